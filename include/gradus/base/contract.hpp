@@ -1,0 +1,99 @@
+// Policies: settings that the compiler composes. They come as a pack, in any order, at most one per kind; what is left
+// out has a named default. Doubles and strangers are refused at the door in one sentence.
+//
+// A policy says which kind it is of:   struct adam { using policy_for = gradus::kind::rule; double beta1 = 0.9; ... };
+// A kind says what it is called:       struct rule { static constexpr auto text = "an optimizer rule (...)"; };
+#pragma once
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+namespace gradus {
+
+namespace kind {
+struct rule {};          // how a gradient becomes a step: gradient_descent, momentum, adam, ...
+struct schedule {};      // the learning rate over global_step: exponential_decay, ...
+struct clip {};          // what is done to gradients before the rule: clip_by_global_norm
+struct gate {};          // order of gradients and updates: gate_none, gate_op, gate_graph
+struct average {};       // a copy of the parameters that follows them: exponential_moving_average
+struct codec {};         // the bytes of a checkpoint: cereal_binary, ...
+struct executor {};      // serial, threads{n}
+struct arithmetic {};    // fast, portable
+struct configuration {}; // run_config
+struct clock {};         // system_clock, or a fake one
+struct file_system {};   // posix, or one that forgets
+struct operations {};    // ops<&card...>: the user's own ops for the interpreter
+struct log_sink {};      // where text goes
+}  // namespace kind
+
+template <class P>
+concept policy = requires { typename std::remove_cvref_t<P>::policy_for; };
+
+namespace detail {
+template <class Kind, class P>
+consteval bool is_of() {
+  if constexpr (policy<P>) return std::is_same_v<typename std::remove_cvref_t<P>::policy_for, Kind>;
+  else return false;
+}
+template <class Kind, class Default, class... Policies>
+struct find_policy {
+  using type = Default;
+};
+template <class Kind, class Default, class First, class... Rest>
+struct find_policy<Kind, Default, First, Rest...> {
+  using type = typename std::conditional_t<is_of<Kind, First>(), std::type_identity<std::remove_cvref_t<First>>,
+                                           find_policy<Kind, Default, Rest...>>::type;
+};
+}  // namespace detail
+
+// How many of the pack are of this kind.
+template <class Kind, class... Policies>
+inline constexpr std::size_t policies_of = (std::size_t{0} + ... + std::size_t{detail::is_of<Kind, Policies>()});
+
+// The policy of this kind, or the default.
+template <class Kind, class Default, class... Policies>
+using policy_of = typename detail::find_policy<Kind, Default, Policies...>::type;
+
+template <class Kind, class Default>
+constexpr Default take_policy() {
+  return Default{};
+}
+template <class Kind, class Default, class First, class... Rest>
+constexpr auto take_policy(First&& first, Rest&&... rest) {
+  if constexpr (detail::is_of<Kind, First>()) return std::remove_cvref_t<First>(std::forward<First>(first));
+  else return take_policy<Kind, Default>(std::forward<Rest>(rest)...);
+}
+
+// The error page. `Kinds` is what this door takes. One sentence per clause, printed before anything else goes wrong:
+//   static_assert(policies_fit<kinds<kind::rule, kind::clip>, Policies...>::value);
+template <class... Kinds>
+struct kinds {
+  template <class P>
+  static constexpr bool take = (detail::is_of<Kinds, P>() || ...);
+};
+
+template <class Kinds, class P>
+struct is_a_policy_here {
+  static_assert(policy<P>,
+                "gradus: this argument is not a policy (a policy has `using policy_for = gradus::kind::...;`). "
+                "See the table of policies in README.md.");
+  static_assert(!policy<P> || Kinds::template take<P>,
+                "gradus: this policy is not one that is taken here. See the table of policies in README.md.");
+  static constexpr bool value = policy<P> && Kinds::template take<P>;
+};
+template <class Kind, class... Policies>
+struct at_most_one {
+  static_assert(policies_of<Kind, Policies...> <= 1,
+                "gradus: two policies of one kind were given (the kind is the first template argument of at_most_one); "
+                "keep one.");
+  static constexpr bool value = policies_of<Kind, Policies...> <= 1;
+};
+template <class Kinds, class... Policies>
+struct policies_fit;
+template <class... Kinds, class... Policies>
+struct policies_fit<kinds<Kinds...>, Policies...> {
+  static constexpr bool value =
+      (is_a_policy_here<kinds<Kinds...>, Policies>::value && ...) && (at_most_one<Kinds, Policies...>::value && ...);
+};
+
+}  // namespace gradus

@@ -1,0 +1,108 @@
+// Element types. Computation knows float32, float64, int32, int64, bool and uint8; float16 and bfloat16 are storage.
+// The numbers are TensorFlow's DataType values, so that files and graphs use them as they are.
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace gradus {
+
+enum class dtype : std::uint8_t {
+  none = 0,
+  float32 = 1,
+  float64 = 2,
+  int32 = 3,
+  uint8 = 4,
+  int64 = 9,
+  boolean = 10,
+  bfloat16 = 14,
+  float16 = 19
+};
+
+inline constexpr dtype float32 = dtype::float32, float64 = dtype::float64, int32 = dtype::int32, int64 = dtype::int64,
+                       uint8 = dtype::uint8, boolean = dtype::boolean, float16 = dtype::float16,
+                       bfloat16 = dtype::bfloat16;
+
+// Bytes per element; 0 for a value that is no dtype (a file may hold one).
+constexpr std::size_t size_of(dtype t) {
+  switch (t) {
+  case dtype::uint8:
+  case dtype::boolean: return 1;
+  case dtype::float16:
+  case dtype::bfloat16: return 2;
+  case dtype::float32:
+  case dtype::int32: return 4;
+  case dtype::float64:
+  case dtype::int64: return 8;
+  case dtype::none: break;
+  }
+  return 0;
+}
+
+constexpr std::string_view name_of(dtype t) {
+  switch (t) {
+  case dtype::float32: return "float32";
+  case dtype::float64: return "float64";
+  case dtype::int32: return "int32";
+  case dtype::uint8: return "uint8";
+  case dtype::int64: return "int64";
+  case dtype::boolean: return "bool";
+  case dtype::bfloat16: return "bfloat16";
+  case dtype::float16: return "float16";
+  case dtype::none: break;
+  }
+  return "none";
+}
+
+constexpr bool is_float(dtype t) { return t == dtype::float32 || t == dtype::float64; }
+
+// The C++ type of a dtype and back. bool is stored as one byte holding 0 or 1.
+template <dtype T>
+struct element;
+template <>
+struct element<dtype::float32> {
+  using type = float;
+};
+template <>
+struct element<dtype::float64> {
+  using type = double;
+};
+template <>
+struct element<dtype::int32> {
+  using type = std::int32_t;
+};
+template <>
+struct element<dtype::int64> {
+  using type = std::int64_t;
+};
+template <>
+struct element<dtype::uint8> {
+  using type = std::uint8_t;
+};
+template <>
+struct element<dtype::boolean> {
+  using type = bool;
+};
+template <dtype T>
+using element_t = typename element<T>::type;
+
+template <class T>
+inline constexpr dtype dtype_of = dtype::none;
+template <>
+inline constexpr dtype dtype_of<float> = dtype::float32;
+template <>
+inline constexpr dtype dtype_of<double> = dtype::float64;
+template <>
+inline constexpr dtype dtype_of<std::int32_t> = dtype::int32;
+template <>
+inline constexpr dtype dtype_of<std::int64_t> = dtype::int64;
+template <>
+inline constexpr dtype dtype_of<std::uint8_t> = dtype::uint8;
+template <>
+inline constexpr dtype dtype_of<bool> = dtype::boolean;
+
+template <class T>
+concept computable = dtype_of<T> != dtype::none;
+
+}  // namespace gradus

@@ -1,0 +1,146 @@
+// What can go wrong, named as TensorFlow names it: one kind per status code (tf.errors, canonical codes 1-16).
+//
+// With exceptions each kind is a type: `catch (const gradus::not_found& e)`, or `catch (const gradus::error& e)` for all
+// of them, with `e.kind()`. Under -fno-exceptions `raise` calls `gradus::on_error`, which the program defines; without a
+// definition, or if it returns, the program traps.
+//
+// A message says what was expected, what came, and what to do.
+#pragma once
+#include <charconv>
+#include <concepts>
+#include <string>
+#include <string_view>
+#if defined(__cpp_exceptions)
+#include <stdexcept>
+#endif
+
+namespace gradus {
+
+enum class status : int {
+  cancelled = 1,
+  unknown = 2,
+  invalid_argument = 3,
+  deadline_exceeded = 4,
+  not_found = 5,
+  already_exists = 6,
+  permission_denied = 7,
+  resource_exhausted = 8,
+  failed_precondition = 9,
+  aborted = 10,
+  out_of_range = 11,
+  unimplemented = 12,
+  internal = 13,
+  unavailable = 14,
+  data_loss = 15,
+  unauthenticated = 16
+};
+
+constexpr std::string_view name_of(status s) {
+  constexpr std::string_view names[] = {"ok",
+                                        "cancelled",
+                                        "unknown",
+                                        "invalid_argument",
+                                        "deadline_exceeded",
+                                        "not_found",
+                                        "already_exists",
+                                        "permission_denied",
+                                        "resource_exhausted",
+                                        "failed_precondition",
+                                        "aborted",
+                                        "out_of_range",
+                                        "unimplemented",
+                                        "internal",
+                                        "unavailable",
+                                        "data_loss",
+                                        "unauthenticated"};
+  return names[static_cast<int>(s)];
+}
+
+#if defined(__cpp_exceptions)
+// Every error of the library. `what()` is one or a few sentences for a person; `kind()` is for the program.
+class error : public std::runtime_error {
+public:
+  error(status kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  status kind() const noexcept { return kind_; }
+
+private:
+  status kind_;
+};
+
+template <status Kind>
+class error_of final : public error {
+public:
+  explicit error_of(const std::string& message) : error(Kind, message) {}
+};
+
+using cancelled = error_of<status::cancelled>;
+using unknown = error_of<status::unknown>;
+using invalid_argument = error_of<status::invalid_argument>;
+using deadline_exceeded = error_of<status::deadline_exceeded>;
+using not_found = error_of<status::not_found>;
+using already_exists = error_of<status::already_exists>;
+using permission_denied = error_of<status::permission_denied>;
+using resource_exhausted = error_of<status::resource_exhausted>;
+using failed_precondition = error_of<status::failed_precondition>;
+using aborted = error_of<status::aborted>;
+using out_of_range = error_of<status::out_of_range>;
+using unimplemented = error_of<status::unimplemented>;
+using internal = error_of<status::internal>;
+using unavailable = error_of<status::unavailable>;
+using data_loss = error_of<status::data_loss>;
+using unauthenticated = error_of<status::unauthenticated>;
+#else
+// Defined by the program that builds with -fno-exceptions; must not return.
+[[gnu::weak]] void on_error(status kind, const char* message);
+#endif
+
+// The only place that throws. Not constexpr on purpose: reaching it in constant evaluation is the compile error.
+[[noreturn]] inline void raise(status kind, const std::string& message) {
+#if defined(__cpp_exceptions)
+  switch (kind) {
+  case status::cancelled: throw cancelled(message);
+  case status::unknown: throw unknown(message);
+  case status::invalid_argument: throw invalid_argument(message);
+  case status::deadline_exceeded: throw deadline_exceeded(message);
+  case status::not_found: throw not_found(message);
+  case status::already_exists: throw already_exists(message);
+  case status::permission_denied: throw permission_denied(message);
+  case status::resource_exhausted: throw resource_exhausted(message);
+  case status::failed_precondition: throw failed_precondition(message);
+  case status::aborted: throw aborted(message);
+  case status::out_of_range: throw out_of_range(message);
+  case status::unimplemented: throw unimplemented(message);
+  case status::internal: throw internal(message);
+  case status::unavailable: throw unavailable(message);
+  case status::data_loss: throw data_loss(message);
+  case status::unauthenticated: throw unauthenticated(message);
+  }
+  throw error(kind, message);
+#else
+  if (&on_error != nullptr) on_error(kind, message.c_str());
+  __builtin_trap();
+#endif
+}
+
+namespace detail {
+inline void append(std::string& out, std::string_view piece) { out += piece; }
+inline void append(std::string& out, char piece) { out += piece; }
+inline void append(std::string& out, bool piece) { out += piece ? "true" : "false"; }
+template <class Number>
+  requires(std::integral<Number> || std::floating_point<Number>)
+void append(std::string& out, Number piece) {
+  char buffer[48];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, piece).ptr;
+  out.append(buffer, static_cast<std::size_t>(end - buffer));
+}
+}  // namespace detail
+
+// A message from pieces: text("expected ", n, " bytes, found ", m). Numbers are written in the shortest exact form.
+template <class... Pieces>
+std::string text(const Pieces&... pieces) {
+  std::string out;
+  (detail::append(out, pieces), ...);
+  return out;
+}
+
+}  // namespace gradus

@@ -1,0 +1,65 @@
+// Counter-based random numbers: a draw is a pure function of (key, counter), so a stream is saved by saving two numbers,
+// any element can be drawn without drawing those before it, and threads need no shared state.
+//
+// Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. TensorFlow uses the
+// same function with its own keying, so single draws differ from TensorFlow's; distributions do not.
+#pragma once
+#include <array>
+#include <cstdint>
+
+namespace gradus {
+
+struct philox {
+  std::uint32_t key[2] = {};
+
+  constexpr philox() = default;
+  constexpr explicit philox(std::uint64_t seed)
+      : key{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)} {}
+
+  // Four words for a 128-bit counter.
+  constexpr std::array<std::uint32_t, 4> operator()(std::array<std::uint32_t, 4> c) const {
+    std::uint32_t k0 = key[0], k1 = key[1];
+    for (int round = 0; round < 10; ++round) {
+      const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * c[0], p1 = std::uint64_t{0xCD9E8D57u} * c[2];
+      c = {static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<std::uint32_t>(p1),
+           static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<std::uint32_t>(p0)};
+      k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
+    }
+    return c;
+  }
+  // Element `index` of stream `stream`.
+  constexpr std::uint32_t word(std::uint64_t stream, std::uint64_t index) const {
+    const std::uint64_t block = index / 4;
+    return (*this)({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
+                    static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)})[index % 4];
+  }
+};
+
+// [0, 1) with 24 bits, exact in float.
+constexpr float uniform_float(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
+// [0, 1) with 53 bits, exact in double.
+constexpr double uniform_double(std::uint32_t high, std::uint32_t low) {
+  return static_cast<double>((std::uint64_t{high} << 32 | low) >> 11) * 0x1p-53;
+}
+
+// A stream that walks: the n-th call gives element n. Saved and restored as `next` (and its seed).
+struct random_stream {
+  std::uint64_t seed = 0;
+  std::uint64_t next = 0;
+
+  constexpr std::uint32_t word() { return philox(seed).word(0, next++); }
+  constexpr double uniform() {
+    const auto a = word();
+    return uniform_double(a, word());
+  }
+  // Unbiased in [0, n), n > 0 (Lemire, "Fast random integer generation in an interval", 2019, with rejection).
+  constexpr std::uint32_t below(std::uint32_t n) {
+    const std::uint32_t reject = (0u - n) % n;
+    for (;;) {
+      const std::uint64_t product = std::uint64_t{word()} * n;
+      if (static_cast<std::uint32_t>(product) >= reject) return static_cast<std::uint32_t>(product >> 32);
+    }
+  }
+};
+
+}  // namespace gradus

@@ -1,0 +1,73 @@
+// The state list: whatever changes between steps is named here, and save, restore, reset and "what is in this
+// checkpoint" are derived from it. Variables, slots, averages, the step, random streams, input positions.
+//
+// Something that has state says so:
+//
+//   void remembers(gradus::state_list& list) { list.scalar("global_step", step_); list.tensor("w", ...); }
+//
+// Entries point into live memory: saving reads through them, restoring writes through them. State whose size is not
+// fixed (a shuffle buffer) is a `blob`.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dtype.hpp"
+#include "error.hpp"
+#include "shape.hpp"
+
+namespace gradus {
+
+// State of variable length. `load` gets what an earlier `save` wrote, already checked against its checksum; it must
+// still refuse (status::data_loss) what it cannot use, and leave itself unchanged then.
+class blob {
+public:
+  virtual void save(std::vector<std::byte>& out) const = 0;
+  virtual void load(std::span<const std::byte> in) = 0;
+
+protected:
+  ~blob() = default;
+};
+
+struct state_entry {
+  std::string name;  // unique in its list, '/' between scopes
+  dtype type = dtype::none;
+  extents dims;
+  std::span<std::byte> bytes;  // empty for a blob
+  blob* dynamic = nullptr;
+};
+
+class state_list {
+public:
+  void tensor(std::string_view name, dtype type, const extents& dims, std::span<std::byte> bytes) {
+    insert({std::string(name), type, dims, bytes, nullptr});
+  }
+  template <computable T>
+  void tensor(std::string_view name, const extents& dims, std::span<T> values) {
+    tensor(name, dtype_of<T>, dims, std::as_writable_bytes(values));
+  }
+  template <computable T>
+  void scalar(std::string_view name, T& value) {
+    tensor(name, {}, std::span<T>(&value, 1));
+  }
+  void dynamic(std::string_view name, blob& state) { insert({std::string(name), dtype::uint8, {}, {}, &state}); }
+
+  const std::vector<state_entry>& entries() const { return entries_; }
+  const state_entry* find(std::string_view name) const {
+    for (const auto& e : entries_)
+      if (e.name == name) return &e;
+    return nullptr;
+  }
+
+private:
+  void insert(state_entry entry) {
+    if (find(entry.name) != nullptr)
+      raise(status::already_exists, text("the state \"", entry.name, "\" is listed twice; give one of them another name"));
+    entries_.push_back(std::move(entry));
+  }
+  std::vector<state_entry> entries_;
+};
+
+}  // namespace gradus

@@ -1,0 +1,94 @@
+// Arrays in memory: views that own nothing, and aligned buffers that own bytes. Row-major, little-endian.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+
+#include "../base/dtype.hpp"
+#include "../base/error.hpp"
+#include "../base/shape.hpp"
+
+namespace gradus {
+
+// Every tensor in an arena starts on a cache line, so that a sweep may run over the padding between two of them.
+inline constexpr std::size_t alignment = 64;
+constexpr std::size_t align_up(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+// What may be read: an array's type, extents and first byte. Does not own.
+struct const_tensor_view {
+  dtype type = dtype::none;
+  extents dims;
+  const std::byte* data = nullptr;
+
+  const_tensor_view() = default;
+  const_tensor_view(dtype t, const extents& e, const std::byte* p) : type(t), dims(e), data(p) {}
+  // A span is a vector; give extents for more. They must hold as many elements as the span.
+  template <computable T>
+  const_tensor_view(std::span<const T> values) : const_tensor_view(values, {static_cast<std::int64_t>(values.size())}) {}
+  template <computable T>
+  const_tensor_view(std::span<const T> values, const extents& e)
+      : type(dtype_of<T>), dims(e), data(reinterpret_cast<const std::byte*>(values.data())) {
+    if (count(e) != static_cast<std::int64_t>(values.size()))
+      raise(status::invalid_argument, text("extents ", to_text(e), " hold ", count(e), " elements, the span has ", values.size()));
+  }
+  std::size_t size() const { return static_cast<std::size_t>(count(dims)); }
+  std::size_t size_bytes() const { return size() * size_of(type); }
+  std::span<const std::byte> bytes() const { return {data, size_bytes()}; }
+  template <computable T>
+  std::span<const T> as() const {
+    if (type != dtype_of<T>)
+      raise(status::invalid_argument, text("this tensor holds ", name_of(type), ", not ", name_of(dtype_of<T>)));
+    return {reinterpret_cast<const T*>(data), size()};
+  }
+};
+
+// What may also be written.
+struct tensor_view : const_tensor_view {
+  tensor_view() = default;
+  tensor_view(dtype t, const extents& e, std::byte* p) : const_tensor_view(t, e, p) {}
+  template <computable T>
+  tensor_view(std::span<T> values, const extents& e) : const_tensor_view(std::span<const T>(values), e) {}
+  template <computable T>
+  tensor_view(std::span<T> values) : const_tensor_view(std::span<const T>(values)) {}
+  std::byte* mutable_data() const { return const_cast<std::byte*>(data); }
+  std::span<std::byte> mutable_bytes() const { return {mutable_data(), size_bytes()}; }
+  template <computable T>
+  std::span<T> mutable_as() const {
+    const auto s = as<T>();
+    return {const_cast<T*>(s.data()), s.size()};
+  }
+};
+
+// Owned bytes, aligned to a cache line, zero at first.
+class buffer {
+public:
+  buffer() = default;
+  explicit buffer(std::size_t bytes) : size_(bytes) {
+    if (bytes == 0) return;
+    data_.reset(static_cast<std::byte*>(::operator new(align_up(bytes), std::align_val_t{alignment})));
+    std::memset(data_.get(), 0, align_up(bytes));
+  }
+  buffer(buffer&& o) noexcept : data_(std::move(o.data_)), size_(std::exchange(o.size_, 0)) {}
+  buffer& operator=(buffer&& o) noexcept {
+    data_ = std::move(o.data_), size_ = std::exchange(o.size_, 0);
+    return *this;
+  }
+  std::byte* data() { return data_.get(); }
+  const std::byte* data() const { return data_.get(); }
+  std::size_t size() const { return size_; }
+  std::span<std::byte> bytes() { return {data(), size_}; }
+  std::span<const std::byte> bytes() const { return {data(), size_}; }
+
+private:
+  struct release {
+    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{alignment}); }
+  };
+  std::unique_ptr<std::byte, release> data_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace gradus
