@@ -11,29 +11,33 @@
 namespace gradus {
 
 namespace kind {
-struct rule {};          // how a gradient becomes a step: gradient_descent, momentum, adam, ...
-struct schedule {};      // the learning rate over global_step: exponential_decay, ...
-struct clip {};          // what is done to gradients before the rule: clip_by_global_norm
-struct gate {};          // order of gradients and updates: gate_none, gate_op, gate_graph
-struct average {};       // a copy of the parameters that follows them: exponential_moving_average
-struct codec {};         // the bytes of a checkpoint: cereal_binary, ...
-struct executor {};      // serial, threads{n}
-struct arithmetic {};    // fast, portable
-struct configuration {}; // run_config
-struct clock {};         // system_clock, or a fake one
-struct file_system {};   // posix, or one that forgets
-struct operations {};    // ops<&card...>: the user's own ops for the interpreter
-struct log_sink {};      // where text goes
+struct rule {};           // how a gradient becomes a step: gradient_descent, momentum, adam, ...
+struct schedule {};       // the learning rate over global_step: exponential_decay, ...
+struct clip {};           // what is done to gradients before the rule: clip_by_global_norm
+struct gate {};           // order of gradients and updates: gate_none, gate_op, gate_graph
+struct average {};        // a copy of the parameters that follows them: exponential_moving_average
+struct codec {};          // the bytes of a checkpoint: cereal_binary, ...
+struct executor {};       // serial, threads{n}
+struct arithmetic {};     // fast, portable
+struct configuration {};  // run_config
+struct clock {};          // system_clock, or a fake one
+struct file_system {};    // posix, or one that forgets
+struct operations {};     // ops<&card...>: the user's own ops for the interpreter
+struct log_sink {};       // where text goes
 }  // namespace kind
 
 template <class P>
-concept policy = requires { typename std::remove_cvref_t<P>::policy_for; };
+concept policy = requires {
+  typename std::remove_cvref_t<P>::policy_for;
+};
 
 namespace detail {
 template <class Kind, class P>
 consteval bool is_of() {
-  if constexpr (policy<P>) return std::is_same_v<typename std::remove_cvref_t<P>::policy_for, Kind>;
-  else return false;
+  if constexpr (policy<P>)
+    return std::is_same_v<typename std::remove_cvref_t<P>::policy_for, Kind>;
+  else
+    return false;
 }
 template <class Kind, class Default, class... Policies>
 struct find_policy {
@@ -60,8 +64,10 @@ constexpr Default take_policy() {
 }
 template <class Kind, class Default, class First, class... Rest>
 constexpr auto take_policy(First&& first, Rest&&... rest) {
-  if constexpr (detail::is_of<Kind, First>()) return std::remove_cvref_t<First>(std::forward<First>(first));
-  else return take_policy<Kind, Default>(std::forward<Rest>(rest)...);
+  if constexpr (detail::is_of<Kind, First>())
+    return std::remove_cvref_t<First>(std::forward<First>(first));
+  else
+    return take_policy<Kind, Default>(std::forward<Rest>(rest)...);
 }
 
 // The error page. `Kinds` is what this door takes. One sentence per clause, printed before anything else goes wrong:

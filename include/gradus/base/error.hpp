@@ -1,8 +1,8 @@
 // What can go wrong, named as TensorFlow names it: one kind per status code (tf.errors, canonical codes 1-16).
 //
-// With exceptions each kind is a type: `catch (const gradus::not_found& e)`, or `catch (const gradus::error& e)` for all
-// of them, with `e.kind()`. Under -fno-exceptions `raise` calls `gradus::on_error`, which the program defines; without a
-// definition, or if it returns, the program traps.
+// With exceptions each kind is a type: `catch (const gradus::not_found& e)`, or `catch (const gradus::error& e)` for
+// all of them, with `e.kind()`. Under -fno-exceptions `raise` calls `gradus::on_error`, which the program defines;
+// without a definition, or if it returns, the program traps.
 //
 // A message says what was expected, what came, and what to do.
 #pragma once
@@ -36,23 +36,11 @@ enum class status : int {
 };
 
 constexpr std::string_view name_of(status s) {
-  constexpr std::string_view names[] = {"ok",
-                                        "cancelled",
-                                        "unknown",
-                                        "invalid_argument",
-                                        "deadline_exceeded",
-                                        "not_found",
-                                        "already_exists",
-                                        "permission_denied",
-                                        "resource_exhausted",
-                                        "failed_precondition",
-                                        "aborted",
-                                        "out_of_range",
-                                        "unimplemented",
-                                        "internal",
-                                        "unavailable",
-                                        "data_loss",
-                                        "unauthenticated"};
+  constexpr std::string_view names[] = {
+      "ok",        "cancelled",      "unknown",           "invalid_argument",   "deadline_exceeded",
+      "not_found", "already_exists", "permission_denied", "resource_exhausted", "failed_precondition",
+      "aborted",   "out_of_range",   "unimplemented",     "internal",           "unavailable",
+      "data_loss", "unauthenticated"};
   return names[static_cast<int>(s)];
 }
 
@@ -125,10 +113,13 @@ using unauthenticated = error_of<status::unauthenticated>;
 namespace detail {
 inline void append(std::string& out, std::string_view piece) { out += piece; }
 inline void append(std::string& out, char piece) { out += piece; }
-inline void append(std::string& out, bool piece) { out += piece ? "true" : "false"; }
+template <std::same_as<bool> Bool>
+void append(std::string& out, Bool piece) {
+  out += piece ? "true" : "false";
+}
 template <class Number>
-  requires(std::integral<Number> || std::floating_point<Number>)
-void append(std::string& out, Number piece) {
+requires((std::integral<Number> && !std::same_as<Number, bool>) ||
+         std::floating_point<Number>) void append(std::string& out, Number piece) {
   char buffer[48];
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, piece).ptr;
   out.append(buffer, static_cast<std::size_t>(end - buffer));

@@ -64,7 +64,8 @@ public:
 private:
   void insert(state_entry entry) {
     if (find(entry.name) != nullptr)
-      raise(status::already_exists, text("the state \"", entry.name, "\" is listed twice; give one of them another name"));
+      raise(status::already_exists,
+            text("the state \"", entry.name, "\" is listed twice; give one of them another name"));
     entries_.push_back(std::move(entry));
   }
   std::vector<state_entry> entries_;

@@ -28,12 +28,14 @@ struct const_tensor_view {
   const_tensor_view(dtype t, const extents& e, const std::byte* p) : type(t), dims(e), data(p) {}
   // A span is a vector; give extents for more. They must hold as many elements as the span.
   template <computable T>
-  const_tensor_view(std::span<const T> values) : const_tensor_view(values, {static_cast<std::int64_t>(values.size())}) {}
+  const_tensor_view(std::span<const T> values)
+      : const_tensor_view(values, {static_cast<std::int64_t>(values.size())}) {}
   template <computable T>
   const_tensor_view(std::span<const T> values, const extents& e)
       : type(dtype_of<T>), dims(e), data(reinterpret_cast<const std::byte*>(values.data())) {
     if (count(e) != static_cast<std::int64_t>(values.size()))
-      raise(status::invalid_argument, text("extents ", to_text(e), " hold ", count(e), " elements, the span has ", values.size()));
+      raise(status::invalid_argument,
+            text("extents ", to_text(e), " hold ", count(e), " elements, the span has ", values.size()));
   }
   std::size_t size() const { return static_cast<std::size_t>(count(dims)); }
   std::size_t size_bytes() const { return size() * size_of(type); }
@@ -69,7 +71,7 @@ public:
   buffer() = default;
   explicit buffer(std::size_t bytes) : size_(bytes) {
     if (bytes == 0) return;
-    data_.reset(static_cast<std::byte*>(::operator new(align_up(bytes), std::align_val_t{alignment})));
+    data_.reset(static_cast<std::byte*>(::operator new (align_up(bytes), std::align_val_t{alignment})));
     std::memset(data_.get(), 0, align_up(bytes));
   }
   buffer(buffer&& o) noexcept : data_(std::move(o.data_)), size_(std::exchange(o.size_, 0)) {}
@@ -85,7 +87,7 @@ public:
 
 private:
   struct release {
-    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{alignment}); }
+    void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{alignment}); }
   };
   std::unique_ptr<std::byte, release> data_;
   std::size_t size_ = 0;
