@@ -1,0 +1,48 @@
+# The foreign libraries behind our doors. Read by the build here and, installed, by find_package(gradus), so that both
+# look the same way. For each NAME of GRADUS_DEPENDENCIES, sets gradus_NAME_FOUND and gradus_NAME_TARGET.
+#
+#   xtensor  tensor/xtensor.hpp      cereal    checkpoint/cereal.hpp    protozero  store/wire.hpp
+#   xsimd    cpu/simd.hpp            json      store/json.hpp           zlib       store/inflate.hpp
+#   threads  the threaded executor
+set(GRADUS_DEPENDENCIES xtensor xsimd cereal json zlib protozero threads)
+
+# A target that is there already is taken as it is: a parent project may bring its own.
+macro(gradus_find_one name target package)
+  if(NOT TARGET ${target})
+    find_package(${package} ${ARGN} QUIET)
+  endif()
+  set(gradus_${name}_TARGET ${target})
+  if(TARGET ${target})
+    set(gradus_${name}_FOUND TRUE)
+  else()
+    set(gradus_${name}_FOUND FALSE)
+  endif()
+endmacro()
+
+macro(gradus_find_dependencies)
+  # Visible to the whole project and not just to this folder, since gradus::gradus hands them on.
+  set(gradus_global_before ${CMAKE_FIND_PACKAGE_TARGETS_GLOBAL})
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL TRUE)
+  gradus_find_one(xtensor xtensor xtensor CONFIG)
+  gradus_find_one(xsimd xsimd xsimd CONFIG)
+  gradus_find_one(cereal cereal::cereal cereal CONFIG)
+  gradus_find_one(json nlohmann_json::nlohmann_json nlohmann_json CONFIG)
+  gradus_find_one(zlib ZLIB::ZLIB ZLIB)
+  gradus_find_one(threads Threads::Threads Threads)
+  # protozero is a folder of headers with no package file.
+  if(NOT TARGET gradus_protozero)
+    find_path(gradus_protozero_INCLUDE_DIR protozero/pbf_reader.hpp)
+    mark_as_advanced(gradus_protozero_INCLUDE_DIR)
+    if(gradus_protozero_INCLUDE_DIR)
+      add_library(gradus_protozero INTERFACE IMPORTED GLOBAL)
+      target_include_directories(gradus_protozero SYSTEM INTERFACE "${gradus_protozero_INCLUDE_DIR}")
+    endif()
+  endif()
+  set(gradus_protozero_TARGET gradus_protozero)
+  if(TARGET gradus_protozero)
+    set(gradus_protozero_FOUND TRUE)
+  else()
+    set(gradus_protozero_FOUND FALSE)
+  endif()
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ${gradus_global_before})
+endmacro()

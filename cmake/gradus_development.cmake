@@ -1,0 +1,66 @@
+# How our own programs are built: tests, examples, benchmarks. Nothing here touches gradus::gradus.
+#
+#   GRADUS_DEVELOPMENT_OPTIONS   optimization and sanitizers of tests and examples, a list ("-O2")
+#   GRADUS_TEST_ROOMS            rooms whose tests are built; empty: all
+#   GRADUS_HOUSE_TESTS           also the tests that bring their own compilers and need no second run under a
+#                                sanitizer: rooms, refusals, install, bare metal, format
+set(GRADUS_DEVELOPMENT_OPTIONS "-O2" CACHE STRING "Compile and link options of tests and examples")
+set(GRADUS_TEST_ROOMS "" CACHE STRING "Rooms whose tests are built (empty: all)")
+option(GRADUS_HOUSE_TESTS "Test the repository itself: rooms, refusals, install, bare metal, format" ON)
+
+find_program(GRADUS_CCACHE ccache)
+mark_as_advanced(GRADUS_CCACHE)
+if(GRADUS_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${GRADUS_CCACHE}")
+endif()
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# Warnings are errors in our own code; foreign headers come in as system headers.
+add_library(gradus_warnings INTERFACE)
+target_compile_options(gradus_warnings INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Werror)
+
+add_library(gradus_development INTERFACE)
+target_link_libraries(gradus_development INTERFACE gradus::gradus gradus_warnings)
+target_compile_options(gradus_development INTERFACE ${GRADUS_DEVELOPMENT_OPTIONS})
+target_link_options(gradus_development INTERFACE ${GRADUS_DEVELOPMENT_OPTIONS})
+# Generated machine code is ours to choose per file: a line "// compiled with: -O3 -march=native" near its top.
+function(gradus_extra_options file out)
+  file(STRINGS "${file}" line LIMIT_COUNT 1 REGEX "^// compiled with: ")
+  string(REGEX REPLACE "^// compiled with: *" "" line "${line}")
+  separate_arguments(line)
+  set(${out} "${line}" PARENT_SCOPE)
+endfunction()
+
+# Programs of a folder: each F.cpp is one program F; so is each folder F with its *.cpp. They land in bin/.
+# A folder with a CMakeLists.txt of its own speaks for itself.
+function(gradus_add_programs folder)
+  set(root "${PROJECT_SOURCE_DIR}/${folder}")
+  if(EXISTS "${root}/CMakeLists.txt")
+    add_subdirectory("${root}" "${PROJECT_BINARY_DIR}/${folder}")
+    return()
+  endif()
+  find_package(CLI11 CONFIG QUIET)
+  file(GLOB entries CONFIGURE_DEPENDS LIST_DIRECTORIES true "${root}/*")
+  foreach(entry IN LISTS entries)
+    if(IS_DIRECTORY "${entry}")
+      file(GLOB sources CONFIGURE_DEPENDS "${entry}/*.cpp")
+    elseif(entry MATCHES "\\.cpp$")
+      set(sources "${entry}")
+    else()
+      continue()
+    endif()
+    if(NOT sources)
+      continue()
+    endif()
+    get_filename_component(name "${entry}" NAME_WE)
+    list(GET sources 0 first)
+    gradus_extra_options("${first}" extra)
+    add_executable(${name} ${sources})
+    target_link_libraries(${name} PRIVATE gradus_development)
+    target_compile_options(${name} PRIVATE ${extra})
+    if(TARGET CLI11::CLI11)
+      target_link_libraries(${name} PRIVATE CLI11::CLI11)
+    endif()
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+  endforeach()
+endfunction()

@@ -1,0 +1,12 @@
+// The version of the library, and the only place where it is written: CMake and the package files read it here.
+// Semantic versioning; while MAJOR is 0, a new MINOR may change the interface (CHANGELOG.md says how).
+#pragma once
+
+#define GRADUS_VERSION_MAJOR 0
+#define GRADUS_VERSION_MINOR 1
+#define GRADUS_VERSION_PATCH 0
+
+#define GRADUS_TEXT_OF(x) #x
+#define GRADUS_JOIN_VERSION(a, b, c) GRADUS_TEXT_OF(a) "." GRADUS_TEXT_OF(b) "." GRADUS_TEXT_OF(c)
+// "0.1.0"
+#define GRADUS_VERSION GRADUS_JOIN_VERSION(GRADUS_VERSION_MAJOR, GRADUS_VERSION_MINOR, GRADUS_VERSION_PATCH)

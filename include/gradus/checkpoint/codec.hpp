@@ -1,0 +1,117 @@
+// What a checkpoint holds, and what turns it into bytes and back.
+//
+// A codec is a policy: `encode` lays a snapshot out as pieces of bytes (the tensors are not copied), `decode` reads a
+// whole file. Decoding checks everything, every length and every checksum, before it returns anything; it allocates
+// no more than a small multiple of the file's size, whatever the file says; its records are views into the file's
+// bytes.
+//
+// It refuses by value, not by raising, so that a saver can go on to an older checkpoint, with or without exceptions.
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../base/contract.hpp"
+#include "../base/dtype.hpp"
+#include "../base/error.hpp"
+#include "../base/shape.hpp"
+
+namespace gradus {
+
+// The library that wrote a checkpoint, as its metadata names it.
+inline constexpr std::string_view written_by = "gradus 0.1.0";
+
+// One named tensor, row-major, little-endian; or a blob: uint8, of rank 1, with a length of its own.
+struct record {
+  std::string name;
+  dtype type = dtype::none;
+  extents dims;
+  std::span<const std::byte> bytes;
+  bool blob = false;
+};
+
+// Text by key. The saver fills in "library" and "codec"; "model" is the fingerprint of the model, if the caller gives
+// one. Ordered, so that equal checkpoints have equal bytes.
+using metadata = std::map<std::string, std::string>;
+
+struct snapshot {
+  std::int64_t step = 0;
+  metadata about;
+  std::vector<record> records;
+};
+
+// The file is the pieces, one after another. They point into `owned` and into the snapshot's records, which must stay
+// where and as they are until the pieces are written.
+struct encoded {
+  std::vector<std::byte> owned;
+  std::vector<std::span<const std::byte>> pieces;
+};
+
+// A snapshot, or why there is none.
+struct decoded {
+  snapshot content;
+  status kind = status::data_loss;  // data_loss: damaged. failed_precondition: whole, but not for this reader.
+  std::string problem;              // empty: all is well
+
+  bool ok() const { return problem.empty(); }
+};
+
+template <class C>
+concept codec = std::copyable<C> && std::same_as<typename C::policy_for, kind::codec> &&
+                requires(const C& c, const snapshot& content, std::span<const std::byte> file) {
+                  { C::name } -> std::convertible_to<std::string_view>;       // at most 15 characters
+                  { C::extension } -> std::convertible_to<std::string_view>;  // with its dot
+                  { c.encode(content) } -> std::same_as<encoded>;
+                  { c.decode(file) } -> std::same_as<decoded>;
+                };
+
+namespace detail {
+
+// Bytes that this type and these extents need; false if that overflows, or if either is nonsense.
+inline bool bytes_of(dtype type, const extents& dims, std::uint64_t& bytes) {
+  if (size_of(type) == 0 || dims.rank < 0 || dims.rank > max_rank) return false;
+  bytes = size_of(type);
+  bool empty = false;
+  for (int i = 0; i < dims.rank; ++i) {
+    if (dims[i] < 0) return false;
+    empty = empty || dims[i] == 0;
+    if (dims[i] != 0 && __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(dims[i]), &bytes)) return false;
+  }
+  if (empty) bytes = 0;
+  return true;
+}
+
+// What is wrong with one record, or nothing.
+inline std::string problem_of(const record& r) {
+  if (r.name.empty()) return "a tensor has no name";
+  if (size_of(r.type) == 0) return text("\"", r.name, "\" has the unknown dtype ", static_cast<int>(r.type));
+  std::uint64_t bytes = 0;
+  if (!bytes_of(r.type, r.dims, bytes)) return text("\"", r.name, "\" has impossible extents ", to_text(r.dims));
+  if (bytes != r.bytes.size())
+    return text("\"", r.name, "\" is ", name_of(r.type), to_text(r.dims), ", which takes ", bytes, " bytes, but has ",
+                r.bytes.size());
+  if (r.blob && (r.type != uint8 || r.dims.rank != 1)) return text("the blob \"", r.name, "\" is not a row of uint8");
+  if (r.type == boolean)
+    for (const std::byte b : r.bytes)
+      if (b > std::byte{1}) return text("the bool \"", r.name, "\" holds a byte that is neither 0 nor 1");
+  return {};
+}
+
+// A name that stands twice, or nothing.
+inline std::string_view duplicate_name(const std::vector<record>& records) {
+  std::vector<std::string_view> names;
+  names.reserve(records.size());
+  for (const auto& r : records) names.push_back(r.name);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  return twice == names.end() ? std::string_view{} : *twice;
+}
+
+}  // namespace detail
+}  // namespace gradus

@@ -1,0 +1,257 @@
+// The outer frame of our own checkpoints, which all our codecs share; they differ in how the manifest is written.
+//
+//    0  magic "GRADUSCK"               48  u64 file length
+//    8  u32 format version             56  u32 crc32c of the manifest
+//   12  u32 byte order mark            60  u32 crc32c of bytes 0..59
+//   16  codec name, 16 bytes, zeros    64  manifest, zeros to a multiple of 64,
+//   32  u64 manifest length                then each tensor's bytes, zeros between them so that each starts
+//   40  u64 number of tensors              at a multiple of 64
+//
+// All numbers little-endian. Every version keeps the first 64 bytes like this, so that an older library can tell a
+// newer file from a damaged one. Every byte of a file is covered: by the header's checksum, the manifest's, a tensor's,
+// or by the rule that padding is zero and that tensors follow one another in the manifest's order without holes.
+// docs/formats/checkpoint.md has a worked example.
+#pragma once
+#include <bit>
+#include <cstring>
+
+#include "../store/crc32c.hpp"
+#include "codec.hpp"
+
+namespace gradus::detail {
+
+static_assert(std::endian::native == std::endian::little,
+              "gradus: checkpoints are little-endian and are written from memory; this machine is big-endian.");
+
+struct frame {
+  static constexpr std::string_view magic = "GRADUSCK";
+  static constexpr std::uint32_t version = 1;
+  static constexpr std::uint32_t order_mark = 0x01020304;
+  static constexpr std::size_t header_bytes = 64, alignment = 64;
+  static constexpr std::size_t name_bytes = 16;
+};
+
+constexpr std::uint64_t align_up(std::uint64_t n) {
+  return (n + frame::alignment - 1) / frame::alignment * frame::alignment;
+}
+
+// Little-endian numbers and length-prefixed text, appended.
+class byte_sink {
+public:
+  template <class Number>
+    requires(std::integral<Number>)
+  void number(Number n) {
+    const auto* p = reinterpret_cast<const std::byte*>(&n);
+    bytes.insert(bytes.end(), p, p + sizeof n);
+  }
+  void raw(std::string_view s) {
+    const auto* p = reinterpret_cast<const std::byte*>(s.data());
+    bytes.insert(bytes.end(), p, p + s.size());
+  }
+  void string(std::string_view s) { number(static_cast<std::uint32_t>(s.size())), raw(s); }
+  void zeros(std::size_t n) { bytes.resize(bytes.size() + n); }
+
+  std::vector<std::byte> bytes;
+};
+
+// The same, taken from the front. Asking for more than is left gives zeros and turns it bad; nothing is allocated on
+// the word of a length that does not fit.
+class byte_source {
+public:
+  explicit byte_source(std::span<const std::byte> bytes) : rest_(bytes) {}
+
+  bool bad() const { return bad_; }
+  std::size_t left() const { return rest_.size(); }
+  template <std::integral Number>
+  Number number() {
+    Number n{};
+    const auto from = take(sizeof n);
+    if (!from.empty()) std::memcpy(&n, from.data(), sizeof n);
+    return n;
+  }
+  std::string string() {
+    const auto from = take(number<std::uint32_t>());
+    return std::string(reinterpret_cast<const char*>(from.data()), from.size());
+  }
+  // n bytes, or none at all.
+  std::span<const std::byte> take(std::uint64_t n) {
+    if (n > rest_.size()) bad_ = true;
+    if (bad_) return {};
+    const auto front = rest_.first(static_cast<std::size_t>(n));
+    rest_ = rest_.subspan(static_cast<std::size_t>(n));
+    return front;
+  }
+
+private:
+  std::span<const std::byte> rest_;
+  bool bad_ = false;
+};
+
+inline constexpr std::byte zeros[frame::alignment] = {};
+inline bool all_zero(std::span<const std::byte> bytes) {
+  for (const std::byte b : bytes)
+    if (b != std::byte{0}) return false;
+  return true;
+}
+
+// What a manifest says of a record besides what the record says itself.
+struct placement {
+  std::uint64_t offset = 0;  // of its first byte in the file
+  std::uint64_t bytes = 0;
+  std::uint32_t crc = 0;
+};
+
+// The manifest as read, bytes of the records not yet bound.
+struct manifest {
+  std::int64_t step = 0;
+  metadata about;
+  std::vector<record> records;
+  std::vector<placement> places;
+};
+
+// `write(sink, manifest)` writes the manifest in the codec's way. Its length must not depend on the offsets: it is
+// called twice, first to be measured. Raises invalid_argument for a snapshot that could not be read back.
+template <class Write>
+encoded frame_encode(std::string_view codec_name, const snapshot& content, Write&& write) {
+  manifest m{content.step, content.about, content.records, {}};
+  for (const auto& r : m.records)
+    if (const auto problem = problem_of(r); !problem.empty())
+      raise(status::invalid_argument, text("this state cannot be saved: ", problem));
+  if (const auto twice = duplicate_name(m.records); !twice.empty())
+    raise(status::invalid_argument, text("this state cannot be saved: \"", twice, "\" stands in it twice"));
+
+  for (const auto& r : m.records) m.places.push_back({0, r.bytes.size(), crc32c(r.bytes)});
+  byte_sink body;
+  write(body, m);
+  std::uint64_t end = frame::header_bytes + body.bytes.size();
+  for (auto& place : m.places) place.offset = align_up(end), end = place.offset + place.bytes;
+  const std::size_t measured = body.bytes.size();
+  body.bytes.clear();
+  write(body, m);
+  if (body.bytes.size() != measured) raise(status::internal, "the manifest's length depends on the offsets in it");
+
+  byte_sink head;
+  head.raw(frame::magic);
+  head.number(frame::version);
+  head.number(frame::order_mark);
+  head.raw(codec_name);
+  head.zeros(frame::name_bytes - codec_name.size());
+  head.number(std::uint64_t{measured});
+  head.number(std::uint64_t{m.places.size()});
+  head.number(end);
+  head.number(crc32c(body.bytes));
+  head.number(crc32c(head.bytes));
+  head.bytes.insert(head.bytes.end(), body.bytes.begin(), body.bytes.end());
+
+  encoded out;
+  out.owned = std::move(head.bytes);
+  out.pieces.push_back(out.owned);
+  std::uint64_t at = out.owned.size();
+  for (std::size_t i = 0; i < m.places.size(); ++i) {
+    const auto gap = static_cast<std::size_t>(m.places[i].offset - at);
+    if (gap != 0) out.pieces.push_back(std::span(zeros).first(gap));
+    if (m.places[i].bytes != 0) out.pieces.push_back(content.records[i].bytes);
+    at = m.places[i].offset + m.places[i].bytes;
+  }
+  return out;
+}
+
+// Checks header and manifest bytes; true and `body` if they are whole, else why not.
+inline bool frame_open(std::string_view codec_name, std::span<const std::byte> file, std::span<const std::byte>& body,
+                       std::uint64_t& tensors, decoded& out) {
+  const auto refuse = [&out](status kind, std::string why) {
+    out.kind = kind, out.problem = std::move(why);
+    return false;
+  };
+  const auto chars = [](std::span<const std::byte> b) {
+    return std::string_view(reinterpret_cast<const char*>(b.data()), b.size());
+  };
+  byte_source in(file);
+  const auto magic = in.take(std::min(frame::magic.size(), file.size()));
+  if (chars(magic) != frame::magic.substr(0, magic.size()))
+    return refuse(status::data_loss, text("it does not begin with \"", frame::magic,
+                                          "\", so it is no checkpoint of this library or its first bytes are damaged"));
+  if (file.size() < frame::header_bytes)
+    return refuse(status::data_loss,
+                  text("it is truncated: ", file.size(), " bytes, where the header alone takes ", frame::header_bytes));
+  const auto version = in.number<std::uint32_t>();
+  const auto order = in.number<std::uint32_t>();
+  const auto padded_name = chars(in.take(frame::name_bytes));
+  const auto name = padded_name.substr(0, padded_name.find('\0'));
+  const auto length = in.number<std::uint64_t>();
+  tensors = in.number<std::uint64_t>();
+  const auto file_length = in.number<std::uint64_t>();
+  const auto body_crc = in.number<std::uint32_t>();
+  const auto head_crc = in.number<std::uint32_t>();
+  if (crc32c(file.first(frame::header_bytes - sizeof head_crc)) != head_crc)
+    return refuse(status::data_loss, "the header's checksum does not fit its bytes");
+  if (version > frame::version)
+    return refuse(status::failed_precondition,
+                  text("it has format version ", version, ", which is newer than version ", frame::version,
+                       " that this library (", written_by, ") reads; use a newer library"));
+  if (version == 0 || order != frame::order_mark)
+    return refuse(status::data_loss, text("its format version ", version, " or byte order mark ", order,
+                                          " was never written by this library"));
+  if (name != codec_name)
+    return refuse(status::failed_precondition,
+                  text("it was written by the codec \"", name, "\", and is read here by \"", codec_name,
+                       "\"; name the codec that wrote it"));
+  if (file.size() < file_length)
+    return refuse(status::data_loss, text("it is truncated: ", file.size(), " of ", file_length, " bytes"));
+  if (file.size() > file_length)
+    return refuse(status::data_loss,
+                  text("it has ", file.size() - file_length, " bytes after its end at ", file_length));
+  body = in.take(length);
+  if (in.bad())
+    return refuse(status::data_loss, text("its manifest claims ", length, " bytes, where ", in.left(), " are left"));
+  if (crc32c(body) != body_crc) return refuse(status::data_loss, "the manifest's checksum does not fit its bytes");
+  return true;
+}
+
+// Binds the manifest's records to their bytes; out.problem tells what does not fit.
+inline void frame_bind(std::span<const std::byte> file, std::size_t body_bytes, std::uint64_t tensors, manifest&& m,
+                       decoded& out) {
+  out.kind = status::data_loss;
+  if (m.records.size() != tensors) {
+    out.problem = text("the header counts ", tensors, " tensors, the manifest ", m.records.size());
+    return;
+  }
+  byte_source in(file);
+  in.take(frame::header_bytes + body_bytes);
+  for (std::size_t i = 0; i < m.records.size(); ++i) {
+    auto& r = m.records[i];
+    const auto& place = m.places[i];
+    const std::uint64_t at = file.size() - in.left(), next = align_up(at);
+    if (place.offset != next) {
+      out.problem = text("\"", r.name, "\" claims to begin at ", place.offset, ", where ", next, " is its place");
+      return;
+    }
+    const auto gap = in.take(next - at);
+    r.bytes = in.take(place.bytes);
+    if (in.bad()) {
+      out.problem = text("\"", r.name, "\" claims ", place.bytes, " bytes from ", place.offset,
+                         " on, which is past the end of the file");
+      return;
+    }
+    if (!all_zero(gap)) {
+      out.problem = text("the padding before \"", r.name, "\" is damaged");
+      return;
+    }
+    if (crc32c(r.bytes) != place.crc) {
+      out.problem = text("the checksum of \"", r.name, "\" does not fit its bytes");
+      return;
+    }
+    if (out.problem = problem_of(r); !out.problem.empty()) return;
+  }
+  if (in.left() != 0) {
+    out.problem = text(in.left(), " bytes belong to no tensor");
+    return;
+  }
+  if (const auto twice = duplicate_name(m.records); !twice.empty()) {
+    out.problem = text("\"", twice, "\" stands in it twice");
+    return;
+  }
+  out.content = {m.step, std::move(m.about), std::move(m.records)};
+}
+
+}  // namespace gradus::detail

@@ -1,0 +1,184 @@
+// Kernels that move elements: they copy bytes, so one text serves every dtype of a width.
+#pragma once
+#include <cstring>
+
+#include "../ops/arrange.hpp"
+#include "kernel.hpp"
+
+namespace gradus {
+
+namespace detail {
+// Calls f with the bytes of an element of types[I] as a constant.
+template <int I, class S, class F>
+void by_width(const S& s, F f) {
+  switch (gradus::size_of(s.type(I))) {
+  case 1: return f.template operator()<1>();
+  case 4: return f.template operator()<4>();
+  default: return f.template operator()<8>();
+  }
+}
+// An extent inside the first, which alone may be the rows: 0 is 0.
+template <class S>
+std::int64_t inner(const S& s, int i) {
+  return s.raw(i) == 0 ? 0 : s.dim(i);
+}
+inline void copy(std::byte* to, const std::byte* from, std::int64_t bytes) {
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+template <int Width>
+void fill(std::byte* to, const std::byte* one, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) std::memcpy(to + i * Width, one, Width);
+}
+
+// Loops outside a run: extents and the steps of two arrays, in elements.
+struct walk {
+  int loops = 0;
+  std::int64_t extent[max_rank] = {}, step[max_rank] = {}, other[max_rank] = {};
+
+  // f(offset, other offset) for every place of the loops, the last one fastest.
+  template <class F>
+  void each(F f) const {
+    std::int64_t at[max_rank] = {}, here = 0, there = 0;
+    for (int i = 0; i < loops; ++i)
+      if (extent[i] == 0) return;
+    for (;;) {
+      f(here, there);
+      int i = loops - 1;
+      for (; i >= 0; --i) {
+        here += step[i], there += other[i];
+        if (++at[i] < extent[i]) break;
+        here -= extent[i] * step[i], there -= extent[i] * other[i];
+        at[i] = 0;
+      }
+      if (i < 0) return;
+    }
+  }
+};
+
+// The box of a slice or a pad: runs of the inner array, and where they begin in the outer one.
+template <class S>
+walk box_walk(const S& s, std::int64_t& run, std::int64_t& origin) {
+  walk w;
+  const int loops = s.raw(0);
+  w.loops = loops - 1;
+  std::int64_t in = 1, out = 1;
+  origin = 0;
+  for (int i = loops - 1; i >= 0; --i) {
+    const std::int64_t n = i == 0 ? s.dim(1) : inner(s, 1 + i);
+    origin += inner(s, 6 + i) * out;
+    if (i < loops - 1)
+      w.extent[i] = n, w.step[i] = in, w.other[i] = out;
+    else
+      run = n;
+    in *= n, out *= i == 0 ? s.dim(11) : inner(s, 11 + i);
+  }
+  return w;
+}
+}  // namespace detail
+
+template <>
+struct kernel<&cards::transpose> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    detail::by_width<0>(s, [&]<int Width>() {
+      const int loops = s.raw(0);
+      std::int64_t step[max_rank] = {};  // of the operand, for each loop of the result
+      for (int i = 0; i < loops; ++i) {
+        step[i] = 1;
+        for (int j = 0; j < loops; ++j)
+          if (s.raw(7 + j) > s.raw(7 + i)) step[i] *= detail::inner(s, 1 + j);
+      }
+      detail::walk w;
+      w.loops = loops - 1;
+      const std::int64_t run = loops == 1 ? s.dim(1) : detail::inner(s, loops), stride = step[loops - 1];
+      std::int64_t size = run;
+      for (int i = loops - 2; i >= 0; --i)
+        w.extent[i] = i == 0 ? s.dim(1) : detail::inner(s, 1 + i), w.step[i] = size, w.other[i] = step[i],
+        size *= w.extent[i];
+      if (run == 0) return;
+      w.each([&](std::int64_t to, std::int64_t from) {
+        std::byte* y = a[0] + to * Width;
+        const std::byte* x = a[1] + from * Width;
+        if (stride == 1) return detail::copy(y, x, run * Width);
+        for (std::int64_t k = 0; k < run; ++k) std::memcpy(y + k * Width, x + k * stride * Width, Width);
+      });
+    });
+  }
+};
+
+template <>
+struct kernel<&cards::slice> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    const auto width = static_cast<std::int64_t>(size_of(s.type(0)));
+    std::int64_t run, origin;
+    const auto w = detail::box_walk(s, run, origin);
+    if (run == 0) return;
+    w.each([&](std::int64_t to, std::int64_t from) {
+      detail::copy(a[0] + to * width, a[1] + (origin + from) * width, run * width);
+    });
+  }
+};
+
+template <>
+struct kernel<&cards::pad> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    detail::by_width<0>(s, [&]<int Width>() {
+      std::int64_t run, origin, size = 1;
+      for (int i = 0; i < s.raw(0); ++i) size *= i == 0 ? s.dim(11) : detail::inner(s, 11 + i);
+      detail::fill<Width>(a[0], a[2], size);
+      const auto w = detail::box_walk(s, run, origin);
+      if (run == 0) return;
+      w.each([&](std::int64_t from, std::int64_t to) {
+        detail::copy(a[0] + (origin + to) * Width, a[1] + from * Width, run * Width);
+      });
+    });
+  }
+};
+
+template <>
+struct kernel<&cards::concat> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    const auto width = static_cast<std::int64_t>(size_of(s.type(0)));
+    std::byte* y = a[0];
+    for (std::int64_t row = 0; row < s.dim(0); ++row)
+      for (int k = 0; k < s.raw(1); ++k) {
+        const std::int64_t run = detail::inner(s, 2 + k) * width;
+        if (run != 0) detail::copy(y, a[1 + k] + row * run, run);
+        y += run;
+      }
+  }
+};
+
+template <>
+struct kernel<&cards::causal_mask> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    detail::by_width<0>(s, [&]<int Width>() {
+      const std::int64_t n = s.dim(1);
+      for (std::int64_t row = 0; row < s.dim(0) * n; ++row) {
+        const std::int64_t seen = row % n + 1;
+        std::byte* y = a[0] + row * n * Width;
+        detail::copy(y, a[1] + row * n * Width, seen * Width);
+        detail::fill<Width>(y + seen * Width, a[2], n - seen);
+      }
+    });
+  }
+};
+
+template <>
+struct kernel<&cards::range> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    typed<0, float, double, std::int32_t, std::int64_t, std::uint8_t>(s, [&]<class T>() {
+      for (std::int64_t i = 0; i < s.dim(0); ++i) at<T>(a, 0)[i] = static_cast<T>(i);
+    });
+  }
+};
+
+using arrange_ops =
+    op_list<&cards::transpose, &cards::slice, &cards::pad, &cards::concat, &cards::causal_mask, &cards::range>;
+
+}  // namespace gradus

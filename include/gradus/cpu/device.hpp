@@ -1,0 +1,79 @@
+// The CPU as a device: which kernel runs an op. `run` reaches it as a template argument only.
+#pragma once
+#include "elementwise.hpp"
+#include "matmul.hpp"
+#include "reduce.hpp"
+#include "softmax.hpp"
+#include "state.hpp"
+
+namespace gradus {
+
+// The user's own ops, beside the built-in ones, for graphs that are interpreted: ops<&my_card>{}.
+template <const card*... Ops>
+struct ops {
+  using policy_for = kind::operations;
+  using list = op_list<Ops...>;
+};
+
+template <class Arithmetic = fast>
+struct cpu {
+  using arithmetic = Arithmetic;
+
+  // One instantiation per signature: equal layers, and the graphs of one model, share it.
+  template <signature Signature>
+  static void compiled(std::byte* const* args, std::int64_t rows, std::int64_t batch_size, const kernel_details*) {
+    kernel<Signature.op>::template run<Arithmetic>(fixed<Signature>{rows, batch_size}, args);
+  }
+  template <const card* Op>
+  static void interpreted(std::byte* const* args, std::int64_t rows, std::int64_t batch_size,
+                          const kernel_details* what) {
+    kernel<Op>::template run<Arithmetic>(dynamic{rows, batch_size, *what->value, what->steps}, args);
+  }
+
+  struct entry {
+    const card* op;
+    kernel_function run;                   // nullptr: elementwise, runs as part of an expression
+    detail::chunk_function chunk[5] = {};  // by computed type
+  };
+  static constexpr int type_index(dtype t) {
+    return t == float32 ? 0 : t == float64 ? 1 : t == int32 ? 2 : t == int64 ? 3 : 4;
+  }
+  template <const card* Op>
+  static constexpr entry entry_of() {
+    if constexpr (Op->is(trait::elementwise)) {
+      entry e{Op, nullptr};
+      e.chunk[0] = &detail::run_chunk<Op, float, Arithmetic>, e.chunk[1] = &detail::run_chunk<Op, double, Arithmetic>;
+      if constexpr (Op->infer != &detail::infer_floats) {
+        e.chunk[2] = &detail::run_chunk<Op, std::int32_t, Arithmetic>;
+        e.chunk[3] = &detail::run_chunk<Op, std::int64_t, Arithmetic>;
+        e.chunk[4] = &detail::run_chunk<Op, std::uint8_t, Arithmetic>;
+      }
+      return e;
+    } else {
+      return entry{Op, &interpreted<Op>};
+    }
+  }
+  template <class... Lists>
+  struct table;
+  template <const card*... Ops>
+  struct table<op_list<Ops...>> {
+    static constexpr entry entries[sizeof...(Ops) + 1] = {entry_of<Ops>()..., entry{}};
+  };
+  template <const card*... A, const card*... B, class... Rest>
+  struct table<op_list<A...>, op_list<B...>, Rest...> : table<op_list<A..., B...>, Rest...> {};
+
+  // What an interpreted graph can run: the built-in ops and the user's.
+  template <class UserOps = ops<>>
+  struct registry {
+    static constexpr auto& entries =
+        table<elementwise_ops, matmul_ops, reduce_ops, softmax_ops, state_ops, typename UserOps::list>::entries;
+    static const entry& find(const card* op) {
+      for (const entry& e : entries)
+        if (e.op == op) return e;
+      raise(status::unimplemented,
+            text("the interpreter has no kernel for ", op->name, "; give the session the policy ops<&your_card>{}"));
+    }
+  };
+};
+
+}  // namespace gradus

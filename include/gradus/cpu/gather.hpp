@@ -1,0 +1,85 @@
+// Kernels that take and give rows by number.
+#pragma once
+#include <cstring>
+
+#include "../ops/gather.hpp"
+#include "kernel.hpp"
+#include "number.hpp"
+
+namespace gradus {
+
+namespace detail {
+template <class Index, class S>
+std::int64_t checked_row(const S&, const card& op, Index row, std::int64_t position, std::int64_t rows) {
+  if (row < 0 || row >= rows)
+    raise(status::invalid_argument,
+          text(op.name, ": index ", row, " at position ", position, " is outside the table's ", rows,
+               " rows; indices must be in [0, ", rows, ")"));
+  return row;
+}
+// y += x over a run; packs and lanes round alike.
+template <class A, class T>
+void add_run(T* y, const T* x, std::int64_t n) {
+  if constexpr (std::is_floating_point_v<T>) {
+    using N = pack<T, A>;
+    constexpr auto w = static_cast<std::int64_t>(N::width);
+    std::int64_t i = 0;
+    for (; i + w <= n; i += w) (N::load(y + i) + N::load(x + i)).store(y + i);
+    for (; i < n; ++i) y[i] += x[i];
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(y[i] + x[i]);
+  }
+}
+}  // namespace detail
+
+template <>
+struct kernel<&cards::gather> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    typed<2, std::int32_t, std::int64_t>(s, [&]<class Index>() {
+      const auto bytes = s.raw(1) == 0 ? std::size_t{0} : static_cast<std::size_t>(s.dim(1)) * size_of(s.type(0));
+      const std::int64_t rows = s.raw(2) == 0 ? 0 : s.dim(2);
+      for (std::int64_t i = 0; i < s.dim(0); ++i) {
+        const auto row = static_cast<std::size_t>(detail::checked_row(s, cards::gather, at<Index>(a, 2)[i], i, rows));
+        if (bytes != 0) std::memcpy(a[0] + static_cast<std::size_t>(i) * bytes, a[1] + row * bytes, bytes);
+      }
+    });
+  }
+};
+
+template <>
+struct kernel<&cards::rows_to_dense> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    typed<0, float, double, std::int32_t, std::int64_t>(s, [&]<class T>() {
+      typed<2, std::int32_t, std::int64_t>(s, [&]<class Index>() {
+        const std::int64_t width = s.raw(1) == 0 ? 0 : s.dim(1), rows = s.raw(2) == 0 ? 0 : s.dim(2);
+        if (rows * width != 0) std::memset(a[0], 0, static_cast<std::size_t>(rows * width) * sizeof(T));
+        for (std::int64_t i = 0; i < s.dim(0); ++i) {
+          const std::int64_t row = detail::checked_row(s, cards::rows_to_dense, at<Index>(a, 2)[i], i, rows);
+          detail::add_run<A>(at<T>(a, 0) + row * width, at<T>(a, 1) + i * width, width);
+        }
+      });
+    });
+  }
+};
+
+template <>
+struct kernel<&cards::one_hot> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    typed<1, std::int32_t, std::int64_t>(s, [&]<class Index>() {
+      const std::size_t bytes = size_of(s.type(0));
+      const std::int64_t depth = s.dim(1);
+      std::byte* y = a[0];
+      for (std::int64_t i = 0; i < s.dim(0); ++i) {
+        const std::int64_t on = at<Index>(a, 1)[i];
+        for (std::int64_t k = 0; k < depth; ++k, y += bytes) std::memcpy(y, k == on ? a[2] : a[3], bytes);
+      }
+    });
+  }
+};
+
+using gather_ops = op_list<&cards::gather, &cards::rows_to_dense, &cards::one_hot>;
+
+}  // namespace gradus

@@ -1,0 +1,48 @@
+// How a user's function becomes a kernel, and the kernel of checks.
+#pragma once
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "../ops/host.hpp"
+#include "kernel.hpp"
+
+namespace gradus {
+
+// The kernel of host_op<Function>: template <> struct kernel<&host_op<&f>> : host_kernel<&f> {};
+template <auto Function>
+struct host_kernel {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    call(s, a, Function);
+  }
+
+private:
+  template <class S, class Result, class... Operands>
+  static void call(const S& s, std::byte* const* a, void (*f)(std::span<Result>, std::span<const Operands>...)) {
+    [&]<int... I>(std::integer_sequence<int, I...>) {
+      f(std::span<Result>(at<Result>(a, 0), static_cast<std::size_t>(s.dim(0))),
+        std::span<const Operands>(at<const Operands>(a, 1 + I),
+                                  s.raw(1 + I) == 0 ? std::size_t{0} : static_cast<std::size_t>(s.dim(1 + I)))...);
+    }(std::make_integer_sequence<int, static_cast<int>(sizeof...(Operands))>{});
+  }
+};
+
+template <>
+struct kernel<&cards::check_between> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    typed<0, float, double>(s, [&]<class T>() {
+      const T *x = at<const T>(a, 1), low = *at<const T>(a, 2), high = *at<const T>(a, 3);
+      for (std::int64_t i = 0; i < s.dim(0); ++i)
+        if (!(x[i] >= low && x[i] <= high))
+          raise(status::invalid_argument,
+                text("CheckBetween: element ", i, " is ", x[i], ", expected [", low, ", ", high, "]"));
+      if (s.dim(0) != 0) std::memcpy(a[0], x, static_cast<std::size_t>(s.dim(0)) * sizeof(T));
+    });
+  }
+};
+
+using host_ops = op_list<&cards::check_between>;
+
+}  // namespace gradus

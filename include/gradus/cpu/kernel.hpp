@@ -1,0 +1,74 @@
+// The form of a kernel, and how one text serves the compiled step and the interpreter.
+//
+//   template <>
+//   struct kernel<&cards::softmax> {
+//     template <class A, class S>                        // A: the arithmetic (fast, portable)
+//     static void run(const S& s, std::byte* const* a) { // a[0] is the result, a[1] ... the operands
+//       typed<0, float, double>(s, [&]<class T>() {      // T: the element type of types[0], the result's
+//         T* y = at<T>(a, 0);
+//         for (std::int64_t row = 0; row < s.dim(0); ++row) ...
+//
+// In the compiled step S is fixed<signature>: dim(1) folds to a constant. In the interpreter it reads the signature.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "../ops/elementwise.hpp"
+
+namespace gradus {
+
+// Specialized once per op. A card without one cannot run on this device.
+template <const card* Op>
+struct kernel {
+  static_assert(Op == nullptr, "gradus: this op has no kernel. Specialize gradus::kernel<&your_card>.");
+};
+// The formula of an elementwise op, on numbers: template <class N> static N at(N a, N b).
+template <const card* Op>
+struct formula;
+
+// Which ops a device can run when a graph is interpreted; each kernel header ends with its list.
+template <const card*... Ops>
+struct op_list {};
+
+namespace detail {
+constexpr std::int64_t extent_at(int d, std::int64_t rows, std::int64_t batch_size) {
+  return d > 0 ? d : d == 0 ? rows : -static_cast<std::int64_t>(d) * batch_size;
+}
+}  // namespace detail
+
+template <signature Signature>
+struct fixed {
+  static constexpr bool is_fixed = true;
+  std::int64_t rows, batch_size;
+  static constexpr const signature& value = Signature;  // NOLINT: a template parameter object
+  static constexpr dtype type(int i) { return Signature.types[i]; }
+  static constexpr int raw(int i) { return Signature.dims[i]; }  // as lowered: for flags and constants
+  constexpr std::int64_t dim(int i) const { return detail::extent_at(Signature.dims[i], rows, batch_size); }
+};
+struct dynamic {
+  static constexpr bool is_fixed = false;
+  std::int64_t rows, batch_size;
+  const signature& value;
+  const void* steps = nullptr;  // of a fused expression: its formulas as functions
+  dtype type(int i) const { return value.types[i]; }
+  int raw(int i) const { return value.dims[i]; }
+  std::int64_t dim(int i) const { return detail::extent_at(value.dims[i], rows, batch_size); }
+};
+
+// Calls f with the element type of types[I]: resolved when compiled, chosen among Ts when interpreted.
+template <int I, class... Ts, class S, class F>
+void typed(const S& s, F f) {
+  if constexpr (S::is_fixed) {
+    f.template operator()<element_t<S::type(I)>>();
+  } else {
+    const bool found = ((s.type(I) == dtype_of<Ts> ? (f.template operator()<Ts>(), true) : false) || ...);
+    if (!found) raise(status::unimplemented, text(s.value.op->name, " has no kernel for ", name_of(s.type(I))));
+  }
+}
+
+template <class T>
+T* at(std::byte* const* a, int i) {
+  return reinterpret_cast<T*>(a[i]);
+}
+
+}  // namespace gradus

@@ -1,0 +1,242 @@
+// Reductions. The order of a sum depends on shape alone: along the last axis sixteen lanes and a tree (cpu/number.hpp),
+// along earlier axes one chain per column, in order.
+#pragma once
+#include <cstring>
+#include <limits>
+
+#include "../ops/reduce.hpp"
+#include "elementwise.hpp"
+
+namespace gradus {
+
+namespace detail {
+
+struct adding {
+  template <class T>
+  static constexpr T zero = T(0);
+  template <class N>
+  static GRADUS_INLINE N join(N a, N b) {
+    return a + b;
+  }
+  template <class A, class T>
+  static T row(const T* x, std::size_t n) {
+    return gradus::sum<A>(x, n);
+  }
+};
+struct taking_max {
+  template <class T>
+  static constexpr T zero =
+      std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::min();
+  template <class N>
+  static GRADUS_INLINE N join(N a, N b) {
+    return max(a, b);
+  }
+  template <class A, class T>
+  static T row(const T* x, std::size_t n) {
+    return maximum<A>(x, n);
+  }
+};
+struct taking_min {
+  template <class T>
+  static constexpr T zero =
+      std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+  template <class N>
+  static GRADUS_INLINE N join(N a, N b) {
+    return min(a, b);
+  }
+  template <class A, class T>
+  static T row(const T* x, std::size_t n) {
+    T m = zero<T>;
+    for (std::size_t i = 0; i < n; ++i) m = x[i] < m ? x[i] : m;
+    return m;
+  }
+};
+
+// The collapsed operand: extents e[0..groups), alternately kept and reduced. Calls visit(result index, offset) for
+// every kept position, and gives the extents and strides of the reduced groups.
+struct reduction {
+  int groups = 0, first_reduced = 0;
+  std::int64_t extent[max_rank + 1] = {}, stride[max_rank + 1] = {};
+
+  template <class S>
+  explicit reduction(const S& s) : groups(s.raw(1)), first_reduced(s.raw(0)) {
+    std::int64_t step = 1;
+    for (int i = groups - 1; i >= 0; --i) extent[i] = s.dim(2 + i), stride[i] = step, step *= extent[i];
+  }
+  bool reduced(int group) const { return (group % 2 == 0) == (first_reduced != 0); }
+  std::int64_t reduced_count() const {
+    std::int64_t n = 1;
+    for (int i = 0; i < groups; ++i)
+      if (reduced(i)) n *= extent[i];
+    return n;
+  }
+  // Offsets of all positions over the groups that are (or are not) reduced, in row-major order.
+  template <class Visit>
+  void over(bool which, Visit visit) const {
+    std::int64_t index[max_rank + 1] = {}, offset = 0, n = 1;
+    for (int i = 0; i < groups; ++i)
+      if (reduced(i) == which) n *= extent[i];
+    for (std::int64_t at = 0; at < n; ++at) {
+      visit(at, offset);
+      for (int i = groups - 1; i >= 0; --i) {
+        if (reduced(i) != which) continue;
+        offset += stride[i];
+        if (++index[i] < extent[i]) break;
+        offset -= stride[i] * extent[i], index[i] = 0;
+      }
+    }
+  }
+};
+
+// Columns of a row-major [n, m]: y[j] = join over i of x[i][j].
+template <class How, class N, class T>
+GRADUS_INLINE void reduce_columns(T* y, const T* x, std::int64_t n, std::int64_t m) {
+  constexpr std::int64_t width = N::width;
+  std::int64_t j = 0;
+  for (; j + 4 * width <= m; j += 4 * width) {
+    N acc[4] = {N(How::template zero<T>), N(How::template zero<T>), N(How::template zero<T>), N(How::template zero<T>)};
+    for (std::int64_t i = 0; i < n; ++i)
+      for (int q = 0; q < 4; ++q) acc[q] = How::join(acc[q], N::load(x + i * m + j + q * width));
+    for (int q = 0; q < 4; ++q) acc[q].store(y + j + q * width);
+  }
+  for (; j < m; j += width) {
+    const auto left = static_cast<std::size_t>(m - j < width ? m - j : width);
+    N acc(How::template zero<T>);
+    for (std::int64_t i = 0; i < n; ++i)
+      acc = How::join(acc, left == N::width ? N::load(x + i * m + j) : N::load_partial(x + i * m + j, left));
+    if (left == N::width)
+      acc.store(y + j);
+    else
+      acc.store_partial(y + j, left);
+  }
+}
+
+template <class How, class A, class S, class Finish>
+void run_reduction(const S& s, std::byte* const* a, Finish finish) {
+  typed<0, float, double, std::int32_t, std::int64_t, std::uint8_t>(s, [&]<class T>() {
+    using N = number_of<T, A>;
+    const reduction r(s);
+    T* y = at<T>(a, 0);
+    const T* x = at<const T>(a, 1);
+    const bool last = r.reduced(r.groups - 1);
+    const std::int64_t many = r.reduced_count();
+    std::int64_t kept = 1;
+    for (int i = 0; i < r.groups; ++i)
+      if (!r.reduced(i)) kept *= r.extent[i];
+    if (many == 0) {
+      for (std::int64_t i = 0; i < kept; ++i) y[i] = finish(How::template zero<T>, many);
+      return;
+    }
+    bool done = false;
+    if constexpr (std::is_floating_point_v<T>) {
+      if (last && (r.groups == 1 || r.groups == 2)) {
+        for (std::int64_t i = 0; i < kept; ++i)
+          y[i] = How::template row<A>(x + i * many, static_cast<std::size_t>(many));
+        done = true;
+      }
+    }
+    if (!done && !last && r.groups >= 2 && r.groups <= 3) {  // [n, m] or [a, n, m]: columns
+      const std::int64_t m = r.extent[r.groups - 1], n = r.extent[r.groups - 2];
+      const std::int64_t outer = r.groups == 3 ? r.extent[0] : 1;
+      for (std::int64_t o = 0; o < outer; ++o) reduce_columns<How, N>(y + o * m, x + o * n * m, n, m);
+      done = true;
+    }
+    if (!done) {
+      r.over(false, [&](std::int64_t to, std::int64_t from) {
+        T acc = How::template zero<T>;
+        r.over(true, [&](std::int64_t, std::int64_t offset) {
+          if constexpr (std::is_floating_point_v<T>)
+            acc = How::join(lane<T, A>(acc), lane<T, A>(x[from + offset])).v;
+          else
+            acc = How::join(integer<T>(acc), integer<T>(x[from + offset])).v;
+        });
+        y[to] = acc;
+      });
+    }
+    for (std::int64_t i = 0; i < kept; ++i) y[i] = finish(y[i], many);
+  });
+}
+
+struct keep_value {
+  template <class T>
+  constexpr T operator()(T x, std::int64_t) const {
+    return x;
+  }
+};
+struct divide_by_count {
+  template <class T>
+  constexpr T operator()(T x, std::int64_t n) const {
+    if constexpr (std::is_floating_point_v<T>)
+      return x / static_cast<T>(n);
+    else
+      return n == 0 ? T(0) : static_cast<T>(x / static_cast<T>(n));
+  }
+};
+
+}  // namespace detail
+
+template <>
+struct kernel<&cards::sum> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    detail::run_reduction<detail::adding, A>(s, a, detail::keep_value{});
+  }
+};
+template <>
+struct kernel<&cards::mean> {  // of no elements: NaN, as TensorFlow
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    detail::run_reduction<detail::adding, A>(s, a, detail::divide_by_count{});
+  }
+};
+template <>
+struct kernel<&cards::max> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    detail::run_reduction<detail::taking_max, A>(s, a, detail::keep_value{});
+  }
+};
+template <>
+struct kernel<&cards::min> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    detail::run_reduction<detail::taking_min, A>(s, a, detail::keep_value{});
+  }
+};
+template <>
+struct kernel<&cards::argmax> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    typed<1, float, double, std::int32_t, std::int64_t, std::uint8_t>(s, [&]<class T>() {
+      const detail::reduction r(s);
+      const T* x = at<const T>(a, 1);
+      std::int64_t* y = at<std::int64_t>(a, 0);
+      r.over(false, [&](std::int64_t to, std::int64_t from) {
+        std::int64_t best = 0;
+        T most = x[from];
+        r.over(true, [&](std::int64_t i, std::int64_t offset) {
+          if (x[from + offset] > most) most = x[from + offset], best = i;
+        });
+        y[to] = best;
+      });
+    });
+  }
+};
+template <>
+struct kernel<&cards::size> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    typed<0, float, double, std::int32_t, std::int64_t>(s, [&]<class T>() { *at<T>(a, 0) = static_cast<T>(s.dim(0)); });
+  }
+};
+template <>
+struct kernel<&cards::copy> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    std::memcpy(a[0], a[1], static_cast<std::size_t>(s.rows) * size_of(s.type(0)));
+  }
+};
+using reduce_ops =
+    op_list<&cards::sum, &cards::mean, &cards::max, &cards::min, &cards::argmax, &cards::size, &cards::copy>;
+
+}  // namespace gradus

@@ -1,0 +1,177 @@
+// The door to xsimd, and the operations of one vector register that formulas need.
+//
+// xsimd (Debian's 8.1 up to 14) finds the architecture and gives loads, stores, comparisons, selection and integer
+// lanes, which mean the same in all those versions. What decides rounding is written here: xsimd 8.1 has no fused
+// multiply-add for AVX-512, and approximates division and square root of float on
+// ARM; min and max mean `a < b ? a : b` and `a > b ? a : b` everywhere, as on x86 (ARM's own treat NaN differently).
+//
+// GRADUS_SIMD is 0, and numbers are then one lane wide (cpu/number.hpp), where xsimd is not installed, where it has no
+// architecture that rounds as IEEE 754 says (32-bit NEON flushes subnormals and has no division; Cortex-M, RISC-V),
+// and with xsimd before 14 under -fno-exceptions, which it does not take. Define it as 0 to leave xsimd out.
+#pragma once
+
+#if !defined(GRADUS_SIMD)
+#if (defined(__SSE2__) || defined(__aarch64__)) && __has_include(<xsimd/config/xsimd_config.hpp>)
+#include <xsimd/config/xsimd_config.hpp>
+#if defined(__cpp_exceptions) || XSIMD_VERSION_MAJOR >= 14
+#define GRADUS_SIMD 1
+#endif
+#endif
+#endif
+#if !defined(GRADUS_SIMD)
+#define GRADUS_SIMD 0
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#if GRADUS_SIMD
+#include <xsimd/xsimd.hpp>
+#endif
+
+// Forced: a formula must become one loop body, and no symbol of one architecture may stand in for another's.
+#define GRADUS_INLINE __attribute__((always_inline)) inline
+
+namespace gradus::simd {
+
+// True where a fused multiply-add is one instruction, for T and for registers of T alike.
+template <class T>
+inline constexpr bool has_fma =
+#if defined(__FMA__) || defined(__aarch64__)
+    true;
+#elif defined(__x86_64__) || defined(__i386__)
+    false;
+#elif defined(__FP_FAST_FMAF) && defined(__FP_FAST_FMA)
+    true;
+#elif defined(__FP_FAST_FMAF)
+    sizeof(T) == sizeof(float);
+#else
+    false;
+#endif
+
+#if GRADUS_SIMD
+
+#if defined(__aarch64__)
+using arch = xsimd::neon64;
+#else
+using arch = xsimd::default_arch;
+#endif
+template <class T>
+using batch = xsimd::batch<T, arch>;
+template <class T>
+using batch_mask = xsimd::batch_bool<T, arch>;
+template <class T>
+using register_of = typename batch<T>::register_type;
+
+// Unsigned integers in the places of a register of floating numbers. (Each type is spelled out: g++ 12 loses the
+// attribute where the size depends on a template argument.)
+template <class Word, std::size_t Bytes>
+struct word_vector;
+template <>
+struct word_vector<std::uint32_t, 16> {
+  typedef std::uint32_t type __attribute__((vector_size(16)));
+};
+template <>
+struct word_vector<std::uint32_t, 32> {
+  typedef std::uint32_t type __attribute__((vector_size(32)));
+};
+template <>
+struct word_vector<std::uint32_t, 64> {
+  typedef std::uint32_t type __attribute__((vector_size(64)));
+};
+template <>
+struct word_vector<std::uint64_t, 16> {
+  typedef std::uint64_t type __attribute__((vector_size(16)));
+};
+template <>
+struct word_vector<std::uint64_t, 32> {
+  typedef std::uint64_t type __attribute__((vector_size(32)));
+};
+template <>
+struct word_vector<std::uint64_t, 64> {
+  typedef std::uint64_t type __attribute__((vector_size(64)));
+};
+template <class Word, std::size_t Bytes>
+struct words {
+  using vector = typename word_vector<Word, Bytes>::type;
+  vector v;
+
+  words() = default;
+  GRADUS_INLINE words(Word x) : v(vector{} + x) {}
+  GRADUS_INLINE explicit words(vector x) : v(x) {}
+  friend GRADUS_INLINE words operator+(words a, words b) { return words(a.v + b.v); }
+  friend GRADUS_INLINE words operator-(words a, words b) { return words(a.v - b.v); }
+  friend GRADUS_INLINE words operator&(words a, words b) { return words(a.v & b.v); }
+  friend GRADUS_INLINE words operator|(words a, words b) { return words(a.v | b.v); }
+  friend GRADUS_INLINE words operator^(words a, words b) { return words(a.v ^ b.v); }
+  friend GRADUS_INLINE words operator<<(words a, int n) { return words(a.v << n); }
+  friend GRADUS_INLINE words operator>>(words a, int n) { return words(a.v >> n); }
+};
+
+// A product that no later sum may swallow. g++ contracts a * b + c into one rounding even through intrinsics; clang
+// does so only within one expression.
+template <class R>
+GRADUS_INLINE R product(R a, R b) {
+#if defined(__clang__)
+#pragma clang fp contract(off)
+  return a * b;
+#elif __has_builtin(__builtin_assoc_barrier)
+  return __builtin_assoc_barrier(a * b);
+#else
+  R r = a * b;
+  asm("" : "+x"(r));
+  return r;
+#endif
+}
+
+#if defined(__aarch64__)
+GRADUS_INLINE float32x4_t fused(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(c, a, b); }
+GRADUS_INLINE float64x2_t fused(float64x2_t a, float64x2_t b, float64x2_t c) { return vfmaq_f64(c, a, b); }
+GRADUS_INLINE float32x4_t root(float32x4_t a) { return vsqrtq_f32(a); }
+GRADUS_INLINE float64x2_t root(float64x2_t a) { return vsqrtq_f64(a); }
+GRADUS_INLINE float32x4_t least(float32x4_t a, float32x4_t b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
+GRADUS_INLINE float64x2_t least(float64x2_t a, float64x2_t b) { return vbslq_f64(vcltq_f64(a, b), a, b); }
+GRADUS_INLINE float32x4_t most(float32x4_t a, float32x4_t b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
+GRADUS_INLINE float64x2_t most(float64x2_t a, float64x2_t b) { return vbslq_f64(vcgtq_f64(a, b), a, b); }
+#else
+GRADUS_INLINE __m128 root(__m128 a) { return _mm_sqrt_ps(a); }
+GRADUS_INLINE __m128d root(__m128d a) { return _mm_sqrt_pd(a); }
+GRADUS_INLINE __m128 least(__m128 a, __m128 b) { return _mm_min_ps(a, b); }
+GRADUS_INLINE __m128d least(__m128d a, __m128d b) { return _mm_min_pd(a, b); }
+GRADUS_INLINE __m128 most(__m128 a, __m128 b) { return _mm_max_ps(a, b); }
+GRADUS_INLINE __m128d most(__m128d a, __m128d b) { return _mm_max_pd(a, b); }
+#if defined(__AVX__)
+GRADUS_INLINE __m256 root(__m256 a) { return _mm256_sqrt_ps(a); }
+GRADUS_INLINE __m256d root(__m256d a) { return _mm256_sqrt_pd(a); }
+GRADUS_INLINE __m256 least(__m256 a, __m256 b) { return _mm256_min_ps(a, b); }
+GRADUS_INLINE __m256d least(__m256d a, __m256d b) { return _mm256_min_pd(a, b); }
+GRADUS_INLINE __m256 most(__m256 a, __m256 b) { return _mm256_max_ps(a, b); }
+GRADUS_INLINE __m256d most(__m256d a, __m256d b) { return _mm256_max_pd(a, b); }
+#endif
+#if defined(__AVX512F__)
+// The masked forms: g++ 12 warns of an uninitialized register inside the plain ones.
+GRADUS_INLINE __m512 root(__m512 a) { return _mm512_maskz_sqrt_ps(0xffff, a); }
+GRADUS_INLINE __m512d root(__m512d a) { return _mm512_maskz_sqrt_pd(0xff, a); }
+GRADUS_INLINE __m512 least(__m512 a, __m512 b) { return _mm512_maskz_min_ps(0xffff, a, b); }
+GRADUS_INLINE __m512d least(__m512d a, __m512d b) { return _mm512_maskz_min_pd(0xff, a, b); }
+GRADUS_INLINE __m512 most(__m512 a, __m512 b) { return _mm512_maskz_max_ps(0xffff, a, b); }
+GRADUS_INLINE __m512d most(__m512d a, __m512d b) { return _mm512_maskz_max_pd(0xff, a, b); }
+#endif
+#if defined(__FMA__)
+GRADUS_INLINE __m128 fused(__m128 a, __m128 b, __m128 c) { return _mm_fmadd_ps(a, b, c); }
+GRADUS_INLINE __m128d fused(__m128d a, __m128d b, __m128d c) { return _mm_fmadd_pd(a, b, c); }
+GRADUS_INLINE __m256 fused(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
+GRADUS_INLINE __m256d fused(__m256d a, __m256d b, __m256d c) { return _mm256_fmadd_pd(a, b, c); }
+#if defined(__AVX512F__)
+GRADUS_INLINE __m512 fused(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
+GRADUS_INLINE __m512d fused(__m512d a, __m512d b, __m512d c) { return _mm512_fmadd_pd(a, b, c); }
+#endif
+#else
+// Never called: has_fma says so.
+template <class R>
+R fused(R a, R b, R c) = delete;
+#endif
+#endif
+
+#endif  // GRADUS_SIMD
+
+}  // namespace gradus::simd

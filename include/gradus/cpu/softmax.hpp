@@ -1,0 +1,185 @@
+// softmax and cross-entropy over rows. Plain: maximum, exponentials, sum, each a sweep of the row in cache.
+#pragma once
+#include "../ops/softmax.hpp"
+#include "kernel.hpp"
+#include "math.hpp"
+
+namespace gradus {
+
+namespace detail {
+
+// y = e^(x - shift), and its sum in the order of every row sum. y may be x.
+template <class A, class T>
+T exponentials(T* y, const T* x, T shift, std::size_t n) {
+  using N = pack<T, A>;
+  const N s(shift);
+  std::size_t j = 0;
+  for (; j + N::width <= n; j += N::width) exp(N::load(x + j) - s).store(y + j);
+  if (j < n) exp(N::load_partial(x + j, n - j) - s).store_partial(y + j, n - j);
+  return gradus::sum<A>(y, n);
+}
+// sum of e^(x - shift), written nowhere
+template <class A, class T>
+T sum_of_exponentials(const T* x, T shift, std::size_t n) {
+  using N = pack<T, A>;
+  return gradus::reduce<N>(
+      n, T(0),
+      [x, s = N(shift)](block<N> acc, std::size_t i, std::size_t k) {
+        const auto b = sixteen<N>(x + i, k, -std::numeric_limits<T>::infinity());
+        for (std::size_t j = 0; j < acc.packs; ++j) acc.at[j] = acc.at[j] + exp(b.at[j] - s);
+        return acc;
+      },
+      plus{});
+}
+// f(pack of the row's first operand, pack of the second) over a row
+template <class A, class T, class F>
+void map_rows(T* y, const T* p, const T* q, std::size_t n, F f) {
+  using N = pack<T, A>;
+  std::size_t j = 0;
+  for (; j + N::width <= n; j += N::width) f(N::load(p + j), N::load(q + j)).store(y + j);
+  if (j < n) f(N::load_partial(p + j, n - j), N::load_partial(q + j, n - j)).store_partial(y + j, n - j);
+}
+template <class S, class F>
+void with_label_type(const S& s, F f) {
+  typed<2, std::int32_t, std::int64_t>(s, f);
+}
+inline std::int64_t checked_label(std::int64_t label, std::int64_t row, std::int64_t classes) {
+  if (label < 0 || label >= classes)
+    raise(status::invalid_argument, text("sparse_softmax_cross_entropy: label ", label, " of row ", row,
+                                         " is outside [0, ", classes, "); check the labels or the number of classes"));
+  return label;
+}
+template <class T, class A>
+T scalar_log(T x) {
+  return log(lane<T, A>(x)).v;
+}
+
+}  // namespace detail
+
+template <>
+struct kernel<&cards::softmax> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    typed<0, float, double>(s, [&]<class T>() {
+      using N = pack<T, A>;
+      const auto n = static_cast<std::size_t>(s.dim(1));
+      T* y = at<T>(a, 0);
+      const T* x = at<const T>(a, 1);
+      for (std::int64_t r = 0; r < s.dim(0); ++r, x += n, y += n) {
+        const T total = detail::exponentials<A>(y, x, maximum<A>(x, n), n);
+        detail::map_rows<A>(y, y, y, n, [t = N(total)](N e, N) { return e / t; });
+      }
+    });
+  }
+};
+template <>
+struct kernel<&cards::log_softmax> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    typed<0, float, double>(s, [&]<class T>() {
+      using N = pack<T, A>;
+      const auto n = static_cast<std::size_t>(s.dim(1));
+      T* y = at<T>(a, 0);
+      const T* x = at<const T>(a, 1);
+      for (std::int64_t r = 0; r < s.dim(0); ++r, x += n, y += n) {
+        const T most = maximum<A>(x, n);
+        const T log_sum = detail::scalar_log<T, A>(detail::sum_of_exponentials<A>(x, most, n));
+        detail::map_rows<A>(y, x, x, n, [m = N(most), l = N(log_sum)](N v, N) { return (v - m) - l; });
+      }
+    });
+  }
+};
+template <>
+struct kernel<&cards::softmax_grad> {  // y (dy - sum(dy y))
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    typed<0, float, double>(s, [&]<class T>() {
+      using N = pack<T, A>;
+      const auto n = static_cast<std::size_t>(s.dim(1));
+      T* dx = at<T>(a, 0);
+      const T *dy = at<const T>(a, 1), *y = at<const T>(a, 2);
+      for (std::int64_t r = 0; r < s.dim(0); ++r, dx += n, dy += n, y += n)
+        detail::map_rows<A>(dx, dy, y, n, [t = N(dot<A>(dy, y, n))](N g, N v) { return v * (g - t); });
+    });
+  }
+};
+template <>
+struct kernel<&cards::log_softmax_grad> {  // dy - e^y sum(dy)
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    typed<0, float, double>(s, [&]<class T>() {
+      using N = pack<T, A>;
+      const auto n = static_cast<std::size_t>(s.dim(1));
+      T* dx = at<T>(a, 0);
+      const T *dy = at<const T>(a, 1), *y = at<const T>(a, 2);
+      for (std::int64_t r = 0; r < s.dim(0); ++r, dx += n, dy += n, y += n)
+        detail::map_rows<A>(dx, dy, y, n, [t = N(gradus::sum<A>(dy, n))](N g, N v) { return g - exp(v) * t; });
+    });
+  }
+};
+template <>
+struct kernel<&cards::softmax_xent> {  // sum_j labels_j (log sum_k e^z_k - z_j), z = x - max x
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    typed<0, float, double>(s, [&]<class T>() {
+      const auto n = static_cast<std::size_t>(s.dim(1));
+      T* y = at<T>(a, 0);
+      const T *x = at<const T>(a, 1), *labels = at<const T>(a, 2);
+      for (std::int64_t r = 0; r < s.dim(0); ++r, x += n, labels += n) {
+        const T most = maximum<A>(x, n);
+        const T log_sum = detail::scalar_log<T, A>(detail::sum_of_exponentials<A>(x, most, n));
+        using one = lane<T, A>;
+        one loss(T(0));
+        for (std::size_t j = 0; j < n; ++j) loss = fma(one(labels[j]), one(log_sum) - (one(x[j]) - one(most)), loss);
+        y[r] = loss.v;
+      }
+    });
+  }
+};
+template <>
+struct kernel<&cards::sparse_xent> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    typed<0, float, double>(s, [&]<class T>() {
+      detail::with_label_type(s, [&]<class L>() {
+        const std::int64_t n = s.dim(1);
+        T* y = at<T>(a, 0);
+        const T* x = at<const T>(a, 1);
+        const L* label = at<const L>(a, 2);
+        for (std::int64_t r = 0; r < s.dim(0); ++r, x += n) {
+          const auto k = detail::checked_label(label[r], r, n);
+          const T most = maximum<A>(x, static_cast<std::size_t>(n));
+          const T log_sum =
+              detail::scalar_log<T, A>(detail::sum_of_exponentials<A>(x, most, static_cast<std::size_t>(n)));
+          y[r] = log_sum - (x[k] - most);
+        }
+      });
+    });
+  }
+};
+template <>
+struct kernel<&cards::sparse_xent_grad> {  // (softmax - onehot) dy
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    typed<0, float, double>(s, [&]<class T>() {
+      detail::with_label_type(s, [&]<class L>() {
+        using N = pack<T, A>;
+        const std::int64_t n = s.dim(1);
+        const auto wide = static_cast<std::size_t>(n);
+        T* dx = at<T>(a, 0);
+        const T *x = at<const T>(a, 1), *dy = at<const T>(a, 3);
+        const L* label = at<const L>(a, 2);
+        for (std::int64_t r = 0; r < s.dim(0); ++r, x += n, dx += n) {
+          const auto k = detail::checked_label(label[r], r, n);
+          const T total = detail::exponentials<A>(dx, x, maximum<A>(x, wide), wide);
+          dx[k] = dx[k] - total;  // (e_k - total) / total = softmax_k - 1
+          detail::map_rows<A>(dx, dx, dx, wide, [t = N(total), g = N(dy[r])](N e, N) { return e / t * g; });
+        }
+      });
+    });
+  }
+};
+using softmax_ops = op_list<&cards::softmax, &cards::log_softmax, &cards::softmax_grad, &cards::log_softmax_grad,
+                            &cards::softmax_xent, &cards::sparse_xent, &cards::sparse_xent_grad>;
+
+}  // namespace gradus

@@ -1,0 +1,463 @@
+// The graph: a plain class that the compiler and the program both can run. A model is an ordinary function that builds
+// one; run by the compiler the result is frozen and compiled, run by the program it is interpreted. Same nodes, same
+// order, same numbers.
+#pragma once
+#include <bit>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "../base/error.hpp"
+#include "node.hpp"
+#include "seq.hpp"
+
+namespace gradus {
+
+// As in TensorFlow's model_fn: what the graph is built for. Dropout and batch_norm look at it.
+enum class mode : int { train, evaluate, predict };
+constexpr std::string_view name_of(mode m) {
+  return m == mode::train ? "train" : m == mode::evaluate ? "evaluate" : "predict";
+}
+
+// A tensor of a graph: the result of one node.
+struct value {
+  graph* g = nullptr;
+  int id = -1;
+
+  constexpr explicit operator bool() const { return id >= 0; }
+  constexpr const shape& dims() const;
+  constexpr dtype type() const;
+};
+
+// A gradient: dense, or rows of a table (IndexedSlices): values[i] belongs to row indices[i]; rows may repeat.
+struct gradient_value {
+  value dense, values, indices;
+  constexpr explicit operator bool() const { return bool(dense) || bool(values); }
+  constexpr bool sparse() const { return bool(values); }
+};
+
+namespace collection {
+inline constexpr std::string_view global_variables = "variables", trainable_variables = "trainable_variables",
+                                  local_variables = "local_variables", losses = "losses", summaries = "summaries",
+                                  update_ops = "update_ops", train_op = "train_op",
+                                  moving_average_variables = "moving_average_variables", global_step = "global_step";
+}
+
+// How a variable starts. Random ones draw from (seed of the run, position in the graph): the same on every machine.
+struct initializer {
+  enum kinds : int { constant, uniform, normal, truncated_normal, variance_scaling };
+  enum modes : int { fan_in, fan_out, fan_average };
+  int kind = constant;
+  float a = 0, b = 0;  // constant: value a; uniform: [a, b); normal, truncated_normal: mean a, deviation b; scaling: scale a
+  int fan = fan_average;
+  int distribution = truncated_normal;
+};
+inline constexpr initializer zeros{}, ones{.a = 1};
+constexpr initializer constant_initializer(float v) { return {.a = v}; }
+constexpr initializer random_uniform(float low, float high) { return {.kind = initializer::uniform, .a = low, .b = high}; }
+constexpr initializer random_normal(float mean, float deviation) {
+  return {.kind = initializer::normal, .a = mean, .b = deviation};
+}
+constexpr initializer truncated_normal(float mean, float deviation) {
+  return {.kind = initializer::truncated_normal, .a = mean, .b = deviation};
+}
+// He, Glorot, LeCun: spec and formulas as tf.variance_scaling_initializer (1.15).
+constexpr initializer variance_scaling(float scale, int fan, int distribution) {
+  return {.kind = initializer::variance_scaling, .a = scale, .fan = fan, .distribution = distribution};
+}
+inline constexpr initializer glorot_uniform = variance_scaling(1, initializer::fan_average, initializer::uniform),
+                             glorot_normal = variance_scaling(1, initializer::fan_average, initializer::truncated_normal),
+                             he_uniform = variance_scaling(2, initializer::fan_in, initializer::uniform),
+                             he_normal = variance_scaling(2, initializer::fan_in, initializer::truncated_normal),
+                             lecun_uniform = variance_scaling(1, initializer::fan_in, initializer::uniform),
+                             lecun_normal = variance_scaling(1, initializer::fan_in, initializer::truncated_normal);
+
+struct variable_options {
+  initializer init = glorot_uniform;
+  bool trainable = true;
+  bool local = false;  // not in checkpoints, reset when an evaluation starts (metrics)
+  dtype type = float32;
+};
+
+// The attributes of the leaves.
+struct variable_attr {
+  int trainable, local, kind;
+  float a, b;
+  int fan, distribution;
+};
+struct constant_attr {
+  int low, high;  // the bits of one double; more values follow as further pairs
+};
+
+inline constexpr card placeholder_card{.name = "Placeholder", .operands = 0, .traits = trait::leaf | trait::keeps};
+inline constexpr card variable_card{.name = "VariableV2", .operands = 0, .traits = trait::leaf | trait::keeps};
+inline constexpr card constant_card{.name = "Const", .operands = 0, .traits = trait::leaf};
+inline constexpr card no_op_card{.name = "NoOp", .operands = 0, .traits = trait::keeps | trait::control | trait::blocks};
+
+// A named result: a metric, a prediction, a scalar for TensorBoard.
+struct output {
+  enum kinds : int { loss, metric, prediction, summary, update, norm, fetch };
+  int kind, name, node;
+};
+
+struct graph {
+  seq<node> nodes;
+  seq<int> edges;
+  seq<int> ints;
+  seq<char> names;
+  seq<expression> expressions;
+  seq<output> outputs;
+  struct member {
+    int collection, node;
+  };
+  seq<member> members;
+  seq<int> gates;     // {how many, ids...}: gradients of one op, all made before any is used (pass/gate.hpp)
+  seq<char> refusal;  // constant evaluation cannot throw: the first refusal is kept here and printed at the door
+
+  constexpr graph() = default;
+  constexpr explicit graph(gradus::mode m) : mode_(m) {}
+
+  constexpr gradus::mode mode() const { return mode_; }
+  constexpr graph_view view() const {
+    return {nodes.first, nodes.count, edges.first, edges.count, ints.first, ints.count, expressions.first, expressions.count};
+  }
+
+  // ---- leaves
+  // An input of the step, given by feeds. At most one extent is `batch`.
+  constexpr value placeholder(std::string_view name, const shape& dims, dtype type = float32) {
+    return leaf(placeholder_card, name, dims, type, nullptr, 0);
+  }
+  // Memory that lasts between steps. Named in its scope, made unique as TensorFlow does: w, w_1, ...
+  constexpr value variable(std::string_view name, const shape& dims, const variable_options& o = {}) {
+    if (is_batched(dims)) refuse("variable \"", name, "\" cannot have a batch extent: ", dims);
+    const auto words = to_words(
+        variable_attr{o.trainable, o.local, o.init.kind, o.init.a, o.init.b, o.init.fan, o.init.distribution});
+    const value v = leaf(variable_card, name, dims, o.type, words.data(), static_cast<int>(words.size()));
+    add_to(o.local ? collection::local_variables : collection::global_variables, v);
+    if (o.trainable && !o.local) add_to(collection::trainable_variables, v);
+    return v;
+  }
+  // One value everywhere, or as many values as the shape holds.
+  constexpr value constant(double fill, dtype type = float32, const shape& dims = {}) {
+    const auto bits = std::bit_cast<std::array<int, 2>>(fill);
+    return leaf(constant_card, {}, dims, type, bits.data(), 2);
+  }
+  constexpr value constant(std::initializer_list<double> list, const shape& dims, dtype type = float32) {
+    if (static_cast<std::int64_t>(list.size()) != gradus::count(dims))
+      refuse("constant: ", static_cast<int>(list.size()), " values do not fill ", dims);
+    const int at = ints.count;
+    for (double d : list) {
+      const auto bits = std::bit_cast<std::array<int, 2>>(d);
+      ints.append(bits.data(), 2);
+    }
+    node n;
+    n.op = &constant_card, n.first = edges.count, n.attr = at, n.attrs = ints.count - at;
+    n.scope = scope_, n.device = device_, n.type = type, n.dims = dims;
+    nodes.push(n);
+    return {this, nodes.count - 1};
+  }
+
+  // ---- ops
+  // Any op by its card: `operands`, then its attributes. Ops in `ops/` are wrappers of this.
+  constexpr value add(const card& op, const value* operands, int count, const int* words = nullptr, int word_count = 0,
+                      std::string_view name = {});
+  constexpr value add(const card& op, std::initializer_list<value> operands, std::string_view name = {}) {
+    return add(op, operands.begin(), static_cast<int>(operands.size()), nullptr, 0, name);
+  }
+  template <class Attributes>
+  constexpr value add_with(const card& op, std::initializer_list<value> operands, const Attributes& a,
+                           std::string_view name = {}) {
+    const auto words = to_words(a);
+    return add(op, operands.begin(), static_cast<int>(operands.size()), words.data(), static_cast<int>(words.size()), name);
+  }
+
+  // A node that does nothing but wait for all of them (tf.group).
+  constexpr value group(std::initializer_list<value> list, std::string_view name = {}) {
+    const value v = add(no_op_card, nullptr, 0, nullptr, 0, name);
+    for (const value& w : list) depend(v, w);
+    return v;
+  }
+  // Adds a control edge: `after` does not start before `before` is done. `after` must be the newest node.
+  constexpr void depend(value after, value before) {
+    if (after.id != nodes.count - 1 || before.id >= after.id)
+      refuse("a control edge can only be added to the newest node, from an older one");
+    else edges.push(before.id), ++nodes[after.id].controls;
+  }
+
+  // ---- scopes: `auto s = g.name_scope("tower");` holds until the end of the block
+  class scope {
+  public:
+    constexpr scope(int& slot, int value) : slot_(&slot), previous_(slot) { slot = value; }
+    constexpr scope(const scope&) = delete;
+    constexpr ~scope() { *slot_ = previous_; }
+
+  private:
+    int* slot_;
+    int previous_;
+  };
+  // Unique among its siblings: the second "tower" is "tower_1".
+  constexpr scope name_scope(std::string_view name) { return {scope_, unique(name, true)}; }
+  // TensorFlow's device strings: "/job:ps/task:0/device:CPU:0".
+  constexpr scope device(std::string_view name) { return {device_, intern(name)}; }
+
+  // Passes work on graphs without names; what they add stands in this scope, shown as "gradients/".
+  static constexpr int gradient_scope = -2;
+  constexpr void enter_gradient_scope() { scope_ = gradient_scope; }
+
+  // ---- collections and outputs
+  constexpr void add_to(std::string_view name, value v) { members.push({intern(name), v.id}); }
+  template <class Visit>
+  constexpr void for_each_in(std::string_view name, Visit visit) {
+    const int at = intern(name);
+    for (int i = 0; i < members.count; ++i)
+      if (members[i].collection == at) visit(value{this, members[i].node});
+  }
+  constexpr void add_output(int kind, std::string_view name, value v) { outputs.push({kind, intern(name), v.id}); }
+  // A scalar that the trainer writes for TensorBoard every save_summary_steps.
+  constexpr void summary_scalar(std::string_view tag, value v) {
+    if (v.dims().rank != 0) refuse("summary_scalar(\"", tag, "\"): expected a scalar, got ", v.dims());
+    add_output(output::summary, tag, v);
+    add_to(collection::summaries, v);
+  }
+
+  // ---- names
+  constexpr std::string_view text_at(int offset) const {
+    if (offset < 0) return {};
+    int n = 0;
+    while (names.first[offset + n] != '\0') ++n;
+    return {names.first + offset, static_cast<std::size_t>(n)};
+  }
+  constexpr std::string_view name_of(int id) const { return text_at(nodes.first[id].name); }
+  // The node of this full name, or -1.
+  constexpr int find(std::string_view name) const {
+    for (int i = 0; i < nodes.count; ++i)
+      if (nodes[i].name >= 0 && text_at(nodes[i].name) == name) return i;
+    return -1;
+  }
+  constexpr value by_name(std::string_view name) {
+    const int id = find(name);
+    if (id < 0) refuse("no node is named \"", name, "\"");
+    return {this, id};
+  }
+
+  // ---- refusals: text and shapes in any order. At run time an exception, at compile time the text at the door.
+  template <class... Pieces>
+  constexpr void refuse(const Pieces&... pieces) {
+    seq<char> message;
+    (put(message, pieces), ...);
+    if (!std::is_constant_evaluated())
+      raise(status::invalid_argument, std::string(message.first, static_cast<std::size_t>(message.count)));
+    if (refusal.empty()) refusal = std::move(message);
+  }
+
+  constexpr int intern(std::string_view text) {
+    const int slot = slot_of(text);
+    if (table_[slot].at < 0) table_[slot] = {store(text), 0, 0}, ++table_used_;
+    return table_[slot].at;
+  }
+
+private:
+  struct entry {
+    int at = -1, next = 0, taken = 0;  // next: the number to try when the name is wanted again; taken: names a node
+  };
+  gradus::mode mode_ = gradus::mode::train;
+  int scope_ = -1, device_ = -1;
+  seq<entry> table_;
+  int table_used_ = 0;
+
+  constexpr int store(std::string_view text) {
+    const int at = names.count;
+    names.append(text.data(), static_cast<int>(text.size()));
+    names.push('\0');
+    return at;
+  }
+  constexpr bool equals(int at, std::string_view text) const {
+    const char* p = names.first + at;
+    const int n = static_cast<int>(text.size());
+    for (int i = 0; i < n; ++i)
+      if (p[i] != text[static_cast<std::size_t>(i)]) return false;
+    return p[n] == '\0';
+  }
+  constexpr int slot_of(std::string_view text) {
+    if (2 * (table_used_ + 1) > table_.count) rehash();
+    unsigned h = 2166136261u;
+    for (char c : text) h = (h ^ static_cast<unsigned char>(c)) * 16777619u;
+    const int mask = table_.count - 1;
+    int slot = static_cast<int>((h ^ h >> 15) & static_cast<unsigned>(mask));
+    while (table_[slot].at >= 0 && !equals(table_[slot].at, text)) slot = (slot + 1) & mask;
+    return slot;
+  }
+  constexpr void rehash() {
+    seq<entry> old = std::move(table_);
+    table_ = seq<entry>(old.count == 0 ? 64 : 4 * old.count, entry{});
+    for (int i = 0; i < old.count; ++i)
+      if (old[i].at >= 0) table_[slot_of(text_at(old[i].at))] = old[i];
+  }
+  // The full name in the current scope, with _1, _2, ... if it is taken; as an offset. A scope ends with its '/'.
+  constexpr int unique(std::string_view wanted, bool is_scope) {
+    seq<char> full;
+    const std::string_view prefix = text_at(scope_);
+    full.append(prefix.data(), static_cast<int>(prefix.size()));
+    full.append(wanted.data(), static_cast<int>(wanted.size()));
+    const int stem = full.count;
+    const auto as_text = [&] { return std::string_view(full.first, static_cast<std::size_t>(full.count)); };
+    const int slot = slot_of(as_text());
+    entry& first = table_[slot];
+    if (first.at < 0) first.at = store(as_text()), ++table_used_;
+    int at = first.at;
+    if (first.taken != 0) {
+      int number = first.next;
+      for (;;) {
+        full.count = stem;
+        full.push('_');
+        put(full, ++number);
+        const int other = slot_of(as_text());
+        if (table_[other].at < 0) table_[other].at = store(as_text()), ++table_used_;
+        if (table_[other].taken == 0) {
+          table_[other].taken = 1, at = table_[other].at;
+          break;
+        }
+      }
+      full.count = stem;
+      table_[slot_of(as_text())].next = number;
+    } else first.taken = 1;
+    if (!is_scope) return at;
+    const std::string_view name = text_at(at);
+    full.count = 0;
+    full.append(name.data(), static_cast<int>(name.size()));
+    full.push('/');
+    return intern(as_text());
+  }
+  constexpr value leaf(const card& op, std::string_view name, const shape& dims, dtype type, const int* words, int count) {
+    node n;
+    n.op = &op, n.first = edges.count, n.attr = ints.count, n.attrs = count;
+    n.scope = scope_, n.device = device_, n.type = type, n.dims = dims;
+    if (!name.empty()) n.name = unique(name, false);
+    ints.append(words, count);
+    int symbolic = 0;
+    for (int i = 0; i < dims.rank; ++i) symbolic += dims.dims[i] < 0;
+    if (symbolic > 1) refuse("\"", name, "\": at most one extent may be batch, got ", dims);
+    nodes.push(n);
+    return {this, nodes.count - 1};
+  }
+  static constexpr void put(seq<char>& out, std::string_view s) { out.append(s.data(), static_cast<int>(s.size())); }
+  static constexpr void put(seq<char>& out, int n) {
+    char digits[12];
+    int k = 0;
+    unsigned u = n < 0 ? 0u - static_cast<unsigned>(n) : static_cast<unsigned>(n);
+    do digits[k++] = static_cast<char>('0' + u % 10);
+    while ((u /= 10) != 0);
+    if (n < 0) out.push('-');
+    while (k > 0) out.push(digits[--k]);
+  }
+  static constexpr void put(seq<char>& out, const shape& s) {
+    out.push('[');
+    for (int i = 0; i < s.rank; ++i) {
+      if (i != 0) put(out, ", ");
+      if (s.dims[i] >= 0) put(out, s.dims[i]);
+      else if (s.dims[i] == batch) put(out, "batch");
+      else put(out, -s.dims[i]), put(out, "*batch");
+    }
+    out.push(']');
+  }
+  static constexpr void put(seq<char>& out, dtype t) { put(out, gradus::name_of(t)); }
+};
+
+constexpr const shape& value::dims() const { return g->nodes[id].dims; }
+constexpr dtype value::type() const { return g->nodes[id].type; }
+
+// What an op's shape rule sees: the operands, the attributes, and where the result goes.
+struct inference {
+  graph& g;
+  const card& op;
+  const value* operands;
+  int count;
+  const int* words;
+  int word_count;
+  shape dims = {};
+  dtype type = dtype::none;
+
+  constexpr const shape& in(int i) const { return operands[i].dims(); }
+  constexpr dtype in_type(int i) const { return operands[i].type(); }
+  template <class Attributes>
+  constexpr Attributes attributes() const {
+    return from_words<Attributes>(words);
+  }
+  // "MatMul: <pieces> (operands: h/kernel [784, 128], ...)"
+  template <class... Pieces>
+  constexpr void refuse(const Pieces&... pieces) {
+    if (count == 1) g.refuse(op.name, ": ", pieces..., " (", label(0), in(0), ")");
+    else if (count == 2) g.refuse(op.name, ": ", pieces..., " (", label(0), in(0), ", ", label(1), in(1), ")");
+    else if (count >= 3) g.refuse(op.name, ": ", pieces..., " (", label(0), in(0), ", ", label(1), in(1), ", ", label(2), in(2), ")");
+    else g.refuse(op.name, ": ", pieces...);
+  }
+
+private:
+  constexpr std::string_view label(int i) const { return g.name_of(operands[i].id); }
+};
+
+constexpr value graph::add(const card& op, const value* operands, int count, const int* words, int word_count,
+                           std::string_view name) {
+  node n;
+  n.op = &op, n.first = edges.count, n.inputs = count, n.attr = ints.count, n.attrs = word_count;
+  n.scope = scope_, n.device = device_;
+  for (int i = 0; i < count; ++i) {
+    if (operands[i].g != this) {
+      refuse(op.name, ": operand ", i, " belongs to another graph");
+      return {this, 0};
+    }
+  }
+  if (op.operands >= 0 && op.operands != count) refuse(op.name, ": takes ", op.operands, " operands, got ", count);
+  else if (op.infer != nullptr) {
+    inference rule{*this, op, operands, count, words, word_count};
+    op.infer(rule);
+    n.dims = rule.dims, n.type = rule.type;
+  }
+  if (!name.empty()) n.name = unique(name, false);
+  for (int i = 0; i < count; ++i) edges.push(operands[i].id);
+  ints.append(words, word_count);
+  nodes.push(n);
+  return {this, nodes.count - 1};
+}
+
+// What an op's gradient rule sees. `to(i, v)` adds v to the gradient of operand i.
+struct backward {
+  graph& g;
+  int id;
+  value dy;                      // gradient of the result
+  gradient_value* contributions; // one per operand; empty: None
+  const char* wanted;            // whether operand i leads to something differentiated
+
+  constexpr value out() const { return {&g, id}; }
+  constexpr value in(int i) const { return {&g, g.edges[g.nodes[id].first + i]}; }
+  constexpr int operands() const { return g.nodes[id].inputs; }
+  constexpr bool wants(int i) const { return wanted[i] != 0; }
+  constexpr void to(int i, value v) { contributions[i].dense = v; }
+  constexpr void to_rows(int i, value values, value indices) {
+    contributions[i].values = values, contributions[i].indices = indices;
+  }
+  template <class Attributes>
+  constexpr Attributes attributes() const {
+    return from_words<Attributes>(g.ints.first + g.nodes[id].attr);
+  }
+};
+
+// What an op's lowering sees: it writes the extents its kernel loops over into `dims`. Extents that hold the batch are
+// negative; an extent of 0 is the number of rows, given by `rows`.
+struct lowering {
+  const graph_view& v;
+  const node& n;
+  int dims[max_extents] = {};
+  std::int64_t rows = 0;
+
+  constexpr const shape& out() const { return n.dims; }
+  constexpr const shape& in(int i) const { return v.nodes[v.edges[n.first + i]].dims; }
+  constexpr dtype in_type(int i) const { return v.nodes[v.edges[n.first + i]].type; }
+  template <class Attributes>
+  constexpr Attributes attributes() const {
+    return from_words<Attributes>(v.ints + n.attr);
+  }
+};
+
+}  // namespace gradus

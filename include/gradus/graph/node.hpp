@@ -1,0 +1,117 @@
+// What a graph is made of: nodes that name an op by the address of its card, and edges by the numbers of nodes.
+#pragma once
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "../base/dtype.hpp"
+#include "../base/shape.hpp"
+
+namespace gradus {
+
+struct graph;
+struct inference;
+struct lowering;
+struct backward;
+
+// What passes must know of an op besides its rules.
+namespace trait {
+inline constexpr unsigned elementwise = 1;   // one formula for every element; operands broadcast as in NumPy
+inline constexpr unsigned leaf = 2;          // no operands: placeholder, variable, constant
+inline constexpr unsigned keeps = 4;         // has an effect: never removed, never merged with an equal node
+inline constexpr unsigned writes = 8;        // its result is operand 0's memory, changed: assign, apply
+inline constexpr unsigned view = 16;         // its result is operand 0's memory, unchanged: reshape, identity
+inline constexpr unsigned blocks = 32;       // no gradient passes: the operands get None
+inline constexpr unsigned session = 64;      // run by the session, not by a kernel: updates, the global norm
+inline constexpr unsigned control = 128;     // carries edges only: no_op
+}  // namespace trait
+
+// An op, described once; a node names it by address, so the set of ops is open.
+struct card {
+  std::string_view name;  // TensorFlow's op name where there is one
+  int operands;           // how many; -1: any number
+  unsigned traits = 0;
+  // Shape and dtype of the result; refuses operands that do not fit.
+  void (*infer)(inference&) = nullptr;
+  // Contributions to the gradients of the operands. nullptr and not `blocks`: differentiating it is an error.
+  void (*gradient)(backward&) = nullptr;
+  // What a kernel's code depends on: the extents it loops over. nullptr: fused, or not run by a kernel.
+  void (*lower)(lowering&) = nullptr;
+
+  constexpr bool is(unsigned t) const { return (traits & t) != 0; }
+};
+
+struct node {
+  const card* op = nullptr;
+  int first = 0, inputs = 0, controls = 0;  // edges[first ...]: data edges, then control edges
+  int attr = 0, attrs = 0;                  // ints[attr ...]: the op's attributes
+  int name = -1;                            // offset into names, or -1: named by its op when shown
+  int scope = -1;                           // offset of the name scope's prefix, or -1
+  int device = -1;                          // offset of the device string, or -1
+  dtype type = dtype::none;
+  shape dims;
+};
+
+// Attributes are a small struct of ints and floats, kept as ints in the graph's pool.
+template <class Attributes>
+inline constexpr int words_of = static_cast<int>(sizeof(Attributes) / sizeof(int));
+template <class Attributes>
+constexpr std::array<int, sizeof(Attributes) / sizeof(int)> to_words(const Attributes& a) {
+  return std::bit_cast<std::array<int, sizeof(Attributes) / sizeof(int)>>(a);
+}
+template <class Attributes>
+constexpr Attributes from_words(const int* words) {
+  std::array<int, sizeof(Attributes) / sizeof(int)> copy{};
+  for (unsigned i = 0; i < copy.size(); ++i) copy[i] = words[i];
+  return std::bit_cast<Attributes>(copy);
+}
+
+// A fused elementwise expression. Locals 0..inputs-1 are its operands, then one per step; the last is the result.
+// The result's extents are collapsed: neighbours along which every operand behaves alike become one, the first is the
+// number of rows and known only when a step runs (stored as 0).
+inline constexpr int max_operands = 8, max_steps = 12, max_loops = max_rank;
+struct expression {
+  int inputs = 0, steps = 0, loops = 0;
+  int extent[max_loops] = {};                      // outermost first; extent[0] is 0: the rows
+  unsigned char varies[max_operands] = {};         // bit k: this operand moves along loop k
+  dtype type = dtype::none;                        // what is computed in
+  dtype operand_type[max_operands] = {}, result_type = dtype::none;  // what is in memory
+  const card* op[max_steps] = {};
+  unsigned char arg[max_steps][3] = {};
+  constexpr bool operator==(const expression&) const = default;
+};
+
+// Everything a kernel's code depends on, and nothing else: no node, no offset, no batch. Equal layers of one graph, or of
+// several, share one kernel. Extents: negative ones hold the batch, 0 is the number of rows, both known at run time.
+inline constexpr int max_extents = 16, max_types = 4;
+struct signature {
+  const card* op = nullptr;
+  dtype types[max_types] = {};  // of the result, then of the first operands
+  int dims[max_extents] = {};
+  expression formula;           // of a fused node
+  constexpr bool operator==(const signature&) const = default;
+};
+
+// A kernel as the runner calls it: args[0] is the result, args[1] ... the operands. The compiled kernel is a function of
+// its own for each signature and ignores `what`; the interpreted one reads the signature there.
+struct kernel_details {
+  const signature* value = nullptr;
+  const void* steps = nullptr;  // of a fused expression: its formulas as functions
+};
+using kernel_function = void (*)(std::byte* const* args, std::int64_t rows, std::int64_t batch_size, const kernel_details* what);
+
+// What a pass reads: raw pointers, the same for a graph that grows and one that is frozen.
+struct graph_view {
+  const node* nodes = nullptr;
+  int size = 0;
+  const int* edges = nullptr;
+  int edge_count = 0;
+  const int* ints = nullptr;
+  int int_count = 0;
+  const expression* expressions = nullptr;
+  int expression_count = 0;
+};
+
+}  // namespace gradus

@@ -1,0 +1,43 @@
+// batch: n elements at a time. This is what a trainer consumes.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "stage.hpp"
+
+namespace gradus {
+
+// The sources write straight into the batch's arrays; nothing is copied on the way, and nothing is remembered here: the
+// batch size may change between saving a position and continuing from it.
+template <dataset Source>
+class batches final : public composable<batches<Source>> {
+  static_assert(!batched_dataset<Source>, "gradus: this dataset is batched already; one batch(n) is enough");
+
+public:
+  // With drop_remainder a last batch of fewer than n elements is left out.
+  batches(Source source, std::int64_t n, bool drop_remainder)
+      : source_(std::move(source)), size_(n), drop_remainder_(drop_remainder) {
+    if (n < 1) raise(status::invalid_argument, text("batch(", n, "): expected a batch of at least one element"));
+  }
+
+  const components& element_spec() const { return source_.element_spec(); }
+  std::int64_t batch_size() const { return size_; }
+
+  std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t) {
+    const std::int64_t got = source_.pull(out, first, size_);
+    return drop_remainder_ && got < size_ ? 0 : got;
+  }
+  void rewind() { source_.rewind(); }
+  void define(std::string& to) const { source_.define(to); }
+  void write(position_writer& to) const { source_.write(to); }
+  void read(position_reader& from) { source_.read(from); }
+
+private:
+  Source source_;
+  std::int64_t size_;
+  bool drop_remainder_;
+};
+
+}  // namespace gradus

@@ -1,0 +1,134 @@
+// Datasets from arrays in memory. They own nothing: the arrays must outlive the dataset and stay as they are.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <initializer_list>
+#include <ranges>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "stage.hpp"
+
+namespace gradus {
+
+// An array and what it is called. Its first extent counts elements.
+struct named_array {
+  std::string name;
+  const_tensor_view values;
+};
+
+class memory_dataset final : public composable<memory_dataset> {
+public:
+  // Errors: invalid_argument for no array, an array without a first extent, or arrays of different lengths.
+  explicit memory_dataset(std::span<const named_array> arrays) {
+    if (arrays.empty()) raise(status::invalid_argument, "a dataset needs at least one array, found none");
+    for (const auto& a : arrays) {
+      if (a.values.dims.rank == 0)
+        raise(status::invalid_argument,
+              text("the array \"", a.name, "\" is a scalar; expected its first extent to count the elements"));
+      if (size_of(a.values.type) == 0) raise(status::invalid_argument, text("the array \"", a.name, "\" has no dtype"));
+      for (const auto& c : spec_)
+        if (c.name == a.name)
+          raise(status::invalid_argument, text("two arrays are called \"", a.name, "\"; rename one of them"));
+      if (!spec_.empty() && a.values.dims[0] != size_)
+        raise(status::invalid_argument, text("the array \"", spec_[0].name, "\" has ", size_, " elements, \"", a.name,
+                                             "\" has ", a.values.dims[0], "; expected the same number"));
+      size_ = a.values.dims[0];
+      component c{a.name, a.values.type, {}};
+      for (int i = 1; i < a.values.dims.rank; ++i) c.dims.push(a.values.dims[i]);
+      spec_.push_back(std::move(c));
+      data_.push_back(a.values.data);
+    }
+  }
+
+  const components& element_spec() const { return spec_; }
+  std::int64_t size() const { return size_; }
+  void element(std::int64_t i, std::span<const tensor_view> out, std::int64_t row) const { copy(i, out, row, 1); }
+
+  std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
+    n = std::min(n, size_ - next_);
+    if (!out.empty()) copy(next_, out, first, n);
+    next_ += n;
+    return n;
+  }
+  void rewind() { next_ = 0; }
+  void define(std::string& to) const { to += text("memory(", size_, "; ", to_text(spec_), ")"); }
+  void write(position_writer& to) const { to.number(next_); }
+  void read(position_reader& from) {
+    const auto next = from.number(0, size_, "the next element");
+    if (from.apply()) next_ = next;
+  }
+
+private:
+  void copy(std::int64_t i, std::span<const tensor_view> out, std::int64_t row, std::int64_t n) const {
+    for (std::size_t k = 0; k < spec_.size(); ++k) {
+      const std::size_t bytes = size_bytes(spec_[k]);
+      if (bytes == 0 || n == 0) continue;
+      std::memcpy(detail::row_of(out[k], spec_[k], row), data_[k] + static_cast<std::size_t>(i) * bytes,
+                  static_cast<std::size_t>(n) * bytes);
+    }
+  }
+
+  components spec_;
+  std::vector<const std::byte*> data_;
+  std::int64_t size_ = 0, next_ = 0;
+};
+
+// from_memory({{"x", x_view}, {"y", y_view}}): views of extents [n, ...], the same n for all.
+inline memory_dataset from_memory(std::span<const named_array> arrays) { return memory_dataset(arrays); }
+inline memory_dataset from_memory(std::initializer_list<named_array> arrays) {
+  return memory_dataset(std::span(arrays.begin(), arrays.size()));
+}
+
+namespace detail {
+inline void name_arrays(std::vector<named_array>&) {}
+template <class Values, class... Rest>
+void name_arrays(std::vector<named_array>& arrays, std::string_view name, Values&& values, Rest&&... rest) {
+  static_assert(
+      std::ranges::contiguous_range<Values> && std::ranges::sized_range<Values>,
+      "gradus: from_spans takes a name, then a span (or a vector, an array) of its values, then, if an element "
+      "is no scalar, its extents");
+  static_assert(std::ranges::borrowed_range<Values>,
+                "gradus: from_spans does not own its values; give it a variable or a span, not a temporary");
+  using value = std::remove_cv_t<std::ranges::range_value_t<Values>>;
+  static_assert(computable<value>, "gradus: values are float, double, int32, int64, uint8 or bool");
+  const std::span<const value> all(std::ranges::data(values), std::ranges::size(values));
+  const auto add = [&](const extents& element) {
+    const std::int64_t each = count(element), total = static_cast<std::int64_t>(all.size());
+    if (each <= 0 || total % each != 0)
+      raise(status::invalid_argument, text("\"", name, "\" has ", total, " values, which elements of extents ",
+                                           to_text(element), " (", each, " values each) do not divide"));
+    extents dims{total / each};
+    for (int i = 0; i < element.rank; ++i) dims.push(element[i]);
+    arrays.push_back({std::string(name), const_tensor_view(all, dims)});
+  };
+  const auto proceed = [&](const auto&, auto&&... others) {
+    name_arrays(arrays, std::forward<decltype(others)>(others)...);
+  };
+  if constexpr (sizeof...(Rest) == 0) {
+    add({});
+  } else if constexpr (std::is_same_v<std::remove_cvref_t<std::tuple_element_t<0, std::tuple<Rest...>>>, extents>) {
+    add(std::get<0>(std::forward_as_tuple(rest...)));
+    proceed(std::forward<Rest>(rest)...);
+  } else {
+    add({});
+    name_arrays(arrays, std::forward<Rest>(rest)...);
+  }
+}
+}  // namespace detail
+
+// from_spans("x", x, extents{784}, "y", y): for each component its name, its values one element after another, and the
+// extents of one element (left out for a scalar).
+template <class... Parts>
+memory_dataset from_spans(Parts&&... parts) {
+  std::vector<named_array> arrays;
+  detail::name_arrays(arrays, std::forward<Parts>(parts)...);
+  return memory_dataset(arrays);
+}
+
+}  // namespace gradus

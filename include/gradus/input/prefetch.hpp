@@ -1,0 +1,230 @@
+// prefetch: a thread that reads ahead, so that the next batch is ready when it is asked for.
+//
+// Whoever writes .prefetch(n) asks for this one thread. It fills a ring of n places, allocated once, and starts with
+// the first element that is asked for. What is saved is the position of the consumer, not the thread's: what was read
+// ahead is read again after a restart. An error in the source comes out of next(), in its turn, and again until the
+// dataset is rewound or restored. Destroying the dataset stops the thread as soon as the source returns from what it is
+// reading.
+//
+// One thread may use a prefetched dataset at a time, as any dataset. It can be moved, also while it runs, but not
+// copied.
+#pragma once
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "stage.hpp"
+
+namespace gradus {
+
+template <dataset Source>
+class prefetched final : public composable<prefetched<Source>> {
+public:
+  // Room for n batches, or for n elements if the source is not batched.
+  prefetched(Source source, std::int64_t n) {
+    if (n < 1) raise(status::invalid_argument, text("prefetch(", n, "): expected room for at least one"));
+    shop_ = std::make_unique<workshop>(std::move(source), n);
+  }
+
+  const components& element_spec() const { return shop_->source.element_spec(); }
+  std::int64_t batch_size() const
+    requires batched_dataset<Source>
+  {
+    return shop_->source.batch_size();
+  }
+
+  std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
+    shop_->start();
+    if constexpr (batched_dataset<Source>) {
+      return shop_->take(out, first);
+    } else {
+      std::int64_t done = 0;
+      while (done < n && shop_->take(out, first + done) != 0) ++done;
+      return done;
+    }
+  }
+  void rewind() {
+    shop_->halt();
+    shop_->source.rewind();
+  }
+  void define(std::string& to) const {
+    shop_->source.define(to);
+    to += ".prefetch";
+  }
+  void write(position_writer& to) const {
+    to.number(shop_->running() ? shop_->behind : 0);
+    if (shop_->running())
+      to.bytes(shop_->position);
+    else
+      shop_->source.write(to);
+  }
+  void read(position_reader& from) {
+    shop_->halt();
+    const auto behind = from.number(0, workshop::rare, "what prefetch delivered");
+    shop_->source.read(from);
+    if (from.apply()) shop_->pass(behind);
+  }
+
+private:
+  // A place in the ring.
+  struct place {
+    buffer memory;
+    std::vector<tensor_view> arrays;
+    std::int64_t rows = 0;            // 0: the end
+    std::vector<std::byte> position;  // the source's, after these rows; empty if it was not noted
+    std::exception_ptr error;
+  };
+
+  // What the thread and its user share. It stays where it is when the dataset moves.
+  struct workshop {
+    // A position is noted with every place, or with one in so many if it is large (a shuffle's buffer): the places
+    // after it are then passed over when the position is restored.
+    static constexpr std::int64_t rare = 256;
+    static constexpr std::size_t large = 4096;
+
+    workshop(Source s, std::int64_t n) : source(std::move(s)), ring(static_cast<std::size_t>(n)) {
+      std::int64_t rows = 1;
+      if constexpr (batched_dataset<Source>) rows = source.batch_size();
+      for (auto& p : ring) {
+        std::size_t bytes = 0;
+        for (const auto& c : source.element_spec()) bytes += align_up(size_bytes(c) * static_cast<std::size_t>(rows));
+        p.memory = buffer(bytes);
+        bytes = 0;
+        for (const auto& c : source.element_spec()) {
+          extents dims{rows};
+          for (int i = 0; i < std::min(c.dims.rank, max_rank - 1); ++i) dims.push(c.dims[i]);
+          p.arrays.emplace_back(c.type, dims, p.memory.data() + bytes);
+          bytes += align_up(size_bytes(c) * static_cast<std::size_t>(rows));
+        }
+      }
+    }
+
+    bool running() const { return thread.joinable(); }
+
+    void start() {
+      if (running()) return;
+      behind = 0;
+      note(position);
+      noted_bytes = position.size();
+      produced = consumed = unnoted = 0;
+      for (auto& p : ring) p.error = nullptr;
+      thread = std::jthread([this](std::stop_token stop) { run(stop); });
+    }
+
+    // Ends the thread and takes the source back to where the consumer is.
+    void halt() {
+      if (!running()) return;
+      thread.request_stop();
+      thread.join();
+      position_reader from(position, true);
+      source.read(from);
+      pass(behind);
+    }
+    void pass(std::int64_t n) {
+      for (std::int64_t k = 1; n > 0 && k > 0; n -= k) k = detail::counted<Source>(source.pull({}, 0, n));
+    }
+
+    // The consumer's side: one place. Returns its rows.
+    std::int64_t take(std::span<const tensor_view> out, std::int64_t first) {
+      {
+        std::unique_lock lock(mutex);
+        filled.wait(lock, [&] { return produced > consumed; });
+      }
+      place& p = ring[static_cast<std::size_t>(consumed) % ring.size()];
+#if defined(__cpp_exceptions)
+      if (p.error) std::rethrow_exception(p.error);
+#endif
+      if (p.rows != 0) ++behind;
+      if (!p.position.empty()) {
+        position.swap(p.position);
+        p.position.clear();
+        behind = 0;
+      }
+      if (p.rows == 0) return 0;  // stays in its place, for whoever asks again
+      const std::int64_t rows = p.rows;
+      if (!out.empty())
+        for (std::size_t k = 0; k < out.size(); ++k) {
+          const component& c = source.element_spec()[k];
+          const std::size_t bytes = size_bytes(c) * static_cast<std::size_t>(rows);
+          if (bytes != 0) std::memcpy(detail::row_of(out[k], c, first), p.arrays[k].data, bytes);
+        }
+      {
+        const std::lock_guard lock(mutex);
+        ++consumed;
+      }
+      room.notify_one();
+      return rows;
+    }
+
+    // The thread's side.
+    void run(const std::stop_token& stop) {
+      const auto size = static_cast<std::int64_t>(ring.size());
+      for (bool more = true; more;) {
+        {
+          std::unique_lock lock(mutex);
+          room.wait(lock, stop, [&] { return produced - consumed < size; });
+        }
+        if (stop.stop_requested()) return;
+        more = fill(ring[static_cast<std::size_t>(produced) % ring.size()]);
+        {
+          const std::lock_guard lock(mutex);
+          ++produced;
+        }
+        filled.notify_one();
+      }
+    }
+    bool fill(place& p) {
+#if defined(__cpp_exceptions)
+      try {
+#endif
+        p.rows = source.pull(p.arrays, 0, 1);
+        p.position.clear();
+        if (noted_bytes <= large || ++unnoted == rare) {
+          note(p.position);
+          noted_bytes = p.position.size();
+          unnoted = 0;
+        }
+        return p.rows != 0;
+#if defined(__cpp_exceptions)
+      } catch (...) {
+        p.error = std::current_exception();
+        return false;
+      }
+#endif
+    }
+    void note(std::vector<std::byte>& to) const {
+      to.clear();
+      position_writer writer(to);
+      source.write(writer);
+    }
+
+    Source source;            // the thread's while it runs
+    std::vector<place> ring;  // places [consumed, produced) are the consumer's, the others the thread's
+
+    std::vector<std::byte> position;  // the source's position as the consumer sees it,
+    std::int64_t behind = 0;          // but for so many places taken since
+
+    std::size_t noted_bytes = 0;  // the thread's
+    std::int64_t unnoted = 0;
+
+    std::mutex mutex;
+    std::condition_variable_any room;
+    std::condition_variable filled;
+    std::int64_t produced = 0, consumed = 0;  // each changed under the mutex, by one side; that side may read it freely
+    std::jthread thread;                      // last: it ends before what it uses
+  };
+
+  std::unique_ptr<workshop> shop_;
+};
+
+}  // namespace gradus

@@ -1,0 +1,188 @@
+// Stages that count: repeat, take, skip. On a batched dataset they count batches.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "stage.hpp"
+
+namespace gradus {
+
+namespace detail {
+inline constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
+
+inline std::int64_t count_or_all(std::int64_t n, std::string_view stage) {
+  if (n < -1) raise(status::invalid_argument, text(stage, "(", n, "): expected a count, or -1 for no limit"));
+  return n == -1 ? no_limit : n;
+}
+
+// What the three share: the source, and what they say about it.
+template <class Self, dataset Source>
+class counting : public composable<Self> {
+public:
+  const components& element_spec() const { return source_.element_spec(); }
+  std::int64_t batch_size() const
+    requires batched_dataset<Source>
+  {
+    return source_.batch_size();
+  }
+
+protected:
+  counting(Source source, std::int64_t n, std::string_view stage)
+      : source_(std::move(source)), count_(count_or_all(n, stage)) {}
+  void define_as(std::string& to, std::string_view stage) const {
+    source_.define(to);
+    to += text(".", stage, "(", count_ == no_limit ? -1 : count_, ")");
+  }
+
+  Source source_;
+  std::int64_t count_;
+};
+}  // namespace detail
+
+// The source n times over, or for ever. Each round begins with the source's rewind, so a shuffle below gives another
+// order each time, and a batch below ends with its epoch (a batch above runs across the seam). An empty source ends it.
+template <dataset Source>
+class repeated final : public detail::counting<repeated<Source>, Source> {
+  using counting = detail::counting<repeated<Source>, Source>;
+  using counting::count_, counting::source_;
+
+public:
+  repeated(Source source, std::int64_t n) : counting(std::move(source), n, "repeat") {}
+
+  std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
+    std::int64_t done = 0;
+    while (done < n && round_ < count_) {
+      const std::int64_t got = source_.pull(out, first + done, n - done);
+      done += got;
+      if (got > 0) fruitful_ = true;
+      if (batched_dataset<Source> && got > 0) break;
+      if (done == n) break;
+      if (!fruitful_) {
+        round_ = count_;
+      } else if (++round_ < count_) {
+        source_.rewind();
+        fruitful_ = false;
+      }
+    }
+    return done;
+  }
+  void rewind() {
+    source_.rewind();
+    round_ = 0, fruitful_ = false;
+  }
+  void define(std::string& to) const { this->define_as(to, "repeat"); }
+  void write(position_writer& to) const {
+    to.number(round_);
+    to.number(fruitful_ ? 1 : 0);
+    source_.write(to);
+  }
+  void read(position_reader& from) {
+    const auto round = from.number(0, count_, "the round of repeat");
+    const bool fruitful = from.number(0, 1, "whether this round had elements") == 1;
+    source_.read(from);
+    if (from.apply()) round_ = round, fruitful_ = fruitful;
+  }
+
+private:
+  std::int64_t round_ = 0;
+  bool fruitful_ = false;  // whether this round gave anything: an empty source must not be asked for ever
+};
+
+// The first n.
+template <dataset Source>
+class taken final : public detail::counting<taken<Source>, Source> {
+  using counting = detail::counting<taken<Source>, Source>;
+  using counting::count_, counting::source_;
+
+public:
+  taken(Source source, std::int64_t n) : counting(std::move(source), n, "take") {}
+
+  std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
+    if (used_ == count_) return 0;
+    if (!batched_dataset<Source>) n = std::min(n, count_ - used_);
+    const std::int64_t got = source_.pull(out, first, n);
+    used_ += detail::counted<Source>(got);
+    return got;
+  }
+  std::int64_t size() const
+    requires indexed_dataset<Source>
+  {
+    return std::min(source_.size(), count_);
+  }
+  void element(std::int64_t i, std::span<const tensor_view> out, std::int64_t row) const
+    requires indexed_dataset<Source>
+  {
+    source_.element(i, out, row);
+  }
+  void rewind() {
+    source_.rewind();
+    used_ = 0;
+  }
+  void define(std::string& to) const { this->define_as(to, "take"); }
+  void write(position_writer& to) const {
+    to.number(used_);
+    source_.write(to);
+  }
+  void read(position_reader& from) {
+    const auto used = from.number(0, count_, "the count of take");
+    source_.read(from);
+    if (from.apply()) used_ = used;
+  }
+
+private:
+  std::int64_t used_ = 0;
+};
+
+// All but the first n; nothing if n is -1. They are passed over when the first element is asked for, without being
+// written anywhere.
+template <dataset Source>
+class skipped final : public detail::counting<skipped<Source>, Source> {
+  using counting = detail::counting<skipped<Source>, Source>;
+  using counting::count_, counting::source_;
+
+public:
+  skipped(Source source, std::int64_t n) : counting(std::move(source), n, "skip") {}
+
+  std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
+    if (count_ == detail::no_limit) return 0;
+    while (passed_ < count_) {
+      const std::int64_t got = detail::counted<Source>(source_.pull({}, 0, count_ - passed_));
+      if (got == 0) return 0;
+      passed_ += got;
+    }
+    return source_.pull(out, first, n);
+  }
+  std::int64_t size() const
+    requires indexed_dataset<Source>
+  {
+    return source_.size() - std::min(source_.size(), count_);
+  }
+  void element(std::int64_t i, std::span<const tensor_view> out, std::int64_t row) const
+    requires indexed_dataset<Source>
+  {
+    source_.element(i + count_, out, row);
+  }
+  void rewind() {
+    source_.rewind();
+    passed_ = 0;
+  }
+  void define(std::string& to) const { this->define_as(to, "skip"); }
+  void write(position_writer& to) const {
+    to.number(passed_);
+    source_.write(to);
+  }
+  void read(position_reader& from) {
+    const auto passed = from.number(0, count_, "the count of skip");
+    source_.read(from);
+    if (from.apply()) passed_ = passed;
+  }
+
+private:
+  std::int64_t passed_ = 0;
+};
+
+}  // namespace gradus

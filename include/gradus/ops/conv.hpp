@@ -1,0 +1,191 @@
+// Convolution and pooling over images [n, height, width, channels] (NHWC), filters [height, width, in, out] (HWIO).
+#pragma once
+#include "arrange.hpp"
+
+namespace gradus {
+
+// valid: windows lie inside the image. same: the result has ceil(extent / stride) places, zeros stand around the image,
+// and where their number is odd the extra one is after it (below, right), as TensorFlow has it. PyTorch pads both sides
+// alike.
+enum class padding : int { valid, same };
+
+// Height and width; one number stands for both.
+struct extent2 {
+  int height, width;
+  constexpr extent2(int both) : height(both), width(both) {}
+  constexpr extent2(int h, int w) : height(h), width(w) {}
+};
+
+namespace detail {
+struct window_attr {
+  int kh, kw, sh, sw, same;
+  int h, w;  // of the image; gradients only, which do not see it
+};
+struct window_axis {
+  int out, before;
+};
+constexpr window_axis place_windows(int n, int k, int stride, bool same) {
+  if (!same) return {n < k ? 0 : (n - k) / stride + 1, 0};
+  const int out = (n + stride - 1) / stride, total = (out - 1) * stride + k - n;
+  return {out, total > 0 ? total / 2 : 0};
+}
+constexpr bool is_image(const shape& s) { return s.rank == 4 && s[1] > 0 && s[2] > 0 && s[3] > 0; }
+// {n, places down, places across, channels} of windows over the image; refuses windows that do not fit.
+constexpr shape window_places(inference& r, const shape& image, const window_attr& a, int channels) {
+  const shape none{image[0], 1, 1, channels};
+  if (a.kh <= 0 || a.kw <= 0 || a.sh <= 0 || a.sw <= 0) {
+    r.refuse("windows and strides must be positive, got window ", a.kh, " x ", a.kw, ", strides ", a.sh, ", ", a.sw);
+    return none;
+  }
+  const int down = place_windows(image[1], a.kh, a.sh, a.same != 0).out;
+  const int across = place_windows(image[2], a.kw, a.sw, a.same != 0).out;
+  if (down > 0 && across > 0) return {image[0], down, across, channels};
+  r.refuse("a window ", a.kh, " x ", a.kw, " does not fit into the image; use padding::same");
+  return none;
+}
+constexpr void infer_conv2d(inference& r) {
+  infer_floats_apart(r);
+  const shape &x = r.in(0), &w = r.in(1);
+  r.dims = x;
+  if (!is_image(x)) return r.refuse("operand 0 must be images [n, height, width, channels], only n may be batch");
+  if (!is_image(w) || w[0] <= 0) return r.refuse("operand 1 must be filters [height, width, in, out]");
+  if (x[3] != w[2]) return r.refuse("the image has ", x[3], " channels, the filters take ", w[2]);
+  r.dims = window_places(r, x, r.attributes<window_attr>(), w[3]);
+}
+// operands: filters [kh, kw, out, in], dy [n, oh, ow, out]
+constexpr void infer_conv2d_input(inference& r) {
+  infer_floats_apart(r);
+  const auto a = r.attributes<window_attr>();
+  r.dims = {r.in(1)[0], a.h, a.w, r.in(0)[3]};
+}
+// operands: x, dy
+constexpr void infer_conv2d_filter(inference& r) {
+  infer_floats_apart(r);
+  const auto a = r.attributes<window_attr>();
+  r.dims = {a.kh, a.kw, r.in(0)[3], r.in(1)[3]};
+}
+constexpr void infer_pool(inference& r) {
+  infer_floats_apart(r);
+  const shape& x = r.in(0);
+  r.dims = x;
+  if (!is_image(x)) return r.refuse("takes images [n, height, width, channels], only n may be batch");
+  const shape y = window_places(r, x, r.attributes<window_attr>(), x[3]);
+  if (r.count == 1) r.dims = y;  // else the gradient of max_pool: x, dy
+}
+constexpr void infer_avg_pool_grad(inference& r) {
+  infer_floats_apart(r);
+  const auto a = r.attributes<window_attr>();
+  r.dims = {r.in(0)[0], a.h, a.w, r.in(0)[3]};
+}
+// dims, for all of them: {0 = images, h, w, in, oh, ow, out, kh, kw, stride h, stride w, zeros above, zeros left}
+constexpr void lower_windows(lowering& l, const shape& x, const shape& y) {
+  const auto a = l.attributes<window_attr>();
+  l.rows = x[0];
+  const int words[] = {0,
+                       x[1],
+                       x[2],
+                       x[3],
+                       y[1],
+                       y[2],
+                       y[3],
+                       a.kh,
+                       a.kw,
+                       a.sh,
+                       a.sw,
+                       place_windows(x[1], a.kh, a.sh, a.same != 0).before,
+                       place_windows(x[2], a.kw, a.sw, a.same != 0).before};
+  for (int i = 0; i < 13; ++i) l.dims[i] = words[i];
+}
+constexpr void lower_forward(lowering& l) { lower_windows(l, l.in(0), l.out()); }
+constexpr void lower_of_input(lowering& l) { lower_windows(l, l.out(), l.in(l.n.inputs - 1)); }
+constexpr void lower_of_filter(lowering& l) { lower_windows(l, l.in(0), l.in(1)); }
+constexpr void grad_conv2d(backward&);
+constexpr void grad_conv2d_input(backward&);
+constexpr void grad_conv2d_filter(backward&);
+constexpr void grad_max_pool(backward&);
+constexpr void grad_avg_pool(backward&);
+constexpr void grad_avg_pool_grad(backward&);
+}  // namespace detail
+
+namespace cards {
+inline constexpr card conv2d{"Conv2D", 2, 0, infer_conv2d, grad_conv2d, lower_forward},
+    conv2d_input{"Conv2DBackpropInput", 2, 0, infer_conv2d_input, grad_conv2d_input, lower_of_input},
+    conv2d_filter{"Conv2DBackpropFilter", 2, 0, infer_conv2d_filter, grad_conv2d_filter, lower_of_filter},
+    max_pool{"MaxPool", 1, 0, infer_pool, grad_max_pool, lower_forward},
+    max_pool_grad{"MaxPoolGrad", 2, 0, infer_pool, nullptr, lower_of_filter},
+    avg_pool{"AvgPool", 1, 0, infer_pool, grad_avg_pool, lower_forward},
+    avg_pool_grad{"AvgPoolGrad", 1, 0, infer_avg_pool_grad, grad_avg_pool_grad, lower_of_input};
+}  // namespace cards
+
+struct window_options {
+  extent2 strides = 1;
+  gradus::padding padding = gradus::padding::valid;
+};
+// Images [n, h, w, in] with filters [kh, kw, in, out]: [n, oh, ow, out]. A correlation, as everywhere in this field:
+// the filters are not mirrored. float32 or float64.
+constexpr value conv2d(value images, value filters, const window_options& o = {}) {
+  const shape& w = filters.dims();
+  const detail::window_attr a{w.rank == 4 ? w[0] : 1,
+                              w.rank == 4 ? w[1] : 1,
+                              o.strides.height,
+                              o.strides.width,
+                              o.padding == padding::same,
+                              0,
+                              0};
+  return images.g->add_with(cards::conv2d, {images, filters}, a);
+}
+
+struct pool_options {
+  extent2 pool_size = 2;
+  extent2 strides = 0;  // 0: as the window
+  gradus::padding padding = gradus::padding::valid;
+};
+namespace detail {
+constexpr value pool(const card& op, value x, const pool_options& o) {
+  const int sh = o.strides.height, sw = o.strides.width, kh = o.pool_size.height, kw = o.pool_size.width;
+  return x.g->add_with(op, {x},
+                       window_attr{kh, kw, sh != 0 ? sh : kh, sw != 0 ? sw : kw, o.padding == padding::same, 0, 0});
+}
+}  // namespace detail
+// The largest of each window and channel; the gradient goes to the first that is largest.
+constexpr value max_pool(value images, const pool_options& o = {}) { return detail::pool(cards::max_pool, images, o); }
+// The mean of each window and channel over the places inside the image: padding does not count.
+constexpr value avg_pool(value images, const pool_options& o = {}) { return detail::pool(cards::avg_pool, images, o); }
+
+namespace detail {
+constexpr window_attr seen(window_attr a, const shape& image) {
+  a.h = image[1], a.w = image[2];
+  return a;
+}
+constexpr value swap_channels(value filters) { return transpose(filters, {0, 1, 3, 2}); }
+constexpr value conv_input(graph& g, value filters, value dy, const window_attr& a) {
+  return g.add_with(cards::conv2d_input, {swap_channels(filters), dy}, a);
+}
+constexpr void grad_conv2d(backward& b) {
+  const auto a = seen(b.attributes<window_attr>(), b.in(0).dims());
+  if (b.wants(0)) b.to(0, conv_input(b.g, b.in(1), b.dy, a));
+  if (b.wants(1)) b.to(1, b.g.add_with(cards::conv2d_filter, {b.in(0), b.dy}, a));
+}
+// All three are linear in each operand, so their gradients are each other.
+constexpr void grad_conv2d_input(backward& b) {
+  const auto a = b.attributes<window_attr>();
+  if (b.wants(0)) b.to(0, swap_channels(b.g.add_with(cards::conv2d_filter, {b.dy, b.in(1)}, a)));
+  if (b.wants(1)) b.to(1, b.g.add_with(cards::conv2d, {b.dy, swap_channels(b.in(0))}, a));
+}
+constexpr void grad_conv2d_filter(backward& b) {
+  const auto a = b.attributes<window_attr>();
+  if (b.wants(0)) b.to(0, conv_input(b.g, b.dy, b.in(1), a));
+  if (b.wants(1)) b.to(1, b.g.add_with(cards::conv2d, {b.in(0), b.dy}, a));
+}
+constexpr void grad_max_pool(backward& b) {
+  b.to(0, b.g.add_with(cards::max_pool_grad, {b.in(0), b.dy}, b.attributes<window_attr>()));
+}
+constexpr void grad_avg_pool(backward& b) {
+  b.to(0, b.g.add_with(cards::avg_pool_grad, {b.dy}, seen(b.attributes<window_attr>(), b.in(0).dims())));
+}
+constexpr void grad_avg_pool_grad(backward& b) {
+  b.to(0, b.g.add_with(cards::avg_pool, {b.dy}, b.attributes<window_attr>()));
+}
+}  // namespace detail
+
+}  // namespace gradus

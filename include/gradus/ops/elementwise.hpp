@@ -1,0 +1,268 @@
+// Elementwise ops: one formula for every element, operands broadcast as in NumPy. The cards say shape and gradient; the
+// formulas stand in cpu/elementwise.hpp, one each.
+#pragma once
+#include "broadcast.hpp"
+
+namespace gradus {
+
+// ---- shapes
+namespace detail {
+constexpr void infer_numbers(inference& r) {
+  r.type = r.in_type(0), r.dims = r.in(0);
+  for (int i = 1; i < r.count; ++i) {
+    if (r.in_type(i) != r.type)
+      return r.refuse("operands must have one dtype, got ", r.in_type(0), " and ", r.in_type(i), "; use cast");
+    shape both;
+    if (!broadcast(r.dims, r.in(i), both)) return r.refuse("shapes ", r.dims, " and ", r.in(i), " do not broadcast");
+    r.dims = both;
+  }
+  if (r.type == boolean) r.refuse("takes numbers, got bool; use cast");
+}
+constexpr void infer_floats(inference& r) {
+  infer_numbers(r);
+  if (!is_float(r.type)) r.refuse("takes float32 or float64, got ", r.type, "; use cast");
+}
+// One float dtype for all operands; their extents are the op's own matter.
+constexpr void infer_floats_apart(inference& r) {
+  r.type = r.in_type(0);
+  for (int i = 0; i < r.count; ++i)
+    if (r.in_type(i) != r.type || !is_float(r.type))
+      return r.refuse("operands must all be float32 or all float64, got ", r.in_type(0), " and ", r.in_type(i),
+                      "; use cast");
+}
+constexpr void infer_comparison(inference& r) {
+  infer_numbers(r);
+  r.type = boolean;
+}
+constexpr void infer_logical(inference& r) {
+  r.type = boolean, r.dims = r.in(0);
+  for (int i = 0; i < r.count; ++i) {
+    if (r.in_type(i) != boolean) return r.refuse("takes bool, got ", r.in_type(i));
+    shape both;
+    if (!broadcast(r.dims, r.in(i), both)) return r.refuse("shapes ", r.dims, " and ", r.in(i), " do not broadcast");
+    r.dims = both;
+  }
+}
+constexpr void infer_select(inference& r) {
+  if (r.in_type(0) != boolean) return r.refuse("the condition must be bool, got ", r.in_type(0));
+  if (r.in_type(1) != r.in_type(2))
+    return r.refuse("both choices must have one dtype, got ", r.in_type(1), " and ", r.in_type(2));
+  shape choices;
+  r.type = r.in_type(1);
+  if (!broadcast(r.in(1), r.in(2), choices) || !broadcast(choices, r.in(0), r.dims))
+    r.refuse("condition ", r.in(0), " and choices ", r.in(1), ", ", r.in(2), " do not broadcast");
+}
+struct type_attr {
+  int type;
+};
+constexpr void infer_cast(inference& r) {
+  r.type = static_cast<dtype>(r.attributes<type_attr>().type), r.dims = r.in(0);
+}
+// gradients of the operands, written once per formula below
+constexpr void grad_add(backward&);
+constexpr void grad_sub(backward&);
+constexpr void grad_mul(backward&);
+constexpr void grad_div(backward&);
+constexpr void grad_pow(backward&);
+constexpr void grad_maximum(backward&);
+constexpr void grad_minimum(backward&);
+constexpr void grad_squared_difference(backward&);
+constexpr void grad_neg(backward&);
+constexpr void grad_exp(backward&);
+constexpr void grad_log(backward&);
+constexpr void grad_log1p(backward&);
+constexpr void grad_sqrt(backward&);
+constexpr void grad_rsqrt(backward&);
+constexpr void grad_square(backward&);
+constexpr void grad_abs(backward&);
+constexpr void grad_tanh(backward&);
+constexpr void grad_sigmoid(backward&);
+constexpr void grad_relu(backward&);
+constexpr void grad_elu(backward&);
+constexpr void grad_gelu(backward&);
+constexpr void grad_softplus(backward&);
+constexpr void grad_erf(backward&);
+constexpr void grad_tanh_grad(backward&);
+constexpr void grad_sigmoid_grad(backward&);
+constexpr void grad_relu_grad(backward&);
+constexpr void grad_cast(backward&);
+constexpr void grad_select(backward&);
+}  // namespace detail
+
+namespace cards {
+using namespace gradus::detail;
+inline constexpr unsigned e = trait::elementwise, blocked = trait::elementwise | trait::blocks;
+// two operands
+inline constexpr card add{"Add", 2, e, infer_numbers, grad_add}, sub{"Sub", 2, e, infer_numbers, grad_sub},
+    mul{"Mul", 2, e, infer_numbers, grad_mul}, div{"RealDiv", 2, e, infer_numbers, grad_div},
+    pow{"Pow", 2, e, infer_floats, grad_pow}, maximum{"Maximum", 2, e, infer_numbers, grad_maximum},
+    minimum{"Minimum", 2, e, infer_numbers, grad_minimum},
+    squared_difference{"SquaredDifference", 2, e, infer_numbers, grad_squared_difference},
+    greater{"Greater", 2, blocked, infer_comparison}, greater_equal{"GreaterEqual", 2, blocked, infer_comparison},
+    less{"Less", 2, blocked, infer_comparison}, less_equal{"LessEqual", 2, blocked, infer_comparison},
+    equal{"Equal", 2, blocked, infer_comparison}, not_equal{"NotEqual", 2, blocked, infer_comparison},
+    logical_and{"LogicalAnd", 2, blocked, infer_logical}, logical_or{"LogicalOr", 2, blocked, infer_logical};
+// one operand
+inline constexpr card neg{"Neg", 1, e, infer_numbers, grad_neg}, exp{"Exp", 1, e, infer_floats, grad_exp},
+    log{"Log", 1, e, infer_floats, grad_log}, log1p{"Log1p", 1, e, infer_floats, grad_log1p},
+    sqrt{"Sqrt", 1, e, infer_floats, grad_sqrt}, rsqrt{"Rsqrt", 1, e, infer_floats, grad_rsqrt},
+    square{"Square", 1, e, infer_numbers, grad_square}, abs{"Abs", 1, e, infer_numbers, grad_abs},
+    sign{"Sign", 1, blocked, infer_numbers}, floor{"Floor", 1, blocked, infer_floats},
+    tanh{"Tanh", 1, e, infer_floats, grad_tanh}, sigmoid{"Sigmoid", 1, e, infer_floats, grad_sigmoid},
+    relu{"Relu", 1, e, infer_numbers, grad_relu}, elu{"Elu", 1, e, infer_floats, grad_elu},
+    gelu{"Gelu", 1, e, infer_floats, grad_gelu}, softplus{"Softplus", 1, e, infer_floats, grad_softplus},
+    erf{"Erf", 1, e, infer_floats, grad_erf}, logical_not{"LogicalNot", 1, blocked, infer_logical},
+    cast{"Cast", 1, e, infer_cast, grad_cast};
+// what pass/fuse.hpp makes of them: an expression of formulas
+inline constexpr card fused{"Fused", -1};
+// three
+inline constexpr card select{"Select", 3, e, infer_select, grad_select};
+// gradients that are cheaper or more exact as one formula; operands: dy and the op's result (or its operand for gelu,
+// softplus)
+inline constexpr card tanh_grad{"TanhGrad", 2, e, infer_floats, grad_tanh_grad},
+    sigmoid_grad{"SigmoidGrad", 2, e, infer_floats, grad_sigmoid_grad},
+    relu_grad{"ReluGrad", 2, e, infer_numbers, grad_relu_grad}, elu_grad{"EluGrad", 2, e, infer_floats},
+    gelu_grad{"GeluGrad", 2, e, infer_floats};
+}  // namespace cards
+
+// ---- what a user writes
+constexpr value cast(value x, dtype type) {
+  return x.type() == type ? x : x.g->add_with(cards::cast, {x}, detail::type_attr{static_cast<int>(type)});
+}
+constexpr value add(value a, value b) { return a.g->add(cards::add, {a, b}); }
+constexpr value subtract(value a, value b) { return a.g->add(cards::sub, {a, b}); }
+constexpr value multiply(value a, value b) { return a.g->add(cards::mul, {a, b}); }
+constexpr value divide(value a, value b) { return a.g->add(cards::div, {a, b}); }
+constexpr value pow(value a, value b) { return a.g->add(cards::pow, {a, b}); }
+constexpr value maximum(value a, value b) { return a.g->add(cards::maximum, {a, b}); }
+constexpr value minimum(value a, value b) { return a.g->add(cards::minimum, {a, b}); }
+constexpr value squared_difference(value a, value b) { return a.g->add(cards::squared_difference, {a, b}); }
+constexpr value greater(value a, value b) { return a.g->add(cards::greater, {a, b}); }
+constexpr value greater_equal(value a, value b) { return a.g->add(cards::greater_equal, {a, b}); }
+constexpr value less(value a, value b) { return a.g->add(cards::less, {a, b}); }
+constexpr value less_equal(value a, value b) { return a.g->add(cards::less_equal, {a, b}); }
+constexpr value equal(value a, value b) { return a.g->add(cards::equal, {a, b}); }
+constexpr value not_equal(value a, value b) { return a.g->add(cards::not_equal, {a, b}); }
+constexpr value logical_and(value a, value b) { return a.g->add(cards::logical_and, {a, b}); }
+constexpr value logical_or(value a, value b) { return a.g->add(cards::logical_or, {a, b}); }
+constexpr value logical_not(value x) { return x.g->add(cards::logical_not, {x}); }
+constexpr value neg(value x) { return x.g->add(cards::neg, {x}); }
+constexpr value exp(value x) { return x.g->add(cards::exp, {x}); }
+constexpr value log(value x) { return x.g->add(cards::log, {x}); }
+constexpr value log1p(value x) { return x.g->add(cards::log1p, {x}); }
+constexpr value sqrt(value x) { return x.g->add(cards::sqrt, {x}); }
+constexpr value rsqrt(value x) { return x.g->add(cards::rsqrt, {x}); }
+constexpr value square(value x) { return x.g->add(cards::square, {x}); }
+constexpr value abs(value x) { return x.g->add(cards::abs, {x}); }
+constexpr value sign(value x) { return x.g->add(cards::sign, {x}); }
+constexpr value floor(value x) { return x.g->add(cards::floor, {x}); }
+constexpr value erf(value x) { return x.g->add(cards::erf, {x}); }
+constexpr value tanh(value x) { return x.g->add(cards::tanh, {x}); }
+constexpr value sigmoid(value x) { return x.g->add(cards::sigmoid, {x}); }
+constexpr value relu(value x) { return x.g->add(cards::relu, {x}); }
+// x for x > 0, e^x - 1 below (Clevert, Unterthiner, Hochreiter 2016).
+constexpr value elu(value x) { return x.g->add(cards::elu, {x}); }
+// The tanh form 0.5 x (1 + tanh(sqrt(2/pi)(x + 0.044715 x^3))), as GPT uses it (Hendrycks, Gimpel 2016).
+constexpr value gelu(value x) { return x.g->add(cards::gelu, {x}); }
+constexpr value softplus(value x) { return x.g->add(cards::softplus, {x}); }
+constexpr value select(value condition, value a, value b) { return condition.g->add(cards::select, {condition, a, b}); }
+
+constexpr value operator+(value a, value b) { return add(a, b); }
+constexpr value operator-(value a, value b) { return subtract(a, b); }
+constexpr value operator*(value a, value b) { return multiply(a, b); }
+constexpr value operator/(value a, value b) { return divide(a, b); }
+constexpr value operator-(value x) { return neg(x); }
+// A number beside a tensor is a constant of the tensor's dtype.
+constexpr value operator+(value a, double b) { return a + a.g->constant(b, a.type()); }
+constexpr value operator-(value a, double b) { return a - a.g->constant(b, a.type()); }
+constexpr value operator*(value a, double b) { return a * a.g->constant(b, a.type()); }
+constexpr value operator/(value a, double b) { return a / a.g->constant(b, a.type()); }
+constexpr value operator+(double a, value b) { return b.g->constant(a, b.type()) + b; }
+constexpr value operator-(double a, value b) { return b.g->constant(a, b.type()) - b; }
+constexpr value operator*(double a, value b) { return b.g->constant(a, b.type()) * b; }
+constexpr value operator/(double a, value b) { return b.g->constant(a, b.type()) / b; }
+constexpr value greater(value a, double b) { return greater(a, a.g->constant(b, a.type())); }
+constexpr value less(value a, double b) { return less(a, a.g->constant(b, a.type())); }
+constexpr value maximum(value a, double b) { return maximum(a, a.g->constant(b, a.type())); }
+constexpr value minimum(value a, double b) { return minimum(a, a.g->constant(b, a.type())); }
+constexpr value pow(value a, double b) { return pow(a, a.g->constant(b, a.type())); }
+// x where x > 0, alpha x elsewhere.
+constexpr value leaky_relu(value x, double alpha = 0.2) { return select(greater(x, 0.0), x, x * alpha); }
+
+namespace detail {
+constexpr void give(backward& b, int i, value v) { b.to(i, sum_to(v, b.in(i).dims())); }
+constexpr void grad_add(backward& b) {
+  if (b.wants(0)) give(b, 0, b.dy);
+  if (b.wants(1)) give(b, 1, b.dy);
+}
+constexpr void grad_sub(backward& b) {
+  if (b.wants(0)) give(b, 0, b.dy);
+  if (b.wants(1)) give(b, 1, -b.dy);
+}
+constexpr void grad_mul(backward& b) {
+  if (b.wants(0)) give(b, 0, b.dy * b.in(1));
+  if (b.wants(1)) give(b, 1, b.dy * b.in(0));
+}
+constexpr void grad_div(backward& b) {
+  if (b.wants(0)) give(b, 0, b.dy / b.in(1));
+  if (b.wants(1)) give(b, 1, -(b.dy * b.out() / b.in(1)));
+}
+constexpr void grad_pow(backward& b) {
+  const value x = b.in(0), y = b.in(1);
+  if (b.wants(0)) give(b, 0, b.dy * y * pow(x, y - 1.0));
+  if (b.wants(1)) {  // where x <= 0 the derivative in y is taken as 0, as TensorFlow does
+    const value safe = select(greater(x, 0.0), x, x.g->constant(1, x.type()));
+    give(b, 1, b.dy * b.out() * log(safe));
+  }
+}
+constexpr void give_where(backward& b, value first) {  // ties go to operand 0
+  const value zero = b.g.constant(0, b.dy.type());
+  if (b.wants(0)) give(b, 0, select(first, b.dy, zero));
+  if (b.wants(1)) give(b, 1, select(first, zero, b.dy));
+}
+constexpr void grad_maximum(backward& b) { give_where(b, greater_equal(b.in(0), b.in(1))); }
+constexpr void grad_minimum(backward& b) { give_where(b, less_equal(b.in(0), b.in(1))); }
+constexpr void grad_squared_difference(backward& b) {
+  const value d = b.dy * ((b.in(0) - b.in(1)) * 2.0);
+  if (b.wants(0)) give(b, 0, d);
+  if (b.wants(1)) give(b, 1, -d);
+}
+constexpr void grad_neg(backward& b) { b.to(0, -b.dy); }
+constexpr void grad_exp(backward& b) { b.to(0, b.dy * b.out()); }
+constexpr void grad_log(backward& b) { b.to(0, b.dy / b.in(0)); }
+constexpr void grad_log1p(backward& b) { b.to(0, b.dy / (b.in(0) + 1.0)); }
+constexpr void grad_sqrt(backward& b) { b.to(0, b.dy * 0.5 / b.out()); }
+constexpr void grad_rsqrt(backward& b) { b.to(0, b.dy * -0.5 * (b.out() * square(b.out()))); }
+constexpr void grad_square(backward& b) { b.to(0, b.dy * (b.in(0) * 2.0)); }
+constexpr void grad_abs(backward& b) { b.to(0, b.dy * sign(b.in(0))); }
+constexpr void grad_tanh(backward& b) { b.to(0, b.g.add(cards::tanh_grad, {b.dy, b.out()})); }
+constexpr void grad_sigmoid(backward& b) { b.to(0, b.g.add(cards::sigmoid_grad, {b.dy, b.out()})); }
+constexpr void grad_relu(backward& b) { b.to(0, b.g.add(cards::relu_grad, {b.dy, b.out()})); }
+constexpr void grad_elu(backward& b) { b.to(0, b.g.add(cards::elu_grad, {b.dy, b.out()})); }
+constexpr void grad_gelu(backward& b) { b.to(0, b.g.add(cards::gelu_grad, {b.dy, b.in(0)})); }
+constexpr void grad_softplus(backward& b) { b.to(0, b.dy * sigmoid(b.in(0))); }
+constexpr void grad_erf(backward& b) {  // 2/sqrt(pi) e^(-x^2)
+  b.to(0, b.dy * 1.1283791670955126 * exp(-square(b.in(0))));
+}
+constexpr void grad_tanh_grad(backward& b) {  // z = dy (1 - y^2)
+  if (b.wants(0)) b.to(0, b.g.add(cards::tanh_grad, {b.dy, b.in(1)}));
+  if (b.wants(1)) b.to(1, b.dy * b.in(0) * b.in(1) * -2.0);
+}
+constexpr void grad_sigmoid_grad(backward& b) {  // z = dy y (1 - y)
+  if (b.wants(0)) b.to(0, b.g.add(cards::sigmoid_grad, {b.dy, b.in(1)}));
+  if (b.wants(1)) b.to(1, b.dy * b.in(0) * (1.0 - b.in(1) * 2.0));
+}
+constexpr void grad_relu_grad(backward& b) {
+  if (b.wants(0)) b.to(0, b.g.add(cards::relu_grad, {b.dy, b.in(1)}));
+}
+constexpr void grad_cast(backward& b) {
+  if (is_float(b.in(0).type()) && is_float(b.dy.type())) b.to(0, cast(b.dy, b.in(0).type()));
+}
+constexpr void grad_select(backward& b) {
+  const value zero = b.g.constant(0, b.dy.type());
+  if (b.wants(1)) give(b, 1, select(b.in(0), b.dy, zero));
+  if (b.wants(2)) give(b, 2, select(b.in(0), zero, b.dy));
+}
+}  // namespace detail
+
+}  // namespace gradus

@@ -1,0 +1,90 @@
+// Rows of a table by their numbers: gather and its sparse gradient, and one_hot.
+#pragma once
+#include "reduce.hpp"
+
+namespace gradus {
+
+namespace detail {
+constexpr int product(const shape& s, int from) {
+  int n = 1;
+  for (int i = from; i < s.rank; ++i) n *= s.dims[i];
+  return n;
+}
+constexpr bool is_index(dtype t) { return t == int32 || t == int64; }
+constexpr void infer_gather(inference& r) {
+  const shape& table = r.in(0);
+  r.type = r.in_type(0), r.dims = r.in(1);
+  if (!is_index(r.in_type(1))) return r.refuse("indices must be int32 or int64, got ", r.in_type(1));
+  if (table.rank == 0) return r.refuse("the table needs an axis of rows");
+  if (r.dims.rank + table.rank - 1 > max_rank) return r.refuse("the result would have more than ", max_rank, " axes");
+  for (int i = 1; i < table.rank; ++i) r.dims.push(table.dims[i]);
+}
+// dims: {0 = rows of the result, width of a row, rows of the table}
+constexpr void lower_gather(lowering& l) {
+  l.rows = count(l.in(1));
+  l.dims[1] = product(l.in(0), 1), l.dims[2] = l.in(0).dims[0];
+}
+constexpr void infer_rows_to_dense(inference& r) {
+  const shape wanted = r.attributes<shape_attr>().get();
+  const shape &values = r.in(0), &indices = r.in(1);
+  r.type = r.in_type(0), r.dims = wanted;
+  if (!is_index(r.in_type(1))) return r.refuse("indices must be int32 or int64, got ", r.in_type(1));
+  bool fits = wanted.rank > 0 && values.rank == wanted.rank && indices.rank == 1 && indices.dims[0] == values.dims[0];
+  for (int i = 1; fits && i < wanted.rank; ++i) fits = values.dims[i] == wanted.dims[i];
+  if (!fits) r.refuse("values ", values, " at rows ", indices, " do not fit a table ", wanted);
+}
+constexpr void lower_rows_to_dense(lowering& l) {
+  l.rows = count(l.in(1));
+  l.dims[1] = product(l.out(), 1), l.dims[2] = l.out().dims[0];
+}
+constexpr void grad_gather(backward&);
+constexpr void grad_rows_to_dense(backward&);
+struct depth_attr {
+  int depth;
+};
+constexpr void infer_one_hot(inference& r) {
+  const int depth = r.attributes<depth_attr>().depth;
+  r.type = r.in_type(1), r.dims = r.in(0);
+  if (!is_index(r.in_type(0))) return r.refuse("indices must be int32 or int64, got ", r.in_type(0));
+  if (r.in_type(2) != r.type || r.in(1).rank != 0 || r.in(2).rank != 0)
+    return r.refuse("the values on and off must be scalars of one dtype");
+  if (depth <= 0 || r.dims.rank == max_rank) return r.refuse("needs a depth > 0 and a free axis, got depth ", depth);
+  r.dims.push(depth);
+}
+// dims: {0 = rows, depth}
+constexpr void lower_one_hot(lowering& l) { l.rows = count(l.in(0)), l.dims[1] = l.out().back(); }
+
+}  // namespace detail
+
+namespace cards {
+inline constexpr card gather{"Gather", 2, 0, infer_gather, grad_gather, lower_gather},
+    rows_to_dense{"RowsToDense", 2, 0, infer_rows_to_dense, grad_rows_to_dense, lower_rows_to_dense},
+    one_hot{"OneHot", 3, trait::blocks, infer_one_hot, nullptr, lower_one_hot};
+}  // namespace cards
+
+// Rows of the table: params [rows, ...] at indices [...] (int32 or int64). The gradient of the table is sparse: those
+// rows only. An index outside [0, rows) is an error when the step runs.
+constexpr value gather(value params, value indices) { return params.g->add(cards::gather, {params, indices}); }
+constexpr value embedding_lookup(value params, value ids) { return gather(params, ids); }
+// Zeros of this shape with values[i] [n, ...] added to row indices[i], in the order of i: a sparse gradient made dense.
+constexpr value rows_to_dense(value values, value indices, const shape& dims) {
+  return values.g->add_with(cards::rows_to_dense, {values, indices}, detail::to_attr(dims));
+}
+// `on` at the index and `off` elsewhere, along a new last axis; an index outside [0, depth) gives `off` everywhere.
+constexpr value one_hot(value indices, int depth, double on = 1, double off = 0, dtype type = float32) {
+  graph& g = *indices.g;
+  return g.add_with(cards::one_hot, {indices, g.constant(on, type), g.constant(off, type)}, detail::depth_attr{depth});
+}
+namespace detail {
+constexpr void grad_gather(backward& b) {
+  if (!b.wants(0)) return;
+  shape rows{static_cast<int>(count(b.in(1).dims()))}, values = rows;
+  for (int i = 1; i < b.in(0).dims().rank; ++i) values.push(b.in(0).dims().dims[i]);
+  b.to_rows(0, reshape(b.dy, values), reshape(b.in(1), rows));
+}
+constexpr void grad_rows_to_dense(backward& b) {
+  if (b.wants(0)) b.to(0, gather(b.dy, b.in(1)));
+}
+}  // namespace detail
+
+}  // namespace gradus

@@ -1,0 +1,72 @@
+// What a model function returns, and how it becomes outputs of the graph: as tf.estimator's EstimatorSpec.
+#pragma once
+#include <initializer_list>
+#include <string_view>
+
+#include "metric.hpp"
+
+namespace gradus {
+
+namespace detail {
+template <class T>
+struct named_list {
+  struct item {
+    std::string_view name;
+    T what;
+  };
+  static constexpr int most = 16;
+  item items[most] = {};
+  int count = 0;
+
+  constexpr named_list() = default;
+  constexpr named_list(std::initializer_list<item> list) {
+    for (const item& i : list)
+      if (count < most) items[count++] = i;
+  }
+};
+}  // namespace detail
+
+// .loss is minimized in mode train. .metrics are averaged over an evaluation (and shown for each batch in training).
+// .predictions are what predict returns. At most 16 of each.
+struct model_spec {
+  value loss;
+  detail::named_list<metric> metrics;
+  detail::named_list<value> predictions;
+};
+
+// Runs a model function and records what it returned as outputs of the graph.
+template <class Build>
+constexpr void build_into(graph& g, Build build) {
+  const model_spec spec = build(g);
+  if (g.mode() != mode::predict) {
+    if (!spec.loss) return g.refuse("the model has no loss: return model_spec{.loss = ...}");
+    if (spec.loss.dims().rank != 0) return g.refuse("the loss must be a scalar, got ", spec.loss.dims(), "; reduce_mean it");
+    if (!is_float(spec.loss.type())) return g.refuse("the loss must be float32 or float64, got ", spec.loss.type());
+    g.add_output(output::loss, "loss", spec.loss);
+    for (int i = 0; i < spec.metrics.count; ++i) {
+      const metric& m = spec.metrics.items[i].what;
+      g.add_output(output::metric, spec.metrics.items[i].name, g.mode() == mode::train ? m.batch_result : m.result);
+      if (g.mode() == mode::evaluate && m.update) g.outputs.push({output::update, -1, m.update.id});
+    }
+  }
+  if (g.mode() != mode::train)
+    for (int i = 0; i < spec.predictions.count; ++i)
+      g.add_output(output::prediction, spec.predictions.items[i].name, spec.predictions.items[i].what);
+  if (g.mode() == mode::train) {
+    for (int i = 0, n = g.members.count, at = g.intern(collection::update_ops); i < n; ++i)
+      if (g.members[i].collection == at) g.outputs.push({output::update, -1, g.members[i].node});
+  } else {  // summaries belong to training
+    int kept = 0;
+    for (int i = 0; i < g.outputs.count; ++i)
+      if (g.outputs[i].kind != output::summary) g.outputs[kept++] = g.outputs[i];
+    g.outputs.count = kept;
+  }
+}
+template <class Build>
+constexpr graph build_model(Build build, mode what) {
+  graph g(what);
+  build_into(g, build);
+  return g;
+}
+
+}  // namespace gradus

@@ -1,0 +1,68 @@
+// Reductions over axes beside the sum, which stands with broadcasting. The order of every sum is a tree fixed by shape;
+// docs/arithmetic.md has it.
+#pragma once
+#include "elementwise.hpp"
+
+namespace gradus {
+
+namespace detail {
+constexpr void infer_argmax(inference& r) {
+  infer_reduce(r);
+  r.type = int64;
+}
+constexpr void infer_size(inference& r) { r.type = static_cast<dtype>(r.words[2]); }
+constexpr void lower_size(lowering& l) {
+  const auto a = l.attributes<reduce_attr>();
+  const shape& s = l.in(0);
+  l.dims[0] = 1;
+  for (int i = 0; i < s.rank; ++i)
+    if (a.mask >> i & 1) l.dims[0] *= s.dims[i];
+}
+constexpr void grad_mean(backward&);
+constexpr void grad_max(backward&);
+constexpr void lower_copy(lowering& l) { l.rows = count(l.out()); }
+}  // namespace detail
+
+namespace cards {
+inline constexpr card mean{"Mean", 1, 0, infer_reduce, grad_mean, lower_reduce},
+    max{"Max", 1, 0, infer_reduce, grad_max, lower_reduce}, min{"Min", 1, 0, infer_reduce, grad_max, lower_reduce},
+    argmax{"ArgMax", 1, trait::blocks, infer_argmax, nullptr, lower_reduce},
+    size{"Size", 1, trait::blocks, infer_size, nullptr, lower_size};
+inline constexpr card copy{"DeepCopy", 1, 0, infer_same, grad_identity, lower_copy};
+}  // namespace cards
+
+// Over the axes (negative: from the back); none given: over all.
+constexpr value reduce_mean(value x, std::initializer_list<int> axes = {}, bool keep_dims = false) {
+  return detail::reduce(cards::mean, x, detail::axis_mask(x, axes), keep_dims);
+}
+constexpr value reduce_max(value x, std::initializer_list<int> axes = {}, bool keep_dims = false) {
+  return detail::reduce(cards::max, x, detail::axis_mask(x, axes), keep_dims);
+}
+constexpr value reduce_min(value x, std::initializer_list<int> axes = {}, bool keep_dims = false) {
+  return detail::reduce(cards::min, x, detail::axis_mask(x, axes), keep_dims);
+}
+// The first index of the largest, int64 as in TensorFlow.
+constexpr value argmax(value x, int axis = -1) {
+  return detail::reduce(cards::argmax, x, detail::axis_mask(x, {axis}), false);
+}
+// How many elements stand along the axes, as a number of this dtype: the batch counts when the step runs.
+constexpr value size_of(value x, int mask, dtype type) {
+  const int words[3] = {mask, 0, static_cast<int>(type)};
+  return x.g->add(cards::size, &x, 1, words, 3);
+}
+constexpr value size_of(value x, dtype type = float32) { return size_of(x, (1 << x.dims().rank) - 1, type); }
+
+namespace detail {
+constexpr void grad_mean(backward& b) {
+  const auto a = b.attributes<reduce_attr>();
+  b.to(0, broadcast_to(kept(b, b.dy / size_of(b.in(0), a.mask, b.dy.type())), b.in(0).dims()));
+}
+constexpr void grad_max(backward& b) {  // shared equally by all that reach the extreme, as TensorFlow does
+  const auto a = b.attributes<reduce_attr>();
+  const value reached = cast(equal(b.in(0), kept(b, b.out())), b.dy.type());
+  const value many = reduce(cards::sum, reached, a.mask, true);
+  b.to(0, reached / many * kept(b, b.dy));
+}
+}  // namespace detail
+
+}  // namespace gradus

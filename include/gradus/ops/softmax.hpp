@@ -1,0 +1,90 @@
+// softmax over the last axis, and the cross-entropies that take logits.
+#pragma once
+#include "reduce.hpp"
+
+namespace gradus {
+
+namespace detail {
+constexpr void infer_rows(inference& r) {
+  infer_floats_apart(r);
+  r.dims = r.in(0);
+  if (r.dims.rank == 0) return r.refuse("needs at least one axis");
+  for (int i = 1; i < r.count; ++i)
+    if (!(r.in(i) == r.dims)) return r.refuse("operands must have one shape");
+}
+constexpr void infer_rows_to_scalars(inference& r) {
+  infer_rows(r);
+  if (r.dims.rank != 0) --r.dims.rank, r.dims.dims[r.dims.rank] = 0;
+}
+constexpr void infer_sparse_xent(inference& r) {
+  r.type = r.in_type(0), r.dims = r.in(0);
+  if (!is_float(r.type)) return r.refuse("logits must be float32 or float64, got ", r.type);
+  if (r.in_type(1) != int32 && r.in_type(1) != int64) return r.refuse("labels must be int32 or int64, got ", r.in_type(1));
+  if (r.dims.rank == 0) return r.refuse("logits need a class axis");
+  shape rows = r.dims;
+  --rows.rank, rows.dims[rows.rank] = 0;
+  if (!(rows == r.in(1))) return r.refuse("labels must be ", rows, ", one class per row of logits");
+  if (r.count == 3 && !(r.in(2) == rows)) return r.refuse("the upstream gradient must be ", rows);
+  if (r.count == 2) r.dims = rows;
+}
+// dims: {0 = rows, classes}
+constexpr void lower_rows(lowering& l) {
+  const shape& s = l.in(0);
+  l.dims[0] = 0, l.dims[1] = s.back();
+  l.rows = count(s) / s.back();
+}
+constexpr void grad_softmax(backward&);
+constexpr void grad_log_softmax(backward&);
+constexpr void grad_softmax_xent(backward&);
+constexpr void grad_sparse_xent(backward&);
+constexpr void grad_softmax_grad(backward&);
+}  // namespace detail
+
+namespace cards {
+inline constexpr card softmax{"Softmax", 1, 0, infer_rows, grad_softmax, lower_rows},
+    log_softmax{"LogSoftmax", 1, 0, infer_rows, grad_log_softmax, lower_rows},
+    softmax_grad{"SoftmaxGrad", 2, 0, infer_rows, grad_softmax_grad, lower_rows},
+    log_softmax_grad{"LogSoftmaxGrad", 2, 0, infer_rows, nullptr, lower_rows},
+    softmax_xent{"SoftmaxCrossEntropyWithLogits", 2, 0, infer_rows_to_scalars, grad_softmax_xent, lower_rows},
+    sparse_xent{"SparseSoftmaxCrossEntropyWithLogits", 2, 0, infer_sparse_xent, grad_sparse_xent, lower_rows},
+    sparse_xent_grad{"SparseSoftmaxCrossEntropyGrad", 3, 0, infer_sparse_xent, nullptr, lower_rows};
+}  // namespace cards
+
+// e^x / sum e^x over the last axis, the largest subtracted first.
+constexpr value softmax(value x) { return x.g->add(cards::softmax, {x}); }
+constexpr value log_softmax(value x) { return x.g->add(cards::log_softmax, {x}); }
+// Per row: -sum labels * log softmax(logits); [..., classes] twice gives [...]. The gradient is softmax - labels, also
+// where labels do not sum to 1, and labels get none (TensorFlow's first version).
+constexpr value softmax_cross_entropy_with_logits(value logits, value labels) {
+  return logits.g->add(cards::softmax_xent, {logits, labels});
+}
+// Per row: -log softmax(logits)[label]. A label outside [0, classes) is an error when the step runs.
+constexpr value sparse_softmax_cross_entropy(value logits, value labels) {
+  return logits.g->add(cards::sparse_xent, {logits, labels});
+}
+
+namespace detail {
+constexpr void grad_softmax(backward& b) { b.to(0, b.g.add(cards::softmax_grad, {b.dy, b.out()})); }
+constexpr void grad_log_softmax(backward& b) { b.to(0, b.g.add(cards::log_softmax_grad, {b.dy, b.out()})); }
+constexpr value column(value per_row) {
+  shape s = per_row.dims();
+  s.push(1);
+  return reshape(per_row, s);
+}
+constexpr void grad_softmax_xent(backward& b) {
+  if (b.wants(0)) b.to(0, (softmax(b.in(0)) - b.in(1)) * column(b.dy));
+}
+constexpr void grad_sparse_xent(backward& b) {
+  if (b.wants(0)) b.to(0, b.g.add(cards::sparse_xent_grad, {b.in(0), b.in(1), b.dy}));
+}
+constexpr void grad_softmax_grad(backward& b) {  // z = y (dy - sum(dy y)), linear in dy
+  const value dz = b.dy, y = b.in(1);
+  if (b.wants(0)) b.to(0, b.g.add(cards::softmax_grad, {dz, y}));
+  if (b.wants(1)) {
+    const value dy = b.in(0), zy = dz * y;
+    b.to(1, dz * (dy - column(reduce_sum(dy * y, {-1}))) - dy * column(reduce_sum(zy, {-1})));
+  }
+}
+}  // namespace detail
+
+}  // namespace gradus

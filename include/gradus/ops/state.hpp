@@ -1,0 +1,43 @@
+// Ops that change variables, and the ones that the session itself runs: updates and the global norm.
+//
+// Order is the order of the program: a write waits for the reads that were made before it, a read made after it waits
+// for it (pass/gate.hpp adds the edges). So results never depend on timing.
+#pragma once
+#include "elementwise.hpp"
+
+namespace gradus {
+
+namespace detail {
+constexpr void infer_write(inference& r) {
+  r.type = r.in_type(0), r.dims = r.in(0);
+  if (r.g.nodes[r.operands[0].id].op != &variable_card) return r.refuse("operand 0 must be a variable");
+  if (r.in_type(1) != r.type) return r.refuse("the value must be ", r.type, ", got ", r.in_type(1));
+  if (!(r.in(1) == r.dims)) r.refuse("the value must be ", r.dims, ", got ", r.in(1));
+}
+constexpr void infer_apply(inference& r) {
+  if (r.count == 2) return infer_write(r);
+  r.type = r.in_type(0), r.dims = r.in(0);  // variable, values [n, ...], indices [n]
+}
+constexpr void infer_global_norm(inference& r) {
+  r.type = r.count == 0 ? float32 : r.in_type(0);
+  for (int i = 1; i < r.count; ++i)
+    if (r.in_type(i) != r.type) return r.refuse("gradients must have one dtype");
+}
+constexpr void lower_write(lowering& l) { l.rows = count(l.out()); }
+}  // namespace detail
+
+namespace cards {
+inline constexpr card assign{"Assign", 2, trait::keeps | trait::writes | trait::blocks, infer_write, nullptr, lower_write},
+    assign_add{"AssignAdd", 2, trait::keeps | trait::writes | trait::blocks, infer_write, nullptr, lower_write},
+    assign_sub{"AssignSub", 2, trait::keeps | trait::writes | trait::blocks, infer_write, nullptr, lower_write};
+// variable, gradient; or variable, values, indices
+inline constexpr card apply{"Apply", -1, trait::keeps | trait::writes | trait::session | trait::blocks, infer_apply},
+    global_norm{"GlobalNorm", -1, trait::session | trait::blocks, infer_global_norm};
+}  // namespace cards
+
+// The variable, changed; use the result to read the new value.
+constexpr value assign(value variable, value v) { return variable.g->add(cards::assign, {variable, v}); }
+constexpr value assign_add(value variable, value v) { return variable.g->add(cards::assign_add, {variable, v}); }
+constexpr value assign_sub(value variable, value v) { return variable.g->add(cards::assign_sub, {variable, v}); }
+
+}  // namespace gradus

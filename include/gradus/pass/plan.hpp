@@ -1,0 +1,205 @@
+// The plan: where every tensor lies, which calls a step makes, and which kernels they need.
+//
+// Memory is planned in slots, reused when the last reader of a tensor is past; offsets are known once the batch is. The
+// gradient of a variable lies in the gradient arena at the variable's place, so that norms, updates and all-reduces see
+// one array.
+#pragma once
+#include "../ops/state.hpp"
+#include "fuse.hpp"
+
+namespace gradus {
+
+struct location {
+  enum regions : int { nowhere, slot, variable, gradient };
+  int region = nowhere, index = -1;
+  constexpr bool operator==(const location&) const = default;
+};
+
+// One kernel invocation. args[first ...] are nodes: the result, then the operands.
+struct call {
+  int node, signature, first, count;
+  std::int64_t rows;  // negative: times the batch
+};
+
+struct program {
+  seq<call> calls;
+  seq<signature> signatures;
+  seq<int> args;
+  seq<location> places;         // of every node
+  seq<std::int64_t> slots;      // bytes; negative: per example
+  seq<int> variables;           // nodes, trainable ones first
+  int trainable = 0;
+};
+
+// What a runner reads.
+struct program_view {
+  const call* calls = nullptr;
+  int call_count = 0;
+  const signature* signatures = nullptr;
+  int signature_count = 0;
+  const int* args = nullptr;
+  int arg_count = 0;
+  const location* places = nullptr;
+  const std::int64_t* slots = nullptr;
+  int slot_count = 0;
+  const int* variables = nullptr;
+  int variable_count = 0, trainable = 0;
+};
+constexpr program_view view_of(const program& p) {
+  return {p.calls.first, p.calls.count, p.signatures.first, p.signatures.count, p.args.first,      p.args.count,
+          p.places.first, p.slots.first, p.slots.count,     p.variables.first,  p.variables.count, p.trainable};
+}
+
+namespace detail {
+
+constexpr unsigned hash_of(const node& n, const lowering& l) {
+  unsigned h = mix(static_cast<unsigned>(n.op->name.size() * 64 + static_cast<unsigned char>(n.op->name[0])),
+                   static_cast<unsigned>(n.type));
+  for (int i = 0; i < 8; ++i) h = mix(h, static_cast<unsigned>(l.dims[i]));
+  return h ^ h >> 16;
+}
+constexpr bool same_kernel(const signature& s, const node& n, const lowering& l, const graph_view& v) {
+  if (s.op != n.op || s.types[0] != n.type) return false;
+  if (n.op == &cards::fused) return s.dims[0] == l.dims[0];
+  for (int i = 0; i < max_extents; ++i)
+    if (s.dims[i] != l.dims[i]) return false;
+  for (int i = 1; i < max_types; ++i)
+    if (s.types[i] != (i <= n.inputs ? v.nodes[v.edges[n.first + i - 1]].type : dtype::none)) return false;
+  return true;
+}
+
+// Bytes of a tensor; negative: per example. Tensors end on a cache line once the batch is known.
+constexpr std::int64_t bytes_of(const node& n) {
+  return gradus::count(n.dims) * static_cast<std::int64_t>(size_of(n.type));
+}
+
+class planning {
+public:
+  constexpr planning(const graph_parts& p, bool reuse) : p_(p), v_(p.view), reuse_(reuse) {
+    const int n = v_.size, capacity = table_size(n);
+    base_ = seq<int>(n, -1), last_ = seq<int>(n, -1), link_ = seq<int>(n, -1);
+    key_ = seq<std::int64_t>(capacity, 0), free_ = seq<int>(capacity, -1), table_ = seq<int>(capacity, -1);
+    mask_ = static_cast<unsigned>(capacity - 1);
+    out_.places = seq<location>(n, location{});
+    out_.calls.reserve(n);
+    out_.args.reserve(n + v_.edge_count);
+  }
+  constexpr program run() {
+    variables();
+    lifetimes();
+    for (int i = 0; i < v_.size; ++i) place(i);
+    for (signature& s : out_.signatures)  // the formula says it all; the number would keep graphs from sharing kernels
+      if (s.op == &cards::fused) s.dims[0] = 0;
+    return std::move(out_);
+  }
+
+private:
+  const graph_parts& p_;
+  const graph_view& v_;
+  bool reuse_;
+  program out_;
+  seq<int> base_, last_, link_, free_, table_;
+  seq<std::int64_t> key_;
+  unsigned mask_ = 0;
+  static constexpr int forever = 1 << 30;
+
+  constexpr void variables() {
+    for (int pass = 0; pass < 2; ++pass) {
+      for (int i = 0; i < v_.size; ++i) {
+        const node& n = v_.nodes[i];
+        if (n.op != &variable_card) continue;
+        const bool trains = from_words<variable_attr>(v_.ints + n.attr).trainable != 0;
+        if (trains != (pass == 0)) continue;
+        out_.places[i] = {location::variable, out_.variables.count};
+        out_.variables.push(i);
+      }
+      if (pass == 0) out_.trainable = out_.variables.count;
+    }
+  }
+
+  constexpr void lifetimes() {
+    const node* nodes = v_.nodes;
+    const int* edges = v_.edges;
+    int *base = base_.first, *last = last_.first;
+    for (int i = 0; i < v_.size; ++i) {
+      const node& n = nodes[i];
+      base[i] = n.op->is(trait::view | trait::writes) ? base[edges[n.first]] : i;
+      for (int e = n.first, end = e + n.inputs; e < end; ++e) last[base[edges[e]]] = i;
+      if (n.op == &cards::apply && n.inputs == 2) {  // its gradient lies beside the variable
+        const int grad = edges[n.first + 1];
+        out_.places[grad] = {location::gradient, out_.places[base[edges[n.first]]].index};
+      }
+    }
+    for (int i = 0; i < p_.output_count; ++i) last[base[p_.outputs[i].node]] = forever;
+  }
+
+  constexpr unsigned slot_for(std::int64_t bytes) {
+    unsigned at = mix(17u, static_cast<unsigned>(bytes)) & mask_;
+    while (key_[static_cast<int>(at)] != 0 && key_[static_cast<int>(at)] != bytes) at = (at + 1) & mask_;
+    key_[static_cast<int>(at)] = bytes;
+    return at;
+  }
+
+  constexpr void place(int i) {
+    const node& n = v_.nodes[i];
+    if (n.op->is(trait::view | trait::writes)) out_.places[i] = out_.places[base_[i]];
+    else if (!n.op->is(trait::control) && out_.places[i].region == location::nowhere) {
+      const std::int64_t bytes = bytes_of(n);
+      int free = -1;
+      if (reuse_ && !n.op->is(trait::leaf) && bytes != 0) {
+        int& list = free_[static_cast<int>(slot_for(bytes))];
+        if (list >= 0) free = list, list = link_[list];
+      }
+      if (free >= 0) out_.places[i] = out_.places[free];
+      else {
+        out_.places[i] = {location::slot, out_.slots.count};
+        out_.slots.push(bytes);
+      }
+    }
+    if (reuse_) {
+      for (int e = n.first, end = e + n.inputs; e < end; ++e) {
+        const int u = base_[v_.edges[e]];
+        if (last_[u] != i || v_.nodes[u].op->is(trait::leaf) || out_.places[u].region != location::slot) continue;
+        int& list = free_[static_cast<int>(slot_for(bytes_of(v_.nodes[u])))];
+        link_[u] = list, list = u, last_[u] = -2;
+      }
+      if (last_[i] < 0 && base_[i] == i && n.inputs != 0 && out_.places[i].region == location::slot && last_[i] != -2) {
+        int& list = free_[static_cast<int>(slot_for(bytes_of(n)))];  // read by nobody
+        link_[i] = list, list = i;
+      }
+    }
+    if (n.op->is(trait::view | trait::leaf | trait::control)) return;
+    lowering l{v_, n};
+    if (n.op == &cards::fused) {
+      const expression& x = v_.expressions[v_.ints[n.attr]];
+      l.dims[0] = v_.ints[n.attr];
+      l.rows = rows_of(x, n.dims);
+    } else if (n.op->lower != nullptr) n.op->lower(l);
+    out_.calls.push({i, signature_of(n, l), out_.args.count, n.inputs + 1, l.rows});
+    out_.args.push(i);
+    for (int e = n.first, end = e + n.inputs; e < end; ++e) out_.args.push(v_.edges[e]);
+  }
+
+  constexpr int signature_of(const node& n, const lowering& l) {
+    unsigned at = hash_of(n, l) & mask_;
+    for (; table_[static_cast<int>(at)] >= 0; at = (at + 1) & mask_)
+      if (same_kernel(out_.signatures[table_[static_cast<int>(at)]], n, l, v_)) return table_[static_cast<int>(at)];
+    signature s;
+    s.op = n.op, s.types[0] = n.type;
+    for (int i = 0; i < max_extents; ++i) s.dims[i] = l.dims[i];
+    if (n.op == &cards::fused) s.formula = v_.expressions[l.dims[0]];
+    else
+      for (int i = 1; i < max_types && i <= n.inputs; ++i) s.types[i] = v_.nodes[v_.edges[n.first + i - 1]].type;
+    table_[static_cast<int>(at)] = out_.signatures.count;
+    out_.signatures.push(s);
+    return out_.signatures.count - 1;
+  }
+};
+
+}  // namespace detail
+
+// With `reuse` a tensor's memory serves again after its last reader: right for one thread, which runs calls in order.
+// Without it every tensor has its own, as concurrent calls need.
+constexpr program plan(const graph_parts& p, bool reuse = true) { return detail::planning(p, reuse).run(); }
+
+}  // namespace gradus

@@ -1,0 +1,229 @@
+// From a model to constants: the builder and the passes run by the compiler, one constant evaluation each, their results
+// kept in arrays of exactly the right size.
+//
+// Compilers limit the steps of one evaluation, not their sum, so a pass is a stage of its own. A pass whose result has a
+// known bound runs once, into that bound, and is narrowed; the builder and the differentiation run twice, for the size
+// and for the content.
+#pragma once
+#include <utility>
+
+#include "../ops/model.hpp"
+#include "../pass/clean.hpp"
+#include "../pass/gate.hpp"
+#include "../pass/minimize.hpp"
+#include "../pass/plan.hpp"
+
+namespace gradus {
+
+// What a model is compiled for.
+struct build_options {
+  mode what = mode::train;
+  gating gate = gating::op;
+  bool needs_norm = false;  // clip_by_global_norm is among the policies
+  bool reuse = true;        // one thread: a tensor's memory serves again after its last reader
+  constexpr bool operator==(const build_options&) const = default;
+};
+
+namespace detail {
+
+struct graph_extents {
+  int nodes = 0, edges = 0, ints = 0, names = 0, expressions = 0, outputs = 0, gates = 0, refusal = 0;
+};
+constexpr graph_extents extents_of(const graph& g) {
+  return {g.nodes.count,       g.edges.count,   g.ints.count,  g.names.count,
+          g.expressions.count, g.outputs.count, g.gates.count, g.refusal.count};
+}
+constexpr int room(int n) { return n != 0 ? n : 1; }
+
+template <graph_extents E>
+struct frozen_graph {
+  node nodes[room(E.nodes)];
+  int edges[room(E.edges)];
+  int ints[room(E.ints)];
+  char names[room(E.names)];
+  expression expressions[room(E.expressions)];
+  output outputs[room(E.outputs)];
+  int gates[room(E.gates)];
+  char refusal[room(E.refusal)];
+  graph_extents size;
+  mode what;
+
+  constexpr graph_parts parts() const {
+    return {{nodes, size.nodes, edges, size.edges, ints, size.ints, expressions, size.expressions},
+            outputs, size.outputs, gates, size.gates, what};
+  }
+};
+
+template <class T>
+constexpr void copy_n(T* to, const T* from, int n) {
+  for (int i = 0; i < n; ++i) to[i] = from[i];
+}
+// Not constexpr: reaching it is the compiler's error.
+inline void a_pass_gave_more_than_its_bound() {}
+
+template <graph_extents E>
+constexpr frozen_graph<E> freeze(const graph& g) {
+  frozen_graph<E> f{};
+  f.size = extents_of(g), f.what = g.mode();
+  if (f.size.nodes > E.nodes || f.size.edges > E.edges || f.size.ints > E.ints || f.size.expressions > E.expressions ||
+      f.size.outputs > E.outputs || f.size.gates > E.gates)
+    a_pass_gave_more_than_its_bound();
+  copy_n(f.nodes, g.nodes.first, g.nodes.count), copy_n(f.edges, g.edges.first, g.edges.count);
+  copy_n(f.ints, g.ints.first, g.ints.count), copy_n(f.names, g.names.first, E.names != 0 ? g.names.count : 0);
+  copy_n(f.expressions, g.expressions.first, g.expressions.count), copy_n(f.outputs, g.outputs.first, g.outputs.count);
+  copy_n(f.gates, g.gates.first, g.gates.count), copy_n(f.refusal, g.refusal.first, E.refusal != 0 ? g.refusal.count : 0);
+  return f;
+}
+template <graph_extents E, graph_extents Wide>
+constexpr frozen_graph<E> narrow(const frozen_graph<Wide>& w) {
+  frozen_graph<E> f{};
+  f.size = E, f.what = w.what;
+  copy_n(f.nodes, w.nodes, E.nodes), copy_n(f.edges, w.edges, E.edges), copy_n(f.ints, w.ints, E.ints);
+  copy_n(f.expressions, w.expressions, E.expressions), copy_n(f.outputs, w.outputs, E.outputs);
+  copy_n(f.gates, w.gates, E.gates);
+  return f;
+}
+
+}  // namespace detail
+
+// ---- the passes, in order; the same list serves the compiler and the program
+inline constexpr int last_stage = 6;
+template <int Stage>
+constexpr graph run_pass(const graph_parts& p, const build_options& o) {
+  if constexpr (Stage == 1) return o.what == mode::train ? minimize(p, {o.gate, o.needs_norm}) : detail::thaw(p);
+  else if constexpr (Stage == 2) return remove_dead(p);
+  else if constexpr (Stage == 3) return merge_common(p);
+  else if constexpr (Stage == 4) return remove_dead(p);
+  else if constexpr (Stage == 5) return fuse(p);
+  else return add_gates(p);
+}
+
+// By the program: a graph ready to be planned.
+inline graph run_passes(const graph& built, const build_options& o) {
+  graph a = run_pass<1>(parts_of(built), o), b = run_pass<2>(parts_of(a), o), c = run_pass<3>(parts_of(b), o),
+        d = run_pass<4>(parts_of(c), o), e = run_pass<5>(parts_of(d), o);
+  return run_pass<6>(parts_of(e), o);
+}
+
+// By the compiler.
+template <auto Build, build_options O, int Stage>
+struct stage;
+
+namespace detail {
+template <auto Build, build_options O, int Stage>
+constexpr graph result_of() {
+  if constexpr (Stage == 0) return build_model(Build, O.what);
+  else return run_pass<Stage>(stage<Build, O, Stage - 1>::value.parts(), O);
+}
+constexpr graph_extents bound_of(const graph_extents& s, int pass) {
+  graph_extents e = s;
+  e.names = e.refusal = 0;
+  if (pass == 5) e.expressions = s.nodes < 1024 ? s.nodes : 1024, e.ints = s.ints + s.nodes;
+  if (pass == 6) e.edges = 4 * s.edges + 2 * s.nodes + s.gates, e.gates = 0;
+  return e;
+}
+}  // namespace detail
+
+template <auto Build, build_options O, int Stage>
+  requires(Stage <= 1)
+struct stage<Build, O, Stage> {
+  static constexpr detail::graph_extents size = detail::extents_of(detail::result_of<Build, O, Stage>());
+  static constexpr auto value = detail::freeze<size>(detail::result_of<Build, O, Stage>());
+};
+template <auto Build, build_options O, int Stage>
+  requires(Stage > 1)
+struct stage<Build, O, Stage> {
+  static constexpr auto wide =
+      detail::freeze<detail::bound_of(stage<Build, O, Stage - 1>::value.size, Stage)>(detail::result_of<Build, O, Stage>());
+  static constexpr auto value = detail::narrow<wide.size>(wide);
+};
+
+// ---- the plan as constants
+namespace detail {
+struct program_extents {
+  int calls = 0, signatures = 0, args = 0, places = 0, slots = 0, variables = 0;
+};
+template <program_extents E>
+struct frozen_program {
+  call calls[room(E.calls)];
+  signature signatures[room(E.signatures)];
+  int args[room(E.args)];
+  location places[room(E.places)];
+  std::int64_t slots[room(E.slots)];
+  int variables[room(E.variables)];
+  int trainable;
+  program_extents size;
+
+  constexpr program_view view() const {
+    return {calls, size.calls, signatures, size.signatures, args, size.args, places, slots, size.slots, variables, size.variables,
+            trainable};
+  }
+};
+template <program_extents E>
+constexpr frozen_program<E> freeze(const program& p) {
+  frozen_program<E> f{};
+  f.size = {p.calls.count, p.signatures.count, p.args.count, p.places.count, p.slots.count, p.variables.count};
+  if (f.size.signatures > E.signatures) a_pass_gave_more_than_its_bound();
+  copy_n(f.calls, p.calls.first, p.calls.count), copy_n(f.signatures, p.signatures.first, p.signatures.count);
+  copy_n(f.args, p.args.first, p.args.count), copy_n(f.places, p.places.first, p.places.count);
+  copy_n(f.slots, p.slots.first, p.slots.count), copy_n(f.variables, p.variables.first, p.variables.count);
+  f.trainable = p.trainable;
+  return f;
+}
+template <program_extents E, program_extents Wide>
+constexpr frozen_program<E> narrow(const frozen_program<Wide>& w) {
+  frozen_program<E> f{};
+  f.size = E, f.trainable = w.trainable;
+  copy_n(f.calls, w.calls, E.calls), copy_n(f.signatures, w.signatures, E.signatures), copy_n(f.args, w.args, E.args);
+  copy_n(f.places, w.places, E.places), copy_n(f.slots, w.slots, E.slots), copy_n(f.variables, w.variables, E.variables);
+  return f;
+}
+constexpr program_extents bound_of(const graph_extents& g) {
+  return {g.nodes, g.nodes < 1024 ? g.nodes : 1024, g.nodes + g.edges, g.nodes, g.nodes, g.nodes};
+}
+}  // namespace detail
+
+// ---- the door: a model that was refused does not compile, and the reason is in the error
+template <int N>
+struct text_piece {
+  char c[N];
+};
+template <text_piece... Reason>
+struct this_model_was_refused {
+  static_assert(sizeof...(Reason) == 0, "gradus: the model was refused; the reason stands in the template arguments, in pieces");
+  static constexpr bool value = sizeof...(Reason) == 0;
+};
+namespace detail {
+inline constexpr int piece_length = 28;  // clang cuts longer ones
+template <class Stage, int... I>
+consteval auto refusal_check(std::integer_sequence<int, I...>) {
+  constexpr auto piece = [](int at) {
+    text_piece<piece_length + 1> t{};
+    for (int k = 0; k < piece_length && at + k < Stage::value.size.refusal; ++k) t.c[k] = Stage::value.refusal[at + k];
+    return t;
+  };
+  return this_model_was_refused<piece(I * piece_length)...>{};
+}
+template <class Stage>
+consteval bool accepted() {
+  constexpr int pieces = (Stage::value.size.refusal + piece_length - 1) / piece_length;
+  return decltype(refusal_check<Stage>(std::make_integer_sequence<int, pieces>{}))::value;
+}
+}  // namespace detail
+
+// A model, compiled: its graph, its plan, both constants.
+template <auto Build, build_options O>
+struct frozen_model {
+  using built = stage<Build, O, 0>;
+  static_assert(detail::accepted<built>());
+  using differentiated = stage<Build, O, built::value.size.refusal == 0 ? 1 : 0>;
+  static_assert(detail::accepted<differentiated>());
+  static constexpr bool good = built::value.size.refusal == 0 && differentiated::value.size.refusal == 0;
+  using final_stage = stage<Build, O, good ? last_stage : 0>;
+  static constexpr const auto& graph = final_stage::value;
+  static constexpr auto wide = detail::freeze<detail::bound_of(graph.size)>(plan(graph.parts(), O.reuse));
+  static constexpr auto program = detail::narrow<wide.size>(wide);
+  static constexpr const char* names = built::value.names;
+};
+
+}  // namespace gradus

@@ -1,0 +1,371 @@
+// Files that survive: what a file system must offer, and how a file is written so that a reader sees all of it or none.
+//
+// A file system is a policy. Its operations are those of the kernel, each returning 0 or an errno value, so that a test
+// can stand in for the disk (testing/faulty_files.hpp) and so that nothing here needs exceptions. What must hold on top
+// of them (interrupted calls, short writes, cleaning up, the order of syncs) is written here once, for all of them.
+//
+//   publish(fs, path, pieces)       write a temporary, sync it, rename it over `path`, sync the directory
+//   read_file(fs, path, limit)      all bytes of a file that is no larger than `limit`
+//   append_file(fs, path)           a file that grows: event files, logs
+//   make_directories(fs, path)      mkdir -p, each new entry synced
+//
+// TensorFlow's Saver and PyTorch's writers do not sync the directory (and TensorFlow not the file either): there a
+// power failure after a save may lose it. Here, when publish returns, the file is on the disk.
+#pragma once
+#include <cerrno>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../base/contract.hpp"
+#include "../base/error.hpp"
+#include "file_problem.hpp"
+#if defined(__unix__) || defined(__APPLE__)
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+namespace gradus {
+
+// Every operation returns 0 or an errno value and does no more than its system call: it may be interrupted (EINTR), and
+// a write may be short. Copies of a file system are the same file system.
+template <class F>
+concept file_system = std::copyable<F> && std::same_as<typename F::policy_for, kind::file_system> &&
+                      requires(const F& fs, const std::string& path, typename F::handle& opened, typename F::handle h,
+                               std::span<const std::byte> from, std::span<std::byte> into, std::size_t& moved,
+                               std::uint64_t& bytes, std::vector<std::string>& names) {
+                        { fs.create(path, opened) } -> std::same_as<int>;       // must be new: EEXIST, even for a link
+                        { fs.open_append(path, opened) } -> std::same_as<int>;  // created if missing
+                        { fs.open_read(path, opened, bytes) } -> std::same_as<int>;  // a regular file, and its size
+                        { fs.write(h, from, moved) } -> std::same_as<int>;
+                        { fs.read(h, into, moved) } -> std::same_as<int>;  // moved == 0 at the end
+                        { fs.sync(h) } -> std::same_as<int>;
+                        { fs.close(h) } -> std::same_as<int>;  // the handle is gone whatever is returned
+                        { fs.rename(path, path) } -> std::same_as<int>;
+                        { fs.remove(path) } -> std::same_as<int>;
+                        { fs.exists(path) } -> std::same_as<int>;
+                        { fs.make_directory(path) } -> std::same_as<int>;
+                        { fs.sync_directory(path) } -> std::same_as<int>;
+                        { fs.list(path, names) } -> std::same_as<int>;  // names without the directory, in any order
+                      };
+
+#if defined(__unix__) || defined(__APPLE__)
+// The operating system's files.
+struct posix {
+  using policy_for = kind::file_system;
+  using handle = int;
+
+  int create(const std::string& path, int& h) const {
+    return opened(h = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  }
+  int open_append(const std::string& path, int& h) const {
+    return opened(h = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  }
+  int open_read(const std::string& path, int& h, std::uint64_t& size) const {
+    // O_NONBLOCK: a pipe that someone put in place of the file must not stop us.
+    if (const int e = opened(h = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)); e != 0) return e;
+    struct stat s {};
+    int e = ::fstat(h, &s) != 0 ? errno : S_ISDIR(s.st_mode) ? EISDIR : S_ISREG(s.st_mode) ? 0 : EINVAL;
+    size = static_cast<std::uint64_t>(s.st_size);
+    if (e != 0) ::close(h);
+    return e;
+  }
+  int write(int h, std::span<const std::byte> from, std::size_t& moved) const {
+    return counted(::write(h, from.data(), from.size()), moved);
+  }
+  int read(int h, std::span<std::byte> into, std::size_t& moved) const {
+    return counted(::read(h, into.data(), into.size()), moved);
+  }
+  int sync(int h) const {
+#if defined(F_FULLFSYNC)
+    if (::fcntl(h, F_FULLFSYNC) == 0) return 0;  // macOS: fsync stops at the drive's cache
+#endif
+    return done(::fsync(h));
+  }
+  int close(int h) const { return done(::close(h)); }
+  int rename(const std::string& from, const std::string& to) const {
+    return done(std::rename(from.c_str(), to.c_str()));
+  }
+  int remove(const std::string& path) const { return done(::unlink(path.c_str())); }
+  int exists(const std::string& path) const {
+    struct stat s {};
+    return done(::stat(path.c_str(), &s));
+  }
+  int make_directory(const std::string& path) const { return done(::mkdir(path.c_str(), 0777)); }
+  int sync_directory(const std::string& path) const {
+    const int h = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (h < 0) return errno;
+    const int e = done(::fsync(h));
+    ::close(h);
+    return e == EINVAL ? 0 : e;  // EINVAL: this file system has no such thing and needs none
+  }
+  int list(const std::string& path, std::vector<std::string>& names) const {
+    DIR* directory = ::opendir(path.c_str());
+    if (directory == nullptr) return errno;
+    struct closer {
+      DIR* directory;
+      ~closer() { ::closedir(directory); }
+    } const close_at_end{directory};
+    names.clear();
+    for (;;) {
+      errno = 0;
+      const dirent* entry = ::readdir(directory);
+      if (entry == nullptr) return errno;
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+    }
+  }
+
+private:
+  static int done(int result) { return result == 0 ? 0 : errno; }
+  static int opened(int h) { return h >= 0 ? 0 : errno; }
+  static int counted(ssize_t n, std::size_t& moved) {
+    moved = n < 0 ? 0 : static_cast<std::size_t>(n);
+    return n < 0 ? errno : 0;
+  }
+};
+static_assert(file_system<posix>);
+#else
+struct posix;  // no such machine; bring a file system of your own
+#endif
+
+// --- paths ---
+
+inline std::string directory_of(std::string_view path) {
+  const auto slash = path.rfind('/');
+  if (slash == std::string_view::npos) return ".";
+  return std::string(slash == 0 ? path.substr(0, 1) : path.substr(0, slash));
+}
+inline std::string_view file_name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+inline std::string join_path(std::string_view directory, std::string_view name) {
+  if (directory.empty() || directory == "." || name.starts_with('/')) return std::string(name);
+  return directory.ends_with('/') ? text(directory, name) : text(directory, '/', name);
+}
+
+// The n-th name that a temporary of `path` may have, and whether a name is one: a process that was killed leaves such a
+// file behind, and whoever owns the directory may remove it.
+inline std::string temporary_name(std::string_view path, int n) { return text(path, ".gradus-tmp-", n); }
+inline bool is_temporary(std::string_view name) {
+  constexpr std::string_view mark = ".gradus-tmp-";
+  const auto at = name.rfind(mark);
+  if (at == std::string_view::npos || at + mark.size() == name.size()) return false;
+  return name.find_first_not_of("0123456789", at + mark.size()) == std::string_view::npos;
+}
+
+// --- operations that finish ---
+
+namespace detail {
+// Repeats an interrupted call; gives up where a signal storm would hold us for ever.
+template <class Call>
+int uninterrupted(Call&& call) {
+  int e = EINTR;
+  for (int tries = 0; e == EINTR && tries < 1000; ++tries) e = call();
+  return e;
+}
+
+template <file_system F>
+class closing {
+public:
+  closing(const F& fs, typename F::handle h) : fs_(fs), h_(h) {}
+  closing(const closing&) = delete;
+  closing& operator=(const closing&) = delete;
+  ~closing() { fs_.close(h_); }
+
+private:
+  const F& fs_;
+  typename F::handle h_;
+};
+}  // namespace detail
+
+// Writes all bytes, however many calls it takes; `written` counts them, also when an error ends it.
+template <file_system F>
+int write_all(const F& fs, typename F::handle h, std::span<const std::byte> bytes, std::size_t& written) {
+  written = 0;
+  while (written < bytes.size()) {
+    std::size_t moved = 0;
+    const int e = detail::uninterrupted([&] { return fs.write(h, bytes.subspan(written), moved); });
+    if (e != 0) return e;
+    if (moved == 0) return EIO;  // no error and no progress: the kernel promises never to do that
+    written += moved;
+  }
+  return 0;
+}
+
+using byte_pieces = std::span<const std::span<const std::byte>>;
+
+// publish without raising. Only `published` problems leave anything behind: the complete new file.
+template <file_system F>
+[[nodiscard]] file_problem try_publish(const F& fs, const std::string& path, byte_pieces pieces) {
+  const std::string directory = directory_of(path);
+  std::string temporary;
+  typename F::handle h{};
+  int e = EEXIST;
+  for (int n = 0; e == EEXIST && n < 1000; ++n) {
+    temporary = temporary_name(path, n);
+    e = detail::uninterrupted([&] { return fs.create(temporary, h); });
+  }
+  if (e != 0) return {e, "create", temporary};
+
+  const char* operation = "write";
+  std::size_t written = 0;
+  for (const auto piece : pieces)
+    if ((e = write_all(fs, h, piece, written)) != 0) break;
+  if (e == 0) {
+    // A failed sync is not repeated: the kernel may have dropped the pages and would then report success.
+    operation = "sync";
+    e = detail::uninterrupted([&] { return fs.sync(h); });
+  }
+  const int closed = fs.close(h);
+  if (e == 0 && closed != 0 && closed != EINTR) operation = "close", e = closed;
+  if (e == 0) {
+    operation = "rename";
+    e = detail::uninterrupted([&] { return fs.rename(temporary, path); });
+  }
+  if (e != 0) {
+    detail::uninterrupted([&] { return fs.remove(temporary); });
+    return {e, operation, temporary};
+  }
+  e = detail::uninterrupted([&] { return fs.sync_directory(directory); });
+  if (e != 0) return {e, "sync the directory", directory, true};
+  return {};
+}
+
+// Writes the pieces, one after another, as the file `path`, replacing what has this name. A reader, and a machine that
+// loses power, sees the old file or the new one. Raises what failed, where, why and what to do; then the temporary is
+// gone and the old file untouched.
+template <file_system F>
+void publish(const F& fs, const std::string& path, byte_pieces pieces) {
+  if (const auto p = try_publish(fs, path, pieces)) raise(p);
+}
+template <file_system F>
+void publish(const F& fs, const std::string& path, std::string_view content) {
+  const auto piece = std::as_bytes(std::span(content.data(), content.size()));
+  publish(fs, path, byte_pieces(&piece, 1));
+}
+
+// read_file without raising; `out` is replaced.
+template <file_system F>
+[[nodiscard]] file_problem try_read(const F& fs, const std::string& path, std::uint64_t limit,
+                                    std::vector<std::byte>& out) {
+  typename F::handle h{};
+  std::uint64_t size = 0;
+  if (const int e = detail::uninterrupted([&] { return fs.open_read(path, h, size); }); e != 0)
+    return {e, "open", path};
+  const detail::closing<F> closing(fs, h);
+  if (size > limit || size > PTRDIFF_MAX) return {EFBIG, "read", path};
+  out.resize(static_cast<std::size_t>(size));
+  for (std::size_t at = 0; at < out.size();) {
+    std::size_t moved = 0;
+    const int e = detail::uninterrupted([&] { return fs.read(h, std::span(out).subspan(at), moved); });
+    if (e != 0) return {e, "read", path};
+    if (moved == 0) out.resize(at);  // it shrank while we read
+    at += moved;
+  }
+  return {};
+}
+
+// All bytes of a regular file. Larger than `limit` is refused before anything is allocated.
+template <file_system F>
+std::vector<std::byte> read_file(const F& fs, const std::string& path, std::uint64_t limit = UINT64_MAX) {
+  std::vector<std::byte> out;
+  if (const auto p = try_read(fs, path, limit, out)) raise(p);
+  return out;
+}
+
+// Creates `path` and what is missing above it. Each new entry is synced, or a power failure could take the whole
+// directory from under a file that was published in it.
+template <file_system F>
+void make_directories(const F& fs, const std::string& path) {
+  for (std::size_t end = 0; end != std::string::npos;) {
+    end = path.find('/', end + 1);
+    const std::string part = path.substr(0, end);
+    if (part.empty() || part == "." || part.ends_with('/')) continue;
+    if (detail::uninterrupted([&] { return fs.exists(part); }) == 0) continue;
+    const int e = detail::uninterrupted([&] { return fs.make_directory(part); });
+    if (e == EEXIST) continue;  // someone else was faster
+    if (e != 0) raise({e, "create the directory", part});
+    const std::string above = directory_of(part);
+    const int synced = detail::uninterrupted([&] { return fs.sync_directory(above); });
+    if (synced != 0) raise({synced, "sync the directory", above});
+  }
+}
+
+// A file that grows at its end. Bytes gather in a buffer (64 KiB unless told) and reach the file by flush, the disk by
+// sync. After an error the bytes not yet written are kept, so that a later flush continues where it stopped.
+template <file_system F>
+class append_file {
+public:
+  append_file(F fs, std::string path, std::size_t buffer = 1 << 16)
+      : fs_(std::move(fs)), path_(std::move(path)), capacity_(buffer) {
+    buffer_.reserve(capacity_);
+    check(detail::uninterrupted([&] { return fs_.open_append(path_, handle_); }), "open");
+    open_ = true;
+  }
+  append_file(append_file&& other) noexcept
+      : fs_(std::move(other.fs_)),
+        path_(std::move(other.path_)),
+        capacity_(other.capacity_),
+        buffer_(std::move(other.buffer_)),
+        handle_(other.handle_),
+        open_(std::exchange(other.open_, false)) {}
+  append_file& operator=(append_file&&) = delete;
+  // What cannot be written now is lost, quietly: close() first if you want to know.
+  ~append_file() {
+    if (!open_) return;
+    std::size_t written = 0;
+    write_all(fs_, handle_, buffer_, written);
+    fs_.close(handle_);
+  }
+
+  const std::string& path() const { return path_; }
+
+  void write(std::span<const std::byte> bytes) {
+    if (buffer_.size() + bytes.size() > capacity_) flush();
+    // Always by the buffer, even if large: an error half-way must not lose the rest.
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+    if (buffer_.size() > capacity_) flush();
+  }
+  void write(std::string_view bytes) { write(std::as_bytes(std::span(bytes.data(), bytes.size()))); }
+  // To the operating system: other processes see it, a killed process does not lose it.
+  void flush() {
+    std::size_t written = 0;
+    const int e = write_all(fs_, handle_, buffer_, written);
+    buffer_.erase(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(written));
+    check(e, "write");
+  }
+  // To the disk.
+  void sync() {
+    flush();
+    check(detail::uninterrupted([&] { return fs_.sync(handle_); }), "sync");
+  }
+  void close() {
+    if (!open_) return;
+    flush();
+    open_ = false;
+    const int e = fs_.close(handle_);
+    check(e == EINTR ? 0 : e, "close");
+  }
+
+private:
+  void check(int e, const char* operation) const {
+    if (e != 0) raise({e, operation, path_});
+  }
+
+  F fs_;
+  std::string path_;
+  std::size_t capacity_;
+  std::vector<std::byte> buffer_;
+  typename F::handle handle_{};
+  bool open_ = false;
+};
+
+}  // namespace gradus

@@ -1,0 +1,216 @@
+// TFRecord framing: how event files and record data sets cut a stream of bytes into records that can be checked.
+//
+//   8 bytes   n, length of the payload, little-endian
+//   4 bytes   masked crc32c of those 8
+//   n bytes   payload
+//   4 bytes   masked crc32c of the payload
+//
+// No file header, no padding, no footer: an empty file holds zero records, and a process that dies while it appends
+// leaves whole records and at most one torn one. Compressed files (GZIP, ZLIB) wrap the whole stream: give the reader a
+// source that inflates. docs/formats/events.md has the bytes.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../base/error.hpp"
+#include "crc32c.hpp"
+#include "file.hpp"
+
+namespace gradus {
+
+inline constexpr std::size_t record_header_bytes = 12;
+inline constexpr std::size_t record_footer_bytes = 4;
+inline constexpr std::size_t record_overhead_bytes = record_header_bytes + record_footer_bytes;
+
+namespace detail {
+// Little-endian on every machine.
+inline void put_fixed(std::byte* at, std::uint64_t value, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; ++i) at[i] = static_cast<std::byte>(value >> (8 * i));
+}
+inline std::uint64_t get_fixed(const std::byte* at, std::size_t bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < bytes; ++i) value |= std::to_integer<std::uint64_t>(at[i]) << (8 * i);
+  return value;
+}
+
+// Takes back what was appended, unless kept: a record whose payload could not be written leaves no half of it.
+struct append_guard {
+  std::vector<std::byte>& out;
+  std::size_t size = out.size();
+  bool keep = false;
+  ~append_guard() {
+    if (!keep) out.resize(size);
+  }
+};
+}  // namespace detail
+
+// Appends one record whose payload `body(out)` appends to `out`: framed in place, nothing is copied. If body raises,
+// `out` is as before.
+template <std::invocable<std::vector<std::byte>&> Body>
+void append_record(std::vector<std::byte>& out, Body&& body) {
+  detail::append_guard guard{out};
+  out.resize(guard.size + record_header_bytes);
+  body(out);
+  const std::size_t begin = guard.size + record_header_bytes, n = out.size() - begin;
+  const std::uint32_t payload_crc = mask(crc32c(std::span<const std::byte>(out).subspan(begin, n)));
+  out.resize(out.size() + record_footer_bytes);
+  std::byte* header = out.data() + guard.size;
+  detail::put_fixed(header, n, 8);
+  detail::put_fixed(header + 8, mask(crc32c(std::span<const std::byte>(header, 8))), 4);
+  detail::put_fixed(out.data() + begin + n, payload_crc, 4);
+  guard.keep = true;
+}
+inline void append_record(std::vector<std::byte>& out, std::span<const std::byte> payload) {
+  append_record(out, [&](std::vector<std::byte>& o) { o.insert(o.end(), payload.begin(), payload.end()); });
+}
+
+// Where a reader takes bytes from: `read` fills its span as far as there are bytes, and returns how many it gave; fewer
+// than asked means the end of what there is now.
+template <class S>
+concept byte_source = requires(S& s, std::span<std::byte> to) {
+  { s.read(to) } -> std::convertible_to<std::size_t>;
+};
+
+// Bytes in memory. Does not own them.
+struct span_source {
+  std::span<const std::byte> left;
+
+  std::size_t read(std::span<std::byte> to) {
+    const std::size_t n = std::min(to.size(), left.size());
+    if (n != 0) std::memcpy(to.data(), left.data(), n);
+    left = left.subspan(n);
+    return n;
+  }
+};
+
+// A regular file, read front to back through a buffer of its own. Raises not_found and the like.
+template <file_system F>
+class file_source {
+public:
+  file_source(F fs, const std::string& path, std::size_t buffer = 1 << 16)
+      : fs_(std::move(fs)), path_(path), buffer_(std::max<std::size_t>(buffer, 1)) {
+    std::uint64_t size = 0;
+    const int e = detail::uninterrupted([&] { return fs_.open_read(path_, handle_, size); });
+    if (e != 0) raise({e, "open", path_});
+    open_ = true;
+  }
+  file_source(file_source&& other) noexcept
+      : fs_(std::move(other.fs_)),
+        path_(std::move(other.path_)),
+        buffer_(std::move(other.buffer_)),
+        ready_(std::exchange(other.ready_, {})),
+        handle_(other.handle_),
+        open_(std::exchange(other.open_, false)) {}
+  file_source& operator=(file_source&&) = delete;
+  ~file_source() {
+    if (open_) fs_.close(handle_);
+  }
+
+  std::size_t read(std::span<std::byte> to) {
+    std::size_t given = 0;
+    while (given < to.size()) {
+      if (ready_.left.empty()) {
+        std::size_t moved = 0;
+        const int e = detail::uninterrupted([&] { return fs_.read(handle_, buffer_, moved); });
+        if (e != 0) raise({e, "read", path_});
+        if (moved == 0) break;
+        ready_.left = std::span<const std::byte>(buffer_).first(moved);
+      }
+      given += ready_.read(to.subspan(given));
+    }
+    return given;
+  }
+
+private:
+  F fs_;
+  std::string path_;
+  std::vector<std::byte> buffer_;
+  span_source ready_;  // what of the buffer was not given yet; a moved vector keeps its bytes where they are
+  typename F::handle handle_{};
+  bool open_ = false;
+};
+
+// What stands at the reader's place.
+enum class record_status {
+  record,     // a whole record, its checksums right
+  end,        // nothing more, on a record's boundary
+  truncated,  // the beginning of a record: torn by a kill, or still being written
+  corrupt     // a checksum differs, or a length above the limit
+};
+
+// Reads record after record. Lengths are not believed: memory grows only as bytes arrive, so a file cannot ask for more
+// than it holds. (TensorFlow's reader allocates what the length says.)
+template <byte_source Source>
+class record_reader {
+public:
+  explicit record_reader(Source source, std::uint64_t max_record_bytes = (std::uint64_t{1} << 31) - 1)
+      : source_(std::move(source)), limit_(max_record_bytes) {}
+
+  // The next payload, into `payload`, whose memory is used again. Never raises for what the bytes say; all but `record`
+  // is final.
+  record_status read(std::vector<std::byte>& payload) {
+    payload.clear();
+    if (status_ == record_status::record) status_ = step(payload);
+    if (status_ != record_status::record) payload.clear();
+    return status_;
+  }
+
+  // The same, as most callers want it: false at a clean end, status::data_loss on a truncated or corrupt record.
+  bool next(std::vector<std::byte>& payload) {
+    switch (read(payload)) {
+    case record_status::record: return true;
+    case record_status::end: return false;
+    case record_status::truncated:
+      raise(status::data_loss,
+            text("truncated record at byte ", offset_, ": the file ends inside it; the records before it are good"));
+    case record_status::corrupt: break;
+    }
+    raise(status::data_loss, text("corrupted record at byte ", offset_,
+                                  ": its checksum or length is wrong; the records before it are good"));
+  }
+
+  // Bytes of all whole records so far: where the next one begins.
+  std::uint64_t offset() const { return offset_; }
+
+private:
+  record_status step(std::vector<std::byte>& payload) {
+    std::array<std::byte, record_header_bytes> header;
+    const std::size_t got = source_.read(header);
+    if (got == 0) return record_status::end;
+    if (got < header.size()) return record_status::truncated;
+    const std::uint64_t n = detail::get_fixed(header.data(), 8);
+    if (mask(crc32c(std::span<const std::byte>(header).first(8))) != detail::get_fixed(header.data() + 8, 4))
+      return record_status::corrupt;
+    if (n > limit_) return record_status::corrupt;
+
+    // At first what is already allocated or 64 KiB, then twice as much each time.
+    for (std::size_t have = 0; have < n;) {
+      const std::size_t room = std::max({payload.capacity(), 2 * have, std::size_t{1} << 16});
+      const auto want = static_cast<std::size_t>(std::min<std::uint64_t>(n, room)) - have;
+      payload.resize(have + want);
+      if (source_.read(std::span(payload).subspan(have, want)) != want) return record_status::truncated;
+      have += want;
+    }
+    std::array<std::byte, record_footer_bytes> footer;
+    if (source_.read(footer) != footer.size()) return record_status::truncated;
+    if (mask(crc32c(std::span<const std::byte>(payload))) != detail::get_fixed(footer.data(), 4))
+      return record_status::corrupt;
+    offset_ += record_overhead_bytes + n;
+    return record_status::record;
+  }
+
+  Source source_;
+  std::uint64_t limit_;
+  std::uint64_t offset_ = 0;
+  record_status status_ = record_status::record;
+};
+
+}  // namespace gradus

@@ -1,0 +1,282 @@
+// Protobuf's wire format: the one door to protozero. Messages are written and read field by field, by number; no
+// schema, no generated code. docs/formats/events.md shows what the bytes look like.
+//
+// Writing: proto3 leaves out scalars that are zero, except members of a oneof, so each scalar comes in two verbs:
+// `integer(7, n)` writes always (oneof members, elements of repeated fields), `integer_if(7, n)` only if n is not zero.
+// Call fields in ascending number, as the official writers do, and the bytes are the official ones.
+//
+// Reading: bytes come from outside. Whatever is malformed is status::data_loss; unknown fields, and known ones of
+// another wire type, are to be skipped, as official parsers do. Nothing is allocated on a length's word.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <protozero/basic_pbf_writer.hpp>
+#include <protozero/exception.hpp>
+#include <protozero/types.hpp>
+#include <protozero/varint.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "../base/error.hpp"
+
+namespace gradus::detail {
+// What protozero appends to. A type of our own, so that its customization cannot meet another library's.
+struct wire_buffer {
+  std::vector<std::byte>* bytes = nullptr;
+};
+}  // namespace gradus::detail
+
+template <>
+struct protozero::buffer_customization<gradus::detail::wire_buffer> {
+  using buffer = gradus::detail::wire_buffer;
+  static std::size_t size(const buffer* b) { return b->bytes->size(); }
+  static void append(buffer* b, const char* data, std::size_t count) {
+    const auto* first = reinterpret_cast<const std::byte*>(data);
+    b->bytes->insert(b->bytes->end(), first, first + count);
+  }
+  static void append_zeros(buffer* b, std::size_t count) { b->bytes->resize(b->bytes->size() + count); }
+  static void resize(buffer* b, std::size_t size) { b->bytes->resize(size); }
+  // Exact reservations would make growth quadratic; vector's own doubling is better.
+  static void reserve_additional(buffer*, std::size_t) {}
+  static void erase_range(buffer* b, std::size_t from, std::size_t to) {
+    const auto begin = b->bytes->begin();
+    b->bytes->erase(begin + static_cast<std::ptrdiff_t>(from), begin + static_cast<std::ptrdiff_t>(to));
+  }
+  static char* at_pos(buffer* b, std::size_t pos) { return reinterpret_cast<char*>(b->bytes->data() + pos); }
+  static void push_back(buffer* b, char c) { b->bytes->push_back(static_cast<std::byte>(c)); }
+};
+
+namespace gradus {
+
+// Protobuf's own cap on one message.
+inline constexpr std::size_t max_message_bytes = (std::size_t{1} << 31) - 1;
+
+class wire_writer {
+public:
+  // Appends to `out`, which must outlive the writer.
+  explicit wire_writer(std::vector<std::byte>& out) : buffer_{&out}, writer_(buffer_) {}
+  wire_writer(const wire_writer&) = delete;
+  wire_writer& operator=(const wire_writer&) = delete;
+
+  // int32, int64, enum, bool: a negative number takes ten bytes.
+  void integer(std::uint32_t number, std::int64_t value) { writer_.add_int64(number, value); }
+  void boolean(std::uint32_t number, bool value) { writer_.add_uint32(number, value ? 1 : 0); }
+  void float32(std::uint32_t number, float value) { writer_.add_float(number, value); }
+  void float64(std::uint32_t number, double value) { writer_.add_double(number, value); }
+  void bytes(std::uint32_t number, std::span<const std::byte> value) {
+    bytes(number, {reinterpret_cast<const char*>(value.data()), value.size()});
+  }
+  void bytes(std::uint32_t number, std::string_view value) {
+    fits(number, value.size());
+    writer_.add_bytes(number, value.data(), value.size());
+  }
+
+  // proto3 scalars outside a oneof: zero is left out. -0.0 is not zero here, nor for protobuf.
+  void integer_if(std::uint32_t number, std::int64_t value) {
+    if (value != 0) integer(number, value);
+  }
+  void boolean_if(std::uint32_t number, bool value) {
+    if (value) boolean(number, value);
+  }
+  void float32_if(std::uint32_t number, float value) {
+    if (std::bit_cast<std::uint32_t>(value) != 0) float32(number, value);
+  }
+  void float64_if(std::uint32_t number, double value) {
+    if (std::bit_cast<std::uint64_t>(value) != 0) float64(number, value);
+  }
+  void bytes_if(std::uint32_t number, std::span<const std::byte> value) {
+    if (!value.empty()) bytes(number, value);
+  }
+  void bytes_if(std::uint32_t number, std::string_view value) {
+    if (!value.empty()) bytes(number, value);
+  }
+
+  // Repeated scalars, packed. An empty list writes nothing.
+  void packed(std::uint32_t number, std::span<const float> v) {
+    fits(number, v.size_bytes());
+    writer_.add_packed_float(number, v.begin(), v.end());
+  }
+  void packed(std::uint32_t number, std::span<const double> v) {
+    fits(number, v.size_bytes());
+    writer_.add_packed_double(number, v.begin(), v.end());
+  }
+  void packed(std::uint32_t number, std::span<const std::int64_t> v) {
+    fits(number, v.size() * 10);
+    writer_.add_packed_int64(number, v.begin(), v.end());
+  }
+
+  // A message inside this one: body(wire_writer&) writes its fields. An empty one is written too (`key 00`): presence
+  // of a message is information.
+  template <std::invocable<wire_writer&> Body>
+  void message(std::uint32_t number, Body&& body) {
+    bool empty = false;
+    {
+      wire_writer inner(*this, number);
+      const std::size_t before = buffer_.bytes->size();
+      body(inner);
+      const std::size_t written = buffer_.bytes->size() - before;
+      empty = written == 0;
+      fits(number, written);
+    }
+    if (empty) writer_.add_message(number, "", 0);  // protozero takes an empty one back
+  }
+
+private:
+  using protozero_writer = protozero::basic_pbf_writer<detail::wire_buffer>;
+  static void fits(std::uint32_t number, std::size_t bytes) {
+    if (bytes > max_message_bytes)
+      raise(status::invalid_argument,
+            text("protobuf field ", number, " holds at most ", max_message_bytes, " bytes, this one has ", bytes));
+  }
+  wire_writer(wire_writer& parent, std::uint32_t number) : buffer_(parent.buffer_), writer_(parent.writer_, number) {}
+  detail::wire_buffer buffer_;  // the root's is what all writers of one message append through
+  protozero_writer writer_;
+};
+
+// The wire types that proto3 uses; groups (3, 4) are refused.
+enum class wire : std::uint8_t { varint = 0, fixed64 = 1, length = 2, fixed32 = 5 };
+
+// For `switch (reader.key())`: the field's number and wire type in one.
+constexpr std::uint32_t field(std::uint32_t number, wire type) {
+  return number << 3 | static_cast<std::uint32_t>(type);
+}
+
+// Walks over the fields of one message:
+//
+//   for (wire_reader r(bytes); r.next();) switch (r.key()) {
+//     case field(2, wire::varint): step = r.integer(); break;
+//     case field(5, wire::length): read_summary(r.message()); break;
+//     default: break;                                  // what is not taken is skipped
+//   }
+//
+// The bytes must outlive the reader and its views. Every function raises status::data_loss on malformed bytes.
+class wire_reader {
+public:
+  static constexpr int max_depth = 100;
+
+  explicit wire_reader(std::span<const std::byte> message) : wire_reader(message, 0) {}
+
+  // Steps to the next field, past the value of the current one if that was not taken. False at the end.
+  bool next() {
+    if (!taken_) skip();
+    if (at_ == end_) return false;
+    const std::uint64_t key = varint();
+    if (key >> 3 == 0 || key > std::numeric_limits<std::uint32_t>::max())
+      raise(status::data_loss, "malformed protobuf message: expected a field number between 1 and 536870911");
+    const auto type = static_cast<unsigned>(key & 7);
+    if (type != 0 && type != 1 && type != 2 && type != 5)
+      raise(status::data_loss,
+            text("malformed protobuf message: expected wire type 0, 1, 2 or 5, found ", type, " in field ", key >> 3));
+    key_ = static_cast<std::uint32_t>(key);
+    taken_ = false;
+    return true;
+  }
+  std::uint32_t key() const { return key_; }
+  std::uint32_t number() const { return key_ >> 3; }
+  wire type() const { return static_cast<wire>(key_ & 7); }
+
+  // The value of the current field; once each. int32 and enum are `integer` cut to 32 bits.
+  std::int64_t integer() { return static_cast<std::int64_t>((take(wire::varint), varint())); }
+  bool boolean() { return (take(wire::varint), varint()) != 0; }
+  float float32() { return std::bit_cast<float>((take(wire::fixed32), fixed<std::uint32_t>())); }
+  double float64() { return std::bit_cast<double>((take(wire::fixed64), fixed<std::uint64_t>())); }
+  std::span<const std::byte> bytes() {
+    take(wire::length);
+    const std::uint64_t n = varint();
+    if (n > left())
+      raise(status::data_loss, text("malformed protobuf message: field ", number(), " says it holds ", n,
+                                    " bytes, of which ", left(), " are left"));
+    const auto* first = reinterpret_cast<const std::byte*>(at_);
+    at_ += n;
+    return {first, static_cast<std::size_t>(n)};
+  }
+  std::string_view string() {
+    const auto b = bytes();
+    return {reinterpret_cast<const char*>(b.data()), b.size()};
+  }
+  wire_reader message() {
+    if (depth_ == max_depth)
+      raise(status::data_loss, text("malformed protobuf message: nested deeper than ", max_depth));
+    return wire_reader(bytes(), depth_ + 1);
+  }
+
+  // Repeated scalars, packed or not, in as many pieces as come: appends the current field to `out`.
+  void repeated(std::vector<float>& out) { append_fixed<std::uint32_t>(out, wire::fixed32); }
+  void repeated(std::vector<double>& out) { append_fixed<std::uint64_t>(out, wire::fixed64); }
+  void repeated(std::vector<std::int64_t>& out) {
+    if (type() == wire::varint) return out.push_back(integer());
+    for (wire_reader piece(bytes(), depth_); piece.at_ != piece.end_;)
+      out.push_back(static_cast<std::int64_t>(piece.varint()));
+  }
+
+private:
+  wire_reader(std::span<const std::byte> message, int depth)
+      : at_(reinterpret_cast<const char*>(message.data())), end_(at_ + message.size()), depth_(depth) {}
+
+  std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
+  void take(wire expected) {
+    if (taken_) raise(status::internal, text("the value of protobuf field ", number(), " was taken twice"));
+    if (type() != expected)
+      raise(status::data_loss, text("malformed protobuf message: expected wire type ", static_cast<int>(expected),
+                                    ", found ", static_cast<int>(type()), " in field ", number()));
+    taken_ = true;
+  }
+  void skip() {
+    switch (type()) {
+    case wire::varint: integer(); break;
+    case wire::fixed64: float64(); break;
+    case wire::length: bytes(); break;
+    case wire::fixed32: float32(); break;
+    }
+  }
+  // protozero's decoder, whose exceptions stay behind this door.
+  std::uint64_t varint() {
+    const char* problem = nullptr;
+    try {
+      return protozero::decode_varint(&at_, end_);
+    } catch (const protozero::exception& e) {
+      problem = e.what();
+    }
+    raise(status::data_loss, text("malformed protobuf message: ", problem));
+  }
+  template <std::unsigned_integral Bits>
+  Bits fixed() {
+    if (left() < sizeof(Bits))
+      raise(status::data_loss, text("malformed protobuf message: expected ", sizeof(Bits), " bytes in field ", number(),
+                                    ", found ", left()));
+    Bits bits = 0;
+    for (std::size_t i = 0; i < sizeof(Bits); ++i)
+      bits |= static_cast<Bits>(Bits{static_cast<unsigned char>(at_[i])} << (8 * i));
+    at_ += sizeof(Bits);
+    return bits;
+  }
+  template <std::unsigned_integral Bits, class Number>
+  void append_fixed(std::vector<Number>& out, wire single) {
+    if (type() == single) {
+      take(single);
+      return out.push_back(std::bit_cast<Number>(fixed<Bits>()));
+    }
+    const auto piece_bytes = bytes();
+    if (piece_bytes.size() % sizeof(Bits) != 0)
+      raise(status::data_loss, text("malformed protobuf message: field ", number(), " packs ", piece_bytes.size(),
+                                    " bytes, not a multiple of ", sizeof(Bits)));
+    wire_reader piece(piece_bytes, depth_);
+    while (piece.at_ != piece.end_) out.push_back(std::bit_cast<Number>(piece.fixed<Bits>()));
+  }
+
+  const char* at_;
+  const char* end_;
+  std::uint32_t key_ = 0;
+  int depth_ = 0;
+  bool taken_ = true;
+};
+
+}  // namespace gradus

@@ -1,0 +1,277 @@
+// The summary writer: a training run's curves, for TensorBoard.
+//
+//   gradus::summary_writer<> log("runs/digits");
+//   log.start(first_step);                        // the smallest step that this process may write
+//   log.add_scalar("loss", loss, step);
+//   log.sync();                                   // before a checkpoint is published
+//   log.close();
+//
+// Every writer makes a file of its own, events.out.tfevents.<seconds>.<host><suffix>, and never touches another: what a
+// killed process left, perhaps with a torn last record, stays as it is, and viewers read it up to there.
+//
+// Restarts. TensorBoard joins the files of a directory in the order of their names. A START that is not the first of
+// the directory drops all points at or after its step, in earlier files too: so a restarted run that calls
+// `start(restored_step + 1)` before its first summary gives one curve, without a fork. (Started without a checkpoint:
+// `start(0)`.) That it has no hole either takes one more thing: what was logged up to a checkpoint must be in the file
+// before the checkpoint is; `flush` is enough for a killed process, `sync` for a lost machine.
+//
+// TensorFlow's FileWriter hands events to a thread of its own, through a queue of max_queue = 10. Here there is no such
+// thread: an event is encoded by the caller into memory that is there already, and written when flush_secs have passed,
+// when the memory is full, on flush, sync and close. An error comes out of the call that met it; what was accepted is
+// kept and written by a later call, continuing where it stopped.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
+
+#include "../base/clock.hpp"
+#include "../base/error.hpp"
+#include "../store/file.hpp"
+#include "../store/record.hpp"
+#include "event.hpp"
+#include "tag.hpp"
+
+namespace gradus {
+
+struct summary_writer_options {
+  double flush_secs = 120;               // seconds between writes, as in TensorFlow; 0 writes every event at once
+  std::size_t buffer_bytes = 64 * 1024;  // what is gathered before it is written anyway
+  std::string filename_suffix = {};      // ends the file's name; bring your own dot
+  std::string hostname = {};             // empty: this machine's
+};
+
+inline constexpr std::string_view event_file_prefix = "events.out.tfevents.";
+
+// A writer's file name. Seconds have ten digits, so that the order of names is the order of time; `again` > 0 numbers
+// files of the same second.
+inline std::string event_file_name(std::int64_t seconds, std::string_view host_and_suffix, int again = 0) {
+  const auto padded = [](std::int64_t n, std::size_t width) {
+    const std::string digits = text(n);
+    return text(std::string(width - std::min(width, digits.size()), '0'), digits);
+  };
+  std::string name = text(event_file_prefix, padded(seconds, 10), '.', host_and_suffix);
+  if (again > 0) name += text('.', padded(again, 3));
+  return name;
+}
+
+namespace detail {
+inline constexpr std::int64_t last_event_second = 9'999'999'999;
+
+inline bool is_event_file_name(std::string_view name) {
+  if (!name.starts_with(event_file_prefix)) return false;
+  name.remove_prefix(event_file_prefix.size());
+  return name.size() > 10 && name[10] == '.' && name.find_first_not_of("0123456789") == 10;
+}
+
+// A name that sorts after all event files of the directory, also if the clock went back meanwhile.
+inline std::string next_event_file_name(std::span<const std::string> names, std::int64_t now,
+                                        std::string_view host_and_suffix) {
+  std::string_view newest;
+  for (const auto& name : names)
+    if (is_event_file_name(name)) newest = std::max<std::string_view>(newest, name);
+  std::int64_t seconds = now;
+  if (!newest.empty()) {
+    std::int64_t last = 0;
+    for (char c : newest.substr(event_file_prefix.size(), 10)) last = 10 * last + (c - '0');
+    seconds = std::max(now, last);
+  }
+  for (int again = 0; again < 1000; ++again)
+    if (auto name = event_file_name(seconds, host_and_suffix, again); name > newest) return name;
+  if (seconds >= last_event_second)
+    raise(status::failed_precondition,
+          text("no event file name sorts after \"", newest, "\", so viewers would ignore a new one; move it away"));
+  return event_file_name(seconds + 1, host_and_suffix);  // another host's file, this second
+}
+
+inline std::string host_name() {
+#if defined(__unix__) || defined(__APPLE__)
+  char name[256] = {};
+  if (::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0') return name;
+#endif
+  return "localhost";
+}
+}  // namespace detail
+
+// Steps are global steps; wall times are taken from the clock when an event is added. Any thread may call any function.
+// Raises what the file system says (resource_exhausted, permission_denied, ...); invalid_argument for a tag that is not
+// UTF-8 or stands twice in one summary; failed_precondition after close.
+template <file_system FileSystem = posix, clock Clock = system_clock>
+class summary_writer {
+public:
+  // Makes the directory if it is missing, and the file, with its version event written.
+  explicit summary_writer(std::string logdir, summary_writer_options options = {}, FileSystem fs = {}, Clock clock = {})
+      : logdir_(std::move(logdir)), options_(std::move(options)), fs_(std::move(fs)), clock_(std::move(clock)) {
+    if (options_.hostname.empty()) options_.hostname = detail::host_name();
+    for (const auto& part : {options_.hostname, options_.filename_suffix})
+      if (part.find('/') != std::string::npos || !detail::is_utf8(part))
+        raise(status::invalid_argument,
+              text("expected a part of a file name for hostname and filename_suffix, found \"", part, "\""));
+    if (!(options_.flush_secs >= 0))
+      raise(status::invalid_argument, text("flush_secs must be at least 0, it is ", options_.flush_secs));
+    scratch_.reserve(4096);
+    open();
+  }
+  summary_writer(const summary_writer&) = delete;
+  summary_writer& operator=(const summary_writer&) = delete;
+  // Writes what it can, and cannot say what it could not: close() does.
+  ~summary_writer() = default;
+
+  void add_scalar(std::string_view tag, float value, std::int64_t step) {
+    const scalar_value one{tag, value};
+    add_summary(std::span<const scalar_value>(&one, 1), step);
+  }
+
+  // Several scalars of one step, as one event.
+  void add_summary(std::span<const scalar_value> values, std::int64_t step) {
+    check_tags(values);
+    add([&](std::vector<std::byte>& out, double now) { encode_scalars(out, now, step, values); });
+  }
+  void add_summary(std::initializer_list<scalar_value> values, std::int64_t step) {
+    add_summary(std::span<const scalar_value>(values.begin(), values.size()), step);
+  }
+
+  // A session begins; `first_step` is the smallest step that it may write: one past the restored step, or 0.
+  void start(std::int64_t first_step) { add_session_log(session_log_status::start, first_step); }
+
+  // `checkpoint_path` goes with session_log_status::checkpoint: the prefix, without the step.
+  void add_session_log(session_log_status what, std::int64_t step, std::string_view checkpoint_path = {},
+                       std::string_view msg = {}) {
+    add([&](std::vector<std::byte>& out, double now) {
+      encode_session_log(out, now, step, what, checkpoint_path, msg);
+    });
+  }
+
+  // A serialized GraphDef (summary/graph_def.hpp).
+  void add_graph(std::span<const std::byte> graph_def, std::int64_t step = 0) {
+    add([&](std::vector<std::byte>& out, double now) { encode_graph(out, now, step, graph_def); });
+  }
+
+  // Any event; its wall time is kept.
+  void add_event(const event& e) {
+    add([&](std::vector<std::byte>& out, double) { encode_event(out, e); });
+  }
+
+  // To the operating system: TensorBoard sees it, a kill does not lose it.
+  void flush() {
+    const std::lock_guard lock(mutex_);
+    opened().flush();
+    flushed_at_ = clock_.elapsed();
+  }
+  // To the disk: a power failure does not lose it.
+  void sync() {
+    const std::lock_guard lock(mutex_);
+    opened().sync();
+    flushed_at_ = clock_.elapsed();
+  }
+  // Nothing more may be added after it, until reopen. May be called again; after an error too, to try once more.
+  void close() {
+    const std::lock_guard lock(mutex_);
+    close_file();
+  }
+  // Goes on in a new file.
+  void reopen() {
+    const std::lock_guard lock(mutex_);
+    close_file();
+    open();
+  }
+
+  // Where this writer writes, or wrote last.
+  std::string path() const {
+    const std::lock_guard lock(mutex_);
+    return path_;
+  }
+
+private:
+  void open() {
+    make_directories(fs_, logdir_);
+    const double now = clock_.now();
+    const auto seconds = static_cast<std::int64_t>(
+        now >= 0 ? std::min(now, static_cast<double>(detail::last_event_second)) : 0.0);  // NaN too
+    const std::string host_and_suffix = options_.hostname + options_.filename_suffix;
+    int e = EEXIST;
+    for (int tries = 0; e == EEXIST && tries < 1000; ++tries) {  // another process may take a name first
+      std::vector<std::string> names;
+      if (const int listed = detail::uninterrupted([&] { return fs_.list(logdir_, names); }); listed != 0)
+        raise({listed, "list", logdir_});
+      path_ = join_path(logdir_, detail::next_event_file_name(names, seconds, host_and_suffix));
+      typename FileSystem::handle h{};
+      e = detail::uninterrupted([&] { return fs_.create(path_, h); });
+      if (e == 0) fs_.close(h);  // empty: it only took the name
+    }
+    if (e != 0) raise({e, "create", path_});
+    if (const int synced = detail::uninterrupted([&] { return fs_.sync_directory(logdir_); }); synced != 0)
+      raise({synced, "sync the directory", logdir_});
+
+    file_.emplace(fs_, path_, options_.buffer_bytes);
+    scratch_.clear();
+    // Whole seconds, as TensorFlow's events writer stamps it.
+    append_record(scratch_, [&](std::vector<std::byte>& out) { encode_version(out, static_cast<double>(seconds)); });
+    file_->write(scratch_);
+    file_->flush();
+    flushed_at_ = clock_.elapsed();
+  }
+
+  template <class Encode>
+  void add(Encode&& encode) {
+    const std::lock_guard lock(mutex_);
+    auto& file = opened();
+    scratch_.clear();
+    append_record(scratch_, [&](std::vector<std::byte>& out) { encode(out, static_cast<double>(clock_.now())); });
+    file.write(scratch_);
+    if (const double now = clock_.elapsed(); now - flushed_at_ >= options_.flush_secs) {
+      file.flush();
+      flushed_at_ = now;
+    }
+  }
+
+  append_file<FileSystem>& opened() {
+    if (!file_)
+      raise(status::failed_precondition, text("the summary writer of \"", logdir_, "\" is closed; reopen() it first"));
+    return *file_;
+  }
+  void close_file() {
+    if (!file_) return;
+    file_->flush();
+    append_file<FileSystem> last(std::move(*file_));
+    file_.reset();
+    last.close();
+  }
+
+  // A summary has few values, and looking for doubles this way needs no memory.
+  static void check_tags(std::span<const scalar_value> values) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::string_view tag = values[i].tag;
+      if (!detail::is_utf8(tag))
+        raise(status::invalid_argument, text("the tag \"", clean_tag(tag),
+                                             "\" (cleaned) is not UTF-8; clean_tag does "
+                                             "what tf.summary does to names"));
+      for (std::size_t k = 0; k < i && !tag.empty(); ++k)
+        if (values[k].tag == tag)
+          raise(status::invalid_argument,
+                text("Duplicate tag ", tag, " found in summary inputs; give one of them another name"));
+    }
+  }
+
+  mutable std::mutex mutex_;
+  std::string logdir_;
+  summary_writer_options options_;
+  FileSystem fs_;
+  Clock clock_;
+  std::string path_;
+  std::vector<std::byte> scratch_;  // one record, before it is appended
+  std::optional<append_file<FileSystem>> file_;
+  double flushed_at_ = 0;
+};
+
+}  // namespace gradus

@@ -1,0 +1,49 @@
+// Averages: a copy of the parameters that follows them, for evaluation.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "../base/contract.hpp"
+
+namespace gradus {
+
+// shadow <- shadow - (1 - d)(shadow - theta), after theta's step; shadow starts as theta starts.
+//
+// d is decay, or min(decay, (1 + n)/(10 + n)) with num_updates, where n is global_step after the step: the average then
+// follows quickly at first. As tf.train.ExponentialMovingAverage on variables (no debiasing, since the shadow starts at
+// the variable), run after the optimizer as in MovingAverageOptimizer: variables without a gradient in a step keep their
+// shadow; with a sparse gradient every row of the shadow follows.
+struct exponential_moving_average {
+  using policy_for = kind::average;
+  static constexpr std::string_view name = "ExponentialMovingAverage";
+  double decay = 0.9999;     // remembers about 1/(1-decay) steps
+  bool num_updates = false;  // start with a short memory
+
+  constexpr double new_share(std::int64_t steps_done) const {
+    if (!num_updates) return 1 - decay;
+    const double n = static_cast<double>(steps_done), early = (1 + n) / (10 + n);
+    return 1 - (decay < early ? decay : early);
+  }
+  template <class N>
+  static N follow(N shadow, N theta, N new_share) {
+    return shadow - new_share * (shadow - theta);
+  }
+};
+
+template <class A>
+concept parameter_average = policy<A> && std::is_same_v<typename A::policy_for, kind::average> && requires(const A& a) {
+  { std::string_view{A::name} };
+  { a.new_share(std::int64_t{1}) } -> std::convertible_to<double>;
+};
+
+// The error page of an average.
+template <class A>
+struct average_fits {
+  static_assert(parameter_average<A>,
+                "gradus: this average cannot follow; add `static constexpr std::string_view name`, `double "
+                "new_share(std::int64_t steps_done) const` and `template <class N> static N follow(N shadow, N theta, N "
+                "new_share)`.");
+  static constexpr bool value = parameter_average<A>;
+};
+
+}  // namespace gradus

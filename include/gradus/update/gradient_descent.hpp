@@ -1,0 +1,27 @@
+// Gradient descent: theta <- theta - rate g.
+//
+// TensorFlow's GradientDescentOptimizer, PyTorch's SGD without momentum.
+#pragma once
+#include "rule.hpp"
+
+namespace gradus {
+
+struct gradient_descent {
+  using policy_for = kind::rule;
+  static constexpr std::string_view name = "GradientDescent";
+
+  std::optional<double> rate = {};  // step length; no default: it depends on the loss
+
+  template <class N>
+  struct constants {
+    N rate;
+  };
+  constexpr constants<double> prepare(const step_info& at) const { return {at.rate}; }
+
+  template <class N>
+  N step(N theta, N g, const constants<N>& c) const {
+    return theta - c.rate * g;
+  }
+};
+
+}  // namespace gradus

@@ -1,0 +1,74 @@
+#include <gradus/base/error.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+using gradus::status;
+using gradus::text;
+
+TEST_CASE("each status throws its own type, with its kind and its text") {
+  const auto throws = [](auto* type, status kind, const char* name) {
+    using expected = std::remove_pointer_t<decltype(type)>;
+    CHECK(std::string(gradus::name_of(kind)) == name);
+    try {
+      gradus::raise(kind, "expected 3, found 4; give 3");
+    } catch (const expected& e) {
+      CHECK(e.kind() == kind);
+      CHECK(std::string(e.what()) == "expected 3, found 4; give 3");
+      return;
+    } catch (...) {
+      FAIL("another type was thrown for " << name);
+    }
+  };
+#define THROWS(name) throws(static_cast<gradus::name*>(nullptr), status::name, #name)
+  THROWS(cancelled);
+  THROWS(unknown);
+  THROWS(invalid_argument);
+  THROWS(deadline_exceeded);
+  THROWS(not_found);
+  THROWS(already_exists);
+  THROWS(permission_denied);
+  THROWS(resource_exhausted);
+  THROWS(failed_precondition);
+  THROWS(aborted);
+  THROWS(out_of_range);
+  THROWS(unimplemented);
+  THROWS(internal);
+  THROWS(unavailable);
+  THROWS(data_loss);
+  THROWS(unauthenticated);
+#undef THROWS
+}
+
+// google/rpc/code.proto, which TensorFlow's error_codes follow.
+static_assert(static_cast<int>(status::cancelled) == 1 && static_cast<int>(status::invalid_argument) == 3 &&
+              static_cast<int>(status::not_found) == 5 && static_cast<int>(status::failed_precondition) == 9 &&
+              static_cast<int>(status::out_of_range) == 11 && static_cast<int>(status::data_loss) == 15 &&
+              static_cast<int>(status::unauthenticated) == 16);
+
+TEST_CASE("one catch takes them all") {
+  CHECK_THROWS_AS(gradus::raise(status::data_loss, "x"), gradus::error);
+  CHECK_THROWS_AS(gradus::raise(status::aborted, "x"), std::runtime_error);
+}
+
+TEST_CASE("text joins words, characters, numbers and truths") {
+  CHECK(text() == "");
+  CHECK(text("expected ", 3, " bytes, found ", std::uint64_t{18446744073709551615u}, '.') ==
+        "expected 3 bytes, found 18446744073709551615.");
+  CHECK(text(std::numeric_limits<std::int64_t>::min()) == "-9223372036854775808");
+  CHECK(text(true, ' ', false) == "true false");
+  CHECK(text(std::string("a"), std::string_view("b"), "c") == "abc");
+}
+
+TEST_CASE("floating-point numbers are written in the shortest form that reads back") {
+  CHECK(text(0.1) == "0.1");
+  CHECK(text(0.1f) == "0.1");
+  CHECK(text(1e300) == "1e+300");
+  CHECK(text(-0.0) == "-0");
+  CHECK(text(std::numeric_limits<double>::infinity()) == "inf");
+  CHECK(text(std::numeric_limits<double>::denorm_min()) == "5e-324");
+  CHECK(std::stod(text(1.0 / 3.0)) == 1.0 / 3.0);
+}

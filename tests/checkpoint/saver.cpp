@@ -1,0 +1,576 @@
+#include "gradus/checkpoint/saver.hpp"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "gradus/checkpoint/cereal.hpp"
+#include "gradus/testing/faulty_files.hpp"
+#include "gradus/testing/temp_dir.hpp"
+
+using namespace gradus;
+using gradus::testing::faulty_files;
+using gradus::testing::killed;
+using gradus::testing::temp_dir;
+
+namespace {
+
+using names = std::vector<std::string>;
+
+struct hand_clock {
+  std::shared_ptr<double> time = std::make_shared<double>(1000.0);
+  double now() const { return *time; }
+  double elapsed() const { return *time; }
+};
+
+struct bytes_blob final : blob {
+  std::vector<std::byte> value;
+  void save(std::vector<std::byte>& out) const override { out = value; }
+  void load(std::span<const std::byte> in) override { value.assign(in.begin(), in.end()); }
+};
+
+// A model whose state at a step is a function of the step, so that any mixture of two steps shows.
+struct model {
+  explicit model(std::size_t n = 5) : w(n) {
+    list.tensor("w", {static_cast<std::int64_t>(n)}, std::span<float>(w));
+    list.scalar("global_step", step);
+    list.dynamic("position", position);
+  }
+  void at(std::int64_t s) {
+    step = s;
+    for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(s) * 0.5f + static_cast<float>(i);
+    position.value.assign(static_cast<std::size_t>(s % 7), std::byte(static_cast<unsigned char>(s)));
+  }
+  bool is_at(std::int64_t s) const {
+    model other(w.size());
+    other.at(s);
+    return other.step == step && other.w == w && other.position.value == position.value;
+  }
+  std::vector<float> w;
+  std::int64_t step = 0;
+  bytes_blob position;
+  state_list list;
+};
+
+template <class F = faulty_files, class Codec = flat_binary>
+using test_saver = saver<Codec, F, hand_clock>;
+
+std::string state_text(const faulty_files& fs, const std::string& directory) {
+  const auto bytes = read_file(fs, join_path(directory, "checkpoint"));
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+template <class F>
+std::string message(F&& f, status kind) {
+  try {
+    f();
+  } catch (const error& e) {
+    CHECK_MESSAGE(e.kind() == kind, e.what());
+    return e.what();
+  }
+  return "no error";
+}
+bool contains(const std::string& s, std::string_view part) { return s.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("saver: what is saved is restored, with its metadata", Codec, flat_binary, cereal_binary) {
+  const faulty_files fs;
+  model m;
+  test_saver<faulty_files, Codec> s({}, {}, fs);
+  m.at(12);
+  CHECK(s.save(m.list, "runs/a/model", 12, {{"model", "v1"}}).path == "runs/a/model-12.ckpt");
+  m.at(99);
+  const auto r = s.restore(m.list, "runs/a/model-12.ckpt", {.model = "v1"});
+  CHECK(m.is_at(12));
+  CHECK(r.step == 12);
+  CHECK(r.about == metadata{{"codec", std::string(Codec::name)}, {"library", "gradus 0.1.0"}, {"model", "v1"}});
+  CHECK(r.damaged.empty());
+  m.at(99);
+  const auto latest = s.restore_latest(m.list, "runs/a");
+  REQUIRE(latest);
+  CHECK(latest->path == "runs/a/model-12.ckpt");
+  CHECK(m.is_at(12));
+  CHECK(!s.restore_latest(m.list, "runs/b"));
+  CHECK(m.is_at(12));
+  CHECK(fs.open_handles() == 0);
+}
+
+TEST_CASE("saver: the same state gives the same bytes") {
+  const faulty_files a, b;
+  model m;
+  m.at(3);
+  test_saver<>({}, {}, a).save(m.list, "m", 3);
+  test_saver<>({}, {}, b).save(m.list, "m", 3);
+  CHECK(a.bytes("m-3.ckpt") == b.bytes("m-3.ckpt"));
+}
+
+TEST_CASE("saver: seven saves, five kept; the state file lists them oldest first; the same step stands once") {
+  const faulty_files fs;
+  const hand_clock clock;
+  model m;
+  test_saver<> s({}, {}, fs, clock);
+  for (int i = 1; i <= 7; ++i) {
+    *clock.time = 1000 + i;
+    const auto out = s.save(m.list, "d/m", i);
+    CHECK(out.removed == (i < 6 ? names{} : names{text("d/m-", i - 5, ".ckpt")}));
+  }
+  CHECK(fs.files() == names{"d/checkpoint", "d/m-3.ckpt", "d/m-4.ckpt", "d/m-5.ckpt", "d/m-6.ckpt", "d/m-7.ckpt"});
+  CHECK(state_text(fs, "d") ==
+        "model_checkpoint_path: \"m-7.ckpt\"\n"
+        "all_model_checkpoint_paths: \"m-3.ckpt\"\n"
+        "all_model_checkpoint_paths: \"m-4.ckpt\"\n"
+        "all_model_checkpoint_paths: \"m-5.ckpt\"\n"
+        "all_model_checkpoint_paths: \"m-6.ckpt\"\n"
+        "all_model_checkpoint_paths: \"m-7.ckpt\"\n"
+        "all_model_checkpoint_timestamps: 1003\n"
+        "all_model_checkpoint_timestamps: 1004\n"
+        "all_model_checkpoint_timestamps: 1005\n"
+        "all_model_checkpoint_timestamps: 1006\n"
+        "all_model_checkpoint_timestamps: 1007\n"
+        "# superseded: \"m-2.ckpt\"\n");
+  s.save(m.list, "d/m", 4);
+  CHECK(s.checkpoints() == names{"m-3.ckpt", "m-5.ckpt", "m-6.ckpt", "m-7.ckpt", "m-4.ckpt"});
+  CHECK(latest_checkpoint(fs, "d") == "d/m-4.ckpt");  // by order of saving, never by step
+
+  // A second run goes on with the list.
+  test_saver<> next({.max_to_keep = 5}, {}, fs, clock);
+  CHECK(next.save(m.list, "d/m", 8).removed == names{"d/m-3.ckpt"});
+  // A smaller limit is reached one save at a time.
+  test_saver<> fewer({.max_to_keep = 2}, {}, fs, clock);
+  CHECK(fewer.save(m.list, "d/m", 9).removed == names{"d/m-5.ckpt"});
+  CHECK(fewer.checkpoints().size() == 5);
+}
+
+TEST_CASE("saver: max_to_keep 0 deletes nothing and lists the newest") {
+  const faulty_files fs;
+  model m;
+  test_saver<> s({.max_to_keep = 0}, {}, fs);
+  for (int i = 1; i <= 7; ++i) CHECK(s.save(m.list, "m", i).removed.empty());
+  CHECK(fs.files().size() == 8);
+  CHECK(read_state_file(fs, ".")->all == names{"m-7.ckpt"});
+}
+
+TEST_CASE("saver: one in n hours survives; a restart counts anew") {
+  const faulty_files fs;
+  const hand_clock clock;
+  model m;
+  test_saver<> s({.max_to_keep = 1, .keep_checkpoint_every_n_hours = 1}, {}, fs, clock);
+  for (int i = 1; i <= 8; ++i) {
+    *clock.time += 1500;  // 25 minutes: steps 3, 5, 8 are the first after 60, 120, 180 minutes
+    s.save(m.list, "m", i);
+  }
+  CHECK(fs.files() == names{"checkpoint", "m-3.ckpt", "m-5.ckpt", "m-8.ckpt"});
+  CHECK(s.checkpoints() == names{"m-8.ckpt"});
+  *clock.time += 36000;
+  test_saver<> again({.max_to_keep = 1, .keep_checkpoint_every_n_hours = 1}, {}, fs, clock);
+  CHECK(again.save(m.list, "m", 9).removed == names{"m-8.ckpt"});
+}
+
+TEST_CASE("saver: settings and names that make no sense") {
+  const faulty_files fs;
+  model m;
+  CHECK(message([&] { test_saver<>({.max_to_keep = -1}, {}, fs); }, status::invalid_argument) ==
+        "max_to_keep is -1; give how many checkpoints to keep, or 0 for all");
+  CHECK(message([&] { test_saver<>({.keep_checkpoint_every_n_hours = 0}, {}, fs); }, status::invalid_argument) ==
+        "keep_checkpoint_every_n_hours is 0; give a positive number of hours");
+  test_saver<> s({}, {}, fs);
+  CHECK(message([&] { s.save(m.list, "d/", 1); }, status::invalid_argument) ==
+        "a checkpoint is named by a path that ends in a name, and a step from 0 on; found \"d/\" and 1");
+  message([&] { s.save(m.list, "d/m", -1); }, status::invalid_argument);
+  CHECK(fs.files().empty());
+}
+
+TEST_CASE("restore: a checkpoint of another model is refused in one text, and nothing is written") {
+  const faulty_files fs;
+  model m, other(6);
+  double extra = 1.5;
+  other.list.scalar("extra", extra);
+  test_saver<> s({}, {}, fs);
+  m.at(5);
+  s.save(m.list, "d/m", 5, {{"model", "a"}});
+  other.at(9);
+  const auto text = message([&] { s.restore(other.list, "d/m-5.ckpt", {.model = "b"}); }, status::not_found);
+  CHECK(text ==
+        "checkpoint \"d/m-5.ckpt\" does not fit this model:\n"
+        "  missing in the file: \"extra\"\n"
+        "  of another type or shape: \"w\" (float32[6] here, float32[5] in the file)\n"
+        "  the fingerprint of the model: \"b\" here, \"a\" in the file\n"
+        "Restore it with the model that wrote it, or start in another directory. Nothing was changed.");
+  CHECK(other.is_at(9));
+  CHECK(extra == 1.5);
+  // Fallback is for damage, not for another model.
+  message([&] { s.restore_latest(other.list, "d", {.fallback = true}); }, status::not_found);
+
+  // Part of a checkpoint, if that is said.
+  std::vector<float> w(5);
+  state_list part;
+  part.tensor("w", {5}, std::span<float>(w));
+  CHECK(contains(message([&] { s.restore(part, "d/m-5.ckpt"); }, status::invalid_argument),
+                 "in the file, but not in this model: \"global_step\", \"position\""));
+  CHECK(w[1] == 0);
+  s.restore(part, "d/m-5.ckpt", {.ignore_extra = true});
+  CHECK(w == m.w);
+}
+
+TEST_CASE("restore: damage is named, an older intact checkpoint is pointed at, or taken if told") {
+  const faulty_files fs;
+  model m;
+  test_saver<> s({}, {}, fs);
+  for (int i = 1; i <= 4; ++i) m.at(i), s.save(m.list, "d/m", i);
+  fs.bytes("d/m-4.ckpt").back() ^= std::byte{1};
+  fs.bytes("d/m-3.ckpt").resize(100);
+  m.at(50);
+  auto text = message([&] { s.restore_latest(m.list, "d"); }, status::data_loss);
+  CHECK(text ==
+        "checkpoint \"d/m-4.ckpt\" cannot be restored: the checksum of \"position\" does not fit its bytes. The newest "
+        "intact one beside it is \"d/m-2.ckpt\" (step 2): restore it by its path, or set restore_options::fallback. "
+        "Nothing was changed.");
+  CHECK(text == message([&] { s.restore(m.list, "d/m-4.ckpt"); }, status::data_loss));
+  CHECK(m.is_at(50));
+
+  const auto r = s.restore_latest(m.list, "d", {.fallback = true});
+  REQUIRE(r);
+  CHECK(m.is_at(2));
+  CHECK(r->path == "d/m-2.ckpt");
+  REQUIRE(r->damaged.size() == 2);
+  CHECK(r->damaged[0].path == "d/m-4.ckpt");
+  CHECK(r->damaged[1].path == "d/m-3.ckpt");
+  CHECK(contains(r->damaged[1].reason, "truncated: 100 of"));
+  CHECK(fs.holds("d/m-4.ckpt"));  // kept, for whoever wants to look
+
+  // Named by the state file but gone: an error, not a fresh start.
+  fs.remove("d/m-4.ckpt");
+  text = message([&] { s.restore_latest(m.list, "d"); }, status::not_found);
+  CHECK(contains(text, "cannot open \"d/m-4.ckpt\": No such file or directory"));
+  CHECK(contains(text, "\"d/m-2.ckpt\" (step 2)"));
+
+  // A damaged state file: the directory is searched, newest step first.
+  fs.bytes("d/checkpoint").resize(3);
+  CHECK(
+      contains(message([&] { s.restore_latest(m.list, "d"); }, status::data_loss), "the state file \"d/checkpoint\""));
+  m.at(50);
+  const auto found = s.restore_latest(m.list, "d", {.fallback = true});
+  CHECK(m.is_at(2));
+  CHECK(found->damaged[0].path == "d/checkpoint");
+
+  for (const char* path : {"d/m-1.ckpt", "d/m-2.ckpt"}) fs.bytes(path).clear();
+  m.at(50);
+  text = message([&] { s.restore(m.list, "d/m-2.ckpt", {.fallback = true}); }, status::data_loss);
+  CHECK(contains(text, "No other checkpoint in its directory is intact"));
+  CHECK(m.is_at(50));
+}
+
+TEST_CASE("restore: another codec or a newer version is not damage") {
+  const faulty_files fs;
+  model m;
+  test_saver<faulty_files, cereal_binary>({}, {}, fs).save(m.list, "d/m", 1);
+  CHECK(message([&] { test_saver<>({}, {}, fs).restore_latest(m.list, "d", {.fallback = true}); },
+                status::failed_precondition) ==
+        "checkpoint \"d/m-1.ckpt\" cannot be read: it was written by the codec \"cereal_binary\", and is read here by "
+        "\"flat_binary\"; name the codec that wrote it");
+}
+
+TEST_CASE("saver: a hostile state file deletes nothing outside, and nothing that is no checkpoint") {
+  const faulty_files fs;
+  model m;
+  for (const char* path : {"victim-1.ckpt", "d/notes.txt", "d/data-5.csv", "d/old-1.ckpt"}) {
+    make_directories(fs, directory_of(path));
+    publish(fs, path, "precious");
+  }
+  publish(fs, "d/checkpoint",
+          "model_checkpoint_path: \"notes.txt\" all_model_checkpoint_paths: \"/victim-1.ckpt\" "
+          "all_model_checkpoint_paths: \"data-5.csv\" all_model_checkpoint_paths: \"sub/old-1.ckpt\"\n"
+          "# superseded: \"notes.txt\"\n# superseded: \"../victim-1.ckpt\"\n# superseded: \"data-5.csv\"\n");
+  test_saver<> s({.max_to_keep = 1}, {}, fs);
+  for (int i = 1; i <= 4; ++i) s.save(m.list, "d/m", i);
+  for (const char* path : {"victim-1.ckpt", "d/notes.txt", "d/data-5.csv", "d/old-1.ckpt"}) CHECK(fs.holds(path));
+}
+
+TEST_CASE("saver: what a killed process left is cleared away, and nothing else") {
+  const faulty_files fs;
+  model m;
+  make_directories(fs, "d");
+  for (const char* name :
+       {"d/m-3.ckpt.gradus-tmp-0", "d/checkpoint.gradus-tmp-12", "d/graph.pbtxt.gradus-tmp-0", "d/x"}) {
+    int h = 0;
+    CHECK(fs.create(name, h) == 0);
+    fs.close(h);
+  }
+  publish(fs, "d/m-1.ckpt", "");
+  publish(fs, "d/m-2.ckpt", "");
+  publish(fs, "d/checkpoint", "model_checkpoint_path: \"m-2.ckpt\"\n# superseded: \"m-1.ckpt\"\n");
+  test_saver<> s({}, {}, fs);
+  CHECK(s.save(m.list, "d/m", 9).removed == names{"d/m-1.ckpt"});
+  CHECK(fs.files() == names{"d/checkpoint", "d/graph.pbtxt.gradus-tmp-0", "d/m-2.ckpt", "d/m-9.ckpt", "d/x"});
+}
+
+// --- faults ---
+
+TEST_CASE("saver: every error at every operation is reported and leaves the last checkpoint; the next save works") {
+  int failed_saves = 0;
+  for (const int error_number : {ENOSPC, EIO, EACCES, EROFS, EDQUOT})
+    for (const bool persistent : {false, true})
+      for (std::int64_t at = 0;; ++at) {
+        const faulty_files fs;
+        model m;
+        test_saver<> s({.max_to_keep = 2}, {}, fs);
+        for (int i = 1; i <= 2; ++i) m.at(i), s.save(m.list, "d/m", i);
+        fs.count_from_zero();
+        fs.plan({.at = at, .error = error_number, .persistent = persistent});
+        m.at(3);
+        std::string text;
+        saved result;
+        try {
+          result = s.save(m.list, "d/m", 3);
+        } catch (const error& e) {
+          text = e.what();
+          CHECK(e.kind() == status_of_errno(error_number));
+        }
+        const auto done = fs.operations();
+        fs.plan({});
+        CHECK(fs.open_handles() == 0);
+        for (const auto& file : fs.files()) CHECK_MESSAGE(!is_temporary(file), file);
+        // Whoever starts now finds the last acknowledged step, or the one whose save was refused at its very end.
+        model found;
+        const auto r = test_saver<>({}, {}, fs).restore_latest(found.list, "d");
+        REQUIRE(r);
+        CHECK(found.is_at(r->step));
+        if (text.empty()) {
+          CHECK(r->step == 3);
+        } else {
+          ++failed_saves;
+          CHECK(contains(text, "step 3 is not saved: cannot "));
+          CHECK(contains(text, std::strerror(error_number)));
+          CHECK(contains(text, advice_of_errno(error_number)));
+          CHECK(contains(text, "The checkpoints before it are as they were."));
+          CHECK(fs.holds("d/m-1.ckpt"));
+          if (!contains(text, "sync the directory")) {
+            CHECK(r->step == 2);
+            CHECK(!fs.holds("d/m-3.ckpt"));
+          }
+        }
+        // And it can go on: steps 4 and 5 are saved, all others are gone.
+        for (int i = 4; i <= 5; ++i) m.at(i), s.save(m.list, "d/m", i);
+        CHECK(fs.files() == names{"d/checkpoint", "d/m-4.ckpt", "d/m-5.ckpt"});
+        if (at >= done) {
+          CHECK(text.empty());
+          CHECK(result.removed == names{"d/m-1.ckpt"});
+          break;
+        }
+      }
+  CHECK(failed_saves >= 100);
+}
+
+TEST_CASE("saver: the very first save fails as cleanly") {
+  for (std::int64_t at = 0;; ++at) {
+    const faulty_files fs;
+    fs.plan({.at = at, .error = ENOSPC});
+    model m;
+    test_saver<> s({}, {}, fs);
+    m.at(1);
+    std::string text;
+    try {
+      s.save(m.list, "runs/d/m", 1);
+    } catch (const resource_exhausted& e) {
+      text = e.what();
+      CHECK(contains(text, "the disk is full: free some space, keep fewer files, or choose another directory"));
+    }
+    const auto done = fs.operations();
+    fs.plan({});
+    CHECK(fs.open_handles() == 0);
+    for (const auto& file : fs.files()) CHECK_MESSAGE(!is_temporary(file), file);
+    m.at(2);
+    s.save(m.list, "runs/d/m", 2);
+    CHECK(s.restore_latest(m.list, "runs/d")->step == 2);
+    if (at < done) continue;
+    CHECK(text.empty());
+    break;
+  }
+}
+
+TEST_CASE("saver: interrupted calls and short writes change nothing") {
+  for (const bool shortly : {false, true})
+    for (std::int64_t at = 0;; ++at) {
+      const faulty_files fs;
+      model m;
+      test_saver<> s({.max_to_keep = 1}, {}, fs);
+      m.at(1), s.save(m.list, "d/m", 1);
+      fs.count_from_zero();
+      fs.plan({.at = at, .error = shortly ? 0 : EINTR, .short_write = shortly});
+      m.at(2), s.save(m.list, "d/m", 2);
+      model found;
+      test_saver<>({}, {}, fs).restore_latest(found.list, "d");
+      CHECK(found.is_at(2));
+      CHECK(fs.files() == names{"d/checkpoint", "d/m-2.ckpt"});
+      if (at >= fs.operations()) break;
+    }
+}
+
+namespace {
+
+// Mutants: what the sweep below must notice.
+struct never_syncs_files : faulty_files {
+  using faulty_files::faulty_files;
+  int sync(int) const { return 0; }
+};
+struct never_syncs_names : faulty_files {
+  int sync_directory(const std::string&) const { return 0; }
+};
+struct writes_in_place : faulty_files {  // no temporary: straight to the file's own name
+  int create(const std::string& path, int& h) const {
+    const auto at = path.find(".gradus-tmp-");
+    faulty_files::remove(path.substr(0, at));
+    return faulty_files::create(path.substr(0, at), h);
+  }
+  int rename(const std::string&, const std::string&) const { return 0; }
+};
+
+struct tally {
+  std::size_t kills = 0, states = 0, lost = 0, torn = 0;
+};
+
+// A run of `steps` saves that keeps two, killed at every operation. After the kill, and after every power failure at
+// that instant, a new process must find the last acknowledged step or the one after it, whole, and be able to save.
+template <class F>
+tally sweep(std::int64_t steps, std::size_t elements, std::size_t most_bytes_per_write) {
+  tally out;
+  bool finished = false;
+  for (std::int64_t at = 0; !finished; ++at) {
+    const F fs;
+    fs.short_writes(most_bytes_per_write);
+    fs.plan({.at = at, .kill = true});
+    std::int64_t acknowledged = 0;
+    try {
+      model m(elements);
+      test_saver<F> s({.max_to_keep = 2}, {}, fs);
+      for (std::int64_t i = 1; i <= steps; ++i) {
+        m.at(i);
+        s.save(m.list, "d/m", i);
+        acknowledged = i;
+      }
+      finished = true;
+    } catch (const killed&) {
+    }
+    const auto judge = [&](const faulty_files& after) {
+      ++out.states;
+      model found(elements);
+      try {
+        test_saver<> s({.max_to_keep = 2}, {}, after);
+        const auto r = s.restore_latest(found.list, "d");
+        const std::int64_t step = r ? r->step : 0;
+        if (step < acknowledged || step > acknowledged + 1) ++out.lost;
+        if (r && !found.is_at(step)) ++out.torn;
+        found.at(steps + 1);
+        s.save(found.list, "d/m", steps + 1);
+        for (const auto& file : after.files()) out.torn += is_temporary(file);
+        model again(elements);
+        if (!s.restore_latest(again.list, "d") || !again.is_at(steps + 1)) ++out.lost;
+      } catch (const error&) {
+        ++out.torn;
+      }
+    };
+    ++out.kills;
+    judge(fs.after_kill());
+    fs.after_power_failure(judge);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("saver: killed or without power at any operation, the next run finds step n or n - 1, and no ack is lost") {
+  for (const auto& [elements, most] : {std::pair<std::size_t, std::size_t>{5, SIZE_MAX}, {700, 512}, {700, 1000}}) {
+    const auto t = sweep<faulty_files>(4, elements, most);
+    CHECK(t.kills > 50);
+    CHECK(t.states > 300);
+    CHECK(t.lost == 0);
+    CHECK(t.torn == 0);
+    MESSAGE(elements, " elements: ", t.kills, " kill points, ", t.states, " disks after a kill or a power failure");
+  }
+}
+
+TEST_CASE("saver: the same test notices a file system that does not sync, and a save that is not atomic") {
+  const auto no_sync = sweep<never_syncs_files>(2, 200, SIZE_MAX);
+  CHECK(no_sync.lost + no_sync.torn > 0);
+  const auto no_directory_sync = sweep<never_syncs_names>(2, 5, SIZE_MAX);
+  CHECK(no_directory_sync.lost > 0);
+  const auto in_place = sweep<writes_in_place>(2, 5, SIZE_MAX);
+  CHECK(in_place.torn > 0);
+}
+
+TEST_CASE("saver: two savers in one directory do not tear each other's files") {
+  const faulty_files fs;
+  model m;
+  test_saver<> a({.max_to_keep = 2}, {}, fs), b({.max_to_keep = 2}, {}, fs);
+  for (int i = 1; i <= 6; ++i) {
+    m.at(i);
+    (i % 2 != 0 ? a : b).save(m.list, "d/m", i);
+    model found;
+    CHECK(a.restore_latest(found.list, "d")->step == i);
+    CHECK(found.is_at(i));
+  }
+}
+
+// --- the real disk ---
+
+TEST_CASE("saver: SIGKILL on the real disk") {
+  const temp_dir dir;
+  std::int64_t reached = 0;
+  for (int round = 0; round < 12; ++round) {
+    int pipe_ends[2];
+    REQUIRE(::pipe(pipe_ends) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::close(pipe_ends[0]);
+      model m(20000);
+      saver<> s({.max_to_keep = 2});
+      const auto r = s.restore_latest(m.list, dir.path());
+      for (std::int64_t step = r ? r->step + 1 : 1;; ++step) {
+        m.at(step);
+        s.save(m.list, dir / "model", step);
+        if (::write(pipe_ends[1], &step, sizeof step) != sizeof step) ::_exit(1);
+      }
+    }
+    ::close(pipe_ends[1]);
+    std::int64_t acknowledged = 0, step = 0;
+    for (int i = 0; i <= round % 4; ++i)
+      if (::read(pipe_ends[0], &step, sizeof step) == sizeof step) acknowledged = step;
+    volatile int spin = 0;  // somewhere into the next save
+    while (spin < round * 20000) spin = spin + 1;
+    ::kill(child, SIGKILL);
+    while (::read(pipe_ends[0], &step, sizeof step) == sizeof step) acknowledged = step;
+    ::close(pipe_ends[0]);
+    int how = 0;
+    ::waitpid(child, &how, 0);
+    REQUIRE(WIFSIGNALED(how));
+    model found(20000);
+    const auto r = saver<>().restore_latest(found.list, dir.path());
+    REQUIRE(r);
+    CHECK(r->step >= acknowledged);
+    CHECK(r->step <= acknowledged + 1);
+    CHECK(acknowledged > reached);
+    CHECK(found.is_at(r->step));
+    reached = acknowledged;
+  }
+}
+
+TEST_CASE("saver: a directory that cannot be is refused") {
+  const temp_dir dir;
+  publish(posix{}, dir / "file", "");
+  model m;
+  saver<> s;
+  const auto text = message([&] { s.save(m.list, dir / "file/run/model", 1); }, status::not_found);
+  CHECK(contains(text, "cannot create the directory \"" + dir / "file/run"));
+  CHECK(contains(text, "a part of the path is a file where a directory is needed: choose another path"));
+}
+
+TEST_CASE("saver: a directory moved elsewhere still restores") {
+  const temp_dir dir;
+  model m;
+  m.at(3);
+  saver<>().save(m.list, dir / "a/model", 3);
+  REQUIRE(std::rename((dir / "a").c_str(), (dir / "b").c_str()) == 0);
+  m.at(4);
+  CHECK(saver<>().restore_latest(m.list, dir / "b")->step == 3);
+  CHECK(m.is_at(3));
+}

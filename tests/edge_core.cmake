@@ -1,0 +1,16 @@
+# Sets edge_core_headers ("gradus/base/error.hpp", ...) from tools/edge_core.txt.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/edge_core.txt")
+file(STRINGS "${PROJECT_SOURCE_DIR}/tools/edge_core.txt" edge_lines REGEX "^(room|header|except) ")
+set(edge_core_headers "")
+foreach(line IN LISTS edge_lines)
+  string(REGEX REPLACE "^[a-z]+ +([^ ]+).*" "\\1" what "${line}")
+  if(line MATCHES "^room ")
+    file(GLOB found CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
+      "${PROJECT_SOURCE_DIR}/include/gradus/${what}/*.hpp")
+    list(APPEND edge_core_headers ${found})
+  elseif(line MATCHES "^header ")
+    list(APPEND edge_core_headers "gradus/${what}")
+  else()
+    list(REMOVE_ITEM edge_core_headers "gradus/${what}")
+  endif()
+endforeach()

@@ -1,0 +1,116 @@
+#include <gradus/input/shuffle.hpp>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "pipelines.hpp"
+
+using namespace pipelines;
+using list = std::vector<std::int32_t>;
+
+TEST_CASE("every iteration is a permutation, each another one, and seeds give them again") {
+  const auto hundred = iota(100);
+  for (const std::int64_t buffer : {1, 2, 7, 99, 100, 1000}) {
+    auto d = numbers(hundred).shuffle(buffer, 5).repeat(4);
+    const auto all = drain(d);
+    REQUIRE(all.size() == 400);
+    std::vector<list> rounds;
+    for (std::size_t r = 0; r < 4; ++r) {
+      list round(all.begin() + static_cast<std::ptrdiff_t>(100 * r),
+                 all.begin() + static_cast<std::ptrdiff_t>(100 * (r + 1)));
+      rounds.push_back(round);
+      for (std::size_t k = 0; k < 100; ++k) CHECK(round[k] < static_cast<int>(k) + buffer);  // nothing comes too early
+      std::sort(round.begin(), round.end());
+      CHECK(round == hundred);
+    }
+    for (std::size_t r = 1; r < 4; ++r) CHECK((rounds[r] == rounds[0]) == (buffer == 1));
+    auto again = numbers(hundred).shuffle(buffer, 5).repeat(4);
+    CHECK(drain(again) == all);
+    auto other = numbers(hundred).shuffle(buffer, 6).repeat(4);
+    CHECK((drain(other) == all) == (buffer == 1));
+    auto fixed = numbers(hundred).shuffle(buffer, 5, false).repeat(2);
+    const auto twice = drain(fixed);
+    CHECK(list(twice.begin(), twice.begin() + 100) == rounds[0]);
+    CHECK(list(twice.begin() + 100, twice.end()) == rounds[0]);
+  }
+}
+
+// Computed from the description in docs/rooms/input.md by another program.
+TEST_CASE("orders do not change between versions: a saved position depends on them") {
+  const auto twelve = iota(12);
+  auto a = numbers(twelve).shuffle(12, 1);
+  auto b = numbers(twelve).shuffle(4, 1).repeat(2);
+  CHECK(drain(a) == list{9, 3, 2, 8, 10, 0, 1, 11, 5, 4, 6, 7});
+  CHECK(drain(b) == list{3, 1, 0, 4, 5, 6, 8, 10, 11, 2, 9, 7, 0, 3, 4, 2, 1, 5, 6, 7, 8, 11, 9, 10});
+}
+
+TEST_CASE("every element is equally likely in every place") {
+  constexpr int n = 8, rounds = 20000;
+  const auto values = iota(n);
+  auto d = numbers(values).shuffle(n, 11).repeat(rounds);
+  const auto all = drain(d, n * rounds);
+  std::array<std::array<int, n>, n> seen{};
+  for (std::size_t k = 0; k < all.size(); ++k) ++seen[k % n][static_cast<std::size_t>(all[k])];
+  double chi_square = 0;
+  for (const auto& place : seen)
+    for (const int count : place) chi_square += (count - rounds / n) * double(count - rounds / n) / (rounds / n);
+  // 7 x 7 degrees of freedom: mean 49, standard deviation 9.9. Too even would be as wrong as too uneven.
+  CHECK(chi_square > 20);
+  CHECK(chi_square < 90);
+}
+
+TEST_CASE("all orders of four are equally likely") {
+  constexpr int rounds = 24000;
+  const auto values = iota(4);
+  auto d = numbers(values).shuffle(100, 12).repeat(rounds);
+  const auto all = drain(d);
+  std::vector<int> seen(256);
+  for (std::size_t k = 0; k < all.size(); k += 4)
+    ++seen[static_cast<std::size_t>(all[k] + 4 * all[k + 1] + 16 * all[k + 2] + 64 * all[k + 3])];
+  double chi_square = 0;
+  int orders = 0;
+  for (const int count : seen)
+    if (count != 0) ++orders, chi_square += (count - 1000) * (count - 1000) / 1000.0;
+  CHECK(orders == 24);
+  CHECK(chi_square < 52.0);  // 23 degrees of freedom, 99.95%
+}
+
+TEST_CASE("a small buffer draws its first element evenly from the buffer") {
+  constexpr int rounds = 30000;
+  const auto values = iota(50);
+  auto d = numbers(values).shuffle(10, 13);
+  std::array<int, 10> seen{};
+  for (int r = 0; r < rounds; ++r, d.rewind()) ++seen[static_cast<std::size_t>(drain(d, 1)[0])];
+  double chi_square = 0;
+  for (const int count : seen) chi_square += (count - 3000) * (count - 3000) / 3000.0;
+  CHECK(chi_square < 30.0);  // 9 degrees of freedom, 99.95%
+}
+
+TEST_CASE("copies of elements, or their numbers: the same orders") {
+  for (const int n : {0, 1, 2, 9, 40})
+    for (const std::int64_t buffer : {1, 3, 39, 40, 41}) {
+      const auto values = iota(n);
+      auto by_number = numbers(values).shuffle(buffer, 21).repeat(3);
+      auto by_copy = counted(n).shuffle(buffer, 21).repeat(3);
+      CHECK(drain(by_number) == drain(by_copy));
+    }
+}
+
+TEST_CASE("how large a saved position is") {
+  const auto values = iota(10000);
+  auto by_number = numbers(values).shuffle(10000, 1).repeat();
+  drain(by_number, 12345);
+  CHECK(position_of(by_number).size() < 128);
+  auto by_copy = counted(10000).shuffle(100, 1).repeat();
+  drain(by_copy, 12345);
+  CHECK(position_of(by_copy).size() < 128 + 100 * 16);
+}
+
+TEST_CASE("a buffer of nothing") {
+  const auto five = iota(5);
+  CHECK(message(status::invalid_argument, [&] {
+          numbers(five).shuffle(0);
+        }).starts_with("shuffle(0): expected a buffer of 1 to 4294967295 elements"));
+  CHECK(message(status::invalid_argument, [&] { counted(5).shuffle(-1); }).starts_with("shuffle(-1): expected"));
+}

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Builds and runs tests/install/consumer in one WAY, in a scratch folder, and checks what reached it."""
+import argparse
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+parser = argparse.ArgumentParser()
+for name in ("way", "cmake", "compiler", "source", "version"):
+    parser.add_argument("--" + name, required=True)
+a = parser.parse_args()
+here = os.path.dirname(os.path.abspath(__file__))
+
+
+def run(*command, expect_failure=False, **more):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+    if (done.returncode != 0) != expect_failure:
+        sys.exit(f"{shlex.join(command)} returned {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def files_under(folder):
+    return sorted(os.path.relpath(os.path.join(d, n), folder) for d, _, names in os.walk(folder) for n in names)
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    prefix, build, theirs = (os.path.join(scratch, n) for n in ("prefix", "build", "theirs"))
+    # `CXXFLAGS` and the like are of whoever runs this test, not of the consumer.
+    environment = {k: v for k, v in os.environ.items() if k not in ("CXXFLAGS", "CPPFLAGS", "LDFLAGS", "DESTDIR")}
+    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    common = [*generator, f"-DCMAKE_CXX_COMPILER={a.compiler}"]
+
+    if a.way in ("find_package", "components", "pkg_config"):
+        run(a.cmake, "-S", a.source, "-B", f"{scratch}/ours", *common, "-DGRADUS_BUILD_TESTS=OFF",
+            "-DGRADUS_BUILD_EXAMPLES=OFF", "-DGRADUS_BUILD_BENCHMARKS=OFF", f"-DCMAKE_INSTALL_PREFIX={prefix}", env=environment)
+        run(a.cmake, "--install", f"{scratch}/ours", env=environment)
+        # Moved after installing: nothing in the package may know where it was put.
+        moved = os.path.join(scratch, "moved")
+        os.rename(prefix, moved)
+        shutil.rmtree(f"{scratch}/ours")
+        prefix = moved
+        installed = files_under(prefix)
+        wanted = sorted("include/" + f for f in files_under(os.path.join(a.source, "include")))
+        got = [f for f in installed if f.startswith("include/")]
+        if got != wanted:
+            sys.exit(f"headers of the source and of the installation differ:\n{sorted(set(got) ^ set(wanted))}")
+        for name in installed:
+            if not name.startswith("include/"):
+                text = open(os.path.join(prefix, name), encoding="utf-8").read()
+                if a.source in text or scratch in text:
+                    sys.exit(f"{name} knows a path of the machine that built it")
+    if a.way == "pkg_config":
+        environment["PKG_CONFIG_PATH"] = os.path.join(prefix, "share", "pkgconfig")
+        if not shutil.which("pkg-config"):
+            sys.exit("pkg-config is not here; install it (scripts/deps.sh)")
+
+    def configure(build, *more, **keywords):
+        return run(a.cmake, "-S", f"{here}/consumer", "-B", build, *common, f"-DWAY={a.way}", f"-DGRADUS_SOURCE={a.source}",
+                   f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_INSTALL_PREFIX={theirs}", *more, env=environment, **keywords)
+
+    if a.way == "components":
+        # What is not there is refused with its name; what is no component too.
+        said = configure(build + "_none", "-DCOMPONENTS=telepathy", expect_failure=True)
+        if "gradus has no component 'telepathy'" not in re.sub(r"\s+", " ", said):
+            sys.exit(f"an unknown component was refused without its name:\n{said}")
+        said = configure(build + "_away", "-DCOMPONENTS=xtensor", "-DCMAKE_DISABLE_FIND_PACKAGE_xtensor=ON",
+                         expect_failure=True)
+        if "gradus needs xtensor" not in re.sub(r"\s+", " ", said):
+            sys.exit(f"an absent component was refused without its name:\n{said}")
+        # No foreign library at all: the package is found and a header that needs none compiles.
+        off = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{p}=ON" for p in ("xtensor", "cereal", "nlohmann_json")]
+        configure(build + "_bare", *off)
+    configure(build, "-DCOMPONENTS=threads")
+    run(a.cmake, "--build", build, env=environment)
+    said = run(os.path.join(build, "program", "consumer"))
+    if said.strip() != a.version:
+        sys.exit(f"the consumer saw version {said.strip()}, expected {a.version}")
+
+    # Only the language level and folders may reach a user's compile line.
+    for entry in json.load(open(os.path.join(build, "compile_commands.json"), encoding="utf-8")):
+        words = shlex.split(entry["command"])[1:]
+        skip = False
+        for word in words:
+            if skip:
+                skip = False
+            elif word in ("-o", "-c", "-isystem", "-I", "-MF", "-MT"):
+                skip = True
+            elif not re.match(r"-I|-std=(gnu|c)\+\+2[0-9a-z]$|-MD$", word):
+                sys.exit(f"a flag leaked to the user: {word}\n{entry['command']}")
+
+    run(a.cmake, "--install", build, env=environment)
+    if files_under(theirs) != ["bin/consumer"]:
+        sys.exit(f"the consumer's installation has files of ours: {files_under(theirs)}")
+print(f"{a.way}: built, ran, nothing leaked")

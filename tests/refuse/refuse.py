@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""refuse.py COMPILER g++|clang CASE.cpp [FLAGS...]: the case must not compile and must say why; with -DFIX it must."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+compiler, family, case, *flags = sys.argv[1:]
+source = open(case, encoding="utf-8").read()
+expected = re.findall(r"^// expect: *(.+?) *$", source, re.M)
+expected += re.findall(rf"^// expect-{re.escape(family)}: *(.+?) *$", source, re.M)
+limit = re.search(r"^// at most: *(\d+) lines", source, re.M)
+whole = re.search(r"^// compile:", source, re.M)
+if not expected:
+    sys.exit(f"{case} expects no text: write `// expect: ...`")
+if "FIX" not in re.sub(r"//.*", "", source):
+    sys.exit(f"{case} has no control: write the mistake under #ifndef FIX or the remedy under #ifdef FIX")
+
+
+def compile_case(*extra):
+    with tempfile.TemporaryDirectory() as folder:
+        how = ["-c", "-o", f"{folder}/case.o"] if whole else ["-fsyntax-only"]
+        return subprocess.run([compiler, "-std=gnu++20", *how, *flags, *extra, case], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
+
+
+def plain(text):
+    """Compilers quote with ‘’ or '' after the locale, and break no lines inside a message."""
+    return text.replace("‘", "'").replace("’", "'")
+
+
+refused = compile_case()
+printed = plain(refused.stderr)
+lines = printed.count("\n")
+problems = []
+if refused.returncode == 0:
+    problems.append("it compiles")
+problems += [f"does not say: {text}" for text in expected if plain(text) not in printed]
+if limit and lines > int(limit.group(1)):
+    problems.append(f"takes {lines} lines, at most {limit.group(1)} were agreed")
+if "internal compiler error" in printed or "PLEASE submit a bug report" in printed:
+    problems.append("the compiler crashed")
+control = compile_case("-DFIX")
+if control.returncode != 0:
+    problems.append("the control (-DFIX) does not compile:\n" + control.stderr)
+
+first = next((n for n, line in enumerate(printed.split("\n"), 1) if plain(expected[0]) in line), 0)
+print(f"{lines} lines, the first expected text on line {first}")
+if problems:
+    print(*problems, sep="\n")
+    print("--- printed:", printed, sep="\n")
+    sys.exit(1)

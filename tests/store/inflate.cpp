@@ -1,0 +1,104 @@
+#include <gradus/store/inflate.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+using namespace gradus;
+
+namespace {
+
+// "hello hello hello hello\n" by gzip 1.12 -9n, and by Python's zlib.compress(..., 9).
+const std::vector<std::uint8_t> hello_gz = {0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03,
+                                            0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0x57, 0xc8, 0x40, 0x27, 0xb9,
+                                            0x00, 0x00, 0x88, 0x59, 0x0b, 0x18, 0x00, 0x00, 0x00};
+const std::vector<std::uint8_t> hello_zlib = {0x78, 0xda, 0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0x57, 0xc8,
+                                              0x40, 0x27, 0xb9, 0x00, 0x70, 0xbe, 0x08, 0xbb};
+
+std::span<const std::byte> bytes(const std::vector<std::uint8_t>& v) { return std::as_bytes(std::span(v)); }
+std::string as_text(const std::vector<std::byte>& v) { return {reinterpret_cast<const char*>(v.data()), v.size()}; }
+
+template <class Call>
+std::string message(status expected, Call&& call) {
+  try {
+    call();
+  } catch (const error& e) {
+    CHECK(e.kind() == expected);
+    return e.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("gzip and zlib data, told apart by content") {
+  CHECK(is_gzip(bytes(hello_gz)));
+  CHECK_FALSE(is_gzip(bytes(hello_zlib)));
+  CHECK(as_text(inflate(bytes(hello_gz), 100, "a")) == "hello hello hello hello\n");
+  CHECK(as_text(inflate(bytes(hello_zlib), 100, "a")) == "hello hello hello hello\n");
+  CHECK(as_text(inflate(bytes(hello_gz), 24, "a")) == "hello hello hello hello\n");  // the limit itself is allowed
+}
+
+TEST_CASE("a stream reads piece by piece and checks its end") {
+  inflate_stream s(bytes(hello_gz), "a");
+  std::string all;
+  std::byte three[3];
+  for (std::size_t got; (got = s.read(three)) != 0;) all.append(reinterpret_cast<const char*>(three), got);
+  CHECK(all == "hello hello hello hello\n");
+  CHECK(s.ended());
+}
+
+TEST_CASE("members in a row are one file") {
+  auto twice = hello_gz;
+  twice.insert(twice.end(), hello_gz.begin(), hello_gz.end());
+  CHECK(as_text(inflate(bytes(twice), 100, "a")) == "hello hello hello hello\nhello hello hello hello\n");
+}
+
+TEST_CASE("more than the limit is refused") {
+  CHECK(message(status::resource_exhausted, [] { inflate(bytes(hello_gz), 23, "small.gz"); }) ==
+        "small.gz: decompresses to more than 23 bytes; raise the limit if the data is to be trusted");
+  CHECK(message(status::resource_exhausted, [] { inflate(bytes(hello_gz), 0, "small.gz"); }) != "no error");
+}
+
+TEST_CASE("cut anywhere: truncated") {
+  for (std::size_t n = 0; n < hello_gz.size(); ++n) {
+    const std::vector<std::uint8_t> cut(hello_gz.begin(), hello_gz.begin() + static_cast<std::ptrdiff_t>(n));
+    CHECK(message(status::data_loss, [&] { inflate(bytes(cut), 100, "x.gz"); }) ==
+          text("x.gz: the compressed data stops after ", n,
+               " bytes, before its end; the file is truncated, get it again"));
+  }
+}
+
+TEST_CASE("flipped: an error, or the same bytes where the flip means nothing") {
+  for (std::size_t i = 0; i < hello_gz.size() * 8; ++i) {
+    auto bad = hello_gz;
+    bad[i / 8] ^= static_cast<std::uint8_t>(1u << i % 8);
+    try {
+      const auto out = as_text(inflate(bytes(bad), 1000, "x"));
+      CHECK(out == "hello hello hello hello\n");
+      CHECK(i / 8 < 10);  // flags, time and system in the header
+    } catch (const error& e) {
+      CHECK((e.kind() == status::data_loss || e.kind() == status::resource_exhausted));
+    }
+  }
+  auto bad = hello_gz;
+  bad[bad.size() - 8] ^= 1;
+  CHECK(message(status::data_loss, [&] { inflate(bytes(bad), 100, "x.gz"); }).find("incorrect data check") !=
+        std::string::npos);
+}
+
+TEST_CASE("followed by something else") {
+  auto more = hello_gz;
+  more.push_back(0);
+  CHECK(message(status::data_loss, [&] { inflate(bytes(more), 100, "x.gz"); }) ==
+        text("x.gz: expected the end after byte ", hello_gz.size(),
+             " of the compressed data, found 1 bytes more; the file is damaged, get it again"));
+}
+
+TEST_CASE("not compressed at all") {
+  CHECK(message(status::data_loss, [] {
+          inflate(bytes({0x50, 0x4b, 0x03, 0x04, 0x00}), 100, "x");
+        }).find("zlib: incorrect header check") != std::string::npos);
+}

@@ -1,0 +1,296 @@
+#!/usr/bin/env python3
+"""The law of the house, checked against every #include.
+
+    tools/rooms.py                          the repository this file is in
+    tools/rooms.py --umbrella-with g++      also what the umbrella really brings, as this compiler sees it
+    tools/rooms.py --self-test              seeds one breach of each law and wants each caught, at its line
+
+Laws:
+  floors      a header includes its own room and the rooms on its line of rooms.txt; inside the library, relatively
+  no arrows   nobody includes testing/ or the umbrella; includes make no circle
+  doors       each foreign library is included by one header (DOORS below)
+  edge core   the headers of tools/edge_core.txt reach no header outside the edge core, none of EDGE_FORBIDS, and the
+              edge core has no bare `throw`, `try`, `dynamic_cast` or `typeid` outside base/error.hpp
+  umbrella    what gradus.hpp includes, through others too, brings none of UMBRELLA_FORBIDS
+  mirror      include/gradus/R/F.hpp has tests/R/F.cpp, and the other way round (tests/whole/ answers for no header)
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+# A foreign library is known by how its includes begin; its door is the only header that may write them.
+DOORS = {
+    "xtensor": (("xtensor/", "xtl/", "xtensor.hpp"), "tensor/xtensor.hpp"),
+    "xsimd": (("xsimd/",), "cpu/simd.hpp"),
+    "cereal": (("cereal/",), "checkpoint/cereal.hpp"),
+    "nlohmann_json": (("nlohmann/",), "store/json.hpp"),
+    "protozero": (("protozero/",), "store/wire.hpp"),
+    "zlib": (("zlib.h", "zconf.h"), "store/inflate.hpp"),
+    "stb": (("stb_", "stb/"), "summary/image.hpp"),
+    "gRPC": (("grpc", "google/"), "cluster/grpc.hpp"),
+    "MPI": (("mpi.h",), "cluster/mpi.hpp"),
+}
+# These stand in no header at all: a library does not bring a test framework or a command line.
+NEVER = ("doctest", "CLI/", "benchmark/", "bits/")
+EDGE_FORBIDS = ("iostream", "istream", "ostream", "sstream", "fstream", "iomanip", "filesystem", "regex", "locale",
+                "typeinfo", "format")
+EDGE_WORDS = re.compile(r"\b(throw|try|catch|dynamic_cast|typeid)\b")
+UMBRELLA = "gradus.hpp"
+UMBRELLA_FORBIDS = {"xtensor": "/xtensor/", "cereal": "/cereal/", "json": "/nlohmann/",
+                    "filesystem": "/filesystem", "regex": "/regex", "testing": "/gradus/testing/",
+                    "gRPC": "/grpc", "MPI": "/mpi.h"}
+LEAVES = ("cluster/grpc.hpp", "cluster/mpi.hpp")  # never in the umbrella, never under another header
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def read_rooms(root):
+    rooms = {}
+    for line in open(os.path.join(root, "rooms.txt"), encoding="utf-8"):
+        line = line.split("#")[0].strip()
+        if line:
+            room, _, may = line.partition(":")
+            rooms[room.strip()] = {room.strip(), *may.split()}
+    return rooms
+
+
+def read_edge_core(root, headers):
+    path = os.path.join(root, "tools", "edge_core.txt")
+    core, complaints = set(), []
+    if not os.path.exists(path):
+        return core, complaints
+    for number, line in enumerate(open(path, encoding="utf-8"), 1):
+        words = line.split("#")[0].split()
+        if not words:
+            continue
+        if words[0] == "room":
+            core |= {h for h in headers if h.startswith(words[1] + "/")}
+            continue
+        if words[1] not in headers:
+            complaints.append(("tools/edge_core.txt", number, "edge core", f"there is no header {words[1]}"))
+        core = core | {words[1]} if words[0] == "header" else core - {words[1]}
+    return core, complaints
+
+
+def without_comments(text):
+    """The code alone, line for line: comments and what stands between quotes become blanks."""
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match.group(0))
+    pattern = r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\''
+    return re.sub(pattern, blank, text, flags=re.S)
+
+
+def guarded_by_exceptions(lines):
+    """Line numbers inside #if defined(__cpp_exceptions): code that is not there without exceptions."""
+    inside, stack = set(), []
+    for number, line in enumerate(lines, 1):
+        match = re.match(r"\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)", line)
+        if match:
+            word, rest = match.groups()
+            if word in ("if", "ifdef", "ifndef"):
+                stack.append("__cpp_exceptions" in rest and word != "ifndef" and "!" not in rest)
+            elif word in ("elif", "else") and stack:
+                stack[-1] = False
+            elif word == "endif" and stack:
+                stack.pop()
+        if any(stack):
+            inside.add(number)
+    return inside
+
+
+def check(root):
+    """All breaches as (file, line, law, sentence)."""
+    found = []
+    rooms = read_rooms(root)
+    base = os.path.join(root, "include", "gradus")
+    headers = {}
+    for folder, _, names in os.walk(base):
+        for name in names:
+            if name.endswith(".hpp"):
+                path = os.path.join(folder, name)
+                headers[os.path.relpath(path, base).replace(os.sep, "/")] = path
+    edge, complaints = read_edge_core(root, headers)
+    found += complaints
+    reaches = {h: {} for h in headers}  # header -> {included header: line}
+
+    for header, path in sorted(headers.items()):
+        shown = "include/gradus/" + header
+        room = header.split("/")[0] if "/" in header else ""
+        text = open(path, encoding="utf-8").read()
+        lines = text.split("\n")
+        if header != UMBRELLA and room not in rooms:
+            found.append((shown, 1, "floors", f"the room '{room}' is not in rooms.txt"))
+        if "#pragma once" not in text:
+            found.append((shown, 1, "floors", "no #pragma once"))
+        for number, line in enumerate(lines, 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            quote, what = match.groups()
+            where = (shown, number)
+            if quote == '"':
+                target = os.path.relpath(os.path.join(os.path.dirname(path), what), base).replace(os.sep, "/")
+                if target not in headers:
+                    found.append((*where, "floors", f'"{what}" is no header of this library'))
+                    continue
+                reaches[header][target] = number
+                other = target.split("/")[0] if "/" in target else ""
+                if target == UMBRELLA:
+                    found.append((*where, "no arrows", "nobody includes the umbrella"))
+                elif target in LEAVES:
+                    found.append((*where, "no arrows", f"{target} is a leaf: a user includes it, no header does"))
+                elif other == "testing" and room != "testing":
+                    found.append((*where, "no arrows", "nobody includes testing"))
+                elif header != UMBRELLA and room in rooms and other not in rooms[room]:
+                    allowed = " ".join(sorted(rooms[room] - {room})) or "nothing but std"
+                    found.append((*where, "floors", f"{room} may not include {other} (it may include {allowed})"))
+            elif what.startswith("gradus/") or what == "gradus":
+                found.append((*where, "floors", f'write a relative include instead of <{what}>'))
+            else:
+                for library, (starts, door) in DOORS.items():
+                    if what.startswith(starts) and header != door:
+                        found.append((*where, "doors", f"{library} comes in by {door} only"))
+                if what.startswith(NEVER):
+                    found.append((*where, "doors", f"<{what}> has no place in a header of this library"))
+                if header in edge and what in EDGE_FORBIDS:
+                    found.append((*where, "edge core", f"<{what}> is not for the edge core"))
+        if header in edge and header != "base/error.hpp":
+            guarded = guarded_by_exceptions(lines)
+            for number, line in enumerate(without_comments(text).split("\n"), 1):
+                word = EDGE_WORDS.search(line)
+                if word and number not in guarded:
+                    found.append((shown, number, "edge core",
+                                  f"`{word.group(1)}` does not compile without exceptions and rtti; use raise()"))
+
+    for header in sorted(edge & set(headers)):
+        for target, number in reaches[header].items():
+            if target not in edge:
+                found.append(("include/gradus/" + header, number, "edge core",
+                              f"{target} is not in the edge core (tools/edge_core.txt)"))
+
+    state = {}
+
+    def walk(header, trail):
+        state[header] = "open"
+        for target, number in reaches[header].items():
+            if state.get(target) == "open":
+                circle = " -> ".join(trail[trail.index(target):] + [target]) if target in trail else target
+                found.append(("include/gradus/" + header, number, "no arrows", f"a circle: {circle}"))
+            elif target not in state:
+                walk(target, trail + [target])
+        state[header] = "done"
+
+    for header in sorted(headers):
+        if header not in state:
+            walk(header, [header])
+
+    for header in sorted(headers):
+        if "/" in header and not os.path.exists(os.path.join(root, "tests", header[:-4] + ".cpp")):
+            found.append(("include/gradus/" + header, 1, "mirror", f"no test at tests/{header[:-4]}.cpp"))
+    for room in rooms:
+        folder = os.path.join(root, "tests", room)
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+            if name.endswith(".cpp") and f"{room}/{name[:-4]}.hpp" not in headers:
+                found.append((f"tests/{room}/{name}", 1, "mirror",
+                              f"no header include/gradus/{room}/{name[:-4]}.hpp (a test of several belongs in tests/whole)"))
+    return found, headers
+
+
+def check_umbrella(root, compiler):
+    """What the compiler reads for the umbrella: dependencies through standard and foreign headers too."""
+    path = os.path.join(root, "include", "gradus", UMBRELLA)
+    if not os.path.exists(path):
+        return []
+    run = subprocess.run([compiler, "-std=c++20", "-M", "-I", os.path.join(root, "include"), path],
+                         capture_output=True, text=True)
+    if run.returncode != 0:
+        return [("include/gradus/" + UMBRELLA, 1, "umbrella", "does not preprocess:\n" + run.stderr)]
+    read = run.stdout.replace("\\\n", " ").split()[1:]
+    found = []
+    for name, part in UMBRELLA_FORBIDS.items():
+        for path in read:
+            if part in path and not (name == "xtensor" and "/include/gradus/" in path):
+                found.append(("include/gradus/" + UMBRELLA, 1, "umbrella", f"brings {name} in: {path}"))
+                break
+    return found
+
+
+def self_test():
+    """A small house with one breach of each law."""
+    house = {
+        "rooms.txt": "base:\ngraph: base\nops: base graph\ntensor: base\ncheckpoint: base\ntesting: base graph ops\n",
+        "tools/edge_core.txt": "room base\nroom graph\n",
+        "include/gradus/gradus.hpp": '#pragma once\n#include "base/good.hpp"\n',
+        "include/gradus/base/good.hpp": "#pragma once\n#include <vector>\n// throw away: a comment is no throw\n",
+        "tests/base/good.cpp": "",
+    }
+    seeds = [  # (file, text, line, law)
+        ("include/gradus/base/up.hpp", '#pragma once\n#include "../graph/g.hpp"\n', 2, "floors"),
+        ("include/gradus/graph/side.hpp", '#pragma once\n\n#include "../tensor/t.hpp"\n', 3, "floors"),
+        ("include/gradus/ops/absolute.hpp", "#pragma once\n#include <gradus/base/good.hpp>\n", 2, "floors"),
+        ("include/gradus/ops/nowhere.hpp", '#pragma once\n#include "missing.hpp"\n', 2, "floors"),
+        ("include/gradus/attic/a.hpp", "#pragma once\n", 1, "floors"),
+        ("include/gradus/ops/unguarded.hpp", "\n", 1, "floors"),
+        ("include/gradus/ops/test.hpp", '#pragma once\n#include "../testing/t.hpp"\n', 2, "no arrows"),
+        ("include/gradus/ops/umbrella.hpp", '#pragma once\n#include "../gradus.hpp"\n', 2, "no arrows"),
+        ("include/gradus/ops/circle.hpp", '#pragma once\n#include "circle.hpp"\n', 2, "no arrows"),
+        ("include/gradus/ops/xt.hpp", "#pragma once\n#include <xtensor/xarray.hpp>\n", 2, "doors"),
+        ("include/gradus/tensor/simd.hpp", "#pragma once\n#  include <xsimd/xsimd.hpp>\n", 2, "doors"),
+        ("include/gradus/checkpoint/zip.hpp", "#pragma once\n#include <zlib.h>\n", 2, "doors"),
+        ("include/gradus/ops/json.hpp", "#pragma once\n#include <nlohmann/json.hpp>\n", 2, "doors"),
+        ("include/gradus/ops/doc.hpp", "#pragma once\n#include <doctest/doctest.h>\n", 2, "doors"),
+        ("include/gradus/base/io.hpp", "#pragma once\n#include <iostream>\n", 2, "edge core"),
+        ("include/gradus/base/toss.hpp", "#pragma once\n\ninline void f() { throw 1; }\n", 3, "edge core"),
+        ("include/gradus/graph/leave.hpp", '#pragma once\n#include "../ops/o.hpp"\n', 2, "edge core"),
+        ("include/gradus/base/lonely.hpp", "#pragma once\n", 1, "mirror"),
+        ("tests/base/orphan.cpp", "", 1, "mirror"),
+    ]
+    support = {"include/gradus/graph/g.hpp": "#pragma once\n", "include/gradus/tensor/t.hpp": "#pragma once\n",
+               "include/gradus/ops/o.hpp": "#pragma once\n", "include/gradus/testing/t.hpp": "#pragma once\n",
+               "tests/graph/g.cpp": "", "tests/tensor/t.cpp": "", "tests/ops/o.cpp": "", "tests/testing/t.cpp": ""}
+    failures = 0
+    for file, text, line, law in [(None, None, None, None), *seeds]:
+        with tempfile.TemporaryDirectory() as root:
+            for path, content in {**house, **support, **({file: text} if file else {})}.items():
+                os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+                open(os.path.join(root, path), "w", encoding="utf-8").write(content)
+            found, _ = check(root)
+            if file is None:
+                good = not found
+            else:
+                good = any(f == file and n == line and l == law for f, n, l, _ in found)
+        if not good:
+            failures += 1
+            print(f"not caught: {law} in {file}:{line}; found {found}" if file else f"a clean house was blamed: {found}")
+    with tempfile.TemporaryDirectory() as root:
+        os.makedirs(os.path.join(root, "include/gradus"))
+        open(os.path.join(root, "include/gradus/gradus.hpp"), "w").write("#pragma once\n#include <regex>\n")
+        for compiler in ("g++", "c++"):
+            try:
+                if not check_umbrella(root, compiler):
+                    failures += 1
+                    print(f"not caught: <regex> in the umbrella, with {compiler}")
+                break
+            except FileNotFoundError:
+                continue
+    print(f"{len(seeds) + 1} breaches seeded, {failures} missed" if failures else
+          f"{len(seeds) + 1} breaches seeded, all caught")
+    return 1 if failures else 0
+
+
+def main():
+    if "--self-test" in sys.argv:
+        return self_test()
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    found, headers = check(root)
+    if "--umbrella-with" in sys.argv:
+        found += check_umbrella(root, sys.argv[sys.argv.index("--umbrella-with") + 1])
+    for file, line, law, sentence in found:
+        print(f"{file}:{line}: {law}: {sentence}")
+    print(f"{len(headers)} headers, {len(found)} breaches")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
