@@ -96,6 +96,10 @@ TEST_CASE("flat_binary: each forgery is named") {
   auto padded = file;
   padded[0x108] = std::byte{1};
   CHECK(refusal(padded) == "the padding before \"global_step\" is damaged");
+  auto longer = file;
+  longer.resize(file.size() + 8);
+  poke<std::uint64_t>(longer, 48, longer.size());
+  CHECK(refusal(longer) == "8 bytes belong to no tensor");
   auto tensor = file;
   tensor[0x100] ^= std::byte{1};
   CHECK(refusal(tensor) == "the checksum of \"w\" does not fit its bytes");

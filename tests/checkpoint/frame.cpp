@@ -33,6 +33,12 @@ TEST_CASE("byte_source: a length that lies gives nothing, now and later") {
   CHECK(in.string().empty());
   CHECK(in.bad());
   CHECK(in.number<std::uint8_t>() == 0);
+  for (const std::uint64_t past : {std::uint64_t{13}, ~std::uint64_t{0}}) {
+    byte_source exact(out.bytes);
+    CHECK(exact.take(past).empty());
+    CHECK(exact.bad());
+  }
+  CHECK(byte_source(out.bytes).take(12).size() == 12);
 }
 
 TEST_CASE("frame: header fields are where the page says") {

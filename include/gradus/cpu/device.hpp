@@ -1,10 +1,17 @@
 // The CPU as a device: which kernel runs an op. `run` reaches it as a template argument only.
 #pragma once
+#include "arrange.hpp"
+#include "conv.hpp"
 #include "elementwise.hpp"
+#include "gather.hpp"
+#include "host.hpp"
+#include "initialize.hpp"
 #include "matmul.hpp"
+#include "random.hpp"
 #include "reduce.hpp"
 #include "softmax.hpp"
 #include "state.hpp"
+#include "sweep.hpp"
 
 namespace gradus {
 
@@ -15,9 +22,11 @@ struct ops {
   using list = op_list<Ops...>;
 };
 
-template <class Arithmetic = fast>
-struct cpu {
-  using arithmetic = Arithmetic;
+// Arithmetic: `fast`, or `portable` for the same bits on every machine. What an updater needs is inherited.
+template <arithmetic Arithmetic = fast>
+struct cpu : sweeps<Arithmetic> {
+  using arithmetic_type = Arithmetic;
+  using step_function = detail::chunk_function;
 
   // One instantiation per signature: equal layers, and the graphs of one model, share it.
   template <signature Signature>
@@ -28,6 +37,11 @@ struct cpu {
   static void interpreted(std::byte* const* args, std::int64_t rows, std::int64_t batch_size,
                           const kernel_details* what) {
     kernel<Op>::template run<Arithmetic>(dynamic{rows, batch_size, *what->value, what->steps}, args);
+  }
+
+  static void initialize(const initializer& init, dtype type, const shape& dims, std::uint64_t seed, std::uint64_t stream,
+                         std::byte* to) {
+    initialize_variable(init, type, dims, seed, stream, to);
   }
 
   struct entry {
@@ -75,5 +89,8 @@ struct cpu {
     }
   };
 };
+
+// What updater and session run on unless told otherwise (declared in run/device.hpp).
+struct default_device : cpu<fast> {};
 
 }  // namespace gradus

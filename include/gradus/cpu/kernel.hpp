@@ -26,10 +26,6 @@ struct kernel {
 template <const card* Op>
 struct formula;
 
-// Which ops a device can run when a graph is interpreted; each kernel header ends with its list.
-template <const card*... Ops>
-struct op_list {};
-
 namespace detail {
 constexpr std::int64_t extent_at(int d, std::int64_t rows, std::int64_t batch_size) {
   return d > 0 ? d : d == 0 ? rows : -static_cast<std::int64_t>(d) * batch_size;

@@ -86,7 +86,8 @@ void sweep(const Composed& p, const typename Composed::template constants<T>& c,
   constexpr auto slots = std::make_index_sequence<Composed::slot_count>{};
   std::size_t i = 0;
   for (; i + N::width <= n; i += N::width)
-    detail::step_at<extent::whole, true>(p, k, theta, detail::clipped<Composed>(N::load(g + i), k.scale), m, i, 0, slots);
+    detail::step_at<extent::whole, true>(p, k, theta, detail::clipped<Composed>(N::load(g + i), k.scale), m, i, 0,
+                                         slots);
   if (i < n) {
     const N last = detail::clipped<Composed>(N::load_partial(g + i, n - i), k.scale);
     detail::step_at<extent::partial, true>(p, k, theta, last, m, i, n - i, slots);
@@ -148,8 +149,9 @@ void check_rows(const Index* rows, std::size_t n, std::size_t row_count) {
     raise(status::invalid_argument, text("a sparse gradient has at most 2^29 rows, this one has ", n));
   for (std::size_t i = 0; i < n; ++i)
     if (rows[i] < 0 || static_cast<std::uint64_t>(rows[i]) >= row_count)
-      raise(status::invalid_argument, text("Index ", rows[i], " at offset ", i, " in indices is out of range; expected [0, ",
-                                           row_count, "), the rows of the variable. Nothing was changed"));
+      raise(status::invalid_argument,
+            text("Index ", rows[i], " at offset ", i, " in indices is out of range; expected [0, ", row_count,
+                 "), the rows of the variable. Nothing was changed"));
 }
 
 // Chains n checked rows in `scratch`, which must hold row_chains::scratch(n) numbers and live as long as the result.
@@ -186,12 +188,11 @@ row_chains chain_rows(const Index* rows, std::size_t n, std::span<std::int32_t> 
 namespace detail {
 // One row: the sum of its values from `position` on (none: -1), each clipped, then the rule.
 template <class N, class Composed>
-GRADUS_INLINE void step_row(const Composed& p, const ready_step<N, Composed>& k,
-                            const ready_step<lane<typename N::value_type, typename N::policy>, Composed>& one,
-                            typename N::value_type* theta, const typename N::value_type* values,
-                            const row_chains& chains, std::int32_t position,
-                            const mirror_pointers<typename N::value_type, Composed::mirror_count>& mirrors,
-                            std::size_t row, std::size_t width) {
+void step_row(const Composed& p, const ready_step<N, Composed>& k,
+              const ready_step<lane<typename N::value_type, typename N::policy>, Composed>& one,
+              typename N::value_type* theta, const typename N::value_type* values, const row_chains& chains,
+              std::int32_t position, const mirror_pointers<typename N::value_type, Composed::mirror_count>& mirrors,
+              std::size_t row, std::size_t width) {
   constexpr auto slots = std::make_index_sequence<Composed::slot_count>{};
   const auto total = [&]<extent E, class M>(const ready_step<M, Composed>& step, std::size_t j, std::size_t n) {
     if (position < 0) return M(0);
@@ -199,21 +200,23 @@ GRADUS_INLINE void step_row(const Composed& p, const ready_step<N, Composed>& k,
       return clipped<Composed>(read<M, E>(values + static_cast<std::size_t>(at) * width + j, n), step.scale);
     };
     M g = value(position);
-    for (auto at = chains.next[static_cast<std::size_t>(position)]; at >= 0; at = chains.next[static_cast<std::size_t>(at)])
+    for (auto at = chains.next[static_cast<std::size_t>(position)]; at >= 0;
+         at = chains.next[static_cast<std::size_t>(at)])
       g = g + value(at);
     return g;
   };
   const std::size_t base = row * width;
   std::size_t j = 0;
   for (; j + N::width <= width; j += N::width)
-    step_at<extent::whole, false>(p, k, theta, total.template operator()<extent::whole>(k, j, 0), mirrors, base + j, 0, slots);
+    step_at<extent::whole, false>(p, k, theta, total.template operator()<extent::whole>(k, j, 0), mirrors, base + j, 0,
+                                  slots);
   if (const std::size_t rest = width - j; rest > 2)
-    step_at<extent::partial, false>(p, k, theta, total.template operator()<extent::partial>(k, j, rest), mirrors, base + j,
-                                    rest, slots);
+    step_at<extent::partial, false>(p, k, theta, total.template operator()<extent::partial>(k, j, rest), mirrors,
+                                    base + j, rest, slots);
   else  // one or two elements are quicker one by one
     for (; j < width; ++j)
-      step_at<extent::whole, false>(p, one, theta, total.template operator()<extent::whole>(one, j, 0), mirrors, base + j, 0,
-                                    slots);
+      step_at<extent::whole, false>(p, one, theta, total.template operator()<extent::whole>(one, j, 0), mirrors,
+                                    base + j, 0, slots);
 }
 }  // namespace detail
 
@@ -228,9 +231,10 @@ void sweep_rows(const Composed& p, const typename Composed::template constants<T
   const detail::ready_step<lane<T, A>, Composed> one(c, scale);
   const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
   const row_chains chains = chain_rows(rows, n, scratch);
-  if (p.decays_all_rows()) {
+  if (Composed::may_decay_all_rows && p.decays_all_rows()) {
     for (std::size_t row = 0; row < row_count; ++row)
-      detail::step_row(p, k, one, theta, values, chains, chains.find(rows, static_cast<std::int64_t>(row)), m, row, width);
+      detail::step_row(p, k, one, theta, values, chains, chains.find(rows, static_cast<std::int64_t>(row)), m, row,
+                       width);
   } else {
     for (std::size_t d = 0; d < chains.distinct; ++d) {
       const std::int32_t position = chains.first[d];
@@ -257,8 +261,8 @@ struct sweeps {
   }
   template <class T, class Composed, class Index>
   static void sweep_rows(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta,
-                         T* const* mirrors, std::size_t row_count, std::size_t width, const Index* rows, const T* values,
-                         std::size_t n, std::span<std::int32_t> scratch) {
+                         T* const* mirrors, std::size_t row_count, std::size_t width, const Index* rows,
+                         const T* values, std::size_t n, std::span<std::int32_t> scratch) {
     gradus::sweep_rows<A, T>(p, c, scale, theta, mirrors, row_count, width, rows, values, n, scratch);
   }
   template <class T, class Composed>

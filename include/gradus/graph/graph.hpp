@@ -32,7 +32,7 @@ struct value {
 
 // A gradient: dense, or rows of a table (IndexedSlices): values[i] belongs to row indices[i]; rows may repeat.
 struct gradient_value {
-  value dense, values, indices;
+  value dense = {}, values = {}, indices = {};
   constexpr explicit operator bool() const { return bool(dense) || bool(values); }
   constexpr bool sparse() const { return bool(values); }
 };

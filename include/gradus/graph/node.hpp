@@ -102,6 +102,10 @@ struct kernel_details {
 };
 using kernel_function = void (*)(std::byte* const* args, std::int64_t rows, std::int64_t batch_size, const kernel_details* what);
 
+// Which ops a device can run when a graph is interpreted; each kernel header ends with its list.
+template <const card*... Ops>
+struct op_list {};
+
 // What a pass reads: raw pointers, the same for a graph that grows and one that is frozen.
 struct graph_view {
   const node* nodes = nullptr;

@@ -17,8 +17,15 @@ struct seq {
   constexpr seq(const seq& o) : seq() { append(o.first, o.count); }
   constexpr seq(seq&& o) noexcept
       : first(std::exchange(o.first, nullptr)), count(std::exchange(o.count, 0)), capacity(std::exchange(o.capacity, 0)) {}
-  constexpr seq& operator=(seq o) noexcept {
-    std::swap(first, o.first), std::swap(count, o.count), std::swap(capacity, o.capacity);
+  constexpr seq& operator=(const seq& o) {
+    if (this != &o) count = 0, append(o.first, o.count);
+    return *this;
+  }
+  constexpr seq& operator=(seq&& o) noexcept {
+    T* mine = first;  // no swap through a by-value parameter: g++ 12 frees that twice in constant evaluation
+    first = o.first, count = o.count, capacity = o.capacity;
+    o.first = nullptr, o.count = o.capacity = 0;
+    delete[] mine;
     return *this;
   }
   constexpr ~seq() { delete[] first; }

@@ -226,6 +226,18 @@ void write_idx(const std::string& path, const const_tensor_view& array, const F&
   publish(fs, path, byte_pieces(&piece, 1));
 }
 
+namespace detail {
+// x / 255, divided and not multiplied by 1/255: every value is the float nearest to the quotient. Not inlined: g++ then
+// forgets that the arrays do not overlap, and is five times slower.
+[[gnu::noinline]] inline void scale_pixels(const std::uint8_t* __restrict from, float* __restrict to, std::int64_t n) {
+  constexpr std::int64_t block = 64;  // a length that compilers know, so that they vectorize at -O2 too
+  std::int64_t k = 0;
+  for (; k + block <= n; k += block)
+    for (std::int64_t i = 0; i < block; ++i) to[k + i] = static_cast<float>(from[k + i]) / 255.0f;
+  for (; k < n; ++k) to[k] = static_cast<float>(from[k]) / 255.0f;
+}
+}  // namespace detail
+
 // Images and their labels. An element is "image", float32 [rows * columns], each value x / 255, and "label", int32.
 // The bytes of the files stay in memory, once for all copies; a batch is converted straight into its arrays.
 class idx_dataset final : public composable<idx_dataset> {
@@ -281,7 +293,7 @@ private:
   void convert(std::int64_t i, std::span<const tensor_view> out, std::int64_t row, std::int64_t n) const {
     const auto* pixel = reinterpret_cast<const std::uint8_t*>(files_->images.data()) + i * pixels_;
     auto* image = reinterpret_cast<float*>(detail::row_of(out[0], spec_[0], row));
-    for (std::int64_t k = 0; k < n * pixels_; ++k) image[k] = static_cast<float>(pixel[k]) / 255.0f;
+    detail::scale_pixels(pixel, image, n * pixels_);
     const auto* from = reinterpret_cast<const std::uint8_t*>(files_->labels.data()) + i;
     auto* label = reinterpret_cast<std::int32_t*>(detail::row_of(out[1], spec_[1], row));
     for (std::int64_t k = 0; k < n; ++k) label[k] = from[k];

@@ -1,7 +1,10 @@
 // Layers: ops with variables of their own, named as TensorFlow names them. A layer's name is a scope, so that the
 // second "dense" of a graph is "dense_1". A name that is empty stands for the layer's own: "dense", "conv2d", ...
 #pragma once
+#include "conv.hpp"
 #include "matmul.hpp"
+#include "random.hpp"
+#include "softmax.hpp"
 #include "state.hpp"
 
 namespace gradus {
@@ -50,6 +53,60 @@ constexpr value dense(value x, const dense_options& o) {
   if (o.use_bias)
     y = y + g.variable("bias", {o.units}, {.init = o.bias_initializer, .trainable = o.trainable, .type = x.type()});
   return detail::activated(y, o.activation);
+}
+
+struct conv2d_options {
+  int filters = 0;  // channels of the result
+  extent2 kernel_size = 3;
+  extent2 strides = 1;
+  gradus::padding padding = gradus::padding::valid;
+  std::string_view name = "conv2d";
+  bool use_bias = true;
+  initializer kernel_initializer = glorot_uniform, bias_initializer = zeros;
+  gradus::activation activation = nullptr;
+  bool trainable = true;
+};
+// activation(images * kernel + bias): [n, h, w, in] to [n, oh, ow, filters]. Variables "<name>/kernel" [kh, kw, in,
+// filters] and "<name>/bias" [filters]. As tf.layers.conv2d.
+constexpr value conv2d(value images, const conv2d_options& o) {
+  graph& g = *images.g;
+  const shape& s = images.dims();
+  if (s.rank != 4 || s.back() <= 0 || o.filters <= 0 || o.kernel_size.height <= 0 || o.kernel_size.width <= 0) {
+    g.refuse("conv2d \"", o.name,
+             "\": needs filters > 0, a kernel_size > 0 and images [n, height, width, channels], got ", o.filters,
+             " filters, operand ", s);
+    return images;
+  }
+  const auto scope = g.name_scope(o.name);
+  const shape dims{o.kernel_size.height, o.kernel_size.width, s.back(), o.filters};
+  const value kernel =
+      g.variable("kernel", dims, {.init = o.kernel_initializer, .trainable = o.trainable, .type = images.type()});
+  value y = conv2d(images, kernel, {.strides = o.strides, .padding = o.padding});
+  if (o.use_bias)
+    y = y +
+        g.variable("bias", {o.filters}, {.init = o.bias_initializer, .trainable = o.trainable, .type = images.type()});
+  return detail::activated(y, o.activation);
+}
+
+struct embedding_options {
+  int input_dim = 0;   // rows of the table: how many different ids
+  int output_dim = 0;  // numbers per id
+  std::string_view name = "embedding";
+  initializer embeddings_initializer = random_uniform(-0.05f, 0.05f);
+  dtype type = float32;
+};
+// Row ids[...] of "<name>/embeddings" [input_dim, output_dim]: [...] to [..., output_dim]. Ids are int32 or int64; one
+// outside [0, input_dim) is an error when the step runs. Its gradient touches only the rows that were read.
+constexpr value embedding(value ids, const embedding_options& o) {
+  graph& g = *ids.g;
+  if (o.input_dim <= 0 || o.output_dim <= 0) {
+    g.refuse("embedding \"", o.name, "\": needs input_dim > 0 and output_dim > 0, got ", o.input_dim, ", ",
+             o.output_dim);
+    return ids;
+  }
+  const auto scope = g.name_scope(o.name);
+  return gather(
+      g.variable("embeddings", {o.input_dim, o.output_dim}, {.init = o.embeddings_initializer, .type = o.type}), ids);
 }
 
 // Mean and variance (divided by n) over the axes. The variance's gradient takes the mean as fixed, which is exact:
@@ -124,6 +181,36 @@ constexpr value batch_norm(value x, const batch_norm_options& o = {}) {
   if (o.scale) factor = factor * gamma;
   const value y = (x - mean) * factor;
   return o.center ? y + beta : y;
+}
+
+struct attention_options {
+  int heads = 1;  // must divide the width
+  std::string_view name = "multi_head_attention";
+  bool causal = true;       // position i sees 0 ... i
+  double dropout_rate = 0;  // of the attention weights
+  initializer kernel_initializer = glorot_uniform;
+};
+// Self-attention (Vaswani et al. 2017, arXiv:1706.03762): x [n, time, width] to the same. For each head, softmax(q k^T
+// / sqrt(width / heads)) v; the heads side by side pass a last dense layer. Variables "<name>/qkv/..." [width, 3 width]
+// and "<name>/projection/..." [width, width].
+constexpr value multi_head_attention(value x, const attention_options& o) {
+  graph& g = *x.g;
+  const shape s = x.dims();
+  if (s.rank != 3 || s[1] <= 0 || s[2] <= 0 || o.heads <= 0 || s[2] % o.heads != 0) {
+    g.refuse("multi_head_attention \"", o.name, "\": needs [n, time, width] with a width that ", o.heads,
+             " heads divide, got ", s);
+    return x;
+  }
+  const auto scope = g.name_scope(o.name);
+  const int n = s[0], time = s[1], width = s[2], each = width / o.heads;
+  const auto by_head = [&](value part) { return transpose(reshape(part, {n, time, o.heads, each}), {0, 2, 1, 3}); };
+  const auto [q, k, v] =
+      split<3>(dense(x, {.units = 3 * width, .name = "qkv", .kernel_initializer = o.kernel_initializer}), -1);
+  value scores = matmul(by_head(q), by_head(k), {.transpose_b = true}) * (1 / detail::root(each));
+  if (o.causal) scores = causal_mask(scores, -1e9);
+  const value seen = matmul(dropout(softmax(scores), o.dropout_rate), by_head(v));
+  const value joined = reshape(transpose(seen, {0, 2, 1, 3}), s);
+  return dense(joined, {.units = width, .name = "projection", .kernel_initializer = o.kernel_initializer});
 }
 
 }  // namespace gradus

@@ -133,8 +133,9 @@ private:
     for (int c = pool_[first].next; c >= 0; c = pool_[c].next) {
       const gradient_value v = pool_[c].v;
       if (all_sparse) {  // IndexedSlices are joined, not merged
-        sum.values = concat({sum.values, v.values}, 0);
-        sum.indices = concat({sum.indices, v.indices}, 0);
+        const value values[2] = {sum.values, v.values}, indices[2] = {sum.indices, v.indices};
+        sum.values = concat(g_, values, 2, 0);
+        sum.indices = concat(g_, indices, 2, 0);
       } else sum = {.dense = add(densify(sum, dims), densify(v, dims))};
     }
     pool_[first] = {sum, -1}, tail_[id] = first;

@@ -90,8 +90,10 @@ constexpr frozen_graph<E> narrow(const frozen_graph<Wide>& w) {
 inline constexpr int last_stage = 6;
 template <int Stage>
 constexpr graph run_pass(const graph_parts& p, const build_options& o) {
-  if constexpr (Stage == 1) return o.what == mode::train ? minimize(p, {o.gate, o.needs_norm}) : detail::thaw(p);
-  else if constexpr (Stage == 2) return remove_dead(p);
+  if constexpr (Stage == 1) {
+    if (o.what == mode::train) return minimize(p, {o.gate, o.needs_norm});
+    return detail::thaw(p);  // not with ?: - g++ 12 frees the result twice in constant evaluation
+  } else if constexpr (Stage == 2) return remove_dead(p);
   else if constexpr (Stage == 3) return merge_common(p);
   else if constexpr (Stage == 4) return remove_dead(p);
   else if constexpr (Stage == 5) return fuse(p);
@@ -197,7 +199,7 @@ namespace detail {
 inline constexpr int piece_length = 28;  // clang cuts longer ones
 template <class Stage, int... I>
 consteval auto refusal_check(std::integer_sequence<int, I...>) {
-  constexpr auto piece = [](int at) {
+  [[maybe_unused]] constexpr auto piece = [](int at) {
     text_piece<piece_length + 1> t{};
     for (int k = 0; k < piece_length && at + k < Stage::value.size.refusal; ++k) t.c[k] = Stage::value.refusal[at + k];
     return t;

@@ -8,21 +8,16 @@
 // Reading: bytes come from outside. Whatever is malformed is status::data_loss; unknown fields, and known ones of
 // another wire type, are to be skipped, as official parsers do. Nothing is allocated on a length's word.
 #pragma once
-#include <algorithm>
 #include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <protozero/basic_pbf_writer.hpp>
 #include <protozero/exception.hpp>
-#include <protozero/types.hpp>
 #include <protozero/varint.hpp>
 #include <span>
-#include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "../base/error.hpp"

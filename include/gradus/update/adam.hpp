@@ -25,10 +25,10 @@ struct adam {
   static constexpr std::string_view name = "Adam";
   static constexpr double default_rate = 0.001;
 
-  std::optional<double> rate = {};          // step length; unset: 0.001, or the schedule
-  double beta1 = 0.9;                       // how long g is remembered: about 1/(1-beta1) steps
-  double beta2 = 0.999;                     // the same for g^2
-  double epsilon = 1e-8;                    // floor under sqrt(v); raise it (1e-4, 1) when steps jump where v is tiny
+  std::optional<double> rate = {};         // step length; unset: 0.001, or the schedule
+  double beta1 = 0.9;                      // how long g is remembered: about 1/(1-beta1) steps
+  double beta2 = 0.999;                    // the same for g^2
+  double epsilon = 1e-8;                   // floor under sqrt(v); raise it (1e-4, 1) when steps jump where v is tiny
   sparse_mode sparse = sparse_mode::lazy;  // rows that a sparse gradient does not list
 
   constexpr auto slots() const { return std::array{slot{"m", 0.0}, slot{"v", 0.0}}; }

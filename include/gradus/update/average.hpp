@@ -11,8 +11,8 @@ namespace gradus {
 //
 // d is decay, or min(decay, (1 + n)/(10 + n)) with num_updates, where n is global_step after the step: the average then
 // follows quickly at first. As tf.train.ExponentialMovingAverage on variables (no debiasing, since the shadow starts at
-// the variable), run after the optimizer as in MovingAverageOptimizer: variables without a gradient in a step keep their
-// shadow; with a sparse gradient every row of the shadow follows.
+// the variable), run after the optimizer as in MovingAverageOptimizer: variables without a gradient in a step keep
+// their shadow; with a sparse gradient every row of the shadow follows.
 struct exponential_moving_average {
   using policy_for = kind::average;
   static constexpr std::string_view name = "ExponentialMovingAverage";
@@ -39,10 +39,11 @@ concept parameter_average = policy<A> && std::is_same_v<typename A::policy_for, 
 // The error page of an average.
 template <class A>
 struct average_fits {
-  static_assert(parameter_average<A>,
-                "gradus: this average cannot follow; add `static constexpr std::string_view name`, `double "
-                "new_share(std::int64_t steps_done) const` and `template <class N> static N follow(N shadow, N theta, N "
-                "new_share)`.");
+  static_assert(
+      parameter_average<A>,
+      "gradus: this average cannot follow; add `static constexpr std::string_view name`, `double "
+      "new_share(std::int64_t steps_done) const` and `template <class N> static N follow(N shadow, N theta, N "
+      "new_share)`.");
   static constexpr bool value = parameter_average<A>;
 };
 

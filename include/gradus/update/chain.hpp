@@ -1,6 +1,6 @@
 // The composition: a rule and, in any order, a schedule, a clip and an average, as one policy of an update. It knows
-// which arrays live beside a variable, turns a step into a few constants, and holds the optimizer's own state; the sweep
-// over memory is the device's (cpu/sweep.hpp).
+// which arrays live beside a variable, turns a step into a few constants, and holds the optimizer's own state; the
+// sweep over memory is the device's (cpu/sweep.hpp).
 //
 //   gradus::composed update{gradus::adam{}, gradus::clip_by_global_norm{1.0}};
 #pragma once
@@ -30,14 +30,20 @@ inline std::string checkpoint_name(std::string_view variable, const mirror& m) {
 }
 
 namespace detail {
+// What stands in for a policy that was not given.
 struct no_schedule {
   using policy_for = kind::schedule;
+  constexpr double operator()(std::int64_t) const { return 0; }
 };
 struct no_clip {
   using policy_for = kind::clip;
+  static constexpr bool needs_norm = false;
+  constexpr double scale(double) const { return 1; }
 };
 struct no_average {
   using policy_for = kind::average;
+  static constexpr std::string_view name = "no average";
+  constexpr double new_share(std::int64_t) const { return 0; }
 };
 struct no_rule {
   using policy_for = kind::rule;
@@ -89,9 +95,8 @@ public:
   static constexpr bool has_clip = policies_of<kind::clip, Policies...> != 0;
   static constexpr bool has_average = policies_of<kind::average, Policies...> != 0;
   static_assert(rule_fits<rule_type>::value);
-  static_assert(!has_schedule || schedule_fits<schedule_type>::value);
-  static_assert(!has_clip || clip_fits<clip_type>::value);
-  static_assert(!has_average || average_fits<average_type>::value);
+  static_assert(schedule_fits<schedule_type>::value && clip_fits<clip_type>::value &&
+                average_fits<average_type>::value);
 
   static constexpr std::size_t slot_count = detail::count_slots<rule_type>();
   static constexpr std::size_t mirror_count = slot_count + has_average;
@@ -112,7 +117,11 @@ public:
   }
 
   const rule_type& rule() const { return rule_; }
-  const average_type& average() const requires(has_average) { return average_; }
+  const average_type& average() const
+    requires(has_average)
+  {
+    return average_;
+  }
 
   // The mirrors of a variable: the rule's slots in order, then the average.
   constexpr std::array<mirror, mirror_count> mirrors() const {
@@ -136,19 +145,9 @@ public:
       return *rule_.rate;
   }
 
-  static constexpr bool needs_norm() {
-    if constexpr (has_clip)
-      return clip_type::needs_norm;
-    else
-      return false;
-  }
+  static constexpr bool needs_norm = clip_type::needs_norm;
   // The factor for every gradient, given their global norm.
-  double clip_scale(double norm) const {
-    if constexpr (has_clip)
-      return clip_.scale(norm);
-    else
-      return 1.0;
-  }
+  double clip_scale(double norm) const { return clip_.scale(norm); }
 
   // The constants of the step that follows `global_step` finished ones, in T.
   template <class T>
@@ -169,8 +168,10 @@ public:
     if constexpr (detail::has_shared<rule_type>) rule_.finish(shared_);
   }
 
+  // Whether a sparse gradient also moves the rows that it does not list. Most rules never do, and say so when compiled.
+  static constexpr bool may_decay_all_rows = requires(const rule_type& r) { r.decays_all_rows(); };
   bool decays_all_rows() const {
-    if constexpr (requires { rule_.decays_all_rows(); })
+    if constexpr (may_decay_all_rows)
       return rule_.decays_all_rows();
     else
       return false;

@@ -13,7 +13,8 @@ namespace gradus {
 //   g <- g * max_norm * min(1 / norm, 1 / max_norm)
 //
 // As tf.clip_by_global_norm (1.15): every gradient becomes NaN where the norm is infinite or NaN, so that a broken step
-// shows; a norm of 0 leaves gradients alone; max_norm = 0 makes them 0. PyTorch's clip_grad_norm_ adds 1e-6 to the norm.
+// shows; a norm of 0 leaves gradients alone; max_norm = 0 makes them 0. PyTorch's clip_grad_norm_ adds 1e-6 to the
+// norm.
 struct clip_by_global_norm {
   using policy_for = kind::clip;
   static constexpr bool needs_norm = true;

@@ -3,8 +3,8 @@
 //   a <- momentum a + g                         from 0
 //   theta <- theta - rate a                     or, with Nesterov: theta <- theta - (rate g + rate momentum a)
 //
-// Polyak 1964; Sutskever et al. 2013. TensorFlow 1.x agrees: the rate is applied when a is read, so a change of rate acts
-// at once. PyTorch's SGD is the same with dampening 0. Sparse gradients: rows without one keep theta and a.
+// Polyak 1964; Sutskever et al. 2013. TensorFlow 1.x agrees: the rate is applied when a is read, so a change of rate
+// acts at once. PyTorch's SGD is the same with dampening 0. Sparse gradients: rows without one keep theta and a.
 #pragma once
 #include "rule.hpp"
 
@@ -15,8 +15,8 @@ struct momentum {
   static constexpr std::string_view name = "Momentum";
 
   std::optional<double> rate = {};  // step length; no default: it depends on the loss
-  double decay = 0.9;               // TensorFlow's `momentum`: how much of the sum stays; about 1/(1-decay) steps are remembered
-  bool use_nesterov = false;        // look ahead along the sum; often steadier at high decay
+  double decay = 0.9;  // TensorFlow's `momentum`: how much of the sum stays; about 1/(1-decay) steps are remembered
+  bool use_nesterov = false;  // look ahead along the sum; often steadier at high decay
 
   constexpr auto slots() const { return std::array{slot{"momentum", 0.0}}; }
 

@@ -8,9 +8,8 @@
 //     static constexpr double default_rate = 0.01;            // leave it out if the user must give one
 //     double decay = 0.9;                                     // every other setting, with its default
 //
-//     constexpr auto slots() const { return std::array{gradus::slot{"m", 0.0}}; }   // one array each, like the variable
-//     template <class N>
-//     struct constants { N rate, decay; };                    // only members of type N
+//     constexpr auto slots() const { return std::array{gradus::slot{"m", 0.0}}; }   // one array each, like the
+//     variable template <class N> struct constants { N rate, decay; };                    // only members of type N
 //     constexpr constants<double> prepare(const gradus::step_info& at) const { return {at.rate, decay}; }
 //
 //     template <class N>
@@ -109,7 +108,9 @@ using shared_of = std::array<double, count_shared<R>()>;
 template <class R>
 concept has_name = requires { std::string_view{R::name}; };
 template <class R>
-concept has_rate = requires(const R& r) { { r.rate } -> std::convertible_to<std::optional<double>>; };
+concept has_rate = requires(const R& r) {
+  { r.rate } -> std::convertible_to<std::optional<double>>;
+};
 template <class R>
 concept has_constants = requires { typename R::template constants<double>; };
 template <class R>
@@ -142,7 +143,7 @@ concept has_step = can_step<R>(std::make_index_sequence<count_slots<R>()>{});
 
 template <class R>
 concept update_rule = policy<R> && std::is_same_v<typename R::policy_for, kind::rule> && detail::has_name<R> &&
-    detail::has_rate<R> && detail::prepares<R> && detail::has_step<R>;
+                      detail::has_rate<R> && detail::prepares<R> && detail::has_step<R>;
 
 // The error page of a rule.
 template <class R>

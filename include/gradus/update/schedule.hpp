@@ -11,9 +11,9 @@ namespace gradus {
 
 template <class S>
 concept rate_schedule = policy<S> && std::is_same_v<typename S::policy_for, kind::schedule> &&
-    requires(const S& s, std::int64_t global_step) {
-  { s(global_step) } -> std::convertible_to<double>;
-};
+                        requires(const S& s, std::int64_t global_step) {
+                          { s(global_step) } -> std::convertible_to<double>;
+                        };
 
 // The error page of a schedule.
 template <class S>
@@ -25,8 +25,9 @@ struct schedule_fits {
 };
 
 namespace detail {
-// base^exponent for base >= 0 by products and square roots alone: correctly rounded on every machine, so that a schedule
-// gives the same bits there; libraries' pow does not. The error is below 100 units in the last place, 10 as a rule.
+// base^exponent for base >= 0 by products and square roots alone: correctly rounded on every machine, so that a
+// schedule gives the same bits there; libraries' pow does not. The error is below 100 units in the last place, 10 as a
+// rule.
 inline double power(double base, double exponent) {
   if (exponent < 0) return 1 / power(base, -exponent);
   const double whole = std::floor(exponent);
@@ -60,10 +61,10 @@ struct constant {
 // TensorFlow: tf.train.exponential_decay (which computes in float32; here in double).
 struct exponential_decay {
   using policy_for = kind::schedule;
-  double initial = 0.001;   // the rate at step 0
-  double decay_steps = 1;   // steps for one factor decay_rate
-  double decay_rate = 1;    // below 1 for a falling rate
-  bool staircase = false;   // in jumps, every decay_steps, instead of smoothly
+  double initial = 0.001;  // the rate at step 0
+  double decay_steps = 1;  // steps for one factor decay_rate
+  double decay_rate = 1;   // below 1 for a falling rate
+  bool staircase = false;  // in jumps, every decay_steps, instead of smoothly
 
   double operator()(std::int64_t global_step) const {
     const double p = static_cast<double>(global_step) / decay_steps;

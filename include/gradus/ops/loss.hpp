@@ -1,0 +1,222 @@
+// Losses as tf.losses and tf.nn have them (TensorFlow 1.15). Labels come first in `losses::`, as in tf.losses; the ops
+// that end in _with_logits take logits first.
+#pragma once
+#include "arrange.hpp"
+#include "softmax.hpp"
+
+namespace gradus {
+
+namespace detail {
+constexpr value as_float(value x) { return is_float(x.type()) ? x : cast(x, float32); }
+// n / d, and 0 where d is 0; nothing infinite on the way.
+constexpr value divide_no_nan(value n, value d) {
+  graph& g = *d.g;
+  const value zero = g.constant(0, d.type()), none = equal(d, zero);
+  return select(none, zero, n / select(none, g.constant(1, d.type()), d));
+}
+// Weights fit values: a scalar, or of the same rank with each extent 1 or equal.
+constexpr bool weights_fit(const shape& weights, const shape& values) {
+  if (weights.rank == 0) return true;
+  if (weights.rank != values.rank) return false;
+  for (int i = 0; i < values.rank; ++i)
+    if (weights.dims[i] != 1 && weights.dims[i] != values.dims[i]) return false;
+  return true;
+}
+constexpr value log_one_plus_exp(value x, value positive) {  // log(1 + e^-|x|)
+  return log1p(exp(select(positive, neg(x), x)));
+}
+constexpr value at_least_zero(value x) { return greater_equal(x, x.g->constant(0, x.type())); }
+}  // namespace detail
+
+// sum(x^2) / 2, a scalar.
+constexpr value l2_loss(value x) { return reduce_sum(square(x)) * 0.5; }
+
+// Each element: max(x, 0) - x z + log(1 + e^-|x|). The gradient is sigmoid(x) - z, at 0 too.
+constexpr value sigmoid_cross_entropy_with_logits(value logits, value labels) {
+  const value positive = detail::at_least_zero(logits), zero = logits.g->constant(0, logits.type());
+  return select(positive, logits, zero) - logits * labels + detail::log_one_plus_exp(logits, positive);
+}
+// The same with positive labels counted pos_weight times: (1 - z) x + (1 + (q - 1) z)(log(1 + e^-|x|) + max(-x, 0)).
+constexpr value weighted_cross_entropy_with_logits(value logits, value labels, double pos_weight) {
+  const value positive = detail::at_least_zero(logits), zero = logits.g->constant(0, logits.type());
+  const value tail = detail::log_one_plus_exp(logits, positive) + select(positive, zero, neg(logits));
+  return (1.0 - labels) * logits + (1.0 + labels * (pos_weight - 1)) * tail;
+}
+
+namespace losses {
+
+enum class reduction { none, sum, sum_by_nonzero_weights, mean, sum_over_batch_size };
+
+// A number, or a tensor: a scalar, or of the losses' rank with extents that are 1 or equal.
+struct weights {
+  value tensor;
+  double number = 1;
+  bool is_number = true;
+  constexpr weights(double w) : number(w) {}
+  constexpr weights(value w) : tensor(w), is_number(false) {}
+};
+struct options {
+  losses::weights weights = 1.0;
+  losses::reduction reduction = losses::reduction::sum_by_nonzero_weights;
+  std::string_view name = {};                             // scope; empty: the function's name
+  std::string_view loss_collection = collection::losses;  // empty: none
+};
+
+// Losses times weights, reduced, and added to the collection. Integers count as float32; float64 stays float64, where
+// TensorFlow computes in float32. SUM_BY_NONZERO_WEIGHTS and MEAN are 0 where they would divide by 0.
+constexpr value compute_weighted_loss(value losses, const options& o = {}) {
+  graph& g = *losses.g;
+  losses = detail::as_float(losses);
+  if (!o.weights.is_number && !o.weights.tensor) {
+    g.refuse("losses: the weights are no tensor of this graph");
+    return losses;
+  }
+  value w = o.weights.is_number ? g.constant(o.weights.number, losses.type()) : cast(o.weights.tensor, losses.type());
+  if (!detail::weights_fit(w.dims(), losses.dims())) {
+    g.refuse("losses: weights ", w.dims(), " do not fit losses ", losses.dims(),
+             ": a scalar, or the same rank with extents 1 or equal");
+    return losses;
+  }
+  const bool one = o.weights.is_number && o.weights.number == 1;
+  value result = one ? losses : losses * w;
+  if (o.reduction != reduction::none) {
+    result = reduce_sum(result);
+    const shape dims = losses.dims();
+    if (o.reduction == reduction::sum_over_batch_size || (one && o.reduction != reduction::sum))
+      result = detail::divide_no_nan(result, size_of(losses, losses.type()));
+    else if (o.reduction == reduction::sum_by_nonzero_weights)
+      result = detail::divide_no_nan(
+          result, reduce_sum(broadcast_to(cast(not_equal(w, g.constant(0, w.type())), losses.type()), dims)));
+    else if (o.reduction == reduction::mean)
+      result = detail::divide_no_nan(result, reduce_sum(broadcast_to(w, dims)));
+  }
+  if (!o.loss_collection.empty()) g.add_to(o.loss_collection, result);
+  return result;
+}
+
+namespace inside {
+// Labels and predictions of one shape and float dtype, in the loss's scope.
+struct pair {
+  value labels, predictions;
+  bool fit;
+};
+constexpr pair match(std::string_view name, value labels, value predictions) {
+  graph& g = predictions ? *predictions.g : *labels.g;
+  if (!labels || !predictions) {
+    g.refuse(name, ": labels and predictions must be tensors");
+    return {predictions, predictions, false};
+  }
+  predictions = detail::as_float(predictions);
+  labels = cast(labels, predictions.type());
+  const bool fit = labels.dims() == predictions.dims();
+  if (!fit) g.refuse(name, ": labels ", labels.dims(), " and predictions ", predictions.dims(), " must have one shape");
+  return {labels, predictions, fit};
+}
+constexpr std::string_view either(std::string_view given, std::string_view own) { return given.empty() ? own : given; }
+template <class Formula>
+constexpr value each(std::string_view name, value labels, value predictions, const options& o, Formula formula) {
+  if (!labels && !predictions) return {};
+  graph& g = predictions ? *predictions.g : *labels.g;
+  const auto scope = g.name_scope(either(o.name, name));
+  const auto p = match(name, labels, predictions);
+  return p.fit ? compute_weighted_loss(formula(p.labels, p.predictions), o) : p.predictions;
+}
+}  // namespace inside
+
+constexpr value mean_squared_error(value labels, value predictions, const options& o = {}) {
+  return inside::each("mean_squared_error", labels, predictions, o,
+                      [](value y, value p) { return squared_difference(p, y); });
+}
+constexpr value absolute_difference(value labels, value predictions, const options& o = {}) {
+  return inside::each("absolute_difference", labels, predictions, o, [](value y, value p) { return abs(p - y); });
+}
+// q = min(|p - y|, delta): q^2 / 2 + delta (|p - y| - q).
+constexpr value huber_loss(value labels, value predictions, double delta = 1, const options& o = {}) {
+  return inside::each("huber_loss", labels, predictions, o, [delta](value y, value p) {
+    const value e = abs(p - y), q = minimum(e, delta);
+    return square(q) * 0.5 + (e - q) * delta;
+  });
+}
+constexpr value log_loss(value labels, value predictions, double epsilon = 1e-7, const options& o = {}) {
+  return inside::each("log_loss", labels, predictions, o, [epsilon](value y, value p) {
+    return neg(y * log(p + epsilon)) - (1.0 - y) * log(1.0 - p + epsilon);
+  });
+}
+// Labels 0 or 1: max(0, 1 - (2 y - 1) logits).
+constexpr value hinge_loss(value labels, value logits, const options& o = {}) {
+  return inside::each("hinge_loss", labels, logits, o,
+                      [](value y, value p) { return relu(1.0 - (y * 2.0 - 1.0) * p); });
+}
+// 1 - sum(labels * predictions) along the axis, which stays as an extent of 1; both are assumed to have length 1.
+constexpr value cosine_distance(value labels, value predictions, int axis, const options& o = {}) {
+  return inside::each("cosine_distance", labels, predictions, o,
+                      [axis](value y, value p) { return 1.0 - reduce_sum(p * y, {axis}, true); });
+}
+// Over all pairs of one sample (axis 0), d = p - y, with n elements of weight not 0: 2 sum d^2 / (n - 1) -
+// 2 (sum d)^2 / (n (n - 1)), times the weight, summed over samples. The reduction of `o` is not used.
+constexpr value mean_pairwise_squared_error(value labels, value predictions, const options& o = {}) {
+  if (!labels && !predictions) return {};
+  graph& g = predictions ? *predictions.g : *labels.g;
+  const auto scope = g.name_scope(inside::either(o.name, "mean_pairwise_squared_error"));
+  const auto p = inside::match("mean_pairwise_squared_error", labels, predictions);
+  const shape dims = p.predictions.dims();
+  if (!p.fit) return p.predictions;
+  if ((!o.weights.is_number && !o.weights.tensor) || dims.rank == 0) {
+    g.refuse("mean_pairwise_squared_error: needs weights and an axis of samples");
+    return p.predictions;
+  }
+  const dtype type = p.predictions.type();
+  const value w = o.weights.is_number ? g.constant(o.weights.number, type) : cast(o.weights.tensor, type);
+  if (!detail::weights_fit(w.dims(), dims)) {
+    g.refuse("mean_pairwise_squared_error: weights ", w.dims(), " do not fit ", dims);
+    return p.predictions;
+  }
+  const int mask = (1 << dims.rank) - 2;
+  const auto per_sample = [&](value x) { return detail::reduce(cards::sum, x, mask, true); };
+  const value d = p.predictions - p.labels;
+  const value n = per_sample(broadcast_to(cast(not_equal(w, g.constant(0, type)), type), dims));
+  const value first = detail::divide_no_nan(per_sample(square(d)), maximum(n - 1.0, 0)) * 2.0;
+  const value second = detail::divide_no_nan(square(per_sample(d)), maximum(n * (n - 1.0), 0)) * 2.0;
+  const value result = reduce_sum((first - second) * w);
+  if (!o.loss_collection.empty()) g.add_to(o.loss_collection, result);
+  return result;
+}
+
+// Labels of any distribution per row, smoothed to y (1 - s) + s / classes; they get no gradient.
+constexpr value softmax_cross_entropy(value onehot_labels, value logits, double label_smoothing = 0,
+                                      const options& o = {}) {
+  return inside::each("softmax_cross_entropy_loss", onehot_labels, logits, o, [label_smoothing](value y, value x) {
+    if (label_smoothing != 0) y = y * (1 - label_smoothing) + label_smoothing / x.dims().back();
+    return softmax_cross_entropy_with_logits(x, stop_gradient(y));
+  });
+}
+// Labels are class numbers [...] for logits [..., classes]; [..., 1] is taken too.
+constexpr value sparse_softmax_cross_entropy(value labels, value logits, const options& o = {}) {
+  graph& g = *logits.g;
+  const auto scope = g.name_scope(inside::either(o.name, "sparse_softmax_cross_entropy_loss"));
+  if (!labels) {
+    g.refuse("sparse_softmax_cross_entropy_loss: labels must be a tensor");
+    return logits;
+  }
+  const shape& y = labels.dims();
+  if (y.rank > 0 && y.rank == logits.dims().rank && y.back() == 1) labels = squeeze(labels, {-1});
+  return compute_weighted_loss(gradus::sparse_softmax_cross_entropy(logits, labels), o);
+}
+// Labels smoothed to y (1 - s) + s / 2.
+constexpr value sigmoid_cross_entropy(value labels, value logits, double label_smoothing = 0, const options& o = {}) {
+  return inside::each("sigmoid_cross_entropy_loss", labels, logits, o, [label_smoothing](value y, value x) {
+    if (label_smoothing != 0) y = y * (1 - label_smoothing) + label_smoothing * 0.5;
+    return sigmoid_cross_entropy_with_logits(x, y);
+  });
+}
+
+// The sum of a collection of losses; 0 for none.
+constexpr value get_total_loss(graph& g, std::string_view loss_collection = collection::losses) {
+  value total;
+  g.for_each_in(loss_collection, [&](value v) { total = total ? total + v : v; });
+  return total ? total : g.constant(0);
+}
+
+}  // namespace losses
+
+}  // namespace gradus

@@ -1,0 +1,291 @@
+// Streaming metrics as tf.metrics has them (1.15): local variables that add up batches since they were reset.
+#pragma once
+#include "host.hpp"
+#include "loss.hpp"
+#include "state.hpp"
+
+namespace gradus {
+
+// Three readings of one metric. `update` counts this batch and gives the new value; `result` reads the value (after
+// the update, if both are fetched); `batch_result` is of this batch alone.
+struct metric {
+  value result, update, batch_result;
+};
+
+// Elements equal to 0 divided by all, float32: -0 counts as 0, NaN does not; NaN for no elements.
+constexpr value zero_fraction(value x) {
+  const value other = reduce_sum(cast(not_equal(x, x.g->constant(0, x.type())), int64));
+  const value all = size_of(x, int64);
+  return cast(all - other, float32) / cast(all, float32);
+}
+
+namespace metrics {
+
+struct options {
+  value weights = {};          // none: 1; a scalar, or of the values' rank with extents 1 or equal
+  std::string_view name = {};  // scope; empty: the function's name
+};
+
+namespace inside {
+using losses::inside::either;
+
+constexpr dtype type_of(value a, value b, value w) {
+  return a.type() == float64 || b.type() == float64 || (w && w.type() == float64) ? float64 : float32;
+}
+// A sum over batches: what this batch adds, what is stored, and what is stored once this batch is in.
+struct tally {
+  value batch, stored, updated;
+};
+constexpr tally add_up(std::string_view name, value batch) {
+  graph& g = *batch.g;
+  const value v =
+      g.variable(name, batch.dims(), {.init = zeros, .trainable = false, .local = true, .type = batch.type()});
+  return {batch, v, assign_add(v, batch)};
+}
+// The metric of a formula on tallies: f(n, d) three times.
+template <class Formula, class... Tallies>
+constexpr metric read(Formula f, const Tallies&... t) {
+  const value update = f(t.updated...);
+  return {f(t.stored...), update, f(t.batch...)};
+}
+constexpr value ratio(value n, value d) {
+  graph& g = *d.g;
+  const value zero = g.constant(0, d.type()), some = greater(d, zero);
+  return select(some, n / select(some, d, g.constant(1, d.type())), zero);
+}
+constexpr value spread(value weights, value values, dtype type) {
+  if (!detail::weights_fit(weights.dims(), values.dims())) {
+    values.g->refuse("metrics: weights ", weights.dims(), " do not fit values ", values.dims(),
+                     ": a scalar, or the same rank with extents 1 or equal");
+    return broadcast_to(values.g->constant(1, type), values.dims());
+  }
+  return broadcast_to(cast(weights, type), values.dims());
+}
+constexpr bool same(std::string_view name, value a, value b) {
+  if (a.dims() == b.dims()) return true;
+  a.g->refuse(name, ": labels and predictions must have one shape, got ", a.dims(), " and ", b.dims());
+  return false;
+}
+// Mean in the present scope.
+template <class Formula>
+constexpr metric mean_of(value values, value weights, Formula f) {
+  const dtype type = values.type();
+  value sum, n;
+  if (weights) {
+    const value w = spread(weights, values, type);
+    sum = reduce_sum(values * w), n = reduce_sum(w);
+  } else {
+    sum = reduce_sum(values), n = size_of(values, type);
+  }
+  const auto total = add_up("total", sum), count = add_up("count", n);
+  return read([f](value s, value k) { return f(ratio(s, k)); }, total, count);
+}
+constexpr value itself(value x) { return x; }
+constexpr value as_bool(value x) { return x.type() == boolean ? x : not_equal(x, x.g->constant(0, x.type())); }
+}  // namespace inside
+
+// sum(values weights) / sum(weights) since the reset; 0 if there were none.
+constexpr metric mean(value values, const options& o = {}) {
+  const auto scope = values.g->name_scope(inside::either(o.name, "mean"));
+  return inside::mean_of(cast(values, inside::type_of(values, values, o.weights)), o.weights, inside::itself);
+}
+
+// How often prediction == label. Either both are classes of one shape, or one of the two is logits [..., classes] of
+// float beside integer labels [...]: then the largest is the prediction.
+constexpr metric accuracy(value labels, value predictions, const options& o = {}) {
+  graph& g = *labels.g;
+  const auto scope = g.name_scope(inside::either(o.name, "accuracy"));
+  if (is_float(labels.type()) && labels.dims().rank == predictions.dims().rank + 1) {
+    const value logits = labels;
+    labels = predictions, predictions = logits;
+  }
+  if (is_float(predictions.type()) && predictions.dims().rank == labels.dims().rank + 1)
+    predictions = argmax(predictions);
+  if (!inside::same("accuracy", labels, predictions)) return {labels, labels, labels};
+  const dtype type = o.weights && o.weights.type() == float64 ? float64 : float32;
+  const value hit = equal(cast(predictions, labels.type()), labels);
+  return inside::mean_of(cast(hit, type), o.weights, inside::itself);
+}
+
+constexpr metric mean_squared_error(value labels, value predictions, const options& o = {}) {
+  const auto scope = labels.g->name_scope(inside::either(o.name, "mean_squared_error"));
+  const dtype type = inside::type_of(labels, predictions, o.weights);
+  if (!inside::same("mean_squared_error", labels, predictions)) return {labels, labels, labels};
+  return inside::mean_of(squared_difference(cast(predictions, type), cast(labels, type)), o.weights, inside::itself);
+}
+constexpr metric root_mean_squared_error(value labels, value predictions, const options& o = {}) {
+  const auto scope = labels.g->name_scope(inside::either(o.name, "root_mean_squared_error"));
+  const dtype type = inside::type_of(labels, predictions, o.weights);
+  if (!inside::same("root_mean_squared_error", labels, predictions)) return {labels, labels, labels};
+  const value squares = squared_difference(cast(predictions, type), cast(labels, type));
+  return inside::mean_of(squares, o.weights, [](value m) { return sqrt(m); });
+}
+
+namespace inside {
+constexpr tally count_where(std::string_view name, value where, value weights, dtype type) {
+  value n = cast(where, type);
+  if (weights) n = n * spread(weights, where, type);
+  return add_up(name, reduce_sum(n));
+}
+constexpr metric share_of(std::string_view name, value labels, value predictions, const options& o, bool recall) {
+  const auto scope = labels.g->name_scope(either(o.name, name));
+  if (!same(name, labels, predictions)) return {labels, labels, labels};
+  const dtype type = o.weights && o.weights.type() == float64 ? float64 : float32;
+  const value y = as_bool(labels), p = as_bool(predictions);
+  const auto hit = count_where("true_positives", logical_and(p, y), o.weights, type);
+  const auto miss = recall ? count_where("false_negatives", logical_and(logical_not(p), y), o.weights, type)
+                           : count_where("false_positives", logical_and(p, logical_not(y)), o.weights, type);
+  return read([](value n, value m) { return ratio(n, n + m); }, hit, miss);
+}
+}  // namespace inside
+
+// Labels and predictions count as true where not 0. True positives / all predicted positive; 0 if none.
+constexpr metric precision(value labels, value predictions, const options& o = {}) {
+  return inside::share_of("precision", labels, predictions, o, false);
+}
+// True positives / all labelled positive; 0 if none.
+constexpr metric recall(value labels, value predictions, const options& o = {}) {
+  return inside::share_of("recall", labels, predictions, o, true);
+}
+
+namespace inside {
+// What happened at every threshold [t]: predicted positive is p > threshold, strictly.
+struct confusion {
+  value label, above, weights;  // [1, n], [t, n], [1, n]
+  dtype type;
+
+  constexpr tally count(std::string_view name, bool predicted, bool labelled) const {
+    const value p = predicted ? above : logical_not(above), y = labelled ? label : logical_not(label);
+    value n = cast(logical_and(p, y), type);
+    if (weights) n = n * weights;
+    return add_up(name, reduce_sum(n, {-1}));
+  }
+};
+constexpr value as_row(value x) { return reshape(x, {1, detail::product(x.dims(), 0)}); }
+constexpr confusion confuse(value labels, value predictions, value thresholds, const options& o) {
+  const dtype type = predictions.type();
+  const value p = check_between(predictions, 0, 1);
+  confusion c{
+      as_row(as_bool(labels)), greater(as_row(p), reshape(thresholds, {thresholds.dims().back(), 1})), {}, type};
+  if (o.weights) c.weights = as_row(spread(o.weights, predictions, type));
+  return c;
+}
+constexpr value column_of(graph& g, std::initializer_list<double> numbers, dtype type) {
+  return g.constant(numbers, {static_cast<int>(numbers.size())}, type);
+}
+constexpr metric at_thresholds(std::string_view name, value labels, value predictions,
+                               std::initializer_list<double> thresholds, const options& o, bool recall) {
+  graph& g = *labels.g;
+  const auto scope = g.name_scope(either(o.name, name));
+  predictions = detail::as_float(predictions);
+  if (!same(name, labels, predictions)) return {labels, labels, labels};
+  const auto c = confuse(labels, predictions, column_of(g, thresholds, predictions.type()), o);
+  const auto hit = c.count("true_positives", true, true);
+  const auto miss = recall ? c.count("false_negatives", false, true) : c.count("false_positives", true, false);
+  return read([](value n, value m) { return n / (n + m + 1e-7); }, hit, miss);
+}
+}  // namespace inside
+
+// Precision, TP / (TP + FP + 1e-7), and recall, TP / (TP + FN + 1e-7), at each of the thresholds [t]. Predictions are
+// floats in [0, 1]; others are an error when the step runs.
+constexpr metric precision_at_thresholds(value labels, value predictions, std::initializer_list<double> thresholds,
+                                         const options& o = {}) {
+  return inside::at_thresholds("precision_at_thresholds", labels, predictions, thresholds, o, false);
+}
+constexpr metric recall_at_thresholds(value labels, value predictions, std::initializer_list<double> thresholds,
+                                      const options& o = {}) {
+  return inside::at_thresholds("recall_at_thresholds", labels, predictions, thresholds, o, true);
+}
+
+enum class curve { roc, pr };
+enum class summation { trapezoidal, minoring, majoring, careful_interpolation };
+
+struct auc_options {
+  value weights = {};
+  int num_thresholds = 200;
+  metrics::curve curve = metrics::curve::roc;
+  metrics::summation summation_method = metrics::summation::trapezoidal;
+  std::initializer_list<double> thresholds = {};  // inside (0, 1), in any order; then num_thresholds is not used
+  std::string_view name = {};
+};
+
+namespace inside {
+// -1e-7, 1 / (n - 1), ..., (n - 2) / (n - 1), 1 + 1e-7; or the given ones, sorted, between the same ends.
+constexpr value auc_thresholds(graph& g, const auc_options& o, dtype type) {
+  const double low = -1e-7, high = 1 + 1e-7;
+  if (o.thresholds.size() != 0) {
+    seq<double> sorted;
+    for (double t : o.thresholds) {
+      sorted.push(t);
+      for (int i = sorted.count - 1; i > 0 && sorted[i] < sorted[i - 1]; --i) std::swap(sorted[i], sorted[i - 1]);
+    }
+    seq<value> list;
+    list.push(column_of(g, {low}, type));
+    for (double t : sorted) list.push(column_of(g, {t}, type));
+    list.push(column_of(g, {high}, type));
+    return detail::concat(g, list.first, list.count, 0);
+  }
+  const int n = o.num_thresholds;
+  const value i = range(g, n, float64);
+  const value inner = select(equal(i, g.constant(0, float64)), g.constant(low, float64), i / (n - 1.0));
+  return cast(select(equal(i, g.constant(n - 1, float64)), g.constant(high, float64), inner), type);
+}
+constexpr value but_last(value x) { return slice(x, {0}, {x.dims().back() - 1}); }
+constexpr value but_first(value x) { return slice(x, {1}, {-1}); }
+constexpr value area(value x, value y, summation method) {
+  const value a = but_last(y), b = but_first(y);
+  const value height = method == summation::minoring   ? minimum(a, b)
+                       : method == summation::majoring ? maximum(a, b)
+                                                       : (a + b) * 0.5;
+  return reduce_sum((but_last(x) - but_first(x)) * height);
+}
+// Davis, Goadrich, "The relationship between precision-recall and ROC curves", ICML 2006: true positives are
+// interpolated between thresholds, precision is not.
+constexpr value careful_area(value tp, value fp, value fn) {
+  const value p = tp + fp, dtp = but_last(tp) - but_first(tp), dp = but_last(p) - but_first(p);
+  const value slope = detail::divide_no_nan(dtp, maximum(dp, 0)), end = but_first(p);
+  const value intercept = but_first(tp) - slope * end;
+  const value some = logical_and(greater(but_last(p), 0), greater(end, 0)), one = p.g->constant(1, p.type());
+  const value quotient = select(some, but_last(p), one) / select(some, end, one);
+  return reduce_sum(detail::divide_no_nan(slope * (dtp + intercept * log(quotient)), but_first(tp) + but_first(fn)));
+}
+}  // namespace inside
+
+// The area under the curve of recall over false positive rate (roc) or of precision over recall (pr), from counts at
+// the thresholds. Labels count as positive where not 0; predictions are floats in [0, 1], others are an error when the
+// step runs. Constants of 1e-6 keep the rates finite: without positive labels the area is about 1.
+constexpr metric auc(value labels, value predictions, const auc_options& o = {}) {
+  graph& g = *labels.g;
+  const auto scope = g.name_scope(inside::either(o.name, "auc"));
+  predictions = detail::as_float(predictions);
+  if (!inside::same("auc", labels, predictions)) return {labels, labels, labels};
+  if (o.thresholds.size() == 0 && o.num_thresholds < 2) {
+    g.refuse("auc: needs at least 2 thresholds, got ", o.num_thresholds);
+    return {predictions, predictions, predictions};
+  }
+  const value thresholds = inside::auc_thresholds(g, o, predictions.type());
+  const auto c = inside::confuse(labels, predictions, thresholds, {.weights = o.weights});
+  const auto tp = c.count("true_positives", true, true), fn = c.count("false_negatives", false, true),
+             fp = c.count("false_positives", true, false);
+  const double e = 1e-6;
+  const auto method = o.summation_method;
+  if (o.curve == curve::roc) {
+    const auto tn = c.count("true_negatives", false, false);
+    return inside::read([=](value tp, value fn, value fp,
+                            value tn) { return inside::area(fp / (fp + tn + e), (tp + e) / (tp + fn + e), method); },
+                        tp, fn, fp, tn);
+  }
+  return inside::read(
+      [=](value tp, value fn, value fp) {
+        if (method == summation::careful_interpolation) return inside::careful_area(tp, fp, fn);
+        return inside::area((tp + e) / (tp + fn + e), (tp + e) / (tp + fp + e), method);
+      },
+      tp, fn, fp);
+}
+
+}  // namespace metrics
+
+// The metric of a classifier: accuracy(logits, label).
+using metrics::accuracy;
+
+}  // namespace gradus

@@ -1,0 +1,141 @@
+// A plan meets its memory: pointers are bound once per batch size, then a step is a loop over a table of calls. The same
+// machine runs a compiled model and an interpreted graph; they differ in which kernels the table names.
+#pragma once
+#include <bit>
+#include <cstring>
+
+#include "../pass/plan.hpp"
+#include "storage.hpp"
+
+namespace gradus {
+
+// A graph ready to run: constants of the compiler, or built by the program. Does not own.
+struct runnable {
+  graph_parts graph;
+  program_view program;
+  const char* names = nullptr;
+  const kernel_function* kernels = nullptr;  // one per signature; nullptr: run by the session
+  const kernel_details* details = nullptr;   // one per signature
+
+  const node& at(int i) const { return graph.view.nodes[i]; }
+  std::string_view name_of(int i) const { return name_at(at(i).name); }
+  std::string_view name_at(int offset) const {
+    if (offset < 0) return {};
+    std::size_t n = 0;
+    while (names[offset + static_cast<std::ptrdiff_t>(n)] != '\0') ++n;
+    return {names + offset, n};
+  }
+};
+
+template <class Storage>
+class machine {
+public:
+  machine() = default;
+  // `values` and `gradients`: of each of the program's variables, in its order.
+  template <class Value, class Gradient>
+  void connect(const runnable& r, Value value, Gradient gradient) {
+    r_ = r;
+    const program_view& p = r.program;
+    Storage::resize(args_, static_cast<std::size_t>(p.arg_count));
+    Storage::resize(calls_, static_cast<std::size_t>(p.call_count));
+    Storage::resize(offsets_, static_cast<std::size_t>(p.slot_count));
+    Storage::resize(variables_, static_cast<std::size_t>(p.variable_count) * 2);
+    for (std::size_t k = 0; k < static_cast<std::size_t>(p.variable_count); ++k) {
+      variables_[2 * k] = value(static_cast<int>(k));
+      variables_[2 * k + 1] = static_cast<int>(k) < p.trainable ? gradient(static_cast<int>(k)) : nullptr;
+    }
+    batch_ = -1;
+  }
+  bool connected() const { return r_.names != nullptr || r_.program.call_count != 0; }
+  const runnable& what() const { return r_; }
+  std::int64_t batch_size() const { return batch_; }
+
+  // Lays tensors out for this many examples. Allocates only when there were never as many before.
+  void bind(std::int64_t batch_size) {
+    if (batch_size == batch_) return;
+    const program_view& p = r_.program;
+    std::size_t at = 0;
+    for (int scaled = 0; scaled < 2; ++scaled)
+      for (int i = 0; i < p.slot_count; ++i)
+        if ((p.slots[i] < 0) == (scaled != 0)) {
+          offsets_[static_cast<std::size_t>(i)] = at;
+          at += align_up(static_cast<std::size_t>(resolve(p.slots[i], batch_size)));
+        }
+    bytes_ = at;
+    Storage::reserve(memory_, at);
+    batch_ = batch_size;
+    for (int i = 0; i < p.arg_count; ++i) args_[static_cast<std::size_t>(i)] = address(p.args[i]);
+    for (int i = 0; i < p.call_count; ++i) {
+      const call& c = p.calls[i];
+      calls_[static_cast<std::size_t>(i)] = {r_.kernels[c.signature], args_.data() + c.first, resolve(c.rows, batch_size),
+                                             r_.details != nullptr ? r_.details + c.signature : nullptr, c.node};
+    }
+    for (int i = 0; i < r_.graph.view.size; ++i)
+      if (r_.at(i).op == &constant_card) fill_constant(i);
+  }
+
+  // Where node i's tensor lies, once bound.
+  std::byte* address(int i) {
+    const location& l = r_.program.places[i];
+    switch (l.region) {
+    case location::slot: return memory_.data() + offsets_[static_cast<std::size_t>(l.index)];
+    case location::variable: return variables_[2 * static_cast<std::size_t>(l.index)];
+    case location::gradient: return variables_[2 * static_cast<std::size_t>(l.index) + 1];
+    default: return nullptr;
+    }
+  }
+  tensor_view view(int i) { return {r_.at(i).type, resolve(r_.at(i).dims, batch_), address(i)}; }
+
+  std::size_t call_count() const { return calls_.size(); }
+  const bound_call& bound(std::size_t i) const { return calls_[i]; }
+  // Bytes of this batch's tensors; of all tensors if none shared memory: call with reuse off to compare.
+  std::size_t arena_bytes() const { return bytes_; }
+
+  // All calls in order, on this thread. `session` runs those that have no kernel.
+  template <class Session>
+  void run(Session&& session) {
+    for (const bound_call& c : calls_) {
+      if (c.run != nullptr) c.run(c.args, c.rows, batch_, c.what);
+      else session(c);
+    }
+  }
+  void run_one(std::size_t i) const {
+    const bound_call& c = calls_[i];
+    c.run(c.args, c.rows, batch_, c.what);
+  }
+
+private:
+  runnable r_;
+  typename Storage::template table<std::byte*> args_;
+  typename Storage::template table<bound_call> calls_;
+  typename Storage::template table<std::size_t> offsets_;
+  typename Storage::template table<std::byte*> variables_;
+  typename Storage::memory memory_;
+  std::int64_t batch_ = -1;
+  std::size_t bytes_ = 0;
+
+  template <class T>
+  void fill(std::byte* to, const int* words, int values, std::int64_t n) {
+    T* p = reinterpret_cast<T*>(to);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t k = values == 1 ? 0 : i;
+      p[i] = static_cast<T>(std::bit_cast<double>(std::array<int, 2>{words[2 * k], words[2 * k + 1]}));
+    }
+  }
+  void fill_constant(int i) {
+    const node& n = r_.at(i);
+    const int* words = r_.graph.view.ints + n.attr;
+    const std::int64_t many = gradus::count(resolve(n.dims, batch_));
+    std::byte* to = address(i);
+    switch (n.type) {
+    case float32: return fill<float>(to, words, n.attrs / 2, many);
+    case float64: return fill<double>(to, words, n.attrs / 2, many);
+    case int32: return fill<std::int32_t>(to, words, n.attrs / 2, many);
+    case int64: return fill<std::int64_t>(to, words, n.attrs / 2, many);
+    case boolean: return fill<bool>(to, words, n.attrs / 2, many);
+    default: return fill<std::uint8_t>(to, words, n.attrs / 2, many);
+    }
+  }
+};
+
+}  // namespace gradus

@@ -1,0 +1,104 @@
+// The two ways to have a model ready to run: compiled, its graphs constants and its kernels instantiated; and
+// interpreted, its graphs built by the program. Both give a `runnable` per mode, and the same numbers.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "freeze.hpp"
+#include "machine.hpp"
+
+namespace gradus {
+
+// Built by the compiler: `Build` is a captureless lambda or a function, model_spec(graph&).
+template <auto Build, class Device, gating Gate, bool NeedsNorm, bool Reuse>
+struct compiled_model {
+  template <mode M>
+  using frozen = frozen_model<Build, build_options{M, Gate, NeedsNorm, Reuse}>;
+
+  template <mode M>
+  runnable get() const {
+    using F = frozen<M>;
+    constexpr int count = F::program.size.signatures;
+    static constexpr auto kernels = table<F>(std::make_integer_sequence<int, count>{});
+    return {F::graph.parts(), F::program.view(), F::names, kernels.data(), nullptr};
+  }
+
+  // Whether a gradient comes as rows; then a step needs scratch.
+  static consteval bool may_be_sparse() {
+    constexpr const auto& g = frozen<mode::train>::graph;
+    for (int i = 0; i < g.size.nodes; ++i)
+      if (g.nodes[i].op == &cards::apply && g.nodes[i].inputs == 3) return true;
+    return false;
+  }
+
+private:
+  template <class F, int I>
+  static constexpr kernel_function kernel_at() {
+    constexpr signature s = F::program.signatures[I];
+    if constexpr (s.op->is(trait::session)) return nullptr;
+    else return &Device::template compiled<s>;
+  }
+  template <class F, int... I>
+  static constexpr std::array<kernel_function, sizeof...(I) + 1> table(std::integer_sequence<int, I...>) {
+    return {kernel_at<F, I>()..., nullptr};
+  }
+};
+
+// A graph of the program with its plan and its kernels found in the device's registry.
+template <class Device, class UserOps>
+class interpreted_graph {
+public:
+  // `built` keeps the names.
+  interpreted_graph(graph built, const build_options& o)
+      : built_(std::move(built)), ready_(run_passes(built_, o)), program_(plan(parts_of(ready_), o.reuse)) {
+    const auto n = static_cast<std::size_t>(program_.signatures.count);
+    kernels_.resize(n), details_.resize(n), steps_.resize(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      const signature& s = program_.signatures[static_cast<int>(i)];
+      details_[i] = {&s, steps_[i].data()};
+      if (s.op->is(trait::session)) continue;
+      using registry = typename Device::template registry<UserOps>;
+      kernels_[i] = registry::find(s.op).run;
+      if (s.op != &cards::fused) continue;
+      for (int k = 0; k < s.formula.steps; ++k) {
+        const auto step = registry::find(s.formula.op[k]).chunk[Device::type_index(s.formula.type)];
+        if (step == nullptr)
+          raise(status::unimplemented, text(s.formula.op[k]->name, " is not defined for ", name_of(s.formula.type)));
+        steps_[i][static_cast<std::size_t>(k)] = step;
+      }
+    }
+  }
+  runnable get() const { return {parts_of(ready_), view_of(program_), built_.names.first, kernels_.data(), details_.data()}; }
+
+private:
+  graph built_, ready_;
+  program program_;
+  std::vector<kernel_function> kernels_;
+  std::vector<kernel_details> details_;
+  std::vector<std::array<typename Device::step_function, max_steps>> steps_;
+};
+
+// Built by the program: sizes may come from a file. The function may capture.
+template <class Device, class UserOps, gating Gate, bool NeedsNorm, bool Reuse>
+class interpreted_model {
+public:
+  explicit interpreted_model(std::function<model_spec(graph&)> build) : build_(std::move(build)) {}
+
+  static consteval bool may_be_sparse() { return true; }
+
+  template <mode M>
+  runnable get() const {
+    auto& g = graphs_[static_cast<std::size_t>(M)];
+    if (!g) g = std::make_unique<interpreted_graph<Device, UserOps>>(build_model(build_, M), build_options{M, Gate, NeedsNorm, Reuse});
+    return g->get();
+  }
+
+private:
+  std::function<model_spec(graph&)> build_;
+  mutable std::array<std::unique_ptr<interpreted_graph<Device, UserOps>>, 3> graphs_;
+};
+
+}  // namespace gradus

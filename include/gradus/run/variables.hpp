@@ -1,0 +1,93 @@
+// The variables of a run: flat arenas. Trainable ones lie first, each on a cache line of its own; gradients and what an
+// optimizer keeps beside a variable (mirrors) are arenas of the same layout. So a norm is one read, an update one sweep,
+// a checkpoint one write.
+#pragma once
+#include <cstring>
+#include <string_view>
+
+#include "../base/state.hpp"
+#include "../graph/graph.hpp"
+#include "storage.hpp"
+
+namespace gradus {
+
+struct variable_info {
+  std::string_view name;
+  dtype type = dtype::none;
+  shape dims;
+  initializer init;
+  bool trainable = false, local = false;
+  bool initialized = false;
+  std::size_t offset = 0, bytes = 0;
+
+  std::size_t size() const { return static_cast<std::size_t>(gradus::count(dims)); }
+};
+
+// Streams of random numbers are told apart by name, so that adding a variable leaves the others as they were.
+constexpr std::uint64_t stream_of(std::string_view name) {
+  std::uint64_t h = 14695981039346656037ull;
+  for (char c : name) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return h;
+}
+
+template <class Storage>
+class variable_arena {
+public:
+  // Declares a variable, or finds the one of this name: then dtype and shape must agree.
+  int declare(const variable_info& v) {
+    const int at = find(v.name);
+    if (at < 0) {
+      const std::size_t n = infos_.size();
+      Storage::resize(infos_, n + 1);
+      infos_[n] = v;
+      infos_[n].bytes = v.size() * size_of(v.type);
+      return static_cast<int>(n);
+    }
+    const variable_info& known = infos_[static_cast<std::size_t>(at)];
+    if (known.type != v.type || !(known.dims == v.dims))
+      raise(status::invalid_argument, text("variable \"", v.name, "\" is ", name_of(known.type), " ", to_text(known.dims),
+                                           " in one graph of the model and ", name_of(v.type), " ", to_text(v.dims), " in another"));
+    return at;
+  }
+  // After the last declaration: lays the arenas out. `mirrors` arenas lie beside the trainable part.
+  void allocate(std::size_t mirrors) {
+    std::size_t at = 0;
+    for (int pass = 0; pass < 2; ++pass) {
+      for (variable_info& v : infos_)
+        if (v.trainable == (pass == 0)) v.offset = at, at += align_up(v.bytes);
+      if (pass == 0) trainable_bytes_ = at;
+    }
+    mirrors_ = mirrors;
+    all_bytes_ = at;
+    Storage::reserve(memory_, all_bytes_ + (mirrors + 1) * trainable_bytes_);
+  }
+
+  int find(std::string_view name) const {
+    for (std::size_t i = 0; i < infos_.size(); ++i)
+      if (infos_[i].name == name) return static_cast<int>(i);
+    return -1;
+  }
+  std::size_t size() const { return infos_.size(); }
+  variable_info& info(std::size_t i) { return infos_[i]; }
+  const variable_info& info(std::size_t i) const { return infos_[i]; }
+
+  std::byte* value(std::size_t i) { return memory_.data() + infos_[i].offset; }
+  std::byte* gradient(std::size_t i) { return memory_.data() + all_bytes_ + infos_[i].offset; }
+  std::byte* mirror(std::size_t k, std::size_t i) {
+    return memory_.data() + all_bytes_ + (k + 1) * trainable_bytes_ + infos_[i].offset;
+  }
+  // Arenas of one layout: a variable's gradient or mirror lies at its own offset.
+  std::byte* value_base() { return memory_.data(); }
+  std::byte* mirror_base(std::size_t k) { return memory_.data() + all_bytes_ + (k + 1) * trainable_bytes_; }
+  std::size_t trainable_bytes() const { return trainable_bytes_; }
+  std::size_t bytes() const { return all_bytes_ + (mirrors_ + 1) * trainable_bytes_; }
+  tensor_view view(std::size_t i) { return {infos_[i].type, resolve(infos_[i].dims, 1), value(i)}; }
+  tensor_view mirror_view(std::size_t k, std::size_t i) { return {infos_[i].type, resolve(infos_[i].dims, 1), mirror(k, i)}; }
+
+private:
+  typename Storage::template table<variable_info> infos_;
+  typename Storage::memory memory_;
+  std::size_t trainable_bytes_ = 0, all_bytes_ = 0, mirrors_ = 0;
+};
+
+}  // namespace gradus

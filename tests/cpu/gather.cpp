@@ -1,0 +1,70 @@
+#include "run_graph.hpp"
+
+#include <gradus/cpu/gather.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace gradus;
+using kernel_test::from_bytes;
+using kernel_test::to_bytes;
+
+TEST_CASE("gather takes rows, and says which index is outside") {
+  graph g;
+  const value table = g.placeholder("table", {3, 2}), ids = g.placeholder("ids", {batch, 2}, int32);
+  const value y = gather(table, ids);
+  CHECK(y.dims() == shape{batch, 2, 2});
+  std::map<int, kernel_test::bytes> feeds{{table.id, to_bytes<float>({1, 2, 3, 4, 5, 6})},
+                                          {ids.id, to_bytes<std::int32_t>({2, 0, 1, 2})}};
+  CHECK(from_bytes<float>(kernel_test::run(gather_ops{}, g, y, 2, feeds)) ==
+        std::vector<float>{5, 6, 1, 2, 3, 4, 5, 6});
+  feeds[ids.id] = to_bytes<std::int32_t>({2, 0, 3, 2});
+  CHECK_THROWS_WITH_AS(kernel_test::run(gather_ops{}, g, y, 2, feeds),
+                       "Gather: index 3 at position 2 is outside the table's 3 rows; indices must be in [0, 3)",
+                       invalid_argument);
+  feeds[ids.id] = to_bytes<std::int32_t>({2, -1, 0, 2});
+  CHECK_THROWS_WITH_AS(kernel_test::run(gather_ops{}, g, y, 2, feeds),
+                       "Gather: index -1 at position 1 is outside the table's 3 rows; indices must be in [0, 3)",
+                       invalid_argument);
+}
+
+TEST_CASE("rows_to_dense adds rows in order of arrival") {
+  graph g;
+  const value values = g.placeholder("values", {batch, 5}), ids = g.placeholder("ids", {batch}, int64);
+  const value y = rows_to_dense(values, ids, {3, 5});
+  // In float 1e8 + 1 is 1e8: the order of arrival shows.
+  const std::vector<float> v{1e8f, 1, 1, 1, 1, 1, 2, 2, 2, 2, -1e8f, 3, 3, 3, 3, 9, 9, 9, 9, 9};
+  std::map<int, kernel_test::bytes> feeds{{values.id, to_bytes(v)}, {ids.id, to_bytes<std::int64_t>({2, 2, 2, 0})}};
+  CHECK(from_bytes<float>(kernel_test::run(gather_ops{}, g, y, 4, feeds)) ==
+        std::vector<float>{9, 9, 9, 9, 9, 0, 0, 0, 0, 0, 0, 6, 6, 6, 6});
+  feeds[ids.id] = to_bytes<std::int64_t>({2, 2, 3, 0});
+  CHECK_THROWS_AS(kernel_test::run(gather_ops{}, g, y, 4, feeds), invalid_argument);
+  CHECK(from_bytes<float>(kernel_test::run(gather_ops{}, g, y, 0, feeds)) == std::vector<float>(15, 0.0f));
+}
+
+TEST_CASE("rows_to_dense of a wide row agrees with one sum per element") {
+  kernel_test::lcg random;
+  graph g;
+  const value values = g.placeholder("values", {batch, 37}, float64), ids = g.placeholder("ids", {batch}, int32);
+  const value y = rows_to_dense(values, ids, {4, 37});
+  const auto v = random.reals<double>(10 * 37);
+  std::vector<std::int32_t> rows;
+  std::vector<double> expected(4 * 37, 0.0);
+  for (std::size_t i = 0; i < 10; ++i) {
+    rows.push_back(static_cast<std::int32_t>(random(4)));
+    for (std::size_t k = 0; k < 37; ++k) expected[static_cast<std::size_t>(rows[i]) * 37 + k] += v[i * 37 + k];
+  }
+  CHECK(from_bytes<double>(kernel_test::run(gather_ops{}, g, y, 10,
+                                            {{values.id, to_bytes(v)}, {ids.id, to_bytes(rows)}})) == expected);
+}
+
+TEST_CASE("one_hot: on, off, and nothing for an index outside") {
+  graph g;
+  const value ids = g.placeholder("ids", {batch}, int64);
+  const std::map<int, kernel_test::bytes> feeds{{ids.id, to_bytes<std::int64_t>({1, -1, 3, 2})}};
+  const value y = one_hot(ids, 3, 5, -1);
+  CHECK(from_bytes<float>(kernel_test::run(gather_ops{}, g, y, 4, feeds)) ==
+        std::vector<float>{-1, 5, -1, -1, -1, -1, -1, -1, -1, -1, -1, 5});
+  const value z = one_hot(ids, 2, 1, 0, int32);
+  CHECK(from_bytes<std::int32_t>(kernel_test::run(gather_ops{}, g, z, 4, feeds)) ==
+        std::vector<std::int32_t>{0, 1, 0, 0, 0, 0, 0, 0});
+}

@@ -1,0 +1,194 @@
+// compiled with: -O3 -march=native
+#include <gradus/cpu/number.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <gradus/base/random.hpp>
+#include <vector>
+
+using namespace gradus;
+
+namespace {
+
+template <class T>
+std::vector<T> random_numbers(std::size_t n, std::uint64_t seed) {
+  std::vector<T> x(n);
+  random_stream r{seed, 0};
+  for (auto& v : x) v = static_cast<T>(std::ldexp(2 * r.uniform() - 1, static_cast<int>(r.below(30)) - 15));
+  return x;
+}
+template <class T>
+std::vector<T> awkward() {
+  using limits = std::numeric_limits<T>;
+  return {T(0),
+          -T(0),
+          T(1),
+          T(-1),
+          T(0.5),
+          T(-2.5),
+          T(3.5),
+          limits::infinity(),
+          -limits::infinity(),
+          limits::quiet_NaN(),
+          limits::max(),
+          limits::lowest(),
+          limits::min(),
+          limits::denorm_min(),
+          T(8388609),
+          T(-0.75)};
+}
+// Equal bits, or NaN both.
+template <class T>
+bool same(T a, T b) {
+  return std::memcmp(&a, &b, sizeof(T)) == 0 || (std::isnan(a) && std::isnan(b));
+}
+
+// A formula on lanes and on packs, over pairs of awkward and of random numbers.
+template <class T, class A, class F>
+void lane_is_pack(F f) {
+  using L = lane<T, A>;
+  using P = pack<T, A>;
+  auto x = random_numbers<T>(512, 1), y = random_numbers<T>(512, 2);
+  for (const T a : awkward<T>())
+    for (const T b : awkward<T>()) x.push_back(a), y.push_back(b);
+  std::vector<T> lanes(x.size()), packs(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) f(L(x[i]), L(y[i])).store(&lanes[i]);
+  static_assert(512 % P::width == 0);
+  for (std::size_t i = 0; i < x.size(); i += P::width) f(P::load(&x[i]), P::load(&y[i])).store(&packs[i]);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    INFO(static_cast<double>(x[i]), " and ", static_cast<double>(y[i]));
+    CHECK(same(lanes[i], packs[i]));
+  }
+}
+template <class F>
+void lane_is_pack(F f) {
+  lane_is_pack<float, fast>(f);
+  lane_is_pack<float, portable>(f);
+  lane_is_pack<double, fast>(f);
+  lane_is_pack<double, portable>(f);
+}
+
+}  // namespace
+
+TEST_CASE("lane and pack give the same bits") {
+  lane_is_pack([](auto a, auto b) { return a * b + a; });
+  lane_is_pack([](auto a, auto b) { return a - b * a; });
+  lane_is_pack([](auto a, auto b) { return (a * a - b * b) / (a + b); });
+  lane_is_pack([](auto a, auto b) { return fma(a, b, a); });
+  lane_is_pack([](auto a, auto b) { return sqrt(abs(a)) - b; });
+  lane_is_pack([](auto a, auto b) { return min(a, b); });
+  lane_is_pack([](auto a, auto b) { return max(a, b); });
+  lane_is_pack([](auto a, auto b) { return select(a < b, a, -b); });
+  lane_is_pack([](auto a, auto b) { return select(both(a <= b, a == a), sign(a), copysign(b, a)); });
+  lane_is_pack([](auto a, auto b) { return select(either(a > b, a != b), round(a), floor(b)); });
+}
+
+TEST_CASE("a product never contracts with a sum") {
+  const auto check = []<class T>(T) {
+    const auto x = random_numbers<T>(1000, 3), y = random_numbers<T>(1000, 4), z = random_numbers<T>(1000, 5);
+    std::vector<T> plain(1000), out(1000);
+    for (std::size_t i = 0; i < 1000; ++i) {
+      volatile T p = x[i] * y[i];
+      plain[i] = p + z[i];
+    }
+    using L = lane<T, fast>;
+    for (std::size_t i = 0; i < 1000; ++i) out[i] = (L(x[i]) * L(y[i]) + L(z[i])).v;
+    CHECK(out == plain);
+    using P = pack<T, fast>;
+    for (std::size_t i = 0; i + P::width <= 1000; i += P::width)
+      (P::load(&x[i]) * P::load(&y[i]) + P::load(&z[i])).store(&out[i]);
+    CHECK(out == plain);
+    for (std::size_t i = 0; i < 1000; ++i)
+      out[i] = fma(lane<T, portable>(x[i]), lane<T, portable>(y[i]), lane<T, portable>(z[i])).v;
+    CHECK(out == plain);
+    if (simd::has_fma<T>) {
+      for (std::size_t i = 0; i < 1000; ++i) {
+        out[i] = fma(L(x[i]), L(y[i]), L(z[i])).v;
+        plain[i] = std::fma(x[i], y[i], z[i]);
+      }
+      CHECK(out == plain);
+    }
+  };
+  check(0.0f);
+  check(0.0);
+}
+
+TEST_CASE("min, max, round and floor say what docs/arithmetic.md says") {
+  using N = lane<float, fast>;
+  const float nan = NAN;
+  CHECK(min(N(nan), N(1)).v == 1);
+  CHECK(std::isnan(min(N(1), N(nan)).v));
+  CHECK(max(N(nan), N(1)).v == 1);
+  CHECK(std::isnan(max(N(1), N(nan)).v));
+  CHECK(std::signbit(min(N(0.0f), N(-0.0f)).v));
+  CHECK(!std::signbit(max(N(-0.0f), N(0.0f)).v));
+  for (const float x : awkward<float>()) {
+    if (std::isnan(x)) continue;
+    CHECK(same(round(N(x)).v, std::nearbyint(x)));
+    CHECK(same(floor(N(x)).v, std::floor(x)));
+    CHECK(same(abs(N(x)).v, std::abs(x)));
+  }
+  for (const double x : random_numbers<double>(1000, 6)) {
+    using D = lane<double, fast>;
+    CHECK(same(round(D(x)).v, std::nearbyint(x)));
+    CHECK(same(floor(D(x)).v, std::floor(x)));
+  }
+}
+
+TEST_CASE("a partial pack reads and writes its first places only") {
+  using P = pack<float, fast>;
+  for (std::size_t n = 0; n <= P::width; ++n) {
+    std::vector<float> x(n, 3.0f), y(P::width, -1.0f);
+    const P p = P::load_partial(x.data(), n, 7.0f);
+    for (std::size_t i = 0; i < P::width; ++i) CHECK(p[i] == (i < n ? 3.0f : 7.0f));
+    P(5.0f).store_partial(y.data(), n);
+    for (std::size_t i = 0; i < P::width; ++i) CHECK(y[i] == (i < n ? 5.0f : -1.0f));
+  }
+}
+
+namespace {
+// The tree of docs/arithmetic.md, as plainly as it can be written.
+template <class T>
+T plain_sum(const std::vector<T>& x) {
+  T total = 0;
+  for (std::size_t begin = 0; begin < x.size(); begin += 4096) {
+    T at[16] = {};
+    for (std::size_t i = begin; i < std::min(x.size(), begin + 4096); ++i) at[i % 16] += x[i];
+    for (std::size_t half : {8u, 4u, 2u, 1u})
+      for (std::size_t j = 0; j < half; ++j) at[j] += at[j + half];
+    total = begin == 0 ? at[0] : total + at[0];
+  }
+  return total;
+}
+}  // namespace
+
+TEST_CASE("sums are the tree that docs/arithmetic.md draws, at every width") {
+  const auto check = []<class T>(T) {
+    for (std::size_t n : {0u, 1u, 2u, 15u, 16u, 17u, 100u, 4095u, 4096u, 4097u, 4113u, 20000u}) {
+      const auto x = random_numbers<T>(n, n), y = random_numbers<T>(n, n + 1);
+      std::vector<T> products(n);
+      for (std::size_t i = 0; i < n; ++i) products[i] = x[i] * y[i];
+      INFO(n);
+      CHECK(same(sum<fast>(x.data(), n), plain_sum(x)));
+      CHECK(same(sum<fast, T, lane<T, fast>>(x.data(), n), plain_sum(x)));
+      CHECK(same(dot<portable>(x.data(), y.data(), n), plain_sum(products)));
+      CHECK(same(dot<portable, T, lane<T, portable>>(x.data(), y.data(), n), plain_sum(products)));
+      CHECK(same(dot<fast>(x.data(), y.data(), n), dot<fast, T, lane<T, fast>>(x.data(), y.data(), n)));
+      CHECK(same(sum_of_squares<fast>(x.data(), n), sum_of_squares<fast, T, lane<T, fast>>(x.data(), n)));
+      T largest = -std::numeric_limits<T>::infinity();
+      for (const T v : x) largest = std::max(largest, v);
+      CHECK(maximum<fast>(x.data(), n) == largest);
+      CHECK(maximum<portable, T, lane<T, portable>>(x.data(), n) == largest);
+    }
+  };
+  check(0.0f);
+  check(0.0);
+}
+
+TEST_CASE("lanes work in constant evaluation") {
+  static_assert((lane<float, fast>(2) * lane<float, fast>(3) + lane<float, fast>(1)).v == 7);
+  static_assert(max(lane<double, portable>(2), lane<double, portable>(3)).v == 3);
+  static_assert(number<lane<float, fast>> && number<pack<float, fast>> && number<pack<double, portable>>);
+}

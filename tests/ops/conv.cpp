@@ -1,0 +1,48 @@
+#include "refusal.hpp"
+
+#include <gradus/ops/conv.hpp>
+
+using namespace gradus;
+using refusal_test::check;
+
+static_assert([] {
+  graph g;
+  const value x = g.placeholder("x", {batch, 28, 27, 3}), w = g.variable("w", {5, 3, 3, 8});
+  return conv2d(x, w).dims() == shape{batch, 24, 25, 8} &&
+         conv2d(x, w, {.padding = padding::same}).dims() == shape{batch, 28, 27, 8} &&
+         conv2d(x, w, {.strides = {2, 3}, .padding = padding::same}).dims() == shape{batch, 14, 9, 8} &&
+         conv2d(x, w, {.strides = 2}).dims() == shape{batch, 12, 13, 8} &&
+         max_pool(x).dims() == shape{batch, 14, 13, 3} &&
+         avg_pool(x, {.pool_size = 3, .strides = 2, .padding = padding::same}).dims() == shape{batch, 14, 14, 3} &&
+         g.refusal.empty();
+}());
+
+TEST_CASE("what convolutions and pools refuse") {
+  check<[](graph& g) {
+    conv2d(g.placeholder("x", {batch, 8, 8, 3}), g.variable("w", {3, 3, 4, 8}));
+  }>("Conv2D: the image has 3 channels, the filters take 4 (x[batch, 8, 8, 3], w[3, 3, 4, 8])");
+  check<[](graph& g) {
+    conv2d(g.placeholder("x", {batch, 64}), g.variable("w", {3, 3, 4, 8}));
+  }>("Conv2D: operand 0 must be images [n, height, width, channels], only n may be batch (x[batch, 64], w[3, 3, 4, "
+     "8])");
+  check<[](graph& g) {
+    conv2d(g.placeholder("x", {batch, 8, 8, 3}), g.variable("w", {3, 3}));
+  }>("Conv2D: operand 1 must be filters [height, width, in, out] (x[batch, 8, 8, 3], w[3, 3])");
+  check<[](graph& g) {
+    conv2d(g.placeholder("x", {batch, 2, 8, 3}), g.variable("w", {3, 3, 3, 8}));
+  }>("Conv2D: a window 3 x 3 does not fit into the image; use padding::same (x[batch, 2, 8, 3], w[3, 3, 3, 8])");
+  check<[](graph& g) {
+    conv2d(g.placeholder("x", {batch, 8, 8, 3}), g.variable("w", {3, 3, 3, 8}), {.strides = 0});
+  }>("Conv2D: windows and strides must be positive, got window 3 x 3, strides 0, 0 (x[batch, 8, 8, 3], w[3, 3, 3, 8])");
+  check<[](graph& g) {
+    conv2d(g.placeholder("x", {batch, 8, 8, 3}), g.variable("w", {3, 3, 3, 8}, {.type = float64}));
+  }>("Conv2D: operands must all be float32 or all float64, got float32 and float64; use cast (x[batch, 8, 8, 3], w[3, "
+     "3, 3, "
+     "8])");
+  check<[](graph& g) {
+    max_pool(g.placeholder("x", {batch, 8, 8}));
+  }>("MaxPool: takes images [n, height, width, channels], only n may be batch (x[batch, 8, 8])");
+  check<[](graph& g) {
+    avg_pool(g.placeholder("x", {batch, 8, 8, 1}, int32));
+  }>("AvgPool: operands must all be float32 or all float64, got int32 and int32; use cast (x[batch, 8, 8, 1])");
+}

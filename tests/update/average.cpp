@@ -1,0 +1,42 @@
+#include <gradus/update/average.hpp>
+
+#include <doctest/doctest.h>
+
+#include <gradus/cpu/sweep.hpp>
+#include <gradus/update/gradient_descent.hpp>
+
+#include "../golden/golden.hpp"
+
+using namespace gradus;
+
+TEST_CASE("exponential_moving_average follows as TensorFlow's does") {
+  const auto file = golden::read("update.json");
+  CHECK(file["ema"].size() == 9);
+  for (const auto& c : file["ema"]) {
+    const bool counted = !c["num_updates"].is_null();
+    const composed update{gradient_descent{.rate = 0.0},
+                          exponential_moving_average{.decay = c["decay"].get<double>(), .num_updates = counted}};
+    // TensorFlow starts the average of a tensor at 0, that of a variable at the variable.
+    auto shadow =
+        c["initial"].is_null() ? std::vector<double>(c["values"][0].size()) : golden::numbers<double>(c["initial"]);
+    for (std::size_t step = 0; step < c["values"].size(); ++step) {
+      auto theta = golden::numbers<double>(c["values"][step]);
+      const std::vector<double> g(theta.size());
+      double* const mirrors[] = {shadow.data()};
+      const std::int64_t done = counted ? c["num_updates"][step].get<std::int64_t>() : 1;
+      sweep<fast>(update, update.prepare<double>(done - 1), 1.0, theta.data(), g.data(), mirrors, theta.size());
+      const auto want = golden::numbers<double>(c["expect"][step]);
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        INFO(c["id"].get<std::string>(), " step ", step);
+        CHECK(golden::near(shadow[i], want[i], c["rtol"].get<double>(), c["atol"].get<double>()));
+      }
+    }
+  }
+}
+
+TEST_CASE("num_updates shortens the memory at first") {
+  const exponential_moving_average average{.decay = 0.99, .num_updates = true};
+  CHECK(average.new_share(1) == doctest::Approx(9.0 / 11));
+  CHECK(average.new_share(1'000'000) == 1 - 0.99);
+  CHECK(exponential_moving_average{.decay = 0.99}.new_share(1) == 1 - 0.99);
+}

@@ -1,0 +1,46 @@
+#include <gradus/update/clip.hpp>
+
+#include <doctest/doctest.h>
+
+#include <gradus/cpu/sweep.hpp>
+#include <gradus/update/gradient_descent.hpp>
+
+#include "../golden/golden.hpp"
+
+using namespace gradus;
+
+TEST_CASE("clip_by_global_norm scales as TensorFlow does, edge cases included") {
+  const auto file = golden::read("update.json");
+  CHECK(file["clip"].size() == 15);
+  for (const auto& c : file["clip"]) {
+    INFO(c["id"].get<std::string>());
+    const double rtol = c["rtol"].get<double>(), atol = c["atol"].get<double>();
+    double squares = 0;
+    for (const auto& t : c["args"]["ts"])
+      if (!t.is_null()) {
+        const auto x = golden::numbers<double>(t);
+        squares += sum_of_squares<fast>(x.data(), x.size());
+      }
+    const double norm = c["args"].contains("use_norm") ? golden::number(c["args"]["use_norm"]) : std::sqrt(squares);
+    CHECK(golden::near(norm, golden::number(c["expect_norm"]), rtol, atol));
+    const clip_by_global_norm clip{c["args"]["clip_norm"].get<double>()};
+    const composed update{gradient_descent{.rate = 1.0}, clip};
+    const double scale = update.clip_scale(norm);
+    for (std::size_t i = 0; i < c["expect"].size(); ++i) {
+      if (c["expect"][i].is_null()) continue;
+      // A step of rate 1 from 0 is the clipped gradient, negated.
+      const auto g = golden::numbers<double>(c["args"]["ts"][i]), want = golden::numbers<double>(c["expect"][i]);
+      std::vector<double> theta(g.size());
+      sweep<fast>(update, update.prepare<double>(0), scale, theta.data(), g.data(),
+                  static_cast<double* const*>(nullptr), g.size());
+      for (std::size_t k = 0; k < g.size(); ++k) CHECK(golden::near(-theta[k], want[k], rtol, atol));
+    }
+  }
+}
+
+TEST_CASE("the global norm of several arrays") {
+  const std::vector<double> a{3.0}, b{4.0, 0.0}, none;
+  CHECK(global_norm<fast, double>({std::span<const double>(a), std::span<const double>(b)}) == 5.0);
+  CHECK(global_norm<fast, double>({std::span<const double>(none)}) == 0.0);
+  CHECK(global_norm<fast, float>({}) == 0.0);
+}
