@@ -80,7 +80,8 @@ struct cpu : sweeps<Arithmetic> {
   template <class UserOps = ops<>>
   struct registry {
     static constexpr auto& entries =
-        table<elementwise_ops, matmul_ops, reduce_ops, softmax_ops, state_ops, typename UserOps::list>::entries;
+        table<elementwise_ops, matmul_ops, reduce_ops, softmax_ops, state_ops, arrange_ops, gather_ops, conv_ops, random_ops,
+              host_ops, typename UserOps::list>::entries;
     static const entry& find(const card* op) {
       for (const entry& e : entries)
         if (e.op == op) return e;

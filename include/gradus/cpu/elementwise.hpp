@@ -262,17 +262,40 @@ struct unrolled {
     for (; j + width <= n; j += width) some(j, N::width);
     if (j < n) some(j, static_cast<std::size_t>(n - j));
   }
-  static void run(std::byte* const* a, std::int64_t rows, std::int64_t batch_size) {
-    constexpr auto operands = std::make_integer_sequence<int, X.inputs>{};
-    constexpr auto steps = std::make_integer_sequence<int, X.steps>{};
-    if constexpr (X.loops == 1) {
-      constexpr std::int64_t none[max_operands] = {};
-      sweep(a, 0, none, rows, operands, steps);
-    } else {
-      walk(X, rows, batch_size, [&](std::int64_t to, const std::int64_t* offset, std::int64_t n) {
-        sweep(a, to, offset, n, operands, steps);
-      });
+  // The loops around the innermost one, as `walk` makes them, with everything known now.
+  struct bounds {
+    std::int64_t rows, batch_size;
+    template <int L>
+    GRADUS_INLINE std::int64_t extent() const {
+      return extent_at(X.extent[L], rows, batch_size);
     }
+    // How far operand K moves when loop L takes a step.
+    template <int K, int L, int Inner = X.loops - 1>
+    GRADUS_INLINE std::int64_t stride() const {
+      if constexpr (Inner == L) return X.varies[K] >> L & 1;
+      else if constexpr ((X.varies[K] >> Inner & 1) != 0) return extent<Inner>() * stride<K, L, Inner - 1>();
+      else return stride<K, L, Inner - 1>();
+    }
+  };
+  template <int L, int... K>
+  static GRADUS_INLINE void loop(const bounds& b, std::byte* const* a, std::int64_t& to, const std::int64_t* offset,
+                                 std::integer_sequence<int, K...> operands) {
+    const std::int64_t n = b.template extent<L>();
+    if constexpr (L == X.loops - 1) {
+      sweep(a, to, offset, n, operands, std::make_integer_sequence<int, X.steps>{});
+      to += n;
+    } else {
+      std::int64_t at[] = {offset[K]..., 0};
+      for (std::int64_t i = 0; i < n; ++i) {
+        loop<L + 1>(b, a, to, at, operands);
+        ((at[K] += b.template stride<K, L>()), ...);
+      }
+    }
+  }
+  static void run(std::byte* const* a, std::int64_t rows, std::int64_t batch_size) {
+    constexpr std::int64_t none[max_operands] = {};
+    std::int64_t to = 0;
+    loop<0>({rows, batch_size}, a, to, none, std::make_integer_sequence<int, X.inputs>{});
   }
 };
 

@@ -156,6 +156,7 @@ struct vector_pack {
   using batch = xsimd::batch<T, Arch>;
   using mask = xsimd::batch_bool<T, Arch>;
   using reg = typename batch::register_type;
+  using masked = simd::masked<T, sizeof(batch)>;
   static constexpr std::size_t width = batch::size;
 
   batch v;
@@ -167,15 +168,30 @@ struct vector_pack {
   static GRADUS_INLINE vector_pack load(const T* p) { return batch::load_unaligned(p); }
   GRADUS_INLINE void store(T* p) const { v.store_unaligned(p); }
   static GRADUS_INLINE vector_pack load_partial(const T* p, std::size_t n, T rest = T(0)) {
-    alignas(64) T padded[width];
-    for (std::size_t i = 0; i < width; ++i) padded[i] = i < n ? p[i] : rest;
-    return batch::load_unaligned(padded);
+    if constexpr (masked::supported) {
+      if (n != 1) return batch(masked::load(p, n, rest));
+      reg r = vector_pack(rest).raw();  // one that was just stored is quicker to read alone
+      r[0] = *p;
+      return batch(r);
+    } else {
+      alignas(64) T padded[width];
+      for (std::size_t i = 0; i < width; ++i) padded[i] = i < n ? p[i] : rest;
+      return batch::load_unaligned(padded);
+    }
   }
   GRADUS_INLINE void store_partial(T* p, std::size_t n) const {
-    alignas(64) T padded[width];
-    v.store_unaligned(padded);
-    for (std::size_t i = 0; i < n && i < width; ++i) p[i] = padded[i];
+    if constexpr (masked::supported) {
+      if (n == 1)
+        *p = first();  // a masked store is slow to read back
+      else
+        masked::store(p, n, raw());
+    } else {
+      alignas(64) T padded[width];
+      v.store_unaligned(padded);
+      for (std::size_t i = 0; i < n && i < width; ++i) p[i] = padded[i];
+    }
   }
+  GRADUS_INLINE T first() const { return raw()[0]; }
   GRADUS_INLINE T operator[](std::size_t i) const { return v.get(i); }
   GRADUS_INLINE words bits() const { return std::bit_cast<words>(v); }
   static GRADUS_INLINE vector_pack from(words w) { return std::bit_cast<batch>(w); }
@@ -193,7 +209,9 @@ struct vector_pack {
   friend GRADUS_INLINE mask operator>(vector_pack a, vector_pack b) { return a.v > b.v; }
   friend GRADUS_INLINE mask operator>=(vector_pack a, vector_pack b) { return a.v >= b.v; }
   friend GRADUS_INLINE mask operator==(vector_pack a, vector_pack b) { return a.v == b.v; }
-  friend GRADUS_INLINE mask operator!=(vector_pack a, vector_pack b) { return a.v != b.v; }
+  friend GRADUS_INLINE mask operator!=(vector_pack a, vector_pack b) {
+    return ~(a.v == b.v);  // true for NaN; xsimd's own is false there on AVX-512
+  }
   friend GRADUS_INLINE vector_pack select(mask m, vector_pack a, vector_pack b) { return xsimd::select(m, a.v, b.v); }
   friend GRADUS_INLINE vector_pack min(vector_pack a, vector_pack b) { return batch(simd::least(a.raw(), b.raw())); }
   friend GRADUS_INLINE vector_pack max(vector_pack a, vector_pack b) { return batch(simd::most(a.raw(), b.raw())); }
@@ -285,9 +303,10 @@ struct block {
     return b;
   }
   static GRADUS_INLINE block load_partial(const T* p, std::size_t n, T rest = T(0)) {
-    alignas(64) T padded[lanes];
-    for (std::size_t i = 0; i < lanes; ++i) padded[i] = i < n ? p[i] : rest;
-    return load(padded);
+    block b;
+    for (std::size_t i = 0; i < packs; ++i)
+      b.at[i] = i * N::width < n ? N::load_partial(p + i * N::width, n - i * N::width, rest) : N(rest);
+    return b;
   }
   // The tree over the lanes with any operation on two numbers.
   template <class Operation>
@@ -297,6 +316,9 @@ struct block {
     std::size_t left = packs;
     for (; left > 1; left /= 2)
       for (std::size_t i = 0; i < left / 2; ++i) half[i] = op(half[i], half[i + left / 2]);
+#if GRADUS_SIMD && GRADUS_SHUFFLES
+    if constexpr (N::width > 1) return halve<N::width / 2>(half[0], op).first();
+#endif
     alignas(64) T last[N::width];
     half[0].store(last);
     using one = lane<T, typename N::policy>;
@@ -304,6 +326,16 @@ struct block {
       for (std::size_t i = 0; i < n; ++i) last[i] = op(one(last[i]), one(last[i + n])).v;
     return last[0];
   }
+
+private:
+#if GRADUS_SIMD && GRADUS_SHUFFLES
+  template <std::size_t Left, class Operation>
+  static GRADUS_INLINE N halve(N x, Operation op) {
+    const N y = op(x, N(typename N::batch(simd::rotated<Left>(x.raw(), std::make_index_sequence<N::width>{}))));
+    if constexpr (Left > 1) return halve<Left / 2>(y, op);
+    else return y;
+  }
+#endif
 };
 
 // A reduction over n places: `step(accumulator, place, n)` adds 16 places (or fewer at the end) into a block, and the

@@ -115,33 +115,25 @@ template <class How, class A, class S, class Finish>
 void run_reduction(const S& s, std::byte* const* a, Finish finish) {
   typed<0, float, double, std::int32_t, std::int64_t, std::uint8_t>(s, [&]<class T>() {
     using N = number_of<T, A>;
-    const reduction r(s);
     T* y = at<T>(a, 0);
     const T* x = at<const T>(a, 1);
-    const bool last = r.reduced(r.groups - 1);
-    const std::int64_t many = r.reduced_count();
-    std::int64_t kept = 1;
-    for (int i = 0; i < r.groups; ++i)
-      if (!r.reduced(i)) kept *= r.extent[i];
+    const int groups = s.raw(1);
+    const bool last = (groups % 2 != 0) == (s.raw(0) != 0);  // is the last one reduced
+    std::int64_t many = 1, kept = 1;
+    for (int i = 0; i < groups; ++i) ((groups - 1 - i) % 2 == 0) == last ? many *= s.dim(2 + i) : kept *= s.dim(2 + i);
     if (many == 0) {
       for (std::int64_t i = 0; i < kept; ++i) y[i] = finish(How::template zero<T>, many);
       return;
     }
-    bool done = false;
-    if constexpr (std::is_floating_point_v<T>) {
-      if (last && (r.groups == 1 || r.groups == 2)) {
+    if (std::is_floating_point_v<T> && last && groups <= 2) {
+      if constexpr (std::is_floating_point_v<T>)
         for (std::int64_t i = 0; i < kept; ++i)
           y[i] = How::template row<A>(x + i * many, static_cast<std::size_t>(many));
-        done = true;
-      }
-    }
-    if (!done && !last && r.groups >= 2 && r.groups <= 3) {  // [n, m] or [a, n, m]: columns
-      const std::int64_t m = r.extent[r.groups - 1], n = r.extent[r.groups - 2];
-      const std::int64_t outer = r.groups == 3 ? r.extent[0] : 1;
+    } else if (!last && groups >= 2 && groups <= 3) {  // [n, m] or [a, n, m]: columns
+      const std::int64_t m = s.dim(groups + 1), n = s.dim(groups), outer = groups == 3 ? s.dim(2) : 1;
       for (std::int64_t o = 0; o < outer; ++o) reduce_columns<How, N>(y + o * m, x + o * n * m, n, m);
-      done = true;
-    }
-    if (!done) {
+    } else {
+      const reduction r(s);
       r.over(false, [&](std::int64_t to, std::int64_t from) {
         T acc = How::template zero<T>;
         r.over(true, [&](std::int64_t, std::int64_t offset) {

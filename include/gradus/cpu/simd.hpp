@@ -24,6 +24,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #if GRADUS_SIMD
 #include <xsimd/xsimd.hpp>
 #endif
@@ -170,6 +171,89 @@ GRADUS_INLINE __m512d fused(__m512d a, __m512d b, __m512d c) { return _mm512_fma
 template <class R>
 R fused(R a, R b, R c) = delete;
 #endif
+#endif
+
+// The first n places of memory (more than the register holds: all of it), the rest as given; and back. `supported`
+// where the machine masks memory accesses; elsewhere they go through a padded copy (cpu/number.hpp).
+template <class T, std::size_t Bytes>
+struct masked {
+  static constexpr bool supported = false;
+};
+#if defined(__AVX512F__)
+template <>
+struct masked<float, 64> {
+  static constexpr bool supported = true;
+  static GRADUS_INLINE __mmask16 first(std::size_t n) {
+    return n >= 16 ? __mmask16(0xffff) : static_cast<__mmask16>((1u << n) - 1u);
+  }
+  static GRADUS_INLINE __m512 load(const float* p, std::size_t n, float rest) {
+    return _mm512_mask_loadu_ps(_mm512_set1_ps(rest), first(n), p);
+  }
+  static GRADUS_INLINE void store(float* p, std::size_t n, __m512 r) { _mm512_mask_storeu_ps(p, first(n), r); }
+};
+template <>
+struct masked<double, 64> {
+  static constexpr bool supported = true;
+  static GRADUS_INLINE __mmask8 first(std::size_t n) {
+    return n >= 8 ? __mmask8(0xff) : static_cast<__mmask8>((1u << n) - 1u);
+  }
+  static GRADUS_INLINE __m512d load(const double* p, std::size_t n, double rest) {
+    return _mm512_mask_loadu_pd(_mm512_set1_pd(rest), first(n), p);
+  }
+  static GRADUS_INLINE void store(double* p, std::size_t n, __m512d r) { _mm512_mask_storeu_pd(p, first(n), r); }
+};
+#endif
+#if defined(__AVX__)
+// n times all ones, read from the middle of ones and zeros.
+inline constexpr std::int32_t ones_then_zeros[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+template <>
+struct masked<float, 32> {
+  static constexpr bool supported = true;
+  static GRADUS_INLINE __m256i first(std::size_t n) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ones_then_zeros + 8 - (n < 8 ? n : 8)));
+  }
+  static GRADUS_INLINE __m256 load(const float* p, std::size_t n, float rest) {
+    const __m256i m = first(n);
+    return _mm256_blendv_ps(_mm256_set1_ps(rest), _mm256_maskload_ps(p, m), _mm256_castsi256_ps(m));
+  }
+  static GRADUS_INLINE void store(float* p, std::size_t n, __m256 r) { _mm256_maskstore_ps(p, first(n), r); }
+};
+template <>
+struct masked<double, 32> {
+  static constexpr bool supported = true;
+  static GRADUS_INLINE __m256i first(std::size_t n) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ones_then_zeros + 8 - 2 * (n < 4 ? n : 4)));
+  }
+  static GRADUS_INLINE __m256d load(const double* p, std::size_t n, double rest) {
+    const __m256i m = first(n);
+    return _mm256_blendv_pd(_mm256_set1_pd(rest), _mm256_maskload_pd(p, m), _mm256_castsi256_pd(m));
+  }
+  static GRADUS_INLINE void store(double* p, std::size_t n, __m256d r) { _mm256_maskstore_pd(p, first(n), r); }
+};
+#endif
+
+// Places moved within and between registers of W numbers.
+#if __has_builtin(__builtin_shufflevector)
+#define GRADUS_SHUFFLES 1
+// Place i + By comes to place i, around the end.
+template <std::size_t By, class R, std::size_t... I>
+GRADUS_INLINE R rotated(R r, std::index_sequence<I...>) {
+  return __builtin_shufflevector(r, r, ((I + By) % sizeof...(I))...);
+}
+// Rows to columns: the off-diagonal halves change places, then those of the halves.
+template <std::size_t H, class R, std::size_t... I>
+GRADUS_INLINE void transpose(R (&r)[sizeof...(I)], std::index_sequence<I...> places) {
+  constexpr std::size_t W = sizeof...(I);
+  for (std::size_t i = 0; i < W; ++i)
+    if ((i & H) == 0) {
+      const R a = r[i], b = r[i + H];
+      r[i] = __builtin_shufflevector(a, b, ((I & H) != 0 ? W + I - H : I)...);
+      r[i + H] = __builtin_shufflevector(a, b, ((I & H) != 0 ? W + I : I + H)...);
+    }
+  if constexpr (H > 1) transpose<H / 2>(r, places);
+}
+#else
+#define GRADUS_SHUFFLES 0
 #endif
 
 #endif  // GRADUS_SIMD

@@ -49,13 +49,16 @@ struct initializer {
   enum kinds : int { constant, uniform, normal, truncated_normal, variance_scaling };
   enum modes : int { fan_in, fan_out, fan_average };
   int kind = constant;
-  float a = 0, b = 0;  // constant: value a; uniform: [a, b); normal, truncated_normal: mean a, deviation b; scaling: scale a
+  float a = 0,
+        b = 0;  // constant: value a; uniform: [a, b); normal, truncated_normal: mean a, deviation b; scaling: scale a
   int fan = fan_average;
   int distribution = truncated_normal;
 };
 inline constexpr initializer zeros{}, ones{.a = 1};
 constexpr initializer constant_initializer(float v) { return {.a = v}; }
-constexpr initializer random_uniform(float low, float high) { return {.kind = initializer::uniform, .a = low, .b = high}; }
+constexpr initializer random_uniform(float low, float high) {
+  return {.kind = initializer::uniform, .a = low, .b = high};
+}
 constexpr initializer random_normal(float mean, float deviation) {
   return {.kind = initializer::normal, .a = mean, .b = deviation};
 }
@@ -67,7 +70,8 @@ constexpr initializer variance_scaling(float scale, int fan, int distribution) {
   return {.kind = initializer::variance_scaling, .a = scale, .fan = fan, .distribution = distribution};
 }
 inline constexpr initializer glorot_uniform = variance_scaling(1, initializer::fan_average, initializer::uniform),
-                             glorot_normal = variance_scaling(1, initializer::fan_average, initializer::truncated_normal),
+                             glorot_normal =
+                                 variance_scaling(1, initializer::fan_average, initializer::truncated_normal),
                              he_uniform = variance_scaling(2, initializer::fan_in, initializer::uniform),
                              he_normal = variance_scaling(2, initializer::fan_in, initializer::truncated_normal),
                              lecun_uniform = variance_scaling(1, initializer::fan_in, initializer::uniform),
@@ -93,7 +97,8 @@ struct constant_attr {
 inline constexpr card placeholder_card{.name = "Placeholder", .operands = 0, .traits = trait::leaf | trait::keeps};
 inline constexpr card variable_card{.name = "VariableV2", .operands = 0, .traits = trait::leaf | trait::keeps};
 inline constexpr card constant_card{.name = "Const", .operands = 0, .traits = trait::leaf};
-inline constexpr card no_op_card{.name = "NoOp", .operands = 0, .traits = trait::keeps | trait::control | trait::blocks};
+inline constexpr card no_op_card{
+    .name = "NoOp", .operands = 0, .traits = trait::keeps | trait::control | trait::blocks};
 
 // A named result: a metric, a prediction, a scalar for TensorBoard.
 struct output {
@@ -114,26 +119,30 @@ struct graph {
   seq<member> members;
   seq<int> gates;     // {how many, ids...}: gradients of one op, all made before any is used (pass/gate.hpp)
   seq<char> refusal;  // constant evaluation cannot throw: the first refusal is kept here and printed at the door
+  bool keeps_refusal = false;  // so at run time too (graph/law.hpp asks the shape rules, it does not want an exception)
 
   constexpr graph() = default;
   constexpr explicit graph(gradus::mode m) : mode_(m) {}
 
   constexpr gradus::mode mode() const { return mode_; }
   constexpr graph_view view() const {
-    return {nodes.first, nodes.count, edges.first, edges.count, ints.first, ints.count, expressions.first, expressions.count};
+    return {nodes.first, nodes.count, edges.first,       edges.count,
+            ints.first,  ints.count,  expressions.first, expressions.count};
   }
 
   // ---- leaves
-  // An input of the step, given by feeds. At most one extent is `batch`.
+  // An input of the step, given by feeds. At most one extent is `batch`. Without a name it is "Placeholder".
   constexpr value placeholder(std::string_view name, const shape& dims, dtype type = float32) {
-    return leaf(placeholder_card, name, dims, type, nullptr, 0);
+    return leaf(placeholder_card, name.empty() ? "Placeholder" : name, dims, type, nullptr, 0);
   }
-  // Memory that lasts between steps. Named in its scope, made unique as TensorFlow does: w, w_1, ...
+  // Memory that lasts between steps. Named in its scope ("Variable" if the name is empty), made unique as TensorFlow
+  // does: w, w_1, ...
   constexpr value variable(std::string_view name, const shape& dims, const variable_options& o = {}) {
     if (is_batched(dims)) refuse("variable \"", name, "\" cannot have a batch extent: ", dims);
-    const auto words = to_words(
-        variable_attr{o.trainable, o.local, o.init.kind, o.init.a, o.init.b, o.init.fan, o.init.distribution});
-    const value v = leaf(variable_card, name, dims, o.type, words.data(), static_cast<int>(words.size()));
+    const auto words =
+        to_words(variable_attr{o.trainable, o.local, o.init.kind, o.init.a, o.init.b, o.init.fan, o.init.distribution});
+    const value v = leaf(variable_card, name.empty() ? "Variable" : name, dims, o.type, words.data(),
+                         static_cast<int>(words.size()));
     add_to(o.local ? collection::local_variables : collection::global_variables, v);
     if (o.trainable && !o.local) add_to(collection::trainable_variables, v);
     return v;
@@ -169,7 +178,8 @@ struct graph {
   constexpr value add_with(const card& op, std::initializer_list<value> operands, const Attributes& a,
                            std::string_view name = {}) {
     const auto words = to_words(a);
-    return add(op, operands.begin(), static_cast<int>(operands.size()), words.data(), static_cast<int>(words.size()), name);
+    return add(op, operands.begin(), static_cast<int>(operands.size()), words.data(), static_cast<int>(words.size()),
+               name);
   }
 
   // A node that does nothing but wait for all of them (tf.group).
@@ -182,7 +192,8 @@ struct graph {
   constexpr void depend(value after, value before) {
     if (after.id != nodes.count - 1 || before.id >= after.id)
       refuse("a control edge can only be added to the newest node, from an older one");
-    else edges.push(before.id), ++nodes[after.id].controls;
+    else
+      edges.push(before.id), ++nodes[after.id].controls;
   }
 
   // ---- scopes: `auto s = g.name_scope("tower");` holds until the end of the block
@@ -246,7 +257,7 @@ struct graph {
   constexpr void refuse(const Pieces&... pieces) {
     seq<char> message;
     (put(message, pieces), ...);
-    if (!std::is_constant_evaluated())
+    if (!std::is_constant_evaluated() && !keeps_refusal)
       raise(status::invalid_argument, std::string(message.first, static_cast<std::size_t>(message.count)));
     if (refusal.empty()) refusal = std::move(message);
   }
@@ -321,7 +332,8 @@ private:
       }
       full.count = stem;
       table_[slot_of(as_text())].next = number;
-    } else first.taken = 1;
+    } else
+      first.taken = 1;
     if (!is_scope) return at;
     const std::string_view name = text_at(at);
     full.count = 0;
@@ -329,7 +341,8 @@ private:
     full.push('/');
     return intern(as_text());
   }
-  constexpr value leaf(const card& op, std::string_view name, const shape& dims, dtype type, const int* words, int count) {
+  constexpr value leaf(const card& op, std::string_view name, const shape& dims, dtype type, const int* words,
+                       int count) {
     node n;
     n.op = &op, n.first = edges.count, n.attr = ints.count, n.attrs = count;
     n.scope = scope_, n.device = device_, n.type = type, n.dims = dims;
@@ -355,9 +368,12 @@ private:
     out.push('[');
     for (int i = 0; i < s.rank; ++i) {
       if (i != 0) put(out, ", ");
-      if (s.dims[i] >= 0) put(out, s.dims[i]);
-      else if (s.dims[i] == batch) put(out, "batch");
-      else put(out, -s.dims[i]), put(out, "*batch");
+      if (s.dims[i] >= 0)
+        put(out, s.dims[i]);
+      else if (s.dims[i] == batch)
+        put(out, "batch");
+      else
+        put(out, -s.dims[i]), put(out, "*batch");
     }
     out.push(']');
   }
@@ -387,10 +403,14 @@ struct inference {
   // "MatMul: <pieces> (operands: h/kernel [784, 128], ...)"
   template <class... Pieces>
   constexpr void refuse(const Pieces&... pieces) {
-    if (count == 1) g.refuse(op.name, ": ", pieces..., " (", label(0), in(0), ")");
-    else if (count == 2) g.refuse(op.name, ": ", pieces..., " (", label(0), in(0), ", ", label(1), in(1), ")");
-    else if (count >= 3) g.refuse(op.name, ": ", pieces..., " (", label(0), in(0), ", ", label(1), in(1), ", ", label(2), in(2), ")");
-    else g.refuse(op.name, ": ", pieces...);
+    if (count == 1)
+      g.refuse(op.name, ": ", pieces..., " (", label(0), in(0), ")");
+    else if (count == 2)
+      g.refuse(op.name, ": ", pieces..., " (", label(0), in(0), ", ", label(1), in(1), ")");
+    else if (count >= 3)
+      g.refuse(op.name, ": ", pieces..., " (", label(0), in(0), ", ", label(1), in(1), ", ", label(2), in(2), ")");
+    else
+      g.refuse(op.name, ": ", pieces...);
   }
 
 private:
@@ -408,7 +428,8 @@ constexpr value graph::add(const card& op, const value* operands, int count, con
       return {this, 0};
     }
   }
-  if (op.operands >= 0 && op.operands != count) refuse(op.name, ": takes ", op.operands, " operands, got ", count);
+  if (op.operands >= 0 && op.operands != count)
+    refuse(op.name, ": takes ", op.operands, " operands, got ", count);
   else if (op.infer != nullptr) {
     inference rule{*this, op, operands, count, words, word_count};
     op.infer(rule);
@@ -425,9 +446,9 @@ constexpr value graph::add(const card& op, const value* operands, int count, con
 struct backward {
   graph& g;
   int id;
-  value dy;                      // gradient of the result
-  gradient_value* contributions; // one per operand; empty: None
-  const char* wanted;            // whether operand i leads to something differentiated
+  value dy;                       // gradient of the result
+  gradient_value* contributions;  // one per operand; empty: None
+  const char* wanted;             // whether operand i leads to something differentiated
 
   constexpr value out() const { return {&g, id}; }
   constexpr value in(int i) const { return {&g, g.edges[g.nodes[id].first + i]}; }

@@ -26,6 +26,7 @@ inline constexpr unsigned view = 16;         // its result is operand 0's memory
 inline constexpr unsigned blocks = 32;       // no gradient passes: the operands get None
 inline constexpr unsigned session = 64;      // run by the session, not by a kernel: updates, the global norm
 inline constexpr unsigned control = 128;     // carries edges only: no_op
+inline constexpr unsigned expression = 256;  // its attribute is the number of an expression: what fusion makes
 }  // namespace trait
 
 // An op, described once; a node names it by address, so the set of ops is open.
@@ -74,33 +75,34 @@ constexpr Attributes from_words(const int* words) {
 inline constexpr int max_operands = 8, max_steps = 12, max_loops = max_rank;
 struct expression {
   int inputs = 0, steps = 0, loops = 0;
-  int extent[max_loops] = {};                      // outermost first; extent[0] is 0: the rows
-  unsigned char varies[max_operands] = {};         // bit k: this operand moves along loop k
-  dtype type = dtype::none;                        // what is computed in
+  int extent[max_loops] = {};                                        // outermost first; extent[0] is 0: the rows
+  unsigned char varies[max_operands] = {};                           // bit k: this operand moves along loop k
+  dtype type = dtype::none;                                          // what is computed in
   dtype operand_type[max_operands] = {}, result_type = dtype::none;  // what is in memory
   const card* op[max_steps] = {};
   unsigned char arg[max_steps][3] = {};
   constexpr bool operator==(const expression&) const = default;
 };
 
-// Everything a kernel's code depends on, and nothing else: no node, no offset, no batch. Equal layers of one graph, or of
-// several, share one kernel. Extents: negative ones hold the batch, 0 is the number of rows, both known at run time.
+// Everything a kernel's code depends on, and nothing else: no node, no offset, no batch. Equal layers of one graph, or
+// of several, share one kernel. Extents: negative ones hold the batch, 0 is the number of rows, both known at run time.
 inline constexpr int max_extents = 16, max_types = 4;
 struct signature {
   const card* op = nullptr;
   dtype types[max_types] = {};  // of the result, then of the first operands
   int dims[max_extents] = {};
-  expression formula;           // of a fused node
+  expression formula;  // of a fused node
   constexpr bool operator==(const signature&) const = default;
 };
 
-// A kernel as the runner calls it: args[0] is the result, args[1] ... the operands. The compiled kernel is a function of
-// its own for each signature and ignores `what`; the interpreted one reads the signature there.
+// A kernel as the runner calls it: args[0] is the result, args[1] ... the operands. The compiled kernel is a function
+// of its own for each signature and ignores `what`; the interpreted one reads the signature there.
 struct kernel_details {
   const signature* value = nullptr;
   const void* steps = nullptr;  // of a fused expression: its formulas as functions
 };
-using kernel_function = void (*)(std::byte* const* args, std::int64_t rows, std::int64_t batch_size, const kernel_details* what);
+using kernel_function = void (*)(std::byte* const* args, std::int64_t rows, std::int64_t batch_size,
+                                 const kernel_details* what);
 
 // Which ops a device can run when a graph is interpreted; each kernel header ends with its list.
 template <const card*... Ops>

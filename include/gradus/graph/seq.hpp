@@ -16,7 +16,9 @@ struct seq {
   }
   constexpr seq(const seq& o) : seq() { append(o.first, o.count); }
   constexpr seq(seq&& o) noexcept
-      : first(std::exchange(o.first, nullptr)), count(std::exchange(o.count, 0)), capacity(std::exchange(o.capacity, 0)) {}
+      : first(std::exchange(o.first, nullptr)),
+        count(std::exchange(o.count, 0)),
+        capacity(std::exchange(o.capacity, 0)) {}
   constexpr seq& operator=(const seq& o) {
     if (this != &o) count = 0, append(o.first, o.count);
     return *this;

@@ -114,7 +114,7 @@ inline constexpr card neg{"Neg", 1, e, infer_numbers, grad_neg}, exp{"Exp", 1, e
     erf{"Erf", 1, e, infer_floats, grad_erf}, logical_not{"LogicalNot", 1, blocked, infer_logical},
     cast{"Cast", 1, e, infer_cast, grad_cast};
 // what pass/fuse.hpp makes of them: an expression of formulas
-inline constexpr card fused{"Fused", -1};
+inline constexpr card fused{"Fused", -1, trait::expression};
 // three
 inline constexpr card select{"Select", 3, e, infer_select, grad_select};
 // gradients that are cheaper or more exact as one formula; operands: dy and the op's result (or its operand for gelu,

@@ -29,8 +29,8 @@ constexpr void infer_matmul(inference& r) {
   }
   r.dims.dims[a.rank - 2] = m, r.dims.dims[a.rank - 1] = n;
 }
-// dims: {matrices, m, k, n, transpose_a, transpose_b}. With one matrix on the right, the rows of all matrices on the left
-// are rows of one.
+// dims: {matrices, m, k, n, transpose_a, transpose_b}. With one matrix on the right, the rows of all matrices on the
+// left are rows of one.
 constexpr void lower_matmul(lowering& l) {
   const auto t = l.attributes<matmul_attr>();
   const shape &a = l.in(0), &b = l.in(1);
@@ -70,13 +70,17 @@ constexpr void grad_matmul(backward& b) {
   value x = b.in(0), w = b.in(1), dy = b.dy;
   const bool ta = t.transpose_a != 0, tb = t.transpose_b != 0;
   if (b.wants(0)) {
-    if (!ta) b.to(0, matmul(dy, w, {.transpose_b = !tb}));
-    else b.to(0, matmul(w, dy, {.transpose_a = tb, .transpose_b = true}));
+    if (!ta)
+      b.to(0, matmul(dy, w, {.transpose_b = !tb}));
+    else
+      b.to(0, matmul(w, dy, {.transpose_a = tb, .transpose_b = true}));
   }
   if (!b.wants(1)) return;
   if (w.dims().rank == 2 && x.dims().rank > 2) x = as_matrix(x), dy = as_matrix(dy);
-  if (!tb) b.to(1, matmul(x, dy, {.transpose_a = !ta}));
-  else b.to(1, matmul(dy, x, {.transpose_a = true, .transpose_b = ta}));
+  if (!tb)
+    b.to(1, matmul(x, dy, {.transpose_a = !ta}));
+  else
+    b.to(1, matmul(dy, x, {.transpose_a = true, .transpose_b = ta}));
 }
 }  // namespace detail
 

@@ -40,7 +40,8 @@ constexpr void build_into(graph& g, Build build) {
   const model_spec spec = build(g);
   if (g.mode() != mode::predict) {
     if (!spec.loss) return g.refuse("the model has no loss: return model_spec{.loss = ...}");
-    if (spec.loss.dims().rank != 0) return g.refuse("the loss must be a scalar, got ", spec.loss.dims(), "; reduce_mean it");
+    if (spec.loss.dims().rank != 0)
+      return g.refuse("the loss must be a scalar, got ", spec.loss.dims(), "; reduce_mean it");
     if (!is_float(spec.loss.type())) return g.refuse("the loss must be float32 or float64, got ", spec.loss.type());
     g.add_output(output::loss, "loss", spec.loss);
     for (int i = 0; i < spec.metrics.count; ++i) {

@@ -3,8 +3,8 @@
 // a resumed run draws what an uninterrupted one would have drawn, and threads change nothing.
 //
 // Seed and step are two int64 variables, "random_seed" and "random_step", in collections of these names: one pair per
-// graph, made by the first op that draws. Whoever runs the steps sets the one and counts the other; they lie in
-// checkpoints like other variables.
+// graph, made by the first op that draws, outside of all scopes. Whoever runs the steps sets the one and counts the
+// other; they lie in checkpoints like other variables.
 #pragma once
 #include "elementwise.hpp"
 
@@ -42,7 +42,13 @@ constexpr value counter(graph& g, std::string_view name) {
   value found;
   g.for_each_in(name, [&](value v) { found = v; });
   if (found) return found;
-  found = g.variable(name, {}, {.init = zeros, .trainable = false, .type = int64});
+  // Named at the root whatever the scope: an unnamed node that becomes the variable.
+  const auto words = to_words(variable_attr{
+      .trainable = 0, .local = 0, .kind = initializer::constant, .a = 0, .b = 0, .fan = 0, .distribution = 0});
+  found = g.add(variable_card, nullptr, 0, words.data(), static_cast<int>(words.size()));
+  node& n = g.nodes[found.id];
+  n.name = g.intern(name), n.scope = -1, n.type = int64;
+  g.add_to(collection::global_variables, found);
   g.add_to(name, found);
   return found;
 }

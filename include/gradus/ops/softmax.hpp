@@ -19,7 +19,8 @@ constexpr void infer_rows_to_scalars(inference& r) {
 constexpr void infer_sparse_xent(inference& r) {
   r.type = r.in_type(0), r.dims = r.in(0);
   if (!is_float(r.type)) return r.refuse("logits must be float32 or float64, got ", r.type);
-  if (r.in_type(1) != int32 && r.in_type(1) != int64) return r.refuse("labels must be int32 or int64, got ", r.in_type(1));
+  if (r.in_type(1) != int32 && r.in_type(1) != int64)
+    return r.refuse("labels must be int32 or int64, got ", r.in_type(1));
   if (r.dims.rank == 0) return r.refuse("logits need a class axis");
   shape rows = r.dims;
   --rows.rank, rows.dims[rows.rank] = 0;

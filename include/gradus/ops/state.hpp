@@ -27,7 +27,8 @@ constexpr void lower_write(lowering& l) { l.rows = count(l.out()); }
 }  // namespace detail
 
 namespace cards {
-inline constexpr card assign{"Assign", 2, trait::keeps | trait::writes | trait::blocks, infer_write, nullptr, lower_write},
+inline constexpr card assign{"Assign",    2,       trait::keeps | trait::writes | trait::blocks,
+                             infer_write, nullptr, lower_write},
     assign_add{"AssignAdd", 2, trait::keeps | trait::writes | trait::blocks, infer_write, nullptr, lower_write},
     assign_sub{"AssignSub", 2, trait::keeps | trait::writes | trait::blocks, infer_write, nullptr, lower_write};
 // variable, gradient; or variable, values, indices

@@ -38,8 +38,7 @@ public:
   // The gradient of x: empty (None) if nothing reached it.
   constexpr gradient_value of(value x) {
     gradient_value v = aggregate(x.id);
-    if (!v && o_.unconnected_gradients == unconnected::zero)
-      v.dense = broadcast_to(g_.constant(0, x.type()), x.dims());
+    if (!v && o_.unconnected_gradients == unconnected::zero) v.dense = broadcast_to(g_.constant(0, x.type()), x.dims());
     return v;
   }
 
@@ -95,26 +94,32 @@ private:
 
   constexpr void seed(std::span<const value> ys) {
     if (!o_.grad_ys.empty() && o_.grad_ys.size() != ys.size())
-      return g_.refuse("gradients: ", static_cast<int>(o_.grad_ys.size()), " grad_ys for ", static_cast<int>(ys.size()), " ys");
+      return g_.refuse("gradients: ", static_cast<int>(o_.grad_ys.size()), " grad_ys for ", static_cast<int>(ys.size()),
+                       " ys");
     for (std::size_t i = 0; i < ys.size(); ++i) {
       const value y = ys[i];
-      if (!is_float(y.type())) return g_.refuse("gradients: y \"", g_.name_of(y.id), "\" must be float32 or float64, got ", y.type());
+      if (!is_float(y.type()))
+        return g_.refuse("gradients: y \"", g_.name_of(y.id), "\" must be float32 or float64, got ", y.type());
       if ((between_[y.id] & inner) == 0) continue;
       value dy = o_.grad_ys.empty() ? value{} : o_.grad_ys[i];
       if (!dy) dy = broadcast_to(g_.constant(1, y.type()), y.dims());
       if (dy.type() != y.type() || !(dy.dims() == y.dims()))
-        return g_.refuse("gradients: grad_y must be like its y: ", y.type(), " ", y.dims(), ", got ", dy.type(), " ", dy.dims());
+        return g_.refuse("gradients: grad_y must be like its y: ", y.type(), " ", y.dims(), ", got ", dy.type(), " ",
+                         dy.dims());
       contribute(y.id, {.dense = dy});
     }
     for (const value& y : ys)
-      if ((between_[y.id] & (inner | queued)) == inner && pending_[y.id] == 0) between_[y.id] |= queued, queue_.push(y.id);
+      if ((between_[y.id] & (inner | queued)) == inner && pending_[y.id] == 0)
+        between_[y.id] |= queued, queue_.push(y.id);
   }
 
   constexpr void contribute(int id, const gradient_value& v) {
     pool_.push({v, -1});
     const int at = pool_.count - 1;
-    if (head_[id] < 0) head_[id] = at;
-    else pool_[tail_[id]].next = at;
+    if (head_[id] < 0)
+      head_[id] = at;
+    else
+      pool_[tail_[id]].next = at;
     tail_[id] = at;
   }
 
@@ -136,7 +141,8 @@ private:
         const value values[2] = {sum.values, v.values}, indices[2] = {sum.indices, v.indices};
         sum.values = concat(g_, values, 2, 0);
         sum.indices = concat(g_, indices, 2, 0);
-      } else sum = {.dense = add(densify(sum, dims), densify(v, dims))};
+      } else
+        sum = {.dense = add(densify(sum, dims), densify(v, dims))};
     }
     pool_[first] = {sum, -1}, tail_[id] = first;
     return sum;

@@ -1,8 +1,8 @@
 // Fusion: chains of elementwise ops become one sweep over memory.
 //
-// An elementwise node joins its only reader when that is elementwise, of the same extents and computed in the same type.
-// Groups are trees, hence convex. Each becomes one node whose expression is the list of its formulas; equal chains of
-// different layers have equal expressions, hence one kernel.
+// An elementwise node joins its only reader when that is elementwise, of the same extents and computed in the same
+// type. Groups are trees, hence convex. Each becomes one node whose expression is the list of its formulas; equal
+// chains of different layers have equal expressions, hence one kernel.
 #pragma once
 #include "../ops/elementwise.hpp"
 #include "rewrite.hpp"
@@ -15,7 +15,8 @@ namespace detail {
 // operand is converted when loaded), a cast to integers in its operand's (the result is converted when stored).
 constexpr dtype compute_type(const graph_view& v, const node& n) {
   const dtype operand = v.nodes[v.edges[n.first]].type;
-  if (n.op == &cards::cast) return is_float(n.type) || !is_float(operand) ? n.type == boolean ? operand : n.type : operand;
+  if (n.op == &cards::cast)
+    return is_float(n.type) || !is_float(operand) ? n.type == boolean ? operand : n.type : operand;
   if (n.type != boolean) return n.type;
   return operand == boolean ? float32 : operand;
 }
@@ -31,8 +32,10 @@ constexpr void collapse(expression& x, const shape& dims, const shape* operands)
       const int at = axis - dims.rank + operands[k].rank;
       if (at >= 0 && operands[k].dims[at] != 1) pattern |= 1 << k;
     }
-    if (x.loops != 0 && patterns[x.loops - 1] == pattern) x.extent[x.loops - 1] *= dims.dims[axis];
-    else patterns[x.loops] = pattern, x.extent[x.loops++] = dims.dims[axis];
+    if (x.loops != 0 && patterns[x.loops - 1] == pattern)
+      x.extent[x.loops - 1] *= dims.dims[axis];
+    else
+      patterns[x.loops] = pattern, x.extent[x.loops++] = dims.dims[axis];
   }
   if (x.loops == 0) patterns[0] = 0, x.extent[x.loops++] = 1;
   x.extent[0] = 0;
@@ -53,17 +56,18 @@ constexpr graph fuse(const graph_parts& p) {
   const graph_view& v = p.view;
   graph g = detail::like(p);
   const int size = v.size;
-  seq<int> users_(size, 0), reader_(size, -1), root_(size, -1), steps_(size, 0), ins_(size, 0), next_(size, -1), head_(size, -1),
-      map_(size, -1), local_(size, -1);
+  seq<int> users_(size, 0), reader_(size, -1), root_(size, -1), steps_(size, 0), ins_(size, 0), next_(size, -1),
+      head_(size, -1), map_(size, -1), local_(size, -1), base_(size, -1);
   seq<dtype> type_(size, dtype::none);
   seq<char> written_(size, 0);
   int *users = users_.first, *reader = reader_.first, *root = root_.first, *steps = steps_.first, *ins = ins_.first,
-      *next = next_.first, *head = head_.first, *map = map_.first, *local = local_.first;
+      *next = next_.first, *head = head_.first, *map = map_.first, *local = local_.first, *base = base_.first;
   dtype* type = type_.first;
   for (int i = 0; i < size; ++i) {
     const node& n = v.nodes[i];
     for (int e = n.first, end = e + n.inputs + n.controls; e < end; ++e) ++users[v.edges[e]], reader[v.edges[e]] = i;
-    if (n.op->is(trait::writes) && !n.op->is(trait::session)) written_[v.edges[n.first]] = 1;
+    base[i] = n.op->is(trait::view | trait::writes) ? base[v.edges[n.first]] : i;
+    if (n.op->is(trait::writes) && !n.op->is(trait::session)) written_[base[i]] = 1;  // a read must stay where it is
   }
   for (int i = 0; i < p.output_count; ++i) users[p.outputs[i].node] += 2;  // must exist in memory
   for (int i = size - 1; i >= 0; --i) {
@@ -73,7 +77,7 @@ constexpr graph fuse(const graph_parts& p) {
     const int r = users[i] == 1 ? root[reader[i]] : -1;
     bool join = r >= 0 && type[r] == t && (n.type == t || n.type == boolean) && n.controls == 0 &&
                 steps[r] < max_steps && ins[r] + n.inputs - 1 <= max_operands && v.nodes[r].dims == n.dims;
-    for (int e = n.first, end = e + n.inputs; join && e < end; ++e) join = written_[v.edges[e]] == 0;
+    for (int e = n.first, end = e + n.inputs; join && e < end; ++e) join = written_[base[v.edges[e]]] == 0;
     const int to = join ? r : i;
     root[i] = to, ++steps[to], ins[to] += n.inputs - (join ? 1 : 0), type[i] = t, next[i] = head[to], head[to] = i;
   }
@@ -95,8 +99,7 @@ constexpr graph fuse(const graph_parts& p) {
         if (root[u] == i) continue;
         int j = 0;
         while (j < x.inputs && operand[j] != u) ++j;
-        if (j == x.inputs)
-          dims[j] = v.nodes[u].dims, x.operand_type[j] = v.nodes[u].type, operand[x.inputs++] = u;
+        if (j == x.inputs) dims[j] = v.nodes[u].dims, x.operand_type[j] = v.nodes[u].type, operand[x.inputs++] = u;
       }
     }
     for (int m = head[i]; m >= 0; m = next[m]) {

@@ -2,9 +2,10 @@
 //
 // Always: a write to a variable waits for the reads made before it, and later reads wait for the write. So an update
 // waits for its own gradient, by its data edge, and for this step's readers of its variable.
-// Gated sets (pass/autodiff.hpp, pass/minimize.hpp): a reader of one member waits for all members. With gate_op a set is
-// the gradients of one op's operands; with gate_none there is none. gate_graph is a node that waits for all gradients.
-// Members that fusion has put into one sweep with their reader are made and used at once; no edge can part them.
+// Gated sets (pass/autodiff.hpp, pass/minimize.hpp): a reader of one member waits for all members. With gate_op a set
+// is the gradients of one op's operands; with gate_none there is none. gate_graph is a node that waits for all
+// gradients. Members that fusion has put into one sweep with their reader are made and used at once; no edge can part
+// them.
 #pragma once
 #include "rewrite.hpp"
 

@@ -1,5 +1,6 @@
 // The training graph: gradients of the loss, and one update per variable that has one.
 #pragma once
+#include "../base/contract.hpp"
 #include "../ops/state.hpp"
 #include "autodiff.hpp"
 #include "rewrite.hpp"
@@ -52,7 +53,8 @@ constexpr graph minimize(const graph_parts& p, const minimize_options& o) {
   seq<value> variables;
   for (int i = 0; i < p.view.size; ++i) {
     const node& n = p.view.nodes[i];
-    if (n.op == &variable_card && from_words<variable_attr>(p.view.ints + n.attr).trainable != 0) variables.push({&g, i});
+    if (n.op == &variable_card && from_words<variable_attr>(p.view.ints + n.attr).trainable != 0)
+      variables.push({&g, i});
   }
   if (variables.empty()) {
     g.refuse("the model has no trainable variables");
@@ -61,8 +63,8 @@ constexpr graph minimize(const graph_parts& p, const minimize_options& o) {
   const value y{&g, loss};
   gradients_options options;
   options.gate_gradients = o.gate == gating::op;
-  detail::differentiation d(g, std::span(&y, 1), std::span<const value>(variables.first, static_cast<std::size_t>(variables.count)),
-                            options);
+  detail::differentiation d(
+      g, std::span(&y, 1), std::span<const value>(variables.first, static_cast<std::size_t>(variables.count)), options);
   seq<gradient_value> grads;
   seq<value> norm_of;
   bool any = false;

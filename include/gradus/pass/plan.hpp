@@ -25,9 +25,9 @@ struct program {
   seq<call> calls;
   seq<signature> signatures;
   seq<int> args;
-  seq<location> places;         // of every node
-  seq<std::int64_t> slots;      // bytes; negative: per example
-  seq<int> variables;           // nodes, trainable ones first
+  seq<location> places;     // of every node
+  seq<std::int64_t> slots;  // bytes; negative: per example
+  seq<int> variables;       // nodes, trainable ones first
   int trainable = 0;
 };
 
@@ -46,8 +46,8 @@ struct program_view {
   int variable_count = 0, trainable = 0;
 };
 constexpr program_view view_of(const program& p) {
-  return {p.calls.first, p.calls.count, p.signatures.first, p.signatures.count, p.args.first,      p.args.count,
-          p.places.first, p.slots.first, p.slots.count,     p.variables.first,  p.variables.count, p.trainable};
+  return {p.calls.first,  p.calls.count, p.signatures.first, p.signatures.count, p.args.first,      p.args.count,
+          p.places.first, p.slots.first, p.slots.count,      p.variables.first,  p.variables.count, p.trainable};
 }
 
 namespace detail {
@@ -142,7 +142,8 @@ private:
 
   constexpr void place(int i) {
     const node& n = v_.nodes[i];
-    if (n.op->is(trait::view | trait::writes)) out_.places[i] = out_.places[base_[i]];
+    if (n.op->is(trait::view | trait::writes))
+      out_.places[i] = out_.places[base_[i]];
     else if (!n.op->is(trait::control) && out_.places[i].region == location::nowhere) {
       const std::int64_t bytes = bytes_of(n);
       int free = -1;
@@ -150,7 +151,8 @@ private:
         int& list = free_[static_cast<int>(slot_for(bytes))];
         if (list >= 0) free = list, list = link_[list];
       }
-      if (free >= 0) out_.places[i] = out_.places[free];
+      if (free >= 0)
+        out_.places[i] = out_.places[free];
       else {
         out_.places[i] = {location::slot, out_.slots.count};
         out_.slots.push(bytes);
@@ -174,7 +176,8 @@ private:
       const expression& x = v_.expressions[v_.ints[n.attr]];
       l.dims[0] = v_.ints[n.attr];
       l.rows = rows_of(x, n.dims);
-    } else if (n.op->lower != nullptr) n.op->lower(l);
+    } else if (n.op->lower != nullptr)
+      n.op->lower(l);
     out_.calls.push({i, signature_of(n, l), out_.args.count, n.inputs + 1, l.rows});
     out_.args.push(i);
     for (int e = n.first, end = e + n.inputs; e < end; ++e) out_.args.push(v_.edges[e]);
@@ -187,7 +190,8 @@ private:
     signature s;
     s.op = n.op, s.types[0] = n.type;
     for (int i = 0; i < max_extents; ++i) s.dims[i] = l.dims[i];
-    if (n.op == &cards::fused) s.formula = v_.expressions[l.dims[0]];
+    if (n.op == &cards::fused)
+      s.formula = v_.expressions[l.dims[0]];
     else
       for (int i = 1; i < max_types && i <= n.inputs; ++i) s.types[i] = v_.nodes[v_.edges[n.first + i - 1]].type;
     table_[static_cast<int>(at)] = out_.signatures.count;

@@ -2,22 +2,9 @@
 // built; nodes carry their offsets along. Every pass is linear in nodes and edges, and run by the compiler or by the
 // program.
 #pragma once
-#include "../graph/graph.hpp"
+#include "../graph/parts.hpp"
 
 namespace gradus {
-
-// What travels beside the nodes.
-struct graph_parts {
-  graph_view view;
-  const output* outputs = nullptr;
-  int output_count = 0;
-  const int* gates = nullptr;
-  int gate_count = 0;
-  mode what = mode::train;
-};
-constexpr graph_parts parts_of(const graph& g) {
-  return {g.view(), g.outputs.first, g.outputs.count, g.gates.first, g.gates.count, g.mode()};
-}
 
 namespace detail {
 

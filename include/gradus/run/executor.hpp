@@ -1,6 +1,6 @@
 // Who runs the calls of a step. `serial`: this thread, in order. `threads{n}`: this one and n - 1 more, on a schedule
-// fixed by the graph's edges. Results are the same bits: calls have no shared sums, and edges order all that touches the
-// same memory.
+// fixed by the graph's edges. Results are the same bits: calls have no shared sums, and edges order all that touches
+// the same memory.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -45,7 +45,8 @@ inline void wait_until(const std::atomic<std::uint32_t>& flag, std::uint32_t val
     if (flag.load(std::memory_order_acquire) == value) return;
     relax();
   }
-  for (std::uint32_t seen = flag.load(std::memory_order_acquire); seen != value; seen = flag.load(std::memory_order_acquire))
+  for (std::uint32_t seen = flag.load(std::memory_order_acquire); seen != value;
+       seen = flag.load(std::memory_order_acquire))
     flag.wait(seen, std::memory_order_acquire);
 }
 
@@ -75,7 +76,8 @@ public:
       double cost = 64;  // bytes that it touches stand for its time
       for (int a = r.program.calls[c].first, end = a + r.program.calls[c].count; a < end; ++a) {
         const node& operand = v.nodes[r.program.args[a]];
-        cost += static_cast<double>(gradus::count(resolve(operand.dims, 32))) * static_cast<double>(size_of(operand.type));
+        cost +=
+            static_cast<double>(gradus::count(resolve(operand.dims, 32))) * static_cast<double>(size_of(operand.type));
       }
       std::size_t best = 0;
       double start = 0;
@@ -136,8 +138,10 @@ struct threads {
       job_.run = [](void* machine_, void* session_, int call) {
         auto& machine = *static_cast<Machine*>(machine_);
         const bound_call& c = machine.bound(static_cast<std::size_t>(call));
-        if (c.run != nullptr) c.run(c.args, c.rows, machine.batch_size(), c.what);
-        else (*static_cast<Session*>(session_))(c);
+        if (c.run != nullptr)
+          c.run(c.args, c.rows, machine.batch_size(), c.what);
+        else
+          (*static_cast<Session*>(session_))(c);
       };
       failed_.store(false, std::memory_order_relaxed);
       const std::uint32_t step = start();
@@ -199,7 +203,8 @@ struct threads {
       detail::schedule& s = *job_.schedule;
       for (const auto& t : s.lists[static_cast<std::size_t>(self)]) {
         for (int w = 0; w < t.wait_count; ++w)
-          detail::wait_until(s.done[static_cast<std::size_t>(s.waits[static_cast<std::size_t>(t.first_wait + w)])], step);
+          detail::wait_until(s.done[static_cast<std::size_t>(s.waits[static_cast<std::size_t>(t.first_wait + w)])],
+                             step);
         run_call(t.call);
         auto& done = s.done[static_cast<std::size_t>(t.call)];
         done.store(step, std::memory_order_release);

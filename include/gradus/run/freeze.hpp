@@ -1,12 +1,13 @@
-// From a model to constants: the builder and the passes run by the compiler, one constant evaluation each, their results
-// kept in arrays of exactly the right size.
+// From a model to constants: the builder and the passes run by the compiler, one constant evaluation each, their
+// results kept in arrays of exactly the right size.
 //
-// Compilers limit the steps of one evaluation, not their sum, so a pass is a stage of its own. A pass whose result has a
-// known bound runs once, into that bound, and is narrowed; the builder and the differentiation run twice, for the size
-// and for the content.
+// Compilers limit the steps of one evaluation, not their sum, so a pass is a stage of its own. A pass whose result has
+// a known bound runs once, into that bound, and is narrowed; the builder and the differentiation run twice, for the
+// size and for the content.
 #pragma once
 #include <utility>
 
+#include "../graph/law.hpp"
 #include "../ops/model.hpp"
 #include "../pass/clean.hpp"
 #include "../pass/gate.hpp"
@@ -50,7 +51,11 @@ struct frozen_graph {
 
   constexpr graph_parts parts() const {
     return {{nodes, size.nodes, edges, size.edges, ints, size.ints, expressions, size.expressions},
-            outputs, size.outputs, gates, size.gates, what};
+            outputs,
+            size.outputs,
+            gates,
+            size.gates,
+            what};
   }
 };
 
@@ -71,7 +76,8 @@ constexpr frozen_graph<E> freeze(const graph& g) {
   copy_n(f.nodes, g.nodes.first, g.nodes.count), copy_n(f.edges, g.edges.first, g.edges.count);
   copy_n(f.ints, g.ints.first, g.ints.count), copy_n(f.names, g.names.first, E.names != 0 ? g.names.count : 0);
   copy_n(f.expressions, g.expressions.first, g.expressions.count), copy_n(f.outputs, g.outputs.first, g.outputs.count);
-  copy_n(f.gates, g.gates.first, g.gates.count), copy_n(f.refusal, g.refusal.first, E.refusal != 0 ? g.refusal.count : 0);
+  copy_n(f.gates, g.gates.first, g.gates.count),
+      copy_n(f.refusal, g.refusal.first, E.refusal != 0 ? g.refusal.count : 0);
   return f;
 }
 template <graph_extents E, graph_extents Wide>
@@ -93,18 +99,31 @@ constexpr graph run_pass(const graph_parts& p, const build_options& o) {
   if constexpr (Stage == 1) {
     if (o.what == mode::train) return minimize(p, {o.gate, o.needs_norm});
     return detail::thaw(p);  // not with ?: - g++ 12 frees the result twice in constant evaluation
-  } else if constexpr (Stage == 2) return remove_dead(p);
-  else if constexpr (Stage == 3) return merge_common(p);
-  else if constexpr (Stage == 4) return remove_dead(p);
-  else if constexpr (Stage == 5) return fuse(p);
-  else return add_gates(p);
+  } else if constexpr (Stage == 2)
+    return remove_dead(p);
+  else if constexpr (Stage == 3)
+    return merge_common(p);
+  else if constexpr (Stage == 4)
+    return remove_dead(p);
+  else if constexpr (Stage == 5)
+    return fuse(p);
+  else
+    return add_gates(p);
 }
 
-// By the program: a graph ready to be planned.
+// By the program: a graph ready to be planned. Without NDEBUG the laws of graph/law.hpp are checked after each pass.
 inline graph run_passes(const graph& built, const build_options& o) {
-  graph a = run_pass<1>(parts_of(built), o), b = run_pass<2>(parts_of(a), o), c = run_pass<3>(parts_of(b), o),
-        d = run_pass<4>(parts_of(c), o), e = run_pass<5>(parts_of(d), o);
-  return run_pass<6>(parts_of(e), o);
+  const auto lawful = []([[maybe_unused]] int pass, graph g) {
+#if !defined(NDEBUG)
+    if (const char* law = broken_law(parts_of(g)); law != nullptr)
+      raise(status::internal, text("pass ", pass, " broke a law of graphs: ", law, "; please report the model"));
+#endif
+    return g;
+  };
+  const graph a = lawful(1, run_pass<1>(parts_of(built), o)), b = lawful(2, run_pass<2>(parts_of(a), o)),
+              c = lawful(3, run_pass<3>(parts_of(b), o)), d = lawful(4, run_pass<4>(parts_of(c), o)),
+              e = lawful(5, run_pass<5>(parts_of(d), o));
+  return lawful(6, run_pass<6>(parts_of(e), o));
 }
 
 // By the compiler.
@@ -114,8 +133,10 @@ struct stage;
 namespace detail {
 template <auto Build, build_options O, int Stage>
 constexpr graph result_of() {
-  if constexpr (Stage == 0) return build_model(Build, O.what);
-  else return run_pass<Stage>(stage<Build, O, Stage - 1>::value.parts(), O);
+  if constexpr (Stage == 0)
+    return build_model(Build, O.what);
+  else
+    return run_pass<Stage>(stage<Build, O, Stage - 1>::value.parts(), O);
 }
 constexpr graph_extents bound_of(const graph_extents& s, int pass) {
   graph_extents e = s;
@@ -135,8 +156,8 @@ struct stage<Build, O, Stage> {
 template <auto Build, build_options O, int Stage>
   requires(Stage > 1)
 struct stage<Build, O, Stage> {
-  static constexpr auto wide =
-      detail::freeze<detail::bound_of(stage<Build, O, Stage - 1>::value.size, Stage)>(detail::result_of<Build, O, Stage>());
+  static constexpr auto wide = detail::freeze<detail::bound_of(stage<Build, O, Stage - 1>::value.size, Stage)>(
+      detail::result_of<Build, O, Stage>());
   static constexpr auto value = detail::narrow<wide.size>(wide);
 };
 
@@ -157,8 +178,8 @@ struct frozen_program {
   program_extents size;
 
   constexpr program_view view() const {
-    return {calls, size.calls, signatures, size.signatures, args, size.args, places, slots, size.slots, variables, size.variables,
-            trainable};
+    return {calls,  size.calls, signatures, size.signatures, args,           size.args,
+            places, slots,      size.slots, variables,       size.variables, trainable};
   }
 };
 template <program_extents E>
@@ -177,7 +198,8 @@ constexpr frozen_program<E> narrow(const frozen_program<Wide>& w) {
   frozen_program<E> f{};
   f.size = E, f.trainable = w.trainable;
   copy_n(f.calls, w.calls, E.calls), copy_n(f.signatures, w.signatures, E.signatures), copy_n(f.args, w.args, E.args);
-  copy_n(f.places, w.places, E.places), copy_n(f.slots, w.slots, E.slots), copy_n(f.variables, w.variables, E.variables);
+  copy_n(f.places, w.places, E.places), copy_n(f.slots, w.slots, E.slots),
+      copy_n(f.variables, w.variables, E.variables);
   return f;
 }
 constexpr program_extents bound_of(const graph_extents& g) {
@@ -192,7 +214,8 @@ struct text_piece {
 };
 template <text_piece... Reason>
 struct this_model_was_refused {
-  static_assert(sizeof...(Reason) == 0, "gradus: the model was refused; the reason stands in the template arguments, in pieces");
+  static_assert(sizeof...(Reason) == 0,
+                "gradus: the model was refused; the reason stands in the template arguments, in pieces");
   static constexpr bool value = sizeof...(Reason) == 0;
 };
 namespace detail {

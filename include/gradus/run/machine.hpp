@@ -1,5 +1,5 @@
-// A plan meets its memory: pointers are bound once per batch size, then a step is a loop over a table of calls. The same
-// machine runs a compiled model and an interpreted graph; they differ in which kernels the table names.
+// A plan meets its memory: pointers are bound once per batch size, then a step is a loop over a table of calls. The
+// same machine runs a compiled model and an interpreted graph; they differ in which kernels the table names.
 #pragma once
 #include <bit>
 #include <cstring>
@@ -67,7 +67,8 @@ public:
     for (int i = 0; i < p.arg_count; ++i) args_[static_cast<std::size_t>(i)] = address(p.args[i]);
     for (int i = 0; i < p.call_count; ++i) {
       const call& c = p.calls[i];
-      calls_[static_cast<std::size_t>(i)] = {r_.kernels[c.signature], args_.data() + c.first, resolve(c.rows, batch_size),
+      calls_[static_cast<std::size_t>(i)] = {r_.kernels[c.signature], args_.data() + c.first,
+                                             resolve(c.rows, batch_size),
                                              r_.details != nullptr ? r_.details + c.signature : nullptr, c.node};
     }
     for (int i = 0; i < r_.graph.view.size; ++i)
@@ -95,8 +96,10 @@ public:
   template <class Session>
   void run(Session&& session) {
     for (const bound_call& c : calls_) {
-      if (c.run != nullptr) c.run(c.args, c.rows, batch_, c.what);
-      else session(c);
+      if (c.run != nullptr)
+        c.run(c.args, c.rows, batch_, c.what);
+      else
+        session(c);
     }
   }
   void run_one(std::size_t i) const {

@@ -38,8 +38,10 @@ private:
   template <class F, int I>
   static constexpr kernel_function kernel_at() {
     constexpr signature s = F::program.signatures[I];
-    if constexpr (s.op->is(trait::session)) return nullptr;
-    else return &Device::template compiled<s>;
+    if constexpr (s.op->is(trait::session))
+      return nullptr;
+    else
+      return &Device::template compiled<s>;
   }
   template <class F, int... I>
   static constexpr std::array<kernel_function, sizeof...(I) + 1> table(std::integer_sequence<int, I...>) {
@@ -71,7 +73,10 @@ public:
       }
     }
   }
-  runnable get() const { return {parts_of(ready_), view_of(program_), built_.names.first, kernels_.data(), details_.data()}; }
+  interpreted_graph(const interpreted_graph&) = delete;
+  runnable get() const {
+    return {parts_of(ready_), view_of(program_), built_.names.first, kernels_.data(), details_.data()};
+  }
 
 private:
   graph built_, ready_;
@@ -92,7 +97,9 @@ public:
   template <mode M>
   runnable get() const {
     auto& g = graphs_[static_cast<std::size_t>(M)];
-    if (!g) g = std::make_unique<interpreted_graph<Device, UserOps>>(build_model(build_, M), build_options{M, Gate, NeedsNorm, Reuse});
+    if (!g)
+      g = std::make_unique<interpreted_graph<Device, UserOps>>(build_model(build_, M),
+                                                               build_options{M, Gate, NeedsNorm, Reuse});
     return g->get();
   }
 

@@ -30,18 +30,14 @@ public:
   }
   stepper(const stepper&) = delete;
 
-  // Graphs of other modes share variables by name; connect them before the first initialize or restore.
+  // The variables of a mode. Those of training are declared by the constructor. Graphs of other modes share them by
+  // name; what they have beside (the counters of metrics) is declared here before allocate, or lies apart.
   template <mode M>
   void declare() {
     const runnable r = model_.template get<M>();
     const program_view& p = r.program;
     for (int k = 0; k < p.variable_count; ++k) {
-      const int id = p.variables[k];
-      const node& n = r.at(id);
-      const auto a = from_words<variable_attr>(r.graph.view.ints + n.attr);
-      variables_.declare({r.name_of(id), n.type, n.dims,
-                          {a.kind, a.a, a.b, a.fan, a.distribution},
-                          M == mode::train && a.trainable != 0, a.local != 0});
+      variables_.declare(info_of(r, p.variables[k], M == mode::train));
     }
   }
   void allocate() {
@@ -52,14 +48,22 @@ public:
   template <mode M>
   void connect() {
     const runnable r = model_.template get<M>();
-    const auto index = [&](int k) {
-      const int at = variables_.find(r.name_of(r.program.variables[k]));
-      if (at < 0)
-        raise(status::internal, text("variable \"", r.name_of(r.program.variables[k]), "\" was not declared before allocation"));
-      return static_cast<std::size_t>(at);
-    };
+    const program_view& p = r.program;
+    for (int k = 0; k < p.variable_count; ++k) {
+      const int id = p.variables[k];
+      if (variables_.find(r.name_of(id)) >= 0) continue;
+      const auto a = from_words<variable_attr>(r.graph.view.ints + r.at(id).attr);
+      if (a.local == 0)
+        raise(status::failed_precondition, text("variable \"", r.name_of(id), "\" exists in mode ", name_of(M),
+                                                " but not in training, so nothing can have trained it"));
+      local_.declare(info_of(r, id, false));
+    }
+    if (local_.size() != 0 && local_.bytes() == 0) local_.allocate(0);
     machine_of<M>().connect(
-        r, [&](int k) { return variables_.value(index(k)); }, [&](int k) { return variables_.gradient(index(k)); });
+        r, [&](int k) { return address_of(r.name_of(p.variables[k])); },
+        [&](int k) {
+          return variables_.gradient(static_cast<std::size_t>(variables_.find(r.name_of(p.variables[k]))));
+        });
     if constexpr (M == mode::train) prepare_updates();
   }
 
@@ -70,16 +74,18 @@ public:
       if (v.initialized) continue;
       Device::initialize(v.init, v.type, v.dims, seed, stream_of(v.name), variables_.value(i));
       v.initialized = true;
-      if (static_cast<int>(i) == random_seed_) *reinterpret_cast<std::int64_t*>(variables_.value(i)) = static_cast<std::int64_t>(seed);
+      if (static_cast<int>(i) == random_seed_)
+        *reinterpret_cast<std::int64_t*>(variables_.value(i)) = static_cast<std::int64_t>(seed);
       if (v.trainable) start_mirrors(i);
     }
   }
   // Local variables (metrics) back to their initial values.
   void reset_local() {
-    for (std::size_t i = 0; i < variables_.size(); ++i) {
-      const variable_info& v = variables_.info(i);
-      if (v.local) Device::initialize(v.init, v.type, v.dims, 0, stream_of(v.name), variables_.value(i));
-    }
+    for (auto* arena : {&variables_, &local_})
+      for (std::size_t i = 0; i < arena->size(); ++i) {
+        const variable_info& v = arena->info(i);
+        if (v.local) Device::initialize(v.init, v.type, v.dims, 0, stream_of(v.name), arena->value(i));
+      }
   }
 
   // ---- feeding: bind to a batch size, write into the placeholders' memory, run
@@ -105,7 +111,8 @@ public:
   // One training step on what the placeholders hold.
   void train_step() {
     auto& m = train_;
-    if (random_step_ >= 0) *reinterpret_cast<std::int64_t*>(variables_.value(static_cast<std::size_t>(random_step_))) = global_step_;
+    if (random_step_ >= 0)
+      *reinterpret_cast<std::int64_t*>(variables_.value(static_cast<std::size_t>(random_step_))) = global_step_;
     constants_ = update_.template prepare<float>(global_step_);
     if (any_double_) double_constants_ = update_.template prepare<double>(global_step_);
     scale_ = 1;
@@ -139,7 +146,8 @@ public:
     return machine_of<M>().what();
   }
 
-  // Everything that a resumed run needs: global_step, variables, mirrors by TensorFlow's names, the optimizer's own state.
+  // Everything that a resumed run needs: global_step, variables, mirrors by TensorFlow's names, the optimizer's own
+  // state.
   void remembers(state_list& list) {
     list.scalar("global_step", global_step_);
     const auto mirrors = update_.mirrors();
@@ -148,7 +156,8 @@ public:
       if (v.local || v.name == "global_step") continue;
       list.tensor(v.name, v.type, resolve(v.dims, 1), variables_.view(i).mutable_bytes());
       for (std::size_t k = 0; v.trainable && k < mirrors.size(); ++k)
-        list.tensor(checkpoint_name(v.name, mirrors[k]), v.type, resolve(v.dims, 1), variables_.mirror_view(k, i).mutable_bytes());
+        list.tensor(checkpoint_name(v.name, mirrors[k]), v.type, resolve(v.dims, 1),
+                    variables_.mirror_view(k, i).mutable_bytes());
     }
     update_.remembers(list);
   }
@@ -173,6 +182,7 @@ private:
   Optimizer update_;
   typename Executor::runner executor_;
   variable_arena<VariableStorage> variables_;
+  variable_arena<VariableStorage> local_;  // of modes other than training
   machine<MachineStorage> train_, evaluate_, predict_;
   typename Optimizer::template constants<float> constants_{};
   typename Optimizer::template constants<double> double_constants_{};
@@ -183,9 +193,23 @@ private:
 
   template <mode M>
   machine<MachineStorage>& machine_of() {
-    if constexpr (M == mode::train) return train_;
-    else if constexpr (M == mode::evaluate) return evaluate_;
-    else return predict_;
+    if constexpr (M == mode::train)
+      return train_;
+    else if constexpr (M == mode::evaluate)
+      return evaluate_;
+    else
+      return predict_;
+  }
+  static variable_info info_of(const runnable& r, int id, bool may_train) {
+    const node& n = r.at(id);
+    const auto a = from_words<variable_attr>(r.graph.view.ints + n.attr);
+    return {r.name_of(id), n.type, n.dims, {a.kind, a.a, a.b, a.fan, a.distribution}, may_train && a.trainable != 0,
+            a.local != 0};
+  }
+  std::byte* address_of(std::string_view name) {
+    const int at = variables_.find(name);
+    return at >= 0 ? variables_.value(static_cast<std::size_t>(at))
+                   : local_.value(static_cast<std::size_t>(local_.find(name)));
   }
   static bool is_used(const runnable& r, int id) {
     const graph_view& v = r.graph.view;
@@ -206,9 +230,12 @@ private:
     const variable_info& v = variables_.info(i);
     for (std::size_t k = 0; k < mirrors.size(); ++k) {
       std::byte* to = variables_.mirror(k, i);
-      if (mirrors[k].starts_as_variable) std::memcpy(to, variables_.value(i), v.bytes);
-      else if (v.type == float64) std::fill_n(reinterpret_cast<double*>(to), v.size(), mirrors[k].initial);
-      else std::fill_n(reinterpret_cast<float*>(to), v.size(), static_cast<float>(mirrors[k].initial));
+      if (mirrors[k].starts_as_variable)
+        std::memcpy(to, variables_.value(i), v.bytes);
+      else if (v.type == float64)
+        std::fill_n(reinterpret_cast<double*>(to), v.size(), mirrors[k].initial);
+      else
+        std::fill_n(reinterpret_cast<float*>(to), v.size(), static_cast<float>(mirrors[k].initial));
     }
   }
 
@@ -218,11 +245,15 @@ private:
     const node& n = r.at(c.node);
     if (n.op == &cards::global_norm) {
       const double value = norm(train_, c.node);
-      if (n.type == float64) *reinterpret_cast<double*>(c.args[0]) = value;
-      else *reinterpret_cast<float*>(c.args[0]) = static_cast<float>(value);
+      if (n.type == float64)
+        *reinterpret_cast<double*>(c.args[0]) = value;
+      else
+        *reinterpret_cast<float*>(c.args[0]) = static_cast<float>(value);
       scale_ = update_.clip_scale(value);
-    } else if (n.type == float64) apply<double>(n, c, double_constants_);
-    else apply<float>(n, c, constants_);
+    } else if (n.type == float64)
+      apply<double>(n, c, double_constants_);
+    else
+      apply<float>(n, c, constants_);
   }
   template <class T>
   void apply(const node& n, const bound_call& c, const typename Optimizer::template constants<T>& constants) {
@@ -231,17 +262,18 @@ private:
     // mirrors lie at the variable's own offset in arenas that follow each other
     const std::size_t offset = static_cast<std::size_t>(c.args[1] - variables_.value_base());
     std::array<T*, Optimizer::mirror_count + 1> mirrors{};
-    for (std::size_t k = 0; k < Optimizer::mirror_count; ++k) mirrors[k] = reinterpret_cast<T*>(variables_.mirror_base(k) + offset);
+    for (std::size_t k = 0; k < Optimizer::mirror_count; ++k)
+      mirrors[k] = reinterpret_cast<T*>(variables_.mirror_base(k) + offset);
     if (n.inputs == 2) {
-      Device::template sweep<T>(update_, constants, static_cast<T>(scale_), theta, reinterpret_cast<const T*>(c.args[2]),
-                                mirrors.data(), values);
+      Device::template sweep<T>(update_, constants, static_cast<T>(scale_), theta,
+                                reinterpret_cast<const T*>(c.args[2]), mirrors.data(), values);
       return;
     }
     if constexpr (Model::may_be_sparse()) apply_rows<T>(n, c, constants, theta, mirrors.data(), values);
   }
   template <class T>
-  void apply_rows(const node& n, const bound_call& c, const typename Optimizer::template constants<T>& constants, T* theta,
-                  T* const* mirrors, std::size_t values) {
+  void apply_rows(const node& n, const bound_call& c, const typename Optimizer::template constants<T>& constants,
+                  T* theta, T* const* mirrors, std::size_t values) {
     const graph_view& v = train_.what().graph.view;
     const node& rows = v.nodes[v.edges[n.first + 2]];
     const auto many = static_cast<std::size_t>(gradus::count(resolve(rows.dims, train_.batch_size())));
@@ -255,8 +287,10 @@ private:
       if constexpr (Optimizer::has_average)
         Device::template follow<T>(update_, constants, theta, mirrors[Optimizer::slot_count], values);
     };
-    if (rows.type == int32) go(reinterpret_cast<const std::int32_t*>(c.args[3]));
-    else go(reinterpret_cast<const std::int64_t*>(c.args[3]));
+    if (rows.type == int32)
+      go(reinterpret_cast<const std::int32_t*>(c.args[3]));
+    else
+      go(reinterpret_cast<const std::int64_t*>(c.args[3]));
   }
   // Scratch of a sparse update: grown when a batch is larger than any before.
   std::span<std::int32_t> scratch_for(const bound_call& c, std::size_t n) {

@@ -1,6 +1,6 @@
 // The variables of a run: flat arenas. Trainable ones lie first, each on a cache line of its own; gradients and what an
-// optimizer keeps beside a variable (mirrors) are arenas of the same layout. So a norm is one read, an update one sweep,
-// a checkpoint one write.
+// optimizer keeps beside a variable (mirrors) are arenas of the same layout. So a norm is one read, an update one
+// sweep, a checkpoint one write.
 #pragma once
 #include <cstring>
 #include <string_view>
@@ -45,11 +45,12 @@ public:
     }
     const variable_info& known = infos_[static_cast<std::size_t>(at)];
     if (known.type != v.type || !(known.dims == v.dims))
-      raise(status::invalid_argument, text("variable \"", v.name, "\" is ", name_of(known.type), " ", to_text(known.dims),
-                                           " in one graph of the model and ", name_of(v.type), " ", to_text(v.dims), " in another"));
+      raise(status::invalid_argument,
+            text("variable \"", v.name, "\" is ", name_of(known.type), " ", to_text(known.dims),
+                 " in one graph of the model and ", name_of(v.type), " ", to_text(v.dims), " in another"));
     return at;
   }
-  // After the last declaration: lays the arenas out. `mirrors` arenas lie beside the trainable part.
+  // After the last declaration, once: lays the arenas out. `mirrors` arenas lie beside the trainable part.
   void allocate(std::size_t mirrors) {
     std::size_t at = 0;
     for (int pass = 0; pass < 2; ++pass) {
@@ -82,7 +83,9 @@ public:
   std::size_t trainable_bytes() const { return trainable_bytes_; }
   std::size_t bytes() const { return all_bytes_ + (mirrors_ + 1) * trainable_bytes_; }
   tensor_view view(std::size_t i) { return {infos_[i].type, resolve(infos_[i].dims, 1), value(i)}; }
-  tensor_view mirror_view(std::size_t k, std::size_t i) { return {infos_[i].type, resolve(infos_[i].dims, 1), mirror(k, i)}; }
+  tensor_view mirror_view(std::size_t k, std::size_t i) {
+    return {infos_[i].type, resolve(infos_[i].dims, 1), mirror(k, i)};
+  }
 
 private:
   typename Storage::template table<variable_info> infos_;

@@ -1,0 +1,111 @@
+// digits: a 784-128-10 classifier, trained, saved, shown and resumed.
+//
+// Without --data it draws its own digits and writes them as IDX files; from there on everything goes through the real
+// reader. Kill it and run it again: it continues from the last checkpoint, and ends with the same bits.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <gradus/gradus.hpp>
+#include <string>
+
+#include "draw.hpp"
+#include "model.hpp"
+
+namespace {
+
+struct options {
+  std::string data, model_dir = "runs/digits", cache = "runs/digits-data";
+  std::int64_t steps = 1900, batch = 128, train_digits = 20000, test_digits = 4000, save_steps = 50;
+  int threads = 2;
+  std::uint64_t seed = 0;
+  bool fresh = false;
+};
+
+// The drawn digits as IDX files: made once, then read like any others.
+std::string draw_into_cache(const options& o) {
+  const std::string dir = gradus::join_path(o.cache, gradus::text("drawn-", o.train_digits, "-", o.test_digits));
+  gradus::make_directories(gradus::posix{}, dir);
+  const auto write = [&](const char* name, std::int64_t n, std::uint64_t seed) {
+    const std::string stem = gradus::join_path(dir, name), labels = stem + "-labels-idx1-ubyte";
+    if (std::FILE* there = std::fopen(labels.c_str(), "rb")) {  // labels are written last
+      std::fclose(there);
+      return;
+    }
+    std::fprintf(stderr, "drawing %lld digits into %s\n", static_cast<long long>(n), stem.c_str());
+    const auto drawn = digits::draw_digits(n, seed);
+    gradus::write_idx(stem + "-images-idx3-ubyte", {std::span<const std::uint8_t>(drawn.images), {n, 28, 28}});
+    gradus::write_idx(labels, std::span<const std::uint8_t>(drawn.labels));
+  };
+  write("train", o.train_digits, 1);
+  write("test", o.test_digits, 2);
+  return dir;
+}
+
+void forget(const std::string& dir) {
+  const gradus::posix files;
+  std::vector<std::string> names;
+  if (files.list(dir, names) != 0) return;
+  for (const auto& name : names)
+    if (name == "checkpoint" || name.starts_with("model-") || name.find("tfevents") != std::string::npos)
+      files.remove(gradus::join_path(dir, name));
+}
+
+int run(const options& o) {
+  const std::string data = o.data.empty() ? draw_into_cache(o) : o.data;
+  if (o.fresh) {
+    forget(o.model_dir);
+    forget(gradus::join_path(o.model_dir, "eval"));
+  }
+  auto trainer = gradus::make_trainer<digits::model>(
+      gradus::adam{},
+      gradus::exponential_decay{.initial = 2e-3, .decay_steps = 300, .decay_rate = 0.7, .staircase = true},
+      gradus::clip_by_global_norm{5.0}, gradus::exponential_moving_average{.decay = 0.99}, gradus::threads{o.threads},
+      gradus::progress{},
+      gradus::run_config{.model_dir = o.model_dir,
+                         .tf_random_seed = o.seed,
+                         .save_summary_steps = 10,
+                         .save_checkpoints_steps = static_cast<double>(o.save_steps)});
+  trainer.train(gradus::idx(gradus::join_path(data, "train")).shuffle(o.train_digits, o.seed).repeat().batch(o.batch),
+                {.max_steps = o.steps});
+
+  const auto test = [&] { return gradus::idx(gradus::join_path(data, "test")).batch(1000); };
+  const auto result = trainer.evaluate(test());
+  const auto averaged = trainer.evaluate(test(), {.use_averages = true, .name = "eval_averages"});
+  std::printf("step %lld: test accuracy %.2f%%, loss %.4f (averaged parameters: %.2f%%)\n",
+              static_cast<long long>(result.global_step()), 100 * result["accuracy"], result["loss"],
+              100 * averaged["accuracy"]);
+  std::printf("checkpoints and curves are in %s: tensorboard --logdir %s\n", o.model_dir.c_str(), o.model_dir.c_str());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  options o;
+  CLI::App app{
+      "Trains a 784-128-10 classifier on handwritten digits: drawn by the program, or MNIST.\n"
+      "Started again it continues from its last checkpoint."};
+  app.add_option("--data", o.data, "folder with MNIST's IDX files, plain or .gz; without it digits are drawn");
+  app.add_option("--model_dir", o.model_dir, "checkpoints and TensorBoard events")->capture_default_str();
+  app.add_option("--cache", o.cache, "where drawn digits are kept")->capture_default_str();
+  app.add_option("--steps", o.steps, "train until this global step")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--batch", o.batch, "examples per step")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--train_digits", o.train_digits, "how many to draw for training")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--test_digits", o.test_digits, "how many to draw for testing")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--save_checkpoints_steps", o.save_steps, "steps between checkpoints; 0: none")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--threads", o.threads, "threads of the executor")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--seed", o.seed, "of initial values and shuffling")->capture_default_str();
+  app.add_flag("--fresh", o.fresh, "start over: delete the checkpoints and events in model_dir first");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return run(o);
+  } catch (const gradus::error& e) {
+    std::fprintf(stderr, "digits: %s\n", e.what());
+    return 1;
+  }
+}

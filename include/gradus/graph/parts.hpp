@@ -1,0 +1,20 @@
+// What a pass reads of a graph, and a law checks: the same for one that grows and one that is frozen.
+#pragma once
+#include "graph.hpp"
+
+namespace gradus {
+
+// What travels beside the nodes.
+struct graph_parts {
+  graph_view view;
+  const output* outputs = nullptr;
+  int output_count = 0;
+  const int* gates = nullptr;
+  int gate_count = 0;
+  mode what = mode::train;
+};
+constexpr graph_parts parts_of(const graph& g) {
+  return {g.view(), g.outputs.first, g.outputs.count, g.gates.first, g.gates.count, g.mode()};
+}
+
+}  // namespace gradus

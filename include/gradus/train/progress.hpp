@@ -1,0 +1,116 @@
+// Where a run says how it goes. The library prints nothing by itself: a log sink is a policy, and the default is
+// silent.
+//
+//   silent{}     nothing
+//   log_lines{}  a line every log_step_count_steps, to stderr
+//   progress{}   a bar on one line of a terminal; lines where stderr is none
+//
+// Your own: a type with `using policy_for = kind::log_sink;`, `void line(std::string_view)` and
+// `void step(const progress_report&, bool due)`; `step` is called after every step and must be quick.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
+
+#include "../base/contract.hpp"
+#include "../base/error.hpp"
+
+namespace gradus {
+
+// After a step. Rates are averages over the steps since the last due report.
+struct progress_report {
+  std::int64_t step = 0, max_steps = 0;
+  double loss = 0, rate = 0;               // of this step
+  double steps_per_sec = 0, eta_secs = 0;  // 0: not known yet
+  double now = 0;                          // monotonic seconds
+};
+
+template <class S>
+concept log_sink = requires(S& s, std::string_view line, const progress_report& r) {
+  s.line(line);
+  s.step(r, true);
+};
+
+struct silent {
+  using policy_for = kind::log_sink;
+  void line(std::string_view) {}
+  void step(const progress_report&, bool) {}
+};
+
+namespace detail {
+// 1234.5678 as "1235", 0.00012345 as "0.0001234": four digits are enough for a person.
+inline std::string four_digits(double x) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.4g", x);
+  return buffer;
+}
+inline std::string duration(double secs) {
+  const auto s = static_cast<std::int64_t>(secs + 0.5);
+  char buffer[48];
+  if (s >= 3600)
+    std::snprintf(buffer, sizeof buffer, "%d:%02d:%02d", static_cast<int>(s / 3600), static_cast<int>(s / 60 % 60),
+                  static_cast<int>(s % 60));
+  else
+    std::snprintf(buffer, sizeof buffer, "%d:%02d", static_cast<int>(s / 60), static_cast<int>(s % 60));
+  return buffer;
+}
+inline std::string describe(const progress_report& r) {
+  std::string out =
+      text("step ", r.step, "/", r.max_steps, "  loss ", four_digits(r.loss), "  rate ", four_digits(r.rate));
+  if (r.steps_per_sec > 0) out += text("  ", four_digits(r.steps_per_sec), " steps/s");
+  if (r.eta_secs > 0) out += text("  eta ", duration(r.eta_secs));
+  return out;
+}
+inline void to_stderr(std::string_view s) { std::fwrite(s.data(), 1, s.size(), stderr); }
+}  // namespace detail
+
+struct log_lines {
+  using policy_for = kind::log_sink;
+  void line(std::string_view s) { detail::to_stderr(text(s, '\n')); }
+  void step(const progress_report& r, bool due) {
+    if (due) line(detail::describe(r));
+  }
+};
+
+struct progress {
+  using policy_for = kind::log_sink;
+
+  void line(std::string_view s) {
+    if (drawn_) detail::to_stderr("\r\x1b[K");
+    drawn_ = false;
+    lines_.line(s);
+  }
+  void step(const progress_report& r, bool due) {
+    if (!terminal()) return lines_.step(r, due);
+    const bool last = r.step >= r.max_steps;
+    if (!last && r.now - at_ < 0.1) return;  // ten times a second is enough for eyes
+    at_ = r.now;
+    constexpr int width = 24;
+    const int full = r.max_steps > 0 ? static_cast<int>(width * r.step / r.max_steps) : 0;
+    std::string out = "\r\x1b[K[";
+    for (int i = 0; i < width; ++i) out += i < full ? '=' : i == full ? '>' : ' ';
+    out += text("] ", detail::describe(r));
+    if (last) out += '\n';
+    detail::to_stderr(out);
+    drawn_ = !last;
+  }
+
+private:
+  log_lines lines_;
+  double at_ = 0;
+  bool drawn_ = false;
+  static bool terminal() {
+#if defined(__unix__) || defined(__APPLE__)
+    return ::isatty(2) == 1;
+#else
+    return false;
+#endif
+  }
+};
+
+}  // namespace gradus

@@ -1,0 +1,76 @@
+// How a training run behaves besides its mathematics: where it keeps its files, and how often it does what. The names,
+// defaults and rules of tf.estimator.RunConfig (1.15).
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "../base/contract.hpp"
+#include "../base/error.hpp"
+
+namespace gradus {
+
+// For an interval: never. Naming `none` is not the same as leaving it out.
+struct none_given {};
+inline constexpr none_given none{};
+
+// Left out, none, or a number.
+class interval {
+public:
+  constexpr interval() = default;
+  constexpr interval(none_given) : given_(true) {}
+  constexpr interval(double every) : given_(true), number_(true), every_(every) {}
+  constexpr bool given() const { return given_; }
+  constexpr bool has_value() const { return number_; }
+  constexpr double value() const { return every_; }
+  // A number above 0: only then does anything happen.
+  constexpr bool active() const { return number_ && every_ > 0; }
+
+private:
+  bool given_ = false, number_ = false;
+  double every_ = 0;
+};
+
+struct run_config {
+  using policy_for = kind::configuration;
+
+  std::string model_dir = {};            // checkpoints and event files; empty: the run leaves nothing behind
+  std::uint64_t tf_random_seed = 0;      // of initializers, dropout and input shuffling that asks for it
+  double save_summary_steps = 100;       // scalars for TensorBoard every so many steps; 0: never
+  interval save_checkpoints_steps = {};  // one of the two; neither: every 600 seconds; none: no checkpoints
+  interval save_checkpoints_secs = {};
+  int keep_checkpoint_max = 5;  // 0: all
+  double keep_checkpoint_every_n_hours = 10000;
+  double log_step_count_steps = 100;  // progress, and steps per second for TensorBoard
+};
+
+// The rule of two intervals: neither given, 600 seconds; one given, that one; two numbers are an error.
+struct checkpoint_interval {
+  interval steps, secs;
+};
+inline checkpoint_interval checkpoint_interval_of(const run_config& c) {
+  const interval &steps = c.save_checkpoints_steps, &secs = c.save_checkpoints_secs;
+  if (!steps.given() && !secs.given()) return {none, 600.0};
+  if (steps.has_value() && secs.has_value())
+    raise(status::invalid_argument, text("run_config: save_checkpoints_steps (", steps.value(),
+                                         ") and save_checkpoints_secs (", secs.value(), ") are both given; keep one"));
+  return {steps, secs};
+}
+
+inline void validate(const run_config& c) {
+  checkpoint_interval_of(c);
+  const auto refuse_below = [](std::string_view name, double value, double least, bool open) {
+    if (open ? !(value > least) : !(value >= least))
+      raise(status::invalid_argument,
+            text("run_config: ", name, " must be ", open ? "above " : "at least ", least, ", got ", value));
+  };
+  refuse_below("save_summary_steps", c.save_summary_steps, 0, false);
+  if (c.save_checkpoints_steps.has_value())
+    refuse_below("save_checkpoints_steps", c.save_checkpoints_steps.value(), 0, false);
+  if (c.save_checkpoints_secs.has_value())
+    refuse_below("save_checkpoints_secs", c.save_checkpoints_secs.value(), 0, false);
+  refuse_below("keep_checkpoint_max", c.keep_checkpoint_max, 0, false);
+  refuse_below("keep_checkpoint_every_n_hours", c.keep_checkpoint_every_n_hours, 0, true);
+  refuse_below("log_step_count_steps", c.log_step_count_steps, 0, true);
+}
+
+}  // namespace gradus

@@ -1,0 +1,42 @@
+#include <gradus/tensor/tensor.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace gradus;
+
+TEST_CASE("views know their type and extents, and refuse another") {
+  std::vector<float> x{1, 2, 3, 4, 5, 6};
+  const tensor_view v(std::span<float>(x), {2, 3});
+  CHECK(v.size() == 6);
+  CHECK(v.size_bytes() == 24);
+  CHECK(v.bytes().size() == 24);
+  v.mutable_as<float>()[0] = 10;
+  CHECK(x[0] == 10);
+  CHECK(v.as<float>().data() == x.data());
+  CHECK_THROWS_WITH_AS(v.as<double>(), "this tensor holds float32, not float64", invalid_argument);
+  CHECK_THROWS_WITH_AS(v.mutable_as<std::int32_t>(), "this tensor holds float32, not int32", invalid_argument);
+  CHECK_THROWS_WITH_AS(tensor_view(std::span<float>(x), {4, 2}), "extents [4, 2] hold 8 elements, the span has 6",
+                       invalid_argument);
+  const const_tensor_view scalar(std::span<const float>(x).first(1), extents{});
+  CHECK(scalar.size() == 1);
+}
+
+TEST_CASE("buffers are aligned, zero, padded, and move") {
+  buffer b(100);
+  CHECK(b.size() == 100);
+  CHECK(reinterpret_cast<std::uintptr_t>(b.data()) % alignment == 0);
+  for (std::size_t i = 0; i < align_up(100); ++i) CHECK(b.data()[i] == std::byte{0});
+  b.data()[7] = std::byte{1};
+  buffer c(std::move(b));
+  CHECK(c.size() == 100);
+  CHECK(c.bytes()[7] == std::byte{1});
+  CHECK(b.size() == 0);
+  CHECK(b.data() == nullptr);
+  b = std::move(c);
+  CHECK(b.bytes()[7] == std::byte{1});
+  CHECK(buffer(0).data() == nullptr);
+  CHECK(align_up(1) == 64);
+  CHECK(align_up(64) == 64);
+}
