@@ -159,8 +159,9 @@ TEST_CASE("golden cross-entropies and l2_loss, with their gradients") {
   for (const auto& c : all["softmax_xent"]) {
     graph g;
     const shape dims{c["shape"][0].get<int>(), c["shape"][1].get<int>()};
-    const value x = numbers(g, c["logits"], dims),
-                y = softmax_cross_entropy_with_logits(x, numbers(g, c["labels"], dims));
+    const value x = numbers(g, c["logits"], dims);
+    const value y = c.contains("class_ids") ? sparse_softmax_cross_entropy(x, cast(numbers(g, c["class_ids"]), int64))
+                                            : softmax_cross_entropy_with_logits(x, numbers(g, c["labels"], dims));
     check_numbers(c, compute(g, y), "expect_loss");
     check_numbers(c, compute(g, gradient(g, y, x)), "expect_dlogits");
   }

@@ -1,6 +1,9 @@
+#include "../golden/golden.hpp"
 #include "refusal.hpp"
 
+#include <gradus/cpu/device.hpp>
 #include <gradus/ops/metric.hpp>
+#include <gradus/run/session.hpp>
 
 using namespace gradus;
 using refusal_test::check;
@@ -70,4 +73,165 @@ TEST_CASE("what metrics refuse") {
   check<[](graph& g) {
     metrics::auc(g.placeholder("y", {batch}), g.placeholder("p", {batch}), {.num_thresholds = 1});
   }>("auc: needs at least 2 thresholds, got 1");
+}
+
+namespace {
+// A metric fed batch by batch; each reading is of all batches so far.
+struct stream {
+  graph g;
+  std::vector<std::pair<std::string, metric>> metrics;
+  std::unique_ptr<session<>> s;
+
+  void start() {
+    s = std::make_unique<session<>>(g);
+    s->initialize();
+  }
+  static double number(const const_tensor_view& v) {
+    return v.type == float64 ? v.as<double>()[0] : static_cast<double>(v.as<float>()[0]);
+  }
+  // {value, value of the batch alone}: the update's, and what is read after it, are the same.
+  std::pair<double, double> run(const metric& m, std::initializer_list<feed> feeds) {
+    const auto parts = s->run({m.update, m.result, m.batch_result}, feeds);
+    const double update = number(parts[0]), result = number(parts[1]), alone = number(parts[2]);
+    CHECK((update == result || (std::isnan(update) && std::isnan(result))));
+    CHECK(number(s->run(m.result)) == result);
+    return {result, alone};
+  }
+};
+}  // namespace
+
+TEST_CASE("golden streams: mean, accuracy, precision, recall, weighted, over batches") {
+  const auto cases = golden::read("ops.json")["streaming_metrics"];
+  REQUIRE(cases.size() == 4);
+  for (const auto& c : cases) {
+    INFO(c["id"].get<std::string>());
+    stream t;
+    graph& g = t.g;
+    const value v = g.placeholder("v", {batch}, float64), p = g.placeholder("p", {batch}, int32),
+                y = g.placeholder("y", {batch}, int64), w = g.placeholder("w", {batch}, float64);
+    const bool weighted = !c["batches"][0]["weights"].is_null();
+    const metrics::options o{.weights = weighted ? w : value{}};
+    const metric all[] = {metrics::mean(v, o), accuracy(y, p, o), metrics::precision(y, p, o),
+                          metrics::recall(y, p, o)};
+    const char* names[] = {"mean", "accuracy", "precision", "recall"};
+    t.start();
+    for (std::size_t i = 0; i < c["batches"].size(); ++i) {
+      const auto& b = c["batches"][i];
+      const auto values = golden::numbers<double>(b["values"]);
+      const auto predictions = golden::numbers<std::int32_t>(b["predictions"]);
+      const auto labels = golden::numbers<std::int64_t>(b["labels"]);
+      const auto weights = weighted ? golden::numbers<double>(b["weights"]) : std::vector<double>(values.size(), 1.0);
+      for (int m = 0; m < 4; ++m) {
+        const auto got = t.run(all[m], {{v, values}, {p, predictions}, {y, labels}, {w, weights}});
+        CHECK(golden::near(got.first, golden::number(c["expect"][i][names[m]]), weighted || m == 0 ? 1e-12 : 1e-6,
+                           1e-12));
+        if (i == 0) CHECK(got.second == doctest::Approx(got.first).epsilon(1e-6));
+      }
+    }
+  }
+}
+
+TEST_CASE("golden areas under curves") {
+  const auto cases = golden::read("ops.json")["auc"];
+  REQUIRE(cases.size() == 11);
+  for (const auto& c : cases) {
+    INFO(c["id"].get<std::string>());
+    stream t;
+    graph& g = t.g;
+    const value p = g.placeholder("p", {batch}), y = g.placeholder("y", {batch}, int32),
+                w = g.placeholder("w", {batch});
+    const auto& args = c["args"];
+    const bool streamed = c.contains("batches");
+    const auto& first = streamed ? c["batches"][0] : c;
+    metrics::auc_options o;
+    if (!first["weights"].is_null()) o.weights = w;
+    o.num_thresholds = args.value("num_thresholds", 200);
+    if (args.value("curve", "ROC") == "PR") o.curve = metrics::curve::pr;
+    const auto method = args.value("method", "trapezoidal");
+    o.summation_method = method == "minoring"                ? metrics::summation::minoring
+                         : method == "majoring"              ? metrics::summation::majoring
+                         : method == "careful_interpolation" ? metrics::summation::careful_interpolation
+                                                             : metrics::summation::trapezoidal;
+    std::initializer_list<double> few = {0.75, 0.25, 0.5}, facts = {0.0, 0.2, 0.3002, 0.6, 1.0};
+    if (args.contains("thresholds")) {
+      REQUIRE((args["thresholds"].size() == 3 || args["thresholds"].size() == 5));
+      o.thresholds = args["thresholds"].size() == 3 ? few : facts;
+    }
+    const metric m = metrics::auc(y, p, o);
+    t.start();
+    for (std::size_t i = 0; i < (streamed ? c["batches"].size() : 1); ++i) {
+      const auto& b = streamed ? c["batches"][i] : c;
+      const auto predictions = golden::numbers<float>(b["predictions"]);
+      const auto labels = golden::numbers<std::int32_t>(b["labels"]);
+      const auto weights =
+          b["weights"].is_null() ? std::vector<float>(labels.size(), 1.0f) : golden::numbers<float>(b["weights"]);
+      const auto got = t.run(m, {{p, predictions}, {y, labels}, {w, weights}});
+      const double want = golden::number(streamed ? c["expect"][i] : c["expect"]);
+      CHECK(golden::near(got.first, want, c["rtol"].get<double>(), c["atol"].get<double>()));
+      if (i == 0) CHECK(got.second == got.first);
+    }
+  }
+}
+
+TEST_CASE("zero_fraction: minus zero is zero, NaN is not, nothing gives NaN") {
+  for (const auto& c : golden::read("ops.json")["zero_fraction"]) {
+    graph g;
+    const value x = g.placeholder("x", {batch}, float64);
+    session s{g};
+    const auto values = golden::numbers<double>(c["t"]);
+    CHECK(golden::near(static_cast<double>(s.run(zero_fraction(x), {{x, values}}).as<float>()[0]),
+                       golden::number(c["expect"]), 1e-6, 0));
+  }
+  graph g;
+  const value x = g.placeholder("x", {batch}), y = zero_fraction(x);
+  session s{g};
+  const std::vector<float> odd{-0.0f, std::nanf(""), 0.0f, 1e-45f};
+  CHECK(s.run(y, {{x, odd}}).as<float>()[0] == 0.5f);
+}
+
+TEST_CASE("errors and thresholds over batches, against plain counting") {
+  stream t;
+  graph& g = t.g;
+  const value p = g.placeholder("p", {batch}), y = g.placeholder("y", {batch}, int32);
+  const metric mse = metrics::mean_squared_error(y, p), rmse = metrics::root_mean_squared_error(y, p);
+  const metric at = metrics::precision_at_thresholds(y, p, {0.2, 0.5}),
+               found = metrics::recall_at_thresholds(y, p, {0.2, 0.5});
+  t.start();
+  const std::vector<std::vector<float>> predictions{{0.1f, 0.5f, 0.9f}, {0.3f, 0.6f, 0.2f}};
+  const std::vector<std::vector<std::int32_t>> labels{{0, 1, 1}, {1, 0, 0}};
+  double squares = 0, n = 0, tp[2] = {}, fp[2] = {}, fn[2] = {};
+  for (std::size_t b = 0; b < 2; ++b) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      squares += std::pow(static_cast<double>(predictions[b][i]) - labels[b][i], 2), n += 1;
+      for (int k = 0; k < 2; ++k) {
+        const bool above = predictions[b][i] > (k == 0 ? 0.2f : 0.5f);
+        (above ? (labels[b][i] != 0 ? tp[k] : fp[k]) : (labels[b][i] != 0 ? fn[k] : n)) +=
+            above || labels[b][i] != 0 ? 1 : 0;
+      }
+    }
+    const auto feeds = {feed{p, predictions[b]}, feed{y, labels[b]}};
+    CHECK(t.run(mse, feeds).first == doctest::Approx(squares / n).epsilon(1e-6));
+    CHECK(t.run(rmse, feeds).first == doctest::Approx(std::sqrt(squares / n)).epsilon(1e-6));
+    const auto now = t.s->run({at.update, found.update}, feeds);
+    for (int k = 0; k < 2; ++k) {
+      CHECK(now[0].as<float>()[static_cast<std::size_t>(k)] ==
+            doctest::Approx(tp[k] / (tp[k] + fp[k] + 1e-7)).epsilon(1e-6));
+      CHECK(now[1].as<float>()[static_cast<std::size_t>(k)] ==
+            doctest::Approx(tp[k] / (tp[k] + fn[k] + 1e-7)).epsilon(1e-6));
+    }
+  }
+}
+
+TEST_CASE("accuracy of logits takes the largest, the first of equals; predictions outside [0, 1] fail") {
+  stream t;
+  graph& g = t.g;
+  const value logits = g.placeholder("logits", {batch, 3}), label = g.placeholder("label", {batch}, int32);
+  const value p = g.placeholder("p", {batch});
+  const metric m = accuracy(logits, label), area = metrics::auc(label, p);
+  t.start();
+  const std::vector<float> x{1, 3, 2, 5, 5, 0, -1, -2, -3, 0, 0, 1}, outside{0, 0.5f, 1, 1.25f};
+  const std::vector<std::int32_t> labels{1, 0, 1, 2};
+  CHECK(t.run(m, {{logits, x}, {label, labels}}).first == 0.75);
+  CHECK_THROWS_WITH_AS(t.s->run(area.update, {{p, outside}, {label, labels}}),
+                       "CheckBetween: element 3 is 1.25, expected [0, 1]", invalid_argument);
 }

@@ -14,7 +14,7 @@ namespace {
 struct root_mean_square {
   using policy_for = kind::rule;
   static constexpr std::string_view name = "RootMeanSquare";
-  std::optional<double> rate;
+  std::optional<double> rate = {};
   static constexpr double default_rate = 0.01;
   double decay = 0.9;
   double initial = 1.0;
@@ -38,7 +38,7 @@ struct nameless {
 struct stepless {
   using policy_for = kind::rule;
   static constexpr std::string_view name = "Stepless";
-  std::optional<double> rate;
+  std::optional<double> rate = {};
   template <class N>
   struct constants {
     N rate;

@@ -33,6 +33,11 @@ struct cpu : sweeps<Arithmetic> {
   static void compiled(std::byte* const* args, std::int64_t rows, std::int64_t batch_size, const kernel_details*) {
     kernel<Signature.op>::template run<Arithmetic>(fixed<Signature>{rows, batch_size}, args);
   }
+  // Where rows and batch are constants too; no two batch sizes share code.
+  template <signature Signature, std::int64_t Rows, std::int64_t Batch>
+  static void settled(std::byte* const* args) {
+    kernel<Signature.op>::template run<Arithmetic>(fixed_batch<Signature, Rows, Batch>{}, args);
+  }
   template <const card* Op>
   static void interpreted(std::byte* const* args, std::int64_t rows, std::int64_t batch_size,
                           const kernel_details* what) {
@@ -43,6 +48,15 @@ struct cpu : sweeps<Arithmetic> {
                          std::byte* to) {
     initialize_variable(init, type, dims, seed, stream, to);
   }
+
+  // The same for what is known when compiled; no other drawing is in the program then.
+  template <dtype Type, int Kind, int Distribution>
+  static void start(const initializer& init, const shape& dims, std::uint64_t seed, std::uint64_t stream, std::byte* to) {
+    detail::initialize_as<element_t<Type>, Kind, Distribution>(init, dims, seed, stream,
+                                                               reinterpret_cast<element_t<Type>*>(to));
+  }
+  // Of tensors in an arena: a cache line where there are vectors, else what a double needs.
+  static constexpr std::size_t alignment = pack<float, Arithmetic>::width > 1 ? 64 : alignof(double);
 
   struct entry {
     const card* op;
@@ -92,6 +106,9 @@ struct cpu : sweeps<Arithmetic> {
 };
 
 // What updater and session run on unless told otherwise (declared in run/device.hpp).
-struct default_device : cpu<fast> {};
+struct default_device : cpu<fast> {
+  template <arithmetic Arithmetic>
+  using with = cpu<Arithmetic>;
+};
 
 }  // namespace gradus

@@ -48,7 +48,8 @@ constexpr fans fans_of(const shape& s) {
   return {field * s[-2], field * s[-1]};
 }
 
-template <class T>
+// Kind and Distribution may be known when compiled (-1: they are not); what is not asked for is then not in the program.
+template <class T, int Kind = -1, int Distribution = -1>
 void initialize_as(const initializer& init, const shape& dims, std::uint64_t seed, std::uint64_t stream, T* p) {
   const auto n = static_cast<std::uint64_t>(count(dims));
   if constexpr (std::is_floating_point_v<T>) {
@@ -63,7 +64,7 @@ void initialize_as(const initializer& init, const shape& dims, std::uint64_t see
         p[i] = (one::of(mean) + one::of(deviation) * one(draw_normal<T>(words, stream, i, truncated))).v;
     };
     const auto root = [](double x) { return sqrt(lane<double, portable>(x)).v; };
-    switch (init.kind) {
+    switch (Kind >= 0 ? Kind : init.kind) {
     case initializer::uniform: return uniform_in(init.a, init.b);
     case initializer::normal: return normal_of(init.a, init.b, false);
     case initializer::truncated_normal: return normal_of(init.a, init.b, true);
@@ -73,9 +74,10 @@ void initialize_as(const initializer& init, const shape& dims, std::uint64_t see
                           : init.fan == initializer::fan_out ? f.out
                                                              : (f.in + f.out) / 2;
       const double s = static_cast<double>(init.a) / (n_in > 1 ? n_in : 1);
-      if (init.distribution == initializer::uniform) return uniform_in(-root(3 * s), root(3 * s));
+      const int distribution = Kind >= 0 ? Distribution : init.distribution;
+      if (distribution == initializer::uniform) return uniform_in(-root(3 * s), root(3 * s));
       // a normal cut at two deviations has this deviation: undone, so that the variance is s
-      if (init.distribution == initializer::truncated_normal) return normal_of(0, root(s) / 0.87962566103423978, true);
+      if (distribution == initializer::truncated_normal) return normal_of(0, root(s) / 0.87962566103423978, true);
       return normal_of(0, root(s), false);
     }
     default: break;

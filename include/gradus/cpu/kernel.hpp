@@ -41,6 +41,16 @@ struct fixed {
   static constexpr int raw(int i) { return Signature.dims[i]; }  // as lowered: for flags and constants
   constexpr std::int64_t dim(int i) const { return detail::extent_at(Signature.dims[i], rows, batch_size); }
 };
+// The same with rows and batch as constants: every extent is one.
+template <signature Signature, std::int64_t Rows, std::int64_t Batch>
+struct fixed_batch {
+  static constexpr bool is_fixed = true;
+  static constexpr std::int64_t rows = Rows, batch_size = Batch;
+  static constexpr const signature& value = Signature;  // NOLINT: a template parameter object
+  static constexpr dtype type(int i) { return Signature.types[i]; }
+  static constexpr int raw(int i) { return Signature.dims[i]; }
+  static constexpr std::int64_t dim(int i) { return detail::extent_at(Signature.dims[i], Rows, Batch); }
+};
 struct dynamic {
   static constexpr bool is_fixed = false;
   std::int64_t rows, batch_size;

@@ -109,17 +109,24 @@ struct words {
 };
 
 // A product that no later sum may swallow. g++ contracts a * b + c into one rounding even through intrinsics; clang
-// does so only within one expression.
+// does so only within one expression. The empty asm hides the product from g++; __builtin_assoc_barrier would say it
+// better, but g++ 12 takes a vector apart, number by number, to pass it through.
 template <class R>
 GRADUS_INLINE R product(R a, R b) {
 #if defined(__clang__)
 #pragma clang fp contract(off)
   return a * b;
-#elif __has_builtin(__builtin_assoc_barrier)
-  return __builtin_assoc_barrier(a * b);
 #else
   R r = a * b;
+#if defined(__FMA__) || defined(__FMA4__) || defined(__AVX512F__)
+#if defined(__AVX512F__)
+  asm("" : "+v"(r));
+#else
   asm("" : "+x"(r));
+#endif
+#elif defined(__aarch64__)
+  asm("" : "+w"(r));
+#endif
   return r;
 #endif
 }

@@ -36,6 +36,46 @@ concept log_sink = requires(S& s, std::string_view line, const progress_report& 
   s.step(r, true);
 };
 
+namespace detail {
+// Whether a member of this name exists, callable or not: the name is ambiguous then.
+struct has_step_too {
+  void step();
+};
+template <class S>
+struct with_step : S, has_step_too {};
+template <class S>
+concept names_step = !requires { &with_step<S>::step; };
+struct has_line_too {
+  void line();
+};
+template <class S>
+struct with_line : S, has_line_too {};
+template <class S>
+concept names_line = !requires { &with_line<S>::line; };
+template <class S>
+concept takes_lines = requires(S& s, std::string_view line) { s.line(line); };
+template <class S>
+concept takes_steps = requires(S& s, const progress_report& r) { s.step(r, true); };
+}  // namespace detail
+
+// The error page of a log sink: what would never be called does not compile.
+template <class S>
+struct log_sink_fits {
+  static_assert(detail::names_line<S>,
+                "gradus: this log sink has no member `line`; add `void line(std::string_view)`, which is called with "
+                "what a person should know.");
+  static_assert(!detail::names_line<S> || detail::takes_lines<S>,
+                "gradus: this log sink's `line` cannot be called with (std::string_view), so it would never be called; "
+                "write `void line(std::string_view)`.");
+  static_assert(detail::names_step<S>,
+                "gradus: this log sink has no member `step`; add `void step(const gradus::progress_report&, bool due)`, "
+                "which is called after every step.");
+  static_assert(!detail::names_step<S> || detail::takes_steps<S>,
+                "gradus: this log sink's `step` cannot be called with (const gradus::progress_report&, bool), so it "
+                "would never be called; write `void step(const gradus::progress_report&, bool due)`.");
+  static constexpr bool value = log_sink<S>;
+};
+
 struct silent {
   using policy_for = kind::log_sink;
   void line(std::string_view) {}

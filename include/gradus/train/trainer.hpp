@@ -74,7 +74,24 @@ private:
   std::int64_t size_ = 0;
 };
 
+// The error page of what is trained on.
+template <class D>
+struct dataset_fits {
+  static_assert(dataset<D>,
+                "gradus: this is not a dataset; make one with idx, from_memory or from_spans, or see input/stage.hpp for "
+                "what yours needs.");
+  static_assert(!dataset<D> || batched_dataset<D>,
+                "gradus: a trainer takes batches, and this dataset gives one element at a time; end the pipeline with "
+                "`.batch(n)`.");
+  static_assert(!batched_dataset<D>,
+                "gradus: this dataset is const, but reading moves it on; give the trainer one that may change.");
+  static constexpr bool value = false;
+};
+
 namespace detail {
+
+template <class D>
+concept batches_to_change = batched_dataset<std::remove_reference_t<D>>;  // a const one is not movable
 
 // The policies that an update is made of, as `composed`.
 template <class P>
@@ -133,6 +150,7 @@ struct by_program {
 template <class Source, class... Policies>
 class trainer {
   static_assert(policies_fit<detail::trainer_kinds, Policies...>::value);
+  static_assert(log_sink_fits<policy_of<kind::log_sink, silent, Policies...>>::value);
 
 public:
   using update_type = detail::update_of<Policies...>;
@@ -164,7 +182,8 @@ public:
 
   // Trains until max_steps, or the end of the data. Continues from the newest checkpoint in model_dir if there is one.
   // The dataset is batched, and stands where it stopped when this returns.
-  template <batched_dataset Dataset>
+  template <class Dataset>
+    requires detail::batches_to_change<Dataset>
   void train(Dataset&& data, const train_options& options) {
     if ((options.max_steps > 0) == (options.steps > 0))
       raise(status::invalid_argument,
@@ -181,7 +200,8 @@ public:
   }
 
   // Runs the model over the data and gives the loss and the metrics.
-  template <batched_dataset Dataset>
+  template <class Dataset>
+    requires detail::batches_to_change<Dataset>
   evaluation evaluate(Dataset&& data, const evaluate_options& options = {}) {
     ready_to_read();
     stepper_.template connect<mode::evaluate>();
@@ -216,8 +236,12 @@ public:
   }
 
   // Calls `see(const predictions&)` for every batch.
-  template <batched_dataset Dataset, class See>
+  template <class Dataset, class See>
+    requires detail::batches_to_change<Dataset>
   void predict(Dataset&& data, See see) {
+    static_assert(std::is_invocable_v<See&, const predictions&>,
+                  "gradus: predict calls its second argument with every batch; give it a `void(const "
+                  "gradus::predictions&)`.");
     ready_to_read();
     stepper_.template connect<mode::predict>();
     const auto feeds = match<mode::predict>(data);
@@ -233,6 +257,21 @@ public:
       batch.items_ = &items, batch.size_ = n;
       see(batch);
     }
+  }
+
+  // What is not batches is refused here, in a sentence.
+  template <class Dataset>
+  void train(const Dataset&, const train_options&) {
+    static_assert(dataset_fits<Dataset>::value);
+  }
+  template <class Dataset>
+  evaluation evaluate(const Dataset&, const evaluate_options& = {}) {
+    static_assert(dataset_fits<Dataset>::value);
+    return {};
+  }
+  template <class Dataset, class See>
+  void predict(const Dataset&, const See&) {
+    static_assert(dataset_fits<Dataset>::value);
   }
 
   std::int64_t global_step() const { return stepper_.global_step(); }

@@ -178,7 +178,8 @@ public:
   }
 
   // The optimizer's own state; that of a variable belongs to whoever holds the mirrors.
-  void remembers(state_list& list) {
+  template <class List>
+  void remembers(List& list) {
     if constexpr (detail::has_shared<rule_type>)
       for (std::size_t i = 0; i < shared_.size(); ++i) list.scalar(rule_type::shared_names[i], shared_[i]);
   }

@@ -4,7 +4,7 @@
 //   struct my_rule {
 //     using policy_for = gradus::kind::rule;
 //     static constexpr std::string_view name = "MyRule";     // in checkpoints: <variable>/MyRule, <variable>/MyRule_1
-//     std::optional<double> rate;                             // unset: default_rate, or a schedule
+//     std::optional<double> rate = {};                        // unset: default_rate, or a schedule
 //     static constexpr double default_rate = 0.01;            // leave it out if the user must give one
 //     double decay = 0.9;                                     // every other setting, with its default
 //
@@ -152,7 +152,7 @@ struct rule_fits {
                 "gradus: this rule has no name; add `static constexpr std::string_view name = \"MyRule\";`, which its "
                 "slots carry in checkpoints.");
   static_assert(detail::has_rate<R>,
-                "gradus: this rule has no rate; add `std::optional<double> rate;`, so that a schedule can own it.");
+                "gradus: this rule has no rate; add `std::optional<double> rate = {};`, so that a schedule can own it.");
   static_assert(!detail::has_name<R> || !detail::has_rate<R> || detail::prepares<R>,
                 "gradus: this rule has no constants; add `template <class N> struct constants { N rate; };` and "
                 "`constants<double> prepare(const gradus::step_info& at) const` (with shared_names, also start, finish "

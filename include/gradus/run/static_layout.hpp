@@ -1,0 +1,211 @@
+// Where everything of a static_stepper lies: computed by the compiler, offsets from one first byte.
+//
+//   variables (trainable ones first) | gradients | mirrors ... | inputs and constants | scratch | a step's or a prediction's
+//
+// Inputs of equal name, type and shape are one memory for training and prediction. What a step computes and what a
+// prediction computes share theirs: only one of the two runs.
+#pragma once
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+
+#include "../update/chain.hpp"
+#include "freeze.hpp"
+#include "variables.hpp"
+
+namespace gradus {
+
+namespace kind {
+struct memory {};  // where a run's tensors live: static_batch<N>
+}
+
+// Every step has N examples, and its tensors lie inside the object that runs it.
+template <std::int64_t N>
+struct static_batch {
+  static_assert(N >= 1, "gradus: static_batch<N> needs at least one example.");
+  using policy_for = kind::memory;
+  static constexpr std::int64_t size = N;
+};
+
+// A name as a template argument: input<"x">().
+template <std::size_t N>
+struct name_literal {
+  char characters[N] = {};
+  consteval name_literal(const char (&from)[N]) {
+    for (std::size_t i = 0; i < N; ++i) characters[i] = from[i];
+  }
+  constexpr operator std::string_view() const { return {characters, N - 1}; }
+};
+
+namespace detail {
+
+// A frozen model as the layout and the runner read it.
+template <class Frozen>
+struct placed_graph {
+  static constexpr const auto& graph = Frozen::graph;
+  static constexpr const auto& program = Frozen::program;
+
+  static constexpr std::string_view name_at(int offset) {
+    return offset < 0 ? std::string_view() : std::string_view(Frozen::names + offset);
+  }
+  static constexpr std::string_view name_of(int id) { return name_at(graph.nodes[id].name); }
+  static constexpr int input(int id, int i) { return graph.edges[graph.nodes[id].first + i]; }
+  static constexpr std::int64_t count(int id, std::int64_t batch_size) { return resolve(gradus::count(graph.nodes[id].dims), batch_size); }
+  static constexpr variable_attr variable_attributes(int id) {
+    return from_words<variable_attr>(graph.ints + graph.nodes[id].attr);
+  }
+  static constexpr int find_placeholder(std::string_view name) {
+    for (int i = 0; i < graph.size.nodes; ++i)
+      if (graph.nodes[i].op == &placeholder_card && name_of(i) == name) return i;
+    return -1;
+  }
+  // The number of the variable in the program, or -1.
+  static constexpr int find_variable(std::string_view name) {
+    for (int k = 0; k < program.size.variables; ++k)
+      if (name_of(program.variables[k]) == name) return k;
+    return -1;
+  }
+  static constexpr int find_output(int kind, std::string_view name) {
+    for (int i = 0; i < graph.size.outputs; ++i)
+      if (graph.outputs[i].kind == kind && name_at(graph.outputs[i].name) == name) return graph.outputs[i].node;
+    return -1;
+  }
+  template <class T>
+  static consteval bool trains() {
+    for (int i = 0; i < graph.size.nodes; ++i)
+      if (graph.nodes[i].op == &cards::apply && graph.nodes[i].type == dtype_of<T>) return true;
+    return false;
+  }
+};
+
+template <class Train, class Forward>
+struct static_layout {
+  std::size_t variable[room(Train::program.size.variables)];
+  std::size_t slot[room(Train::program.size.slots)];
+  std::size_t forward_variable[room(Forward::program.size.variables)];
+  std::size_t forward_slot[room(Forward::program.size.slots)];
+  std::size_t trainable_bytes, gradients, mirrors, scratch, bytes;
+
+  constexpr std::size_t mirror(std::size_t k) const { return mirrors + k * trainable_bytes; }
+  // Of the tensor of node `id`.
+  template <class G>
+  constexpr std::size_t offset(int id) const {
+    constexpr bool trains = std::is_same_v<G, Train>;
+    const location l = G::program.places[id];
+    if (l.region == location::slot) return trains ? slot[l.index] : forward_slot[l.index];
+    if (l.region == location::variable) return trains ? variable[l.index] : forward_variable[l.index];
+    return l.region == location::gradient ? gradients + variable[l.index] : 0;
+  }
+};
+
+template <class Train, class Forward, class Device>
+consteval auto lay_out(std::int64_t batch_size, std::size_t mirror_count) {
+  static_layout<Train, Forward> out{};
+  std::size_t at = 0;
+  const auto take = [&](std::size_t bytes) {
+    const std::size_t here = at;
+    at += (bytes + Device::alignment - 1) / Device::alignment * Device::alignment;
+    return here;
+  };
+  const auto bytes_of_node = [&]<class G>(int id) {
+    return static_cast<std::size_t>(G::count(id, batch_size)) * size_of(G::graph.nodes[id].type);
+  };
+  for (int k = 0; k < Train::program.size.variables; ++k) {
+    out.variable[k] = take(bytes_of_node.template operator()<Train>(Train::program.variables[k]));
+    if (k < Train::program.trainable) out.trainable_bytes = at;
+  }
+  for (int k = 0; k < Forward::program.size.variables; ++k) {
+    const int id = Forward::program.variables[k], same = Train::find_variable(Forward::name_of(id));
+    out.forward_variable[k] = same >= 0 ? out.variable[same] : take(bytes_of_node.template operator()<Forward>(id));
+  }
+  out.gradients = take(out.trainable_bytes);
+  out.mirrors = take(out.trainable_bytes * mirror_count);
+
+  // what lasts between steps: inputs and constants
+  bool lasts[room(Train::program.size.slots)] = {}, forward_lasts[room(Forward::program.size.slots)] = {};
+  for (int i = 0; i < Train::graph.size.nodes; ++i) {
+    const location l = Train::program.places[i];
+    if (l.region != location::slot || !Train::graph.nodes[i].op->is(trait::leaf)) continue;
+    out.slot[l.index] = take(bytes_of_node.template operator()<Train>(i)), lasts[l.index] = true;
+  }
+  for (int i = 0; i < Forward::graph.size.nodes; ++i) {
+    const node& n = Forward::graph.nodes[i];
+    const location l = Forward::program.places[i];
+    if (l.region != location::slot || !n.op->is(trait::leaf)) continue;
+    const int twin = n.op == &placeholder_card ? Train::find_placeholder(Forward::name_of(i)) : -1;
+    const bool shared = twin >= 0 && Train::graph.nodes[twin].type == n.type && Train::graph.nodes[twin].dims == n.dims;
+    out.forward_slot[l.index] =
+        shared ? out.template offset<Train>(twin) : take(bytes_of_node.template operator()<Forward>(i));
+    forward_lasts[l.index] = true;
+  }
+  std::size_t rows = 0;
+  for (int i = 0; i < Train::graph.size.nodes; ++i)
+    if (Train::graph.nodes[i].op == &cards::apply && Train::graph.nodes[i].inputs == 3)
+      rows = std::max(rows, static_cast<std::size_t>(Train::count(Train::input(i, 2), batch_size)));
+  out.scratch = take(Device::row_scratch(rows) * sizeof(std::int32_t));
+
+  const std::size_t work = at;
+  for (int k = 0; k < Train::program.size.slots; ++k)
+    if (!lasts[k]) out.slot[k] = take(static_cast<std::size_t>(resolve(Train::program.slots[k], batch_size)));
+  const std::size_t end = at;
+  at = work;
+  for (int k = 0; k < Forward::program.size.slots; ++k)
+    if (!forward_lasts[k]) out.forward_slot[k] = take(static_cast<std::size_t>(resolve(Forward::program.slots[k], batch_size)));
+  out.bytes = std::max(at, end);
+  return out;
+}
+
+// The policies that make up an update, and the device with the arithmetic asked for.
+template <class P>
+constexpr auto if_of_update(const P& p) {
+  if constexpr (is_of<kind::rule, P>() || is_of<kind::schedule, P>() || is_of<kind::clip, P>() || is_of<kind::average, P>())
+    return std::tuple<P>(p);
+  else return std::tuple<>();
+}
+template <class... Policies>
+constexpr auto pick_update(const Policies&... policies) {
+  return std::apply([](const auto&... p) { return composed<std::remove_cvref_t<decltype(p)>...>(p...); },
+                    std::tuple_cat(if_of_update(policies)...));
+}
+template <class... Policies>
+using update_among = decltype(pick_update(std::declval<const Policies&>()...));
+
+template <class Device, class Arithmetic>
+struct device_with {
+  using type = typename Device::template with<Arithmetic>;
+};
+template <class Device>
+struct device_with<Device, void> {
+  using type = Device;
+};
+template <class Device, class... Policies>
+using device_among = typename device_with<Device, policy_of<kind::arithmetic, void, Policies...>>::type;
+
+// checkpoint_name without a heap.
+template <class Update>
+inline constexpr std::size_t longest_name = std::max(Update::rule_type::name.size(), Update::average_type::name.size()) + 22;
+template <std::size_t Capacity>
+class mirror_name {
+public:
+  mirror_name(std::string_view variable, const mirror& m) {
+    put(variable), put("/"), put(m.optimizer);
+    if (m.number == 0) return;
+    put("_");
+    char digits[20];
+    std::size_t n = 0;
+    for (std::size_t x = m.number; x != 0; x /= 10) digits[n++] = static_cast<char>('0' + x % 10);
+    while (n != 0) characters_[size_++] = digits[--n];
+  }
+  std::string_view text() const { return {characters_, size_}; }
+
+private:
+  char characters_[Capacity];
+  std::size_t size_ = 0;
+  void put(std::string_view s) {
+    for (char c : s) characters_[size_++] = c;
+  }
+};
+
+}  // namespace detail
+
+}  // namespace gradus

@@ -1,0 +1,339 @@
+// Training with no heap: the batch is a constant, so the compiler lays out every tensor, and a step is straight-line
+// code over one array inside the object. For a microcontroller, for a real-time thread, for the smallest models.
+//
+//   static auto trainer = gradus::make_static_stepper<model>(gradus::static_batch<16>{}, gradus::adam{.rate = 0.01});
+//   trainer.initialize(42);
+//   auto x = trainer.input<"x">();              // std::span<float, 16 * 8>: the placeholder's own memory
+//   fill(x), fill(trainer.input<"y">());
+//   trainer.step();
+//   float loss = trainer.loss();
+//
+// Every name is a template argument and every size a constant: what does not fit does not compile, and nothing is looked
+// up while running. The same numbers as a stepper (run/stepper.hpp), bit for bit.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <tuple>
+
+#include "../update/chain.hpp"
+#include "device.hpp"
+#include "freeze.hpp"
+#include "static_layout.hpp"
+
+namespace gradus {
+
+// A model function, a device, and policies: static_batch<N>, a rule, and as wanted a schedule, a clip, an average, a gate,
+// an arithmetic. Cannot be copied or moved. Its size is that of its tensors (static_stepper::memory_bytes) and a little;
+// as a global it takes memory that starts as zero, none of the program's image.
+template <auto Build, class Device, class... Policies>
+class static_stepper {
+  static_assert(policies_fit<kinds<kind::memory, kind::rule, kind::schedule, kind::clip, kind::average, kind::gate, kind::arithmetic>,
+                             Policies...>::value);
+  static_assert(!(policy<Policies> && ...) || policies_of<kind::memory, Policies...> != 0,
+                "gradus: the batch size is not known; add gradus::static_batch<N>{} to the policies.");
+  using update_type = detail::update_among<Policies...>;
+  using device = detail::device_among<Device, Policies...>;
+  static constexpr std::int64_t batch_size = policy_of<kind::memory, static_batch<1>, Policies...>::size;
+
+  template <mode M>
+  using frozen = frozen_model<
+      Build, build_options{M, policy_of<kind::gate, gate_op, Policies...>::value, update_type::needs_norm, true}>;
+  using train = detail::placed_graph<frozen<mode::train>>;
+  using forward = detail::placed_graph<frozen<mode::predict>>;
+  static constexpr auto layout = detail::lay_out<train, forward, device>(batch_size, update_type::mirror_count);
+
+public:
+  // Bytes of all tensors: variables, gradients, slots, inputs, and the larger of a step's and a prediction's.
+  static constexpr std::size_t memory_bytes = layout.bytes;
+
+  explicit static_stepper(Policies... policies) : update_(detail::pick_update(policies...)) {
+    std::memset(memory_, 0, sizeof memory_);
+    fill_constants<train>(std::make_integer_sequence<int, train::graph.size.nodes>{});
+    fill_constants<forward>(std::make_integer_sequence<int, forward::graph.size.nodes>{});
+  }
+  static_stepper(const static_stepper&) = delete;
+  static_stepper& operator=(const static_stepper&) = delete;
+
+  // Starts every variable: its initializer, drawn from (seed, name); the optimizer's slots; step 0.
+  void initialize(std::uint64_t seed) {
+    constexpr auto variables = std::make_integer_sequence<int, train::program.size.variables>{};
+    start<train>(seed, variables);
+    start<forward>(seed, std::make_integer_sequence<int, forward::program.size.variables>{});
+    if constexpr (constexpr int v = train::find_variable("random_seed"); v >= 0)
+      *at<std::int64_t>(layout.variable[v]) = static_cast<std::int64_t>(seed);
+    const auto mirrors = update_.mirrors();
+    for (std::size_t k = 0; k < mirrors.size(); ++k) start_mirrors(mirrors[k], k, variables);
+    global_step_ = 0, ready_ = true;
+  }
+
+  // ---- a step
+  // The memory of a placeholder. It keeps what is written there, for steps and predictions alike.
+  template <name_literal Name>
+  auto input() {
+    constexpr int id = train::find_placeholder(Name);
+    static_assert(id >= 0, "gradus: the model has no placeholder of this name.");
+    return tensor<train, id>();
+  }
+  // One training step on what the inputs hold.
+  void step() {
+    if (!ready_) not_ready();
+    if constexpr (constexpr int v = train::find_variable("random_step"); v >= 0) *at<std::int64_t>(layout.variable[v]) = global_step_;
+    if constexpr (train::template trains<float>()) constants_ = update_.template prepare<float>(global_step_);
+    if constexpr (train::template trains<double>()) double_constants_ = update_.template prepare<double>(global_step_);
+    run<train>();
+    loss_ = *tensor<train, loss_id>().data();
+    update_.finish();
+    ++global_step_;
+  }
+  // Of the last step, before its update.
+  auto loss() const { return loss_; }
+  // A metric of the last step's batch, until the next prediction.
+  template <name_literal Name>
+  auto metric() {
+    constexpr int id = train::find_output(output::metric, Name);
+    static_assert(id >= 0, "gradus: the model has no metric of this name.");
+    return *tensor<train, id>().data();
+  }
+
+  // ---- predictions
+  void predict() {
+    if (!ready_) not_ready();
+    run<forward>();
+  }
+  // What the last predict gave, until the next step.
+  template <name_literal Name>
+  auto prediction() {
+    constexpr int id = forward::find_output(output::prediction, Name);
+    static_assert(id >= 0, "gradus: the model has no prediction of this name.");
+    return tensor<forward, id>();
+  }
+  template <name_literal Name>
+  auto predict() {
+    predict();
+    return prediction<Name>();
+  }
+  // The averages in place of the variables, and back: the same bits return.
+  void swap_averages()
+    requires(update_type::has_average)
+  {
+    std::swap_ranges(memory_, memory_ + layout.trainable_bytes, memory_ + layout.mirror(update_type::slot_count));
+  }
+
+  // ---- state
+  template <name_literal Name>
+  auto variable() {
+    constexpr int v = train::find_variable(Name);
+    static_assert(v >= 0, "gradus: the model has no variable of this name.");
+    return tensor<train, train::program.variables[v]>();
+  }
+  std::int64_t global_step() const { return global_step_; }
+  double rate() const { return update_.rate(global_step_); }
+  const update_type& optimizer() const { return update_; }
+
+  // Everything that a resumed run needs, under the names of a checkpoint, in a fixed order. A list has
+  //   void tensor(std::string_view name, dtype, const extents&, std::span<std::byte>);
+  //   template <class T> void scalar(std::string_view name, T&);
+  // a state_list, or one that writes to flash. Names live for the call; bytes and scalars as long as this object.
+  template <class List>
+  void remembers(List& list) {
+    list.scalar("global_step", global_step_);
+    remember_variables(list, std::make_integer_sequence<int, train::program.size.variables>{});
+    update_.remembers(list);
+  }
+  // After a restore: there is nothing left to initialize.
+  void restored() { ready_ = true; }
+
+private:
+  static constexpr int loss_id = train::find_output(output::loss, "loss");
+  using loss_type = element_t<train::graph.nodes[loss_id].type>;
+
+  update_type update_;
+  typename update_type::template constants<float> constants_{};
+  typename update_type::template constants<double> double_constants_{};
+  double scale_ = 1;
+  std::int64_t global_step_ = 0;
+  loss_type loss_ = 0;
+  bool ready_ = false;
+  alignas(device::alignment) std::byte memory_[layout.bytes + 1];
+
+  template <class T>
+  T* at(std::size_t offset) {
+    return reinterpret_cast<T*>(memory_ + offset);
+  }
+  template <class G, int Id>
+  auto tensor() {
+    using T = element_t<G::graph.nodes[Id].type>;
+    constexpr auto n = static_cast<std::size_t>(G::count(Id, batch_size));
+    return std::span<T, n>(at<T>(layout.template offset<G>(Id)), n);
+  }
+  [[noreturn, gnu::cold, gnu::noinline]] static void not_ready() {
+    raise(status::failed_precondition, "the variables have no values; call initialize or restore a checkpoint first");
+  }
+
+  // ---- starting
+  template <class G, int... Id>
+  void fill_constants(std::integer_sequence<int, Id...>) {
+    (fill_constant<G, Id>(), ...);
+  }
+  template <class G, int Id>
+  void fill_constant() {
+    if constexpr (G::graph.nodes[Id].op == &constant_card) {
+      constexpr auto values = tensor_values<G, Id>();
+      using T = typename decltype(values)::value_type;
+      T* to = at<T>(layout.template offset<G>(Id));
+      if constexpr (values.size() == 1) std::fill_n(to, G::count(Id, batch_size), values[0]);
+      else std::copy(values.begin(), values.end(), to);
+    }
+  }
+  template <class G, int Id>
+  static consteval auto tensor_values() {
+    constexpr node n = G::graph.nodes[Id];
+    std::array<element_t<n.type>, n.attrs / 2> values{};
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const int* words = G::graph.ints + n.attr + 2 * i;
+      values[i] = static_cast<element_t<n.type>>(std::bit_cast<double>(std::array<int, 2>{words[0], words[1]}));
+    }
+    return values;
+  }
+
+  template <class G, int... V>
+  void start(std::uint64_t seed, std::integer_sequence<int, V...>) {
+    (start_variable<G, V>(seed), ...);
+  }
+  template <class G, int V>
+  void start_variable(std::uint64_t seed) {
+    constexpr int id = G::program.variables[V];
+    if constexpr (std::is_same_v<G, train> || train::find_variable(G::name_of(id)) < 0) {
+      constexpr auto a = G::variable_attributes(id);
+      static_assert(std::is_same_v<G, train> || a.local != 0,
+                    "gradus: a variable exists in mode predict but not in training, so nothing can train it.");
+      constexpr node n = G::graph.nodes[id];
+      constexpr initializer init{a.kind, a.a, a.b, a.fan, a.distribution};
+      constexpr std::uint64_t stream = stream_of(G::name_of(id));
+      device::template start<n.type, a.kind, a.distribution>(init, n.dims, seed, stream, at<std::byte>(layout.template offset<G>(id)));
+    }
+  }
+  template <int... V>
+  void start_mirrors(const mirror& m, std::size_t k, std::integer_sequence<int, V...>) {
+    (start_mirror<V>(m, k), ...);
+  }
+  template <int V>
+  void start_mirror(const mirror& m, std::size_t k) {
+    if constexpr (V < train::program.trainable) {
+      const auto values = tensor<train, train::program.variables[V]>();
+      using T = typename decltype(values)::value_type;
+      T* to = at<T>(layout.mirror(k) + layout.variable[V]);
+      if (m.starts_as_variable) std::memcpy(to, values.data(), values.size_bytes());
+      else std::fill_n(to, values.size(), static_cast<T>(m.initial));
+    }
+  }
+
+  // ---- running
+  static constexpr int chunk = 64;  // clang ends a fold at 256
+  template <class G>
+  void run() {
+    scale_ = 1;
+    [&]<int... C>(std::integer_sequence<int, C...>) {
+      (run_chunk<G, C * chunk>(std::make_integer_sequence<int, std::min(chunk, G::program.size.calls - C * chunk)>{}), ...);
+    }(std::make_integer_sequence<int, (G::program.size.calls + chunk - 1) / chunk>{});
+  }
+  template <class G, int First, int... I>
+  void run_chunk(std::integer_sequence<int, I...>) {
+    (run_call<G, First + I>(), ...);
+  }
+  template <class G, int I>
+  void run_call() {
+    constexpr call c = G::program.calls[I];
+    constexpr signature s = G::program.signatures[c.signature];
+    if constexpr (s.op == &cards::apply) {
+      apply<c.node>();
+    } else if constexpr (s.op == &cards::global_norm) {
+      const double value = norm<c.node>();
+      *tensor<G, c.node>().data() = static_cast<element_t<s.types[0]>>(value);
+      scale_ = update_.clip_scale(value);
+    } else {
+      [&]<int... A>(std::integer_sequence<int, A...>) {
+        std::byte* const args[] = {at<std::byte>(layout.template offset<G>(G::program.args[c.first + A]))...};
+        device::template settled<s, resolve(c.rows, batch_size), batch_size>(args);
+      }(std::make_integer_sequence<int, c.count>{});
+    }
+  }
+
+  template <int Id>
+  void apply() {
+    constexpr node n = train::graph.nodes[Id];
+    constexpr int gradient = train::input(Id, 1);
+    constexpr std::size_t values = static_cast<std::size_t>(train::count(Id, batch_size));
+    constexpr std::size_t offset = layout.template offset<train>(Id);
+    using T = element_t<n.type>;
+    const auto& constants = constants_in<T>();
+    T* const theta = at<T>(offset);
+    std::array<T*, update_type::mirror_count + 1> mirrors{};
+    for (std::size_t k = 0; k < update_type::mirror_count; ++k) mirrors[k] = at<T>(layout.mirror(k) + offset);
+    const T* const g = at<const T>(layout.template offset<train>(gradient));
+    if constexpr (n.inputs == 2) {
+      device::template sweep<T>(update_, constants, static_cast<T>(scale_), theta, g, mirrors.data(), values);
+    } else {
+      constexpr std::size_t row_count = static_cast<std::size_t>(n.dims[0]);
+      const auto rows = tensor<train, train::input(Id, 2)>();
+      device::check_rows(rows.data(), rows.size(), row_count);
+      device::template sweep_rows<T>(update_, constants, static_cast<T>(scale_), theta, mirrors.data(), row_count,
+                                     row_count == 0 ? 0 : values / row_count, rows.data(), g, rows.size(),
+                                     std::span<std::int32_t>(at<std::int32_t>(layout.scratch), device::row_scratch(rows.size())));
+      if constexpr (update_type::has_average)
+        device::template follow<T>(update_, constants, theta, mirrors[update_type::slot_count], values);
+    }
+  }
+  template <class T>
+  const auto& constants_in() const {
+    if constexpr (std::is_same_v<T, double>) return double_constants_;
+    else return constants_;
+  }
+  template <int Id>
+  double norm() {
+    return [&]<int... I>(std::integer_sequence<int, I...>) {
+      double total = 0;
+      ((total += sum_of_squares(tensor<train, train::input(Id, I)>())), ...);
+      return std::sqrt(total);
+    }(std::make_integer_sequence<int, train::graph.nodes[Id].inputs>{});
+  }
+  template <class T, std::size_t Count>
+  static double sum_of_squares(std::span<T, Count> x) {
+    return static_cast<double>(device::sum_of_squares(static_cast<const T*>(x.data()), x.size()));
+  }
+
+  // ---- state
+  template <class List, int... V>
+  void remember_variables(List& list, std::integer_sequence<int, V...>) {
+    (remember<V>(list), ...);
+  }
+  template <int V, class List>
+  void remember(List& list) {
+    constexpr int id = train::program.variables[V];
+    constexpr std::string_view name = train::name_of(id);
+    if constexpr (train::variable_attributes(id).local == 0 && name != "global_step") {
+      constexpr dtype type = train::graph.nodes[id].type;
+      constexpr extents dims = resolve(train::graph.nodes[id].dims, 1);
+      const auto bytes = std::as_writable_bytes(tensor<train, id>());
+      list.tensor(name, type, dims, bytes);
+      if constexpr (V < train::program.trainable) {
+        const auto mirrors = update_.mirrors();
+        for (std::size_t k = 0; k < mirrors.size(); ++k) {
+          const detail::mirror_name<name.size() + detail::longest_name<update_type>> full(name, mirrors[k]);
+          list.tensor(full.text(), type, dims, {at<std::byte>(layout.mirror(k) + layout.variable[V]), bytes.size()});
+        }
+      }
+    }
+  }
+};
+
+// The stepper of a model and its policies, in any order.
+template <auto Build, class... Policies, class Device = default_device>
+auto make_static_stepper(Policies... policies) {
+  return static_stepper<Build, Device, Policies...>(policies...);
+}
+
+}  // namespace gradus

@@ -1,0 +1,32 @@
+#include <gradus/graph/node.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace gradus;
+
+namespace {
+struct settings {
+  int axis;
+  float rate;
+};
+static_assert(words_of<settings> == 2);
+static_assert(from_words<settings>(to_words(settings{3, 0.5f}).data()).rate == 0.5f);
+static_assert(card{.name = "Op", .operands = 1, .traits = trait::view | trait::blocks}.is(trait::blocks));
+static_assert(!card{.name = "Op", .operands = 1}.is(trait::leaf));
+
+// A signature is a template argument: equal ones are one type.
+template <signature S>
+struct kernel_of {
+  static int code;
+};
+template <signature S>
+int kernel_of<S>::code = 0;
+}  // namespace
+
+TEST_CASE("equal signatures share a kernel, any difference parts them") {
+  static constexpr card op{.name = "Op", .operands = 1};
+  constexpr signature a{.op = &op, .types = {float32}, .dims = {0, 4}}, b{.op = &op, .types = {float32}, .dims = {0, 4}},
+      c{.op = &op, .types = {float32}, .dims = {0, 5}};
+  CHECK(&kernel_of<a>::code == &kernel_of<b>::code);
+  CHECK(&kernel_of<a>::code != &kernel_of<c>::code);
+}

@@ -1,0 +1,69 @@
+// compiled with: -O3 -march=native
+// costs: 300
+// Same numbers: the compiled step and the interpreter give the same bits, for any batch size, executor and gate, at the
+// highest optimization with the compiler's own ideas of floating-point contraction.
+#include "models.hpp"
+
+#include <gradus/testing/graph_equality.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace run_test;
+
+namespace {
+
+using clipped = decltype(composed{adam{}, clip_by_global_norm{1.0}, exponential_moving_average{}});
+clipped optimizer() { return clipped{adam{.rate = 0.01}, clip_by_global_norm{1.0}, exponential_moving_average{}}; }
+
+template <auto Build, gating Gate, bool Norm, bool Reuse>
+using compiled = compiled_model<Build, cpu<fast>, Gate, Norm, Reuse>;
+template <gating Gate, bool Norm, bool Reuse>
+using interpreted = interpreted_model<cpu<fast>, ops<>, Gate, Norm, Reuse>;
+
+template <auto Build>
+void same_numbers() {
+  for (std::int64_t batch_size : {1, 3, 8, 32}) {
+    CAPTURE(batch_size);
+    const bytes reference = train(compiled<Build, gating::op, true, true>{}, batch_size, optimizer(), serial{});
+    CHECK(reference.size() > 1000);
+    CHECK(train(interpreted<gating::op, true, true>{Build}, batch_size, optimizer(), serial{}) == reference);
+    for (int n : {2, 3})
+      CHECK(train(interpreted<gating::op, true, false>{Build}, batch_size, optimizer(), threads{n}) == reference);
+  }
+}
+
+// What the compiler built and what the program builds, after every pass.
+template <auto Build, build_options O>
+void same_graphs() {
+  const graph built = build_model(Build, O.what);
+  CHECK(testing::explain_difference(parts_of(built), stage<Build, O, 0>::value.parts()) == "");
+  CHECK(std::string_view(built.names.first, static_cast<std::size_t>(built.names.count)) ==
+        std::string_view(stage<Build, O, 0>::value.names, static_cast<std::size_t>(built.names.count)));
+  const graph a = run_pass<1>(parts_of(built), O), b = run_pass<2>(parts_of(a), O), c = run_pass<3>(parts_of(b), O),
+              d = run_pass<4>(parts_of(c), O), e = run_pass<5>(parts_of(d), O), f = run_pass<6>(parts_of(e), O);
+  CHECK(testing::explain_difference(parts_of(a), stage<Build, O, 1>::value.parts()) == "");
+  CHECK(testing::explain_difference(parts_of(b), stage<Build, O, 2>::value.parts()) == "");
+  CHECK(testing::explain_difference(parts_of(c), stage<Build, O, 3>::value.parts()) == "");
+  CHECK(testing::explain_difference(parts_of(d), stage<Build, O, 4>::value.parts()) == "");
+  CHECK(testing::explain_difference(parts_of(e), stage<Build, O, 5>::value.parts()) == "");
+  CHECK(testing::explain_difference(parts_of(f), stage<Build, O, 6>::value.parts()) == "");
+  for (const graph* g : {&built, &a, &b, &c, &d, &e, &f}) CHECK(broken_law(parts_of(*g)) == nullptr);
+  const graph whole = run_passes(built, O);
+  CHECK(testing::same_graph(parts_of(whole), parts_of(f)));
+}
+
+}  // namespace
+
+TEST_CASE("an MLP: same numbers") { same_numbers<mlp>(); }
+TEST_CASE("a ConvNet: same numbers") { same_numbers<convnet>(); }
+TEST_CASE("a char-GPT: same numbers") { same_numbers<gpt>(); }
+
+TEST_CASE("the compiler's graph and the program's are equal node by node") {
+  constexpr build_options training{mode::train, gating::op, true, true}, evaluation{mode::evaluate, gating::op, true, true};
+  same_graphs<mlp, training>();
+  same_graphs<mlp, evaluation>();
+  same_graphs<convnet, training>();
+  same_graphs<convnet, evaluation>();
+  same_graphs<gpt, training>();
+  same_graphs<gpt, evaluation>();
+}
