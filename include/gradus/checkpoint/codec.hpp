@@ -21,11 +21,12 @@
 #include "../base/dtype.hpp"
 #include "../base/error.hpp"
 #include "../base/shape.hpp"
+#include "../base/version.hpp"
 
 namespace gradus {
 
 // The library that wrote a checkpoint, as its metadata names it.
-inline constexpr std::string_view written_by = "gradus 0.1.0";
+inline constexpr std::string_view written_by = "gradus " GRADUS_VERSION;
 
 // One named tensor, row-major, little-endian; or a blob: uint8, of rank 1, with a length of its own.
 struct record {

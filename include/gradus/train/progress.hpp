@@ -44,14 +44,14 @@ struct has_step_too {
 template <class S>
 struct with_step : S, has_step_too {};
 template <class S>
-concept names_step = !requires { &with_step<S>::step; };
+concept names_step = std::is_final_v<S> || !requires { &with_step<S>::step; };
 struct has_line_too {
   void line();
 };
 template <class S>
 struct with_line : S, has_line_too {};
 template <class S>
-concept names_line = !requires { &with_line<S>::line; };
+concept names_line = std::is_final_v<S> || !requires { &with_line<S>::line; };
 template <class S>
 concept takes_lines = requires(S& s, std::string_view line) { s.line(line); };
 template <class S>

@@ -34,7 +34,7 @@ struct run_config {
   using policy_for = kind::configuration;
 
   std::string model_dir = {};            // checkpoints and event files; empty: the run leaves nothing behind
-  std::uint64_t tf_random_seed = 0;      // of initializers, dropout and input shuffling that asks for it
+  std::uint64_t tf_random_seed = 0;      // of initializers and of ops that draw (dropout); shuffle has its own
   double save_summary_steps = 100;       // scalars for TensorBoard every so many steps; 0: never
   interval save_checkpoints_steps = {};  // one of the two; neither: every 600 seconds; none: no checkpoints
   interval save_checkpoints_secs = {};

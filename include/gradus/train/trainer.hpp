@@ -313,6 +313,7 @@ private:
   saver<codec_type, file_system_type, clock_type> saver_;
   stepper_type stepper_;
   bool ready_ = false;
+  std::int64_t saved_step_ = -1;  // of the newest checkpoint that this trainer wrote or read
 
   bool has_files() const { return !config_.model_dir.empty(); }
   std::string prefix() const { return join_path(config_.model_dir, "model"); }
@@ -325,6 +326,7 @@ private:
     if (has_files()) found = saver_.restore_latest(list, config_.model_dir, {.ignore_extra = only_reading});
     if (found) {
       stepper_.restored();
+      saved_step_ = found->step;
       sink_.line(text("restored step ", found->step, " from ", found->path));
     } else if (only_reading)
       return false;
@@ -355,15 +357,16 @@ private:
     const auto feeds = match<mode::train>(data);
     std::vector<scalar_value> scalars;
     double started = clock_.elapsed(), saved_at = started;
-    std::int64_t counted_from = stepper_.global_step(), saved_step = -1;
+    std::int64_t counted_from = stepper_.global_step();
     const auto save = [&] {
+      refuse_divergence();  // a checkpoint is always one to go on from
       if (log != nullptr) log->flush();  // what was logged up to a checkpoint is in the file before the checkpoint is
       const auto done = saver_.save(list, prefix(), stepper_.global_step());
       for (const auto& path : done.not_removed) sink_.line(text("could not delete the superseded checkpoint ", path));
-      saved_step = stepper_.global_step(), saved_at = clock_.elapsed();
-      if (log != nullptr) log->add_session_log(session_log_status::checkpoint, saved_step, prefix());
+      saved_step_ = stepper_.global_step(), saved_at = clock_.elapsed();
+      if (log != nullptr) log->add_session_log(session_log_status::checkpoint, saved_step_, prefix());
     };
-    if (saves && stepper_.global_step() == 0) save();
+    if (saves && saved_step_ < 0) save();
     double steps_per_sec = 0;
     while (stepper_.global_step() < last) {
       const std::int64_t n = fill<mode::train>(data, feeds);
@@ -372,12 +375,7 @@ private:
       stepper_.train_step();
       const std::int64_t step = stepper_.global_step();
       const double loss = detail::as_number(stepper_.template output_of<mode::train>(output::loss));
-      if (!std::isfinite(loss))
-        raise(status::invalid_argument,
-              text("the model diverged: \"", name_of_loss(), "\" is ", std::isnan(loss) ? "NaN" : "infinite",
-                   " at step ", step, "; lower the learning rate or clip gradients. ",
-                   saved_step >= 0 ? text("The checkpoint of step ", saved_step, " is kept")
-                                   : std::string("No later checkpoint was written")));
+      if (!std::isfinite(loss)) diverged("loss", loss);
       const double now = clock_.elapsed();
       const bool counts = divides(config_.log_step_count_steps, step);
       if (counts || steps_per_sec == 0)
@@ -394,14 +392,34 @@ private:
                        (every.secs.active() && now - saved_at >= every.secs.value());
       if (saves && due) save();
     }
-    if (saves && saved_step != stepper_.global_step()) save();
+    if (saves && saved_step_ != stepper_.global_step()) save();
+  }
+  // The loss comes from the parameters before its step; what the step did to them is looked at here.
+  void refuse_divergence() {
+    auto& variables = stepper_.variables();
+    for (std::size_t i = 0; i < variables.size(); ++i) {
+      const variable_info& v = variables.info(i);
+      if (!v.trainable) continue;
+      const auto look = [&]<class T>(const T* values) {
+        for (std::size_t k = 0, n = v.size(); k < n; ++k)
+          if (!std::isfinite(values[k])) diverged(v.name, static_cast<double>(values[k]));
+      };
+      if (v.type == float64)
+        look(reinterpret_cast<const double*>(variables.value(i)));
+      else
+        look(reinterpret_cast<const float*>(variables.value(i)));
+    }
+  }
+  [[noreturn]] void diverged(std::string_view tensor, double value) {
+    const std::int64_t step = stepper_.global_step();
+    if (saved_step_ >= 0) ready_ = false;  // what is in memory is of no use; a later call reads the checkpoint
+    raise(status::invalid_argument,
+          text("the model diverged: \"", tensor, "\" is ", std::isnan(value) ? "NaN" : "infinite", " at step ", step,
+               "; lower the learning rate or clip gradients. ",
+               saved_step_ >= 0 ? text("The checkpoint of step ", saved_step_, " is kept")
+                                : std::string("There is no checkpoint")));
   }
   static bool divides(double n, std::int64_t step) { return n >= 1 && step % static_cast<std::int64_t>(n) == 0; }
-  std::string_view name_of_loss() {
-    std::string_view name = "loss";
-    for_each_output<mode::train>(output::loss, [&](std::string_view n, const tensor_view&) { name = n; });
-    return name;
-  }
 
   void summarize(writer& log, std::vector<scalar_value>& scalars, double loss, double rate, std::int64_t step) {
     scalars.clear();
