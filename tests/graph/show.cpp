@@ -39,7 +39,7 @@ TEST_CASE("text: a line a node, a line an output") {
         "loss \"loss\" = Mean\n");
   graph g = linear();
   g.group({value{&g, 8}}, "done");
-  CHECK(to_text(g).find("done = NoOp() after Mean on") != std::string::npos);
+  CHECK(to_text(g).find("done = NoOp() after Mean\n") != std::string::npos);
   const graph f = fuse(parts_of(g));
   CHECK(to_text(parts_of(f), g.names.first).find("Fused = Fused[Add, Square, Mul](out/MatMul, out/bias, Const)") != std::string::npos);
 }

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <concepts>
 
+#include "contract.hpp"
+
 namespace gradus {
 
 template <class C>
@@ -13,6 +15,7 @@ concept clock = requires(const C& c) {
 };
 
 struct system_clock {
+  using policy_for = kind::clock;
   double now() const {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   }

@@ -184,6 +184,7 @@ private:
   variable_arena<VariableStorage> variables_;
   variable_arena<VariableStorage> local_;  // of modes other than training
   machine<MachineStorage> train_, evaluate_, predict_;
+  typename MachineStorage::template table<std::size_t> joined_;  // per call: values that its update sweeps
   typename Optimizer::template constants<float> constants_{};
   typename Optimizer::template constants<double> double_constants_{};
   double scale_ = 1;
@@ -224,6 +225,37 @@ private:
     if constexpr (Model::may_be_sparse()) scratch_.resize(train_.call_count());
     for (std::size_t i = 0; i < variables_.size(); ++i)
       any_double_ = any_double_ || (variables_.info(i).trainable && variables_.info(i).type == float64);
+    if constexpr (!Executor::concurrent) join_updates();
+  }
+  // Updates that follow each other, of variables that lie side by side with their gradients, are one sweep: the first
+  // of them does all. A variable's padding is swept along; nothing reads it.
+  void join_updates() {
+    const runnable& r = train_.what();
+    const auto calls = static_cast<std::size_t>(r.program.call_count);
+    MachineStorage::resize(joined_, calls);
+    std::size_t first = calls, theta_end = 0, grad_end = 0;  // calls: none
+    for (std::size_t i = 0; i < calls; ++i) {
+      const node& n = r.at(r.program.calls[i].node);
+      joined_[i] = 0;
+      if (n.op != &cards::apply || n.inputs != 2) {
+        first = calls;
+        continue;
+      }
+      const int* edge = r.graph.view.edges + n.first;
+      const auto theta = static_cast<std::size_t>(train_.address(edge[0]) - variables_.value_base());
+      const auto grad = static_cast<std::size_t>(train_.address(edge[1]) - variables_.value_base());
+      const std::size_t bytes = static_cast<std::size_t>(gradus::count(n.dims)) * size_of(n.type);
+      const bool joins =
+          first != calls && theta == theta_end && grad == grad_end && n.type == r.at(r.program.calls[first].node).type;
+      if (!joins) first = i;
+      joined_[first] = (theta + bytes - joined_begin(first)) / size_of(n.type);
+      theta_end = theta + align_up(bytes), grad_end = grad + align_up(bytes);
+    }
+  }
+  std::size_t joined_begin(std::size_t call) {
+    const runnable& r = train_.what();
+    return static_cast<std::size_t>(train_.address(r.graph.view.edges[r.at(r.program.calls[call].node).first]) -
+                                    variables_.value_base());
   }
   void start_mirrors(std::size_t i) {
     const auto mirrors = update_.mirrors();
@@ -258,7 +290,9 @@ private:
   template <class T>
   void apply(const node& n, const bound_call& c, const typename Optimizer::template constants<T>& constants) {
     T* theta = reinterpret_cast<T*>(c.args[1]);
-    const auto values = static_cast<std::size_t>(gradus::count(n.dims));
+    auto values = static_cast<std::size_t>(gradus::count(n.dims));
+    if constexpr (!Executor::concurrent)
+      if (n.inputs == 2 && (values = joined_[static_cast<std::size_t>(&c - &train_.bound(0))]) == 0) return;
     // mirrors lie at the variable's own offset in arenas that follow each other
     const std::size_t offset = static_cast<std::size_t>(c.args[1] - variables_.value_base());
     std::array<T*, Optimizer::mirror_count + 1> mirrors{};

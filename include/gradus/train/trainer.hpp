@@ -12,15 +12,13 @@
 #include <cmath>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
-#include "../base/clock.hpp"
-#include "../checkpoint/saver.hpp"
-#include "../cpu/device.hpp"
 #include "../input/dataset.hpp"
-#include "../run/stepper.hpp"
 #include "../summary/writer.hpp"
+#include "composition.hpp"
+#include "feeding.hpp"
+#include "measure.hpp"
 #include "progress.hpp"
 #include "run_config.hpp"
 
@@ -77,9 +75,10 @@ private:
 // The error page of what is trained on.
 template <class D>
 struct dataset_fits {
-  static_assert(dataset<D>,
-                "gradus: this is not a dataset; make one with idx, from_memory or from_spans, or see input/stage.hpp for "
-                "what yours needs.");
+  static_assert(
+      dataset<D>,
+      "gradus: this is not a dataset; make one with idx, from_memory or from_spans, or see input/stage.hpp for "
+      "what yours needs.");
   static_assert(!dataset<D> || batched_dataset<D>,
                 "gradus: a trainer takes batches, and this dataset gives one element at a time; end the pipeline with "
                 "`.batch(n)`.");
@@ -93,57 +92,9 @@ namespace detail {
 template <class D>
 concept batches_to_change = batched_dataset<std::remove_reference_t<D>>;  // a const one is not movable
 
-// The policies that an update is made of, as `composed`.
-template <class P>
-auto update_part(const P& p) {
-  if constexpr (is_of<kind::rule, P>() || is_of<kind::schedule, P>() || is_of<kind::clip, P>() ||
-                is_of<kind::average, P>())
-    return std::tuple<P>(p);
-  else
-    return std::tuple<>();
-}
-template <class... Policies>
-auto compose_update(const Policies&... policies) {
-  return std::apply([](auto... parts) { return composed<decltype(parts)...>(parts...); },
-                    std::tuple_cat(update_part(policies)...));
-}
-template <class... Policies>
-using update_of = decltype(compose_update(std::declval<const Policies&>()...));
-
-inline double as_number(const tensor_view& v) {
-  switch (v.type) {
-  case float32: return static_cast<double>(*reinterpret_cast<const float*>(v.data));
-  case float64: return *reinterpret_cast<const double*>(v.data);
-  case int32: return *reinterpret_cast<const std::int32_t*>(v.data);
-  case int64: return static_cast<double>(*reinterpret_cast<const std::int64_t*>(v.data));
-  case boolean: return *reinterpret_cast<const bool*>(v.data) ? 1 : 0;
-  default: return static_cast<double>(std::to_integer<int>(*v.data));
-  }
-}
-
 using trainer_kinds =
     kinds<kind::rule, kind::schedule, kind::clip, kind::average, kind::gate, kind::codec, kind::executor,
           kind::arithmetic, kind::configuration, kind::clock, kind::file_system, kind::operations, kind::log_sink>;
-
-// How the model is made ready, given the policies.
-template <auto Build>
-struct by_compiler {
-  template <class Device, class Ops, gating Gate, bool NeedsNorm, bool Reuse>
-  using model = compiled_model<Build, Device, Gate, NeedsNorm, Reuse>;
-  template <class Model>
-  Model make() const {
-    return {};
-  }
-};
-struct by_program {
-  std::function<model_spec(graph&)> build;
-  template <class Device, class Ops, gating Gate, bool NeedsNorm, bool Reuse>
-  using model = interpreted_model<Device, Ops, Gate, NeedsNorm, Reuse>;
-  template <class Model>
-  Model make() const {
-    return Model(build);
-  }
-};
 
 }  // namespace detail
 
@@ -153,18 +104,12 @@ class trainer {
   static_assert(log_sink_fits<policy_of<kind::log_sink, silent, Policies...>>::value);
 
 public:
-  using update_type = detail::update_of<Policies...>;
-  using arithmetic_type = policy_of<kind::arithmetic, fast, Policies...>;
-  using device_type = cpu<arithmetic_type>;
-  using executor_type = policy_of<kind::executor, serial, Policies...>;
-  using codec_type = policy_of<kind::codec, flat_binary, Policies...>;
-  using file_system_type = policy_of<kind::file_system, posix, Policies...>;
-  using clock_type = policy_of<kind::clock, system_clock, Policies...>;
-  using sink_type = policy_of<kind::log_sink, silent, Policies...>;
-  using model_type = typename Source::template model<device_type, policy_of<kind::operations, ops<>, Policies...>,
-                                                     policy_of<kind::gate, gate_op, Policies...>::value,
-                                                     update_type::needs_norm, !executor_type::concurrent>;
-  using stepper_type = stepper<model_type, update_type, device_type, executor_type>;
+  using composition = detail::composition<Source, Policies...>;
+  using update_type = typename composition::update_type;
+  using file_system_type = typename composition::file_system_type;
+  using clock_type = typename composition::clock_type;
+  using sink_type = typename composition::sink_type;
+  using stepper_type = typename composition::stepper_type;
 
   explicit trainer(const Source& source, const Policies&... policies)
       : config_(take_policy<kind::configuration, run_config>(policies...)),
@@ -174,7 +119,7 @@ public:
         saver_({.max_to_keep = config_.keep_checkpoint_max,
                 .keep_checkpoint_every_n_hours = config_.keep_checkpoint_every_n_hours},
                take_policy<kind::codec, flat_binary>(policies...), fs_, clock_),
-        stepper_(source.template make<model_type>(), detail::compose_update(policies...),
+        stepper_(source.template make<typename composition::model_type>(), detail::compose_update(policies...),
                  take_policy<kind::executor, serial>(policies...)) {
     validate(config_);
     stepper_.allocate();
@@ -209,9 +154,9 @@ public:
     const averages_in_place in_place(stepper_, options.use_averages);
     double loss = 0;
     std::int64_t examples = 0, batches_done = 0;
-    const auto feeds = match<mode::evaluate>(data);
+    auto feeds = detail::match_feeds<mode::evaluate>(stepper_, data);
     while (options.steps == 0 || batches_done < options.steps) {
-      const std::int64_t n = fill<mode::evaluate>(data, feeds);
+      const std::int64_t n = detail::fill_feeds<mode::evaluate>(stepper_, data, feeds);
       if (n == 0) break;
       stepper_.template forward<mode::evaluate>();
       loss += detail::as_number(stepper_.template output_of<mode::evaluate>(output::loss)) * static_cast<double>(n);
@@ -221,7 +166,7 @@ public:
     evaluation result;
     result.step_ = stepper_.global_step();
     result.values_.emplace_back("loss", loss / static_cast<double>(examples));
-    for_each_output<mode::evaluate>(output::metric, [&](std::string_view name, const tensor_view& v) {
+    detail::for_each_output<mode::evaluate>(stepper_, output::metric, [&](std::string_view name, const tensor_view& v) {
       if (v.size() == 1) result.values_.emplace_back(name, detail::as_number(v));
     });
     if (has_files()) {
@@ -244,15 +189,16 @@ public:
                   "gradus::predictions&)`.");
     ready_to_read();
     stepper_.template connect<mode::predict>();
-    const auto feeds = match<mode::predict>(data);
+    auto feeds = detail::match_feeds<mode::predict>(stepper_, data);
     std::vector<std::pair<std::string, const_tensor_view>> items;
     for (;;) {
-      const std::int64_t n = fill<mode::predict>(data, feeds);
+      const std::int64_t n = detail::fill_feeds<mode::predict>(stepper_, data, feeds);
       if (n == 0) return;
       stepper_.template forward<mode::predict>();
       items.clear();
-      for_each_output<mode::predict>(output::prediction,
-                                     [&](std::string_view name, const tensor_view& v) { items.emplace_back(name, v); });
+      detail::for_each_output<mode::predict>(
+          stepper_, output::prediction,
+          [&](std::string_view name, const tensor_view& v) { items.emplace_back(name, v); });
       predictions batch;
       batch.items_ = &items, batch.size_ = n;
       see(batch);
@@ -286,10 +232,6 @@ public:
 
 private:
   using writer = summary_writer<file_system_type, clock_type>;
-  struct feed_target {
-    int node = -1;  // -1: no placeholder takes it
-    std::vector<std::byte> unused = {};
-  };
   struct averages_in_place {
     stepper_type* s = nullptr;
     averages_in_place(stepper_type& stepper, bool wanted) {
@@ -310,7 +252,7 @@ private:
   file_system_type fs_;
   clock_type clock_;
   sink_type sink_;
-  saver<codec_type, file_system_type, clock_type> saver_;
+  typename composition::saver_type saver_;
   stepper_type stepper_;
   bool ready_ = false;
   std::int64_t saved_step_ = -1;  // of the newest checkpoint that this trainer wrote or read
@@ -354,12 +296,12 @@ private:
   void training_loop(Dataset& data, const state_list& list, writer* log, std::int64_t last) {
     const checkpoint_interval every = checkpoint_interval_of(config_);
     const bool saves = has_files() && (every.steps.active() || every.secs.active());
-    const auto feeds = match<mode::train>(data);
+    auto feeds = detail::match_feeds<mode::train>(stepper_, data);
     std::vector<scalar_value> scalars;
     double started = clock_.elapsed(), saved_at = started;
     std::int64_t counted_from = stepper_.global_step();
     const auto save = [&] {
-      refuse_divergence();  // a checkpoint is always one to go on from
+      refuse_divergence();               // a checkpoint is always one to go on from
       if (log != nullptr) log->flush();  // what was logged up to a checkpoint is in the file before the checkpoint is
       const auto done = saver_.save(list, prefix(), stepper_.global_step());
       for (const auto& path : done.not_removed) sink_.line(text("could not delete the superseded checkpoint ", path));
@@ -369,7 +311,7 @@ private:
     if (saves && saved_step_ < 0) save();
     double steps_per_sec = 0;
     while (stepper_.global_step() < last) {
-      const std::int64_t n = fill<mode::train>(data, feeds);
+      const std::int64_t n = detail::fill_feeds<mode::train>(stepper_, data, feeds);
       if (n == 0) break;
       const double rate = stepper_.rate();
       stepper_.train_step();
@@ -384,7 +326,10 @@ private:
                   steps_per_sec > 0 ? static_cast<double>(last - step) / steps_per_sec : 0, now},
                  counts || step == last);
       if (log != nullptr) {
-        if (divides(config_.save_summary_steps, step) || step == 1) summarize(*log, scalars, loss, rate, step);
+        if (divides(config_.save_summary_steps, step) || step == 1) {
+          detail::collect_scalars(stepper_, loss, rate, scalars);
+          log->add_summary(scalars, step);
+        }
         if (counts) log->add_scalar("global_step/sec", static_cast<float>(steps_per_sec), step);
       }
       if (counts) started = now, counted_from = step;
@@ -394,121 +339,14 @@ private:
     }
     if (saves && saved_step_ != stepper_.global_step()) save();
   }
-  // The loss comes from the parameters before its step; what the step did to them is looked at here.
   void refuse_divergence() {
-    auto& variables = stepper_.variables();
-    for (std::size_t i = 0; i < variables.size(); ++i) {
-      const variable_info& v = variables.info(i);
-      if (!v.trainable) continue;
-      const auto look = [&]<class T>(const T* values) {
-        for (std::size_t k = 0, n = v.size(); k < n; ++k)
-          if (!std::isfinite(values[k])) diverged(v.name, static_cast<double>(values[k]));
-      };
-      if (v.type == float64)
-        look(reinterpret_cast<const double*>(variables.value(i)));
-      else
-        look(reinterpret_cast<const float*>(variables.value(i)));
-    }
+    detail::find_divergence(stepper_, [&](std::string_view name, double value) { diverged(name, value); });
   }
   [[noreturn]] void diverged(std::string_view tensor, double value) {
-    const std::int64_t step = stepper_.global_step();
     if (saved_step_ >= 0) ready_ = false;  // what is in memory is of no use; a later call reads the checkpoint
-    raise(status::invalid_argument,
-          text("the model diverged: \"", tensor, "\" is ", std::isnan(value) ? "NaN" : "infinite", " at step ", step,
-               "; lower the learning rate or clip gradients. ",
-               saved_step_ >= 0 ? text("The checkpoint of step ", saved_step_, " is kept")
-                                : std::string("There is no checkpoint")));
+    detail::raise_divergence(tensor, value, stepper_.global_step(), saved_step_);
   }
   static bool divides(double n, std::int64_t step) { return n >= 1 && step % static_cast<std::int64_t>(n) == 0; }
-
-  void summarize(writer& log, std::vector<scalar_value>& scalars, double loss, double rate, std::int64_t step) {
-    scalars.clear();
-    const auto add = [&](std::string_view tag, double v) {
-      for (const auto& s : scalars)
-        if (s.tag == tag) return;  // the model summarizes its loss itself
-      scalars.push_back({tag, static_cast<float>(v)});
-    };
-    for_each_output<mode::train>(output::summary,
-                                 [&](std::string_view tag, const tensor_view& v) { add(tag, detail::as_number(v)); });
-    add("loss", loss);
-    for_each_output<mode::train>(output::metric, [&](std::string_view tag, const tensor_view& v) {
-      if (v.size() == 1) add(tag, detail::as_number(v));
-    });
-    add("learning_rate", rate);
-    add("gradient_norm", stepper_.gradient_norm());
-    log.add_summary(scalars, step);
-  }
-
-  template <mode M, class Visit>
-  void for_each_output(int kind, Visit visit) {
-    const runnable& r = stepper_.template graph<M>();
-    for (int i = 0, n = 0; i < r.graph.output_count; ++i)
-      if (r.graph.outputs[i].kind == kind)
-        visit(r.name_at(r.graph.outputs[i].name), stepper_.template output_of<M>(kind, n++));
-  }
-
-  // Which placeholder takes which component of the data: by name; where no name agrees, in order.
-  template <mode M, class Dataset>
-  std::vector<feed_target> match(Dataset& data) {
-    const components& parts = data.element_spec();
-    std::vector<placeholder_info> wanted;
-    stepper_.template placeholders<M>([&](const placeholder_info& p) { wanted.push_back(p); });
-    bool by_name = false;
-    for (const auto& p : wanted)
-      for (const auto& c : parts) by_name = by_name || c.name == p.name;
-    std::vector<feed_target> targets;
-    targets.resize(parts.size());
-    for (std::size_t k = 0; k < wanted.size(); ++k) {
-      const auto& p = wanted[k];
-      std::size_t at = parts.size();
-      if (by_name) {
-        for (std::size_t i = 0; i < parts.size(); ++i)
-          if (parts[i].name == p.name) at = i;
-      } else if (k < parts.size())
-        at = k;
-      if (at == parts.size()) {
-        if (!p.used) continue;
-        raise(status::invalid_argument,
-              text("placeholder \"", p.name, "\" is not fed: the dataset has ", to_text(parts)));
-      }
-      const auto& c = parts[at];
-      const bool same = c.type == p.type && is_batched(p.dims) && -count(p.dims) == count(c.dims);
-      if (!same)
-        raise(status::invalid_argument,
-              text("placeholder \"", p.name, "\" is ", name_of(p.type), " ", to_text(p.dims), ", but the dataset's \"",
-                   c.name, "\" is ", name_of(c.type), " ", to_text(c.dims), " per example"));
-      targets[at].node = p.node;
-    }
-    for (std::size_t i = 0; i < parts.size(); ++i)
-      if (targets[i].node < 0)
-        targets[i].unused.resize(size_bytes(parts[i]) * static_cast<std::size_t>(data.batch_size()));
-    views_.resize(parts.size());
-    return targets;
-  }
-  // The next batch, written into the placeholders' memory; how many examples it has.
-  template <mode M, class Dataset>
-  std::int64_t fill(Dataset& data, const std::vector<feed_target>& targets) {
-    const components& parts = data.element_spec();
-    auto& m = stepper_.template bound<M>(data.batch_size());
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      extents dims{data.batch_size()};
-      for (int k = 0; k < parts[i].dims.rank; ++k) dims.push(parts[i].dims[k]);
-      std::byte* to =
-          targets[i].node >= 0 ? m.address(targets[i].node) : const_cast<std::byte*>(targets[i].unused.data());
-      views_[i] = tensor_view(parts[i].type, dims, to);
-    }
-    const std::int64_t n = data.next(std::span<const tensor_view>(views_));
-    if (n == 0 || n == data.batch_size()) return n;
-    m.bind(n);  // a short last batch: tensors move down in memory, what was read moves with them
-    for (int slot = 0; slot < m.what().program.slot_count; ++slot)
-      for (std::size_t i = 0; i < parts.size(); ++i) {
-        const int node = targets[i].node;
-        if (node >= 0 && m.what().program.places[node].index == slot)
-          std::memmove(m.address(node), views_[i].data, static_cast<std::size_t>(n) * size_bytes(parts[i]));
-      }
-    return n;
-  }
-  std::vector<tensor_view> views_;
 };
 
 // A trainer of a model that the compiler builds. Policies in any order, at most one per kind; a rule is needed.

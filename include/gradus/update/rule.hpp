@@ -151,8 +151,9 @@ struct rule_fits {
   static_assert(detail::has_name<R>,
                 "gradus: this rule has no name; add `static constexpr std::string_view name = \"MyRule\";`, which its "
                 "slots carry in checkpoints.");
-  static_assert(detail::has_rate<R>,
-                "gradus: this rule has no rate; add `std::optional<double> rate = {};`, so that a schedule can own it.");
+  static_assert(
+      detail::has_rate<R>,
+      "gradus: this rule has no rate; add `std::optional<double> rate = {};`, so that a schedule can own it.");
   static_assert(!detail::has_name<R> || !detail::has_rate<R> || detail::prepares<R>,
                 "gradus: this rule has no constants; add `template <class N> struct constants { N rate; };` and "
                 "`constants<double> prepare(const gradus::step_info& at) const` (with shared_names, also start, finish "

@@ -1,0 +1,84 @@
+// Batches into placeholders: which component of a dataset feeds which placeholder, and the reading itself. A batch is
+// written once, by the dataset, into the memory that the step reads.
+#pragma once
+#include <cstring>
+#include <vector>
+
+#include "../input/dataset.hpp"
+#include "../run/stepper.hpp"
+
+namespace gradus::detail {
+
+struct feed_target {
+  int node = -1;  // -1: no placeholder takes it
+  std::vector<std::byte> unused = {};
+};
+struct feed_plan {
+  std::vector<feed_target> targets;  // of each component of the dataset
+  std::vector<tensor_view> views;
+};
+
+// Which placeholder takes which component of the data: by name; where no name agrees, in order. Refuses
+// (invalid_argument) a placeholder that nothing feeds, and a component that does not fit its placeholder.
+template <mode M, class Stepper, class Dataset>
+feed_plan match_feeds(Stepper& stepper, const Dataset& data) {
+  const components& parts = data.element_spec();
+  std::vector<placeholder_info> wanted;
+  stepper.template placeholders<M>([&](const placeholder_info& p) { wanted.push_back(p); });
+  bool by_name = false;
+  for (const auto& p : wanted)
+    for (const auto& c : parts) by_name = by_name || c.name == p.name;
+  feed_plan plan;
+  plan.targets.resize(parts.size());
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    const auto& p = wanted[k];
+    std::size_t at = parts.size();
+    if (by_name) {
+      for (std::size_t i = 0; i < parts.size(); ++i)
+        if (parts[i].name == p.name) at = i;
+    } else if (k < parts.size())
+      at = k;
+    if (at == parts.size()) {
+      if (!p.used) continue;
+      raise(status::invalid_argument,
+            text("placeholder \"", p.name, "\" is not fed: the dataset has ", to_text(parts)));
+    }
+    const auto& c = parts[at];
+    const bool same = c.type == p.type && is_batched(p.dims) && -count(p.dims) == count(c.dims);
+    if (!same)
+      raise(status::invalid_argument,
+            text("placeholder \"", p.name, "\" is ", name_of(p.type), " ", to_text(p.dims), ", but the dataset's \"",
+                 c.name, "\" is ", name_of(c.type), " ", to_text(c.dims), " per example"));
+    plan.targets[at].node = p.node;
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (plan.targets[i].node < 0)
+      plan.targets[i].unused.resize(size_bytes(parts[i]) * static_cast<std::size_t>(data.batch_size()));
+  plan.views.resize(parts.size());
+  return plan;
+}
+
+// The next batch, written into the placeholders' memory; how many examples it has, 0 at the end of the data.
+template <mode M, class Stepper, class Dataset>
+std::int64_t fill_feeds(Stepper& stepper, Dataset& data, feed_plan& plan) {
+  const components& parts = data.element_spec();
+  auto& m = stepper.template bound<M>(data.batch_size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    extents dims{data.batch_size()};
+    for (int k = 0; k < parts[i].dims.rank; ++k) dims.push(parts[i].dims[k]);
+    feed_target& target = plan.targets[i];
+    plan.views[i] = tensor_view(parts[i].type, dims, target.node >= 0 ? m.address(target.node) : target.unused.data());
+  }
+  const std::int64_t n = data.next(std::span<const tensor_view>(plan.views));
+  if (n == 0 || n == data.batch_size()) return n;
+  m.bind(n);  // a short last batch: tensors move down in memory, what was read moves with them
+  for (int slot = 0; slot < m.what().program.slot_count; ++slot)
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const int node = plan.targets[i].node;
+      if (node >= 0 && m.what().program.places[node].index == slot)
+        std::memmove(m.address(node), plan.views[i].data, static_cast<std::size_t>(n) * size_bytes(parts[i]));
+    }
+  return n;
+}
+
+}  // namespace gradus::detail

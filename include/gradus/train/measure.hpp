@@ -1,0 +1,85 @@
+// What a step says about itself: its outputs by name, the scalars for TensorBoard, and whether it diverged.
+#pragma once
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "../run/stepper.hpp"
+#include "../summary/event.hpp"
+
+namespace gradus::detail {
+
+inline double as_number(const tensor_view& v) {
+  switch (v.type) {
+  case float32: return static_cast<double>(*reinterpret_cast<const float*>(v.data));
+  case float64: return *reinterpret_cast<const double*>(v.data);
+  case int32: return *reinterpret_cast<const std::int32_t*>(v.data);
+  case int64: return static_cast<double>(*reinterpret_cast<const std::int64_t*>(v.data));
+  case boolean: return *reinterpret_cast<const bool*>(v.data) ? 1 : 0;
+  default: return static_cast<double>(std::to_integer<int>(*v.data));
+  }
+}
+
+// Calls visit(name, view) for every output of this kind.
+template <mode M, class Stepper, class Visit>
+void for_each_output(Stepper& stepper, int kind, Visit visit) {
+  const runnable& r = stepper.template graph<M>();
+  for (int i = 0, n = 0; i < r.graph.output_count; ++i)
+    if (r.graph.outputs[i].kind == kind)
+      visit(r.name_at(r.graph.outputs[i].name), stepper.template output_of<M>(kind, n++));
+}
+
+// The scalars of the last training step: the model's summaries, its loss and metrics, the learning rate (of before the
+// step), the gradients' norm. Replaces what `scalars` held.
+template <class Stepper>
+void collect_scalars(Stepper& stepper, double loss, double rate, std::vector<scalar_value>& scalars) {
+  scalars.clear();
+  const auto add = [&](std::string_view tag, double v) {
+    for (const auto& s : scalars)
+      if (s.tag == tag) return;  // the model summarizes its loss itself
+    scalars.push_back({tag, static_cast<float>(v)});
+  };
+  for_each_output<mode::train>(stepper, output::summary,
+                               [&](std::string_view tag, const tensor_view& v) { add(tag, as_number(v)); });
+  add("loss", loss);
+  for_each_output<mode::train>(stepper, output::metric, [&](std::string_view tag, const tensor_view& v) {
+    if (v.size() == 1) add(tag, as_number(v));
+  });
+  add("learning_rate", rate);
+  add("gradient_norm", stepper.gradient_norm());
+}
+
+// The loss comes from the parameters before its step; what the step did to them is looked at here. Calls
+// found(variable's name, value) for the first parameter that is not a finite number, and says whether there was one.
+template <class Stepper, class Found>
+bool find_divergence(Stepper& stepper, Found found) {
+  auto& variables = stepper.variables();
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    const variable_info& v = variables.info(i);
+    if (!v.trainable) continue;
+    const auto look = [&]<class T>(const T* values) {
+      for (std::size_t k = 0, n = v.size(); k < n; ++k)
+        if (!std::isfinite(values[k])) {
+          found(v.name, static_cast<double>(values[k]));
+          return true;
+        }
+      return false;
+    };
+    if (v.type == float64 ? look(reinterpret_cast<const double*>(variables.value(i)))
+                          : look(reinterpret_cast<const float*>(variables.value(i))))
+      return true;
+  }
+  return false;
+}
+
+// `saved_step`: of the newest checkpoint, negative if there is none.
+[[noreturn]] inline void raise_divergence(std::string_view tensor, double value, std::int64_t step,
+                                          std::int64_t saved_step) {
+  raise(status::invalid_argument,
+        text("the model diverged: \"", tensor, "\" is ", std::isnan(value) ? "NaN" : "infinite", " at step ", step,
+             "; lower the learning rate or clip gradients. ",
+             saved_step >= 0 ? text("The checkpoint of step ", saved_step, " is kept")
+                             : std::string("There is no checkpoint")));
+}
+
+}  // namespace gradus::detail

@@ -1,0 +1,147 @@
+#include <gradus/ops/elementwise.hpp>
+
+#include "refusal.hpp"
+
+#include "compute.hpp"
+
+using namespace gradus;
+using ops_test::compute;
+using ops_test::near;
+using refusal_test::check;
+
+static_assert([] {
+  graph g;
+  const value a = g.placeholder("a", {batch, 3}), b = g.placeholder("b", {3}), c = g.placeholder("c", {batch, 1});
+  const value i = g.placeholder("i", {batch, 3}, int32), t = g.placeholder("t", {3}, boolean);
+  return (a + b).dims() == shape{batch, 3} && (c * b).dims() == shape{batch, 3} && (2.0 / a).dims() == a.dims() &&
+         less(a, b).type() == boolean && logical_not(t).type() == boolean && (i - i).type() == int32 &&
+         cast(i, float64).type() == float64 && cast(a, float32).id == a.id &&
+         select(t, a, c).dims() == shape{batch, 3} && g.refusal.empty();
+}());
+
+TEST_CASE("what elementwise ops refuse") {
+  check<[](graph& g) {
+    (void)(g.placeholder("a", {batch, 3}) + g.placeholder("b", {2}));
+  }>("Add: shapes [batch, 3] and [2] do not broadcast (a[batch, 3], b[2])");
+  check<[](graph& g) { (void)(g.placeholder("a", {3}) * g.placeholder("b", {3}, float64)); }>(
+      "Mul: operands must have one dtype, got float32 and float64; use cast (a[3], b[3])");
+  check<[](graph& g) { exp(g.placeholder("a", {3}, int32)); }>(
+      "Exp: takes float32 or float64, got int32; use cast (a[3])");
+  check<[](graph& g) { neg(g.placeholder("a", {3}, boolean)); }>("Neg: takes numbers, got bool; use cast (a[3])");
+  check<[](graph& g) { logical_not(g.placeholder("a", {3})); }>("LogicalNot: takes bool, got float32 (a[3])");
+  check<[](graph& g) { select(g.placeholder("a", {3}), g.placeholder("b", {3}), g.placeholder("c", {3})); }>(
+      "Select: the condition must be bool, got float32 (a[3], b[3], c[3])");
+}
+
+namespace {
+struct unary {
+  const char* name;
+  value (*op)(value);
+  double (*reference)(double);
+  double low, high;
+};
+const unary unaries[] = {
+    {"neg", neg, [](double x) { return -x; }, -3, 3},
+    {"exp", exp, [](double x) { return std::exp(x); }, -20, 20},
+    {"log", log, [](double x) { return std::log(x); }, 0.001, 100},
+    {"log1p", log1p, [](double x) { return std::log1p(x); }, -0.9, 10},
+    {"sqrt", sqrt, [](double x) { return std::sqrt(x); }, 0, 10},
+    {"rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, 0.1, 10},
+    {"square", square, [](double x) { return x * x; }, -3, 3},
+    {"abs", abs, [](double x) { return std::fabs(x); }, -3, 3},
+    {"sign", sign, [](double x) { return double(x > 0) - double(x < 0); }, -3, 3},
+    {"floor", floor, [](double x) { return std::floor(x); }, -9, 9},
+    {"tanh", tanh, [](double x) { return std::tanh(x); }, -6, 6},
+    {"sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -20, 20},
+    {"relu", relu, [](double x) { return x > 0 ? x : 0; }, -3, 3},
+    {"elu", elu, [](double x) { return x > 0 ? x : std::expm1(x); }, -5, 3},
+    {"gelu", gelu,
+     [](double x) {
+       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+     },
+     -5, 5},
+    {"softplus", softplus, [](double x) { return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x))); }, -30, 30},
+    {"erf", erf, [](double x) { return std::erf(x); }, -4, 4},
+    {"leaky_relu", [](value x) { return leaky_relu(x, 0.1); }, [](double x) { return x > 0 ? x : 0.1 * x; }, -3, 3},
+};
+struct binary {
+  const char* name;
+  value (*op)(value, value);
+  double (*reference)(double, double);
+};
+const binary binaries[] = {
+    {"add", add, [](double a, double b) { return a + b; }},
+    {"subtract", subtract, [](double a, double b) { return a - b; }},
+    {"multiply", multiply, [](double a, double b) { return a * b; }},
+    {"divide", divide, [](double a, double b) { return a / b; }},
+    {"pow", pow, [](double a, double b) { return std::pow(a, b); }},
+    {"maximum", maximum, [](double a, double b) { return a > b ? a : b; }},
+    {"minimum", minimum, [](double a, double b) { return a < b ? a : b; }},
+    {"squared_difference", squared_difference, [](double a, double b) { return (a - b) * (a - b); }},
+    {"less", [](value a, value b) { return cast(less(a, b), a.type()); },
+     [](double a, double b) { return double(a < b); }},
+    {"greater", [](value a, value b) { return cast(greater(a, b), a.type()); },
+     [](double a, double b) { return double(a > b); }},
+    {"less_equal", [](value a, value b) { return cast(less_equal(a, b), a.type()); },
+     [](double a, double b) { return double(a <= b); }},
+    {"greater_equal", [](value a, value b) { return cast(greater_equal(a, b), a.type()); },
+     [](double a, double b) { return double(a >= b); }},
+    {"equal", [](value a, value b) { return cast(equal(a, b), a.type()); },
+     [](double a, double b) { return double(a == b); }},
+    {"not_equal", [](value a, value b) { return cast(not_equal(a, b), a.type()); },
+     [](double a, double b) { return double(a != b); }},
+};
+template <class T>
+void check_values(double tolerance) {
+  ops_test::draw random;
+  for (const unary& u : unaries) {
+    INFO(std::string(u.name));
+    auto x = random.between<T>(u.low, u.high, 101);
+    x[7] = static_cast<T>(u.low < 0 ? 0 : u.low);
+    graph g;
+    const value v = g.placeholder("x", {batch}, dtype_of<T>);
+    const auto y = compute<T>(g, u.op(v), {{v, x}});
+    for (std::size_t i = 0; i < x.size(); ++i) CHECK(near(y[i], u.reference(x[i]), tolerance));
+  }
+  for (const binary& b : binaries) {
+    INFO(std::string(b.name));
+    // a [n, 1, 3], b [2, 1] and back: broadcast on both sides
+    auto p = random.between<T>(0.1, 3, 15), q = random.between<T>(0.1, 3, 2);
+    p[4] = q[1];
+    graph g;
+    const value v = g.placeholder("a", {batch, 1, 3}, dtype_of<T>), w = g.placeholder("b", {2, 1}, dtype_of<T>);
+    const auto y = compute<T>(g, b.op(v, w), {{v, p}, {w, q}}), z = compute<T>(g, b.op(w, v), {{v, p}, {w, q}});
+    REQUIRE(y.size() == 30);
+    for (std::size_t i = 0; i < 5; ++i)
+      for (std::size_t j = 0; j < 2; ++j)
+        for (std::size_t k = 0; k < 3; ++k) {
+          CHECK(near(y[(i * 2 + j) * 3 + k], b.reference(p[i * 3 + k], q[j]), tolerance));
+          CHECK(near(z[(i * 2 + j) * 3 + k], b.reference(q[j], p[i * 3 + k]), tolerance));
+        }
+  }
+}
+}  // namespace
+
+TEST_CASE("values agree with the standard library") {
+  check_values<double>(2e-15);
+  check_values<float>(5e-7);
+}
+
+TEST_CASE("integers, booleans, casts, choices") {
+  graph g;
+  const value i = g.placeholder("i", {batch}, int32), f = g.placeholder("f", {batch});
+  const std::vector<std::int32_t> n{-7, 0, 3, 2000000000};
+  const std::vector<float> x{-1.75f, 0.0f, 2.5f, 255.9f};
+  CHECK(compute<std::int32_t>(g, i + i * g.constant(2, int32), {{i, std::vector<std::int32_t>{-7, 0, 3, 5}}}) ==
+        std::vector<std::int32_t>{-21, 0, 9, 15});
+  CHECK(compute<std::int64_t>(g, cast(i, int64) * g.constant(4, int64), {{i, n}}) ==
+        std::vector<std::int64_t>{-28, 0, 12, 8000000000});
+  CHECK(compute<std::int32_t>(g, cast(f, int32), {{f, x}}) == std::vector<std::int32_t>{-1, 0, 2, 255});
+  CHECK(compute<float>(g, cast(cast(f, boolean), float32), {{f, x}}) == std::vector<float>{1, 0, 1, 1});
+  const value some = logical_or(logical_and(greater(f, 0.0), less(f, 100.0)), equal(f, g.constant(-1.75)));
+  CHECK(compute<bool>(g, some, {{f, x}}) == std::vector<bool>{true, false, true, false});
+  CHECK(compute<bool>(g, logical_not(some), {{f, x}}) == std::vector<bool>{false, true, false, true});
+  CHECK(compute<float>(g, select(some, f, g.constant(9)), {{f, x}}) == std::vector<float>{-1.75f, 9, 2.5f, 9});
+  CHECK(compute<std::int32_t>(g, select(greater(i, g.constant(0, int32)), i, neg(i)), {{i, n}}) ==
+        std::vector<std::int32_t>{7, 0, 3, 2000000000});
+}
