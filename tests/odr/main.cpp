@@ -2,5 +2,6 @@
 
 int main() {
   const answer a = one(), b = two();
-  return a.where == b.where && a.value == b.value ? 0 : 1;
+  const bool shared = a.graph == b.graph && a.program == b.program && a.kernels == b.kernels;
+  return shared && a.loss == b.loss && a.loss > 0 && a.loss < 2 ? 0 : 1;
 }

@@ -138,6 +138,11 @@ TEST_CASE("integers, booleans, casts, choices") {
         std::vector<std::int64_t>{-28, 0, 12, 8000000000});
   CHECK(compute<std::int32_t>(g, cast(f, int32), {{f, x}}) == std::vector<std::int32_t>{-1, 0, 2, 255});
   CHECK(compute<float>(g, cast(cast(f, boolean), float32), {{f, x}}) == std::vector<float>{1, 0, 1, 1});
+  // What a cast loses stays lost, whatever is computed next.
+  const value d = g.placeholder("d", {batch}, float64);
+  CHECK(compute<double>(g, cast(cast(d, float32), float64) * 1.0, {{d, std::vector<double>{0.1}}}) ==
+        std::vector<double>{static_cast<double>(0.1f)});
+  CHECK(compute<float>(g, cast(cast(f, int32), float32) * 1.0, {{f, x}}) == std::vector<float>{-1, 0, 2, 255});
   const value some = logical_or(logical_and(greater(f, 0.0), less(f, 100.0)), equal(f, g.constant(-1.75)));
   CHECK(compute<bool>(g, some, {{f, x}}) == std::vector<bool>{true, false, true, false});
   CHECK(compute<bool>(g, logical_not(some), {{f, x}}) == std::vector<bool>{false, true, false, true});

@@ -1,6 +1,8 @@
+#include <gradus/ops/layer.hpp>
+
 #include "refusal.hpp"
 
-#include <gradus/ops/layer.hpp>
+#include "compute.hpp"
 
 using namespace gradus;
 using refusal_test::check;
@@ -102,4 +104,136 @@ TEST_CASE("what layers refuse") {
       "[batch]");
   check<[](graph& g) { layer_norm(g.placeholder("x", {})); }>(
       "layer_norm \"layer_norm\": needs a last axis of known extent, got []");
+}
+
+TEST_CASE("dense is a product, a bias and an activation") {
+  graph g;
+  const value x = g.placeholder("x", {batch, 2}), y = dense(x, {.units = 3, .activation = relu});
+  session s{g};
+  const float kernel[] = {1, 2, 3, -1, -2, -3}, bias[] = {0.5f, 0, -0.5f};
+  std::memcpy(s.variable("dense/kernel").mutable_data(), kernel, sizeof kernel);
+  std::memcpy(s.variable("dense/bias").mutable_data(), bias, sizeof bias);
+  const std::vector<float> in{1, 0, 1, 1, 0, 2};
+  const auto out = s.run(y, {{x, in}}).as<float>();
+  CHECK(std::vector<float>(out.begin(), out.end()) == std::vector<float>{1.5f, 2, 2.5f, 0.5f, 0, 0, 0, 0, 0});
+}
+
+TEST_CASE("layer_norm: mean 0, deviation 1 per row") {
+  ops_test::draw random;
+  const auto x = random.between<double>(-3, 5, 4 * 7);
+  graph g;
+  const value v = g.placeholder("x", {batch, 7}, float64);
+  const auto y = ops_test::compute<double>(g, layer_norm(v, {.epsilon = 1e-3}), {{v, x}});
+  for (std::size_t row = 0; row < 4; ++row) {
+    double mean = 0, variance = 0;
+    for (std::size_t k = 0; k < 7; ++k) mean += x[row * 7 + k] / 7;
+    for (std::size_t k = 0; k < 7; ++k) variance += (x[row * 7 + k] - mean) * (x[row * 7 + k] - mean) / 7;
+    for (std::size_t k = 0; k < 7; ++k)
+      CHECK(ops_test::near(y[row * 7 + k], (x[row * 7 + k] - mean) / std::sqrt(variance + 1e-3), 1e-13));
+  }
+}
+
+TEST_CASE("batch_norm: the batch's statistics in training, followed by moving ones; those in an evaluation") {
+  ops_test::draw random;
+  const auto x = random.between<double>(-3, 5, 6 * 2);
+  double mean[2] = {}, variance[2] = {};
+  for (std::size_t i = 0; i < 12; ++i) mean[i % 2] += x[i] / 6;
+  for (std::size_t i = 0; i < 12; ++i) variance[i % 2] += (x[i] - mean[i % 2]) * (x[i] - mean[i % 2]) / 6;
+  graph g(mode::train);
+  const value v = g.placeholder("x", {batch, 2}, float64), y = batch_norm(v, {.momentum = 0.9});
+  std::vector<fetch> fetches{y};
+  g.for_each_in(collection::update_ops, [&](value u) { fetches.emplace_back(u); });
+  REQUIRE(fetches.size() == 3);
+  session s{g};
+  s.initialize();
+  const std::vector<feed> feeds{{v, x}};
+  double moving[2] = {0, 0}, spread[2] = {1, 1};
+  for (int step = 0; step < 3; ++step) {
+    const auto out = s.run(std::span<const fetch>(fetches), std::span<const feed>(feeds));
+    for (std::size_t i = 0; i < 12; ++i)
+      CHECK(ops_test::near(out[0].as<double>()[i], (x[i] - mean[i % 2]) / std::sqrt(variance[i % 2] + 1e-3), 1e-13));
+    for (std::size_t c = 0; c < 2; ++c) {
+      moving[c] = 0.9 * moving[c] + 0.1 * mean[c], spread[c] = 0.9 * spread[c] + 0.1 * variance[c];
+      CHECK(ops_test::near(s.variable("batch_normalization/moving_mean").as<double>()[c], moving[c], 1e-13));
+      CHECK(ops_test::near(s.variable("batch_normalization/moving_variance").as<double>()[c], spread[c], 1e-13));
+    }
+  }
+  graph h(mode::evaluate);
+  const value w = h.placeholder("x", {batch, 2}, float64), z = batch_norm(w);
+  session t{h};
+  t.initialize();
+  const double centre[] = {1, 2}, width[] = {4, 9};
+  std::memcpy(t.variable("batch_normalization/moving_mean").mutable_data(), centre, sizeof centre);
+  std::memcpy(t.variable("batch_normalization/moving_variance").mutable_data(), width, sizeof width);
+  const auto out = t.run(z, {{w, x}}).as<double>();
+  for (std::size_t i = 0; i < 12; ++i)
+    CHECK(ops_test::near(out[i], (x[i] - centre[i % 2]) / std::sqrt(width[i % 2] + 1e-3), 1e-13));
+}
+
+TEST_CASE("attention sees nothing that comes later, and agrees with plain loops") {
+  const int time = 5, width = 6, heads = 2, each = 3;
+  ops_test::draw random{4};
+  graph g;
+  const value v = g.placeholder("x", {batch, time, width}, float64), y = multi_head_attention(v, {.heads = heads});
+  session s{g};
+  s.initialize(5);
+  auto x = random.between<double>(-1, 1, static_cast<std::size_t>(2 * time * width));
+  const auto run = [&] {
+    const auto out = s.run(y, {{v, x}}).as<double>();
+    return std::vector<double>(out.begin(), out.end());
+  };
+  const auto before = run();
+  const auto kernel = s.variable("multi_head_attention/qkv/kernel").as<double>();
+  const auto project = s.variable("multi_head_attention/projection/kernel").as<double>();
+  const auto part = [&](int n, int t, int which, int h, int k) {  // q, k or v of one position
+    double sum = 0;
+    for (int c = 0; c < width; ++c)
+      sum += x[static_cast<std::size_t>((n * time + t) * width + c)] *
+             kernel[static_cast<std::size_t>(c * 3 * width + which * width + h * each + k)];
+    return sum;
+  };
+  for (int n = 0; n < 2; ++n)
+    for (int t = 0; t < time; ++t) {
+      double joined[6] = {};
+      for (int h = 0; h < heads; ++h) {
+        double weight[5] = {}, total = 0;
+        for (int u = 0; u <= t; ++u) {
+          double score = 0;
+          for (int k = 0; k < each; ++k) score += part(n, t, 0, h, k) * part(n, u, 1, h, k);
+          total += weight[u] = std::exp(score / std::sqrt(3.0));
+        }
+        for (int u = 0; u <= t; ++u)
+          for (int k = 0; k < each; ++k) joined[h * each + k] += weight[u] / total * part(n, u, 2, h, k);
+      }
+      for (int c = 0; c < width; ++c) {
+        double sum = 0;
+        for (int k = 0; k < width; ++k) sum += joined[k] * project[static_cast<std::size_t>(k * width + c)];
+        CHECK(ops_test::near(before[static_cast<std::size_t>((n * time + t) * width + c)], sum, 1e-13));
+      }
+    }
+  for (int c = 0; c < width; ++c) x[static_cast<std::size_t>(3 * width + c)] += 1;  // position 3 of the first example
+  const auto after = run();
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const bool may_change = i >= static_cast<std::size_t>(3 * width) && i < static_cast<std::size_t>(time * width);
+    if (!may_change) CHECK(after[i] == before[i]);
+  }
+  CHECK(after != before);
+}
+
+TEST_CASE("dropout in a session follows the step") {
+  graph g(mode::train);
+  const value v = g.placeholder("x", {batch, 100}), y = dropout(v, 0.5);
+  session s{g};
+  s.initialize(21);
+  const std::vector<float> x(100, 1.0f);
+  const auto run = [&] {
+    const auto out = s.run(y, {{v, x}}).as<float>();
+    return std::vector<float>(out.begin(), out.end());
+  };
+  const auto first = run();
+  CHECK(run() == first);
+  s.variable("random_step").mutable_as<std::int64_t>()[0] = 1;
+  CHECK(run() != first);
+  s.variable("random_step").mutable_as<std::int64_t>()[0] = 0;
+  CHECK(run() == first);
 }

@@ -40,8 +40,8 @@ inline constexpr auto gpt = [](graph& g) {
   constexpr int time = 6, width = 16, letters = 11;
   auto token = g.placeholder("token", {batch, time}, int32);
   auto next = g.placeholder("next", {batch, time}, int32);
-  auto x = embedding(token, {.input_dim = letters, .output_dim = width}) +
-           g.variable("position", {time, width}, {.init = random_normal(0, 0.02f)});
+  auto x = embedding(token, {.input_dim = letters, .output_dim = width});
+  x = x + g.variable("position", {time, width}, {.init = random_normal(0, 0.02f)});
   x = x + multi_head_attention(layer_norm(x), {.heads = 2, .dropout_rate = 0.1});
   x = x + dense(gelu(dense(layer_norm(x), {.units = 32, .name = "up"})), {.units = width, .name = "down"});
   auto logits = dense(layer_norm(x), {.units = letters, .name = "logits"});

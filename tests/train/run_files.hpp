@@ -35,7 +35,8 @@ content read_checkpoint(const FileSystem& fs, const std::string& path) {
 }
 template <class FileSystem>
 content newest_checkpoint(const FileSystem& fs, const std::string& directory) {
-  return read_checkpoint(fs, gradus::join_path(directory, gradus::read_state_file(fs, directory).newest));
+  const auto state = gradus::read_state_file(fs, directory);
+  return state ? read_checkpoint(fs, gradus::join_path(directory, state->newest)) : content{};
 }
 
 // The names of what differs, or nothing.

@@ -1,5 +1,7 @@
 // The gradient of every op that has one, against central differences in float64 at two steps. A row builds y from its
 // inputs; an op without a row fails the last test.
+#include "../golden/golden.hpp"
+
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>
 #include <gradus/ops/metric.hpp>
@@ -364,4 +366,48 @@ TEST_CASE("every op with a gradient has a row") {
   std::string names;
   for (const auto& n : missing) names += n + " ";
   CHECK(names == "");
+}
+
+TEST_CASE("gradients that TensorFlow's own tests demand") {
+  const auto facts = golden::read("ops.json")["gradients_tf"];
+  REQUIRE(facts.size() == 6);
+  for (const auto& c : facts) {
+    const auto id = c["id"].get<std::string>();
+    INFO(id, ": ", c["graph"].get<std::string>());
+    graph g;
+    std::vector<value> ys, wrt;
+    gradients_options o;
+    const auto x = [&](double v) { return g.constant(v, float64); };
+    if (id == "tf-052") {
+      const value a = x(1), y = a * 2.0, z = y * 3.0;
+      ys = {z}, wrt = {a, y};
+    } else if (id == "tf-054") {
+      const value a = x(3), y = square(a), y1 = square(y), y2 = square(y1);
+      ys = {y, y2}, wrt = {a};
+    } else if (id == "tf-055") {
+      const value a = x(1), y = a * 2.0, z = a + y;
+      ys = {z}, wrt = {a, y};
+    } else if (id == "tf-057") {
+      const value a = x(1);
+      ys = {stop_gradient(a)}, wrt = {a};
+    } else if (id == "tf-059") {
+      const value a = g.constant(1, float64, {1, 2});
+      ys = {g.constant(1, float64, {3, 1})}, wrt = {a};
+      o.unconnected_gradients = unconnected::zero;
+    } else if (id == "tf-062") {
+      const value a = x(1);
+      ys = {a * a}, wrt = {a};
+    }
+    const auto found = gradients(g, ys, wrt, o);
+    REQUIRE(found.size() == static_cast<int>(c["expect"].size()));
+    session s{g};
+    for (int i = 0; i < found.size(); ++i) {
+      const auto& want = c["expect"][static_cast<std::size_t>(i)];
+      CHECK(bool(found[i]) == !want.is_null());
+      if (want.is_null()) continue;
+      const auto got = s.run(found[i].dense).as<double>();
+      const auto numbers = want.is_array() ? golden::numbers<double>(want) : std::vector<double>{golden::number(want)};
+      CHECK(std::vector<double>(got.begin(), got.end()) == numbers);
+    }
+  }
 }

@@ -82,8 +82,9 @@ using unauthenticated = error_of<status::unauthenticated>;
 [[gnu::weak]] void on_error(status kind, const char* message);
 #endif
 
-// The only place that throws. Not constexpr on purpose: reaching it in constant evaluation is the compile error.
-[[noreturn]] inline void raise(status kind, const std::string& message) {
+// The only place that throws. Not constexpr on purpose: reaching it in constant evaluation is the compile error. Cold
+// and out of line, like the messages below: they are most of what a compiler would otherwise inline.
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise(status kind, const std::string& message) {
 #if defined(__cpp_exceptions)
   switch (kind) {
   case status::cancelled: throw cancelled(message);
@@ -109,17 +110,26 @@ using unauthenticated = error_of<status::unauthenticated>;
   __builtin_trap();
 #endif
 }
+// A message that is known: without exceptions it needs no string, and a program without a heap stays without one.
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise(status kind, const char* message) {
+#if defined(__cpp_exceptions)
+  raise(kind, std::string(message));
+#else
+  if (&on_error != nullptr) on_error(kind, message);
+  __builtin_trap();
+#endif
+}
 
 namespace detail {
-inline void append(std::string& out, std::string_view piece) { out += piece; }
+[[gnu::noinline]] inline void append(std::string& out, std::string_view piece) { out += piece; }
 inline void append(std::string& out, char piece) { out += piece; }
 template <std::same_as<bool> Bool>
 void append(std::string& out, Bool piece) {
   out += piece ? "true" : "false";
 }
 template <class Number>
-requires((std::integral<Number> && !std::same_as<Number, bool>) ||
-         std::floating_point<Number>) void append(std::string& out, Number piece) {
+  requires((std::integral<Number> && !std::same_as<Number, bool>) || std::floating_point<Number>)
+void append(std::string& out, Number piece) {
   char buffer[48];
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, piece).ptr;
   out.append(buffer, static_cast<std::size_t>(end - buffer));
@@ -128,7 +138,7 @@ requires((std::integral<Number> && !std::same_as<Number, bool>) ||
 
 // A message from pieces: text("expected ", n, " bytes, found ", m). Numbers are written in the shortest exact form.
 template <class... Pieces>
-std::string text(const Pieces&... pieces) {
+[[gnu::noinline]] std::string text(const Pieces&... pieces) {
   std::string out;
   (detail::append(out, pieces), ...);
   return out;

@@ -253,10 +253,30 @@ struct graph {
   }
 
   // ---- refusals: text and shapes in any order. At run time an exception, at compile time the text at the door.
+  // (One array of pieces and one function: each kind of sentence as a function of its own is most of what a small
+  // program would compile.)
+  struct piece {
+    enum kinds : int { words, extents, integer };
+    int kind = words, number = 0;
+    std::string_view text = {};
+    const shape* dims = nullptr;
+    constexpr piece(std::string_view s) : text(s) {}
+    constexpr piece(const char* s) : text(s) {}
+    constexpr piece(dtype t) : text(gradus::name_of(t)) {}
+    constexpr piece(int n) : kind(integer), number(n) {}
+    constexpr piece(const shape& s) : kind(extents), dims(&s) {}
+  };
   template <class... Pieces>
   constexpr void refuse(const Pieces&... pieces) {
+    const piece list[] = {piece(pieces)...};
+    refuse_pieces(list, static_cast<int>(sizeof...(Pieces)));
+  }
+  [[gnu::cold, gnu::noinline]] constexpr void refuse_pieces(const piece* list, int n) {
     seq<char> message;
-    (put(message, pieces), ...);
+    for (int i = 0; i < n; ++i) put_piece(message, list[i]);
+    refuse_text(message);
+  }
+  [[gnu::cold, gnu::noinline]] constexpr void refuse_text(seq<char>& message) {
     if (!std::is_constant_evaluated() && !keeps_refusal)
       raise(status::invalid_argument, std::string(message.first, static_cast<std::size_t>(message.count)));
     if (refusal.empty()) refusal = std::move(message);
@@ -377,7 +397,15 @@ private:
     }
     out.push(']');
   }
-  static constexpr void put(seq<char>& out, dtype t) { put(out, gradus::name_of(t)); }
+  static constexpr void put_piece(seq<char>& out, const piece& p) {
+    if (p.kind == piece::words)
+      put(out, p.text);
+    else if (p.kind == piece::integer)
+      put(out, p.number);
+    else
+      put(out, *p.dims);
+  }
+  friend struct inference;
 };
 
 constexpr const shape& value::dims() const { return g->nodes[id].dims; }
@@ -403,14 +431,17 @@ struct inference {
   // "MatMul: <pieces> (operands: h/kernel [784, 128], ...)"
   template <class... Pieces>
   constexpr void refuse(const Pieces&... pieces) {
-    if (count == 1)
-      g.refuse(op.name, ": ", pieces..., " (", label(0), in(0), ")");
-    else if (count == 2)
-      g.refuse(op.name, ": ", pieces..., " (", label(0), in(0), ", ", label(1), in(1), ")");
-    else if (count >= 3)
-      g.refuse(op.name, ": ", pieces..., " (", label(0), in(0), ", ", label(1), in(1), ", ", label(2), in(2), ")");
-    else
-      g.refuse(op.name, ": ", pieces...);
+    const graph::piece list[] = {graph::piece(pieces)...};
+    refuse_pieces(list, static_cast<int>(sizeof...(Pieces)));
+  }
+  [[gnu::cold, gnu::noinline]] constexpr void refuse_pieces(const graph::piece* list, int n) {
+    seq<char> message;
+    graph::put(message, op.name), graph::put(message, ": ");
+    for (int i = 0; i < n; ++i) graph::put_piece(message, list[i]);
+    for (int i = 0; i < count && i < 3; ++i)
+      graph::put(message, i == 0 ? " (" : ", "), graph::put(message, label(i)), graph::put(message, in(i));
+    if (count > 0) graph::put(message, ")");
+    g.refuse_text(message);
   }
 
 private:

@@ -318,7 +318,9 @@ constexpr void grad_pad(backward& b) {
   for (int i = 0; i < s.rank; ++i) a.high[i] = s.dims[i];
   const value inner = b.g.add_with(cards::slice, {b.dy}, a);
   if (b.wants(0)) b.to(0, inner);
-  if (b.wants(1)) b.to(1, reduce_sum(b.dy) - reduce_sum(inner));
+  if (!b.wants(1)) return;
+  const value all = reduce_sum(b.dy), inside = reduce_sum(inner);
+  b.to(1, all - inside);
 }
 constexpr void grad_concat(backward& b) {
   const int axis = b.attributes<axis_attr>().axis;

@@ -126,6 +126,10 @@ inline constexpr card tanh_grad{"TanhGrad", 2, e, infer_floats, grad_tanh_grad},
 }  // namespace cards
 
 // ---- what a user writes
+//
+// C++ leaves open which operand of an operator or of a call is evaluated first, and g++ takes the compiler's run from the
+// left and the program's from the right. So that both build one graph, a statement makes one operand at most that adds
+// nodes; only chains and braces have an order. What is named, drawn or a variable depends on it in a user's model too.
 constexpr value cast(value x, dtype type) {
   return x.type() == type ? x : x.g->add_with(cards::cast, {x}, detail::type_attr{static_cast<int>(type)});
 }
@@ -187,7 +191,10 @@ constexpr value maximum(value a, double b) { return maximum(a, a.g->constant(b, 
 constexpr value minimum(value a, double b) { return minimum(a, a.g->constant(b, a.type())); }
 constexpr value pow(value a, double b) { return pow(a, a.g->constant(b, a.type())); }
 // x where x > 0, alpha x elsewhere.
-constexpr value leaky_relu(value x, double alpha = 0.2) { return select(greater(x, 0.0), x, x * alpha); }
+constexpr value leaky_relu(value x, double alpha = 0.2) {
+  const value positive = greater(x, 0.0), leak = x * alpha;
+  return select(positive, x, leak);
+}
 
 namespace detail {
 constexpr void give(backward& b, int i, value v) { b.to(i, sum_to(v, b.in(i).dims())); }
@@ -209,10 +216,14 @@ constexpr void grad_div(backward& b) {
 }
 constexpr void grad_pow(backward& b) {
   const value x = b.in(0), y = b.in(1);
-  if (b.wants(0)) give(b, 0, b.dy * y * pow(x, y - 1.0));
+  if (b.wants(0)) {
+    const value power = pow(x, y - 1.0);
+    give(b, 0, b.dy * y * power);
+  }
   if (b.wants(1)) {  // where x <= 0 the derivative in y is taken as 0, as TensorFlow does
-    const value safe = select(greater(x, 0.0), x, x.g->constant(1, x.type()));
-    give(b, 1, b.dy * b.out() * log(safe));
+    const value positive = greater(x, 0.0), one = x.g->constant(1, x.type());
+    const value logarithm = log(select(positive, x, one));
+    give(b, 1, b.dy * b.out() * logarithm);
   }
 }
 constexpr void give_where(backward& b, value first) {  // ties go to operand 0
@@ -232,7 +243,10 @@ constexpr void grad_exp(backward& b) { b.to(0, b.dy * b.out()); }
 constexpr void grad_log(backward& b) { b.to(0, b.dy / b.in(0)); }
 constexpr void grad_log1p(backward& b) { b.to(0, b.dy / (b.in(0) + 1.0)); }
 constexpr void grad_sqrt(backward& b) { b.to(0, b.dy * 0.5 / b.out()); }
-constexpr void grad_rsqrt(backward& b) { b.to(0, b.dy * -0.5 * (b.out() * square(b.out()))); }
+constexpr void grad_rsqrt(backward& b) {
+  const value cube = b.out() * square(b.out());
+  b.to(0, b.dy * -0.5 * cube);
+}
 constexpr void grad_square(backward& b) { b.to(0, b.dy * (b.in(0) * 2.0)); }
 constexpr void grad_abs(backward& b) { b.to(0, b.dy * sign(b.in(0))); }
 constexpr void grad_tanh(backward& b) { b.to(0, b.g.add(cards::tanh_grad, {b.dy, b.out()})); }
@@ -242,7 +256,8 @@ constexpr void grad_elu(backward& b) { b.to(0, b.g.add(cards::elu_grad, {b.dy, b
 constexpr void grad_gelu(backward& b) { b.to(0, b.g.add(cards::gelu_grad, {b.dy, b.in(0)})); }
 constexpr void grad_softplus(backward& b) { b.to(0, b.dy * sigmoid(b.in(0))); }
 constexpr void grad_erf(backward& b) {  // 2/sqrt(pi) e^(-x^2)
-  b.to(0, b.dy * 1.1283791670955126 * exp(-square(b.in(0))));
+  const value bell = exp(-square(b.in(0)));
+  b.to(0, b.dy * 1.1283791670955126 * bell);
 }
 constexpr void grad_tanh_grad(backward& b) {  // z = dy (1 - y^2)
   if (b.wants(0)) b.to(0, b.g.add(cards::tanh_grad, {b.dy, b.in(1)}));
@@ -250,7 +265,9 @@ constexpr void grad_tanh_grad(backward& b) {  // z = dy (1 - y^2)
 }
 constexpr void grad_sigmoid_grad(backward& b) {  // z = dy y (1 - y)
   if (b.wants(0)) b.to(0, b.g.add(cards::sigmoid_grad, {b.dy, b.in(1)}));
-  if (b.wants(1)) b.to(1, b.dy * b.in(0) * (1.0 - b.in(1) * 2.0));
+  if (!b.wants(1)) return;
+  const value slope = 1.0 - b.in(1) * 2.0;
+  b.to(1, b.dy * b.in(0) * slope);
 }
 constexpr void grad_relu_grad(backward& b) {
   if (b.wants(0)) b.to(0, b.g.add(cards::relu_grad, {b.dy, b.in(1)}));

@@ -80,7 +80,8 @@ constexpr void grad_gather(backward& b) {
   if (!b.wants(0)) return;
   shape rows{static_cast<int>(count(b.in(1).dims()))}, values = rows;
   for (int i = 1; i < b.in(0).dims().rank; ++i) values.push(b.in(0).dims().dims[i]);
-  b.to_rows(0, reshape(b.dy, values), reshape(b.in(1), rows));
+  const value dy = reshape(b.dy, values), at = reshape(b.in(1), rows);
+  b.to_rows(0, dy, at);
 }
 constexpr void grad_rows_to_dense(backward& b) {
   if (b.wants(0)) b.to(0, gather(b.dy, b.in(1)));

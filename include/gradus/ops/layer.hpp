@@ -138,7 +138,8 @@ constexpr value layer_norm(value x, const layer_norm_options& o = {}) {
   const auto scope = g.name_scope(o.name);
   const int width = s.back();
   const auto [mean, variance] = moments(x, {-1}, true);
-  value y = (x - mean) * rsqrt(variance + o.epsilon);
+  const value factor = rsqrt(variance + o.epsilon);
+  value y = (x - mean) * factor;
   if (o.scale) y = y * g.variable("gamma", {width}, {.init = ones, .type = x.type()});
   if (o.center) y = y + g.variable("beta", {width}, {.init = zeros, .type = x.type()});
   return y;
@@ -206,9 +207,10 @@ constexpr value multi_head_attention(value x, const attention_options& o) {
   const auto by_head = [&](value part) { return transpose(reshape(part, {n, time, o.heads, each}), {0, 2, 1, 3}); };
   const auto [q, k, v] =
       split<3>(dense(x, {.units = 3 * width, .name = "qkv", .kernel_initializer = o.kernel_initializer}), -1);
-  value scores = matmul(by_head(q), by_head(k), {.transpose_b = true}) * (1 / detail::root(each));
+  const value queries = by_head(q), keys = by_head(k), values = by_head(v);
+  value scores = matmul(queries, keys, {.transpose_b = true}) * (1 / detail::root(each));
   if (o.causal) scores = causal_mask(scores, -1e9);
-  const value seen = matmul(dropout(softmax(scores), o.dropout_rate), by_head(v));
+  const value seen = matmul(dropout(softmax(scores), o.dropout_rate), values);
   const value joined = reshape(transpose(seen, {0, 2, 1, 3}), s);
   return dense(joined, {.units = width, .name = "projection", .kernel_initializer = o.kernel_initializer});
 }

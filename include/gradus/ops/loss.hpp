@@ -34,13 +34,18 @@ constexpr value l2_loss(value x) { return reduce_sum(square(x)) * 0.5; }
 // Each element: max(x, 0) - x z + log(1 + e^-|x|). The gradient is sigmoid(x) - z, at 0 too.
 constexpr value sigmoid_cross_entropy_with_logits(value logits, value labels) {
   const value positive = detail::at_least_zero(logits), zero = logits.g->constant(0, logits.type());
-  return select(positive, logits, zero) - logits * labels + detail::log_one_plus_exp(logits, positive);
+  const value most = select(positive, logits, zero), product = logits * labels;
+  const value tail = detail::log_one_plus_exp(logits, positive);
+  return most - product + tail;
 }
 // The same with positive labels counted pos_weight times: (1 - z) x + (1 + (q - 1) z)(log(1 + e^-|x|) + max(-x, 0)).
 constexpr value weighted_cross_entropy_with_logits(value logits, value labels, double pos_weight) {
   const value positive = detail::at_least_zero(logits), zero = logits.g->constant(0, logits.type());
-  const value tail = detail::log_one_plus_exp(logits, positive) + select(positive, zero, neg(logits));
-  return (1.0 - labels) * logits + (1.0 + labels * (pos_weight - 1)) * tail;
+  const value logarithm = detail::log_one_plus_exp(logits, positive);
+  const value tail = logarithm + select(positive, zero, neg(logits));
+  const value rest = (1.0 - labels) * logits, factor = 1.0 + labels * (pos_weight - 1);
+  const value weighted = factor * tail;
+  return rest + weighted;
 }
 
 namespace losses {
@@ -134,12 +139,15 @@ constexpr value absolute_difference(value labels, value predictions, const optio
 constexpr value huber_loss(value labels, value predictions, double delta = 1, const options& o = {}) {
   return inside::each("huber_loss", labels, predictions, o, [delta](value y, value p) {
     const value e = abs(p - y), q = minimum(e, delta);
-    return square(q) * 0.5 + (e - q) * delta;
+    const value inner = square(q) * 0.5, outer = (e - q) * delta;
+    return inner + outer;
   });
 }
 constexpr value log_loss(value labels, value predictions, double epsilon = 1e-7, const options& o = {}) {
   return inside::each("log_loss", labels, predictions, o, [epsilon](value y, value p) {
-    return neg(y * log(p + epsilon)) - (1.0 - y) * log(1.0 - p + epsilon);
+    const value hit = neg(y * log(p + epsilon)), rest = 1.0 - y, logarithm = log(1.0 - p + epsilon);
+    const value miss = rest * logarithm;
+    return hit - miss;
   });
 }
 // Labels 0 or 1: max(0, 1 - (2 y - 1) logits).
@@ -175,8 +183,10 @@ constexpr value mean_pairwise_squared_error(value labels, value predictions, con
   const auto per_sample = [&](value x) { return detail::reduce(cards::sum, x, mask, true); };
   const value d = p.predictions - p.labels;
   const value n = per_sample(broadcast_to(cast(not_equal(w, g.constant(0, type)), type), dims));
-  const value first = detail::divide_no_nan(per_sample(square(d)), maximum(n - 1.0, 0)) * 2.0;
-  const value second = detail::divide_no_nan(square(per_sample(d)), maximum(n * (n - 1.0), 0)) * 2.0;
+  const value squares = per_sample(square(d)), pairs = maximum(n - 1.0, 0);
+  const value first = detail::divide_no_nan(squares, pairs) * 2.0;
+  const value square_of_sum = square(per_sample(d)), all = maximum(n * (n - 1.0), 0);
+  const value second = detail::divide_no_nan(square_of_sum, all) * 2.0;
   const value result = reduce_sum((first - second) * w);
   if (!o.loss_collection.empty()) g.add_to(o.loss_collection, result);
   return result;

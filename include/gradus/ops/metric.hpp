@@ -16,7 +16,8 @@ struct metric {
 constexpr value zero_fraction(value x) {
   const value other = reduce_sum(cast(not_equal(x, x.g->constant(0, x.type())), int64));
   const value all = size_of(x, int64);
-  return cast(all - other, float32) / cast(all, float32);
+  const value none = cast(all - other, float32), total = cast(all, float32);
+  return none / total;
 }
 
 namespace metrics {
@@ -111,13 +112,15 @@ constexpr metric mean_squared_error(value labels, value predictions, const optio
   const auto scope = labels.g->name_scope(inside::either(o.name, "mean_squared_error"));
   const dtype type = inside::type_of(labels, predictions, o.weights);
   if (!inside::same("mean_squared_error", labels, predictions)) return {labels, labels, labels};
-  return inside::mean_of(squared_difference(cast(predictions, type), cast(labels, type)), o.weights, inside::itself);
+  const value p = cast(predictions, type), y = cast(labels, type);
+  return inside::mean_of(squared_difference(p, y), o.weights, inside::itself);
 }
 constexpr metric root_mean_squared_error(value labels, value predictions, const options& o = {}) {
   const auto scope = labels.g->name_scope(inside::either(o.name, "root_mean_squared_error"));
   const dtype type = inside::type_of(labels, predictions, o.weights);
   if (!inside::same("root_mean_squared_error", labels, predictions)) return {labels, labels, labels};
-  const value squares = squared_difference(cast(predictions, type), cast(labels, type));
+  const value p = cast(predictions, type), y = cast(labels, type);
+  const value squares = squared_difference(p, y);
   return inside::mean_of(squares, o.weights, [](value m) { return sqrt(m); });
 }
 
@@ -164,9 +167,9 @@ struct confusion {
 constexpr value as_row(value x) { return reshape(x, {1, detail::product(x.dims(), 0)}); }
 constexpr confusion confuse(value labels, value predictions, value thresholds, const options& o) {
   const dtype type = predictions.type();
-  const value p = check_between(predictions, 0, 1);
-  confusion c{
-      as_row(as_bool(labels)), greater(as_row(p), reshape(thresholds, {thresholds.dims().back(), 1})), {}, type};
+  const value p = as_row(check_between(predictions, 0, 1)), label = as_row(as_bool(labels));
+  const value each = reshape(thresholds, {thresholds.dims().back(), 1});
+  confusion c{label, greater(p, each), {}, type};
   if (o.weights) c.weights = as_row(spread(o.weights, predictions, type));
   return c;
 }
@@ -227,8 +230,9 @@ constexpr value auc_thresholds(graph& g, const auc_options& o, dtype type) {
   }
   const int n = o.num_thresholds;
   const value i = range(g, n, float64);
-  const value inner = select(equal(i, g.constant(0, float64)), g.constant(low, float64), i / (n - 1.0));
-  return cast(select(equal(i, g.constant(n - 1, float64)), g.constant(high, float64), inner), type);
+  const value is_first = equal(i, g.constant(0, float64)), is_last = equal(i, g.constant(n - 1, float64));
+  const value first = g.constant(low, float64), last = g.constant(high, float64), between = i / (n - 1.0);
+  return cast(select(is_last, last, select(is_first, first, between)), type);
 }
 constexpr value but_last(value x) { return slice(x, {0}, {x.dims().back() - 1}); }
 constexpr value but_first(value x) { return slice(x, {1}, {-1}); }
@@ -237,17 +241,19 @@ constexpr value area(value x, value y, summation method) {
   const value height = method == summation::minoring   ? minimum(a, b)
                        : method == summation::majoring ? maximum(a, b)
                                                        : (a + b) * 0.5;
-  return reduce_sum((but_last(x) - but_first(x)) * height);
+  const value left = but_last(x), right = but_first(x), width = left - right;
+  return reduce_sum(width * height);
 }
 // Davis, Goadrich, "The relationship between precision-recall and ROC curves", ICML 2006: true positives are
 // interpolated between thresholds, precision is not.
 constexpr value careful_area(value tp, value fp, value fn) {
-  const value p = tp + fp, dtp = but_last(tp) - but_first(tp), dp = but_last(p) - but_first(p);
-  const value slope = detail::divide_no_nan(dtp, maximum(dp, 0)), end = but_first(p);
-  const value intercept = but_first(tp) - slope * end;
-  const value some = logical_and(greater(but_last(p), 0), greater(end, 0)), one = p.g->constant(1, p.type());
-  const value quotient = select(some, but_last(p), one) / select(some, end, one);
-  return reduce_sum(detail::divide_no_nan(slope * (dtp + intercept * log(quotient)), but_first(tp) + but_first(fn)));
+  const value p = tp + fp, start = but_last(p), end = but_first(p), tp_start = but_last(tp), tp_end = but_first(tp);
+  const value dtp = tp_start - tp_end, dp = start - end, slope = detail::divide_no_nan(dtp, maximum(dp, 0));
+  const value rise = slope * end, intercept = tp_end - rise;
+  const value starts = greater(start, 0), ends = greater(end, 0), some = logical_and(starts, ends);
+  const value one = p.g->constant(1, p.type()), above = select(some, start, one), below = select(some, end, one);
+  const value gained = slope * (dtp + intercept * log(above / below)), positives = tp_end + but_first(fn);
+  return reduce_sum(detail::divide_no_nan(gained, positives));
 }
 }  // namespace inside
 
@@ -271,14 +277,18 @@ constexpr metric auc(value labels, value predictions, const auc_options& o = {})
   const auto method = o.summation_method;
   if (o.curve == curve::roc) {
     const auto tn = c.count("true_negatives", false, false);
-    return inside::read([=](value tp, value fn, value fp,
-                            value tn) { return inside::area(fp / (fp + tn + e), (tp + e) / (tp + fn + e), method); },
-                        tp, fn, fp, tn);
+    return inside::read(
+        [=](value tp, value fn, value fp, value tn) {
+          const value x = fp / (fp + tn + e), hit = tp + e, y = hit / (tp + fn + e);
+          return inside::area(x, y, method);
+        },
+        tp, fn, fp, tn);
   }
   return inside::read(
       [=](value tp, value fn, value fp) {
         if (method == summation::careful_interpolation) return inside::careful_area(tp, fp, fn);
-        return inside::area((tp + e) / (tp + fn + e), (tp + e) / (tp + fp + e), method);
+        const value hit = tp + e, recall = hit / (tp + fn + e), precision = hit / (tp + fp + e);
+        return inside::area(recall, precision, method);
       },
       tp, fn, fp);
 }

@@ -29,9 +29,9 @@ struct named_list {
 // .loss is minimized in mode train. .metrics are averaged over an evaluation (and shown for each batch in training).
 // .predictions are what predict returns. At most 16 of each.
 struct model_spec {
-  value loss;
-  detail::named_list<metric> metrics;
-  detail::named_list<value> predictions;
+  value loss = {};
+  detail::named_list<metric> metrics = {};
+  detail::named_list<value> predictions = {};
 };
 
 // Runs a model function and records what it returned as outputs of the graph.

@@ -61,7 +61,8 @@ constexpr void grad_max(backward& b) {  // shared equally by all that reach the 
   const auto a = b.attributes<reduce_attr>();
   const value reached = cast(equal(b.in(0), kept(b, b.out())), b.dy.type());
   const value many = reduce(cards::sum, reached, a.mask, true);
-  b.to(0, reached / many * kept(b, b.dy));
+  const value dy = kept(b, b.dy);
+  b.to(0, reached / many * dy);
 }
 }  // namespace detail
 

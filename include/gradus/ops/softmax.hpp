@@ -73,7 +73,9 @@ constexpr value column(value per_row) {
   return reshape(per_row, s);
 }
 constexpr void grad_softmax_xent(backward& b) {
-  if (b.wants(0)) b.to(0, (softmax(b.in(0)) - b.in(1)) * column(b.dy));
+  if (!b.wants(0)) return;
+  const value difference = softmax(b.in(0)) - b.in(1), dy = column(b.dy);
+  b.to(0, difference * dy);
 }
 constexpr void grad_sparse_xent(backward& b) {
   if (b.wants(0)) b.to(0, b.g.add(cards::sparse_xent_grad, {b.in(0), b.in(1), b.dy}));
@@ -83,7 +85,8 @@ constexpr void grad_softmax_grad(backward& b) {  // z = y (dy - sum(dy y)), line
   if (b.wants(0)) b.to(0, b.g.add(cards::softmax_grad, {dz, y}));
   if (b.wants(1)) {
     const value dy = b.in(0), zy = dz * y;
-    b.to(1, dz * (dy - column(reduce_sum(dy * y, {-1}))) - dy * column(reduce_sum(zy, {-1})));
+    const value first = dz * (dy - column(reduce_sum(dy * y, {-1}))), second = dy * column(reduce_sum(zy, {-1}));
+    b.to(1, first - second);
   }
 }
 }  // namespace detail

@@ -141,8 +141,10 @@ private:
         const value values[2] = {sum.values, v.values}, indices[2] = {sum.indices, v.indices};
         sum.values = concat(g_, values, 2, 0);
         sum.indices = concat(g_, indices, 2, 0);
-      } else
-        sum = {.dense = add(densify(sum, dims), densify(v, dims))};
+      } else {
+        const value so_far = densify(sum, dims), more = densify(v, dims);
+        sum = {.dense = add(so_far, more)};
+      }
     }
     pool_[first] = {sum, -1}, tail_[id] = first;
     return sum;

@@ -6,6 +6,7 @@
 // prediction computes share theirs: only one of the two runs.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <tuple>
 
@@ -49,6 +50,15 @@ struct placed_graph {
     return offset < 0 ? std::string_view() : std::string_view(Frozen::names + offset);
   }
   static constexpr std::string_view name_of(int id) { return name_at(graph.nodes[id].name); }
+  // The same, apart from the graph: a program that keeps the name then does not keep the graph, whose cards lead to every
+  // rule of building and differentiating.
+  template <int Id>
+  static constexpr auto name_alone = [] {
+    constexpr std::string_view name = name_of(Id);
+    std::array<char, name.size() + 1> alone{};
+    std::copy(name.begin(), name.end(), alone.begin());
+    return alone;
+  }();
   static constexpr int input(int id, int i) { return graph.edges[graph.nodes[id].first + i]; }
   static constexpr std::int64_t count(int id, std::int64_t batch_size) { return resolve(gradus::count(graph.nodes[id].dims), batch_size); }
   static constexpr variable_attr variable_attributes(int id) {
@@ -155,6 +165,70 @@ consteval auto lay_out(std::int64_t batch_size, std::size_t mirror_count) {
   return out;
 }
 
+// f.operator()<I>() for every I below N; clang ends a fold at 256.
+template <int N, class F>
+constexpr void for_each_below(const F& f) {
+  constexpr int chunk = 64;
+  [&]<int... C>(std::integer_sequence<int, C...>) {
+    const auto some = [&]<int First, int... I>(std::integer_sequence<int, I...>) { (f.template operator()<First + I>(), ...); };
+    (some.template operator()<C * chunk>(std::make_integer_sequence<int, std::min(chunk, N - C * chunk)>{}), ...);
+  }(std::make_integer_sequence<int, (N + chunk - 1) / chunk>{});
+}
+
+// The nodes of one op.
+template <class G, const card* Op>
+consteval auto nodes_of() {
+  constexpr auto count = [] {
+    std::size_t n = 0;
+    for (int i = 0; i < G::graph.size.nodes; ++i) n += G::graph.nodes[i].op == Op;
+    return n;
+  }();
+  std::array<int, count> ids{};
+  for (int i = 0, n = 0; i < G::graph.size.nodes; ++i)
+    if (G::graph.nodes[i].op == Op) ids[static_cast<std::size_t>(n++)] = i;
+  return ids;
+}
+// Where the operands of a node lie, and how many elements each has.
+struct static_operand {
+  std::size_t offset, count;
+};
+template <class G, int Id, class Layout>
+consteval auto operands_of(const Layout& layout, std::int64_t batch_size) {
+  std::array<static_operand, static_cast<std::size_t>(G::graph.nodes[Id].inputs)> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const int id = G::input(Id, static_cast<int>(i));
+    all[i] = {layout.template offset<G>(id), static_cast<std::size_t>(G::count(id, batch_size))};
+  }
+  return all;
+}
+
+// A training variable, for what walks over all of them.
+struct static_variable {
+  std::string_view name;
+  shape dims;
+  std::size_t offset, bytes;
+  dtype type;
+  bool trainable, local;
+};
+template <class Train, class Layout>
+consteval auto kept_variables(const Layout& layout) {
+  return [&]<int... K>(std::integer_sequence<int, K...>) {
+    const auto one = [&]<int V>() {
+      constexpr int id = Train::program.variables[V];
+      const node& n = Train::graph.nodes[id];
+      const auto& name = Train::template name_alone<id>;
+      return static_variable{{name.data(), name.size() - 1},
+                             n.dims,
+                             layout.variable[V],
+                             static_cast<std::size_t>(count(n.dims)) * size_of(n.type),
+                             n.type,
+                             V < Train::program.trainable,
+                             Train::variable_attributes(id).local != 0 || Train::name_of(id) == "global_step"};
+    };
+    return std::array<static_variable, sizeof...(K)>{one.template operator()<K>()...};
+  }(std::make_integer_sequence<int, Train::program.size.variables>{});
+}
+
 // The policies that make up an update, and the device with the arithmetic asked for.
 template <class P>
 constexpr auto if_of_update(const P& p) {
@@ -182,8 +256,12 @@ template <class Device, class... Policies>
 using device_among = typename device_with<Device, policy_of<kind::arithmetic, void, Policies...>>::type;
 
 // checkpoint_name without a heap.
-template <class Update>
-inline constexpr std::size_t longest_name = std::max(Update::rule_type::name.size(), Update::average_type::name.size()) + 22;
+template <class Update, class Variables>
+consteval std::size_t longest_mirror_name(const Variables& variables) {
+  std::size_t n = 0;
+  for (const auto& v : variables) n = std::max(n, v.name.size());
+  return n + std::max(Update::rule_type::name.size(), Update::average_type::name.size()) + 22;  // "/", "_", digits
+}
 template <std::size_t Capacity>
 class mirror_name {
 public:

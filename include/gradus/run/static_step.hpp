@@ -36,14 +36,19 @@ class static_stepper {
                 "gradus: the batch size is not known; add gradus::static_batch<N>{} to the policies.");
   using update_type = detail::update_among<Policies...>;
   using device = detail::device_among<Device, Policies...>;
+
+public:
   static constexpr std::int64_t batch_size = policy_of<kind::memory, static_batch<1>, Policies...>::size;
 
+private:
   template <mode M>
   using frozen = frozen_model<
       Build, build_options{M, policy_of<kind::gate, gate_op, Policies...>::value, update_type::needs_norm, true}>;
   using train = detail::placed_graph<frozen<mode::train>>;
   using forward = detail::placed_graph<frozen<mode::predict>>;
   static constexpr auto layout = detail::lay_out<train, forward, device>(batch_size, update_type::mirror_count);
+  static constexpr auto kept = detail::kept_variables<train>(layout);
+  static constexpr std::size_t longest_name = detail::longest_mirror_name<update_type>(kept);
 
 public:
   // Bytes of all tensors: variables, gradients, slots, inputs, and the larger of a step's and a prediction's.
@@ -51,21 +56,19 @@ public:
 
   explicit static_stepper(Policies... policies) : update_(detail::pick_update(policies...)) {
     std::memset(memory_, 0, sizeof memory_);
-    fill_constants<train>(std::make_integer_sequence<int, train::graph.size.nodes>{});
-    fill_constants<forward>(std::make_integer_sequence<int, forward::graph.size.nodes>{});
+    fill_constants<train>(), fill_constants<forward>();
   }
   static_stepper(const static_stepper&) = delete;
   static_stepper& operator=(const static_stepper&) = delete;
 
   // Starts every variable: its initializer, drawn from (seed, name); the optimizer's slots; step 0.
   void initialize(std::uint64_t seed) {
-    constexpr auto variables = std::make_integer_sequence<int, train::program.size.variables>{};
-    start<train>(seed, variables);
-    start<forward>(seed, std::make_integer_sequence<int, forward::program.size.variables>{});
+    start<train>(seed), start<forward>(seed);
     if constexpr (constexpr int v = train::find_variable("random_seed"); v >= 0)
       *at<std::int64_t>(layout.variable[v]) = static_cast<std::int64_t>(seed);
-    const auto mirrors = update_.mirrors();
-    for (std::size_t k = 0; k < mirrors.size(); ++k) start_mirrors(mirrors[k], k, variables);
+    for (const auto& v : kept)
+      if (v.trainable) start_mirrors(v);
+    update_.restart();
     global_step_ = 0, ready_ = true;
   }
 
@@ -103,12 +106,13 @@ public:
     if (!ready_) not_ready();
     run<forward>();
   }
-  // What the last predict gave, until the next step.
+  // What the last predict gave, until the next step: a span of constants.
   template <name_literal Name>
   auto prediction() {
     constexpr int id = forward::find_output(output::prediction, Name);
     static_assert(id >= 0, "gradus: the model has no prediction of this name.");
-    return tensor<forward, id>();
+    const auto values = tensor<forward, id>();
+    return std::span<const typename decltype(values)::value_type, values.extent>(values);
   }
   template <name_literal Name>
   auto predict() {
@@ -140,7 +144,15 @@ public:
   template <class List>
   void remembers(List& list) {
     list.scalar("global_step", global_step_);
-    remember_variables(list, std::make_integer_sequence<int, train::program.size.variables>{});
+    const auto mirrors = update_.mirrors();
+    for (const auto& v : kept) {
+      if (v.local) continue;
+      list.tensor(v.name, v.type, resolve(v.dims, 1), std::span(memory_ + v.offset, v.bytes));
+      for (std::size_t k = 0; v.trainable && k < mirrors.size(); ++k) {
+        const detail::mirror_name<longest_name> name(v.name, mirrors[k]);
+        list.tensor(name.text(), v.type, resolve(v.dims, 1), std::span(memory_ + layout.mirror(k) + v.offset, v.bytes));
+      }
+    }
     update_.remembers(list);
   }
   // After a restore: there is nothing left to initialize.
@@ -157,7 +169,7 @@ private:
   std::int64_t global_step_ = 0;
   loss_type loss_ = 0;
   bool ready_ = false;
-  alignas(device::alignment) std::byte memory_[layout.bytes + 1];
+  alignas(device::alignment) std::byte memory_[std::max<std::size_t>(layout.bytes, 1)];
 
   template <class T>
   T* at(std::size_t offset) {
@@ -174,19 +186,15 @@ private:
   }
 
   // ---- starting
-  template <class G, int... Id>
-  void fill_constants(std::integer_sequence<int, Id...>) {
-    (fill_constant<G, Id>(), ...);
-  }
-  template <class G, int Id>
-  void fill_constant() {
-    if constexpr (G::graph.nodes[Id].op == &constant_card) {
-      constexpr auto values = tensor_values<G, Id>();
-      using T = typename decltype(values)::value_type;
-      T* to = at<T>(layout.template offset<G>(Id));
-      if constexpr (values.size() == 1) std::fill_n(to, G::count(Id, batch_size), values[0]);
-      else std::copy(values.begin(), values.end(), to);
-    }
+  template <class G>
+  void fill_constants() {
+    static constexpr auto ids = detail::nodes_of<G, &constant_card>();
+    detail::for_each_below<ids.size()>([&]<int I> {
+      constexpr auto values = tensor_values<G, ids[I]>();
+      const auto to = tensor<G, ids[I]>();
+      if constexpr (values.size() == 1) std::fill(to.begin(), to.end(), values[0]);
+      else std::copy(values.begin(), values.end(), to.begin());
+    });
   }
   template <class G, int Id>
   static consteval auto tensor_values() {
@@ -199,9 +207,9 @@ private:
     return values;
   }
 
-  template <class G, int... V>
-  void start(std::uint64_t seed, std::integer_sequence<int, V...>) {
-    (start_variable<G, V>(seed), ...);
+  template <class G>
+  void start(std::uint64_t seed) {
+    detail::for_each_below<G::program.size.variables>([&]<int V> { start_variable<G, V>(seed); });
   }
   template <class G, int V>
   void start_variable(std::uint64_t seed) {
@@ -216,33 +224,22 @@ private:
       device::template start<n.type, a.kind, a.distribution>(init, n.dims, seed, stream, at<std::byte>(layout.template offset<G>(id)));
     }
   }
-  template <int... V>
-  void start_mirrors(const mirror& m, std::size_t k, std::integer_sequence<int, V...>) {
-    (start_mirror<V>(m, k), ...);
-  }
-  template <int V>
-  void start_mirror(const mirror& m, std::size_t k) {
-    if constexpr (V < train::program.trainable) {
-      const auto values = tensor<train, train::program.variables[V]>();
-      using T = typename decltype(values)::value_type;
-      T* to = at<T>(layout.mirror(k) + layout.variable[V]);
-      if (m.starts_as_variable) std::memcpy(to, values.data(), values.size_bytes());
-      else std::fill_n(to, values.size(), static_cast<T>(m.initial));
+  void start_mirrors(const detail::static_variable& v) {
+    const auto mirrors = update_.mirrors();
+    for (std::size_t k = 0; k < mirrors.size(); ++k) {
+      std::byte* to = at<std::byte>(layout.mirror(k) + v.offset);
+      if (mirrors[k].starts_as_variable) std::memcpy(to, memory_ + v.offset, v.bytes);
+      else if (v.type == float32) std::fill_n(reinterpret_cast<float*>(to), v.bytes / sizeof(float), static_cast<float>(mirrors[k].initial));
+      else if constexpr (train::template trains<double>())
+        std::fill_n(reinterpret_cast<double*>(to), v.bytes / sizeof(double), mirrors[k].initial);
     }
   }
 
   // ---- running
-  static constexpr int chunk = 64;  // clang ends a fold at 256
   template <class G>
   void run() {
     scale_ = 1;
-    [&]<int... C>(std::integer_sequence<int, C...>) {
-      (run_chunk<G, C * chunk>(std::make_integer_sequence<int, std::min(chunk, G::program.size.calls - C * chunk)>{}), ...);
-    }(std::make_integer_sequence<int, (G::program.size.calls + chunk - 1) / chunk>{});
-  }
-  template <class G, int First, int... I>
-  void run_chunk(std::integer_sequence<int, I...>) {
-    (run_call<G, First + I>(), ...);
+    detail::for_each_below<G::program.size.calls>([&]<int I> { run_call<G, I>(); });
   }
   template <class G, int I>
   void run_call() {
@@ -294,39 +291,11 @@ private:
   }
   template <int Id>
   double norm() {
-    return [&]<int... I>(std::integer_sequence<int, I...>) {
-      double total = 0;
-      ((total += sum_of_squares(tensor<train, train::input(Id, I)>())), ...);
-      return std::sqrt(total);
-    }(std::make_integer_sequence<int, train::graph.nodes[Id].inputs>{});
-  }
-  template <class T, std::size_t Count>
-  static double sum_of_squares(std::span<T, Count> x) {
-    return static_cast<double>(device::sum_of_squares(static_cast<const T*>(x.data()), x.size()));
-  }
-
-  // ---- state
-  template <class List, int... V>
-  void remember_variables(List& list, std::integer_sequence<int, V...>) {
-    (remember<V>(list), ...);
-  }
-  template <int V, class List>
-  void remember(List& list) {
-    constexpr int id = train::program.variables[V];
-    constexpr std::string_view name = train::name_of(id);
-    if constexpr (train::variable_attributes(id).local == 0 && name != "global_step") {
-      constexpr dtype type = train::graph.nodes[id].type;
-      constexpr extents dims = resolve(train::graph.nodes[id].dims, 1);
-      const auto bytes = std::as_writable_bytes(tensor<train, id>());
-      list.tensor(name, type, dims, bytes);
-      if constexpr (V < train::program.trainable) {
-        const auto mirrors = update_.mirrors();
-        for (std::size_t k = 0; k < mirrors.size(); ++k) {
-          const detail::mirror_name<name.size() + detail::longest_name<update_type>> full(name, mirrors[k]);
-          list.tensor(full.text(), type, dims, {at<std::byte>(layout.mirror(k) + layout.variable[V]), bytes.size()});
-        }
-      }
-    }
+    using T = element_t<train::graph.nodes[Id].type>;
+    static constexpr auto gradients = detail::operands_of<train, Id>(layout, batch_size);
+    double total = 0;
+    for (const auto& g : gradients) total += static_cast<double>(device::sum_of_squares(at<const T>(g.offset), g.count));
+    return std::sqrt(total);
   }
 };
 

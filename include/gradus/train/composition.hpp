@@ -33,6 +33,7 @@ using update_of = decltype(compose_update(std::declval<const Policies&>()...));
 // How the model is made ready, given the policies.
 template <auto Build>
 struct by_compiler {
+  static constexpr auto build = Build;
   template <class Device, class Ops, gating Gate, bool NeedsNorm, bool Reuse>
   using model = compiled_model<Build, Device, Gate, NeedsNorm, Reuse>;
   template <class Model>

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../input/dataset.hpp"
+#include "../run/session.hpp"
 #include "../run/stepper.hpp"
 
 namespace gradus::detail {
@@ -79,6 +80,45 @@ std::int64_t fill_feeds(Stepper& stepper, Dataset& data, feed_plan& plan) {
         std::memmove(m.address(node), plan.views[i].data, static_cast<std::size_t>(n) * size_bytes(parts[i]));
     }
   return n;
+}
+
+// Arrays of the program's, by the names of placeholders; `wanted` is what the mode has. All of them fit, or nothing is
+// written. Errors: not_found for a name that is none, invalid_argument for a feed that is missing or does not fit.
+template <mode M, class Stepper>
+void fill_feeds(Stepper& stepper, std::span<const placeholder_info> wanted, std::span<const feed> feeds) {
+  const auto placeholder_of = [&](const feed& f) {
+    if (f.g != nullptr) raise(status::invalid_argument, "feed a step by the names of placeholders, not by tensors");
+    for (const auto& p : wanted)
+      if (p.name == f.name) return &p;
+    raise(status::not_found, text("the model has no placeholder \"", f.name, "\""));
+  };
+  std::int64_t examples = -1;
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    const placeholder_info& p = *placeholder_of(feeds[i]);
+    for (std::size_t k = 0; k < i; ++k)
+      if (feeds[k].name == p.name) raise(status::invalid_argument, text("feed \"", p.name, "\" is given twice"));
+    const std::int64_t n = batch_of(p.name, p.dims, feeds[i].data);
+    if (n >= 0 && examples >= 0 && n != examples)
+      raise(status::invalid_argument, text("feed \"", p.name, "\" holds ", n, " examples, another feed ", examples));
+    if (n >= 0) examples = n;
+  }
+  if (examples == 0) raise(status::invalid_argument, "the feeds hold no examples");
+  const std::int64_t batch_size = examples < 0 ? 1 : examples;
+  for (const auto& p : wanted) {
+    const feed* fed = nullptr;
+    for (const feed& f : feeds)
+      if (f.name == p.name) fed = &f;
+    if (fed != nullptr)
+      accept_feed(p.name, p.dims, p.type, batch_size, fed->data, nullptr);
+    else if (p.used)
+      raise(status::invalid_argument,
+            text("placeholder \"", p.name, "\" is needed and was not fed: give {\"", p.name, "\", data}"));
+  }
+  auto& m = stepper.template bound<M>(batch_size);
+  for (const feed& f : feeds) {
+    const placeholder_info& p = *placeholder_of(f);
+    accept_feed(p.name, p.dims, p.type, batch_size, f.data, m.address(p.node));
+  }
 }
 
 }  // namespace gradus::detail

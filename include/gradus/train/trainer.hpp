@@ -112,7 +112,7 @@ public:
   using stepper_type = typename composition::stepper_type;
 
   explicit trainer(const Source& source, const Policies&... policies)
-      : config_(take_policy<kind::configuration, run_config>(policies...)),
+      : config_(checked(take_policy<kind::configuration, run_config>(policies...))),
         fs_(take_policy<kind::file_system, posix>(policies...)),
         clock_(take_policy<kind::clock, system_clock>(policies...)),
         sink_(take_policy<kind::log_sink, silent>(policies...)),
@@ -121,7 +121,6 @@ public:
                take_policy<kind::codec, flat_binary>(policies...), fs_, clock_),
         stepper_(source.template make<typename composition::model_type>(), detail::compose_update(policies...),
                  take_policy<kind::executor, serial>(policies...)) {
-    validate(config_);
     stepper_.allocate();
   }
 
@@ -257,6 +256,10 @@ private:
   bool ready_ = false;
   std::int64_t saved_step_ = -1;  // of the newest checkpoint that this trainer wrote or read
 
+  static run_config checked(run_config c) {
+    validate(c);
+    return c;
+  }
   bool has_files() const { return !config_.model_dir.empty(); }
   std::string prefix() const { return join_path(config_.model_dir, "model"); }
 

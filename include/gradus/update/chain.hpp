@@ -168,6 +168,11 @@ public:
     if constexpr (detail::has_shared<rule_type>) rule_.finish(shared_);
   }
 
+  // The optimizer's own state as before the first step.
+  void restart() {
+    if constexpr (detail::has_shared<rule_type>) shared_ = rule_.start();
+  }
+
   // Whether a sparse gradient also moves the rows that it does not list. Most rules never do, and say so when compiled.
   static constexpr bool may_decay_all_rows = requires(const rule_type& r) { r.decays_all_rows(); };
   bool decays_all_rows() const {

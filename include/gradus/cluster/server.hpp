@@ -1,0 +1,82 @@
+// A server: one task of a cluster, in this process. TensorFlow's tf.train.Server, without a network as yet.
+//
+//   gradus::server server({.cluster = cluster, .job_name = "worker", .task_index = 0});
+//   auto sv = gradus::make_supervisor<model>({.logdir = dir}, gradus::in_process{server}, gradus::adam{});
+//   auto sess = sv.managed_session(server.target());
+//
+// It opens no port, starts no thread and is registered nowhere: it knows which task this process is, gives that a name
+// that a session can be asked for, and holds a ps's main thread in `join` until somebody stops it. Messages between
+// tasks are the business of a transport, which this server does not have: only sessions of this process reach it, by
+// the connect policy in_process (session/master.hpp), and a protocol that would take a network is refused.
+#pragma once
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "spec.hpp"
+
+namespace gradus {
+
+class server {
+public:
+  static constexpr std::string_view own_protocol = "in_process";
+
+  // Errors: what `resolve` refuses; unimplemented for a protocol other than "in_process".
+  explicit server(server_def def, bool start_now = true) : def_(resolve(std::move(def))) {
+    if (def_.protocol.empty()) def_.protocol = own_protocol;
+    if (def_.protocol != own_protocol)
+      raise(status::unimplemented, text("the protocol \"", def_.protocol,
+                                        "\" takes a transport, and this server has none: it serves sessions "
+                                        "of its own process, protocol \"in_process\""));
+    if (start_now) start();
+  }
+  server(const server&) = delete;
+
+  // A cluster of one task, job "local".
+  static server_def local_def() {
+    return {.cluster = {{"local", {"localhost:0"}}}, .job_name = "local", .task_index = 0};
+  }
+
+  // What a session asks for: protocol://address.
+  std::string target() const {
+    return text(def_.protocol, "://", def_.cluster.address(def_.job_name, def_.task_index));
+  }
+  const server_def& def() const { return def_; }
+
+  // May be called again while it runs. Error: failed_precondition once it was stopped: make a new one.
+  void start() {
+    const std::lock_guard lock(mutex_);
+    if (state_ == stopped)
+      raise(status::failed_precondition, text("the server \"", target(), "\" was stopped and cannot start again"));
+    state_ = running;
+  }
+  // Lets join return, and new sessions fail. Otherwise than TensorFlow, whose servers end with their process.
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      state_ = stopped;
+    }
+    changed_.notify_all();
+  }
+  // Waits until somebody calls stop. Error: failed_precondition if it was never started, since that may never happen.
+  void join() const {
+    std::unique_lock lock(mutex_);
+    if (state_ == made) raise(status::failed_precondition, text("the server \"", target(), "\" was not started"));
+    changed_.wait(lock, [&] { return state_ == stopped; });
+  }
+  bool is_running() const {
+    const std::lock_guard lock(mutex_);
+    return state_ == running;
+  }
+
+private:
+  enum states { made, running, stopped };
+
+  server_def def_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  states state_ = made;
+};
+
+}  // namespace gradus

@@ -1,0 +1,129 @@
+// Master strings: where a session runs. And the policy that reaches it.
+//
+//   ''                      in this process
+//   'local'                 the same; in TensorFlow through an RPC to a server of this process
+//   'grpc://host:port'      a server; also any other protocol of that form
+//
+// A supervisor turns a master string into a session by its connect policy. `in_process`, the default, reaches this
+// process and refuses the rest, saying what is missing; a policy that speaks a network is given in its place.
+#pragma once
+#include <charconv>
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "../base/contract.hpp"
+#include "../base/error.hpp"
+
+namespace gradus {
+
+namespace kind {
+struct connection {};  // how a master string becomes a session: in_process, ...
+}  // namespace kind
+
+struct master {
+  std::string text;      // as it was given
+  std::string protocol;  // empty: this process
+  std::string host;
+  int port = 0;
+
+  bool is_this_process() const { return protocol.empty(); }
+};
+
+namespace detail {
+inline bool is_protocol(std::string_view s) {
+  for (char c : s)
+    if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '+')) return false;
+  return !s.empty();
+}
+// "host:port", "[::1]:port". Port 0 is one that the system has yet to choose.
+inline bool split_address(std::string_view address, std::string_view& host, int& port) {
+  const auto colon = address.rfind(':');
+  if (colon == std::string_view::npos) return false;
+  host = address.substr(0, colon);
+  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (host.empty() || (!bracketed && host.find_first_of(":[]") != std::string_view::npos)) return false;
+  if (host.find_first_of("/ \t\n@?#,") != std::string_view::npos) return false;
+  const std::string_view digits = address.substr(colon + 1);
+  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  return problem == std::errc{} && end == digits.data() + digits.size() && digits.front() != '-' && port >= 0 &&
+         port <= 65535;
+}
+}  // namespace detail
+
+// Error: invalid_argument for what is no master string.
+inline master parse_master(std::string_view given) {
+  master m{std::string(given), {}, {}, 0};
+  if (given.empty() || given == "local") return m;
+  const auto colon = given.find("://");
+  std::string_view host;
+  if (colon == std::string_view::npos || !detail::is_protocol(given.substr(0, colon)) ||
+      !detail::split_address(given.substr(colon + 3), host, m.port))
+    raise(status::invalid_argument,
+          text("\"", given, "\" is no master: expected '', 'local' or 'grpc://host:port' (a server's target())"));
+  m.protocol = given.substr(0, colon), m.host = host;
+  return m;
+}
+
+// A server, as far as connecting to it goes (cluster/server.hpp).
+template <class S>
+concept reachable = requires(const S& s) {
+  { s.target() } -> std::convertible_to<std::string>;
+  { s.is_running() } -> std::convertible_to<bool>;
+};
+struct no_server {
+  std::string target() const { return {}; }
+  bool is_running() const { return false; }
+};
+static_assert(reachable<no_server>);
+
+// What a connect policy does: `connect(m, open_here)` gives a session of the master m, whatever type that has, or
+// raises. `open_here()` makes one in this process, with memory of its own.
+template <class C, class OpenHere>
+concept connect_policy = policy<C> && std::same_as<typename std::remove_cvref_t<C>::policy_for, kind::connection> &&
+                         requires(const C& c, const master& m, OpenHere& open_here) { c.connect(m, open_here); };
+
+// Sessions of this process: for '', 'local' and the target of the server that it is given, if any. Nothing is
+// registered anywhere: a policy knows the server that it was made with, which must outlive it.
+template <reachable Server = no_server>
+class in_process {
+public:
+  using policy_for = kind::connection;
+
+  in_process() = default;
+  explicit in_process(const Server& server) : server_(&server) {}
+
+  // Errors: unavailable for a server of this process that does not run, or for an address of its protocol at which this
+  // process has none; unimplemented for a protocol that takes a network.
+  template <class OpenHere>
+  decltype(auto) connect(const master& m, OpenHere&& open_here) const {
+    if (!m.is_this_process()) check(m);
+    return open_here();
+  }
+
+private:
+  const Server* server_ = nullptr;
+
+  void check(const master& m) const {
+    const std::string known = server_ == nullptr ? std::string() : server_->target();
+    if (server_ != nullptr && m.text == known) {
+      if (!server_->is_running())
+        raise(status::unavailable, text("the server \"", known,
+                                        "\" does not run: start() it, and connect before it "
+                                        "is stopped"));
+      return;
+    }
+    const std::string reach =
+        server_ == nullptr ? std::string("'' and 'local'") : text("'', 'local' and its server \"", known, "\"");
+    if (m.protocol == "in_process")
+      raise(status::unavailable, text("\"", m.text,
+                                      "\" is no server that this program knows: the connect policy "
+                                      "in_process reaches ",
+                                      reach, "; give it the server, in_process{server}"));
+    raise(status::unimplemented, text("\"", m.text, "\" takes a connect policy that speaks ", m.protocol,
+                                      ", and none was given: the connect policy in_process reaches ", reach));
+  }
+};
+
+}  // namespace gradus

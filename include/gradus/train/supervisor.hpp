@@ -1,0 +1,402 @@
+// The supervisor: a training program that checkpoints, writes summaries and stops well, around a loop that is the
+// user's own. TensorFlow's tf.train.Supervisor, for the chief of one process.
+//
+//   auto sv = gradus::make_supervisor<model>({.logdir = "/tmp/mydir"}, gradus::adam{});
+//   {
+//     auto sess = sv.managed_session(master, data);      // restored from the newest checkpoint, or initialized
+//     while (!sv.should_stop()) sess.run();              // a training step; the end of the data is a clean stop
+//   }                                                    // threads joined, saved, closed; raises what stopped it
+//
+// The scope of the session is TensorFlow's `with` block. What must not leave it goes through the supervisor, and then
+// the first error of all threads is raised where the scope ends (an end of input is none):
+//
+//   sv.stop_on_exception([&] { while (!sv.should_stop()) sess.run(); });
+//
+// Otherwise than TensorFlow:
+// - No threads but those of `loop`. What TensorFlow's summary and checkpoint threads do happens inside `run`, after the
+//   first step that finds it due: so a checkpoint is of one step, and while no step runs nothing happens. (A model that
+//   was just initialized is saved at once; one that was just restored is on the disk already.)
+// - The scope ends with a checkpoint, unless an error ended it (save_on_stop; TensorFlow saves nothing then). A step
+//   whose loss or parameters are no finite numbers is an error, and never saved.
+// - A dataset given to managed_session is part of the checkpoint, as in TensorFlow the input pipeline is of the graph.
+// - A thread cannot be abandoned: one that outlives the grace period is named in the error, and waited for.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "../input/stage.hpp"
+#include "../session/looper.hpp"
+#include "../session/master.hpp"
+#include "../summary/graph.hpp"
+#include "../summary/writer.hpp"
+#include "composition.hpp"
+#include "feeding.hpp"
+#include "measure.hpp"
+#include "supervisor_options.hpp"
+
+namespace gradus {
+
+namespace detail {
+using supervisor_kinds =
+    kinds<kind::rule, kind::schedule, kind::clip, kind::average, kind::gate, kind::codec, kind::executor,
+          kind::arithmetic, kind::clock, kind::file_system, kind::operations, kind::log_sink, kind::connection>;
+struct no_data {};
+}  // namespace detail
+
+template <class Supervisor, class Data>
+class supervised_session;
+
+template <class Source, class... Policies>
+class supervisor {
+  static_assert(policies_fit<detail::supervisor_kinds, Policies...>::value);
+
+public:
+  using composition = detail::composition<Source, Policies...>;
+  using clock_type = typename composition::clock_type;
+  using connection_type = policy_of<kind::connection, in_process<>, Policies...>;
+
+  // Error: what `resolve` refuses.
+  supervisor(supervisor_options options, const Source& source, const Policies&... policies)
+      : options_(resolve(std::move(options))),
+        source_(source),
+        policies_(policies...),
+        fs_(take_policy<kind::file_system, posix>(policies...)),
+        clock_(take_policy<kind::clock, system_clock>(policies...)),
+        sink_(take_policy<kind::log_sink, silent>(policies...)),
+        connection_(take_policy<kind::connection, in_process<>>(policies...)),
+        coord_({}, clock_) {
+    if (has_files() && options_.saver)
+      saver_.emplace(*options_.saver, take_policy<kind::codec, flat_binary>(policies...), fs_, clock_);
+  }
+  supervisor(const supervisor&) = delete;
+  ~supervisor() { loopers_.clear(); }
+
+  // Connects to the master ('' and 'local': this process), restores the newest checkpoint in logdir or initializes, and
+  // makes the supervisor ready to run. One session at a time; a later one starts over from the newest checkpoint.
+  // Errors: what the connect policy, the checkpoint and the file system say; failed_precondition for a task that is
+  // not the chief and has nobody to wait for.
+  auto managed_session(std::string_view master = {}) {
+    return supervised_session<supervisor, detail::no_data>(*this, master, nullptr);
+  }
+  template <class Data>
+    requires batched_dataset<Data>
+  auto managed_session(std::string_view master, Data& data) {
+    return supervised_session<supervisor, Data>(*this, master, &data);
+  }
+
+  // ---- stopping; from any thread, but for stop()
+  bool should_stop() const { return coord_.should_stop(); }
+  void request_stop(std::exception_ptr error = nullptr) { coord_.request_stop(std::move(error)); }
+  template <std::derived_from<std::exception> Error>
+  void request_stop(const Error& error) {
+    coord_.request_stop(error);
+  }
+  void wait_for_stop() const { coord_.wait_for_stop(); }
+  template <class Body>
+  void stop_on_exception(Body&& body) {
+    coord_.stop_on_exception(std::forward<Body>(body));
+  }
+  // What the end of the session's scope does: asks threads to stop and waits for them, saves, closes the events. Raises
+  // the error that stopped the run, once. Called by the thread that trains.
+  void stop() { stop(options_.save_on_stop); }
+
+  // Calls f(args...) every so many seconds, on a thread of its own, the first time at once, until the run stops.
+  // Arguments are taken by reference. f may ask the session for what it calls safe, or call request_stop.
+  template <class F, class... Args>
+  void loop(double interval_secs, F f, Args&... args) {
+    loopers_.push_back(std::make_unique<looper_thread<clock_type>>(
+        coord_, interval_secs, [f = std::move(f), &args...]() mutable { f(args...); },
+        looper_options{.name = text("loop ", loopers_.size())}, clock_));
+    loopers_.back()->start();
+  }
+
+  // Scalars that the program made, for the event file; `step` -1: the session's. From any thread.
+  // Error: failed_precondition without an event file (no logdir, not the chief, no session).
+  template <class Session>
+  void summary_computed(const Session& sess, std::span<const scalar_value> scalars, std::int64_t step = -1) {
+    if (!writer_)
+      raise(status::failed_precondition,
+            "summary_computed: there is no event file; it takes a chief, a logdir and a "
+            "session");
+    writer_->add_summary(scalars, step < 0 ? sess.global_step() : step);
+  }
+
+  // As they came to be: a supervisor that is not the chief has no logdir and saves nothing.
+  const supervisor_options& options() const { return options_; }
+  bool is_chief() const { return options_.is_chief; }
+  std::string save_path() const { return has_files() ? join_path(options_.logdir, options_.checkpoint_basename) : ""; }
+  coordinator<clock_type>& coord() { return coord_; }
+
+private:
+  template <class, class>
+  friend class supervised_session;
+  using stepper_type = typename composition::stepper_type;
+  using writer = summary_writer<typename composition::file_system_type, clock_type>;
+
+  // Makes a session of this process: arenas and machines of its own.
+  struct open_here {
+    const supervisor* sv;
+    stepper_type operator()() const {
+      return std::apply(
+          [this](const auto&... policies) {
+            return stepper_type(sv->source_.template make<typename composition::model_type>(),
+                                detail::compose_update(policies...), take_policy<kind::executor, serial>(policies...));
+          },
+          sv->policies_);
+    }
+  };
+  static_assert(connect_policy<connection_type, open_here>);
+  using session_type =
+      decltype(std::declval<const connection_type&>().connect(std::declval<const master&>(), open_here{}));
+
+  // What lives as long as a session.
+  struct running {
+    running(supervisor& sv, const master& m) : steps(sv.connection_.connect(m, open_here{&sv})) { steps.allocate(); }
+    session_type steps;
+    state_list list;
+    std::mutex mutex;  // a step, a save
+    std::atomic<double> loss{std::numeric_limits<double>::quiet_NaN()};
+    std::atomic<std::int64_t> global_step{0};
+    std::vector<placeholder_info> placeholders;
+    std::vector<scalar_value> scalars;
+    double rate = 0;
+    std::int64_t saved_step = -1, counted_from = 0;
+    double saved_at = 0, summarized_at = 0;
+    bool summarized = false, stopped = false;
+  };
+
+  supervisor_options options_;
+  Source source_;
+  std::tuple<Policies...> policies_;
+  typename composition::file_system_type fs_;
+  clock_type clock_;
+  typename composition::sink_type sink_;
+  connection_type connection_;
+  coordinator<clock_type> coord_;
+  std::optional<typename composition::saver_type> saver_;
+  std::optional<writer> writer_;
+  std::unique_ptr<running> running_;
+  std::vector<std::unique_ptr<looper_thread<clock_type>>> loopers_;
+
+  bool has_files() const { return !options_.logdir.empty(); }
+
+  // ---- a session begins
+  template <class Remember>
+  void open(std::string_view master_text, Remember remember_more) {
+    if (running_)
+      raise(status::failed_precondition, "the supervisor has a session already; end its scope before the next");
+    auto r = std::make_unique<running>(*this, parse_master(master_text));
+    if (!options_.is_chief)
+      raise(status::failed_precondition,
+            text("this task is not the chief, and the session \"", master_text,
+                 "\" is of this process alone: nobody else initializes its variables, so waiting would have no end. "
+                 "Let the task be chief, or give a connect policy that reaches the chief's cluster"));
+    r->steps.remembers(r->list);
+    remember_more(r->list);
+    std::optional<restored> found;
+    if (saver_) found = saver_->restore_latest(r->list, options_.logdir);
+    if (found) {
+      r->steps.restored();
+      r->saved_step = found->step;
+      sink_.line(text("restored step ", found->step, " from ", found->path));
+    }
+    r->steps.initialize(options_.tf_random_seed);
+    r->steps.template placeholders<mode::train>([&](const placeholder_info& p) { r->placeholders.push_back(p); });
+    r->global_step = r->counted_from = r->steps.global_step();
+    r->saved_at = r->summarized_at = clock_.elapsed();
+    writer_.reset();
+    if (has_files()) {
+      writer_.emplace(options_.logdir, summary_writer_options{}, fs_, clock_);
+      write_graph();
+      writer_->start(found ? found->step + 1 : 0);
+    }
+    if (saver_ && !found) save(*r);
+    coord_.clear_stop();
+    running_ = std::move(r);
+  }
+  // The model with its gradients and updates, for TensorBoard and as graph.pbtxt.
+  void write_graph() {
+    const graph built = build_model(source_.build, mode::train);
+    const graph whole = minimize(
+        parts_of(built), {policy_of<kind::gate, gate_op, Policies...>::value, composition::update_type::needs_norm});
+    const graph_def def = to_graph_def(parts_of(whole), built.names.first);
+    std::vector<std::byte> bytes;
+    encode_graph_def(bytes, def);
+    writer_->add_graph(bytes);
+    publish(fs_, join_path(options_.logdir, "graph.pbtxt"), to_pbtxt(def));
+  }
+
+  // ---- a step and what is due after it
+  template <class Fill>
+  bool step(Fill fill) {
+    running& r = *running_;
+    const std::lock_guard lock(r.mutex);
+    if (r.stopped) raise(status::failed_precondition, "run: the supervisor has stopped; begin another session");
+    if (!fill(r.steps)) {
+      coord_.request_stop();
+      return false;
+    }
+    r.rate = r.steps.rate();
+    r.steps.train_step();
+    r.global_step = r.steps.global_step();
+    r.loss = detail::as_number(r.steps.template output_of<mode::train>(output::loss));
+    if (!std::isfinite(r.loss)) detail::raise_divergence("loss", r.loss, r.global_step, r.saved_step);
+    const double now = clock_.elapsed();
+    if (writer_ && options_.summary_op && options_.save_summaries_secs > 0 &&
+        (!r.summarized || now - r.summarized_at >= options_.save_summaries_secs))
+      summarize(r, now);
+    if (saver_ && options_.save_model_secs > 0 && now - r.saved_at >= options_.save_model_secs) save(r);
+    return true;
+  }
+  void summarize(running& r, double now) {
+    detail::collect_scalars(r.steps, r.loss, r.rate, r.scalars);
+    if (r.summarized && now > r.summarized_at)
+      r.scalars.push_back({"global_step/sec", static_cast<float>(static_cast<double>(r.global_step - r.counted_from) /
+                                                                 (now - r.summarized_at))});
+    writer_->add_summary(r.scalars, r.global_step);
+    r.summarized = true, r.summarized_at = now, r.counted_from = r.global_step;
+  }
+  void save(running& r) {
+    detail::find_divergence(r.steps, [&](std::string_view name, double value) {
+      detail::raise_divergence(name, value, r.global_step, r.saved_step);
+    });
+    if (writer_) writer_->flush();  // what was logged up to a checkpoint is in the file before the checkpoint is
+    const saved done = saver_->save(r.list, save_path(), r.global_step);
+    for (const auto& path : done.not_removed) sink_.line(text("could not delete the superseded checkpoint ", path));
+    r.saved_step = r.global_step, r.saved_at = clock_.elapsed();
+    if (writer_) writer_->add_session_log(session_log_status::checkpoint, r.saved_step, save_path());
+  }
+
+  // ---- a session ends
+  void stop(bool may_save) {
+    coord_.request_stop();
+    if (!running_ || running_->stopped) return;
+    running& r = *running_;
+    std::exception_ptr first;
+    const auto attempt = [&](auto&& part) {
+      try {
+        part();
+      } catch (...) {
+        if (!first) first = std::current_exception();
+      }
+    };
+    attempt([&] {
+      try {
+        coord_.join({.stop_grace_period_secs = options_.stop_grace_secs});
+      } catch (const deadline_exceeded& e) {
+        sink_.line(e.what());  // now, since the stragglers are waited for
+        throw;
+      }
+    });
+    loopers_.clear();
+    const std::lock_guard lock(r.mutex);
+    r.stopped = true;
+    if (saver_ && may_save && !first && r.saved_step != r.global_step) attempt([&] { save(r); });
+    if (writer_) {
+      attempt([&] { writer_->add_session_log(session_log_status::stop, r.global_step); });
+      attempt([&] { writer_->close(); });
+    }
+    if (first) std::rethrow_exception(first);
+  }
+  void close() { running_.reset(); }
+};
+
+// The scope of a session. Its end is `sv.stop()`, and so may raise; while an error passes through it, it stops without
+// saving and lets that error go on.
+template <class Supervisor, class Data>
+class supervised_session {
+  static constexpr bool has_data = !std::is_same_v<Data, detail::no_data>;
+
+public:
+  supervised_session(Supervisor& sv, std::string_view master, Data* data) : sv_(&sv), data_(data) {
+    sv.open(master, [&](state_list& list) {
+      if constexpr (has_data) data_->remembers(list);
+    });
+    if constexpr (has_data) {
+      try {
+        plan_ = detail::match_feeds<mode::train>(sv.running_->steps, *data);
+      } catch (...) {
+        sv.close();
+        throw;
+      }
+    }
+  }
+  supervised_session(const supervised_session&) = delete;
+  ~supervised_session() noexcept(false) {
+    const bool unwinding = std::uncaught_exceptions() > entered_;
+    const closing_session last{sv_};
+    try {
+      sv_->stop(sv_->options_.save_on_stop && !unwinding);
+    } catch (...) {
+      if (!unwinding) throw;
+    }
+  }
+
+  // One training step on the next batch. False at the end of the data: a stop has been requested then.
+  // Error: invalid_argument if the model diverged.
+  bool run()
+    requires has_data
+  {
+    return sv_->step([&](auto& steps) { return detail::fill_feeds<mode::train>(steps, *data_, plan_) != 0; });
+  }
+  // One training step on these arrays, by the names of placeholders.
+  // Errors: invalid_argument for a feed that is missing, unknown, or does not fit; as above.
+  void run(std::initializer_list<feed> feeds) {
+    sv_->step([&](auto& steps) {
+      detail::fill_feeds<mode::train>(steps, sv_->running_->placeholders, {feeds.begin(), feeds.size()});
+      return true;
+    });
+  }
+
+  // ---- safe from any thread
+  std::int64_t global_step() const { return sv_->running_->global_step; }
+  double loss() const { return sv_->running_->loss; }  // of the last step; NaN before the first
+  // The scalars of the last step, as the supervisor writes them by itself.
+  std::vector<scalar_value> summary() const {
+    auto& r = *sv_->running_;
+    const std::lock_guard lock(r.mutex);
+    detail::collect_scalars(r.steps, r.loss, r.rate, r.scalars);
+    return r.scalars;
+  }
+  // A checkpoint now, between two steps. Error: failed_precondition without a logdir or with saver = none.
+  void save() {
+    auto& r = *sv_->running_;
+    const std::lock_guard lock(r.mutex);
+    if (!sv_->saver_) raise(status::failed_precondition, "save: the supervisor has no logdir, or its saver is none");
+    sv_->save(r);
+  }
+
+  // ---- on the thread that trains
+  auto& steps() { return sv_->running_->steps; }
+
+private:
+  struct closing_session {
+    Supervisor* sv;
+    ~closing_session() { sv->close(); }
+  };
+  Supervisor* sv_;
+  Data* data_;
+  detail::feed_plan plan_;
+  int entered_ = std::uncaught_exceptions();
+};
+
+// A supervisor of a model that the compiler builds. Policies as for make_trainer, and a connect policy; what run_config
+// says there, the options say here.
+template <auto Model, class... Policies>
+auto make_supervisor(const supervisor_options& options, const Policies&... policies) {
+  return supervisor<detail::by_compiler<Model>, Policies...>(options, {}, policies...);
+}
+// The same for a model function that the program runs: interpreted.
+template <class Build, class... Policies>
+auto make_supervisor(Build model, const supervisor_options& options, const Policies&... policies) {
+  return supervisor<detail::by_program, Policies...>(options, {std::move(model)}, policies...);
+}
+
+}  // namespace gradus

@@ -1,0 +1,54 @@
+// What a supervisor does besides the loop: names and defaults of tf.train.Supervisor (1.15).
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "../checkpoint/saver.hpp"
+#include "run_config.hpp"
+
+namespace gradus {
+
+// An argument that may be `none`: then the supervisor leaves that service to the program.
+template <class Setting>
+class service {
+public:
+  constexpr service() : setting_(Setting{}) {}
+  constexpr service(const Setting& s) : setting_(s) {}
+  constexpr service(none_given) {}
+  constexpr explicit operator bool() const { return setting_.has_value(); }
+  constexpr const Setting& operator*() const { return *setting_; }
+
+private:
+  std::optional<Setting> setting_;
+};
+struct model_summaries {};  // the model's summaries, loss and metrics, learning rate, gradient norm, steps per second
+
+struct supervisor_options {
+  std::string logdir = {};                    // checkpoints, event files, graph.pbtxt; empty: nothing is left behind
+  bool is_chief = true;                       // who initializes, restores, saves and writes
+  service<model_summaries> summary_op = {};   // none: only what summary_computed is given
+  service<saver_options> saver = {};          // none: nothing is saved or restored
+  double save_summaries_secs = 120;           // 0: never
+  double save_model_secs = 600;               // 0: only where the scope ends, and by save()
+  double stop_grace_secs = 120;               // for threads of `loop`, once a stop is requested
+  std::string checkpoint_basename = "model";  // TensorFlow: model.ckpt; here the codec ends the name
+  bool save_on_stop = true;
+  std::uint64_t tf_random_seed = 0;  // of initializers and of ops that draw
+};
+
+// As a supervisor uses them: one that is not the chief has no files and no services. Error: invalid_argument for times
+// that are negative or no numbers.
+inline supervisor_options resolve(supervisor_options o) {
+  for (const auto& [name, secs] :
+       {std::pair{"save_summaries_secs", o.save_summaries_secs}, std::pair{"save_model_secs", o.save_model_secs},
+        std::pair{"stop_grace_secs", o.stop_grace_secs}})
+    if (!(secs >= 0)) raise(status::invalid_argument, text("supervisor: ", name, " must be at least 0, got ", secs));
+  if (!o.is_chief) {
+    o.logdir.clear();
+    o.save_summaries_secs = o.save_model_secs = 0;
+  }
+  return o;
+}
+
+}  // namespace gradus

@@ -1,0 +1,199 @@
+// Facts about tf.gradients (1.15): values that its own tests state, and its rules for what has no gradient.
+#include "../ops/refusal.hpp"
+
+#include <gradus/cpu/device.hpp>
+#include <gradus/graph/law.hpp>
+#include <gradus/ops/layer.hpp>
+#include <gradus/pass/autodiff.hpp>
+#include <gradus/run/session.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <vector>
+
+using namespace gradus;
+
+namespace {
+seq<gradient_value> grads(graph& g, std::initializer_list<value> ys, std::initializer_list<value> xs, const gradients_options& o = {}) {
+  return gradients(g, std::span(ys.begin(), ys.size()), std::span(xs.begin(), xs.size()), o);
+}
+std::vector<double> numbers(graph& g, value v) {
+  session s(g);
+  s.initialize();
+  const auto r = s.run(v);
+  std::vector<double> out;
+  if (r.type == float64)
+    for (double x : r.as<double>()) out.push_back(x);
+  else
+    for (float x : r.as<float>()) out.push_back(static_cast<double>(x));
+  return out;
+}
+double scalar_of(graph& g, const gradient_value& v) { return numbers(g, v.dense).at(0); }
+}  // namespace
+
+TEST_CASE("TensorFlow's own numbers") {
+  {  // testBoundaryContinue: x = 1, y = 2 x, z = 3 y
+    graph g;
+    const value x = g.constant(1), y = x * 2.0, z = y * 3.0;
+    const auto d = grads(g, {z}, {x, y});
+    CHECK(scalar_of(g, d[0]) == 6);
+    CHECK(scalar_of(g, d[1]) == 3);
+  }
+  {  // testDependentYs: x = 3, y = x^2, y1 = y^2, y2 = y1^2, ys = {y, y2}
+    graph g;
+    const value x = g.constant(3, float64), y = square(x), y2 = square(square(y));
+    CHECK(scalar_of(g, grads(g, {y, y2}, {x})[0]) == 17502);
+  }
+  {  // testPartialDerivatives: x = 1, y = 2 x, z = x + y: total derivatives, then x and y held apart
+    graph g;
+    const value x = g.constant(1), y = x * 2.0, z = x + y;
+    const auto total = grads(g, {z}, {x, y});
+    CHECK(scalar_of(g, total[0]) == 3);
+    CHECK(scalar_of(g, total[1]) == 1);
+    const std::array stops{x, y};
+    const auto partial = grads(g, {z}, {x, y}, {.stop_gradients = stops});
+    CHECK(scalar_of(g, partial[0]) == 1);
+    CHECK(scalar_of(g, partial[1]) == 1);
+  }
+  {  // testStopGradient
+    graph g;
+    const value x = g.constant(1);
+    CHECK(!grads(g, {stop_gradient(x)}, {x})[0]);
+  }
+  {  // the docstring of unconnected_gradients: a is not in b
+    graph g;
+    const value a = g.constant(1, float32, {1, 2}), b = g.constant(1, float32, {3, 1});
+    CHECK(!grads(g, {b}, {a})[0]);
+    const auto zero = grads(g, {b}, {a}, {.unconnected_gradients = unconnected::zero});
+    CHECK(zero[0].dense.dims() == shape{1, 2});
+    CHECK(numbers(g, zero[0].dense) == std::vector<double>{0, 0});
+  }
+  {  // testComputeGradientsWithTensors: a plain tensor is an x
+    graph g;
+    const value x = g.constant(1);
+    CHECK(scalar_of(g, grads(g, {x * x}, {x})[0]) == 2);
+  }
+  {  // StopGradientFunctionTest, a chain: a = 0, b = 2 a with b stopped: c = a + b
+    graph g;
+    const value a = g.constant(0), b = a * 2.0, c = a + b;
+    const std::array stop{b};
+    CHECK(scalar_of(g, grads(g, {c}, {a}, {.stop_gradients = stop})[0]) == 1);
+    CHECK(scalar_of(g, grads(g, {c}, {b}, {.stop_gradients = stop})[0]) == 1);
+  }
+}
+
+TEST_CASE("grad_ys: ones unless given; an x that is a y has its grad_y") {
+  graph g;
+  const value x = g.constant({1, 2, 3}, {3}), y = square(x);
+  const std::array upstream{g.constant({1, 10, 100}, {3})};
+  CHECK(numbers(g, grads(g, {y}, {x}, {.grad_ys = upstream})[0].dense) == std::vector<double>{2, 40, 600});
+  CHECK(numbers(g, grads(g, {y}, {y}, {.grad_ys = upstream})[0].dense) == std::vector<double>{1, 10, 100});
+  CHECK(numbers(g, grads(g, {y}, {y})[0].dense) == std::vector<double>{1, 1, 1});
+  CHECK(numbers(g, grads(g, {y, y}, {x})[0].dense) == std::vector<double>{4, 8, 12});  // a sum over ys
+  const std::array<value, 2> one_of_two{upstream[0], value{}};  // an empty entry is ones
+  CHECK(numbers(g, grads(g, {y, y}, {x}, {.grad_ys = one_of_two})[0].dense) == std::vector<double>{4, 44, 606});
+}
+
+TEST_CASE("None: integers, bools, ops without a gradient, no path") {
+  graph g;
+  const value x = g.constant({1, 2}, {2}), n = g.constant({1, 2}, {2}, int32);
+  CHECK(!grads(g, {cast(n, float32)}, {n})[0]);
+  CHECK(!grads(g, {cast(greater(x, 0.0), float32)}, {x})[0]);
+  CHECK(!grads(g, {cast(cast(x, int32), float32)}, {x})[0]);  // integers let nothing through
+  CHECK(!grads(g, {sign(x)}, {x})[0]);
+  CHECK(!grads(g, {x}, {g.constant(1)})[0]);
+  CHECK(grads(g, {x}, {g.constant(1)}, {.unconnected_gradients = unconnected::zero})[0].dense);
+  CHECK(!grads(g, {floor(x) + sign(x)}, {x})[0]);
+  CHECK(numbers(g, grads(g, {floor(x) + x}, {x})[0].dense) == std::vector<double>{1, 1});
+}
+
+TEST_CASE("contributions add up in order of arrival; rows stay rows until something dense joins them") {
+  graph g;
+  const value table = g.constant({1, 2, 3, 4, 5, 6}, {3, 2}), ids = g.constant({2, 0, 2}, {3}, int32);
+  const value rows = gather(table, ids);
+  const auto sparse = grads(g, {rows}, {table});
+  REQUIRE(sparse[0].sparse());
+  CHECK(sparse[0].values.dims() == shape{3, 2});
+  CHECK(sparse[0].indices.dims() == shape{3});
+  const auto joined = grads(g, {rows, gather(table, g.constant({1}, {1}, int32)) * 5.0}, {table});
+  REQUIRE(joined[0].sparse());
+  CHECK(joined[0].values.dims() == shape{4, 2});
+  const auto mixed = grads(g, {rows, square(table)}, {table});
+  REQUIRE(!mixed[0].sparse());
+  CHECK(numbers(g, mixed[0].dense) == std::vector<double>{3, 5, 6, 8, 12, 14});
+  const value x = g.constant(2);
+  value sum = x;
+  for (int i = 0; i < 9; ++i) sum = sum + x * static_cast<double>(i);
+  CHECK(scalar_of(g, grads(g, {sum}, {x})[0]) == 37);
+  for (auto method : {aggregation::add_n, aggregation::experimental_tree, aggregation::experimental_accumulate_n})
+    CHECK(scalar_of(g, grads(g, {sum}, {x}, {.aggregation_method = method})[0]) == 37);
+}
+
+TEST_CASE("gates: the gradients of an op that has more than one") {
+  graph g;
+  const value a = g.variable("a", {2, 2}), b = g.variable("b", {2, 2});
+  const value y = tanh(matmul(a, b));
+  grads(g, {y}, {a, b});
+  CHECK(g.gates.empty());
+  grads(g, {y}, {a, b}, {.gate_gradients = true});
+  REQUIRE(g.gates.count == 3);
+  CHECK(g.gates[0] == 2);
+  CHECK(g.nodes[g.gates[1]].op == &cards::matmul);
+  CHECK(g.nodes[g.gates[2]].op == &cards::matmul);
+  CHECK(broken_law(parts_of(g)) == nullptr);
+}
+
+TEST_CASE("gradients stand in a scope; colocated ones on their op's device") {
+  graph g;
+  value x, y;
+  {
+    const auto device = g.device("/device:CPU:0");
+    x = g.placeholder("x", {2}), y = exp(x);
+  }
+  const int before = g.nodes.count;
+  grads(g, {y}, {x}, {.name = "mine", .colocate_gradients_with_ops = true});
+  int there = 0;
+  for (int i = before; i < g.nodes.count; ++i) {
+    CHECK(g.text_at(g.nodes[i].scope) == "mine/");
+    there += g.nodes[i].device == g.nodes[y.id].device;
+  }
+  CHECK(there == 1);  // the product; what seeds the gradients belongs to no op
+}
+
+TEST_CASE("second derivatives: gradients of gradients") {
+  graph g;
+  const value x = g.constant(2, float64), y = x * x * x;
+  const auto first = grads(g, {y}, {x});
+  const auto second = grads(g, {first[0].dense}, {x});
+  const auto third = grads(g, {second[0].dense}, {x});
+  CHECK(scalar_of(g, first[0]) == 12);
+  CHECK(scalar_of(g, second[0]) == 12);
+  CHECK(scalar_of(g, third[0]) == 6);
+}
+
+namespace {
+template <auto F>
+constexpr void differentiate(graph& g) {
+  F(g);
+}
+constexpr void go(graph& g, value y, value x, const gradients_options& o = {}) { gradients(g, std::span(&y, 1), std::span(&x, 1), o); }
+}  // namespace
+TEST_CASE("refusals") {
+  refusal_test::check<[](graph& g) {
+    const value x = g.placeholder("x", {2});
+    go(g, prevent_gradient(x), x);
+  }>("gradients: no gradient is defined for PreventGradient");
+  refusal_test::check<[](graph& g) {
+    const value x = g.placeholder("x", {2}), n = g.placeholder("n", {2}, int32);
+    go(g, n, x);
+  }>("gradients: y \"n\" must be float32 or float64, got int32");
+  refusal_test::check<[](graph& g) {
+    const value x = g.placeholder("x", {2}), dy = g.placeholder("dy", {3});
+    go(g, x, x, {.grad_ys = std::span(&dy, 1)});
+  }>("gradients: grad_y must be like its y: float32 [2], got float32 [3]");
+  refusal_test::check<[](graph& g) {
+    const value x = g.placeholder("x", {2}), two[2] = {x, x};
+    go(g, x, x, {.grad_ys = std::span(two)});
+  }>("gradients: 2 grad_ys for 1 ys");
+}

@@ -1,0 +1,123 @@
+#include <gradus/graph/law.hpp>
+#include <gradus/ops/layer.hpp>
+#include <gradus/pass/fuse.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace gradus;
+
+namespace {
+template <auto Build>
+constexpr graph fused() {
+  graph g;
+  Build(g);
+  return fuse(parts_of(g));
+}
+constexpr int many(const graph& g, const card& op) {
+  int n = 0;
+  for (int i = 0; i < g.nodes.count; ++i) n += g.nodes[i].op == &op;
+  return n;
+}
+constexpr bool lawful(const graph& g) { return broken_law(parts_of(g)) == nullptr; }
+
+// x w + b, tanh, times 2: one sweep after the product.
+constexpr auto layer = [](graph& g) {
+  const value x = g.placeholder("x", {batch, 3});
+  const value product = matmul(x, g.variable("w", {3, 4}));
+  const value y = tanh(product + g.variable("b", {4})) * 2.0;
+  g.add_output(output::fetch, "y", y);
+};
+static_assert([] {
+  const graph g = fused<layer>();
+  if (many(g, cards::fused) != 1 || many(g, cards::add) + many(g, cards::tanh) + many(g, cards::mul) != 0 || !lawful(g)) return false;
+  const expression& x = g.expressions[0];
+  return x.steps == 3 && x.inputs == 3 && x.op[0] == &cards::add && x.op[1] == &cards::tanh && x.op[2] == &cards::mul &&
+         x.loops == 2 && x.extent[0] == 0 && x.extent[1] == 4 &&  // rows, columns
+         x.varies[0] == 3 && x.varies[1] == 2 && x.varies[2] == 0 &&  // the product both, the bias columns, the 2 none
+         x.arg[0][0] == 0 && x.arg[0][1] == 1 && x.arg[1][0] == 3 && x.arg[2][0] == 4 && x.arg[2][1] == 2;
+}());
+// A result that two read stays in memory; so does one that is fetched.
+constexpr auto two_readers = [](graph& g) {
+  const value x = g.placeholder("x", {batch});
+  const value a = exp(x), b = sqrt(a), c = log(a);
+  g.add_output(output::fetch, "b", b), g.add_output(output::fetch, "c", c);
+};
+static_assert(many(fused<two_readers>(), cards::fused) == 3);
+constexpr auto fetched = [](graph& g) {
+  const value a = exp(g.placeholder("x", {batch}));
+  g.add_output(output::fetch, "a", a), g.add_output(output::fetch, "b", sqrt(a));
+};
+static_assert(many(fused<fetched>(), cards::fused) == 2);
+// Other extents, another type: not one sweep.
+constexpr auto other_extents = [](graph& g) {
+  const value x = g.placeholder("x", {batch, 3}), row = g.placeholder("row", {3});
+  g.add_output(output::fetch, "y", x + exp(row));
+};
+static_assert(many(fused<other_extents>(), cards::fused) == 2);
+constexpr auto other_type = [](graph& g) {
+  const value x = g.placeholder("x", {batch}, float64);
+  g.add_output(output::fetch, "y", sqrt(cast(exp(x), float32)));
+};
+static_assert([] {
+  const graph g = fused<other_type>();
+  return many(g, cards::fused) == 2 && g.expressions[1].operand_type[0] == float64 && g.expressions[1].type == float32 && lawful(g);
+}());
+// Comparisons compute in their operands' type and join a select of the same.
+constexpr auto comparison = [](graph& g) {
+  const value x = g.placeholder("x", {batch});
+  g.add_output(output::fetch, "y", leaky_relu(x, 0.1));
+};
+static_assert([] {
+  const graph g = fused<comparison>();
+  return many(g, cards::fused) == 1 && g.expressions[0].steps == 3 && lawful(g);
+}());
+// Long chains are cut where an expression is full.
+constexpr auto long_chain = [](graph& g) {
+  value x = g.placeholder("x", {batch});
+  for (int i = 0; i < 30; ++i) x = sqrt(x);
+  g.add_output(output::fetch, "y", x);
+};
+static_assert([] {
+  const graph g = fused<long_chain>();
+  int steps = 0;
+  for (int i = 0; i < g.nodes.count; ++i)
+    if (g.nodes[i].op == &cards::fused) steps += g.expressions[g.ints[g.nodes[i].attr]].steps;
+  return many(g, cards::fused) == 3 && steps == 30 && lawful(g);
+}());
+// Equal chains of different layers are one expression.
+constexpr auto equal_layers = [](graph& g) {
+  value x = g.placeholder("x", {batch, 4});
+  for (int i = 0; i < 5; ++i) x = dense(x, {.units = 4, .activation = tanh});
+  g.add_output(output::fetch, "y", x);
+};
+static_assert([] {
+  const graph g = fused<equal_layers>();
+  return many(g, cards::fused) == 5 && g.expressions.count == 1 && lawful(g);
+}());
+// A read of a variable that is written stays where it is: it must not move behind the write with its reader.
+constexpr auto written = [](graph& g) {
+  const value w = g.variable("w", {2}), view = reshape(w, {1, 2});
+  const value before = exp(w), before_view = exp(view);
+  assign(w, g.placeholder("x", {2}));
+  g.add_output(output::fetch, "a", sqrt(before)), g.add_output(output::fetch, "b", sqrt(before_view));
+};
+static_assert(many(fused<written>(), cards::fused) == 4);
+// Axes that all operands treat alike become one loop; extents of 1 vanish.
+constexpr auto axes = [](graph& g) {
+  const value x = g.placeholder("x", {batch, 5, 1, 6, 7}), y = g.placeholder("y", {5, 1, 1, 7});
+  g.add_output(output::fetch, "y", x + y);
+};
+static_assert([] {
+  const graph g = fused<axes>();
+  const expression& x = g.expressions[0];  // batch | 5 | 6 | 7
+  return x.loops == 4 && x.extent[1] == 5 && x.extent[2] == 6 && x.extent[3] == 7 && x.varies[0] == 15 && x.varies[1] == 10 && lawful(g);
+}());
+constexpr auto no_axes = [](graph& g) { g.add_output(output::fetch, "y", exp(g.placeholder("x", {1, 1}))); };
+static_assert(fused<no_axes>().expressions[0].loops == 1);
+}  // namespace
+
+TEST_CASE("the same at run time") {
+  CHECK(fused<layer>().expressions[0].steps == 3);
+  CHECK(fused<equal_layers>().expressions.count == 1);
+  CHECK(lawful(fused<written>()));
+}

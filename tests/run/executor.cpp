@@ -1,0 +1,144 @@
+// costs: 240
+// Threads change nothing: the same bits for every gate and any number of them; errors come through, and leave no wreck.
+#include "models.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace run_test;
+
+namespace {
+
+constexpr auto lookup = [](graph& g) {  // sparse gradients of two tables, one of them read twice
+  auto ids = g.placeholder("token", {batch, 3}, int32);
+  auto label = g.placeholder("label", {batch}, int32);
+  auto table = g.variable("table", {11, 8}, {.init = random_uniform(-1, 1)});
+  auto rows = gather(table, ids);
+  rows = rows + tanh(gather(table, ids) * 0.5);
+  rows = rows + embedding(ids, {.input_dim = 11, .output_dim = 8});
+  auto logits = dense(reshape(rows, {batch, 24}), {.units = 5});
+  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(logits, label)), .metrics = {}, .predictions = {{"p", logits}}};
+};
+using plain = decltype(composed{adam{}});
+template <gating Gate, bool Reuse>
+using interpreted = interpreted_model<cpu<fast>, ops<>, Gate, false, Reuse>;
+
+template <gating Gate, class Build>
+void same_bits(Build build, const bytes& reference, std::int64_t batch_size) {
+  CHECK(train(interpreted<Gate, true>{build}, batch_size, plain{adam{.rate = 0.01}}, serial{}) == reference);
+  for (int n : {1, 2, 3, 4, 5, 6, 7}) {
+    CAPTURE(n);
+    CHECK(train(interpreted<Gate, false>{build}, batch_size, plain{adam{.rate = 0.01}}, threads{n}) == reference);
+  }
+}
+template <class Build>
+void every_gate(Build build) {
+  for (std::int64_t batch_size : {1, 5}) {
+    const bytes reference = train(interpreted<gating::none, true>{build}, batch_size, plain{adam{.rate = 0.01}}, serial{});
+    same_bits<gating::none>(build, reference, batch_size);
+    same_bits<gating::op>(build, reference, batch_size);
+    same_bits<gating::graph>(build, reference, batch_size);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("an MLP: every gate, one to seven threads") { every_gate(mlp); }
+TEST_CASE("sparse gradients: every gate, one to seven threads") { every_gate(lookup); }
+
+TEST_CASE("an error on any thread is raised by the step, as itself, and the next step works") {
+  using model = interpreted<gating::none, false>;
+  for (int n : {1, 2, 4}) {
+    CAPTURE(n);
+    stepper<model, plain, cpu<fast>, threads> s(model{mlp}, plain{adam{}}, threads{n});
+    s.declare<mode::evaluate>();
+    s.allocate();
+    s.initialize(7);
+    for (std::uint32_t i = 0; i < 20; ++i) {
+      auto& m = s.bound<mode::train>(4);
+      fill<decltype(s), mode::train>(s, 4, i + 1);
+      std::int32_t* label = nullptr;
+      s.placeholders<mode::train>([&](placeholder_info p) {
+        if (p.name == "label") label = reinterpret_cast<std::int32_t*>(m.address(p.node));
+      });
+      const auto before = s.global_step();
+      if (i % 2 == 1) {
+        s.train_step();
+        CHECK(s.global_step() == before + 1);
+        continue;
+      }
+      label[2] = 99;
+      std::string said;
+      try {
+        s.train_step();
+      } catch (const invalid_argument& e) {
+        said = e.what();
+      }
+      CHECK(said.find("99") != std::string::npos);
+      CHECK(s.global_step() == before);
+    }
+  }
+}
+
+TEST_CASE("runners come and go without a step, and are shared by two machines") {
+  for (int n = 1; n < 8; ++n) threads::runner idle(threads{n});
+  using model = interpreted<gating::op, false>;
+  stepper<model, plain, cpu<fast>, threads> s(model{mlp}, plain{adam{}}, threads{3});
+  s.declare<mode::evaluate>();
+  s.allocate();
+  s.initialize(7);
+  for (std::uint32_t i = 0; i < 30; ++i) {  // training and evaluation in turns, on one set of threads
+    fill<decltype(s), mode::train>(s, 1 + i % 4, i);
+    s.train_step();
+    fill<decltype(s), mode::evaluate>(s, 2, i);
+    s.forward<mode::evaluate>();
+  }
+  CHECK(s.global_step() == 30);
+}
+
+TEST_CASE("a number of threads that cannot be") {
+  for (int n : {0, -1, 1025}) {
+    std::string said;
+    try {
+      threads::runner r(threads{n});
+    } catch (const invalid_argument& e) {
+      said = e.what();
+    }
+    CHECK(said == "threads: expected a count from 1 to 1024, got " + std::to_string(n));
+  }
+}
+
+TEST_CASE("a schedule keeps every edge: what runs elsewhere and comes before is waited for") {
+  const graph built = build_model(gpt, mode::train);
+  const interpreted_graph<cpu<fast>, ops<>> ready(built, build_options{mode::train, gating::op, false, false});
+  const runnable r = ready.get();
+  for (int n : {1, 2, 3, 7}) {
+    const detail::schedule s(r, n);
+    std::vector<int> thread_of(static_cast<std::size_t>(r.program.call_count), -1), place(thread_of);
+    std::vector<std::vector<int>> waits(thread_of.size());
+    for (std::size_t t = 0; t < s.lists.size(); ++t)
+      for (std::size_t k = 0; k < s.lists[t].size(); ++k) {
+        const auto& task = s.lists[t][k];
+        const auto c = static_cast<std::size_t>(task.call);
+        CHECK(thread_of[c] == -1);
+        thread_of[c] = static_cast<int>(t), place[c] = static_cast<int>(k);
+        for (int w = 0; w < task.wait_count; ++w) waits[c].push_back(s.waits[static_cast<std::size_t>(task.first_wait + w)]);
+      }
+    std::vector<int> call_of(static_cast<std::size_t>(r.graph.view.size), -1);
+    for (int c = 0; c < r.program.call_count; ++c) call_of[static_cast<std::size_t>(r.program.calls[c].node)] = c;
+    int broken = 0;
+    for (int c = 0; c < r.program.call_count; ++c) {
+      REQUIRE(thread_of[static_cast<std::size_t>(c)] >= 0);
+      const node& to = r.at(r.program.calls[c].node);
+      for (int e = to.first, end = e + to.inputs + to.controls; e < end; ++e) {
+        const int before = call_of[static_cast<std::size_t>(r.graph.view.edges[e])];
+        if (before < 0) continue;
+        const auto a = static_cast<std::size_t>(before), b = static_cast<std::size_t>(c);
+        const bool in_order = thread_of[a] == thread_of[b] && place[a] < place[b];
+        broken += !in_order && std::find(waits[b].begin(), waits[b].end(), before) == waits[b].end();
+      }
+    }
+    CHECK(broken == 0);
+  }
+}

@@ -1,0 +1,450 @@
+// costs: 300
+#include <gradus/cluster/server.hpp>
+#include <gradus/gradus.hpp>
+#include <gradus/testing/temp_dir.hpp>
+#include <gradus/train/supervisor.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <latch>
+
+#include "../session/turned_clock.hpp"
+#include "run_files.hpp"
+
+using namespace gradus;
+
+namespace {
+
+// One weight from 1, one bias from 0: what it does can be done by hand.
+inline constexpr auto line = [](graph& g) {
+  auto x = g.placeholder("x", {batch, 1});
+  auto y = g.placeholder("y", {batch, 1});
+  auto guess = dense(x, {.units = 1, .name = "line", .kernel_initializer = ones});
+  auto loss = reduce_mean(square(guess - y));
+  g.summary_scalar("error", loss);
+  return model_spec{.loss = loss, .predictions = {{"y", guess}}};
+};
+
+struct points {
+  std::vector<float> x{1, 2, 3, 4, 5, 6, 7, 8}, y{2, 4, 6, 8, 10, 12, 14, 16};
+  auto all() const { return from_spans("x", x, extents{1}, "y", y, extents{1}); }
+  auto batches(int epochs) const { return all().shuffle(8, 5).repeat(epochs).batch(2); }  // 4 steps an epoch
+};
+
+template <class Session>
+float weight(Session& sess) {
+  auto& variables = sess.steps().variables();
+  float w = 0;
+  std::memcpy(&w, variables.value(static_cast<std::size_t>(variables.find("line/kernel"))), sizeof w);
+  return w;
+}
+std::int64_t newest_step(const std::string& dir) { return run_files::newest_checkpoint(posix{}, dir).step; }
+std::vector<std::int64_t> steps_of(const std::string& dir, const char* tag) {
+  return run_files::steps_of(run_files::read_curves(posix{}, dir), tag);
+}
+// What the event files say of sessions: "START 1", "CHECKPOINT 4", "STOP 4".
+std::vector<std::string> session_log_of(const std::string& dir) {
+  std::vector<std::string> names, out;
+  REQUIRE(posix{}.list(dir, names) == 0);
+  std::sort(names.begin(), names.end());
+  for (const auto& name : names) {
+    if (name.find("tfevents") == std::string::npos) continue;
+    for (const auto& e : summary_iterator(join_path(dir, name)))
+      if (e.what == event_kind::session_log)
+        out.push_back(text(e.log.status == session_log_status::start        ? "START "
+                           : e.log.status == session_log_status::checkpoint ? "CHECKPOINT "
+                                                                            : "STOP ",
+                           e.step));
+  }
+  return out;
+}
+using log_of_sessions = std::vector<std::string>;
+
+const auto descent = gradient_descent{.rate = 0.01};
+
+}  // namespace
+
+// ---- the programs of TensorFlow's documentation, in our words
+
+namespace {
+// One program, started on every machine. Which of its tasks is the chief is up to the program, but there is only one.
+template <class Data>
+std::int64_t train_as(const server_def& def, const std::string& shared_directory, Data input) {
+  const bool is_chief = def.task_index == 0;
+  const server here(def);
+
+  auto sv = make_supervisor<line>({.logdir = shared_directory, .is_chief = is_chief}, in_process{here}, descent);
+  auto sess = sv.managed_session(here.target(), input);
+  while (!sv.should_stop()) sess.run();
+  return sess.global_step();
+}
+}  // namespace
+
+TEST_CASE("supervisor: chief and workers, run as task 0") {
+  const testing::temp_dir dir;
+  const points data;
+  const cluster_spec cluster{{"ps", {"ps0:2222"}}, {"worker", {"worker0:2222", "worker1:2222"}}};
+  CHECK(train_as({.cluster = cluster, .job_name = "worker", .task_index = 0}, dir / "run", data.batches(3)) == 12);
+  CHECK(newest_step(dir / "run") == 12);
+
+  // Task 1 would wait for the chief to initialize; alone in its process it is told that this has no end.
+  CHECK_THROWS_WITH_AS(
+      train_as({.cluster = cluster, .job_name = "worker", .task_index = 1}, dir / "run", data.batches(3)),
+      doctest::Contains("this task is not the chief, and the session \"in_process://worker1:2222\" is of this process "
+                        "alone"),
+      failed_precondition);
+}
+
+TEST_CASE("supervisor: a single program") {
+  const testing::temp_dir dir;
+  const points data;
+  const std::string logdir = dir / "mydir", master = "";
+  auto input = data.batches(3);
+  {
+    auto sv = make_supervisor<line>({.logdir = logdir}, descent);
+    auto sess = sv.managed_session(master, input);
+    CHECK(newest_step(logdir) == 0);  // an initialized model is saved at once
+    while (!sv.should_stop()) sess.run();
+    CHECK(sess.global_step() == 12);
+    CHECK(weight(sess) != 1);
+  }
+  CHECK(newest_step(logdir) == 12);
+  CHECK(session_log_of(logdir) == log_of_sessions{"START 0", "CHECKPOINT 0", "CHECKPOINT 12", "STOP 12"});
+  const auto pbtxt = read_file(posix{}, join_path(logdir, "graph.pbtxt"));
+  const std::string_view graph_text(reinterpret_cast<const char*>(pbtxt.data()), pbtxt.size());
+  CHECK(graph_text.find("name: \"line/kernel\"") != std::string_view::npos);
+  CHECK(graph_text.find("gradients/") != std::string_view::npos);
+
+  // Started again it goes on from its last checkpoint, here: from the end of its data.
+  auto again = data.batches(3);
+  auto sv = make_supervisor<line>({.logdir = logdir}, descent);
+  auto sess = sv.managed_session("local", again);
+  CHECK(sess.global_step() == 12);
+  CHECK_FALSE(sess.run());
+  CHECK(sv.should_stop());
+}
+
+TEST_CASE("supervisor: a further service, on a thread that the program asks for") {
+  const turned_clock clock;
+  const testing::temp_dir dir;
+  const points data;
+  auto input = data.batches(-1);
+  std::vector<double> printed;
+  auto sv = make_supervisor<line>({.logdir = dir / "mydir"}, descent, clock);
+  {
+    auto sess = sv.managed_session("", input);
+    sess.run();
+    const auto print_loss = [&](const auto& session) { printed.push_back(session.loss()); };
+    sv.loop(60, print_loss, sess);
+    clock.until_waits(1);  // the first call came at once
+    for (int step = 2; !sv.should_stop(); ++step) {
+      sess.run();
+      if (step % 3 != 0) continue;
+      clock.turn(60);
+      clock.until_waits(step / 3 + 1);
+      if (step == 9) sv.request_stop();
+    }
+  }
+  CHECK(printed.size() == 4);
+  CHECK(std::isfinite(printed[0]));
+  CHECK(steps_of(dir / "mydir", "loss") == std::vector<std::int64_t>{1, 7});  // 120 seconds
+}
+
+TEST_CASE("supervisor: without automatic summaries, the program writes its own") {
+  const testing::temp_dir dir;
+  const points data;
+  const bool is_chief = true;
+  auto input = data.batches(-1);
+  auto sv = make_supervisor<line>({.logdir = dir / "mydir", .is_chief = is_chief, .summary_op = none}, descent);
+  {
+    auto sess = sv.managed_session("", input);
+    for (int step = 0; step < 250; ++step) {
+      if (sv.should_stop()) break;
+      sess.run();
+      if (is_chief && step % 100 == 0) sv.summary_computed(sess, sess.summary());
+    }
+    sv.summary_computed(sess, std::array{scalar_value{"mine", 2.5f}}, 1000);
+  }
+  CHECK(steps_of(dir / "mydir", "error") == std::vector<std::int64_t>{1, 101, 201});
+  CHECK(steps_of(dir / "mydir", "gradient_norm") == std::vector<std::int64_t>{1, 101, 201});
+  CHECK(steps_of(dir / "mydir", "mine") == std::vector<std::int64_t>{1000});
+}
+
+// ---- what it promises
+
+TEST_CASE("supervisor: stopped anywhere and started again, it ends with the same bits") {
+  const testing::temp_dir dir;
+  const points data;
+  const auto run = [&](const std::string& logdir, int steps) {
+    auto input = data.batches(6);
+    auto sv = make_supervisor<line>({.logdir = logdir}, adam{.rate = 0.1});
+    auto sess = sv.managed_session("", input);
+    for (int i = 0; i != steps && !sv.should_stop(); ++i) sess.run();
+  };
+  run(dir / "whole", -1);
+  for (int steps : {0, 5, 1, 11, -1}) run(dir / "parts", steps);
+  const auto whole = run_files::newest_checkpoint(posix{}, dir / "whole");
+  CHECK(whole.step == 24);
+  CHECK(run_files::difference(whole, run_files::newest_checkpoint(posix{}, dir / "parts")) == "");
+}
+
+TEST_CASE("supervisor: a step by hand, on arrays of the program's; what does not fit is refused and changes nothing") {
+  auto sv = make_supervisor<line>({}, descent);
+  auto sess = sv.managed_session();
+  CHECK(std::isnan(sess.loss()));
+  sess.run({{"x", std::array{1.0f, 3.0f}}, {"y", std::array{2.0f, 4.0f}}});
+  CHECK(sess.loss() == 1);                                       // mean of (1 - 2)^2, (3 - 4)^2
+  CHECK(weight(sess) == doctest::Approx(1.04));                  // dL/dw = mean of 2 (-1) 1, 2 (-1) 3 = -4
+  sess.run({{"x", std::array{1.0f}}, {"y", std::array{2.0f}}});  // another batch size
+  const float w = weight(sess);
+
+  const std::array one{1.0f};
+  const std::array two{1.0f, 2.0f};
+  const std::array<double, 1> wide{1};
+  CHECK_THROWS_WITH_AS(sess.run({{"x", one}}), "placeholder \"y\" is needed and was not fed: give {\"y\", data}",
+                       invalid_argument);
+  CHECK_THROWS_WITH_AS(sess.run({{"x", one}, {"y", one}, {"z", one}}), "the model has no placeholder \"z\"", not_found);
+  CHECK_THROWS_WITH_AS(sess.run({{"x", one}, {"y", one}, {"x", one}}), "feed \"x\" is given twice", invalid_argument);
+  CHECK_THROWS_WITH_AS(sess.run({{"x", one}, {"y", two}}), "feed \"y\" holds 2 examples, another feed 1",
+                       invalid_argument);
+  CHECK_THROWS_WITH_AS(sess.run({{"x", one}, {"y", wide}}), "feed \"y\": expected float32, got float64",
+                       invalid_argument);
+  CHECK_THROWS_WITH_AS(sess.run({{"x", std::span<const float>()}, {"y", std::span<const float>()}}),
+                       "the feeds hold no examples", invalid_argument);
+  CHECK(weight(sess) == w);
+  CHECK(sess.global_step() == 2);
+  CHECK_FALSE(sv.should_stop());
+  CHECK_THROWS_AS(sess.save(), failed_precondition);
+  CHECK_THROWS_WITH_AS(sv.summary_computed(sess, sess.summary()), doctest::Contains("there is no event file"),
+                       failed_precondition);
+}
+
+TEST_CASE("supervisor: checkpoints and summaries when they are due, by the clock") {
+  const turned_clock clock;
+  const testing::temp_dir dir;
+  const points data;
+  auto input = data.batches(-1);
+  auto sv =
+      make_supervisor<line>({.logdir = dir / "run", .save_summaries_secs = 20, .save_model_secs = 50}, descent, clock);
+  CHECK(sv.save_path() == dir / "run/model");
+  {
+    auto sess = sv.managed_session("", input);
+    for (int i = 1; i <= 12; ++i) {
+      clock.turn(10);
+      sess.run();
+      if (i == 7) sess.save();  // begins the 50 seconds anew
+    }
+  }
+  CHECK(session_log_of(dir / "run") ==
+        log_of_sessions{"START 0", "CHECKPOINT 0", "CHECKPOINT 5", "CHECKPOINT 7", "CHECKPOINT 12", "STOP 12"});
+  CHECK(steps_of(dir / "run", "loss") == std::vector<std::int64_t>{1, 3, 5, 7, 9, 11});
+  const auto curves = run_files::read_curves(posix{}, dir / "run");
+  REQUIRE(curves.count("global_step/sec") == 1);
+  CHECK(curves.at("global_step/sec").front() == run_files::point{3, 0.1f});
+  CHECK(curves.at("global_step/sec").size() == 5);
+}
+
+TEST_CASE("supervisor: services that are none or never") {
+  const testing::temp_dir dir;
+  const points data;
+  const auto run = [&](const std::string& name, supervisor_options options) {
+    options.logdir = dir / name;
+    auto input = data.batches(1);
+    auto sv = make_supervisor<line>(options, descent);
+    auto sess = sv.managed_session("", input);
+    while (!sv.should_stop()) sess.run();
+  };
+  run("no_saver", {.saver = none});
+  CHECK(newest_step(dir / "no_saver") == -1);
+  CHECK(session_log_of(dir / "no_saver") == log_of_sessions{"START 0", "STOP 4"});
+  run("no_last", {.save_on_stop = false});
+  CHECK(newest_step(dir / "no_last") == 0);
+  run("never", {.save_summaries_secs = 0, .save_model_secs = 0});
+  CHECK(newest_step(dir / "never") == 4);
+  CHECK(run_files::read_curves(posix{}, dir / "never").empty());
+  run("keep_one", {.saver = saver_options{.max_to_keep = 1}, .checkpoint_basename = "kept"});
+  std::vector<std::string> names;
+  REQUIRE(posix{}.list(dir / "keep_one", names) == 0);
+  CHECK(std::count_if(names.begin(), names.end(), [](auto& n) { return n.starts_with("kept-"); }) == 1);
+}
+
+TEST_CASE("supervisor: the first error of any thread comes out where the scope ends, and nothing is saved then") {
+  const turned_clock clock;
+  const testing::temp_dir dir;
+  const points data;
+  auto input = data.batches(-1);
+  auto sv = make_supervisor<line>({.logdir = dir / "run"}, descent, clock);
+  const auto session = [&](auto body) {
+    auto sess = sv.managed_session("", input);
+    body(sess);
+  };
+  // Of a looper, which stops the loop of the main thread.
+  CHECK_THROWS_WITH_AS(session([&](auto& sess) {
+                         sess.run();
+                         sv.loop(1, [] { raise(status::resource_exhausted, "no memory for that"); });
+                         sv.wait_for_stop();
+                       }),
+                       "no memory for that", resource_exhausted);
+  CHECK(newest_step(dir / "run") == 0);
+  CHECK(session_log_of(dir / "run") == log_of_sessions{"START 0", "CHECKPOINT 0", "STOP 1"});
+
+  // Of the body: in the supervisor's hands, or passing through.
+  CHECK_THROWS_WITH_AS(session([&](auto& sess) {
+                         sv.stop_on_exception([&] {
+                           sess.run();
+                           raise(status::aborted, "restarted");
+                         });
+                         CHECK(sv.should_stop());
+                       }),
+                       "restarted", aborted);
+  CHECK_THROWS_WITH_AS(session([&](auto& sess) {
+                         sess.run();
+                         sv.loop(1, [&] { sv.wait_for_stop(); });
+                         raise(status::internal, "passing through");
+                       }),
+                       "passing through", internal);
+  CHECK(newest_step(dir / "run") == 0);
+
+  // The end of input is an end, also of a looper's.
+  CHECK_NOTHROW(session([&](auto& sess) {
+    sess.run();
+    sv.stop_on_exception([] { raise(status::out_of_range, "no more"); });
+    CHECK(sv.should_stop());
+  }));
+  CHECK(newest_step(dir / "run") == 1);
+
+  // Told once: by stop(), and not again by the scope.
+  CHECK_NOTHROW(session([&](auto& sess) {
+    sv.request_stop(unavailable("gone"));
+    CHECK_THROWS_AS(sv.stop(), unavailable);
+    sv.stop();
+    CHECK_THROWS_WITH_AS(sess.run(), doctest::Contains("the supervisor has stopped"), failed_precondition);
+  }));
+}
+
+namespace {
+// A log sink by which a test sees that a thread is being waited for.
+struct told {
+  using policy_for = kind::log_sink;
+  std::latch* heard;
+  std::string* last;
+  void line(std::string_view s) {
+    *last = s;
+    heard->count_down();
+  }
+  void step(const progress_report&, bool) {}
+};
+}  // namespace
+
+TEST_CASE("supervisor: a thread that does not stop is named, waited for, and an error") {
+  const turned_clock clock(true);  // the grace period passes by itself
+  const points data;
+  auto input = data.batches(-1);
+  std::latch heard(1), begun(1);
+  std::string last;
+  std::atomic<bool> ended{false};
+  auto sv = make_supervisor<line>({.stop_grace_secs = 3}, descent, clock, told{&heard, &last});
+  const auto train = [&] {
+    auto sess = sv.managed_session("", input);
+    sess.run();
+    sv.loop(1, [&] {
+      begun.count_down();
+      heard.wait();
+      sv.wait_for_stop();
+      ended = true;
+    });
+    begun.wait();
+  };
+  CHECK_THROWS_WITH_AS(train(), doctest::Contains("still run after 3 seconds: \"loop 0\""), deadline_exceeded);
+  CHECK(ended);
+  CHECK(last.find("\"loop 0\"") != std::string::npos);
+}
+
+TEST_CASE("supervisor: sessions follow each other, each from the newest checkpoint") {
+  const testing::temp_dir dir;
+  const points data;
+  auto input = data.batches(-1);
+  auto sv = make_supervisor<line>({.logdir = dir / "run"}, descent);
+  float w = 0;
+  {
+    auto sess = sv.managed_session("", input);
+    CHECK_THROWS_WITH_AS(sv.managed_session("", input), doctest::Contains("has a session already"),
+                         failed_precondition);
+    sess.run();
+    w = weight(sess);
+    sv.request_stop();
+  }
+  CHECK(sv.should_stop());
+  {
+    auto sess = sv.managed_session("", input);
+    CHECK_FALSE(sv.should_stop());
+    CHECK(sess.global_step() == 1);
+    CHECK(weight(sess) == w);
+    sess.run();
+  }
+  CHECK(steps_of(dir / "run", "loss") == std::vector<std::int64_t>{1, 2});
+  CHECK(session_log_of(dir / "run") ==
+        log_of_sessions{"START 0", "CHECKPOINT 0", "CHECKPOINT 1", "STOP 1", "START 2", "CHECKPOINT 2", "STOP 2"});
+}
+
+TEST_CASE("supervisor: a model that diverges stops with the step, and keeps the last good checkpoint") {
+  const testing::temp_dir dir;
+  const points data;
+  auto input = data.batches(-1);
+  auto sv = make_supervisor<line>({.logdir = dir / "run"}, gradient_descent{.rate = 1e30});
+  const auto train = [&] {
+    auto sess = sv.managed_session("", input);
+    while (!sv.should_stop()) sess.run();
+  };
+  CHECK_THROWS_WITH_AS(train(), doctest::Contains("the model diverged: \"loss\" is "), invalid_argument);
+  CHECK(newest_step(dir / "run") == 0);
+}
+
+TEST_CASE("supervisor: masters that it cannot reach, and settings that are none") {
+  const points data;
+  auto input = data.batches(1);
+  auto sv = make_supervisor<line>({}, descent);
+  CHECK_THROWS_WITH_AS(sv.managed_session("grpc://worker0:2222", input), doctest::Contains("speaks grpc"),
+                       unimplemented);
+  CHECK_THROWS_AS(sv.managed_session("nowhere", input), invalid_argument);
+  CHECK_THROWS_AS(make_supervisor<line>({.save_model_secs = -1}, descent), invalid_argument);
+  const auto labels = from_spans("x", data.x, extents{1});
+  auto unfit = labels.batch(2);
+  CHECK_THROWS_WITH_AS(sv.managed_session("", unfit), doctest::Contains("placeholder \"y\" is not fed"),
+                       invalid_argument);
+  {
+    auto sess = sv.managed_session("", input);  // it is as good as before
+    CHECK(sess.run());
+  }
+}
+
+TEST_CASE("supervisor: who is not the chief has no files") {
+  const testing::temp_dir dir;
+  auto sv = make_supervisor<line>({.logdir = dir / "run", .is_chief = false}, descent);
+  CHECK_FALSE(sv.is_chief());
+  CHECK(sv.options().logdir.empty());
+  CHECK(sv.save_path().empty());
+  CHECK(sv.options().save_model_secs == 0);
+  CHECK(sv.options().save_summaries_secs == 0);
+  CHECK_THROWS_AS(sv.managed_session(), failed_precondition);
+  CHECK(posix{}.exists(dir / "run") == ENOENT);
+}
+
+TEST_CASE("supervisor: a model function of the program's, whose sizes come from anywhere") {
+  const points data;
+  const int units = 3;
+  const auto build = [units](graph& g) {
+    auto x = g.placeholder("x", {batch, 1});
+    auto y = g.placeholder("y", {batch, 1});
+    auto hidden = tanh(dense(x, {.units = units, .name = "hidden"}));
+    return model_spec{.loss = reduce_mean(square(dense(hidden, {.units = 1, .name = "out"}) - y))};
+  };
+  auto input = data.batches(20);
+  auto sv = make_supervisor(build, {}, descent);
+  auto sess = sv.managed_session("", input);
+  sess.run();
+  const double first = sess.loss();
+  while (!sv.should_stop()) sess.run();
+  CHECK(sess.loss() < first);
+}

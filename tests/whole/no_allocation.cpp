@@ -1,0 +1,175 @@
+// compiled with: -O2
+// After the first step nothing is allocated, by any door: malloc and its kin, mmap, operator new. A thousand steps with
+// their input, compiled and interpreted, on one thread and on two.
+#include <gradus/cpu/device.hpp>
+#include <gradus/input/dataset.hpp>
+#include <gradus/ops/layer.hpp>
+#include <gradus/ops/loss.hpp>
+#include <gradus/run/stepper.hpp>
+#include <gradus/update/adam.hpp>
+#include <gradus/update/average.hpp>
+#include <gradus/update/chain.hpp>
+#include <gradus/update/clip.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+#include <sys/mman.h>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+namespace {
+std::atomic<bool> counting{false};
+std::atomic<long> calls{0};
+void note() {
+  if (counting.load(std::memory_order_relaxed)) calls.fetch_add(1, std::memory_order_relaxed);
+}
+}  // namespace
+
+// operator new, in every form that others are made of; under a sanitizer only these: it owns malloc.
+#if !defined(SANITIZED)
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+void __libc_free(void*);
+void* malloc(std::size_t n) { return note(), __libc_malloc(n); }
+void* calloc(std::size_t n, std::size_t each) { return note(), __libc_calloc(n, each); }
+void* realloc(void* p, std::size_t n) { return note(), __libc_realloc(p, n); }
+void* aligned_alloc(std::size_t a, std::size_t n) { return note(), __libc_memalign(a, n); }
+void* memalign(std::size_t a, std::size_t n) { return note(), __libc_memalign(a, n); }
+int posix_memalign(void** p, std::size_t a, std::size_t n) {
+  note();
+  *p = __libc_memalign(a, n);
+  return *p == nullptr && n != 0 ? ENOMEM : 0;
+}
+void free(void* p) { __libc_free(p); }
+void* __mmap(void*, std::size_t, int, int, int, off_t);
+void* mmap(void* at, std::size_t n, int protection, int flags, int file, off_t offset) {
+  note();
+  static void* (*const real)(void*, std::size_t, int, int, int, off_t) = &__mmap;
+  return real(at, n, protection, flags, file, offset);
+}
+}
+#endif
+void* operator new(std::size_t n) {
+  note();
+  if (void* p = std::malloc(n != 0 ? n : 1)) return p;
+  throw std::bad_alloc();
+}
+void* operator new[](std::size_t n) { return operator new(n); }
+void* operator new(std::size_t n, std::align_val_t a) {
+  note();
+  const auto alignment = static_cast<std::size_t>(a);
+  if (void* p = std::aligned_alloc(alignment, (n + alignment - 1) / alignment * alignment)) return p;
+  throw std::bad_alloc();
+}
+void* operator new[](std::size_t n, std::align_val_t a) { return operator new(n, a); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace {
+using namespace gradus;
+
+inline constexpr auto model = [](graph& g) {
+  auto image = g.placeholder("image", {batch, 12});
+  auto word = g.placeholder("word", {batch}, int32);
+  auto label = g.placeholder("label", {batch}, int32);
+  auto rows = embedding(word, {.input_dim = 9, .output_dim = 4});  // its gradient is sparse
+  auto x = dropout(dense(image, {.units = 16, .activation = relu}), 0.3);
+  x = layer_norm(batch_norm(x));
+  auto logits = dense(concat({x, rows}, 1), {.units = 5});
+  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(logits, label)), .metrics = {}, .predictions = {}};
+};
+using optimizer = decltype(composed{adam{}, clip_by_global_norm{1.0}, exponential_moving_average{}});
+
+// What a trainer's loop does, with nothing around it.
+template <class Executor, class Model>
+long allocations(Model m, const Executor& executor, int steps) {
+  std::vector<float> images(50 * 12);
+  std::vector<std::int32_t> words(50), labels(50);
+  for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<float>(i % 17) * 0.1f;
+  for (std::size_t i = 0; i < 50; ++i) words[i] = static_cast<std::int32_t>(i % 9), labels[i] = static_cast<std::int32_t>(i % 5);
+  auto input = from_spans("image", images, extents{12}, "word", words, "label", labels).shuffle(20, 3).repeat().batch(8);
+  stepper<Model, optimizer, cpu<fast>, Executor> s(std::move(m), optimizer{adam{}, clip_by_global_norm{1.0}, exponential_moving_average{}}, executor);
+  s.allocate();
+  s.initialize(1);
+  auto& machine = s.template bound<mode::train>(8);
+  std::vector<tensor_view> places;
+  for (const auto& c : input.element_spec())
+    s.template placeholders<mode::train>([&](placeholder_info p) {
+      if (p.name == c.name) places.push_back(machine.view(p.node));
+    });
+  REQUIRE(places.size() == 3);
+  double losses = 0;
+  for (int i = 0; i < steps; ++i) {
+    if (i == 1) calls = 0, counting = true;
+    input.pull(places, 0, 0);
+    s.train_step();
+    losses += static_cast<double>(s.template output_of<mode::train>(output::loss).template as<float>()[0]);
+  }
+  counting = false;
+  CHECK(losses > 0);
+  CHECK(s.global_step() == steps);
+  return calls;
+}
+}  // namespace
+
+TEST_CASE("what is counted counts") {
+  calls = 0, counting = true;
+  auto* volatile a = new int(1);
+  auto* volatile b = new std::byte[100];
+  struct alignas(64) wide {
+    std::byte bytes[64];
+  };
+  auto* volatile w = new wide;
+  counting = false;
+  CHECK(calls >= 3);
+  delete a;
+  delete[] b;
+  delete w;
+#if !defined(SANITIZED)
+  const auto counted = [](auto call) {
+    calls = 0, counting = true;
+    call();
+    counting = false;
+    return calls.load();
+  };
+  void* volatile p = nullptr;
+  CHECK(counted([&] { p = std::malloc(10); }) == 1);
+  CHECK(counted([&] { p = std::realloc(p, 20); }) == 1);
+  std::free(p);
+  CHECK(counted([&] { p = std::calloc(2, 10); }) == 1);
+  std::free(p);
+  CHECK(counted([&] { p = std::aligned_alloc(64, 64); }) == 1);
+  std::free(p);
+  CHECK(counted([&] { p = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }) == 1);
+  munmap(p, 4096);
+#endif
+}
+
+TEST_CASE("compiled") {
+  CHECK(allocations(compiled_model<model, cpu<fast>, gating::op, true, true>{}, serial{}, 1001) == 0);
+  CHECK(allocations(compiled_model<model, cpu<fast>, gating::op, true, false>{}, threads{2}, 1001) == 0);
+}
+TEST_CASE("interpreted") {
+  CHECK(allocations(interpreted_model<cpu<fast>, ops<>, gating::op, true, true>{model}, serial{}, 1001) == 0);
+  CHECK(allocations(interpreted_model<cpu<fast>, ops<>, gating::op, true, false>{model}, threads{2}, 1001) == 0);
+}
