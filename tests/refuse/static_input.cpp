@@ -1,5 +1,5 @@
 // expect: gradus: the model has no placeholder of this name
-// at most: 30 lines
+// at most: 20 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/run/static_step.hpp>

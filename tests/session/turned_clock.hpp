@@ -13,7 +13,8 @@ public:
 
   // `passes`: a wait takes no time, and the clock goes on by as much as it asked for. Otherwise it lasts until somebody
   // turns the clock that far, or notifies.
-  explicit turned_clock(bool passes = false) : s_(std::make_shared<state>()) { s_->passes = passes; }
+  turned_clock() : turned_clock(false) {}
+  explicit turned_clock(bool passes) : s_(std::make_shared<state>()) { s_->passes = passes; }
 
   double now() const { return 1.5e9 + elapsed(); }
   double elapsed() const {

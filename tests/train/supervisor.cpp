@@ -193,6 +193,7 @@ TEST_CASE("supervisor: a step by hand, on arrays of the program's; what does not
   auto sv = make_supervisor<line>({}, descent);
   auto sess = sv.managed_session();
   CHECK(std::isnan(sess.loss()));
+  CHECK(sess.summary().empty());
   sess.run({{"x", std::array{1.0f, 3.0f}}, {"y", std::array{2.0f, 4.0f}}});
   CHECK(sess.loss() == 1);                                       // mean of (1 - 2)^2, (3 - 4)^2
   CHECK(weight(sess) == doctest::Approx(1.04));                  // dL/dw = mean of 2 (-1) 1, 2 (-1) 3 = -4

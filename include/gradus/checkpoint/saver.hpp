@@ -130,6 +130,7 @@ public:
     checkpoint_state state;
     const auto p = try_read(fs_, state_path, max_state_bytes, bytes);
     if (p.error == ENOENT) return std::nullopt;
+    if (p && !options.fallback) raise(p);
     const std::string problem =
         p ? describe(p) : parse_checkpoint_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, state);
     if (problem.empty()) return restore_first(list, join_path(directory, state.newest), options, {});

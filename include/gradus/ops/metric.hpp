@@ -55,12 +55,13 @@ constexpr value ratio(value n, value d) {
   return select(some, n / select(some, d, g.constant(1, d.type())), zero);
 }
 constexpr value spread(value weights, value values, dtype type) {
-  if (!detail::weights_fit(weights.dims(), values.dims())) {
-    values.g->refuse("metrics: weights ", weights.dims(), " do not fit values ", values.dims(),
+  const shape dims = values.dims();  // a copy: the cast below adds a node
+  if (!detail::weights_fit(weights.dims(), dims)) {
+    values.g->refuse("metrics: weights ", weights.dims(), " do not fit values ", dims,
                      ": a scalar, or the same rank with extents 1 or equal");
-    return broadcast_to(values.g->constant(1, type), values.dims());
+    weights = values.g->constant(1, type);
   }
-  return broadcast_to(cast(weights, type), values.dims());
+  return broadcast_to(cast(weights, type), dims);
 }
 constexpr bool same(std::string_view name, value a, value b) {
   if (a.dims() == b.dims()) return true;

@@ -2,13 +2,15 @@
 // fixed by the graph's edges. Results are the same bits: calls have no shared sums, and edges order all that touches
 // the same memory.
 #pragma once
+#include <utility>
+#if defined(__STDCPP_THREADS__)  // bare metal has none, and only `serial`
 #include <atomic>
 #include <memory>
 #include <thread>
-#include <utility>
 #include <vector>
 #if defined(__cpp_exceptions)
 #include <exception>
+#endif
 #endif
 
 #include "../base/contract.hpp"
@@ -30,6 +32,7 @@ struct serial {
   };
 };
 
+#if defined(__STDCPP_THREADS__)
 namespace detail {
 
 inline void relax() {
@@ -228,5 +231,6 @@ struct threads {
     }
   };
 };
+#endif
 
 }  // namespace gradus

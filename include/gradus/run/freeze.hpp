@@ -220,18 +220,38 @@ struct this_model_was_refused {
 };
 namespace detail {
 inline constexpr int piece_length = 28;  // clang cuts longer ones
+// Where the piece that begins at `from` ends: after a word if one ends in its second half.
+constexpr int piece_end(const char* reason, int size, int from) {
+  if (size - from <= piece_length) return size;
+  for (int k = from + piece_length; k > from + piece_length / 2; --k)
+    if (reason[k - 1] == ' ') return k;
+  return from + piece_length;
+}
+template <class Stage>
+consteval int piece_begin(int piece) {  // of the one after the last: the size
+  int at = 0;
+  while (piece-- > 0) at = piece_end(Stage::value.refusal, Stage::value.size.refusal, at);
+  return at;
+}
+// Of exactly its length: clang prints characters as numbers where zeros follow.
+template <class Stage, int I>
+consteval auto piece_of() {
+  constexpr int first = piece_begin<Stage>(I), length = piece_begin<Stage>(I + 1) - first;
+  text_piece<length + 1> t{};
+  for (int k = 0; k < length; ++k) t.c[k] = Stage::value.refusal[first + k];
+  return t;
+}
 template <class Stage, int... I>
 consteval auto refusal_check(std::integer_sequence<int, I...>) {
-  [[maybe_unused]] constexpr auto piece = [](int at) {
-    text_piece<piece_length + 1> t{};
-    for (int k = 0; k < piece_length && at + k < Stage::value.size.refusal; ++k) t.c[k] = Stage::value.refusal[at + k];
-    return t;
-  };
-  return this_model_was_refused<piece(I * piece_length)...>{};
+  return this_model_was_refused<piece_of<Stage, I>()...>{};
 }
 template <class Stage>
 consteval bool accepted() {
-  constexpr int pieces = (Stage::value.size.refusal + piece_length - 1) / piece_length;
+  constexpr int pieces = [] {
+    int n = 0;
+    while (piece_begin<Stage>(n) < Stage::value.size.refusal) ++n;
+    return n;
+  }();
   return decltype(refusal_check<Stage>(std::make_integer_sequence<int, pieces>{}))::value;
 }
 }  // namespace detail

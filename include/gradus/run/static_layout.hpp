@@ -170,7 +170,7 @@ template <int N, class F>
 constexpr void for_each_below(const F& f) {
   constexpr int chunk = 64;
   [&]<int... C>(std::integer_sequence<int, C...>) {
-    const auto some = [&]<int First, int... I>(std::integer_sequence<int, I...>) { (f.template operator()<First + I>(), ...); };
+    [[maybe_unused]] const auto some = [&]<int First, int... I>(std::integer_sequence<int, I...>) { (f.template operator()<First + I>(), ...); };
     (some.template operator()<C * chunk>(std::make_integer_sequence<int, std::min(chunk, N - C * chunk)>{}), ...);
   }(std::make_integer_sequence<int, (N + chunk - 1) / chunk>{});
 }

@@ -78,7 +78,7 @@ public:
   auto input() {
     constexpr int id = train::find_placeholder(Name);
     static_assert(id >= 0, "gradus: the model has no placeholder of this name.");
-    return tensor<train, id>();
+    return tensor<train, std::max(id, 0)>();
   }
   // One training step on what the inputs hold.
   void step() {
@@ -98,7 +98,7 @@ public:
   auto metric() {
     constexpr int id = train::find_output(output::metric, Name);
     static_assert(id >= 0, "gradus: the model has no metric of this name.");
-    return *tensor<train, id>().data();
+    return *tensor<train, std::max(id, 0)>().data();
   }
 
   // ---- predictions
@@ -111,7 +111,7 @@ public:
   auto prediction() {
     constexpr int id = forward::find_output(output::prediction, Name);
     static_assert(id >= 0, "gradus: the model has no prediction of this name.");
-    const auto values = tensor<forward, id>();
+    const auto values = tensor<forward, std::max(id, 0)>();
     return std::span<const typename decltype(values)::value_type, values.extent>(values);
   }
   template <name_literal Name>
@@ -131,7 +131,7 @@ public:
   auto variable() {
     constexpr int v = train::find_variable(Name);
     static_assert(v >= 0, "gradus: the model has no variable of this name.");
-    return tensor<train, train::program.variables[v]>();
+    return tensor<train, train::program.variables[std::max(v, 0)]>();
   }
   std::int64_t global_step() const { return global_step_; }
   double rate() const { return update_.rate(global_step_); }

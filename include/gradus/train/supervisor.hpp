@@ -152,7 +152,10 @@ private:
           sv->policies_);
     }
   };
-  static_assert(connect_policy<connection_type, open_here>);
+  static_assert(
+      connect_policy<connection_type, open_here>,
+      "gradus: a connect policy has a const member `connect(const master&, open_here)` that returns a session "
+      "(session/master.hpp).");
   using session_type =
       decltype(std::declval<const connection_type&>().connect(std::declval<const master&>(), open_here{}));
 
@@ -169,7 +172,7 @@ private:
     double rate = 0;
     std::int64_t saved_step = -1, counted_from = 0;
     double saved_at = 0, summarized_at = 0;
-    bool summarized = false, stopped = false;
+    bool stepped = false, summarized = false, stopped = false;
   };
 
   supervisor_options options_;
@@ -245,6 +248,7 @@ private:
     }
     r.rate = r.steps.rate();
     r.steps.train_step();
+    r.stepped = true;
     r.global_step = r.steps.global_step();
     r.loss = detail::as_number(r.steps.template output_of<mode::train>(output::loss));
     if (!std::isfinite(r.loss)) detail::raise_divergence("loss", r.loss, r.global_step, r.saved_step);
@@ -358,10 +362,11 @@ public:
   // ---- safe from any thread
   std::int64_t global_step() const { return sv_->running_->global_step; }
   double loss() const { return sv_->running_->loss; }  // of the last step; NaN before the first
-  // The scalars of the last step, as the supervisor writes them by itself.
+  // The scalars of the last step, as the supervisor writes them by itself; none before the first.
   std::vector<scalar_value> summary() const {
     auto& r = *sv_->running_;
     const std::lock_guard lock(r.mutex);
+    if (!r.stepped) return {};
     detail::collect_scalars(r.steps, r.loss, r.rate, r.scalars);
     return r.scalars;
   }

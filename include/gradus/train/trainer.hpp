@@ -136,7 +136,8 @@ public:
     data.remembers(list);
     const bool resumed = prepare(list, false);
     const std::int64_t last = options.max_steps > 0 ? options.max_steps : stepper_.global_step() + options.steps;
-    if (stepper_.global_step() >= last) return;
+    const bool unsaved = saves() && saved_step_ != stepper_.global_step();  // an earlier call could not
+    if (stepper_.global_step() >= last && !unsaved) return;
     std::optional<writer> log;
     if (has_files() && config_.save_summary_steps > 0) open_log(log, resumed);
     training_loop(data, list, log ? &*log : nullptr, last);
@@ -260,6 +261,10 @@ private:
     validate(c);
     return c;
   }
+  bool saves() const {
+    const checkpoint_interval every = checkpoint_interval_of(config_);
+    return has_files() && (every.steps.active() || every.secs.active());
+  }
   bool has_files() const { return !config_.model_dir.empty(); }
   std::string prefix() const { return join_path(config_.model_dir, "model"); }
 
@@ -298,7 +303,6 @@ private:
   template <class Dataset>
   void training_loop(Dataset& data, const state_list& list, writer* log, std::int64_t last) {
     const checkpoint_interval every = checkpoint_interval_of(config_);
-    const bool saves = has_files() && (every.steps.active() || every.secs.active());
     auto feeds = detail::match_feeds<mode::train>(stepper_, data);
     std::vector<scalar_value> scalars;
     double started = clock_.elapsed(), saved_at = started;
@@ -311,7 +315,7 @@ private:
       saved_step_ = stepper_.global_step(), saved_at = clock_.elapsed();
       if (log != nullptr) log->add_session_log(session_log_status::checkpoint, saved_step_, prefix());
     };
-    if (saves && saved_step_ < 0) save();
+    if (saves() && saved_step_ < 0) save();
     double steps_per_sec = 0;
     while (stepper_.global_step() < last) {
       const std::int64_t n = detail::fill_feeds<mode::train>(stepper_, data, feeds);
@@ -338,9 +342,9 @@ private:
       if (counts) started = now, counted_from = step;
       const bool due = (every.steps.active() && divides(every.steps.value(), step)) ||
                        (every.secs.active() && now - saved_at >= every.secs.value());
-      if (saves && due) save();
+      if (saves() && due) save();
     }
-    if (saves && saved_step_ != stepper_.global_step()) save();
+    if (saves() && saved_step_ != stepper_.global_step()) save();
   }
   void refuse_divergence() {
     detail::find_divergence(stepper_, [&](std::string_view name, double value) { diverged(name, value); });

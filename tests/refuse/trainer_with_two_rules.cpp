@@ -1,0 +1,18 @@
+// expect: gradus: two policies of one kind were given (the kind is the first template argument of at_most_one); keep one.
+// expect: kind::rule
+// at most: 30 lines
+#include <gradus/gradus.hpp>
+
+inline constexpr auto model = [](gradus::graph& g) {
+  using namespace gradus;
+  auto x = g.placeholder("x", {batch, 4});
+  return model_spec{.loss = reduce_mean(square(dense(x, {.units = 3})))};
+};
+
+int main() {
+#ifdef FIX
+  gradus::make_trainer<model>(gradus::adam{});
+#else
+  gradus::make_trainer<model>(gradus::adam{}, gradus::momentum{.rate = 0.1});
+#endif
+}

@@ -1,0 +1,84 @@
+#include <gradus/cpu/device.hpp>
+#include <gradus/ops/layer.hpp>
+#include <gradus/run/machine.hpp>
+#include <gradus/run/model.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <vector>
+
+using namespace gradus;
+
+namespace {
+// y = (x + 1) w, with every dtype among the constants.
+graph small() {
+  graph g;
+  const value x = g.placeholder("x", {batch, 2}), w = g.variable("w", {2, 3});
+  g.add_output(output::fetch, "y", matmul(x + g.constant(1, float32, {batch, 2}), w));
+  g.add_output(output::fetch, "d", g.constant({0.5, -2}, {2}, float64));
+  g.add_output(output::fetch, "i", g.constant({3, -4}, {2}, int32));
+  g.add_output(output::fetch, "l", g.constant(1e15, int64, {batch}));
+  g.add_output(output::fetch, "t", g.constant({1, 0}, {2}, boolean));
+  g.add_output(output::fetch, "u", g.constant(200, uint8));
+  return g;
+}
+}  // namespace
+
+TEST_CASE("a machine binds to any batch size, and constants are there") {
+  const interpreted_graph<cpu<fast>, ops<>> ready(small(), build_options{mode::predict, gating::none, false, true});
+  std::vector<float> w{1, 2, 3, 4, 5, 6};
+  machine<heap_storage> m;
+  CHECK(!m.connected());
+  m.connect(
+      ready.get(), [&](int) { return reinterpret_cast<std::byte*>(w.data()); }, [](int) -> std::byte* { return nullptr; });
+  CHECK(m.connected());
+  const runnable& r = m.what();
+  int x = -1;
+  for (int i = 0; i < r.graph.view.size; ++i)
+    if (r.name_of(i) == "x") x = i;
+  REQUIRE(x >= 0);
+  CHECK(r.name_of(r.graph.outputs[0].node) == "");
+  CHECK(r.name_at(r.graph.outputs[0].name) == "y");
+  std::size_t largest = 0;
+  for (std::int64_t n : {1, 5, 2, 40, 0, 3}) {
+    CAPTURE(n);
+    m.bind(n);
+    CHECK(m.batch_size() == n);
+    largest = std::max(largest, m.arena_bytes());
+    const tensor_view in = m.view(x);
+    CHECK(in.dims == extents{n, 2});
+    CHECK(reinterpret_cast<std::uintptr_t>(in.data) % alignment == 0);
+    for (std::size_t i = 0; i < in.size(); ++i) in.mutable_as<float>()[i] = static_cast<float>(i);
+    m.run([](const bound_call&) { FAIL("nothing here is the session's"); });
+    const auto out = [&](int k) { return m.view(r.graph.outputs[k].node); };
+    CHECK(out(0).dims == extents{n, 3});
+    for (std::int64_t row = 0; row < n; ++row)
+      for (std::int64_t c = 0; c < 3; ++c) {
+        const auto a = static_cast<float>(2 * row + 1), b = static_cast<float>(2 * row + 2);
+        const auto at = static_cast<std::size_t>(c);
+        CHECK(out(0).as<float>()[static_cast<std::size_t>(row * 3 + c)] == a * w[at] + b * w[3 + at]);
+      }
+    CHECK(out(1).as<double>()[1] == -2);
+    CHECK(out(2).as<std::int32_t>()[1] == -4);
+    CHECK(out(3).size() == static_cast<std::size_t>(n));
+    for (std::int64_t v : out(3).as<std::int64_t>()) CHECK(v == 1000000000000000);
+    CHECK(out(4).as<bool>()[0]);
+    CHECK(!out(4).as<bool>()[1]);
+    CHECK(out(5).as<std::uint8_t>()[0] == 200);
+  }
+  m.bind(40);
+  CHECK(m.arena_bytes() == largest);
+}
+
+TEST_CASE("calls one by one are the calls of a run") {
+  const interpreted_graph<cpu<fast>, ops<>> ready(small(), build_options{mode::predict, gating::none, false, true});
+  std::vector<float> w{1, 2, 3, 4, 5, 6};
+  machine<heap_storage> m;
+  m.connect(
+      ready.get(), [&](int) { return reinterpret_cast<std::byte*>(w.data()); }, [](int) -> std::byte* { return nullptr; });
+  m.bind(1);
+  REQUIRE(m.call_count() == 2);  // a sweep and a product
+  for (std::size_t i = 0; i < m.call_count(); ++i) m.run_one(i);
+  CHECK(m.view(m.what().graph.outputs[0].node).as<float>()[0] == 1 * 1 + 1 * 4);
+}

@@ -1,0 +1,156 @@
+#include "models.hpp"
+
+#include <gradus/update/gradient_descent.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+using namespace run_test;
+
+namespace {
+using descent = decltype(composed{gradient_descent{}});
+using averaged = decltype(composed{gradient_descent{}, exponential_moving_average{.decay = 0.5}});
+template <class Optimizer, class Model>
+using plain_stepper = stepper<Model, Optimizer, cpu<fast>>;
+template <bool Norm = false>
+using interpreted = interpreted_model<cpu<fast>, ops<>, gating::op, Norm, true>;
+
+model_spec bowl(graph& g) {  // (w - 3)^2: the gradient is 2 (w - 3)
+  const value w = g.variable("w", {}, {.init = zeros}), x = g.placeholder("x", {batch});
+  const value loss = square(w - 3.0);
+  const auto m = metrics::mean(x);
+  return {.loss = loss, .metrics = {{"mean", m}}, .predictions = {{"w", w}}};
+}
+float at(const tensor_view& v, std::size_t i = 0) { return v.as<float>()[i]; }
+}  // namespace
+
+TEST_CASE("gradient descent down a bowl, by hand") {
+  plain_stepper<descent, interpreted<>> s(interpreted<>{bowl}, descent{gradient_descent{.rate = 0.25}});
+  s.declare<mode::evaluate>();
+  s.allocate();
+  s.initialize(1);
+  s.bound<mode::train>(1);
+  float w = 0;
+  for (int i = 0; i < 5; ++i) {
+    s.train_step();
+    CHECK(at(s.output_of<mode::train>(output::loss)) == (w - 3) * (w - 3));
+    CHECK(s.gradient_norm() == std::abs(2 * (w - 3)));
+    w -= 0.25f * 2 * (w - 3);
+    CHECK(at(s.variables().view(0)) == w);
+    CHECK(s.global_step() == i + 1);
+  }
+  s.bound<mode::evaluate>(1);  // the same variable, by name
+  s.forward<mode::evaluate>();
+  CHECK(at(s.output_of<mode::evaluate>(output::loss)) == (w - 3) * (w - 3));
+  CHECK(at(s.output_of<mode::evaluate>(output::prediction)) == w);
+  CHECK(s.output_of<mode::evaluate>(output::prediction, 1).data == nullptr);
+}
+
+TEST_CASE("an average follows, and can stand in for the variable and go back") {
+  plain_stepper<averaged, interpreted<>> s(interpreted<>{bowl},
+                                           averaged{gradient_descent{.rate = 0.25}, exponential_moving_average{.decay = 0.5}});
+  s.allocate();
+  s.initialize(1);
+  s.bound<mode::train>(1);
+  s.train_step();  // w = 1.5, average = 0.5 0 + 0.5 1.5
+  CHECK(at(s.variables().view(0)) == 1.5f);
+  CHECK(at(s.variables().mirror_view(0, 0)) == 0.75f);
+  s.swap_averages();
+  CHECK(at(s.variables().view(0)) == 0.75f);
+  s.swap_averages();
+  CHECK(at(s.variables().view(0)) == 1.5f);
+}
+
+TEST_CASE("metrics add up over an evaluation until they are reset; training does not touch them") {
+  plain_stepper<descent, interpreted<>> s(interpreted<>{bowl}, descent{gradient_descent{.rate = 0.25}});
+  s.declare<mode::evaluate>();
+  s.allocate();
+  s.initialize(1);
+  const auto feed = [&](std::initializer_list<float> values) {
+    auto& m = s.bound<mode::evaluate>(static_cast<std::int64_t>(values.size()));
+    s.placeholders<mode::evaluate>([&](placeholder_info p) {
+      CHECK(p.name == "x");
+      CHECK(p.used);
+      std::copy(values.begin(), values.end(), reinterpret_cast<float*>(m.address(p.node)));
+    });
+    s.forward<mode::evaluate>();
+    return at(s.output_of<mode::evaluate>(output::metric));
+  };
+  const auto again = [&] {
+    feed({1, 2, 3});
+    return feed({10});
+  };
+  CHECK(again() == 4);
+  s.bound<mode::train>(1);
+  s.train_step();
+  CHECK(feed({9}) == 5);
+  s.reset_local();
+  CHECK(again() == 4);
+}
+
+TEST_CASE("what a checkpoint holds, and that it is all: a copy goes on with the same bits") {
+  using optimizer = decltype(composed{adam{}, clip_by_global_norm{1.0}, exponential_moving_average{}});
+  const auto make = [] { return optimizer{adam{.rate = 0.01}, clip_by_global_norm{1.0}, exponential_moving_average{}}; };
+  using one = plain_stepper<optimizer, interpreted<true>>;
+  one a(interpreted<true>{gpt}, make()), b(interpreted<true>{gpt}, make());
+  for (one* s : {&a, &b}) s->declare<mode::evaluate>(), s->allocate();
+  a.initialize(7);
+  const auto steps = [](one& s, std::uint32_t from, std::uint32_t to) {
+    for (std::uint32_t i = from; i < to; ++i) fill<one, mode::train>(s, 3, i), s.train_step();
+  };
+  steps(a, 0, 4);
+  state_list from, to;
+  a.remembers(from), b.remembers(to);
+  REQUIRE(from.entries().size() == to.entries().size());
+  for (const char* name : {"global_step", "position", "position/Adam", "position/Adam_1", "position/ExponentialMovingAverage", "beta1_power",
+                           "beta2_power", "random_seed"})
+    CHECK(from.find(name) != nullptr);
+  for (std::size_t i = 0; i < from.entries().size(); ++i) {
+    REQUIRE(from.entries()[i].name == to.entries()[i].name);
+    std::copy(from.entries()[i].bytes.begin(), from.entries()[i].bytes.end(), to.entries()[i].bytes.begin());
+  }
+  b.restored();
+  b.initialize(12345);  // nothing is left to initialize
+  CHECK(b.global_step() == 4);
+  steps(a, 4, 8), steps(b, 4, 8);
+  bytes x, y;
+  for (std::size_t i = 0; i < a.variables().size(); ++i) take(x, a.variables().view(i)), take(y, b.variables().view(i));
+  CHECK(x == y);
+}
+
+TEST_CASE("two seeds are two runs, one seed is one") {
+  const auto run = [](std::uint64_t seed) {
+    plain_stepper<descent, interpreted<>> s(interpreted<>{convnet}, descent{gradient_descent{.rate = 0.1}});
+    s.allocate();
+    s.initialize(seed);
+    bytes out;
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      fill<decltype(s), mode::train>(s, 2, i);
+      s.train_step();
+      take(out, s.output_of<mode::train>(output::loss));
+    }
+    return out;
+  };
+  CHECK(run(1) == run(1));
+  CHECK(run(1) != run(2));
+}
+
+TEST_CASE("a variable of another mode that training does not know is refused") {
+  const auto build = [](graph& g) {
+    const value w = g.variable("w", {}, {.init = zeros});
+    if (g.mode() == mode::evaluate) return model_spec{.loss = w + g.variable("late", {})};
+    return model_spec{.loss = square(w)};
+  };
+  plain_stepper<descent, interpreted<>> s(interpreted<>{build}, descent{gradient_descent{.rate = 0.1}});
+  s.allocate();
+  std::string said;
+  try {
+    s.bound<mode::evaluate>(1);
+  } catch (const failed_precondition& e) {
+    said = e.what();
+  }
+  CHECK(said == "variable \"late\" exists in mode evaluate but not in training, so nothing can have trained it");
+}

@@ -1,0 +1,64 @@
+#include <gradus/run/variables.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+
+using namespace gradus;
+
+namespace {
+variable_info info(std::string_view name, dtype type, const shape& dims, bool trainable = true) {
+  variable_info v;
+  v.name = name, v.type = type, v.dims = dims, v.trainable = trainable;
+  return v;
+}
+}  // namespace
+
+// FNV-1a, 64 bits: the published values of "", "a" and "foobar".
+static_assert(stream_of("") == 0xcbf29ce484222325ull);
+static_assert(stream_of("a") == 0xaf63dc4c8601ec8cull);
+static_assert(stream_of("foobar") == 0x85944171f73967e8ull);
+
+TEST_CASE("arenas of one layout: trainable ones first, each on a line of its own") {
+  variable_arena<heap_storage> a;
+  CHECK(a.declare(info("moving", float32, {3}, false)) == 0);
+  CHECK(a.declare(info("w", float32, {5, 7})) == 1);
+  CHECK(a.declare(info("b", float64, {2})) == 2);
+  CHECK(a.declare(info("w", float32, {5, 7})) == 1);  // shared by name
+  CHECK(a.size() == 3);
+  CHECK(a.find("b") == 2);
+  CHECK(a.find("c") == -1);
+  a.allocate(2);
+  CHECK(a.trainable_bytes() == align_up(5 * 7 * 4) + align_up(2 * 8));
+  CHECK(a.bytes() == a.trainable_bytes() * 4 + align_up(3 * 4));  // values, gradients, two mirrors; and what is not trained
+  for (std::size_t i : {std::size_t{1}, std::size_t{2}}) {
+    const auto offset = static_cast<std::size_t>(a.value(i) - a.value_base());
+    CHECK(offset < a.trainable_bytes());
+    CHECK(reinterpret_cast<std::uintptr_t>(a.value(i)) % alignment == 0);
+    CHECK(reinterpret_cast<std::uintptr_t>(a.gradient(i)) % alignment == 0);
+    for (std::size_t k : {std::size_t{0}, std::size_t{1}}) {
+      CHECK(static_cast<std::size_t>(a.mirror(k, i) - a.mirror_base(k)) == offset);  // what a sweep relies on
+      CHECK(a.mirror_view(k, i).size() == a.info(i).size());
+    }
+  }
+  CHECK(a.value(0) >= a.value_base() + a.trainable_bytes());
+  CHECK(a.mirror_base(1) - a.mirror_base(0) == static_cast<std::ptrdiff_t>(a.trainable_bytes()));
+  CHECK(a.view(1).dims == extents{5, 7});
+  for (std::byte x : a.view(1).bytes()) CHECK(x == std::byte{0});
+}
+
+TEST_CASE("one name is one variable") {
+  variable_arena<heap_storage> a;
+  a.declare(info("w", float32, {5, 7}));
+  const auto refusal = [&](dtype type, const shape& dims) -> std::string {
+    try {
+      a.declare(info("w", type, dims));
+    } catch (const invalid_argument& e) {
+      return e.what();
+    }
+    return "";
+  };
+  CHECK(refusal(float32, {7, 5}) == "variable \"w\" is float32 [5, 7] in one graph of the model and float32 [7, 5] in another");
+  CHECK(refusal(float64, {5, 7}) == "variable \"w\" is float32 [5, 7] in one graph of the model and float64 [5, 7] in another");
+}
