@@ -42,7 +42,7 @@ void check(int m, int k, int n, bool ta, bool tb) {
   const value y = g.placeholder("b", tb ? shape{n, k} : shape{k, n}, dtype_of<T>);
   const value z = matmul(x, y, {.transpose_a = ta, .transpose_b = tb});
   session s{g};
-  const auto got = s.run(z, {{"a", a}, {"b", b}}).as<T>();
+  const auto got = s.run(z, {{"a", a}, {"b", b}}).template as<T>();
   bool same = true;
   for (int i = 0; i < m; ++i)
     for (int j = 0; j < n; ++j) {

@@ -99,7 +99,7 @@ TEST_CASE("progress draws a bar on a terminal, ten times a second at most, and t
     s.step(at(100, 2), false);
     s.step(at(101, 2.05), true);  // too soon to be seen
     s.step(at(102, 2.2), false);
-    s.line("a word");             // takes the bar away first
+    s.line("a word");  // takes the bar away first
     s.step(at(200, 2.21), true);
   });
   CHECK(shown ==

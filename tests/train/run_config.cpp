@@ -31,15 +31,15 @@ TEST_CASE("the interval rule: unset, none and a number, each against each") {
     interval steps, secs;
     number in_force_steps, in_force_secs;
   } const table[] = {
-      {{}, {}, {}, 600.0},         // neither: every ten minutes
-      {50.0, {}, 50.0, {}},        //
-      {{}, 30.0, {}, 30.0},        //
-      {none, {}, {}, {}},          // a none that was said disables, it does not bring back the default
-      {{}, none, {}, {}},          //
-      {none, none, {}, {}},        //
-      {50.0, none, 50.0, {}},      //
-      {none, 30.0, {}, 30.0},      //
-      {0.0, {}, 0.0, {}},          // 0 is allowed, and never happens
+      {{}, {}, {}, 600.0},     // neither: every ten minutes
+      {50.0, {}, 50.0, {}},    //
+      {{}, 30.0, {}, 30.0},    //
+      {none, {}, {}, {}},      // a none that was said disables, it does not bring back the default
+      {{}, none, {}, {}},      //
+      {none, none, {}, {}},    //
+      {50.0, none, 50.0, {}},  //
+      {none, 30.0, {}, 30.0},  //
+      {0.0, {}, 0.0, {}},      // 0 is allowed, and never happens
       {{}, 0.0, {}, 0.0},
   };
   int row = 0;

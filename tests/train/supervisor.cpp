@@ -217,7 +217,7 @@ TEST_CASE("supervisor: a step by hand, on arrays of the program's; what does not
   CHECK(sess.global_step() == 2);
   CHECK_FALSE(sv.should_stop());
   CHECK_THROWS_AS(sess.save(), failed_precondition);
-  CHECK_THROWS_WITH_AS(sv.summary_computed(sess, sess.summary()), doctest::Contains("there is no event file"),
+  CHECK_THROWS_WITH_AS(sv.summary_computed(sess, sess.summary()), doctest::Contains("no event file"),
                        failed_precondition);
 }
 
@@ -434,7 +434,7 @@ TEST_CASE("supervisor: who is not the chief has no files") {
 
 TEST_CASE("supervisor: a model function of the program's, whose sizes come from anywhere") {
   const points data;
-  const int units = 3;
+  int units = 3;
   const auto build = [units](graph& g) {
     auto x = g.placeholder("x", {batch, 1});
     auto y = g.placeholder("y", {batch, 1});

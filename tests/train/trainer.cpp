@@ -143,7 +143,8 @@ TEST_CASE("stopped after any step and continued by another trainer: the same bit
     compiled(s).train(data.endless(), {.max_steps = k});
     auto second = compiled(s);
     second.train(data.endless(), {.max_steps = last});
-    CHECK_MESSAGE(run_files::difference(run_files::newest_checkpoint(s.files, "run"), whole.end).empty(), "at step ", k);
+    CHECK_MESSAGE(run_files::difference(run_files::newest_checkpoint(s.files, "run"), whole.end).empty(), "at step ",
+                  k);
   }
 }
 
@@ -231,7 +232,8 @@ TEST_CASE("a short last batch counts as what it is") {
   CHECK(double(values_of(trainer, "line/bias")[0]) == doctest::Approx(b).epsilon(1e-5));
 
   double loss = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) loss += std::pow(w * double(x[i]) + b - double(y[i]), 2) / double(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i)
+    loss += std::pow(w * double(x[i]) + b - double(y[i]), 2) / double(x.size());
   CHECK(trainer.evaluate(data())["loss"] == doctest::Approx(loss).epsilon(1e-5));  // over examples, not over batches
   CHECK(trainer.evaluate(data(), {.steps = 3})["loss"] == trainer.evaluate(data())["loss"]);
 
@@ -300,7 +302,7 @@ TEST_CASE("evaluate and predict against a plain loop, with parameters and with t
   CHECK(result.global_step() == 60);
   CHECK(result["loss"] == doctest::Approx(expected.loss).epsilon(1e-5));
   CHECK(result["accuracy"] == doctest::Approx(expected.accuracy).epsilon(1e-6));
-  CHECK(expected.accuracy > 0.5);  // it has learnt something
+  CHECK(expected.accuracy > 0.5);                                            // it has learnt something
   CHECK(result.values() == trainer.evaluate(data.all().batch(8)).values());  // metrics start anew
   CHECK(refusal<not_found>([&] { result["accurac"]; }) == "the evaluation has no \"accurac\"; it has loss, accuracy");
 
@@ -427,8 +429,9 @@ TEST_CASE("checkpoints by steps, by seconds, at the start and at the end, or nev
   using steps = std::vector<std::int64_t>;
   CHECK(steps_saved({.save_checkpoints_steps = 4}) == steps{0, 4, 8, 10});
   CHECK(steps_saved({.save_checkpoints_steps = 5}) == steps{0, 5, 10});
-  CHECK(steps_saved({.save_checkpoints_secs = 3}) == steps{0, 4, 8, 10});  // the clock is looked at before the sink turns it
-  CHECK(steps_saved({}) == steps{0, 10});                                 // 600 seconds do not pass
+  CHECK(steps_saved({.save_checkpoints_secs = 3}) ==
+        steps{0, 4, 8, 10});               // the clock is looked at before the sink turns it
+  CHECK(steps_saved({}) == steps{0, 10});  // 600 seconds do not pass
   CHECK(steps_saved({.save_checkpoints_secs = none}).empty());
   CHECK(steps_saved({.save_checkpoints_steps = 0}).empty());
   CHECK(steps_saved({.save_checkpoints_steps = 1, .keep_checkpoint_max = 2}) == steps{9, 10});

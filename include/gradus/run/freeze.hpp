@@ -228,7 +228,7 @@ constexpr int piece_end(const char* reason, int size, int from) {
   return from + piece_length;
 }
 template <class Stage>
-consteval int piece_begin(int piece) {  // of the one after the last: the size
+constexpr int piece_begin(int piece) {  // of the one after the last: the size
   int at = 0;
   while (piece-- > 0) at = piece_end(Stage::value.refusal, Stage::value.size.refusal, at);
   return at;
@@ -241,30 +241,31 @@ consteval auto piece_of() {
   for (int k = 0; k < length; ++k) t.c[k] = Stage::value.refusal[first + k];
   return t;
 }
-template <class Stage, int... I>
-consteval auto refusal_check(std::integer_sequence<int, I...>) {
-  return this_model_was_refused<piece_of<Stage, I>()...>{};
-}
 template <class Stage>
-consteval bool accepted() {
-  constexpr int pieces = [] {
-    int n = 0;
-    while (piece_begin<Stage>(n) < Stage::value.size.refusal) ++n;
-    return n;
-  }();
-  return decltype(refusal_check<Stage>(std::make_integer_sequence<int, pieces>{}))::value;
+consteval int piece_count() {
+  int n = 0;
+  for (int at = 0; at < Stage::value.size.refusal; ++n)
+    at = piece_end(Stage::value.refusal, Stage::value.size.refusal, at);
+  return n;
 }
+template <class Stage, class = std::make_integer_sequence<int, piece_count<Stage>()>>
+struct accepted;
+template <class Stage, int... I>
+struct accepted<Stage, std::integer_sequence<int, I...>> : this_model_was_refused<piece_of<Stage, I>()...> {};
 }  // namespace detail
+
+// The error page of a model. A refused one is not differentiated: one refusal is enough.
+template <auto Build, build_options O>
+struct model_fits {
+  static constexpr bool is_described = detail::accepted<stage<Build, O, 0>>::value;
+  static constexpr bool value = detail::accepted<stage<Build, O, is_described ? 1 : 0>>::value;
+};
 
 // A model, compiled: its graph, its plan, both constants.
 template <auto Build, build_options O>
 struct frozen_model {
   using built = stage<Build, O, 0>;
-  static_assert(detail::accepted<built>());
-  using differentiated = stage<Build, O, built::value.size.refusal == 0 ? 1 : 0>;
-  static_assert(detail::accepted<differentiated>());
-  static constexpr bool good = built::value.size.refusal == 0 && differentiated::value.size.refusal == 0;
-  using final_stage = stage<Build, O, good ? last_stage : 0>;
+  using final_stage = stage<Build, O, model_fits<Build, O>::value ? last_stage : 0>;
   static constexpr const auto& graph = final_stage::value;
   static constexpr auto wide = detail::freeze<detail::bound_of(graph.size)>(plan(graph.parts(), O.reuse));
   static constexpr auto program = detail::narrow<wide.size>(wide);

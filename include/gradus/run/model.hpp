@@ -17,6 +17,8 @@ template <auto Build, class Device, gating Gate, bool NeedsNorm, bool Reuse>
 struct compiled_model {
   template <mode M>
   using frozen = frozen_model<Build, build_options{M, Gate, NeedsNorm, Reuse}>;
+  template <mode M>
+  using fits = model_fits<Build, build_options{M, Gate, NeedsNorm, Reuse}>;
 
   template <mode M>
   runnable get() const {

@@ -22,7 +22,6 @@
 // - A thread cannot be abandoned: one that outlives the grace period is named in the error, and waited for.
 #pragma once
 #include <atomic>
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
@@ -76,7 +75,6 @@ public:
       saver_.emplace(*options_.saver, take_policy<kind::codec, flat_binary>(policies...), fs_, clock_);
   }
   supervisor(const supervisor&) = delete;
-  ~supervisor() { loopers_.clear(); }
 
   // Connects to the master ('' and 'local': this process), restores the newest checkpoint in logdir or initializes, and
   // makes the supervisor ready to run. One session at a time; a later one starts over from the newest checkpoint.
@@ -121,10 +119,8 @@ public:
   // Error: failed_precondition without an event file (no logdir, not the chief, no session).
   template <class Session>
   void summary_computed(const Session& sess, std::span<const scalar_value> scalars, std::int64_t step = -1) {
-    if (!writer_)
-      raise(status::failed_precondition,
-            "summary_computed: there is no event file; it takes a chief, a logdir and a "
-            "session");
+    if (!running_ || !writer_)
+      raise(status::failed_precondition, "summary_computed: no event file; it takes a chief, a logdir and a session");
     writer_->add_summary(scalars, step < 0 ? sess.global_step() : step);
   }
 
@@ -152,10 +148,8 @@ private:
           sv->policies_);
     }
   };
-  static_assert(
-      connect_policy<connection_type, open_here>,
-      "gradus: a connect policy has a const member `connect(const master&, open_here)` that returns a session "
-      "(session/master.hpp).");
+  static_assert(connect_policy<connection_type, open_here>,
+                "gradus: a connect policy has a const member `connect(const master&, open_here)`; see master.hpp.");
   using session_type =
       decltype(std::declval<const connection_type&>().connect(std::declval<const master&>(), open_here{}));
 
@@ -186,7 +180,7 @@ private:
   std::optional<typename composition::saver_type> saver_;
   std::optional<writer> writer_;
   std::unique_ptr<running> running_;
-  std::vector<std::unique_ptr<looper_thread<clock_type>>> loopers_;
+  std::vector<std::unique_ptr<looper_thread<clock_type>>> loopers_;  // last: destroyed first, and so joined
 
   bool has_files() const { return !options_.logdir.empty(); }
 

@@ -16,7 +16,7 @@
 
 #include "../input/dataset.hpp"
 #include "../summary/writer.hpp"
-#include "composition.hpp"
+#include "door.hpp"
 #include "feeding.hpp"
 #include "measure.hpp"
 #include "progress.hpp"
@@ -95,6 +95,19 @@ concept batches_to_change = batched_dataset<std::remove_reference_t<D>>;  // a c
 using trainer_kinds =
     kinds<kind::rule, kind::schedule, kind::clip, kind::average, kind::gate, kind::codec, kind::executor,
           kind::arithmetic, kind::configuration, kind::clock, kind::file_system, kind::operations, kind::log_sink>;
+
+// What a refused trainer's user calls; the refusal has been printed.
+struct refused_trainer {
+  template <class Dataset>
+  void train(Dataset&&, const train_options&) {}
+  template <class Dataset>
+  evaluation evaluate(Dataset&&, const evaluate_options& = {}) {
+    return {};
+  }
+  template <class Dataset, class See>
+  void predict(Dataset&&, See&&) {}
+  std::int64_t global_step() const { return 0; }
+};
 
 }  // namespace detail
 
@@ -359,13 +372,21 @@ private:
 // A trainer of a model that the compiler builds. Policies in any order, at most one per kind; a rule is needed.
 template <auto Model, class... Policies>
 auto make_trainer(const Policies&... policies) {
-  return trainer<detail::by_compiler<Model>, Policies...>(detail::by_compiler<Model>{}, policies...);
+  using source = detail::by_compiler<Model>;
+  if constexpr (detail::door_opens<detail::trainer_kinds, source, Policies...>())
+    return trainer<source, Policies...>(source{}, policies...);
+  else
+    return detail::refused_trainer{};
 }
 // The same for a model function that the program runs, whose sizes may come from anywhere: interpreted.
 template <class Build, class... Policies>
   requires(!policy<Build>)
 auto make_trainer(Build model, const Policies&... policies) {
-  return trainer<detail::by_program, Policies...>(detail::by_program{std::move(model)}, policies...);
+  using source = detail::by_program;
+  if constexpr (detail::door_opens<detail::trainer_kinds, source, Policies...>())
+    return trainer<source, Policies...>(source{std::move(model)}, policies...);
+  else
+    return detail::refused_trainer{};
 }
 
 }  // namespace gradus
