@@ -1,6 +1,5 @@
-#include <gradus/cpu/device.hpp>
-#include <gradus/ops/layer.hpp>
-#include <gradus/ops/loss.hpp>
+#include "models.hpp"
+
 #include <gradus/run/freeze.hpp>
 #include <gradus/testing/graph_equality.hpp>
 
@@ -43,6 +42,18 @@ constexpr model_spec every_formula(graph& g) {
                       {"pr", metrics::auc(x, y, {.num_thresholds = 5, .curve = metrics::curve::pr,
                                                  .summation_method = metrics::summation::careful_interpolation})}}};
 }
+
+// The laws hold after every pass, by the compiler's own word.
+template <auto Build, build_options O, int... Stage>
+constexpr bool lawful(std::integer_sequence<int, Stage...>) {
+  return ((broken_law(stage<Build, O, Stage>::value.parts()) == nullptr) && ...);
+}
+template <auto Build, build_options O>
+constexpr bool all_lawful = lawful<Build, O>(std::make_integer_sequence<int, last_stage + 1>{});
+static_assert(all_lawful<run_test::mlp, build_options{mode::train, gating::op, true, true}>);
+static_assert(all_lawful<run_test::mlp, build_options{mode::train, gating::graph, false, false}>);
+static_assert(all_lawful<run_test::mlp, build_options{mode::evaluate, gating::op, true, true}>);
+static_assert(all_lawful<run_test::mlp, build_options{mode::predict, gating::none, false, true}>);
 
 template <mode M, int Stage>
 void same(const graph& from, const build_options& o) {

@@ -18,6 +18,8 @@
 #include <cstdlib>
 #include <new>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <vector>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -36,9 +38,10 @@ void note() {
 }
 }  // namespace
 
-// operator new, in every form that others are made of; under a sanitizer only these: it owns malloc.
+// Under a sanitizer only operator new is counted: malloc is the sanitizer's.
 #if !defined(SANITIZED)
 extern "C" {
+// glibc's own names for what is replaced here
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);
 void* __libc_realloc(void*, std::size_t);
@@ -55,11 +58,9 @@ int posix_memalign(void** p, std::size_t a, std::size_t n) {
   return *p == nullptr && n != 0 ? ENOMEM : 0;
 }
 void free(void* p) { __libc_free(p); }
-void* __mmap(void*, std::size_t, int, int, int, off_t);
 void* mmap(void* at, std::size_t n, int protection, int flags, int file, off_t offset) {
   note();
-  static void* (*const real)(void*, std::size_t, int, int, int, off_t) = &__mmap;
-  return real(at, n, protection, flags, file, offset);
+  return reinterpret_cast<void*>(syscall(SYS_mmap, at, n, protection, flags, file, offset));
 }
 }
 #endif

@@ -26,7 +26,7 @@ struct value {
   int id = -1;
 
   constexpr explicit operator bool() const { return id >= 0; }
-  constexpr const shape& dims() const;
+  constexpr shape dims() const;  // by value: the next node may move all others
   constexpr dtype type() const;
 };
 
@@ -408,7 +408,7 @@ private:
   friend struct inference;
 };
 
-constexpr const shape& value::dims() const { return g->nodes[id].dims; }
+constexpr shape value::dims() const { return g->nodes[id].dims; }
 constexpr dtype value::type() const { return g->nodes[id].type; }
 
 // What an op's shape rule sees: the operands, the attributes, and where the result goes.
@@ -422,7 +422,7 @@ struct inference {
   shape dims = {};
   dtype type = dtype::none;
 
-  constexpr const shape& in(int i) const { return operands[i].dims(); }
+  constexpr shape in(int i) const { return operands[i].dims(); }
   constexpr dtype in_type(int i) const { return operands[i].type(); }
   template <class Attributes>
   constexpr Attributes attributes() const {

@@ -127,12 +127,10 @@ inline constexpr card tanh_grad{"TanhGrad", 2, e, infer_floats, grad_tanh_grad},
 
 // ---- what a user writes
 //
-// C++ leaves open which operand of an operator or of a call is evaluated first, and g++ takes the compiler's run from the
-// left and the program's from the right. So that both build one graph, a statement makes one operand at most that adds
-// nodes; only chains and braces have an order. What is named, drawn or a variable depends on it in a user's model too.
-constexpr value cast(value x, dtype type) {
-  return x.type() == type ? x : x.g->add_with(cards::cast, {x}, detail::type_attr{static_cast<int>(type)});
-}
+// C++ leaves open which operand of an operator or of a call is evaluated first, and g++ takes the compiler's run from
+// the left and the program's from the right. So that both build one graph, a statement makes one operand at most that
+// adds nodes; only chains and braces have an order. What is named, drawn or a variable depends on it in a user's model
+// too.
 constexpr value add(value a, value b) { return a.g->add(cards::add, {a, b}); }
 constexpr value subtract(value a, value b) { return a.g->add(cards::sub, {a, b}); }
 constexpr value multiply(value a, value b) { return a.g->add(cards::mul, {a, b}); }
@@ -147,6 +145,12 @@ constexpr value less(value a, value b) { return a.g->add(cards::less, {a, b}); }
 constexpr value less_equal(value a, value b) { return a.g->add(cards::less_equal, {a, b}); }
 constexpr value equal(value a, value b) { return a.g->add(cards::equal, {a, b}); }
 constexpr value not_equal(value a, value b) { return a.g->add(cards::not_equal, {a, b}); }
+// Numbers to integers toward zero; to bool: whether they are not 0.
+constexpr value cast(value x, dtype type) {
+  if (x.type() == type) return x;
+  if (type == boolean) return not_equal(x, x.g->constant(0, x.type()));
+  return x.g->add_with(cards::cast, {x}, detail::type_attr{static_cast<int>(type)});
+}
 constexpr value logical_and(value a, value b) { return a.g->add(cards::logical_and, {a, b}); }
 constexpr value logical_or(value a, value b) { return a.g->add(cards::logical_or, {a, b}); }
 constexpr value logical_not(value x) { return x.g->add(cards::logical_not, {x}); }

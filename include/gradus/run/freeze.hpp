@@ -251,7 +251,9 @@ consteval int piece_count() {
 template <class Stage, class = std::make_integer_sequence<int, piece_count<Stage>()>>
 struct accepted;
 template <class Stage, int... I>
-struct accepted<Stage, std::integer_sequence<int, I...>> : this_model_was_refused<piece_of<Stage, I>()...> {};
+struct accepted<Stage, std::integer_sequence<int, I...>> {
+  static constexpr bool value = this_model_was_refused<piece_of<Stage, I>()...>::value;
+};
 }  // namespace detail
 
 // The error page of a model. A refused one is not differentiated: one refusal is enough.

@@ -244,6 +244,11 @@ constexpr auto pick_update(const Policies&... policies) {
 template <class... Policies>
 using update_among = decltype(pick_update(std::declval<const Policies&>()...));
 
+// What the model is compiled for.
+template <mode M, class... Policies>
+inline constexpr build_options static_options{M, policy_of<kind::gate, gate_op, Policies...>::value,
+                                              policy_of<kind::clip, no_clip, Policies...>::needs_norm, true};
+
 template <class Device, class Arithmetic>
 struct device_with {
   using type = typename Device::template with<Arithmetic>;

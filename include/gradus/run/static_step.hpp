@@ -25,15 +25,12 @@
 
 namespace gradus {
 
+// Made by make_static_stepper, which refuses what does not fit.
 // A model function, a device, and policies: static_batch<N>, a rule, and as wanted a schedule, a clip, an average, a gate,
 // an arithmetic. Cannot be copied or moved. Its size is that of its tensors (static_stepper::memory_bytes) and a little;
 // as a global it takes memory that starts as zero, none of the program's image.
 template <auto Build, class Device, class... Policies>
 class static_stepper {
-  static_assert(policies_fit<kinds<kind::memory, kind::rule, kind::schedule, kind::clip, kind::average, kind::gate, kind::arithmetic>,
-                             Policies...>::value);
-  static_assert(!(policy<Policies> && ...) || policies_of<kind::memory, Policies...> != 0,
-                "gradus: the batch size is not known; add gradus::static_batch<N>{} to the policies.");
   using update_type = detail::update_among<Policies...>;
   using device = detail::device_among<Device, Policies...>;
 
@@ -41,11 +38,8 @@ public:
   static constexpr std::int64_t batch_size = policy_of<kind::memory, static_batch<1>, Policies...>::size;
 
 private:
-  template <mode M>
-  using frozen = frozen_model<
-      Build, build_options{M, policy_of<kind::gate, gate_op, Policies...>::value, update_type::needs_norm, true}>;
-  using train = detail::placed_graph<frozen<mode::train>>;
-  using forward = detail::placed_graph<frozen<mode::predict>>;
+  using train = detail::placed_graph<frozen_model<Build, detail::static_options<mode::train, Policies...>>>;
+  using forward = detail::placed_graph<frozen_model<Build, detail::static_options<mode::predict, Policies...>>>;
   static constexpr auto layout = detail::lay_out<train, forward, device>(batch_size, update_type::mirror_count);
   static constexpr auto kept = detail::kept_variables<train>(layout);
   static constexpr std::size_t longest_name = detail::longest_mirror_name<update_type>(kept);
@@ -299,10 +293,42 @@ private:
   }
 };
 
+namespace detail {
+
+// The pages of the door, in order; the first that refuses is the last that is read.
+template <class... Policies>
+struct static_batch_is_given {
+  static constexpr bool value = policies_of<kind::memory, Policies...> != 0;
+  static_assert(value, "gradus: the batch size is not known; add gradus::static_batch<N>{} to the policies.");
+};
+template <class... Policies>
+struct static_rule_is_given {
+  static constexpr bool value = policies_of<kind::rule, Policies...> != 0;
+  static_assert(value, "gradus: no rule was given; add one, such as gradus::adam{}, to the policies.");
+};
+template <auto Build, class... Policies>
+struct static_model_fits {
+  static constexpr bool value = model_fits<Build, static_options<mode::train, Policies...>>::value;
+};
+template <auto Build, class... Policies>
+using static_door =
+    std::conjunction<policies_fit<kinds<kind::memory, kind::rule, kind::schedule, kind::clip, kind::average, kind::gate,
+                                        kind::arithmetic>,
+                                  Policies...>,
+                     static_batch_is_given<Policies...>, static_rule_is_given<Policies...>,
+                     rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
+                     schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
+                     clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
+                     average_fits<policy_of<kind::average, no_average, Policies...>>, static_model_fits<Build, Policies...>>;
+struct refused {};
+
+}  // namespace detail
+
 // The stepper of a model and its policies, in any order.
 template <auto Build, class... Policies, class Device = default_device>
 auto make_static_stepper(Policies... policies) {
-  return static_stepper<Build, Device, Policies...>(policies...);
+  if constexpr (detail::static_door<Build, Policies...>::value) return static_stepper<Build, Device, Policies...>(policies...);
+  else return detail::refused{};
 }
 
 }  // namespace gradus

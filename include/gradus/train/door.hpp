@@ -1,40 +1,34 @@
 // The door of a trainer: what cannot be made is refused here in a sentence, and nothing behind it is compiled, so that
 // the sentence is not lost in what would follow from the mistake.
 #pragma once
+#include <type_traits>
+
 #include "composition.hpp"
 
 namespace gradus::detail {
 
-// Prints the first page that applies. `Kinds`: what this door takes.
-template <class Kinds, class... Policies>
-consteval bool policies_are_accepted() {
-  if constexpr (!policies_fit<Kinds, Policies...>::value)
-    return false;
-  else if constexpr (policies_of<kind::rule, Policies...> == 0)
-    return sizeof(update_of<Policies...>) == 0;  // its page says what is missing
-  else
-    return rule_fits<policy_of<kind::rule, no_rule, Policies...>>::value &&
-           schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>::value &&
-           clip_fits<policy_of<kind::clip, no_clip, Policies...>>::value &&
-           average_fits<policy_of<kind::average, no_average, Policies...>>::value &&
-           log_sink_fits<policy_of<kind::log_sink, silent, Policies...>>::value;
-}
+template <class... Policies>
+struct rule_is_given {
+  static constexpr bool value = policies_of<kind::rule, Policies...> != 0;
+  static_assert(value, "gradus: no rule was given; add one, such as gradus::adam{}, to the policies.");
+};
 
 // Whether the compiler can build the training graph. A model that the program builds is refused when it runs.
 template <class Source, class... Policies>
-consteval bool model_is_accepted() {
-  if constexpr (requires { Source::build; } && !std::is_same_v<Source, by_program>)
-    return composition<Source, Policies...>::model_type::template fits<mode::train>::value;
-  else
-    return true;
-}
+struct model_is_accepted : std::true_type {};
+template <auto Build, class... Policies>
+struct model_is_accepted<by_compiler<Build>, Policies...>
+    : composition<by_compiler<Build>, Policies...>::model_type::template fits<mode::train> {};
 
+// The pages in order; the first that refuses is the last that is read. Classes all the way: clang takes a function in
+// which an assertion failed for no constant. `Kinds`: what this door takes.
 template <class Kinds, class Source, class... Policies>
-consteval bool door_opens() {
-  if constexpr (policies_are_accepted<Kinds, Policies...>())
-    return model_is_accepted<Source, Policies...>();
-  else
-    return false;
-}
+using door =
+    std::conjunction<policies_fit<Kinds, Policies...>, rule_is_given<Policies...>,
+                     rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
+                     schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
+                     clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
+                     average_fits<policy_of<kind::average, no_average, Policies...>>,
+                     log_sink_fits<policy_of<kind::log_sink, silent, Policies...>>, model_is_accepted<Source, Policies...>>;
 
 }  // namespace gradus::detail

@@ -7,8 +7,8 @@
 //     while (!sv.should_stop()) sess.run();              // a training step; the end of the data is a clean stop
 //   }                                                    // threads joined, saved, closed; raises what stopped it
 //
-// The scope of the session is TensorFlow's `with` block. What must not leave it goes through the supervisor, and then
-// the first error of all threads is raised where the scope ends (an end of input is none):
+// The session's scope is TensorFlow's `with` block. Errors caught so are raised where it ends, the first of all
+// threads:
 //
 //   sv.stop_on_exception([&] { while (!sv.should_stop()) sess.run(); });
 //
@@ -124,7 +124,7 @@ public:
     writer_->add_summary(scalars, step < 0 ? sess.global_step() : step);
   }
 
-  // As they came to be: a supervisor that is not the chief has no logdir and saves nothing.
+  // As resolved: who is not the chief has no logdir and saves nothing.
   const supervisor_options& options() const { return options_; }
   bool is_chief() const { return options_.is_chief; }
   std::string save_path() const { return has_files() ? join_path(options_.logdir, options_.checkpoint_basename) : ""; }

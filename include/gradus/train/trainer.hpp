@@ -373,7 +373,7 @@ private:
 template <auto Model, class... Policies>
 auto make_trainer(const Policies&... policies) {
   using source = detail::by_compiler<Model>;
-  if constexpr (detail::door_opens<detail::trainer_kinds, source, Policies...>())
+  if constexpr (detail::door<detail::trainer_kinds, source, Policies...>::value)
     return trainer<source, Policies...>(source{}, policies...);
   else
     return detail::refused_trainer{};
@@ -383,7 +383,7 @@ template <class Build, class... Policies>
   requires(!policy<Build>)
 auto make_trainer(Build model, const Policies&... policies) {
   using source = detail::by_program;
-  if constexpr (detail::door_opens<detail::trainer_kinds, source, Policies...>())
+  if constexpr (detail::door<detail::trainer_kinds, source, Policies...>::value)
     return trainer<source, Policies...>(source{std::move(model)}, policies...);
   else
     return detail::refused_trainer{};
