@@ -35,7 +35,8 @@ constexpr bool keeps_the_first_refusal() {
   graph g;
   twice(g.placeholder("flags", {2}, boolean));
   g.variable("w", {batch});
-  return std::string_view(g.refusal.first, static_cast<std::size_t>(g.refusal.count)) == "Double: takes numbers, got bool (flags[2])";
+  return std::string_view(g.refusal.first, static_cast<std::size_t>(g.refusal.count)) ==
+         "Double: takes numbers, got bool (flags[2])";
 }
 static_assert(keeps_the_first_refusal());
 }  // namespace
@@ -96,8 +97,12 @@ TEST_CASE("constants: one value everywhere, or as many as the shape") {
 }
 
 TEST_CASE("refusals say what and where") {
-  CHECK(refusal_of([](graph& g) { g.placeholder("x", {batch, batch}); }) == "\"x\": at most one extent may be batch, got [batch, batch]");
-  CHECK(refusal_of([](graph& g) { g.variable("w", {2 * batch, 3}); }) == "variable \"w\" cannot have a batch extent: [2*batch, 3]");
+  CHECK(refusal_of([](graph& g) {
+          g.placeholder("x", {batch, batch});
+        }) == "\"x\": at most one extent may be batch, got [batch, batch]");
+  CHECK(refusal_of([](graph& g) {
+          g.variable("w", {2 * batch, 3});
+        }) == "variable \"w\" cannot have a batch extent: [2*batch, 3]");
   CHECK(refusal_of([](graph& g) { g.summary_scalar("loss", g.constant(1, float32, {2})); }) ==
         "summary_scalar(\"loss\"): expected a scalar, got [2]");
   CHECK(refusal_of([](graph& g) {

@@ -49,7 +49,8 @@ TEST_CASE("each law is broken by one change, and named") {
     seen.insert(found);
   };
   const graph g = build(), f = fused();
-  const int mean = of(g, cards::mean), add = of(g, cards::assign_add), w = of(g, variable_card), many = of(g, constant_card);
+  const int mean = of(g, cards::mean), add = of(g, cards::assign_add), w = of(g, variable_card),
+            many = of(g, constant_card);
   breaks("names an op", [&](graph& b) { b.nodes[mean].op = nullptr; });
   breaks("names an op", [&](graph& b) { b.nodes[mean].first = b.edges.count; });
   breaks("names an op", [&](graph& b) { b.nodes[w].attr = -1; });
@@ -68,7 +69,9 @@ TEST_CASE("each law is broken by one change, and named") {
   breaks("a constant", [&](graph& b) { b.nodes[many].attrs -= 2; });
   breaks("shape and dtype", [&](graph& b) { b.nodes[mean].dims = {7}; });
   breaks("shape and dtype", [&](graph& b) { b.nodes[of(b, cards::tanh)].type = float64; });
-  breaks("shape and dtype", [&](graph& b) { b.nodes[w].dims = {5, 3}; });  // the product's rule refuses it: no exception
+  breaks("shape and dtype", [&](graph& b) {
+    b.nodes[w].dims = {5, 3};
+  });  // the product's rule refuses it: no exception
   breaks("operand 0", [&](graph& b) {
     b.nodes[w].op = &constant_card;  // nothing else looks at what kind of leaf it is
     b.nodes[w].attrs = 2;
@@ -82,10 +85,15 @@ TEST_CASE("each law is broken by one change, and named") {
   breaks("an output", [&](graph& b) { b.outputs[0].node = w; });
   breaks("a gate", [&](graph& b) { b.gates[0] = 3; });
   breaks("a gate", [&](graph& b) { b.gates[1] = b.nodes.count; });
-  breaks("a fused node", [&](graph& b) { b.expressions[0].arg[0][0] = 9; }, f);
-  breaks("a fused node", [&](graph& b) { b.expressions[0].op[0] = &cards::mean; }, f);
-  breaks("a fused node", [&](graph& b) { b.expressions[0].operand_type[0] = float64; }, f);
-  breaks("a fused node", [&](graph& b) { b.expressions[0].steps = 0; }, f);
-  breaks("a fused node", [&](graph& b) { b.ints[b.nodes[of(b, cards::fused)].attr] = 1; }, f);
+  breaks(
+      "a fused node", [&](graph& b) { b.expressions[0].arg[0][0] = 9; }, f);
+  breaks(
+      "a fused node", [&](graph& b) { b.expressions[0].op[0] = &cards::mean; }, f);
+  breaks(
+      "a fused node", [&](graph& b) { b.expressions[0].operand_type[0] = float64; }, f);
+  breaks(
+      "a fused node", [&](graph& b) { b.expressions[0].steps = 0; }, f);
+  breaks(
+      "a fused node", [&](graph& b) { b.ints[b.nodes[of(b, cards::fused)].attr] = 1; }, f);
   CHECK(seen.size() == std::size(laws));  // every law was broken once
 }

@@ -17,7 +17,8 @@ constexpr bool grows() {
   empty = std::move(moved);
   const int more[] = {7, 8};
   empty.append(more, 2);
-  return copy.count == 101 && copy[100] == -1 && empty.count == 102 && empty[99] == 99 && empty[101] == 8 && moved.count == 0;
+  return copy.count == 101 && copy[100] == -1 && empty.count == 102 && empty[99] == 99 && empty[101] == 8 &&
+         moved.count == 0;
 }
 static_assert(grows());
 static_assert(seq<char>(3, 'x').count == 3 && seq<char>(0, 'x').empty());

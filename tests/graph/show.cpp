@@ -20,8 +20,11 @@ graph linear() {
   return g;
 }
 bool is_a_name(std::string_view s) {
-  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.'; };
-  return !s.empty() && plain(s[0]) && std::all_of(s.begin(), s.end(), [&](char c) { return plain(c) || c == '_' || c == '/' || c == '-'; });
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.';
+  };
+  return !s.empty() && plain(s[0]) &&
+         std::all_of(s.begin(), s.end(), [&](char c) { return plain(c) || c == '_' || c == '/' || c == '-'; });
 }
 }  // namespace
 
@@ -41,7 +44,8 @@ TEST_CASE("text: a line a node, a line an output") {
   g.group({value{&g, 8}}, "done");
   CHECK(to_text(g).find("done = NoOp() after Mean\n") != std::string::npos);
   const graph f = fuse(parts_of(g));
-  CHECK(to_text(parts_of(f), g.names.first).find("Fused = Fused[Add, Square, Mul](out/MatMul, out/bias, Const)") != std::string::npos);
+  CHECK(to_text(parts_of(f), g.names.first).find("Fused = Fused[Add, Square, Mul](out/MatMul, out/bias, Const)") !=
+        std::string::npos);
 }
 
 TEST_CASE("every node has a name of its own in TensorFlow's grammar; gradients and updates have scopes of theirs") {

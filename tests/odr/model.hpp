@@ -9,7 +9,8 @@ inline constexpr auto model = [](gradus::graph& g) {
   auto hidden = tanh(dense(x, {.units = 6, .name = "hidden"}));
   auto logits = dense(hidden, {.units = 3, .name = "logits"});
   auto loss = reduce_mean(sparse_softmax_cross_entropy(logits, y));
-  return model_spec{.loss = loss, .metrics = {{"accuracy", accuracy(logits, y)}}, .predictions = {{"class", argmax(logits)}}};
+  return model_spec{
+      .loss = loss, .metrics = {{"accuracy", accuracy(logits, y)}}, .predictions = {{"class", argmax(logits)}}};
 };
 
 // Where the graph, its plan and its kernels lie, and what five steps give.

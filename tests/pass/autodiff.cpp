@@ -15,7 +15,8 @@
 using namespace gradus;
 
 namespace {
-seq<gradient_value> grads(graph& g, std::initializer_list<value> ys, std::initializer_list<value> xs, const gradients_options& o = {}) {
+seq<gradient_value> grads(graph& g, std::initializer_list<value> ys, std::initializer_list<value> xs,
+                          const gradients_options& o = {}) {
   return gradients(g, std::span(ys.begin(), ys.size()), std::span(xs.begin(), xs.size()), o);
 }
 std::vector<double> numbers(graph& g, value v) {
@@ -91,7 +92,7 @@ TEST_CASE("grad_ys: ones unless given; an x that is a y has its grad_y") {
   CHECK(numbers(g, grads(g, {y}, {y}, {.grad_ys = upstream})[0].dense) == std::vector<double>{1, 10, 100});
   CHECK(numbers(g, grads(g, {y}, {y})[0].dense) == std::vector<double>{1, 1, 1});
   CHECK(numbers(g, grads(g, {y, y}, {x})[0].dense) == std::vector<double>{4, 8, 12});  // a sum over ys
-  const std::array<value, 2> one_of_two{upstream[0], value{}};  // an empty entry is ones
+  const std::array<value, 2> one_of_two{upstream[0], value{}};                         // an empty entry is ones
   CHECK(numbers(g, grads(g, {y, y}, {x}, {.grad_ys = one_of_two})[0].dense) == std::vector<double>{4, 44, 606});
 }
 
@@ -177,7 +178,9 @@ template <auto F>
 constexpr void differentiate(graph& g) {
   F(g);
 }
-constexpr void go(graph& g, value y, value x, const gradients_options& o = {}) { gradients(g, std::span(&y, 1), std::span(&x, 1), o); }
+constexpr void go(graph& g, value y, value x, const gradients_options& o = {}) {
+  gradients(g, std::span(&y, 1), std::span(&x, 1), o);
+}
 }  // namespace
 TEST_CASE("refusals") {
   refusal_test::check<[](graph& g) {

@@ -29,10 +29,11 @@ constexpr auto layer = [](graph& g) {
 };
 static_assert([] {
   const graph g = fused<layer>();
-  if (many(g, cards::fused) != 1 || many(g, cards::add) + many(g, cards::tanh) + many(g, cards::mul) != 0 || !lawful(g)) return false;
+  if (many(g, cards::fused) != 1 || many(g, cards::add) + many(g, cards::tanh) + many(g, cards::mul) != 0 || !lawful(g))
+    return false;
   const expression& x = g.expressions[0];
   return x.steps == 3 && x.inputs == 3 && x.op[0] == &cards::add && x.op[1] == &cards::tanh && x.op[2] == &cards::mul &&
-         x.loops == 2 && x.extent[0] == 0 && x.extent[1] == 4 &&  // rows, columns
+         x.loops == 2 && x.extent[0] == 0 && x.extent[1] == 4 &&      // rows, columns
          x.varies[0] == 3 && x.varies[1] == 2 && x.varies[2] == 0 &&  // the product both, the bias columns, the 2 none
          x.arg[0][0] == 0 && x.arg[0][1] == 1 && x.arg[1][0] == 3 && x.arg[2][0] == 4 && x.arg[2][1] == 2;
 }());
@@ -60,7 +61,8 @@ constexpr auto other_type = [](graph& g) {
 };
 static_assert([] {
   const graph g = fused<other_type>();
-  return many(g, cards::fused) == 2 && g.expressions[1].operand_type[0] == float64 && g.expressions[1].type == float32 && lawful(g);
+  return many(g, cards::fused) == 2 && g.expressions[1].operand_type[0] == float64 &&
+         g.expressions[1].type == float32 && lawful(g);
 }());
 // Comparisons compute in their operands' type and join a select of the same.
 constexpr auto comparison = [](graph& g) {
@@ -110,7 +112,8 @@ constexpr auto axes = [](graph& g) {
 static_assert([] {
   const graph g = fused<axes>();
   const expression& x = g.expressions[0];  // batch | 5 | 6 | 7
-  return x.loops == 4 && x.extent[1] == 5 && x.extent[2] == 6 && x.extent[3] == 7 && x.varies[0] == 15 && x.varies[1] == 10 && lawful(g);
+  return x.loops == 4 && x.extent[1] == 5 && x.extent[2] == 6 && x.extent[3] == 7 && x.varies[0] == 15 &&
+         x.varies[1] == 10 && lawful(g);
 }());
 constexpr auto no_axes = [](graph& g) { g.add_output(output::fetch, "y", exp(g.placeholder("x", {1, 1}))); };
 static_assert(fused<no_axes>().expressions[0].loops == 1);

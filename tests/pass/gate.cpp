@@ -55,8 +55,9 @@ constexpr bool lawful(const graph& g) { return broken_law(parts_of(g)) == nullpt
 // before the last gradient is computed. Its variable is read by the gradient of its operand: that comes before.
 static_assert([] {
   const graph g = gated(gating::none);
-  return lawful(g) && !waits_for(g, update_of(g, 1), gradient_of(g, 0)) && !waits_for(g, update_of(g, 0), gradient_of(g, 1)) &&
-         waits_for(g, update_of(g, 1), gradient_of(g, 1)) && waits_for(g, update_of(g, 1), hidden_gradient(g));
+  return lawful(g) && !waits_for(g, update_of(g, 1), gradient_of(g, 0)) &&
+         !waits_for(g, update_of(g, 0), gradient_of(g, 1)) && waits_for(g, update_of(g, 1), gradient_of(g, 1)) &&
+         waits_for(g, update_of(g, 1), hidden_gradient(g));
 }());
 // Nor are the two gradients of one op held together.
 static_assert([] {
@@ -66,19 +67,21 @@ static_assert([] {
 // gate_op: both gradients of the product exist before either is used; later layers are not waited for.
 static_assert([] {
   const graph g = gated(gating::op);
-  return lawful(g) && waits_for(g, only(g, cards::tanh_grad), gradient_of(g, 1)) && waits_for(g, update_of(g, 1), hidden_gradient(g)) &&
-         !waits_for(g, update_of(g, 1), gradient_of(g, 0));
+  return lawful(g) && waits_for(g, only(g, cards::tanh_grad), gradient_of(g, 1)) &&
+         waits_for(g, update_of(g, 1), hidden_gradient(g)) && !waits_for(g, update_of(g, 1), gradient_of(g, 0));
 }());
 // gate_graph: every gradient before any update; but not the gates of gate_op.
 static_assert([] {
   const graph g = gated(gating::graph);
-  return lawful(g) && waits_for(g, update_of(g, 1), gradient_of(g, 0)) && waits_for(g, update_of(g, 0), gradient_of(g, 1)) &&
+  return lawful(g) && waits_for(g, update_of(g, 1), gradient_of(g, 0)) &&
+         waits_for(g, update_of(g, 0), gradient_of(g, 1)) &&
          !waits_for(g, only(g, cards::tanh_grad), gradient_of(g, 1));
 }());
 // A global norm is known before any update, whatever the gate.
 static_assert([] {
   const graph g = gated(gating::none, true);
-  return lawful(g) && waits_for(g, update_of(g, 1), gradient_of(g, 0)) && waits_for(g, update_of(g, 0), only(g, cards::global_norm));
+  return lawful(g) && waits_for(g, update_of(g, 1), gradient_of(g, 0)) &&
+         waits_for(g, update_of(g, 0), only(g, cards::global_norm));
 }());
 // Gates are control edges only: data edges are the same ones.
 static_assert([] {
@@ -103,8 +106,8 @@ static_assert([] {
   const graph g = gated(gating::graph, false, lookup);
   const node& sparse = g.nodes[update_of(g, 0)];
   const int indices = g.edges[sparse.first + 2], values = g.edges[sparse.first + 1];
-  return lawful(g) && sparse.inputs == 3 && waits_for(g, update_of(g, 1), values) && waits_for(g, update_of(g, 0), gradient_of(g, 1)) &&
-         !waits_for(g, indices, values);
+  return lawful(g) && sparse.inputs == 3 && waits_for(g, update_of(g, 1), values) &&
+         waits_for(g, update_of(g, 0), gradient_of(g, 1)) && !waits_for(g, indices, values);
 }());
 // An op with one gradient has no gate.
 constexpr void one_variable(graph& g) { g.add_output(output::loss, "loss", reduce_mean(square(g.variable("w", {3})))); }
@@ -120,7 +123,7 @@ constexpr graph ordered() {
   graph g;
   const value w = g.variable("w", {2});
   const value view = reshape(w, {1, 2});
-  const value a = exp(w), b = exp(view);              // 2, 3
+  const value a = exp(w), b = exp(view);                          // 2, 3
   const value next = assign_add(w, g.constant(1, float32, {2}));  // 5
   const value c = log(w), d = log(view), e = sqrt(next);          // 6, 7, 8
   assign(w, g.constant(2, float32, {2}));                         // 10
@@ -129,7 +132,8 @@ constexpr graph ordered() {
 }
 static_assert([] {
   const graph g = ordered();
-  if (g.nodes[5].op != &cards::assign_add || g.nodes[10].op != &cards::assign || broken_law(parts_of(g)) != nullptr) return false;
+  if (g.nodes[5].op != &cards::assign_add || g.nodes[10].op != &cards::assign || broken_law(parts_of(g)) != nullptr)
+    return false;
   for (int before : {2, 3})
     if (!waits_for(g, 5, before)) return false;
   for (int after : {6, 7, 8})

@@ -37,10 +37,12 @@ static_assert([] {
     const node& n = g.nodes[i];
     if (n.op != &cards::apply) continue;
     const node &variable = g.nodes[g.edges[n.first]], &gradient = g.nodes[g.edges[n.first + 1]];
-    fits = fits && variable.op == &variable_card && variable.dims == gradient.dims && variable.type == gradient.type && n.inputs == 2 &&
-           n.scope == graph::gradient_scope && !gradient.op->is(trait::view | trait::leaf | trait::writes);
+    fits = fits && variable.op == &variable_card && variable.dims == gradient.dims && variable.type == gradient.type &&
+           n.inputs == 2 && n.scope == graph::gradient_scope &&
+           !gradient.op->is(trait::view | trait::leaf | trait::writes);
   }
-  return fits && updates == 2 && many(g, cards::apply) == 2 && many(g, cards::global_norm) == 0 && broken_law(parts_of(g)) == nullptr;
+  return fits && updates == 2 && many(g, cards::apply) == 2 && many(g, cards::global_norm) == 0 &&
+         broken_law(parts_of(g)) == nullptr;
 }());
 static_assert([] {
   const graph g = trained<one_layer>(true);
@@ -81,7 +83,8 @@ constexpr auto embedded = [](graph& g) {
 static_assert([] {
   const graph g = trained<embedded>();
   for (int i = 0; i < g.nodes.count; ++i)
-    if (g.nodes[i].op == &cards::apply) return g.nodes[i].inputs == 3 && g.nodes[g.edges[g.nodes[i].first + 2]].type == int32;
+    if (g.nodes[i].op == &cards::apply)
+      return g.nodes[i].inputs == 3 && g.nodes[g.edges[g.nodes[i].first + 2]].type == int32;
   return false;
 }());
 

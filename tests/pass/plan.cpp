@@ -55,7 +55,8 @@ std::vector<int> memories(const graph_view& v) {
   std::vector<int> of(static_cast<std::size_t>(v.size));
   for (int i = 0; i < v.size; ++i) {
     const node& n = v.nodes[i];
-    of[static_cast<std::size_t>(i)] = n.op->is(trait::view | trait::writes) ? of[static_cast<std::size_t>(v.edges[n.first])] : i;
+    of[static_cast<std::size_t>(i)] =
+        n.op->is(trait::view | trait::writes) ? of[static_cast<std::size_t>(v.edges[n.first])] : i;
   }
   return of;
 }
@@ -100,7 +101,8 @@ constexpr graph chain() {
 // Twenty in a row need two slots beside the placeholder's.
 static_assert([] {
   const graph g = chain();
-  return plan(parts_of(g), true).slots.count == 3 && plan(parts_of(g), false).slots.count == 21 && plan(parts_of(g)).signatures.count == 1;
+  return plan(parts_of(g), true).slots.count == 3 && plan(parts_of(g), false).slots.count == 21 &&
+         plan(parts_of(g)).signatures.count == 1;
 }());
 
 }  // namespace
@@ -129,7 +131,8 @@ TEST_CASE("a training graph: gradients lie in the gradient arena at their variab
   for (int i = 0; i < 4; ++i) y = dense(y, {.units = 6, .activation = tanh});
   g.add_output(output::loss, "loss", reduce_mean(square(y)));
   const graph m = minimize(parts_of(g), {});
-  const graph d = remove_dead(parts_of(m)), c = merge_common(parts_of(d)), f = fuse(parts_of(c)), ready = add_gates(parts_of(f));
+  const graph d = remove_dead(parts_of(m)), c = merge_common(parts_of(d)), f = fuse(parts_of(c)),
+              ready = add_gates(parts_of(f));
   const program p = plan(parts_of(ready), true);
   CHECK(clash(parts_of(ready), p) == "");
   CHECK(p.trainable == 8);

@@ -32,8 +32,8 @@ constexpr bool emitted_and_carried() {
   detail::emit(h, p.view, 2, map.first);
   map[1] = -1;
   detail::carry(h, p, map.first);
-  return h.nodes.count == 2 && h.edges[h.nodes[1].first] == 0 && h.outputs[0].node == 1 && h.gates.count == 2 && h.gates[0] == 1 &&
-         h.gates[1] == 1 && h.mode() == mode::evaluate;
+  return h.nodes.count == 2 && h.edges[h.nodes[1].first] == 0 && h.outputs[0].node == 1 && h.gates.count == 2 &&
+         h.gates[0] == 1 && h.gates[1] == 1 && h.mode() == mode::evaluate;
 }
 static_assert(emitted_and_carried());
 static_assert(detail::table_size(0) == 16 && detail::table_size(9) == 32 && detail::table_size(16) == 32);

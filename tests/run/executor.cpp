@@ -18,7 +18,8 @@ constexpr auto lookup = [](graph& g) {  // sparse gradients of two tables, one o
   rows = rows + tanh(gather(table, ids) * 0.5);
   rows = rows + embedding(ids, {.input_dim = 11, .output_dim = 8});
   auto logits = dense(reshape(rows, {batch, 24}), {.units = 5});
-  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(logits, label)), .metrics = {}, .predictions = {{"p", logits}}};
+  return model_spec{
+      .loss = reduce_mean(sparse_softmax_cross_entropy(logits, label)), .metrics = {}, .predictions = {{"p", logits}}};
 };
 using plain = decltype(composed{adam{}});
 template <gating Gate, bool Reuse>
@@ -35,7 +36,8 @@ void same_bits(Build build, const bytes& reference, std::int64_t batch_size) {
 template <class Build>
 void every_gate(Build build) {
   for (std::int64_t batch_size : {1, 5}) {
-    const bytes reference = train(interpreted<gating::none, true>{build}, batch_size, plain{adam{.rate = 0.01}}, serial{});
+    const bytes reference =
+        train(interpreted<gating::none, true>{build}, batch_size, plain{adam{.rate = 0.01}}, serial{});
     same_bits<gating::none>(build, reference, batch_size);
     same_bits<gating::op>(build, reference, batch_size);
     same_bits<gating::graph>(build, reference, batch_size);
@@ -123,7 +125,8 @@ TEST_CASE("a schedule keeps every edge: what runs elsewhere and comes before is 
         const auto c = static_cast<std::size_t>(task.call);
         CHECK(thread_of[c] == -1);
         thread_of[c] = static_cast<int>(t), place[c] = static_cast<int>(k);
-        for (int w = 0; w < task.wait_count; ++w) waits[c].push_back(s.waits[static_cast<std::size_t>(task.first_wait + w)]);
+        for (int w = 0; w < task.wait_count; ++w)
+          waits[c].push_back(s.waits[static_cast<std::size_t>(task.first_wait + w)]);
       }
     std::vector<int> call_of(static_cast<std::size_t>(r.graph.view.size), -1);
     for (int c = 0; c < r.program.call_count; ++c) call_of[static_cast<std::size_t>(r.program.calls[c].node)] = c;

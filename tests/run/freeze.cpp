@@ -18,7 +18,8 @@ constexpr model_spec every_formula(graph& g) {
   const value label = g.placeholder("label", {4}, int32);
   value sum = g.constant(0);
   const auto take = [&](value v) { sum = sum + reduce_sum(v); };
-  for (auto f : {relu, sigmoid, tanh, exp, log, log1p, sqrt, rsqrt, square, abs, erf, elu, gelu, softplus, softmax, log_softmax})
+  for (auto f :
+       {relu, sigmoid, tanh, exp, log, log1p, sqrt, rsqrt, square, abs, erf, elu, gelu, softplus, softmax, log_softmax})
     take(f(x));
   take(leaky_relu(x)), take(pow(x, y)), take(maximum(x, y)), take(minimum(x, y)), take(squared_difference(x, y));
   take(x / y), take(select(greater(x, y), x, y)), take(reduce_max(x, {1})), take(reduce_mean(x, {0}));
@@ -39,8 +40,10 @@ constexpr model_spec every_formula(graph& g) {
                       {"precision", metrics::precision(label, label)},
                       {"at", metrics::recall_at_thresholds(x, y, {0.2, 0.6})},
                       {"auc", metrics::auc(x, y, {.num_thresholds = 5})},
-                      {"pr", metrics::auc(x, y, {.num_thresholds = 5, .curve = metrics::curve::pr,
-                                                 .summation_method = metrics::summation::careful_interpolation})}}};
+                      {"pr", metrics::auc(x, y,
+                                          {.num_thresholds = 5,
+                                           .curve = metrics::curve::pr,
+                                           .summation_method = metrics::summation::careful_interpolation})}}};
 }
 
 // The laws hold after every pass, by the compiler's own word.
@@ -85,7 +88,8 @@ void same_everywhere() {
 
 }  // namespace
 
-TEST_CASE("the compiler and the program build one graph and one plan of every formula, in every mode, after every pass") {
+TEST_CASE(
+    "the compiler and the program build one graph and one plan of every formula, in every mode, after every pass") {
   same_everywhere<mode::train>();
   same_everywhere<mode::evaluate>();
   same_everywhere<mode::predict>();
@@ -114,8 +118,10 @@ TEST_CASE("a model that is refused at run time says why") {
     }
     return "";
   };
-  CHECK(refusal([](graph& g) { return model_spec{.loss = g.placeholder("x", {})}; }, mode::train) == "the model has no trainable variables");
-  CHECK(refusal([](graph&) { return model_spec{}; }, mode::train) == "the model has no loss: return model_spec{.loss = ...}");
+  CHECK(refusal([](graph& g) { return model_spec{.loss = g.placeholder("x", {})}; }, mode::train) ==
+        "the model has no trainable variables");
+  CHECK(refusal([](graph&) { return model_spec{}; }, mode::train) ==
+        "the model has no loss: return model_spec{.loss = ...}");
   CHECK(refusal([](graph& g) { return model_spec{.loss = g.variable("w", {2})}; }, mode::evaluate) ==
         "the loss must be a scalar, got [2]; reduce_mean it");
   CHECK(refusal(

@@ -31,7 +31,8 @@ TEST_CASE("a machine binds to any batch size, and constants are there") {
   machine<heap_storage> m;
   CHECK(!m.connected());
   m.connect(
-      ready.get(), [&](int) { return reinterpret_cast<std::byte*>(w.data()); }, [](int) -> std::byte* { return nullptr; });
+      ready.get(), [&](int) { return reinterpret_cast<std::byte*>(w.data()); },
+      [](int) -> std::byte* { return nullptr; });
   CHECK(m.connected());
   const runnable& r = m.what();
   int x = -1;
@@ -76,7 +77,8 @@ TEST_CASE("calls one by one are the calls of a run") {
   std::vector<float> w{1, 2, 3, 4, 5, 6};
   machine<heap_storage> m;
   m.connect(
-      ready.get(), [&](int) { return reinterpret_cast<std::byte*>(w.data()); }, [](int) -> std::byte* { return nullptr; });
+      ready.get(), [&](int) { return reinterpret_cast<std::byte*>(w.data()); },
+      [](int) -> std::byte* { return nullptr; });
   m.bind(1);
   REQUIRE(m.call_count() == 2);  // a sweep and a product
   for (std::size_t i = 0; i < m.call_count(); ++i) m.run_one(i);

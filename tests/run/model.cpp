@@ -59,7 +59,8 @@ TEST_CASE("a ConvNet: same numbers") { same_numbers<convnet>(); }
 TEST_CASE("a char-GPT: same numbers") { same_numbers<gpt>(); }
 
 TEST_CASE("the compiler's graph and the program's are equal node by node") {
-  constexpr build_options training{mode::train, gating::op, true, true}, evaluation{mode::evaluate, gating::op, true, true};
+  constexpr build_options training{mode::train, gating::op, true, true},
+      evaluation{mode::evaluate, gating::op, true, true};
   same_graphs<mlp, training>();
   same_graphs<mlp, evaluation>();
   same_graphs<convnet, training>();

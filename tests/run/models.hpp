@@ -23,7 +23,9 @@ inline constexpr auto mlp = [](graph& g) {
   auto logits = dense(r, {.units = 5, .name = "logits"});
   auto loss = reduce_mean(sparse_softmax_cross_entropy(logits, label));
   g.summary_scalar("loss", loss);
-  return model_spec{.loss = loss, .metrics = {{"accuracy", metrics::accuracy(label, argmax(logits))}}, .predictions = {{"p", softmax(logits)}}};
+  return model_spec{.loss = loss,
+                    .metrics = {{"accuracy", metrics::accuracy(label, argmax(logits))}},
+                    .predictions = {{"p", softmax(logits)}}};
 };
 inline constexpr auto convnet = [](graph& g) {
   auto image = g.placeholder("image", {batch, 8, 8, 3});
@@ -64,8 +66,10 @@ void fill(Stepper& s, std::int64_t batch_size, std::uint32_t seed) {
     const auto n = static_cast<std::size_t>(count(resolve(p.dims, batch_size)));
     std::byte* to = m.address(p.node);
     for (std::size_t i = 0; i < n; ++i) {
-      if (p.type == float32) reinterpret_cast<float*>(to)[i] = static_cast<float>(draw(2001)) / 1000.0f - 1.0f;
-      else reinterpret_cast<std::int32_t*>(to)[i] = static_cast<std::int32_t>(draw(p.name == "label" ? 5 : 11));
+      if (p.type == float32)
+        reinterpret_cast<float*>(to)[i] = static_cast<float>(draw(2001)) / 1000.0f - 1.0f;
+      else
+        reinterpret_cast<std::int32_t*>(to)[i] = static_cast<std::int32_t>(draw(p.name == "label" ? 5 : 11));
     }
   });
 }

@@ -29,7 +29,8 @@ std::vector<float> floats(const const_tensor_view& v) {
 // y = 2 x + w, over rows of three; `other` is for nothing; n = ids + 1
 struct small {
   graph g;
-  value x = g.placeholder("x", {batch, 3}), other = g.placeholder("other", {batch, 2}), ids = g.placeholder("ids", {batch}, int32);
+  value x = g.placeholder("x", {batch, 3}), other = g.placeholder("other", {batch, 2}),
+        ids = g.placeholder("ids", {batch}, int32);
   value w = g.variable("w", {3}, {.init = ones});
   value y = x * 2.0 + w, n = ids + 1.0, fixed = g.placeholder("fixed", {2, 2}), squared = square(fixed);
 };
@@ -77,27 +78,41 @@ TEST_CASE("refusals: feeds") {
   const const_tensor_view turned(std::span<const float>(six), {3, 2});
   CHECK(refusal([&] { s.run(m.y, {{"x", turned}}); }) == "feed \"x\": expected [batch, 3], got [3, 2]");
   CHECK(refusal([&] { s.run(m.squared, {{"fixed", five}}); }) == "feed \"fixed\": expected [2, 2], got [5]");
-  CHECK(refusal([&] { s.run(m.y, {{"x", std::vector<double>{1, 2, 3}}}); }) == "feed \"x\": expected float32, got float64");
-  CHECK(refusal<not_found>([&] { s.run(m.y, {{"x", six}, {"nothing", six}}); }) == "the graph has no node named \"nothing\"");
-  CHECK(refusal([&] { s.run(m.y, {{"x", six}, {"w", six}}); }) == "\"w\" is not a placeholder; only placeholders are fed");
+  CHECK(refusal([&] {
+          s.run(m.y, {{"x", std::vector<double>{1, 2, 3}}});
+        }) == "feed \"x\": expected float32, got float64");
+  CHECK(refusal<not_found>([&] {
+          s.run(m.y, {{"x", six}, {"nothing", six}});
+        }) == "the graph has no node named \"nothing\"");
+  CHECK(refusal([&] {
+          s.run(m.y, {{"x", six}, {"w", six}});
+        }) == "\"w\" is not a placeholder; only placeholders are fed");
   CHECK(refusal([&] { s.run(m.y, {{"x", six}, {m.x, six}}); }) == "feed \"x\" is given twice");
   graph stranger;
   const value p = stranger.placeholder("p", {});
-  CHECK(refusal([&] { s.run(m.y, {{p, six}}); }) == "a fed or fetched tensor belongs to another graph than the session's");
-  CHECK(refusal([&] { s.run({m.y, m.n}, {{"x", six}, {"ids", std::vector<int>{1, 2, 3}}}); }) ==
-        "feed \"ids\" holds 3 examples, another feed 2");
+  CHECK(refusal([&] {
+          s.run(m.y, {{p, six}});
+        }) == "a fed or fetched tensor belongs to another graph than the session's");
+  CHECK(refusal([&] {
+          s.run({m.y, m.n}, {{"x", six}, {"ids", std::vector<int>{1, 2, 3}}});
+        }) == "feed \"ids\" holds 3 examples, another feed 2");
   // A placeholder that the fetches do not need may be fed, whatever its batch; as in TensorFlow it must still fit.
   CHECK(floats(s.run(m.y, {{"x", six}, {"other", four}})) == std::vector<float>{3, 5, 7, 9, 11, 13});
   CHECK(floats(s.run(m.y, {{"other", std::vector<float>(20)}, {"x", six}})) == std::vector<float>{3, 5, 7, 9, 11, 13});
   CHECK(refusal([&] { s.run(m.y, {{"x", six}, {"other", five}}); }) == "feed \"other\": expected [batch, 2], got [5]");
-  CHECK(refusal([&] { s.run(m.y, {{"x", six}, {"other", std::vector<int>(4)}}); }) == "feed \"other\": expected float32, got int32");
+  CHECK(refusal([&] {
+          s.run(m.y, {{"x", six}, {"other", std::vector<int>(4)}});
+        }) == "feed \"other\": expected float32, got int32");
 }
 
 TEST_CASE("refusals: variables without a value") {
   small m;
   session s{m.g};
-  CHECK(refusal<failed_precondition>([&] { s.run(m.y, {{"x", six}}); }) == "variable \"w\" is not initialized; call initialize(seed)");
-  CHECK(refusal<failed_precondition>([&] { s.run("w"); }) == "variable \"w\" is not initialized; call initialize(seed)");
+  CHECK(refusal<failed_precondition>([&] {
+          s.run(m.y, {{"x", six}});
+        }) == "variable \"w\" is not initialized; call initialize(seed)");
+  CHECK(refusal<failed_precondition>([&] { s.run("w"); }) ==
+        "variable \"w\" is not initialized; call initialize(seed)");
   CHECK(floats(s.run(m.squared, {{"fixed", std::vector<float>(4, 3.0f)}})) == std::vector<float>(4, 9.0f));
   CHECK(refusal<not_found>([&] { s.variable("v"); }) == "no variable is named \"v\"");
   s.variable("w").mutable_as<float>()[1] = 5;  // writing is initializing
@@ -114,7 +129,9 @@ TEST_CASE("assign initializes; writes take place in the order of the program") {
   const std::array two{1.0f, 2.0f};
   {
     session s{g};
-    CHECK(refusal<failed_precondition>([&] { s.run(more, {{"x", two}}); }) == "variable \"w\" is not initialized; call initialize(seed)");
+    CHECK(refusal<failed_precondition>([&] {
+            s.run(more, {{"x", two}});
+          }) == "variable \"w\" is not initialized; call initialize(seed)");
     CHECK(floats(s.run(assigned, {{"x", two}})) == std::vector<float>{1, 2});
     CHECK(floats(s.run(before)) == std::vector<float>{1, 2});
     const auto r = s.run({before, after, last, more}, {{"x", two}});  // assigned is not among them, and does not run

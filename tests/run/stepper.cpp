@@ -50,8 +50,8 @@ TEST_CASE("gradient descent down a bowl, by hand") {
 }
 
 TEST_CASE("an average follows, and can stand in for the variable and go back") {
-  plain_stepper<averaged, interpreted<>> s(interpreted<>{bowl},
-                                           averaged{gradient_descent{.rate = 0.25}, exponential_moving_average{.decay = 0.5}});
+  plain_stepper<averaged, interpreted<>> s(
+      interpreted<>{bowl}, averaged{gradient_descent{.rate = 0.25}, exponential_moving_average{.decay = 0.5}});
   s.allocate();
   s.initialize(1);
   s.bound<mode::train>(1);
@@ -93,7 +93,9 @@ TEST_CASE("metrics add up over an evaluation until they are reset; training does
 
 TEST_CASE("what a checkpoint holds, and that it is all: a copy goes on with the same bits") {
   using optimizer = decltype(composed{adam{}, clip_by_global_norm{1.0}, exponential_moving_average{}});
-  const auto make = [] { return optimizer{adam{.rate = 0.01}, clip_by_global_norm{1.0}, exponential_moving_average{}}; };
+  const auto make = [] {
+    return optimizer{adam{.rate = 0.01}, clip_by_global_norm{1.0}, exponential_moving_average{}};
+  };
   using one = plain_stepper<optimizer, interpreted<true>>;
   one a(interpreted<true>{gpt}, make()), b(interpreted<true>{gpt}, make());
   for (one* s : {&a, &b}) s->declare<mode::evaluate>(), s->allocate();
@@ -105,8 +107,8 @@ TEST_CASE("what a checkpoint holds, and that it is all: a copy goes on with the 
   state_list from, to;
   a.remembers(from), b.remembers(to);
   REQUIRE(from.entries().size() == to.entries().size());
-  for (const char* name : {"global_step", "position", "position/Adam", "position/Adam_1", "position/ExponentialMovingAverage", "beta1_power",
-                           "beta2_power", "random_seed"})
+  for (const char* name : {"global_step", "position", "position/Adam", "position/Adam_1",
+                           "position/ExponentialMovingAverage", "beta1_power", "beta2_power", "random_seed"})
     CHECK(from.find(name) != nullptr);
   for (std::size_t i = 0; i < from.entries().size(); ++i) {
     REQUIRE(from.entries()[i].name == to.entries()[i].name);

@@ -31,7 +31,8 @@ TEST_CASE("arenas of one layout: trainable ones first, each on a line of its own
   CHECK(a.find("c") == -1);
   a.allocate(2);
   CHECK(a.trainable_bytes() == align_up(5 * 7 * 4) + align_up(2 * 8));
-  CHECK(a.bytes() == a.trainable_bytes() * 4 + align_up(3 * 4));  // values, gradients, two mirrors; and what is not trained
+  CHECK(a.bytes() ==
+        a.trainable_bytes() * 4 + align_up(3 * 4));  // values, gradients, two mirrors; and what is not trained
   for (std::size_t i : {std::size_t{1}, std::size_t{2}}) {
     const auto offset = static_cast<std::size_t>(a.value(i) - a.value_base());
     CHECK(offset < a.trainable_bytes());
@@ -59,6 +60,8 @@ TEST_CASE("one name is one variable") {
     }
     return "";
   };
-  CHECK(refusal(float32, {7, 5}) == "variable \"w\" is float32 [5, 7] in one graph of the model and float32 [7, 5] in another");
-  CHECK(refusal(float64, {5, 7}) == "variable \"w\" is float32 [5, 7] in one graph of the model and float64 [5, 7] in another");
+  CHECK(refusal(float32, {7, 5}) ==
+        "variable \"w\" is float32 [5, 7] in one graph of the model and float32 [7, 5] in another");
+  CHECK(refusal(float64, {5, 7}) ==
+        "variable \"w\" is float32 [5, 7] in one graph of the model and float64 [5, 7] in another");
 }

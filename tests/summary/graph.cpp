@@ -184,7 +184,8 @@ versions {
 }
 
 TEST_CASE("other ops say the type they compute in") {
-  static constexpr card same{.name = "Same", .operands = 1, .infer = [](inference& r) { r.type = r.in_type(0), r.dims = r.in(0); }};
+  static constexpr card same{
+      .name = "Same", .operands = 1, .infer = [](inference& r) { r.type = r.in_type(0), r.dims = r.in(0); }};
   graph g;
   g.add(same, {g.placeholder("x", {2}, int64)});
   const graph_def d = to_graph_def(g);

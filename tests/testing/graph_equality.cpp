@@ -68,28 +68,40 @@ TEST_CASE("assert_equal_graph_def: what counts and what does not") {
     return failure(a, e);
   };
   CHECK(after([](graph_def&) {}) == "");
-  CHECK(after([](graph_def& a) { std::swap(a.nodes[0], a.nodes[2]); }) == "");                         // order of nodes
-  CHECK(after([](graph_def& a) { a.producer = 1, a.min_consumer = 0; }) == "");                        // versions
-  CHECK(after([](graph_def& a) { a.nodes[2].inputs = {"a:0", "b", "^y", "^x"}; }) == "");              // t and t:0, a set
-  CHECK(after([](graph_def& a) { a.nodes[2].attrs.push_back({"_class", std::string("x")}); }) == "");  // internal attributes
+  CHECK(after([](graph_def& a) { std::swap(a.nodes[0], a.nodes[2]); }) == "");             // order of nodes
+  CHECK(after([](graph_def& a) { a.producer = 1, a.min_consumer = 0; }) == "");            // versions
+  CHECK(after([](graph_def& a) { a.nodes[2].inputs = {"a:0", "b", "^y", "^x"}; }) == "");  // t and t:0, a set
+  CHECK(after([](graph_def& a) {
+          a.nodes[2].attrs.push_back({"_class", std::string("x")});
+        }) == "");  // internal attributes
   CHECK(after([](graph_def& a) { std::swap(a.nodes[0].attrs[0], a.nodes[0].attrs[1]); }) == "");
   CHECK(after([](graph_def& a) { a.nodes.pop_back(); }).starts_with("Did not find expected node"));
   CHECK(after([](graph_def& a) { a.nodes.push_back({"d", "NoOp", {}, "", {}}); }).starts_with("Found unexpected node"));
   CHECK(after([](graph_def& a) { a.nodes[2].op = "Sub"; }) == "Node named 'c' has op 'Sub', expected 'Add'");
   CHECK(after([](graph_def& a) { a.nodes[2].device = ""; }) == "Node named 'c' has device '', expected '/cpu:0'");
-  CHECK(after([](graph_def& a) { a.nodes[2].inputs = {"b", "a", "^x", "^y"}; }) == "Node named 'c' has input 0 'b', expected 'a'");
-  CHECK(after([](graph_def& a) { a.nodes[2].inputs = {"a:1", "b", "^x", "^y"}; }) == "Node named 'c' has input 0 'a:1', expected 'a'");
-  CHECK(after([](graph_def& a) { a.nodes[2].inputs = {"a", "b", "^x", "^z"}; }) == "Node named 'c' has control inputs 'these', expected 'others'");
-  CHECK(after([](graph_def& a) { a.nodes[2].inputs.pop_back(); }) == "Node named 'c' has a number of inputs of '3', expected '4'");
-  CHECK(after([](graph_def& a) { a.nodes[2].attrs[0].value = float64; }) == "Node named 'c' has another value of the attribute 'T'");
+  CHECK(after([](graph_def& a) {
+          a.nodes[2].inputs = {"b", "a", "^x", "^y"};
+        }) == "Node named 'c' has input 0 'b', expected 'a'");
+  CHECK(after([](graph_def& a) {
+          a.nodes[2].inputs = {"a:1", "b", "^x", "^y"};
+        }) == "Node named 'c' has input 0 'a:1', expected 'a'");
+  CHECK(after([](graph_def& a) {
+          a.nodes[2].inputs = {"a", "b", "^x", "^z"};
+        }) == "Node named 'c' has control inputs 'these', expected 'others'");
+  CHECK(after([](graph_def& a) { a.nodes[2].inputs.pop_back(); }) ==
+        "Node named 'c' has a number of inputs of '3', expected '4'");
+  CHECK(after([](graph_def& a) { a.nodes[2].attrs[0].value = float64; }) ==
+        "Node named 'c' has another value of the attribute 'T'");
   CHECK(after([](graph_def& a) { a.nodes[2].attrs.clear(); }) == "Node named 'c' lacks the attribute 'T'");
-  CHECK(after([](graph_def& a) { a.nodes[2].attrs.push_back({"U", true}); }) == "Node named 'c' has an unexpected attribute 'U'");
+  CHECK(after([](graph_def& a) {
+          a.nodes[2].attrs.push_back({"U", true});
+        }) == "Node named 'c' has an unexpected attribute 'U'");
   CHECK(after([](graph_def& a) { a.nodes[0].attrs[1].value = tensor_def::scalar(2.5f); }) != "");
   CHECK(after([](graph_def& a) { a.nodes[1].name = "a"; }).starts_with("Ambiguous node name"));
 }
 
 TEST_CASE("graphs of ours, by their descriptions") {
   testing::assert_equal_graph_def(small(), small());
-  CHECK_THROWS_WITH_AS(testing::assert_equal_graph_def(small(3), small()), "Node named 'Const' has another value of the attribute 'value'",
-                       failed_precondition);
+  CHECK_THROWS_WITH_AS(testing::assert_equal_graph_def(small(3), small()),
+                       "Node named 'Const' has another value of the attribute 'value'", failed_precondition);
 }

@@ -3,9 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
 #include <array>
 #include <limits>
-#include <sys/stat.h>
 
 using namespace gradus;
 
@@ -34,7 +34,8 @@ TEST_CASE("arrays are compared, and a difference is told") {
   const std::array a{1.0f, 2.0f, 3.0f}, b{1.0f, 2.5f, 3.5f};
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
   t.assert_all_equal(a, std::vector<double>{1, 2, 3});  // by value, whatever the dtype
-  CHECK(failure([&] { t.assert_all_equal(b, a); }) == "2 of 3 elements are not equal; the first at 1: got 2.5, expected 2");
+  CHECK(failure([&] { t.assert_all_equal(b, a); }) ==
+        "2 of 3 elements are not equal; the first at 1: got 2.5, expected 2");
   t.assert_all_close(b, a, 0, 0.5);
   CHECK(failure([&] { t.assert_all_close(b, a, 0, 0.4); }).starts_with("2 of 3 elements are not close"));
   t.assert_all_close(std::array{1.1}, std::array{1.0}, 0.11, 0);
@@ -54,7 +55,8 @@ TEST_CASE("errors are expected by kind and text") {
   t.assert_raises(status::not_found, "no w", [] { raise(status::not_found, "there is no w"); });
   CHECK(failure([&] { t.assert_raises(status::not_found, "x", [] { raise(status::not_found, "no w"); }); }) ==
         "expected an error of kind not_found that says \"x\"; got not_found: no w");
-  CHECK(failure([&] { t.assert_raises(status::not_found, "x", [] {}); }) == "expected an error of kind not_found that says \"x\"");
+  CHECK(failure([&] { t.assert_raises(status::not_found, "x", [] {}); }) ==
+        "expected an error of kind not_found that says \"x\"");
 }
 
 TEST_CASE("the scratch folder is there for the test, and gone after it") {
@@ -75,7 +77,9 @@ TEST_CASE("main runs tests and counts") {
   CHECK(testing::main({{"good", [](testing::test_case&) {}}}, say) == 0);
   CHECK(said == "1 of 1 tests passed\n");
   said.clear();
-  CHECK(testing::main({{"good", [](testing::test_case&) {}}, {"bad", [](testing::test_case& t) { t.assert_near(1, 2, 0.5); }}}, say) == 1);
+  CHECK(testing::main(
+            {{"good", [](testing::test_case&) {}}, {"bad", [](testing::test_case& t) { t.assert_near(1, 2, 0.5); }}},
+            say) == 1);
   CHECK(said == "FAILED bad: expected 2 within 0.5, got 1\n1 of 2 tests passed\n");
   CHECK(!testing::is_built_with_cuda());
 }

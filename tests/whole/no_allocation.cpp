@@ -13,13 +13,13 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <new>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <vector>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -107,9 +107,12 @@ long allocations(Model m, const Executor& executor, int steps) {
   std::vector<float> images(50 * 12);
   std::vector<std::int32_t> words(50), labels(50);
   for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<float>(i % 17) * 0.1f;
-  for (std::size_t i = 0; i < 50; ++i) words[i] = static_cast<std::int32_t>(i % 9), labels[i] = static_cast<std::int32_t>(i % 5);
-  auto input = from_spans("image", images, extents{12}, "word", words, "label", labels).shuffle(20, 3).repeat().batch(8);
-  stepper<Model, optimizer, cpu<fast>, Executor> s(std::move(m), optimizer{adam{}, clip_by_global_norm{1.0}, exponential_moving_average{}}, executor);
+  for (std::size_t i = 0; i < 50; ++i)
+    words[i] = static_cast<std::int32_t>(i % 9), labels[i] = static_cast<std::int32_t>(i % 5);
+  auto input =
+      from_spans("image", images, extents{12}, "word", words, "label", labels).shuffle(20, 3).repeat().batch(8);
+  stepper<Model, optimizer, cpu<fast>, Executor> s(
+      std::move(m), optimizer{adam{}, clip_by_global_norm{1.0}, exponential_moving_average{}}, executor);
   s.allocate();
   s.initialize(1);
   auto& machine = s.template bound<mode::train>(8);

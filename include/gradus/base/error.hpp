@@ -8,6 +8,7 @@
 #pragma once
 #include <charconv>
 #include <concepts>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #if defined(__cpp_exceptions)

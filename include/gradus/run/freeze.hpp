@@ -256,17 +256,20 @@ struct accepted<Stage, std::integer_sequence<int, I...>> {
 };
 }  // namespace detail
 
-// The error page of a model. A refused one is not differentiated: one refusal is enough.
+// Whether a model is one; its `page` prints why not. A refused one is not differentiated: one refusal is enough. Asking
+// does not print: clang would take the answer for no constant.
 template <auto Build, build_options O>
 struct model_fits {
-  static constexpr bool is_described = detail::accepted<stage<Build, O, 0>>::value;
-  static constexpr bool value = detail::accepted<stage<Build, O, is_described ? 1 : 0>>::value;
+  using examined = stage<Build, O, stage<Build, O, 0>::value.size.refusal == 0 ? 1 : 0>;
+  static constexpr bool value = examined::value.size.refusal == 0;
+  using page = detail::accepted<examined>;
 };
 
 // A model, compiled: its graph, its plan, both constants.
 template <auto Build, build_options O>
 struct frozen_model {
   using built = stage<Build, O, 0>;
+  static_assert(model_fits<Build, O>::page::value);
   using final_stage = stage<Build, O, model_fits<Build, O>::value ? last_stage : 0>;
   static constexpr const auto& graph = final_stage::value;
   static constexpr auto wide = detail::freeze<detail::bound_of(graph.size)>(plan(graph.parts(), O.reuse));

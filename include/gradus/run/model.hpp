@@ -28,6 +28,12 @@ struct compiled_model {
     return {F::graph.parts(), F::program.view(), F::names, kernels.data(), nullptr};
   }
 
+  // The graph before it is merged and fused, for people to look at; with gradients and updates in mode train.
+  template <mode M, class See>
+  void show(See see) const {
+    see(stage<Build, build_options{M, Gate, NeedsNorm, Reuse}, 1>::value.parts(), frozen<M>::names);
+  }
+
   // Whether a gradient comes as rows; then a step needs scratch.
   static consteval bool may_be_sparse() {
     constexpr const auto& g = frozen<mode::train>::graph;
@@ -103,6 +109,12 @@ public:
       g = std::make_unique<interpreted_graph<Device, UserOps>>(build_model(build_, M),
                                                                build_options{M, Gate, NeedsNorm, Reuse});
     return g->get();
+  }
+
+  template <mode M, class See>
+  void show(See see) const {
+    const graph built = build_model(build_, M), whole = run_pass<1>(parts_of(built), {M, Gate, NeedsNorm, Reuse});
+    see(parts_of(whole), built.names.first);
   }
 
 private:

@@ -307,9 +307,7 @@ struct static_rule_is_given {
   static_assert(value, "gradus: no rule was given; add one, such as gradus::adam{}, to the policies.");
 };
 template <auto Build, class... Policies>
-struct static_model_fits {
-  static constexpr bool value = model_fits<Build, static_options<mode::train, Policies...>>::value;
-};
+struct static_model_fits : model_fits<Build, static_options<mode::train, Policies...>> {};
 template <auto Build, class... Policies>
 using static_door =
     std::conjunction<policies_fit<kinds<kind::memory, kind::rule, kind::schedule, kind::clip, kind::average, kind::gate,

@@ -140,6 +140,7 @@ public:
   std::int64_t global_step() const { return global_step_; }
   double rate() const { return update_.rate(global_step_); }
   Optimizer& optimizer() { return update_; }
+  const Model& model() const { return model_; }
   variable_arena<VariableStorage>& variables() { return variables_; }
   template <mode M>
   const runnable& graph() {

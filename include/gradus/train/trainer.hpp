@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "../input/dataset.hpp"
+#include "../summary/graph.hpp"
 #include "../summary/writer.hpp"
 #include "door.hpp"
 #include "feeding.hpp"
@@ -311,6 +312,11 @@ private:
   void open_log(std::optional<writer>& log, bool resumed) {
     log.emplace(config_.model_dir, summary_writer_options{}, fs_, clock_);
     log->start(resumed ? stepper_.global_step() + 1 : 0);
+    stepper_.model().template show<mode::train>([&](const graph_parts& parts, const char* names) {
+      std::vector<std::byte> bytes;
+      encode_graph_def(bytes, to_graph_def(parts, names));
+      log->add_graph(bytes, stepper_.global_step());
+    });
   }
 
   template <class Dataset>
@@ -373,10 +379,12 @@ private:
 template <auto Model, class... Policies>
 auto make_trainer(const Policies&... policies) {
   using source = detail::by_compiler<Model>;
-  if constexpr (detail::door<detail::trainer_kinds, source, Policies...>::value)
+  if constexpr (detail::door<detail::trainer_kinds, source, Policies...>::value) {
     return trainer<source, Policies...>(source{}, policies...);
-  else
+  } else {
+    detail::print_refusal<detail::trainer_kinds, source, Policies...>();
     return detail::refused_trainer{};
+  }
 }
 // The same for a model function that the program runs, whose sizes may come from anywhere: interpreted.
 template <class Build, class... Policies>
