@@ -54,6 +54,11 @@ TEST_CASE("one catch takes them all") {
   CHECK_THROWS_AS(gradus::raise(status::aborted, "x"), std::runtime_error);
 }
 
+TEST_CASE("raise joins pieces as text does") {
+  CHECK_THROWS_WITH_AS(gradus::raise(status::out_of_range, "row ", 7, " of ", 5u, ", ", 0.5f, ' ', true),
+                       "row 7 of 5, 0.5 true", gradus::out_of_range);
+}
+
 TEST_CASE("text joins words, characters, numbers and truths") {
   CHECK(text() == "");
   CHECK(text("expected ", 3, " bytes, found ", std::uint64_t{18446744073709551615u}, '.') ==

@@ -1,5 +1,5 @@
 // Without exceptions an error reaches the handler that the program defines, with its kind and its text.
-// flash at most: 40960
+// flash at most: 8192
 #include <gradus/base/error.hpp>
 #include <gradus/base/shape.hpp>
 

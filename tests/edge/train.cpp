@@ -27,7 +27,8 @@ inline constexpr auto mlp = [](gradus::graph& g) {
   return model_spec{.loss = reduce_mean(squared_difference(out, y)), .metrics = {}, .predictions = {{"out", out}}};
 };
 
-static auto trainer = gradus::make_static_stepper<mlp>(gradus::static_batch<16>{}, gradus::adam{.rate = 0.01}, gradus::portable{});
+static auto trainer =
+    gradus::make_static_stepper<mlp>(gradus::static_batch<16>{}, gradus::adam{.rate = 0.01}, gradus::portable{});
 
 static void draw(gradus::random_stream& stream) {
   const auto x = trainer.input<"x">();

@@ -1,4 +1,5 @@
-// expect: WHAT
+// expect-g++: call to non-'constexpr' function 'gradus::model_spec model(gradus::graph&)'
+// expect-clang: non-constexpr function 'model' cannot be used in a constant expression
 #include <gradus/gradus.hpp>
 
 #ifdef FIX

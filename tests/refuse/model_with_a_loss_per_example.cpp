@@ -1,5 +1,7 @@
 // expect: gradus: the model was refused
-// expect: WHAT
+// expect: {"the loss must be a scalar, "}
+// expect: {"got [batch]; reduce_mean it"}
+// at most: 40 lines
 #include <gradus/gradus.hpp>
 
 inline constexpr auto model = [](gradus::graph& g) {

@@ -1,7 +1,10 @@
 // The refusal of a model names the op, the shapes and the variables; compilers print it in pieces of 28 characters.
 // expect: gradus: the model was refused; the reason stands in the template arguments
 // expect: this_model_was_refused
-// expect: WHAT
+// expect: {"MatMul: inner extents "}
+// expect: {"differ: 4 and 5 (x[batch, "}
+// expect: {"4], weights[5, 3])"}
+// at most: 40 lines
 #include <gradus/gradus.hpp>
 
 inline constexpr auto model = [](gradus::graph& g) {

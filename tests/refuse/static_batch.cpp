@@ -7,7 +7,8 @@
 
 inline constexpr auto model = [](gradus::graph& g) {
   const auto x = g.placeholder("x", {gradus::batch, 2});
-  return gradus::model_spec{.loss = gradus::reduce_mean(gradus::dense(x, {.units = 1})), .metrics = {}, .predictions = {}};
+  return gradus::model_spec{
+      .loss = gradus::reduce_mean(gradus::dense(x, {.units = 1})), .metrics = {}, .predictions = {}};
 };
 
 int main() {

@@ -19,7 +19,9 @@ namespace {
 constexpr auto mlp = [](graph& g) {
   const auto x = g.placeholder("x", {batch, 8}), y = g.placeholder("y", {batch, 1});
   const auto out = dense(tanh(dense(x, {.units = 16, .name = "hidden"})), {.units = 1, .name = "out"});
-  return model_spec{.loss = reduce_mean(squared_difference(out, y)), .metrics = {}, .predictions = {{"out", out}, {"twice", out * 2}}};
+  return model_spec{.loss = reduce_mean(squared_difference(out, y)),
+                    .metrics = {},
+                    .predictions = {{"out", out}, {"twice", out * 2}}};
 };
 
 // An embedding (rows as gradient), dropout (random numbers, by step), batch_norm (moving statistics), a metric, and
@@ -53,8 +55,10 @@ template <class T>
 void draw(std::span<T> x, random_stream& stream, std::uint32_t below) {
   for (T& v : x) {
     const std::uint32_t word = stream.below(below);
-    if constexpr (std::is_integral_v<T>) v = static_cast<T>(word);
-    else v = static_cast<T>(word) / static_cast<T>(1024) - static_cast<T>(1);  // exact
+    if constexpr (std::is_integral_v<T>)
+      v = static_cast<T>(word);
+    else
+      v = static_cast<T>(word) / static_cast<T>(1024) - static_cast<T>(1);  // exact
   }
 }
 
@@ -77,8 +81,8 @@ remembered remember(Stepper& s) {
   return all;
 }
 
-// The same model, policies and inputs in a stepper on the heap and in a static one: equal after every step. `feed` fills
-// the static one's inputs and hands each to `put(name, span)`, which copies it.
+// The same model, policies and inputs in a stepper on the heap and in a static one: equal after every step. `feed`
+// fills the static one's inputs and hands each to `put(name, span)`, which copies it.
 template <auto Build, class Arithmetic, class Static, class Feed, class... Update>
 void compare(Static& s, int steps, Feed feed, Update... policies) {
   using update = composed<Update...>;
@@ -132,13 +136,16 @@ TEST_CASE("a static stepper and one on the heap agree to the bit") {
   }
   SUBCASE("adam, a schedule, a clip and an average") {
     const exponential_decay rate{.initial = 0.01, .decay_steps = 10, .decay_rate = 0.5};
-    auto s = make_static_stepper<mlp>(static_batch<17>{}, adam{}, rate, clip_by_global_norm{0.5}, exponential_moving_average{.decay = 0.9});
-    compare<mlp, fast>(s, 30, feed_regression, adam{}, rate, clip_by_global_norm{0.5}, exponential_moving_average{.decay = 0.9});
+    auto s = make_static_stepper<mlp>(static_batch<17>{}, adam{}, rate, clip_by_global_norm{0.5},
+                                      exponential_moving_average{.decay = 0.9});
+    compare<mlp, fast>(s, 30, feed_regression, adam{}, rate, clip_by_global_norm{0.5},
+                       exponential_moving_average{.decay = 0.9});
     CHECK(s.rate() == doctest::Approx(0.01 * std::pow(0.5, 3.0)));
   }
   SUBCASE("rows, random numbers, moving statistics") {
     const adam rule{.rate = 0.01};
-    auto s = make_static_stepper<mixed>(static_batch<9>{}, rule, clip_by_global_norm{1.0}, exponential_moving_average{});
+    auto s =
+        make_static_stepper<mixed>(static_batch<9>{}, rule, clip_by_global_norm{1.0}, exponential_moving_average{});
     compare<mixed, fast>(s, 30, feed_mixed, rule, clip_by_global_norm{1.0}, exponential_moving_average{});
     CHECK(s.metric<"accuracy">() >= 0.0f);
     CHECK(s.metric<"accuracy">() <= 1.0f);
@@ -202,7 +209,8 @@ TEST_CASE("predictions leave a training run as it is") {
 }
 
 TEST_CASE("averages take the variables' place and give it back") {
-  auto s = make_static_stepper<mlp>(static_batch<2>{}, gradient_descent{.rate = 0.5}, exponential_moving_average{.decay = 0.5});
+  auto s = make_static_stepper<mlp>(static_batch<2>{}, gradient_descent{.rate = 0.5},
+                                    exponential_moving_average{.decay = 0.5});
   s.initialize(4);
   random_stream stream{.seed = 8};
   draw<float>(s.input<"x">(), stream, 2048), draw<float>(s.input<"y">(), stream, 2048);
@@ -221,7 +229,8 @@ TEST_CASE("a run that stops and starts again ends with the same bits") {
   const auto run = [](auto& s, random_stream& stream, int steps) {
     for (int i = 0; i < steps; ++i) feed_mixed(s, stream, [](auto...) {}), s.step();
   };
-  auto whole = make_static_stepper<mixed>(static_batch<4>{}, adam{}), first = make_static_stepper<mixed>(static_batch<4>{}, adam{}),
+  auto whole = make_static_stepper<mixed>(static_batch<4>{}, adam{}),
+       first = make_static_stepper<mixed>(static_batch<4>{}, adam{}),
        second = make_static_stepper<mixed>(static_batch<4>{}, adam{});
   random_stream a{.seed = 1}, b{.seed = 1};
   whole.initialize(9), first.initialize(9);
@@ -255,7 +264,8 @@ TEST_CASE("initialize starts over") {
 
 TEST_CASE("nothing runs on variables without values") {
   auto s = make_static_stepper<mlp>(static_batch<2>{}, adam{});
-  CHECK_THROWS_WITH_AS(s.step(), "the variables have no values; call initialize or restore a checkpoint first", failed_precondition);
+  CHECK_THROWS_WITH_AS(s.step(), "the variables have no values; call initialize or restore a checkpoint first",
+                       failed_precondition);
   CHECK_THROWS_AS(s.predict(), failed_precondition);
   CHECK_THROWS_AS(s.predict<"out">(), failed_precondition);
   s.restored();

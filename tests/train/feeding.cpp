@@ -85,8 +85,9 @@ TEST_CASE("feeding: datasets that do not fit") {
   CHECK_THROWS_WITH_AS(match(from_spans("x", x, extents{2}, "label", std::span(x).first(3)).batch(1)),
                        "placeholder \"label\" is int32 [batch], but the dataset's \"label\" is float32 [] per example",
                        invalid_argument);
+  const std::array<std::int32_t, 6> six{};
   CHECK_THROWS_WITH_AS(
-      match(from_spans("x", x, "label", std::array<std::int32_t, 6>{}).batch(1)),
+      match(from_spans("x", x, "label", six).batch(1)),
       doctest::Contains("placeholder \"x\" is float32 [batch, 2], but the dataset's \"x\" is float32 []"),
       invalid_argument);
 }

@@ -125,11 +125,13 @@ namespace detail {
 // A part of a message. One type for all, and one function that joins them: a function of its own for each kind of
 // sentence was a good part of what a small program compiled.
 struct message_piece {
-  enum kinds : int { words, letter, truth, negative, natural, narrow, wide };
+  enum kinds : int { words, letter, truth, negative, natural, floating };
   int kind = words;
   std::string_view text = {};
   std::uint64_t number = 0;  // two's complement where negative
   double real = 0;
+  // By pointer: a program whose messages hold no such number does not link the tables of its conversion (130 KB).
+  std::to_chars_result (*write)(char* first, char* last, double) = nullptr;
 
   constexpr message_piece(std::string_view s) : text(s) {}
   constexpr message_piece(const char* s) : text(s) {}
@@ -139,26 +141,49 @@ struct message_piece {
   template <std::integral Integer>
     requires(!std::same_as<Integer, bool> && !std::same_as<Integer, char>)
   constexpr message_piece(Integer n) : kind(n < 0 ? negative : natural), number(static_cast<std::uint64_t>(n)) {}
-  constexpr message_piece(float x) : kind(narrow), real(static_cast<double>(x)) {}
-  constexpr message_piece(double x) : kind(wide), real(x) {}
+  constexpr message_piece(float x) : kind(floating), real(static_cast<double>(x)), write(write_as<float>) {}
+  constexpr message_piece(double x) : kind(floating), real(x), write(write_as<double>) {}
+
+private:
+  template <class Real>
+  static std::to_chars_result write_as(char* first, char* last, double x) {
+    return std::to_chars(first, last, static_cast<Real>(x));
+  }
 };
-inline void append(std::string& out, const message_piece& p) {
+// A message on the stack, cut where it would not fit.
+struct short_text {
+  char characters[256] = {};
+  std::size_t size = 0;
+  void append(const char* from, std::size_t n) {
+    for (std::size_t i = 0; i < n && size + 1 < sizeof characters; ++i) characters[size++] = from[i];
+  }
+};
+template <class Out>
+void append(Out& out, const message_piece& p) {
   char buffer[48], *const end = buffer + sizeof buffer;
   const auto written = [&](std::to_chars_result r) { out.append(buffer, static_cast<std::size_t>(r.ptr - buffer)); };
   switch (p.kind) {
-  case message_piece::words: out += p.text; break;
-  case message_piece::letter: out += static_cast<char>(p.number); break;
-  case message_piece::truth: out += p.number != 0 ? "true" : "false"; break;
+  case message_piece::words: out.append(p.text.data(), p.text.size()); break;
+  case message_piece::letter: buffer[0] = static_cast<char>(p.number), out.append(buffer, 1); break;
+  case message_piece::truth: out.append(p.number != 0 ? "true" : "false", p.number != 0 ? 4 : 5); break;
   case message_piece::negative: written(std::to_chars(buffer, end, static_cast<std::int64_t>(p.number))); break;
   case message_piece::natural: written(std::to_chars(buffer, end, p.number)); break;
-  case message_piece::narrow: written(std::to_chars(buffer, end, static_cast<float>(p.real))); break;
-  default: written(std::to_chars(buffer, end, p.real));
+  default: written(p.write(buffer, end, p.real));
   }
 }
 [[gnu::cold, gnu::noinline]] inline std::string joined(const message_piece* list, std::size_t n) {
   std::string out;
   for (std::size_t i = 0; i < n; ++i) append(out, list[i]);
   return out;
+}
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise_joined(status kind, const message_piece* list, std::size_t n) {
+#if defined(__cpp_exceptions)
+  raise(kind, joined(list, n));
+#else
+  short_text out;
+  for (std::size_t i = 0; i < n; ++i) append(out, list[i]);
+  raise(kind, out.characters);
+#endif
 }
 }  // namespace detail
 
@@ -167,6 +192,16 @@ template <class... Pieces>
 [[gnu::cold, gnu::noinline]] std::string text(const Pieces&... pieces) {
   const detail::message_piece list[] = {detail::message_piece(pieces)...};
   return detail::joined(list, sizeof...(Pieces));
+}
+
+// raise(kind, text(pieces...)); without exceptions it needs no heap, and a message ends after 255 characters. For what
+// a step may raise.
+template <class First, class Second, class... Rest>
+[[noreturn, gnu::cold, gnu::noinline]] void raise(status kind, const First& first, const Second& second,
+                                                  const Rest&... rest) {
+  const detail::message_piece list[] = {detail::message_piece(first), detail::message_piece(second),
+                                        detail::message_piece(rest)...};
+  detail::raise_joined(kind, list, 2 + sizeof...(Rest));
 }
 
 }  // namespace gradus

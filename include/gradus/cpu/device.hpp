@@ -44,14 +44,15 @@ struct cpu : sweeps<Arithmetic> {
     kernel<Op>::template run<Arithmetic>(dynamic{rows, batch_size, *what->value, what->steps}, args);
   }
 
-  static void initialize(const initializer& init, dtype type, const shape& dims, std::uint64_t seed, std::uint64_t stream,
-                         std::byte* to) {
+  static void initialize(const initializer& init, dtype type, const shape& dims, std::uint64_t seed,
+                         std::uint64_t stream, std::byte* to) {
     initialize_variable(init, type, dims, seed, stream, to);
   }
 
   // The same for what is known when compiled; no other drawing is in the program then.
   template <dtype Type, int Kind, int Distribution>
-  static void start(const initializer& init, const shape& dims, std::uint64_t seed, std::uint64_t stream, std::byte* to) {
+  static void start(const initializer& init, const shape& dims, std::uint64_t seed, std::uint64_t stream,
+                    std::byte* to) {
     detail::initialize_as<element_t<Type>, Kind, Distribution>(init, dims, seed, stream,
                                                                reinterpret_cast<element_t<Type>*>(to));
   }
@@ -93,9 +94,8 @@ struct cpu : sweeps<Arithmetic> {
   // What an interpreted graph can run: the built-in ops and the user's.
   template <class UserOps = ops<>>
   struct registry {
-    static constexpr auto& entries =
-        table<elementwise_ops, matmul_ops, reduce_ops, softmax_ops, state_ops, arrange_ops, gather_ops, conv_ops, random_ops,
-              host_ops, typename UserOps::list>::entries;
+    static constexpr auto& entries = table<elementwise_ops, matmul_ops, reduce_ops, softmax_ops, state_ops, arrange_ops,
+                                           gather_ops, conv_ops, random_ops, host_ops, typename UserOps::list>::entries;
     static const entry& find(const card* op) {
       for (const entry& e : entries)
         if (e.op == op) return e;

@@ -9,12 +9,12 @@
 namespace gradus {
 
 namespace detail {
-template <class Index, class S>
-std::int64_t checked_row(const S&, const card& op, Index row, std::int64_t position, std::int64_t rows) {
+template <const card* Op, class Index>
+std::int64_t checked_row(Index row, std::int64_t position, std::int64_t rows) {
+  constexpr std::string_view name = Op->name;  // alone: the card leads to all that builds graphs
   if (row < 0 || row >= rows)
-    raise(status::invalid_argument,
-          text(op.name, ": index ", row, " at position ", position, " is outside the table's ", rows,
-               " rows; indices must be in [0, ", rows, ")"));
+    raise(status::invalid_argument, name, ": index ", row, " at position ", position, " is outside the table's ", rows,
+          " rows; indices must be in [0, ", rows, ")");
   return row;
 }
 // y += x over a run; packs and lanes round alike.
@@ -40,7 +40,7 @@ struct kernel<&cards::gather> {
       const auto bytes = s.raw(1) == 0 ? std::size_t{0} : static_cast<std::size_t>(s.dim(1)) * size_of(s.type(0));
       const std::int64_t rows = s.raw(2) == 0 ? 0 : s.dim(2);
       for (std::int64_t i = 0; i < s.dim(0); ++i) {
-        const auto row = static_cast<std::size_t>(detail::checked_row(s, cards::gather, at<Index>(a, 2)[i], i, rows));
+        const auto row = static_cast<std::size_t>(detail::checked_row<&cards::gather>(at<Index>(a, 2)[i], i, rows));
         if (bytes != 0) std::memcpy(a[0] + static_cast<std::size_t>(i) * bytes, a[1] + row * bytes, bytes);
       }
     });
@@ -56,7 +56,7 @@ struct kernel<&cards::rows_to_dense> {
         const std::int64_t width = s.raw(1) == 0 ? 0 : s.dim(1), rows = s.raw(2) == 0 ? 0 : s.dim(2);
         if (rows * width != 0) std::memset(a[0], 0, static_cast<std::size_t>(rows * width) * sizeof(T));
         for (std::int64_t i = 0; i < s.dim(0); ++i) {
-          const std::int64_t row = detail::checked_row(s, cards::rows_to_dense, at<Index>(a, 2)[i], i, rows);
+          const std::int64_t row = detail::checked_row<&cards::rows_to_dense>(at<Index>(a, 2)[i], i, rows);
           detail::add_run<A>(at<T>(a, 0) + row * width, at<T>(a, 1) + i * width, width);
         }
       });

@@ -36,8 +36,8 @@ struct kernel<&cards::check_between> {
       const T *x = at<const T>(a, 1), low = *at<const T>(a, 2), high = *at<const T>(a, 3);
       for (std::int64_t i = 0; i < s.dim(0); ++i)
         if (!(x[i] >= low && x[i] <= high))
-          raise(status::invalid_argument,
-                text("CheckBetween: element ", i, " is ", x[i], ", expected [", low, ", ", high, "]"));
+          raise(status::invalid_argument, "CheckBetween: element ", i, " is ", x[i], ", expected [", low, ", ", high,
+                "]");
       if (s.dim(0) != 0) std::memcpy(a[0], x, static_cast<std::size_t>(s.dim(0)) * sizeof(T));
     });
   }

@@ -1,5 +1,5 @@
-// First values of variables. Element i of a variable is a pure function of (seed, stream of the variable's name, i), and
-// drawn with our own logarithm, so that every machine starts alike.
+// First values of variables. Element i of a variable is a pure function of (seed, stream of the variable's name, i),
+// and drawn with our own logarithm, so that every machine starts alike.
 //
 // Initializers as TensorFlow 1.15's tf.initializers; the random streams are not TensorFlow's.
 #pragma once
@@ -32,8 +32,10 @@ template <class T>
 T draw_uniform(const philox& words, std::uint64_t stream, std::uint64_t element) {
   const auto w = words({static_cast<std::uint32_t>(element), static_cast<std::uint32_t>(element >> 32),
                         static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)});
-  if constexpr (sizeof(T) == 4) return uniform_float(w[0]);
-  else return uniform_double(w[0], w[1]);
+  if constexpr (sizeof(T) == 4)
+    return uniform_float(w[0]);
+  else
+    return uniform_double(w[0], w[1]);
 }
 
 struct fans {
@@ -48,7 +50,8 @@ constexpr fans fans_of(const shape& s) {
   return {field * s[-2], field * s[-1]};
 }
 
-// Kind and Distribution may be known when compiled (-1: they are not); what is not asked for is then not in the program.
+// Kind and Distribution may be known when compiled (-1: they are not); what is not asked for is then not in the
+// program.
 template <class T, int Kind = -1, int Distribution = -1>
 void initialize_as(const initializer& init, const shape& dims, std::uint64_t seed, std::uint64_t stream, T* p) {
   const auto n = static_cast<std::uint64_t>(count(dims));
@@ -88,8 +91,8 @@ void initialize_as(const initializer& init, const shape& dims, std::uint64_t see
 
 }  // namespace detail
 
-inline void initialize_variable(const initializer& init, dtype type, const shape& dims, std::uint64_t seed, std::uint64_t stream,
-                                std::byte* to) {
+inline void initialize_variable(const initializer& init, dtype type, const shape& dims, std::uint64_t seed,
+                                std::uint64_t stream, std::byte* to) {
   switch (type) {
   case float32: return detail::initialize_as(init, dims, seed, stream, reinterpret_cast<float*>(to));
   case float64: return detail::initialize_as(init, dims, seed, stream, reinterpret_cast<double*>(to));

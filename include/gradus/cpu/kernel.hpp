@@ -10,6 +10,7 @@
 //
 // In the compiled step S is fixed<signature>: dim(1) folds to a constant. In the interpreter it reads the signature.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -49,7 +50,16 @@ struct fixed_batch {
   static constexpr const signature& value = Signature;  // NOLINT: a template parameter object
   static constexpr dtype type(int i) { return Signature.types[i]; }
   static constexpr int raw(int i) { return Signature.dims[i]; }
-  static constexpr std::int64_t dim(int i) { return detail::extent_at(Signature.dims[i], Rows, Batch); }
+  static constexpr std::int64_t dim(int i) { return extents[static_cast<std::size_t>(i)]; }
+
+private:
+  // Apart from the signature: a program that reads an extent while it runs does not keep the op's card, which leads to
+  // all that builds and differentiates graphs.
+  static constexpr auto extents = [] {
+    std::array<std::int64_t, max_extents> all{};
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = detail::extent_at(Signature.dims[i], Rows, Batch);
+    return all;
+  }();
 };
 struct dynamic {
   static constexpr bool is_fixed = false;

@@ -45,8 +45,8 @@ void with_label_type(const S& s, F f) {
 }
 inline std::int64_t checked_label(std::int64_t label, std::int64_t row, std::int64_t classes) {
   if (label < 0 || label >= classes)
-    raise(status::invalid_argument, text("sparse_softmax_cross_entropy: label ", label, " of row ", row,
-                                         " is outside [0, ", classes, "); check the labels or the number of classes"));
+    raise(status::invalid_argument, "sparse_softmax_cross_entropy: label ", label, " of row ", row, " is outside [0, ",
+          classes, "); check the labels or the number of classes");
   return label;
 }
 template <class T, class A>

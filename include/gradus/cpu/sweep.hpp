@@ -146,12 +146,11 @@ struct row_chains {
 template <class Index>
 void check_rows(const Index* rows, std::size_t n, std::size_t row_count) {
   if (n > (std::size_t{1} << 29))
-    raise(status::invalid_argument, text("a sparse gradient has at most 2^29 rows, this one has ", n));
+    raise(status::invalid_argument, "a sparse gradient has at most 2^29 rows, this one has ", n);
   for (std::size_t i = 0; i < n; ++i)
     if (rows[i] < 0 || static_cast<std::uint64_t>(rows[i]) >= row_count)
-      raise(status::invalid_argument,
-            text("Index ", rows[i], " at offset ", i, " in indices is out of range; expected [0, ", row_count,
-                 "), the rows of the variable. Nothing was changed"));
+      raise(status::invalid_argument, "Index ", rows[i], " at offset ", i, " in indices is out of range; expected [0, ",
+            row_count, "), the rows of the variable. Nothing was changed");
 }
 
 // Chains n checked rows in `scratch`, which must hold row_chains::scratch(n) numbers and live as long as the result.

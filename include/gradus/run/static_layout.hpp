@@ -1,6 +1,7 @@
 // Where everything of a static_stepper lies: computed by the compiler, offsets from one first byte.
 //
-//   variables (trainable ones first) | gradients | mirrors ... | inputs and constants | scratch | a step's or a prediction's
+//   variables (trainable ones first) | gradients | mirrors ... | inputs and constants | scratch | a step's or a
+//   prediction's
 //
 // Inputs of equal name, type and shape are one memory for training and prediction. What a step computes and what a
 // prediction computes share theirs: only one of the two runs.
@@ -18,7 +19,7 @@ namespace gradus {
 
 namespace kind {
 struct memory {};  // where a run's tensors live: static_batch<N>
-}
+}  // namespace kind
 
 // Every step has N examples, and its tensors lie inside the object that runs it.
 template <std::int64_t N>
@@ -50,8 +51,8 @@ struct placed_graph {
     return offset < 0 ? std::string_view() : std::string_view(Frozen::names + offset);
   }
   static constexpr std::string_view name_of(int id) { return name_at(graph.nodes[id].name); }
-  // The same, apart from the graph: a program that keeps the name then does not keep the graph, whose cards lead to every
-  // rule of building and differentiating.
+  // The same, apart from the graph: a program that keeps the name then does not keep the graph, whose cards lead to
+  // every rule of building and differentiating.
   template <int Id>
   static constexpr auto name_alone = [] {
     constexpr std::string_view name = name_of(Id);
@@ -60,7 +61,9 @@ struct placed_graph {
     return alone;
   }();
   static constexpr int input(int id, int i) { return graph.edges[graph.nodes[id].first + i]; }
-  static constexpr std::int64_t count(int id, std::int64_t batch_size) { return resolve(gradus::count(graph.nodes[id].dims), batch_size); }
+  static constexpr std::int64_t count(int id, std::int64_t batch_size) {
+    return resolve(gradus::count(graph.nodes[id].dims), batch_size);
+  }
   static constexpr variable_attr variable_attributes(int id) {
     return from_words<variable_attr>(graph.ints + graph.nodes[id].attr);
   }
@@ -160,7 +163,8 @@ consteval auto lay_out(std::int64_t batch_size, std::size_t mirror_count) {
   const std::size_t end = at;
   at = work;
   for (int k = 0; k < Forward::program.size.slots; ++k)
-    if (!forward_lasts[k]) out.forward_slot[k] = take(static_cast<std::size_t>(resolve(Forward::program.slots[k], batch_size)));
+    if (!forward_lasts[k])
+      out.forward_slot[k] = take(static_cast<std::size_t>(resolve(Forward::program.slots[k], batch_size)));
   out.bytes = std::max(at, end);
   return out;
 }
@@ -170,7 +174,9 @@ template <int N, class F>
 constexpr void for_each_below(const F& f) {
   constexpr int chunk = 64;
   [&]<int... C>(std::integer_sequence<int, C...>) {
-    [[maybe_unused]] const auto some = [&]<int First, int... I>(std::integer_sequence<int, I...>) { (f.template operator()<First + I>(), ...); };
+    [[maybe_unused]] const auto some = [&]<int First, int... I>(std::integer_sequence<int, I...>) {
+      (f.template operator()<First + I>(), ...);
+    };
     (some.template operator()<C * chunk>(std::make_integer_sequence<int, std::min(chunk, N - C * chunk)>{}), ...);
   }(std::make_integer_sequence<int, (N + chunk - 1) / chunk>{});
 }
@@ -232,9 +238,11 @@ consteval auto kept_variables(const Layout& layout) {
 // The policies that make up an update, and the device with the arithmetic asked for.
 template <class P>
 constexpr auto if_of_update(const P& p) {
-  if constexpr (is_of<kind::rule, P>() || is_of<kind::schedule, P>() || is_of<kind::clip, P>() || is_of<kind::average, P>())
+  if constexpr (is_of<kind::rule, P>() || is_of<kind::schedule, P>() || is_of<kind::clip, P>() ||
+                is_of<kind::average, P>())
     return std::tuple<P>(p);
-  else return std::tuple<>();
+  else
+    return std::tuple<>();
 }
 template <class... Policies>
 constexpr auto pick_update(const Policies&... policies) {

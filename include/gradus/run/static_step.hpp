@@ -8,8 +8,8 @@
 //   trainer.step();
 //   float loss = trainer.loss();
 //
-// Every name is a template argument and every size a constant: what does not fit does not compile, and nothing is looked
-// up while running. The same numbers as a stepper (run/stepper.hpp), bit for bit.
+// Every name is a template argument and every size a constant: what does not fit does not compile, and nothing is
+// looked up while running. The same numbers as a stepper (run/stepper.hpp), bit for bit.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -26,9 +26,9 @@
 namespace gradus {
 
 // Made by make_static_stepper, which refuses what does not fit.
-// A model function, a device, and policies: static_batch<N>, a rule, and as wanted a schedule, a clip, an average, a gate,
-// an arithmetic. Cannot be copied or moved. Its size is that of its tensors (static_stepper::memory_bytes) and a little;
-// as a global it takes memory that starts as zero, none of the program's image.
+// A model function, a device, and policies: static_batch<N>, a rule, and as wanted a schedule, a clip, an average, a
+// gate, an arithmetic. Cannot be copied or moved. Its size is that of its tensors (static_stepper::memory_bytes) and a
+// little; as a global it takes memory that starts as zero, none of the program's image.
 template <auto Build, class Device, class... Policies>
 class static_stepper {
   using update_type = detail::update_among<Policies...>;
@@ -77,7 +77,8 @@ public:
   // One training step on what the inputs hold.
   void step() {
     if (!ready_) not_ready();
-    if constexpr (constexpr int v = train::find_variable("random_step"); v >= 0) *at<std::int64_t>(layout.variable[v]) = global_step_;
+    if constexpr (constexpr int v = train::find_variable("random_step"); v >= 0)
+      *at<std::int64_t>(layout.variable[v]) = global_step_;
     if constexpr (train::template trains<float>()) constants_ = update_.template prepare<float>(global_step_);
     if constexpr (train::template trains<double>()) double_constants_ = update_.template prepare<double>(global_step_);
     run<train>();
@@ -186,8 +187,10 @@ private:
     detail::for_each_below<ids.size()>([&]<int I> {
       constexpr auto values = tensor_values<G, ids[I]>();
       const auto to = tensor<G, ids[I]>();
-      if constexpr (values.size() == 1) std::fill(to.begin(), to.end(), values[0]);
-      else std::copy(values.begin(), values.end(), to.begin());
+      if constexpr (values.size() == 1)
+        std::fill(to.begin(), to.end(), values[0]);
+      else
+        std::copy(values.begin(), values.end(), to.begin());
     });
   }
   template <class G, int Id>
@@ -215,15 +218,18 @@ private:
       constexpr node n = G::graph.nodes[id];
       constexpr initializer init{a.kind, a.a, a.b, a.fan, a.distribution};
       constexpr std::uint64_t stream = stream_of(G::name_of(id));
-      device::template start<n.type, a.kind, a.distribution>(init, n.dims, seed, stream, at<std::byte>(layout.template offset<G>(id)));
+      device::template start<n.type, a.kind, a.distribution>(init, n.dims, seed, stream,
+                                                             at<std::byte>(layout.template offset<G>(id)));
     }
   }
   void start_mirrors(const detail::static_variable& v) {
     const auto mirrors = update_.mirrors();
     for (std::size_t k = 0; k < mirrors.size(); ++k) {
       std::byte* to = at<std::byte>(layout.mirror(k) + v.offset);
-      if (mirrors[k].starts_as_variable) std::memcpy(to, memory_ + v.offset, v.bytes);
-      else if (v.type == float32) std::fill_n(reinterpret_cast<float*>(to), v.bytes / sizeof(float), static_cast<float>(mirrors[k].initial));
+      if (mirrors[k].starts_as_variable)
+        std::memcpy(to, memory_ + v.offset, v.bytes);
+      else if (v.type == float32)
+        std::fill_n(reinterpret_cast<float*>(to), v.bytes / sizeof(float), static_cast<float>(mirrors[k].initial));
       else if constexpr (train::template trains<double>())
         std::fill_n(reinterpret_cast<double*>(to), v.bytes / sizeof(double), mirrors[k].initial);
     }
@@ -271,24 +277,28 @@ private:
       constexpr std::size_t row_count = static_cast<std::size_t>(n.dims[0]);
       const auto rows = tensor<train, train::input(Id, 2)>();
       device::check_rows(rows.data(), rows.size(), row_count);
-      device::template sweep_rows<T>(update_, constants, static_cast<T>(scale_), theta, mirrors.data(), row_count,
-                                     row_count == 0 ? 0 : values / row_count, rows.data(), g, rows.size(),
-                                     std::span<std::int32_t>(at<std::int32_t>(layout.scratch), device::row_scratch(rows.size())));
+      device::template sweep_rows<T>(
+          update_, constants, static_cast<T>(scale_), theta, mirrors.data(), row_count,
+          row_count == 0 ? 0 : values / row_count, rows.data(), g, rows.size(),
+          std::span<std::int32_t>(at<std::int32_t>(layout.scratch), device::row_scratch(rows.size())));
       if constexpr (update_type::has_average)
         device::template follow<T>(update_, constants, theta, mirrors[update_type::slot_count], values);
     }
   }
   template <class T>
   const auto& constants_in() const {
-    if constexpr (std::is_same_v<T, double>) return double_constants_;
-    else return constants_;
+    if constexpr (std::is_same_v<T, double>)
+      return double_constants_;
+    else
+      return constants_;
   }
   template <int Id>
   double norm() {
     using T = element_t<train::graph.nodes[Id].type>;
     static constexpr auto gradients = detail::operands_of<train, Id>(layout, batch_size);
     double total = 0;
-    for (const auto& g : gradients) total += static_cast<double>(device::sum_of_squares(at<const T>(g.offset), g.count));
+    for (const auto& g : gradients)
+      total += static_cast<double>(device::sum_of_squares(at<const T>(g.offset), g.count));
     return std::sqrt(total);
   }
 };
@@ -306,27 +316,31 @@ struct static_rule_is_given {
   static constexpr bool value = policies_of<kind::rule, Policies...> != 0;
   static_assert(value, "gradus: no rule was given; add one, such as gradus::adam{}, to the policies.");
 };
+template <class... Policies>
+using static_policies_fit = std::conjunction<policies_fit<kinds<kind::memory, kind::rule, kind::schedule, kind::clip,
+                                                                kind::average, kind::gate, kind::arithmetic>,
+                                                          Policies...>,
+                                             static_batch_is_given<Policies...>, static_rule_is_given<Policies...>,
+                                             rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
+                                             schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
+                                             clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
+                                             average_fits<policy_of<kind::average, no_average, Policies...>>>;
 template <auto Build, class... Policies>
 struct static_model_fits : model_fits<Build, static_options<mode::train, Policies...>> {};
-template <auto Build, class... Policies>
-using static_door =
-    std::conjunction<policies_fit<kinds<kind::memory, kind::rule, kind::schedule, kind::clip, kind::average, kind::gate,
-                                        kind::arithmetic>,
-                                  Policies...>,
-                     static_batch_is_given<Policies...>, static_rule_is_given<Policies...>,
-                     rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
-                     schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
-                     clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
-                     average_fits<policy_of<kind::average, no_average, Policies...>>, static_model_fits<Build, Policies...>>;
-struct refused {};
+struct refused_stepper {};
 
 }  // namespace detail
 
 // The stepper of a model and its policies, in any order.
 template <auto Build, class... Policies, class Device = default_device>
 auto make_static_stepper(Policies... policies) {
-  if constexpr (detail::static_door<Build, Policies...>::value) return static_stepper<Build, Device, Policies...>(policies...);
-  else return detail::refused{};
+  if constexpr (!detail::static_policies_fit<Policies...>::value)
+    return detail::refused_stepper{};
+  else if constexpr (!detail::static_model_fits<Build, Policies...>::value) {
+    static_assert(detail::static_model_fits<Build, Policies...>::page::value);
+    return detail::refused_stepper{};
+  } else
+    return static_stepper<Build, Device, Policies...>(policies...);
 }
 
 }  // namespace gradus

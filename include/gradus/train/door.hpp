@@ -37,8 +37,9 @@ using door = std::conjunction<policies_are_accepted<Kinds, Policies...>, model_i
 // Behind a door that is shut: why, if the policies' pages have not said it.
 template <class Kinds, class Source, class... Policies>
 constexpr void print_refusal() {
-  if constexpr (policies_are_accepted<Kinds, Policies...>::value)
-    static_assert(model_is_accepted<Source, Policies...>::page::value);
+  if constexpr (policies_are_accepted<Kinds, Policies...>::value) {
+    [[maybe_unused]] constexpr bool open = model_is_accepted<Source, Policies...>::page::value;
+  }
 }
 
 }  // namespace gradus::detail

@@ -7,8 +7,8 @@
 //     while (!sv.should_stop()) sess.run();              // a training step; the end of the data is a clean stop
 //   }                                                    // threads joined, saved, closed; raises what stopped it
 //
-// The session's scope is TensorFlow's `with` block. Errors caught so are raised where it ends, the first of all
-// threads:
+// The session's scope is TensorFlow's `with` block: it ends by raising the first error of any thread, its own if caught
+// so:
 //
 //   sv.stop_on_exception([&] { while (!sv.should_stop()) sess.run(); });
 //
