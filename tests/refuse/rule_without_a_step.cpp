@@ -1,5 +1,5 @@
 // expect: gradus: this rule has no step; add `template <class N> N step(N theta, N g, const constants<N>& c, N& slot...) const`
-// at most: 30 lines
+// at most: 40 lines
 #include <gradus/gradus.hpp>
 
 inline constexpr auto model = [](gradus::graph& g) {

@@ -1,6 +1,6 @@
 // expect: gradus: the model was refused; the reason stands in the template arguments
 // expect: this_model_was_refused
-// at most: 30 lines
+// at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/run/static_step.hpp>

@@ -1,5 +1,5 @@
 // expect: gradus: this is not a dataset; make one with idx, from_memory or from_spans
-// at most: 30 lines
+// at most: 40 lines
 #include <gradus/gradus.hpp>
 
 inline constexpr auto model = [](gradus::graph& g) {

@@ -1,6 +1,6 @@
 // expect: gradus: this argument is not a policy
 // expect: double
-// at most: 30 lines
+// at most: 40 lines
 #include <gradus/gradus.hpp>
 
 inline constexpr auto model = [](gradus::graph& g) {

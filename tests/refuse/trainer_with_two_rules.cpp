@@ -1,6 +1,6 @@
 // expect: gradus: two policies of one kind were given (the kind is the first template argument of at_most_one); keep one.
 // expect: kind::rule
-// at most: 30 lines
+// at most: 40 lines
 #include <gradus/gradus.hpp>
 
 inline constexpr auto model = [](gradus::graph& g) {

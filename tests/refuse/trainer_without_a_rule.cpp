@@ -1,5 +1,5 @@
 // expect: gradus: no rule was given; add one, such as gradus::adam{}, to the policies.
-// at most: 30 lines
+// at most: 40 lines
 #include <gradus/gradus.hpp>
 
 inline constexpr auto model = [](gradus::graph& g) {

@@ -1,5 +1,5 @@
 // expect: gradus: this dataset is batched already; one batch(n) is enough
-// at most: 30 lines
+// at most: 40 lines
 #include <gradus/gradus.hpp>
 
 inline constexpr auto model = [](gradus::graph& g) {

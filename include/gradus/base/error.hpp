@@ -190,7 +190,7 @@ void append(Out& out, const message_piece& p) {
 // A message from pieces: text("expected ", n, " bytes, found ", m). Numbers are written in the shortest exact form.
 template <class... Pieces>
 [[gnu::cold, gnu::noinline]] std::string text(const Pieces&... pieces) {
-  const detail::message_piece list[] = {detail::message_piece(pieces)...};
+  const detail::message_piece list[] = {detail::message_piece(pieces)..., std::string_view()};  // never empty
   return detail::joined(list, sizeof...(Pieces));
 }
 

@@ -137,7 +137,7 @@ struct graph {
   }
   // Memory that lasts between steps. Named in its scope ("Variable" if the name is empty), made unique as TensorFlow
   // does: w, w_1, ...
-  constexpr value variable(std::string_view name, const shape& dims, const variable_options& o = {}) {
+  [[gnu::cold]] constexpr value variable(std::string_view name, const shape& dims, const variable_options& o = {}) {
     if (is_batched(dims)) refuse("variable \"", name, "\" cannot have a batch extent: ", dims);
     const auto words =
         to_words(variable_attr{o.trainable, o.local, o.init.kind, o.init.a, o.init.b, o.init.fan, o.init.distribution});
@@ -282,6 +282,7 @@ struct graph {
     if (refusal.empty()) refusal = std::move(message);
   }
 
+  // What describes a graph is cold: in most programs only the compiler runs it.
   constexpr int intern(std::string_view text) {
     const int slot = slot_of(text);
     if (table_[slot].at < 0) table_[slot] = {store(text), 0, 0}, ++table_used_;
@@ -310,7 +311,7 @@ private:
       if (p[i] != text[static_cast<std::size_t>(i)]) return false;
     return p[n] == '\0';
   }
-  constexpr int slot_of(std::string_view text) {
+  [[gnu::cold]] constexpr int slot_of(std::string_view text) {
     if (2 * (table_used_ + 1) > table_.count) rehash();
     unsigned h = 2166136261u;
     for (char c : text) h = (h ^ static_cast<unsigned char>(c)) * 16777619u;
@@ -326,7 +327,7 @@ private:
       if (old[i].at >= 0) table_[slot_of(text_at(old[i].at))] = old[i];
   }
   // The full name in the current scope, with _1, _2, ... if it is taken; as an offset. A scope ends with its '/'.
-  constexpr int unique(std::string_view wanted, bool is_scope) {
+  [[gnu::cold]] constexpr int unique(std::string_view wanted, bool is_scope) {
     seq<char> full;
     const std::string_view prefix = text_at(scope_);
     full.append(prefix.data(), static_cast<int>(prefix.size()));
@@ -361,7 +362,7 @@ private:
     full.push('/');
     return intern(as_text());
   }
-  constexpr value leaf(const card& op, std::string_view name, const shape& dims, dtype type, const int* words,
+  [[gnu::cold]] constexpr value leaf(const card& op, std::string_view name, const shape& dims, dtype type, const int* words,
                        int count) {
     node n;
     n.op = &op, n.first = edges.count, n.attr = ints.count, n.attrs = count;
@@ -374,8 +375,8 @@ private:
     nodes.push(n);
     return {this, nodes.count - 1};
   }
-  static constexpr void put(seq<char>& out, std::string_view s) { out.append(s.data(), static_cast<int>(s.size())); }
-  static constexpr void put(seq<char>& out, int n) {
+  [[gnu::cold]] static constexpr void put(seq<char>& out, std::string_view s) { out.append(s.data(), static_cast<int>(s.size())); }
+  [[gnu::cold]] static constexpr void put(seq<char>& out, int n) {
     char digits[12];
     int k = 0;
     unsigned u = n < 0 ? 0u - static_cast<unsigned>(n) : static_cast<unsigned>(n);
@@ -384,7 +385,7 @@ private:
     if (n < 0) out.push('-');
     while (k > 0) out.push(digits[--k]);
   }
-  static constexpr void put(seq<char>& out, const shape& s) {
+  [[gnu::cold]] static constexpr void put(seq<char>& out, const shape& s) {
     out.push('[');
     for (int i = 0; i < s.rank; ++i) {
       if (i != 0) put(out, ", ");
@@ -397,7 +398,7 @@ private:
     }
     out.push(']');
   }
-  static constexpr void put_piece(seq<char>& out, const piece& p) {
+  [[gnu::cold]] static constexpr void put_piece(seq<char>& out, const piece& p) {
     if (p.kind == piece::words)
       put(out, p.text);
     else if (p.kind == piece::integer)

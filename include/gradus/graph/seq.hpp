@@ -1,6 +1,7 @@
 // A growable array for constant evaluation. Compilers count evaluated statements: with std::vector the costliest pass
 // needs 2.8 times the steps of this one (clang), so graphs and passes grow these, and read them through raw pointers.
 #pragma once
+#include <type_traits>
 #include <utility>
 
 namespace gradus {
@@ -32,10 +33,20 @@ struct seq {
   }
   constexpr ~seq() { delete[] first; }
 
+  // One step of clang's budget, whatever n is; g++ counts operations and has enough of them.
+  static constexpr void copy(T* to, const T* from, int n) {
+#if defined(__clang__)
+    if constexpr (std::is_trivially_copyable_v<T>) {
+      if (n != 0) __builtin_memcpy(to, from, sizeof(T) * static_cast<unsigned>(n));
+      return;
+    }
+#endif
+    for (int i = 0; i < n; ++i) to[i] = from[i];
+  }
   constexpr void reserve(int n) {
     if (n <= capacity) return;
     T* grown = new T[static_cast<unsigned>(n)];
-    for (int i = 0; i < count; ++i) grown[i] = std::move(first[i]);
+    copy(grown, first, count);
     delete[] first;
     first = grown, capacity = n;
   }
@@ -45,7 +56,7 @@ struct seq {
   }
   constexpr void append(const T* from, int n) {
     if (count + n > capacity) reserve(2 * (count + n) + 16);
-    for (int i = 0; i < n; ++i) first[count + i] = from[i];
+    copy(first + count, from, n);
     count += n;
   }
   constexpr T* data() { return first; }

