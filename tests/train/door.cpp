@@ -34,6 +34,5 @@ TEST_CASE("a model that the program builds is refused by the program, in the sam
   } catch (const error& e) {
     refusal = e.what();
   }
-  CHECK(refusal.find("MatMul: inner extents differ: 4 and 5") == std::string::npos);
   CHECK(refusal.find("MatMul: inner extents differ: 3 and 4 (x[batch, 3], w[4, 2])") != std::string::npos);
 }

@@ -130,6 +130,36 @@ struct graph {
             ints.first,  ints.count,  expressions.first, expressions.count};
   }
 
+  // ---- refusals: text and shapes in any order. At run time an exception, at compile time the text at the door. First
+  // in the class: clang can evaluate a template only where its body was seen before its use. (One array of pieces and
+  // one function: each kind of sentence as a function of its own is most of what a small program would compile.)
+  struct piece {
+    enum kinds : int { words, extents, integer };
+    int kind = words, number = 0;
+    std::string_view text = {};
+    const shape* dims = nullptr;
+    constexpr piece(std::string_view s) : text(s) {}
+    constexpr piece(const char* s) : text(s) {}
+    constexpr piece(dtype t) : text(gradus::name_of(t)) {}
+    constexpr piece(int n) : kind(integer), number(n) {}
+    constexpr piece(const shape& s) : kind(extents), dims(&s) {}
+  };
+  template <class... Pieces>
+  constexpr void refuse(const Pieces&... pieces) {
+    const piece list[] = {piece(pieces)...};
+    refuse_pieces(list, static_cast<int>(sizeof...(Pieces)));
+  }
+  [[gnu::cold, gnu::noinline]] constexpr void refuse_pieces(const piece* list, int n) {
+    seq<char> message;
+    for (int i = 0; i < n; ++i) put_piece(message, list[i]);
+    refuse_text(message);
+  }
+  [[gnu::cold, gnu::noinline]] constexpr void refuse_text(seq<char>& message) {
+    if (!std::is_constant_evaluated() && !keeps_refusal)
+      raise(status::invalid_argument, std::string(message.first, static_cast<std::size_t>(message.count)));
+    if (refusal.empty()) refusal = std::move(message);
+  }
+
   // ---- leaves
   // An input of the step, given by feeds. At most one extent is `batch`. Without a name it is "Placeholder".
   constexpr value placeholder(std::string_view name, const shape& dims, dtype type = float32) {
@@ -252,46 +282,18 @@ struct graph {
     return {this, id};
   }
 
-  // ---- refusals: text and shapes in any order. At run time an exception, at compile time the text at the door.
-  // (One array of pieces and one function: each kind of sentence as a function of its own is most of what a small
-  // program would compile.)
-  struct piece {
-    enum kinds : int { words, extents, integer };
-    int kind = words, number = 0;
-    std::string_view text = {};
-    const shape* dims = nullptr;
-    constexpr piece(std::string_view s) : text(s) {}
-    constexpr piece(const char* s) : text(s) {}
-    constexpr piece(dtype t) : text(gradus::name_of(t)) {}
-    constexpr piece(int n) : kind(integer), number(n) {}
-    constexpr piece(const shape& s) : kind(extents), dims(&s) {}
-  };
-  template <class... Pieces>
-  constexpr void refuse(const Pieces&... pieces) {
-    const piece list[] = {piece(pieces)...};
-    refuse_pieces(list, static_cast<int>(sizeof...(Pieces)));
-  }
-  [[gnu::cold, gnu::noinline]] constexpr void refuse_pieces(const piece* list, int n) {
-    seq<char> message;
-    for (int i = 0; i < n; ++i) put_piece(message, list[i]);
-    refuse_text(message);
-  }
-  [[gnu::cold, gnu::noinline]] constexpr void refuse_text(seq<char>& message) {
-    if (!std::is_constant_evaluated() && !keeps_refusal)
-      raise(status::invalid_argument, std::string(message.first, static_cast<std::size_t>(message.count)));
-    if (refusal.empty()) refusal = std::move(message);
-  }
-
   // What describes a graph is cold: in most programs only the compiler runs it.
   constexpr int intern(std::string_view text) {
     const int slot = slot_of(text);
-    if (table_[slot].at < 0) table_[slot] = {store(text), 0, 0}, ++table_used_;
-    return table_[slot].at;
+    if (table_[slot].end == 0) take(slot, text);
+    return table_[slot].end - 1;
   }
 
 private:
   struct entry {
-    int at = -1, next = 0, taken = 0;  // next: the number to try when the name is wanted again; taken: names a node
+    int end, next,
+        taken;      // end: 1 + the name's offset, 0: free; next: the number to try when the name is wanted again;
+    unsigned hash;  // taken: names a node
   };
   gradus::mode mode_ = gradus::mode::train;
   int scope_ = -1, device_ = -1;
@@ -304,27 +306,54 @@ private:
     names.push('\0');
     return at;
   }
-  constexpr bool equals(int at, std::string_view text) const {
-    const char* p = names.first + at;
-    const int n = static_cast<int>(text.size());
-    for (int i = 0; i < n; ++i)
-      if (p[i] != text[static_cast<std::size_t>(i)]) return false;
-    return p[n] == '\0';
+  constexpr void take(int slot, std::string_view text) {
+    const int at = store(text);
+    table_[slot].end = at + 1, ++table_used_;
   }
+  // Names are the most of what a builder computes: few statements, as in seq.hpp.
+  static constexpr unsigned hash_of(const char* p, int n) {
+    unsigned h = 2166136261u;
+    for (; n >= 4; n -= 4, p += 4)
+      h = (h ^ (unsigned(p[0]) + (unsigned(p[1]) << 8) + (unsigned(p[2]) << 16) + (unsigned(p[3]) << 24))) *
+          2654435761u,
+      h ^= h >> 15;
+    for (; n > 0; --n, ++p) h = (h ^ unsigned(*p)) * 16777619u;
+    return h ^ h >> 15;
+  }
+  constexpr bool equals(int at, const char* text, int n) const {
+    const char* p = names.first + at;
+    if (names.count - at <= n || p[n] != '\0') return false;
+    int i = 0;
+    for (; i + 4 <= n; i += 4)
+      if (p[i] != text[i] || p[i + 1] != text[i + 1] || p[i + 2] != text[i + 2] || p[i + 3] != text[i + 3])
+        return false;
+    for (; i < n; ++i)
+      if (p[i] != text[i]) return false;
+    return true;
+  }
+  // Of this name, or free: then only its hash is written there.
   [[gnu::cold]] constexpr int slot_of(std::string_view text) {
     if (2 * (table_used_ + 1) > table_.count) rehash();
-    unsigned h = 2166136261u;
-    for (char c : text) h = (h ^ static_cast<unsigned char>(c)) * 16777619u;
-    const int mask = table_.count - 1;
-    int slot = static_cast<int>((h ^ h >> 15) & static_cast<unsigned>(mask));
-    while (table_[slot].at >= 0 && !equals(table_[slot].at, text)) slot = (slot + 1) & mask;
+    const char* p = text.data();
+    const int n = static_cast<int>(text.size()), mask = table_.count - 1;
+    const unsigned h = hash_of(p, n);
+    entry* table = table_.first;
+    int slot = static_cast<int>(h & static_cast<unsigned>(mask));
+    while (table[slot].end != 0 && (table[slot].hash != h || !equals(table[slot].end - 1, p, n)))
+      slot = (slot + 1) & mask;
+    table[slot].hash = h;
     return slot;
   }
   constexpr void rehash() {
-    seq<entry> old = std::move(table_);
-    table_ = seq<entry>(old.count == 0 ? 64 : 4 * old.count, entry{});
-    for (int i = 0; i < old.count; ++i)
-      if (old[i].at >= 0) table_[slot_of(text_at(old[i].at))] = old[i];
+    const seq<entry> old = std::move(table_);
+    table_ = seq<entry>::zeroed(old.count == 0 ? 64 : 4 * old.count);
+    const unsigned mask = static_cast<unsigned>(table_.count - 1);
+    for (int i = 0; i < old.count; ++i) {
+      if (old.first[i].end == 0) continue;
+      unsigned slot = old.first[i].hash & mask;
+      while (table_.first[slot].end != 0) slot = (slot + 1) & mask;
+      table_.first[slot] = old.first[i];
+    }
   }
   // The full name in the current scope, with _1, _2, ... if it is taken; as an offset. A scope ends with its '/'.
   [[gnu::cold]] constexpr int unique(std::string_view wanted, bool is_scope) {
@@ -336,8 +365,8 @@ private:
     const auto as_text = [&] { return std::string_view(full.first, static_cast<std::size_t>(full.count)); };
     const int slot = slot_of(as_text());
     entry& first = table_[slot];
-    if (first.at < 0) first.at = store(as_text()), ++table_used_;
-    int at = first.at;
+    if (first.end == 0) take(slot, as_text());
+    int at = first.end - 1;
     if (first.taken != 0) {
       int number = first.next;
       for (;;) {
@@ -345,9 +374,9 @@ private:
         full.push('_');
         put(full, ++number);
         const int other = slot_of(as_text());
-        if (table_[other].at < 0) table_[other].at = store(as_text()), ++table_used_;
+        if (table_[other].end == 0) take(other, as_text());
         if (table_[other].taken == 0) {
-          table_[other].taken = 1, at = table_[other].at;
+          table_[other].taken = 1, at = table_[other].end - 1;
           break;
         }
       }
@@ -362,8 +391,8 @@ private:
     full.push('/');
     return intern(as_text());
   }
-  [[gnu::cold]] constexpr value leaf(const card& op, std::string_view name, const shape& dims, dtype type, const int* words,
-                       int count) {
+  [[gnu::cold]] constexpr value leaf(const card& op, std::string_view name, const shape& dims, dtype type,
+                                     const int* words, int count) {
     node n;
     n.op = &op, n.first = edges.count, n.attr = ints.count, n.attrs = count;
     n.scope = scope_, n.device = device_, n.type = type, n.dims = dims;
@@ -375,7 +404,9 @@ private:
     nodes.push(n);
     return {this, nodes.count - 1};
   }
-  [[gnu::cold]] static constexpr void put(seq<char>& out, std::string_view s) { out.append(s.data(), static_cast<int>(s.size())); }
+  [[gnu::cold]] static constexpr void put(seq<char>& out, std::string_view s) {
+    out.append(s.data(), static_cast<int>(s.size()));
+  }
   [[gnu::cold]] static constexpr void put(seq<char>& out, int n) {
     char digits[12];
     int k = 0;

@@ -6,6 +6,18 @@
 
 namespace gradus {
 
+namespace detail {
+// Eight to a statement: clang counts statements against the limit of a constant evaluation.
+template <class T>
+constexpr void copy_run(T* to, const T* from, int n) {
+  int i = 0;
+  for (; i + 8 <= n; i += 8)
+    to[i] = from[i], to[i + 1] = from[i + 1], to[i + 2] = from[i + 2], to[i + 3] = from[i + 3], to[i + 4] = from[i + 4],
+    to[i + 5] = from[i + 5], to[i + 6] = from[i + 6], to[i + 7] = from[i + 7];
+  for (; i < n; ++i) to[i] = from[i];
+}
+}  // namespace detail
+
 template <class T>
 struct seq {
   T* first = nullptr;
@@ -14,6 +26,12 @@ struct seq {
   constexpr seq() = default;
   constexpr seq(int n, const T& x) : first(n != 0 ? new T[static_cast<unsigned>(n)] : nullptr), count(n), capacity(n) {
     for (int i = 0; i < n; ++i) first[i] = x;
+  }
+  // n zeros.
+  static constexpr seq zeroed(int n) {
+    seq s;
+    s.first = new T[static_cast<unsigned>(n)]{}, s.count = s.capacity = n;
+    return s;
   }
   constexpr seq(const seq& o) : seq() { append(o.first, o.count); }
   constexpr seq(seq&& o) noexcept
