@@ -90,9 +90,8 @@ int main(int argc, char** argv) {
         gradus::exponential_decay{.initial = 2e-3, .decay_steps = 300, .decay_rate = 0.7, .staircase = true},
         gradus::clip_by_global_norm{5.0}, gradus::exponential_moving_average{.decay = 0.99},
         gradus::threads{static_cast<int>(number(7))}, gradus::log_lines{}, deadly_files(plan),
-        gradus::run_config{.model_dir = argv[2],
-                           .save_summary_steps = 10,
-                           .save_checkpoints_steps = static_cast<double>(number(6))});
+        gradus::run_config{
+            .model_dir = argv[2], .save_summary_steps = 10, .save_checkpoints_steps = static_cast<double>(number(6))});
     trainer.train(gradus::idx(argv[1]).shuffle(number(5), 0).repeat().batch(number(4)), {.max_steps = number(3)});
     std::printf("operations inside saves: %ld\n", plan.count);
     return 0;

@@ -1,6 +1,6 @@
 // A layer is refused by its own name.
 // expect: gradus: the model was refused
-// expect: {"dense "hidden": needs units
+// expect: {"dense \"hidden\": needs units "}
 // at most: 40 lines
 #include <gradus/gradus.hpp>
 

@@ -1,4 +1,4 @@
-// expect: gradus: this log sink's `step` cannot be called with (const gradus::progress_report&, bool), so it would never be called
+// expect: gradus: this log sink's `step` cannot be called with (const gradus::progress_report&, bool), so it would
 // at most: 40 lines
 #include <gradus/gradus.hpp>
 

@@ -1,4 +1,4 @@
-// expect: gradus: this rule has no step; add `template <class N> N step(N theta, N g, const constants<N>& c, N& slot...) const`
+// expect: gradus: this rule has no step; add `template <class N> N step(N theta, N g, const constants<N>& c,
 // at most: 40 lines
 #include <gradus/gradus.hpp>
 

@@ -1,4 +1,5 @@
-// expect: gradus: a trainer takes batches, and this dataset gives one element at a time; end the pipeline with `.batch(n)`.
+// expect: gradus: a trainer takes batches, and this dataset gives one element at a time
+// expect: end the pipeline with `.batch(n)`.
 // at most: 40 lines
 #include <gradus/gradus.hpp>
 

@@ -1,4 +1,4 @@
-// expect: gradus: two policies of one kind were given (the kind is the first template argument of at_most_one); keep one.
+// expect: gradus: two policies of one kind were given (the kind is the first template argument of at_most_one)
 // expect: kind::rule
 // at most: 40 lines
 #include <gradus/gradus.hpp>

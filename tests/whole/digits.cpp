@@ -48,8 +48,7 @@ double accuracy_of(const images_and_labels& train, const images_and_labels& test
 
 TEST_CASE("a linear classifier stays under 92 % on the drawn digits where 128 hidden units reach 97 %") {
   const images_and_labels train(20000, 1), test(4000, 2);
-  const gradus::exponential_decay falling{
-      .initial = 2e-3, .decay_steps = 300, .decay_rate = 0.7, .staircase = true};
+  const gradus::exponential_decay falling{.initial = 2e-3, .decay_steps = 300, .decay_rate = 0.7, .staircase = true};
   CHECK(accuracy_of<softmax_regression>(train, test, falling, 1000) < 0.92);
   CHECK(accuracy_of<softmax_regression>(train, test, gradus::constant{2e-3}, 4000) < 0.92);  // nor do more steps help
   CHECK(accuracy_of<digits::model>(train, test, falling, 1000) >= 0.97);

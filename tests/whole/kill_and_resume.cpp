@@ -90,8 +90,8 @@ public:
 
   process demo() const {
     return {{program("digits"), "--model_dir", dir_, "--cache", cache_, "--steps", text(steps), "--batch", text(batch),
-             "--train_digits", text(train_digits), "--test_digits", "200", "--save_checkpoints_steps",
-             text(save_steps), "--threads", "2"},
+             "--train_digits", text(train_digits), "--test_digits", "200", "--save_checkpoints_steps", text(save_steps),
+             "--threads", "2"},
             output_};
   }
   // The demo's training on a disk at whose n-th operation inside a save it dies.

@@ -121,8 +121,8 @@ TEST_CASE("parameters that diverge under a finite loss never reach a checkpoint"
   // The square root is 0 at 0, its slope is infinite: the loss of step 1 is fine, the parameters after it are not.
   const auto root = [](graph& g) {
     auto x = g.placeholder("x", {batch, 2});
-    return model_spec{
-        .loss = reduce_mean(sqrt(dense(x, {.units = 1, .name = "root", .use_bias = false, .kernel_initializer = zeros})))};
+    return model_spec{.loss = reduce_mean(sqrt(
+                          dense(x, {.units = 1, .name = "root", .use_bias = false, .kernel_initializer = zeros})))};
   };
   const numbers data;
   faulty_files files;
@@ -169,8 +169,7 @@ TEST_CASE("data that does not fit the placeholders") {
   CHECK(r.kind == status::invalid_argument);
   CHECK(r.text == "placeholder \"y\" is not fed: the dataset has x float32 [2]");
   r = fed(from_spans("x", data.x, extents{4}, "y", std::span(data.y).first(12), extents{1}));
-  CHECK(r.text ==
-        "placeholder \"x\" is float32 [batch, 2], but the dataset's \"x\" is float32 [4] per example");
+  CHECK(r.text == "placeholder \"x\" is float32 [batch, 2], but the dataset's \"x\" is float32 [4] per example");
   r = fed(from_spans("x", data.x, extents{2}, "y", data.label, extents{1}));
   CHECK(r.text == "placeholder \"y\" is float32 [batch, 1], but the dataset's \"y\" is int32 [1] per example");
 }
@@ -200,8 +199,9 @@ TEST_CASE("a damaged checkpoint: every truncation and a damage anywhere are noti
     files.bytes("run/model-9.ckpt").assign(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n));
     const auto r = resume();
     check(r);
-    CHECK_SAYS(r, "The newest intact one beside it is \"run/model-8.ckpt\" (step 8): restore it by its path, or set "
-                  "restore_options::fallback. Nothing was changed.");
+    CHECK_SAYS(r,
+               "The newest intact one beside it is \"run/model-8.ckpt\" (step 8): restore it by its path, or set "
+               "restore_options::fallback. Nothing was changed.");
     if (n > 100) CHECK_SAYS(r, "it is truncated");
   }
   for (std::size_t n = 0; n < whole.size(); n += 7) {
@@ -264,8 +264,8 @@ TEST_CASE("a checkpoint of another model: all that is missing, too much, or of a
   const auto less = [](graph& g) -> model_spec {
     auto x = g.placeholder("x", {batch, 2});
     auto y = g.placeholder("y", {batch, 1});
-    return {.loss = reduce_mean(square(
-                dense(x, {.units = 1, .name = "line", .use_bias = false, .kernel_initializer = ones}) - y))};
+    return {.loss = reduce_mean(
+                square(dense(x, {.units = 1, .name = "line", .use_bias = false, .kernel_initializer = ones}) - y))};
   };
   auto smaller = trainer_of(less, files);
   r = train(smaller);
@@ -422,7 +422,8 @@ TEST_CASE("malformed IDX files reach the user as what they are, whatever trains 
   const auto put = [&](const std::string& name, const bytes& b) {
     publish(posix{}, dir / name, std::string_view(reinterpret_cast<const char*>(b.data()), b.size()));
   };
-  const bytes images{0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 10, 20, 30, 40}, labels{0, 0, 8, 1, 0, 0, 0, 2, 0, 1};
+  const bytes images{0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 10, 20, 30, 40},
+      labels{0, 0, 8, 1, 0, 0, 0, 2, 0, 1};
   const auto model = [](graph& g) -> model_spec {
     auto image = g.placeholder("image", {batch, 2});
     auto label = g.placeholder("label", {batch}, int32);

@@ -22,6 +22,9 @@ struct ops {
   using list = op_list<Ops...>;
 };
 
+template <class Arithmetic>
+struct built_in_ops;
+
 // Arithmetic: `fast`, or `portable` for the same bits on every machine. What an updater needs is inherited.
 template <arithmetic Arithmetic = fast>
 struct cpu : sweeps<Arithmetic> {
@@ -91,19 +94,41 @@ struct cpu : sweeps<Arithmetic> {
   template <const card*... A, const card*... B, class... Rest>
   struct table<op_list<A...>, op_list<B...>, Rest...> : table<op_list<A..., B...>, Rest...> {};
 
-  // What an interpreted graph can run: the built-in ops and the user's.
+  // What an interpreted graph can run: the user's ops and the built-in ones.
   template <class UserOps = ops<>>
   struct registry {
-    static constexpr auto& entries = table<elementwise_ops, matmul_ops, reduce_ops, softmax_ops, state_ops, arrange_ops,
-                                           gather_ops, conv_ops, random_ops, host_ops, typename UserOps::list>::entries;
     static const entry& find(const card* op) {
-      for (const entry& e : entries)
-        if (e.op == op) return e;
+      for (const entry& e : table<typename UserOps::list>::entries)
+        if (e.op != nullptr && e.op == op) return e;
+      if (const entry* e = built_in_ops<Arithmetic>::find(op)) return *e;
       raise(status::unimplemented,
             text("the interpreter has no kernel for ", op->name, "; give the session the policy ops<&your_card>{}"));
     }
   };
 };
+
+// The built-in ops of the interpreter: some 60 kernels and 200 formulas, most of what an interpreting file costs to
+// compile. A program of many such files can have them in one: define GRADUS_EXTERN_KERNELS everywhere, and write
+//   template struct gradus::built_in_ops<gradus::fast>;
+// in one file.
+template <class Arithmetic>
+struct built_in_ops {
+  using entry = typename cpu<Arithmetic>::entry;
+  static const entry* find(const card* op);
+};
+template <class Arithmetic>
+const typename cpu<Arithmetic>::entry* built_in_ops<Arithmetic>::find(const card* op) {
+  using table =
+      typename cpu<Arithmetic>::template table<elementwise_ops, matmul_ops, reduce_ops, softmax_ops, state_ops,
+                                               arrange_ops, gather_ops, conv_ops, random_ops, host_ops>;
+  for (const entry& e : table::entries)
+    if (e.op != nullptr && e.op == op) return &e;
+  return nullptr;
+}
+#if defined(GRADUS_EXTERN_KERNELS)
+extern template struct built_in_ops<fast>;
+extern template struct built_in_ops<portable>;
+#endif
 
 // What updater and session run on unless told otherwise (declared in run/device.hpp).
 struct default_device : cpu<fast> {

@@ -441,7 +441,7 @@ private:
 };
 
 constexpr shape value::dims() const { return g->nodes[id].dims; }
-constexpr dtype value::type() const { return g->nodes[id].type; }
+constexpr dtype value::type() const { return g->nodes.first[id].type; }
 
 // What an op's shape rule sees: the operands, the attributes, and where the result goes.
 struct inference {
@@ -499,8 +499,9 @@ constexpr value graph::add(const card& op, const value* operands, int count, con
     n.dims = rule.dims, n.type = rule.type;
   }
   if (!name.empty()) n.name = unique(name, false);
-  for (int i = 0; i < count; ++i) edges.push(operands[i].id);
-  ints.append(words, word_count);
+  if (edges.count + count > edges.capacity) edges.reserve(2 * (edges.count + count) + 16);
+  for (int i = 0; i < count; ++i) edges.first[edges.count++] = operands[i].id;
+  if (word_count != 0) ints.append(words, word_count);
   nodes.push(n);
   return {this, nodes.count - 1};
 }

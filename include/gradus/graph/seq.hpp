@@ -25,7 +25,11 @@ struct seq {
 
   constexpr seq() = default;
   constexpr seq(int n, const T& x) : first(n != 0 ? new T[static_cast<unsigned>(n)] : nullptr), count(n), capacity(n) {
-    for (int i = 0; i < n; ++i) first[i] = x;
+    int i = 0;
+    for (; i + 8 <= n; i += 8)
+      first[i] = x, first[i + 1] = x, first[i + 2] = x, first[i + 3] = x, first[i + 4] = x, first[i + 5] = x,
+      first[i + 6] = x, first[i + 7] = x;
+    for (; i < n; ++i) first[i] = x;
   }
   // n zeros.
   static constexpr seq zeroed(int n) {

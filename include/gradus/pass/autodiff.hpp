@@ -116,11 +116,7 @@ private:
   constexpr void contribute(int id, const gradient_value& v) {
     pool_.push({v, -1});
     const int at = pool_.count - 1;
-    if (head_[id] < 0)
-      head_[id] = at;
-    else
-      pool_[tail_[id]].next = at;
-    tail_[id] = at;
+    (head_.first[id] < 0 ? head_.first[id] : pool_.first[tail_.first[id]].next) = at, tail_.first[id] = at;
   }
 
   constexpr value densify(const gradient_value& v, const shape& dims) {
@@ -128,9 +124,9 @@ private:
   }
 
   constexpr gradient_value aggregate(int id) {
-    if (id >= n_ || head_[id] < 0) return {};
-    const int first = head_[id];
-    if (pool_[first].next < 0) return pool_[first].v;
+    if (id >= n_ || head_.first[id] < 0) return {};
+    const int first = head_.first[id];
+    if (pool_.first[first].next < 0) return pool_.first[first].v;
     bool all_sparse = true;
     for (int c = first; c >= 0; c = pool_[c].next) all_sparse = all_sparse && pool_[c].v.sparse();
     gradient_value sum = pool_[first].v;
@@ -154,14 +150,13 @@ private:
     seq<gradient_value> out;
     seq<char> wants;
     for (int at = 0; at < queue_.count; ++at) {
-      const int id = queue_[at];
-      const node n = g_.nodes[id];
-      const bool stop = (between_[id] & stopped) != 0;
-      out.count = 0, wants.count = 0;
-      for (int k = 0; k < n.inputs; ++k) {
-        out.push({});
-        wants.push((between_[g_.edges[n.first + k]] & inner) != 0 ? 1 : 0);
-      }
+      const int id = queue_.first[at];
+      const node n = g_.nodes.first[id];
+      const bool stop = (between_.first[id] & stopped) != 0;
+      out.reserve(n.inputs), wants.reserve(n.inputs);
+      const int* from = g_.edges.first + n.first;
+      for (int k = 0; k < n.inputs; ++k)
+        out.first[k] = {}, wants.first[k] = (between_.first[from[k]] & inner) != 0 ? 1 : 0;
       const gradient_value dy = stop || n.inputs == 0 ? gradient_value{} : aggregate(id);
       if (dy && !n.op->is(trait::blocks)) {
         if (n.op->gradient == nullptr) return g_.refuse("gradients: no gradient is defined for ", n.op->name);
@@ -172,15 +167,16 @@ private:
       }
       int given = 0;
       for (int k = 0; k < n.inputs; ++k) {
-        const int u = g_.edges[n.first + k];
-        if (wants[k] == 0) continue;
-        if (out[k]) {
-          const shape& dims = g_.nodes[u].dims;
-          if (!out[k].sparse() && !(out[k].dense.dims() == dims))
-            return g_.refuse("gradients: ", n.op->name, " gave ", out[k].dense.dims(), " for an operand of ", dims);
-          contribute(u, out[k]), ++given;
+        if (wants.first[k] == 0) continue;
+        const int u = g_.edges.first[n.first + k];
+        const gradient_value& v = out.first[k];
+        if (v) {
+          const node* nodes = g_.nodes.first;
+          if (v.dense.id >= 0 && !(nodes[v.dense.id].dims == nodes[u].dims))
+            return g_.refuse("gradients: ", n.op->name, " gave ", v.dense.dims(), " for an operand of ", nodes[u].dims);
+          contribute(u, v), ++given;
         }
-        if (--pending_[u] == 0) queue_.push(u);
+        if (--pending_.first[u] == 0) queue_.push(u);
       }
       if (o_.gate_gradients && given > 1) {
         g_.gates.push(given);

@@ -55,14 +55,23 @@ namespace detail {
 constexpr unsigned hash_of(const node& n, const lowering& l) {
   unsigned h = mix(static_cast<unsigned>(n.op->name.size() * 64 + static_cast<unsigned char>(n.op->name[0])),
                    static_cast<unsigned>(n.type));
-  for (int i = 0; i < 8; ++i) h = mix(h, static_cast<unsigned>(l.dims[i]));
+  const int* d = l.dims;  // few statements: clang counts them
+  for (int i = 0; i < 8; i += 4)
+    h = ((((h ^ static_cast<unsigned>(d[i])) * 2654435761u ^ static_cast<unsigned>(d[i + 1])) * 2246822519u ^
+          static_cast<unsigned>(d[i + 2])) *
+             3266489917u ^
+         static_cast<unsigned>(d[i + 3])) *
+        668265263u,
+    h ^= h >> 15;
   return h ^ h >> 16;
 }
 constexpr bool same_kernel(const signature& s, const node& n, const lowering& l, const graph_view& v) {
   if (s.op != n.op || s.types[0] != n.type) return false;
   if (n.op == &cards::fused) return s.dims[0] == l.dims[0];
-  for (int i = 0; i < max_extents; ++i)
-    if (s.dims[i] != l.dims[i]) return false;
+  static_assert(max_extents % 4 == 0);
+  const int *a = s.dims, *b = l.dims;
+  for (int i = 0; i < max_extents; i += 4)
+    if (a[i] != b[i] || a[i + 1] != b[i + 1] || a[i + 2] != b[i + 2] || a[i + 3] != b[i + 3]) return false;
   for (int i = 1; i < max_types; ++i)
     if (s.types[i] != (i <= n.inputs ? v.nodes[v.edges[n.first + i - 1]].type : dtype::none)) return false;
   return true;
@@ -110,7 +119,7 @@ private:
         if (n.op != &variable_card) continue;
         const bool trains = from_words<variable_attr>(v_.ints + n.attr).trainable != 0;
         if (trains != (pass == 0)) continue;
-        out_.places[i] = {location::variable, out_.variables.count};
+        out_.places.first[i] = {location::variable, out_.variables.count};
         out_.variables.push(i);
       }
       if (pass == 0) out_.trainable = out_.variables.count;
@@ -127,7 +136,7 @@ private:
       for (int e = n.first, end = e + n.inputs; e < end; ++e) last[base[edges[e]]] = i;
       if (n.op == &cards::apply && n.inputs == 2) {  // its gradient lies beside the variable
         const int grad = edges[n.first + 1];
-        out_.places[grad] = {location::gradient, out_.places[base[edges[n.first]]].index};
+        out_.places.first[grad] = {location::gradient, out_.places.first[base[edges[n.first]]].index};
       }
     }
     for (int i = 0; i < p_.output_count; ++i) last[base[p_.outputs[i].node]] = forever;
@@ -135,39 +144,41 @@ private:
 
   constexpr unsigned slot_for(std::int64_t bytes) {
     unsigned at = mix(17u, static_cast<unsigned>(bytes)) & mask_;
-    while (key_[static_cast<int>(at)] != 0 && key_[static_cast<int>(at)] != bytes) at = (at + 1) & mask_;
-    key_[static_cast<int>(at)] = bytes;
+    while (key_.first[static_cast<int>(at)] != 0 && key_.first[static_cast<int>(at)] != bytes) at = (at + 1) & mask_;
+    key_.first[static_cast<int>(at)] = bytes;
     return at;
   }
 
   constexpr void place(int i) {
     const node& n = v_.nodes[i];
     if (n.op->is(trait::view | trait::writes))
-      out_.places[i] = out_.places[base_[i]];
-    else if (!n.op->is(trait::control) && out_.places[i].region == location::nowhere) {
+      out_.places.first[i] = out_.places.first[base_.first[i]];
+    else if (!n.op->is(trait::control) && out_.places.first[i].region == location::nowhere) {
       const std::int64_t bytes = bytes_of(n);
       int free = -1;
       if (reuse_ && !n.op->is(trait::leaf) && bytes != 0) {
-        int& list = free_[static_cast<int>(slot_for(bytes))];
-        if (list >= 0) free = list, list = link_[list];
+        int& list = free_.first[static_cast<int>(slot_for(bytes))];
+        if (list >= 0) free = list, list = link_.first[list];
       }
       if (free >= 0)
-        out_.places[i] = out_.places[free];
+        out_.places.first[i] = out_.places.first[free];
       else {
-        out_.places[i] = {location::slot, out_.slots.count};
+        out_.places.first[i] = {location::slot, out_.slots.count};
         out_.slots.push(bytes);
       }
     }
     if (reuse_) {
       for (int e = n.first, end = e + n.inputs; e < end; ++e) {
-        const int u = base_[v_.edges[e]];
-        if (last_[u] != i || v_.nodes[u].op->is(trait::leaf) || out_.places[u].region != location::slot) continue;
-        int& list = free_[static_cast<int>(slot_for(bytes_of(v_.nodes[u])))];
-        link_[u] = list, list = u, last_[u] = -2;
+        const int u = base_.first[v_.edges[e]];
+        if (last_.first[u] != i || v_.nodes[u].op->is(trait::leaf) || out_.places.first[u].region != location::slot)
+          continue;
+        int& list = free_.first[static_cast<int>(slot_for(bytes_of(v_.nodes[u])))];
+        link_.first[u] = list, list = u, last_.first[u] = -2;
       }
-      if (last_[i] < 0 && base_[i] == i && n.inputs != 0 && out_.places[i].region == location::slot && last_[i] != -2) {
-        int& list = free_[static_cast<int>(slot_for(bytes_of(n)))];  // read by nobody
-        link_[i] = list, list = i;
+      if (last_.first[i] < 0 && base_.first[i] == i && n.inputs != 0 && out_.places.first[i].region == location::slot &&
+          last_.first[i] != -2) {
+        int& list = free_.first[static_cast<int>(slot_for(bytes_of(n)))];  // read by nobody
+        link_.first[i] = list, list = i;
       }
     }
     if (n.op->is(trait::view | trait::leaf | trait::control)) return;
@@ -185,8 +196,9 @@ private:
 
   constexpr int signature_of(const node& n, const lowering& l) {
     unsigned at = hash_of(n, l) & mask_;
-    for (; table_[static_cast<int>(at)] >= 0; at = (at + 1) & mask_)
-      if (same_kernel(out_.signatures[table_[static_cast<int>(at)]], n, l, v_)) return table_[static_cast<int>(at)];
+    for (; table_.first[static_cast<int>(at)] >= 0; at = (at + 1) & mask_)
+      if (same_kernel(out_.signatures.first[table_.first[static_cast<int>(at)]], n, l, v_))
+        return table_.first[static_cast<int>(at)];
     signature s;
     s.op = n.op, s.types[0] = n.type;
     for (int i = 0; i < max_extents; ++i) s.dims[i] = l.dims[i];
@@ -194,7 +206,7 @@ private:
       s.formula = v_.expressions[l.dims[0]];
     else
       for (int i = 1; i < max_types && i <= n.inputs; ++i) s.types[i] = v_.nodes[v_.edges[n.first + i - 1]].type;
-    table_[static_cast<int>(at)] = out_.signatures.count;
+    table_.first[static_cast<int>(at)] = out_.signatures.count;
     out_.signatures.push(s);
     return out_.signatures.count - 1;
   }

@@ -56,11 +56,11 @@ public:
       if (a.local == 0)
         raise(status::failed_precondition, text("variable \"", r.name_of(id), "\" exists in mode ", name_of(M),
                                                 " but not in training, so nothing can have trained it"));
-      local_.declare(info_of(r, id, false));
+      local_of(M).declare(info_of(r, id, false));
     }
-    if (local_.size() != 0 && local_.bytes() == 0) local_.allocate(0);
+    if (local_of(M).size() != 0 && local_of(M).bytes() == 0) local_of(M).allocate(0);
     machine_of<M>().connect(
-        r, [&](int k) { return address_of(r.name_of(p.variables[k])); },
+        r, [&](int k) { return address_of(r.name_of(p.variables[k]), M); },
         [&](int k) {
           return variables_.gradient(static_cast<std::size_t>(variables_.find(r.name_of(p.variables[k]))));
         });
@@ -81,7 +81,7 @@ public:
   }
   // Local variables (metrics) back to their initial values.
   void reset_local() {
-    for (auto* arena : {&variables_, &local_})
+    for (auto* arena : {&variables_, &local_[0], &local_[1]})
       for (std::size_t i = 0; i < arena->size(); ++i) {
         const variable_info& v = arena->info(i);
         if (v.local) Device::initialize(v.init, v.type, v.dims, 0, stream_of(v.name), arena->value(i));
@@ -183,7 +183,7 @@ private:
   Optimizer update_;
   typename Executor::runner executor_;
   variable_arena<VariableStorage> variables_;
-  variable_arena<VariableStorage> local_;  // of modes other than training
+  variable_arena<VariableStorage> local_[2];  // what only evaluation, and only prediction, has
   machine<MachineStorage> train_, evaluate_, predict_;
   typename MachineStorage::template table<std::size_t> joined_;  // per call: values that its update sweeps
   typename Optimizer::template constants<float> constants_{};
@@ -208,10 +208,11 @@ private:
     return {r.name_of(id), n.type, n.dims, {a.kind, a.a, a.b, a.fan, a.distribution}, may_train && a.trainable != 0,
             a.local != 0};
   }
-  std::byte* address_of(std::string_view name) {
+  variable_arena<VariableStorage>& local_of(mode m) { return local_[m == mode::predict ? 1 : 0]; }
+  std::byte* address_of(std::string_view name, mode m) {
     const int at = variables_.find(name);
     return at >= 0 ? variables_.value(static_cast<std::size_t>(at))
-                   : local_.value(static_cast<std::size_t>(local_.find(name)));
+                   : local_of(m).value(static_cast<std::size_t>(local_of(m).find(name)));
   }
   static bool is_used(const runnable& r, int id) {
     const graph_view& v = r.graph.view;

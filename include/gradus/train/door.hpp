@@ -25,13 +25,12 @@ struct model_is_accepted<by_compiler<Build>, Policies...>
 // The pages in order; the first that refuses is the last that is read. Classes, not functions: clang takes a function
 // in which an assertion failed for no constant. `Kinds`: what this door takes.
 template <class Kinds, class... Policies>
-using policies_are_accepted =
-    std::conjunction<policies_fit<Kinds, Policies...>, rule_is_given<Policies...>,
-                     rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
-                     schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
-                     clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
-                     average_fits<policy_of<kind::average, no_average, Policies...>>,
-                     log_sink_fits<policy_of<kind::log_sink, silent, Policies...>>>;
+using policies_are_accepted = std::conjunction<policies_fit<Kinds, Policies...>, rule_is_given<Policies...>,
+                                               rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
+                                               schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
+                                               clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
+                                               average_fits<policy_of<kind::average, no_average, Policies...>>,
+                                               log_sink_fits<policy_of<kind::log_sink, silent, Policies...>>>;
 template <class Kinds, class Source, class... Policies>
 using door = std::conjunction<policies_are_accepted<Kinds, Policies...>, model_is_accepted<Source, Policies...>>;
 // Behind a door that is shut: why, if the policies' pages have not said it.

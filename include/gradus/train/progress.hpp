@@ -67,9 +67,10 @@ struct log_sink_fits {
   static_assert(!detail::names_line<S> || detail::takes_lines<S>,
                 "gradus: this log sink's `line` cannot be called with (std::string_view), so it would never be called; "
                 "write `void line(std::string_view)`.");
-  static_assert(detail::names_step<S>,
-                "gradus: this log sink has no member `step`; add `void step(const gradus::progress_report&, bool due)`, "
-                "which is called after every step.");
+  static_assert(
+      detail::names_step<S>,
+      "gradus: this log sink has no member `step`; add `void step(const gradus::progress_report&, bool due)`, "
+      "which is called after every step.");
   static_assert(!detail::names_step<S> || detail::takes_steps<S>,
                 "gradus: this log sink's `step` cannot be called with (const gradus::progress_report&, bool), so it "
                 "would never be called; write `void step(const gradus::progress_report&, bool due)`.");
