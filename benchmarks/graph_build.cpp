@@ -1,5 +1,5 @@
-// A large graph built by the program: builder, differentiation, passes and plan, and one interpreted step of it. Counters:
-// nodes after the passes, calls of a step.
+// A large graph built by the program: builder, differentiation, passes and plan, and one interpreted step of it.
+// Counters: nodes after the passes, calls of a step.
 #include <benchmark/benchmark.h>
 
 #include <gradus/cpu/device.hpp>
@@ -40,7 +40,8 @@ void step(benchmark::State& state) {
   const auto blocks = static_cast<int>(state.range(0));
   using model = interpreted_model<cpu<fast>, ops<>, gating::op, false, true>;
   const composed update{gradient_descent{.rate = 1e-6}};
-  stepper<model, std::remove_const_t<decltype(update)>, cpu<fast>> s(model{[=](graph& g) { return residual(g, blocks); }}, update);
+  stepper<model, std::remove_const_t<decltype(update)>, cpu<fast>> s(
+      model{[=](graph& g) { return residual(g, blocks); }}, update);
   s.allocate();
   s.initialize(1);
   const auto& machine = s.template bound<mode::train>(1);

@@ -1,6 +1,9 @@
 // A whole training step of small models: feed a batch, gradients, update. The model is compiled, the batch size is not.
 // The names are those of the same step in other libraries' benchmarks, so that benchmarks/compare can put them side by
 // side; "interpreted/" is the same graph built by the program.
+//
+// Subnormal numbers are flushed to zero, as TensorFlow does on its threads: the moments of a dead unit decay into them,
+// and each then costs a hundred times as much. "subnormal/" is the same step with them kept, the processor's default.
 #include <benchmark/benchmark.h>
 
 #include <gradus/cpu/device.hpp>
@@ -12,6 +15,9 @@
 
 #include <cstring>
 #include <vector>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 namespace {
 
@@ -46,8 +52,10 @@ struct batches {
       for (std::size_t i = 0; i < values * count; ++i) {
         const float real = static_cast<float>(random.next()) * 0x1p-24f;
         const auto label = static_cast<std::int32_t>(random.next() % classes);
-        if (p.type == int32) std::memcpy(c.all.data() + 4 * i, &label, 4);
-        else std::memcpy(c.all.data() + 4 * i, &real, 4);
+        if (p.type == int32)
+          std::memcpy(c.all.data() + 4 * i, &label, 4);
+        else
+          std::memcpy(c.all.data() + 4 * i, &real, 4);
       }
       columns.push_back(std::move(c));
     });
@@ -58,8 +66,26 @@ struct batches {
   }
 };
 
+#if defined(__SSE2__)
+class subnormals {
+public:
+  explicit subnormals(bool kept) : before_(_mm_getcsr()) { _mm_setcsr(kept ? before_ & ~0x8040u : before_ | 0x8040u); }
+  ~subnormals() { _mm_setcsr(before_); }
+
+private:
+  unsigned before_;
+};
+#else
+struct subnormals {
+  explicit subnormals(bool) {}
+  ~subnormals() {}
+};
+#endif
+
 template <class Model, class Optimizer>
-void steps(benchmark::State& state, Model model, Optimizer optimizer, std::int64_t batch_size, std::uint32_t classes) {
+void steps(benchmark::State& state, Model model, Optimizer optimizer, std::int64_t batch_size, std::uint32_t classes,
+           bool keep_subnormals = false) {
+  const subnormals scope(keep_subnormals);
   stepper<Model, decltype(composed{optimizer}), cpu<fast>> s(std::move(model), composed{optimizer});
   s.allocate();
   s.initialize(1);
@@ -81,17 +107,22 @@ using interpreted = interpreted_model<cpu<fast>, ops<>, gating::op, false, true>
 constexpr auto a = [](graph& g) {
   const auto x = g.placeholder("x", {batch, 8}), y = g.placeholder("y", {batch, 1});
   const auto h = relu(dense(x, {.units = 16, .name = "hidden"}));
-  return model_spec{.loss = reduce_mean(square(dense(h, {.units = 1, .name = "out"}) - y)), .metrics = {}, .predictions = {}};
+  return model_spec{
+      .loss = reduce_mean(square(dense(h, {.units = 1, .name = "out"}) - y)), .metrics = {}, .predictions = {}};
 };
 constexpr auto b = [](graph& g) {
   const auto x = g.placeholder("x", {batch, 32}), y = g.placeholder("y", {batch}, int32);
   const auto h = relu(dense(relu(dense(x, {.units = 64, .name = "first"})), {.units = 64, .name = "second"}));
-  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(dense(h, {.units = 4, .name = "out"}), y)), .metrics = {}, .predictions = {}};
+  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(dense(h, {.units = 4, .name = "out"}), y)),
+                    .metrics = {},
+                    .predictions = {}};
 };
 constexpr auto c = [](graph& g) {
   const auto x = g.placeholder("x", {batch, 784}), y = g.placeholder("y", {batch}, int32);
   const auto h = relu(dense(x, {.units = 128, .name = "hidden"}));
-  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(dense(h, {.units = 10, .name = "out"}), y)), .metrics = {}, .predictions = {}};
+  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(dense(h, {.units = 10, .name = "out"}), y)),
+                    .metrics = {},
+                    .predictions = {}};
 };
 
 const gradient_descent slow{.rate = 1e-3}, fast_descent{.rate = 1e-2};
@@ -99,10 +130,16 @@ const adam moments{.rate = 1e-3};
 
 const auto registered = {
     benchmark::RegisterBenchmark("W3/a_mlp_8-16-1_b1_sgd", [](auto& s) { steps(s, compiled<a>{}, slow, 1, 1); }),
-    benchmark::RegisterBenchmark("W3/b_mlp_32-64-64-4_b16_adam", [](auto& s) { steps(s, compiled<b>{}, moments, 16, 4); }),
-    benchmark::RegisterBenchmark("W3/c_mlp_784-128-10_b32_sgd", [](auto& s) { steps(s, compiled<c>{}, fast_descent, 32, 10); }),
-    benchmark::RegisterBenchmark("interpreted/a_mlp_8-16-1_b1_sgd", [](auto& s) { steps(s, interpreted{a}, slow, 1, 1); }),
-    benchmark::RegisterBenchmark("interpreted/b_mlp_32-64-64-4_b16_adam", [](auto& s) { steps(s, interpreted{b}, moments, 16, 4); }),
+    benchmark::RegisterBenchmark("W3/b_mlp_32-64-64-4_b16_adam",
+                                 [](auto& s) { steps(s, compiled<b>{}, moments, 16, 4); }),
+    benchmark::RegisterBenchmark("W3/c_mlp_784-128-10_b32_sgd",
+                                 [](auto& s) { steps(s, compiled<c>{}, fast_descent, 32, 10); }),
+    benchmark::RegisterBenchmark("subnormal/b_mlp_32-64-64-4_b16_adam",
+                                 [](auto& s) { steps(s, compiled<b>{}, moments, 16, 4, true); }),
+    benchmark::RegisterBenchmark("interpreted/a_mlp_8-16-1_b1_sgd",
+                                 [](auto& s) { steps(s, interpreted{a}, slow, 1, 1); }),
+    benchmark::RegisterBenchmark("interpreted/b_mlp_32-64-64-4_b16_adam",
+                                 [](auto& s) { steps(s, interpreted{b}, moments, 16, 4); }),
     benchmark::RegisterBenchmark("interpreted/c_mlp_784-128-10_b32_sgd",
                                  [](auto& s) { steps(s, interpreted{c}, fast_descent, 32, 10); })};
 

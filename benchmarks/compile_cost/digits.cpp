@@ -19,7 +19,8 @@ constexpr auto model = [](gradus::graph& g) {
 };
 int main() {
   auto trainer = gradus::make_trainer<model>(
-      gradus::adam{}, gradus::exponential_decay{.initial = 1e-3, .decay_steps = 1000, .decay_rate = 0.96, .staircase = true},
+      gradus::adam{},
+      gradus::exponential_decay{.initial = 1e-3, .decay_steps = 1000, .decay_rate = 0.96, .staircase = true},
       gradus::clip_by_global_norm{5.0}, gradus::exponential_moving_average{.decay = 0.999}, gradus::gate_op{},
       gradus::threads{2}, gradus::run_config{.model_dir = "run"});
   trainer.train(gradus::idx("data/train").shuffle(20000).repeat().batch(128), {.max_steps = 1000});

@@ -11,10 +11,10 @@ constexpr auto residual = [](gradus::graph& g) {
     const auto block = g.name_scope("block");
     h = h + dense(relu(dense(h, {.units = 32, .name = "a"})), {.units = 32, .name = "b"});
   }
-  return model_spec{.loss = reduce_mean(square(dense(h, {.units = 1, .name = "out"}) - y)), .metrics = {}, .predictions = {}};
+  return model_spec{
+      .loss = reduce_mean(square(dense(h, {.units = 1, .name = "out"}) - y)), .metrics = {}, .predictions = {}};
 };
 
 // Frozen nodes of the training graph, inputs and variables among them, after all passes.
 template <int Blocks>
-inline constexpr int frozen_nodes =
-    gradus::frozen_model<residual<Blocks>, gradus::build_options{}>::graph.size.nodes;
+inline constexpr int frozen_nodes = gradus::frozen_model<residual<Blocks>, gradus::build_options{}>::graph.size.nodes;

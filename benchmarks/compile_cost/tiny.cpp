@@ -5,6 +5,7 @@ constexpr auto model = [](gradus::graph& g) {
   using namespace gradus;
   const auto x = g.placeholder("x", {batch, 8}), y = g.placeholder("y", {batch, 1});
   const auto h = tanh(dense(x, {.units = 16, .name = "hidden"}));
-  return model_spec{.loss = reduce_mean(square(dense(h, {.units = 1, .name = "out"}) - y)), .metrics = {}, .predictions = {}};
+  return model_spec{
+      .loss = reduce_mean(square(dense(h, {.units = 1, .name = "out"}) - y)), .metrics = {}, .predictions = {}};
 };
 int main() { return train<model>(); }

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #if defined(__unix__) || defined(__APPLE__)
 #include <unistd.h>
 #endif
