@@ -29,6 +29,11 @@ function(gradus_extra_options file out)
   string(REGEX REPLACE "^// compiled with: *" "" line "${line}")
   separate_arguments(line)
   set(${out} "${line}" PARENT_SCOPE)
+  if("${GRADUS_DEVELOPMENT_OPTIONS}" MATCHES "-fsanitize") # a sanitizer's own level is quick enough to compile
+    list(FILTER line EXCLUDE REGEX "^-O")
+  endif()
+  # On the file, not on its program: so they come after the options of the configuration, and win.
+  set_source_files_properties("${file}" PROPERTIES COMPILE_OPTIONS "${line}")
 endfunction()
 
 # Programs of a folder: each F.cpp is one program F; so is each folder F with its *.cpp. They land in bin/.
@@ -57,7 +62,6 @@ function(gradus_add_programs folder)
     gradus_extra_options("${first}" extra)
     add_executable(${name} ${sources})
     target_link_libraries(${name} PRIVATE gradus_development)
-    target_compile_options(${name} PRIVATE ${extra})
     if(TARGET CLI11::CLI11)
       target_link_libraries(${name} PRIVATE CLI11::CLI11)
     endif()

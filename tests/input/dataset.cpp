@@ -1,3 +1,4 @@
+// compiled with: -Wno-mismatched-new-delete
 // costs: 600
 // Whole pipelines: put together at random, interrupted anywhere, continued elsewhere; and what they allocate.
 #include <gradus/input/dataset.hpp>

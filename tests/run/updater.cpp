@@ -1,4 +1,4 @@
-// compiled with: -O2 -march=native
+// compiled with: -O2 -march=native -Wno-mismatched-new-delete
 #include <gradus/run/updater.hpp>
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// compiled with: -Wno-mismatched-new-delete
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// compiled with: -O2
+// compiled with: -O2 -Wno-mismatched-new-delete
 // After the first step nothing is allocated, by any door: malloc and its kin, mmap, operator new. A thousand steps with
 // their input, compiled and interpreted, on one thread and on two.
 #include <gradus/cpu/device.hpp>

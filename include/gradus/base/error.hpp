@@ -126,23 +126,36 @@ namespace detail {
 // sentence was a good part of what a small program compiled.
 struct message_piece {
   enum kinds : int { words, letter, truth, negative, natural, floating };
+  using writer = std::to_chars_result (*)(char* first, char* last, double);
+  static constexpr std::size_t unknown = ~std::size_t{0};  // up to the zero
+  // Small, since every sentence fills an array of these.
+  union {
+    const char* first;
+    std::uint64_t number;  // two's complement where negative
+    double real;
+  };
+  union {
+    std::size_t size;
+    // By pointer: a program whose messages hold no such number does not link the tables of its conversion (130 KB).
+    writer write;
+  };
   int kind = words;
-  std::string_view text = {};
-  std::uint64_t number = 0;  // two's complement where negative
-  double real = 0;
-  // By pointer: a program whose messages hold no such number does not link the tables of its conversion (130 KB).
-  std::to_chars_result (*write)(char* first, char* last, double) = nullptr;
 
-  constexpr message_piece(std::string_view s) : text(s) {}
-  constexpr message_piece(const char* s) : text(s) {}
-  constexpr message_piece(const std::string& s) : text(s) {}
-  constexpr message_piece(char c) : kind(letter), number(static_cast<unsigned char>(c)) {}
-  constexpr message_piece(std::same_as<bool> auto b) : kind(truth), number(b ? 1 : 0) {}
+  constexpr message_piece(std::string_view s) : first(s.data()), size(s.size()) {}
+  constexpr message_piece(const char* s) : first(s), size(unknown) {}
+  constexpr message_piece(const std::string& s) : first(s.data()), size(s.size()) {}
+  constexpr message_piece(char c) : number(static_cast<unsigned char>(c)), size(0), kind(letter) {}
+  constexpr message_piece(std::same_as<bool> auto b) : number(b ? 1 : 0), size(0), kind(truth) {}
   template <std::integral Integer>
     requires(!std::same_as<Integer, bool> && !std::same_as<Integer, char>)
-  constexpr message_piece(Integer n) : kind(n < 0 ? negative : natural), number(static_cast<std::uint64_t>(n)) {}
-  constexpr message_piece(float x) : kind(floating), real(static_cast<double>(x)), write(write_as<float>) {}
-  constexpr message_piece(double x) : kind(floating), real(x), write(write_as<double>) {}
+  constexpr message_piece(Integer n)
+      : number(static_cast<std::uint64_t>(n)), size(0), kind(n < 0 ? negative : natural) {}
+  constexpr message_piece(float x) : real(static_cast<double>(x)), write(write_as<float>), kind(floating) {}
+  constexpr message_piece(double x) : real(x), write(write_as<double>), kind(floating) {}
+
+  constexpr std::string_view text() const {
+    return size == unknown ? std::string_view(first) : std::string_view(first, size);
+  }
 
 private:
   template <class Real>
@@ -163,7 +176,7 @@ void append(Out& out, const message_piece& p) {
   char buffer[48], *const end = buffer + sizeof buffer;
   const auto written = [&](std::to_chars_result r) { out.append(buffer, static_cast<std::size_t>(r.ptr - buffer)); };
   switch (p.kind) {
-  case message_piece::words: out.append(p.text.data(), p.text.size()); break;
+  case message_piece::words: out.append(p.text().data(), p.text().size()); break;
   case message_piece::letter: buffer[0] = static_cast<char>(p.number), out.append(buffer, 1); break;
   case message_piece::truth: out.append(p.number != 0 ? "true" : "false", p.number != 0 ? 4 : 5); break;
   case message_piece::negative: written(std::to_chars(buffer, end, static_cast<std::int64_t>(p.number))); break;

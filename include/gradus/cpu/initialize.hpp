@@ -53,7 +53,8 @@ constexpr fans fans_of(const shape& s) {
 // Kind and Distribution may be known when compiled (-1: they are not); what is not asked for is then not in the
 // program.
 template <class T, int Kind = -1, int Distribution = -1>
-void initialize_as(const initializer& init, const shape& dims, std::uint64_t seed, std::uint64_t stream, T* p) {
+[[gnu::cold]] void initialize_as(const initializer& init, const shape& dims, std::uint64_t seed, std::uint64_t stream,
+                                 T* p) {
   const auto n = static_cast<std::uint64_t>(count(dims));
   if constexpr (std::is_floating_point_v<T>) {
     using one = lane<T, portable>;
@@ -91,8 +92,8 @@ void initialize_as(const initializer& init, const shape& dims, std::uint64_t see
 
 }  // namespace detail
 
-inline void initialize_variable(const initializer& init, dtype type, const shape& dims, std::uint64_t seed,
-                                std::uint64_t stream, std::byte* to) {
+[[gnu::cold]] inline void initialize_variable(const initializer& init, dtype type, const shape& dims,
+                                              std::uint64_t seed, std::uint64_t stream, std::byte* to) {
   switch (type) {
   case float32: return detail::initialize_as(init, dims, seed, stream, reinterpret_cast<float*>(to));
   case float64: return detail::initialize_as(init, dims, seed, stream, reinterpret_cast<double*>(to));

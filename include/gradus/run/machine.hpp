@@ -22,7 +22,9 @@ struct runnable {
   std::string_view name_at(int offset) const {
     if (offset < 0) return {};
     std::size_t n = 0;
-    while (names[offset + static_cast<std::ptrdiff_t>(n)] != '\0') ++n;
+    // The bound keeps g++ from taking this for a strlen of a constant and then doubting the zero at its end.
+    constexpr std::size_t longest = 1 << 20;
+    while (n < longest && names[offset + static_cast<std::ptrdiff_t>(n)] != '\0') ++n;
     return {names + offset, n};
   }
 };
