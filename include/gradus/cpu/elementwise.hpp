@@ -272,9 +272,12 @@ struct unrolled {
     // How far operand K moves when loop L takes a step.
     template <int K, int L, int Inner = X.loops - 1>
     GRADUS_INLINE std::int64_t stride() const {
-      if constexpr (Inner == L) return X.varies[K] >> L & 1;
-      else if constexpr ((X.varies[K] >> Inner & 1) != 0) return extent<Inner>() * stride<K, L, Inner - 1>();
-      else return stride<K, L, Inner - 1>();
+      if constexpr (Inner == L)
+        return X.varies[K] >> L & 1;
+      else if constexpr ((X.varies[K] >> Inner & 1) != 0)
+        return extent<Inner>() * stride<K, L, Inner - 1>();
+      else
+        return stride<K, L, Inner - 1>();
     }
   };
   template <int L, int... K>

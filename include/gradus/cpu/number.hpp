@@ -332,8 +332,10 @@ private:
   template <std::size_t Left, class Operation>
   static GRADUS_INLINE N halve(N x, Operation op) {
     const N y = op(x, N(typename N::batch(simd::rotated<Left>(x.raw(), std::make_index_sequence<N::width>{}))));
-    if constexpr (Left > 1) return halve<Left / 2>(y, op);
-    else return y;
+    if constexpr (Left > 1)
+      return halve<Left / 2>(y, op);
+    else
+      return y;
   }
 #endif
 };
