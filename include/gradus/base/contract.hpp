@@ -27,9 +27,7 @@ struct log_sink {};       // where text goes
 }  // namespace kind
 
 template <class P>
-concept policy = requires {
-  typename std::remove_cvref_t<P>::policy_for;
-};
+concept policy = requires { typename std::remove_cvref_t<P>::policy_for; };
 
 namespace detail {
 template <class Kind, class P>

@@ -103,7 +103,6 @@ template <>
 inline constexpr dtype dtype_of<bool> = dtype::boolean;
 
 template <class T>
-concept computable = dtype_of<T>
-!= dtype::none;
+concept computable = dtype_of<T> != dtype::none;
 
 }  // namespace gradus

@@ -71,7 +71,7 @@ public:
   buffer() = default;
   explicit buffer(std::size_t bytes) : size_(bytes) {
     if (bytes == 0) return;
-    data_.reset(static_cast<std::byte*>(::operator new (align_up(bytes), std::align_val_t{alignment})));
+    data_.reset(static_cast<std::byte*>(::operator new(align_up(bytes), std::align_val_t{alignment})));
     std::memset(data_.get(), 0, align_up(bytes));
   }
   buffer(buffer&& o) noexcept : data_(std::move(o.data_)), size_(std::exchange(o.size_, 0)) {}
@@ -87,7 +87,7 @@ public:
 
 private:
   struct release {
-    void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{alignment}); }
+    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{alignment}); }
   };
   std::unique_ptr<std::byte, release> data_;
   std::size_t size_ = 0;
