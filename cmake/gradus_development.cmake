@@ -23,6 +23,9 @@ add_library(gradus_development INTERFACE)
 target_link_libraries(gradus_development INTERFACE gradus::gradus gradus_warnings)
 target_compile_options(gradus_development INTERFACE ${GRADUS_DEVELOPMENT_OPTIONS})
 target_link_options(gradus_development INTERFACE ${GRADUS_DEVELOPMENT_OPTIONS})
+if("${GRADUS_DEVELOPMENT_OPTIONS}" MATCHES "-fsanitize=thread") # it brings an operator new that cannot be replaced
+  target_compile_definitions(gradus_development INTERFACE GRADUS_TEST_UNCOUNTED)
+endif()
 # Generated machine code is ours to choose per file: a line "// compiled with: -O3 -march=native" near its top.
 function(gradus_extra_options file out)
   file(STRINGS "${file}" line LIMIT_COUNT 1 REGEX "^// compiled with: ")

@@ -13,15 +13,6 @@
 using namespace pipelines;
 
 // ThreadSanitizer brings an operator new of its own; there, nothing is counted and the other tests run.
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define GRADUS_TEST_UNCOUNTED
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define GRADUS_TEST_UNCOUNTED
-#endif
-
 #if !defined(GRADUS_TEST_UNCOUNTED)
 namespace {
 std::atomic<long> allocations{0};

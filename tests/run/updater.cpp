@@ -19,6 +19,9 @@ struct gradus::default_device : gradus::sweeps<gradus::fast> {};
 
 namespace {
 long allocations = 0;
+}
+#if !defined(GRADUS_TEST_UNCOUNTED)  // ThreadSanitizer brings its own operator new
+namespace {
 void* counted(std::size_t bytes, std::size_t alignment) {
   ++allocations;
   void* const p = alignment == 0 ? std::malloc(bytes)
@@ -33,6 +36,7 @@ void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+#endif
 
 using namespace gradus;
 
