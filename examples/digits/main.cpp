@@ -87,18 +87,20 @@ int main(int argc, char** argv) {
   app.add_option("--data", o.data, "folder with MNIST's IDX files, plain or .gz; without it digits are drawn");
   app.add_option("--model_dir", o.model_dir, "checkpoints and TensorBoard events")->capture_default_str();
   app.add_option("--cache", o.cache, "where drawn digits are kept")->capture_default_str();
-  app.add_option("--steps", o.steps, "train until this global step")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--batch", o.batch, "examples per step")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--steps", o.steps, "train until this global step")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000000));
+  app.add_option("--batch", o.batch, "examples per step")->capture_default_str()->check(CLI::Range(1, 100000));
   app.add_option("--train_digits", o.train_digits, "how many to draw for training")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1000000000));
   app.add_option("--test_digits", o.test_digits, "how many to draw for testing")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1000000000));
   app.add_option("--save_checkpoints_steps", o.save_steps, "steps between checkpoints; 0: none")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--threads", o.threads, "threads of the executor")->capture_default_str()->check(CLI::PositiveNumber);
+      ->check(CLI::Range(0, 1000000000));
+  app.add_option("--threads", o.threads, "threads of the executor")->capture_default_str()->check(CLI::Range(1, 1024));
   app.add_option("--seed", o.seed, "of initial values and shuffling")->capture_default_str();
   app.add_flag("--fresh", o.fresh, "start over: delete the checkpoints and events in model_dir first");
   CLI11_PARSE(app, argc, argv);
