@@ -64,15 +64,15 @@ void every_width_agrees(const Composed& update) {
 }  // namespace
 
 TEST_CASE("lanes and packs, fast and portable, update to the same bits") {
-  const composed all{adam{.rate = 0.01}, clip_by_global_norm{1.0}, exponential_moving_average{.decay = 0.9}};
+  const auto all = composed{adam{.rate = 0.01}, clip_by_global_norm{1.0}, exponential_moving_average{.decay = 0.9}}.single();
   every_width_agrees<float>(all);
   every_width_agrees<double>(all);
-  every_width_agrees<float>(composed{momentum{.rate = 0.1, .use_nesterov = true}});
-  every_width_agrees<float>(composed{gradient_descent{.rate = 0.1}, clip_by_global_norm{1.0}});
+  every_width_agrees<float>(composed{momentum{.rate = 0.1, .use_nesterov = true}}.single());
+  every_width_agrees<float>(composed{gradient_descent{.rate = 0.1}, clip_by_global_norm{1.0}}.single());
 }
 
 TEST_CASE("an exact sweep touches nothing outside; a padded one gives the same bits inside") {
-  const composed update{adam{.rate = 0.01}, exponential_moving_average{.decay = 0.9}};
+  const auto update = composed{adam{.rate = 0.01}, exponential_moving_average{.decay = 0.9}}.single();
   using composed_type = std::remove_const_t<decltype(update)>;
   for (std::size_t n : {1u, 5u, 16u, 21u}) {
     auto padded_theta = random_numbers<float>(n, 1), padded_g = random_numbers<float>(n, 2);
@@ -170,18 +170,19 @@ TEST_CASE("sparse rows: lanes and packs agree, other rows stay, the sum runs in 
       }
   };
   for (std::size_t width : {1u, 2u, 3u, 8u, 16u, 19u, 40u}) {
-    check(0.0f, composed{adam{}, clip_by_global_norm{1.0}}, width);
-    check(0.0, composed{momentum{.rate = 0.3}, clip_by_global_norm{1.0}}, width);
+    check(0.0f, composed{adam{}, clip_by_global_norm{1.0}}.single(), width);
+    check(0.0, composed{momentum{.rate = 0.3}, clip_by_global_norm{1.0}}.single(), width);
   }
 }
 
 TEST_CASE("follow is the average's step alone") {
-  const composed update{gradient_descent{.rate = 0.0}, exponential_moving_average{.decay = 0.75}};
+  const auto update = composed{gradient_descent{.rate = 0.0}, exponential_moving_average{.decay = 0.75}}.single();
   for (std::size_t n : {1u, 16u, 37u}) {
-    const auto theta = random_numbers<float>(n, 1);
+    auto theta = random_numbers<float>(n, 1);
     auto a = random_numbers<float>(n, 2), b = a, moved = theta;
+    float* const shadows[] = {a.data()};
     const auto c = update.prepare<float>(0);
-    follow<fast>(update, c, theta.data(), a.data(), n);
+    follow<fast>(update, c, theta.data(), shadows, n);
     const std::vector<float> g(n);
     float* const mirrors[] = {b.data()};
     sweep<fast>(update, c, 1.0f, moved.data(), g.data(), mirrors, n);

@@ -1,4 +1,5 @@
 // Facts about tf.gradients (1.15): values that its own tests state, and its rules for what has no gradient.
+#include "../golden/golden.hpp"
 #include "../ops/refusal.hpp"
 
 #include <gradus/cpu/device.hpp>
@@ -96,12 +97,87 @@ TEST_CASE("grad_ys: ones unless given; an x that is a y has its grad_y") {
   CHECK(numbers(g, grads(g, {y, y}, {x}, {.grad_ys = one_of_two})[0].dense) == std::vector<double>{4, 44, 606});
 }
 
+// Each fact's graph is told in words; `built` says what they mean.
+TEST_CASE("golden facts") {
+  struct built {
+    std::vector<value> ys, xs;
+    unconnected none = unconnected::none;
+  };
+  int known = 0;
+  for (const auto& c : golden::read("gradients.json")) {
+    if (c["kind"] != "gradients_tf") continue;
+    const auto words = c["graph"].get<std::string>();
+    INFO(words);
+    graph g;
+    const auto number = [&](double d) { return g.constant(d, float64); };
+    const auto build = [&]() -> built {
+      if (words == "x=1; y=2*x; z=3*y; ys=z") {
+        const value x = number(1), y = x * 2.0, z = y * 3.0;
+        return {{z}, {x, y}};
+      }
+      if (words == "x=3; y=x^2; y1=y^2; y2=y1^2; ys=[y,y2]") {
+        const value x = number(3), y = square(x), y2 = square(square(y));
+        return {{y, y2}, {x}};
+      }
+      if (words == "x=1; y=2*x; z=x+y; ys=z") {
+        const value x = number(1), y = x * 2.0;
+        return {{x + y}, {x, y}};
+      }
+      if (words == "out=stop_gradient(in); ys=out") {
+        const value in = g.placeholder("in", {}, float64);
+        return {{stop_gradient(in)}, {in}};
+      }
+      if (words == "a=ones[1,2]; b=ones[3,1]; ys=b; unconnected_gradients=zero") {
+        const value a = g.constant(1, float64, {1, 2}), b = g.constant(1, float64, {3, 1});
+        return {{b}, {a}, unconnected::zero};
+      }
+      if (words == "x=zeros[3]; y=clip_by_norm(x,1); ys=y") {
+        const value x = g.constant(0, float64, {3});
+        const value ss = reduce_sum(square(x)), some = greater(ss, 0.0);
+        const value norm = select(some, sqrt(select(some, ss, number(1))), ss);
+        return {{x / maximum(norm, number(1))}, {x}};
+      }
+      if (words == "x=1; ys=x*x") {
+        const value x = number(1);
+        return {{x * x}, {x}};
+      }
+      return {};
+    };
+    const built b = build();
+    REQUIRE(!b.xs.empty());
+    const auto d = gradients(g, b.ys, b.xs, {.unconnected_gradients = b.none});
+    REQUIRE(d.size() == static_cast<int>(c["expect"].size()));
+    for (std::size_t i = 0; i < c["expect"].size(); ++i) {
+      const auto& expected = c["expect"][i];
+      const gradient_value& got = d[static_cast<int>(i)];
+      if (expected.is_null()) {
+        CHECK(!got);
+        continue;
+      }
+      REQUIRE(got.dense);
+      const auto want = expected.is_array() ? golden::numbers<double>(expected) : std::vector{golden::number(expected)};
+      const auto have = numbers(g, got.dense);
+      REQUIRE(have.size() == want.size());
+      for (std::size_t k = 0; k < want.size(); ++k)
+        CHECK(golden::near(have[k], want[k], c["rtol"].get<double>(), c["atol"].get<double>()));
+    }
+    ++known;
+  }
+  CHECK(known == 7);
+}
+
 TEST_CASE("None: integers, bools, ops without a gradient, no path") {
   graph g;
   const value x = g.constant({1, 2}, {2}), n = g.constant({1, 2}, {2}, int32);
   CHECK(!grads(g, {cast(n, float32)}, {n})[0]);
   CHECK(!grads(g, {cast(greater(x, 0.0), float32)}, {x})[0]);
   CHECK(!grads(g, {cast(cast(x, int32), float32)}, {x})[0]);  // integers let nothing through
+  CHECK(!grads(g, {cast(x, int32)}, {x})[0]);                 // a y of integers is allowed, and gives nothing
+  CHECK(!grads(g, {n + n}, {n})[0]);
+  const auto itself = grads(g, {n}, {n});  // but to itself, as any y
+  REQUIRE(itself[0].dense);
+  CHECK(itself[0].dense.type() == int32);
+  CHECK(!grads(g, {select(greater(x, 0.0), x * 0.0, x * 1.0) * cast(n, float32)}, {n})[0]);
   CHECK(!grads(g, {sign(x)}, {x})[0]);
   CHECK(!grads(g, {x}, {g.constant(1)})[0]);
   CHECK(grads(g, {x}, {g.constant(1)}, {.unconnected_gradients = unconnected::zero})[0].dense);
@@ -120,6 +196,10 @@ TEST_CASE("contributions add up in order of arrival; rows stay rows until someth
   const auto joined = grads(g, {rows, gather(table, g.constant({1}, {1}, int32)) * 5.0}, {table});
   REQUIRE(joined[0].sparse());
   CHECK(joined[0].values.dims() == shape{4, 2});
+  const auto wide = grads(g, {rows, gather(table, g.constant({1}, {1}, int64))}, {table});
+  REQUIRE(wide[0].sparse());  // int32 rows and int64 rows: int64
+  CHECK(wide[0].indices.type() == int64);
+  CHECK(wide[0].indices.dims() == shape{4});
   const auto mixed = grads(g, {rows, square(table)}, {table});
   REQUIRE(!mixed[0].sparse());
   CHECK(numbers(g, mixed[0].dense) == std::vector<double>{3, 5, 6, 8, 12, 14});
@@ -160,6 +240,25 @@ TEST_CASE("gradients stand in a scope; colocated ones on their op's device") {
     there += g.nodes[i].device == g.nodes[y.id].device;
   }
   CHECK(there == 1);  // the product; what seeds the gradients belongs to no op
+  graph h;            // sums of contributions are placed too, at an x and on the way
+  value a, b;
+  {
+    const auto device = h.device("/device:CPU:1");
+    a = h.placeholder("a", {2}), b = exp(a);
+  }
+  const value sum = b + square(b) + square(a);
+  grads(h, {sum}, {a}, {.colocate_gradients_with_ops = true});
+  int adds = 0;
+  for (int i = sum.id + 1; i < h.nodes.count; ++i)
+    if (h.nodes[i].op == &cards::add) adds += h.nodes[i].device == h.nodes[a.id].device;
+  CHECK(adds == 2);
+}
+TEST_CASE("sparse gradients' row numbers do not depend on the table") {
+  graph g;
+  const value table = g.constant({1, 2, 3}, {3}), at = argmax(reshape(table, {1, 3}));  // float to int and back to rows
+  const auto d = grads(g, {gather(table, at)}, {table});
+  REQUIRE(d[0].sparse());
+  CHECK(numbers(g, d[0].values) == std::vector<double>{1});
 }
 
 TEST_CASE("second derivatives: gradients of gradients") {
@@ -188,9 +287,25 @@ TEST_CASE("refusals") {
     go(g, prevent_gradient(x), x);
   }>("gradients: no gradient is defined for PreventGradient");
   refusal_test::check<[](graph& g) {
-    const value x = g.placeholder("x", {2}), n = g.placeholder("n", {2}, int32);
-    go(g, n, x);
-  }>("gradients: y \"n\" must be float32 or float64, got int32");
+    const value n = g.placeholder("n", {2}, int32), x = g.placeholder("x", {2});
+    go(g, n, n, {.grad_ys = std::span(&x, 1)});
+  }>("gradients: grad_y must be like its y: int32 [2], got float32 [2]");
+  refusal_test::check<[](graph& g) {  // also where no x needs it
+    const value x = g.placeholder("x", {2}), z = g.placeholder("z", {2}), dy = g.placeholder("dy", {3});
+    go(g, z, x, {.grad_ys = std::span(&dy, 1)});
+  }>("gradients: grad_y must be like its y: float32 [2], got float32 [3]");
+  refusal_test::check<[](graph& g) {
+    const value x = g.placeholder("x", {2});
+    go(g, x, x, {.aggregation_method = static_cast<aggregation>(3)});
+  }>("gradients: invalid aggregation_method 3; expected add_n, experimental_tree or experimental_accumulate_n");
+  refusal_test::check<[](graph& g) {
+    const value x = g.placeholder("x", {2});
+    go(g, x, x, {.unconnected_gradients = static_cast<unconnected>(2)});
+  }>("gradients: invalid unconnected_gradients 2; expected none or zero");
+  refusal_test::check<[](graph& g) {
+    const value x = g.placeholder("x", {2});
+    go(g, x, value{});
+  }>("gradients: x 0 is no tensor of this graph");
   refusal_test::check<[](graph& g) {
     const value x = g.placeholder("x", {2}), dy = g.placeholder("dy", {3});
     go(g, x, x, {.grad_ys = std::span(&dy, 1)});

@@ -6,7 +6,7 @@
 #include <gradus/run/stepper.hpp>
 #include <gradus/update/adam.hpp>
 #include <gradus/update/average.hpp>
-#include <gradus/update/chain.hpp>
+#include <gradus/update/composed.hpp>
 #include <gradus/update/clip.hpp>
 
 #include <cstring>

@@ -4,14 +4,16 @@
 
 using namespace gradus;
 
+using trajectory::set;
+
 namespace {
-auto make(const golden::json& p, sparse_mode sparse) {
-  adam rule{.beta1 = p.value("beta1", 0.9),
-            .beta2 = p.value("beta2", 0.999),
-            .epsilon = p.value("epsilon", 1e-8),
-            .sparse = sparse};
-  if (p.contains("learning_rate")) rule.rate = p["learning_rate"].get<double>();
-  return composed{rule};
+adam make(const golden::json& p, sparse_mode sparse) {
+  adam rule{.sparse = sparse};
+  set(rule.rate, p, "learning_rate");
+  set(rule.beta1, p, "beta1");
+  set(rule.beta2, p, "beta2");
+  set(rule.epsilon, p, "epsilon");
+  return rule;
 }
 }  // namespace
 
@@ -39,7 +41,8 @@ TEST_CASE("adam keeps the powers of beta as running products, listed as state") 
 
 TEST_CASE("a decay_all step on some rows has the bits of a dense step with zeros") {
   constexpr std::size_t rows = 7, width = 21;
-  const composed update{adam{.sparse = sparse_mode::decay_all}};
+  const composed all{adam{.sparse = sparse_mode::decay_all}};
+  const auto& update = all.single();
   std::vector<float> dense(rows * width), theta[2], m[2], v[2];
   for (std::size_t i = 0; i < rows * width; ++i) {
     for (int k = 0; k < 2; ++k) {

@@ -3,12 +3,18 @@
 #include "trajectory.hpp"
 
 using namespace gradus;
+using trajectory::set;
+
+namespace {
+gradient_descent make(const golden::json& p) {
+  gradient_descent rule;
+  set(rule.rate, p, "learning_rate");
+  return rule;
+}
+}  // namespace
 
 TEST_CASE("gradient_descent follows TensorFlow's trajectories") {
-  const auto cases = trajectory::replay_all("GradientDescent", [](const golden::json& p) {
-    return composed{gradient_descent{.rate = p.at("learning_rate").get<double>()}};
-  });
-  CHECK(cases == 5);
+  CHECK(trajectory::replay_all("GradientDescent", make) == 5);
 }
 
 TEST_CASE("gradient_descent has no slots and no default rate") {

@@ -3,14 +3,20 @@
 #include "trajectory.hpp"
 
 using namespace gradus;
+using trajectory::set;
+
+namespace {
+momentum make(const golden::json& p) {
+  momentum rule;
+  set(rule.rate, p, "learning_rate");
+  set(rule.decay, p, "momentum");
+  set(rule.use_nesterov, p, "use_nesterov");
+  return rule;
+}
+}  // namespace
 
 TEST_CASE("momentum follows TensorFlow's trajectories, plain and Nesterov, dense and sparse") {
-  const auto cases = trajectory::replay_all("Momentum", [](const golden::json& p) {
-    return composed{momentum{.rate = p.at("learning_rate").get<double>(),
-                             .decay = p.at("momentum").get<double>(),
-                             .use_nesterov = p.value("use_nesterov", false)}};
-  });
-  CHECK(cases == 11);
+  CHECK(trajectory::replay_all("Momentum", make) == 11);
 }
 
 TEST_CASE("momentum keeps one slot, named as in TensorFlow's checkpoints") {

@@ -14,6 +14,15 @@ namespace kind {
 struct rule {};           // how a gradient becomes a step: gradient_descent, momentum, adam, ...
 struct schedule {};       // the learning rate over global_step: exponential_decay, ...
 struct clip {};           // what is done to gradients before the rule: clip_by_global_norm
+struct transform {};      // a part of a chain before its rule: weight_decay, gradient_noise
+struct follower {};       // a part of a chain after its rule: lookahead
+struct freeze {};         // which variables stay as they are
+struct accumulation {};   // steps of the rule for every k gradients: accumulate
+struct variation {        // a setting that follows a schedule: vary
+  static constexpr bool many = true;  // as many as wanted
+};
+struct noise {};          // what is added to gradients: gradient_noise
+struct loss_scale {};     // loss and gradients multiplied, so that 16-bit gradients do not vanish
 struct gate {};           // order of gradients and updates: gate_none, gate_op, gate_graph
 struct average {};        // a copy of the parameters that follows them: exponential_moving_average
 struct codec {};          // the bytes of a checkpoint: cereal_binary, ...
@@ -76,6 +85,18 @@ struct kinds {
   static constexpr bool take = (detail::is_of<Kinds, P>() || ...);
 };
 
+namespace detail {
+template <class Kinds, class... More>
+struct join_kinds;
+template <class... Kinds, class... More>
+struct join_kinds<kinds<Kinds...>, More...> {
+  using type = kinds<Kinds..., More...>;
+};
+}  // namespace detail
+// Those of another door and some more.
+template <class Kinds, class... More>
+using kinds_and = typename detail::join_kinds<Kinds, More...>::type;
+
 template <class Kinds, class P>
 struct is_a_policy_here {
   static_assert(policy<P>,
@@ -87,10 +108,11 @@ struct is_a_policy_here {
 };
 template <class Kind, class... Policies>
 struct at_most_one {
-  static_assert(policies_of<Kind, Policies...> <= 1,
+  static constexpr bool many = requires { requires Kind::many; };
+  static_assert(many || policies_of<Kind, Policies...> <= 1,
                 "gradus: two policies of one kind were given (the kind is the first template argument of at_most_one); "
                 "keep one.");
-  static constexpr bool value = policies_of<Kind, Policies...> <= 1;
+  static constexpr bool value = many || policies_of<Kind, Policies...> <= 1;
 };
 template <class Kinds, class... Policies>
 struct policies_fit;

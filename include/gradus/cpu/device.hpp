@@ -6,6 +6,7 @@
 #include "gather.hpp"
 #include "host.hpp"
 #include "initialize.hpp"
+#include "linear.hpp"
 #include "matmul.hpp"
 #include "random.hpp"
 #include "reduce.hpp"
@@ -29,6 +30,7 @@ struct built_in_ops;
 template <arithmetic Arithmetic = fast>
 struct cpu : sweeps<Arithmetic> {
   using arithmetic_type = Arithmetic;
+  using linear_algebra = linear<Arithmetic>;  // of rules on matrices
   using step_function = detail::chunk_function;
 
   // One instantiation per signature: equal layers, and the graphs of one model, share it.

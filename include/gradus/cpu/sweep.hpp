@@ -1,7 +1,7 @@
 // An update in one pass over memory: theta, g and the mirrors are read once, and theta and the mirrors written once;
 // clip, rule and average meet in registers. No allocation, no exceptions but the check of row numbers, any machine.
 //
-// `p` is a composed update (update/chain.hpp), `c` its constants for this step (p.prepare<T>(global_step)), `scale` its
+// `p` is a composed update (update/composed.hpp), `c` its constants for this step (p.prepare<T>(global_step)), `scale` its
 // clip_scale as T (ignored without a clip), `mirrors` one pointer per mirror in the order of p.mirrors(). The formulas
 // use the same numbers everywhere, so exact and padded, dense and sparse on all rows, any register, give the same bits.
 #pragma once
@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <span>
 
-#include "../update/chain.hpp"
+#include "../update/composed.hpp"
 #include "number.hpp"
 
 namespace gradus {
@@ -51,27 +51,56 @@ GRADUS_INLINE void write(N x, typename N::value_type* p, std::size_t n) {
     x.store_partial(p, n);
 }
 
-// One register at element i (its first n places): the rule, and the average if asked for.
-template <extent E, bool Average, class N, class Composed, std::size_t... I>
-GRADUS_INLINE void step_at(const Composed& p, const ready_step<N, Composed>& k, typename N::value_type* theta, N g,
-                           const mirror_pointers<typename N::value_type, Composed::mirror_count>& mirrors,
-                           std::size_t i, std::size_t n, std::index_sequence<I...>) {
+// What is done to a gradient's values one by one: the global clip, then the clips at the head of a chain.
+template <class Composed, class N>
+GRADUS_INLINE N clipped(const Composed& p, const ready_step<N, Composed>& k, N g) {
+  if constexpr (Composed::has_clip) g = g * k.scale;
+  if constexpr (requires { p.rule().raw(g, k.rule); }) g = p.rule().raw(g, k.rule);
+  return g;
+}
+template <class Composed>
+concept follows_step = requires { requires Composed::rule_type::has_after; };
+
+// One register at element i (its first n places): the slots read, `f` on theta and them, all written.
+template <extent E, class N, std::size_t Count, class F, std::size_t... I>
+GRADUS_INLINE N with_slots(typename N::value_type* theta, const mirror_pointers<typename N::value_type, Count>& mirrors,
+                           std::size_t i, std::size_t n, F f, std::index_sequence<I...>) {
   N slot[sizeof...(I) + 1] = {read<N, E>(mirrors.at[I] + i, n)..., N(0)};
-  const N next = p.rule().step(read<N, E>(theta + i, n), g, k.rule, slot[I]...);
+  const N next = f(read<N, E>(theta + i, n), slot[I]...);
   write<E>(next, theta + i, n);
   (write<E>(slot[I], mirrors.at[I] + i, n), ...);
-  if constexpr (Average && Composed::has_average) {
+  return next;
+}
+
+// The rule at element i; what follows it and the average if asked for. `Rest`: a row without a gradient.
+template <extent E, bool Follow, bool Rest = false, class N, class Composed, std::size_t... I>
+GRADUS_INLINE void step_at(const Composed& p, const ready_step<N, Composed>& k, typename N::value_type* theta, N g,
+                           const mirror_pointers<typename N::value_type, Composed::mirror_count>& mirrors,
+                           std::size_t i, std::size_t n, std::index_sequence<I...> slots) {
+  const N next = with_slots<E, N>(
+      theta, mirrors, i, n,
+      [&](N at, auto&... slot) {
+        N to = at;
+        if constexpr (Rest && requires { p.rule().rest(at, k.rule, slot...); })
+          to = p.rule().rest(at, k.rule, slot...);
+        else
+          to = p.rule().step(at, g, k.rule, slot...);
+        if constexpr (Follow && follows_step<Composed>) to = p.rule().after(to, k.rule, slot...);
+        return to;
+      },
+      slots);
+  if constexpr (Follow && Composed::has_average) {
     auto* shadow = mirrors.at[Composed::slot_count] + i;
     write<E>(Composed::average_type::follow(read<N, E>(shadow, n), next, k.new_share), shadow, n);
   }
 }
 
-template <class Composed, class N>
-GRADUS_INLINE N clipped(N g, N scale) {
-  if constexpr (Composed::has_clip)
-    return g * scale;
-  else
-    return g;
+// f.operator()<extent>(i, n) for every register of n elements.
+template <class N, class F>
+GRADUS_INLINE void for_registers(std::size_t n, F f) {
+  std::size_t i = 0;
+  for (; i + N::width <= n; i += N::width) f.template operator()<extent::whole>(i, std::size_t{0});
+  if (i < n) f.template operator()<extent::partial>(i, n - i);
 }
 
 }  // namespace detail
@@ -80,18 +109,26 @@ GRADUS_INLINE N clipped(N g, N scale) {
 template <class A, class T, class Composed, class N = pack<T, A>>
 void sweep(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta, const T* g,
            T* const* mirrors, std::size_t n) {
-  using detail::extent;
   const detail::ready_step<N, Composed> k(c, scale);
   const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
   constexpr auto slots = std::make_index_sequence<Composed::slot_count>{};
-  std::size_t i = 0;
-  for (; i + N::width <= n; i += N::width)
-    detail::step_at<extent::whole, true>(p, k, theta, detail::clipped<Composed>(N::load(g + i), k.scale), m, i, 0,
-                                         slots);
-  if (i < n) {
-    const N last = detail::clipped<Composed>(N::load_partial(g + i, n - i), k.scale);
-    detail::step_at<extent::partial, true>(p, k, theta, last, m, i, n - i, slots);
-  }
+  detail::for_registers<N>(n, [&]<detail::extent E>(std::size_t i, std::size_t left) {
+    detail::step_at<E, true>(p, k, theta, detail::clipped(p, k, detail::read<N, E>(g + i, left)), m, i, left, slots);
+  });
+}
+
+// As sweep, where each of `columns` has a factor of its own: g[row, j] * factors[j] (unit-wise clips).
+template <class A, class T, class Composed, class N = pack<T, A>>
+void sweep_columns(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* factors,
+                   std::size_t columns, T* theta, const T* g, T* const* mirrors, std::size_t n) {
+  const detail::ready_step<N, Composed> k(c, scale);
+  const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
+  constexpr auto slots = std::make_index_sequence<Composed::slot_count>{};
+  for (std::size_t row = 0; row < n; row += columns)
+    detail::for_registers<N>(columns, [&]<detail::extent E>(std::size_t j, std::size_t left) {
+      const N own = detail::read<N, E>(g + row + j, left) * detail::read<N, E>(factors + j, left);
+      detail::step_at<E, true>(p, k, theta, detail::clipped(p, k, own), m, row + j, left, slots);
+    });
 }
 
 // Dense, with every array padded to 64 bytes: whole registers only. The padding is read and written; what it holds
@@ -102,20 +139,133 @@ void sweep_padded(const Composed& p, const typename Composed::template constants
   sweep<A, T, Composed, N>(p, c, scale, theta, g, mirrors, (n + N::width - 1) / N::width * N::width);
 }
 
-// The average's own pass, where the rule touched rows only.
+// What comes after the rule, in a pass of its own: where the rule touched rows only, or whole tensors.
 template <class A, class T, class Composed, class N = pack<T, A>>
-void follow(const Composed&, const typename Composed::template constants<T>& c, const T* theta, T* shadow,
+void follow(const Composed& p, const typename Composed::template constants<T>& c, T* theta, T* const* mirrors,
             std::size_t n) {
-  if constexpr (Composed::has_average) {
-    using average = typename Composed::average_type;
-    const N share(c.new_share);
-    std::size_t i = 0;
-    for (; i + N::width <= n; i += N::width)
-      average::follow(N::load(shadow + i), N::load(theta + i), share).store(shadow + i);
-    if (i < n)
-      average::follow(N::load_partial(shadow + i, n - i), N::load_partial(theta + i, n - i), share)
-          .store_partial(shadow + i, n - i);
+  if constexpr (detail::follows_step<Composed> || Composed::has_average) {
+    const detail::ready_step<N, Composed> k(c, T(1));
+    const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
+    detail::for_registers<N>(n, [&]<detail::extent E>(std::size_t i, std::size_t left) {
+      using detail::read, detail::write;
+      if constexpr (detail::follows_step<Composed>)
+        detail::with_slots<E, N>(
+            theta, m, i, left, [&](N at, auto&... slot) { return p.rule().after(at, k.rule, slot...); },
+            std::make_index_sequence<Composed::slot_count>{});
+      if constexpr (Composed::has_average) {
+        T* const shadow = m.at[Composed::slot_count] + i;
+        write<E>(Composed::average_type::follow(read<N, E>(shadow, left), read<N, E>(theta + i, left), k.new_share),
+                 shadow, left);
+      }
+    });
   }
+}
+
+// What comes before a rule on tensors, in a pass of its own: to[i] is the gradient that the rule sees.
+template <class A, class T, class Composed, class N = pack<T, A>>
+void before(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta, const T* g,
+            T* const* mirrors, std::size_t n, T* to) {
+  const detail::ready_step<N, Composed> k(c, scale);
+  const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
+  detail::for_registers<N>(n, [&]<detail::extent E>(std::size_t i, std::size_t left) {
+    N own = detail::clipped(p, k, detail::read<N, E>(g + i, left));
+    if constexpr (requires { requires Composed::rule_type::has_before; })
+      detail::with_slots<E, N>(
+          theta, m, i, left,
+          [&](N at, auto&... slot) {
+            p.rule().before(at, own, k.rule, slot...);
+            return at;
+          },
+          std::make_index_sequence<Composed::slot_count>{});
+    detail::write<E>(own, to + i, left);
+  });
+}
+
+// A rule's second observation (sophia's curvature): moves slots, not theta.
+template <class A, class T, class Composed, class N = pack<T, A>>
+void observe(const Composed& p, const typename Composed::template constants<T>& c, T* theta, const T* estimate,
+             T* const* mirrors, std::size_t n) {
+  const detail::ready_step<N, Composed> k(c, T(1));
+  const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
+  detail::for_registers<N>(n, [&]<detail::extent E>(std::size_t i, std::size_t left) {
+    detail::with_slots<E, N>(
+        theta, m, i, left,
+        [&](N at, auto&... slot) {
+          p.rule().observe(detail::read<N, E>(estimate + i, left), k.rule, slot...);
+          return at;
+        },
+        std::make_index_sequence<Composed::slot_count>{});
+  });
+}
+
+// sums[k] += the k-th of what `at(element, places)` measures, over n elements: sixteen lanes in blocks of 4096 places,
+// the blocks added in double, in order.
+namespace detail {
+template <class N, std::size_t K, class Measure>
+void add_measures(std::size_t n, double* sums, Measure at) {
+  using T = typename N::value_type;
+  for (std::size_t from = 0; from < n; from += reduction_chunk) {
+    const std::size_t end = n - from < reduction_chunk ? n : from + reduction_chunk;
+    block<N> total[K];
+    for (auto& b : total) b = block<N>::fill(T(0));
+    for (std::size_t i = from; i < end; i += block<N>::lanes)
+      for (std::size_t j = 0; j < block<N>::packs && i + j * N::width < end; ++j) {
+        const std::size_t here = i + j * N::width, left = end - here;
+        std::array<N, K> m;
+        if (left >= N::width) {
+          m = at.template operator()<extent::whole>(here, std::size_t{0});
+        } else {  // places beyond the end count nothing, whatever the measure makes of zeros
+          m = at.template operator()<extent::partial>(here, left);
+          alignas(64) T places[N::width];
+          for (auto& x : m) x.store(places), x = N::load_partial(places, left);
+        }
+        for (std::size_t k = 0; k < K; ++k) total[k].at[j] = total[k].at[j] + m[k];
+      }
+    for (std::size_t k = 0; k < K; ++k) sums[k] += static_cast<double>(total[k].fold(plus{}));
+  }
+}
+template <class Composed, std::size_t Stage>
+concept measures_raw = requires { requires Composed::rule_type::template stage_is_raw<Stage>; };
+
+template <std::size_t Stage, extent E, class N, class Composed, std::size_t... I>
+GRADUS_INLINE auto measure_at(const Composed& p, const ready_step<N, Composed>& k, const typename N::value_type* theta,
+                              N g, const mirror_pointers<typename N::value_type, Composed::mirror_count>& mirrors,
+                              std::size_t i, std::size_t n, std::index_sequence<I...>) {
+  return measure_stage<Stage>(p.rule(), read<N, E>(theta + i, n), g, k.rule, read<N, E>(mirrors.at[I] + i, n)...);
+}
+}  // namespace detail
+
+// sums += what stage `Stage` of the rule must know of this variable (update/rule.hpp), from one read.
+template <std::size_t Stage, class A, class T, class Composed, class N = pack<T, A>>
+void measure(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* theta, const T* g,
+             T* const* mirrors, std::size_t n, double* sums) {
+  const detail::ready_step<N, Composed> k(c, scale);
+  const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
+  constexpr auto slots = std::make_index_sequence<Composed::slot_count>{};
+  constexpr std::size_t measures = detail::stage_measures<typename Composed::rule_type, Stage>();
+  detail::add_measures<N, measures>(n, sums, [&]<detail::extent E>(std::size_t i, std::size_t left) {
+    N own = detail::read<N, E>(g + i, left);
+    if constexpr (detail::measures_raw<Composed, Stage>) {
+      if constexpr (Composed::has_clip) own = own * k.scale;
+    } else {
+      own = detail::clipped(p, k, own);
+    }
+    return detail::measure_at<Stage, E>(p, k, theta, own, m, i, left, slots);
+  });
+}
+// The same of the values of a sparse gradient, duplicates one by one: for clips at the head, which see nothing else.
+template <std::size_t Stage, class A, class T, class Composed, class N = pack<T, A>>
+void measure_values(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* values,
+                    std::size_t n, double* sums) {
+  const detail::ready_step<N, Composed> k(c, scale);
+  constexpr std::size_t measures = detail::stage_measures<typename Composed::rule_type, Stage>();
+  detail::add_measures<N, measures>(n, sums, [&]<detail::extent E>(std::size_t i, std::size_t left) {
+    N own = detail::read<N, E>(values + i, left);
+    if constexpr (Composed::has_clip) own = own * k.scale;
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return detail::measure_stage<Stage>(p.rule(), N(0), own, k.rule, ((void)I, N(0))...);
+    }(std::make_index_sequence<Composed::slot_count>{});
+  });
 }
 
 // The rows of a sparse gradient, duplicates chained: the distinct rows in order of first occurrence, and for each the
@@ -185,43 +335,45 @@ row_chains chain_rows(const Index* rows, std::size_t n, std::span<std::int32_t> 
 }
 
 namespace detail {
-// One row: the sum of its values from `position` on (none: -1), each clipped, then the rule.
-template <class N, class Composed>
+// The gradient of one row at element j: the sum of its values from `position` on (none: -1), each clipped.
+template <extent E, class N, class Composed>
+GRADUS_INLINE N row_gradient(const Composed& p, const ready_step<N, Composed>& k, const typename N::value_type* values,
+                             const row_chains& chains, std::int32_t position, std::size_t width, std::size_t j,
+                             std::size_t n) {
+  if (position < 0) return N(0);
+  const auto value = [&](std::int32_t at) {
+    return clipped(p, k, read<N, E>(values + static_cast<std::size_t>(at) * width + j, n));
+  };
+  N g = value(position);
+  for (auto at = chains.next[static_cast<std::size_t>(position)]; at >= 0;
+       at = chains.next[static_cast<std::size_t>(at)])
+    g = g + value(at);
+  return g;
+}
+// One row: its gradient, then the rule.
+template <bool Rest, class N, class Composed>
 void step_row(const Composed& p, const ready_step<N, Composed>& k,
               const ready_step<lane<typename N::value_type, typename N::policy>, Composed>& one,
               typename N::value_type* theta, const typename N::value_type* values, const row_chains& chains,
               std::int32_t position, const mirror_pointers<typename N::value_type, Composed::mirror_count>& mirrors,
               std::size_t row, std::size_t width) {
   constexpr auto slots = std::make_index_sequence<Composed::slot_count>{};
-  const auto total = [&]<extent E, class M>(const ready_step<M, Composed>& step, std::size_t j, std::size_t n) {
-    if (position < 0) return M(0);
-    const auto value = [&](std::int32_t at) {
-      return clipped<Composed>(read<M, E>(values + static_cast<std::size_t>(at) * width + j, n), step.scale);
-    };
-    M g = value(position);
-    for (auto at = chains.next[static_cast<std::size_t>(position)]; at >= 0;
-         at = chains.next[static_cast<std::size_t>(at)])
-      g = g + value(at);
-    return g;
+  const auto step = [&]<extent E, class M>(const ready_step<M, Composed>& ready, std::size_t j, std::size_t n) {
+    step_at<E, false, Rest>(p, ready, theta, row_gradient<E>(p, ready, values, chains, position, width, j, n), mirrors,
+                            row * width + j, n, slots);
   };
-  const std::size_t base = row * width;
   std::size_t j = 0;
-  for (; j + N::width <= width; j += N::width)
-    step_at<extent::whole, false>(p, k, theta, total.template operator()<extent::whole>(k, j, 0), mirrors, base + j, 0,
-                                  slots);
+  for (; j + N::width <= width; j += N::width) step.template operator()<extent::whole>(k, j, 0);
   if (const std::size_t rest = width - j; rest > 2)
-    step_at<extent::partial, false>(p, k, theta, total.template operator()<extent::partial>(k, j, rest), mirrors,
-                                    base + j, rest, slots);
+    step.template operator()<extent::partial>(k, j, rest);
   else  // one or two elements are quicker one by one
-    for (; j < width; ++j)
-      step_at<extent::whole, false>(p, one, theta, total.template operator()<extent::whole>(one, j, 0), mirrors,
-                                    base + j, 0, slots);
+    for (; j < width; ++j) step.template operator()<extent::whole>(one, j, 0);
 }
 }  // namespace detail
 
 // Sparse: theta is [row_count, width], values is [n, width], and value i belongs to row rows[i], checked. Values of one
 // row are summed in order of arrival, then the rule runs once per distinct row; other rows stay, unless the rule decays
-// all rows. The average is not part of this pass: call `follow`.
+// all rows. What comes after the rule is not part of this pass: call `follow`.
 template <class A, class T, class Composed, class Index, class N = pack<T, A>>
 void sweep_rows(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta,
                 T* const* mirrors, std::size_t row_count, std::size_t width, const Index* rows, const T* values,
@@ -231,15 +383,67 @@ void sweep_rows(const Composed& p, const typename Composed::template constants<T
   const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
   const row_chains chains = chain_rows(rows, n, scratch);
   if (Composed::may_decay_all_rows && p.decays_all_rows()) {
-    for (std::size_t row = 0; row < row_count; ++row)
-      detail::step_row(p, k, one, theta, values, chains, chains.find(rows, static_cast<std::int64_t>(row)), m, row,
-                       width);
+    for (std::size_t row = 0; row < row_count; ++row) {
+      const std::int32_t position = chains.find(rows, static_cast<std::int64_t>(row));
+      if (position >= 0)
+        detail::step_row<false>(p, k, one, theta, values, chains, position, m, row, width);
+      else if constexpr (Composed::may_decay_all_rows)
+        detail::step_row<true>(p, k, one, theta, values, chains, position, m, row, width);
+    }
   } else {
     for (std::size_t d = 0; d < chains.distinct; ++d) {
       const std::int32_t position = chains.first[d];
-      detail::step_row(p, k, one, theta, values, chains, position, m, static_cast<std::size_t>(rows[position]), width);
+      detail::step_row<false>(p, k, one, theta, values, chains, position, m, static_cast<std::size_t>(rows[position]),
+                              width);
     }
   }
+}
+
+// sums += what stage `Stage` must know, over the distinct rows of a sparse gradient, row after row.
+template <std::size_t Stage, class A, class T, class Composed, class Index, class N = pack<T, A>>
+void measure_rows(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* theta,
+                  T* const* mirrors, std::size_t width, const Index* rows, const T* values, std::size_t n,
+                  std::span<std::int32_t> scratch, double* sums) {
+  const detail::ready_step<N, Composed> k(c, scale);
+  const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
+  constexpr auto slots = std::make_index_sequence<Composed::slot_count>{};
+  constexpr std::size_t measures = detail::stage_measures<typename Composed::rule_type, Stage>();
+  const row_chains chains = chain_rows(rows, n, scratch);
+  for (std::size_t d = 0; d < chains.distinct; ++d) {
+    const std::int32_t position = chains.first[d];
+    const std::size_t base = static_cast<std::size_t>(rows[position]) * width;
+    detail::add_measures<N, measures>(width, sums, [&]<detail::extent E>(std::size_t j, std::size_t left) {
+      return detail::measure_at<Stage, E>(p, k, theta,
+                                          detail::row_gradient<E>(p, k, values, chains, position, width, j, left), m,
+                                          base + j, left, slots);
+    });
+  }
+}
+
+// to += values at their rows, in order; `to` is [row_count, width], rows checked.
+template <class T, class Index>
+void add_rows(T* to, const T* values, const Index* rows, std::size_t n, std::size_t width) {
+  for (std::size_t i = 0; i < n; ++i) {
+    T* const row = to + static_cast<std::size_t>(rows[i]) * width;
+    for (std::size_t j = 0; j < width; ++j) row[j] += values[i * width + j];
+  }
+}
+// sum += g.
+template <class A, class T, class N = pack<T, A>>
+void add_to(T* sum, const T* g, std::size_t n) {
+  detail::for_registers<N>(n, [&]<detail::extent E>(std::size_t i, std::size_t left) {
+    detail::write<E>(detail::read<N, E>(sum + i, left) + detail::read<N, E>(g + i, left), sum + i, left);
+  });
+}
+// Column sums of squares of a row-major [n / columns, columns], in T, row after row.
+template <class A, class T, class N = pack<T, A>>
+void column_squares(const T* x, std::size_t n, std::size_t columns, T* sums) {
+  for (std::size_t j = 0; j < columns; ++j) sums[j] = T(0);
+  for (std::size_t row = 0; row < n; row += columns)
+    detail::for_registers<N>(columns, [&]<detail::extent E>(std::size_t j, std::size_t left) {
+      const N v = detail::read<N, E>(x + row + j, left);
+      detail::write<E>(fma(v, v, detail::read<N, E>(sums + j, left)), sums + j, left);
+    });
 }
 
 // sqrt of the sum of squares over all arrays; the arrays' sums are added in the order given, in double. 0 for none.
@@ -258,6 +462,12 @@ struct sweeps {
                     T* const* mirrors, std::size_t n) {
     gradus::sweep<A, T>(p, c, scale, theta, g, mirrors, n);
   }
+  template <class T, class Composed>
+  static void sweep_columns(const Composed& p, const typename Composed::template constants<T>& c, T scale,
+                            const T* factors, std::size_t columns, T* theta, const T* g, T* const* mirrors,
+                            std::size_t n) {
+    gradus::sweep_columns<A, T>(p, c, scale, factors, columns, theta, g, mirrors, n);
+  }
   template <class T, class Composed, class Index>
   static void sweep_rows(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta,
                          T* const* mirrors, std::size_t row_count, std::size_t width, const Index* rows,
@@ -265,13 +475,51 @@ struct sweeps {
     gradus::sweep_rows<A, T>(p, c, scale, theta, mirrors, row_count, width, rows, values, n, scratch);
   }
   template <class T, class Composed>
-  static void follow(const Composed& p, const typename Composed::template constants<T>& c, const T* theta, T* shadow,
+  static void follow(const Composed& p, const typename Composed::template constants<T>& c, T* theta, T* const* mirrors,
                      std::size_t n) {
-    gradus::follow<A, T>(p, c, theta, shadow, n);
+    gradus::follow<A, T>(p, c, theta, mirrors, n);
+  }
+  template <class T, class Composed>
+  static void before(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta,
+                     const T* g, T* const* mirrors, std::size_t n, T* to) {
+    gradus::before<A, T>(p, c, scale, theta, g, mirrors, n, to);
+  }
+  template <class T, class Composed>
+  static void observe(const Composed& p, const typename Composed::template constants<T>& c, T* theta, const T* estimate,
+                      T* const* mirrors, std::size_t n) {
+    gradus::observe<A, T>(p, c, theta, estimate, mirrors, n);
+  }
+  template <std::size_t Stage, class T, class Composed>
+  static void measure(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* theta,
+                      const T* g, T* const* mirrors, std::size_t n, double* sums) {
+    gradus::measure<Stage, A, T>(p, c, scale, theta, g, mirrors, n, sums);
+  }
+  template <std::size_t Stage, class T, class Composed>
+  static void measure_values(const Composed& p, const typename Composed::template constants<T>& c, T scale,
+                             const T* values, std::size_t n, double* sums) {
+    gradus::measure_values<Stage, A, T>(p, c, scale, values, n, sums);
+  }
+  template <std::size_t Stage, class T, class Composed, class Index>
+  static void measure_rows(const Composed& p, const typename Composed::template constants<T>& c, T scale,
+                           const T* theta, T* const* mirrors, std::size_t width, const Index* rows, const T* values,
+                           std::size_t n, std::span<std::int32_t> scratch, double* sums) {
+    gradus::measure_rows<Stage, A, T>(p, c, scale, theta, mirrors, width, rows, values, n, scratch, sums);
   }
   template <class T>
   static T sum_of_squares(const T* x, std::size_t n) {
     return gradus::sum_of_squares<A>(x, n);
+  }
+  template <class T>
+  static void column_squares(const T* x, std::size_t n, std::size_t columns, T* sums) {
+    gradus::column_squares<A>(x, n, columns, sums);
+  }
+  template <class T>
+  static void add_to(T* sum, const T* g, std::size_t n) {
+    gradus::add_to<A>(sum, g, n);
+  }
+  template <class T, class Index>
+  static void add_rows(T* to, const T* values, const Index* rows, std::size_t n, std::size_t width) {
+    gradus::add_rows(to, values, rows, n, width);
   }
   template <class Index>
   static void check_rows(const Index* rows, std::size_t n, std::size_t row_count) {

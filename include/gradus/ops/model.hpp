@@ -27,11 +27,13 @@ struct named_list {
 }  // namespace detail
 
 // .loss is minimized in mode train. .metrics are averaged over an evaluation (and shown for each batch in training).
-// .predictions are what predict returns. At most 16 of each.
+// .predictions are what predict returns. At most 16 of each. .train_op: what a training step does, if the model
+// processes its gradients itself (pass/optimize.hpp); none: the loss is minimized over all trainable variables.
 struct model_spec {
   value loss = {};
   detail::named_list<metric> metrics = {};
   detail::named_list<value> predictions = {};
+  value train_op = {};
 };
 
 // Runs a model function and records what it returned as outputs of the graph.
@@ -54,6 +56,10 @@ constexpr void build_into(graph& g, Build build) {
     for (int i = 0; i < spec.predictions.count; ++i)
       g.add_output(output::prediction, spec.predictions.items[i].name, spec.predictions.items[i].what);
   if (g.mode() == mode::train) {
+    if (spec.train_op) g.add_output(output::update, "train_op", spec.train_op);
+    for (int i = 0; !spec.train_op && i < g.nodes.count; ++i)
+      if (g.nodes[i].op == &cards::apply)
+        return g.refuse("the model applies gradients and does not say so: return model_spec{.train_op = ...}");
     for (int i = 0, n = g.members.count, at = g.intern(collection::update_ops); i < n; ++i)
       if (g.members[i].collection == at) g.outputs.push({output::update, -1, g.members[i].node});
   } else {  // summaries belong to training

@@ -2,6 +2,7 @@
 //
 // As tf.gradients of TensorFlow 1.15, step by step: ops between xs and ys, visited from ys in first-in first-out order,
 // contributions added in order of arrival. Total derivatives: an x that depends on another x lets gradients through.
+// Integers and bools let none through: a y of theirs gives None to every x but itself.
 #pragma once
 #include <span>
 
@@ -10,17 +11,22 @@
 
 namespace gradus {
 
-// How contributions to one gradient are added. All three are a left fold in order of arrival here, so that values do
-// not depend on the choice; it is kept for programs that name it.
+// How contributions to one gradient are added (tf.AggregationMethod). All are a left fold in order of arrival here, so
+// that values do not depend on the choice; it is kept for programs that name it. TensorFlow's EXPERIMENTAL_TREE is such
+// a fold too; its ADD_N adds the same list in the same order, eight terms to a pass. Sparse contributions are joined,
+// not merged; where one is dense all become dense.
 enum class aggregation : int { add_n = 0, experimental_tree = 1, experimental_accumulate_n = 2 };
+// What an x has that no y depends on (tf.UnconnectedGradients): nothing, or zeros like x.
 enum class unconnected : int { none, zero };
 
 struct gradients_options {
-  std::span<const value> grad_ys{};  // upstream gradients; none: ones
+  // Upstream gradients, one per y and like it; an empty entry, or no list: ones.
+  std::span<const value> grad_ys{};
   std::string_view name = "gradients";
-  bool colocate_gradients_with_ops = false;
-  bool gate_gradients = false;  // all gradients of one op before any of them is used (GATE_OP)
+  bool colocate_gradients_with_ops = false;  // each backward op, and each sum, on its forward op's device
+  bool gate_gradients = false;               // all gradients of one op before any of them is used (GATE_OP)
   aggregation aggregation_method = aggregation::add_n;
+  // Held constant, all results of their ops.
   std::span<const value> stop_gradients{};
   unconnected unconnected_gradients = unconnected::none;
 };
@@ -31,13 +37,17 @@ class differentiation {
 public:
   constexpr differentiation(graph& g, std::span<const value> ys, std::span<const value> xs, const gradients_options& o)
       : g_(g), o_(o), n_(g.nodes.count), between_(n_, 0), pending_(n_, 0), head_(n_, -1), tail_(n_, -1) {
+    if (!fits(ys, xs)) return;
     mark(ys, xs);
-    seed(ys);
+    if (!seed(ys)) return;
     run();
   }
   // The gradient of x: empty (None) if nothing reached it.
   constexpr gradient_value of(value x) {
+    if (x.g != &g_) return {};
+    const int before = g_.nodes.count;
     gradient_value v = aggregate(x.id);
+    colocate(before, x.id);
     if (!v && o_.unconnected_gradients == unconnected::zero) v.dense = broadcast_to(g_.constant(0, x.type()), x.dims());
     return v;
   }
@@ -47,7 +57,8 @@ private:
     gradient_value v;
     int next;
   };
-  enum : char { reached = 1, inner = 2, stopped = 4, wanted_ = 8, queued = 16 };
+  // flows: gradients can pass from readers of this result. reached: depends on an x by such results, or is one.
+  enum : char { flows = 1, reached = 2, inner = 4, stopped = 8, queued = 16 };
 
   graph& g_;
   const gradients_options& o_;
@@ -57,20 +68,36 @@ private:
   seq<contribution> pool_;
   seq<int> queue_;
 
+  constexpr bool ours(std::span<const value> list, std::string_view what) {
+    for (std::size_t i = 0; i < list.size(); ++i)
+      if (list[i].g != &g_ || list[i].id < 0 || list[i].id >= n_) {
+        g_.refuse("gradients: ", what, " ", static_cast<int>(i), " is no tensor of this graph");
+        return false;
+      }
+    return true;
+  }
+  constexpr bool fits(std::span<const value> ys, std::span<const value> xs) {
+    const int method = static_cast<int>(o_.aggregation_method), none = static_cast<int>(o_.unconnected_gradients);
+    if (method < 0 || method > 2)
+      g_.refuse("gradients: invalid aggregation_method ", method,
+                "; expected add_n, experimental_tree or experimental_accumulate_n");
+    else if (none < 0 || none > 1)
+      g_.refuse("gradients: invalid unconnected_gradients ", none, "; expected none or zero");
+    else
+      return ours(ys, "y") && ours(xs, "x") && ours(o_.stop_gradients, "the stop gradient");
+    return false;
+  }
+
   constexpr void mark(std::span<const value> ys, std::span<const value> xs) {
     char* flag = between_.first;
     const node* nodes = g_.nodes.first;
     const int* edges = g_.edges.first;
-    for (const value& x : xs) flag[x.id] |= reached | wanted_;
+    for (const value& x : xs) flag[x.id] = flows;
     for (int i = 0; i < n_; ++i) {
       const node& n = nodes[i];
-      if (!is_float(n.type)) {
-        flag[i] = 0;
-        continue;
-      }
       char r = flag[i];
-      for (int e = n.first, end = e + n.inputs; e < end; ++e) r |= flag[edges[e]] & reached;
-      flag[i] = r;
+      for (int e = n.first, end = e + n.inputs; e < end; ++e) r |= flag[edges[e]] & flows;
+      if (r != 0) flag[i] = is_float(n.type) ? flows | reached : reached;
     }
     int newest = -1;
     for (const value& y : ys)
@@ -92,25 +119,32 @@ private:
     }
   }
 
-  constexpr void seed(std::span<const value> ys) {
-    if (!o_.grad_ys.empty() && o_.grad_ys.size() != ys.size())
-      return g_.refuse("gradients: ", static_cast<int>(o_.grad_ys.size()), " grad_ys for ", static_cast<int>(ys.size()),
-                       " ys");
+  constexpr bool seed(std::span<const value> ys) {
+    if (!o_.grad_ys.empty() && o_.grad_ys.size() != ys.size()) {
+      g_.refuse("gradients: ", static_cast<int>(o_.grad_ys.size()), " grad_ys for ", static_cast<int>(ys.size()),
+                " ys");
+      return false;
+    }
     for (std::size_t i = 0; i < ys.size(); ++i) {
       const value y = ys[i];
-      if (!is_float(y.type()))
-        return g_.refuse("gradients: y \"", g_.name_of(y.id), "\" must be float32 or float64, got ", y.type());
-      if ((between_[y.id] & inner) == 0) continue;
       value dy = o_.grad_ys.empty() ? value{} : o_.grad_ys[i];
+      if (dy && dy.g != &g_) {
+        g_.refuse("gradients: grad_y ", static_cast<int>(i), " is no tensor of this graph");
+        return false;
+      }
+      if (dy && (dy.type() != y.type() || !(dy.dims() == y.dims()))) {
+        g_.refuse("gradients: grad_y must be like its y: ", y.type(), " ", y.dims(), ", got ", dy.type(), " ",
+                  dy.dims());
+        return false;
+      }
+      if ((between_[y.id] & inner) == 0) continue;
       if (!dy) dy = broadcast_to(g_.constant(1, y.type()), y.dims());
-      if (dy.type() != y.type() || !(dy.dims() == y.dims()))
-        return g_.refuse("gradients: grad_y must be like its y: ", y.type(), " ", y.dims(), ", got ", dy.type(), " ",
-                         dy.dims());
       contribute(y.id, {.dense = dy});
     }
     for (const value& y : ys)
       if ((between_[y.id] & (inner | queued)) == inner && pending_[y.id] == 0)
         between_[y.id] |= queued, queue_.push(y.id);
+    return true;
   }
 
   constexpr void contribute(int id, const gradient_value& v) {
@@ -119,12 +153,19 @@ private:
     (head_.first[id] < 0 ? head_.first[id] : pool_.first[tail_.first[id]].next) = at, tail_.first[id] = at;
   }
 
+  static constexpr value widened(value indices, dtype to) { return indices.type() == to ? indices : cast(indices, to); }
   constexpr value densify(const gradient_value& v, const shape& dims) {
     return v.sparse() ? rows_to_dense(v.values, v.indices, dims) : v.dense;
   }
 
+  // What was added since `before` on the device of node id, if that is wanted.
+  constexpr void colocate(int before, int id) {
+    if (!o_.colocate_gradients_with_ops) return;
+    for (int k = before; k < g_.nodes.count; ++k) g_.nodes[k].device = g_.nodes[id].device;
+  }
+
   constexpr gradient_value aggregate(int id) {
-    if (id >= n_ || head_.first[id] < 0) return {};
+    if (id < 0 || id >= n_ || head_.first[id] < 0) return {};
     const int first = head_.first[id];
     if (pool_.first[first].next < 0) return pool_.first[first].v;
     bool all_sparse = true;
@@ -134,7 +175,9 @@ private:
     for (int c = pool_[first].next; c >= 0; c = pool_[c].next) {
       const gradient_value v = pool_[c].v;
       if (all_sparse) {  // IndexedSlices are joined, not merged
-        const value values[2] = {sum.values, v.values}, indices[2] = {sum.indices, v.indices};
+        const dtype wide = sum.indices.type() == v.indices.type() ? v.indices.type() : int64;
+        const value values[2] = {sum.values, v.values},
+                    indices[2] = {widened(sum.indices, wide), widened(v.indices, wide)};
         sum.values = concat(g_, values, 2, 0);
         sum.indices = concat(g_, indices, 2, 0);
       } else {
@@ -156,21 +199,21 @@ private:
       out.reserve(n.inputs), wants.reserve(n.inputs);
       const int* from = g_.edges.first + n.first;
       for (int k = 0; k < n.inputs; ++k)
-        out.first[k] = {}, wants.first[k] = (between_.first[from[k]] & inner) != 0 ? 1 : 0;
+        out.first[k] = {}, wants.first[k] = (between_.first[from[k]] & (inner | flows)) == (inner | flows) ? 1 : 0;
+      const int before = g_.nodes.count;
       const gradient_value dy = stop || n.inputs == 0 ? gradient_value{} : aggregate(id);
-      if (dy && !n.op->is(trait::blocks)) {
+      if (dy && !n.op->is(trait::blocks) && is_float(n.type)) {
         if (n.op->gradient == nullptr) return g_.refuse("gradients: no gradient is defined for ", n.op->name);
         backward b{g_, id, densify(dy, n.dims), out.first, wants.first};
-        const int before = g_.nodes.count;
         n.op->gradient(b);
-        for (int k = before; o_.colocate_gradients_with_ops && k < g_.nodes.count; ++k) g_.nodes[k].device = n.device;
       }
+      colocate(before, id);
       int given = 0;
       for (int k = 0; k < n.inputs; ++k) {
-        if (wants.first[k] == 0) continue;
         const int u = g_.edges.first[n.first + k];
+        if ((between_.first[u] & inner) == 0) continue;
         const gradient_value& v = out.first[k];
-        if (v) {
+        if (v && wants.first[k] != 0) {
           const node* nodes = g_.nodes.first;
           if (v.dense.id >= 0 && !(nodes[v.dense.id].dims == nodes[u].dims))
             return g_.refuse("gradients: ", n.op->name, " gave ", v.dense.dims(), " for an operand of ", nodes[u].dims);

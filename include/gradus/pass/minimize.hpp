@@ -1,4 +1,5 @@
-// The training graph: gradients of the loss, and one update per variable that has one.
+// The training graph: gradients of the loss, and one update per variable that has one. A model that made its own train
+// op (pass/optimize.hpp) keeps it: then nothing is added but what the plan needs.
 #pragma once
 #include "../base/contract.hpp"
 #include "../ops/state.hpp"
@@ -39,8 +40,109 @@ constexpr value materialize(graph& g, value v, seq<char>& taken) {
 }
 }  // namespace detail
 
-// Adds gradients of output::loss with respect to every trainable variable, then an `apply` node for each.
+namespace detail {
+// Whether the model returned a train op: the one update output that has a name.
+constexpr bool has_train_op(const graph_parts& p) {
+  for (int i = 0; i < p.output_count; ++i)
+    if (p.outputs[i].kind == output::update && p.outputs[i].name >= 0) return true;
+  return false;
+}
+
+// The model's own updates, made fit for the plan, which puts a dense gradient beside its variable: that needs a node of
+// its own that nothing else reads after the next update of the same variable.
+class own_updates {
+public:
+  constexpr own_updates(const graph_parts& p, const minimize_options& o)
+      : p_(p),
+        v_(p.view),
+        o_(o),
+        g_(p.what),
+        map_(v_.size, -1),
+        readers_(v_.size, 0),
+        updates_(v_.size, 0),
+        last_(v_.size, -1) {}
+  constexpr graph run() {
+    g_.nodes.reserve(v_.size * 2 + 16), g_.edges.reserve(v_.edge_count * 2 + 64), g_.ints.reserve(v_.int_count + 16);
+    g_.enter_gradient_scope();
+    for (int i = 0; i < v_.size; ++i) {
+      const node& n = v_.nodes[i];
+      if (n.op->is(trait::session) && n.op->is(trait::writes) && n.op != &cards::apply) {
+        g_.refuse(
+            "the train op is a gradus::optimizer's, which needs a session; in a model use gradus::minimize or "
+            "gradus::apply_gradients, and give the rule to the trainer");
+        return std::move(g_);
+      }
+      if (n.op != &cards::apply) continue;
+      ++updates_[v_.edges[n.first]], ++readers_[v_.edges[n.first + 1]];
+    }
+    for (int i = 0; i < v_.size; ++i) {
+      if (v_.nodes[i].op == &cards::apply)
+        update(i);
+      else
+        emit(g_, v_, i, map_.first);
+    }
+    carry(g_, p_, map_.first);
+    return std::move(g_);
+  }
+
+private:
+  const graph_parts& p_;
+  const graph_view& v_;
+  const minimize_options& o_;
+  graph g_;
+  seq<int> map_, readers_, updates_, last_;
+  value norm_;
+
+  constexpr int input(int i, int k) const { return v_.edges[v_.nodes[i].first + k]; }
+  // The global norm of all gradients, before the first update.
+  constexpr void add_norm(int first) {
+    seq<value> of;
+    for (int i = first; i < v_.size; ++i) {
+      if (v_.nodes[i].op != &cards::apply) continue;
+      if (map_[input(i, 1)] < 0)
+        return g_.refuse(
+            "clip_by_global_norm needs all gradients before the first update, and this model computes some "
+            "after it: give all to one apply_gradients, or clip them in the model");
+      of.push({&g_, map_[input(i, 1)]});
+    }
+    norm_ = g_.add(cards::global_norm, of.first, of.count);
+    g_.outputs.push({output::norm, -1, norm_.id});
+  }
+  constexpr void update(int i) {
+    if (o_.needs_norm && !norm_) add_norm(i);
+    const node& n = v_.nodes[i];
+    const int variable = input(i, 0);
+    int grad = input(i, 1);
+    seq<int> waits;
+    for (int e = n.first + n.inputs, end = e + n.controls; e < end; ++e) waits.push(map_[v_.edges[e]]);
+    if (norm_) waits.push(norm_.id);
+    // what a gate of all gradients returned: the update itself waits
+    for (const node* d = v_.nodes + grad; d->op == &cards::identity && d->controls != 0; d = v_.nodes + grad) {
+      for (int e = d->first + d->inputs, end = e + d->controls; e < end; ++e) waits.push(map_[v_.edges[e]]);
+      if (++readers_[v_.edges[d->first]] > 1 || n.inputs != 2) break;
+      grad = v_.edges[d->first];
+    }
+    value given{&g_, map_[grad]};
+    const node& d = v_.nodes[grad];
+    if (n.inputs == 2 &&
+        (d.op->is(trait::view | trait::leaf | trait::writes) || readers_[grad] > 1 || updates_[variable] > 1)) {
+      given = g_.add(cards::copy, {given});
+      if (last_[variable] >= 0) g_.depend(given, {&g_, last_[variable]});  // it lies where the last gradient lay
+    }
+    const value operands[3] = {{&g_, map_[variable]}, given, {&g_, n.inputs == 3 ? map_[input(i, 2)] : -1}};
+    const value done = g_.add(cards::apply, operands, n.inputs);
+    g_.nodes[done.id].device = n.device;
+    for (int k = 0; k < waits.count; ++k) g_.depend(done, {&g_, waits[k]});
+    map_[i] = last_[variable] = done.id;
+    g_.outputs.push({output::update, -1, done.id});
+  }
+};
+}  // namespace detail
+
+// Adds gradients of output::loss with respect to every trainable variable, then an `apply` node for each; nothing to a
+// model with a train op of its own.
 constexpr graph minimize(const graph_parts& p, const minimize_options& o) {
+  if (detail::has_train_op(p)) return detail::own_updates(p, o).run();
   graph g = detail::thaw(p);
   g.enter_gradient_scope();
   int loss = -1;

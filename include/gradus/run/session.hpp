@@ -7,8 +7,9 @@
 //   s.initialize(42);
 //   auto result = s.run(y, {{"x", data}});     // result.as<float>(): a view, good until the next run
 //
-// Each set of fetches is pruned, planned and bound once; after that a run allocates nothing. For training use a trainer
-// (train/trainer.hpp) or `minimize` and a stepper (run/stepper.hpp).
+// Each set of fetches is pruned, planned and bound once; after that a run allocates nothing. To train, give the session
+// the optimizers of its graph and fetch their train ops (run/optimizer.hpp): session s{g, opt}; s.run(opt_train_op).
+// Trainers (train/trainer.hpp) and steppers (run/stepper.hpp) train models.
 #pragma once
 #include <initializer_list>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "../tensor/access.hpp"
 #include "device.hpp"
 #include "executor.hpp"
+#include "graph_update.hpp"
 #include "model.hpp"
 #include "variables.hpp"
 
@@ -73,7 +75,9 @@ inline std::int64_t batch_of(std::string_view name, const shape& dims, const con
 
 template <class Device = default_device, class... Policies>
 class session {
-  static_assert(policies_fit<kinds<kind::executor, kind::operations>, Policies...>::value);
+  using session_kinds = kinds<kind::executor, kind::operations, kind::optimizer>;
+  static_assert((is_a_policy_here<session_kinds, Policies>::value && ...));
+  static_assert(at_most_one<kind::executor, Policies...>::value && at_most_one<kind::operations, Policies...>::value);
   using executor = policy_of<kind::executor, serial, Policies...>;
   struct no_ops {
     using policy_for = kind::operations;
@@ -93,19 +97,31 @@ public:
           {g.name_of(i), n.type, n.dims, {a.kind, a.a, a.b, a.fan, a.distribution}, false, a.local != 0});
     }
     variables_.allocate(0);
+    const auto join = [&](const auto& p) {
+      if constexpr (detail::is_of<kind::optimizer, decltype(p)>()) p.run_in(g, updates_);
+    };
+    (join(policies), ...);
   }
   session(const session&) = delete;
 
-  // Runs the initializer of every variable that has no value yet.
+  // Runs the initializer of every variable that has no value yet. Optimizers start theirs, beside what those are about.
   void initialize(std::uint64_t seed = 0) {
+    const std::vector<bool> theirs = variables_of_optimizers();
     for (std::size_t i = 0; i < variables_.size(); ++i) {
       variable_info& v = variables_.info(i);
-      if (v.initialized) continue;
+      if (v.initialized || theirs[i]) continue;
       Device::initialize(v.init, v.type, v.dims, seed, stream_of(v.name), variables_.value(i));
       if (v.name == "random_seed")
         *reinterpret_cast<std::int64_t*>(variables_.value(i)) = static_cast<std::int64_t>(seed);
       v.initialized = true;
     }
+    for (const auto& u : updates_)
+      for (std::size_t k = 0; k < u->variables(); ++k) {
+        const auto [name, beside] = u->variable(k);
+        variable_info& v = variables_.info(index_of(name));
+        if (!v.initialized) u->start(k, value_of(name), beside.empty() ? nullptr : value_of(beside));
+        v.initialized = true;
+      }
   }
   // A variable's memory, to read and to write. Writing it initializes it.
   tensor_view variable(std::string_view name) {
@@ -148,7 +164,9 @@ public:
           detail::accept_feed(r.name_of(h.node), r.at(h.node).dims, r.at(h.node).type, p.machine.batch_size(), f.data,
                               p.machine.address(h.node));
     }
-    executor_.run(p.machine, [](const bound_call&) {});
+    executor_.run(p.machine, [&](const bound_call& c) {
+      if (graph_update* u = update_of(r.graph.view, c.node)) u->run(r, c, p.machine.batch_size());
+    });
     for (std::size_t at : p.assigned) variables_.info(at).initialized = true;
     for (std::size_t i = 0; i < p.results.size(); ++i) p.results[i] = p.machine.view(r.graph.outputs[i].node);
     return p.results;
@@ -171,7 +189,50 @@ private:
   graph* g_;
   typename executor::runner executor_;
   variable_arena<heap_storage> variables_;
+  std::vector<std::unique_ptr<graph_update>> updates_;
   std::vector<std::unique_ptr<prepared>> prepared_;
+
+  std::size_t index_of(std::string_view name) const { return static_cast<std::size_t>(variables_.find(name)); }
+  std::byte* value_of(std::string_view name) { return variables_.value(index_of(name)); }
+  std::vector<bool> variables_of_optimizers() const {
+    std::vector<bool> theirs(variables_.size());
+    for (const auto& u : updates_)
+      for (std::size_t k = 0; k < u->variables(); ++k) theirs[index_of(u->variable(k).name)] = true;
+    return theirs;
+  }
+  // The train op that a node belongs to; nullptr: none.
+  graph_update* update_of(const graph_view& v, int id) const {
+    if (!detail::is_graph_update(v.nodes[id].op)) return nullptr;
+    const auto a = from_words<detail::update_attr>(v.ints + v.nodes[id].attr);
+    for (const auto& u : updates_)
+      if (u->train_op() == a.train_op) return u.get();
+    return nullptr;
+  }
+  // Updates need an optimizer that knows their rule. Calls run side by side have nothing that orders an update and
+  // another reader of its slots.
+  void check_updates(const runnable& r) const {
+    const graph_view& v = r.graph.view;
+    for (int i = 0; i < v.size; ++i) {
+      const node& n = v.nodes[i];
+      if (n.op == &cards::apply)
+        raise(status::failed_precondition,
+              text("the update of \"", r.name_of(v.edges[n.first]),
+                   "\" is a trainer's, made by gradus::minimize or "
+                   "gradus::apply_gradients; in a session use those of a gradus::optimizer"));
+      if (!detail::is_graph_update(n.op)) continue;
+      if (update_of(v, i) == nullptr)
+        raise(status::failed_precondition,
+              "a train op is fetched whose optimizer the session does not know; give it: session s{g, opt}");
+      if (!executor::concurrent || n.op != &cards::update_variable) continue;
+      for (int e = n.first + 2, end = n.first + n.inputs; e < end; ++e)
+        for (int k = 0; v.nodes[v.edges[e]].op == &variable_card && k < v.size; ++k)
+          for (int d = v.nodes[k].first, last = d + v.nodes[k].inputs; d < last; ++d)
+            if (v.edges[d] == v.edges[e] && !detail::is_graph_update(v.nodes[k].op))
+              raise(status::unimplemented, text("\"", r.name_of(v.edges[e]),
+                                                "\" is a slot that this run updates and reads; with threads fetch "
+                                                "it, or read it in a run of its own"));
+    }
+  }
 
   template <class Wanted>
   int id_of(const Wanted& w) const {
@@ -237,6 +298,7 @@ private:
     p->graph = std::make_unique<interpreted_graph<Device, user_ops>>(
         std::move(pruned), build_options{mode::predict, gating::none, false, !executor::concurrent});
     const runnable r = p->graph->get();
+    check_updates(r);
     p->machine.connect(
         r,
         [&](int k) {

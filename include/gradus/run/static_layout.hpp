@@ -11,7 +11,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "../update/chain.hpp"
+#include "../update/composed.hpp"
 #include "freeze.hpp"
 #include "variables.hpp"
 
@@ -238,8 +238,7 @@ consteval auto kept_variables(const Layout& layout) {
 // The policies that make up an update, and the device with the arithmetic asked for.
 template <class P>
 constexpr auto if_of_update(const P& p) {
-  if constexpr (is_of<kind::rule, P>() || is_of<kind::schedule, P>() || is_of<kind::clip, P>() ||
-                is_of<kind::average, P>())
+  if constexpr (of_update<P>)
     return std::tuple<P>(p);
   else
     return std::tuple<>();
@@ -255,7 +254,7 @@ using update_among = decltype(pick_update(std::declval<const Policies&>()...));
 // What the model is compiled for.
 template <mode M, class... Policies>
 inline constexpr build_options static_options{M, policy_of<kind::gate, gate_op, Policies...>::value,
-                                              policy_of<kind::clip, no_clip, Policies...>::needs_norm, true};
+                                              update_among<Policies...>::needs_norm, true};
 
 template <class Device, class Arithmetic>
 struct device_with {
@@ -273,7 +272,7 @@ template <class Update, class Variables>
 consteval std::size_t longest_mirror_name(const Variables& variables) {
   std::size_t n = 0;
   for (const auto& v : variables) n = std::max(n, v.name.size());
-  return n + std::max(Update::rule_type::name.size(), Update::average_type::name.size()) + 22;  // "/", "_", digits
+  return n + Update::longest_mirror_name + 22;  // "/", "_", digits
 }
 template <std::size_t Capacity>
 class mirror_name {

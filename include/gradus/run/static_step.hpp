@@ -18,7 +18,7 @@
 #include <span>
 #include <tuple>
 
-#include "../update/chain.hpp"
+#include "apply.hpp"
 #include "device.hpp"
 #include "freeze.hpp"
 #include "static_layout.hpp"
@@ -51,6 +51,9 @@ public:
   explicit static_stepper(Policies... policies) : update_(detail::pick_update(policies...)) {
     std::memset(memory_, 0, sizeof memory_);
     fill_constants<train>(), fill_constants<forward>();
+    if constexpr (!update_type::uniform)
+      for (std::size_t i = 0; i < kept.size(); ++i)
+        if (kept[i].trainable) states_.of[i] = {update_, kept[i].name, resolve(kept[i].dims, 1)};
   }
   static_stepper(const static_stepper&) = delete;
   static_stepper& operator=(const static_stepper&) = delete;
@@ -79,11 +82,14 @@ public:
     if (!ready_) not_ready();
     if constexpr (constexpr int v = train::find_variable("random_step"); v >= 0)
       *at<std::int64_t>(layout.variable[v]) = global_step_;
-    if constexpr (train::template trains<float>()) constants_ = update_.template prepare<float>(global_step_);
-    if constexpr (train::template trains<double>()) double_constants_ = update_.template prepare<double>(global_step_);
+    if constexpr (!update_type::uniform) states_.constants = update_.prepare_branches(global_step_);
+    if constexpr (update_type::uniform && train::template trains<float>())
+      constants_ = update_.template prepare<float>(global_step_);
+    if constexpr (update_type::uniform && train::template trains<double>())
+      double_constants_ = update_.template prepare<double>(global_step_);
     run<train>();
     loss_ = *tensor<train, loss_id>().data();
-    update_.finish();
+    update_.finish(global_step_);
     ++global_step_;
   }
   // Of the last step, before its update.
@@ -116,9 +122,15 @@ public:
   }
   // The averages in place of the variables, and back: the same bits return.
   void swap_averages()
-    requires(update_type::has_average)
+    requires(update_type::has_evaluation_copy)
   {
-    std::swap_ranges(memory_, memory_ + layout.trainable_bytes, memory_ + layout.mirror(update_type::slot_count));
+    for (const auto& v : kept) {
+      if (!v.trainable) continue;
+      const std::size_t k = update_.evaluation_mirror(update_.branch_of(v.name, resolve(v.dims, 1)));
+      if (k == update_type::mirror_count) continue;
+      std::byte* const values = memory_ + v.offset;
+      std::swap_ranges(values, values + v.bytes, memory_ + layout.mirror(k) + v.offset);
+    }
   }
 
   // ---- state
@@ -139,11 +151,13 @@ public:
   template <class List>
   void remembers(List& list) {
     list.scalar("global_step", global_step_);
-    const auto mirrors = update_.mirrors();
     for (const auto& v : kept) {
       if (v.local) continue;
       list.tensor(v.name, v.type, resolve(v.dims, 1), std::span(memory_ + v.offset, v.bytes));
-      for (std::size_t k = 0; v.trainable && k < mirrors.size(); ++k) {
+      if (!v.trainable) continue;
+      const auto mirrors = update_.mirrors(update_.branch_of(v.name, resolve(v.dims, 1)));
+      for (std::size_t k = 0; k < mirrors.size(); ++k) {
+        if (mirrors[k].slot.empty()) continue;
         const detail::mirror_name<longest_name> name(v.name, mirrors[k]);
         list.tensor(name.text(), v.type, resolve(v.dims, 1), std::span(memory_ + layout.mirror(k) + v.offset, v.bytes));
       }
@@ -158,6 +172,12 @@ private:
   using loss_type = element_t<train::graph.nodes[loss_id].type>;
 
   update_type update_;
+  struct no_states {};
+  struct states {  // of variables that differ in their updates
+    subject_state<update_type> of[std::max<std::size_t>(kept.size(), 1)];
+    typename update_type::branch_constants constants{};
+  };
+  [[no_unique_address]] std::conditional_t<update_type::uniform, no_states, states> states_{};
   typename update_type::template constants<float> constants_{};
   typename update_type::template constants<double> double_constants_{};
   double scale_ = 1;
@@ -223,8 +243,9 @@ private:
     }
   }
   void start_mirrors(const detail::static_variable& v) {
-    const auto mirrors = update_.mirrors();
+    const auto mirrors = update_.mirrors(update_.branch_of(v.name, resolve(v.dims, 1)));
     for (std::size_t k = 0; k < mirrors.size(); ++k) {
+      if (mirrors[k].slot.empty()) continue;
       std::byte* to = at<std::byte>(layout.mirror(k) + v.offset);
       if (mirrors[k].starts_as_variable)
         std::memcpy(to, memory_ + v.offset, v.bytes);
@@ -246,11 +267,17 @@ private:
     constexpr call c = G::program.calls[I];
     constexpr signature s = G::program.signatures[c.signature];
     if constexpr (s.op == &cards::apply) {
-      apply<c.node>();
+      if constexpr (update_type::uniform)
+        apply<c.node>();
+      else
+        apply_alone<c.node>();
     } else if constexpr (s.op == &cards::global_norm) {
-      const double value = norm<c.node>();
+      double value = 0;
+      if constexpr (update_type::uniform)
+        scale_ = update_.clip_scale(value = norm<c.node>());
+      else
+        value = know_all();
       *tensor<G, c.node>().data() = static_cast<element_t<s.types[0]>>(value);
-      scale_ = update_.clip_scale(value);
     } else {
       [&]<int... A>(std::integer_sequence<int, A...>) {
         std::byte* const args[] = {at<std::byte>(layout.template offset<G>(G::program.args[c.first + A]))...};
@@ -271,19 +298,85 @@ private:
     std::array<T*, update_type::mirror_count + 1> mirrors{};
     for (std::size_t k = 0; k < update_type::mirror_count; ++k) mirrors[k] = at<T>(layout.mirror(k) + offset);
     const T* const g = at<const T>(layout.template offset<train>(gradient));
+    const auto& single = update_.single();
     if constexpr (n.inputs == 2) {
-      device::template sweep<T>(update_, constants, static_cast<T>(scale_), theta, g, mirrors.data(), values);
+      device::template sweep<T>(single, constants, static_cast<T>(scale_), theta, g, mirrors.data(), values);
     } else {
       constexpr std::size_t row_count = static_cast<std::size_t>(n.dims[0]);
       const auto rows = tensor<train, train::input(Id, 2)>();
       device::check_rows(rows.data(), rows.size(), row_count);
-      device::template sweep_rows<T>(
-          update_, constants, static_cast<T>(scale_), theta, mirrors.data(), row_count,
-          row_count == 0 ? 0 : values / row_count, rows.data(), g, rows.size(),
-          std::span<std::int32_t>(at<std::int32_t>(layout.scratch), device::row_scratch(rows.size())));
-      if constexpr (update_type::has_average)
-        device::template follow<T>(update_, constants, theta, mirrors[update_type::slot_count], values);
+      device::template sweep_rows<T>(single, constants, static_cast<T>(scale_), theta, mirrors.data(), row_count,
+                                     row_count == 0 ? 0 : values / row_count, rows.data(), g, rows.size(),
+                                     chains(rows.size()));
+      device::template follow<T>(single, constants, theta, mirrors.data(), values);
     }
+  }
+  std::span<std::int32_t> chains(std::size_t rows) {
+    return {at<std::int32_t>(layout.scratch), device::row_scratch(rows)};
+  }
+
+  // ---- updates whose variables differ (run/apply.hpp)
+  template <int Id, class F>
+  void with_step(F f) {
+    constexpr node n = train::graph.nodes[Id];
+    constexpr std::size_t offset = layout.template offset<train>(Id);
+    constexpr std::size_t variable = [] {
+      std::size_t i = 0;
+      while (!kept[i].trainable || kept[i].offset != offset) ++i;
+      return i;
+    }();
+    using T = element_t<n.type>;
+    std::array<T*, update_type::mirror_count + 1> mirrors{};
+    for (std::size_t k = 0; k < update_type::mirror_count; ++k) mirrors[k] = at<T>(layout.mirror(k) + offset);
+    const auto values = tensor<train, train::input(Id, 1)>();
+    gradient_view<T> g{values.data(), values.size(), nullptr, false, 0, {}};
+    if constexpr (n.inputs == 3) {
+      const auto rows = tensor<train, train::input(Id, 2)>();
+      device::check_rows(rows.data(), rows.size(), static_cast<std::size_t>(n.dims[0]));
+      g.rows = rows.data(), g.wide = sizeof(rows[0]) == 8, g.row_count = rows.size(), g.chains = chains(rows.size());
+    }
+    variable_step<device, T, update_type> step(update_, states_.of[variable], {at<T>(offset), mirrors.data(), {}}, g,
+                                               scale_, global_step_);
+    f(step);
+  }
+  template <class F>
+  void each_step(F f) {
+    static constexpr auto applies = detail::nodes_of<train, &cards::apply>();
+    detail::for_each_below<applies.size()>([&]<int I> { with_step<applies[I]>(f); });
+  }
+  double know_all() {
+    const bool only_adds = update_.only_accumulates(global_step_);
+    double squares = 0;
+    each_step([&](auto& step) {
+      step.begin(states_.constants);
+      step.accumulate();
+      if (!only_adds) step.use_accumulated();
+      squares += step.squares();
+    });
+    const double norm = std::sqrt(squares) * (only_adds ? 1 : update_.accumulation_share());
+    if (only_adds) return norm;
+    scale_ = update_.clip_scale(norm);
+    if (!update_.skips())
+      measure_all<update_type>([&](auto f) {
+        each_step([&](auto& step) {
+          step.use_accumulated();
+          f(step);
+        });
+      });
+    return norm;
+  }
+  template <int Id>
+  void apply_alone() {
+    with_step<Id>([this](auto& step) {
+      if constexpr (!update_type::needs_norm) {
+        step.begin(states_.constants);
+        step.accumulate();
+      }
+      if (update_.only_accumulates(global_step_)) return;
+      if (update_.skips()) return step.drop_accumulated();
+      step.use_accumulated();
+      step.apply();
+    });
   }
   template <class T>
   const auto& constants_in() const {
@@ -317,14 +410,23 @@ struct static_rule_is_given {
   static_assert(value, "gradus: no rule was given; add one, such as gradus::adam{}, to the policies.");
 };
 template <class... Policies>
-using static_policies_fit = std::conjunction<policies_fit<kinds<kind::memory, kind::rule, kind::schedule, kind::clip,
-                                                                kind::average, kind::gate, kind::arithmetic>,
+using static_policies_fit = std::conjunction<policies_fit<kinds_and<update_kinds, kind::memory, kind::gate,
+                                                                    kind::arithmetic>,
                                                           Policies...>,
                                              static_batch_is_given<Policies...>, static_rule_is_given<Policies...>,
-                                             rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
+                                             one_rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
                                              schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
                                              clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
                                              average_fits<policy_of<kind::average, no_average, Policies...>>>;
+// Rules on whole tensors and what makes a copy of a gradient need room that only the heap gives.
+template <class... Policies>
+struct static_update_fits {
+  using update = update_among<Policies...>;
+  static constexpr bool value = !update::steps_tensors && !update::clips_columns && !update::adds_noise;
+  static_assert(value,
+                "gradus: this rule, or clip, or noise needs a copy of the gradient, which a static stepper has no room "
+                "for; use a trainer, or an elementwise rule.");
+};
 template <auto Build, class... Policies>
 struct static_model_fits : model_fits<Build, static_options<mode::train, Policies...>> {};
 struct refused_stepper {};
@@ -335,6 +437,8 @@ struct refused_stepper {};
 template <auto Build, class... Policies, class Device = default_device>
 auto make_static_stepper(Policies... policies) {
   if constexpr (!detail::static_policies_fit<Policies...>::value)
+    return detail::refused_stepper{};
+  else if constexpr (!detail::static_update_fits<Policies...>::value)
     return detail::refused_stepper{};
   else if constexpr (!detail::static_model_fits<Build, Policies...>::value) {
     static_assert(detail::static_model_fits<Build, Policies...>::page::value);

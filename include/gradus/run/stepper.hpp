@@ -6,6 +6,7 @@
 
 #include "../base/state.hpp"
 #include "../pass/minimize.hpp"
+#include "apply.hpp"
 #include "executor.hpp"
 #include "model.hpp"
 #include "variables.hpp"
@@ -20,9 +21,11 @@ struct placeholder_info {
   bool used;  // read by something that this mode computes
 };
 
-template <class Model, class Optimizer, class Device, class Executor = serial, class MachineStorage = heap_storage,
-          class VariableStorage = heap_storage>
+template <class Model, class Optimizer, class Device, class Executor = serial>
 class stepper {
+  using machine_type = machine<heap_storage>;
+  using arena_type = variable_arena<heap_storage>;
+
 public:
   stepper(Model model, Optimizer update, const Executor& executor = {})
       : model_(std::move(model)), update_(std::move(update)), executor_(executor) {
@@ -41,7 +44,12 @@ public:
     }
   }
   void allocate() {
-    variables_.allocate(Optimizer::mirror_count);
+    states_.resize(variables_.size());
+    for (std::size_t i = 0; i < variables_.size(); ++i)
+      if (const variable_info& v = variables_.info(i); v.trainable) states_[i] = {update_, v.name, resolve(v.dims, 1)};
+    variables_.allocate(Optimizer::mirror_count, [this](std::size_t k, std::size_t i) {
+      return static_cast<std::size_t>(count(mirror_dims(k, i))) * size_of(variables_.info(i).type);
+    });
     connect<mode::train>();
     random_step_ = variables_.find("random_step"), random_seed_ = variables_.find("random_seed");
   }
@@ -101,7 +109,7 @@ public:
     return n;
   }
   template <mode M>
-  machine<MachineStorage>& bound(std::int64_t batch_size) {
+  machine_type& bound(std::int64_t batch_size) {
     auto& m = machine_of<M>();
     if (!m.connected()) connect<M>();
     m.bind(batch_size);
@@ -113,11 +121,15 @@ public:
     auto& m = train_;
     if (random_step_ >= 0)
       *reinterpret_cast<std::int64_t*>(variables_.value(static_cast<std::size_t>(random_step_))) = global_step_;
-    constants_ = update_.template prepare<float>(global_step_);
-    if (any_double_) double_constants_ = update_.template prepare<double>(global_step_);
     scale_ = 1;
+    if constexpr (Optimizer::uniform) {
+      constants_ = update_.template prepare<float>(global_step_);
+      if (any_double_) double_constants_ = update_.template prepare<double>(global_step_);
+    } else {
+      branch_constants_ = update_.prepare_branches(global_step_);
+    }
     executor_.run(m, [this](const bound_call& c) { session_call(c); });
-    update_.finish();
+    update_.finish(global_step_);
     ++global_step_;
   }
   template <mode M>
@@ -141,7 +153,7 @@ public:
   double rate() const { return update_.rate(global_step_); }
   Optimizer& optimizer() { return update_; }
   const Model& model() const { return model_; }
-  variable_arena<VariableStorage>& variables() { return variables_; }
+  arena_type& variables() { return variables_; }
   template <mode M>
   const runnable& graph() {
     return machine_of<M>().what();
@@ -151,14 +163,14 @@ public:
   // state.
   void remembers(state_list& list) {
     list.scalar("global_step", global_step_);
-    const auto mirrors = update_.mirrors();
     for (std::size_t i = 0; i < variables_.size(); ++i) {
       const variable_info& v = variables_.info(i);
       if (v.local || v.name == "global_step") continue;
       list.tensor(v.name, v.type, resolve(v.dims, 1), variables_.view(i).mutable_bytes());
-      for (std::size_t k = 0; v.trainable && k < mirrors.size(); ++k)
-        list.tensor(checkpoint_name(v.name, mirrors[k]), v.type, resolve(v.dims, 1),
-                    variables_.mirror_view(k, i).mutable_bytes());
+      each_mirror(i, [&](std::size_t k, const mirror& m) {
+        const tensor_view kept = mirror_view(k, i);
+        list.tensor(checkpoint_name(v.name, m), kept.type, kept.dims, kept.mutable_bytes());
+      });
     }
     update_.remembers(list);
   }
@@ -167,34 +179,53 @@ public:
     for (std::size_t i = 0; i < variables_.size(); ++i)
       if (!variables_.info(i).local) variables_.info(i).initialized = true;
   }
-  // The averages in place of the variables, and back: the same bits return.
+  // The averages (or what else the rule evaluates at) in place of the variables, and back: the same bits return.
   void swap_averages() {
-    if constexpr (Optimizer::has_average) {
+    if constexpr (Optimizer::has_evaluation_copy) {
       for (std::size_t i = 0; i < variables_.size(); ++i) {
         if (!variables_.info(i).trainable) continue;
-        std::byte *a = variables_.value(i), *b = variables_.mirror(Optimizer::slot_count, i);
+        const std::size_t with = update_.evaluation_mirror(states_[i].branch);
+        if (with == Optimizer::mirror_count) continue;
+        std::byte *a = variables_.value(i), *b = variables_.mirror(with, i);
         for (std::size_t k = 0; k < variables_.info(i).bytes; ++k) std::swap(a[k], b[k]);
       }
     }
   }
+  // A slot of a variable by the rule's name for it, "m"; empty if it keeps none of this name.
+  tensor_view slot(std::string_view variable, std::string_view name) {
+    tensor_view found{};
+    if (const int i = variables_.find(variable); i >= 0 && variables_.info(static_cast<std::size_t>(i)).trainable)
+      each_mirror(static_cast<std::size_t>(i), [&](std::size_t k, const mirror& m) {
+        if (m.slot == name) found = mirror_view(k, static_cast<std::size_t>(i));
+      });
+    return found;
+  }
+  // The loss or a metric, for a schedule that looks at one.
+  void watch(double value) { update_.watch(value); }
 
 private:
   Model model_;
   Optimizer update_;
   typename Executor::runner executor_;
-  variable_arena<VariableStorage> variables_;
-  variable_arena<VariableStorage> local_[2];  // what only evaluation, and only prediction, has
-  machine<MachineStorage> train_, evaluate_, predict_;
-  typename MachineStorage::template table<std::size_t> joined_;  // per call: values that its update sweeps
-  typename Optimizer::template constants<float> constants_{};
+  arena_type variables_;
+  arena_type local_[2];  // what only evaluation, and only prediction, has
+  machine_type train_, evaluate_, predict_;
+  std::vector<std::size_t> joined_;  // per call: values that its update sweeps
+  typename Optimizer::template constants<float> constants_{};    // of all variables,
   typename Optimizer::template constants<double> double_constants_{};
+  typename Optimizer::branch_constants branch_constants_{};      // or before each adapts them
+  std::vector<subject_state<Optimizer>> states_;                 // of each variable that trains
+  std::vector<std::vector<std::int32_t>> chains_;                // of each, if its gradient is sparse
+  std::vector<buffer> work_;                                     // for rules that need room; one, or one of each
+  std::vector<std::size_t> variable_at_;                         // of each node that is an update
+  std::vector<std::array<std::byte*, Optimizer::mirror_count + 1>> mirrors_;  // of each variable
   double scale_ = 1;
   bool any_double_ = false;
   int random_step_ = -1, random_seed_ = -1;
   std::int64_t global_step_ = 0;
 
   template <mode M>
-  machine<MachineStorage>& machine_of() {
+  machine_type& machine_of() {
     if constexpr (M == mode::train)
       return train_;
     else if constexpr (M == mode::evaluate)
@@ -208,7 +239,7 @@ private:
     return {r.name_of(id), n.type, n.dims, {a.kind, a.a, a.b, a.fan, a.distribution}, may_train && a.trainable != 0,
             a.local != 0};
   }
-  variable_arena<VariableStorage>& local_of(mode m) { return local_[m == mode::predict ? 1 : 0]; }
+  arena_type& local_of(mode m) { return local_[m == mode::predict ? 1 : 0]; }
   std::byte* address_of(std::string_view name, mode m) {
     const int at = variables_.find(name);
     return at >= 0 ? variables_.value(static_cast<std::size_t>(at))
@@ -224,17 +255,39 @@ private:
     return false;
   }
   void prepare_updates() {
-    if constexpr (Model::may_be_sparse()) scratch_.resize(train_.call_count());
+    if constexpr (Model::may_be_sparse()) chains_.resize(variables_.size());
+    const graph_view& v = train_.what().graph.view;
+    variable_at_.resize(static_cast<std::size_t>(v.size));
+    for (int i = 0; i < v.size; ++i)
+      if (v.nodes[i].op == &cards::apply)
+        variable_at_[static_cast<std::size_t>(i)] =
+            static_cast<std::size_t>(variables_.find(train_.what().name_of(v.edges[v.nodes[i].first])));
     for (std::size_t i = 0; i < variables_.size(); ++i)
       any_double_ = any_double_ || (variables_.info(i).trainable && variables_.info(i).type == float64);
-    if constexpr (!Executor::concurrent) join_updates();
+    if constexpr (!Optimizer::uniform)
+      prepare_work();
+    else if constexpr (!Executor::concurrent)
+      join_updates();
+  }
+  // Room for the largest update, or for each where they run at the same time.
+  void prepare_work() {
+    work_.resize(Executor::concurrent ? variables_.size() : 1);
+    mirrors_.resize(variables_.size());
+    for (std::size_t i = 0; i < variables_.size(); ++i) {
+      if (!variables_.info(i).trainable) continue;
+      each_mirror(i, [&](std::size_t k, const mirror&) { mirrors_[i][k] = variables_.mirror(k, i); });
+      const std::size_t bytes =
+          scratch_elements(update_, states_[i], Model::may_be_sparse()) * size_of(variables_.info(i).type);
+      buffer& work = work_[Executor::concurrent ? i : 0];
+      if (work.size() < bytes) work = buffer(bytes);
+    }
   }
   // Updates that follow each other, of variables that lie side by side with their gradients, are one sweep: the first
   // of them does all. A variable's padding is swept along; nothing reads it.
   void join_updates() {
     const runnable& r = train_.what();
     const auto calls = static_cast<std::size_t>(r.program.call_count);
-    MachineStorage::resize(joined_, calls);
+    joined_.resize(calls);
     std::size_t first = calls, theta_end = 0, grad_end = 0;  // calls: none
     for (std::size_t i = 0; i < calls; ++i) {
       const node& n = r.at(r.program.calls[i].node);
@@ -259,18 +312,33 @@ private:
     return static_cast<std::size_t>(train_.address(r.graph.view.edges[r.at(r.program.calls[call].node).first]) -
                                     variables_.value_base());
   }
-  void start_mirrors(std::size_t i) {
-    const auto mirrors = update_.mirrors();
+  extents mirror_dims(std::size_t k, std::size_t i) const {
+    return update_.mirror_dims(states_[i].branch, k, resolve(variables_.info(i).dims, 1));
+  }
+  tensor_view mirror_view(std::size_t k, std::size_t i) {
+    return {variables_.info(i).type, mirror_dims(k, i), variables_.mirror(k, i)};
+  }
+  // f(k, mirror) for those that variable i keeps.
+  template <class F>
+  void each_mirror(std::size_t i, F f) {
     const variable_info& v = variables_.info(i);
-    for (std::size_t k = 0; k < mirrors.size(); ++k) {
-      std::byte* to = variables_.mirror(k, i);
-      if (mirrors[k].starts_as_variable)
-        std::memcpy(to, variables_.value(i), v.bytes);
-      else if (v.type == float64)
-        std::fill_n(reinterpret_cast<double*>(to), v.size(), mirrors[k].initial);
-      else
-        std::fill_n(reinterpret_cast<float*>(to), v.size(), static_cast<float>(mirrors[k].initial));
+    if (!v.trainable) return;
+    for (std::size_t k = 0; const mirror& m : update_.mirrors(states_[i].branch)) {
+      if (!m.slot.empty() && (v.bytes == 0 || count(mirror_dims(k, i)) != 0)) f(k, m);
+      ++k;
     }
+  }
+  void start_mirrors(std::size_t i) {
+    each_mirror(i, [&](std::size_t k, const mirror& m) {
+      std::byte* const to = variables_.mirror(k, i);
+      const auto n = static_cast<std::size_t>(count(mirror_dims(k, i)));
+      if (m.starts_as_variable)
+        std::memcpy(to, variables_.value(i), variables_.info(i).bytes);
+      else if (variables_.info(i).type == float64)
+        std::fill_n(reinterpret_cast<double*>(to), n, m.initial);
+      else
+        std::fill_n(reinterpret_cast<float*>(to), n, static_cast<float>(m.initial));
+    });
   }
 
   // The calls without a kernel.
@@ -278,16 +346,19 @@ private:
     const runnable& r = train_.what();
     const node& n = r.at(c.node);
     if (n.op == &cards::global_norm) {
-      const double value = norm(train_, c.node);
+      const double value = Optimizer::uniform ? norm(train_, c.node) : know_all();
       if (n.type == float64)
         *reinterpret_cast<double*>(c.args[0]) = value;
       else
         *reinterpret_cast<float*>(c.args[0]) = static_cast<float>(value);
-      scale_ = update_.clip_scale(value);
-    } else if (n.type == float64)
+      if constexpr (Optimizer::uniform) scale_ = update_.clip_scale(value);
+    } else if constexpr (!Optimizer::uniform) {
+      apply_alone(c.node);
+    } else if (n.type == float64) {
       apply<double>(n, c, double_constants_);
-    else
+    } else {
       apply<float>(n, c, constants_);
+    }
   }
   template <class T>
   void apply(const node& n, const bound_call& c, const typename Optimizer::template constants<T>& constants) {
@@ -300,51 +371,117 @@ private:
     std::array<T*, Optimizer::mirror_count + 1> mirrors{};
     for (std::size_t k = 0; k < Optimizer::mirror_count; ++k)
       mirrors[k] = reinterpret_cast<T*>(variables_.mirror_base(k) + offset);
+    const auto& single = update_.single();
     if (n.inputs == 2) {
-      Device::template sweep<T>(update_, constants, static_cast<T>(scale_), theta,
+      Device::template sweep<T>(single, constants, static_cast<T>(scale_), theta,
                                 reinterpret_cast<const T*>(c.args[2]), mirrors.data(), values);
       return;
     }
-    if constexpr (Model::may_be_sparse()) apply_rows<T>(n, c, constants, theta, mirrors.data(), values);
+    if constexpr (Model::may_be_sparse()) {
+      const gradient_view<T> g = sparse_gradient<T>(n);
+      g.with_rows([&](const auto* rows) {
+        Device::check_rows(rows, g.row_count, row_count(n));
+        Device::template sweep_rows<T>(single, constants, static_cast<T>(scale_), theta, mirrors.data(), row_count(n),
+                                       row_count(n) == 0 ? 0 : values / row_count(n), rows, g.values, g.row_count,
+                                       g.chains);
+      });
+      Device::template follow<T>(single, constants, theta, mirrors.data(), values);
+    }
   }
+
+  // ---- updates whose variables differ
+  std::size_t variable_of(const node& apply) const {
+    return variable_at_[static_cast<std::size_t>(&apply - train_.what().graph.view.nodes)];
+  }
+  static std::size_t row_count(const node& apply) { return static_cast<std::size_t>(apply.dims[0]); }
   template <class T>
-  void apply_rows(const node& n, const bound_call& c, const typename Optimizer::template constants<T>& constants,
-                  T* theta, T* const* mirrors, std::size_t values) {
-    const graph_view& v = train_.what().graph.view;
-    const node& rows = v.nodes[v.edges[n.first + 2]];
-    const auto many = static_cast<std::size_t>(gradus::count(resolve(rows.dims, train_.batch_size())));
-    const auto row_count = static_cast<std::size_t>(n.dims[0]);
-    const auto width = row_count == 0 ? 0 : values / row_count;
-    const auto scratch = scratch_for(c, Device::row_scratch(many));
-    const auto go = [&]<class Index>(const Index* at) {
-      Device::check_rows(at, many, row_count);
-      Device::template sweep_rows<T>(update_, constants, static_cast<T>(scale_), theta, mirrors, row_count, width, at,
-                                     reinterpret_cast<const T*>(c.args[2]), many, scratch);
-      if constexpr (Optimizer::has_average)
-        Device::template follow<T>(update_, constants, theta, mirrors[Optimizer::slot_count], values);
-    };
-    if (rows.type == int32)
-      go(reinterpret_cast<const std::int32_t*>(c.args[3]));
+  gradient_view<T> sparse_gradient(const node& apply) {
+    const int* operand = train_.what().graph.view.edges + apply.first;
+    const tensor_view values = train_.view(operand[1]), rows = train_.view(operand[2]);
+    auto& chains = chains_[variable_of(apply)];
+    // Grown when a batch is larger than any before.
+    if (const std::size_t n = Device::row_scratch(rows.size()); chains.size() < n) chains.resize(n);
+    return {reinterpret_cast<const T*>(values.data), values.size(), rows.data, rows.type == int64, rows.size(),
+            std::span<std::int32_t>(chains)};
+  }
+  template <class T, class F>
+  void with_step(const node& apply, F f) {
+    const std::size_t i = variable_of(apply);
+    std::array<T*, Optimizer::mirror_count + 1> mirrors{};
+    for (std::size_t k = 0; k < mirrors.size(); ++k) mirrors[k] = reinterpret_cast<T*>(mirrors_[i][k]);
+    gradient_view<T> gradient;
+    if constexpr (Model::may_be_sparse())
+      if (apply.inputs == 3) {
+        gradient = sparse_gradient<T>(apply);
+        gradient.with_rows([&](const auto* rows) { Device::check_rows(rows, gradient.row_count, row_count(apply)); });
+      }
+    if (apply.inputs == 2) {
+      const tensor_view dense = train_.view(train_.what().graph.view.edges[apply.first + 1]);
+      gradient = {reinterpret_cast<const T*>(dense.data), dense.size(), nullptr, false, 0, {}};
+    }
+    buffer& work = work_[Executor::concurrent ? i : 0];
+    variable_step<Device, T, Optimizer> step(update_, states_[i],
+                                             {reinterpret_cast<T*>(variables_.value(i)), mirrors.data(),
+                                              std::span<T>(reinterpret_cast<T*>(work.data()), work.size() / sizeof(T))},
+                                             gradient, scale_, global_step_);
+    f(step);
+  }
+  template <class F>
+  void with_step(const node& apply, F f) {
+    if (apply.type == float64)
+      with_step<double>(apply, f);
     else
-      go(reinterpret_cast<const std::int64_t*>(c.args[3]));
+      with_step<float>(apply, f);
   }
-  // Scratch of a sparse update: grown when a batch is larger than any before.
-  std::span<std::int32_t> scratch_for(const bound_call& c, std::size_t n) {
-    auto& s = scratch_[static_cast<std::size_t>(&c - &train_.bound(0))];
-    if (s.size() < n) s.resize(n);
-    return {s.data(), n};
+  // What must be known of all gradients before the first update; gives their global norm.
+  double know_all() {
+    const bool only_adds = update_.only_accumulates(global_step_);
+    const auto each = [&](auto f) {
+      const graph_view& v = train_.what().graph.view;
+      for (int i = 0; i < v.size; ++i)
+        if (v.nodes[i].op == &cards::apply) with_step(v.nodes[i], f);
+    };
+    double squares = 0;
+    each([&](auto& step) {
+      step.begin(branch_constants_);
+      step.accumulate();
+      if (!only_adds) step.use_accumulated();
+      squares += step.squares();
+    });
+    const double norm = std::sqrt(squares) * (only_adds ? 1 : update_.accumulation_share());
+    if (only_adds) return norm;
+    scale_ = update_.clip_scale(norm);
+    if (!update_.skips())
+      measure_all<Optimizer>([&](auto f) {
+        each([&](auto& step) {
+          step.use_accumulated();
+          f(step);
+        });
+      });
+    return norm;
   }
-  std::vector<std::vector<std::int32_t>> scratch_;
+  void apply_alone(int node) {
+    with_step(train_.what().at(node), [this](auto& step) {
+      if constexpr (!Optimizer::needs_norm) {
+        step.begin(branch_constants_);
+        step.accumulate();
+      }
+      if (update_.only_accumulates(global_step_)) return;
+      if (update_.skips()) return step.drop_accumulated();
+      step.use_accumulated();
+      step.apply();
+    });
+  }
 
   // Over the operands of a global_norm node; -1: over all gradients that updates use, in the same order.
-  double norm(const machine<MachineStorage>& m, int id = -1) const {
+  double norm(const machine_type& m, int id = -1) const {
     const runnable& r = m.what();
     const graph_view& v = r.graph.view;
     double total = 0;
     const auto add = [&](int grad) {
       const node& n = v.nodes[grad];
       const auto many = static_cast<std::size_t>(gradus::count(resolve(n.dims, m.batch_size())));
-      const std::byte* p = const_cast<machine<MachineStorage>&>(m).address(grad);
+      const std::byte* p = const_cast<machine_type&>(m).address(grad);
       total += n.type == float64 ? Device::sum_of_squares(reinterpret_cast<const double*>(p), many)
                                  : static_cast<double>(Device::sum_of_squares(reinterpret_cast<const float*>(p), many));
     };

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "../tensor/access.hpp"
-#include "../update/chain.hpp"
+#include "apply.hpp"
 #include "device.hpp"
 
 namespace gradus {
@@ -71,33 +71,67 @@ public:
   void apply(std::span<const named_gradient> gradients) {
     if (gradients.empty())
       raise(status::invalid_argument, "no gradients were given; expected at least one, as {{\"w\", dw}}");
-    for (auto& v : variables_) v.gradient = nullptr;
-    for (const auto& g : gradients) accept(g);
-    double scale = 1;
-    if constexpr (update_type::needs_norm) scale = update_.clip_scale(norm_ = global_norm());
-    const auto c32 = update_.template prepare<float>(global_step_);
-    const auto c64 = update_.template prepare<double>(global_step_);
+    take(gradients);
+    if constexpr (update_type::uniform)
+      apply_alike();
+    else
+      apply_each();
+    update_.finish(global_step_);
+    ++global_step_;
+  }
+
+  // A second observation for rules that take one (sophia: the gradient on labels drawn from the model), dense; moves
+  // their slots only.
+  void observe(std::initializer_list<named_gradient> estimates) {
+    static_assert(update_type::observes, "gradus: no rule of this updater takes observations; sophia does.");
+    take(std::span<const named_gradient>(estimates.begin(), estimates.size()));
+    const auto constants = update_.prepare_branches(global_step_);
     for (auto& v : variables_) {
       if (v.gradient == nullptr) continue;
-      if (v.values.type == float32)
-        step<float>(v, c32, static_cast<float>(scale));
-      else
-        step<double>(v, c64, scale);
+      if (v.gradient->sparse)
+        raise(status::invalid_argument, text("the observation of \"", v.name, "\" has rows; expected a dense one"));
+      with_step(v, 1, [&]<class T>(variable_step<Device, T, update_type>& step) {
+        step.begin(constants);
+        step.observe();
+      });
     }
-    update_.finish();
-    ++global_step_;
+  }
+  // The loss, or a metric, for a schedule that looks at one: reduce_on_plateau.
+  void watch(double value) {
+    static_assert(update_type::watches, "gradus: no schedule of this updater watches a value; reduce_on_plateau does.");
+    update_.watch(value);
+  }
+  // Every variable with an evaluation copy (an average, schedule-free's x) exchanged with it; once more brings the same
+  // bits back. Evaluate in between, do not apply.
+  void swap_averages()
+    requires(update_type::has_evaluation_copy)
+  {
+    for (auto& v : variables_)
+      if (const std::size_t k = update_.evaluation_mirror(v.state.branch); k < update_type::mirror_count)
+        for (std::size_t i = 0; i < v.values.size_bytes(); ++i) std::swap(v.mirrors[k].data()[i], v.values.data[i]);
   }
 
   // A slot of the rule, or "average": of the variable's shape and type.
   tensor_view slot(std::string_view variable, std::string_view slot) {
     auto& v = find(variable);
-    const auto mirrors = update_.mirrors();
-    for (std::size_t i = 0; i < mirrors.size(); ++i)
-      if (mirrors[i].slot == slot) return {v.values.type, v.values.dims, v.mirrors[i].data()};
     std::string known;
-    for (const auto& m : mirrors) known += text(known.empty() ? "" : ", ", "\"", m.slot, "\"");
+    for (std::size_t k = 0; const mirror& m : update_.mirrors(v.state.branch)) {
+      if (keeps(v, m, k)) {
+        if (m.slot == slot) return {v.values.type, dims_of(v, k), v.mirrors[k].data()};
+        known += text(known.empty() ? "" : ", ", "\"", m.slot, "\"");
+      }
+      ++k;
+    }
     raise(status::not_found, text("there is no slot \"", slot, "\" of \"", variable, "\"; ",
                                   update_type::rule_type::name, known.empty() ? " keeps none" : " keeps ", known));
+  }
+  // Names of a variable's slots, in order.
+  std::vector<std::string_view> slot_names(std::string_view variable) {
+    auto& v = find(variable);
+    std::vector<std::string_view> names;
+    for (std::size_t k = 0; const mirror& m : update_.mirrors(v.state.branch))
+      if (keeps(v, m, k++)) names.push_back(m.slot);
+    return names;
   }
   tensor_view average(std::string_view variable)
     requires(update_type::has_average)
@@ -121,12 +155,16 @@ public:
   // Variables, their mirrors under TensorFlow's checkpoint names ("w/Adam", "w/Adam_1"), the optimizer's own state and
   // global_step.
   void remembers(state_list& list) {
-    const auto mirrors = update_.mirrors();
     for (auto& v : variables_) {
       list.tensor(v.name, v.values.type, v.values.dims, v.values.mutable_bytes());
-      for (std::size_t i = 0; i < mirrors.size(); ++i)
-        list.tensor(checkpoint_name(v.name, mirrors[i]), v.values.type, v.values.dims,
-                    v.mirrors[i].bytes().first(v.values.size_bytes()));
+      for (std::size_t k = 0; const mirror& m : update_.mirrors(v.state.branch)) {
+        if (keeps(v, m, k)) {
+          const extents dims = dims_of(v, k);
+          list.tensor(checkpoint_name(v.name, m), v.values.type, dims,
+                      v.mirrors[k].bytes().first(static_cast<std::size_t>(count(dims)) * size_of(v.values.type)));
+        }
+        ++k;
+      }
     }
     update_.remembers(list);
     list.scalar("global_step", global_step_);
@@ -137,10 +175,17 @@ private:
     std::string name;
     tensor_view values;
     std::array<buffer, update_type::mirror_count> mirrors;
+    subject_state<update_type> state;
     const named_gradient* gradient = nullptr;  // of this step
     std::size_t row_count() const { return values.dims.rank == 0 ? 0 : static_cast<std::size_t>(values.dims[0]); }
     std::size_t width() const { return row_count() == 0 ? 0 : values.size() / row_count(); }
   };
+  extents dims_of(const variable& v, std::size_t k) const {
+    return update_.mirror_dims(v.state.branch, k, v.values.dims);
+  }
+  bool keeps(const variable& v, const mirror& m, std::size_t k) const {
+    return !m.slot.empty() && (count(dims_of(v, k)) != 0 || v.values.size() == 0);
+  }
 
   void insert(std::string_view name, const tensor_view& values) {
     if (name.empty()) raise(status::invalid_argument, "a variable needs a name that is not empty");
@@ -150,19 +195,22 @@ private:
     if (!is_float(values.type))
       raise(status::invalid_argument,
             text("expected float32 or float64 for \"", name, "\", found ", name_of(values.type)));
-    variable v{std::string(name), values, {}, nullptr};
-    const auto mirrors = update_.mirrors();
-    for (std::size_t i = 0; i < mirrors.size(); ++i) {
-      v.mirrors[i] = buffer(values.size_bytes());
-      if (mirrors[i].starts_as_variable) {
-        if (values.size_bytes() != 0) std::memcpy(v.mirrors[i].data(), values.data, values.size_bytes());
+    variable& v = variables_.emplace_back();
+    v.name = name, v.values = values;
+    v.state = subject_state<update_type>(update_, v.name, values.dims);
+    const auto mirrors = update_.mirrors(v.state.branch);
+    for (std::size_t k = 0; k < mirrors.size(); ++k) {
+      if (mirrors[k].slot.empty()) continue;
+      v.mirrors[k] = buffer(static_cast<std::size_t>(count(dims_of(v, k))) * size_of(values.type));
+      if (mirrors[k].starts_as_variable) {
+        if (values.size_bytes() != 0) std::memcpy(v.mirrors[k].data(), values.data, values.size_bytes());
       } else if (values.type == float32) {
-        fill<float>(v.mirrors[i], mirrors[i].initial);
+        fill<float>(v.mirrors[k], mirrors[k].initial);
       } else {
-        fill<double>(v.mirrors[i], mirrors[i].initial);
+        fill<double>(v.mirrors[k], mirrors[k].initial);
       }
     }
-    variables_.push_back(std::move(v));
+    reserve_scratch(v, false);
   }
   template <class T>
   static void fill(buffer& b, double value) {
@@ -179,7 +227,16 @@ private:
                                   "\"; tracked: ", known.empty() ? "none, call track first" : known));
   }
 
-  // Checks a gradient against its variable and takes it for this step.
+  void reserve_scratch(const variable& v, bool may_be_sparse) {
+    const std::size_t bytes = scratch_elements(update_, v.state, may_be_sparse) * size_of(v.values.type);
+    if (work_.size() < bytes) work_ = buffer(bytes);
+  }
+
+  // Checks gradients against their variables and takes them for this step.
+  void take(std::span<const named_gradient> gradients) {
+    for (auto& v : variables_) v.gradient = nullptr;
+    for (const auto& g : gradients) accept(g);
+  }
   void accept(const named_gradient& g) {
     variable& v = find(g.name);
     if (v.gradient != nullptr)
@@ -223,6 +280,86 @@ private:
     else
       Device::check_rows(g.rows.template as<std::int64_t>().data(), n, v.row_count());
     reserve_rows(n);
+    reserve_scratch(v, true);
+  }
+
+  // f(variable_step) for a variable that has a gradient.
+  template <class F>
+  void with_step(variable& v, double scale, F f) {
+    if (v.values.type == float32)
+      with_step_of<float>(v, scale, f);
+    else
+      with_step_of<double>(v, scale, f);
+  }
+  template <class T, class F>
+  void with_step_of(variable& v, double scale, F f) {
+    std::array<T*, update_type::mirror_count + 1> mirrors{};
+    for (std::size_t i = 0; i < update_type::mirror_count; ++i) mirrors[i] = reinterpret_cast<T*>(v.mirrors[i].data());
+    const named_gradient& g = *v.gradient;
+    gradient_view<T> gradient{g.values.template as<T>().data(), g.values.size(), nullptr, false, 0, {}};
+    if (g.sparse) {
+      static constexpr std::int32_t none = 0;  // an empty list of rows is a list
+      gradient.rows = g.rows.data != nullptr ? static_cast<const void*>(g.rows.data) : &none;
+      gradient.wide = g.rows.type == int64, gradient.row_count = g.rows.size(), gradient.chains = scratch_;
+    }
+    variable_step<Device, T, update_type> step(
+        update_, v.state,
+        {v.values.template mutable_as<T>().data(), mirrors.data(),
+         std::span<T>(reinterpret_cast<T*>(work_.data()), work_.size() / sizeof(T))},
+        gradient, scale, global_step_);
+    f(step);
+  }
+
+  // A step where every variable takes the same constants.
+  void apply_alike() {
+    double scale = 1;
+    if constexpr (update_type::needs_norm) scale = update_.clip_scale(norm_ = global_norm());
+    const auto c32 = update_.template prepare<float>(global_step_);
+    const auto c64 = update_.template prepare<double>(global_step_);
+    for (auto& v : variables_) {
+      if (v.gradient == nullptr) continue;
+      if (v.values.type == float32)
+        step<float>(v, c32, static_cast<float>(scale));
+      else
+        step<double>(v, c64, scale);
+    }
+  }
+  // A step where they differ.
+  void apply_each() {
+    const auto constants = update_.prepare_branches(global_step_);
+    const bool only_adds = update_.only_accumulates(global_step_);
+    const auto each = [&](double scale, auto f) {
+      for (auto& v : variables_)
+        if (v.gradient != nullptr) with_step(v, scale, f);
+    };
+    each(1, [&](auto& step) {
+      step.begin(constants);
+      step.accumulate();
+    });
+    if (only_adds) return;
+    double scale = 1;
+    if constexpr (update_type::needs_norm) {
+      double squares = 0;
+      each(1, [&](auto& step) {
+        step.use_accumulated();
+        squares += step.squares();
+      });
+      scale = update_.clip_scale(norm_ = std::sqrt(squares) * update_.accumulation_share());
+      if (update_.skips()) {
+        each(scale, [&](auto& step) { step.drop_accumulated(); });
+        return;
+      }
+    }
+    measure_all<update_type>([&](auto f) {
+      each(scale, [&](auto& step) {
+        step.use_accumulated();
+        f(step);
+      });
+    });
+    each(scale, [&](auto& step) {
+      step.use_accumulated();
+      step.apply();
+    });
   }
 
   // Variables in the order of tracking, so that the order of the gradients does not matter.
@@ -244,25 +381,26 @@ private:
     for (std::size_t i = 0; i < update_type::mirror_count; ++i) mirrors[i] = reinterpret_cast<T*>(v.mirrors[i].data());
     const named_gradient& g = *v.gradient;
     const T* const values = g.values.template as<T>().data();
+    const auto& single = update_.single();
     if (!g.sparse) {
-      Device::sweep(update_, c, scale, theta, values, mirrors.data(), v.values.size());
+      Device::sweep(single, c, scale, theta, values, mirrors.data(), v.values.size());
       return;
     }
     const auto rows = [&](auto* index) {
-      Device::sweep_rows(update_, c, scale, theta, mirrors.data(), v.row_count(), v.width(), index, values,
+      Device::sweep_rows(single, c, scale, theta, mirrors.data(), v.row_count(), v.width(), index, values,
                          g.rows.size(), std::span<std::int32_t>(scratch_));
     };
     if (g.rows.type == int32)
       rows(g.rows.template as<std::int32_t>().data());
     else
       rows(g.rows.template as<std::int64_t>().data());
-    if constexpr (update_type::has_average)
-      Device::follow(update_, c, theta, mirrors[update_type::slot_count], v.values.size());
+    Device::follow(single, c, theta, mirrors.data(), v.values.size());
   }
 
   update_type update_;
   std::deque<variable> variables_;  // a deque: the state list may point at a variable while others are added
-  std::vector<std::int32_t> scratch_;
+  std::vector<std::int32_t> scratch_;  // of sparse gradients' rows
+  buffer work_;                        // of rules that need room
   std::int64_t global_step_ = 0;
   double norm_ = 0;
 };

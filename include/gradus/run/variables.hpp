@@ -50,17 +50,30 @@ public:
                  " in one graph of the model and ", name_of(v.type), " ", to_text(v.dims), " in another"));
     return at;
   }
-  // After the last declaration, once: lays the arenas out. `mirrors` arenas lie beside the trainable part.
+  // After the last declaration, once: lays the arenas out. `mirrors` arenas lie beside the trainable part, each with
+  // mirror_bytes(k, i) for variable i, its own size unless told otherwise; then both lie at the same offset.
   void allocate(std::size_t mirrors) {
+    allocate(mirrors, [this](std::size_t, std::size_t i) { return infos_[i].bytes; });
+  }
+  template <class Bytes>
+  void allocate(std::size_t mirrors, Bytes mirror_bytes) {
     std::size_t at = 0;
     for (int pass = 0; pass < 2; ++pass) {
       for (variable_info& v : infos_)
         if (v.trainable == (pass == 0)) v.offset = at, at += align_up(v.bytes);
       if (pass == 0) trainable_bytes_ = at;
     }
-    mirrors_ = mirrors;
     all_bytes_ = at;
-    Storage::reserve(memory_, all_bytes_ + (mirrors + 1) * trainable_bytes_);
+    at += trainable_bytes_;  // gradients
+    Storage::resize(mirror_offsets_, mirrors * infos_.size());
+    for (std::size_t k = 0; k < mirrors; ++k)
+      for (std::size_t i = 0; i < infos_.size(); ++i) {
+        if (!infos_[i].trainable) continue;
+        mirror_offsets_[k * infos_.size() + i] = at;
+        at += align_up(mirror_bytes(k, i));
+      }
+    bytes_ = at;
+    Storage::reserve(memory_, bytes_);
   }
 
   int find(std::string_view name) const {
@@ -75,14 +88,15 @@ public:
   std::byte* value(std::size_t i) { return memory_.data() + infos_[i].offset; }
   std::byte* gradient(std::size_t i) { return memory_.data() + all_bytes_ + infos_[i].offset; }
   std::byte* mirror(std::size_t k, std::size_t i) {
-    return memory_.data() + all_bytes_ + (k + 1) * trainable_bytes_ + infos_[i].offset;
+    return memory_.data() + mirror_offsets_[k * infos_.size() + i];
   }
-  // Arenas of one layout: a variable's gradient or mirror lies at its own offset.
+  // Arenas of one layout: a variable's gradient lies at its own offset, and its mirrors where all are of its size.
   std::byte* value_base() { return memory_.data(); }
   std::byte* mirror_base(std::size_t k) { return memory_.data() + all_bytes_ + (k + 1) * trainable_bytes_; }
   std::size_t trainable_bytes() const { return trainable_bytes_; }
-  std::size_t bytes() const { return all_bytes_ + (mirrors_ + 1) * trainable_bytes_; }
+  std::size_t bytes() const { return bytes_; }
   tensor_view view(std::size_t i) { return {infos_[i].type, resolve(infos_[i].dims, 1), value(i)}; }
+  // Of a mirror that is shaped as its variable.
   tensor_view mirror_view(std::size_t k, std::size_t i) {
     return {infos_[i].type, resolve(infos_[i].dims, 1), mirror(k, i)};
   }
@@ -90,7 +104,8 @@ public:
 private:
   typename Storage::template table<variable_info> infos_;
   typename Storage::memory memory_;
-  std::size_t trainable_bytes_ = 0, all_bytes_ = 0, mirrors_ = 0;
+  typename Storage::template table<std::size_t> mirror_offsets_;
+  std::size_t trainable_bytes_ = 0, all_bytes_ = 0, bytes_ = 0;
 };
 
 }  // namespace gradus

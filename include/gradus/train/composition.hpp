@@ -16,8 +16,7 @@ namespace gradus::detail {
 // The policies that an update is made of, as `composed`.
 template <class P>
 auto update_part(const P& p) {
-  if constexpr (is_of<kind::rule, P>() || is_of<kind::schedule, P>() || is_of<kind::clip, P>() ||
-                is_of<kind::average, P>())
+  if constexpr (of_update<P>)
     return std::tuple<P>(p);
   else
     return std::tuple<>();

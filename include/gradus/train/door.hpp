@@ -26,7 +26,7 @@ struct model_is_accepted<by_compiler<Build>, Policies...>
 // in which an assertion failed for no constant. `Kinds`: what this door takes.
 template <class Kinds, class... Policies>
 using policies_are_accepted = std::conjunction<policies_fit<Kinds, Policies...>, rule_is_given<Policies...>,
-                                               rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
+                                               one_rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
                                                schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
                                                clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
                                                average_fits<policy_of<kind::average, no_average, Policies...>>,

@@ -94,8 +94,8 @@ template <class D>
 concept batches_to_change = batched_dataset<std::remove_reference_t<D>>;  // a const one is not movable
 
 using trainer_kinds =
-    kinds<kind::rule, kind::schedule, kind::clip, kind::average, kind::gate, kind::codec, kind::executor,
-          kind::arithmetic, kind::configuration, kind::clock, kind::file_system, kind::operations, kind::log_sink>;
+    kinds_and<update_kinds, kind::gate, kind::codec, kind::executor, kind::arithmetic, kind::configuration, kind::clock,
+              kind::file_system, kind::operations, kind::log_sink>;
 
 // What a refused trainer's user calls; the refusal has been printed.
 struct refused_trainer {
@@ -250,9 +250,9 @@ private:
     stepper_type* s = nullptr;
     averages_in_place(stepper_type& stepper, bool wanted) {
       if (!wanted) return;
-      if constexpr (!update_type::has_average)
+      if constexpr (!update_type::has_evaluation_copy)
         raise(status::invalid_argument,
-              "use_averages: there is no exponential_moving_average among the trainer's policies");
+              "use_averages: there is no average among the trainer's policies; add exponential_moving_average{}");
       s = &stepper;
       s->swap_averages();
     }

@@ -10,15 +10,10 @@
 #pragma once
 #include <cmath>
 
-#include "rule.hpp"
+#include "../base/math.hpp"
+#include "sparse_mode.hpp"
 
 namespace gradus {
-
-// What a sparse gradient does to the rows that it does not list.
-enum class sparse_mode {
-  lazy,      // nothing: TensorFlow's documentation of Adam, and contrib's LazyAdam
-  decay_all  // m and v decay and theta moves, as if those rows had gradient 0: what TensorFlow's kernels compute
-};
 
 struct adam {
   using policy_for = kind::rule;
@@ -36,7 +31,9 @@ struct adam {
   static constexpr std::array<std::string_view, 2> shared_names{"beta1_power", "beta2_power"};
   using shared = std::array<double, 2>;  // beta^t of the step to come
   constexpr shared start() const { return {beta1, beta2}; }
-  constexpr void finish(shared& power) const { power = {power[0] * beta1, power[1] * beta2}; }
+  constexpr void finish(shared& power) const {
+    power = {portable_math::product(power[0], beta1), portable_math::product(power[1], beta2)};
+  }
 
   template <class N>
   struct constants {

@@ -30,6 +30,27 @@ struct exponential_moving_average {
   }
 };
 
+// The mean of the parameters at every `every`-th step from `start` on: stochastic weight averaging (Izmailov et al.
+// 2018, arXiv:1803.05407; torch.optim.swa_utils.AveragedModel). Counted in steps of the rule; before `start` the average
+// is the first variable's value. Batch statistics of a model are not recomputed.
+struct stochastic_weight_average {
+  using policy_for = kind::average;
+  static constexpr std::string_view name = "StochasticWeightAverage";
+  std::int64_t start = 0;  // the first step that counts
+  std::int64_t every = 1;
+
+  // The share of the newest parameters in the average, of `steps_done` finished steps; 0: this step does not count.
+  constexpr double new_share(std::int64_t steps_done) const {
+    const std::int64_t since = steps_done - 1 - start;
+    if (since < 0 || since % every != 0) return 0;
+    return 1 / static_cast<double>(since / every + 1);
+  }
+  template <class N>
+  static N follow(N shadow, N theta, N new_share) {
+    return shadow - new_share * (shadow - theta);
+  }
+};
+
 template <class A>
 concept parameter_average = policy<A> && std::is_same_v<typename A::policy_for, kind::average> && requires(const A& a) {
   { std::string_view{A::name} };

@@ -1,212 +1,408 @@
-// The composition: a rule and, in any order, a schedule, a clip and an average, as one policy of an update. It knows
-// which arrays live beside a variable, turns a step into a few constants, and holds the optimizer's own state; the
-// sweep over memory is the device's (cpu/sweep.hpp).
+// Transformations and a rule, one after the other, as one rule:
 //
-//   gradus::composed update{gradus::adam{}, gradus::clip_by_global_norm{1.0}};
+//   gradus::chain{gradus::clip_by_value{-1, 1}, gradus::weight_decay{0.01, gradus::matrices{}}, gradus::adam{}}
+//
+// The gradient passes through the parts in the order given, the rule makes its step, followers (lookahead) come last. A
+// chain is a rule, so it stands wherever a rule may: in an updater, a trainer, a group of `multi`, another chain (whose
+// parts it then becomes). Parts that work number by number stay one sweep over memory however many they are; a part
+// that needs a norm first costs one more read.
 #pragma once
-#include <bit>
-#include <string>
+#include <tuple>
 
-#include "../base/error.hpp"
-#include "../base/state.hpp"
-#include "average.hpp"
-#include "clip.hpp"
-#include "rule.hpp"
-#include "schedule.hpp"
+#include "part.hpp"
 
 namespace gradus {
 
-// An array beside a variable, of its shape and type: a slot of the rule, or the average.
-struct mirror {
-  std::string_view slot;       // what the rule calls it: "m"; the average is "average"
-  std::string_view optimizer;  // what TensorFlow's checkpoints call it: "Adam", then "Adam_1", ...
-  std::size_t number = 0;
-  double initial = 0.0;
-  bool starts_as_variable = false;  // initially a copy of the variable instead
-};
-// "w/Adam_1": TensorFlow's name of a mirror of w.
-inline std::string checkpoint_name(std::string_view variable, const mirror& m) {
-  return m.number == 0 ? text(variable, "/", m.optimizer) : text(variable, "/", m.optimizer, "_", m.number);
-}
+template <class... Parts>
+struct part_list {};
+template <class List>
+class chain;
 
 namespace detail {
-// What stands in for a policy that was not given.
-struct no_schedule {
-  using policy_for = kind::schedule;
-  constexpr double operator()(std::int64_t) const { return 0; }
+
+// ---- chains in chains
+template <class P>
+auto flat_part(P p) {
+  return std::tuple<P>(std::move(p));
+}
+template <class List>
+auto flat_part(const chain<List>& c) {
+  return c.parts();
+}
+template <class... Parts>
+constexpr auto flat_parts(const Parts&... parts) {
+  return std::tuple_cat(flat_part(parts)...);
+}
+template <class Tuple>
+struct list_of;
+template <class... Parts>
+struct list_of<std::tuple<Parts...>> {
+  using type = part_list<Parts...>;
 };
-struct no_clip {
-  using policy_for = kind::clip;
-  static constexpr bool needs_norm = false;
-  constexpr double scale(double) const { return 1; }
+
+// ---- constants: those of all parts, each in its place; as memory, an array of N
+template <class N, std::size_t I, class... Parts>
+struct chained_constants {};
+template <class N, std::size_t I, class First, class... Rest>
+struct chained_constants<N, I, First, Rest...> {
+  [[no_unique_address]] typename constants_of<First, N, I>::type first;
+  [[no_unique_address]] chained_constants<N, I + 1, Rest...> rest;
 };
-struct no_average {
-  using policy_for = kind::average;
-  static constexpr std::string_view name = "no average";
-  constexpr double new_share(std::int64_t) const { return 0; }
+template <std::size_t I, class C>
+constexpr auto& constants_at(C& c) {
+  if constexpr (I == 0)
+    return c.first;
+  else
+    return constants_at<I - 1>(c.rest);
+}
+
+template <class Rule>
+struct default_rate_of {};
+template <class Rule>
+  requires requires { Rule::default_rate; }
+struct default_rate_of<Rule> {
+  static constexpr double default_rate = Rule::default_rate;
 };
-struct no_rule {
-  using policy_for = kind::rule;
-  static constexpr std::string_view name = "no rule";
-  std::optional<double> rate = {};
-  template <class N>
-  struct constants {
-    N rate;
-  };
-  constexpr constants<double> prepare(const step_info&) const { return {0}; }
-  template <class N>
-  N step(N theta, N, const constants<N>&) const {
-    return theta;
+
+template <class... Parts>
+struct chain_fits {
+  static constexpr bool parts = (part_fits<Parts>::value && ...);
+  static constexpr std::size_t rules = (std::size_t{0} + ... + std::size_t{is_rule<Parts>});
+  static_assert(!parts || rules == 1,
+                "gradus: a chain has exactly one rule, such as gradus::adam{}; rules for different variables stand in "
+                "gradus::multi.");
+  // Transforms and clips come before the rule, followers after it.
+  static consteval bool in_order() {
+    bool after = false, fine = true;
+    (((after = after || is_rule<Parts>), fine = fine && (is_rule<Parts> || is_follower<Parts> == after)), ...);
+    return fine;
+  }
+  static_assert(!parts || rules != 1 || in_order(),
+                "gradus: the parts of a chain are in the wrong order; clips and transforms come before the rule, "
+                "followers such as lookahead after it.");
+  static constexpr bool value = parts && rules == 1 && in_order();
+};
+
+// Where everything of a list of parts lies.
+template <class... Parts>
+struct chain_layout {
+  static constexpr std::size_t count = sizeof...(Parts);
+  template <std::size_t I>
+  using part = std::tuple_element_t<I, std::tuple<Parts...>>;
+  static constexpr std::array<bool, count> adapts{has_adapt<Parts>...}, clips{is_clip<Parts>...},
+      rules{is_rule<Parts>...}, global{is_global<Parts>...};
+  static constexpr std::array<std::size_t, count> slots{count_slots<Parts>()...}, shared{count_shared<Parts>()...};
+
+  static consteval std::size_t sum(const std::array<std::size_t, count>& of, std::size_t below) {
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < below; ++i) n += of[i];
+    return n;
+  }
+  static consteval std::size_t first(const std::array<bool, count>& of, bool wanted) {
+    std::size_t n = 0;
+    while (n < count && of[n] != wanted) ++n;
+    return n;
+  }
+  // The part of the stage-th that adapts.
+  static consteval std::size_t part_of_stage(std::size_t stage) {
+    std::size_t at = 0;
+    while (!adapts[at] || stage-- != 0) ++at;
+    return at;
+  }
+  static consteval std::size_t stages(std::size_t below) {
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < below; ++i) n += adapts[i];
+    return n;
+  }
+  static consteval std::size_t global_stages() {
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < count; ++i)
+      if (global[i]) last = stages(i + 1);
+    return last;
   }
 };
 
-// An aggregate of n members of type From, member by member as To.
-template <class R, class To, class From>
-typename R::template constants<To> convert_constants(const typename R::template constants<From>& from) {
-  constexpr std::size_t n = sizeof(from) / sizeof(From);
-  static_assert(sizeof(typename R::template constants<To>) == n * sizeof(To),
-                "gradus: `constants<N>` of a rule may only have members of type N.");
-  const auto in = std::bit_cast<std::array<From, n>>(from);
-  std::array<To, n> out;
-  for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<To>(in[i]);
-  return std::bit_cast<typename R::template constants<To>>(out);
-}
 }  // namespace detail
 
-// What one step needs, in the type of the variable: a rule's constants, and how much of theta the average takes.
-template <class Rule, class T>
-struct step_constants {
-  typename Rule::template constants<T> rule;
-  T new_share;
-};
-
-template <class... Policies>
-class composed {
-  static_assert(policies_fit<kinds<kind::rule, kind::schedule, kind::clip, kind::average>, Policies...>::value);
-  static_assert(!(policy<Policies> && ...) || policies_of<kind::rule, Policies...> != 0,
-                "gradus: no rule was given; add one, such as gradus::adam{}, to the policies.");
+template <class... Parts>
+class chain<part_list<Parts...>>
+    : public detail::default_rate_of<policy_of<kind::rule, detail::any_math, Parts...>> {
+  static_assert(detail::chain_fits<Parts...>::value);
+  using layout = detail::chain_layout<Parts...>;
+  static constexpr std::size_t count = sizeof...(Parts), rule_at = layout::first(layout::rules, true);
+  template <std::size_t I>
+  using part = typename layout::template part<I>;
+  template <std::size_t I>
+  static constexpr std::size_t first_slot = layout::sum(layout::slots, I);
+  template <std::size_t I>
+  static constexpr std::size_t first_shared = layout::sum(layout::shared, I);
 
 public:
-  using rule_type = policy_of<kind::rule, detail::no_rule, Policies...>;
-  using schedule_type = policy_of<kind::schedule, detail::no_schedule, Policies...>;
-  using clip_type = policy_of<kind::clip, detail::no_clip, Policies...>;
-  using average_type = policy_of<kind::average, detail::no_average, Policies...>;
-  static constexpr bool has_schedule = policies_of<kind::schedule, Policies...> != 0;
-  static constexpr bool has_clip = policies_of<kind::clip, Policies...> != 0;
-  static constexpr bool has_average = policies_of<kind::average, Policies...> != 0;
-  static_assert(rule_fits<rule_type>::value);
-  static_assert(schedule_fits<schedule_type>::value && clip_fits<clip_type>::value &&
-                average_fits<average_type>::value);
+  using policy_for = kind::rule;
+  using rule_type = policy_of<kind::rule, detail::any_math, Parts...>;
+  static constexpr std::string_view name = rule_type::name;
 
-  static constexpr std::size_t slot_count = detail::count_slots<rule_type>();
-  static constexpr std::size_t mirror_count = slot_count + has_average;
-  template <class T>
-  using constants = step_constants<rule_type, T>;
+  static constexpr std::size_t longest_name = [] {
+    std::size_t n = 0;
+    const auto take = [&]<class P>(std::type_identity<P>) {
+      if constexpr (detail::has_name<P>) n = P::name.size() > n ? P::name.size() : n;
+    };
+    (take(std::type_identity<Parts>{}), ...);
+    return n;
+  }();
 
-  explicit constexpr composed(Policies... policies)
-      : rule_(take_policy<kind::rule, rule_type>(policies...)),
-        schedule_(take_policy<kind::schedule, schedule_type>(policies...)),
-        clip_(take_policy<kind::clip, clip_type>(policies...)),
-        average_(take_policy<kind::average, average_type>(policies...)) {
-    if constexpr (has_schedule) {
-      if (rule_.rate.has_value()) two_owners();
-    } else if constexpr (!requires { rule_type::default_rate; }) {
-      if (!rule_.rate.has_value()) no_rate();
-    }
-    if constexpr (detail::has_shared<rule_type>) shared_ = rule_.start();
-  }
+  template <class... Given>
+  explicit chain(const Given&... given) : parts_(detail::flat_parts(given...)), rate(rule().rate) {}
 
-  const rule_type& rule() const { return rule_; }
-  const average_type& average() const
-    requires(has_average)
+  const std::tuple<Parts...>& parts() const { return parts_; }
+  const rule_type& rule() const { return std::get<rule_type>(parts_); }
+
+private:
+  std::tuple<Parts...> parts_;
+
+public:
+  std::optional<double> rate;  // the rule's
+
+  // ---- what is kept beside a variable: the parts' slots in order
+  static constexpr std::size_t slot_count = (std::size_t{0} + ... + detail::count_slots<Parts>());
+  auto slots() const
+    requires(slot_count != 0)
   {
-    return average_;
-  }
-
-  // The mirrors of a variable: the rule's slots in order, then the average.
-  constexpr std::array<mirror, mirror_count> mirrors() const {
-    std::array<mirror, mirror_count> all{};
-    if constexpr (slot_count != 0) {
-      const auto slots = rule_.slots();
-      for (std::size_t i = 0; i < slot_count; ++i)
-        all[i] = {slots[i].name, rule_type::name, i, slots[i].initial, false};
-    }
-    if constexpr (has_average) all[slot_count] = {"average", average_type::name, 0, 0.0, true};
+    std::array<slot, slot_count> all{};
+    each([&]<std::size_t I>() {
+      if constexpr (detail::has_slots<part<I>>) {
+        const auto own = std::get<I>(parts_).slots();
+        for (std::size_t k = 0; k < own.size(); ++k) {
+          all[first_slot<I> + k] = own[k];
+          if (own[k].owner.empty()) all[first_slot<I> + k].owner = part<I>::name;
+        }
+      }
+    });
     return all;
   }
-
-  // The learning rate of the step that follows `global_step` finished ones.
-  double rate(std::int64_t global_step) const {
-    if constexpr (has_schedule)
-      return schedule_(global_step);
-    else if constexpr (requires { rule_type::default_rate; })
-      return rule_.rate.value_or(rule_type::default_rate);
-    else
-      return *rule_.rate;
+  extents slot_dims(std::size_t i, const extents& variable) const
+    requires(detail::has_slot_dims<Parts> || ...)
+  {
+    extents dims = variable;
+    each([&]<std::size_t I>() {
+      if constexpr (detail::has_slot_dims<part<I>>)
+        if (i - first_slot<I> < detail::count_slots<part<I>>())
+          dims = std::get<I>(parts_).slot_dims(i - first_slot<I>, variable);
+    });
+    return dims;
+  }
+  static constexpr auto shared_names = [] {
+    std::array<std::string_view, (std::size_t{0} + ... + detail::count_shared<Parts>())> all{};
+    std::size_t at = 0;
+    const auto take = [&]<class P>(std::type_identity<P>) {
+      if constexpr (detail::has_shared<P>)
+        for (const auto& n : P::shared_names) all[at++] = n;
+    };
+    (take(std::type_identity<Parts>{}), ...);
+    return all;
+  }();
+  using shared = std::array<double, shared_names.size()>;
+  shared start() const {
+    shared all{};
+    each([&]<std::size_t I>() {
+      if constexpr (detail::has_shared<part<I>>) put<I>(all, std::get<I>(parts_).start());
+    });
+    return all;
+  }
+  void finish(shared& all) const {
+    each([&]<std::size_t I>() {
+      if constexpr (detail::has_shared<part<I>>) {
+        auto own = shared_at<I>(all);
+        std::get<I>(parts_).finish(own);
+        put<I>(all, own);
+      }
+    });
+  }
+  void check() const {
+    each([&]<std::size_t I>() {
+      if constexpr (detail::has_check<part<I>>) std::get<I>(parts_).check();
+    });
+  }
+  // Settings that follow a schedule (update/vary.hpp).
+  template <auto Member, class Value>
+  void set(Value value) {
+    each([&]<std::size_t I>() {
+      if constexpr (requires { std::get<I>(parts_).*Member = value; }) std::get<I>(parts_).*Member = value;
+    });
   }
 
-  static constexpr bool needs_norm = clip_type::needs_norm;
-  // The factor for every gradient, given their global norm.
-  double clip_scale(double norm) const { return clip_.scale(norm); }
-
-  // The constants of the step that follows `global_step` finished ones, in T.
-  template <class T>
-  constants<T> prepare(std::int64_t global_step) const {
-    const step_info at{global_step, rate(global_step)};
-    typename rule_type::template constants<double> c;
-    if constexpr (detail::prepares_shared<rule_type>)
-      c = rule_.prepare(at, shared_);
-    else
-      c = rule_.prepare(at);
-    T share = T(0);
-    if constexpr (has_average) share = static_cast<T>(average_.new_share(global_step + 1));
-    return {detail::convert_constants<rule_type, T, double>(c), share};
+  // ---- constants
+  template <class N>
+  using constants = detail::chained_constants<N, 0, Parts...>;
+  constants<double> prepare(const step_info& at, const shared& all) const {
+    constants<double> c{};
+    each([&]<std::size_t I>() {
+      if constexpr (detail::prepares_shared<part<I>>)
+        detail::constants_at<I>(c) = std::get<I>(parts_).prepare(at, shared_at<I>(all));
+      else if constexpr (detail::has_constants<part<I>>)
+        detail::constants_at<I>(c) = std::get<I>(parts_).prepare(at);
+    });
+    return c;
   }
 
-  // Once per step, after every variable.
-  void finish() {
-    if constexpr (detail::has_shared<rule_type>) rule_.finish(shared_);
+  // ---- what must be known first: a stage for each part that adapts
+  static constexpr std::size_t stages = layout::stages(count), global_stages = layout::global_stages();
+  template <std::size_t Stage>
+  static constexpr std::size_t measures_of = detail::count_measures<part<layout::part_of_stage(Stage)>>();
+  template <std::size_t Stage>
+  static constexpr bool stage_is_global = layout::global[layout::part_of_stage(Stage)];
+  // Whether its measure is of single values, before the duplicates of a sparse gradient are summed.
+  template <std::size_t Stage>
+  static constexpr bool stage_is_raw = layout::part_of_stage(Stage) < layout::first(layout::clips, false);
+
+  template <std::size_t Stage, class N, class... Slots>
+  auto measure(N theta, N g, const constants<N>& c, const Slots&... slots) const {
+    constexpr std::size_t at = layout::part_of_stage(Stage);
+    std::tuple<Slots...> copies(slots...);
+    each([&]<std::size_t I>() {
+      if constexpr (I < at && detail::is_clip<part<I>> && (I >= raw_parts || at < raw_parts))
+        g = std::get<I>(parts_).clip(g, detail::constants_at<I>(c));
+      else if constexpr (I < at && detail::is_transform<part<I>>)
+        with_slots<I>(copies, [&](auto&... own) {
+          std::get<I>(parts_).before(theta, g, detail::constants_at<I>(c), own...);
+        });
+    });
+    return with_slots<at>(copies, [&](const auto&... own) {
+      return std::get<at>(parts_).measure(theta, g, detail::constants_at<at>(c), own...);
+    });
+  }
+  template <std::size_t Stage>
+  constants<double> adapt(constants<double> c, const subject& about, std::span<const double> sums) const {
+    constexpr std::size_t at = layout::part_of_stage(Stage);
+    subject own = about;
+    own.selected = (about.selections >> at & 1u) != 0;
+    detail::constants_at<at>(c) = std::get<at>(parts_).adapt(detail::constants_at<at>(c), own, sums);
+    return c;
+  }
+  std::uint32_t selections(std::string_view variable, const extents& dims) const {
+    std::uint32_t bits = 0;
+    each([&]<std::size_t I>() {
+      if constexpr (detail::has_selects<part<I>>) bits |= std::get<I>(parts_).selects(variable, dims) ? 1u << I : 0u;
+    });
+    return bits;
   }
 
-  // The optimizer's own state as before the first step.
-  void restart() {
-    if constexpr (detail::has_shared<rule_type>) shared_ = rule_.start();
+  // ---- a step
+  // The clips at the head: of single values of a gradient, each before duplicates are summed.
+  static constexpr std::size_t raw_parts = layout::first(layout::clips, false);
+  template <class N>
+  N raw(N g, const constants<N>& c) const
+    requires(raw_parts != 0)
+  {
+    each([&]<std::size_t I>() {
+      if constexpr (I < raw_parts) g = std::get<I>(parts_).clip(g, detail::constants_at<I>(c));
+    });
+    return g;
   }
-
-  // Whether a sparse gradient also moves the rows that it does not list. Most rules never do, and say so when compiled.
-  static constexpr bool may_decay_all_rows = requires(const rule_type& r) { r.decays_all_rows(); };
-  bool decays_all_rows() const {
-    if constexpr (may_decay_all_rows)
-      return rule_.decays_all_rows();
-    else
-      return false;
+  // The other parts before the rule.
+  static constexpr bool has_before = ((detail::is_transform<Parts> || ...) ||
+                                      (std::size_t{0} + ... + std::size_t{detail::is_clip<Parts>}) != raw_parts);
+  template <class N, class... Slots>
+  void before(N& theta, N& g, const constants<N>& c, Slots&... slots) const {
+    auto all = std::tie(slots...);
+    each([&]<std::size_t I>() {
+      if constexpr (I >= raw_parts && detail::is_clip<part<I>>)
+        g = std::get<I>(parts_).clip(g, detail::constants_at<I>(c));
+      else if constexpr (detail::is_transform<part<I>>)
+        with_slots<I>(all, [&](auto&... own) {
+          std::get<I>(parts_).before(theta, g, detail::constants_at<I>(c), own...);
+        });
+    });
   }
-
-  // The optimizer's own state; that of a variable belongs to whoever holds the mirrors.
-  template <class List>
-  void remembers(List& list) {
-    if constexpr (detail::has_shared<rule_type>)
-      for (std::size_t i = 0; i < shared_.size(); ++i) list.scalar(rule_type::shared_names[i], shared_[i]);
+  template <class N, class... Slots>
+  N step(N theta, N g, const constants<N>& c, Slots&... slots) const
+    requires(!detail::steps_tensors<rule_type>)
+  {
+    before(theta, g, c, slots...);
+    auto all = std::tie(slots...);
+    return with_slots<rule_at>(all, [&](auto&... own) {
+      return rule().step(theta, g, detail::constants_at<rule_at>(c), own...);
+    });
+  }
+  template <class T, class Math>
+  void step_tensor(const tensor_step<T>& t, const constants<double>& c) const
+    requires(detail::steps_tensors<rule_type>)
+  {
+    tensor_step<T> own = t;
+    own.slots = t.slots.subspan(first_slot<rule_at>, detail::count_slots<rule_type>());
+    rule().template step_tensor<T, Math>(own, detail::constants_at<rule_at>(c));
+  }
+  std::size_t scratch(const extents& dims) const
+    requires requires(const rule_type& r) { r.scratch(dims); }
+  {
+    return rule().scratch(dims);
+  }
+  static constexpr bool has_after = (detail::is_follower<Parts> || ...);
+  template <class N, class... Slots>
+  N after(N theta, const constants<N>& c, Slots&... slots) const
+    requires(has_after)
+  {
+    auto all = std::tie(slots...);
+    each([&]<std::size_t I>() {
+      if constexpr (detail::is_follower<part<I>>)
+        theta = with_slots<I>(all, [&](auto&... own) {
+          return std::get<I>(parts_).after(theta, detail::constants_at<I>(c), own...);
+        });
+    });
+    return theta;
+  }
+  bool decays_all_rows() const
+    requires requires(const rule_type& r) { r.decays_all_rows(); }
+  {
+    return rule().decays_all_rows();
+  }
+  // A row without a gradient sees the rule alone.
+  template <class N, class... Slots>
+  N rest(N theta, const constants<N>& c, Slots&... slots) const {
+    auto all = std::tie(slots...);
+    return with_slots<rule_at>(all, [&](auto&... own) {
+      const auto& k = detail::constants_at<rule_at>(c);
+      if constexpr (requires { rule().rest(theta, k, own...); })
+        return rule().rest(theta, k, own...);
+      else
+        return rule().step(theta, N(0), k, own...);
+    });
+  }
+  template <class N, class... Slots>
+  void observe(N estimate, const constants<N>& c, Slots&... slots) const
+    requires(detail::has_observe<rule_type>)
+  {
+    auto all = std::tie(slots...);
+    with_slots<rule_at>(all, [&](auto&... own) { rule().observe(estimate, detail::constants_at<rule_at>(c), own...); });
   }
 
 private:
-  // Not constexpr, and apart: a program that cannot get here does not carry the text.
-  [[noreturn]] static void two_owners() {
-    raise(status::invalid_argument,
-          text("the learning rate has two owners: ", rule_type::name,
-               "'s `.rate` and the schedule among the policies; expected one, leave `.rate` out or drop the schedule"));
+  template <class F>
+  static constexpr void each(F f) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (f.template operator()<I>(), ...);
+    }(std::make_index_sequence<count>{});
   }
-  [[noreturn]] static void no_rate() {
-    raise(status::invalid_argument,
-          text("the learning rate has no owner: ", rule_type::name,
-               " has no default; expected `.rate = ...` in the rule or a schedule among the policies"));
+  template <std::size_t I, class All, class F>
+  static decltype(auto) with_slots(All& all, F f) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) -> decltype(auto) {
+      return f(std::get<first_slot<I> + K>(all)...);
+    }(std::make_index_sequence<detail::count_slots<part<I>>()>{});
   }
-
-  [[no_unique_address]] rule_type rule_;
-  [[no_unique_address]] schedule_type schedule_;
-  [[no_unique_address]] clip_type clip_;
-  [[no_unique_address]] average_type average_;
-  [[no_unique_address]] detail::shared_of<rule_type> shared_{};
+  template <std::size_t I>
+  static auto shared_at(const shared& all) {
+    detail::shared_of<part<I>> own{};
+    for (std::size_t k = 0; k < own.size(); ++k) own[k] = all[first_shared<I> + k];
+    return own;
+  }
+  template <std::size_t I>
+  static void put(shared& all, const detail::shared_of<part<I>>& own) {
+    for (std::size_t k = 0; k < own.size(); ++k) all[first_shared<I> + k] = own[k];
+  }
 };
+
+template <class... Parts>
+chain(const Parts&...)
+    -> chain<typename detail::list_of<decltype(detail::flat_parts(std::declval<const Parts&>()...))>::type>;
 
 }  // namespace gradus

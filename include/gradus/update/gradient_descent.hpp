@@ -1,6 +1,8 @@
-// Gradient descent: theta <- theta - rate g.
+// Gradient descent: a step against the gradient.
 //
-// TensorFlow's GradientDescentOptimizer, PyTorch's SGD without momentum.
+//   theta <- theta - rate g
+//
+// TensorFlow's GradientDescentOptimizer, PyTorch's SGD without momentum. Sparse gradients: only listed rows change.
 #pragma once
 #include "rule.hpp"
 

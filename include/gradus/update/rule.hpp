@@ -27,17 +27,32 @@
 // `finish(shared&)`, which runs once per step, after every variable.
 //
 // A rule that also moves rows without a gradient (Adam as TensorFlow's kernels run it) says so with
-// `bool decays_all_rows() const`; the formula then sees g = 0 for the others.
+// `bool decays_all_rows() const`; the others then run `N rest(N theta, const constants<N>& c, N& slot...) const`, or, if
+// the rule has none, the formula with g = 0.
+//
+// What is checked once, when the optimizer is made: `void check() const`, which raises.
+//
+// A rule that treats each tensor differently has `constants<double> adapt(const constants<double>& c, const subject&
+// about, std::span<const double> sums) const`. With `static constexpr std::size_t measures = k` and `template <class N>
+// std::array<N, k> measure(N theta, N g, const constants<N>& c, const N& slot...) const` the sums are those of measure
+// over the tensor: norms that must be known first, at the price of one more read (update/lamb.hpp).
+//
+// A rule on matrices, which no formula on single numbers can say, has instead of step
+//   template <class T, class Math> void step_tensor(const tensor_step<T>& t, const constants<double>& c) const;
+// and, if its slots are not like the variable, `extents slot_dims(std::size_t i, const extents& variable) const`; if it
+// needs room, `std::size_t scratch(const extents&) const`, in elements (update/muon.hpp).
 #pragma once
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include "../base/contract.hpp"
+#include "../base/shape.hpp"
 
 namespace gradus {
 
@@ -45,12 +60,35 @@ namespace gradus {
 struct slot {
   std::string_view name;
   double initial = 0.0;
+  bool starts_as_variable = false;  // initially a copy of the variable instead
+  std::string_view owner = {};      // whose name it carries in checkpoints; empty: the rule's
 };
 
 // What `prepare` may depend on.
 struct step_info {
   std::int64_t global_step = 0;  // steps finished before this one
   double rate = 0.0;             // the learning rate of this step
+};
+
+// The variable that a step is about.
+struct subject {
+  std::string_view name;
+  extents dims;
+  std::size_t size = 0;
+  bool sparse = false;           // its gradient in this step comes as rows
+  bool selected = false;         // what `bool selects(std::string_view name, const extents&) const` said of it
+  std::uint32_t selections = 0;  // the same of each part of a chain, a bit each
+};
+
+// All of a variable, for rules on matrices. Slots in the order of slots(); an unkept one is empty.
+template <class T>
+struct tensor_step {
+  std::string_view name;
+  extents dims;
+  std::span<T> theta;
+  std::span<const T> g;
+  std::span<const std::span<T>> slots;
+  std::span<T> scratch;
 };
 
 namespace detail {
@@ -136,8 +174,95 @@ consteval bool can_step(std::index_sequence<I...>) {
   else
     return false;
 }
+// Not asked of any Math: what the rule does with it is its own.
+struct any_math {};
 template <class R>
-concept has_step = can_step<R>(std::make_index_sequence<count_slots<R>()>{});
+concept steps_tensors = requires(const R& r, const tensor_step<double>& t, const typename R::template constants<double>& c) {
+  r.template step_tensor<double, any_math>(t, c);
+};
+template <class R>
+concept has_step = steps_tensors<R> || can_step<R>(std::make_index_sequence<count_slots<R>()>{});
+
+// ---- what a rule, or a part of a chain, may have
+template <class R, std::size_t... I>
+consteval bool can_observe(std::index_sequence<I...>) {
+  using N = any_number;
+  return requires(const R& r, N x, const typename R::template constants<N>& c, std::array<N, sizeof...(I) + 1>& s) {
+    r.observe(x, c, s[I]...);
+  };
+}
+// It takes a second observation beside the gradient (sophia's curvature).
+template <class R>
+concept has_observe = can_observe<R>(std::make_index_sequence<count_slots<R>()>{});
+template <class R>
+concept has_check = requires(const R& r) { r.check(); };
+template <class R>
+concept has_selects = requires(const R& r, std::string_view name, const extents& dims) {
+  { r.selects(name, dims) } -> std::convertible_to<bool>;
+};
+template <class R>
+concept has_slot_dims = requires(const R& r, const extents& dims) {
+  { r.slot_dims(std::size_t{}, dims) } -> std::convertible_to<extents>;
+};
+template <class R>
+concept has_adapt = has_constants<R> && requires(const R& r, const typename R::template constants<double>& c,
+                                                 const subject& about, std::span<const double> sums) {
+  { r.adapt(c, about, sums) } -> std::same_as<typename R::template constants<double>>;
+};
+template <class R>
+consteval std::size_t count_measures() {
+  if constexpr (requires { R::measures; })
+    return R::measures;
+  else
+    return 0;
+}
+// Chains adapt stage by stage; a rule is one stage or none. See update/composed.hpp.
+template <class R>
+consteval std::size_t count_stages() {
+  if constexpr (requires { R::stages; })
+    return R::stages;
+  else
+    return has_adapt<R> ? 1 : 0;
+}
+template <class R, std::size_t I>
+consteval std::size_t stage_measures() {
+  if constexpr (requires { R::stages; })
+    return R::template measures_of<I>;
+  else
+    return count_measures<R>();
+}
+// Stages below this one are summed over all variables, before the first is updated.
+template <class R>
+consteval std::size_t count_global_stages() {
+  if constexpr (requires { R::global_stages; })
+    return R::global_stages;
+  else
+    return 0;
+}
+template <std::size_t I, class R, class N, class... Slots>
+auto measure_stage(const R& r, N theta, N g, const typename R::template constants<N>& c, const Slots&... slots) {
+  if constexpr (requires { R::stages; })
+    return r.template measure<I>(theta, g, c, slots...);
+  else
+    return r.measure(theta, g, c, slots...);
+}
+template <std::size_t I, class R>
+auto adapt_stage(const R& r, const typename R::template constants<double>& c, const subject& about,
+                 std::span<const double> sums) {
+  if constexpr (requires { R::stages; })
+    return r.template adapt<I>(c, about, sums);
+  else
+    return r.adapt(c, about, sums);
+}
+template <class R>
+std::uint32_t selections_of(const R& r, std::string_view name, const extents& dims) {
+  if constexpr (requires { r.selections(name, dims); })
+    return r.selections(name, dims);
+  else if constexpr (has_selects<R>)
+    return r.selects(name, dims) ? 1u : 0u;
+  else
+    return 0u;
+}
 
 }  // namespace detail
 

@@ -1,11 +1,25 @@
-// Schedules: the learning rate as a pure function of global_step, the number of steps finished before. A schedule keeps
-// no state, so a resumed run finds its rate by itself.
+// Schedules: the learning rate, or any other setting, as a pure function of global_step, the number of steps finished
+// before. A schedule keeps no state, so a resumed run finds its rate by itself. The table of all is in
+// docs/schedules.md.
+//
+//   struct my_schedule {
+//     using policy_for = gradus::kind::schedule;
+//     double operator()(std::int64_t global_step) const { return 0.1 / (1.0 + global_step); }
+//   };
+//
+// All are computed in double and give the same bits on every machine (base/math.hpp). TensorFlow computes in the type
+// of its learning rate, float32 as a rule, so its values differ from the eighth digit on. As there, settings are not
+// checked unless the schedule says so: decay_steps = 0 gives NaN.
+//
+// A schedule that listens to something (reduce_on_plateau) has `void observe(double value)`, `void restart()` and
+// `template <class List> void remembers(List&)`, so that what it heard is in the checkpoint.
 #pragma once
-#include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <type_traits>
 
 #include "../base/contract.hpp"
+#include "../base/math.hpp"
 
 namespace gradus {
 
@@ -14,6 +28,13 @@ concept rate_schedule = policy<S> && std::is_same_v<typename S::policy_for, kind
                         requires(const S& s, std::int64_t global_step) {
                           { s(global_step) } -> std::convertible_to<double>;
                         };
+
+// One with state: it must be told, and saved.
+template <class S>
+concept observing_schedule = rate_schedule<S> && requires(S& s, double value) {
+  s.observe(value);
+  s.restart();
+};
 
 // The error page of a schedule.
 template <class S>
@@ -25,29 +46,15 @@ struct schedule_fits {
 };
 
 namespace detail {
-// base^exponent for base >= 0 by products and square roots alone: correctly rounded on every machine, so that a
-// schedule gives the same bits there; libraries' pow does not. The error is below 100 units in the last place, 10 as a
-// rule.
-inline double power(double base, double exponent) {
-  if (exponent < 0) return 1 / power(base, -exponent);
-  const double whole = std::floor(exponent);
-  double result = 1, square = base;
-  for (double left = whole; left > 0; left = std::floor(left / 2)) {
-    if (left - 2 * std::floor(left / 2) > 0) result *= square;
-    square *= square;
-    if (result == 0 || left > 0x1p60) break;
-  }
-  double root = base;
-  for (double fraction = exponent - whole; fraction > 0 && root != 1;) {
-    root = std::sqrt(root);
-    fraction += fraction;
-    if (fraction >= 1) {
-      result *= root;
-      fraction -= 1;
-    }
-  }
-  return result;
+// p: how many times decay_steps went by; whole ones only, with staircase.
+constexpr double periods(std::int64_t global_step, double decay_steps, bool staircase) {
+  const double p = static_cast<double>(global_step) / decay_steps;
+  return staircase ? portable_math::floor(p) : p;
 }
+// (1 + cos(pi x)) / 2: from 1 at 0 down to 0 at 1.
+constexpr double half_cosine(double x) { return 0.5 * (1 + portable_math::cos_pi(x)); }
+// From a at share 0 to b at share 1.
+constexpr double between(double a, double b, double share) { return a + portable_math::product(b - a, share); }
 }  // namespace detail
 
 // The same rate at every step.
@@ -58,7 +65,8 @@ struct constant {
 };
 
 // initial * decay_rate^(global_step / decay_steps); with staircase the exponent is rounded down.
-// TensorFlow: tf.train.exponential_decay (which computes in float32; here in double).
+// TensorFlow: tf.train.exponential_decay. Optax: exponential_decay(init_value, transition_steps, decay_rate). PyTorch:
+// ExponentialLR(gamma) is decay_steps = 1, StepLR(step_size, gamma) is staircase.
 struct exponential_decay {
   using policy_for = kind::schedule;
   double initial = 0.001;  // the rate at step 0
@@ -66,9 +74,9 @@ struct exponential_decay {
   double decay_rate = 1;   // below 1 for a falling rate
   bool staircase = false;  // in jumps, every decay_steps, instead of smoothly
 
-  double operator()(std::int64_t global_step) const {
-    const double p = static_cast<double>(global_step) / decay_steps;
-    return initial * detail::power(decay_rate, staircase ? std::floor(p) : p);
+  constexpr double operator()(std::int64_t global_step) const {
+    const double p = detail::periods(global_step, decay_steps, staircase);
+    return portable_math::product(initial, portable_math::pow(decay_rate, p));
   }
 };
 

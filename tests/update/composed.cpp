@@ -1,4 +1,4 @@
-#include <gradus/update/chain.hpp>
+#include <gradus/update/composed.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,251 @@
+// exp, log, pow, cos and their kin for one double, with the same bits on every IEEE 754 machine: + - * / sqrt and
+// integer arithmetic alone, no C library, no fused operation. For what is computed once per step: schedules, the
+// constants of a rule. (Kernels have functions of their own, on whole registers: cpu/math.hpp.)
+//
+//   gradus::portable_math::pow(0.96, step / 100.0)
+//
+// Largest error seen, in units in the last place (tests/base/math.cpp): exp, log, log2, cos_pi, sin_pi and cos 0.8, pow
+// 0.9. Results that are doubles themselves are exact: pow(2, 10), pow(10, 3), log2(8), cos_pi(0.5). Zeros, infinities
+// and NaN as in C's <math.h> (Annex F). Everything but sqrt is constexpr.
+#pragma once
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace gradus::portable_math {
+
+// a * b, rounded, even where the compiler would fuse it with a sum that it meets: g++ does so by default, through
+// inlined functions too. Every product that may meet a sum goes through here. (docs/arithmetic.md says why by asm.)
+template <class T>
+constexpr T product(T a, T b) {
+#if defined(__clang__)
+#pragma clang fp contract(off)
+  return a * b;
+#else
+  T r = a * b;
+  if (!std::is_constant_evaluated()) {
+#if defined(__FMA__) || defined(__FMA4__) || defined(__AVX512F__)
+    asm("" : "+x"(r));
+#elif defined(__x86_64__) || defined(__i386__)
+    // no instruction to fuse to
+#elif defined(__aarch64__)
+    asm("" : "+w"(r));
+#elif defined(__ARM_FEATURE_FMA)
+    if constexpr (sizeof(T) == sizeof(float))
+      asm("" : "+t"(r));
+    else if constexpr ((__ARM_FP & 8) != 0)
+      asm("" : "+w"(r));
+#elif defined(__arm__)
+    // the same
+#elif defined(__riscv_flen)
+    if constexpr (sizeof(T) * 8 <= __riscv_flen) asm("" : "+f"(r));
+#else
+    asm("" : "+m"(r));
+#endif
+  }
+  return r;
+#endif
+}
+
+inline constexpr double pi = 3.14159265358979323846;
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+inline double sqrt(double x) { return __builtin_sqrt(x); }  // IEEE 754 rounds it correctly
+constexpr double abs(double x) { return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & 0x7fffffffffffffffu); }
+// The largest whole number that is not above x; numbers of 2^52 and more, infinities and NaN are their own.
+constexpr double floor(double x) {
+  if (!(abs(x) < 0x1p52)) return x;
+  const double whole = static_cast<double>(static_cast<std::int64_t>(x));
+  return whole == x ? x : whole > x ? whole - 1 : whole;
+}
+constexpr double ceil(double x) { return -floor(-x); }
+
+namespace detail {
+// c[0] + x (c[1] + x (...)).
+template <std::size_t N>
+constexpr double horner(double x, const double (&c)[N]) {
+  double sum = c[N - 1];
+  for (std::size_t i = N - 1; i-- > 0;) sum = product(sum, x) + c[i];
+  return sum;
+}
+
+// A number as the sum of two doubles, of which the second is below the first's last place.
+struct twofold {
+  double high = 0, low = 0;
+};
+// Dekker 1971, for |a| >= |b|; Knuth's for any two; Dekker's product by halves of the mantissa.
+constexpr twofold ordered_sum(double a, double b) {
+  const double s = a + b;
+  return {s, b - (s - a)};
+}
+constexpr twofold exact_sum(double a, double b) {
+  const double s = a + b, t = s - a;
+  return {s, (a - (s - t)) + (b - t)};
+}
+constexpr twofold exact_product(double a, double b) {
+  constexpr double split = 134217729.0;  // 2^27 + 1
+  const double p = product(a, b), at = product(a, split), bt = product(b, split);
+  const double ah = at - (at - a), bh = bt - (bt - b), al = a - ah, bl = b - bh;
+  return {p, product(al, bl) - (((p - product(ah, bh)) - product(al, bh)) - product(ah, bl))};
+}
+constexpr twofold times(twofold a, twofold b) {
+  const auto p = exact_product(a.high, b.high);
+  return ordered_sum(p.high, p.low + (product(a.high, b.low) + product(a.low, b.high)));
+}
+
+// 2^n for n from -1022 to 1023.
+constexpr double power_of_two(std::int64_t n) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52);
+}
+inline constexpr double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;  // 32 bits, and the rest
+
+// e^(high + low): high = n ln 2 + r with |r| <= ln 2 / 2, and Taylor's series of e^r.
+constexpr double exp(twofold x) {
+  if (!(x.high < 710)) return x.high >= 710 ? infinity : x.high;
+  if (x.high < -746) return 0;
+  const double n = floor(product(x.high, 1.4426950408889634074) + 0.5);
+  const double first = x.high - product(n, ln2_high), second = product(n, ln2_low);  // the first is exact
+  const double r = first - second, rest = ((first - r) - second) + x.low;
+  constexpr double c[] = {1.0 / 2,     1.0 / 6,      1.0 / 24,      1.0 / 120,      1.0 / 720,       1.0 / 5040,
+                          1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
+  const double tail = product(product(r, r), horner(r, c));
+  const double y = 1 + (r + (tail + product(rest, 1 + (r + tail))));
+  const auto exponent = static_cast<std::int64_t>(n), half = exponent / 2;  // 2^n itself may be out of range
+  return product(product(y, power_of_two(half)), power_of_two(exponent - half));
+}
+
+// x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), for positive finite x.
+struct split {
+  double k = 0, f = 0;
+  constexpr explicit split(double x) {
+    if (x < 0x1p-1022) x *= 0x1p54, k = -54;
+    constexpr std::uint64_t one = 0x3ff0000000000000u, root_half = 0x3fe6a09e667f3bcdu, field = 0x000fffffffffffffu;
+    const std::uint64_t w = std::bit_cast<std::uint64_t>(x) + (one - root_half);
+    k += static_cast<double>(static_cast<std::int64_t>(w >> 52) - 1023);
+    f = std::bit_cast<double>((w & field) + root_half) - 1;
+  }
+};
+// log(1 + f) = 2 (s + s^3 / 3 + s^5 / 5 + ...) with s = f / (2 + f), |s| <= 0.172; the first two terms in twofold
+// numbers, good to about 64 bits.
+constexpr twofold log_1p(double f) {
+  const twofold d = ordered_sum(2, f);
+  const double s = f / d.high;
+  const twofold p = exact_product(s, d.high);
+  const twofold t = ordered_sum(s, (((f - p.high) - p.low) - product(s, d.low)) / d.high);
+  const twofold z = times(t, t), cube = times(z, t);
+  const twofold third = times(cube, {0x1.5555555555555p-1, 0x1.5555555555555p-55});
+  constexpr double c[] = {2.0 / 5,  2.0 / 7,  2.0 / 9,  2.0 / 11, 2.0 / 13, 2.0 / 15,
+                          2.0 / 17, 2.0 / 19, 2.0 / 21, 2.0 / 23, 2.0 / 25};
+  const double rest = product(product(cube.high, z.high), horner(z.high, c));
+  const twofold sum = ordered_sum(t.high + t.high, third.high);
+  return ordered_sum(sum.high, sum.low + (t.low + t.low) + (third.low + rest));
+}
+constexpr twofold log(double x) {
+  const split parts(x);
+  const twofold l = log_1p(parts.f), sum = exact_sum(product(parts.k, ln2_high), l.high);
+  return ordered_sum(sum.high, sum.low + (product(parts.k, ln2_low) + l.low));
+}
+// The logarithm of what has none of its own: zeros, below zero, infinity, NaN.
+constexpr bool is_ordinary(double x) { return x > 0 && x < infinity; }
+constexpr double log_of_other(double x) { return x == 0 ? -infinity : x < 0 ? not_a_number : x; }
+
+// sin and cos of t for |t| <= pi / 4: Taylor's series.
+constexpr double sin_near(twofold t) {
+  const double z = product(t.high, t.high);
+  constexpr double c[] = {-1.0 / 6,        1.0 / 120,        -1.0 / 5040,          1.0 / 362880,
+                          -1.0 / 39916800, 1.0 / 6227020800, -1.0 / 1307674368000, 1.0 / 355687428096000};
+  return t.high + (product(product(z, t.high), horner(z, c)) + product(t.low, 1 - 0.5 * z));
+}
+constexpr double cos_near(twofold t) {
+  const double z = product(t.high, t.high), half = 0.5 * z, w = 1 - half;
+  constexpr double c[] = {1.0 / 24,        -1.0 / 720,         1.0 / 40320,         -1.0 / 3628800,
+                          1.0 / 479001600, -1.0 / 87178291200, 1.0 / 20922789888000};
+  return w + (((1 - w) - half) + (product(product(z, z), horner(z, c)) - product(t.high, t.low)));
+}
+// cos(n pi / 2 + t) for a whole n.
+constexpr double cos_turned(double n, twofold t) {
+  switch (static_cast<std::int64_t>(n) & 3) {
+  case 0: return cos_near(t);
+  case 1: return -sin_near(t);
+  case 2: return -cos_near(t);
+  default: return sin_near(t);
+  }
+}
+// x = n / 2 + r, exactly, with |r| <= 1/4; then r pi.
+struct half_turns {
+  double n = 0;
+  twofold t;
+  constexpr explicit half_turns(double x) {  // |x| < 2^53
+    n = abs(x) < 0x1p51 ? floor(x + x + 0.5) : x + x;
+    t = times({x - 0.5 * n, 0}, {pi, 0x1.1a62633145c07p-53});
+  }
+};
+}  // namespace detail
+
+constexpr double exp(double x) { return detail::exp({x, 0}); }
+
+constexpr double log(double x) { return detail::is_ordinary(x) ? detail::log(x).high : detail::log_of_other(x); }
+// Exact for powers of two.
+constexpr double log2(double x) {
+  if (!detail::is_ordinary(x)) return detail::log_of_other(x);
+  const detail::split parts(x);
+  const auto l = detail::times(detail::log_1p(parts.f), {0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56});
+  const auto sum = detail::exact_sum(parts.k, l.high);
+  return sum.high + (sum.low + l.low);
+}
+
+// cos(pi x) and sin(pi x); exact where x is a multiple of 1/2, NaN for an infinite x.
+constexpr double cos_pi(double x) {
+  x = abs(x);
+  if (!(x < 0x1p53)) return x < infinity ? 1.0 : not_a_number;  // an even number
+  const detail::half_turns h(x);
+  return detail::cos_turned(h.n, h.t) + 0.0;
+}
+constexpr double sin_pi(double x) {
+  if (!(abs(x) < 0x1p53)) return abs(x) < infinity ? 0.0 : not_a_number;
+  if (x == 0) return x;
+  const detail::half_turns h(x);
+  return detail::cos_turned(h.n - 1, h.t);
+}
+// cos(x), x in radians and up to 2^20; NaN beyond. Prefer cos_pi, which loses nothing to the reduction.
+constexpr double cos(double x) {
+  if (!(abs(x) <= 0x1p20)) return not_a_number;
+  const double n = floor(product(x, 2 / pi) + 0.5);
+  // pi / 2 in three pieces, of which the first two are so short that their products with n are exact.
+  const double first = x - product(n, 0x1.921fb544p+0), second = product(n, 0x1.0b4611a6p-34);
+  const auto r = detail::exact_sum(first, -second);
+  return detail::cos_turned(n, detail::ordered_sum(r.high, r.low - product(n, 0x1.3198a2e037073p-69)));
+}
+
+// x^y as C's pow: pow(x, 0) and pow(1, y) are 1 whatever the other is; below zero only whole exponents have a result.
+constexpr double pow(double x, double y) {
+  if (y == 0 || x == 1) return 1;
+  if (x != x || y != y) return not_a_number;
+  const bool whole = floor(y) == y, odd = whole && abs(y) < 0x1p53 && (static_cast<std::int64_t>(y) & 1) != 0;
+  const bool negative = odd && (std::bit_cast<std::uint64_t>(x) >> 63) != 0;
+  const double a = abs(x);
+  if (x < 0 && !whole && a < infinity) return not_a_number;
+  double result = 0;
+  if (a == 1) {
+    result = 1;
+  } else if (a == 0 || a == infinity) {
+    result = (a == 0) == (y < 0) ? infinity : 0;
+  } else if (abs(y) == infinity) {
+    result = (a > 1) == (y > 0) ? infinity : 0;
+  } else {
+    const detail::twofold l = detail::log(a);
+    const double estimate = y * l.high;
+    if (estimate > 720)
+      result = infinity;
+    else if (estimate < -750)
+      result = 0;
+    else  // so |y| < 2^63, and no half of a product below overflows
+      result = detail::exp(detail::times(l, {y, 0}));
+  }
+  return negative ? -result : result;
+}
+
+}  // namespace gradus::portable_math

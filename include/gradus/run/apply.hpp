@@ -1,0 +1,353 @@
+// One variable's step under any update: what an updater, a stepper and a graph optimizer all do with a gradient.
+//
+// A `subject_state` is made once per variable. In a step, `begin` gives it the constants of its branch; `measure`, for
+// every variable before the first is changed, what a part wants to know of all of them; `apply` makes the step. Where an
+// update is uniform (composed::uniform) none of this is needed: one sweep with the same constants for all.
+#pragma once
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <span>
+
+#include "../base/dtype.hpp"
+#include "../update/composed.hpp"
+
+namespace gradus {
+
+// A gradient: dense, or the values of some rows.
+template <class T>
+struct gradient_view {
+  const T* values = nullptr;
+  std::size_t size = 0;            // elements of values
+  const void* rows = nullptr;      // nullptr: dense
+  bool wide = false;               // rows are int64, else int32
+  std::size_t row_count = 0;       // rows listed
+  std::span<std::int32_t> chains;  // scratch of row_chains, for a sparse gradient
+
+  bool sparse() const { return rows != nullptr; }
+  // f(rows) with their type.
+  template <class F>
+  void with_rows(F f) const {
+    if (wide)
+      f(static_cast<const std::int64_t*>(rows));
+    else
+      f(static_cast<const std::int32_t*>(rows));
+  }
+};
+
+// The memory of a variable's step.
+template <class T>
+struct step_memory {
+  T* theta;
+  T* const* mirrors;    // one per mirror; nullptr where it is not kept
+  std::span<T> scratch;  // scratch_elements() of them
+};
+
+// What an update knows of one variable.
+template <class Update>
+struct subject_state {
+  subject about;
+  std::size_t branch = 0;
+  bool frozen = false;
+  typename Update::branch_constants constants{};
+
+  subject_state() = default;
+  // `name` must live as long.
+  subject_state(const Update& update, std::string_view name, const extents& dims) {
+    about.name = name, about.dims = dims, about.size = static_cast<std::size_t>(count(dims));
+    branch = update.branch_of(name, dims);
+    about.selections = update.selections_of(branch, name, dims), about.selected = (about.selections & 1u) != 0;
+    frozen = update.frozen(name, dims);
+  }
+};
+
+namespace detail {
+template <class Update>
+consteval bool may_copy_gradient() {
+  return Update::steps_tensors || Update::clips_columns || Update::adds_noise || Update::stages != 0;
+}
+template <class Update>
+std::size_t columns_of(const extents& dims) {
+  if constexpr (Update::clips_columns)
+    return Update::clip_type::columns(dims);
+  else
+    return 0;
+}
+}  // namespace detail
+
+// Elements of scratch that a variable's step may need.
+template <class Update>
+std::size_t scratch_elements(const Update& update, const subject_state<Update>& v, bool may_be_sparse) {
+  std::size_t n = 0;
+  if constexpr (detail::may_copy_gradient<Update>()) {
+    if (Update::steps_tensors || may_be_sparse) n += v.about.size;
+    if (Update::adds_noise) n += v.about.size;
+    if constexpr (Update::clips_columns) n += 2 * detail::columns_of<Update>(v.about.dims);
+    update.visit(v.branch, [&](const auto& single, auto) {
+      if constexpr (requires { single.rule().scratch(v.about.dims); }) n += single.rule().scratch(v.about.dims);
+    });
+  }
+  return n;
+}
+
+// Device: cpu/sweep.hpp's `sweeps`, with `linear` for rules on matrices.
+template <class Device, class T, class Update>
+class variable_step {
+public:
+  // `scale`: the global clip's factor (and the inverse loss scale). `step`: finished steps of training.
+  variable_step(const Update& update, subject_state<Update>& v, const step_memory<T>& memory,
+                const gradient_view<T>& gradient, double scale, std::int64_t step)
+      : update_(update), v_(v), memory_(memory), g_(gradient), scale_(scale), step_(step) {
+    v_.about.sparse = g_.sparse();
+  }
+
+  // At the start of a step.
+  void begin(const typename Update::branch_constants& all) { v_.constants = all; }
+
+  // Adds this gradient to what was accumulated, which becomes the gradient if the step is one of the rule.
+  void accumulate() {
+    if constexpr (Update::accumulates) {
+      T* const sum = memory_.mirrors[Update::rule_mirrors];
+      if (g_.sparse())
+        g_.with_rows([&](const auto* rows) { Device::add_rows(sum, g_.values, rows, g_.row_count, width()); });
+      else
+        Device::add_to(sum, g_.values, v_.about.size);
+    }
+  }
+  void use_accumulated() {
+    if constexpr (Update::accumulates) {
+      g_ = {memory_.mirrors[Update::rule_mirrors], v_.about.size, nullptr, false, 0, {}};
+      v_.about.sparse = false;
+      scale_ *= update_.accumulation_share();
+    }
+  }
+
+  void drop_accumulated() {
+    if constexpr (Update::accumulates) std::memset(memory_.mirrors[Update::rule_mirrors], 0, v_.about.size * sizeof(T));
+  }
+  // The gradient is a second observation, of rules that take one.
+  void observe() {
+    update_.visit(v_.branch, [&](const auto& single, auto at) {
+      using single_type = std::remove_cvref_t<decltype(single)>;
+      if constexpr (single_type::observes)
+        Device::observe(single, single_type::template convert<T>(std::get<at>(v_.constants)), memory_.theta, g_.values,
+                        memory_.mirrors, v_.about.size);
+    });
+  }
+
+  // sum of squares of the gradient as the global norm counts it.
+  double squares() const { return static_cast<double>(Device::sum_of_squares(g_.values, g_.size)); }
+
+  // Stage I: what is summed over all variables of the branch goes into `sums`; what is this variable's alone is known
+  // at once. `settle` follows when every variable has measured.
+  template <std::size_t I>
+  void measure(typename Update::stage_sums& sums) {
+    update_.visit(v_.branch, [&](const auto& single, auto at) {
+      using single_type = std::remove_cvref_t<decltype(single)>;
+      if constexpr (is_global<single_type, I>())
+        measure_in<I>(single, std::get<at>(v_.constants), sums[at].data());
+      else if constexpr (I < single_type::global_stages)
+        own_stage<I>(single, std::get<at>(v_.constants));
+    });
+  }
+  template <std::size_t I>
+  void settle(const typename Update::stage_sums& sums) {
+    update_.visit(v_.branch, [&](const auto& single, auto at) {
+      using single_type = std::remove_cvref_t<decltype(single)>;
+      if constexpr (is_global<single_type, I>()) {
+        auto& c = std::get<at>(v_.constants).rule;
+        c = detail::adapt_stage<I>(single.rule(), c, v_.about, std::span<const double>(sums[at]));
+      }
+    });
+  }
+
+  // The step: stages that are this variable's own, then the rule and what follows it.
+  void apply() {
+    if (v_.frozen) return;
+    update_.visit(v_.branch, [&](const auto& single, auto at) { apply_in(single, std::get<at>(v_.constants)); });
+    drop_accumulated();
+  }
+
+private:
+  const Update& update_;
+  subject_state<Update>& v_;
+  step_memory<T> memory_;
+  gradient_view<T> g_;
+  double scale_;
+  std::int64_t step_;
+  std::size_t used_ = 0;  // of scratch
+
+  std::size_t width() const {
+    const extents& dims = v_.about.dims;
+    return dims.rank == 0 || dims[0] == 0 ? 0 : v_.about.size / static_cast<std::size_t>(dims[0]);
+  }
+  std::span<T> take(std::size_t n) {
+    const auto some = memory_.scratch.subspan(used_, n);
+    used_ += n;
+    return some;
+  }
+
+  template <std::size_t I, class Single>
+  void measure_in(const Single& single, const typename Single::template constants<double>& exact, double* sums) const {
+    using rule = typename Single::rule_type;
+    const auto c = Single::template convert<T>(exact);
+    const T scale = static_cast<T>(scale_);
+    if (!g_.sparse()) {
+      Device::template measure<I>(single, c, scale, memory_.theta, g_.values, memory_.mirrors, v_.about.size, sums);
+      return;
+    }
+    if constexpr (requires { requires rule::template stage_is_raw<I>; }) {
+      Device::template measure_values<I>(single, c, scale, g_.values, g_.size, sums);
+    } else {
+      g_.with_rows([&](const auto* rows) {
+        Device::template measure_rows<I>(single, c, scale, memory_.theta, memory_.mirrors, width(), rows, g_.values,
+                                         g_.row_count, g_.chains, sums);
+      });
+    }
+  }
+
+  // The gradient as a dense array of our own.
+  void densify() {
+    const auto dense = take(v_.about.size);
+    std::memset(dense.data(), 0, dense.size_bytes());
+    g_.with_rows([&](const auto* rows) { Device::add_rows(dense.data(), g_.values, rows, g_.row_count, width()); });
+    g_ = {dense.data(), dense.size(), nullptr, false, 0, {}};
+  }
+  // Whether the formulas want every row, so that rows alone will not do.
+  template <class Single>
+  bool wants_dense(const Single& single) const {
+    if constexpr (detail::steps_tensors<typename Single::rule_type> || Single::clips_columns) return true;
+    if constexpr (Single::stages != 0 && Single::may_decay_all_rows) {
+      bool all_raw = true;
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        ((all_raw = all_raw && is_raw<Single, I>()), ...);
+      }(std::make_index_sequence<Single::stages>{});
+      return !all_raw && single.decays_all_rows();
+    }
+    return false;
+  }
+  template <class Single, std::size_t I>
+  static constexpr bool is_global() {
+    using rule = typename Single::rule_type;
+    if constexpr (I < Single::global_stages)
+      return requires { requires rule::template stage_is_global<I>; };
+    else
+      return false;
+  }
+  template <class Single, std::size_t I>
+  static constexpr bool is_raw() {
+    using rule = typename Single::rule_type;
+    if constexpr (detail::stage_measures<rule, I>() == 0)
+      return true;
+    else
+      return requires { requires rule::template stage_is_raw<I>; };
+  }
+
+  template <class Single>
+  void apply_in(const Single& single, typename Single::template constants<double>& exact) {
+    if constexpr (Update::adds_noise) {
+      if (g_.sparse()) densify();
+      const auto noisy = take(g_.size);
+      for (std::size_t i = 0; i < g_.size; ++i) noisy[i] = static_cast<T>(scale_) * g_.values[i];
+      update_.noise().template add<T>(noisy, v_.about, update_.rule_step(step_));
+      g_.values = noisy.data(), scale_ = 1;
+    }
+    if (g_.sparse() && wants_dense(single)) densify();
+    if constexpr (Single::stages > Single::global_stages) {
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (own_stage<Single::global_stages + I>(single, exact), ...);
+      }(std::make_index_sequence<Single::stages - Single::global_stages>{});
+    }
+    const auto c = Single::template convert<T>(exact);
+    if constexpr (detail::steps_tensors<typename Single::rule_type>)
+      step_tensor(single, c, exact);
+    else
+      sweep(single, c);
+  }
+  template <std::size_t I, class Single>
+  void own_stage(const Single& single, typename Single::template constants<double>& exact) {
+    constexpr std::size_t n = detail::stage_measures<typename Single::rule_type, I>();
+    std::array<double, n + 1> sums{};
+    if constexpr (n != 0) measure_in<I>(single, exact, sums.data());
+    exact.rule = detail::adapt_stage<I>(single.rule(), exact.rule, v_.about, std::span<const double>(sums.data(), n));
+  }
+
+  template <class Single>
+  void sweep(const Single& single, const typename Single::template constants<T>& c) {
+    const T scale = static_cast<T>(scale_);
+    T* const theta = memory_.theta;
+    if constexpr (Single::clips_columns) {
+      const std::size_t columns = Single::clip_type::columns(v_.about.dims);
+      const bool one = columns == 1;
+      const auto factors = take(columns), weights = take(columns);
+      if (one) {
+        factors[0] = Device::sum_of_squares(g_.values, v_.about.size);
+        weights[0] = Device::sum_of_squares(theta, v_.about.size);
+      } else {
+        Device::column_squares(g_.values, v_.about.size, columns, factors.data());
+        Device::column_squares(theta, v_.about.size, columns, weights.data());
+      }
+      for (std::size_t j = 0; j < columns; ++j)
+        factors[j] = static_cast<T>(single.clip().column_scale(std::sqrt(static_cast<double>(factors[j])) * scale_,
+                                                               std::sqrt(static_cast<double>(weights[j]))));
+      if (one) {  // the same factor everywhere
+        Device::sweep(single, c, scale * factors[0], theta, g_.values, memory_.mirrors, v_.about.size);
+      } else {
+        Device::sweep_columns(single, c, scale, factors.data(), columns, theta, g_.values, memory_.mirrors,
+                              v_.about.size);
+      }
+    } else if (!g_.sparse()) {
+      Device::sweep(single, c, scale, theta, g_.values, memory_.mirrors, v_.about.size);
+    } else {
+      g_.with_rows([&](const auto* rows) {
+        Device::sweep_rows(single, c, scale, theta, memory_.mirrors, static_cast<std::size_t>(v_.about.dims[0]),
+                           width(), rows, g_.values, g_.row_count, g_.chains);
+      });
+      Device::follow(single, c, theta, memory_.mirrors, v_.about.size);
+    }
+  }
+
+  // The rule on all of the tensor; what stands before it in a pass that makes its gradient, what follows in another.
+  template <class Single>
+  void step_tensor(const Single& single, const typename Single::template constants<T>& c,
+                   const typename Single::template constants<double>& exact) {
+    using rule = typename Single::rule_type;
+    const T* g = g_.values;
+    if constexpr (Single::has_clip || requires { requires rule::has_before; } ||
+                  requires { requires rule::raw_parts != 0; }) {
+      const auto own = g_.size == v_.about.size && !is_ours(g) ? take(v_.about.size)
+                                                               : std::span<T>(const_cast<T*>(g), v_.about.size);
+      Device::before(single, c, static_cast<T>(scale_), memory_.theta, g, memory_.mirrors, v_.about.size, own.data());
+      g = own.data();
+    }
+    std::array<std::span<T>, Single::slot_count + 1> slots;
+    for (std::size_t k = 0; k < Single::slot_count; ++k)
+      slots[k] = {memory_.mirrors[k], static_cast<std::size_t>(count(single.mirror_dims(k, v_.about.dims)))};
+    std::span<T> room;
+    if constexpr (requires { single.rule().scratch(v_.about.dims); }) room = take(single.rule().scratch(v_.about.dims));
+    single.rule().template step_tensor<T, typename Device::linear_algebra>(
+        {v_.about.name, v_.about.dims, std::span<T>(memory_.theta, v_.about.size),
+         std::span<const T>(g, v_.about.size), std::span<const std::span<T>>(slots.data(), Single::slot_count), room},
+        exact.rule);
+    Device::follow(single, c, memory_.theta, memory_.mirrors, v_.about.size);
+  }
+  bool is_ours(const T* p) const {
+    return p >= memory_.scratch.data() && p < memory_.scratch.data() + memory_.scratch.size();
+  }
+};
+
+// The stages over all variables, one after the other: `each(f)` calls f(step) with every variable_step, in a fixed
+// order.
+template <class Update, class Each>
+void measure_all(Each each) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    [[maybe_unused]] const auto stage = [&]<std::size_t S>() {
+      typename Update::stage_sums sums{};
+      each([&](auto& step) { step.template measure<S>(sums); });
+      each([&](auto& step) { step.template settle<S>(sums); });
+    };
+    (stage.template operator()<I>(), ...);
+  }(std::make_index_sequence<Update::global_stages>{});
+}
+
+}  // namespace gradus

@@ -1,0 +1,62 @@
+// How a session meets an optimizer whose updates are nodes of its graph (run/optimizer.hpp): three ops without a
+// kernel, which the session hands to whoever knows the rule.
+//
+//   begin    the optimizer's own state is read, constants of the step are made, norms taken; every update waits for it
+//   update   operands: the variable, its gradient, the row numbers of a sparse one, the slots
+//   finish   waits for all updates; the optimizer's own state is written
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "../base/contract.hpp"
+#include "../graph/graph.hpp"
+#include "machine.hpp"
+
+namespace gradus {
+
+namespace kind {
+struct optimizer {};  // gradus::optimizer: what a session needs to run its train ops; as many as wanted
+}  // namespace kind
+
+namespace detail {
+// Which train op a node belongs to, by the number of its begin node when it was built; which of its updates it is.
+struct update_attr {
+  int train_op, number;
+};
+constexpr void infer_begin(inference& r) { r.type = float64; }  // the global norm, where it is needed
+constexpr void infer_update(inference& r) {
+  if (r.count == 0 || r.g.nodes[r.operands[0].id].op != &variable_card) return r.refuse("operand 0 must be a variable");
+  r.type = r.in_type(0), r.dims = r.in(0);
+}
+}  // namespace detail
+
+namespace cards {
+inline constexpr card begin_updates{"BeginUpdates", -1, trait::keeps | trait::session | trait::blocks, infer_begin},
+    update_variable{"UpdateVariable", -1, trait::keeps | trait::writes | trait::session | trait::blocks, infer_update},
+    finish_updates{"FinishUpdates", -1, trait::keeps | trait::writes | trait::session | trait::blocks, infer_update};
+}  // namespace cards
+
+namespace detail {
+constexpr bool is_graph_update(const card* op) {
+  return op == &cards::begin_updates || op == &cards::update_variable || op == &cards::finish_updates;
+}
+}  // namespace detail
+
+// A train op in a session. Memory comes with each call; the variables that it starts are asked for by name.
+class graph_update {
+public:
+  struct started {
+    std::string_view name;    // of the variable that is started
+    std::string_view beside;  // of the variable it belongs to, which is initialized before; empty: none
+  };
+
+  virtual ~graph_update() = default;
+  virtual int train_op() const = 0;
+  virtual std::size_t variables() const = 0;
+  virtual started variable(std::size_t i) const = 0;
+  virtual void start(std::size_t i, std::byte* to, const std::byte* beside) const = 0;
+  virtual void run(const runnable& r, const bound_call& c, std::int64_t batch_size) = 0;
+};
+
+}  // namespace gradus

@@ -1,0 +1,303 @@
+// Exponential moving averages of your own arrays: tf.train.ExponentialMovingAverage without a graph. (A trainer or an
+// updater keeps averages as a policy, in the sweep of its update: update/average.hpp.)
+//
+//   gradus::moving_averages averages{{.decay = 0.999}};
+//   averages.track("w", w);                  // a variable: the average starts at its value
+//   averages.track_tensor("loss", loss);     // any other number: the average starts at 0
+//   for (...) { step(w, loss); averages.apply(); }
+//   {
+//     gradus::moving_averages::in_place evaluation(averages);   // w holds its average here, and its own bits after
+//     evaluate(w);
+//   }
+//
+//   average <- average - (1 - d)(average - value)      d = decay, or min(decay, (1 + n) / (10 + n)) with num_updates n
+//
+// 1 - d is formed in double and rounded once to the type of the array; TensorFlow forms it in float32. Arrays are
+// float32 or float64 (TensorFlow's two 16-bit types are not taken); they must outlive this object and not move.
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <deque>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "../base/math.hpp"
+#include "../base/state.hpp"
+#include "../tensor/access.hpp"
+
+namespace gradus {
+
+namespace detail {
+inline double decay_after(double decay, std::optional<double> num_updates) {
+  if (!num_updates.has_value()) return decay;
+  const double early = (1 + *num_updates) / (10 + *num_updates);
+  return decay < early ? decay : early;
+}
+template <std::floating_point T>
+void follow(std::span<T> average, const T* value, double decay) {
+  const T share = static_cast<T>(1 - decay);
+  for (std::size_t i = 0; i < average.size(); ++i)
+    average[i] = average[i] - portable_math::product(share, average[i] - value[i]);
+}
+template <std::floating_point T>
+void follow_debiased(std::span<T> average, std::span<T> biased, T& local_step, const T* value, double decay) {
+  follow(biased, value, decay);
+  local_step += T(1);
+  const T weight = static_cast<T>(1 - portable_math::pow(decay, static_cast<double>(local_step)));
+  for (std::size_t i = 0; i < average.size(); ++i) average[i] = biased[i] / weight;
+}
+inline void same_length(std::size_t variable, std::size_t other, const char* what) {
+  if (variable != other)
+    raise(status::invalid_argument, "the variable has ", variable, " elements, ", what, " has ", other,
+          "; expected as many");
+}
+}  // namespace detail
+
+// TensorFlow's assign_moving_average(variable, value, decay, zero_debias=False): variable <- variable - (1 - decay)
+// (variable - value).
+template <std::floating_point T>
+void assign_moving_average(std::span<T> variable, std::span<const std::type_identity_t<T>> value, double decay) {
+  detail::same_length(variable.size(), value.size(), "the value");
+  detail::follow(variable, value.data(), decay);
+}
+
+// What a debiased average remembers: an average that starts at 0, of as many elements, and how often it was assigned.
+// TensorFlow's variables <name>/biased and <name>/local_step.
+template <std::floating_point T>
+struct zero_debias {
+  std::span<T> biased;
+  T local_step = 0;
+};
+// The same with zero_debias=True, TensorFlow's default: the average as if it had not started at 0. local_step goes up
+// by one, and variable <- biased / (1 - decay^local_step), with the decay of this call.
+template <std::floating_point T>
+void assign_moving_average(std::span<T> variable, std::span<const std::type_identity_t<T>> value, double decay,
+                           zero_debias<std::type_identity_t<T>>& state) {
+  detail::same_length(variable.size(), value.size(), "the value");
+  detail::same_length(variable.size(), state.biased.size(), "the biased average");
+  detail::follow_debiased(variable, state.biased, state.local_step, value.data(), decay);
+}
+
+struct moving_average_options {
+  double decay = 0.9999;     // remembers about 1 / (1 - decay) applications
+  bool zero_debias = false;  // of tensors: correct for the start at 0; variables do not start there
+  std::string name = "ExponentialMovingAverage";  // in checkpoints: <variable>/<name>
+};
+
+class moving_averages {
+public:
+  explicit moving_averages(moving_average_options options = {}) : options_(std::move(options)) {}
+  moving_averages(const moving_averages&) = delete;  // its state list points into it
+  moving_averages& operator=(const moving_averages&) = delete;
+
+  // Follows a variable from its value now. Tracking the same array again changes nothing.
+  template <writable_array X>
+  void track(std::string_view name, X&& variable) {
+    insert(name, write_view(variable), true);
+  }
+  // Follows any other array from 0; it is read when `apply` runs.
+  template <readable_array X>
+  void track_tensor(std::string_view name, const X& tensor) {
+    const const_tensor_view v = read_view(tensor);
+    insert(name, tensor_view(v.type, v.dims, const_cast<std::byte*>(v.data)), false);  // never written
+  }
+
+  // Every average takes a step towards its array; or those that are named. num_updates, if given, is the number of
+  // updates so far (global_step), and shortens the memory at first. TensorFlow takes it in the constructor, as a
+  // variable, and reads it here.
+  void apply(std::optional<double> num_updates = {}) {
+    refuse_while_swapped("apply");
+    for (auto& e : entries_) step(e, num_updates);
+  }
+  void apply(std::initializer_list<std::string_view> names, std::optional<double> num_updates = {}) {
+    apply(std::span<const std::string_view>(names.begin(), names.size()), num_updates);
+  }
+  void apply(std::span<const std::string_view> names, std::optional<double> num_updates = {}) {
+    refuse_while_swapped("apply");
+    for (const auto name : names)
+      if (find(name) == nullptr) unknown(name);
+    for (const auto name : names) step(*find(name), num_updates);
+  }
+
+  // The average of a variable or tensor, or nothing where none is kept. While swapped in, the variable's own value.
+  std::optional<tensor_view> average(std::string_view name) {
+    entry* const e = find(name);
+    if (e == nullptr) return {};
+    return tensor_view(e->values.type, e->values.dims, e->average.data());
+  }
+  // Its name in checkpoints; where none is kept, the name that it would get.
+  std::string average_name(std::string_view name) const {
+    for (const auto& e : entries_)
+      if (e.name == name) return e.average_name;
+    return unused(text(name, "/", options_.name));
+  }
+  // The variables that are followed, in order, without the tensors: tf.moving_average_variables().
+  std::vector<std::string> moving_average_variables() const {
+    std::vector<std::string> out;
+    for (const auto& e : entries_)
+      if (e.is_variable) out.push_back(e.name);
+    return out;
+  }
+
+  // What to read from a checkpoint so that evaluation runs on averages: {name in the checkpoint, variable} pairs. All
+  // trainable variables and all that are tracked come from their averages, whether one was ever kept or not; every
+  // other variable of `all`, and the averages of tensors, from their own names. As TensorFlow's variables_to_restore().
+  struct restored {
+    std::string saved_as, variable;
+    bool operator==(const restored&) const = default;
+  };
+  std::vector<restored> variables_to_restore(const std::vector<std::string>& trainable,
+                                             const std::vector<std::string>& all) const {
+    auto averaged = trainable;
+    for (auto& name : moving_average_variables()) averaged.push_back(std::move(name));
+    return variables_to_restore_of(averaged, all);
+  }
+  // variables_to_restore(moving_avg_variables): those that come from their averages are given.
+  std::vector<restored> variables_to_restore_of(const std::vector<std::string>& averaged,
+                                                const std::vector<std::string>& all) const {
+    std::vector<restored> out;
+    const auto saved = [&](const std::string& n) {
+      return std::ranges::find(out, n, &restored::saved_as) != out.end();
+    };
+    for (const auto& name : averaged)
+      if (std::ranges::find(out, name, &restored::variable) == out.end()) out.push_back({average_name(name), name});
+    const auto others = [&](const std::string& name) {
+      if (std::ranges::find(averaged, name) == averaged.end() && !saved(name)) out.push_back({name, name});
+    };
+    for (const auto& name : all) others(name);
+    for (const auto& e : entries_) {
+      others(e.average_name);
+      if (e.debiased) others(e.average_name + "/biased"), others(e.average_name + "/local_step");
+    }
+    return out;
+  }
+
+  // Exchanges variables and averages, bit by bit; tensors stay. In between, `apply` and `remembers` are refused
+  // (failed_precondition), and whoever writes the variables writes into what becomes the averages.
+  void swap_in() {
+    refuse_while_swapped("swap_in");
+    exchange();
+  }
+  void swap_out() {
+    if (!swapped_)
+      raise(status::failed_precondition, "the averages are not swapped in; expected swap_in before swap_out");
+    exchange();
+  }
+  bool swapped() const { return swapped_; }
+  // Averages in the place of variables for as long as this lives.
+  class [[nodiscard]] in_place {
+  public:
+    explicit in_place(moving_averages& of) : of_(of) { of_.swap_in(); }
+    in_place(const in_place&) = delete;
+    in_place& operator=(const in_place&) = delete;
+    ~in_place() {
+      if (of_.swapped_) of_.exchange();
+    }
+
+  private:
+    moving_averages& of_;
+  };
+
+  // The averages, under average_name; with zero_debias, of a tensor also .../biased and .../local_step. Not the
+  // variables, which belong to others.
+  void remembers(state_list& list) {
+    refuse_while_swapped("remembers");
+    for (auto& e : entries_) {
+      list.tensor(e.average_name, e.values.type, e.values.dims, e.average.bytes());
+      if (!e.debiased) continue;
+      list.tensor(e.average_name + "/biased", e.values.type, e.values.dims, e.biased.bytes());
+      list.tensor(e.average_name + "/local_step", e.values.type, {}, e.local_step.bytes());
+    }
+  }
+
+  const moving_average_options& options() const { return options_; }
+
+private:
+  struct entry {
+    std::string name, average_name;
+    tensor_view values;
+    bool is_variable = false, debiased = false;
+    buffer average, biased, local_step;
+  };
+
+  void insert(std::string_view name, const tensor_view& values, bool is_variable) {
+    refuse_while_swapped("track");
+    if (name.empty()) raise(status::invalid_argument, "an average needs the name of its variable, found an empty one");
+    if (!is_float(values.type))
+      raise(status::invalid_argument, "expected float32 or float64 for \"", name, "\", found ", name_of(values.type));
+    if (const entry* const e = find(name); e != nullptr) {
+      if (e->values.data == values.data && e->values.type == values.type && e->values.dims == values.dims &&
+          e->is_variable == is_variable)
+        return;
+      raise(status::already_exists, "\"", name, "\" is tracked already, at another array; give one another name");
+    }
+    entry e{std::string(name),
+            average_name(name),
+            values,
+            is_variable,
+            !is_variable && options_.zero_debias,
+            buffer(values.size_bytes()),
+            {},
+            {}};
+    if (is_variable) std::ranges::copy(values.bytes(), e.average.bytes().begin());
+    if (e.debiased) e.biased = buffer(values.size_bytes()), e.local_step = buffer(size_of(values.type));
+    entries_.push_back(std::move(e));
+  }
+  entry* find(std::string_view name) {
+    for (auto& e : entries_)
+      if (e.name == name) return &e;
+    return nullptr;
+  }
+  // `wanted`, or with the first of _1, _2, ... that no variable and no average has.
+  std::string unused(const std::string& wanted) const {
+    const auto used = [this](std::string_view name) {
+      for (const auto& e : entries_)
+        if (e.name == name || e.average_name == name) return true;
+      return false;
+    };
+    std::string name = wanted;
+    for (int i = 1; used(name); ++i) name = text(wanted, "_", i);
+    return name;
+  }
+
+  void step(entry& e, std::optional<double> num_updates) {
+    const double decay = detail::decay_after(options_.decay, num_updates);
+    if (e.values.type == float32)
+      step_in<float>(e, decay);
+    else
+      step_in<double>(e, decay);
+  }
+  template <class T>
+  static void step_in(entry& e, double decay) {
+    const auto as = [&e](buffer& b) { return std::span<T>(reinterpret_cast<T*>(b.data()), e.values.size()); };
+    const T* const value = e.values.template as<T>().data();
+    if (e.debiased)
+      detail::follow_debiased(as(e.average), as(e.biased), *reinterpret_cast<T*>(e.local_step.data()), value, decay);
+    else
+      detail::follow(as(e.average), value, decay);
+  }
+
+  void exchange() {
+    for (auto& e : entries_)
+      if (e.is_variable) std::ranges::swap_ranges(e.values.mutable_bytes(), e.average.bytes());
+    swapped_ = !swapped_;
+  }
+  void refuse_while_swapped(const char* what) const {
+    if (swapped_) raise(status::failed_precondition, "the averages are swapped in; expected swap_out before ", what);
+  }
+  [[noreturn]] void unknown(std::string_view name) const {
+    raise(status::not_found, "no variable or tensor is tracked as \"", name, "\"; call track or track_tensor first");
+  }
+
+  moving_average_options options_;
+  std::deque<entry> entries_;  // a deque: the state list may point at an average while others are added
+  bool swapped_ = false;
+};
+
+}  // namespace gradus

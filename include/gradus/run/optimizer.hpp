@@ -1,0 +1,477 @@
+// tf.train.Optimizer (1.15) for graphs that a session runs:
+//
+//   gradus::graph g;
+//   auto loss = ...;
+//   gradus::optimizer opt{gradus::adam{.rate = 0.01}, gradus::clip_by_global_norm{1.0}};
+//   auto train = opt.minimize(loss, {.global_step = step});        // or compute_gradients, process, apply_gradients
+//   gradus::session s{g, opt};                                     // as many optimizers as the graph has
+//   s.initialize(42);
+//   s.run(train, {{"x", data}});
+//
+// Policies are those of an updater (run/updater.hpp): a rule, and as wanted a schedule, a clip, an average, and so on.
+// Slots and the optimizer's own state are variables of the graph, under TensorFlow's names: "w/Adam", "w/Adam_1",
+// "beta1_power"; so two sessions keep two states, and what saves a session's variables saves the optimizer. A rate that
+// follows a schedule looks at `global_step` before it is incremented; without one the optimizer counts its own steps in
+// a variable "<name>/steps", which is none of variables().
+//
+// Where this differs from TensorFlow: a session must be given its optimizers. Hyper-parameters are numbers, not
+// tensors. A compiled model or a trainer takes pass/optimize.hpp instead and gets its rule as a policy. Locks: an
+// update never races with another write or read of its variable, so use_locking is recorded and changes nothing.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../base/state.hpp"
+#include "../pass/optimize.hpp"
+#include "apply.hpp"
+#include "device.hpp"
+#include "graph_update.hpp"
+
+namespace gradus {
+
+struct optimizer_options {
+  std::optional<std::string_view> name = {};  // of slot variables and train ops; unset: the rule's, "Adam"
+  bool use_locking = false;                   // recorded
+};
+
+namespace detail {
+
+// A variable that an optimizer brings, and what it holds before the first step.
+struct optimizer_variable {
+  const graph* g;
+  int node;
+  int beside = -1;             // the variable it is a slot of, or -1: the optimizer's own state
+  std::string slot;            // "m"
+  double initial = 0;          // of a slot, unless it starts as the variable
+  bool copies = false;         // starts as the variable
+  std::vector<std::byte> own;  // initial bytes of own state
+};
+// One update of a train op, as it was built.
+template <std::size_t Mirrors>
+struct planned_update {
+  std::string name;  // of the variable
+  extents dims;
+  dtype type = dtype::none;
+  bool sparse = false;
+  std::array<int, Mirrors + 1> slots{};  // nodes of the mirrors' variables, -1: not kept
+};
+template <std::size_t Mirrors>
+struct planned_train_op {
+  const graph* g = nullptr;
+  int begin = -1;       // its node
+  bool counts = false;  // the optimizer counts the steps itself
+  std::vector<planned_update<Mirrors>> updates;
+};
+
+// A train op at work in a session: an update with a state of its own, which a step brings in from the graph's variables
+// and takes back there.
+template <class Device, class Update>
+class running_update final : public graph_update {
+public:
+  using plan_type = planned_train_op<Update::mirror_count>;
+  // What an update node does must be known of all gradients before the first update.
+  static constexpr bool knows_all = Update::needs_norm || Update::global_stages != 0;
+
+  running_update(const Update& update, const plan_type& plan, std::vector<optimizer_variable> variables)
+      : update_(update), plan_(plan), variables_(std::move(variables)), works_(plan.updates.size()) {
+    update_.remembers(state_);
+    for (std::size_t u = 0; u < works_.size(); ++u) {
+      const auto& p = plan_.updates[u];
+      works_[u].subject = subject_state<Update>(update_, p.name, p.dims);
+      works_[u].scratch = buffer(scratch_elements(update_, works_[u].subject, p.sparse) * size_of(p.type));
+    }
+  }
+  running_update(const running_update&) = delete;
+
+  int train_op() const override { return plan_.begin; }
+  std::size_t variables() const override { return variables_.size(); }
+  started variable(std::size_t i) const override {
+    const optimizer_variable& v = variables_[i];
+    return {v.g->name_of(v.node), v.beside >= 0 ? v.g->name_of(v.beside) : std::string_view{}};
+  }
+  void start(std::size_t i, std::byte* to, const std::byte* beside) const override {
+    const optimizer_variable& v = variables_[i];
+    const node& n = v.g->nodes[v.node];
+    const auto many = static_cast<std::size_t>(count(n.dims));
+    if (v.beside < 0)
+      std::memcpy(to, v.own.data(), v.own.size());
+    else if (v.copies)
+      std::memcpy(to, beside, many * size_of(n.type));
+    else if (n.type == float64)
+      std::fill_n(reinterpret_cast<double*>(to), many, v.initial);
+    else
+      std::fill_n(reinterpret_cast<float*>(to), many, static_cast<float>(v.initial));
+  }
+
+  void run(const runnable& r, const bound_call& c, std::int64_t batch_size) override {
+    const node& n = r.at(c.node);
+    if (n.op == &cards::begin_updates)
+      begin(r, c, batch_size);
+    else if (n.op == &cards::finish_updates)
+      finish(c);
+    else
+      update(r, c, batch_size);
+  }
+
+private:
+  struct work {
+    subject_state<Update> subject;
+    buffer scratch;
+    std::vector<std::int32_t> chains;  // of sparse gradients' rows
+  };
+  Update update_;
+  plan_type plan_;
+  std::vector<optimizer_variable> variables_;
+  std::vector<work> works_;
+  state_list state_;  // into update_
+  typename Update::branch_constants constants_{};
+  std::int64_t step_ = 0;
+  double scale_ = 1;
+  bool only_adds_ = false, skips_ = false;
+
+  static std::int64_t integer(dtype type, const std::byte* p) {
+    switch (type) {
+    case dtype::int64: return *reinterpret_cast<const std::int64_t*>(p);
+    case dtype::int32: return *reinterpret_cast<const std::int32_t*>(p);
+    case dtype::uint8: return *reinterpret_cast<const std::uint8_t*>(p);
+    case dtype::float64: return static_cast<std::int64_t>(*reinterpret_cast<const double*>(p));
+    default: return static_cast<std::int64_t>(*reinterpret_cast<const float*>(p));
+    }
+  }
+  // Where the operands of update u stand among those of a node.
+  int operands(std::size_t u) const {
+    int n = plan_.updates[u].sparse ? 3 : 2;
+    for (std::size_t k = 0; k < Update::mirror_count; ++k) n += plan_.updates[u].slots[k] >= 0;
+    return n;
+  }
+  // f(variable_step) of update u, whose operands begin at `first`.
+  template <class F>
+  void with_step(std::size_t u, const runnable& r, const bound_call& c, std::int64_t batch_size, int first, F f) {
+    if (plan_.updates[u].type == float64)
+      with_step_of<double>(u, r, c, batch_size, first, f);
+    else
+      with_step_of<float>(u, r, c, batch_size, first, f);
+  }
+  template <class T, class F>
+  void with_step_of(std::size_t u, const runnable& r, const bound_call& c, std::int64_t batch_size, int first, F f) {
+    const auto& p = plan_.updates[u];
+    work& w = works_[u];
+    std::byte* const* at = c.args + 1 + first;
+    const auto node_of = [&](int k) -> const node& { return r.at(r.graph.view.edges[r.at(c.node).first + first + k]); };
+    const auto size = static_cast<std::size_t>(count(resolve(node_of(1).dims, batch_size)));
+    gradient_view<T> g{reinterpret_cast<const T*>(at[1]), size, nullptr, false, 0, {}};
+    if (p.sparse) {
+      static constexpr std::int64_t none = 0;  // an empty list of rows is a list
+      g.rows = at[2] != nullptr ? static_cast<const void*>(at[2]) : &none;
+      g.wide = node_of(2).type == int64;
+      g.row_count = static_cast<std::size_t>(count(resolve(node_of(2).dims, batch_size)));
+      g.with_rows(
+          [&](const auto* rows) { Device::check_rows(rows, g.row_count, static_cast<std::size_t>(p.dims[0])); });
+      if (const std::size_t needed = Device::row_scratch(g.row_count); w.chains.size() < needed)
+        w.chains.resize(needed);
+      g.chains = w.chains;
+    }
+    std::array<T*, Update::mirror_count + 1> mirrors{};
+    int next = p.sparse ? 3 : 2;
+    for (std::size_t k = 0; k < Update::mirror_count; ++k)
+      if (p.slots[k] >= 0) mirrors[k] = reinterpret_cast<T*>(at[next++]);
+    variable_step<Device, T, Update> step(
+        update_, w.subject,
+        {reinterpret_cast<T*>(at[0]), mirrors.data(),
+         std::span<T>(reinterpret_cast<T*>(w.scratch.data()), w.scratch.size() / sizeof(T))},
+        g, scale_, step_);
+    f(step);
+  }
+
+  // Operands: the step, the optimizer's own state, then, if all is to be known, those of every update.
+  void begin(const runnable& r, const bound_call& c, std::int64_t batch_size) {
+    const node& n = r.at(c.node);
+    step_ = integer(r.at(r.graph.view.edges[n.first]).type, c.args[1]);
+    int first = 1;
+    for (const state_entry& e : state_.entries())
+      if (!e.bytes.empty()) std::memcpy(e.bytes.data(), c.args[1 + first++], e.bytes.size());
+    constants_ = update_.prepare_branches(step_);
+    only_adds_ = update_.only_accumulates(step_), skips_ = false, scale_ = 1;
+    double norm = 0;
+    if constexpr (knows_all) {
+      const auto each = [&](auto f) {
+        int at = first;
+        for (std::size_t u = 0; u < works_.size(); ++u) {
+          with_step(u, r, c, batch_size, at, f);
+          at += operands(u);
+        }
+      };
+      each([&](auto& step) {
+        step.begin(constants_);
+        step.accumulate();
+      });
+      if (!only_adds_) {
+        double squares = 0;
+        each([&](auto& step) {
+          step.use_accumulated();
+          squares += step.squares();
+        });
+        norm = std::sqrt(squares) * update_.accumulation_share();
+        if constexpr (Update::needs_norm) scale_ = update_.clip_scale(norm);
+        skips_ = update_.skips();
+        if (!skips_)
+          measure_all<Update>([&](auto f) {
+            each([&](auto& step) {
+              step.use_accumulated();
+              f(step);
+            });
+          });
+      }
+    }
+    *reinterpret_cast<double*>(c.args[0]) = norm;
+  }
+  void update(const runnable& r, const bound_call& c, std::int64_t batch_size) {
+    const auto u = static_cast<std::size_t>(from_words<update_attr>(r.graph.view.ints + r.at(c.node).attr).number);
+    with_step(u, r, c, batch_size, 0, [&](auto& step) {
+      if constexpr (!knows_all) {
+        step.begin(constants_);
+        step.accumulate();
+      }
+      if (only_adds_) return;
+      if (skips_) return step.drop_accumulated();
+      step.use_accumulated();
+      step.apply();
+    });
+  }
+  // Operands: the optimizer's own count of steps, if it keeps one, and its own state.
+  void finish(const bound_call& c) {
+    update_.finish(step_);
+    int at = 1;
+    if (plan_.counts) *reinterpret_cast<std::int64_t*>(c.args[at++]) = step_ + 1;
+    for (const state_entry& e : state_.entries())
+      if (!e.bytes.empty()) std::memcpy(c.args[at++], e.bytes.data(), e.bytes.size());
+  }
+};
+
+}  // namespace detail
+
+// Device sweeps memory, as an updater's does; the deduction guides bind it to the default one. Copies share what they
+// have made: a session keeps one, so the optimizer may go before the session does.
+template <class Device, class... Policies>
+class optimizer {
+public:
+  using policy_for = kind::optimizer;
+  using update_type = composed<Policies...>;
+  static_assert(!update_type::scales_loss,
+                "gradus: an optimizer of a graph does not scale the loss; multiply it in the graph, or use a trainer.");
+
+  explicit optimizer(Policies... policies) : optimizer(optimizer_options{}, std::move(policies)...) {}
+  optimizer(const optimizer_options& o, Policies... policies)
+      : made_(std::make_shared<made>(update_type(std::move(policies)...))) {
+    if (o.name && o.name->empty())
+      raise(status::invalid_argument, "Must specify the optimizer name: the name given is empty");
+    made_->name = o.name.value_or(update_type::rule_type::name), made_->renamed = o.name.has_value();
+    made_->use_locking = o.use_locking;
+  }
+
+  // (gradient, variable) pairs, to be looked at, changed, and given to apply_gradients.
+  seq<gradient_and_variable> compute_gradients(value loss, const compute_gradients_options& o = {}) const {
+    return gradus::compute_gradients(loss, o);
+  }
+  // Makes slots for the variables that have gradients, and an op that updates them; fetch it to make a step.
+  value apply_gradients(std::span<const gradient_and_variable> list, const apply_gradients_options& o = {}) {
+    graph& g = detail::graph_of(list);
+    if (!detail::may_apply(g, list)) return {&g, 0};
+    if (!detail::can_count(g, o.global_step)) return {&g, 0};
+    return build(g, list, o);
+  }
+  value apply_gradients(const seq<gradient_and_variable>& list, const apply_gradients_options& o = {}) {
+    return apply_gradients(std::span<const gradient_and_variable>(list.first, static_cast<std::size_t>(list.count)), o);
+  }
+  value apply_gradients(std::initializer_list<gradient_and_variable> list, const apply_gradients_options& o = {}) {
+    return apply_gradients(std::span<const gradient_and_variable>(list.begin(), list.size()), o);
+  }
+  value minimize(value loss, const optimize_options& o = {}) {
+    const auto list = compute_gradients(loss, detail::gradients_part(o));
+    if (list.empty() || !detail::some_gradient(list, loss)) return {loss.g, 0};
+    return apply_gradients(list, {o.global_step, o.name});
+  }
+
+  const std::string& get_name() const { return made_->name; }
+  bool use_locking() const { return made_->use_locking; }
+  // The variable that holds this slot: "m" of Adam, "average" of an average. Empty if there is none (yet).
+  value get_slot(value variable, std::string_view slot) const {
+    for (const auto& v : made_->variables)
+      if (v.g == variable.g && v.beside == variable.id && v.slot == slot) return {variable.g, v.node};
+    return {};
+  }
+  // Sorted; of the slots made so far.
+  std::vector<std::string> get_slot_names() const {
+    std::vector<std::string> names;
+    for (const auto& v : made_->variables)
+      if (v.beside >= 0) names.push_back(v.slot);
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
+  }
+  // Slots and own state in the graph that was optimized last, sorted by name.
+  std::vector<value> variables() const {
+    std::vector<value> list;
+    for (const auto& v : made_->variables)
+      if (v.g == made_->last && !v.slot.empty()) list.push_back({made_->last, v.node});
+    std::sort(list.begin(), list.end(),
+              [](const value& a, const value& b) { return a.g->name_of(a.id) < b.g->name_of(b.id); });
+    return list;
+  }
+  const update_type& update() const { return made_->update; }
+
+  // For a session: the train ops that were built in its graph.
+  void run_in(const graph& g, std::vector<std::unique_ptr<graph_update>>& runs) const {
+    for (const auto& p : made_->train_ops) {
+      if (p.g != &g) continue;
+      std::vector<detail::optimizer_variable> own;
+      for (const auto& v : made_->variables)
+        if (v.g == &g) own.push_back(v);
+      runs.push_back(std::make_unique<detail::running_update<Device, update_type>>(made_->update, p, std::move(own)));
+    }
+  }
+
+private:
+  using running = detail::running_update<Device, update_type>;
+  using plan_type = typename running::plan_type;
+  struct made {
+    explicit made(update_type u) : update(std::move(u)) {}
+    update_type update;
+    std::string name;
+    bool renamed = false, use_locking = false;
+    graph* last = nullptr;
+    std::vector<detail::optimizer_variable> variables;
+    std::vector<plan_type> train_ops;
+  };
+  std::shared_ptr<made> made_;
+
+  static shape shape_of(const extents& e) {
+    shape s;
+    for (int i = 0; i < e.rank; ++i) s.push(static_cast<int>(e[i]));
+    return s;
+  }
+  int new_variable(graph& g, const std::string& name, const shape& dims, dtype type, double initial, int device) {
+    const value v = g.variable(
+        name, dims, {.init = constant_initializer(static_cast<float>(initial)), .trainable = false, .type = type});
+    g.nodes[v.id].device = device, g.nodes[v.id].scope = -1;
+    return v.id;
+  }
+  // The slots of a variable, found or made.
+  void take_slots(value v, detail::planned_update<update_type::mirror_count>& p) {
+    graph& g = *v.g;
+    const std::size_t branch = made_->update.branch_of(p.name, p.dims);
+    const auto mirrors = made_->update.mirrors(branch);
+    p.slots.fill(-1);
+    for (std::size_t k = 0; k < mirrors.size(); ++k) {
+      const mirror& m = mirrors[k];
+      const extents dims = made_->update.mirror_dims(branch, k, p.dims);
+      if (m.slot.empty() || (count(dims) == 0 && count(p.dims) != 0)) continue;
+      if (const value known = get_slot(v, m.slot); known) {
+        p.slots[k] = known.id;
+        continue;
+      }
+      const std::string_view owner =
+          made_->renamed && m.optimizer == update_type::rule_type::name ? std::string_view(made_->name) : m.optimizer;
+      p.slots[k] = new_variable(g, text(p.name, "/", owner), shape_of(dims), p.type, m.initial, g.nodes[v.id].device);
+      made_->variables.push_back({&g, p.slots[k], v.id, std::string(m.slot), m.initial, m.starts_as_variable, {}});
+    }
+  }
+  // The optimizer's own state in a graph: of the update, in its order; then the count of steps, if it is wanted.
+  std::vector<value> take_state(graph& g, int device) {
+    std::vector<value> found;
+    for (const auto& v : made_->variables)
+      if (v.g == &g && v.beside < 0 && !v.slot.empty()) found.push_back({&g, v.node});
+    if (!found.empty()) return found;
+    update_type fresh = made_->update;
+    state_list list;
+    fresh.remembers(list);
+    for (const state_entry& e : list.entries()) {
+      if (e.dynamic != nullptr)
+        raise(status::unimplemented, text("the state \"", e.name,
+                                          "\" of an optimizer has no fixed size, so a graph "
+                                          "cannot hold it; use an updater"));
+      if (e.bytes.empty()) continue;
+      const double shown = e.type == float64 ? *reinterpret_cast<const double*>(e.bytes.data()) : 0.0;
+      const int at = new_variable(g, e.name, shape_of(e.dims), e.type, shown, device);
+      made_->variables.push_back({&g, at, -1, e.name, 0, false, {e.bytes.begin(), e.bytes.end()}});
+      found.push_back({&g, at});
+    }
+    return found;
+  }
+  value take_counter(graph& g, int device) {
+    for (const auto& v : made_->variables)
+      if (v.g == &g && v.beside < 0 && v.slot.empty()) return {&g, v.node};
+    const int at = new_variable(g, text(made_->name, "/steps"), {}, int64, 0, device);
+    made_->variables.push_back({&g, at, -1, {}, 0, false, std::vector<std::byte>(sizeof(std::int64_t))});
+    return {&g, at};
+  }
+
+  value build(graph& g, std::span<const gradient_and_variable> list, const apply_gradients_options& o) {
+    plan_type plan;
+    plan.g = &g, plan.counts = !o.global_step;
+    std::vector<value> state, updates;
+    value step = o.global_step, begin, finish;
+    const auto scope = g.name_scope(o.name.empty() ? std::string_view(made_->name) : o.name);
+    {
+      const auto inner = g.name_scope("slots");
+      g.enter_gradient_scope();  // names of variables stand in no scope
+      value first;               // by name: own state lies where it does
+      for (const auto& [d, v] : list) {
+        if (!d) continue;
+        auto& p = plan.updates.emplace_back();
+        p.name = std::string(g.name_of(v.id)), p.dims = resolve(v.dims(), 1), p.type = v.type(), p.sparse = d.sparse();
+        take_slots(v, p);
+        if (!first || g.name_of(v.id) < g.name_of(first.id)) first = v;
+      }
+      state = take_state(g, g.nodes[first.id].device);
+      if (plan.counts) step = take_counter(g, g.nodes[first.id].device);
+    }
+    const auto operands_of = [&](std::vector<value>& to, std::size_t u, const gradient_and_variable& p) {
+      const gradient_value& d = p.gradient;
+      to.push_back(p.variable), to.push_back(d.sparse() ? d.values : d.dense);
+      if (d.sparse()) to.push_back(d.indices);
+      for (int slot : plan.updates[u].slots)
+        if (slot >= 0) to.push_back({&g, slot});
+    };
+    const auto add = [&](const card& op, const std::vector<value>& operands, int number) {
+      const auto words = to_words(detail::update_attr{plan.begin, number});
+      return g.add(op, operands.data(), static_cast<int>(operands.size()), words.data(),
+                   static_cast<int>(words.size()));
+    };
+    plan.begin = g.nodes.count;
+    std::vector<value> operands{step};
+    operands.insert(operands.end(), state.begin(), state.end());
+    if constexpr (running::knows_all)
+      for (std::size_t u = 0; const auto& p : list)
+        if (p.gradient) operands_of(operands, u++, p);
+    begin = add(cards::begin_updates, operands, -1);
+    for (std::size_t u = 0; const auto& p : list) {
+      if (!p.gradient) continue;
+      operands.clear();
+      operands_of(operands, u, p);
+      updates.push_back(add(cards::update_variable, operands, static_cast<int>(u++)));
+      g.depend(updates.back(), begin);
+      g.nodes[updates.back().id].device = g.nodes[p.variable.id].device;
+    }
+    operands = state;
+    if (plan.counts) operands.insert(operands.begin(), step);
+    finish = operands.empty() ? g.add(no_op_card, nullptr, 0) : add(cards::finish_updates, operands, -1);
+    for (const value& u : updates) g.depend(finish, u);
+    const value op = detail::count_step(g, finish, o.global_step);
+    detail::name_as_scope(g, op, begin.id);
+    g.add_to(collection::train_op, op);
+    made_->last = &g;
+    made_->train_ops.push_back(std::move(plan));
+    return op;
+  }
+};
+template <class... Policies>
+optimizer(Policies...) -> optimizer<default_device, Policies...>;
+template <class... Policies>
+optimizer(optimizer_options, Policies...) -> optimizer<default_device, Policies...>;
+
+}  // namespace gradus

@@ -1,0 +1,359 @@
+// The composition: a rule and, in any order, what stands beside it, as one update:
+//
+//   gradus::composed update{gradus::adam{}, gradus::clip_by_global_norm{1.0}};
+//
+// It knows which arrays lie beside a variable, turns a step into constants, and holds the optimizer's own state; the
+// sweep over memory is the device's (cpu/sweep.hpp). An update of several rules (multi) has a branch for each.
+#pragma once
+#include "accumulate.hpp"
+#include "freeze.hpp"
+#include "loss_scale.hpp"
+#include "multi.hpp"
+#include "single.hpp"
+#include "vary.hpp"
+
+namespace gradus {
+
+namespace detail {
+// The branches: of a plain rule or a chain one.
+template <class Rule, class Schedule, class Clip, class Average, bool Scaled>
+struct branches_of {
+  using type = std::tuple<single_update<Rule, Schedule, Clip, Average, Scaled>>;
+  static type make(const Rule& r, const Schedule& s, const Clip& c, const Average& a) { return type({r, s, c, a}); }
+};
+template <class... Groups, class Schedule, class Clip, class Average, bool Scaled>
+struct branches_of<multi<Groups...>, Schedule, Clip, Average, Scaled> {
+  template <class G>
+  using branch = single_update<decltype(G::rule), Schedule, Clip, Average, Scaled>;
+  static_assert((rule_fits<decltype(Groups::rule)>::value && ...));
+  using type = std::tuple<branch<Groups>...>;
+  static type make(const multi<Groups...>& m, const Schedule& s, const Clip& c, const Average& a) {
+    return std::apply([&](const auto&... g) { return type(single_of(g, s, c, a)...); }, m.groups());
+  }
+  template <class G>
+  static branch<G> single_of(const G& g, const Schedule& s, const Clip& c, const Average& a) {
+    return {g.rule, s, c, a, g.rate_factor};
+  }
+};
+template <class Rule>
+struct one_rule_fits : rule_fits<Rule> {};
+template <class... Groups>
+struct one_rule_fits<multi<Groups...>> : std::true_type {};
+
+template <class P>
+concept of_update = is_of<kind::rule, P>() || is_of<kind::schedule, P>() || is_of<kind::clip, P>() ||
+                    is_of<kind::average, P>() || is_of<kind::freeze, P>() || is_of<kind::accumulation, P>() ||
+                    is_of<kind::variation, P>() || is_of<kind::noise, P>() || is_of<kind::loss_scale, P>();
+struct no_noise {
+  using policy_for = kind::noise;
+};
+}  // namespace detail
+
+// The kinds of policies that make up an update.
+using update_kinds = kinds<kind::rule, kind::schedule, kind::clip, kind::average, kind::freeze, kind::accumulation,
+                           kind::variation, kind::noise, kind::loss_scale>;
+
+template <class... Policies>
+class composed {
+  static_assert(policies_fit<update_kinds, Policies...>::value);
+  static_assert(!(policy<Policies> && ...) || policies_of<kind::rule, Policies...> != 0,
+                "gradus: no rule was given; add one, such as gradus::adam{}, to the policies.");
+  using given_rule = policy_of<kind::rule, detail::no_rule, Policies...>;
+
+public:
+  using schedule_type = policy_of<kind::schedule, detail::no_schedule, Policies...>;
+  using clip_type = policy_of<kind::clip, detail::no_clip, Policies...>;
+  using average_type = policy_of<kind::average, detail::no_average, Policies...>;
+  using freeze_type = policy_of<kind::freeze, detail::freeze_nothing, Policies...>;
+  using accumulation_type = policy_of<kind::accumulation, detail::no_accumulation, Policies...>;
+  using noise_type = policy_of<kind::noise, detail::no_noise, Policies...>;
+  using loss_scale_type = policy_of<kind::loss_scale, detail::no_loss_scale, Policies...>;
+  static constexpr bool has_schedule = policies_of<kind::schedule, Policies...> != 0;
+  static constexpr bool has_average = policies_of<kind::average, Policies...> != 0;
+  static constexpr bool accumulates = policies_of<kind::accumulation, Policies...> != 0;
+  static constexpr bool scales_loss = policies_of<kind::loss_scale, Policies...> != 0;
+  static constexpr bool adds_noise = policies_of<kind::noise, Policies...> != 0;
+  static constexpr bool varies = policies_of<kind::variation, Policies...> != 0;
+  static constexpr bool freezes = policies_of<kind::freeze, Policies...> != 0;
+  static_assert(detail::one_rule_fits<given_rule>::value);
+  static_assert(schedule_fits<schedule_type>::value && clip_fits<clip_type>::value &&
+                average_fits<average_type>::value);
+
+private:
+  template <class R>
+  static consteval std::size_t longest_part_name() {
+    if constexpr (requires { R::longest_name; })
+      return R::longest_name;
+    else
+      return R::name.size();
+  }
+  using branching = detail::branches_of<given_rule, schedule_type, clip_type, average_type, accumulates || scales_loss>;
+  using branch_tuple = typename branching::type;
+  template <std::size_t I>
+  using branch_type = std::tuple_element_t<I, branch_tuple>;
+  template <class V>
+  static constexpr bool finds_setting() {
+    if constexpr (detail::is_of<kind::variation, V>())
+      return []<class... B>(std::type_identity<std::tuple<B...>>) {
+        return (B::template has_setting<V::member> || ...);
+      }(std::type_identity<branch_tuple>{});
+    else
+      return true;
+  }
+  static_assert((finds_setting<Policies>() && ...),
+                "gradus: vary<&policy::setting> names a setting of a policy that is not part of this update.");
+  template <class F>
+  static consteval std::size_t largest(F of) {
+    return []<class... B>(F f, std::type_identity<std::tuple<B...>>) {
+      std::size_t n = 0;
+      ((n = f(std::type_identity<B>{}) > n ? f(std::type_identity<B>{}) : n), ...);
+      return n;
+    }(of, std::type_identity<branch_tuple>{});
+  }
+
+public:
+  // ---- branches: one, or one for each group of a multi
+  static constexpr std::size_t branches = std::tuple_size_v<branch_tuple>;
+  using first_type = branch_type<0>;
+  using rule_type = typename first_type::rule_type;
+  static constexpr std::size_t stages = largest([]<class B>(std::type_identity<B>) { return B::stages; });
+  static constexpr std::size_t global_stages =
+      largest([]<class B>(std::type_identity<B>) { return B::global_stages; });
+  static constexpr bool steps_tensors = largest([]<class B>(std::type_identity<B>) {
+                                          return std::size_t{detail::steps_tensors<typename B::rule_type>};
+                                        }) != 0;
+  static constexpr bool clips_columns = first_type::clips_columns;
+  static constexpr bool may_decay_all_rows =
+      largest([]<class B>(std::type_identity<B>) { return std::size_t{B::may_decay_all_rows}; }) != 0;
+  static constexpr bool observes =
+      largest([]<class B>(std::type_identity<B>) { return std::size_t{B::observes}; }) != 0;
+  // Every variable takes the same formula and the same constants: neighbours are one sweep.
+  static constexpr bool uniform =
+      branches == 1 && stages == 0 && !steps_tensors && !clips_columns && !accumulates && !scales_loss && !freezes &&
+      !adds_noise;
+  static constexpr std::size_t longest_mirror_name = [] {
+    std::size_t n = average_type::name.size() > accumulation_type::name.size() ? average_type::name.size()
+                                                                                : accumulation_type::name.size();
+    return n + largest([]<class B>(std::type_identity<B>) { return longest_part_name<typename B::rule_type>(); });
+  }();
+  // Sums over all variables, for each branch.
+  using stage_sums = std::array<std::array<double, 8>, branches>;
+  static constexpr std::size_t slot_count = largest([]<class B>(std::type_identity<B>) { return B::slot_count; });
+  static constexpr std::size_t rule_mirrors = largest([]<class B>(std::type_identity<B>) { return B::mirror_count; });
+  static constexpr std::size_t mirror_count = rule_mirrors + accumulates;
+  template <class T>
+  using constants = typename first_type::template constants<T>;
+
+  explicit constexpr composed(Policies... policies)
+      : branches_(branching::make(take_policy<kind::rule, given_rule>(policies...),
+                                  take_policy<kind::schedule, schedule_type>(policies...),
+                                  take_policy<kind::clip, clip_type>(policies...),
+                                  take_policy<kind::average, average_type>(policies...))),
+        rule_(groups_of(take_policy<kind::rule, given_rule>(policies...))),
+        variations_(std::tuple_cat(detail::variation_of(policies)...)),
+        freeze_(take_policy<kind::freeze, freeze_type>(policies...)),
+        accumulation_(take_policy<kind::accumulation, accumulation_type>(policies...)),
+        noise_(take_policy<kind::noise, noise_type>(policies...)),
+        loss_scale_(take_policy<kind::loss_scale, loss_scale_type>(policies...)) {
+    if constexpr (requires { noise_.check(); }) noise_.check();
+    if constexpr (requires { freeze_.check(); }) freeze_.check();
+    if constexpr (requires { accumulation_.check(); }) accumulation_.check();
+    if constexpr (requires { loss_scale_.check(); }) loss_scale_.check();
+  }
+
+  first_type& single() { return std::get<0>(branches_); }
+  const first_type& single() const { return std::get<0>(branches_); }
+  const rule_type& rule() const { return single().rule(); }
+  // f(branch) for branch b.
+  template <class F>
+  void visit(std::size_t b, F f) {
+    each([&]<std::size_t I>() {
+      if (I == b) f(std::get<I>(branches_), std::integral_constant<std::size_t, I>{});
+    });
+  }
+  template <class F>
+  void visit(std::size_t b, F f) const {
+    each([&]<std::size_t I>() {
+      if (I == b) f(std::get<I>(branches_), std::integral_constant<std::size_t, I>{});
+    });
+  }
+  // ---- what a variable is to the update, asked once
+  std::size_t branch_of(std::string_view name, const extents& dims) const {
+    if constexpr (branches > 1)
+      return rule_.group(name, dims);
+    else
+      return 0;
+  }
+  std::uint32_t selections_of(std::size_t b, std::string_view name, const extents& dims) const {
+    std::uint32_t bits = 0;
+    visit(b, [&](const auto& single, auto) { bits = detail::selections_of(single.rule(), name, dims); });
+    return bits;
+  }
+  bool frozen(std::string_view name, const extents& dims) const { return freeze_(name, dims); }
+
+  // The mirrors of a variable of branch b: the rule's slots in order, the average, the accumulated gradient.
+  std::array<mirror, mirror_count> mirrors(std::size_t b = 0) const {
+    std::array<mirror, mirror_count> all{};
+    visit(b, [&](const auto& single, auto) {
+      const auto own = single.mirrors();
+      for (std::size_t k = 0; k < own.size(); ++k) all[k] = own[k];
+    });
+    if constexpr (accumulates) all[rule_mirrors] = {"accumulated", accumulation_type::name, 0, 0.0, false};
+    return all;
+  }
+  // Shape of mirror k; with an extent of 0 where it is not kept.
+  extents mirror_dims(std::size_t b, std::size_t k, const extents& variable) const {
+    extents dims = variable;
+    if (k >= rule_mirrors) return dims;
+    visit(b, [&](const auto& single, auto) {
+      if (k < single.mirror_count)
+        dims = single.mirror_dims(k, variable);
+      else
+        dims = extents{0};
+    });
+    return dims;
+  }
+  static constexpr bool has_evaluation_copy =
+      largest([]<class B>(std::type_identity<B>) { return std::size_t{B::has_evaluation_copy}; }) != 0;
+  // The mirror that evaluation uses in the variable's place; mirror_count if there is none.
+  std::size_t evaluation_mirror(std::size_t b) const {
+    std::size_t at = mirror_count;
+    visit(b, [&](const auto& single, auto) {
+      if (single.has_evaluation_copy) at = single.evaluation_mirror();
+    });
+    return at;
+  }
+
+  // ---- a step, of T: `prepare` once, then every variable, then `finish`
+  // Steps of the rule after `global_step` steps of training.
+  std::int64_t rule_step(std::int64_t global_step) const { return accumulation_.steps(global_step); }
+  // The learning rate of the step that follows `global_step` finished ones (the first group's, of a multi).
+  double rate(std::int64_t global_step) const { return single().rate(rule_step(global_step)); }
+
+  static constexpr bool has_clip = first_type::has_clip;
+  static constexpr bool needs_norm =
+      requires { requires clip_type::needs_norm; } || scales_loss || global_stages != 0;
+  // The factor for every gradient, given their global norm. After it, `skips()` tells whether the step is left out.
+  double clip_scale(double norm) {
+    if constexpr (scales_loss) {
+      const double factor = loss_scale_.unscale(norm);
+      if (loss_scale_.skips()) return 0;
+      return clip_factor(norm * factor) * factor;
+    } else {
+      return clip_factor(norm);
+    }
+  }
+  double clip_scale(double norm) const
+    requires(!scales_loss)
+  {
+    return clip_factor(norm);
+  }
+  const noise_type& noise() const { return noise_; }
+  bool skips() const {
+    if constexpr (scales_loss)
+      return loss_scale_.skips();
+    else
+      return false;
+  }
+  double loss_scale() const { return loss_scale_.value(); }
+  // Whether this step only adds to the accumulated gradients.
+  bool only_accumulates(std::int64_t global_step) const { return accumulation_.only_adds(global_step); }
+  double accumulation_share() const { return accumulation_.share(); }
+
+  // The constants of the step that follows `global_step` finished ones, in T, where all variables take the same.
+  template <class T>
+  constants<T> prepare(std::int64_t global_step) {
+    vary(rule_step(global_step));
+    return std::as_const(*this).single().template prepare<T>(rule_step(global_step));
+  }
+  template <class T>
+  constants<T> prepare(std::int64_t global_step) const
+    requires(!varies)
+  {
+    return single().template prepare<T>(rule_step(global_step));
+  }
+  // Those of every branch, in double, to be adapted to each variable.
+  using branch_constants = decltype([]<class... B>(std::type_identity<std::tuple<B...>>) {
+    return std::tuple<typename B::template constants<double>...>{};
+  }(std::type_identity<branch_tuple>{}));
+  branch_constants prepare_branches(std::int64_t global_step) {
+    vary(rule_step(global_step));
+    branch_constants all{};
+    each([&]<std::size_t I>() {
+      std::get<I>(all) = std::get<I>(branches_).template prepare<double>(rule_step(global_step));
+    });
+    return all;
+  }
+
+  // Once per step, after every variable.
+  void finish(std::int64_t global_step) {
+    if constexpr (scales_loss) loss_scale_.finish();
+    if (only_accumulates(global_step) || skips()) return;
+    each([&]<std::size_t I>() { std::get<I>(branches_).finish(); });
+  }
+  void finish() { finish(0); }
+
+  // The optimizer's own state as before the first step.
+  void restart() {
+    each([&]<std::size_t I>() { std::get<I>(branches_).restart(); });
+    if constexpr (scales_loss) loss_scale_.restart();
+  }
+  // A loss or metric, for schedules that look at one (reduce_on_plateau).
+  void watch(double value) {
+    each([&]<std::size_t I>() { std::get<I>(branches_).watch(value); });
+  }
+  static constexpr bool watches = requires(schedule_type& s) { s.observe(0.0); };
+
+  // The optimizer's own state; that of a variable belongs to whoever holds the mirrors. State of the second group of a
+  // multi and later is "group_1/beta1_power".
+  template <class List>
+  void remembers(List& list) {
+    each([&]<std::size_t I>() {
+      if constexpr (I == 0)
+        std::get<I>(branches_).remembers(list);
+      else
+        std::get<I>(branches_).remembers(list, [](std::string_view n) { return text("group_", I, "/", n); });
+    });
+    if constexpr (scales_loss) loss_scale_.remembers(list);
+  }
+
+private:
+  double clip_factor(double norm) const {
+    if constexpr (detail::scales_all<clip_type>)
+      return single().clip().scale(norm);
+    else
+      return 1;
+  }
+  static auto groups_of(const given_rule& r) {
+    if constexpr (branches > 1)
+      return r;
+    else
+      return detail::freeze_nothing{};
+  }
+  template <class F>
+  static constexpr void each(F f) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (f.template operator()<I>(), ...);
+    }(std::make_index_sequence<branches>{});
+  }
+  void vary(std::int64_t step) {
+    std::apply(
+        [&](const auto&... v) {
+          (each([&]<std::size_t I>() {
+             std::get<I>(branches_).template set<std::remove_cvref_t<decltype(v)>::member>(v.follows(step));
+           }),
+           ...);
+        },
+        variations_);
+  }
+
+  branch_tuple branches_;
+  [[no_unique_address]] decltype(groups_of(std::declval<given_rule>())) rule_;
+  [[no_unique_address]] decltype(std::tuple_cat(detail::variation_of(std::declval<const Policies&>())...)) variations_;
+  [[no_unique_address]] freeze_type freeze_;
+  [[no_unique_address]] accumulation_type accumulation_;
+  [[no_unique_address]] noise_type noise_;
+  [[no_unique_address]] loss_scale_type loss_scale_;
+};
+
+}  // namespace gradus

@@ -1,0 +1,25 @@
+// Variables that stay as they are: no step, no slots moved, no average. Their gradients still count in a global norm.
+#pragma once
+#include "../base/contract.hpp"
+#include "mask.hpp"
+
+namespace gradus {
+
+// freeze{named{"encoder/"}}: by name, by shape, or by any mask (update/mask.hpp, update/matching.hpp).
+template <variable_mask Mask>
+struct freeze {
+  using policy_for = kind::freeze;
+  Mask where;
+  constexpr bool operator()(std::string_view name, const extents& dims) const { return where(name, dims); }
+};
+template <class Mask>
+freeze(Mask) -> freeze<Mask>;
+
+namespace detail {
+struct freeze_nothing {
+  using policy_for = kind::freeze;
+  constexpr bool operator()(std::string_view, const extents&) const { return false; }
+};
+}  // namespace detail
+
+}  // namespace gradus

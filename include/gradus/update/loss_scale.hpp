@@ -1,0 +1,84 @@
+// Loss scaling: gradients of 16-bit numbers are computed of loss * scale, so that small ones do not vanish, and divided
+// by scale before the rule sees them. Micikevicius et al. 2018, arXiv:1710.03740.
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+#include "../base/contract.hpp"
+#include "../base/error.hpp"
+
+namespace gradus {
+
+// The scale halves when a gradient is infinite or NaN, and that step is left out (no variable, slot or average moves;
+// global_step still counts it); it doubles after `growth_interval` steps without one. torch.cuda.amp.GradScaler and
+// tf.train.experimental.DynamicLossScale, with their defaults. Its state is in the checkpoint.
+struct dynamic_loss_scale {
+  using policy_for = kind::loss_scale;
+  double initial = 65536;              // 2^16; powers of two keep every gradient exact
+  double growth_factor = 2;            // after growth_interval good steps
+  double backoff_factor = 0.5;         // after a bad one
+  std::int64_t growth_interval = 2000;
+  double smallest = 1, largest = 0x1p60;
+
+  double scale = 0;              // state: 0 before the first step
+  std::int64_t good_steps = 0;   // state: since the scale changed
+  bool bad = false;              // this step
+
+  void check() const {
+    if (!(initial > 0) || !(growth_factor >= 1) || !(backoff_factor > 0 && backoff_factor <= 1) || growth_interval < 1)
+      raise(status::invalid_argument,
+            text("dynamic_loss_scale: expected initial > 0, growth_factor >= 1, 0 < backoff_factor <= 1 and "
+                 "growth_interval >= 1, found ",
+                 initial, ", ", growth_factor, ", ", backoff_factor, ", ", growth_interval));
+  }
+  double value() const { return scale > 0 ? scale : initial; }
+  double unscale(double norm) {
+    bad = !std::isfinite(norm);
+    return 1 / value();
+  }
+  bool skips() const { return bad; }
+  void finish() {
+    if (bad) {
+      scale = value() * backoff_factor, good_steps = 0;
+      if (scale < smallest) scale = smallest;
+    } else if (++good_steps == growth_interval) {
+      scale = value() * growth_factor, good_steps = 0;
+      if (scale > largest) scale = largest;
+    }
+  }
+  void restart() { scale = 0, good_steps = 0, bad = false; }
+  template <class List>
+  void remembers(List& list) {
+    list.scalar("loss_scale", scale);
+    list.scalar("loss_scale_good_steps", good_steps);
+  }
+};
+
+// The same scale throughout; a step with an infinite or NaN gradient is left out too.
+struct static_loss_scale {
+  using policy_for = kind::loss_scale;
+  double scale = 128;
+  bool bad = false;  // this step
+  void check() const {
+    if (!(scale > 0)) raise(status::invalid_argument, text("static_loss_scale: expected scale > 0, found ", scale));
+  }
+  double value() const { return scale; }
+  double unscale(double norm) {
+    bad = !std::isfinite(norm);
+    return 1 / scale;
+  }
+  bool skips() const { return bad; }
+  void finish() {}
+  void restart() { bad = false; }
+  template <class List>
+  void remembers(List&) {}
+};
+
+namespace detail {
+struct no_loss_scale {
+  using policy_for = kind::loss_scale;
+  constexpr double value() const { return 1; }
+};
+}  // namespace detail
+
+}  // namespace gradus

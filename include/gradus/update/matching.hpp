@@ -1,0 +1,30 @@
+// Masks by regular expression. Apart, since <regex> costs a second of compile time and needs exceptions.
+#pragma once
+#include <regex>
+#include <string>
+
+#include "../base/error.hpp"
+#include "mask.hpp"
+
+namespace gradus {
+
+// Variables in whose name the expression (ECMAScript) is found: matching("kernel$"), matching("^encoder/").
+// PyTorch users select parameters with re.search over named_parameters(): the same search.
+class matching {
+public:
+  explicit matching(std::string_view expression) {
+    try {
+      expression_.assign(expression.begin(), expression.end(), std::regex::ECMAScript | std::regex::optimize);
+    } catch (const std::regex_error& e) {
+      raise(status::invalid_argument, text("matching: \"", expression, "\" is no regular expression: ", e.what()));
+    }
+  }
+  bool operator()(std::string_view name, const extents&) const {
+    return std::regex_search(name.begin(), name.end(), expression_);
+  }
+
+private:
+  std::regex expression_;
+};
+
+}  // namespace gradus

@@ -1,0 +1,89 @@
+// Different rules, or settings, for different variables: parameter groups.
+//
+//   gradus::multi{gradus::on{gradus::rank_two{}, gradus::muon{.rate = 0.02}},
+//                 gradus::on{gradus::matching("bias$"), gradus::adam{}, 2.0},      // twice the rate
+//                 gradus::adamw{.weight_decay = 0.01}}                             // the rest
+//
+// A variable belongs to the first group whose mask says yes; the last entry is the rule of all others. Each entry is a
+// rule or a chain, with a state of its own. A schedule beside the multi owns the rate of every group, times the group's
+// factor; without one each rule has its own. A clip, an average or an accumulation beside the multi is over all groups.
+#pragma once
+#include <tuple>
+
+#include "chain.hpp"
+#include "mask.hpp"
+
+namespace gradus {
+
+// The variables of a mask and their rule; the rate is multiplied by `rate_factor`.
+template <variable_mask Mask, class Rule>
+struct on {
+  Mask where;
+  Rule rule;
+  double rate_factor = 1;
+};
+template <class Mask, class Rule>
+on(Mask, Rule) -> on<Mask, Rule>;
+template <class Mask, class Rule>
+on(Mask, Rule, double) -> on<Mask, Rule>;
+
+namespace detail {
+template <class G>
+struct is_group : std::false_type {};
+template <class Mask, class Rule>
+struct is_group<on<Mask, Rule>> : std::true_type {};
+
+template <class G>
+auto group_of(const G& g) {
+  if constexpr (is_group<G>::value)
+    return g;
+  else
+    return on<all_variables, G>{all_variables{}, g, 1};
+}
+template <class... G>
+struct groups_fit {
+  static constexpr std::size_t rules = (std::size_t{0} + ... + std::size_t{!is_group<G>::value});
+  static consteval bool last_is_rule() {
+    bool last = false;
+    ((last = !is_group<G>::value), ...);
+    return last;
+  }
+  static constexpr bool value = rules == 1 && last_is_rule();
+  static_assert(value,
+                "gradus: multi takes groups, `on{mask, rule}`, and last one rule for all other variables.");
+};
+}  // namespace detail
+
+// Groups... are on<Mask, Rule>, the last with the mask `all_variables`.
+template <class... Groups>
+class multi {
+public:
+  using policy_for = kind::rule;
+  static constexpr std::size_t count = sizeof...(Groups);
+
+  template <class... Given>
+  explicit multi(const Given&... given) : groups_(detail::group_of(given)...) {}
+
+  const std::tuple<Groups...>& groups() const { return groups_; }
+  std::size_t group(std::string_view name, const extents& dims) const {
+    std::size_t at = 0;
+    const auto is_it = [&](const auto& g) { return g.where(name, dims) || (++at, false); };
+    std::apply([&](const auto&... g) { (void)(is_it(g) || ...); }, groups_);
+    return at;
+  }
+
+private:
+  std::tuple<Groups...> groups_;
+};
+template <class... Given>
+  requires(detail::groups_fit<Given...>::value)
+multi(const Given&...) -> multi<decltype(detail::group_of(std::declval<const Given&>()))...>;
+
+namespace detail {
+template <class R>
+struct is_multi : std::false_type {};
+template <class... Groups>
+struct is_multi<multi<Groups...>> : std::true_type {};
+}  // namespace detail
+
+}  // namespace gradus

@@ -1,0 +1,45 @@
+// Gradient noise: normal numbers added to every gradient, less from step to step.
+#pragma once
+#include <cmath>
+#include <span>
+
+#include "../base/math.hpp"
+#include "../base/random.hpp"
+#include "rule.hpp"
+
+namespace gradus {
+
+// g <- g + N(0, variance / (1 + step)^decay), after the clip, before the rule. Neelakantan et al. 2015,
+// arXiv:1511.06807, section 3; tf.contrib.layers.optimize_loss has constant noise, optax.add_noise this one. The numbers
+// are drawn from (seed, name of the variable, step, element), so that a resumed run, or one of more threads, draws the
+// same; nothing is kept. A sparse gradient is made dense.
+struct gradient_noise {
+  using policy_for = kind::noise;
+  double variance = 0.01;   // eta: 0.01, 0.3 or 1 in the paper
+  double decay = 0.55;      // gamma
+  std::uint64_t seed = 0;
+
+  void check() const {
+    if (!(variance >= 0))
+      raise(status::invalid_argument, text("gradient_noise: expected variance >= 0, found ", variance));
+  }
+  template <class T>
+  void add(std::span<T> g, const subject& about, std::int64_t step) const {
+    namespace m = portable_math;
+    const double deviation = m::sqrt(variance / m::pow(1 + static_cast<double>(step), decay));
+    std::uint64_t stream = 14695981039346656037ull;  // FNV-1a of the name, then the step
+    for (const char c : about.name) stream = (stream ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+    stream = (stream ^ static_cast<std::uint64_t>(step)) * 1099511628211ull;
+    const philox draw(seed);
+    for (std::size_t i = 0; i < g.size(); i += 2) {  // Box and Muller's pairs
+      const auto w = draw({static_cast<std::uint32_t>(i / 2), static_cast<std::uint32_t>(i / 2 >> 32),
+                           static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)});
+      const double radius = deviation * m::sqrt(-2 * m::log(1 - uniform_double(w[0], w[1])));
+      const double angle = 2 * uniform_double(w[2], w[3]);  // in half turns
+      g[i] += static_cast<T>(radius * m::cos_pi(angle));
+      if (i + 1 < g.size()) g[i + 1] += static_cast<T>(radius * m::sin_pi(angle));
+    }
+  }
+};
+
+}  // namespace gradus

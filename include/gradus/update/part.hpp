@@ -1,0 +1,83 @@
+// The parts of a chain (update/chain.hpp) besides its rule: what is done to a gradient before the rule sees it, and to
+// the variable after. A part is settings and one formula on numbers; all of it is optional but the formula:
+//
+//   struct my_part {
+//     using policy_for = gradus::kind::transform;
+//     double strength = 0.01;
+//
+//     constexpr auto slots() const { return std::array{gradus::slot{"m"}}; }       // with a `name` to store them under
+//     template <class N> struct constants { N strength; };                         // only members of type N
+//     constexpr constants<double> prepare(const gradus::step_info&) const { return {strength}; }
+//
+//     template <class N>
+//     void before(N& theta, N& g, const constants<N>& c, N& m) const {             // kind::transform
+//       g = g + c.strength * theta;
+//     }
+//   };
+//
+// kind::clip looks at the gradient alone, `N clip(N g, const constants<N>& c) const`: at the head of a chain it sees each
+// value of a sparse gradient before duplicates are summed, as TensorFlow's clips do.
+// kind::follower runs after the rule, on every row: `N after(N theta, const constants<N>& c, N& slot...) const`.
+//
+// Norms that must be known first, and what differs from variable to variable: `measures`, `measure`, `adapt`, `selects`
+// as for rules (update/rule.hpp). With `static constexpr bool global = true` the sums are over all variables.
+#pragma once
+#include "rule.hpp"
+
+namespace gradus {
+
+namespace detail {
+template <class P>
+concept is_clip = is_of<kind::clip, P>();
+template <class P>
+concept is_rule = is_of<kind::rule, P>();
+template <class P>
+concept is_transform = is_of<kind::transform, P>();
+template <class P>
+concept is_follower = is_of<kind::follower, P>();
+template <class P>
+concept is_global = requires { requires P::global; };
+
+template <std::size_t I>
+struct no_constants {};
+template <class P, class N, std::size_t I>
+struct constants_of {
+  using type = no_constants<I>;
+};
+template <has_constants P, class N, std::size_t I>
+struct constants_of<P, N, I> {
+  using type = typename P::template constants<N>;
+};
+
+template <class P, std::size_t... I>
+consteval bool can_be_part(std::index_sequence<I...>) {
+  using N = any_number;
+  using constants = typename constants_of<P, N, 0>::type;
+  return requires(const P& p, N x, const constants& c, std::array<N, sizeof...(I) + 1>& s) {
+    requires(is_transform<P> && requires { p.before(x, x, c, s[I]...); }) ||
+                (is_follower<P> && requires { { p.after(x, c, s[I]...) } -> std::same_as<N>; }) ||
+                (is_clip<P> && requires { { p.clip(x, c) } -> std::same_as<N>; });
+  };
+}
+}  // namespace detail
+
+template <class P>
+concept chain_part = policy<P> && detail::can_be_part<P>(std::make_index_sequence<detail::count_slots<P>()>{});
+
+// The error page of a part.
+template <class P>
+struct part_fits {
+  static constexpr bool known =
+      detail::is_clip<P> || detail::is_rule<P> || detail::is_transform<P> || detail::is_follower<P>;
+  static_assert(known,
+                "gradus: this policy is no part of a chain; a chain takes clips, transforms (weight_decay, "
+                "gradient_noise), one rule, then followers (lookahead). Schedules, averages and accumulation stand "
+                "beside the chain.");
+  static constexpr bool value = known && (detail::is_rule<P> || chain_part<P>);
+  static_assert(!known || value,
+                "gradus: this part of a chain has no formula; add `template <class N> void before(N& theta, N& g, const "
+                "constants<N>& c, N& slot...) const` (kind::transform), `N clip(N g, const constants<N>& c) const` "
+                "(kind::clip) or `N after(N theta, const constants<N>& c, N& slot...) const` (kind::follower).");
+};
+
+}  // namespace gradus

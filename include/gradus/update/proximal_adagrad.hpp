@@ -1,0 +1,45 @@
+// Proximal Adagrad: proximal_gradient_descent with Adagrad's rate for each element.
+//
+//   a <- a + g^2                                accumulator, from initial_accumulator_value
+//   eta = rate / sqrt(a),   q = theta - eta g
+//   theta <- sign(q) max(|q| - eta l1, 0) / (1 + eta l2)
+//
+// Duchi, Hazan & Singer 2011, JMLR 12. As tf.train.ProximalAdagradOptimizer, which on dense gradients takes float32
+// variables only; here any. Sparse gradients: only listed rows of theta and of the accumulator change, and only they
+// are penalized. PyTorch and Optax have no equivalent.
+#pragma once
+#include "rule.hpp"
+#include "setting.hpp"
+
+namespace gradus {
+
+struct proximal_adagrad {
+  using policy_for = kind::rule;
+  static constexpr std::string_view name = "ProximalAdagrad";
+
+  std::optional<double> rate = {};         // step length; no default
+  double initial_accumulator_value = 0.1;  // where a starts; above 0
+  double l1 = 0.0;                         // l1_regularization_strength: larger gives more zeros
+  double l2 = 0.0;                         // l2_regularization_strength
+
+  constexpr auto slots() const { return std::array{slot{"accumulator", initial_accumulator_value}}; }
+  constexpr void check() const {
+    check_setting(initial_accumulator_value > 0, name, "initial_accumulator_value", initial_accumulator_value, "> 0");
+  }
+
+  template <class N>
+  struct constants {
+    N rate, l1, l2;
+  };
+  constexpr constants<double> prepare(const step_info& at) const { return {at.rate, l1, l2}; }
+
+  template <class N>
+  N step(N theta, N g, const constants<N>& c, N& a) const {
+    a = a + g * g;
+    const N eta = c.rate / sqrt(a);
+    const N q = theta - eta * g;
+    return copysign(max(N(0), abs(q) - eta * c.l1), q) / (N(1) + eta * c.l2);  // a NaN stays: max's second place
+  }
+};
+
+}  // namespace gradus

@@ -1,0 +1,274 @@
+// One rule with the policies that stand beside it, as the sweep over memory sees it (cpu/sweep.hpp): which arrays lie
+// beside a variable, and the constants of a step. `composed` (update/composed.hpp) is one of these, or several.
+#pragma once
+#include <bit>
+#include <string>
+
+#include "../base/error.hpp"
+#include "../base/state.hpp"
+#include "average.hpp"
+#include "chain.hpp"
+#include "clip.hpp"
+#include "schedule.hpp"
+
+namespace gradus {
+
+// An array beside a variable, of its shape and type: a slot of the rule, or the average.
+struct mirror {
+  std::string_view slot;       // what the rule calls it: "m"; the average is "average"; empty: not kept
+  std::string_view optimizer;  // what TensorFlow's checkpoints call it: "Adam", then "Adam_1", ...
+  std::size_t number = 0;
+  double initial = 0.0;
+  bool starts_as_variable = false;  // initially a copy of the variable instead
+};
+// "w/Adam_1": TensorFlow's name of a mirror of w.
+inline std::string checkpoint_name(std::string_view variable, const mirror& m) {
+  return m.number == 0 ? text(variable, "/", m.optimizer) : text(variable, "/", m.optimizer, "_", m.number);
+}
+
+namespace detail {
+// What stands in for a policy that was not given.
+struct no_schedule {
+  using policy_for = kind::schedule;
+  constexpr double operator()(std::int64_t) const { return 0; }
+};
+struct no_clip {
+  using policy_for = kind::clip;
+  static constexpr bool needs_norm = false;
+  constexpr double scale(double) const { return 1; }
+};
+struct no_average {
+  using policy_for = kind::average;
+  static constexpr std::string_view name = "no average";
+  constexpr double new_share(std::int64_t) const { return 0; }
+};
+struct no_rule {
+  using policy_for = kind::rule;
+  static constexpr std::string_view name = "no rule";
+  std::optional<double> rate = {};
+  template <class N>
+  struct constants {
+    N rate;
+  };
+  constexpr constants<double> prepare(const step_info&) const { return {0}; }
+  template <class N>
+  N step(N theta, N, const constants<N>&) const {
+    return theta;
+  }
+};
+
+// An aggregate of n members of type From, member by member as To.
+template <class R, class To, class From>
+typename R::template constants<To> convert_constants(const typename R::template constants<From>& from) {
+  constexpr std::size_t n = sizeof(from) / sizeof(From);
+  static_assert(sizeof(typename R::template constants<To>) == n * sizeof(To),
+                "gradus: `constants<N>` of a rule may only have members of type N.");
+  const auto in = std::bit_cast<std::array<From, n>>(from);
+  std::array<To, n> out;
+  for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<To>(in[i]);
+  return std::bit_cast<typename R::template constants<To>>(out);
+}
+
+// How a clip given beside a rule is done: by one factor for all gradients, by a factor for each column, or as a part of
+// a chain at its head.
+template <class Clip>
+concept scales_all = requires(const Clip& c) {
+  { c.scale(1.0) } -> std::convertible_to<double>;
+};
+template <class Clip>
+concept scales_columns = requires(const Clip& c) {
+  { c.column_scale(1.0, 1.0) } -> std::convertible_to<double>;
+};
+template <class Clip, class Rule>
+auto rule_behind(const Clip& clip, const Rule& rule) {
+  if constexpr (scales_all<Clip> || scales_columns<Clip>)
+    return rule;
+  else
+    return chain(clip, rule);
+}
+}  // namespace detail
+
+// What one step needs, in the type of the variable: a rule's constants, and how much of theta the average takes.
+template <class Rule, class T>
+struct step_constants {
+  typename Rule::template constants<T> rule;
+  T new_share;
+};
+
+// Scaled: gradients come with a factor even without a clip (loss scale, accumulation).
+template <class Rule, class Schedule, class Clip, class Average, bool Scaled = false>
+class single_update {
+public:
+  using rule_type = decltype(detail::rule_behind(std::declval<const Clip&>(), std::declval<const Rule&>()));
+  using schedule_type = Schedule;
+  using clip_type = Clip;
+  using average_type = Average;
+  static constexpr bool has_schedule = !std::is_same_v<Schedule, detail::no_schedule>;
+  static constexpr bool clips_columns = detail::scales_columns<Clip>;
+  static constexpr bool has_clip =
+      Scaled || clips_columns || (detail::scales_all<Clip> && !std::is_same_v<Clip, detail::no_clip>);
+  static constexpr bool has_average = !std::is_same_v<Average, detail::no_average>;
+
+  static constexpr std::size_t slot_count = detail::count_slots<rule_type>();
+  static constexpr std::size_t mirror_count = slot_count + has_average;
+  static constexpr std::size_t stages = detail::count_stages<rule_type>();
+  static constexpr std::size_t global_stages = detail::count_global_stages<rule_type>();
+  static constexpr bool observes = detail::has_observe<rule_type>;
+  template <class T>
+  using constants = step_constants<rule_type, T>;
+
+  constexpr single_update(const Rule& rule, const Schedule& schedule, const Clip& clip, const Average& average,
+                          double rate_factor = 1)
+      : rule_(detail::rule_behind(clip, rule)),
+        schedule_(schedule),
+        clip_(clip),
+        average_(average),
+        rate_factor_(rate_factor) {
+    if constexpr (has_schedule) {
+      if (rule_.rate.has_value()) two_owners();
+    } else if constexpr (!requires { rule_type::default_rate; }) {
+      if (!rule_.rate.has_value()) no_rate();
+    }
+    if constexpr (detail::has_check<rule_type>) rule_.check();
+    if constexpr (detail::has_shared<rule_type>) shared_ = rule_.start();
+  }
+
+  const rule_type& rule() const { return rule_; }
+  const clip_type& clip() const { return clip_; }
+  const average_type& average() const
+    requires(has_average)
+  {
+    return average_;
+  }
+  template <auto Member>
+  static constexpr bool has_setting = [] {
+    if constexpr (requires(rule_type& r) { r.template set<Member>(0.0); })
+      return true;
+    else
+      return requires(rule_type& r) { r.*Member = 0.0; };
+  }();
+  template <auto Member>
+  void set(double value) {
+    if constexpr (requires { rule_.template set<Member>(value); })
+      rule_.template set<Member>(value);
+    else if constexpr (requires { rule_.*Member = value; })
+      rule_.*Member = value;
+  }
+
+  // The mirrors of a variable: the rule's slots in order, then the average.
+  constexpr std::array<mirror, mirror_count> mirrors() const {
+    std::array<mirror, mirror_count> all{};
+    if constexpr (slot_count != 0) {
+      const auto slots = rule_.slots();
+      for (std::size_t i = 0; i < slot_count; ++i) {
+        const std::string_view owner = slots[i].owner.empty() ? rule_type::name : slots[i].owner;
+        std::size_t number = 0;
+        for (std::size_t k = 0; k < i; ++k) number += all[k].optimizer == owner;
+        all[i] = {slots[i].name, owner, number, slots[i].initial, slots[i].starts_as_variable};
+      }
+    }
+    if constexpr (has_average) all[slot_count] = {"average", average_type::name, 0, 0.0, true};
+    return all;
+  }
+  extents mirror_dims(std::size_t k, const extents& variable) const {
+    if constexpr (detail::has_slot_dims<rule_type>)
+      if (k < slot_count) return rule_.slot_dims(k, variable);
+    return variable;
+  }
+  // The mirror to evaluate with in the variable's place; mirror_count if there is none.
+  static constexpr bool has_evaluation_copy = has_average || requires { rule_type::evaluates_at; };
+  std::size_t evaluation_mirror() const {
+    if constexpr (has_average) return slot_count;
+    if constexpr (requires { rule_type::evaluates_at; }) {
+      const auto slots = rule_.slots();
+      for (std::size_t i = 0; i < slot_count; ++i)
+        if (slots[i].name == rule_type::evaluates_at) return i;
+    }
+    return mirror_count;
+  }
+
+  // The learning rate of the step that follows `step` finished ones.
+  double rate(std::int64_t step) const {
+    if constexpr (has_schedule)
+      return schedule_(step) * rate_factor_;
+    else if constexpr (requires { rule_type::default_rate; })
+      return rule_.rate.value_or(rule_type::default_rate) * rate_factor_;
+    else
+      return rule_.rate.value_or(0.0) * rate_factor_;  // it has one, or the constructor raised
+  }
+
+  // The constants of the step that follows `step` finished ones, in T.
+  template <class T>
+  constants<T> prepare(std::int64_t step) const {
+    const step_info at{step, rate(step)};
+    typename rule_type::template constants<double> c;
+    if constexpr (detail::prepares_shared<rule_type>)
+      c = rule_.prepare(at, shared_);
+    else
+      c = rule_.prepare(at);
+    T share = T(0);
+    if constexpr (has_average) share = static_cast<T>(average_.new_share(step + 1));
+    return {detail::convert_constants<rule_type, T, double>(c), share};
+  }
+  template <class T>
+  static constants<T> convert(const constants<double>& c) {
+    return {detail::convert_constants<rule_type, T, double>(c.rule), static_cast<T>(c.new_share)};
+  }
+
+  // Once per step, after every variable.
+  void finish() {
+    if constexpr (detail::has_shared<rule_type>) rule_.finish(shared_);
+  }
+  // The optimizer's own state as before the first step.
+  void restart() {
+    if constexpr (detail::has_shared<rule_type>) shared_ = rule_.start();
+    if constexpr (requires { schedule_.restart(); }) schedule_.restart();
+  }
+  // A loss or metric, for schedules that look at one (reduce_on_plateau).
+  void watch(double value) {
+    if constexpr (requires { schedule_.observe(value); }) schedule_.observe(value);
+  }
+
+  // Whether a sparse gradient also moves the rows that it does not list. Most rules never do, and say so when compiled.
+  static constexpr bool may_decay_all_rows = requires(const rule_type& r) { r.decays_all_rows(); };
+  bool decays_all_rows() const {
+    if constexpr (may_decay_all_rows)
+      return rule_.decays_all_rows();
+    else
+      return false;
+  }
+
+  // The optimizer's own state; that of a variable belongs to whoever holds the mirrors. `name` makes names of it.
+  template <class List, class Name>
+  void remembers(List& list, Name name) {
+    if constexpr (detail::has_shared<rule_type>)
+      for (std::size_t i = 0; i < shared_.size(); ++i) list.scalar(name(rule_type::shared_names[i]), shared_[i]);
+    if constexpr (requires { schedule_.remembers(list); }) schedule_.remembers(list);
+  }
+  template <class List>
+  void remembers(List& list) {
+    remembers(list, [](std::string_view n) { return n; });
+  }
+
+private:
+  // Not constexpr, and apart: a program that cannot get here does not carry the text.
+  [[noreturn]] static void two_owners() {
+    raise(status::invalid_argument,
+          text("the learning rate has two owners: ", rule_type::name,
+               "'s `.rate` and the schedule among the policies; expected one, leave `.rate` out or drop the schedule"));
+  }
+  [[noreturn]] static void no_rate() {
+    raise(status::invalid_argument,
+          text("the learning rate has no owner: ", rule_type::name,
+               " has no default; expected `.rate = ...` in the rule or a schedule among the policies"));
+  }
+
+  [[no_unique_address]] rule_type rule_;
+  [[no_unique_address]] schedule_type schedule_;
+  [[no_unique_address]] clip_type clip_;
+  [[no_unique_address]] average_type average_;
+  [[no_unique_address]] detail::shared_of<rule_type> shared_{};
+  double rate_factor_ = 1;
+};
+
+}  // namespace gradus

@@ -1,0 +1,12 @@
+// What a sparse gradient does to the rows that it does not list: a setting of the rules that could do either.
+#pragma once
+#include "rule.hpp"
+
+namespace gradus {
+
+enum class sparse_mode {
+  lazy,      // nothing: those rows of the variable and of its slots are neither read nor written
+  decay_all  // what gradient 0 does: moments decay there and the variable moves. Every row is read and written
+};
+
+}  // namespace gradus

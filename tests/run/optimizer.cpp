@@ -1,0 +1,349 @@
+// tf.train.Optimizer in a session: the same bits as an updater, TensorFlow's names, its order and its errors.
+#include <gradus/cpu/device.hpp>
+#include <gradus/ops/layer.hpp>
+#include <gradus/ops/loss.hpp>
+#include <gradus/run/optimizer.hpp>
+#include <gradus/run/session.hpp>
+#include <gradus/run/updater.hpp>
+#include <gradus/update/accumulate.hpp>
+#include <gradus/update/adagrad.hpp>
+#include <gradus/update/adam.hpp>
+#include <gradus/update/average.hpp>
+#include <gradus/update/clip.hpp>
+#include <gradus/update/ftrl.hpp>
+#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/momentum.hpp>
+#include <gradus/update/schedule.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace gradus;
+
+namespace {
+template <class Error = invalid_argument, class Call>
+std::string refusal(Call call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "(nothing was refused)";
+}
+struct numbers {
+  std::uint32_t state = 1;
+  double operator()() {
+    state = state * 1664525u + 1013904223u;
+    return static_cast<double>(state >> 8) / (1 << 23) - 1;
+  }
+  template <class T>
+  std::vector<T> operator()(std::size_t n) {
+    std::vector<T> v(n);
+    for (T& x : v) x = static_cast<T>((*this)());
+    return v;
+  }
+};
+bool same_bits(const const_tensor_view& a, const const_tensor_view& b) {
+  return a.size_bytes() == b.size_bytes() && std::memcmp(a.data, b.data, a.size_bytes()) == 0;
+}
+
+// A table [5, 3] and a bias [7], given gradients by placeholders: every third step dense, the others sparse with
+// repeated rows. One optimizer, two train ops; an updater sees the same gradients.
+template <class T, class Executor, class... Policies>
+void same_as_updater(const Executor& executor, Policies... policies) {
+  graph g;
+  const dtype type = dtype_of<T>;
+  const value table = g.variable("table", {5, 3}, {.type = type}), bias = g.variable("bias", {7}, {.type = type});
+  const value steps = g.variable("global_step", {}, {.init = zeros, .trainable = false, .type = int64});
+  const value dense = g.placeholder("dense", {5, 3}, type), rows = g.placeholder("rows", {batch}, int32),
+              values = g.placeholder("values", {batch, 3}, type), other = g.placeholder("other", {7}, type);
+  optimizer opt{policies...};
+  const value by_rows = opt.apply_gradients({{gradient_value{.values = values, .indices = rows}, table}, {other, bias}},
+                                            {.global_step = steps});
+  const value whole = opt.apply_gradients({{dense, table}, {other, bias}}, {.global_step = steps});
+  session s{g, opt, executor};
+  s.initialize(3);
+  updater u{policies...};
+  std::vector<T> w(15), b(7);
+  std::memcpy(w.data(), s.variable("table").data, sizeof(T) * 15);
+  std::memcpy(b.data(), s.variable("bias").data, sizeof(T) * 7);
+  u.track("table", w), u.track("bias", b);
+  numbers draw;
+  const std::vector<std::vector<std::int32_t>> lists{{4, 1, 4}, {0}, {}, {2, 2, 2, 0, 1}};
+  for (std::size_t step = 0; step < 12; ++step) {
+    const auto db = draw.operator()<T>(7);
+    if (step % 3 == 2) {
+      const auto dw = draw.operator()<T>(15);
+      s.run(whole, {{dense, dw}, {other, db}});
+      u.apply({{"table", dw}, {"bias", db}});
+    } else {
+      const auto& at = lists[step % lists.size()];
+      const auto dw = draw.operator()<T>(at.size() * 3);
+      s.run(by_rows, {{rows, at}, {values, dw}, {other, db}});
+      u.apply({{"table", indexed_slices{at, dw}}, {"bias", db}});
+    }
+  }
+  CHECK(same_bits(s.variable("table"), std::span<const T>(w)));
+  CHECK(same_bits(s.variable("bias"), std::span<const T>(b)));
+  state_list state;
+  u.remembers(state);
+  for (const state_entry& e : state.entries()) {
+    INFO(e.name);
+    CHECK(same_bits(s.variable(e.name), const_tensor_view(e.type, e.dims, e.bytes.data())));
+  }
+}
+template <class... Policies>
+void same_everywhere(Policies... policies) {
+  same_as_updater<float>(serial{}, policies...);
+  same_as_updater<double>(serial{}, policies...);
+  same_as_updater<float>(threads{3}, policies...);
+}
+}  // namespace
+
+TEST_CASE("as an updater, bit for bit") {
+  same_everywhere(gradient_descent{.rate = 0.1});
+  same_everywhere(momentum{.rate = 0.1, .use_nesterov = true});
+  same_everywhere(adam{});
+  same_everywhere(adam{.sparse = sparse_mode::decay_all});
+  same_everywhere(adam{.rate = 0.1}, clip_by_global_norm{0.5}, exponential_moving_average{.decay = 0.9});
+  same_everywhere(adam{}, exponential_decay{.initial = 0.1, .decay_steps = 2, .decay_rate = 0.5});
+  same_everywhere(momentum{.rate = 0.1}, accumulate{3});
+  same_everywhere(adam{.rate = 0.1}, clip_by_global_norm{0.5}, accumulate{2});
+}
+
+TEST_CASE("names are TensorFlow's") {
+  graph g;
+  value w;
+  {
+    const auto scope = g.name_scope("layer");
+    w = g.variable("w", {2});
+  }
+  const value b = g.variable("b", {}), unused = g.variable("unused", {});
+  const value loss = reduce_sum(square(w)) * b;
+  optimizer opt{adam{}};
+  CHECK(opt.get_name() == "Adam");
+  CHECK(!opt.use_locking());
+  CHECK(opt.get_slot_names().empty());
+  CHECK(opt.variables().empty());
+  CHECK(!opt.get_slot(w, "m"));
+  value train;
+  {
+    const auto scope = g.name_scope("training");  // leaves slots alone
+    train = opt.minimize(loss, {.var_list = {w, b, unused}});
+  }
+  CHECK(g.name_of(train.id) == "training/Adam");
+  CHECK(g.name_of(opt.get_slot(w, "m").id) == "layer/w/Adam");
+  CHECK(g.name_of(opt.get_slot(w, "v").id) == "layer/w/Adam_1");
+  CHECK(!opt.get_slot(w, "momentum"));
+  CHECK(!opt.get_slot(unused, "m"));  // it has no gradient
+  CHECK(opt.get_slot_names() == std::vector<std::string>{"m", "v"});
+  const auto names = [&](const auto& o) {
+    std::vector<std::string> all;
+    for (const value& v : o.variables()) all.emplace_back(g.name_of(v.id));
+    return all;
+  };
+  CHECK(names(opt) ==
+        std::vector<std::string>{"b/Adam", "b/Adam_1", "beta1_power", "beta2_power", "layer/w/Adam", "layer/w/Adam_1"});
+  optimizer second{adam{}};  // of one name: numbered on
+  second.minimize(loss, {.var_list = b});
+  CHECK(names(second) == std::vector<std::string>{"b/Adam_2", "b/Adam_3", "beta1_power_1", "beta2_power_1"});
+  optimizer named{optimizer_options{.name = "mine", .use_locking = true}, momentum{.rate = 0.1}};
+  CHECK(named.use_locking());
+  const value again = named.minimize(loss, {.var_list = b, .name = "go"});
+  CHECK(g.name_of(again.id) == "go");
+  CHECK(names(named) == std::vector<std::string>{"b/mine"});
+  named.minimize(loss, {.var_list = b});  // shares its slots
+  CHECK(names(named) == std::vector<std::string>{"b/mine"});
+  optimizer plain{gradient_descent{.rate = 1}};
+  plain.minimize(loss);
+  CHECK(plain.get_slot_names().empty());
+  CHECK(plain.variables().empty());
+  CHECK(refusal([] { optimizer o(optimizer_options{.name = ""}, adam{}); }) ==
+        "Must specify the optimizer name: the name given is empty");
+}
+
+TEST_CASE("two optimizers in one graph: wide and deep") {
+  graph g;
+  const value x = g.placeholder("x", {batch, 2}), y = g.placeholder("y", {batch});
+  const value wide = g.variable("wide", {2}, {.init = ones}), deep = g.variable("deep", {2}, {.init = ones});
+  const value loss = reduce_mean(square(reduce_sum(x * wide, {1}) + reduce_sum(tanh(x * deep), {1}) - y));
+  const value step = g.variable("global_step", {}, {.init = zeros, .trainable = false, .type = int64});
+  optimizer linear{ftrl{.rate = 0.1, .l1 = 0.01}};
+  optimizer dense{adagrad{.rate = 0.05}};
+  const auto all = compute_gradients(loss);
+  const value train = g.group(
+      {linear.minimize(loss, {.var_list = wide}), dense.minimize(loss, {.global_step = step, .var_list = deep})});
+  session s{g, linear, dense};
+  s.initialize();
+  updater first{ftrl{.rate = 0.1, .l1 = 0.01}};
+  updater second{adagrad{.rate = 0.05}};
+  std::vector<float> w{1, 1}, d{1, 1};
+  first.track("wide", w), second.track("deep", d);
+  const std::vector<float> xs{1, 2, -1, 0.5f, 3, 1}, ys{1, 0, 2};
+  for (int i = 0; i < 5; ++i) {
+    const auto grads = s.run({all[0].gradient.dense, all[1].gradient.dense}, {{x, xs}, {y, ys}});
+    first.apply({{"wide", grads[0]}}), second.apply({{"deep", grads[1]}});
+    s.run(train, {{x, xs}, {y, ys}});
+    CHECK(same_bits(s.variable("wide"), std::span<const float>(w)));
+    CHECK(same_bits(s.variable("deep"), std::span<const float>(d)));
+  }
+  CHECK(s.variable("global_step").as<std::int64_t>()[0] == 5);
+}
+
+TEST_CASE("gradients are processed in between; a variable listed twice is updated twice") {
+  graph g;
+  const value w = g.variable("w", {2}, {.init = ones}), v = g.variable("v", {2}, {.init = ones, .trainable = false});
+  const value loss = reduce_sum(square(w)) + reduce_sum(v);
+  optimizer opt{gradient_descent{.rate = 0.25}};
+  auto list = opt.compute_gradients(loss, {.var_list = {w, v}, .gate_gradients = gating::graph});
+  for (auto& [d, x] : list) d.dense = minimum(d.dense, g.constant(0.5));
+  const value train = opt.apply_gradients(list);
+  const value twice = opt.apply_gradients({{list[0].gradient, w}, {list[1].gradient, w}});
+  session s{g, opt};
+  s.initialize();
+  s.run(train);
+  CHECK(s.variable("w").as<float>()[0] == 0.875f);
+  CHECK(s.variable("v").as<float>()[1] == 0.875f);  // var_list may name what is not trainable
+  s.run(twice);
+  CHECK(s.variable("w").as<float>()[0] == 0.625f);
+  CHECK(s.variable("GradientDescent/steps").as<std::int64_t>()[0] == 2);
+}
+
+TEST_CASE("the step is read before it is counted, whatever its type") {
+  for (const dtype type : {int64, int32, float32}) {
+    graph g;
+    const value w = g.variable("w", {}, {.init = zeros});
+    const value step = g.variable("step", {}, {.init = constant_initializer(4), .trainable = false, .type = type});
+    optimizer opt{gradient_descent{}, exponential_decay{.initial = 1, .decay_steps = 1, .decay_rate = 0.5}};
+    const value train = opt.apply_gradients({{g.constant(-1), w}}, {.global_step = step});
+    session s{g, opt};
+    s.initialize();
+    s.run({train, w});
+    s.run(train);
+    CHECK(s.variable("w").as<float>()[0] == 0.0625f + 0.03125f);
+    const auto now = s.run(step);
+    CHECK((type == int64   ? now.as<std::int64_t>()[0] == 6
+           : type == int32 ? now.as<std::int32_t>()[0] == 6
+                           : now.as<float>()[0] == 6));
+  }
+}
+
+TEST_CASE("state is the session's: two sessions, and a session that goes on") {
+  graph g;
+  const value w = g.variable("w", {3}, {.init = ones, .type = float64});
+  value train;
+  std::unique_ptr<session<default_device, optimizer<default_device, adam, exponential_moving_average>>> a, b;
+  {
+    optimizer opt{adam{.rate = 0.1}, exponential_moving_average{.decay = 0.5}};
+    train = opt.minimize(reduce_sum(square(w)));
+    a = std::make_unique<decltype(a)::element_type>(g, opt);
+    b = std::make_unique<decltype(b)::element_type>(g, opt);
+  }  // the sessions keep what they need
+  a->initialize(), b->initialize();
+  CHECK(a->variable("w/ExponentialMovingAverage").as<double>()[0] == 1);
+  for (int i = 0; i < 3; ++i) a->run(train);
+  CHECK(b->variable("w").as<double>()[0] == 1);
+  CHECK(b->variable("beta1_power").as<double>()[0] == 0.9);
+  for (const char* name :
+       {"w", "w/Adam", "w/Adam_1", "w/ExponentialMovingAverage", "beta1_power", "beta2_power", "Adam/steps"}) {
+    const auto from = a->variable(name), to = b->variable(name);
+    std::memcpy(to.mutable_data(), from.data, from.size_bytes());
+  }
+  a->run(train), b->run(train);
+  CHECK(same_bits(a->variable("w"), b->variable("w")));
+  CHECK(same_bits(a->variable("w/Adam_1"), b->variable("w/Adam_1")));
+}
+TEST_CASE("slots that were set are not started") {
+  graph g;
+  const value w = g.variable("w", {}, {.init = ones});
+  optimizer opt{momentum{.rate = 1}};
+  const value train = opt.apply_gradients({{g.constant(0), w}});
+  session s{g, opt};
+  s.variable("w/Momentum").mutable_as<float>()[0] = 2;
+  s.initialize();
+  s.run(train);
+  CHECK(s.variable("w").as<float>()[0] == 1 - 0.9f * 2);
+}
+
+TEST_CASE("errors when a step runs") {
+  graph g;
+  const value w = g.variable("w", {3, 2}), rows = g.placeholder("rows", {batch}, int64);
+  optimizer opt{adagrad{.rate = 0.1}};
+  const value train =
+      opt.apply_gradients({{gradient_value{.values = broadcast_to(g.constant(1), {batch, 2}), .indices = rows}, w}});
+  {
+    session s{g};
+    s.initialize();
+    CHECK(refusal<failed_precondition>([&] {
+            s.run(train, {{rows, std::vector<std::int64_t>{0}}});
+          }) == "a train op is fetched whose optimizer the session does not know; give it: session s{g, opt}");
+  }
+  session s{g, opt};
+  CHECK(refusal<failed_precondition>([&] {
+          s.run(train, {{rows, std::vector<std::int64_t>{0}}});
+        }).find("is not initialized") != std::string::npos);
+  s.initialize(1);
+  const std::vector<float> before(s.variable("w").as<float>().begin(), s.variable("w").as<float>().end());
+  CHECK(
+      refusal([&] {
+        s.run(train, {{rows, std::vector<std::int64_t>{0, 3}}});
+      }) ==
+      "Index 3 at offset 1 in indices is out of range; expected [0, 3), the rows of the variable. Nothing was changed");
+  CHECK(same_bits(s.variable("w"), std::span<const float>(before)));
+  s.run(train, {{rows, std::vector<std::int64_t>{}}});  // no rows: nothing to do
+  CHECK(same_bits(s.variable("w"), std::span<const float>(before)));
+}
+TEST_CASE("errors when a train op is built: those of pass/optimize.hpp, and a trainer's updates in a session") {
+  graph g;
+  const value w = g.variable("w", {2}), other = g.variable("other", {2});
+  optimizer opt{adam{}};
+  CHECK(refusal([&] { opt.minimize(reduce_sum(other), {.var_list = w}); }) ==
+        "No gradients provided for any variable, check your graph for ops that do not support gradients, between "
+        "variables \"w\" and loss \"Sum\"");
+  CHECK(refusal([&] { opt.apply_gradients({}); }) == "No variables provided: the list of gradients is empty");
+  CHECK(refusal([&] { opt.minimize(reduce_sum(w), {.global_step = other}); }) ==
+        "apply_gradients: global_step must be a scalar number, got float32 [2]");
+  const value x = g.constant(1);
+  CHECK(refusal<unimplemented>([&] { opt.apply_gradients(opt.compute_gradients(x * x, {.var_list = x})); }) ==
+        "Trying to update a Tensor: \"Const\" is no variable");
+  const value theirs = minimize(reduce_sum(square(w)));
+  session s{g, opt};
+  s.initialize();
+  CHECK(
+      refusal<failed_precondition>([&] { s.run(theirs); }) ==
+      "the update of \"w\" is a trainer's, made by gradus::minimize or gradus::apply_gradients; in a session use those "
+      "of a gradus::optimizer");
+}
+TEST_CASE("a slot that is read where it is updated: in order, or not at all") {
+  graph g;
+  const value w = g.variable("w", {}, {.init = ones});
+  optimizer opt{momentum{.rate = 1}};
+  const value train = opt.apply_gradients({{g.constant(1), w}});
+  const value twice = opt.get_slot(w, "momentum") * 2.0;
+  session s{g, opt};
+  s.initialize();
+  s.run({train, opt.get_slot(w, "momentum")});
+  session parallel{g, opt, threads{2}};
+  parallel.initialize();
+  CHECK(refusal<unimplemented>([&] {
+          parallel.run({train, twice});
+        }) ==
+        "\"w/Momentum\" is a slot that this run updates and reads; with threads fetch it, or read it in a run of its "
+        "own");
+  parallel.run(train);
+  CHECK(parallel.run(twice).as<float>()[0] == 2);
+}
+TEST_CASE("an optimizer's own train op has no place in a model") {
+  optimizer opt{adam{}};
+  graph h;
+  build_into(h, [&](graph& g) {
+    const value loss = reduce_sum(square(g.variable("w", {2})));
+    return model_spec{.loss = loss, .train_op = opt.minimize(loss)};
+  });
+  CHECK(refusal([&] { minimize(parts_of(h), minimize_options{}); }) ==
+        "the train op is a gradus::optimizer's, which needs a session; in a model use gradus::minimize or "
+        "gradus::apply_gradients, and give the rule to the trainer");
+}
