@@ -84,6 +84,17 @@ rules = [
     dict(rule="schedule_free_adamw", header="schedule_free", source="Defazio et al. 2024, arXiv:2405.15682",
          tensorflow="Keras: weights 1/t, `.weight_lr_power = 0`", torch="– (the authors' AdamWScheduleFree)",
          optax="`contrib.schedule_free_adamw`"),
+    dict(rule="adafactor", source="Shazeer & Stern 2018, arXiv:1804.04235",
+         tensorflow="Keras `Adafactor`: `.rate = 0.001, .form = adafactor_form::relative, .epsilon = 1e-30, .eps1 = 0`",
+         torch="`Adafactor`: `.rate = 0.01, .form = adafactor_form::relative`; beta2_decay is -`decay_rate`, eps is "
+               "(`eps1`, `min_parameter_rms`), d is `clipping_threshold`",
+         optax="`adafactor`; learning_rate=None is `.rate = 1`"),
+    dict(rule="muon", source="Jordan et al. 2024, kellerjordan.github.io/posts/muon",
+         tensorflow="Keras `Muon`: `.rate = 0.001, .form = muon_form::keras`, and `.rate_scale = 0.1, .epsilon = 1e-7, "
+                    ".weight_decay = 0.004` in `fallback`",
+         torch="the authors' Muon: `muon{}`", optax="`contrib.muon`: `.form = muon_form::optax`"),
+    dict(rule="soap", source="Vyas et al. 2024, arXiv:2409.11321", tensorflow="–", torch="– (the authors' SOAP)",
+         optax="–"),
 ]
 
 
@@ -107,7 +118,7 @@ def formula(text):
 def settings(struct):
     """(name, default, words) of each setting."""
     out = []
-    kinds = r"(?:std::optional<\w+>|double|bool|std::int64_t|int|\w+_(?:mode|form|l2)|std::array<[^;=]*>)"
+    kinds = r"(?:std::optional<\w+>|double|bool|std::int64_t|std::size_t|int|\w+_(?:mode|form|l2|fallback|coefficients)|std::array<[^;=]*>)"
     for kind, name, value, words in re.findall(
             rf"^  ({kinds}) (\w+) = ([^;]*);(?:\s*// (.*))?$", struct, re.M):
         if name == "default_rate":
@@ -180,7 +191,9 @@ for r in rules:
     for n, v, w in own:
         sections.append(f"| `{n}` | {v} | {w.replace('|', chr(92) + '|')} |")
     sections.append("")
-out += ["", "In the formulas theta is the variable, g its gradient, t the number of the step from 1. Clips, "
+out += ["", "In the formulas theta is the variable, g its gradient, t the number of the step from 1. TensorFlow "
+        "rounds settings\nto float32 before it uses them, even on float64 variables, so its float64 runs differ from these "
+        "by about 6e-8. Clips, "
         "schedules, averages and\nchains, which stand beside a rule, are in [update](rooms/update.md).", "", "## Settings", ""] + sections
 text = "\n".join(out).rstrip() + "\n"
 if "--check" not in sys.argv:

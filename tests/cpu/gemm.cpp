@@ -48,7 +48,7 @@ void check(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb, pro
       w = chain<A, T>(x, y, i, j, k, fresh ? T(0) : w, into == product_into::subtract);
     }
   multiply<A, T>(x, y, c.data(), sc, m, n, k, into);
-  CHECK(std::memcmp(c.data(), want.data(), c.size() * sizeof(T)) == 0);
+  CHECK((c.empty() || std::memcmp(c.data(), want.data(), c.size() * sizeof(T)) == 0));
 }
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <gradus/cpu/initialize.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -71,6 +72,65 @@ TEST_CASE("distributions have the moments and bounds of their formulas") {
     CHECK(m.high < 3);
     CHECK(m.low >= -1);
   }
+}
+
+TEST_CASE("untruncated normals keep the variance; fan_out and wider scales") {
+  const shape dims{200, 500};
+  const moments_of m(drawn(variance_scaling(3, initializer::fan_out, initializer::normal), dims));
+  CHECK(m.deviation == doctest::Approx(std::sqrt(3.0 / 500)).epsilon(0.01));
+  CHECK(m.high > 3.5 * m.deviation);
+  const moments_of cut(drawn(variance_scaling(3, initializer::fan_out, initializer::truncated_normal), dims));
+  CHECK(cut.deviation == doctest::Approx(std::sqrt(3.0 / 500)).epsilon(0.01));
+  CHECK(cut.high < 2 * stddev_before_truncation(variance_scaling(3, initializer::fan_out), dims));
+}
+
+namespace {
+// |Q^T Q - gain^2| or |Q Q^T - gain^2| of the shorter side, the worst entry.
+template <class T>
+double off_orthogonal(const shape& dims, float gain) {
+  std::vector<T> v(static_cast<std::size_t>(count(dims)));
+  initialize_variable(orthogonal(gain), dtype_of<T>, dims, 5, 6, reinterpret_cast<std::byte*>(v.data()));
+  const auto columns = static_cast<std::size_t>(dims.back()), rows = v.size() / columns;
+  const bool wide = rows < columns;
+  const std::size_t many = wide ? rows : columns, length = wide ? columns : rows;
+  double worst = 0;
+  for (std::size_t a = 0; a < many; ++a)
+    for (std::size_t b = 0; b <= a; ++b) {
+      double sum = 0;
+      for (std::size_t i = 0; i < length; ++i)
+        sum += wide ? static_cast<double>(v[a * columns + i]) * static_cast<double>(v[b * columns + i])
+                    : static_cast<double>(v[i * columns + a]) * static_cast<double>(v[i * columns + b]);
+      worst = std::max(worst, std::abs(sum - (a == b ? static_cast<double>(gain) * static_cast<double>(gain) : 0)));
+    }
+  return worst;
+}
+}  // namespace
+
+TEST_CASE("orthogonal: rows or columns, whichever are fewer, in every shape") {
+  for (const shape& dims :
+       {shape{100, 100}, shape{150, 70}, shape{70, 150}, shape{3, 3, 4, 20}, shape{2, 1}, shape{1, 2}}) {
+    CHECK(off_orthogonal<double>(dims, 1) < 1e-14);
+    CHECK(off_orthogonal<float>(dims, 1) < 2e-6);
+  }
+  CHECK(off_orthogonal<double>({20, 30}, 1.5f) < 1e-14);
+  CHECK(off_orthogonal<double>({0, 3}, 1) < 1);
+  // as likely as another: the trace of a large one has mean 0 and deviation 1, its entries deviation 1 / sqrt(n)
+  const auto q = drawn(orthogonal(), {200, 200});
+  double trace = 0;
+  for (std::size_t i = 0; i < 200; ++i) trace += static_cast<double>(q[i * 201]);
+  CHECK(std::abs(trace) < 4);
+  CHECK(moments_of(q).deviation == doctest::Approx(1 / std::sqrt(200.0)).epsilon(1e-4));
+  CHECK(std::abs(moments_of(q).mean) < 5.0 / 200 / std::sqrt(200.0));
+  CHECK(q == drawn(orthogonal(), {200, 200}));
+}
+
+TEST_CASE("identity, of any rank-2 shape and dtype") {
+  CHECK(drawn(identity_initializer(2), {2, 3}) == std::vector<float>{2, 0, 0, 0, 2, 0});
+  CHECK(drawn(identity_initializer(), {3, 2}) == std::vector<float>{1, 0, 0, 1, 0, 0});
+  CHECK(drawn(identity_initializer(), {0, 2}).empty());
+  std::vector<std::int32_t> whole(4, 7);
+  initialize_variable(identity_initializer(3), int32, {2, 2}, 0, 0, reinterpret_cast<std::byte*>(whole.data()));
+  CHECK(whole == std::vector<std::int32_t>{3, 0, 0, 3});
 }
 
 TEST_CASE("a kernel of a convolution counts its receptive field") {

@@ -5,8 +5,11 @@
 #include <gradus/ops/loss.hpp>
 #include <gradus/pass/autodiff.hpp>
 #include <gradus/run/session.hpp>
+#include <gradus/testing/gradient_check.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace gradus;
 using refusal_test::check;
@@ -56,6 +59,10 @@ TEST_CASE("what losses refuse") {
     losses::absolute_difference(p, p, {.weights = value{}});
   }>("losses: the weights are no tensor of this graph");
   check<[](graph& g) {
+    const value p = g.placeholder("p", {batch, 4});
+    losses::absolute_difference(p, p, {.reduction = static_cast<losses::reduction>(7)});
+  }>("losses: there is no reduction 7");
+  check<[](graph& g) {
     losses::sparse_softmax_cross_entropy(value{}, g.placeholder("p", {batch, 4}));
   }>("sparse_softmax_cross_entropy_loss: labels must be a tensor");
   check<[](graph& g) {
@@ -68,18 +75,17 @@ TEST_CASE("what losses refuse") {
 }
 
 namespace {
+// The cases of one kind.
+std::vector<golden::json> cases_of(const char* kind) {
+  std::vector<golden::json> out;
+  for (const auto& c : golden::read("losses.json"))
+    if (c["kind"] == kind) out.push_back(c);
+  return out;
+}
 // A column of golden numbers as a constant of the graph.
-value numbers(graph& g, const golden::json& j, shape dims = {}) {
-  const auto v = golden::numbers<double>(j);
-  if (dims.rank == 0) dims = {static_cast<int>(v.size())};
-  std::vector<int> words;
-  for (double d : v) {
-    const auto bits = std::bit_cast<std::array<int, 2>>(d);
-    words.insert(words.end(), bits.begin(), bits.end());
-  }
-  const value c = g.add(constant_card, nullptr, 0, words.data(), static_cast<int>(words.size()));
-  g.nodes[c.id].dims = dims, g.nodes[c.id].type = float64;
-  return c;
+value numbers(graph& g, const golden::json& j, dtype type, shape dims = {}) {
+  if (dims.rank == 0) dims = {static_cast<int>(j.size())};
+  return g.constant(golden::numbers<double>(j), dims, type);
 }
 std::vector<double> compute(graph& g, value y) {
   session s{g};
@@ -91,19 +97,28 @@ std::vector<double> compute(graph& g, value y) {
     for (double d : view.as<double>()) out.push_back(d);
   return out;
 }
-void check_numbers(const golden::json& c, const std::vector<double>& got, const char* want) {
+// float64 to the case's own tolerance; float32 to 4e-6 of the largest number that the formula meets, which the case's
+// `scale` says: cross-entropies subtract logits that may be large.
+void check_numbers(const golden::json& c, value y, const std::vector<double>& got, const char* want, double scale = 1) {
   const auto expected =
       c[want].is_array() ? golden::numbers<double>(c[want]) : std::vector<double>{golden::number(c[want])};
   INFO(c["id"].get<std::string>());
   REQUIRE(got.size() == expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i)
-    CHECK(golden::near(got[i], expected[i], c["rtol"].get<double>() + 1e-13, c["atol"].get<double>()));
+  const bool single = y.type() == float32;
+  const double rtol = std::max(c["rtol"].get<double>(), single ? 4e-6 : 0);
+  const double atol = std::max(c["atol"].get<double>(), single ? 4e-6 * scale : 0);
+  for (std::size_t i = 0; i < got.size(); ++i) CHECK(golden::near(got[i], expected[i], rtol, atol));
 }
-losses::options options_of(graph& g, const golden::json& args) {
+double largest(const golden::json& j) {
+  double most = 1;
+  for (double x : golden::numbers<double>(j)) most = std::max(most, std::abs(x));
+  return most;
+}
+losses::options options_of(graph& g, const golden::json& args, dtype type) {
   losses::options o;
   if (args.contains("weights")) {
     if (args["weights"].is_array())
-      o.weights = numbers(g, args["weights"]);
+      o.weights = numbers(g, args["weights"], type);
     else
       o.weights = args["weights"].get<double>();
   }
@@ -119,64 +134,126 @@ losses::options options_of(graph& g, const golden::json& args) {
 }
 }  // namespace
 
-TEST_CASE("golden losses: every function, weighting and reduction") {
-  const auto cases = golden::read("ops.json")["loss"];
-  REQUIRE(cases.size() > 50);
-  for (const auto& c : cases) {
-    graph g;
-    const auto fn = c["fn"].get<std::string>();
-    const auto& args = c["args"];
-    const auto o = options_of(g, args);
-    const char* second = args.contains("logits") ? "logits" : "predictions";
-    shape dims;
-    if (args.contains("num_classes"))
-      dims = {static_cast<int>(args["labels"].size()) / args["num_classes"].get<int>(), args["num_classes"].get<int>()};
-    const value y = numbers(g, args["labels"], dims), p = numbers(g, args[second], dims);
-    value loss;
-    if (fn == "mean_squared_error") loss = losses::mean_squared_error(y, p, o);
-    if (fn == "absolute_difference") loss = losses::absolute_difference(y, p, o);
-    if (fn == "huber_loss") loss = losses::huber_loss(y, p, args.value("delta", 1.0), o);
-    if (fn == "log_loss") loss = losses::log_loss(y, p, args.value("epsilon", 1e-7), o);
-    if (fn == "hinge_loss") loss = losses::hinge_loss(y, p, o);
-    if (fn == "sigmoid_cross_entropy")
-      loss = losses::sigmoid_cross_entropy(y, p, args.value("label_smoothing", 0.0), o);
-    if (fn == "softmax_cross_entropy")
-      loss = losses::softmax_cross_entropy(y, p, args.value("label_smoothing", 0.0), o);
-    if (fn == "weighted_cross_entropy")
-      loss =
-          losses::compute_weighted_loss(weighted_cross_entropy_with_logits(p, y, args["pos_weight"].get<double>()), o);
-    INFO(fn);
-    REQUIRE(loss);
-    check_numbers(c, compute(g, loss), "expect");
-  }
+TEST_CASE("golden losses: every function, weighting and reduction, float64 and float32") {
+  const auto cases = cases_of("loss");
+  REQUIRE(cases.size() == 54);
+  for (const auto& c : cases)
+    for (const dtype type : {float64, float32}) {
+      graph g;
+      const auto fn = c["fn"].get<std::string>();
+      const auto& args = c["args"];
+      const auto o = options_of(g, args, type);
+      const char* second = args.contains("logits") ? "logits" : "predictions";
+      shape dims;
+      if (args.contains("num_classes"))
+        dims = {static_cast<int>(args["labels"].size()) / args["num_classes"].get<int>(),
+                args["num_classes"].get<int>()};
+      const value y = numbers(g, args["labels"], type, dims), p = numbers(g, args[second], type, dims);
+      value loss;
+      if (fn == "mean_squared_error") loss = losses::mean_squared_error(y, p, o);
+      if (fn == "absolute_difference") loss = losses::absolute_difference(y, p, o);
+      if (fn == "huber_loss") loss = losses::huber_loss(y, p, args.value("delta", 1.0), o);
+      if (fn == "log_loss") loss = losses::log_loss(y, p, args.value("epsilon", 1e-7), o);
+      if (fn == "hinge_loss") loss = losses::hinge_loss(y, p, o);
+      if (fn == "sigmoid_cross_entropy")
+        loss = losses::sigmoid_cross_entropy(y, p, args.value("label_smoothing", 0.0), o);
+      if (fn == "softmax_cross_entropy")
+        loss = losses::softmax_cross_entropy(y, p, args.value("label_smoothing", 0.0), o);
+      if (fn == "weighted_cross_entropy")
+        loss = losses::compute_weighted_loss(weighted_cross_entropy_with_logits(p, y, args["pos_weight"].get<double>()),
+                                             o);
+      INFO(fn);
+      REQUIRE(loss);
+      check_numbers(c, loss, compute(g, loss), "expect");
+    }
 }
 
-TEST_CASE("golden cross-entropies and l2_loss, with their gradients") {
-  const auto all = golden::read("ops.json");
+TEST_CASE("golden cross-entropies and l2_loss, with their gradients, float64 and float32") {
   const auto gradient = [](graph& g, value y, value x) {
     return gradients(g, std::span(&y, 1), std::span(&x, 1))[0].dense;
   };
-  for (const auto& c : all["softmax_xent"]) {
-    graph g;
-    const shape dims{c["shape"][0].get<int>(), c["shape"][1].get<int>()};
-    const value x = numbers(g, c["logits"], dims);
-    const value y = c.contains("class_ids") ? sparse_softmax_cross_entropy(x, cast(numbers(g, c["class_ids"]), int64))
-                                            : softmax_cross_entropy_with_logits(x, numbers(g, c["labels"], dims));
-    check_numbers(c, compute(g, y), "expect_loss");
-    check_numbers(c, compute(g, gradient(g, y, x)), "expect_dlogits");
+  const auto check_both = [&](const golden::json& c, graph& g, value y, value x, const char* loss, const char* slope,
+                              double scale) {
+    check_numbers(c, y, compute(g, y), loss, scale);
+    check_numbers(c, y, compute(g, gradient(g, y, x)), slope, scale);
+  };
+  const auto softmax = cases_of("softmax_xent"), sigmoid = cases_of("sigmoid_xent"), l2 = cases_of("l2_loss");
+  REQUIRE(softmax.size() == 10);
+  REQUIRE(sigmoid.size() == 5);
+  REQUIRE(l2.size() == 5);
+  for (const dtype type : {float64, float32}) {
+    for (const auto& c : softmax) {
+      graph g;
+      const shape dims{c["shape"][0].get<int>(), c["shape"][1].get<int>()};
+      const value x = numbers(g, c["logits"], type, dims);
+      const value y = c.contains("class_ids")
+                          ? sparse_softmax_cross_entropy(x, numbers(g, c["class_ids"], int64))
+                          : softmax_cross_entropy_with_logits(x, numbers(g, c["labels"], type, dims));
+      check_both(c, g, y, x, "expect_loss", "expect_dlogits", largest(c["logits"]));
+    }
+    for (const auto& c : sigmoid) {
+      graph g;
+      const value x = numbers(g, c["logits"], type),
+                  y = sigmoid_cross_entropy_with_logits(x, numbers(g, c["labels"], type));
+      check_both(c, g, y, x, "expect_loss", "expect_dlogits", 1);
+    }
+    for (const auto& c : l2) {
+      graph g;
+      const value x = numbers(g, c["t"], type), y = l2_loss(x);
+      check_both(c, g, y, x, "expect", "expect_grad", 1);
+    }
   }
-  for (const auto& c : all["sigmoid_xent"]) {
+}
+
+TEST_CASE("gradients against differences, weights and reductions included") {
+  using xs = std::span<const value>;
+  using namespace losses;
+  const auto row = [](const std::vector<testing::gradient_input>& inputs, value (*build)(graph&, xs)) {
+    const auto e = testing::check_gradients(inputs, build);
+    CHECK(e.coarse < 1e-4);
+    CHECK(e.fine < 1e-8);
+  };
+  const testing::gradient_input any{{batch, 4}}, label{{batch, 4}, 1.1, 3}, share{{batch, 4}, 0.2, 0.8},
+      weight{{batch, 1}, 0.5, 2};
+  row({any, any, weight}, [](graph&, xs x) { return losses::mean_squared_error(x[0], x[1], {.weights = x[2]}); });
+  row({label, any, weight},
+      [](graph&, xs x) { return absolute_difference(x[0], x[1], {.weights = x[2], .reduction = reduction::mean}); });
+  row({label, any},
+      [](graph&, xs x) { return huber_loss(x[0], x[1], 0.05, {.weights = 2, .reduction = reduction::none}); });
+  row({any, any}, [](graph&, xs x) { return huber_loss(x[0], x[1], 10, {.reduction = reduction::sum}); });
+  row({share, share, weight}, [](graph&, xs x) {
+    return log_loss(x[0], x[1], 1e-7, {.weights = x[2], .reduction = reduction::sum_over_batch_size});
+  });
+  row({{{batch, 4}, 0, 0.1}, {{batch, 4}, -0.9, 0.9}}, [](graph&, xs x) { return hinge_loss(x[0], x[1]); });
+  row({share, any}, [](graph&, xs x) { return cosine_distance(x[0], x[1], -1); });
+  row({any, any, weight}, [](graph&, xs x) { return mean_pairwise_squared_error(x[0], x[1], {.weights = x[2]}); });
+  row({any}, [](graph& g, xs x) {  // normalized labels: the gradient is softmax - labels only then
+    const value y = g.constant({0.1, 0.2, 0.3, 0.4}, {1, 4}, float64), all = broadcast_to(y, {batch, 4});
+    return losses::softmax_cross_entropy(all, x[0], 0.1);
+  });
+  row({share, any}, [](graph&, xs x) { return losses::sigmoid_cross_entropy(x[0], x[1], 0.1); });
+  row({share, any}, [](graph&, xs x) { return weighted_cross_entropy_with_logits(x[1], x[0], 3.5); });
+  row({any}, [](graph&, xs x) { return l2_loss(x[0]); });
+}
+
+TEST_CASE("reductions by their words: weights of 0 are not counted, nothing is divided by 0") {
+  using losses::reduction;
+  const auto of = [](reduction r, std::initializer_list<double> weights, const shape& dims) {
     graph g;
-    const value x = numbers(g, c["logits"]), y = sigmoid_cross_entropy_with_logits(x, numbers(g, c["labels"]));
-    check_numbers(c, compute(g, y), "expect_loss");
-    check_numbers(c, compute(g, gradient(g, y, x)), "expect_dlogits");
-  }
-  for (const auto& c : all["l2_loss"]) {
-    graph g;
-    const value x = numbers(g, c["t"]), y = l2_loss(x);
-    check_numbers(c, compute(g, y), "expect");
-    check_numbers(c, compute(g, gradient(g, y, x)), "expect_grad");
-  }
+    const value y = g.constant({0, 0, 0, 0}, {2, 2}, float64), p = g.constant({1, 2, 3, 4}, {2, 2}, float64);
+    return compute(g,
+                   losses::absolute_difference(y, p, {.weights = g.constant(weights, dims, float64), .reduction = r}));
+  };
+  using list = std::vector<double>;
+  // a weight for each row: 2 and 0
+  CHECK(of(reduction::none, {2, 0}, {2, 1}) == list{2, 4, 0, 0});
+  CHECK(of(reduction::sum, {2, 0}, {2, 1}) == list{6});
+  CHECK(of(reduction::sum_by_nonzero_weights, {2, 0}, {2, 1}) == list{3});  // by 2 elements, not by 4, not by 4.0
+  CHECK(of(reduction::mean, {2, 0}, {2, 1}) == list{1.5});                  // by 2 + 2
+  CHECK(of(reduction::sum_over_batch_size, {2, 0}, {2, 1}) == list{1.5});
+  CHECK(of(reduction::sum_by_nonzero_weights, {0}, {}) == list{0});
+  CHECK(of(reduction::mean, {0}, {}) == list{0});
+  CHECK(of(reduction::mean, {1, -1}, {2, 1}) == list{0});  // their sum is 0
 }
 
 TEST_CASE("mean_pairwise_squared_error is the mean of squared differences of differences") {
@@ -195,6 +272,9 @@ TEST_CASE("mean_pairwise_squared_error is the mean of squared differences of dif
               vp = g.constant({4, 8.5, 10, 8, 2, 1}, {2, 3}, float64);
   const value loss = losses::mean_pairwise_squared_error(vy, vp, {.weights = g.constant({1, 3}, {2, 1}, float64)});
   CHECK(compute(g, loss)[0] == doctest::Approx(expected).epsilon(1e-12));
+  // nothing weighs: 0, even of what is not finite
+  const value broken = g.constant({1, std::numeric_limits<double>::infinity()}, {1, 2}, float64);
+  CHECK(compute(g, losses::mean_pairwise_squared_error(broken, broken, {.weights = 0.0}))[0] == 0);
   // one element a sample has no pairs
   const value one = g.constant({1, 2}, {2, 1}, float64), other = g.constant({5, 9}, {2, 1}, float64);
   CHECK(compute(g, losses::mean_pairwise_squared_error(one, other))[0] == 0);

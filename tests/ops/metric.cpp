@@ -5,6 +5,8 @@
 #include <gradus/ops/metric.hpp>
 #include <gradus/run/session.hpp>
 
+#include <map>
+
 using namespace gradus;
 using refusal_test::check;
 
@@ -73,6 +75,15 @@ TEST_CASE("what metrics refuse") {
   check<[](graph& g) {
     metrics::auc(g.placeholder("y", {batch}), g.placeholder("p", {batch}), {.num_thresholds = 1});
   }>("auc: needs at least 2 thresholds, got 1");
+  check<[](graph& g) {
+    metrics::auc(g.placeholder("y", {batch}), g.placeholder("p", {batch}), {.curve = static_cast<metrics::curve>(2)});
+  }>("auc: there is no curve 2");
+  check<[](graph& g) {
+    metrics::auc(g.placeholder("y", {batch}), g.placeholder("p", {batch}),
+                 {.summation_method = static_cast<metrics::summation>(-1)});
+  }>("auc: there is no summation method -1");
+  check<[](graph& g) { metrics::recall_at_thresholds(g.placeholder("y", {batch}), g.placeholder("p", {batch}), {}); }>(
+      "recall_at_thresholds: needs at least 1 threshold");
 }
 
 namespace {
@@ -100,71 +111,102 @@ struct stream {
 };
 }  // namespace
 
-TEST_CASE("golden streams: mean, accuracy, precision, recall, weighted, over batches") {
-  const auto cases = golden::read("ops.json")["streaming_metrics"];
+namespace {
+std::vector<golden::json> cases_of(const char* kind) {
+  std::vector<golden::json> out;
+  for (const auto& c : golden::read("losses.json"))
+    if (c["kind"] == kind) out.push_back(c);
+  return out;
+}
+struct four {
+  static constexpr const char* names[] = {"mean", "accuracy", "precision", "recall"};
+  value v, p, y, w;
+  metric all[4];
+  bool weighted;
+
+  template <class T>
+  void build(graph& g, const golden::json& c, T) {
+    v = g.placeholder("v", {batch}, dtype_of<T>), p = g.placeholder("p", {batch}, int32);
+    y = g.placeholder("y", {batch}, int64), w = g.placeholder("w", {batch}, dtype_of<T>);
+    weighted = !c["batches"][0]["weights"].is_null();
+    const metrics::options o{.weights = weighted ? w : value{}, .type = dtype_of<T>};
+    all[0] = metrics::mean(v, o), all[1] = accuracy(y, p, o);
+    all[2] = metrics::precision(y, p, o), all[3] = metrics::recall(y, p, o);
+  }
+  template <class T, class Run>
+  void feed_batch(const golden::json& b, T, Run run) const {
+    const auto values = golden::numbers<T>(b["values"]);
+    const auto predictions = golden::numbers<std::int32_t>(b["predictions"]);
+    const auto labels = golden::numbers<std::int64_t>(b["labels"]);
+    const auto weights = weighted ? golden::numbers<T>(b["weights"]) : std::vector<T>(values.size(), T(1));
+    run({{v, values}, {p, predictions}, {y, labels}, {w, weights}});
+  }
+};
+}  // namespace
+
+TEST_CASE_TEMPLATE("golden streams: mean, accuracy, precision, recall, weighted, over batches", T, double, float) {
+  const auto cases = cases_of("streaming_metrics");
   REQUIRE(cases.size() == 4);
   for (const auto& c : cases) {
     INFO(c["id"].get<std::string>());
     stream t;
-    graph& g = t.g;
-    const value v = g.placeholder("v", {batch}, float64), p = g.placeholder("p", {batch}, int32),
-                y = g.placeholder("y", {batch}, int64), w = g.placeholder("w", {batch}, float64);
-    const bool weighted = !c["batches"][0]["weights"].is_null();
-    const metrics::options o{.weights = weighted ? w : value{}};
-    const metric all[] = {metrics::mean(v, o), accuracy(y, p, o), metrics::precision(y, p, o),
-                          metrics::recall(y, p, o)};
-    const char* names[] = {"mean", "accuracy", "precision", "recall"};
+    four f;
+    f.build(t.g, c, T());
     t.start();
-    for (std::size_t i = 0; i < c["batches"].size(); ++i) {
-      const auto& b = c["batches"][i];
-      const auto values = golden::numbers<double>(b["values"]);
-      const auto predictions = golden::numbers<std::int32_t>(b["predictions"]);
-      const auto labels = golden::numbers<std::int64_t>(b["labels"]);
-      const auto weights = weighted ? golden::numbers<double>(b["weights"]) : std::vector<double>(values.size(), 1.0);
-      for (int m = 0; m < 4; ++m) {
-        const auto got = t.run(all[m], {{v, values}, {p, predictions}, {y, labels}, {w, weights}});
-        CHECK(golden::near(got.first, golden::number(c["expect"][i][names[m]]), weighted || m == 0 ? 1e-12 : 1e-6,
-                           1e-12));
-        if (i == 0) CHECK(got.second == doctest::Approx(got.first).epsilon(1e-6));
-      }
-    }
+    for (std::size_t i = 0; i < c["batches"].size(); ++i)
+      f.feed_batch(c["batches"][i], T(), [&](std::initializer_list<feed> feeds) {
+        for (int m = 0; m < 4; ++m) {
+          const auto got = t.run(f.all[m], feeds);
+          CHECK(golden::near(got.first, golden::number(c["expect"][i][four::names[m]]),
+                             sizeof(T) == 8 ? c["rtol"].get<double>() : 2e-6,
+                             sizeof(T) == 8 ? c["atol"].get<double>() : 2e-7));
+          if (i == 0) CHECK(got.second == doctest::Approx(got.first).epsilon(1e-6));
+        }
+      });
   }
 }
 
-TEST_CASE("golden areas under curves") {
-  const auto cases = golden::read("ops.json")["auc"];
+namespace {
+metrics::auc_options auc_options_of(const golden::json& args, dtype type) {
+  metrics::auc_options o;
+  o.type = type;
+  o.num_thresholds = args.value("num_thresholds", 200);
+  if (args.value("curve", "ROC") == "PR") o.curve = metrics::curve::pr;
+  const auto method = args.value("method", "trapezoidal");
+  o.summation_method = method == "minoring"                ? metrics::summation::minoring
+                       : method == "majoring"              ? metrics::summation::majoring
+                       : method == "careful_interpolation" ? metrics::summation::careful_interpolation
+                                                           : metrics::summation::trapezoidal;
+  if (args.contains("thresholds")) {
+    auto numbers = golden::numbers<double>(args["thresholds"]);
+    std::swap(numbers.front(), numbers.back());  // any order
+    o.thresholds = numbers;
+  }
+  return o;
+}
+}  // namespace
+
+TEST_CASE_TEMPLATE("golden areas under curves", T, double, float) {
+  const auto cases = cases_of("auc");
   REQUIRE(cases.size() == 11);
   for (const auto& c : cases) {
     INFO(c["id"].get<std::string>());
     stream t;
     graph& g = t.g;
-    const value p = g.placeholder("p", {batch}), y = g.placeholder("y", {batch}, int32),
-                w = g.placeholder("w", {batch});
-    const auto& args = c["args"];
+    const value p = g.placeholder("p", {batch}, dtype_of<T>), y = g.placeholder("y", {batch}, int32),
+                w = g.placeholder("w", {batch}, dtype_of<T>);
     const bool streamed = c.contains("batches");
     const auto& first = streamed ? c["batches"][0] : c;
-    metrics::auc_options o;
+    auto o = auc_options_of(c["args"], dtype_of<T>);
     if (!first["weights"].is_null()) o.weights = w;
-    o.num_thresholds = args.value("num_thresholds", 200);
-    if (args.value("curve", "ROC") == "PR") o.curve = metrics::curve::pr;
-    const auto method = args.value("method", "trapezoidal");
-    o.summation_method = method == "minoring"                ? metrics::summation::minoring
-                         : method == "majoring"              ? metrics::summation::majoring
-                         : method == "careful_interpolation" ? metrics::summation::careful_interpolation
-                                                             : metrics::summation::trapezoidal;
-    std::initializer_list<double> few = {0.75, 0.25, 0.5}, facts = {0.0, 0.2, 0.3002, 0.6, 1.0};
-    if (args.contains("thresholds")) {
-      REQUIRE((args["thresholds"].size() == 3 || args["thresholds"].size() == 5));
-      o.thresholds = args["thresholds"].size() == 3 ? few : facts;
-    }
     const metric m = metrics::auc(y, p, o);
     t.start();
     for (std::size_t i = 0; i < (streamed ? c["batches"].size() : 1); ++i) {
       const auto& b = streamed ? c["batches"][i] : c;
-      const auto predictions = golden::numbers<float>(b["predictions"]);
+      const auto predictions = golden::numbers<T>(b["predictions"]);
       const auto labels = golden::numbers<std::int32_t>(b["labels"]);
       const auto weights =
-          b["weights"].is_null() ? std::vector<float>(labels.size(), 1.0f) : golden::numbers<float>(b["weights"]);
+          b["weights"].is_null() ? std::vector<T>(labels.size(), T(1)) : golden::numbers<T>(b["weights"]);
       const auto got = t.run(m, {{p, predictions}, {y, labels}, {w, weights}});
       const double want = golden::number(streamed ? c["expect"][i] : c["expect"]);
       CHECK(golden::near(got.first, want, c["rtol"].get<double>(), c["atol"].get<double>()));
@@ -173,15 +215,76 @@ TEST_CASE("golden areas under curves") {
   }
 }
 
+// A metric is its local variables: their bytes, put into a session of the same graph, go on where the others stopped.
+TEST_CASE("half of the batches, the state carried over, the other half") {
+  const auto cases = cases_of("streaming_metrics");
+  for (const auto& c : cases) {
+    INFO(c["id"].get<std::string>());
+    const auto build = [&](stream& t, four& f, std::vector<metric>& more) {
+      f.build(t.g, c, double());
+      const value share = cast(f.p, float64);
+      more = {metrics::mean_squared_error(f.y, f.v),
+              metrics::root_mean_squared_error(f.y, f.v),
+              metrics::auc(f.y, share, {.num_thresholds = 11}),
+              metrics::auc(f.y, share,
+                           {.curve = metrics::curve::pr,
+                            .summation_method = metrics::summation::careful_interpolation,
+                            .thresholds = {0.5}}),
+              metrics::precision_at_thresholds(f.y, share, {0.25, 0.5}),
+              metrics::recall_at_thresholds(f.y, share, {0.25, 0.5})};
+      for (const metric& m : f.all) more.push_back(m);
+      t.start();
+    };
+    const auto updates = [&](stream& t, const four& f, const std::vector<metric>& list, std::size_t i) {
+      std::vector<double> out;
+      f.feed_batch(c["batches"][i], double(), [&](std::initializer_list<feed> feeds) {
+        for (const metric& m : list)
+          for (double x : t.s->run(m.update, feeds).as<double>()) out.push_back(x);
+      });
+      return out;
+    };
+    stream whole, half, rest;
+    four a, b, d;
+    std::vector<metric> wholes, halves, rests;
+    build(whole, a, wholes);
+    build(half, b, halves);
+    build(rest, d, rests);
+    updates(whole, a, wholes, 0), updates(whole, a, wholes, 1);
+    updates(half, b, halves, 0), updates(half, b, halves, 1);
+    std::map<std::string, std::vector<std::byte>> saved;
+    half.g.for_each_in(collection::local_variables, [&](value v) {
+      const auto name = half.g.name_of(v.id);
+      const auto bytes = half.s->variable(name).bytes();
+      saved[std::string(name)] = {bytes.begin(), bytes.end()};
+    });
+    CHECK(saved.size() == 23);
+    half.s.reset();
+    for (const auto& [name, bytes] : saved) {
+      const tensor_view to = rest.s->variable(name);
+      REQUIRE(to.size_bytes() == bytes.size());
+      std::memcpy(to.mutable_data(), bytes.data(), bytes.size());
+    }
+    const auto want = updates(whole, a, wholes, 2), got = updates(rest, d, rests, 2);
+    CHECK(got.size() == 12);
+    CHECK(got == want);
+    for (std::size_t m = 0; m < 4; ++m)
+      CHECK(golden::near(got[8 + m], golden::number(c["expect"][2][four::names[m]]), 1e-12, 1e-14));
+  }
+}
+
 TEST_CASE("zero_fraction: minus zero is zero, NaN is not, nothing gives NaN") {
-  const auto cases = golden::read("ops.json")["zero_fraction"];
+  const auto cases = cases_of("zero_fraction");
+  REQUIRE(cases.size() == 3);
   for (const auto& c : cases) {
     graph g;
-    const value x = g.placeholder("x", {batch}, float64);
+    const value x = g.placeholder("x", {batch}, float64), y = g.placeholder("y", {batch});
     session s{g};
     const auto values = golden::numbers<double>(c["t"]);
-    CHECK(golden::near(static_cast<double>(s.run(zero_fraction(x), {{x, values}}).as<float>()[0]),
-                       golden::number(c["expect"]), 1e-6, 0));
+    const auto single = golden::numbers<float>(c["t"]);
+    // the result is float32 by definition
+    const double want = static_cast<double>(static_cast<float>(golden::number(c["expect"])));
+    CHECK(golden::near(static_cast<double>(s.run(zero_fraction(x), {{x, values}}).as<float>()[0]), want, 0, 0));
+    CHECK(golden::near(static_cast<double>(s.run(zero_fraction(y), {{y, single}}).as<float>()[0]), want, 0, 0));
   }
   graph g;
   const value x = g.placeholder("x", {batch}), y = zero_fraction(x);

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 #include <gradus/base/random.hpp>
-#include <gradus/cpu/sweep.hpp>
+#include <gradus/cpu/sweeps.hpp>
 #include <gradus/update/adam.hpp>
 #include <gradus/update/gradient_descent.hpp>
 #include <gradus/update/momentum.hpp>
@@ -331,7 +331,8 @@ TEST_CASE("what the updater refuses, and that it then changes nothing") {
                        already_exists);
   CHECK_THROWS_WITH_AS(u.track("", w), "a variable needs a name that is not empty", invalid_argument);
   std::vector<std::int32_t> whole(3);
-  CHECK_THROWS_WITH_AS(u.track("n", whole), "expected float32 or float64 for \"n\", found int32", invalid_argument);
+  CHECK_THROWS_WITH_AS(u.track("n", whole), "expected float32, float64, bfloat16 or float16 for \"n\", found int32",
+                       invalid_argument);
 
   const auto before = everything(u);
   const std::vector<float> six(6, 1.0f), five(5, 1.0f), two(2, 1.0f);

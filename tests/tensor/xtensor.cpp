@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <gradus/cpu/sweep.hpp>
+#include <gradus/cpu/sweeps.hpp>
 #include <gradus/update/momentum.hpp>
 
 using namespace gradus;

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <gradus/cpu/sweep.hpp>
+#include <gradus/cpu/sweeps.hpp>
 #include <gradus/update/adam.hpp>
 #include <gradus/update/gradient_descent.hpp>
 #include <gradus/update/momentum.hpp>

@@ -5,7 +5,7 @@
 
 #include <cstring>
 #include <gradus/cpu/math.hpp>
-#include <gradus/cpu/sweep.hpp>
+#include <gradus/cpu/sweeps.hpp>
 #include <gradus/run/updater.hpp>
 #include <memory>
 #include <string>

@@ -23,6 +23,7 @@ struct variation {        // a setting that follows a schedule: vary
 };
 struct noise {};          // what is added to gradients: gradient_noise
 struct loss_scale {};     // loss and gradients multiplied, so that 16-bit gradients do not vanish
+struct precision {};      // how many bits products are computed of: mixed_precision
 struct gate {};           // order of gradients and updates: gate_none, gate_op, gate_graph
 struct average {};        // a copy of the parameters that follows them: exponential_moving_average
 struct codec {};          // the bytes of a checkpoint: cereal_binary, ...

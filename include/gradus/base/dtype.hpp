@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "half.hpp"
+
 namespace gradus {
 
 enum class dtype : std::uint8_t {
@@ -84,6 +86,14 @@ template <>
 struct element<dtype::boolean> {
   using type = bool;
 };
+template <>
+struct element<dtype::bfloat16> {
+  using type = bfloat;
+};
+template <>
+struct element<dtype::float16> {
+  using type = half;
+};
 template <dtype T>
 using element_t = typename element<T>::type;
 
@@ -101,8 +111,17 @@ template <>
 inline constexpr dtype dtype_of<std::uint8_t> = dtype::uint8;
 template <>
 inline constexpr dtype dtype_of<bool> = dtype::boolean;
+template <>
+inline constexpr dtype dtype_of<bfloat> = dtype::bfloat16;
+template <>
+inline constexpr dtype dtype_of<half> = dtype::float16;
 
+constexpr bool is_16_bit_float(dtype t) { return t == dtype::bfloat16 || t == dtype::float16; }
+
+// What an array may hold, and what is computed with.
 template <class T>
-concept computable = dtype_of<T> != dtype::none;
+concept storable = dtype_of<T> != dtype::none;
+template <class T>
+concept computable = storable<T> && !is_16_bit_float(dtype_of<T>);
 
 }  // namespace gradus

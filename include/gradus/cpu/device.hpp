@@ -8,11 +8,12 @@
 #include "initialize.hpp"
 #include "linear.hpp"
 #include "matmul.hpp"
+#include "precision.hpp"
 #include "random.hpp"
 #include "reduce.hpp"
 #include "softmax.hpp"
 #include "state.hpp"
-#include "sweep.hpp"
+#include "sweeps.hpp"
 
 namespace gradus {
 
@@ -122,7 +123,7 @@ template <class Arithmetic>
 const typename cpu<Arithmetic>::entry* built_in_ops<Arithmetic>::find(const card* op) {
   using table =
       typename cpu<Arithmetic>::template table<elementwise_ops, matmul_ops, reduce_ops, softmax_ops, state_ops,
-                                               arrange_ops, gather_ops, conv_ops, random_ops, host_ops>;
+                                               arrange_ops, gather_ops, conv_ops, random_ops, precision_ops, host_ops>;
   for (const entry& e : table::entries)
     if (e.op != nullptr && e.op == op) return &e;
   return nullptr;

@@ -6,11 +6,12 @@
 // the bits. A sum over k that is split between blocks rests in c in between, which rounds nothing.
 //
 // Order of loops: a block of op(a), rows x depth, is packed for the second-level cache; past it goes op(b), a panel of
-// depth x (columns of a tile) at a time, packed for the first-level cache. Both lie on the stack: about 240 KB, or 20 KB
-// where there is no SIMD.
+// depth x (columns of a tile) at a time, packed for the first-level cache. Both lie on the stack: about 240 KB, or 20
+// KB where there is no SIMD.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -72,50 +73,95 @@ struct packed_product {
   static GRADUS_INLINE void multiply_add(N* acc, N x, const N* w, std::integer_sequence<int, Q...>) {
     ((acc[Q] = fma(x, w[Q], acc[Q])), ...);
   }
-  template <int... R>
+  template <int... R, int... Q>
   static GRADUS_INLINE void tile(T* to, std::int64_t to_stride, bool from_zero, const T* x, const T* y,
-                                 std::int64_t steps, std::integer_sequence<int, R...>) {
-    constexpr register_places q{};
+                                 std::int64_t steps, std::integer_sequence<int, R...>,
+                                 std::integer_sequence<int, Q...> q) {
+    constexpr int count = sizeof...(Q);
     (__builtin_prefetch(to + R * to_stride, 1), ...);
-    N acc[rows * registers];
+    N acc[rows * count];
     if (from_zero)
       for (N& v : acc) v = N(T(0));
     else
-      (read(acc + R * registers, to + R * to_stride, q), ...);
+      (read(acc + R * count, to + R * to_stride, q), ...);
     for (; steps > 0; --steps, x += rows, y += columns) {
-      N w[registers];
+      N w[count];
       read(w, y, q);
-      (multiply_add(acc + R * registers, N(x[R]), w, q), ...);
+      (multiply_add(acc + R * count, N(x[R]), w, q), ...);
     }
-    (write(acc + R * registers, to + R * to_stride, q), ...);
+    (write(acc + R * count, to + R * to_stride, q), ...);
   }
 
-  // The same, of which only the first `tall` rows and `wide` columns are in c.
-  void edge_tile(T* to, std::int64_t tall, std::int64_t wide, bool from_zero, const T* x, const T* y,
-                 std::int64_t steps) const {
+  // A tile of which the first `tall` rows and `wide` columns are in c, by as few registers as hold them.
+  template <int Registers>
+  void tile_of(T* to, std::int64_t tall, std::int64_t wide, bool from_zero, const T* x, const T* y,
+               std::int64_t steps) const {
+    constexpr std::make_integer_sequence<int, Registers> q{};
+    if constexpr (Registers > 1)
+      if (wide <= (Registers - 1) * width) return tile_of<Registers - 1>(to, tall, wide, from_zero, x, y, steps);
+    if (tall == rows && wide == Registers * width) return tile(to, stride, from_zero, x, y, steps, row_places{}, q);
     alignas(64) T whole[rows * columns];
     for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = 0; j < columns; ++j)
+      for (std::int64_t j = 0; j < Registers * width; ++j)
         whole[i * columns + j] = i < tall && j < wide && !from_zero ? to[i * stride + j] : T(0);
-    tile(whole, columns, false, x, y, steps, row_places{});
+    tile(whole, columns, false, x, y, steps, row_places{}, q);
     for (std::int64_t i = 0; i < tall; ++i)
       for (std::int64_t j = 0; j < wide; ++j) to[i * stride + j] = whole[i * columns + j];
   }
 
+#if GRADUS_SIMD && GRADUS_SHUFFLES
+  // A register's worth of rows, `stride` apart: to(p, their places p) for as many p of `steps` as fill registers; how
+  // many those are.
+  template <class To>
+  static GRADUS_INLINE std::int64_t transpose_rows(const T* from, std::int64_t stride, std::int64_t steps, To to) {
+    std::int64_t p = 0;
+    if constexpr (width > 1)
+      for (; p + width <= steps; p += width) {
+        typename N::reg r[width];
+        for (std::int64_t i = 0; i < width; ++i) r[i] = N::load(from + i * stride + p).raw();
+        simd::transpose<N::width / 2>(r, std::make_index_sequence<N::width>{});
+        for (std::int64_t i = 0; i < width; ++i) to(p + i, N(typename N::batch(r[i])));
+      }
+    return p;
+  }
+#endif
+
   // Rows i0 <= i < i1 and places k0 <= p < k1 of op(a), tile after tile, p after p; missing rows are zeros.
   void pack_rows(T* to, std::int64_t i0, std::int64_t i1, std::int64_t k0, std::int64_t k1) const {
-    const std::int64_t down = a.transposed ? 1 : a.stride, along = a.transposed ? a.stride : 1;
-    const T sign = into == product_into::subtract ? T(-1) : T(1);
-    for (std::int64_t i = i0; i < i1; i += rows, to += rows * (k1 - k0)) {
+    const std::int64_t steps = k1 - k0, down = a.transposed ? 1 : a.stride, along = a.transposed ? a.stride : 1;
+    const bool minus = into == product_into::subtract;
+    std::int64_t i = i0;
+#if GRADUS_SIMD && GRADUS_SHUFFLES
+    // A register of rows at a time, where that is a tile or two.
+    if constexpr (width == rows || width == 2 * rows)
+      for (; !a.transposed && i + width <= i1; i += width, to += width * steps) {
+        const T* from = a.at + i * down + k0;
+        const std::int64_t done = transpose_rows(from, down, steps, [&](std::int64_t p, N column) {
+          alignas(64) T all[width];
+          (minus ? -column : column).store(all);
+          for (std::int64_t r = 0; r < width; r += rows)
+            std::memcpy(to + r * steps + p * rows, all + r, rows * sizeof(T));
+        });
+        for (std::int64_t r = 0; r < width; ++r)
+          for (std::int64_t p = done; p < steps; ++p) {
+            const T x = from[r * down + p];
+            to[r / rows * rows * steps + p * rows + r % rows] = minus ? -x : x;
+          }
+      }
+#endif
+    for (; i < i1; i += rows, to += rows * steps) {
       const std::int64_t tall = i1 - i < rows ? i1 - i : rows;
       const T* from = a.at + i * down + k0 * along;
-      if (tall == rows)
-        for (std::int64_t p = 0; p < k1 - k0; ++p)
-          for (std::int64_t r = 0; r < rows; ++r) to[p * rows + r] = sign * from[r * down + p * along];
-      else
-        for (std::int64_t p = 0; p < k1 - k0; ++p)
-          for (std::int64_t r = 0; r < rows; ++r)
-            to[p * rows + r] = r < tall ? sign * from[r * down + p * along] : T(0);
+      if (tall == rows && a.transposed) {
+        for (std::int64_t p = 0; p < steps; ++p, from += along)
+          for (std::int64_t r = 0; r < rows; ++r) to[p * rows + r] = minus ? -from[r] : from[r];
+        continue;
+      }
+      for (std::int64_t p = 0; p < steps; ++p)
+        for (std::int64_t r = 0; r < rows; ++r) {
+          const T x = r < tall ? from[r * down + p * along] : T(0);
+          to[p * rows + r] = minus ? -x : x;
+        }
     }
   }
   // Columns j <= q < j + columns and places k0 <= p < k1 of op(b), p after p; missing columns are zeros.
@@ -138,18 +184,12 @@ struct packed_product {
     }
     const T* from = b.at + j * b.stride + k0;
 #if GRADUS_SIMD && GRADUS_SHUFFLES
-    if constexpr (width > 1)
-      for (; q + width <= wide; q += width) {
-        std::int64_t p = 0;
-        for (; p + width <= steps; p += width) {
-          typename N::reg r[width];
-          for (std::int64_t i = 0; i < width; ++i) r[i] = N::load(from + (q + i) * b.stride + p).raw();
-          simd::transpose<N::width / 2>(r, std::make_index_sequence<N::width>{});
-          for (std::int64_t i = 0; i < width; ++i) N(typename N::batch(r[i])).store(to + (p + i) * columns + q);
-        }
-        for (; p < steps; ++p)
-          for (std::int64_t i = 0; i < width; ++i) to[p * columns + q + i] = from[(q + i) * b.stride + p];
-      }
+    for (; width > 1 && q + width <= wide; q += width) {
+      std::int64_t p = transpose_rows(from + q * b.stride, b.stride, steps,
+                                      [&](std::int64_t at, N row) { row.store(to + at * columns + q); });
+      for (; p < steps; ++p)
+        for (std::int64_t i = 0; i < width; ++i) to[p * columns + q + i] = from[(q + i) * b.stride + p];
+    }
 #endif
     for (; q < columns; ++q)
       for (std::int64_t p = 0; p < steps; ++p) to[p * columns + q] = q < wide ? from[q * b.stride + p] : T(0);
@@ -176,10 +216,7 @@ struct packed_product {
             if (into == product_into::symmetric && j >= i + tall) continue;
             T* to = c + i * stride + j;
             const T* x = block + (i - i0) * steps;
-            if (tall == rows && wide == columns)
-              tile(to, stride, zeroed && k0 == 0, x, panel, steps, row_places{});
-            else
-              edge_tile(to, tall, wide, zeroed && k0 == 0, x, panel, steps);
+            tile_of<tile_registers>(to, tall, wide, zeroed && k0 == 0, x, panel, steps);
           }
         }
       }

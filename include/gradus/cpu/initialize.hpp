@@ -4,6 +4,7 @@
 // Initializers as TensorFlow 1.15's tf.initializers; the random streams are not TensorFlow's.
 #pragma once
 #include <algorithm>
+#include <vector>
 
 #include "../base/random.hpp"
 #include "../ops/elementwise.hpp"
@@ -38,16 +39,40 @@ T draw_uniform(const philox& words, std::uint64_t stream, std::uint64_t element)
     return uniform_double(w[0], w[1]);
 }
 
-struct fans {
-  double in = 1, out = 1;
-};
-// rank 1: both its extent; higher: the receptive field times the last two extents
-constexpr fans fans_of(const shape& s) {
-  if (s.rank == 0) return {};
-  if (s.rank == 1) return {static_cast<double>(s[0]), static_cast<double>(s[0])};
-  double field = 1;
-  for (int i = 0; i < s.rank - 2; ++i) field *= s[i];
-  return {field * s[-2], field * s[-1]};
+// Normals [rows, columns] made orthonormal along the longer side, in double: each vector loses what lies along those
+// before it and is normed (modified Gram-Schmidt), twice over: the first pass leaves errors as large as the condition
+// of the draw, the second the machine's. The diagonal of R is positive, which makes Q as likely as any other (Mezzadri,
+// "How to generate random matrices from the classical compact groups", 2007).
+template <class T>
+[[gnu::cold]] void orthonormalize(T* p, std::size_t rows, std::size_t columns) {
+  using many = pack<double, portable>;
+  const bool tall = rows > columns;
+  const std::size_t vectors = tall ? columns : rows, length = tall ? rows : columns;
+  const std::size_t step = tall ? 1 : columns, stride = tall ? columns : 1;  // from vector to vector, within one
+  std::vector<double> q(vectors * length);
+  for (std::size_t k = 0; k < vectors; ++k)
+    for (std::size_t i = 0; i < length; ++i) q[k * length + i] = static_cast<double>(p[k * step + i * stride]);
+  const auto each = [length](double* x, auto f) {
+    std::size_t i = 0;
+    for (; i + many::width <= length; i += many::width) f(many::load(x + i), i, many::width).store(x + i);
+    if (i < length) f(many::load_partial(x + i, length - i), i, length - i).store_partial(x + i, length - i);
+  };
+  for (int pass = 0; pass < 2; ++pass)
+    for (std::size_t k = 0; k < vectors; ++k) {
+      double* x = &q[k * length];
+      for (std::size_t j = 0; j < k; ++j) {
+        const double* before = &q[j * length];
+        const many along(dot<portable>(x, before, length));
+        each(x, [&](many v, std::size_t i, std::size_t n) {
+          const many b = n == many::width ? many::load(before + i) : many::load_partial(before + i, n);
+          return v - along * b;
+        });
+      }
+      const many norm(sqrt(lane<double, portable>(sum_of_squares<portable>(x, length))).v);
+      each(x, [&](many v, std::size_t, std::size_t) { return v / norm; });
+    }
+  for (std::size_t k = 0; k < vectors; ++k)
+    for (std::size_t i = 0; i < length; ++i) p[k * step + i * stride] = static_cast<T>(q[k * length + i]);
 }
 
 // Kind and Distribution may be known when compiled (-1: they are not); what is not asked for is then not in the
@@ -73,19 +98,30 @@ template <class T, int Kind = -1, int Distribution = -1>
     case initializer::normal: return normal_of(init.a, init.b, false);
     case initializer::truncated_normal: return normal_of(init.a, init.b, true);
     case initializer::variance_scaling: {
-      const fans f = fans_of(dims);
-      const double n_in = init.fan == initializer::fan_in    ? f.in
-                          : init.fan == initializer::fan_out ? f.out
-                                                             : (f.in + f.out) / 2;
-      const double s = static_cast<double>(init.a) / (n_in > 1 ? n_in : 1);
+      const double s = scaled_variance(init, dims);
       const int distribution = Kind >= 0 ? Distribution : init.distribution;
       if (distribution == initializer::uniform) return uniform_in(-root(3 * s), root(3 * s));
       // a normal cut at two deviations has this deviation: undone, so that the variance is s
-      if (distribution == initializer::truncated_normal) return normal_of(0, root(s) / 0.87962566103423978, true);
+      if (distribution == initializer::truncated_normal)
+        return normal_of(0, root(s) / truncated_normal_deviation, true);
       return normal_of(0, root(s), false);
+    }
+    case initializer::orthogonal: {
+      normal_of(0, 1, false);
+      if (n == 0) return;
+      const auto columns = static_cast<std::size_t>(dims.back());
+      orthonormalize(p, static_cast<std::size_t>(n) / columns, columns);
+      for (std::uint64_t i = 0; i < n; ++i) p[i] = (one(p[i]) * one::of(static_cast<double>(init.a))).v;
+      return;
     }
     default: break;
     }
+  }
+  if ((Kind >= 0 ? Kind : init.kind) == initializer::identity) {
+    std::fill_n(p, n, T(0));
+    const auto columns = static_cast<std::uint64_t>(dims.back());
+    for (std::uint64_t i = 0; i < columns && i * (columns + 1) < n; ++i) p[i * (columns + 1)] = static_cast<T>(init.a);
+    return;
   }
   std::fill_n(p, n, static_cast<T>(init.a));
 }

@@ -7,7 +7,8 @@
 //   Math::block_product(a, sa, ta, b, sb, tb, c, sc, m, n, k)    the same with strides (numbers from row to row)
 //   Math::block_subtract(...)                        c = c - op(a) op(b)
 //   Math::sum_of_squares(x, n), Math::dot(x, y, n)
-//   Math::rotate_rows(x, stride, n, low, high, c, s)   plane rotations of rows (p, q) = (k + 1, k), k = high - 1 ... low:
+//   Math::rotate_rows(x, stride, n, low, high, c, s)   plane rotations of rows (p, q) = (k + 1, k), k = high - 1 ...
+//   low:
 //                               p <- c p + s q, q <- c q - s p, the first n columns; c and s in the order of use
 //   Math::map(n, f, x...)       f(numbers...) for every place; pointers to const are read, the others read and written
 //   Math::reduce(n, f, x...)    sum of f(numbers...) over all places

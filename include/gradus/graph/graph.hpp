@@ -4,11 +4,13 @@
 #pragma once
 #include <bit>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
 #include "../base/error.hpp"
+#include "initializer.hpp"
 #include "node.hpp"
 #include "seq.hpp"
 
@@ -43,39 +45,6 @@ inline constexpr std::string_view global_variables = "variables", trainable_vari
                                   update_ops = "update_ops", train_op = "train_op",
                                   moving_average_variables = "moving_average_variables", global_step = "global_step";
 }
-
-// How a variable starts. Random ones draw from (seed of the run, position in the graph): the same on every machine.
-struct initializer {
-  enum kinds : int { constant, uniform, normal, truncated_normal, variance_scaling };
-  enum modes : int { fan_in, fan_out, fan_average };
-  int kind = constant;
-  float a = 0,
-        b = 0;  // constant: value a; uniform: [a, b); normal, truncated_normal: mean a, deviation b; scaling: scale a
-  int fan = fan_average;
-  int distribution = truncated_normal;
-};
-inline constexpr initializer zeros{}, ones{.a = 1};
-constexpr initializer constant_initializer(float v) { return {.a = v}; }
-constexpr initializer random_uniform(float low, float high) {
-  return {.kind = initializer::uniform, .a = low, .b = high};
-}
-constexpr initializer random_normal(float mean, float deviation) {
-  return {.kind = initializer::normal, .a = mean, .b = deviation};
-}
-constexpr initializer truncated_normal(float mean, float deviation) {
-  return {.kind = initializer::truncated_normal, .a = mean, .b = deviation};
-}
-// He, Glorot, LeCun: spec and formulas as tf.variance_scaling_initializer (1.15).
-constexpr initializer variance_scaling(float scale, int fan, int distribution) {
-  return {.kind = initializer::variance_scaling, .a = scale, .fan = fan, .distribution = distribution};
-}
-inline constexpr initializer glorot_uniform = variance_scaling(1, initializer::fan_average, initializer::uniform),
-                             glorot_normal =
-                                 variance_scaling(1, initializer::fan_average, initializer::truncated_normal),
-                             he_uniform = variance_scaling(2, initializer::fan_in, initializer::uniform),
-                             he_normal = variance_scaling(2, initializer::fan_in, initializer::truncated_normal),
-                             lecun_uniform = variance_scaling(1, initializer::fan_in, initializer::uniform),
-                             lecun_normal = variance_scaling(1, initializer::fan_in, initializer::truncated_normal);
 
 struct variable_options {
   initializer init = glorot_uniform;
@@ -169,6 +138,8 @@ struct graph {
   // does: w, w_1, ...
   [[gnu::cold]] constexpr value variable(std::string_view name, const shape& dims, const variable_options& o = {}) {
     if (is_batched(dims)) refuse("variable \"", name, "\" cannot have a batch extent: ", dims);
+    if (const char* problem = detail::initializer_problem(o.init, dims))
+      refuse("variable \"", name, "\" ", dims, ": ", problem);
     const auto words =
         to_words(variable_attr{o.trainable, o.local, o.init.kind, o.init.a, o.init.b, o.init.fan, o.init.distribution});
     const value v = leaf(variable_card, name.empty() ? "Variable" : name, dims, o.type, words.data(),
@@ -183,6 +154,9 @@ struct graph {
     return leaf(constant_card, {}, dims, type, bits.data(), 2);
   }
   constexpr value constant(std::initializer_list<double> list, const shape& dims, dtype type = float32) {
+    return constant(std::span<const double>(list.begin(), list.size()), dims, type);
+  }
+  constexpr value constant(std::span<const double> list, const shape& dims, dtype type = float32) {
     if (static_cast<std::int64_t>(list.size()) != gradus::count(dims))
       refuse("constant: ", static_cast<int>(list.size()), " values do not fill ", dims);
     const int at = ints.count;

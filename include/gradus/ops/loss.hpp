@@ -76,6 +76,10 @@ constexpr value compute_weighted_loss(value losses, const options& o = {}) {
     g.refuse("losses: the weights are no tensor of this graph");
     return losses;
   }
+  if (o.reduction < reduction::none || o.reduction > reduction::sum_over_batch_size) {
+    g.refuse("losses: there is no reduction ", static_cast<int>(o.reduction));
+    return losses;
+  }
   value w = o.weights.is_number ? g.constant(o.weights.number, losses.type()) : cast(o.weights.tensor, losses.type());
   if (!detail::weights_fit(w.dims(), losses.dims())) {
     g.refuse("losses: weights ", w.dims(), " do not fit losses ", losses.dims(),
@@ -187,7 +191,8 @@ constexpr value mean_pairwise_squared_error(value labels, value predictions, con
   const value first = detail::divide_no_nan(squares, pairs) * 2.0;
   const value square_of_sum = square(per_sample(d)), all = maximum(n * (n - 1.0), 0);
   const value second = detail::divide_no_nan(square_of_sum, all) * 2.0;
-  const value result = reduce_sum((first - second) * w);
+  const value total = reduce_sum((first - second) * w), some = greater(reduce_sum(n), 0.0);
+  const value result = select(some, total, g.constant(0, type));  // without weights 0, whatever the predictions are
   if (!o.loss_collection.empty()) g.add_to(o.loss_collection, result);
   return result;
 }

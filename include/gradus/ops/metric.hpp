@@ -1,5 +1,8 @@
 // Streaming metrics as tf.metrics has them (1.15): local variables that add up batches since they were reset.
 #pragma once
+#include <concepts>
+#include <span>
+
 #include "host.hpp"
 #include "loss.hpp"
 #include "state.hpp"
@@ -25,13 +28,35 @@ namespace metrics {
 struct options {
   value weights = {};          // none: 1; a scalar, or of the values' rank with extents 1 or equal
   std::string_view name = {};  // scope; empty: the function's name
+  dtype type = dtype::none;  // of what is kept and given; none: float64 if an operand is, else float32 as in TensorFlow
+};
+
+// Numbers given as a list in braces, or as a span or std::vector that is known when the program runs. Owns them.
+struct thresholds {
+  seq<double> list;
+  constexpr thresholds() = default;
+  constexpr thresholds(std::initializer_list<double> numbers) {
+    list.append(numbers.begin(), static_cast<int>(numbers.size()));
+  }
+  template <class Numbers>
+    requires(!std::same_as<Numbers, thresholds>) && std::convertible_to<const Numbers&, std::span<const double>>
+  constexpr thresholds(const Numbers& numbers) {
+    const std::span<const double> s(numbers);
+    list.append(s.data(), static_cast<int>(s.size()));
+  }
 };
 
 namespace inside {
 using losses::inside::either;
 
-constexpr dtype type_of(value a, value b, value w) {
-  return a.type() == float64 || b.type() == float64 || (w && w.type() == float64) ? float64 : float32;
+constexpr dtype type_of(value a, value b, const options& o) {
+  if (is_float(o.type)) return o.type;
+  return a.type() == float64 || b.type() == float64 || (o.weights && o.weights.type() == float64) ? float64 : float32;
+}
+// The same where the operands are only counted.
+constexpr dtype type_of(const options& o) {
+  if (is_float(o.type)) return o.type;
+  return o.weights && o.weights.type() == float64 ? float64 : float32;
 }
 // A sum over batches: what this batch adds, what is stored, and what is stored once this batch is in.
 struct tally {
@@ -89,7 +114,7 @@ constexpr value as_bool(value x) { return x.type() == boolean ? x : not_equal(x,
 // sum(values weights) / sum(weights) since the reset; 0 if there were none.
 constexpr metric mean(value values, const options& o = {}) {
   const auto scope = values.g->name_scope(inside::either(o.name, "mean"));
-  return inside::mean_of(cast(values, inside::type_of(values, values, o.weights)), o.weights, inside::itself);
+  return inside::mean_of(cast(values, inside::type_of(values, values, o)), o.weights, inside::itself);
 }
 
 // How often prediction == label. Either both are classes of one shape, or one of the two is logits [..., classes] of
@@ -104,21 +129,21 @@ constexpr metric accuracy(value labels, value predictions, const options& o = {}
   if (is_float(predictions.type()) && predictions.dims().rank == labels.dims().rank + 1)
     predictions = argmax(predictions);
   if (!inside::same("accuracy", labels, predictions)) return {labels, labels, labels};
-  const dtype type = o.weights && o.weights.type() == float64 ? float64 : float32;
+  const dtype type = inside::type_of(o);
   const value hit = equal(cast(predictions, labels.type()), labels);
   return inside::mean_of(cast(hit, type), o.weights, inside::itself);
 }
 
 constexpr metric mean_squared_error(value labels, value predictions, const options& o = {}) {
   const auto scope = labels.g->name_scope(inside::either(o.name, "mean_squared_error"));
-  const dtype type = inside::type_of(labels, predictions, o.weights);
+  const dtype type = inside::type_of(labels, predictions, o);
   if (!inside::same("mean_squared_error", labels, predictions)) return {labels, labels, labels};
   const value p = cast(predictions, type), y = cast(labels, type);
   return inside::mean_of(squared_difference(p, y), o.weights, inside::itself);
 }
 constexpr metric root_mean_squared_error(value labels, value predictions, const options& o = {}) {
   const auto scope = labels.g->name_scope(inside::either(o.name, "root_mean_squared_error"));
-  const dtype type = inside::type_of(labels, predictions, o.weights);
+  const dtype type = inside::type_of(labels, predictions, o);
   if (!inside::same("root_mean_squared_error", labels, predictions)) return {labels, labels, labels};
   const value p = cast(predictions, type), y = cast(labels, type);
   const value squares = squared_difference(p, y);
@@ -134,7 +159,7 @@ constexpr tally count_where(std::string_view name, value where, value weights, d
 constexpr metric share_of(std::string_view name, value labels, value predictions, const options& o, bool recall) {
   const auto scope = labels.g->name_scope(either(o.name, name));
   if (!same(name, labels, predictions)) return {labels, labels, labels};
-  const dtype type = o.weights && o.weights.type() == float64 ? float64 : float32;
+  const dtype type = type_of(o);
   const value y = as_bool(labels), p = as_bool(predictions);
   const auto hit = count_where("true_positives", logical_and(p, y), o.weights, type);
   const auto miss = recall ? count_where("false_negatives", logical_and(logical_not(p), y), o.weights, type)
@@ -167,23 +192,28 @@ struct confusion {
 };
 constexpr value as_row(value x) { return reshape(x, {1, detail::product(x.dims(), 0)}); }
 constexpr confusion confuse(value labels, value predictions, value thresholds, const options& o) {
-  const dtype type = predictions.type();
+  const dtype type = is_float(o.type) ? o.type : predictions.type();
   const value p = as_row(check_between(predictions, 0, 1)), label = as_row(as_bool(labels));
   const value each = reshape(thresholds, {thresholds.dims().back(), 1});
   confusion c{label, greater(p, each), {}, type};
   if (o.weights) c.weights = as_row(spread(o.weights, predictions, type));
   return c;
 }
-constexpr value column_of(graph& g, std::initializer_list<double> numbers, dtype type) {
-  return g.constant(numbers, {static_cast<int>(numbers.size())}, type);
+constexpr value column_of(graph& g, const seq<double>& numbers, dtype type) {
+  return g.constant(std::span<const double>(numbers.first, static_cast<std::size_t>(numbers.count)), {numbers.count},
+                    type);
 }
 constexpr metric at_thresholds(std::string_view name, value labels, value predictions,
-                               std::initializer_list<double> thresholds, const options& o, bool recall) {
+                               const metrics::thresholds& thresholds, const options& o, bool recall) {
   graph& g = *labels.g;
   const auto scope = g.name_scope(either(o.name, name));
   predictions = detail::as_float(predictions);
   if (!same(name, labels, predictions)) return {labels, labels, labels};
-  const auto c = confuse(labels, predictions, column_of(g, thresholds, predictions.type()), o);
+  if (thresholds.list.empty()) {
+    g.refuse(name, ": needs at least 1 threshold");
+    return {labels, labels, labels};
+  }
+  const auto c = confuse(labels, predictions, column_of(g, thresholds.list, predictions.type()), o);
   const auto hit = c.count("true_positives", true, true);
   const auto miss = recall ? c.count("false_negatives", false, true) : c.count("false_positives", true, false);
   return read([](value n, value m) { return n / (n + m + 1e-7); }, hit, miss);
@@ -192,11 +222,11 @@ constexpr metric at_thresholds(std::string_view name, value labels, value predic
 
 // Precision, TP / (TP + FP + 1e-7), and recall, TP / (TP + FN + 1e-7), at each of the thresholds [t]. Predictions are
 // floats in [0, 1]; others are an error when the step runs.
-constexpr metric precision_at_thresholds(value labels, value predictions, std::initializer_list<double> thresholds,
+constexpr metric precision_at_thresholds(value labels, value predictions, const metrics::thresholds& thresholds,
                                          const options& o = {}) {
   return inside::at_thresholds("precision_at_thresholds", labels, predictions, thresholds, o, false);
 }
-constexpr metric recall_at_thresholds(value labels, value predictions, std::initializer_list<double> thresholds,
+constexpr metric recall_at_thresholds(value labels, value predictions, const metrics::thresholds& thresholds,
                                       const options& o = {}) {
   return inside::at_thresholds("recall_at_thresholds", labels, predictions, thresholds, o, true);
 }
@@ -209,25 +239,24 @@ struct auc_options {
   int num_thresholds = 200;
   metrics::curve curve = metrics::curve::roc;
   metrics::summation summation_method = metrics::summation::trapezoidal;
-  std::initializer_list<double> thresholds = {};  // inside (0, 1), in any order; then num_thresholds is not used
+  metrics::thresholds thresholds = {};  // inside (0, 1), in any order; then num_thresholds is not used
   std::string_view name = {};
+  dtype type = dtype::none;  // of the counts and the area; none: of the predictions
 };
 
 namespace inside {
 // -1e-7, 1 / (n - 1), ..., (n - 2) / (n - 1), 1 + 1e-7; or the given ones, sorted, between the same ends.
 constexpr value auc_thresholds(graph& g, const auc_options& o, dtype type) {
   const double low = -1e-7, high = 1 + 1e-7;
-  if (o.thresholds.size() != 0) {
+  if (!o.thresholds.list.empty()) {
     seq<double> sorted;
-    for (double t : o.thresholds) {
+    sorted.push(low);
+    for (double t : o.thresholds.list) {
       sorted.push(t);
-      for (int i = sorted.count - 1; i > 0 && sorted[i] < sorted[i - 1]; --i) std::swap(sorted[i], sorted[i - 1]);
+      for (int i = sorted.count - 1; i > 1 && sorted[i] < sorted[i - 1]; --i) std::swap(sorted[i], sorted[i - 1]);
     }
-    seq<value> list;
-    list.push(column_of(g, {low}, type));
-    for (double t : sorted) list.push(column_of(g, {t}, type));
-    list.push(column_of(g, {high}, type));
-    return detail::concat(g, list.first, list.count, 0);
+    sorted.push(high);
+    return column_of(g, sorted, type);
   }
   const int n = o.num_thresholds;
   const value i = range(g, n, float64);
@@ -266,12 +295,20 @@ constexpr metric auc(value labels, value predictions, const auc_options& o = {})
   const auto scope = g.name_scope(inside::either(o.name, "auc"));
   predictions = detail::as_float(predictions);
   if (!inside::same("auc", labels, predictions)) return {labels, labels, labels};
-  if (o.thresholds.size() == 0 && o.num_thresholds < 2) {
+  if (o.curve != curve::roc && o.curve != curve::pr) {
+    g.refuse("auc: there is no curve ", static_cast<int>(o.curve));
+    return {predictions, predictions, predictions};
+  }
+  if (o.summation_method < summation::trapezoidal || o.summation_method > summation::careful_interpolation) {
+    g.refuse("auc: there is no summation method ", static_cast<int>(o.summation_method));
+    return {predictions, predictions, predictions};
+  }
+  if (o.thresholds.list.empty() && o.num_thresholds < 2) {
     g.refuse("auc: needs at least 2 thresholds, got ", o.num_thresholds);
     return {predictions, predictions, predictions};
   }
   const value thresholds = inside::auc_thresholds(g, o, predictions.type());
-  const auto c = inside::confuse(labels, predictions, thresholds, {.weights = o.weights});
+  const auto c = inside::confuse(labels, predictions, thresholds, {.weights = o.weights, .type = o.type});
   const auto tp = c.count("true_positives", true, true), fn = c.count("false_negatives", false, true),
              fp = c.count("false_positives", true, false);
   const double e = 1e-6;

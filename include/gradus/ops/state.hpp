@@ -1,4 +1,4 @@
-// Ops that change variables, and the ones that the session itself runs: updates and the global norm.
+// Ops that change variables, and the ones that the session itself runs: updates, the global norm, the loss scale.
 //
 // Order is the order of the program: a write waits for the reads that were made before it, a read made after it waits
 // for it (pass/gate.hpp adds the edges). So results never depend on timing.
@@ -23,6 +23,10 @@ constexpr void infer_global_norm(inference& r) {
   for (int i = 1; i < r.count; ++i)
     if (r.in_type(i) != r.type) return r.refuse("gradients must have one dtype");
 }
+struct loss_scale_attr {
+  int type;
+};
+constexpr void infer_loss_scale(inference& r) { r.type = static_cast<dtype>(r.attributes<loss_scale_attr>().type); }
 constexpr void lower_write(lowering& l) { l.rows = count(l.out()); }
 }  // namespace detail
 
@@ -34,6 +38,8 @@ inline constexpr card assign{"Assign",    2,       trait::keeps | trait::writes 
 // variable, gradient; or variable, values, indices
 inline constexpr card apply{"Apply", -1, trait::keeps | trait::writes | trait::session | trait::blocks, infer_apply},
     global_norm{"GlobalNorm", -1, trait::session | trait::blocks, infer_global_norm};
+// The factor of the loss for this step (update/loss_scale.hpp), a scalar of the loss's dtype.
+inline constexpr card loss_scale{"LossScale", 0, trait::session | trait::blocks, infer_loss_scale};
 }  // namespace cards
 
 // The variable, changed; use the result to read the new value.

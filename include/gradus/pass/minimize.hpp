@@ -25,7 +25,8 @@ struct gate_graph {
 
 struct minimize_options {
   gating gate = gating::op;
-  bool needs_norm = false;  // a global norm is known before any update (clip_by_global_norm)
+  bool needs_norm = false;   // a global norm is known before any update (clip_by_global_norm)
+  bool scales_loss = false;  // gradients are those of the loss times the loss scale; the loss itself stays
 };
 
 namespace detail {
@@ -142,9 +143,15 @@ private:
 // Adds gradients of output::loss with respect to every trainable variable, then an `apply` node for each; nothing to a
 // model with a train op of its own.
 constexpr graph minimize(const graph_parts& p, const minimize_options& o) {
-  if (detail::has_train_op(p)) return detail::own_updates(p, o).run();
+  if (detail::has_train_op(p) && !o.scales_loss) return detail::own_updates(p, o).run();
   graph g = detail::thaw(p);
   g.enter_gradient_scope();
+  if (detail::has_train_op(p)) {
+    g.refuse(
+        "the model has a train op of its own, so a loss scale cannot reach its gradients: leave the loss scale out, or "
+        "leave the gradients to the trainer");
+    return g;
+  }
   int loss = -1;
   for (int i = 0; i < p.output_count; ++i)
     if (p.outputs[i].kind == output::loss) loss = p.outputs[i].node;
@@ -165,6 +172,11 @@ constexpr graph minimize(const graph_parts& p, const minimize_options& o) {
   const value y{&g, loss};
   gradients_options options;
   options.gate_gradients = o.gate == gating::op;
+  value scale;
+  if (o.scales_loss) {
+    scale = g.add_with(cards::loss_scale, {}, detail::loss_scale_attr{static_cast<int>(y.type())});
+    options.grad_ys = std::span(&scale, 1);
+  }
   detail::differentiation d(
       g, std::span(&y, 1), std::span<const value>(variables.first, static_cast<std::size_t>(variables.count)), options);
   seq<gradient_value> grads;

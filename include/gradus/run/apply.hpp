@@ -1,8 +1,8 @@
 // One variable's step under any update: what an updater, a stepper and a graph optimizer all do with a gradient.
 //
 // A `subject_state` is made once per variable. In a step, `begin` gives it the constants of its branch; `measure`, for
-// every variable before the first is changed, what a part wants to know of all of them; `apply` makes the step. Where an
-// update is uniform (composed::uniform) none of this is needed: one sweep with the same constants for all.
+// every variable before the first is changed, what a part wants to know of all of them; `apply` makes the step. Where
+// an update is uniform (composed::uniform) none of this is needed: one sweep with the same constants for all.
 #pragma once
 #include <array>
 #include <cmath>
@@ -39,7 +39,7 @@ struct gradient_view {
 template <class T>
 struct step_memory {
   T* theta;
-  T* const* mirrors;    // one per mirror; nullptr where it is not kept
+  T* const* mirrors;     // one per mirror; nullptr where it is not kept
   std::span<T> scratch;  // scratch_elements() of them
 };
 
@@ -73,6 +73,11 @@ std::size_t columns_of(const extents& dims) {
   else
     return 0;
 }
+// Whether a clip by columns is a pass of its own: for rules that look at all of their gradient first.
+template <class Update>
+consteval bool clips_first() {
+  return Update::clips_columns && (Update::stages != 0 || Update::steps_tensors);
+}
 }  // namespace detail
 
 // Elements of scratch that a variable's step may need.
@@ -83,6 +88,7 @@ std::size_t scratch_elements(const Update& update, const subject_state<Update>& 
     if (Update::steps_tensors || may_be_sparse) n += v.about.size;
     if (Update::adds_noise) n += v.about.size;
     if constexpr (Update::clips_columns) n += 2 * detail::columns_of<Update>(v.about.dims);
+    if constexpr (detail::clips_first<Update>()) n += v.about.size;
     update.visit(v.branch, [&](const auto& single, auto) {
       if constexpr (requires { single.rule().scratch(v.about.dims); }) n += single.rule().scratch(v.about.dims);
     });
@@ -90,7 +96,7 @@ std::size_t scratch_elements(const Update& update, const subject_state<Update>& 
   return n;
 }
 
-// Device: cpu/sweep.hpp's `sweeps`, with `linear` for rules on matrices.
+// Device: cpu/sweeps.hpp, with `linear` for rules on matrices.
 template <class Device, class T, class Update>
 class variable_step {
 public:
@@ -163,7 +169,7 @@ public:
 
   // The step: stages that are this variable's own, then the rule and what follows it.
   void apply() {
-    if (v_.frozen) return;
+    if (v_.frozen) return drop_accumulated();
     update_.visit(v_.branch, [&](const auto& single, auto at) { apply_in(single, std::get<at>(v_.constants)); });
     drop_accumulated();
   }
@@ -253,6 +259,7 @@ private:
       g_.values = noisy.data(), scale_ = 1;
     }
     if (g_.sparse() && wants_dense(single)) densify();
+    if constexpr (detail::clips_first<Update>()) clip_columns(single);
     if constexpr (Single::stages > Single::global_stages) {
       [&]<std::size_t... I>(std::index_sequence<I...>) {
         (own_stage<Single::global_stages + I>(single, exact), ...);
@@ -272,30 +279,45 @@ private:
     exact.rule = detail::adapt_stage<I>(single.rule(), exact.rule, v_.about, std::span<const double>(sums.data(), n));
   }
 
+  // Of a clip by columns.
+  template <class Single>
+  std::span<T> column_factors(const Single& single) {
+    const std::size_t columns = Single::clip_type::columns(v_.about.dims);
+    const auto factors = take(columns), weights = take(columns);
+    if (columns == 1) {
+      factors[0] = Device::sum_of_squares(g_.values, v_.about.size);
+      weights[0] = Device::sum_of_squares(memory_.theta, v_.about.size);
+    } else {
+      Device::column_squares(g_.values, v_.about.size, columns, factors.data());
+      Device::column_squares(memory_.theta, v_.about.size, columns, weights.data());
+    }
+    for (std::size_t j = 0; j < columns; ++j)
+      factors[j] = static_cast<T>(single.clip().column_scale(std::sqrt(static_cast<double>(factors[j])) * scale_,
+                                                             std::sqrt(static_cast<double>(weights[j]))));
+    return factors;
+  }
+  template <class Single>
+  void clip_columns(const Single& single) {
+    const auto factors = column_factors(single);
+    const std::size_t columns = factors.size();
+    const T scale = static_cast<T>(scale_);
+    const auto own =
+        is_ours(g_.values) ? std::span<T>(const_cast<T*>(g_.values), v_.about.size) : take(v_.about.size);
+    for (std::size_t i = 0; i < v_.about.size; i += columns)
+      for (std::size_t j = 0; j < columns; ++j) own[i + j] = g_.values[i + j] * factors[j] * scale;
+    g_.values = own.data(), scale_ = 1;
+  }
   template <class Single>
   void sweep(const Single& single, const typename Single::template constants<T>& c) {
     const T scale = static_cast<T>(scale_);
     T* const theta = memory_.theta;
-    if constexpr (Single::clips_columns) {
-      const std::size_t columns = Single::clip_type::columns(v_.about.dims);
-      const bool one = columns == 1;
-      const auto factors = take(columns), weights = take(columns);
-      if (one) {
-        factors[0] = Device::sum_of_squares(g_.values, v_.about.size);
-        weights[0] = Device::sum_of_squares(theta, v_.about.size);
-      } else {
-        Device::column_squares(g_.values, v_.about.size, columns, factors.data());
-        Device::column_squares(theta, v_.about.size, columns, weights.data());
-      }
-      for (std::size_t j = 0; j < columns; ++j)
-        factors[j] = static_cast<T>(single.clip().column_scale(std::sqrt(static_cast<double>(factors[j])) * scale_,
-                                                               std::sqrt(static_cast<double>(weights[j]))));
-      if (one) {  // the same factor everywhere
+    if constexpr (Single::clips_columns && !detail::clips_first<Update>()) {
+      const auto factors = column_factors(single);
+      if (factors.size() == 1)  // the same factor everywhere
         Device::sweep(single, c, scale * factors[0], theta, g_.values, memory_.mirrors, v_.about.size);
-      } else {
-        Device::sweep_columns(single, c, scale, factors.data(), columns, theta, g_.values, memory_.mirrors,
+      else
+        Device::sweep_columns(single, c, scale, factors.data(), factors.size(), theta, g_.values, memory_.mirrors,
                               v_.about.size);
-      }
     } else if (!g_.sparse()) {
       Device::sweep(single, c, scale, theta, g_.values, memory_.mirrors, v_.about.size);
     } else {
@@ -313,8 +335,8 @@ private:
                    const typename Single::template constants<double>& exact) {
     using rule = typename Single::rule_type;
     const T* g = g_.values;
-    if constexpr (Single::has_clip || requires { requires rule::has_before; } ||
-                  requires { requires rule::raw_parts != 0; }) {
+    if constexpr (
+        Single::has_clip || requires { requires rule::has_before; } || requires { requires rule::raw_parts != 0; }) {
       const auto own = g_.size == v_.about.size && !is_ours(g) ? take(v_.about.size)
                                                                : std::span<T>(const_cast<T*>(g), v_.about.size);
       Device::before(single, c, static_cast<T>(scale_), memory_.theta, g, memory_.mirrors, v_.about.size, own.data());
@@ -326,8 +348,8 @@ private:
     std::span<T> room;
     if constexpr (requires { single.rule().scratch(v_.about.dims); }) room = take(single.rule().scratch(v_.about.dims));
     single.rule().template step_tensor<T, typename Device::linear_algebra>(
-        {v_.about.name, v_.about.dims, std::span<T>(memory_.theta, v_.about.size),
-         std::span<const T>(g, v_.about.size), std::span<const std::span<T>>(slots.data(), Single::slot_count), room},
+        {v_.about.name, v_.about.dims, std::span<T>(memory_.theta, v_.about.size), std::span<const T>(g, v_.about.size),
+         std::span<const std::span<T>>(slots.data(), Single::slot_count), room},
         exact.rule);
     Device::follow(single, c, memory_.theta, memory_.mirrors, v_.about.size);
   }
@@ -348,6 +370,43 @@ void measure_all(Each each) {
     };
     (stage.template operator()<I>(), ...);
   }(std::make_index_sequence<Update::global_stages>{});
+}
+
+// Before the first update of a step: takes every gradient, and learns what must be known of all of them. Gives their
+// global norm (of what is accumulated so far, in a step that only accumulates), and in `scale` the factor for all.
+template <class Update, class Each>
+double know_all(Update& update, const typename Update::branch_constants& constants, std::int64_t global_step,
+                double& scale, Each each) {
+  const bool only_adds = update.only_accumulates(global_step);
+  double squares = 0;
+  each([&](auto& step) {
+    step.begin(constants);
+    step.accumulate();
+    if (!only_adds) step.use_accumulated();
+    if constexpr (Update::needs_norm) squares += step.squares();
+  });
+  if (only_adds) return std::sqrt(squares);
+  const double norm = std::sqrt(squares) * update.accumulation_share();
+  if constexpr (Update::needs_norm) {
+    scale = update.clip_scale(norm);
+    if (update.skips()) return norm;
+  }
+  measure_all<Update>([&](auto f) {
+    each([&](auto& step) {
+      step.use_accumulated();
+      f(step);
+    });
+  });
+  return norm;
+}
+
+// One variable's part of the step, after know_all.
+template <class Update, class Step>
+void finish_one(const Update& update, Step& step, std::int64_t global_step) {
+  if (update.only_accumulates(global_step)) return;
+  if (update.skips()) return step.drop_accumulated();
+  step.use_accumulated();
+  step.apply();
 }
 
 }  // namespace gradus

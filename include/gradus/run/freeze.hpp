@@ -12,6 +12,7 @@
 #include "../pass/clean.hpp"
 #include "../pass/gate.hpp"
 #include "../pass/minimize.hpp"
+#include "../pass/mixed_precision.hpp"
 #include "../pass/plan.hpp"
 
 namespace gradus {
@@ -20,8 +21,10 @@ namespace gradus {
 struct build_options {
   mode what = mode::train;
   gating gate = gating::op;
-  bool needs_norm = false;  // clip_by_global_norm is among the policies
-  bool reuse = true;        // one thread: a tensor's memory serves again after its last reader
+  bool needs_norm = false;      // clip_by_global_norm is among the policies
+  bool reuse = true;            // one thread: a tensor's memory serves again after its last reader
+  dtype compute = dtype::none;  // what products' operands are rounded to (pass/mixed_precision.hpp)
+  bool scales_loss = false;     // a loss scale is among the policies
   constexpr bool operator==(const build_options&) const = default;
 };
 
@@ -92,12 +95,23 @@ constexpr frozen_graph<E> narrow(const frozen_graph<Wide>& w) {
 
 }  // namespace detail
 
+namespace detail {
+constexpr graph minimize_rounded(const graph_parts& p, const build_options& o) {
+  graph forward = round_operands(p, o.compute);
+  if (o.what != mode::train) return forward;
+  graph whole = minimize(parts_of(forward), {o.gate, o.needs_norm, o.scales_loss});
+  if (!whole.refusal.empty()) return whole;
+  return round_operands(parts_of(whole), o.compute);
+}
+}  // namespace detail
+
 // ---- the passes, in order; the same list serves the compiler and the program
 inline constexpr int last_stage = 6;
 template <int Stage>
 constexpr graph run_pass(const graph_parts& p, const build_options& o) {
   if constexpr (Stage == 1) {
-    if (o.what == mode::train) return minimize(p, {o.gate, o.needs_norm});
+    if (o.compute != dtype::none) return detail::minimize_rounded(p, o);
+    if (o.what == mode::train) return minimize(p, {o.gate, o.needs_norm, o.scales_loss});
     return detail::thaw(p);  // not with ?: - g++ 12 frees the result twice in constant evaluation
   } else if constexpr (Stage == 2)
     return remove_dead(p);

@@ -13,12 +13,14 @@
 namespace gradus {
 
 // Built by the compiler: `Build` is a captureless lambda or a function, model_spec(graph&).
-template <auto Build, class Device, gating Gate, bool NeedsNorm, bool Reuse>
+template <auto Build, class Device, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute = dtype::none,
+          bool ScalesLoss = false>
 struct compiled_model {
+  static constexpr build_options options(mode m) { return {m, Gate, NeedsNorm, Reuse, Compute, ScalesLoss}; }
   template <mode M>
-  using frozen = frozen_model<Build, build_options{M, Gate, NeedsNorm, Reuse}>;
+  using frozen = frozen_model<Build, options(M)>;
   template <mode M>
-  using fits = model_fits<Build, build_options{M, Gate, NeedsNorm, Reuse}>;
+  using fits = model_fits<Build, options(M)>;
 
   template <mode M>
   runnable get() const {
@@ -31,7 +33,7 @@ struct compiled_model {
   // The graph before it is merged and fused, for people to look at; with gradients and updates in mode train.
   template <mode M, class See>
   void show(See see) const {
-    see(stage<Build, build_options{M, Gate, NeedsNorm, Reuse}, 1>::value.parts(), frozen<M>::names);
+    see(stage<Build, options(M), 1>::value.parts(), frozen<M>::names);
   }
 
   // Whether a gradient comes as rows; then a step needs scratch.
@@ -95,7 +97,8 @@ private:
 };
 
 // Built by the program: sizes may come from a file. The function may capture.
-template <class Device, class UserOps, gating Gate, bool NeedsNorm, bool Reuse>
+template <class Device, class UserOps, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute = dtype::none,
+          bool ScalesLoss = false>
 class interpreted_model {
 public:
   explicit interpreted_model(std::function<model_spec(graph&)> build) : build_(std::move(build)) {}
@@ -105,19 +108,19 @@ public:
   template <mode M>
   runnable get() const {
     auto& g = graphs_[static_cast<std::size_t>(M)];
-    if (!g)
-      g = std::make_unique<interpreted_graph<Device, UserOps>>(build_model(build_, M),
-                                                               build_options{M, Gate, NeedsNorm, Reuse});
+    if (!g) g = std::make_unique<interpreted_graph<Device, UserOps>>(build_model(build_, M), options(M));
     return g->get();
   }
 
   template <mode M, class See>
   void show(See see) const {
-    const graph built = build_model(build_, M), whole = run_pass<1>(parts_of(built), {M, Gate, NeedsNorm, Reuse});
+    const graph built = build_model(build_, M), whole = run_pass<1>(parts_of(built), options(M));
     see(parts_of(whole), built.names.first);
   }
 
 private:
+  static constexpr build_options options(mode m) { return {m, Gate, NeedsNorm, Reuse, Compute, ScalesLoss}; }
+
   std::function<model_spec(graph&)> build_;
   mutable std::array<std::unique_ptr<interpreted_graph<Device, UserOps>>, 3> graphs_;
 };

@@ -97,7 +97,7 @@ public:
           {g.name_of(i), n.type, n.dims, {a.kind, a.a, a.b, a.fan, a.distribution}, false, a.local != 0});
     }
     variables_.allocate(0);
-    const auto join = [&](const auto& p) {
+    [[maybe_unused]] const auto join = [&](const auto& p) {
       if constexpr (detail::is_of<kind::optimizer, decltype(p)>()) p.run_in(g, updates_);
     };
     (join(policies), ...);

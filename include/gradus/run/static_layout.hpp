@@ -253,8 +253,12 @@ using update_among = decltype(pick_update(std::declval<const Policies&>()...));
 
 // What the model is compiled for.
 template <mode M, class... Policies>
-inline constexpr build_options static_options{M, policy_of<kind::gate, gate_op, Policies...>::value,
-                                              update_among<Policies...>::needs_norm, true};
+inline constexpr build_options static_options{M,
+                                              policy_of<kind::gate, gate_op, Policies...>::value,
+                                              update_among<Policies...>::needs_norm,
+                                              true,
+                                              policy_of<kind::precision, full_precision, Policies...>::compute,
+                                              update_among<Policies...>::scales_loss};
 
 template <class Device, class Arithmetic>
 struct device_with {

@@ -27,8 +27,9 @@ namespace gradus {
 
 // Made by make_static_stepper, which refuses what does not fit.
 // A model function, a device, and policies: static_batch<N>, a rule, and as wanted a schedule, a clip, an average, a
-// gate, an arithmetic. Cannot be copied or moved. Its size is that of its tensors (static_stepper::memory_bytes) and a
-// little; as a global it takes memory that starts as zero, none of the program's image.
+// loss scale, a gate, a precision, an arithmetic. Cannot be copied or moved. Its size is that of its tensors
+// (static_stepper::memory_bytes) and a little; as a global it takes memory that starts as zero, none of the program's
+// image.
 template <auto Build, class Device, class... Policies>
 class static_stepper {
   using update_type = detail::update_among<Policies...>;
@@ -277,7 +278,10 @@ private:
         scale_ = update_.clip_scale(value = norm<c.node>());
       else
         value = know_all();
+      if constexpr (update_type::scales_loss) value /= update_.loss_scale();
       *tensor<G, c.node>().data() = static_cast<element_t<s.types[0]>>(value);
+    } else if constexpr (s.op == &cards::loss_scale) {
+      *tensor<G, c.node>().data() = static_cast<element_t<s.types[0]>>(update_.loss_scale());
     } else {
       [&]<int... A>(std::integer_sequence<int, A...>) {
         std::byte* const args[] = {at<std::byte>(layout.template offset<G>(G::program.args[c.first + A]))...};
@@ -345,25 +349,7 @@ private:
     detail::for_each_below<applies.size()>([&]<int I> { with_step<applies[I]>(f); });
   }
   double know_all() {
-    const bool only_adds = update_.only_accumulates(global_step_);
-    double squares = 0;
-    each_step([&](auto& step) {
-      step.begin(states_.constants);
-      step.accumulate();
-      if (!only_adds) step.use_accumulated();
-      squares += step.squares();
-    });
-    const double norm = std::sqrt(squares) * (only_adds ? 1 : update_.accumulation_share());
-    if (only_adds) return norm;
-    scale_ = update_.clip_scale(norm);
-    if (!update_.skips())
-      measure_all<update_type>([&](auto f) {
-        each_step([&](auto& step) {
-          step.use_accumulated();
-          f(step);
-        });
-      });
-    return norm;
+    return gradus::know_all(update_, states_.constants, global_step_, scale_, [this](auto f) { each_step(f); });
   }
   template <int Id>
   void apply_alone() {
@@ -372,10 +358,7 @@ private:
         step.begin(states_.constants);
         step.accumulate();
       }
-      if (update_.only_accumulates(global_step_)) return;
-      if (update_.skips()) return step.drop_accumulated();
-      step.use_accumulated();
-      step.apply();
+      finish_one(update_, step, global_step_);
     });
   }
   template <class T>
@@ -410,14 +393,13 @@ struct static_rule_is_given {
   static_assert(value, "gradus: no rule was given; add one, such as gradus::adam{}, to the policies.");
 };
 template <class... Policies>
-using static_policies_fit = std::conjunction<policies_fit<kinds_and<update_kinds, kind::memory, kind::gate,
-                                                                    kind::arithmetic>,
-                                                          Policies...>,
-                                             static_batch_is_given<Policies...>, static_rule_is_given<Policies...>,
-                                             one_rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
-                                             schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
-                                             clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
-                                             average_fits<policy_of<kind::average, no_average, Policies...>>>;
+using static_policies_fit = std::conjunction<
+    policies_fit<kinds_and<update_kinds, kind::memory, kind::gate, kind::precision, kind::arithmetic>, Policies...>,
+    static_batch_is_given<Policies...>, static_rule_is_given<Policies...>,
+    one_rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
+    schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
+    clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
+    average_fits<policy_of<kind::average, no_average, Policies...>>>;
 // Rules on whole tensors and what makes a copy of a gradient need room that only the heap gives.
 template <class... Policies>
 struct static_update_fits {

@@ -121,7 +121,7 @@ public:
     auto& m = train_;
     if (random_step_ >= 0)
       *reinterpret_cast<std::int64_t*>(variables_.value(static_cast<std::size_t>(random_step_))) = global_step_;
-    scale_ = 1;
+    scale_ = 1, loss_scale_ = update_.loss_scale();
     if constexpr (Optimizer::uniform) {
       constants_ = update_.template prepare<float>(global_step_);
       if (any_double_) double_constants_ = update_.template prepare<double>(global_step_);
@@ -146,8 +146,12 @@ public:
     return {};
   }
 
-  // sqrt(sum of squares) of the last step's gradients; what clip_by_global_norm looks at.
-  double gradient_norm() const { return norm(train_); }
+  // sqrt(sum of squares) of the last step's gradients, without the loss scale; what clip_by_global_norm looks at.
+  double gradient_norm() const { return norm(train_) / loss_scale_; }
+  // The factor of the loss in the next step's gradients, and whether the last step was left out for a gradient that is
+  // infinite or NaN (update/loss_scale.hpp).
+  double loss_scale() const { return update_.loss_scale(); }
+  bool skipped() const { return update_.skips(); }
 
   std::int64_t global_step() const { return global_step_; }
   double rate() const { return update_.rate(global_step_); }
@@ -210,16 +214,16 @@ private:
   arena_type variables_;
   arena_type local_[2];  // what only evaluation, and only prediction, has
   machine_type train_, evaluate_, predict_;
-  std::vector<std::size_t> joined_;  // per call: values that its update sweeps
-  typename Optimizer::template constants<float> constants_{};    // of all variables,
+  std::vector<std::size_t> joined_;                            // per call: values that its update sweeps
+  typename Optimizer::template constants<float> constants_{};  // of all variables,
   typename Optimizer::template constants<double> double_constants_{};
-  typename Optimizer::branch_constants branch_constants_{};      // or before each adapts them
-  std::vector<subject_state<Optimizer>> states_;                 // of each variable that trains
-  std::vector<std::vector<std::int32_t>> chains_;                // of each, if its gradient is sparse
-  std::vector<buffer> work_;                                     // for rules that need room; one, or one of each
-  std::vector<std::size_t> variable_at_;                         // of each node that is an update
+  typename Optimizer::branch_constants branch_constants_{};  // or before each adapts them
+  std::vector<subject_state<Optimizer>> states_;             // of each variable that trains
+  std::vector<std::vector<std::int32_t>> chains_;            // of each, if its gradient is sparse
+  std::vector<buffer> work_;                                 // for rules that need room; one, or one of each
+  std::vector<std::size_t> variable_at_;                     // of each node that is an update
   std::vector<std::array<std::byte*, Optimizer::mirror_count + 1>> mirrors_;  // of each variable
-  double scale_ = 1;
+  double scale_ = 1, loss_scale_ = 1;                                         // of this step's gradients
   bool any_double_ = false;
   int random_step_ = -1, random_seed_ = -1;
   std::int64_t global_step_ = 0;
@@ -341,17 +345,22 @@ private:
     });
   }
 
+  static void write_number(const bound_call& c, dtype type, double x) {
+    if (type == float64)
+      *reinterpret_cast<double*>(c.args[0]) = x;
+    else
+      *reinterpret_cast<float*>(c.args[0]) = static_cast<float>(x);
+  }
   // The calls without a kernel.
   void session_call(const bound_call& c) {
     const runnable& r = train_.what();
     const node& n = r.at(c.node);
     if (n.op == &cards::global_norm) {
       const double value = Optimizer::uniform ? norm(train_, c.node) : know_all();
-      if (n.type == float64)
-        *reinterpret_cast<double*>(c.args[0]) = value;
-      else
-        *reinterpret_cast<float*>(c.args[0]) = static_cast<float>(value);
+      write_number(c, n.type, value / loss_scale_);
       if constexpr (Optimizer::uniform) scale_ = update_.clip_scale(value);
+    } else if (n.op == &cards::loss_scale) {
+      write_number(c, n.type, loss_scale_);
     } else if constexpr (!Optimizer::uniform) {
       apply_alone(c.node);
     } else if (n.type == float64) {
@@ -373,8 +382,8 @@ private:
       mirrors[k] = reinterpret_cast<T*>(variables_.mirror_base(k) + offset);
     const auto& single = update_.single();
     if (n.inputs == 2) {
-      Device::template sweep<T>(single, constants, static_cast<T>(scale_), theta,
-                                reinterpret_cast<const T*>(c.args[2]), mirrors.data(), values);
+      Device::template sweep<T>(single, constants, static_cast<T>(scale_), theta, reinterpret_cast<const T*>(c.args[2]),
+                                mirrors.data(), values);
       return;
     }
     if constexpr (Model::may_be_sparse()) {
@@ -433,32 +442,13 @@ private:
     else
       with_step<float>(apply, f);
   }
-  // What must be known of all gradients before the first update; gives their global norm.
+  // Before the first update; gives the gradients' global norm.
   double know_all() {
-    const bool only_adds = update_.only_accumulates(global_step_);
-    const auto each = [&](auto f) {
+    return gradus::know_all(update_, branch_constants_, global_step_, scale_, [this](auto f) {
       const graph_view& v = train_.what().graph.view;
       for (int i = 0; i < v.size; ++i)
         if (v.nodes[i].op == &cards::apply) with_step(v.nodes[i], f);
-    };
-    double squares = 0;
-    each([&](auto& step) {
-      step.begin(branch_constants_);
-      step.accumulate();
-      if (!only_adds) step.use_accumulated();
-      squares += step.squares();
     });
-    const double norm = std::sqrt(squares) * (only_adds ? 1 : update_.accumulation_share());
-    if (only_adds) return norm;
-    scale_ = update_.clip_scale(norm);
-    if (!update_.skips())
-      measure_all<Optimizer>([&](auto f) {
-        each([&](auto& step) {
-          step.use_accumulated();
-          f(step);
-        });
-      });
-    return norm;
   }
   void apply_alone(int node) {
     with_step(train_.what().at(node), [this](auto& step) {
@@ -466,10 +456,7 @@ private:
         step.begin(branch_constants_);
         step.accumulate();
       }
-      if (update_.only_accumulates(global_step_)) return;
-      if (update_.skips()) return step.drop_accumulated();
-      step.use_accumulated();
-      step.apply();
+      finish_one(update_, step, global_step_);
     });
   }
 

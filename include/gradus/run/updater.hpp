@@ -10,6 +10,9 @@
 // float32 or float64, gradients of the same type. One `apply` is one step of the optimizer over the variables that it
 // names; everything is checked before anything is changed, and after the first step nothing is allocated (a sparse
 // gradient with more rows than any before it allocates once; `reserve_rows` does it ahead).
+//
+// Of an array of 16-bit numbers (gradus::bfloat, gradus::half) the updater keeps a float32 master, with float32 slots;
+// gradients may be of either type. After a step the array holds the master, rounded. See docs/mixed_precision.md.
 #pragma once
 #include <deque>
 #include <initializer_list>
@@ -17,34 +20,20 @@
 #include <string>
 #include <vector>
 
-#include "../tensor/access.hpp"
 #include "apply.hpp"
 #include "device.hpp"
+#include "master_weights.hpp"
+#include "named_gradient.hpp"
 
 namespace gradus {
 
-// The gradient of some rows of a variable (tf.IndexedSlices): `rows` is a vector of int32 or int64, in any order and
-// with repetitions, `values` is [rows, the variable's other extents] (a flat array of that many elements does too).
-struct indexed_slices {
-  const_tensor_view rows, values;
+namespace detail {
+// Whether something moves every row of a variable after the rule, as lookahead does.
+template <class Single>
+inline constexpr bool has_follower = requires { requires std::remove_cvref_t<Single>::rule_type::has_after; };
+}  // namespace detail
 
-  template <readable_array Rows, readable_array Values>
-  indexed_slices(const Rows& r, const Values& v) : rows(read_view(r)), values(read_view(v)) {}
-};
-
-// "The gradient of `name` is ...": an array or indexed_slices.
-struct named_gradient {
-  std::string_view name;
-  const_tensor_view values;
-  const_tensor_view rows;  // of a sparse gradient
-  bool sparse = false;
-
-  template <readable_array X>
-  named_gradient(std::string_view n, const X& dense) : name(n), values(read_view(dense)) {}
-  named_gradient(std::string_view n, const indexed_slices& s) : name(n), values(s.values), rows(s.rows), sparse(true) {}
-};
-
-// Device says how memory is swept (gradus::sweeps in cpu/sweep.hpp); the deduction guide binds it to the default one.
+// Device says how memory is swept (cpu/sweeps.hpp); the deduction guide binds it to the default one.
 template <class Device, class... Policies>
 class updater {
 public:
@@ -64,7 +53,8 @@ public:
     insert(name, write_view(values));
   }
 
-  // One step. Variables that are not named keep their values, slots and averages.
+  // One step, of gradients of the loss times loss_scale(). Variables that are not named keep their values, slots and
+  // averages.
   void apply(std::initializer_list<named_gradient> gradients) {
     apply(std::span<const named_gradient>(gradients.begin(), gradients.size()));
   }
@@ -76,6 +66,9 @@ public:
       apply_alike();
     else
       apply_each();
+    if constexpr (update_type::scales_loss) norm_ /= update_.loss_scale();
+    for (auto& v : variables_)
+      if (v.master.kept() && v.gradient != nullptr) refresh(v);
     update_.finish(global_step_);
     ++global_step_;
   }
@@ -106,9 +99,13 @@ public:
   void swap_averages()
     requires(update_type::has_evaluation_copy)
   {
-    for (auto& v : variables_)
-      if (const std::size_t k = update_.evaluation_mirror(v.state.branch); k < update_type::mirror_count)
-        for (std::size_t i = 0; i < v.values.size_bytes(); ++i) std::swap(v.mirrors[k].data()[i], v.values.data[i]);
+    for (auto& v : variables_) {
+      const std::size_t k = update_.evaluation_mirror(v.state.branch);
+      if (k == update_type::mirror_count) continue;
+      std::byte *const mine = v.mirrors[k].data(), *const theirs = v.values.mutable_data();
+      for (std::size_t i = 0; i < v.values.size_bytes(); ++i) std::swap(mine[i], theirs[i]);
+      v.master.refresh();
+    }
   }
 
   // A slot of the rule, or "average": of the variable's shape and type.
@@ -141,7 +138,14 @@ public:
 
   std::int64_t global_step() const { return global_step_; }
   void set_global_step(std::int64_t step) { global_step_ = step; }
-  // The rate of the next step, and the norm of the last gradients before clipping (0 without a clip).
+  // The float32 master of a variable of 16-bit numbers; of another, its array.
+  tensor_view master(std::string_view variable) { return find(variable).values; }
+  // What to multiply the next loss by, 1 without a loss scale; and whether the last step was left out because a
+  // gradient was infinite or NaN.
+  double loss_scale() const { return update_.loss_scale(); }
+  bool skipped() const { return update_.skips(); }
+  // The rate of the next step, and the norm of the last gradients before clipping, without the loss scale (0 without a
+  // clip).
   double rate() const { return update_.rate(global_step_); }
   double gradient_norm() const { return norm_; }
   const update_type& update() const { return update_; }
@@ -152,8 +156,8 @@ public:
     if (scratch_.size() < needed) scratch_.resize(needed);
   }
 
-  // Variables, their mirrors under TensorFlow's checkpoint names ("w/Adam", "w/Adam_1"), the optimizer's own state and
-  // global_step.
+  // Variables (masters, in float32, of 16-bit ones), their mirrors under TensorFlow's checkpoint names ("w/Adam",
+  // "w/Adam_1"), the optimizer's own state and global_step.
   void remembers(state_list& list) {
     for (auto& v : variables_) {
       list.tensor(v.name, v.values.type, v.values.dims, v.values.mutable_bytes());
@@ -169,14 +173,20 @@ public:
     update_.remembers(list);
     list.scalar("global_step", global_step_);
   }
+  // To be called after a restore: arrays of 16-bit numbers take their masters' values.
+  void restored() {
+    for (auto& v : variables_) v.master.refresh();
+  }
 
 private:
   struct variable {
     std::string name;
-    tensor_view values;
+    tensor_view values;  // what is updated
+    master_weights master;
     std::array<buffer, update_type::mirror_count> mirrors;
     subject_state<update_type> state;
-    const named_gradient* gradient = nullptr;  // of this step
+    const named_gradient* gradient = nullptr;  // of this step,
+    const_tensor_view gradient_values;         // and its values in the type of `values`
     std::size_t row_count() const { return values.dims.rank == 0 ? 0 : static_cast<std::size_t>(values.dims[0]); }
     std::size_t width() const { return row_count() == 0 ? 0 : values.size() / row_count(); }
   };
@@ -187,16 +197,19 @@ private:
     return !m.slot.empty() && (count(dims_of(v, k)) != 0 || v.values.size() == 0);
   }
 
-  void insert(std::string_view name, const tensor_view& values) {
+  void insert(std::string_view name, const tensor_view& array) {
     if (name.empty()) raise(status::invalid_argument, "a variable needs a name that is not empty");
     for (const auto& v : variables_)
       if (v.name == name)
         raise(status::already_exists, text("\"", name, "\" is tracked already; give the second variable another name"));
-    if (!is_float(values.type))
+    const bool narrow = is_16_bit_float(array.type);
+    if (!is_float(array.type) && !narrow)
       raise(status::invalid_argument,
-            text("expected float32 or float64 for \"", name, "\", found ", name_of(values.type)));
+            text("expected float32, float64, bfloat16 or float16 for \"", name, "\", found ", name_of(array.type)));
     variable& v = variables_.emplace_back();
-    v.name = name, v.values = values;
+    v.name = name;
+    if (narrow) v.master = master_weights(array);
+    const tensor_view values = v.values = narrow ? v.master.values() : array;
     v.state = subject_state<update_type>(update_, v.name, values.dims);
     const auto mirrors = update_.mirrors(v.state.branch);
     for (std::size_t k = 0; k < mirrors.size(); ++k) {
@@ -242,39 +255,19 @@ private:
     if (v.gradient != nullptr)
       raise(status::invalid_argument,
             text("two gradients for \"", g.name, "\" in one step; expected one, add them first"));
-    if (g.values.type != v.values.type)
-      raise(status::invalid_argument, text("the gradient of \"", g.name, "\" is ", name_of(g.values.type),
-                                           "; expected ", name_of(v.values.type), ", as the variable"));
-    if (g.sparse) {
-      accept_rows(g, v);
-    } else if (g.values.size() != v.values.size() ||
-               (g.values.dims.rank > 1 && v.values.dims.rank > 1 && g.values.dims != v.values.dims)) {
-      raise(status::invalid_argument, text("the gradient of \"", g.name, "\" is ", to_text(g.values.dims),
-                                           "; expected ", to_text(v.values.dims), ", as the variable"));
-    }
+    const bool narrow = v.master.kept() && g.values.type == v.master.array_type();
+    if (g.values.type != v.values.type && !narrow)
+      raise(status::invalid_argument,
+            text("the gradient of \"", g.name, "\" is ", name_of(g.values.type), "; expected ",
+                 name_of(v.master.kept() ? v.master.array_type() : v.values.type), ", as the variable",
+                 v.master.kept() ? ", or float32" : ""));
+    detail::check_extents(g, v.values.dims);
+    if (g.sparse) accept_rows(g, v);
     v.gradient = &g;
+    v.gradient_values = narrow ? v.master.widened(g.values) : g.values;
   }
   void accept_rows(const named_gradient& g, const variable& v) {
-    if (v.values.dims.rank == 0)
-      raise(status::invalid_argument, text("\"", g.name, "\" is a scalar and has no rows; give a dense gradient"));
-    if (g.rows.type != int32 && g.rows.type != int64)
-      raise(status::invalid_argument,
-            text("the row numbers for \"", g.name, "\" are ", name_of(g.rows.type), "; expected int32 or int64"));
-    if (g.rows.dims.rank != 1)
-      raise(status::invalid_argument,
-            text("the row numbers for \"", g.name, "\" are ", to_text(g.rows.dims), "; expected a vector"));
     const std::size_t n = g.rows.size();
-    bool fits = g.values.size() == n * v.width();
-    if (g.values.dims.rank > 1) {
-      fits = fits && g.values.dims.rank == v.values.dims.rank && g.values.dims[0] == static_cast<std::int64_t>(n);
-      for (int i = 1; fits && i < v.values.dims.rank; ++i) fits = g.values.dims[i] == v.values.dims[i];
-    }
-    if (!fits) {
-      extents expected = v.values.dims;
-      expected.dims[0] = static_cast<std::int64_t>(n);
-      raise(status::invalid_argument, text("the values for ", n, " rows of \"", g.name, "\" are ",
-                                           to_text(g.values.dims), "; expected ", to_text(expected)));
-    }
     if (g.rows.type == int32)
       Device::check_rows(g.rows.template as<std::int32_t>().data(), n, v.row_count());
     else
@@ -296,7 +289,7 @@ private:
     std::array<T*, update_type::mirror_count + 1> mirrors{};
     for (std::size_t i = 0; i < update_type::mirror_count; ++i) mirrors[i] = reinterpret_cast<T*>(v.mirrors[i].data());
     const named_gradient& g = *v.gradient;
-    gradient_view<T> gradient{g.values.template as<T>().data(), g.values.size(), nullptr, false, 0, {}};
+    gradient_view<T> gradient{v.gradient_values.template as<T>().data(), g.values.size(), nullptr, false, 0, {}};
     if (g.sparse) {
       static constexpr std::int32_t none = 0;  // an empty list of rows is a list
       gradient.rows = g.rows.data != nullptr ? static_cast<const void*>(g.rows.data) : &none;
@@ -326,40 +319,13 @@ private:
   }
   // A step where they differ.
   void apply_each() {
-    const auto constants = update_.prepare_branches(global_step_);
-    const bool only_adds = update_.only_accumulates(global_step_);
-    const auto each = [&](double scale, auto f) {
+    double scale = 1;
+    const auto each = [&](auto f) {
       for (auto& v : variables_)
         if (v.gradient != nullptr) with_step(v, scale, f);
     };
-    each(1, [&](auto& step) {
-      step.begin(constants);
-      step.accumulate();
-    });
-    if (only_adds) return;
-    double scale = 1;
-    if constexpr (update_type::needs_norm) {
-      double squares = 0;
-      each(1, [&](auto& step) {
-        step.use_accumulated();
-        squares += step.squares();
-      });
-      scale = update_.clip_scale(norm_ = std::sqrt(squares) * update_.accumulation_share());
-      if (update_.skips()) {
-        each(scale, [&](auto& step) { step.drop_accumulated(); });
-        return;
-      }
-    }
-    measure_all<update_type>([&](auto f) {
-      each(scale, [&](auto& step) {
-        step.use_accumulated();
-        f(step);
-      });
-    });
-    each(scale, [&](auto& step) {
-      step.use_accumulated();
-      step.apply();
-    });
+    norm_ = know_all(update_, update_.prepare_branches(global_step_), global_step_, scale, each);
+    each([&](auto& step) { finish_one(update_, step, global_step_); });
   }
 
   // Variables in the order of tracking, so that the order of the gradients does not matter.
@@ -367,7 +333,7 @@ private:
     double total = 0;
     for (const auto& v : variables_) {
       if (v.gradient == nullptr) continue;
-      const auto& x = v.gradient->values;
+      const auto& x = v.gradient_values;
       total += x.type == float32 ? static_cast<double>(Device::sum_of_squares(x.template as<float>().data(), x.size()))
                                  : Device::sum_of_squares(x.template as<double>().data(), x.size());
     }
@@ -380,7 +346,7 @@ private:
     std::array<T*, update_type::mirror_count + 1> mirrors{};
     for (std::size_t i = 0; i < update_type::mirror_count; ++i) mirrors[i] = reinterpret_cast<T*>(v.mirrors[i].data());
     const named_gradient& g = *v.gradient;
-    const T* const values = g.values.template as<T>().data();
+    const T* const values = v.gradient_values.template as<T>().data();
     const auto& single = update_.single();
     if (!g.sparse) {
       Device::sweep(single, c, scale, theta, values, mirrors.data(), v.values.size());
@@ -397,8 +363,31 @@ private:
     Device::follow(single, c, theta, mirrors.data(), v.values.size());
   }
 
+  // A variable's array takes its master's values: those of the rows that a sparse gradient listed, if no other moved.
+  void refresh(variable& v) {
+    const named_gradient& g = *v.gradient;
+    if (!g.sparse || !moves_listed_rows_only(v))
+      v.master.refresh();
+    else if (g.rows.type == int32)
+      v.master.refresh_rows(g.rows.template as<std::int32_t>(), v.width());
+    else
+      v.master.refresh_rows(g.rows.template as<std::int64_t>(), v.width());
+  }
+  bool moves_listed_rows_only(const variable& v) const {
+    if constexpr (update_type::accumulates || update_type::adds_noise || update_type::steps_tensors ||
+                  update_type::clips_columns) {
+      return false;
+    } else {
+      bool only = true;
+      update_.visit(v.state.branch, [&](const auto& single, auto) {
+        only = !single.decays_all_rows() && !detail::has_follower<decltype(single)>;
+      });
+      return only;
+    }
+  }
+
   update_type update_;
-  std::deque<variable> variables_;  // a deque: the state list may point at a variable while others are added
+  std::deque<variable> variables_;     // a deque: the state list may point at a variable while others are added
   std::vector<std::int32_t> scratch_;  // of sparse gradients' rows
   buffer work_;                        // of rules that need room
   std::int64_t global_step_ = 0;

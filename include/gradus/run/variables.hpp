@@ -87,9 +87,7 @@ public:
 
   std::byte* value(std::size_t i) { return memory_.data() + infos_[i].offset; }
   std::byte* gradient(std::size_t i) { return memory_.data() + all_bytes_ + infos_[i].offset; }
-  std::byte* mirror(std::size_t k, std::size_t i) {
-    return memory_.data() + mirror_offsets_[k * infos_.size() + i];
-  }
+  std::byte* mirror(std::size_t k, std::size_t i) { return memory_.data() + mirror_offsets_[k * infos_.size() + i]; }
   // Arenas of one layout: a variable's gradient lies at its own offset, and its mirrors where all are of its size.
   std::byte* value_base() { return memory_.data(); }
   std::byte* mirror_base(std::size_t k) { return memory_.data() + all_bytes_ + (k + 1) * trainable_bytes_; }

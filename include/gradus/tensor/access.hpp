@@ -30,22 +30,22 @@ struct array_access<tensor_view> {
   static const_tensor_view read(const tensor_view& x) { return x; }
   static tensor_view write(const tensor_view& x) { return x; }
 };
-template <computable T, std::size_t N>
+template <storable T, std::size_t N>
 struct array_access<std::span<T, N>> {
   static const_tensor_view read(std::span<T, N> x) { return std::span<const T>(x); }
   static tensor_view write(std::span<T, N> x) { return std::span<T>(x); }
 };
-template <computable T, std::size_t N>
+template <storable T, std::size_t N>
 struct array_access<std::span<const T, N>> {
   static const_tensor_view read(std::span<const T, N> x) { return std::span<const T>(x); }
 };
-template <computable T, class Allocator>
+template <storable T, class Allocator>
   requires(!std::same_as<T, bool>)
 struct array_access<std::vector<T, Allocator>> {
   static const_tensor_view read(const std::vector<T, Allocator>& x) { return std::span<const T>(x); }
   static tensor_view write(std::vector<T, Allocator>& x) { return std::span<T>(x); }
 };
-template <computable T, std::size_t N>
+template <storable T, std::size_t N>
 struct array_access<std::array<T, N>> {
   static const_tensor_view read(const std::array<T, N>& x) { return std::span<const T>(x); }
   static tensor_view write(std::array<T, N>& x) { return std::span<T>(x); }

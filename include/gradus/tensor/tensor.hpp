@@ -27,10 +27,10 @@ struct const_tensor_view {
   const_tensor_view() = default;
   const_tensor_view(dtype t, const extents& e, const std::byte* p) : type(t), dims(e), data(p) {}
   // A span is a vector; give extents for more. They must hold as many elements as the span.
-  template <computable T>
+  template <storable T>
   const_tensor_view(std::span<const T> values)
       : const_tensor_view(values, {static_cast<std::int64_t>(values.size())}) {}
-  template <computable T>
+  template <storable T>
   const_tensor_view(std::span<const T> values, const extents& e)
       : type(dtype_of<T>), dims(e), data(reinterpret_cast<const std::byte*>(values.data())) {
     if (count(e) != static_cast<std::int64_t>(values.size()))
@@ -40,7 +40,7 @@ struct const_tensor_view {
   std::size_t size() const { return static_cast<std::size_t>(count(dims)); }
   std::size_t size_bytes() const { return size() * size_of(type); }
   std::span<const std::byte> bytes() const { return {data, size_bytes()}; }
-  template <computable T>
+  template <storable T>
   std::span<const T> as() const {
     if (type != dtype_of<T>)
       raise(status::invalid_argument, text("this tensor holds ", name_of(type), ", not ", name_of(dtype_of<T>)));
@@ -52,13 +52,13 @@ struct const_tensor_view {
 struct tensor_view : const_tensor_view {
   tensor_view() = default;
   tensor_view(dtype t, const extents& e, std::byte* p) : const_tensor_view(t, e, p) {}
-  template <computable T>
+  template <storable T>
   tensor_view(std::span<T> values, const extents& e) : const_tensor_view(std::span<const T>(values), e) {}
-  template <computable T>
+  template <storable T>
   tensor_view(std::span<T> values) : const_tensor_view(std::span<const T>(values)) {}
   std::byte* mutable_data() const { return const_cast<std::byte*>(data); }
   std::span<std::byte> mutable_bytes() const { return {mutable_data(), size_bytes()}; }
-  template <computable T>
+  template <storable T>
   std::span<T> mutable_as() const {
     const auto s = as<T>();
     return {const_cast<T*>(s.data()), s.size()};

@@ -31,7 +31,7 @@ concept xtensor_array = std::derived_from<X, xt::xexpression<X>> && requires(con
   x.shape();
   x.strides();
   x.data_offset();
-} && computable<typename X::value_type>;
+} && storable<typename X::value_type>;
 
 template <class X>
 extents xtensor_extents(const X& x) {
@@ -66,7 +66,7 @@ struct array_access<X> {
 };
 
 // A view as an xtensor expression of known rank, or of any rank; over the same memory.
-template <computable T, std::size_t Rank>
+template <storable T, std::size_t Rank>
 auto as_xtensor(const tensor_view& v) {
   const auto values = v.mutable_as<T>();
   if (v.dims.rank != static_cast<int>(Rank))
@@ -75,7 +75,7 @@ auto as_xtensor(const tensor_view& v) {
   for (std::size_t i = 0; i < Rank; ++i) extents[i] = static_cast<std::size_t>(v.dims.dims[i]);
   return xt::adapt(values.data(), values.size(), xt::no_ownership(), extents);
 }
-template <computable T, std::size_t Rank>
+template <storable T, std::size_t Rank>
 auto as_xtensor(const const_tensor_view& v) {
   const auto values = v.as<T>();
   if (v.dims.rank != static_cast<int>(Rank))
@@ -84,13 +84,13 @@ auto as_xtensor(const const_tensor_view& v) {
   for (std::size_t i = 0; i < Rank; ++i) extents[i] = static_cast<std::size_t>(v.dims.dims[i]);
   return xt::adapt(values.data(), values.size(), xt::no_ownership(), extents);
 }
-template <computable T>
+template <storable T>
 auto as_xarray(const tensor_view& v) {
   const auto values = v.mutable_as<T>();
   return xt::adapt(values.data(), values.size(), xt::no_ownership(),
                    std::vector<std::size_t>(v.dims.dims, v.dims.dims + v.dims.rank));
 }
-template <computable T>
+template <storable T>
 auto as_xarray(const const_tensor_view& v) {
   const auto values = v.as<T>();
   return xt::adapt(values.data(), values.size(), xt::no_ownership(),

@@ -1,6 +1,8 @@
 // Derivatives answer to differences: tf.test.compute_gradient, and a table-friendly form for tests of ops.
 //
 //   const double error = gradus::testing::compute_gradient_error(g, x, y, {.delta = 1e-3});
+//   const auto j = gradus::testing::compute_gradient(x, {4, 3}, y, {4}, {.x_init_values = {numbers}});   //
+//   TensorFlow's way
 //
 //   const auto e = gradus::testing::check_gradients({{.dims = {2, 3}}}, [](auto& g, auto x) { return tanh(x[0]); });
 //   CHECK(e.coarse < 1e-4);
@@ -25,13 +27,44 @@ struct jacobians {
 };
 
 struct check_options {
-  std::vector<std::vector<double>> x_init_values = {};  // one per x; none: uniform in [0, 1)
-  double delta = 1e-3;                                  // the step of the differences
-  std::vector<value> init_targets = {};                 // run once, before anything else
-  std::vector<feed> extra_feeds = {};                   // for placeholders that are no x; must outlive the check
-  std::int64_t batch_size = 1;                          // what `batch` stands for
-  std::uint64_t seed = 0;                               // of the variables' initializers
+  std::vector<std::vector<double>> x_init_values =
+      {};                                // one per x, row-major; none, or an empty one: uniform in [0, 1)
+  std::vector<shape> x_shapes = {};      // one per x; none: as in the graph, `batch` being batch_size
+  std::vector<shape> y_shape = {};       // one at most, as for x
+  double delta = 1e-3;                   // the step of the differences
+  std::vector<value> init_targets = {};  // run once, before anything else
+  std::vector<feed> extra_feeds = {};    // for placeholders that are no x; must outlive the check
+  std::int64_t batch_size = 1;           // what `batch` stands for
+  std::uint64_t seed = 0;                // of the variables' initializers
 };
+
+namespace inside {
+// Shapes given in numbers must fit the graph's, and say what `batch` is.
+inline void fit_shape(std::string_view what, const shape& in_graph, const shape& given, check_options& o, bool& known) {
+  bool fits = in_graph.rank == given.rank;
+  for (int i = 0; fits && i < given.rank; ++i) {
+    const int have = given.dims[i], want = in_graph.dims[i];
+    if (want >= 0) {
+      fits = have == want;
+    } else {
+      fits = have >= 0 && have % -want == 0 && (!known || have / -want == o.batch_size);
+      if (fits) o.batch_size = have / -want, known = true;
+    }
+  }
+  if (!fits)
+    raise(status::invalid_argument,
+          text("the shape of ", what, " is ", to_text(given), "; in the graph it is ", to_text(in_graph)));
+}
+inline check_options with_shapes(std::span<const value> xs, value y, check_options o) {
+  if ((!o.x_shapes.empty() && o.x_shapes.size() != xs.size()) || o.y_shape.size() > 1)
+    raise(status::invalid_argument, text("expected ", xs.size(), " x_shapes and one y_shape, got ", o.x_shapes.size(),
+                                         " and ", o.y_shape.size()));
+  bool known = false;
+  for (std::size_t k = 0; k < o.x_shapes.size(); ++k) fit_shape(text("x ", k), xs[k].dims(), o.x_shapes[k], o, known);
+  if (!o.y_shape.empty()) fit_shape("y", y.dims(), o.y_shape[0], o, known);
+  return o;
+}
+}  // namespace inside
 
 // Holds a graph with the gradients of y by all xs, and runs it. Each x is a float placeholder or variable. `Policies`
 // are the session's: ops<&my_card>.
@@ -39,7 +72,7 @@ template <class... Policies>
 class gradient_checker {
 public:
   gradient_checker(graph& g, std::span<const value> xs, value y, const check_options& o, Policies... policies)
-      : o_(o), xs_(xs.begin(), xs.end()), y_(y), g_(&extend(g)), session_(g, policies...) {
+      : o_(inside::with_shapes(xs, y, o)), xs_(xs.begin(), xs.end()), y_(y), g_(&extend(g)), session_(g, policies...) {
     session_.initialize(o.seed);
     for (const value& t : o.init_targets) session_.run(t, {});
     if (!o.x_init_values.empty() && o.x_init_values.size() != xs.size())
@@ -49,7 +82,7 @@ public:
     for (std::size_t k = 0; k < xs_.size(); ++k) {
       x_.emplace_back(elements(xs_[k]));
       for (double& v : x_[k]) v = random.uniform();
-      if (o.x_init_values.empty()) continue;
+      if (o.x_init_values.empty() || (o.x_init_values[k].empty() && !x_[k].empty())) continue;
       if (o.x_init_values[k].size() != x_[k].size())
         raise(status::invalid_argument, text("the init value of x ", k, " has ", o.x_init_values[k].size(),
                                              " elements, expected ", x_[k].size()));
@@ -181,6 +214,18 @@ template <class... Policies>
 jacobians compute_gradient(graph& g, value x, value y, const check_options& o = {}, Policies... policies) {
   return compute_gradient(g, std::span<const value>(&x, 1), y, o, policies...)[0];
 }
+// With the arguments of tf.test.compute_gradient: shapes in numbers, which a batched x or y needs.
+template <class... Policies>
+std::vector<jacobians> compute_gradient(std::span<const value> xs, const std::vector<shape>& x_shapes, value y,
+                                        const shape& y_shape, check_options o = {}, Policies... policies) {
+  o.x_shapes = x_shapes, o.y_shape = {y_shape};
+  return compute_gradient(*y.g, xs, y, o, policies...);
+}
+template <class... Policies>
+jacobians compute_gradient(value x, const shape& x_shape, value y, const shape& y_shape, check_options o = {},
+                           Policies... policies) {
+  return compute_gradient(std::span<const value>(&x, 1), {x_shape}, y, y_shape, std::move(o), policies...)[0];
+}
 
 // The largest |theoretical - numeric|; 0 for empty Jacobians, NaN if any entry is.
 inline double largest_error(std::span<const jacobians> list) {
@@ -201,6 +246,17 @@ double compute_gradient_error(graph& g, std::span<const value> xs, value y, cons
 template <class... Policies>
 double compute_gradient_error(graph& g, value x, value y, const check_options& o = {}, Policies... policies) {
   return compute_gradient_error(g, std::span<const value>(&x, 1), y, o, policies...);
+}
+
+template <class... Policies>
+double compute_gradient_error(std::span<const value> xs, const std::vector<shape>& x_shapes, value y,
+                              const shape& y_shape, check_options o = {}, Policies... policies) {
+  return largest_error(compute_gradient(xs, x_shapes, y, y_shape, std::move(o), policies...));
+}
+template <class... Policies>
+double compute_gradient_error(value x, const shape& x_shape, value y, const shape& y_shape, check_options o = {},
+                              Policies... policies) {
+  return compute_gradient_error(std::span<const value>(&x, 1), {x_shape}, y, y_shape, std::move(o), policies...);
 }
 
 // An operand of an op under test: float64, values drawn from [low, high) unless given.

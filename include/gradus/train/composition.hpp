@@ -33,8 +33,8 @@ using update_of = decltype(compose_update(std::declval<const Policies&>()...));
 template <auto Build>
 struct by_compiler {
   static constexpr auto build = Build;
-  template <class Device, class Ops, gating Gate, bool NeedsNorm, bool Reuse>
-  using model = compiled_model<Build, Device, Gate, NeedsNorm, Reuse>;
+  template <class Device, class Ops, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute, bool ScalesLoss>
+  using model = compiled_model<Build, Device, Gate, NeedsNorm, Reuse, Compute, ScalesLoss>;
   template <class Model>
   Model make() const {
     return {};
@@ -42,8 +42,8 @@ struct by_compiler {
 };
 struct by_program {
   std::function<model_spec(graph&)> build;
-  template <class Device, class Ops, gating Gate, bool NeedsNorm, bool Reuse>
-  using model = interpreted_model<Device, Ops, Gate, NeedsNorm, Reuse>;
+  template <class Device, class Ops, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute, bool ScalesLoss>
+  using model = interpreted_model<Device, Ops, Gate, NeedsNorm, Reuse, Compute, ScalesLoss>;
   template <class Model>
   Model make() const {
     return Model(build);
@@ -60,9 +60,10 @@ struct composition {
   using file_system_type = policy_of<kind::file_system, posix, Policies...>;
   using clock_type = policy_of<kind::clock, system_clock, Policies...>;
   using sink_type = policy_of<kind::log_sink, silent, Policies...>;
-  using model_type = typename Source::template model<device_type, policy_of<kind::operations, ops<>, Policies...>,
-                                                     policy_of<kind::gate, gate_op, Policies...>::value,
-                                                     update_type::needs_norm, !executor_type::concurrent>;
+  using model_type = typename Source::template model<
+      device_type, policy_of<kind::operations, ops<>, Policies...>, policy_of<kind::gate, gate_op, Policies...>::value,
+      update_type::needs_norm, !executor_type::concurrent,
+      policy_of<kind::precision, full_precision, Policies...>::compute, update_type::scales_loss>;
   using stepper_type = stepper<model_type, update_type, device_type, executor_type>;
   using saver_type = saver<codec_type, file_system_type, clock_type>;
 };

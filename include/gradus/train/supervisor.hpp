@@ -43,8 +43,8 @@ namespace gradus {
 
 namespace detail {
 using supervisor_kinds =
-    kinds_and<update_kinds, kind::gate, kind::codec, kind::executor, kind::arithmetic, kind::clock, kind::file_system,
-              kind::operations, kind::log_sink, kind::connection>;
+    kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::executor, kind::arithmetic, kind::clock,
+              kind::file_system, kind::operations, kind::log_sink, kind::connection>;
 struct no_data {};
 }  // namespace detail
 

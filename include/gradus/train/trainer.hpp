@@ -94,8 +94,8 @@ template <class D>
 concept batches_to_change = batched_dataset<std::remove_reference_t<D>>;  // a const one is not movable
 
 using trainer_kinds =
-    kinds_and<update_kinds, kind::gate, kind::codec, kind::executor, kind::arithmetic, kind::configuration, kind::clock,
-              kind::file_system, kind::operations, kind::log_sink>;
+    kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::executor, kind::arithmetic,
+              kind::configuration, kind::clock, kind::file_system, kind::operations, kind::log_sink>;
 
 // What a refused trainer's user calls; the refusal has been printed.
 struct refused_trainer {
@@ -232,6 +232,13 @@ public:
   template <class Dataset, class See>
   void predict(const Dataset&, const See&) {
     [[maybe_unused]] constexpr bool fits = dataset_fits<Dataset>::value;
+  }
+
+  // The loss or a metric of an evaluation, for a schedule that looks at one (reduce_on_plateau); the schedule's state is
+  // in the checkpoint.
+  void watch(double value) {
+    static_assert(update_type::watches, "gradus: no schedule of this trainer watches a value; reduce_on_plateau does.");
+    stepper_.watch(value);
   }
 
   std::int64_t global_step() const { return stepper_.global_step(); }

@@ -5,34 +5,32 @@
 //   R <- beta_t R + (1 - beta_t) mean of q along one axis              v_row, from 0; C along the other: v_col, from 0
 //   u = g / sqrt(R / mean(R)) / sqrt(C)
 //   not factored:  v <- beta_t v + (1 - beta_t) q,   u = g / sqrt(v)   v, from 0
-// form optax, in this order (one that is unset is left out):
-//   u <- u / max(1, rms(u) / clipping_threshold)
-//   u <- rate u;   u <- max(rms(theta), min_parameter_rms) u
-//   m <- momentum m + (1 - momentum) u,   u <- m                       m, from 0, not debiased
-//   theta <- theta - (u + weight_decay theta)
-// form relative:
-//   alpha = max(rms(theta), min_parameter_rms) min(rate, 1 / sqrt(t))
-//   u = g / sqrt(max(R C / max(mean(R), eps1), eps1^2)), not factored g / sqrt(max(v, eps1^2))
-//   theta <- (1 - rate weight_decay) theta - alpha u / max(1, rms(u) / clipping_threshold)
+//   optax     u <- u / max(1, rms(u) / clipping_threshold)             in this order; what is unset is left out
+//             u <- rate u;   u <- max(rms(theta), min_parameter_rms) u
+//             m <- momentum m + (1 - momentum) u,   u <- m             m, from 0, not debiased
+//             theta <- theta - (u + weight_decay theta)
+//   relative  alpha = max(rms(theta), min_parameter_rms) min(rate, 1 / sqrt(t))
+//             u = g / sqrt(max(R C / max(mean(R), eps1), eps1^2)), not factored g / sqrt(max(v, eps1^2))
+//             theta <- (1 - rate weight_decay) theta - alpha u / max(1, rms(u) / clipping_threshold)
 //
-// Shazeer & Stern 2018, arXiv:1804.04235. Settings of the others:
-//   Optax (adafactor)    form optax. learning_rate=None is rate 1; weight_decay_rate is weight_decay.
-//   PyTorch (Adafactor)  form relative. lr is rate (0.01), beta2_decay is -decay_rate, eps is {eps1, min_parameter_rms},
-//                        d is clipping_threshold.
-//   Keras (Adafactor)    form relative, rate 0.001, .epsilon = 1e-30, .eps1 = 0; its relative_step=False has no equal here.
+// Shazeer & Stern 2018, arXiv:1804.04235. Optax (adafactor) is form optax; its learning_rate=None is rate 1, its
+// weight_decay_rate is weight_decay. PyTorch (Adafactor) is form relative: lr is rate (there 0.01), beta2_decay is
+// -decay_rate, eps is {eps1, min_parameter_rms}, d is clipping_threshold. Keras (Adafactor) is form relative with rate
+// 0.001, epsilon 1e-30 and eps1 0; its relative_step=False has no equal here.
 // Axes: optax takes the two longest (of equal ones the last), and factors only if both have min_dim_size_to_factor;
-// relative takes the last two of every tensor of rank 2 or more. Slots are called as there: v_row, v_col, v, m; relative:
-// row_var, col_var, variance, m. Of them a variable has only those that it needs, in their own small shapes.
+// relative takes the last two of every tensor of rank 2 or more. Slots are called as there: v_row, v_col, v, m;
+// relative: row_var, col_var, variance, m. Of them a variable has only those that it needs, in their own small shapes.
 //
-// Cost: theta, g, and v or m if kept, once as any rule; g and theta once more for the means and rms(theta); and for rms(u)
-// of a factored tensor, which cannot be known before the means are, g a third time (not with clipping_threshold unset).
-// Sparse gradients are made dense. t counts the steps of the optimizer (PyTorch: of each variable).
+// Cost: theta, g, and v or m if kept, once as any rule; g and theta once more for the means and rms(theta); and for
+// rms(u) of a factored tensor, which cannot be known before the means are, g a third time (not with clipping_threshold
+// unset). Sparse gradients are made dense. t counts the steps of the optimizer (PyTorch: of each variable).
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "../base/math.hpp"
+#include "factored.hpp"
 #include "rule.hpp"
 #include "setting.hpp"
 
@@ -40,62 +38,28 @@ namespace gradus {
 
 enum class adafactor_form { optax, relative };
 
-namespace detail {
-
-// A tensor as [outer, rows, middle, columns, inner], of which rows and columns are the axes that are averaged away:
-// means over the columns are [outer, rows, middle, inner], over the rows [outer, middle, columns, inner].
-struct factored_axes {
-  bool factored = false;
-  int first = 0, second = 0;    // the axes, in order
-  bool divides_rows = true;     // R, whose mean is divided out, is the mean over the second axis
-  std::int64_t outer = 1, rows = 1, middle = 1, columns = 1, inner = 1;
-
-  std::int64_t row_means() const { return outer * rows * middle * inner; }
-  std::int64_t column_means() const { return outer * middle * columns * inner; }
-  std::int64_t slab() const { return columns * inner; }
-};
-
-// Sums of f(x) over `count` runs of `width` numbers, into `to` [width], in parts of 64 runs. `part`: width numbers.
-template <class Math, class T, class F>
-void sum_runs(T* to, T* part, const T* x, std::int64_t count, std::int64_t width, F f) {
-  if (width == 1) {
-    *to = Math::reduce(static_cast<std::size_t>(count), f, x);
-    return;
-  }
-  const auto n = static_cast<std::size_t>(width);
-  std::fill_n(to, n, T(0));
-  for (std::int64_t i = 0; i < count;) {
-    std::fill_n(part, n, T(0));
-    for (const std::int64_t end = count - i < 64 ? count : i + 64; i < end; ++i)
-      Math::map(n, [&](auto& sum, auto y) { sum = sum + f(y); }, part, x + i * width);
-    Math::map(n, [](auto& sum, auto y) { sum = sum + y; }, to, static_cast<const T*>(part));
-  }
-}
-
-}  // namespace detail
-
 struct adafactor {
   using policy_for = kind::rule;
   static constexpr std::string_view name = "Adafactor";
   static constexpr double default_rate = 1.0;
 
   std::optional<double> rate = {};  // unset: 1, or the schedule. In form relative the most that a relative step may be
-  adafactor_form form = adafactor_form::optax;
-  double decay_rate = 0.8;                          // how fast squares are remembered longer and longer
-  double decay_offset = 0;                          // taken from t: steps before a fine-tuning
-  std::int64_t min_dim_size_to_factor = 128;        // of the second longest axis; form optax only
-  std::optional<double> clipping_threshold = 1.0;   // the most that rms(u) may be; unset: no limit
-  bool multiply_by_parameter_scale = true;          // steps in proportion to rms(theta), in both forms
-  double min_parameter_rms = 1e-3;                  // floor under rms(theta), so that zeros can start to move
-  std::optional<double> momentum = {};              // how much of the mean step is kept; unset: no such array
-  double weight_decay = 0.0;                        // form optax: not multiplied by the rate
-  std::optional<double> epsilon = {};               // added to g^2; unset: 1e-30, in form relative 0
-  std::optional<double> eps1 = {};                  // form relative: see above; unset: the unit of the type
+  adafactor_form form = adafactor_form::optax;     // order of effects, and the size of a step
+  double decay_rate = 0.8;                         // how fast squares are remembered longer and longer
+  double decay_offset = 0;                         // taken from t: steps before a fine-tuning
+  std::int64_t min_dim_size_to_factor = 128;       // of the second longest axis; form optax only
+  std::optional<double> clipping_threshold = 1.0;  // the most that rms(u) may be; unset: no limit
+  bool multiply_by_parameter_scale = true;         // steps in proportion to rms(theta), in both forms
+  double min_parameter_rms = 1e-3;                 // floor under rms(theta), so that zeros can start to move
+  std::optional<double> momentum = {};             // how much of the mean step is kept; unset: no such array
+  double weight_decay = 0.0;                       // form optax: not multiplied by the rate
+  std::optional<double> epsilon = {};              // added to g^2; unset: 1e-30, in form relative 0
+  std::optional<double> eps1 = {};                 // form relative: see above; unset: the unit of the type
 
   constexpr auto slots() const {
-    return form == adafactor_form::optax
-               ? std::array{slot{"v_row", 0.0}, slot{"v_col", 0.0}, slot{"v", 0.0}, slot{"m", 0.0}}
-               : std::array{slot{"row_var", 0.0}, slot{"col_var", 0.0}, slot{"variance", 0.0}, slot{"m", 0.0}};
+    const bool optax = form == adafactor_form::optax;
+    return std::array{slot{optax ? "v_row" : "row_var", 0.0}, slot{optax ? "v_col" : "col_var", 0.0},
+                      slot{optax ? "v" : "variance", 0.0}, slot{"m", 0.0}};
   }
   extents slot_dims(std::size_t i, const extents& dims) const {
     const auto axes = axes_of(dims);
@@ -132,7 +96,8 @@ struct adafactor {
     N rate, kept, fresh, decay;  // of theta: theta <- (1 - decay) theta - ...
   };
   constants<double> prepare(const step_info& at, const shared& s) const {
-    const double t = s[0] + 1, fresh = portable_math::pow(t - decay_offset, -decay_rate);
+    const double t = s[0] + 1, counted = t - decay_offset < 1 ? 1 : t - decay_offset;
+    const double fresh = portable_math::pow(counted, -decay_rate);
     if (form == adafactor_form::optax) return {at.rate, 1 - fresh, fresh, weight_decay};
     const double most = 1 / std::sqrt(t);
     return {at.rate < most ? at.rate : most, 1 - fresh, fresh, at.rate * weight_decay};
@@ -149,8 +114,7 @@ struct adafactor {
 
 private:
   detail::factored_axes axes_of(const extents& dims) const {
-    detail::factored_axes a;
-    if (dims.rank < 2) return a;
+    if (dims.rank < 2) return {};
     int longest = dims.rank - 1, next = dims.rank - 2;
     if (form == adafactor_form::optax) {
       for (int k = dims.rank - 2; k >= 0; --k)
@@ -158,20 +122,9 @@ private:
       next = longest == dims.rank - 1 ? dims.rank - 2 : dims.rank - 1;
       for (int k = next - 1; k >= 0; --k)
         if (k != longest && dims[k] > dims[next]) next = k;
-      if (dims[next] < min_dim_size_to_factor) return a;
+      if (dims[next] < min_dim_size_to_factor) return {};
     }
-    a.factored = true;
-    a.first = longest < next ? longest : next, a.second = longest < next ? next : longest;
-    a.divides_rows = longest == a.second;
-    for (int k = 0; k < dims.rank; ++k) {
-      auto& extent = k < a.first     ? a.outer
-                     : k == a.first  ? a.rows
-                     : k < a.second  ? a.middle
-                     : k == a.second ? a.columns
-                                     : a.inner;
-      extent *= dims[k];
-    }
-    return a;
+    return detail::factored_axes::over(dims, longest, next);
   }
   bool relative() const { return form == adafactor_form::relative; }
   double added() const { return epsilon.value_or(relative() ? 0.0 : 1e-30); }
@@ -273,7 +226,7 @@ private:
     const auto with = [&](const auto& direction) {
       double u_squares = 0;
       if (clipping_threshold.has_value())
-        slabs(a, row_factors, column_factors, [&](std::int64_t at, std::size_t n, const T* r, const T* k) {
+        a.runs(row_factors, column_factors, [&](std::int64_t at, std::size_t n, const T* r, const T* k) {
           const auto square = [direction](auto g, auto ri, auto ki) {
             const auto u = direction(g, ri, ki);
             return u * u;
@@ -286,16 +239,18 @@ private:
                            : Math::reduce(n, square, g, r, k));
         });
       const auto stepped = stepping_by<T>(step_size(c, theta_squares, u_squares, t.theta.size()), c);
-      slabs(a, row_factors, column_factors, [&](std::int64_t at, std::size_t n, const T* r, const T* k) {
+      a.runs(row_factors, column_factors, [&](std::int64_t at, std::size_t n, const T* r, const T* k) {
         T* const theta = t.theta.data() + at;
         const T* const g = t.g.data() + at;
         T* const m = momentum.has_value() ? t.slots[3].data() + at : nullptr;
         const T one = *r;
         const auto same_row = [=](auto gi, auto ki) { return direction(gi, decltype(gi)(one), ki); };
         if (a.inner == 1 && m == nullptr)
-          Math::map(n, [=](auto& x, auto gi, auto ki) { stepped(x, same_row(gi, ki)); }, theta, g, k);
+          Math::map(
+              n, [=](auto& x, auto gi, auto ki) { stepped(x, same_row(gi, ki)); }, theta, g, k);
         else if (a.inner == 1)
-          Math::map(n, [=](auto& x, auto gi, auto ki, auto& mi) { stepped(x, same_row(gi, ki), mi); }, theta, g, k, m);
+          Math::map(
+              n, [=](auto& x, auto gi, auto ki, auto& mi) { stepped(x, same_row(gi, ki), mi); }, theta, g, k, m);
         else if (m == nullptr)
           Math::map(
               n, [=](auto& x, auto gi, auto ri, auto ki) { stepped(x, direction(gi, ri, ki)); }, theta, g, r, k);
@@ -306,24 +261,6 @@ private:
       });
     };
     relative() ? with(divided) : with(scaled);
-  }
-
-  // body(offset, n, row factor(s), column factors) for runs of n places of the tensor: whole rows, which share one row
-  // factor, or with inner > 1 one row's place in one column.
-  template <class T, class Body>
-  static void slabs(const detail::factored_axes& a, const T* row_factors, const T* column_factors, Body body) {
-    for (std::int64_t o = 0; o < a.outer; ++o)
-      for (std::int64_t i = 0; i < a.rows; ++i)
-        for (std::int64_t j = 0; j < a.middle; ++j) {
-          const std::int64_t row = (o * a.rows + i) * a.middle + j;
-          const T* const r = row_factors + row * a.inner;
-          const T* const k = column_factors + (o * a.middle + j) * a.slab();
-          if (a.inner == 1)
-            body(row * a.columns, static_cast<std::size_t>(a.columns), r, k);
-          else
-            for (std::int64_t q = 0; q < a.columns; ++q)
-              body((row * a.columns + q) * a.inner, static_cast<std::size_t>(a.inner), r, k + q * a.inner);
-        }
   }
 
   // The running means, in one pass over g, and the sum of squares of theta.
@@ -346,16 +283,20 @@ private:
           mean, sum);
     };
     const auto clear = [n](T* x) { std::fill_n(x, n, T(0)); };
-    const auto add = [n](T* to, const T* from) { Math::map(n, [](auto& x, auto y) { x = x + y; }, to, from); };
+    const auto add = [n](T* to, const T* from) {
+      Math::map(
+          n, [](auto& x, auto y) { x = x + y; }, to, from);
+    };
     double squares = 0;
     for (std::int64_t o = 0; o < a.outer; ++o) {
       clear(total), clear(part);
       for (std::int64_t i = 0; i < a.rows; ++i) {
         const std::int64_t at = (o * a.rows + i) * width;
         const T* const g = t.g.data() + at;
-        Math::map(n, [square](auto& sum, auto gi) { sum = sum + square(gi); }, part, g);
+        Math::map(
+            n, [square](auto& sum, auto gi) { sum = sum + square(gi); }, part, g);
         for (std::int64_t j = 0; j < a.middle; ++j) {
-          detail::sum_runs<Math>(row, row_part, g + j * a.slab(), a.columns, a.inner, square);
+          detail::sum_of_runs<Math>(row, row_part, g + j * a.slab(), a.columns, a.inner, square);
           join(row_means + ((o * a.rows + i) * a.middle + j) * a.inner, row, static_cast<std::size_t>(a.inner),
                a.columns);
         }
@@ -391,15 +332,17 @@ private:
           to, x, sum);
     };
     const auto copy = [=](T* to, const T* x, std::int64_t n) {
-      Math::map(static_cast<std::size_t>(n), [=](auto& y, auto xi) { y = factor(xi); }, to, x);
+      Math::map(
+          static_cast<std::size_t>(n), [=](auto& y, auto xi) { y = factor(xi); }, to, x);
     };
-    const std::int64_t runs = a.divides_rows ? a.rows : a.columns, groups = a.divides_rows ? a.outer : a.outer * a.middle;
+    const std::int64_t runs = a.divides_rows ? a.rows : a.columns,
+                       groups = a.divides_rows ? a.outer : a.outer * a.middle;
     const std::int64_t width = a.divides_rows ? a.middle * a.inner : a.inner;
     const T* const x = a.divides_rows ? row_means : column_means;
     T* const to = a.divides_rows ? row_factors : column_factors;
     for (std::int64_t o = 0; o < groups; ++o) {
       const std::int64_t at = o * runs * width;
-      detail::sum_runs<Math>(room, room + width, x + at, runs, width, same);
+      detail::sum_of_runs<Math>(room, room + width, x + at, runs, width, same);
       if (width == 1) {
         const T sum = *room;
         Math::map(

@@ -56,6 +56,22 @@ constexpr auto& constants_at(C& c) {
     return constants_at<I - 1>(c.rest);
 }
 
+// What stands in for a rule that was not given.
+struct no_rule {
+  using policy_for = kind::rule;
+  static constexpr std::string_view name = "no rule";
+  std::optional<double> rate = {};
+  template <class N>
+  struct constants {
+    N rate;
+  };
+  constexpr constants<double> prepare(const step_info&) const { return {0}; }
+  template <class N>
+  N step(N theta, N, const constants<N>&) const {
+    return theta;
+  }
+};
+
 template <class Rule>
 struct default_rate_of {};
 template <class Rule>
@@ -125,11 +141,10 @@ struct chain_layout {
 }  // namespace detail
 
 template <class... Parts>
-class chain<part_list<Parts...>>
-    : public detail::default_rate_of<policy_of<kind::rule, detail::any_math, Parts...>> {
+class chain<part_list<Parts...>> : public detail::default_rate_of<policy_of<kind::rule, detail::no_rule, Parts...>> {
   static_assert(detail::chain_fits<Parts...>::value);
   using layout = detail::chain_layout<Parts...>;
-  static constexpr std::size_t count = sizeof...(Parts), rule_at = layout::first(layout::rules, true);
+  static constexpr std::size_t count = sizeof...(Parts), rule_at = layout::first(layout::rules, true) % count;
   template <std::size_t I>
   using part = typename layout::template part<I>;
   template <std::size_t I>
@@ -139,7 +154,7 @@ class chain<part_list<Parts...>>
 
 public:
   using policy_for = kind::rule;
-  using rule_type = policy_of<kind::rule, detail::any_math, Parts...>;
+  using rule_type = policy_of<kind::rule, detail::no_rule, Parts...>;
   static constexpr std::string_view name = rule_type::name;
 
   static constexpr std::size_t longest_name = [] {
@@ -180,6 +195,10 @@ public:
     });
     return all;
   }
+  // Whether slot I is one of a rule on matrices: of a shape of its own, and unseen by the other parts.
+  template <std::size_t I>
+  static constexpr bool matrix_slot = detail::steps_tensors<rule_type> && I >= first_slot<rule_at> &&
+                                      I < first_slot<rule_at> + detail::count_slots<rule_type>();
   extents slot_dims(std::size_t i, const extents& variable) const
     requires(detail::has_slot_dims<Parts> || ...)
   {
@@ -209,11 +228,11 @@ public:
     });
     return all;
   }
-  void finish(shared& all) const {
+  void finish(shared& all, const step_info& at) const {
     each([&]<std::size_t I>() {
       if constexpr (detail::has_shared<part<I>>) {
         auto own = shared_at<I>(all);
-        std::get<I>(parts_).finish(own);
+        detail::finish_shared(std::get<I>(parts_), own, at);
         put<I>(all, own);
       }
     });
@@ -263,9 +282,8 @@ public:
       if constexpr (I < at && detail::is_clip<part<I>> && (I >= raw_parts || at < raw_parts))
         g = std::get<I>(parts_).clip(g, detail::constants_at<I>(c));
       else if constexpr (I < at && detail::is_transform<part<I>>)
-        with_slots<I>(copies, [&](auto&... own) {
-          std::get<I>(parts_).before(theta, g, detail::constants_at<I>(c), own...);
-        });
+        with_slots<I>(copies,
+                      [&](auto&... own) { std::get<I>(parts_).before(theta, g, detail::constants_at<I>(c), own...); });
     });
     return with_slots<at>(copies, [&](const auto&... own) {
       return std::get<at>(parts_).measure(theta, g, detail::constants_at<at>(c), own...);
@@ -309,9 +327,8 @@ public:
       if constexpr (I >= raw_parts && detail::is_clip<part<I>>)
         g = std::get<I>(parts_).clip(g, detail::constants_at<I>(c));
       else if constexpr (detail::is_transform<part<I>>)
-        with_slots<I>(all, [&](auto&... own) {
-          std::get<I>(parts_).before(theta, g, detail::constants_at<I>(c), own...);
-        });
+        with_slots<I>(all,
+                      [&](auto&... own) { std::get<I>(parts_).before(theta, g, detail::constants_at<I>(c), own...); });
     });
   }
   template <class N, class... Slots>
@@ -320,9 +337,8 @@ public:
   {
     before(theta, g, c, slots...);
     auto all = std::tie(slots...);
-    return with_slots<rule_at>(all, [&](auto&... own) {
-      return rule().step(theta, g, detail::constants_at<rule_at>(c), own...);
-    });
+    return with_slots<rule_at>(
+        all, [&](auto&... own) { return rule().step(theta, g, detail::constants_at<rule_at>(c), own...); });
   }
   template <class T, class Math>
   void step_tensor(const tensor_step<T>& t, const constants<double>& c) const
@@ -345,9 +361,8 @@ public:
     auto all = std::tie(slots...);
     each([&]<std::size_t I>() {
       if constexpr (detail::is_follower<part<I>>)
-        theta = with_slots<I>(all, [&](auto&... own) {
-          return std::get<I>(parts_).after(theta, detail::constants_at<I>(c), own...);
-        });
+        theta = with_slots<I>(
+            all, [&](auto&... own) { return std::get<I>(parts_).after(theta, detail::constants_at<I>(c), own...); });
     });
     return theta;
   }

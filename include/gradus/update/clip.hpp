@@ -1,8 +1,8 @@
 // Clipping as policies: gradients are limited before the rule sees them. As functions on arrays and on graph values the
 // same clips are in namespace gradus::clip.
 //
-// Beside a rule (`updater{adam{}, clip_by_global_norm{1.0}}`) or in a chain. Every clip first in line sees the values of
-// a sparse gradient one by one, duplicates unsummed, as TensorFlow's do on IndexedSlices. As of TensorFlow 1.15.
+// Beside a rule (`updater{adam{}, clip_by_global_norm{1.0}}`) or in a chain. Every clip first in line sees the values
+// of a sparse gradient one by one, duplicates unsummed, as TensorFlow's do on IndexedSlices. As of TensorFlow 1.15.
 #pragma once
 #include <array>
 #include <cmath>
@@ -92,13 +92,13 @@ struct clip_by_average_norm {
 //   norm = sqrt(sum of squares over every gradient)       duplicate rows of a sparse gradient count one by one
 //   g <- g * max_norm * min(1 / norm, 1 / max_norm)
 //
-// As tf.clip_by_global_norm: every gradient becomes NaN where the norm is infinite or NaN, so that a broken step shows; a
-// norm of 0 leaves gradients alone; max_norm = 0 makes them 0. PyTorch's clip_grad_norm_ adds 1e-6 to the norm.
+// As tf.clip_by_global_norm: every gradient becomes NaN where the norm is infinite or NaN, so that a broken step shows;
+// a norm of 0 leaves gradients alone; max_norm = 0 makes them 0. PyTorch's clip_grad_norm_ adds 1e-6 to the norm.
 struct clip_by_global_norm {
   using policy_for = kind::clip;
   static constexpr bool needs_norm = true, global = true;
-  double max_norm = 1.0;                 // in units of the gradient; 1 to 5 is common, log the norm to choose
-  std::optional<double> use_norm = {};   // a norm known from elsewhere, in place of the gradients' own
+  double max_norm = 1.0;                // in units of the gradient; 1 to 5 is common, log the norm to choose
+  std::optional<double> use_norm = {};  // a norm known from elsewhere, in place of the gradients' own
 
   // The factor for every gradient.
   double scale(double norm) const {

@@ -44,6 +44,16 @@ template <class P>
 concept of_update = is_of<kind::rule, P>() || is_of<kind::schedule, P>() || is_of<kind::clip, P>() ||
                     is_of<kind::average, P>() || is_of<kind::freeze, P>() || is_of<kind::accumulation, P>() ||
                     is_of<kind::variation, P>() || is_of<kind::noise, P>() || is_of<kind::loss_scale, P>();
+// A state list in which scalars carry the name of their group.
+template <class List>
+struct group_list {
+  List& list;
+  std::size_t group;
+  template <class T>
+  void scalar(std::string_view name, T& x) {
+    list.scalar(text("group_", group, "/", name), x);
+  }
+};
 struct no_noise {
   using policy_for = kind::noise;
 };
@@ -117,8 +127,7 @@ public:
   using first_type = branch_type<0>;
   using rule_type = typename first_type::rule_type;
   static constexpr std::size_t stages = largest([]<class B>(std::type_identity<B>) { return B::stages; });
-  static constexpr std::size_t global_stages =
-      largest([]<class B>(std::type_identity<B>) { return B::global_stages; });
+  static constexpr std::size_t global_stages = largest([]<class B>(std::type_identity<B>) { return B::global_stages; });
   static constexpr bool steps_tensors = largest([]<class B>(std::type_identity<B>) {
                                           return std::size_t{detail::steps_tensors<typename B::rule_type>};
                                         }) != 0;
@@ -127,13 +136,15 @@ public:
       largest([]<class B>(std::type_identity<B>) { return std::size_t{B::may_decay_all_rows}; }) != 0;
   static constexpr bool observes =
       largest([]<class B>(std::type_identity<B>) { return std::size_t{B::observes}; }) != 0;
+  static_assert(!clips_columns || global_stages == 0,
+                "gradus: adaptive_clip stands beside a chain with clip_by_global_norm, which would measure the gradients "
+                "before they are clipped; keep one of the two.");
   // Every variable takes the same formula and the same constants: neighbours are one sweep.
-  static constexpr bool uniform =
-      branches == 1 && stages == 0 && !steps_tensors && !clips_columns && !accumulates && !scales_loss && !freezes &&
-      !adds_noise;
+  static constexpr bool uniform = branches == 1 && stages == 0 && !steps_tensors && !clips_columns && !accumulates &&
+                                  !scales_loss && !freezes && !adds_noise;
   static constexpr std::size_t longest_mirror_name = [] {
     std::size_t n = average_type::name.size() > accumulation_type::name.size() ? average_type::name.size()
-                                                                                : accumulation_type::name.size();
+                                                                               : accumulation_type::name.size();
     return n + largest([]<class B>(std::type_identity<B>) { return longest_part_name<typename B::rule_type>(); });
   }();
   // Sums over all variables, for each branch.
@@ -145,10 +156,9 @@ public:
   using constants = typename first_type::template constants<T>;
 
   explicit constexpr composed(Policies... policies)
-      : branches_(branching::make(take_policy<kind::rule, given_rule>(policies...),
-                                  take_policy<kind::schedule, schedule_type>(policies...),
-                                  take_policy<kind::clip, clip_type>(policies...),
-                                  take_policy<kind::average, average_type>(policies...))),
+      : branches_(branching::make(
+            take_policy<kind::rule, given_rule>(policies...), take_policy<kind::schedule, schedule_type>(policies...),
+            take_policy<kind::clip, clip_type>(policies...), take_policy<kind::average, average_type>(policies...))),
         rule_(groups_of(take_policy<kind::rule, given_rule>(policies...))),
         variations_(std::tuple_cat(detail::variation_of(policies)...)),
         freeze_(take_policy<kind::freeze, freeze_type>(policies...)),
@@ -231,8 +241,7 @@ public:
   double rate(std::int64_t global_step) const { return single().rate(rule_step(global_step)); }
 
   static constexpr bool has_clip = first_type::has_clip;
-  static constexpr bool needs_norm =
-      requires { requires clip_type::needs_norm; } || scales_loss || global_stages != 0;
+  static constexpr bool needs_norm = requires { requires clip_type::needs_norm; } || scales_loss || global_stages != 0;
   // The factor for every gradient, given their global norm. After it, `skips()` tells whether the step is left out.
   double clip_scale(double norm) {
     if constexpr (scales_loss) {
@@ -287,9 +296,10 @@ public:
 
   // Once per step, after every variable.
   void finish(std::int64_t global_step) {
+    if (only_accumulates(global_step)) return;  // gradients of one sum have one loss scale
     if constexpr (scales_loss) loss_scale_.finish();
-    if (only_accumulates(global_step) || skips()) return;
-    each([&]<std::size_t I>() { std::get<I>(branches_).finish(); });
+    if (skips()) return;
+    each([&]<std::size_t I>() { std::get<I>(branches_).finish(rule_step(global_step)); });
   }
   void finish() { finish(0); }
 
@@ -302,17 +312,19 @@ public:
   void watch(double value) {
     each([&]<std::size_t I>() { std::get<I>(branches_).watch(value); });
   }
-  static constexpr bool watches = requires(schedule_type& s) { s.observe(0.0); };
+  static constexpr bool watches = observing_schedule<schedule_type>;
 
   // The optimizer's own state; that of a variable belongs to whoever holds the mirrors. State of the second group of a
   // multi and later is "group_1/beta1_power".
   template <class List>
   void remembers(List& list) {
     each([&]<std::size_t I>() {
-      if constexpr (I == 0)
+      if constexpr (I == 0) {
         std::get<I>(branches_).remembers(list);
-      else
-        std::get<I>(branches_).remembers(list, [](std::string_view n) { return text("group_", I, "/", n); });
+      } else {
+        detail::group_list<List> own{list, I};
+        std::get<I>(branches_).remembers(own);
+      }
     });
     if constexpr (scales_loss) loss_scale_.remembers(list);
   }

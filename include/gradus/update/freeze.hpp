@@ -6,8 +6,11 @@
 namespace gradus {
 
 // freeze{named{"encoder/"}}: by name, by shape, or by any mask (update/mask.hpp, update/matching.hpp).
-template <variable_mask Mask>
+template <class Mask>
 struct freeze {
+  static_assert(variable_mask<Mask>,
+                "gradus: freeze takes a mask, which says yes or no to (std::string_view name, const extents& dims): "
+                "matrices{}, named{\"encoder/\"}, matching(\"bias$\"), or a lambda.");
   using policy_for = kind::freeze;
   Mask where;
   constexpr bool operator()(std::string_view name, const extents& dims) const { return where(name, dims); }

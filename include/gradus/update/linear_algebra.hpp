@@ -1,6 +1,6 @@
-// QR decomposition and eigenvectors of a symmetric matrix, for rules that step whole matrices. T is float or double, and
-// every number here is a T; Math is the device's linear algebra (cpu/linear.hpp lists what it must have), which fixes
-// the order of every sum, so the bits depend on the shapes alone. No allocation: the caller lends scratch memory.
+// QR decomposition and eigenvectors of a symmetric matrix, for rules that step whole matrices. T is float or double,
+// and every number here is a T; Math is the device's linear algebra (cpu/linear.hpp lists what it must have), which
+// fixes the order of every sum, so the bits depend on the shapes alone. No allocation: the caller lends scratch memory.
 //
 // Sources: Golub & Van Loan, Matrix Computations, 4th ed.: Householder vectors 5.1, QR and its block form 5.2,
 // tridiagonalization 8.3.1, the implicit shifted step 8.3.4 (here from the bottom up: QL).
@@ -266,8 +266,8 @@ struct symmetric_solver {
   }
   bool diagonalize() {
     waiting = work;
-    // Negligible: beside its neighbours, or beside the matrix, whose largest element is 1 here (squares of what is below
-    // eps^2 could leave the range).
+    // Negligible: beside its neighbours, or beside the matrix, whose largest element is 1 here (squares of what is
+    // below eps^2 could leave the range).
     constexpr T eps = std::numeric_limits<T>::epsilon();
     const auto size = [](T x) { return x < 0 ? -x : x; };
     std::int64_t low = 0, left = 60 * n;  // steps; two for each eigenvalue are usual

@@ -14,15 +14,15 @@ namespace gradus {
 // tf.train.experimental.DynamicLossScale, with their defaults. Its state is in the checkpoint.
 struct dynamic_loss_scale {
   using policy_for = kind::loss_scale;
-  double initial = 65536;              // 2^16; powers of two keep every gradient exact
-  double growth_factor = 2;            // after growth_interval good steps
-  double backoff_factor = 0.5;         // after a bad one
+  double initial = 65536;       // 2^16; powers of two keep every gradient exact
+  double growth_factor = 2;     // after growth_interval good steps
+  double backoff_factor = 0.5;  // after a bad one
   std::int64_t growth_interval = 2000;
   double smallest = 1, largest = 0x1p60;
 
-  double scale = 0;              // state: 0 before the first step
-  std::int64_t good_steps = 0;   // state: since the scale changed
-  bool bad = false;              // this step
+  double scale = 0;             // state: 0 before the first step
+  std::int64_t good_steps = 0;  // state: since the scale changed
+  bool bad = false;             // this step
 
   void check() const {
     if (!(initial > 0) || !(growth_factor >= 1) || !(backoff_factor > 0 && backoff_factor <= 1) || growth_interval < 1)

@@ -16,8 +16,11 @@
 namespace gradus {
 
 // The variables of a mask and their rule; the rate is multiplied by `rate_factor`.
-template <variable_mask Mask, class Rule>
+template <class Mask, class Rule>
 struct on {
+  static_assert(variable_mask<Mask>,
+                "gradus: `on` takes a mask and a rule; a mask says yes or no to (std::string_view name, const extents& "
+                "dims): matrices{}, named{\"encoder/\"}, matching(\"bias$\"), or a lambda.");
   Mask where;
   Rule rule;
   double rate_factor = 1;
@@ -49,8 +52,7 @@ struct groups_fit {
     return last;
   }
   static constexpr bool value = rules == 1 && last_is_rule();
-  static_assert(value,
-                "gradus: multi takes groups, `on{mask, rule}`, and last one rule for all other variables.");
+  static_assert(value, "gradus: multi takes groups, `on{mask, rule}`, and last one rule for all other variables.");
 };
 }  // namespace detail
 

@@ -12,11 +12,13 @@
 // which is how layers here store them. Defaults of the others: original weight_decay 0, optax 0, keras 0.004 and
 // consistent_rms 0.2 (its rms_rate), rate 0.001.
 //
-// Which variables: those of rank 2. In form original also those of rank 4, seen as [first, rest]; their scale is that of
-// the last two extents, as in the original. All others take Adam's step, as in optax, with the settings in `fallback`:
+// Which variables: those of rank 2. In form original also those of rank 4, seen as [first, rest]; their scale is that
+// of the last two extents, as in the original. All others take Adam's step, as in optax, with the settings in
+// `fallback`:
 //   m <- m + (1 - beta1)(g - m),   v <- v + (1 - beta2)(g^2 - v)           momentum and v, from 0
 //   theta <- theta - rate' (m' / (sqrt(v' + epsilon_root) + epsilon) + weight_decay theta)
-// Embeddings and the last layer, which the authors leave to AdamW too, are matrices: give them another rule with `multi`.
+// Embeddings and the last layer, which the authors leave to AdamW too, are matrices: give them another rule with
+// `multi`.
 //
 // Everything is computed in the variable's own type (the original: in bfloat16, so its digits differ). Sparse gradients
 // are made dense. t counts the steps of the optimizer.
@@ -94,15 +96,15 @@ struct muon {
   static constexpr double default_rate = 0.02;
 
   std::optional<double> rate = {};  // about the change of each singular value in a step; unset: 0.02, or the schedule
-  muon_form form = muon_form::original;
-  double momentum = 0.95;                      // mu; optax: beta
-  bool use_nesterov = true;                    // looks ahead by one step of the momentum
-  int ns_steps = 5;                            // iterations of Newton-Schulz
-  newton_schulz_coefficients coefficients = {};
-  std::optional<double> epsilon = {};          // beside the norm; unset: 1e-7, in form optax 1e-8
-  std::optional<double> weight_decay = {};     // times the rate; unset: 0, in form keras 0.004
-  std::optional<double> consistent_rms = {};   // the rms of a step / rate; unset: see above. About 0.2 is that of Adam
-  muon_fallback fallback = {};                 // for what is not a matrix
+  muon_form form = muon_form::original;          // what x, its scale and the defaults are
+  double momentum = 0.95;                        // mu; optax: beta
+  bool use_nesterov = true;                      // looks ahead by one step of the momentum
+  int ns_steps = 5;                              // iterations of Newton-Schulz
+  newton_schulz_coefficients coefficients = {};  // a 3.4445, b -4.7750, c 2.0315
+  std::optional<double> epsilon = {};            // beside the norm; unset: 1e-7, in form optax 1e-8
+  std::optional<double> weight_decay = {};       // times the rate; unset: 0, in form keras 0.004
+  std::optional<double> consistent_rms = {};  // the rms of a step / rate; unset: see above. About 0.2 is that of Adam
+  muon_fallback fallback = {};  // what is not a matrix: beta1 0.9, beta2 0.999, epsilon 1e-8, rate, weight_decay ...
 
   constexpr auto slots() const { return std::array{slot{"momentum", 0.0}, slot{"v", 0.0}}; }
   extents slot_dims(std::size_t i, const extents& dims) const {
@@ -116,8 +118,7 @@ struct muon {
   void check() const {
     check_setting(momentum >= 0 && momentum < 1, name, "momentum", momentum, "in [0, 1)");
     check_setting(ns_steps >= 0 && ns_steps < 100, name, "ns_steps", ns_steps, "in [0, 100)");
-    if (consistent_rms.has_value())
-      check_setting(*consistent_rms > 0, name, "consistent_rms", *consistent_rms, "> 0");
+    if (consistent_rms.has_value()) check_setting(*consistent_rms > 0, name, "consistent_rms", *consistent_rms, "> 0");
     check_setting(fallback.beta1 >= 0 && fallback.beta1 < 1, name, "fallback.beta1", fallback.beta1, "in [0, 1)");
     check_setting(fallback.beta2 >= 0 && fallback.beta2 < 1, name, "fallback.beta2", fallback.beta2, "in [0, 1)");
   }

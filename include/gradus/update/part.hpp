@@ -15,9 +15,9 @@
 //     }
 //   };
 //
-// kind::clip looks at the gradient alone, `N clip(N g, const constants<N>& c) const`: at the head of a chain it sees each
-// value of a sparse gradient before duplicates are summed, as TensorFlow's clips do.
-// kind::follower runs after the rule, on every row: `N after(N theta, const constants<N>& c, N& slot...) const`.
+// kind::clip looks at the gradient alone, `N clip(N g, const constants<N>& c) const`: at the head of a chain it sees
+// each value of a sparse gradient before duplicates are summed, as TensorFlow's clips do. kind::follower runs after the
+// rule, on every row: `N after(N theta, const constants<N>& c, N& slot...) const`.
 //
 // Norms that must be known first, and what differs from variable to variable: `measures`, `measure`, `adapt`, `selects`
 // as for rules (update/rule.hpp). With `static constexpr bool global = true` the sums are over all variables.
@@ -54,9 +54,11 @@ consteval bool can_be_part(std::index_sequence<I...>) {
   using N = any_number;
   using constants = typename constants_of<P, N, 0>::type;
   return requires(const P& p, N x, const constants& c, std::array<N, sizeof...(I) + 1>& s) {
-    requires(is_transform<P> && requires { p.before(x, x, c, s[I]...); }) ||
-                (is_follower<P> && requires { { p.after(x, c, s[I]...) } -> std::same_as<N>; }) ||
-                (is_clip<P> && requires { { p.clip(x, c) } -> std::same_as<N>; });
+    requires(is_transform<P> && requires { p.before(x, x, c, s[I]...); }) || (is_follower<P> && requires {
+              { p.after(x, c, s[I]...) } -> std::same_as<N>;
+            }) || (is_clip<P> && requires {
+              { p.clip(x, c) } -> std::same_as<N>;
+            });
   };
 }
 }  // namespace detail
@@ -69,15 +71,20 @@ template <class P>
 struct part_fits {
   static constexpr bool known =
       detail::is_clip<P> || detail::is_rule<P> || detail::is_transform<P> || detail::is_follower<P>;
+  static constexpr bool by_columns = requires(const P& p) { p.column_scale(1.0, 1.0); };
   static_assert(known,
-                "gradus: this policy is no part of a chain; a chain takes clips, transforms (weight_decay, "
-                "gradient_noise), one rule, then followers (lookahead). Schedules, averages and accumulation stand "
+                "gradus: this policy is no part of a chain; a chain takes clips, transforms (weight_decay), one rule, "
+                "then followers (lookahead). Schedules, averages, accumulation, noise, freeze and loss scale stand "
                 "beside the chain.");
-  static constexpr bool value = known && (detail::is_rule<P> || chain_part<P>);
-  static_assert(!known || value,
-                "gradus: this part of a chain has no formula; add `template <class N> void before(N& theta, N& g, const "
-                "constants<N>& c, N& slot...) const` (kind::transform), `N clip(N g, const constants<N>& c) const` "
-                "(kind::clip) or `N after(N theta, const constants<N>& c, N& slot...) const` (kind::follower).");
+  static_assert(!by_columns,
+                "gradus: adaptive_clip is no part of a chain, since it needs the norms of all columns first; it stands "
+                "beside the chain: updater{chain{...}, adaptive_clip{0.01}}.");
+  static constexpr bool value = known && !by_columns && (detail::is_rule<P> || chain_part<P>);
+  static_assert(
+      !known || by_columns || value,
+      "gradus: this part of a chain has no formula; add `template <class N> void before(N& theta, N& g, const "
+      "constants<N>& c, N& slot...) const` (kind::transform), `N clip(N g, const constants<N>& c) const` "
+      "(kind::clip) or `N after(N theta, const constants<N>& c, N& slot...) const` (kind::follower).");
 };
 
 }  // namespace gradus

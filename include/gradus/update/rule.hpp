@@ -24,7 +24,7 @@
 //
 // State of the optimizer rather than of a variable (Adam's powers of beta) is a few doubles: name them in
 // `shared_names`, start them with `start()`, take them as second argument of `prepare`, and advance them in
-// `finish(shared&)`, which runs once per step, after every variable.
+// `finish(shared&)`, or `finish(shared&, const step_info&)`, which runs once per step, after every variable.
 //
 // A rule that also moves rows without a gradient (Adam as TensorFlow's kernels run it) says so with
 // `bool decays_all_rows() const`; the others then run `N rest(N theta, const constants<N>& c, N& slot...) const`, or, if
@@ -159,7 +159,7 @@ template <class R>
 concept prepares_shared = requires(const R& r, const step_info& at, shared_of<R>& s) {
   { r.prepare(at, s) } -> std::same_as<typename R::template constants<double>>;
   { r.start() } -> std::convertible_to<shared_of<R>>;
-  r.finish(s);
+  requires requires { r.finish(s); } || requires { r.finish(s, at); };
 };
 template <class R>
 concept prepares = prepares_alone<R> || prepares_shared<R>;
@@ -238,6 +238,13 @@ consteval std::size_t count_global_stages() {
     return R::global_stages;
   else
     return 0;
+}
+template <class R>
+constexpr void finish_shared(const R& r, shared_of<R>& s, const step_info& at) {
+  if constexpr (requires { r.finish(s, at); })
+    r.finish(s, at);
+  else
+    r.finish(s);
 }
 template <std::size_t I, class R, class N, class... Slots>
 auto measure_stage(const R& r, N theta, N g, const typename R::template constants<N>& c, const Slots&... slots) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "adadelta.hpp"
+#include "adafactor.hpp"
 #include "adagrad.hpp"
 #include "adagrad_da.hpp"
 #include "adam.hpp"
@@ -18,12 +19,14 @@
 #include "lion.hpp"
 #include "momentum.hpp"
 #include "momentumw.hpp"
+#include "muon.hpp"
 #include "nadam.hpp"
 #include "power_sign.hpp"
 #include "proximal_adagrad.hpp"
 #include "proximal_gradient_descent.hpp"
 #include "rmsprop.hpp"
 #include "schedule_free.hpp"
+#include "soap.hpp"
 #include "sophia.hpp"
 
 namespace gradus {
@@ -41,6 +44,6 @@ struct rule_list {
 // lazy_adam is adam, and not listed twice.
 using all_rules = rule_list<gradient_descent, momentum, adagrad, adagrad_da, adadelta, rmsprop, centered_rmsprop, adam,
                             ftrl, proximal_gradient_descent, proximal_adagrad, momentumw, adamw, nadam, adamax, amsgrad,
-                            add_sign, power_sign, lars, lamb, lion, sophia, schedule_free_adamw>;
+                            add_sign, power_sign, lars, lamb, lion, sophia, schedule_free_adamw, adafactor, muon, soap>;
 
 }  // namespace gradus

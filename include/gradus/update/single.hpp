@@ -42,20 +42,6 @@ struct no_average {
   static constexpr std::string_view name = "no average";
   constexpr double new_share(std::int64_t) const { return 0; }
 };
-struct no_rule {
-  using policy_for = kind::rule;
-  static constexpr std::string_view name = "no rule";
-  std::optional<double> rate = {};
-  template <class N>
-  struct constants {
-    N rate;
-  };
-  constexpr constants<double> prepare(const step_info&) const { return {0}; }
-  template <class N>
-  N step(N theta, N, const constants<N>&) const {
-    return theta;
-  }
-};
 
 // An aggregate of n members of type From, member by member as To.
 template <class R, class To, class From>
@@ -216,17 +202,17 @@ public:
   }
 
   // Once per step, after every variable.
-  void finish() {
-    if constexpr (detail::has_shared<rule_type>) rule_.finish(shared_);
+  void finish(std::int64_t step) {
+    if constexpr (detail::has_shared<rule_type>) detail::finish_shared(rule_, shared_, {step, rate(step)});
   }
   // The optimizer's own state as before the first step.
   void restart() {
     if constexpr (detail::has_shared<rule_type>) shared_ = rule_.start();
-    if constexpr (requires { schedule_.restart(); }) schedule_.restart();
+    if constexpr (observing_schedule<schedule_type>) schedule_.restart();
   }
   // A loss or metric, for schedules that look at one (reduce_on_plateau).
   void watch(double value) {
-    if constexpr (requires { schedule_.observe(value); }) schedule_.observe(value);
+    if constexpr (observing_schedule<schedule_type>) schedule_.observe(value);
   }
 
   // Whether a sparse gradient also moves the rows that it does not list. Most rules never do, and say so when compiled.
@@ -238,16 +224,12 @@ public:
       return false;
   }
 
-  // The optimizer's own state; that of a variable belongs to whoever holds the mirrors. `name` makes names of it.
-  template <class List, class Name>
-  void remembers(List& list, Name name) {
-    if constexpr (detail::has_shared<rule_type>)
-      for (std::size_t i = 0; i < shared_.size(); ++i) list.scalar(name(rule_type::shared_names[i]), shared_[i]);
-    if constexpr (requires { schedule_.remembers(list); }) schedule_.remembers(list);
-  }
+  // The optimizer's own state; that of a variable belongs to whoever holds the mirrors.
   template <class List>
   void remembers(List& list) {
-    remembers(list, [](std::string_view n) { return n; });
+    if constexpr (detail::has_shared<rule_type>)
+      for (std::size_t i = 0; i < shared_.size(); ++i) list.scalar(rule_type::shared_names[i], shared_[i]);
+    if constexpr (observing_schedule<schedule_type>) schedule_.remembers(list);
   }
 
 private:

@@ -12,19 +12,19 @@
 //   every precondition_frequency-th t: the columns of Q_L by falling diagonal of Q_L^T L Q_L, exp_avg_sq's rows with
 //                     them; Q_L <- the Q of a QR decomposition of L Q_L. The same for R, of columns.
 //
-// Vyas et al. 2024, arXiv:2409.11321; github.com/nikhilvyas/SOAP, with whose steps these agree. There exp_avg is kept in
-// the turned basis and turned back and forth when the basis changes; here it stays in the variable's own basis, which is
-// the same numbers. Q_L and Q_R are kept with an eigenvector in each row (of either sign).
+// Vyas et al. 2024, arXiv:2409.11321; github.com/nikhilvyas/SOAP, with whose steps these agree. There exp_avg is kept
+// in the turned basis and turned back and forth when the basis changes; here it stays in the variable's own basis,
+// which is the same numbers. Q_L and Q_R are kept with an eigenvector in each row (of either sign).
 //
 // A side longer than max_precondition_dim is not turned (its L, Q are not kept). Rank 1 is plain Adam, unless
 // precondition_1d; rank 0 always; all skip the first gradient. Rank above 2 is seen as [all but the last, last]; the
 // authors' code has one matrix for every axis there.
 //
-// Everything is computed in the variable's own type, eigenvectors too (the authors' code tries float64 where float32 does
-// not converge; here vectors are orthonormal even then). Where L or R has equal or zero eigenvalues, as always while a long
-// side has seen few gradients, their vectors are any basis of that space, and steps depend on which. t and the next
-// change of basis are counted for each variable, in its slot "step": {t, steps since the last change}.
-// Cost: six products and two grams of matrices in a step. Sparse gradients are made dense.
+// Everything is computed in the variable's own type, eigenvectors too (the authors' code tries float64 where float32
+// does not converge; here vectors are orthonormal even then). Where L or R has equal or zero eigenvalues, as always
+// while a long side has seen few gradients, their vectors are any basis of that space, and steps depend on which. t and
+// the next change of basis are counted for each variable, in its slot "step": {t, steps since the last change}. Cost:
+// six products and two grams of matrices in a step. Sparse gradients are made dense.
 #pragma once
 #include <cmath>
 
@@ -40,16 +40,16 @@ struct soap {
   static constexpr std::string_view name = "SOAP";
   static constexpr double default_rate = 3e-3;
 
-  std::optional<double> rate = {};           // step length; unset: 0.003, or the schedule
-  double beta1 = 0.95;                       // how long g is remembered: about 1/(1-beta1) steps
-  double beta2 = 0.95;                       // the same for its square in the turned basis
-  double shampoo_beta = -1;                  // the same for L and R; below 0: as beta2
-  double epsilon = 1e-8;                     // floor under the root, which is not corrected
-  double weight_decay = 0.01;                // times the rate
-  int precondition_frequency = 10;           // steps from one change of basis to the next
-  std::int64_t max_precondition_dim = 10000; // longest side that is turned
-  bool precondition_1d = false;              // turns vectors too, by their L
-  bool correct_bias = true;                  // false: without the factor sqrt(1 - beta2^t) / (1 - beta1^t)
+  std::optional<double> rate = {};            // step length; unset: 0.003, or the schedule
+  double beta1 = 0.95;                        // how long g is remembered: about 1/(1-beta1) steps
+  double beta2 = 0.95;                        // the same for its square in the turned basis
+  double shampoo_beta = -1;                   // the same for L and R; below 0: as beta2
+  double epsilon = 1e-8;                      // floor under the root, which is not corrected
+  double weight_decay = 0.01;                 // times the rate
+  int precondition_frequency = 10;            // steps from one change of basis to the next
+  std::int64_t max_precondition_dim = 10000;  // longest side that is turned
+  bool precondition_1d = false;               // turns vectors too, by their L
+  bool correct_bias = true;                   // false: without the factor sqrt(1 - beta2^t) / (1 - beta1^t)
 
   constexpr auto slots() const {
     return std::array{slot{"exp_avg", 0.0}, slot{"exp_avg_sq", 0.0}, slot{"L", 0.0},   slot{"R", 0.0},

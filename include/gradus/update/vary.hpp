@@ -20,9 +20,10 @@ template <auto Member, rate_schedule Schedule>
 constexpr auto vary(const Schedule& schedule) {
   static_assert(std::is_member_object_pointer_v<decltype(Member)>,
                 "gradus: vary takes the address of a setting, as vary<&gradus::adam::beta1>(schedule).");
-  static_assert(!observing_schedule<Schedule>,
-                "gradus: a schedule that keeps state (reduce_on_plateau) drives the learning rate only, where its state "
-                "is saved; vary takes pure functions of the step.");
+  static_assert(
+      !observing_schedule<Schedule>,
+      "gradus: a schedule that keeps state (reduce_on_plateau) drives the learning rate only, where its state "
+      "is saved; vary takes pure functions of the step.");
   return varied<Member, Schedule>{schedule};
 }
 

@@ -1,0 +1,242 @@
+// Conditional accumulators: gradients of several replicas summed up until there are enough, with stale ones dropped
+// (tf.ConditionalAccumulator, tf.SparseConditionalAccumulator of 1.15, reduction MEAN).
+//
+//   gradus::dense_accumulator sum{gradus::float32, {2}};
+//   sum.apply(0, std::array{1.0f, 2.0f});               // of a replica that computed at step 0: true, it counts
+//   auto ticket = sum.take(2);                          // the mean of two gradients or more, once there are two
+//   sum.apply(0, std::array{3.0f, 5.0f});
+//   ticket.ready();                                     // true
+//   ticket.value();                                     // {2, 3.5}
+//
+// One thread at a time: nothing waits in here. Takes are served first in, first out. Not saved: a job that restarts
+// makes new ones and tells them the step.
+#pragma once
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "../tensor/rows.hpp"
+
+namespace gradus {
+
+namespace detail {
+inline void accumulate(std::byte* sum, const std::byte* g, dtype type, std::size_t n) {
+  with_number(type, [&]<class T>() {
+    for (std::size_t i = 0; i < n; ++i) reinterpret_cast<T*>(sum)[i] += reinterpret_cast<const T*>(g)[i];
+  });
+}
+inline void divide(std::byte* sum, dtype type, std::size_t n, std::int64_t by) {
+  with_number(type, [&]<class T>() {
+    for (std::size_t i = 0; i < n; ++i) reinterpret_cast<T*>(sum)[i] /= static_cast<T>(by);
+  });
+}
+
+// The counting that both kinds share. Result: what a take gives.
+template <class Result>
+class conditional_accumulator {
+public:
+  // What a take will give; a copy is the same take.
+  class ticket {
+  public:
+    bool ready() const { return result_ != nullptr && result_->done; }
+    // Of a ticket that is ready.
+    const Result& operator*() const { return get(); }
+    const Result* operator->() const { return &get(); }
+
+  private:
+    friend conditional_accumulator;
+    struct pending {
+      Result result;
+      bool done = false;
+    };
+    std::shared_ptr<pending> result_;
+    const Result& get() const {
+      if (!ready()) raise(status::failed_precondition, "this take is not complete: too few gradients have come");
+      return result_->result;
+    }
+  };
+
+  // Takes completed, unless set; gradients with an older local step are dropped.
+  std::int64_t global_step() const { return step_; }
+  // A smaller step than the present one is taken too.
+  void set_global_step(std::int64_t step) { step_ = step; }
+  // Gradients accepted since the last take.
+  std::int64_t num_accumulated() const { return count_; }
+  dtype type() const { return type_; }
+  const extents& dims() const { return dims_; }
+
+protected:
+  conditional_accumulator(dtype type, const extents& dims) : type_(type), dims_(dims) {
+    if (!is_float(type))
+      raise(status::invalid_argument, text("an accumulator holds float32 or float64, not ", name_of(type)));
+  }
+  bool accepts(std::int64_t local_step) const { return local_step >= step_; }
+  // After an accepted gradient: `collect(Result&)` gives the mean and forgets.
+  template <class Collect>
+  void count(Collect collect) {
+    ++count_;
+    serve(collect);
+  }
+  template <class Collect>
+  ticket take(std::int64_t num_required, Collect collect) {
+    if (num_required <= 0)
+      raise(status::invalid_argument, text("take: expected num_required > 0, found ", num_required));
+    ticket t;
+    t.result_ = std::make_shared<typename ticket::pending>();
+    waiting_.push_back({num_required, t});
+    serve(collect);
+    return t;
+  }
+
+private:
+  struct wait {
+    std::int64_t required;
+    ticket t;
+  };
+  dtype type_;
+  extents dims_;
+  std::int64_t step_ = 0, count_ = 0;
+  std::deque<wait> waiting_;
+
+  template <class Collect>
+  void serve(Collect collect) {
+    while (!waiting_.empty() && count_ >= waiting_.front().required) {
+      auto& p = *waiting_.front().t.result_;
+      p.result.averaged_over = count_;
+      collect(p.result);
+      p.done = true;
+      waiting_.pop_front();
+      ++step_, count_ = 0;
+    }
+  }
+};
+
+struct dense_mean {
+  std::int64_t averaged_over = 0;  // gradients; may be more than were asked for
+  dtype type = dtype::none;
+  extents dims;
+  buffer memory;
+  const_tensor_view value() const { return {type, dims, memory.data()}; }
+};
+struct sparse_mean {
+  std::int64_t averaged_over = 0;        // gradients
+  std::vector<std::int64_t> rows;        // ascending
+  std::vector<std::int64_t> row_counts;  // gradients that had this row: what its sum is divided by
+  dtype type = dtype::none;
+  extents dims;
+  buffer memory;
+  const_tensor_view values() const { return {type, dims, memory.data()}; }
+};
+}  // namespace detail
+
+// Gradients of one array: the mean over all that were accepted.
+class dense_accumulator : public detail::conditional_accumulator<detail::dense_mean> {
+public:
+  dense_accumulator(dtype type, const extents& dims) : conditional_accumulator(type, dims), sum_(bytes()) {}
+
+  // Adds a gradient that was computed at `local_step`; false: it is stale (older than global_step) and dropped.
+  template <readable_array X>
+  bool apply(std::int64_t local_step, const X& gradient) {
+    const const_tensor_view g = read_view(gradient);
+    const bool fits = g.dims == dims() || (g.dims.rank <= 1 && g.size() == size());
+    if (g.type != type() || !fits)
+      raise(status::invalid_argument, text("expected a gradient of ", name_of(type()), " ", to_text(dims()), ", found ",
+                                           name_of(g.type), " ", to_text(g.dims)));
+    if (!accepts(local_step)) return false;
+    if (num_accumulated() == 0)
+      std::memcpy(sum_.data(), g.data, bytes());
+    else
+      detail::accumulate(sum_.data(), g.data, type(), size());
+    count([this](auto& result) { collect(result); });
+    return true;
+  }
+  // The mean, `->value()`, once num_required gradients were accepted and the takes before this one are served. It takes
+  // all that there are, and global_step goes up by one.
+  ticket take(std::int64_t num_required) {
+    return conditional_accumulator::take(num_required, [this](auto& result) { collect(result); });
+  }
+
+private:
+  buffer sum_;
+  std::size_t size() const { return static_cast<std::size_t>(gradus::count(dims())); }
+  std::size_t bytes() const { return size() * size_of(type()); }
+  void collect(detail::dense_mean& to) {
+    to.type = type(), to.dims = dims(), to.memory = std::exchange(sum_, buffer(bytes()));
+    detail::divide(to.memory.data(), type(), size(), to.averaged_over);
+  }
+};
+
+// Gradients of rows of a table of these extents: the mean of each row over the gradients that had that row.
+class sparse_accumulator : public detail::conditional_accumulator<detail::sparse_mean> {
+public:
+  sparse_accumulator(dtype type, const extents& dims) : conditional_accumulator(type, dims) {
+    if (dims.rank == 0) raise(status::invalid_argument, "a sparse_accumulator is of a table with rows, found a scalar");
+  }
+
+  // `rows` is a vector of int32 or int64 in [0, rows of the table), `values` [rows, ...]. A row that one gradient lists
+  // twice is summed and counts once (TensorFlow takes it for granted that rows are sorted and distinct).
+  template <readable_array Rows, readable_array Values>
+  bool apply(std::int64_t local_step, const Rows& rows, const Values& values) {
+    const row_values g = merge_rows(rows, values);
+    check(g);
+    if (!accepts(local_step)) return false;
+    const std::size_t bytes = width() * size_of(type());
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      const std::byte* from = g.values().data + i * bytes;
+      row& r = rows_[row_at(g, i)];
+      if (r.count++ == 0)
+        r.sum.assign(from, from + bytes);
+      else
+        detail::accumulate(r.sum.data(), from, type(), width());
+    }
+    count([this](auto& result) { collect(result); });
+    return true;
+  }
+  ticket take(std::int64_t num_required) {
+    return conditional_accumulator::take(num_required, [this](auto& result) { collect(result); });
+  }
+
+private:
+  struct row {
+    std::int64_t count = 0;
+    std::vector<std::byte> sum;
+  };
+  std::map<std::int64_t, row> rows_;
+
+  std::size_t width() const {
+    std::size_t n = 1;
+    for (int i = 1; i < dims().rank; ++i) n *= static_cast<std::size_t>(dims()[i]);
+    return n;
+  }
+  static std::int64_t row_at(const row_values& g, std::size_t i) {
+    return g.rows().type == int64 ? g.rows().as<std::int64_t>()[i] : std::int64_t{g.rows().as<std::int32_t>()[i]};
+  }
+  void check(const row_values& g) const {
+    extents wanted = dims();
+    wanted.dims[0] = static_cast<std::int64_t>(g.size());
+    if (g.values().type != type() || g.values().size() != g.size() * width())
+      raise(status::invalid_argument, text("expected values of ", name_of(type()), " ", to_text(wanted), ", found ",
+                                           name_of(g.values().type), " ", to_text(g.values().dims)));
+    for (std::size_t i = 0; i < g.size(); ++i)
+      if (row_at(g, i) < 0 || row_at(g, i) >= dims()[0])
+        raise(status::invalid_argument,
+              text("row ", row_at(g, i), " of a gradient is out of range; expected [0, ", dims()[0], ")"));
+  }
+  void collect(detail::sparse_mean& to) {
+    const std::size_t bytes = width() * size_of(type());
+    to.type = type(), to.dims = dims(), to.dims.dims[0] = static_cast<std::int64_t>(rows_.size());
+    to.memory = buffer(rows_.size() * bytes);
+    for (std::size_t i = 0; const auto& [at, r] : rows_) {
+      std::byte* const mean = to.memory.data() + i++ * bytes;
+      if (bytes != 0) std::memcpy(mean, r.sum.data(), bytes);
+      detail::divide(mean, type(), width(), r.count);
+      to.rows.push_back(at), to.row_counts.push_back(r.count);
+    }
+    rows_.clear();
+  }
+};
+
+}  // namespace gradus

@@ -1,0 +1,130 @@
+// How variables start: tf.initializers (1.15), and the numbers behind them as functions of a shape.
+//
+// The random streams are not TensorFlow's: an element is a pure function of (seed of the run, the variable's name, its
+// place), the same on every machine. Settings are float32, as they are in TensorFlow's graphs.
+#pragma once
+#include <cmath>
+#include <type_traits>
+
+#include "../base/shape.hpp"
+
+namespace gradus {
+
+struct initializer {
+  enum kinds : int { constant, uniform, normal, truncated_normal, variance_scaling, orthogonal, identity };
+  enum modes : int { fan_in, fan_out, fan_average };
+  int kind = constant;
+  // constant: value a; uniform: [a, b); normal, truncated_normal: mean a, deviation b; variance_scaling: scale a;
+  // orthogonal, identity: gain a
+  float a = 0, b = 0;
+  int fan = fan_average;
+  int distribution = truncated_normal;  // of variance_scaling: uniform, normal or truncated_normal
+};
+inline constexpr initializer zeros{}, ones{.a = 1};
+constexpr initializer constant_initializer(float v) { return {.a = v}; }
+// tf.random_uniform_initializer(minval, maxval): [low, high).
+constexpr initializer random_uniform(float low, float high) {
+  return {.kind = initializer::uniform, .a = low, .b = high};
+}
+constexpr initializer random_normal(float mean, float deviation) {
+  return {.kind = initializer::normal, .a = mean, .b = deviation};
+}
+// Drawn again until within two deviations of the mean. The deviation is the one before that: what is left has 0.8796 of
+// it.
+constexpr initializer truncated_normal(float mean, float deviation) {
+  return {.kind = initializer::truncated_normal, .a = mean, .b = deviation};
+}
+// tf.variance_scaling_initializer: variance scale / max(1, n), where n is the fan in, the fan out or their mean.
+//   initializer::truncated_normal   TensorFlow's "truncated_normal" and "normal": deviation sqrt(s) / 0.8796 before it
+//                                   is cut at two deviations, so that sqrt(s) is left
+//   initializer::normal             TensorFlow's "untruncated_normal": deviation sqrt(s)
+//   initializer::uniform            within +- sqrt(3 s)
+// A scale that is not above 0, and an unknown mode or distribution, are refused where a variable is made.
+constexpr initializer variance_scaling(float scale = 1, int fan = initializer::fan_in,
+                                       int distribution = initializer::truncated_normal) {
+  return {.kind = initializer::variance_scaling, .a = scale, .fan = fan, .distribution = distribution};
+}
+// Glorot, Bengio 2010 (Xavier; TensorFlow's default); He et al. 2015; LeCun et al. 1998.
+inline constexpr initializer glorot_uniform = variance_scaling(1, initializer::fan_average, initializer::uniform),
+                             glorot_normal =
+                                 variance_scaling(1, initializer::fan_average, initializer::truncated_normal),
+                             he_uniform = variance_scaling(2, initializer::fan_in, initializer::uniform),
+                             he_normal = variance_scaling(2, initializer::fan_in, initializer::truncated_normal),
+                             lecun_uniform = variance_scaling(1, initializer::fan_in, initializer::uniform),
+                             lecun_normal = variance_scaling(1, initializer::fan_in, initializer::truncated_normal);
+// tf.orthogonal_initializer: rows [all but the last extent] x columns [the last]; the shorter side is an orthonormal
+// set times gain, every such set as likely as another (Saxe, McClelland, Ganguli 2014). Rank 2 and more. O(m n
+// min(m, n)).
+constexpr initializer orthogonal(float gain = 1) { return {.kind = initializer::orthogonal, .a = gain}; }
+// tf.initializers.identity: gain on the diagonal. Rank 2.
+constexpr initializer identity_initializer(float gain = 1) { return {.kind = initializer::identity, .a = gain}; }
+
+// What flows into and out of one unit. Rank 0: 1 and 1; rank 1: its extent, twice; higher: the receptive field (all but
+// the last two extents) times the last but one, and times the last.
+struct fans {
+  double in = 1, out = 1;
+};
+constexpr fans fans_of(const shape& s) {
+  if (s.rank == 0) return {};
+  if (s.rank == 1) return {static_cast<double>(s[0]), static_cast<double>(s[0])};
+  double field = 1;
+  for (int i = 0; i < s.rank - 2; ++i) field *= s[i];
+  return {field * s[-2], field * s[-1]};
+}
+
+namespace detail {
+// The compilers' own is not constexpr everywhere. Newton's iteration falls from above until it cannot.
+constexpr double square_root(double x) {
+  if (!std::is_constant_evaluated()) return std::sqrt(x);
+  if (!(x > 0)) return 0;
+  double r = x > 1 ? x : 1;
+  for (;;) {
+    const double next = (r + x / r) / 2;
+    if (!(next < r)) return r;
+    r = next;
+  }
+}
+// What is wrong with an initializer for a variable of this shape, in words; nullptr: nothing.
+constexpr const char* initializer_problem(const initializer& i, const shape& dims) {
+  switch (i.kind) {
+  case initializer::constant:
+  case initializer::uniform:
+  case initializer::normal:
+  case initializer::truncated_normal: return nullptr;
+  case initializer::variance_scaling:
+    if (!(i.a > 0)) return "variance_scaling needs a scale above 0";
+    if (i.fan < initializer::fan_in || i.fan > initializer::fan_average)
+      return "variance_scaling knows the modes fan_in, fan_out and fan_average";
+    if (i.distribution < initializer::uniform || i.distribution > initializer::truncated_normal)
+      return "variance_scaling knows the distributions uniform, normal and "
+             "truncated_normal";
+    return nullptr;
+  case initializer::orthogonal: return dims.rank >= 2 ? nullptr : "orthogonal needs a shape of rank 2 or more";
+  case initializer::identity: return dims.rank == 2 ? nullptr : "identity_initializer needs a shape of rank 2";
+  default: return "there is no initializer of this kind";
+  }
+}
+}  // namespace detail
+
+// A normal cut at two deviations has this deviation.
+inline constexpr double truncated_normal_deviation = 0.87962566103423978;
+
+// The variance that variance_scaling aims at: scale / max(1, n).
+constexpr double scaled_variance(const initializer& i, const shape& dims) {
+  const fans f = fans_of(dims);
+  const double n = i.fan == initializer::fan_in ? f.in : i.fan == initializer::fan_out ? f.out : (f.in + f.out) / 2;
+  return static_cast<double>(i.a) / (n > 1 ? n : 1);
+}
+// variance_scaling, uniform: drawn from +- this.
+constexpr double uniform_limit(const initializer& i, const shape& dims) {
+  return detail::square_root(3 * scaled_variance(i, dims));
+}
+// The deviation of the normal that is drawn from, before anything is cut off. Of variance_scaling by its distribution
+// (the uniform one has none: its own deviation, then); of random_normal and truncated_normal, as given.
+constexpr double stddev_before_truncation(const initializer& i, const shape& dims) {
+  if (i.kind != initializer::variance_scaling) return static_cast<double>(i.b);
+  const double s = detail::square_root(scaled_variance(i, dims));
+  return i.distribution == initializer::truncated_normal ? s / truncated_normal_deviation : s;
+}
+
+}  // namespace gradus

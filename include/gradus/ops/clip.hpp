@@ -1,0 +1,233 @@
+// Clipping tensors of a graph: TensorFlow 1.15's tf.clip_by_* with its arithmetic, its edge cases and its gradients.
+// Composed of ops that exist, so every clip can be differentiated again, compiled and fused. For arrays in memory see
+// tensor/clip.hpp, which tells the names elsewhere; as policies of an optimizer, update/clip.hpp.
+//
+//   auto h = clip::by_value(dense(x, {.units = 8}), -1, 1);
+//   auto all = clip::by_global_norm(g, {dw, db, {}}, 5.0);        // all.list[0].dense, ...; all.norm
+//
+// A gradient may be rows of a table (gradient_value): its values are clipped, rows that repeat one by one.
+#pragma once
+#include <limits>
+#include <span>
+#include <type_traits>
+
+#include "reduce.hpp"
+
+namespace gradus::clip {
+
+// A number, or a tensor of the operand's dtype that broadcasts to it without enlarging it.
+struct bound {
+  value tensor;
+  double number = 0;
+  bool is_number = true, whole = false;
+  template <class N>
+    requires std::is_arithmetic_v<N>
+  constexpr bound(N n) : number(static_cast<double>(n)), whole(std::is_integral_v<N>) {}
+  constexpr bound(value t) : tensor(t), is_number(false) {}
+};
+
+namespace inside {
+constexpr bool fit(std::string_view name, value t, const bound& b) {
+  graph& g = *t.g;
+  if (b.is_number) {
+    if (b.whole || is_float(t.type())) return true;
+    g.refuse(name, ": a tensor of ", t.type(), " takes whole numbers as bounds, got a float");
+    return false;
+  }
+  if (!b.tensor) {
+    g.refuse(name, ": the bound is no tensor of this graph");
+    return false;
+  }
+  const shape dims = t.dims(), other = b.tensor.dims();
+  shape both;
+  if (gradus::detail::broadcast(dims, other, both) && both == dims) return true;
+  g.refuse(name, ": a bound ", other, " would enlarge the tensor ", dims);
+  return false;
+}
+constexpr value tensor_of(value t, const bound& b) {
+  return b.is_number ? t.g->constant(b.number, t.type()) : b.tensor;
+}
+constexpr bool floats(std::string_view name, value t) {
+  if (is_float(t.type())) return true;
+  t.g->refuse(name, ": takes float32 or float64, got ", t.type(), "; use cast");
+  return false;
+}
+constexpr int mask_of(std::string_view name, value t, std::span<const int> axes) {
+  const int rank = t.dims().rank;
+  if (axes.empty()) return (1 << rank) - 1;
+  int mask = 0;
+  for (const int a : axes) {
+    const int at = a < 0 ? a + rank : a;
+    if (at < 0 || at >= rank)
+      t.g->refuse(name, ": axis ", a, " is outside ", t.dims());
+    else
+      mask |= 1 << at;
+  }
+  return mask;
+}
+// A sum of squares as a root that has derivative 0 at 0; both, and whether there is something.
+struct norm {
+  value root, safe;  // safe: 1 where the root is 0
+  value some;
+};
+constexpr norm root_of(value squares) {
+  graph& g = *squares.g;
+  const value zero = g.constant(0, squares.type()), one = g.constant(1, squares.type());
+  const value some = greater(squares, zero), root = sqrt(select(some, squares, one));
+  return {select(some, root, squares), root, some};
+}
+constexpr value squares_of(value t, int mask) { return gradus::detail::reduce(cards::sum, square(t), mask, true); }
+// a / the norm, and infinity where it is 0, with derivative 0 there; NaN of NaN.
+constexpr value over(value a, const norm& n) {
+  const value none = n.safe.g->constant(std::numeric_limits<double>::infinity(), n.safe.type());
+  const value other = none + stop_gradient(n.root), quotient = a / n.safe;
+  return select(n.some, quotient, other);
+}
+// The smaller of two; NaN if the second is. Of equals the second, which then has the gradient.
+constexpr value least(value a, value b) { return select(less(a, b), a, b); }
+}  // namespace inside
+
+// max(min(t, high), low): low > high gives low everywhere, NaN stays NaN. At a bound the gradient is t's. Tensors of
+// integers take whole numbers.
+constexpr value by_value(value t, bound low, bound high) {
+  if (!inside::fit("clip_by_value", t, low) || !inside::fit("clip_by_value", t, high)) return t;
+  const auto scope = t.g->name_scope("clip_by_value");
+  const value hi = inside::tensor_of(t, high), lo = inside::tensor_of(t, low);
+  const value cut = select(greater(t, hi), hi, t);
+  return select(less(cut, lo), lo, cut);
+}
+
+// (t c) / max(n, c), n the L2 norm over the axes (none given: over all; negative: from the back). n = 0 gives zeros
+// with derivative 1, and NaN if c <= 0; c < 0 turns other signs and makes norms |c|; an infinite n makes finite
+// elements 0 and infinite ones NaN; a NaN makes all of its norm NaN.
+constexpr value by_norm(value t, bound c, std::span<const int> axes) {
+  if (!inside::floats("clip_by_norm", t) || !inside::fit("clip_by_norm", t, c)) return t;
+  const auto scope = t.g->name_scope("clip_by_norm");
+  const int mask = inside::mask_of("clip_by_norm", t, axes);
+  const value n = inside::root_of(inside::squares_of(t, mask)).root, most = inside::tensor_of(t, c);
+  const value scaled = t * most, divisor = select(greater(most, n), most, n);
+  return scaled / divisor;
+}
+constexpr value by_norm(value t, bound c, std::initializer_list<int> axes = {}) {
+  return by_norm(t, c, std::span<const int>(axes.begin(), axes.size()));
+}
+
+// t c min(N / n, 1 / c), n the L2 norm of all N elements: divided by N, not by sqrt(N). Where n is 0 the derivative is
+// 1; TensorFlow's is NaN.
+constexpr value by_average_norm(value t, bound c) {
+  if (!inside::floats("clip_by_average_norm", t) || !inside::fit("clip_by_average_norm", t, c)) return t;
+  const auto scope = t.g->name_scope("clip_by_average_norm");
+  const int all = (1 << t.dims().rank) - 1;
+  const auto n = inside::root_of(inside::squares_of(t, all));
+  const value most = inside::tensor_of(t, c), limit = 1.0 / most;
+  const value ratio = inside::over(size_of(t, t.type()), n), factor = inside::least(limit, ratio);
+  return t * most * factor;
+}
+
+// A gradient's numbers, dense or rows; and the same gradient with other ones.
+constexpr value numbers_of(const gradient_value& t) { return t.sparse() ? t.values : t.dense; }
+constexpr gradient_value with_numbers(const gradient_value& t, value v) {
+  return t.sparse() ? gradient_value{{}, v, t.indices} : gradient_value{v, {}, {}};
+}
+constexpr gradient_value by_value(const gradient_value& t, bound low, bound high) {
+  return t ? with_numbers(t, by_value(numbers_of(t), low, high)) : t;
+}
+constexpr gradient_value by_norm(const gradient_value& t, bound c, std::initializer_list<int> axes = {}) {
+  return t ? with_numbers(t, by_norm(numbers_of(t), c, axes)) : t;
+}
+
+// One of a list in braces: a tensor, a gradient, or None: {}.
+struct item {
+  gradient_value gradient = {};
+  constexpr item() = default;
+  constexpr item(value v) : gradient{v, {}, {}} {}
+  constexpr item(const gradient_value& v) : gradient(v) {}
+};
+namespace inside {
+constexpr seq<gradient_value> gradients_of(std::initializer_list<item> list) {
+  seq<gradient_value> out;
+  for (const item& i : list) out.push(i.gradient);
+  return out;
+}
+// The sum of all squares, halved and doubled again as TensorFlow does; 0 of float32 if all are None.
+constexpr value squares_of(std::string_view name, graph& g, std::span<const gradient_value> list) {
+  value sum;
+  for (const gradient_value& i : list) {
+    if (!i || !floats(name, numbers_of(i))) continue;
+    const value half = reduce_sum(square(numbers_of(i))) * 0.5;
+    sum = sum ? sum + half : half;
+  }
+  return sum ? sum * 2.0 : g.constant(0);
+}
+}  // namespace inside
+
+// sqrt of the sum of all squares, a scalar. None is left out; an empty list and a list of None have norm 0. At 0 the
+// derivative is 0; TensorFlow's is NaN.
+constexpr value global_norm(graph& g, std::span<const gradient_value> list) {
+  const auto scope = g.name_scope("global_norm");
+  return inside::root_of(inside::squares_of("global_norm", g, list)).root;
+}
+constexpr value global_norm(graph& g, std::initializer_list<item> list) {
+  const auto all = inside::gradients_of(list);
+  return global_norm(g, std::span<const gradient_value>(all.first, static_cast<std::size_t>(all.count)));
+}
+
+struct clipped {
+  seq<gradient_value> list;  // in order; None stays None
+  value norm;                // before clipping, or use_norm
+};
+// Every entry times s = c min(1 / norm, 1 / c). An infinite or NaN norm makes everything NaN; norm 0 leaves all as it
+// is, and gives NaN if c = 0 too; c < 0 changes nothing. use_norm: a norm known already, a scalar.
+constexpr clipped by_global_norm(graph& g, std::span<const gradient_value> list, bound c, value use_norm = {}) {
+  const auto scope = g.name_scope("clip_by_global_norm");
+  inside::norm n{use_norm, use_norm, use_norm};
+  if (!use_norm)
+    n = inside::root_of(inside::squares_of("clip_by_global_norm", g, list));
+  else if (use_norm.dims().rank == 0 && inside::floats("clip_by_global_norm", use_norm))
+    n.some = not_equal(use_norm, g.constant(0, use_norm.type()));
+  else
+    g.refuse("clip_by_global_norm: use_norm must be a scalar, got ", use_norm.dims());
+  clipped out;
+  out.norm = n.root;
+  if (n.root.dims().rank != 0 || !inside::fit("clip_by_global_norm", n.root, c)) return out;
+  const dtype type = n.root.type();
+  const value most = inside::tensor_of(n.root, c), one = g.constant(1, type), limit = one / most;
+  const value scale = most * inside::least(limit, inside::over(one, n));
+  const value nothing = n.root - n.root, finite = equal(nothing, g.constant(0, type));  // inf - inf is NaN
+  const value factor = select(finite, scale, g.constant(std::numeric_limits<double>::quiet_NaN(), type));
+  for (const gradient_value& i : list)
+    out.list.push(i ? with_numbers(i, numbers_of(i) * cast(factor, numbers_of(i).type())) : i);
+  return out;
+}
+constexpr clipped by_global_norm(graph& g, std::initializer_list<item> list, bound c, value use_norm = {}) {
+  const auto all = inside::gradients_of(list);
+  return by_global_norm(g, std::span<const gradient_value>(all.first, static_cast<std::size_t>(all.count)), c,
+                        use_norm);
+}
+
+// Adaptive gradient clipping (Brock, De, Smith, Simonyan, ICML 2021), as optax.adaptive_grad_clip: t times
+// factor max(|p|, eps) / |t| wherever |t| is not below factor max(|p|, eps). Norms are of one unit each: of the whole
+// where at most one extent is above 1; over axis 0 for rank 2 [in, out] and 3; over all axes but the last for kernels
+// [h, w, in, out].
+constexpr value adaptive(value t, value parameter, double factor, double eps = 1e-3) {
+  if (!inside::floats("clip_adaptive", t)) return t;
+  const shape dims = t.dims();
+  if (parameter.type() != t.type() || !(parameter.dims() == dims)) {
+    t.g->refuse("clip_adaptive: the gradient ", dims, " and its parameter ", parameter.dims(),
+                " must have one shape and dtype");
+    return t;
+  }
+  const auto scope = t.g->name_scope("clip_adaptive");
+  graph& g = *t.g;
+  int wide = 0;
+  for (int i = 0; i < dims.rank; ++i) wide += dims.dims[i] != 1;
+  const int all = (1 << dims.rank) - 1, mask = wide <= 1 ? all : dims.rank <= 3 ? 1 : all >> 1;
+  const value n = inside::root_of(inside::squares_of(t, mask)).root;
+  const value size = inside::root_of(inside::squares_of(parameter, mask)).root;
+  const value least = g.constant(eps, t.type()), tiny = g.constant(1e-6, t.type());
+  const value most = select(less(size, least), least, size) * factor;
+  const value ratio = most / select(less(n, tiny), tiny, n), scaled = t * ratio;
+  return select(less(n, most), t, scaled);
+}
+
+}  // namespace gradus::clip

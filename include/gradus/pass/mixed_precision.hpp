@@ -1,0 +1,77 @@
+// Mixed precision on graphs: matrix products and convolutions take operands of 16-bit precision and accumulate in
+// float32; everything else, and every variable, stays float32. Micikevicius et al. 2018, arXiv:1710.03740.
+#pragma once
+#include "../base/contract.hpp"
+#include "../ops/conv.hpp"
+#include "../ops/matmul.hpp"
+#include "../ops/precision.hpp"
+#include "rewrite.hpp"
+
+namespace gradus {
+
+// A policy of trainers and static steppers:
+//
+//   make_trainer<model>(adam{}, mixed_precision<bfloat16>{});
+//   make_trainer<model>(adam{}, mixed_precision<float16>{}, dynamic_loss_scale{});
+//
+// The compute type is a template argument since the compiler builds the graph. float16 wants a loss scale beside it, as
+// its gradients vanish below 6e-8; bfloat16 has float32's range and wants none. What it does not do:
+// docs/mixed_precision.md.
+template <dtype Compute = bfloat16>
+struct mixed_precision {
+  static_assert(is_16_bit_float(Compute), "gradus: mixed_precision computes in bfloat16 or float16.");
+  using policy_for = kind::precision;
+  static constexpr dtype compute = Compute;
+};
+
+namespace detail {
+
+struct full_precision {
+  using policy_for = kind::precision;
+  static constexpr dtype compute = dtype::none;
+};
+
+constexpr bool is_product(const node& n) {
+  return n.op == &cards::matmul || n.op == &cards::conv2d || n.op == &cards::conv2d_input ||
+         n.op == &cards::conv2d_filter;
+}
+
+}  // namespace detail
+
+// Every float32 operand of a product becomes a rounded copy of itself: one per tensor, so a weight is rounded once a
+// step, whoever multiplies by it. What was rounded and only moved since is left. A write to a variable ends its copy.
+// Before differentiation it rounds the forward products, and by reduce_precision's gradient what comes back out of
+// them; after it, the operands of the products that differentiation made.
+constexpr graph round_operands(const graph_parts& p, dtype compute) {
+  const graph_view& v = p.view;
+  const card* rounding = detail::reduce_precision_card(compute);
+  graph g = detail::like(p);
+  g.enter_gradient_scope();
+  seq<int> map(v.size, -1), base(v.size, -1), version(v.size, 0), copy(v.size, -1), copied(v.size, -1);
+  seq<char> rounded(v.size, 0);
+  for (int i = 0; i < v.size; ++i) {
+    const node& n = v.nodes[i];
+    base[i] = n.op->is(trait::view | trait::writes) ? base[v.edges[n.first]] : i;
+    if (n.op->is(trait::writes)) ++version[base[i]];
+    rounded[i] = n.op == rounding || (rounded[n.inputs != 0 ? v.edges[n.first] : i] != 0 &&
+                                      (n.op->is(trait::view) || n.op == &cards::transpose));
+    if (!detail::is_product(n) || n.type != float32) {
+      detail::emit(g, v, i, map.first);
+      continue;
+    }
+    for (int e = n.first, end = e + n.inputs; e < end; ++e) {
+      const int u = v.edges[e];
+      if (rounded[u] != 0 || (copy[u] >= 0 && copied[u] == version[base[u]])) continue;
+      copy[u] = g.add(*rounding, {value{&g, map[u]}}).id, copied[u] = version[base[u]];
+      g.nodes[copy[u]].device = n.device, g.nodes[copy[u]].scope = n.scope;
+    }
+    detail::emit(g, v, i, map.first);
+    node& product = g.nodes[map[i]];
+    for (int k = 0; k < n.inputs; ++k)
+      if (const int u = v.edges[n.first + k]; rounded[u] == 0) g.edges[product.first + k] = copy[u];
+  }
+  detail::carry(g, p, map.first);
+  return g;
+}
+
+}  // namespace gradus

@@ -1,0 +1,72 @@
+#include <gradus/graph/graph.hpp>
+
+#include <doctest/doctest.h>
+
+#include "../golden/golden.hpp"
+#include "../ops/refusal.hpp"
+
+using namespace gradus;
+using refusal_test::check;
+
+// The compiler knows them, to the last digit or the one before.
+static_assert(fans_of({}).in == 1 && fans_of({}).out == 1 && fans_of({7}).in == 7 && fans_of({7}).out == 7);
+static_assert(fans_of({3, 3, 8, 16}).in == 72 && fans_of({3, 3, 8, 16}).out == 144);
+static_assert(uniform_limit(he_uniform, {6, 9}) == 1 && uniform_limit(lecun_uniform, {3, 5}) == 1);
+static_assert(uniform_limit(glorot_uniform, {3, 3, 8, 16}) > 0.16666666666666 &&
+              uniform_limit(glorot_uniform, {3, 3, 8, 16}) < 0.16666666666667);
+static_assert(stddev_before_truncation(variance_scaling(4, initializer::fan_out, initializer::normal), {9, 4}) == 1);
+static_assert(stddev_before_truncation(truncated_normal(3, 0.5f), {2}) == 0.5);
+static_assert(scaled_variance(variance_scaling(), {0, 5}) == 1);  // never divided by less than 1
+
+TEST_CASE("golden fans, limits and deviations") {
+  int seen = 0;
+  for (const auto& c : golden::read("losses.json")) {
+    if (c["kind"] != "initializer") continue;
+    ++seen;
+    INFO(c["id"].get<std::string>());
+    shape dims;
+    for (const auto& d : c["shape"]) dims.push(d.get<int>());
+    CHECK(fans_of(dims).in == c["fan_in"].get<double>());
+    CHECK(fans_of(dims).out == c["fan_out"].get<double>());
+    const auto near = [&](double got, const char* want) {
+      CHECK(golden::near(got, golden::number(c["expect"][want]), c["rtol"].get<double>(), c["atol"].get<double>()));
+    };
+    near(uniform_limit(glorot_uniform, dims), "glorot_uniform_limit");
+    near(uniform_limit(he_uniform, dims), "he_uniform_limit");
+    near(uniform_limit(lecun_uniform, dims), "lecun_uniform_limit");
+    near(stddev_before_truncation(glorot_normal, dims), "glorot_normal_stddev_before_truncation");
+    near(stddev_before_truncation(he_normal, dims), "he_normal_stddev_before_truncation");
+    near(stddev_before_truncation(lecun_normal, dims), "lecun_normal_stddev_before_truncation");
+  }
+  CHECK(seen == 3);
+}
+
+TEST_CASE("the compiler's square root and the program's") {
+  static constexpr double roots[] = {detail::square_root(2),     detail::square_root(1e-300),
+                                     detail::square_root(0.007), detail::square_root(1e300),
+                                     detail::square_root(0),     detail::square_root(3e5)};
+  const double of[] = {2, 1e-300, 0.007, 1e300, 0, 3e5};
+  for (int i = 0; i < 6; ++i) CHECK(std::abs(roots[i] - std::sqrt(of[i])) <= 3e-16 * std::sqrt(of[i]));
+}
+
+TEST_CASE("what initializers refuse, where a variable is made") {
+  check<[](graph& g) {
+    g.variable("w", {2, 3}, {.init = variance_scaling(0)});
+  }>("variable \"w\" [2, 3]: variance_scaling needs a scale above 0");
+  check<[](graph& g) {
+    g.variable("w", {2, 3}, {.init = variance_scaling(-1)});
+  }>("variable \"w\" [2, 3]: variance_scaling needs a scale above 0");
+  check<[](graph& g) {
+    g.variable("w", {2, 3}, {.init = variance_scaling(1, 3)});
+  }>("variable \"w\" [2, 3]: variance_scaling knows the modes fan_in, fan_out and fan_average");
+  check<[](graph& g) {
+    g.variable("w", {2, 3}, {.init = variance_scaling(1, initializer::fan_in, initializer::constant)});
+  }>("variable \"w\" [2, 3]: variance_scaling knows the distributions uniform, normal and truncated_normal");
+  check<[](graph& g) { g.variable("w", {3}, {.init = orthogonal()}); }>(
+      "variable \"w\" [3]: orthogonal needs a shape of rank 2 or more");
+  check<[](graph& g) {
+    g.variable("w", {3, 2, 2}, {.init = identity_initializer()});
+  }>("variable \"w\" [3, 2, 2]: identity_initializer needs a shape of rank 2");
+  check<[](graph& g) { g.variable("w", {3}, {.init = {.kind = 99}}); }>(
+      "variable \"w\" [3]: there is no initializer of this kind");
+}

@@ -1,0 +1,14 @@
+// expect: gradus: adaptive_clip stands beside a chain with clip_by_global_norm
+// at most: 60 lines
+#include <gradus/update/composed.hpp>
+
+#include <gradus/update/adam.hpp>
+#include <gradus/update/clip.hpp>
+
+int main() {
+#ifdef FIX
+  gradus::composed update{gradus::chain{gradus::clip_by_norm{}, gradus::adam{}}, gradus::adaptive_clip{0.01}};
+#else
+  gradus::composed update{gradus::chain{gradus::clip_by_global_norm{}, gradus::adam{}}, gradus::adaptive_clip{0.01}};
+#endif
+}

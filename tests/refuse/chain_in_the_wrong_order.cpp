@@ -1,0 +1,14 @@
+// expect: gradus: the parts of a chain are in the wrong order
+// at most: 60 lines
+#include <gradus/update/composed.hpp>
+
+#include <gradus/update/adam.hpp>
+#include <gradus/update/clip.hpp>
+
+int main() {
+#ifdef FIX
+  gradus::composed update{gradus::chain{gradus::clip_by_value{}, gradus::adam{}}};
+#else
+  gradus::composed update{gradus::chain{gradus::adam{}, gradus::clip_by_value{}}};
+#endif
+}

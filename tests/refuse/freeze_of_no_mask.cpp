@@ -1,0 +1,13 @@
+// expect: gradus: freeze takes a mask
+// at most: 60 lines
+#include <gradus/update/composed.hpp>
+
+#include <gradus/update/adam.hpp>
+
+int main() {
+#ifdef FIX
+  gradus::composed update{gradus::adam{}, gradus::freeze{gradus::named{"encoder/"}}};
+#else
+  gradus::composed update{gradus::adam{}, gradus::freeze{"encoder/"}};
+#endif
+}

@@ -1,0 +1,13 @@
+// expect: gradus: multi takes groups, `on{mask, rule}`, and last one rule for all other variables.
+// at most: 60 lines
+#include <gradus/update/composed.hpp>
+
+#include <gradus/update/adam.hpp>
+
+int main() {
+#ifdef FIX
+  gradus::composed update{gradus::multi{gradus::on{gradus::matrices{}, gradus::adam{}}, gradus::adam{}}};
+#else
+  gradus::composed update{gradus::multi{gradus::on{gradus::matrices{}, gradus::adam{}}}};
+#endif
+}

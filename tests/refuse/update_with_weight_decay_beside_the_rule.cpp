@@ -1,0 +1,14 @@
+// expect: gradus: this policy is not one that is taken here
+// at most: 60 lines
+#include <gradus/update/composed.hpp>
+
+#include <gradus/update/adam.hpp>
+#include <gradus/update/weight_decay.hpp>
+
+int main() {
+#ifdef FIX
+  gradus::composed update{gradus::chain{gradus::weight_decay{0.1}, gradus::adam{}}};
+#else
+  gradus::composed update{gradus::weight_decay{0.1}, gradus::adam{}};
+#endif
+}

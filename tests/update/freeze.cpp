@@ -1,0 +1,38 @@
+#include <gradus/update/freeze.hpp>
+
+#include <gradus/update/accumulate.hpp>
+#include <gradus/update/clip.hpp>
+#include <gradus/update/composed.hpp>
+#include <gradus/update/momentum.hpp>
+
+#include "steps.hpp"
+
+using namespace gradus;
+using steps::near, steps::vec;
+
+TEST_CASE("a frozen variable, its slots and its average stay; its gradient counts in the norm") {
+  steps::updater<freeze<named>, momentum, clip_by_global_norm, exponential_moving_average> u{
+      freeze{named{"a"}}, momentum{.rate = 1}, clip_by_global_norm{1}, exponential_moving_average{.decay = 0.5}};
+  vec a{1.0}, b{1.0};
+  u.track("a", a), u.track("b", b);
+  u.apply({{"a", vec{3.0}}, {"b", vec{4.0}}});
+  CHECK(a[0] == 1);
+  CHECK(u.slot("a", "momentum").as<double>()[0] == 0);
+  CHECK(u.average("a").as<double>()[0] == 1);
+  near(b, {1 - 0.8});
+}
+TEST_CASE("with accumulation its sum starts afresh like the others'") {
+  steps::updater<freeze<named>, momentum, clip_by_global_norm, accumulate> u{
+      freeze{named{"a"}}, momentum{.rate = 1, .decay = 0}, clip_by_global_norm{1}, accumulate{2}};
+  vec a{1.0}, b{0.0};
+  u.track("a", a), u.track("b", b);
+  for (int i = 0; i < 4; ++i) u.apply({{"a", vec{3.0}}, {"b", vec{4.0}}});
+  CHECK(u.gradient_norm() == doctest::Approx(5));
+  CHECK(a[0] == 1);
+  near(b, {-1.6});
+}
+TEST_CASE("by any mask") {
+  const auto vectors = [](std::string_view, const extents& dims) { return dims.rank == 1; };
+  near(steps::after({1.0}, {{1.0}}, freeze{vectors}, momentum{.rate = 1}), {1});
+  near(steps::after({1.0}, {{1.0}}, freeze{all_but{vectors}}, momentum{.rate = 1}), {0});
+}

@@ -1,0 +1,57 @@
+#include <gradus/update/multi.hpp>
+
+#include <gradus/update/adam.hpp>
+#include <gradus/update/clip.hpp>
+#include <gradus/update/composed.hpp>
+#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/momentum.hpp>
+#include <gradus/update/weight_decay.hpp>
+
+#include "steps.hpp"
+
+using namespace gradus;
+using steps::near, steps::vec;
+
+TEST_CASE("a variable belongs to the first group whose mask says yes, or to the last rule") {
+  const multi m{on{named{"a/"}, adam{}}, on{matrices{}, momentum{.rate = 1}}, gradient_descent{.rate = 1}};
+  CHECK(m.group("a/kernel", {2, 2}) == 0);
+  CHECK(m.group("b/kernel", {2, 2}) == 1);
+  CHECK(m.group("b/bias", {2}) == 2);
+}
+TEST_CASE("each group has its rule, its rate and its slots; a clip beside them is over all") {
+  updater<sweeps<fast>, decltype(multi{on{named{"a"}, momentum{.rate = 1}, 0.5}, gradient_descent{.rate = 2}}),
+          clip_by_global_norm>
+      u{multi{on{named{"a"}, momentum{.rate = 1}, 0.5}, gradient_descent{.rate = 2}}, clip_by_global_norm{1}};
+  vec a{0.0}, b{0.0};
+  u.track("a", a), u.track("b", b);
+  u.apply({{"a", vec{3.0}}, {"b", vec{4.0}}});
+  near(a, {-0.5 * 0.6}), near(b, {-2 * 0.8});
+  u.apply({{"a", vec{3.0}}, {"b", vec{4.0}}});
+  near(a, {-0.5 * (0.6 + 1.9 * 0.6)}), near(b, {-4 * 0.8});
+  CHECK(u.slot_names("a") == std::vector<std::string_view>{"momentum"});
+  CHECK(u.slot_names("b").empty());
+}
+TEST_CASE("a schedule beside a multi owns every rate, times the groups' factors") {
+  const multi groups{on{named{"a"}, momentum{}, 0.5}, gradient_descent{}};
+  updater<sweeps<fast>, std::remove_const_t<decltype(groups)>, constant> u{groups, constant{0.1}};
+  vec a{0.0}, b{0.0};
+  u.track("a", a), u.track("b", b);
+  u.apply({{"a", vec{1.0}}, {"b", vec{1.0}}});
+  near(a, {-0.05}), near(b, {-0.1});
+}
+TEST_CASE("groups keep state of their own, the later ones under their number") {
+  const multi groups{on{named{"a"}, adam{.beta1 = 0.5}}, chain{weight_decay{0.1}, adam{}}};
+  updater<sweeps<fast>, std::remove_const_t<decltype(groups)>> u{groups};
+  vec a{1.0}, b{1.0};
+  u.track("a", a), u.track("b", b);
+  u.apply({{"a", vec{1.0}}, {"b", vec{1.0}}});
+  near(a, {1 - 0.001}, 1e-9), near(b, {1 - 0.0001 - 0.001}, 1e-9);
+  state_list list;
+  u.remembers(list);
+  const auto value = [&](const char* name) {
+    REQUIRE(list.find(name) != nullptr);
+    return *reinterpret_cast<const double*>(list.find(name)->bytes.data());
+  };
+  CHECK(value("beta1_power") == 0.25);
+  CHECK(value("group_1/beta1_power") == doctest::Approx(0.81));
+}

@@ -1,0 +1,38 @@
+// The optimizers since TensorFlow 1.x.
+#include "convergence.hpp"
+
+#include <gradus/update/adafactor.hpp>
+#include <gradus/update/adamax.hpp>
+#include <gradus/update/adamw.hpp>
+#include <gradus/update/amsgrad.hpp>
+#include <gradus/update/lamb.hpp>
+#include <gradus/update/lion.hpp>
+#include <gradus/update/muon.hpp>
+#include <gradus/update/nadam.hpp>
+#include <gradus/update/schedule_free.hpp>
+#include <gradus/update/soap.hpp>
+#include <gradus/update/sophia.hpp>
+
+using namespace gradus;
+using convergence::converges;
+
+TEST_CASE("adamw converges") { converges(adamw{.rate = 0.05, .weight_decay = 1e-6}); }
+TEST_CASE("nadam converges") {
+  for (const auto form : {nadam_form::torch, nadam_form::constant, nadam_form::tensorflow})
+    converges(nadam{.rate = 0.05, .form = form});
+}
+TEST_CASE("adamax converges") { converges(adamax{.rate = 0.05}); }
+TEST_CASE("amsgrad converges") {
+  for (const auto form : {amsgrad_form::raw, amsgrad_form::corrected, amsgrad_form::raw_eps_hat})
+    converges(amsgrad{.rate = 0.05, .form = form});
+}
+TEST_CASE("lamb converges") { converges(lamb{.rate = 0.01}); }
+TEST_CASE("lion converges") { converges(lion{.rate = 0.003}); }
+TEST_CASE("sophia converges") { converges(sophia{.rate = 0.003, .weight_decay = 0}); }
+TEST_CASE("schedule_free_adamw converges") { converges(schedule_free_adamw{.rate = 0.1}); }
+TEST_CASE("adafactor converges") {
+  converges(adafactor{.rate = 0.01, .min_dim_size_to_factor = 2});
+  converges(adafactor{.rate = 0.01, .form = adafactor_form::relative});
+}
+TEST_CASE("muon converges") { converges(muon{.rate = 0.005}); }
+TEST_CASE("soap converges") { converges(soap{.rate = 0.02, .weight_decay = 0}); }
