@@ -61,7 +61,8 @@ void add_matrix(const std::string& name, Rule rule, double (*flops)(double n)) {
         benchmark::ClobberMemory();
       }
       const double steps = static_cast<double>(state.iterations());
-      state.counters["gflops"] = benchmark::Counter(steps * flops(static_cast<double>(n)) * 1e-9, benchmark::Counter::kIsRate);
+      state.counters["gflops"] =
+          benchmark::Counter(steps * flops(static_cast<double>(n)) * 1e-9, benchmark::Counter::kIsRate);
       state.counters["ns_per_param"] = benchmark::Counter(steps * static_cast<double>(n * n) * 1e-9,
                                                           benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
     })->Unit(benchmark::kMillisecond);
@@ -93,8 +94,7 @@ const bool registered = [] {
   // Adam with what often stands beside it: two reads of g (the norm, the step), one sweep of all else
   add("adam_clip", 8, adam{.rate = 1e-3}, clip_by_global_norm{1.0});
   add("adam_clip_ema", 10, adam{.rate = 1e-3}, clip_by_global_norm{1.0}, exponential_moving_average{.decay = 0.999});
-  add("adam_decay_clip_ema_chain", 10,
-      chain{clip_by_global_norm{1.0}, weight_decay{0.01}, adam{.rate = 1e-3}},
+  add("adam_decay_clip_ema_chain", 10, chain{clip_by_global_norm{1.0}, weight_decay{0.01}, adam{.rate = 1e-3}},
       exponential_moving_average{.decay = 0.999});
   add_matrix("adafactor", adafactor{.rate = 1e-3}, [](double n) { return 12 * n * n; });
   add_matrix("muon", muon{.rate = 1e-3}, [](double n) { return 5 * 6 * n * n * n; });  // three products an iteration

@@ -90,9 +90,10 @@ rules = [
                "(`eps1`, `min_parameter_rms`), d is `clipping_threshold`",
          optax="`adafactor`; learning_rate=None is `.rate = 1`"),
     dict(rule="muon", source="Jordan et al. 2024, kellerjordan.github.io/posts/muon",
-         tensorflow="Keras `Muon`: `.rate = 0.001, .form = muon_form::keras`, and `.rate_scale = 0.1, .epsilon = 1e-7, "
-                    ".weight_decay = 0.004` in `fallback`",
-         torch="the authors' Muon: `muon{}`", optax="`contrib.muon`: `.form = muon_form::optax`"),
+         tensorflow="Keras `Muon`: `.rate = 0.001, .form = muon_form::keras`, about `.fallback = {.rate_scale = "
+                    "0.1, .epsilon = 1e-7, .weight_decay = 0.04}`",
+         torch="the authors' Muon: `muon{}`", optax="`contrib.muon`: `.form = muon_form::optax, .fallback = "
+                                                            "{.use_nesterov = true}`"),
     dict(rule="soap", source="Vyas et al. 2024, arXiv:2409.11321", tensorflow="–", torch="– (the authors' SOAP)",
          optax="–"),
 ]

@@ -1,6 +1,6 @@
-// An optimizer of your own, from outside the library: qhm.hpp, under 25 lines of code. It is then a rule like any other:
-// vectorized for dense and sparse gradients, in checkpoints by name, and at home in every policy. Grown in the open:
-// the library's own conformance suite says what it still misses.
+// An optimizer of your own, from outside the library: qhm.hpp, under 25 lines of code. It is then a rule like any
+// other: vectorized for dense and sparse gradients, in checkpoints by name, and at home in every policy. Grown in the
+// open: the library's own conformance suite says what it still misses.
 #include "qhm.hpp"
 
 #include <cstdio>
@@ -33,7 +33,8 @@ int main() {
   };
   auto trainer = gradus::make_trainer<line>(
       gradus::chain{gradus::weight_decay{1e-6, gradus::matrices{}}, qhm{.beta = 0.9}, gradus::lookahead{}},
-      gradus::linear_warmup{.peak = 0.3, .warmup_steps = 50}.then(gradus::cosine_decay{.initial = 0.3, .decay_steps = 1000}),
+      gradus::linear_warmup{.peak = 0.3, .warmup_steps = 50}.then(
+          gradus::cosine_decay{.initial = 0.3, .decay_steps = 1000}),
       gradus::clip_by_global_norm{1.0}, gradus::exponential_moving_average{.decay = 0.9});
   trainer.train(data().repeat().batch(32), {.max_steps = 1000});
   const double loss = trainer.evaluate(data().batch(256))["loss"];

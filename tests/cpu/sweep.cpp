@@ -23,7 +23,7 @@ state<T, Composed> run(Composed update, std::size_t n) {
     const auto g = random_numbers<T>(n, 10 + static_cast<std::uint64_t>(t));
     sweep<A, T, Composed, N>(update, update.template prepare<T>(t), T(0.37), s.theta.data(), g.data(),
                              s.pointers.data(), n);
-    update.finish();
+    update.finish(t);
   }
   return s;
 }

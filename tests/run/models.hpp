@@ -6,8 +6,8 @@
 #include <gradus/run/stepper.hpp>
 #include <gradus/update/adam.hpp>
 #include <gradus/update/average.hpp>
-#include <gradus/update/composed.hpp>
 #include <gradus/update/clip.hpp>
+#include <gradus/update/composed.hpp>
 
 #include <cstring>
 #include <vector>

@@ -289,3 +289,17 @@ TEST_CASE("an optimizer's own train op has no place in a model") {
         "the train op is a gradus::optimizer's, which needs a session; in a model use gradus::minimize or "
         "gradus::apply_gradients, and give the rule to the trainer");
 }
+
+TEST_CASE("a read made before an update is of the value before it, fused or not") {
+  graph g;
+  const value w = g.variable("w", {2}, {.init = ones});
+  const value before = w * 3.0;
+  optimizer opt{gradient_descent{.rate = 0.5}};
+  const value train = opt.minimize(reduce_sum(square(w)));
+  const value later = before + 1.0, after = w * 5.0 + 1.0;
+  session s{g, opt};
+  s.initialize();
+  const auto r = s.run({train, later, after});
+  CHECK(r[1].as<float>()[0] == 4);
+  CHECK(r[2].as<float>()[0] == 1);
+}

@@ -41,7 +41,8 @@ TEST_CASE("a step is applied, saved, restored and compared") {
 TEST_CASE("how an update treats a variable is read off its form") {
   const extents dims{2, 2};
   const auto of = [&](const auto& u) { return u->of("a", dims); };
-  const auto lazy = of(make(adam{})), decaying = of(make(adam{.sparse = sparse_mode::decay_all})), lamb_ = of(make(lamb{}));
+  const auto lazy = of(make(adam{})), decaying = of(make(adam{.sparse = sparse_mode::decay_all})),
+             lamb_ = of(make(lamb{}));
   CHECK((lazy.elementwise && !lazy.every_row && lazy.sums_duplicates && !lazy.follows));
   CHECK((decaying.every_row && decaying.rest_is_zero));
   CHECK((!lamb_.elementwise && !lamb_.matrix && !lamb_.global));

@@ -77,7 +77,7 @@ TEST_CASE("parts keep slots and state of their own, under their own names") {
   u.track("w", w);
   u.apply({{"w", vec{2.0}}}), u.apply({{"w", vec{4.0}}});
   CHECK(u.slot_names("w") == std::vector<std::string_view>{"mean", "m", "v", "slow"});
-  CHECK(u.slot("w", "mean").as<double>()[0] == doctest::Approx(2.5));         // 2 + (4 - 2) / 4
+  CHECK(u.slot("w", "mean").as<double>()[0] == doctest::Approx(2.5));           // 2 + (4 - 2) / 4
   CHECK(u.slot("w", "m").as<double>()[0] == doctest::Approx(0.2 + 0.1 * 2.3));  // 0.9 0.2 + 0.1 2.5
   state_list list;
   u.remembers(list);

@@ -4,6 +4,7 @@
 #include <gradus/update/clip.hpp>
 #include <gradus/update/composed.hpp>
 #include <gradus/update/momentum.hpp>
+#include <gradus/update/sophia.hpp>
 
 #include "steps.hpp"
 
@@ -35,4 +36,12 @@ TEST_CASE("by any mask") {
   const auto vectors = [](std::string_view, const extents& dims) { return dims.rank == 1; };
   near(steps::after({1.0}, {{1.0}}, freeze{vectors}, momentum{.rate = 1}), {1});
   near(steps::after({1.0}, {{1.0}}, freeze{all_but{vectors}}, momentum{.rate = 1}), {0});
+}
+TEST_CASE("a frozen variable takes no observation") {
+  steps::updater<freeze<named>, sophia> u{freeze{named{"a"}}, sophia{}};
+  vec a{1.0}, b{1.0};
+  u.track("a", a), u.track("b", b);
+  u.observe({{"a", vec{2.0}}, {"b", vec{2.0}}});
+  CHECK(u.slot("a", "h").as<double>()[0] == 0);
+  CHECK(u.slot("b", "h").as<double>()[0] == doctest::Approx(0.04));
 }

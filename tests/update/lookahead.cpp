@@ -12,7 +12,7 @@ TEST_CASE("every k-th step the fast weights return to the slow ones") {
   const chain c{gradient_descent{.rate = 1}, lookahead{.every = 3, .alpha = 0.5}};
   const vec g{1.0};
   near(after({0.0}, {g, g}, c), {-2});
-  near(after({0.0}, {g, g, g}, c), {-1.5});                 // half way to -3
+  near(after({0.0}, {g, g, g}, c), {-1.5});  // half way to -3
   near(after({0.0}, {g, g, g, g, g}, c), {-3.5});
   near(after({0.0}, {g, g, g, g, g, g}, c), {-1.5 - 1.5});  // from -1.5 half way to -4.5
 }

@@ -12,7 +12,8 @@ using namespace gradus;
 using steps::near, steps::vec;
 
 namespace {
-constexpr double infinity = std::numeric_limits<double>::infinity(), no_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity(),
+                 no_number = std::numeric_limits<double>::quiet_NaN();
 }
 
 TEST_CASE("gradients are divided by the scale before clip and rule") {

@@ -3,6 +3,7 @@
 #include <gradus/base/random.hpp>
 #include <gradus/update/adamw.hpp>
 #include <gradus/update/linear_algebra.hpp>
+#include <gradus/update/nadam.hpp>
 
 #include "trajectory.hpp"
 
@@ -148,6 +149,14 @@ TEST_CASE("muon: what is not a matrix takes AdamW's step") {
     for (const gradus::extents& dims : {gradus::extents{}, {7}, {2, 3, 4}})
       near(run(muon{.rate = 1.0, .form = form, .fallback = by}, dims, 5), run(adamw, dims, 5));
   near(run(muon{.form = muon_form::optax, .fallback = by}, {2, 2, 3, 2}, 5), run(adamw, {2, 2, 3, 2}, 5));
+}
+TEST_CASE("muon: the others with Nesterov's momentum, as Optax") {
+  const gradus::nadam nadam{.rate = 0.01, .beta1 = 0.8, .beta2 = 0.95, .form = gradus::nadam_form::constant};
+  near(run(muon{.rate = 0.01,
+                .form = muon_form::optax,
+                .fallback = {.beta1 = 0.8, .beta2 = 0.95, .epsilon = nadam.epsilon, .use_nesterov = true}},
+           {7}, 5),
+       run(nadam, {7}, 5));
 }
 TEST_CASE("muon: rank 4 is [first, rest] in the original form, scaled by its last extents") {
   // 6 x 2 last: scale sqrt(3); as 4 x 24 it would be 1.

@@ -10,7 +10,8 @@ using steps::near, steps::vec;
 
 namespace {
 // What is added to zeros in step `step`.
-vec drawn(std::size_t n, std::int64_t step, std::string_view name = "w", const gradient_noise& noise = {.variance = 1}) {
+vec drawn(std::size_t n, std::int64_t step, std::string_view name = "w",
+          const gradient_noise& noise = {.variance = 1}) {
   vec g(n);
   noise.add<double>(g, subject{name, {static_cast<std::int64_t>(n)}, n}, step);
   return g;

@@ -12,7 +12,8 @@
 using namespace gradus;
 
 namespace {
-// A user's own transform, from outside the library: gradients centralized to mean 0 over their tensor (Yong et al. 2020).
+// A user's own transform, from outside the library: gradients centralized to mean 0 over their tensor (Yong et al.
+// 2020).
 struct centralize {
   using policy_for = kind::transform;
   static constexpr std::size_t measures = 1;
@@ -63,6 +64,7 @@ TEST_CASE("the part concept takes parts and refuses what is less") {
   static_assert(!chain_part<adaptive_clip> && !chain_part<adam> && !chain_part<forgetful> && !chain_part<int>);
 }
 TEST_CASE("parts from outside work in a chain") {
-  steps::near(steps::after({0.0, 0.0, 0.0}, {{1.0, 2.0, 6.0}}, chain{centralize{}, gradient_descent{.rate = 1}, box{1.5}}),
-              {1.5, 1, -1.5});
+  steps::near(
+      steps::after({0.0, 0.0, 0.0}, {{1.0, 2.0, 6.0}}, chain{centralize{}, gradient_descent{.rate = 1}, box{1.5}}),
+      {1.5, 1, -1.5});
 }

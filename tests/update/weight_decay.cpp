@@ -3,8 +3,8 @@
 #include <gradus/update/adam.hpp>
 #include <gradus/update/adamw.hpp>
 #include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/momentumw.hpp>
 #include <gradus/update/momentum.hpp>
+#include <gradus/update/momentumw.hpp>
 
 #include "steps.hpp"
 

@@ -1,3 +1,4 @@
+// without sanitizers: arithmetic; whole/conformance_{descent,norms,matrix} run the same loops under them
 // The optimizers of TensorFlow 1.x.
 #include "convergence.hpp"
 
@@ -26,7 +27,7 @@ TEST_CASE("momentum converges") {
 }
 TEST_CASE("adagrad converges") { converges(adagrad{.rate = 1}); }
 TEST_CASE("adagrad_da converges") { converges(adagrad_da{.rate = 1}); }
-TEST_CASE("adadelta converges") { converges(adadelta{.rate = 1, .epsilon = 1e-4}); }
+TEST_CASE("adadelta converges") { converges(adadelta{.rate = 0.1, .epsilon = 0.01}); }
 TEST_CASE("rmsprop converges") {
   converges(rmsprop{.rate = 0.005});
   converges(rmsprop{.rate = 0.001, .momentum = 0.9});
@@ -43,4 +44,4 @@ TEST_CASE("add_sign and power_sign converge") {
   converges(add_sign{.rate = 0.05});
   converges(power_sign{.rate = 0.05});
 }
-TEST_CASE("lars converges") { converges(lars{.rate = 5, .weight_decay = 0}); }
+TEST_CASE("lars converges") { converges(lars{.rate = 1, .weight_decay = 0}); }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <gradus/testing/wrapped.hpp>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace convergence {
@@ -14,10 +15,10 @@ namespace convergence {
 using vec = std::vector<double>;
 
 struct problem {
-  const char* name;
+  std::string name;
   gradus::extents dims;
   vec start;
-  double best;                                     // the least loss
+  double best;                                       // the least loss
   std::function<double(const vec& w, vec& g)> loss;  // and its gradient
 };
 
@@ -61,7 +62,7 @@ inline problem logistic() {
     return sum / 40;
   };
   vec w{0, 0, 0}, g(3), moved(3);
-  for (int step = 0; step < 4000; ++step) {
+  for (int step = 0; step < 1500; ++step) {
     loss(w, g);
     for (std::size_t k = 0; k < 3; ++k) w[k] -= 0.5 * g[k];
   }
@@ -75,7 +76,7 @@ struct allowance {
 };
 
 struct around {
-  const char* name;
+  std::string name;
   gradus::testing::inside::make_updater make;
   bool averaged = false;
   int every = 1;  // gradients for a step
@@ -113,10 +114,12 @@ void converges(const Rule& rule, const allowance& allowed = {}) {
                          {"clipped", with(1, 1)},
                          {"averaged", with(0x1p40, 1), true},
                          {"accumulated", with(0x1p40, 2), false, 2}};
+  static const problem problems[] = {parabola(), rosenbrock(), logistic()};
+  const std::string name(Rule::name);
   for (const auto& way : ways) {
-    run(std::string(Rule::name), parabola(), way, allowed.parabola, allowed.steps);
-    run(std::string(Rule::name), rosenbrock(), way, allowed.rosenbrock, allowed.steps);
-    run(std::string(Rule::name), logistic(), way, allowed.logistic, allowed.steps);
+    run(name, problems[0], way, allowed.parabola, allowed.steps);
+    run(name, problems[1], way, allowed.rosenbrock, allowed.steps);
+    run(name, problems[2], way, allowed.logistic, allowed.steps);
   }
 }
 

@@ -1,3 +1,4 @@
+// without sanitizers: run/optimizer runs the same code under them
 // Every rule of the library in a graph: the same bits as an updater, dense and sparse gradients in turn.
 // costs: 300
 #include "../run/as_updater.hpp"

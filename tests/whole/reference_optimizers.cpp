@@ -1,3 +1,4 @@
+// without sanitizers: arithmetic; whole/conformance_{descent,norms,matrix} run the same loops under them
 // The optimizers of TensorFlow 1.x, a thousand steps beside a second implementation.
 #include <gradus/update/adadelta.hpp>
 #include <gradus/update/adagrad.hpp>
@@ -19,7 +20,8 @@ using namespace gradus;
 using namespace reference;
 
 TEST_CASE("gradient_descent agrees") {
-  agree(gradient_descent{.rate = 0.01}, elementwise({}, [](double& w, double g, double*, int) { w -= 0.01 * g; }, true));
+  agree(gradient_descent{.rate = 0.01}, elementwise(
+                                            {}, [](double& w, double g, double*, int) { w -= 0.01 * g; }, true));
 }
 TEST_CASE("momentum agrees, with Nesterov's too") {
   for (const bool nesterov : {false, true})
@@ -53,16 +55,16 @@ TEST_CASE("adagrad_da agrees: the variable is made from the sums of its gradient
             true));
 }
 TEST_CASE("adadelta agrees") {
-  agree(adadelta{.rate = 0.5, .rho = 0.9, .epsilon = 1e-6},
-        elementwise(
-            {0, 0},
-            [](double& w, double g, double* s, int) {
-              s[0] = 0.9 * s[0] + 0.1 * g * g;
-              const double u = std::sqrt(s[1] + 1e-6) / std::sqrt(s[0] + 1e-6) * g;
-              w -= 0.5 * u;
-              s[1] = 0.9 * s[1] + 0.1 * u * u;
-            },
-            true));
+  agree(adadelta{.rate = 0.5, .rho = 0.9, .epsilon = 1e-6}, elementwise(
+                                                                {0, 0},
+                                                                [](double& w, double g, double* s, int) {
+                                                                  s[0] = 0.9 * s[0] + 0.1 * g * g;
+                                                                  const double u = std::sqrt(s[1] + 1e-6) /
+                                                                                   std::sqrt(s[0] + 1e-6) * g;
+                                                                  w -= 0.5 * u;
+                                                                  s[1] = 0.9 * s[1] + 0.1 * u * u;
+                                                                },
+                                                                true));
 }
 TEST_CASE("rmsprop agrees, centered too") {
   agree(rmsprop{.rate = 0.01, .decay = 0.8, .momentum = 0.7, .epsilon = 1e-3},
@@ -93,7 +95,8 @@ TEST_CASE("adam agrees, with lazy rows and with decaying ones") {
               [](double& w, double g, double* s, int t) {
                 s[0] = 0.9 * s[0] + 0.1 * g;
                 s[1] = 0.999 * s[1] + 0.001 * g * g;
-                w -= 0.01 * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t)) * s[0] / (std::sqrt(s[1]) + 1e-8);
+                w -=
+                    0.01 * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t)) * s[0] / (std::sqrt(s[1]) + 1e-8);
               },
               lazy));
 }
@@ -116,7 +119,8 @@ TEST_CASE("the proximal rules agree") {
     return sgn(q) * std::max(std::fabs(q) - rate * 0.02, 0.0) / (1 + 0.03 * rate);
   };
   agree(proximal_gradient_descent{.rate = 0.1, .l1 = 0.02, .l2 = 0.03},
-        elementwise({}, [=](double& w, double g, double*, int) { w = shrink(w - 0.1 * g, 0.1); }, true));
+        elementwise(
+            {}, [=](double& w, double g, double*, int) { w = shrink(w - 0.1 * g, 0.1); }, true));
   agree(proximal_adagrad{.rate = 0.1, .l1 = 0.02, .l2 = 0.03}, elementwise(
                                                                    {0.1},
                                                                    [=](double& w, double g, double* a, int) {
@@ -128,13 +132,13 @@ TEST_CASE("the proximal rules agree") {
 }
 TEST_CASE("momentumw agrees: decay first, not times the rate, on listed rows") {
   agree(momentumw{.rate = 0.01, .momentum = 0.8, .weight_decay = 0.001}, elementwise(
-                                                                            {0},
-                                                                            [](double& w, double g, double* a, int) {
-                                                                              w -= 0.001 * w;
-                                                                              *a = 0.8 * *a + g;
-                                                                              w -= 0.01 * *a;
-                                                                            },
-                                                                            true));
+                                                                             {0},
+                                                                             [](double& w, double g, double* a, int) {
+                                                                               w -= 0.001 * w;
+                                                                               *a = 0.8 * *a + g;
+                                                                               w -= 0.01 * *a;
+                                                                             },
+                                                                             true));
 }
 TEST_CASE("add_sign and power_sign agree") {
   agree(add_sign{.rate = 0.01, .sign_decay = 0.5}, elementwise(
@@ -144,12 +148,11 @@ TEST_CASE("add_sign and power_sign agree") {
                                                          w -= 0.01 * (1 + 0.5 * sgn(g) * sgn(*m)) * g;
                                                        },
                                                        false));
-  agree(power_sign{.rate = 0.01, .sign_decay = 0.5},
-        elementwise(
-            {0},
-            [](double& w, double g, double* m, int) {
-              *m = 0.9 * *m + 0.1 * g;
-              w -= 0.01 * std::exp(0.5 * sgn(g) * sgn(*m)) * g;
-            },
-            false));
+  agree(power_sign{.rate = 0.01, .sign_decay = 0.5}, elementwise(
+                                                         {0},
+                                                         [](double& w, double g, double* m, int) {
+                                                           *m = 0.9 * *m + 0.1 * g;
+                                                           w -= 0.01 * std::exp(0.5 * sgn(g) * sgn(*m)) * g;
+                                                         },
+                                                         false));
 }

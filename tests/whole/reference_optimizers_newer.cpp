@@ -1,3 +1,4 @@
+// without sanitizers: arithmetic; whole/conformance_{descent,norms,matrix} run the same loops under them
 // The optimizers since TensorFlow 1.x, a thousand steps beside a second implementation. Sparse gradients are zeros
 // elsewhere to them, but in the forms of tf.contrib.
 #include <gradus/update/adamax.hpp>
@@ -131,8 +132,8 @@ TEST_CASE("sophia without observations agrees: a step by signs, then clipped") {
 }
 TEST_CASE("schedule_free_adamw agrees") {
   agree(schedule_free_adamw{.rate = 0.02, .weight_decay = 0.01, .warmup_steps = 20, .r = 0.5}, [] {
-    return [z = vec(), x = vec(), v = vec(), largest = 0.0, sum = 0.0](tensor& y, const vec& g, const std::vector<bool>&,
-                                                                       int t) mutable {
+    return [z = vec(), x = vec(), v = vec(), largest = 0.0, sum = 0.0](tensor& y, const vec& g,
+                                                                       const std::vector<bool>&, int t) mutable {
       if (z.empty()) z = x = y.w, v.assign(z.size(), 0.0);
       const double eta = 0.02 * (t <= 20 ? t / 20.0 : 1.0);
       largest = std::max(largest, eta);

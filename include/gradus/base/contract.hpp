@@ -11,14 +11,14 @@
 namespace gradus {
 
 namespace kind {
-struct rule {};           // how a gradient becomes a step: gradient_descent, momentum, adam, ...
-struct schedule {};       // the learning rate over global_step: exponential_decay, ...
-struct clip {};           // what is done to gradients before the rule: clip_by_global_norm
-struct transform {};      // a part of a chain before its rule: weight_decay, gradient_noise
-struct follower {};       // a part of a chain after its rule: lookahead
-struct freeze {};         // which variables stay as they are
-struct accumulation {};   // steps of the rule for every k gradients: accumulate
-struct variation {        // a setting that follows a schedule: vary
+struct rule {};                       // how a gradient becomes a step: gradient_descent, momentum, adam, ...
+struct schedule {};                   // the learning rate over global_step: exponential_decay, ...
+struct clip {};                       // what is done to gradients before the rule: clip_by_global_norm
+struct transform {};                  // a part of a chain before its rule: weight_decay
+struct follower {};                   // a part of a chain after its rule: lookahead
+struct freeze {};                     // which variables stay as they are
+struct accumulation {};               // steps of the rule for every k gradients: accumulate
+struct variation {                    // a setting that follows a schedule: vary
   static constexpr bool many = true;  // as many as wanted
 };
 struct noise {};          // what is added to gradients: gradient_noise

@@ -17,9 +17,10 @@
 namespace gradus::portable_math {
 
 // a * b, rounded, even where the compiler would fuse it with a sum that it meets: g++ does so by default, through
-// inlined functions too. Every product that may meet a sum goes through here. (docs/arithmetic.md says why by asm.)
+// inlined functions too. Every product of single numbers that may meet a sum goes through here; g++ 12 drops
+// __builtin_assoc_barrier when it vectorizes a loop, so an empty asm hides the product (docs/arithmetic.md).
 template <class T>
-constexpr T product(T a, T b) {
+[[gnu::always_inline]] constexpr T product(T a, T b) {
 #if defined(__clang__)
 #pragma clang fp contract(off)
   return a * b;

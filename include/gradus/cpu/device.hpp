@@ -6,7 +6,6 @@
 #include "gather.hpp"
 #include "host.hpp"
 #include "initialize.hpp"
-#include "linear.hpp"
 #include "matmul.hpp"
 #include "precision.hpp"
 #include "random.hpp"
@@ -31,7 +30,6 @@ struct built_in_ops;
 template <arithmetic Arithmetic = fast>
 struct cpu : sweeps<Arithmetic> {
   using arithmetic_type = Arithmetic;
-  using linear_algebra = linear<Arithmetic>;  // of rules on matrices
   using step_function = detail::chunk_function;
 
   // One instantiation per signature: equal layers, and the graphs of one model, share it.

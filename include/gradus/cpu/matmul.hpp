@@ -1,9 +1,10 @@
 // Matrix products. Every element of the result is one chain of fused multiply-adds over k in order, whatever the tile,
 // so shape alone decides its bits. A tile of rows x columns of the result stays in registers; the right operand is read
 // in place where its rows are contiguous and whole registers wide (or masked), and packed into a panel on the stack
-// otherwise.
+// otherwise. Large products go to cpu/gemm.hpp, which packs both operands and gives the same bits.
 #pragma once
 #include "../ops/matmul.hpp"
+#include "gemm.hpp"
 #include "kernel.hpp"
 #include "number.hpp"
 
@@ -123,7 +124,13 @@ struct gemm {
       strip<Rows, Columns, Part>(j, k0, k1, panel, wide, true, valid);
     }
   }
+  // Where packing both operands pays. Not where there are no registers: such a machine has no stack for panels.
+  bool is_large() const {
+    return N::width > 1 && m >= 16 && n >= 48 && m * n * k >= (tb ? std::int64_t{1} << 27 : std::int64_t{1} << 20);
+  }
   void run() const {
+    if constexpr (N::width > 1)
+      if (is_large()) return gradus::multiply<A, T>({a, ta ? m : k, ta}, {b, tb ? k : n, tb}, c, n, m, n, k);
     std::int64_t j = 0;
     if (k == 0)
       for (; j < m * n; ++j) c[j] = T(0);

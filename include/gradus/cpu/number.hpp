@@ -18,6 +18,7 @@
 #include <type_traits>
 
 #include "../base/contract.hpp"
+#include "../base/math.hpp"
 #include "simd.hpp"
 
 namespace gradus {
@@ -39,39 +40,6 @@ concept arithmetic = requires {
 };
 
 namespace detail {
-// The same barrier as simd::product for one scalar. g++ 12 drops __builtin_assoc_barrier when it vectorizes a loop and
-// contracts after all, so the product passes through a register that the compiler cannot see through, on machines that
-// have something to contract to.
-template <class T>
-GRADUS_INLINE constexpr T product(T a, T b) {
-#if defined(__clang__)
-#pragma clang fp contract(off)
-  return a * b;
-#else
-  T r = a * b;
-  if (!std::is_constant_evaluated()) {
-#if defined(__FMA__) || defined(__FMA4__) || defined(__AVX512F__)
-    asm("" : "+x"(r));
-#elif defined(__x86_64__) || defined(__i386__)
-    // no instruction to contract to
-#elif defined(__aarch64__)
-    asm("" : "+w"(r));
-#elif defined(__ARM_FEATURE_FMA)
-    if constexpr (sizeof(T) == sizeof(float))
-      asm("" : "+t"(r));
-    else if constexpr ((__ARM_FP & 8) != 0)
-      asm("" : "+w"(r));
-#elif defined(__arm__)
-    // the same
-#elif defined(__riscv_flen)
-    if constexpr (sizeof(T) * 8 <= __riscv_flen) asm("" : "+f"(r));
-#else
-    asm("" : "+m"(r));
-#endif
-  }
-  return r;
-#endif
-}
 template <class T>
 struct word_of;
 template <>
@@ -114,7 +82,7 @@ struct lane {
 
   friend GRADUS_INLINE constexpr lane operator+(lane a, lane b) { return a.v + b.v; }
   friend GRADUS_INLINE constexpr lane operator-(lane a, lane b) { return a.v - b.v; }
-  friend GRADUS_INLINE constexpr lane operator*(lane a, lane b) { return detail::product(a.v, b.v); }
+  friend GRADUS_INLINE constexpr lane operator*(lane a, lane b) { return portable_math::product(a.v, b.v); }
   friend GRADUS_INLINE constexpr lane operator/(lane a, lane b) { return a.v / b.v; }
   friend GRADUS_INLINE constexpr lane operator-(lane a) { return -a.v; }
   friend GRADUS_INLINE constexpr mask operator<(lane a, lane b) { return a.v < b.v; }

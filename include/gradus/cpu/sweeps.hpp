@@ -1,5 +1,6 @@
 // The passes of an update as static functions of a device: what run/apply.hpp, an updater and a stepper know of a CPU.
 #pragma once
+#include "linear.hpp"
 #include "measure.hpp"
 
 namespace gradus {
@@ -7,6 +8,8 @@ namespace gradus {
 // What a device offers an updater.
 template <class A>
 struct sweeps {
+  using linear_algebra = linear<A>;  // of rules on matrices
+
   template <class T, class Composed>
   static void sweep(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta, const T* g,
                     T* const* mirrors, std::size_t n) {

@@ -57,8 +57,9 @@ constexpr void build_into(graph& g, Build build) {
       g.add_output(output::prediction, spec.predictions.items[i].name, spec.predictions.items[i].what);
   if (g.mode() == mode::train) {
     if (spec.train_op) g.add_output(output::update, "train_op", spec.train_op);
-    for (int i = 0; !spec.train_op && i < g.nodes.count; ++i)
-      if (g.nodes[i].op == &cards::apply)
+    const node* made = g.nodes.first;
+    for (int i = 0, end = spec.train_op ? 0 : g.nodes.count; i < end; ++i)
+      if (made[i].op == &cards::apply)
         return g.refuse("the model applies gradients and does not say so: return model_spec{.train_op = ...}");
     for (int i = 0, n = g.members.count, at = g.intern(collection::update_ops); i < n; ++i)
       if (g.members[i].collection == at) g.outputs.push({output::update, -1, g.members[i].node});

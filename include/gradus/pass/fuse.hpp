@@ -59,7 +59,7 @@ constexpr graph fuse(const graph_parts& p) {
   seq<int> users_(size, 0), reader_(size, -1), root_(size, -1), steps_(size, 0), ins_(size, 0), next_(size, -1),
       head_(size, -1), map_(size, -1), local_(size, -1), base_(size, -1);
   seq<dtype> type_(size, dtype::none);
-  seq<char> written_(size, 0);
+  seq<int> written_(size, size);  // the first write to this memory: a read must not move past it
   int *users = users_.first, *reader = reader_.first, *root = root_.first, *steps = steps_.first, *ins = ins_.first,
       *next = next_.first, *head = head_.first, *map = map_.first, *local = local_.first, *base = base_.first;
   dtype* type = type_.first;
@@ -67,7 +67,7 @@ constexpr graph fuse(const graph_parts& p) {
     const node& n = v.nodes[i];
     for (int e = n.first, end = e + n.inputs + n.controls; e < end; ++e) ++users[v.edges[e]], reader[v.edges[e]] = i;
     base[i] = n.op->is(trait::view | trait::writes) ? base[v.edges[n.first]] : i;
-    if (n.op->is(trait::writes) && !n.op->is(trait::session)) written_[base[i]] = 1;  // a read must stay where it is
+    if (n.op->is(trait::writes) && written_[base[i]] == size) written_[base[i]] = i;
   }
   for (int i = 0; i < p.output_count; ++i) users[p.outputs[i].node] += 2;  // must exist in memory
   for (int i = size - 1; i >= 0; --i) {
@@ -77,7 +77,7 @@ constexpr graph fuse(const graph_parts& p) {
     const int r = users[i] == 1 ? root[reader[i]] : -1;
     bool join = r >= 0 && type[r] == t && (n.type == t || n.type == boolean) && n.controls == 0 &&
                 steps[r] < max_steps && ins[r] + n.inputs - 1 <= max_operands && v.nodes[r].dims == n.dims;
-    for (int e = n.first, end = e + n.inputs; join && e < end; ++e) join = written_[base[v.edges[e]]] == 0;
+    for (int e = n.first, end = e + n.inputs; join && e < end; ++e) join = written_[base[v.edges[e]]] > r;
     const int to = join ? r : i;
     root[i] = to, ++steps[to], ins[to] += n.inputs - (join ? 1 : 0), type[i] = t, next[i] = head[to], head[to] = i;
   }

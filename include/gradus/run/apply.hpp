@@ -133,6 +133,7 @@ public:
   }
   // The gradient is a second observation, of rules that take one.
   void observe() {
+    if (v_.frozen) return;
     update_.visit(v_.branch, [&](const auto& single, auto at) {
       using single_type = std::remove_cvref_t<decltype(single)>;
       if constexpr (single_type::observes)
@@ -196,6 +197,7 @@ private:
   template <std::size_t I, class Single>
   void measure_in(const Single& single, const typename Single::template constants<double>& exact, double* sums) const {
     using rule = typename Single::rule_type;
+    static_assert(detail::stage_measures<rule, I>() <= 8, "gradus: a rule or part measures at most 8 sums.");
     const auto c = Single::template convert<T>(exact);
     const T scale = static_cast<T>(scale_);
     if (!g_.sparse()) {
@@ -218,6 +220,7 @@ private:
     std::memset(dense.data(), 0, dense.size_bytes());
     g_.with_rows([&](const auto* rows) { Device::add_rows(dense.data(), g_.values, rows, g_.row_count, width()); });
     g_ = {dense.data(), dense.size(), nullptr, false, 0, {}};
+    v_.about.sparse = false;
   }
   // Whether the formulas want every row, so that rows alone will not do.
   template <class Single>
@@ -301,8 +304,7 @@ private:
     const auto factors = column_factors(single);
     const std::size_t columns = factors.size();
     const T scale = static_cast<T>(scale_);
-    const auto own =
-        is_ours(g_.values) ? std::span<T>(const_cast<T*>(g_.values), v_.about.size) : take(v_.about.size);
+    const auto own = is_ours(g_.values) ? std::span<T>(const_cast<T*>(g_.values), v_.about.size) : take(v_.about.size);
     for (std::size_t i = 0; i < v_.about.size; i += columns)
       for (std::size_t j = 0; j < columns; ++j) own[i + j] = g_.values[i + j] * factors[j] * scale;
     g_.values = own.data(), scale_ = 1;
@@ -357,56 +359,5 @@ private:
     return p >= memory_.scratch.data() && p < memory_.scratch.data() + memory_.scratch.size();
   }
 };
-
-// The stages over all variables, one after the other: `each(f)` calls f(step) with every variable_step, in a fixed
-// order.
-template <class Update, class Each>
-void measure_all(Each each) {
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    [[maybe_unused]] const auto stage = [&]<std::size_t S>() {
-      typename Update::stage_sums sums{};
-      each([&](auto& step) { step.template measure<S>(sums); });
-      each([&](auto& step) { step.template settle<S>(sums); });
-    };
-    (stage.template operator()<I>(), ...);
-  }(std::make_index_sequence<Update::global_stages>{});
-}
-
-// Before the first update of a step: takes every gradient, and learns what must be known of all of them. Gives their
-// global norm (of what is accumulated so far, in a step that only accumulates), and in `scale` the factor for all.
-template <class Update, class Each>
-double know_all(Update& update, const typename Update::branch_constants& constants, std::int64_t global_step,
-                double& scale, Each each) {
-  const bool only_adds = update.only_accumulates(global_step);
-  double squares = 0;
-  each([&](auto& step) {
-    step.begin(constants);
-    step.accumulate();
-    if (!only_adds) step.use_accumulated();
-    if constexpr (Update::needs_norm) squares += step.squares();
-  });
-  if (only_adds) return std::sqrt(squares);
-  const double norm = std::sqrt(squares) * update.accumulation_share();
-  if constexpr (Update::needs_norm) {
-    scale = update.clip_scale(norm);
-    if (update.skips()) return norm;
-  }
-  measure_all<Update>([&](auto f) {
-    each([&](auto& step) {
-      step.use_accumulated();
-      f(step);
-    });
-  });
-  return norm;
-}
-
-// One variable's part of the step, after know_all.
-template <class Update, class Step>
-void finish_one(const Update& update, Step& step, std::int64_t global_step) {
-  if (update.only_accumulates(global_step)) return;
-  if (update.skips()) return step.drop_accumulated();
-  step.use_accumulated();
-  step.apply();
-}
 
 }  // namespace gradus

@@ -19,7 +19,6 @@
 // update never races with another write or read of its variable, so use_locking is recorded and changes nothing.
 #pragma once
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,9 +26,8 @@
 
 #include "../base/state.hpp"
 #include "../pass/optimize.hpp"
-#include "apply.hpp"
 #include "device.hpp"
-#include "graph_update.hpp"
+#include "running_update.hpp"
 
 namespace gradus {
 
@@ -37,222 +35,6 @@ struct optimizer_options {
   std::optional<std::string_view> name = {};  // of slot variables and train ops; unset: the rule's, "Adam"
   bool use_locking = false;                   // recorded
 };
-
-namespace detail {
-
-// A variable that an optimizer brings, and what it holds before the first step.
-struct optimizer_variable {
-  const graph* g;
-  int node;
-  int beside = -1;             // the variable it is a slot of, or -1: the optimizer's own state
-  std::string slot;            // "m"
-  double initial = 0;          // of a slot, unless it starts as the variable
-  bool copies = false;         // starts as the variable
-  std::vector<std::byte> own;  // initial bytes of own state
-};
-// One update of a train op, as it was built.
-template <std::size_t Mirrors>
-struct planned_update {
-  std::string name;  // of the variable
-  extents dims;
-  dtype type = dtype::none;
-  bool sparse = false;
-  std::array<int, Mirrors + 1> slots{};  // nodes of the mirrors' variables, -1: not kept
-};
-template <std::size_t Mirrors>
-struct planned_train_op {
-  const graph* g = nullptr;
-  int begin = -1;       // its node
-  bool counts = false;  // the optimizer counts the steps itself
-  std::vector<planned_update<Mirrors>> updates;
-};
-
-// A train op at work in a session: an update with a state of its own, which a step brings in from the graph's variables
-// and takes back there.
-template <class Device, class Update>
-class running_update final : public graph_update {
-public:
-  using plan_type = planned_train_op<Update::mirror_count>;
-  // What an update node does must be known of all gradients before the first update.
-  static constexpr bool knows_all = Update::needs_norm || Update::global_stages != 0;
-
-  running_update(const Update& update, const plan_type& plan, std::vector<optimizer_variable> variables)
-      : update_(update), plan_(plan), variables_(std::move(variables)), works_(plan.updates.size()) {
-    update_.remembers(state_);
-    for (std::size_t u = 0; u < works_.size(); ++u) {
-      const auto& p = plan_.updates[u];
-      works_[u].subject = subject_state<Update>(update_, p.name, p.dims);
-      works_[u].scratch = buffer(scratch_elements(update_, works_[u].subject, p.sparse) * size_of(p.type));
-    }
-  }
-  running_update(const running_update&) = delete;
-
-  int train_op() const override { return plan_.begin; }
-  std::size_t variables() const override { return variables_.size(); }
-  started variable(std::size_t i) const override {
-    const optimizer_variable& v = variables_[i];
-    return {v.g->name_of(v.node), v.beside >= 0 ? v.g->name_of(v.beside) : std::string_view{}};
-  }
-  void start(std::size_t i, std::byte* to, const std::byte* beside) const override {
-    const optimizer_variable& v = variables_[i];
-    const node& n = v.g->nodes[v.node];
-    const auto many = static_cast<std::size_t>(count(n.dims));
-    if (v.beside < 0)
-      std::memcpy(to, v.own.data(), v.own.size());
-    else if (v.copies)
-      std::memcpy(to, beside, many * size_of(n.type));
-    else if (n.type == float64)
-      std::fill_n(reinterpret_cast<double*>(to), many, v.initial);
-    else
-      std::fill_n(reinterpret_cast<float*>(to), many, static_cast<float>(v.initial));
-  }
-
-  void run(const runnable& r, const bound_call& c, std::int64_t batch_size) override {
-    const node& n = r.at(c.node);
-    if (n.op == &cards::begin_updates)
-      begin(r, c, batch_size);
-    else if (n.op == &cards::finish_updates)
-      finish(c);
-    else
-      update(r, c, batch_size);
-  }
-
-private:
-  struct work {
-    subject_state<Update> subject;
-    buffer scratch;
-    std::vector<std::int32_t> chains;  // of sparse gradients' rows
-  };
-  Update update_;
-  plan_type plan_;
-  std::vector<optimizer_variable> variables_;
-  std::vector<work> works_;
-  state_list state_;  // into update_
-  typename Update::branch_constants constants_{};
-  std::int64_t step_ = 0;
-  double scale_ = 1;
-  bool only_adds_ = false, skips_ = false;
-
-  static std::int64_t integer(dtype type, const std::byte* p) {
-    switch (type) {
-    case dtype::int64: return *reinterpret_cast<const std::int64_t*>(p);
-    case dtype::int32: return *reinterpret_cast<const std::int32_t*>(p);
-    case dtype::uint8: return *reinterpret_cast<const std::uint8_t*>(p);
-    case dtype::float64: return static_cast<std::int64_t>(*reinterpret_cast<const double*>(p));
-    default: return static_cast<std::int64_t>(*reinterpret_cast<const float*>(p));
-    }
-  }
-  // Where the operands of update u stand among those of a node.
-  int operands(std::size_t u) const {
-    int n = plan_.updates[u].sparse ? 3 : 2;
-    for (std::size_t k = 0; k < Update::mirror_count; ++k) n += plan_.updates[u].slots[k] >= 0;
-    return n;
-  }
-  // f(variable_step) of update u, whose operands begin at `first`.
-  template <class F>
-  void with_step(std::size_t u, const runnable& r, const bound_call& c, std::int64_t batch_size, int first, F f) {
-    if (plan_.updates[u].type == float64)
-      with_step_of<double>(u, r, c, batch_size, first, f);
-    else
-      with_step_of<float>(u, r, c, batch_size, first, f);
-  }
-  template <class T, class F>
-  void with_step_of(std::size_t u, const runnable& r, const bound_call& c, std::int64_t batch_size, int first, F f) {
-    const auto& p = plan_.updates[u];
-    work& w = works_[u];
-    std::byte* const* at = c.args + 1 + first;
-    const auto node_of = [&](int k) -> const node& { return r.at(r.graph.view.edges[r.at(c.node).first + first + k]); };
-    const auto size = static_cast<std::size_t>(count(resolve(node_of(1).dims, batch_size)));
-    gradient_view<T> g{reinterpret_cast<const T*>(at[1]), size, nullptr, false, 0, {}};
-    if (p.sparse) {
-      static constexpr std::int64_t none = 0;  // an empty list of rows is a list
-      g.rows = at[2] != nullptr ? static_cast<const void*>(at[2]) : &none;
-      g.wide = node_of(2).type == int64;
-      g.row_count = static_cast<std::size_t>(count(resolve(node_of(2).dims, batch_size)));
-      g.with_rows(
-          [&](const auto* rows) { Device::check_rows(rows, g.row_count, static_cast<std::size_t>(p.dims[0])); });
-      if (const std::size_t needed = Device::row_scratch(g.row_count); w.chains.size() < needed)
-        w.chains.resize(needed);
-      g.chains = w.chains;
-    }
-    std::array<T*, Update::mirror_count + 1> mirrors{};
-    int next = p.sparse ? 3 : 2;
-    for (std::size_t k = 0; k < Update::mirror_count; ++k)
-      if (p.slots[k] >= 0) mirrors[k] = reinterpret_cast<T*>(at[next++]);
-    variable_step<Device, T, Update> step(
-        update_, w.subject,
-        {reinterpret_cast<T*>(at[0]), mirrors.data(),
-         std::span<T>(reinterpret_cast<T*>(w.scratch.data()), w.scratch.size() / sizeof(T))},
-        g, scale_, step_);
-    f(step);
-  }
-
-  // Operands: the step, the optimizer's own state, then, if all is to be known, those of every update.
-  void begin(const runnable& r, const bound_call& c, std::int64_t batch_size) {
-    const node& n = r.at(c.node);
-    step_ = integer(r.at(r.graph.view.edges[n.first]).type, c.args[1]);
-    int first = 1;
-    for (const state_entry& e : state_.entries())
-      if (!e.bytes.empty()) std::memcpy(e.bytes.data(), c.args[1 + first++], e.bytes.size());
-    constants_ = update_.prepare_branches(step_);
-    only_adds_ = update_.only_accumulates(step_), skips_ = false, scale_ = 1;
-    double norm = 0;
-    if constexpr (knows_all) {
-      const auto each = [&](auto f) {
-        int at = first;
-        for (std::size_t u = 0; u < works_.size(); ++u) {
-          with_step(u, r, c, batch_size, at, f);
-          at += operands(u);
-        }
-      };
-      each([&](auto& step) {
-        step.begin(constants_);
-        step.accumulate();
-      });
-      if (!only_adds_) {
-        double squares = 0;
-        each([&](auto& step) {
-          step.use_accumulated();
-          squares += step.squares();
-        });
-        norm = std::sqrt(squares) * update_.accumulation_share();
-        if constexpr (Update::needs_norm) scale_ = update_.clip_scale(norm);
-        skips_ = update_.skips();
-        if (!skips_)
-          measure_all<Update>([&](auto f) {
-            each([&](auto& step) {
-              step.use_accumulated();
-              f(step);
-            });
-          });
-      }
-    }
-    *reinterpret_cast<double*>(c.args[0]) = norm;
-  }
-  void update(const runnable& r, const bound_call& c, std::int64_t batch_size) {
-    const auto u = static_cast<std::size_t>(from_words<update_attr>(r.graph.view.ints + r.at(c.node).attr).number);
-    with_step(u, r, c, batch_size, 0, [&](auto& step) {
-      if constexpr (!knows_all) {
-        step.begin(constants_);
-        step.accumulate();
-      }
-      if (only_adds_) return;
-      if (skips_) return step.drop_accumulated();
-      step.use_accumulated();
-      step.apply();
-    });
-  }
-  // Operands: the optimizer's own count of steps, if it keeps one, and its own state.
-  void finish(const bound_call& c) {
-    update_.finish(step_);
-    int at = 1;
-    if (plan_.counts) *reinterpret_cast<std::int64_t*>(c.args[at++]) = step_ + 1;
-    for (const state_entry& e : state_.entries())
-      if (!e.bytes.empty()) std::memcpy(c.args[at++], e.bytes.data(), e.bytes.size());
-  }
-};
-
-}  // namespace detail
 
 // Device sweeps memory, as an updater's does; the deduction guides bind it to the default one. Copies share what they
 // have made: a session keeps one, so the optimizer may go before the session does.
@@ -376,7 +158,10 @@ private:
       }
       const std::string_view owner =
           made_->renamed && m.optimizer == update_type::rule_type::name ? std::string_view(made_->name) : m.optimizer;
-      p.slots[k] = new_variable(g, text(p.name, "/", owner), shape_of(dims), p.type, m.initial, g.nodes[v.id].device);
+      // An updater's name of it, so that checkpoints agree; the graph numbers on if another optimizer has that one.
+      std::string name = checkpoint_name(p.name, {.slot = m.slot, .optimizer = owner, .number = m.number});
+      if (g.find(name) >= 0) name = text(p.name, "/", owner);
+      p.slots[k] = new_variable(g, name, shape_of(dims), p.type, m.initial, g.nodes[v.id].device);
       made_->variables.push_back({&g, p.slots[k], v.id, std::string(m.slot), m.initial, m.starts_as_variable, {}});
     }
   }

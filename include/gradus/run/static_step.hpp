@@ -18,7 +18,7 @@
 #include <span>
 #include <tuple>
 
-#include "apply.hpp"
+#include "apply_all.hpp"
 #include "device.hpp"
 #include "freeze.hpp"
 #include "static_layout.hpp"
@@ -349,7 +349,7 @@ private:
     detail::for_each_below<applies.size()>([&]<int I> { with_step<applies[I]>(f); });
   }
   double know_all() {
-    return gradus::know_all(update_, states_.constants, global_step_, scale_, [this](auto f) { each_step(f); });
+    return gradus::know_all(update_, states_.constants, global_step_, scale_, [this](auto f) { this->each_step(f); });
   }
   template <int Id>
   void apply_alone() {

@@ -6,7 +6,7 @@
 
 #include "../base/state.hpp"
 #include "../pass/minimize.hpp"
-#include "apply.hpp"
+#include "apply_all.hpp"
 #include "executor.hpp"
 #include "model.hpp"
 #include "variables.hpp"

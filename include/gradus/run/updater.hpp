@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "apply.hpp"
+#include "apply_all.hpp"
 #include "device.hpp"
 #include "master_weights.hpp"
 #include "named_gradient.hpp"
@@ -76,8 +76,11 @@ public:
   // A second observation for rules that take one (sophia: the gradient on labels drawn from the model), dense; moves
   // their slots only.
   void observe(std::initializer_list<named_gradient> estimates) {
+    observe(std::span<const named_gradient>(estimates.begin(), estimates.size()));
+  }
+  void observe(std::span<const named_gradient> estimates) {
     static_assert(update_type::observes, "gradus: no rule of this updater takes observations; sophia does.");
-    take(std::span<const named_gradient>(estimates.begin(), estimates.size()));
+    take(estimates);
     const auto constants = update_.prepare_branches(global_step_);
     for (auto& v : variables_) {
       if (v.gradient == nullptr) continue;

@@ -28,7 +28,7 @@ namespace gradus::testing {
 struct conform_options {
   std::vector<extents> shapes = {{6, 6}, {9}, {}, {2, 2, 4}};  // of the variables, two at least, the first of rank 2
   int steps = 6;
-  double float_tolerance = 2e-3;  // of float32 against float64 after `steps`, relative to 1 or more
+  double float_tolerance = 2e-3;  // of float32 beside float64, and where the order of roundings differs; of 1 or more
   double tolerance = 1e-9;        // of float64 where the order of roundings differs
   bool sparse_is_dense = true;    // false: the rule treats sparse gradients in another way (lars in TensorFlow's form)
   bool nan_shows = true;          // false: an element whose gradient is NaN may stay finite
@@ -83,7 +83,7 @@ public:
       step(x, y, x.draw(static_cast<std::uint64_t>(i)), i);
       for (std::size_t v = 0; v < x.count(); ++v)
         if (!near(x.values(v), y.values(v), text(what, ", step ", i + 1, ", variable ", x.name(v)),
-                  exact ? 0 : options_.tolerance))
+                  exact ? 0 : inexact()))
           return;  // the first is enough
     }
   }
@@ -102,6 +102,7 @@ public:
   }
 
 private:
+  double inexact() const { return sizeof(T) == 8 ? options_.tolerance : options_.float_tolerance; }
   trial<T> start(const make_updater& make) const { return {make(), options_.shapes}; }
   void run(trial<T>& t, int from, int to) const {
     for (int i = from; i < to; ++i) t.apply(t.draw(static_cast<std::uint64_t>(i)));
@@ -182,9 +183,7 @@ private:
     for (std::size_t v = 0; v < x.count(); ++v) {
       const auto how = x.of(v);
       near(x.values(v), y.values(v), text("sparse on all rows against dense, variable ", x.name(v)),
-           how.elementwise || how.matrix ? 0
-           : sizeof(T) == 8              ? options_.tolerance
-                                         : options_.float_tolerance);
+           how.elementwise || how.matrix ? 0 : inexact());
     }
   }
   void duplicates(const make_updater& make) {

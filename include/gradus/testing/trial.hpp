@@ -49,6 +49,21 @@ consteval bool can_rest(std::index_sequence<I...>) {
   };
 }
 
+template <class R>
+consteval bool clips_single_values() {
+  if constexpr (requires { R::raw_parts; })
+    return R::raw_parts != 0;
+  else
+    return false;
+}
+template <class R>
+consteval bool has_followers() {
+  if constexpr (requires { R::has_after; })
+    return R::has_after;
+  else
+    return false;
+}
+
 // The sweeps with numbers of width 1.
 template <class A>
 struct single_numbers : sweeps<A> {
@@ -102,8 +117,8 @@ public:
       t.global = single.global_stages != 0;
       t.every_row = t.matrix || single.decays_all_rows();
       t.rest_is_zero = t.matrix || !can_rest<rule>(std::make_index_sequence<gradus::detail::count_slots<rule>()>{});
-      t.sums_duplicates = !requires { requires rule::raw_parts != 0; };
-      t.follows = requires { requires rule::has_after; };
+      t.sums_duplicates = !clips_single_values<rule>();
+      t.follows = has_followers<rule>();
     });
     return t;
   }
@@ -117,10 +132,12 @@ private:
 // A step's gradient of one variable; `rows` of a sparse one.
 template <class T>
 struct gradient {
-  std::size_t variable = 0;
+  std::size_t variable;
   std::vector<T> values;
-  std::vector<std::int32_t> rows = {};
-  bool sparse = false;
+  std::vector<std::int32_t> rows;
+  bool sparse;
+  gradient(std::size_t which, std::vector<T> numbers, std::vector<std::int32_t> of_rows = {}, bool is_sparse = false)
+      : variable(which), values(std::move(numbers)), rows(std::move(of_rows)), sparse(is_sparse) {}
 };
 template <class T>
 using gradients = std::vector<gradient<T>>;

@@ -234,8 +234,8 @@ public:
     [[maybe_unused]] constexpr bool fits = dataset_fits<Dataset>::value;
   }
 
-  // The loss or a metric of an evaluation, for a schedule that looks at one (reduce_on_plateau); the schedule's state is
-  // in the checkpoint.
+  // The loss or a metric of an evaluation, for a schedule that looks at one (reduce_on_plateau); the schedule's state
+  // is in the checkpoint.
   void watch(double value) {
     static_assert(update_type::watches, "gradus: no schedule of this trainer watches a value; reduce_on_plateau does.");
     stepper_.watch(value);

@@ -16,7 +16,7 @@
 // Shazeer & Stern 2018, arXiv:1804.04235. Optax (adafactor) is form optax; its learning_rate=None is rate 1, its
 // weight_decay_rate is weight_decay. PyTorch (Adafactor) is form relative: lr is rate (there 0.01), beta2_decay is
 // -decay_rate, eps is {eps1, min_parameter_rms}, d is clipping_threshold. Keras (Adafactor) is form relative with rate
-// 0.001, epsilon 1e-30 and eps1 0; its relative_step=False has no equal here.
+// 0.001, epsilon 1e-30 and eps1 0; epsilon_2 is min_parameter_rms.
 // Axes: optax takes the two longest (of equal ones the last), and factors only if both have min_dim_size_to_factor;
 // relative takes the last two of every tensor of rank 2 or more. Slots are called as there: v_row, v_col, v, m;
 // relative: row_var, col_var, variance, m. Of them a variable has only those that it needs, in their own small shapes.

@@ -31,8 +31,8 @@ struct exponential_moving_average {
 };
 
 // The mean of the parameters at every `every`-th step from `start` on: stochastic weight averaging (Izmailov et al.
-// 2018, arXiv:1803.05407; torch.optim.swa_utils.AveragedModel). Counted in steps of the rule; before `start` the average
-// is the first variable's value. Batch statistics of a model are not recomputed.
+// 2018, arXiv:1803.05407; torch.optim.swa_utils.AveragedModel). Counted in steps of the rule; before `start` the
+// average is the first variable's value. Batch statistics of a model are not recomputed.
 struct stochastic_weight_average {
   using policy_for = kind::average;
   static constexpr std::string_view name = "StochasticWeightAverage";

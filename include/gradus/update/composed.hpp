@@ -136,9 +136,10 @@ public:
       largest([]<class B>(std::type_identity<B>) { return std::size_t{B::may_decay_all_rows}; }) != 0;
   static constexpr bool observes =
       largest([]<class B>(std::type_identity<B>) { return std::size_t{B::observes}; }) != 0;
-  static_assert(!clips_columns || global_stages == 0,
-                "gradus: adaptive_clip stands beside a chain with clip_by_global_norm, which would measure the gradients "
-                "before they are clipped; keep one of the two.");
+  static_assert(
+      !clips_columns || global_stages == 0,
+      "gradus: adaptive_clip stands beside a chain with clip_by_global_norm, which would measure the gradients "
+      "before they are clipped; keep one of the two.");
   // Every variable takes the same formula and the same constants: neighbours are one sweep.
   static constexpr bool uniform = branches == 1 && stages == 0 && !steps_tensors && !clips_columns && !accumulates &&
                                   !scales_loss && !freezes && !adds_noise;

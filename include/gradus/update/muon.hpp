@@ -17,7 +17,10 @@
 // `fallback`:
 //   m <- m + (1 - beta1)(g - m),   v <- v + (1 - beta2)(g^2 - v)           momentum and v, from 0
 //   theta <- theta - rate' (m' / (sqrt(v' + epsilon_root) + epsilon) + weight_decay theta)
-// Embeddings and the last layer, which the authors leave to AdamW too, are matrices: give them another rule with
+// With fallback.use_nesterov m' = beta1 m / (1 - beta1^(t+1)) + (1 - beta1) g / (1 - beta1^t), as optax.contrib.muon
+// does wherever its own nesterov is true. Keras puts epsilon beside the uncorrected root there, decays by the whole
+// rate, and takes rank 3 for matrices too; its first versions scaled like the original, with 6 steps and weight_decay
+// 0.1. Embeddings and the last layer, which the authors leave to AdamW too, are matrices: give them another rule with
 // `multi`.
 //
 // Everything is computed in the variable's own type (the original: in bfloat16, so its digits differ). Sparse gradients
@@ -88,6 +91,7 @@ struct muon_fallback {
   double epsilon = 1e-8;
   double epsilon_root = 0.0;
   double weight_decay = 0.0;  // times the rate
+  bool use_nesterov = false;  // Optax: as the matrices
 };
 
 struct muon {
@@ -135,7 +139,7 @@ struct muon {
   // Of matrices: m <- kept m + fresh g, x = from_m m + from_g g. Of the others: adam_rate ... adam_decay.
   template <class N>
   struct constants {
-    N rate, decay, kept, fresh, from_m, from_g, adam_rate, correct_m, correct_v, adam_decay;
+    N rate, decay, kept, fresh, from_m, from_g, adam_rate, adam_from_m, adam_from_g, correct_v, adam_decay;
   };
   constants<double> prepare(const step_info& at, const shared& s) const {
     using portable_math::product;
@@ -151,7 +155,10 @@ struct muon {
       c.from_m = corrected ? 1 / (1 - s[1]) : 1;
     }
     c.adam_rate = product(fallback.rate.value_or(at.rate), fallback.rate_scale);
-    c.correct_m = 1 / (1 - s[2]), c.correct_v = 1 / (1 - s[3]);
+    const double beta1 = fallback.beta1;
+    c.adam_from_m = fallback.use_nesterov ? beta1 / (1 - product(s[2], beta1)) : 1 / (1 - s[2]);
+    c.adam_from_g = fallback.use_nesterov ? (1 - beta1) / (1 - s[2]) : 0;
+    c.correct_v = 1 / (1 - s[3]);
     c.adam_decay = product(c.adam_rate, fallback.weight_decay);
     return c;
   }
@@ -216,7 +223,9 @@ private:
   template <class T, class Math>
   void step_adam(const tensor_step<T>& t, const constants<double>& c) const {
     const auto new_m = static_cast<T>(1 - fallback.beta1), new_v = static_cast<T>(1 - fallback.beta2);
-    const auto correct_m = static_cast<T>(c.correct_m), correct_v = static_cast<T>(c.correct_v);
+    const auto from_m = static_cast<T>(c.adam_from_m), from_g = static_cast<T>(c.adam_from_g);
+    const auto correct_v = static_cast<T>(c.correct_v);
+    const bool adds = fallback.use_nesterov;
     const auto eps = static_cast<T>(fallback.epsilon), root = static_cast<T>(fallback.epsilon_root);
     const auto by = static_cast<T>(c.adam_rate), decay = static_cast<T>(c.adam_decay);
     Math::map(
@@ -225,7 +234,9 @@ private:
           using N = decltype(g);
           m = m + N(new_m) * (g - m);
           v = v + N(new_v) * (g * g - v);
-          const N u = N(correct_m) * m / (sqrt(N(correct_v) * v + N(root)) + N(eps));
+          N ahead = N(from_m) * m;
+          if (adds) ahead = ahead + N(from_g) * g;
+          const N u = ahead / (sqrt(N(correct_v) * v + N(root)) + N(eps));
           theta = theta - (N(by) * u + N(decay) * theta);
         },
         t.theta.data(), t.slots[0].data(), t.slots[1].data(), t.g.data());

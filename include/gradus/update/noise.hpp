@@ -9,10 +9,10 @@
 
 namespace gradus {
 
-// g <- g + N(0, variance / (1 + step)^decay), after the clip, before the rule. Neelakantan et al. 2015,
-// arXiv:1511.06807, section 3; tf.contrib.layers.optimize_loss has constant noise, optax.add_noise this one. The
-// numbers are drawn from (seed, name of the variable, step, element), so that a resumed run, or one of more threads,
-// draws the same; nothing is kept. A sparse gradient is made dense.
+// g <- g + N(0, variance / (1 + step)^decay), after a global norm's clip, before the rule and its chain. Neelakantan et
+// al. 2015, arXiv:1511.06807, section 3; tf.contrib.layers.optimize_loss has constant noise, optax.add_noise this one.
+// The numbers are drawn from (seed, name of the variable, step, element), so that a resumed run, or one of more
+// threads, draws the same; nothing is kept. A sparse gradient is made dense.
 struct gradient_noise {
   using policy_for = kind::noise;
   double variance = 0.01;  // eta: 0.01, 0.3 or 1 in the paper

@@ -27,8 +27,8 @@
 // `finish(shared&)`, or `finish(shared&, const step_info&)`, which runs once per step, after every variable.
 //
 // A rule that also moves rows without a gradient (Adam as TensorFlow's kernels run it) says so with
-// `bool decays_all_rows() const`; the others then run `N rest(N theta, const constants<N>& c, N& slot...) const`, or, if
-// the rule has none, the formula with g = 0.
+// `bool decays_all_rows() const`; the others then run `N rest(N theta, const constants<N>& c, N& slot...) const`, or,
+// if the rule has none, the formula with g = 0.
 //
 // What is checked once, when the optimizer is made: `void check() const`, which raises.
 //
@@ -177,9 +177,10 @@ consteval bool can_step(std::index_sequence<I...>) {
 // Not asked of any Math: what the rule does with it is its own.
 struct any_math {};
 template <class R>
-concept steps_tensors = requires(const R& r, const tensor_step<double>& t, const typename R::template constants<double>& c) {
-  r.template step_tensor<double, any_math>(t, c);
-};
+concept steps_tensors =
+    requires(const R& r, const tensor_step<double>& t, const typename R::template constants<double>& c) {
+      r.template step_tensor<double, any_math>(t, c);
+    };
 template <class R>
 concept has_step = steps_tensors<R> || can_step<R>(std::make_index_sequence<count_slots<R>()>{});
 

@@ -203,7 +203,10 @@ public:
 
   // Once per step, after every variable.
   void finish(std::int64_t step) {
-    if constexpr (detail::has_shared<rule_type>) detail::finish_shared(rule_, shared_, {step, rate(step)});
+    if constexpr (requires { rule_.finish(shared_); })
+      rule_.finish(shared_);
+    else if constexpr (detail::has_shared<rule_type>)
+      rule_.finish(shared_, {step, rate(step)});
   }
   // The optimizer's own state as before the first step.
   void restart() {

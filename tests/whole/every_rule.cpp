@@ -1,0 +1,43 @@
+// A rule that joins update/rules.hpp joins the suites: conformance, a second implementation, convergence.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <gradus/update/rules.hpp>
+#include <string>
+#include <string_view>
+
+namespace {
+std::string sources(std::string_view prefix) {
+  std::string all;
+  for (const auto& file : std::filesystem::directory_iterator(GRADUS_SOURCE_DIR "/tests/whole"))
+    if (file.path().filename().string().starts_with(prefix) && file.path().extension() == ".cpp") {
+      std::ifstream in(file.path());
+      for (std::string word; in >> word;) all += word;  // without the spaces of a formatter
+    }
+  return all;
+}
+// "adam" of gradus::adam.
+template <class Rule>
+std::string type_name() {
+  std::string_view name = __PRETTY_FUNCTION__;
+  name.remove_prefix(name.find("Rule = gradus::") + std::string_view("Rule = gradus::").size());
+  return std::string(name.substr(0, name.find_first_of(";]")));
+}
+}  // namespace
+
+TEST_CASE("every listed rule is in every suite") {
+  const std::string conformance = sources("conformance_"), reference = sources("reference_optimizers"),
+                    convergence = sources("convergence");
+  CHECK(type_name<gradus::adam>() == "adam");
+  std::size_t rules = 0;
+  gradus::all_rules::for_each([&]<class R>(std::type_identity<R>) {
+    const std::string name = type_name<R>() + "{";
+    INFO(name);
+    CHECK(conformance.find("conforms(" + name) != std::string::npos);
+    CHECK(reference.find("agree(" + name) != std::string::npos);
+    CHECK(convergence.find("converges(" + name) != std::string::npos);
+    ++rules;
+  });
+  CHECK(rules == gradus::all_rules::size);
+}
