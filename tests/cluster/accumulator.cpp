@@ -1,3 +1,4 @@
+// one thread: nothing here runs at the same time
 #include "../golden/golden.hpp"
 
 #include <gradus/cluster/accumulator.hpp>

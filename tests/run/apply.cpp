@@ -1,3 +1,4 @@
+// one thread: nothing here runs at the same time
 #include <gradus/run/apply.hpp>
 
 #include <doctest/doctest.h>

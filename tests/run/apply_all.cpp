@@ -1,3 +1,4 @@
+// one thread: nothing here runs at the same time
 #include <gradus/run/apply_all.hpp>
 
 #include <doctest/doctest.h>
@@ -15,7 +16,7 @@ namespace {
 template <class Update>
 struct two {
   Update update;
-  double theta[2] = {1, 2}, gradient[2];
+  double theta[2] = {1, 2}, gradient[2] = {};
   std::vector<std::vector<double>> kept =
       std::vector<std::vector<double>>(2, std::vector<double>(Update::mirror_count));
   subject_state<Update> state[2] = {{update, "a", extents{1}}, {update, "b", extents{1}}};

@@ -1,3 +1,4 @@
+// one thread: nothing here runs at the same time
 #include "models.hpp"
 
 #include <gradus/run/freeze.hpp>

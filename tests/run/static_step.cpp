@@ -1,3 +1,4 @@
+// one thread: nothing here runs at the same time
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>

@@ -1,3 +1,4 @@
+// one thread: nothing here runs at the same time
 // compiled with: -O2 -march=native -Wno-mismatched-new-delete
 #include <gradus/run/updater.hpp>
 

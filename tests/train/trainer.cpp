@@ -532,7 +532,7 @@ TEST_CASE("refusals of train, evaluate and predict") {
   plain.train(from_spans("x", x, "y", x).batch(2), {.steps = 1});
   CHECK(refusal<invalid_argument>([&] {
           plain.evaluate(from_spans("x", x, "y", x).batch(2), {.use_averages = true});
-        }) == "use_averages: there is no exponential_moving_average among the trainer's policies");
+        }) == "use_averages: there is no average among the trainer's policies; add exponential_moving_average{}");
   setting wrong;
   wrong.config.keep_checkpoint_max = -1;
   CHECK(refusal<invalid_argument>([&] { interpreted(wrong); }).find("keep_checkpoint_max") != std::string::npos);

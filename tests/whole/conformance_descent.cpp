@@ -1,3 +1,4 @@
+// one thread: nothing here runs at the same time
 // Rules without a second moment.
 #include <gradus/update/add_sign.hpp>
 #include <gradus/update/gradient_descent.hpp>

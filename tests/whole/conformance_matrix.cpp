@@ -1,3 +1,4 @@
+// one thread: nothing here runs at the same time
 // Rules on whole matrices.
 #include <gradus/update/adafactor.hpp>
 #include <gradus/update/muon.hpp>

@@ -1,3 +1,4 @@
+// one thread: nothing here runs at the same time
 // Rules that measure their tensor first.
 #include <gradus/update/lamb.hpp>
 #include <gradus/update/lars.hpp>

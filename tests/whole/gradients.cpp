@@ -1,3 +1,4 @@
+// one thread: nothing here runs at the same time
 // The gradient of every op that has one, against central differences in float64 at two steps. A row builds y from its
 // inputs; an op without a row fails the last test.
 #include "../golden/golden.hpp"

@@ -36,9 +36,7 @@ struct branches_of<multi<Groups...>, Schedule, Clip, Average, Scaled> {
   }
 };
 template <class Rule>
-struct one_rule_fits : rule_fits<Rule> {};
-template <class... Groups>
-struct one_rule_fits<multi<Groups...>> : std::true_type {};
+using one_rule_fits = std::conditional_t<is_multi<Rule>::value, std::true_type, rule_fits<Rule>>;
 
 template <class P>
 concept of_update = is_of<kind::rule, P>() || is_of<kind::schedule, P>() || is_of<kind::clip, P>() ||

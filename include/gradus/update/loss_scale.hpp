@@ -10,8 +10,9 @@
 namespace gradus {
 
 // The scale halves when a gradient is infinite or NaN, and that step is left out (no variable, slot or average moves;
-// global_step still counts it); it doubles after `growth_interval` steps without one. torch.cuda.amp.GradScaler and
-// tf.train.experimental.DynamicLossScale, with their defaults. Its state is in the checkpoint.
+// global_step still counts it); it doubles after `growth_interval` steps without one. As torch.cuda.amp.GradScaler,
+// with its defaults; tf.train.experimental.DynamicLossScale starts at 2^15 and does not count a step that is left out.
+// Its state is in the checkpoint.
 struct dynamic_loss_scale {
   using policy_for = kind::loss_scale;
   double initial = 65536;       // 2^16; powers of two keep every gradient exact
