@@ -167,7 +167,8 @@ void check() {
     auto d = codec.decode(newer);
     CHECK(d.kind == status::failed_precondition);
     CHECK(d.problem ==
-          "it has format version 2, which is newer than version 1 that this library (gradus 0.1.0) reads; use a newer "
+          "it has format version 2, which is newer than version 1 that this library (gradus " GRADUS_VERSION
+          ") reads; use a newer "
           "library");
     auto foreign = file;
     std::memcpy(foreign.data() + 16, "other\0\0\0\0\0\0\0\0\0\0\0", 16);

@@ -1,8 +1,10 @@
 #include "gradus/checkpoint/saver.hpp"
 
 #include <doctest/doctest.h>
+
 #include <signal.h>
 #include <sys/wait.h>
+#include <gradus/base/version.hpp>
 
 #include "gradus/checkpoint/cereal.hpp"
 #include "gradus/testing/faulty_files.hpp"
@@ -84,7 +86,8 @@ TEST_CASE_TEMPLATE("saver: what is saved is restored, with its metadata", Codec,
   const auto r = s.restore(m.list, "runs/a/model-12.ckpt", {.model = "v1"});
   CHECK(m.is_at(12));
   CHECK(r.step == 12);
-  CHECK(r.about == metadata{{"codec", std::string(Codec::name)}, {"library", "gradus 0.1.0"}, {"model", "v1"}});
+  CHECK(r.about ==
+        metadata{{"codec", std::string(Codec::name)}, {"library", "gradus " GRADUS_VERSION}, {"model", "v1"}});
   CHECK(r.damaged.empty());
   m.at(99);
   const auto latest = s.restore_latest(m.list, "runs/a");

@@ -1,3 +1,4 @@
+// compiled with: -O1
 // The training run of examples/digits, on a disk at whose n-th operation inside a save the process dies.
 //
 //   digits_killed DATA MODEL_DIR STEPS BATCH TRAIN_DIGITS SAVE_STEPS THREADS N
