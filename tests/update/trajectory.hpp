@@ -1,11 +1,13 @@
 // Replays golden trajectories of a rule: through gradus::updater, in float64 (fast arithmetic) and float32 (portable);
-// and through the sweep lane by lane, which must give the updater's bits.
+// through the sweep lane by lane, which must give the updater's bits; and in float64 through a graph's optimizer.
 #pragma once
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <gradus/cpu/device.hpp>
 #include <gradus/cpu/math.hpp>
-#include <gradus/cpu/sweeps.hpp>
+#include <gradus/run/optimizer.hpp>
+#include <gradus/run/session.hpp>
 #include <gradus/run/updater.hpp>
 #include <memory>
 #include <string>
@@ -244,11 +246,122 @@ private:
   std::size_t step_ = 0;
 };
 
+// ---- one case on a graph: a train op for every step, its gradients fed
+template <class Rule>
+class on_graph {
+public:
+  on_graph(const json& c, const Rule& rule) : case_(c), id_(c["id"].get<std::string>()), optimizer_(rule) {}
+  void operator()() {
+    using namespace gradus;
+    for (std::size_t v = 0; v < case_["init"].size(); ++v)
+      variables_.push_back(graph_.variable(name(v), shape_of(case_["shapes"][v]), {.type = float64}));
+    const value steps = graph_.variable("global_step", {}, {.init = zeros, .trainable = false, .type = int64});
+    struct fed {
+      value rows, values;
+    };
+    std::vector<std::vector<fed>> feeds;
+    std::vector<value> train;
+    for (const json& grads : case_["grads"]) {
+      auto& own = feeds.emplace_back(variables_.size());
+      std::vector<gradient_and_variable> list;
+      for (std::size_t v = 0; v < variables_.size(); ++v) {
+        const json& g = grads[v];
+        if (g.is_null()) continue;
+        const std::string at = std::to_string(feeds.size()) + "_" + std::to_string(v);
+        shape dims = variables_[v].dims();
+        if (g.contains("indices")) {
+          dims.dims[0] = static_cast<int>(g["indices"].size());
+          own[v].rows = graph_.placeholder("rows" + at, {dims.dims[0]}, int32);
+        }
+        own[v].values = graph_.placeholder("g" + at, dims, float64);
+        gradient_value d{.dense = own[v].values};
+        if (own[v].rows) d = {.values = own[v].values, .indices = own[v].rows};
+        list.push_back({d, variables_[v]});
+      }
+      if (list.empty())  // an error of apply_gradients, as in TensorFlow
+        train.emplace_back();
+      else
+        train.push_back(optimizer_.apply_gradients(list, {.global_step = steps}));
+    }
+    session s{graph_, optimizer_};
+    for (std::size_t v = 0; v < variables_.size(); ++v) {
+      const auto start = golden::numbers<double>(case_["init"][v]);
+      std::copy(start.begin(), start.end(), s.variable(name(v)).template mutable_as<double>().begin());
+    }
+    s.initialize();
+    std::size_t checked = 0;
+    for (std::size_t step = 0; step < train.size(); ++step) {
+      const json& grads = case_["grads"][step];
+      std::vector<std::vector<double>> values(variables_.size());
+      std::vector<std::vector<std::int32_t>> rows(variables_.size());
+      std::vector<feed> given;
+      for (std::size_t v = 0; v < variables_.size(); ++v) {
+        const json& g = grads[v];
+        if (g.is_null()) continue;
+        values[v] = golden::numbers<double>(g.contains("indices") ? g["values"] : g["dense"]);
+        given.emplace_back(feeds[step][v].values, values[v]);
+        if (!g.contains("indices")) continue;
+        rows[v] = g["indices"].template get<std::vector<std::int32_t>>();
+        given.emplace_back(feeds[step][v].rows, rows[v]);
+      }
+      if (train[step]) {
+        const fetch what(train[step]);
+        s.run(std::span<const fetch>(&what, 1), given);
+      }
+      for (const auto& after : case_["after"])
+        if (after["step"] == step + 1) compare(s, after, step), ++checked;
+    }
+    CHECK(checked == case_["after"].size());
+  }
+
+private:
+  static std::string name(std::size_t v) { return "w" + std::to_string(v); }
+  static gradus::shape shape_of(const json& dims) {
+    gradus::shape s;
+    for (const auto& d : dims) s.push(d.get<int>());
+    return s;
+  }
+  template <class Session>
+  void compare(Session& s, const json& after, std::size_t step) {
+    for (std::size_t v = 0; v < variables_.size(); ++v) {
+      compare(s.variable(name(v)), after["vars"][v], "theta", step);
+      if (!after.contains("slots")) continue;
+      for (const auto& [slot, want] : after["slots"][v].items())
+        compare(s.variable(graph_.name_of(optimizer_.get_slot(variables_[v], slot).id)), flat(want), slot.c_str(),
+                step);
+    }
+  }
+  void compare(const gradus::tensor_view& got, const json& want, const char* what, std::size_t step) {
+    REQUIRE(got.size() == want.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const double x = reinterpret_cast<const double*>(got.data)[i];
+      INFO(id_, " on a graph, ", what, " step ", step + 1, " element ", i, ": ", x, " for ", golden::number(want[i]));
+      CHECK(golden::near(x, golden::number(want[i]), case_["rtol"].get<double>(), case_["atol"].get<double>()));
+    }
+  }
+
+  const json& case_;
+  std::string id_;
+  gradus::graph graph_;
+  gradus::optimizer<gradus::default_device, Rule> optimizer_;
+  std::vector<gradus::value> variables_;
+};
+
+// Graphs are left out under a sanitizer (run/optimizer runs the same code there); a graph has no second observation.
+#if defined(__has_feature)
+inline constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
+
 // One case through everything.
 template <class Rule>
 void replay(const json& c, const Rule& rule, tolerance t = {}) {
   run<double, gradus::fast, Rule>(c, rule, t)();
   run<float, gradus::portable, Rule>(c, rule, t)();  // that the two arithmetics agree is testing/conform's to show
+  if constexpr (!sanitized && !takes_observations<Rule>) on_graph<Rule>(c, rule)();
 }
 
 // f(case) for every case and fact of one optimizer; how many there were.
