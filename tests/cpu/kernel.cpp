@@ -16,7 +16,7 @@ constexpr signature some = [] {
 
 TEST_CASE("extents: constants, rows, and multiples of the batch, compiled and interpreted alike") {
   const fixed<some> f{5, 4};
-  const dynamic d{5, 4, some};
+  const dynamic d{5, 4, 0, 1, some};
   for (int i = 0; i < 3; ++i) CHECK(f.dim(i) == d.dim(i));
   CHECK(f.dim(0) == 5);
   CHECK(f.dim(1) == 7);
@@ -28,8 +28,8 @@ TEST_CASE("typed chooses among the types that the kernel names") {
   std::size_t bytes = 0;
   typed<0, float, double>(fixed<some>{1, 1}, [&]<class T>() { bytes = sizeof(T); });
   CHECK(bytes == 4);
-  typed<1, std::int32_t, std::int64_t>(dynamic{1, 1, some}, [&]<class T>() { bytes = sizeof(T); });
+  typed<1, std::int32_t, std::int64_t>(dynamic{1, 1, 0, 1, some}, [&]<class T>() { bytes = sizeof(T); });
   CHECK(bytes == 8);
-  CHECK_THROWS_WITH_AS((typed<1, float, double>(dynamic{1, 1, some}, []<class T>() {})), "Some has no kernel for int64",
-                       unimplemented);
+  CHECK_THROWS_WITH_AS((typed<1, float, double>(dynamic{1, 1, 0, 1, some}, []<class T>() {})),
+                       "Some has no kernel for int64", unimplemented);
 }

@@ -46,7 +46,7 @@ bytes numbers(const graph& g, const node& n, std::int64_t count) {
 template <class A, const card*... Ops>
 void run_node(op_list<Ops...>, const signature& s, std::int64_t rows, std::int64_t batch_size, std::byte* const* args) {
   const bool found =
-      ((s.op == Ops ? (kernel<Ops>::template run<A>(dynamic{rows, batch_size, s}, args), true) : false) || ...);
+      ((s.op == Ops ? (kernel<Ops>::template run<A>(dynamic{rows, batch_size, 0, 1, s}, args), true) : false) || ...);
   if (!found) raise(status::unimplemented, text("no kernel here for ", s.op->name));
 }
 

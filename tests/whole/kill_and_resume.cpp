@@ -1,4 +1,5 @@
 // costs: 600
+// runs: digits
 // Kills the demo with SIGKILL, again and again, and starts it again: it must end where an uninterrupted run ends, and
 // its curves must be that run's, without a fork and without a hole. GRADUS_LONG takes many more kills.
 #include <gradus/store/file.hpp>

@@ -34,8 +34,9 @@ struct cpu : sweeps<Arithmetic> {
 
   // One instantiation per signature: equal layers, and the graphs of one model, share it.
   template <signature Signature>
-  static void compiled(std::byte* const* args, std::int64_t rows, std::int64_t batch_size, const kernel_details*) {
-    kernel<Signature.op>::template run<Arithmetic>(fixed<Signature>{rows, batch_size}, args);
+  static void compiled(std::byte* const* args, const call_size& size, const kernel_details*) {
+    kernel<Signature.op>::template run<Arithmetic>(fixed<Signature>{size.rows, size.batch_size, size.part, size.parts},
+                                                   args);
   }
   // Where rows and batch are constants too; no two batch sizes share code.
   template <signature Signature, std::int64_t Rows, std::int64_t Batch>
@@ -43,9 +44,9 @@ struct cpu : sweeps<Arithmetic> {
     kernel<Signature.op>::template run<Arithmetic>(fixed_batch<Signature, Rows, Batch>{}, args);
   }
   template <const card* Op>
-  static void interpreted(std::byte* const* args, std::int64_t rows, std::int64_t batch_size,
-                          const kernel_details* what) {
-    kernel<Op>::template run<Arithmetic>(dynamic{rows, batch_size, *what->value, what->steps}, args);
+  static void interpreted(std::byte* const* args, const call_size& size, const kernel_details* what) {
+    kernel<Op>::template run<Arithmetic>(
+        dynamic{size.rows, size.batch_size, size.part, size.parts, *what->value, what->steps}, args);
   }
 
   static void initialize(const initializer& init, dtype type, const shape& dims, std::uint64_t seed,

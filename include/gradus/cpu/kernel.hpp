@@ -9,6 +9,11 @@
 //         for (std::int64_t row = 0; row < s.dim(0); ++row) ...
 //
 // In the compiled step S is fixed<signature>: dim(1) folds to a constant. In the interpreter it reads the signature.
+//
+// A kernel whose work falls into pieces that share no result can be divided among threads. It says so,
+//   static constexpr bool divides = true;
+// and does the pieces of its slice alone: const slice mine = s.share(s.dim(0)); for (r = mine.first; r < mine.last; ...
+// What the pieces are, and the bits of each, may depend on shape only, never on how many callers there are.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -27,7 +32,21 @@ struct kernel {
 template <const card* Op>
 struct formula;
 
+// The pieces first <= i < last.
+struct slice {
+  std::int64_t first, last;
+};
+
 namespace detail {
+// Of n pieces, those of part `part`: nearly equal runs that begin at multiples of `grain`.
+constexpr slice share_of(std::int64_t n, std::int64_t grain, int part, int parts) {
+  const std::int64_t grains = (n + grain - 1) / grain;
+  const std::int64_t first = grains * part / parts * grain, last = grains * (part + 1) / parts * grain;
+  return {first < n ? first : n, last < n ? last : n};
+}
+template <const card* Op>
+concept divisible = requires { requires kernel<Op>::divides; };
+
 constexpr std::int64_t extent_at(int d, std::int64_t rows, std::int64_t batch_size) {
   return d > 0 ? d : d == 0 ? rows : -static_cast<std::int64_t>(d) * batch_size;
 }
@@ -37,12 +56,16 @@ template <signature Signature>
 struct fixed {
   static constexpr bool is_fixed = true;
   std::int64_t rows, batch_size;
+  int part = 0, parts = 1;
   static constexpr const signature& value = Signature;  // NOLINT: a template parameter object
   static constexpr dtype type(int i) { return Signature.types[i]; }
   static constexpr int raw(int i) { return Signature.dims[i]; }  // as lowered: for flags and constants
   constexpr std::int64_t dim(int i) const { return detail::extent_at(Signature.dims[i], rows, batch_size); }
+  constexpr slice share(std::int64_t n, std::int64_t grain = 1) const {
+    return parts == 1 ? slice{0, n} : detail::share_of(n, grain, part, parts);
+  }
 };
-// The same with rows and batch as constants: every extent is one.
+// The same with rows and batch as constants: every extent is one. Never divided.
 template <signature Signature, std::int64_t Rows, std::int64_t Batch>
 struct fixed_batch {
   static constexpr bool is_fixed = true;
@@ -51,6 +74,7 @@ struct fixed_batch {
   static constexpr dtype type(int i) { return Signature.types[i]; }
   static constexpr int raw(int i) { return Signature.dims[i]; }
   static constexpr std::int64_t dim(int i) { return extents[static_cast<std::size_t>(i)]; }
+  static constexpr slice share(std::int64_t n, std::int64_t = 1) { return {0, n}; }
 
 private:
   // Apart from the signature: a program that reads an extent while it runs does not keep the op's card, which leads to
@@ -64,11 +88,13 @@ private:
 struct dynamic {
   static constexpr bool is_fixed = false;
   std::int64_t rows, batch_size;
+  int part, parts;
   const signature& value;
   const void* steps = nullptr;  // of a fused expression: its formulas as functions
   dtype type(int i) const { return value.types[i]; }
   int raw(int i) const { return value.dims[i]; }
   std::int64_t dim(int i) const { return detail::extent_at(value.dims[i], rows, batch_size); }
+  slice share(std::int64_t n, std::int64_t grain = 1) const { return detail::share_of(n, grain, part, parts); }
 };
 
 // Calls f with the element type of types[I]: resolved when compiled, chosen among Ts when interpreted.

@@ -101,8 +101,12 @@ struct kernel_details {
   const signature* value = nullptr;
   const void* steps = nullptr;  // of a fused expression: its formulas as functions
 };
-using kernel_function = void (*)(std::byte* const* args, std::int64_t rows, std::int64_t batch_size,
-                                 const kernel_details* what);
+// What a call learns when it runs. Large calls are divided: each of `parts` callers does its own part of the work.
+struct call_size {
+  std::int64_t rows = 0, batch_size = 0;
+  int part = 0, parts = 1;
+};
+using kernel_function = void (*)(std::byte* const* args, const call_size& size, const kernel_details* what);
 
 // Which ops a device can run when a graph is interpreted; each kernel header ends with its list.
 template <const card*... Ops>

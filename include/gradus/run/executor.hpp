@@ -142,7 +142,7 @@ struct threads {
         auto& machine = *static_cast<Machine*>(machine_);
         const bound_call& c = machine.bound(static_cast<std::size_t>(call));
         if (c.run != nullptr)
-          c.run(c.args, c.rows, machine.batch_size(), c.what);
+          c.run(c.args, c.size, c.what);
         else
           (*static_cast<Session*>(session_))(c);
       };

@@ -70,7 +70,7 @@ public:
     for (int i = 0; i < p.call_count; ++i) {
       const call& c = p.calls[i];
       calls_[static_cast<std::size_t>(i)] = {r_.kernels[c.signature], args_.data() + c.first,
-                                             resolve(c.rows, batch_size),
+                                             call_size{resolve(c.rows, batch_size), batch_size},
                                              r_.details != nullptr ? r_.details + c.signature : nullptr, c.node};
     }
     for (int i = 0; i < r_.graph.view.size; ++i)
@@ -99,14 +99,14 @@ public:
   void run(Session&& session) {
     for (const bound_call& c : calls_) {
       if (c.run != nullptr)
-        c.run(c.args, c.rows, batch_, c.what);
+        c.run(c.args, c.size, c.what);
       else
         session(c);
     }
   }
   void run_one(std::size_t i) const {
     const bound_call& c = calls_[i];
-    c.run(c.args, c.rows, batch_, c.what);
+    c.run(c.args, c.size, c.what);
   }
 
 private:

@@ -15,7 +15,7 @@ namespace gradus {
 struct bound_call {
   kernel_function run = nullptr;  // nullptr: run by the session (updates, the global norm)
   std::byte** args = nullptr;
-  std::int64_t rows = 0;
+  call_size size;
   const kernel_details* what = nullptr;
   int node = -1;
 };
