@@ -12,8 +12,8 @@
 //
 // A kernel whose work falls into pieces that share no result can be divided among threads. It says so,
 //   static constexpr bool divides = true;
-// and does the pieces of its slice alone: const slice mine = s.share(s.dim(0)); for (r = mine.first; r < mine.last; ...
-// What the pieces are, and the bits of each, may depend on shape only, never on how many callers there are.
+// and does the pieces of its share alone: const interval mine = s.share(s.dim(0)); for (r = mine.first; r < mine.last;
+// ... What the pieces are, and the bits of each, may depend on shape only, never on how many callers there are.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -33,13 +33,13 @@ template <const card* Op>
 struct formula;
 
 // The pieces first <= i < last.
-struct slice {
+struct interval {
   std::int64_t first, last;
 };
 
 namespace detail {
 // Of n pieces, those of part `part`: nearly equal runs that begin at multiples of `grain`.
-constexpr slice share_of(std::int64_t n, std::int64_t grain, int part, int parts) {
+constexpr interval share_of(std::int64_t n, std::int64_t grain, int part, int parts) {
   const std::int64_t grains = (n + grain - 1) / grain;
   const std::int64_t first = grains * part / parts * grain, last = grains * (part + 1) / parts * grain;
   return {first < n ? first : n, last < n ? last : n};
@@ -61,8 +61,8 @@ struct fixed {
   static constexpr dtype type(int i) { return Signature.types[i]; }
   static constexpr int raw(int i) { return Signature.dims[i]; }  // as lowered: for flags and constants
   constexpr std::int64_t dim(int i) const { return detail::extent_at(Signature.dims[i], rows, batch_size); }
-  constexpr slice share(std::int64_t n, std::int64_t grain = 1) const {
-    return parts == 1 ? slice{0, n} : detail::share_of(n, grain, part, parts);
+  constexpr interval share(std::int64_t n, std::int64_t grain = 1) const {
+    return parts == 1 ? interval{0, n} : detail::share_of(n, grain, part, parts);
   }
 };
 // The same with rows and batch as constants: every extent is one. Never divided.
@@ -74,7 +74,7 @@ struct fixed_batch {
   static constexpr dtype type(int i) { return Signature.types[i]; }
   static constexpr int raw(int i) { return Signature.dims[i]; }
   static constexpr std::int64_t dim(int i) { return extents[static_cast<std::size_t>(i)]; }
-  static constexpr slice share(std::int64_t n, std::int64_t = 1) { return {0, n}; }
+  static constexpr interval share(std::int64_t n, std::int64_t = 1) { return {0, n}; }
 
 private:
   // Apart from the signature: a program that reads an extent while it runs does not keep the op's card, which leads to
@@ -94,7 +94,7 @@ struct dynamic {
   dtype type(int i) const { return value.types[i]; }
   int raw(int i) const { return value.dims[i]; }
   std::int64_t dim(int i) const { return detail::extent_at(value.dims[i], rows, batch_size); }
-  slice share(std::int64_t n, std::int64_t grain = 1) const { return detail::share_of(n, grain, part, parts); }
+  interval share(std::int64_t n, std::int64_t grain = 1) const { return detail::share_of(n, grain, part, parts); }
 };
 
 // Calls f with the element type of types[I]: resolved when compiled, chosen among Ts when interpreted.
