@@ -50,7 +50,7 @@ TEST_CASE("each law is broken by one change, and named") {
   };
   const graph g = build(), f = fused();
   const int mean = of(g, cards::mean), add = of(g, cards::assign_add), w = of(g, variable_card),
-            many = of(g, constant_card);
+            many = of(g, constant_card), fusion = of(f, cards::fused_reduction);
   breaks("names an op", [&](graph& b) { b.nodes[mean].op = nullptr; });
   breaks("names an op", [&](graph& b) { b.nodes[mean].first = b.edges.count; });
   breaks("names an op", [&](graph& b) { b.nodes[w].attr = -1; });
@@ -94,6 +94,6 @@ TEST_CASE("each law is broken by one change, and named") {
   breaks(
       "a fused node", [&](graph& b) { b.expressions[0].steps = 0; }, f);
   breaks(
-      "a fused node", [&](graph& b) { b.ints[b.nodes[of(b, cards::fused)].attr] = 1; }, f);
+      "a fused node", [&](graph& b) { b.ints[b.nodes[fusion].attr + b.nodes[fusion].attrs - 1] = 7; }, f);
   CHECK(seen.size() == std::size(laws));  // every law was broken once
 }

@@ -20,23 +20,93 @@ constexpr int many(const graph& g, const card& op) {
 }
 constexpr bool lawful(const graph& g) { return broken_law(parts_of(g)) == nullptr; }
 
-// x w + b, tanh, times 2: one sweep after the product.
-constexpr auto layer = [](graph& g) {
-  const value x = g.placeholder("x", {batch, 3});
-  const value product = matmul(x, g.variable("w", {3, 4}));
-  const value y = tanh(product + g.variable("b", {4})) * 2.0;
-  g.add_output(output::fetch, "y", y);
+// (x + b), tanh, times 2: one sweep.
+constexpr auto chain = [](graph& g) {
+  const value x = g.placeholder("x", {batch, 4});
+  g.add_output(output::fetch, "y", tanh(x + g.variable("b", {4})) * 2.0);
 };
 static_assert([] {
-  const graph g = fused<layer>();
+  const graph g = fused<chain>();
   if (many(g, cards::fused) != 1 || many(g, cards::add) + many(g, cards::tanh) + many(g, cards::mul) != 0 || !lawful(g))
     return false;
   const expression& x = g.expressions[0];
   return x.steps == 3 && x.inputs == 3 && x.op[0] == &cards::add && x.op[1] == &cards::tanh && x.op[2] == &cards::mul &&
-         x.loops == 2 && x.extent[0] == 0 && x.extent[1] == 4 &&      // rows, columns
-         x.varies[0] == 3 && x.varies[1] == 2 && x.varies[2] == 0 &&  // the product both, the bias columns, the 2 none
+         x.loops == 2 && x.extent[0] == 0 && x.extent[1] == 4 &&  // rows, columns
+         x.varies[0] == 3 && x.varies[1] == 2 &&
+         x.varies[2] == 0 &&  // x along both, the bias along columns, the 2 none
          x.arg[0][0] == 0 && x.arg[0][1] == 1 && x.arg[1][0] == 3 && x.arg[2][0] == 4 && x.arg[2][1] == 2;
 }());
+
+// ---- a product in front
+// x w + b, tanh, and a residual: all behind the product.
+constexpr auto layer = [](graph& g) {
+  const value x = g.placeholder("x", {batch, 4});
+  const value product = matmul(x, g.variable("w", {4, 4}));
+  g.add_output(output::fetch, "y", tanh(product + g.variable("b", {4})) + x);
+};
+static_assert([] {
+  const graph g = fused<layer>();
+  if (many(g, cards::fused_matmul) != 1 || many(g, cards::fused) + many(g, cards::matmul) != 0 || !lawful(g))
+    return false;
+  const expression& x = g.expressions[0];
+  return x.inputs == 3 && x.steps == 3 && x.loops == 2 && x.varies[0] == 3 && x.varies[1] == 2 && x.varies[2] == 3 &&
+         x.op[0] == &cards::add && x.arg[0][0] == 0 && x.arg[0][1] == 1;
+}());
+// Leading axes are rows, also of many matrices.
+constexpr auto scores = [](graph& g) {
+  const value q = g.placeholder("q", {batch, 3, 5}), k = g.placeholder("k", {batch, 3, 5});
+  g.add_output(output::fetch, "y", matmul(q, k, {.transpose_b = true}) * 0.5);
+};
+static_assert(many(fused<scores>(), cards::fused_matmul) == 1 && lawful(fused<scores>()));
+// A product that two read, one that is fetched, one whose residual moves along some of the rows: apart.
+constexpr auto two_read_product = [](graph& g) {
+  const value y = matmul(g.placeholder("x", {batch, 3}), g.variable("w", {3, 3}));
+  const value a = exp(y), b = sqrt(y);
+  g.add_output(output::fetch, "a", a), g.add_output(output::fetch, "b", b);
+};
+static_assert(many(fused<two_read_product>(), cards::matmul) == 1);
+constexpr auto fetched_product = [](graph& g) {
+  const value y = matmul(g.placeholder("x", {batch, 3}), g.variable("w", {3, 3}));
+  g.add_output(output::fetch, "a", exp(y)), g.add_output(output::fetch, "y", y);
+};
+static_assert(many(fused<fetched_product>(), cards::matmul) == 1);
+constexpr auto position = [](graph& g) {
+  const value y = matmul(g.placeholder("x", {batch, 5, 3}), g.variable("w", {3, 2}));
+  g.add_output(output::fetch, "y", y + g.variable("position", {5, 2}));
+};
+static_assert(many(fused<position>(), cards::matmul) == 1 && many(fused<position>(), cards::fused) == 1);
+// A product of a variable that is written before the chain's end stays where it is.
+constexpr auto written_product = [](graph& g) {
+  const value w = g.variable("w", {3, 3});
+  const value y = matmul(g.placeholder("x", {batch, 3}), w);
+  assign(w, g.placeholder("new", {3, 3}));
+  g.add_output(output::fetch, "y", exp(y));
+};
+static_assert(many(fused<written_product>(), cards::matmul) == 1);
+
+// ---- a reduction at the end
+constexpr auto mean_of_squares = [](graph& g) {
+  const value x = g.placeholder("x", {batch, 4}), y = g.placeholder("y", {batch, 4});
+  g.add_output(output::fetch, "loss", reduce_mean(square(x - y)));
+};
+static_assert([] {
+  const graph g = fused<mean_of_squares>();
+  return many(g, cards::fused_reduction) == 1 && many(g, cards::fused) + many(g, cards::mean) == 0 && lawful(g) &&
+         g.expressions[0].steps == 2 && g.expressions[0].varies[0] == 2 /* one row */;
+}());
+constexpr auto sums = [](graph& g) {
+  const value x = g.placeholder("x", {batch, 4, 5});
+  g.add_output(output::fetch, "rows", reduce_sum(exp(x), {1, 2})),
+      g.add_output(output::fetch, "columns", reduce_sum(sqrt(x), {0, 1}));
+  g.add_output(output::fetch, "middle", reduce_sum(log(x), {1})),
+      g.add_output(output::fetch, "most", reduce_max(abs(x)));
+};
+static_assert(many(fused<sums>(), cards::fused_reduction) == 2 && many(fused<sums>(), cards::sum) == 1 &&
+              many(fused<sums>(), cards::fused) == 2 && lawful(fused<sums>()));
+constexpr auto integers = [](graph& g) {
+  g.add_output(output::fetch, "y", reduce_sum(square(g.placeholder("x", {batch}, int32))));
+};
+static_assert(many(fused<integers>(), cards::sum) == 1);
 // A result that two read stays in memory; so does one that is fetched.
 constexpr auto two_readers = [](graph& g) {
   const value x = g.placeholder("x", {batch});
@@ -94,7 +164,7 @@ constexpr auto equal_layers = [](graph& g) {
 };
 static_assert([] {
   const graph g = fused<equal_layers>();
-  return many(g, cards::fused) == 5 && g.expressions.count == 1 && lawful(g);
+  return many(g, cards::fused_matmul) == 5 && g.expressions.count == 1 && lawful(g);
 }());
 // A read of a variable that is written stays where it is: it must not move behind the write with its reader.
 constexpr auto written = [](graph& g) {
@@ -120,7 +190,9 @@ static_assert(fused<no_axes>().expressions[0].loops == 1);
 }  // namespace
 
 TEST_CASE("the same at run time") {
-  CHECK(fused<layer>().expressions[0].steps == 3);
+  CHECK(fused<chain>().expressions[0].steps == 3);
+  CHECK(lawful(fused<layer>()));
+  CHECK(lawful(fused<sums>()));
   CHECK(fused<equal_layers>().expressions.count == 1);
   CHECK(lawful(fused<written>()));
 }

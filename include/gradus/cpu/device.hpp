@@ -3,6 +3,7 @@
 #include "arrange.hpp"
 #include "conv.hpp"
 #include "elementwise.hpp"
+#include "fused.hpp"
 #include "gather.hpp"
 #include "host.hpp"
 #include "initialize.hpp"
@@ -120,9 +121,9 @@ struct built_in_ops {
 };
 template <class Arithmetic>
 const typename cpu<Arithmetic>::entry* built_in_ops<Arithmetic>::find(const card* op) {
-  using table =
-      typename cpu<Arithmetic>::template table<elementwise_ops, matmul_ops, reduce_ops, softmax_ops, state_ops,
-                                               arrange_ops, gather_ops, conv_ops, random_ops, precision_ops, host_ops>;
+  using table = typename cpu<Arithmetic>::template table<elementwise_ops, matmul_ops, reduce_ops, softmax_ops,
+                                                         state_ops, arrange_ops, gather_ops, conv_ops, random_ops,
+                                                         precision_ops, host_ops, fused_ops>;
   for (const entry& e : table::entries)
     if (e.op != nullptr && e.op == op) return &e;
   return nullptr;

@@ -140,11 +140,13 @@ constexpr bool is_well_formed(const expression& x) {
 constexpr bool expressions_hold(const graph_parts& p) {
   return every_node(p, [&](const node& n, int) {
     if (!n.op->is(trait::expression)) return true;
-    if (n.attrs != 1 || !in_pool(p.view.ints[n.attr], 1, p.view.expression_count)) return false;
-    const expression& x = p.view.expressions[p.view.ints[n.attr]];
-    if (!is_well_formed(x) || x.inputs != n.inputs || x.result_type != n.type) return false;
-    for (int k = 0; k < n.inputs; ++k)
-      if (p.view.nodes[p.view.edges[n.first + k]].type != x.operand_type[k]) return false;
+    if (n.attrs < 1 || !in_pool(expression_of(n, p.view.ints), 1, p.view.expression_count)) return false;
+    const expression& x = p.view.expressions[expression_of(n, p.view.ints)];
+    const int made = n.inputs == x.inputs + 1;  // by the node itself, from two operands: the expression's first
+    if (!is_well_formed(x) || x.inputs + made != n.inputs || x.result_type != n.type) return false;
+    for (int k = made; k < x.inputs; ++k)
+      if (p.view.nodes[p.view.edges[n.first + k + made]].type != x.operand_type[k]) return false;
+    if (n.attrs != 1) return x.loops == 2;  // a matrix: the node's own attributes say of what extents
     std::int64_t inner = 1, many = count(n.dims);
     for (int l = 1; l < x.loops; ++l) inner *= x.extent[l];
     return inner == 0 ? many == 0 : many % inner == 0;

@@ -26,7 +26,7 @@ inline constexpr unsigned view = 16;         // its result is operand 0's memory
 inline constexpr unsigned blocks = 32;       // no gradient passes: the operands get None
 inline constexpr unsigned session = 64;      // run by the session, not by a kernel: updates, the global norm
 inline constexpr unsigned control = 128;     // carries edges only: no_op
-inline constexpr unsigned expression = 256;  // its attribute is the number of an expression: what fusion makes
+inline constexpr unsigned expression = 256;  // its last attribute is the number of an expression: what fusion makes
 }  // namespace trait
 
 // An op, described once; a node names it by address, so the set of ops is open.
@@ -83,6 +83,8 @@ struct expression {
   unsigned char arg[max_steps][3] = {};
   constexpr bool operator==(const expression&) const = default;
 };
+// The number of a fused node's expression is the last word of its attributes.
+constexpr int expression_of(const node& n, const int* ints) { return ints[n.attr + n.attrs - 1]; }
 
 // Everything a kernel's code depends on, and nothing else: no node, no offset, no batch. Equal layers of one graph, or
 // of several, share one kernel. Extents: negative ones hold the batch, 0 is the number of rows, both known at run time.

@@ -98,7 +98,7 @@ inline std::string to_text(const graph_parts& p, const char* names) {
   for (const shown_node& s : nodes) {
     out += text(s.name, " = ", s.op);
     if (s.source->op->is(trait::expression)) {
-      const expression& x = p.view.expressions[p.view.ints[s.source->attr]];
+      const expression& x = p.view.expressions[expression_of(*s.source, p.view.ints)];
       for (int k = 0; k < x.steps; ++k) out += text(k == 0 ? "[" : ", ", x.op[k]->name);
       out += "]";
     }

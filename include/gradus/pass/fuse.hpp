@@ -1,10 +1,15 @@
-// Fusion: chains of elementwise ops become one sweep over memory.
+// Fusion: chains of elementwise ops become one sweep over memory, with a matrix product in front or a reduction at the
+// end where there is one.
 //
 // An elementwise node joins its only reader when that is elementwise, of the same extents and computed in the same
 // type. Groups are trees, hence convex. Each becomes one node whose expression is the list of its formulas; equal
 // chains of different layers have equal expressions, hence one kernel.
+//
+// A product that only a group reads is computed with it: the formulas act on its sums before they are stored. A sum or
+// mean that is a group's only reader is computed from its numbers, which are then stored nowhere. In both cases the
+// group must look like a matrix to every operand: along all rows it moves or stays, along all columns too.
 #pragma once
-#include "../ops/elementwise.hpp"
+#include "../ops/fused.hpp"
 #include "rewrite.hpp"
 
 namespace gradus {
@@ -50,89 +55,228 @@ constexpr std::int64_t rows_of(const expression& x, const shape& dims) {
   return inner == 0 ? 0 : gradus::count(dims) / inner;
 }
 
-}  // namespace detail
-
-constexpr graph fuse(const graph_parts& p) {
-  const graph_view& v = p.view;
-  graph g = detail::like(p);
-  const int size = v.size;
-  seq<int> users_(size, 0), reader_(size, -1), root_(size, -1), steps_(size, 0), ins_(size, 0), next_(size, -1),
-      head_(size, -1), map_(size, -1), local_(size, -1), base_(size, -1);
-  seq<dtype> type_(size, dtype::none);
-  seq<int> written_(size, size);  // the first write to this memory: a read must not move past it
-  int *users = users_.first, *reader = reader_.first, *root = root_.first, *steps = steps_.first, *ins = ins_.first,
-      *next = next_.first, *head = head_.first, *map = map_.first, *local = local_.first, *base = base_.first;
-  dtype* type = type_.first;
-  for (int i = 0; i < size; ++i) {
-    const node& n = v.nodes[i];
-    for (int e = n.first, end = e + n.inputs + n.controls; e < end; ++e) ++users[v.edges[e]], reader[v.edges[e]] = i;
-    base[i] = n.op->is(trait::view | trait::writes) ? base[v.edges[n.first]] : i;
-    if (n.op->is(trait::writes) && written_[base[i]] == size) written_[base[i]] = i;
-  }
-  for (int i = 0; i < p.output_count; ++i) users[p.outputs[i].node] += 2;  // must exist in memory
-  for (int i = size - 1; i >= 0; --i) {
-    const node& n = v.nodes[i];
-    if (!n.op->is(trait::elementwise)) continue;
-    const dtype t = detail::compute_type(v, n);
-    const int r = users[i] == 1 ? root[reader[i]] : -1;
-    bool join = r >= 0 && type[r] == t && (n.type == t || n.type == boolean) && n.controls == 0 &&
-                steps[r] < max_steps && ins[r] + n.inputs - 1 <= max_operands && v.nodes[r].dims == n.dims;
-    for (int e = n.first, end = e + n.inputs; join && e < end; ++e) join = written_[base[v.edges[e]]] > r;
-    const int to = join ? r : i;
-    root[i] = to, ++steps[to], ins[to] += n.inputs - (join ? 1 : 0), type[i] = t, next[i] = head[to], head[to] = i;
-  }
-  for (int i = 0; i < size; ++i) {
-    const node& n = v.nodes[i];
-    if (!n.op->is(trait::elementwise)) {
-      detail::emit(g, v, i, map);
-      continue;
+// The same, of exactly two loops: the axes before `split` are the rows. Says false if an operand moves along some of
+// the rows, or of the columns, and not along others.
+constexpr bool collapse_to_matrix(expression& x, const shape& dims, int split, const shape* operands) {
+  x.loops = 2, x.extent[0] = 0, x.extent[1] = 1;
+  int known = 0;
+  for (int axis = 0; axis < dims.rank; ++axis) {
+    if (axis >= split) x.extent[1] *= dims.dims[axis];
+    if (dims.dims[axis] == 1) continue;
+    const int loop = axis < split ? 0 : 1;
+    for (int k = 0; k < x.inputs; ++k) {
+      const int at = axis - dims.rank + operands[k].rank;
+      const int moves = at >= 0 && operands[k].dims[at] != 1 ? 1 << loop : 0;
+      if ((known >> loop & 1) != 0 && (x.varies[k] & 1 << loop) != moves) return false;
+      x.varies[k] = static_cast<unsigned char>(x.varies[k] | moves);
     }
-    if (root[i] != i) continue;
+    known |= 1 << loop;
+  }
+  return true;
+}
+
+class fusing {
+public:
+  constexpr explicit fusing(const graph_parts& p) : p_(p), v_(p.view), g_(like(p)) {
+    const int n = v_.size;
+    users_ = seq<int>(n, 0), reader_ = seq<int>(n, -1), base_ = seq<int>(n, -1), written_ = seq<int>(n, n);
+    root_ = seq<int>(n, -1), steps_ = seq<int>(n, 0), ins_ = seq<int>(n, 0), next_ = seq<int>(n, -1);
+    head_ = seq<int>(n, -1), map_ = seq<int>(n, -1), local_ = seq<int>(n, -1), product_ = seq<int>(n, -1);
+    sum_ = seq<int>(n, -1), split_ = seq<int>(n, 0);
+    type_ = seq<dtype>(n, dtype::none);
+  }
+  constexpr graph run() {
+    count_readers();
+    for (int i = v_.size - 1; i >= 0; --i) join(i);
+    for (int i = v_.size - 1; i >= 0; --i) extend(i);
+    for (int i = 0; i < v_.size; ++i) write(i);
+    for (int i = 0; i < v_.size; ++i)  // a member's readers and gates see its group
+      if (map_.first[i] < 0) map_.first[i] = map_.first[group_of(i)];
+    carry(g_, p_, map_.first);
+    return std::move(g_);
+  }
+
+private:
+  const graph_parts& p_;
+  const graph_view& v_;
+  graph g_;
+  seq<int> users_, reader_, base_;
+  seq<int> written_;                           // the first write to this memory: a read must not move past it
+  seq<int> root_, steps_, ins_, head_, next_;  // of groups: lists of members, in order of the graph
+  seq<int> product_, sum_, split_;             // by root: what stands in front of a group, and at its end
+  seq<int> map_, local_;
+  seq<dtype> type_;
+
+  struct draft {
     expression x;
     int operand[max_operands] = {};
     shape dims[max_operands];
-    x.type = type[i], x.result_type = n.type;
-    for (int m = head[i]; m >= 0; m = next[m]) {  // members come in order of the graph
-      const node& k = v.nodes[m];
-      for (int e = 0; e < k.inputs; ++e) {
-        const int u = v.edges[k.first + e];
-        if (root[u] == i) continue;
-        int j = 0;
-        while (j < x.inputs && operand[j] != u) ++j;
-        if (j == x.inputs) dims[j] = v.nodes[u].dims, x.operand_type[j] = v.nodes[u].type, operand[x.inputs++] = u;
-      }
+  };
+
+  constexpr void count_readers() {
+    int *users = users_.first, *reader = reader_.first, *base = base_.first, *written = written_.first;
+    for (int i = 0; i < v_.size; ++i) {
+      const node& n = v_.nodes[i];
+      for (int e = n.first, end = e + n.inputs + n.controls; e < end; ++e)
+        ++users[v_.edges[e]], reader[v_.edges[e]] = i;
+      base[i] = n.op->is(trait::view | trait::writes) ? base[v_.edges[n.first]] : i;
+      if (n.op->is(trait::writes) && written[base[i]] == v_.size) written[base[i]] = i;
     }
-    for (int m = head[i]; m >= 0; m = next[m]) {
-      const node& k = v.nodes[m];
+    for (int i = 0; i < p_.output_count; ++i) users[p_.outputs[i].node] += 2;  // must exist in memory
+  }
+  // Whether what node i reads may as well be read where node `at` stands.
+  constexpr bool may_move(int i, int at) const {
+    const node& n = v_.nodes[i];
+    bool may = n.controls == 0;
+    for (int e = n.first, end = e + n.inputs; may && e < end; ++e) may = written_.first[base_.first[v_.edges[e]]] > at;
+    return may;
+  }
+  constexpr void join(int i) {
+    const node& n = v_.nodes[i];
+    if (!n.op->is(trait::elementwise)) return;
+    int *root = root_.first, *steps = steps_.first, *ins = ins_.first;
+    const dtype t = compute_type(v_, n);
+    const int r = users_.first[i] == 1 ? root[reader_.first[i]] : -1;
+    const bool joins = r >= 0 && type_.first[r] == t && (n.type == t || n.type == boolean) && steps[r] < max_steps &&
+                       ins[r] + n.inputs - 1 <= max_operands && v_.nodes[r].dims == n.dims && may_move(i, r);
+    const int to = joins ? r : i;
+    root[i] = to, ++steps[to], ins[to] += n.inputs - (joins ? 1 : 0), type_.first[i] = t;
+    next_.first[i] = head_.first[to], head_.first[to] = i;
+  }
+
+  // ---- a product in front, a reduction at the end
+  constexpr void extend(int i) {
+    const node& n = v_.nodes[i];
+    if (n.op == &cards::matmul)
+      take_product(i, n);
+    else if (n.op == &cards::sum || n.op == &cards::mean)
+      take_sum(i, n);
+  }
+  constexpr bool computes_floats(int r) const { return is_float(type_.first[r]) && v_.nodes[r].type == type_.first[r]; }
+  constexpr void take_product(int i, const node& n) {
+    if (users_.first[i] != 1) return;
+    const int r = root_.first[reader_.first[i]];
+    if (r < 0 || product_.first[r] >= 0 || sum_.first[r] >= 0 || type_.first[r] != n.type || !computes_floats(r) ||
+        !(v_.nodes[r].dims == n.dims) || !may_move(i, r) || gradus::count(n.dims) == 0)
+      return;
+    draft d = gather(r, i);
+    if (d.x.inputs <= max_operands && collapse_to_matrix(d.x, n.dims, n.dims.rank - 1, d.dims)) product_.first[r] = i;
+  }
+  constexpr void take_sum(int i, const node& n) {
+    const int r = v_.edges[n.first];
+    if (root_.first[r] != r || users_.first[r] != 1 || product_.first[r] >= 0 || !computes_floats(r) || n.controls != 0)
+      return;
+    const node& last = v_.nodes[r];
+    lowering l{v_, n};
+    n.op->lower(l);
+    if (l.dims[1] > 2 || (l.dims[1] == 1 && l.dims[0] == 0) || gradus::count(last.dims) == 0) return;
+    for (int m = head_.first[r]; m >= 0; m = next_.first[m])
+      if (!may_move(m, i)) return;
+    const int mask = from_words<reduce_attr>(v_.ints + n.attr).mask;
+    int split = 0;
+    if (l.dims[1] == 2)
+      while ((mask >> split & 1) == (mask & 1)) ++split;
+    draft d = gather(r, -1);
+    if (collapse_to_matrix(d.x, last.dims, split, d.dims))
+      sum_.first[r] = i, sum_.first[i] = r, split_.first[r] = split;
+  }
+  // The group of a node that is not written itself.
+  constexpr int group_of(int i) const {
+    const int r = root_.first[i] >= 0 ? root_.first[i] : root_.first[reader_.first[i]];
+    return sum_.first[r] >= 0 ? sum_.first[r] : r;
+  }
+
+  // ---- writing
+  // The operands of group r, each once; `product` first if there is one.
+  constexpr draft gather(int r, int product) const {
+    draft d;
+    expression& x = d.x;
+    const auto add = [&](int u) {
+      int j = 0;
+      while (j < x.inputs && d.operand[j] != u) ++j;
+      if (j == x.inputs) d.dims[j] = v_.nodes[u].dims, x.operand_type[j] = v_.nodes[u].type, d.operand[x.inputs++] = u;
+    };
+    x.type = type_.first[r], x.result_type = v_.nodes[r].type;
+    if (product >= 0) add(product);
+    for (int m = head_.first[r]; m >= 0; m = next_.first[m]) {
+      const node& k = v_.nodes[m];
+      for (int e = k.first, end = e + k.inputs; e < end; ++e)
+        if (root_.first[v_.edges[e]] != r) add(v_.edges[e]);
+    }
+    return d;
+  }
+  constexpr void list_steps(int r, draft& d) {
+    expression& x = d.x;
+    for (int m = head_.first[r]; m >= 0; m = next_.first[m]) {
+      const node& k = v_.nodes[m];
       x.op[x.steps] = k.op;
       for (int e = 0; e < k.inputs; ++e) {
-        const int u = v.edges[k.first + e];
+        const int u = v_.edges[k.first + e];
         int j = 0;
-        if (root[u] != i)
-          while (operand[j] != u) ++j;
-        x.arg[x.steps][e] = static_cast<unsigned char>(root[u] == i ? x.inputs + local[u] : j);
+        if (root_.first[u] != r)
+          while (d.operand[j] != u) ++j;
+        x.arg[x.steps][e] = static_cast<unsigned char>(root_.first[u] == r ? x.inputs + local_.first[u] : j);
       }
-      local[m] = x.steps++;
+      local_.first[m] = x.steps++;
     }
-    detail::collapse(x, n.dims, dims);
-    int at = 0;  // a handful of distinct expressions: a linear search is enough
-    while (at < g.expressions.count &&
-           !(g.expressions[at].steps == x.steps && g.expressions[at].op[0] == x.op[0] && g.expressions[at] == x))
-      ++at;
-    if (at == g.expressions.count) g.expressions.push(x);
-    node fused = n;
-    fused.op = &cards::fused, fused.first = g.edges.count, fused.inputs = x.inputs;
-    for (int k = 0; k < x.inputs; ++k) g.edges.push(map[operand[k]]);
-    for (int e = n.first + n.inputs, end = e + n.controls; e < end; ++e) g.edges.push(map[v.edges[e]]);
-    fused.attr = g.ints.count, fused.attrs = 1;
-    g.ints.push(at);
-    g.nodes.push(fused);
-    map[i] = g.nodes.count - 1;
   }
-  for (int i = 0; i < size; ++i)  // a member's readers and gates see its group
-    if (map[i] < 0 && root[i] >= 0) map[i] = map[root[i]];
-  detail::carry(g, p, map);
-  return g;
-}
+  // The number of the expression: a handful of distinct ones, so a linear search is enough.
+  constexpr int number_of(const expression& x) {
+    int at = 0;
+    const auto& all = g_.expressions;
+    while (at < all.count && !(all[at].steps == x.steps && all[at].op[0] == x.op[0] && all[at] == x)) ++at;
+    if (at == all.count) g_.expressions.push(x);
+    return at;
+  }
+  constexpr void write(int i) {
+    const node& n = v_.nodes[i];
+    const bool reduces = root_.first[i] < 0 && sum_.first[i] >= 0;
+    if (root_.first[i] < 0 && !reduces) {
+      if (n.op != &cards::matmul || !is_taken(i)) emit(g_, v_, i, map_.first);
+      return;
+    }
+    const int r = reduces ? sum_.first[i] : i;
+    if (!reduces && (root_.first[i] != i || sum_.first[i] >= 0)) return;
+    const node& last = v_.nodes[r];
+    const int product = product_.first[r];
+    draft d = gather(r, product);
+    list_steps(r, d);
+    node fused = n;
+    fused.first = g_.edges.count, fused.inputs = d.x.inputs, fused.attr = g_.ints.count;
+    int from = 0;
+    if (product >= 0) {
+      const node& m = v_.nodes[product];
+      fused.op = &cards::fused_matmul, fused.inputs = d.x.inputs + 1, from = 1;
+      collapse_to_matrix(d.x, last.dims, last.dims.rank - 1, d.dims);
+      for (int e = m.first; e < m.first + 2; ++e) g_.edges.push(map_.first[v_.edges[e]]);
+      g_.ints.append(v_.ints + m.attr, m.attrs);
+    } else if (reduces) {
+      fused.op = &cards::fused_reduction;
+      collapse_to_matrix(d.x, last.dims, split_.first[r], d.dims);
+      lowering l{v_, n};
+      n.op->lower(l);
+      const bool two = l.dims[1] == 2;
+      g_.ints.push(two ? l.dims[2] : 1), g_.ints.push(two ? l.dims[3] : l.dims[2]);
+      g_.ints.push(two && l.dims[0] != 0 ? 1 : 0), g_.ints.push(n.op == &cards::mean ? 1 : 0);
+    } else {
+      fused.op = &cards::fused;
+      collapse(d.x, last.dims, d.dims);
+    }
+    g_.ints.push(number_of(d.x));
+    fused.attrs = g_.ints.count - fused.attr;
+    for (int k = from; k < d.x.inputs; ++k) g_.edges.push(map_.first[d.operand[k]]);
+    for (int e = n.first + n.inputs, end = e + n.controls; e < end; ++e) g_.edges.push(map_.first[v_.edges[e]]);
+    g_.nodes.push(fused);
+    map_.first[i] = g_.nodes.count - 1;
+  }
+  constexpr bool is_taken(int matmul) const {
+    const int r = users_.first[matmul] == 1 ? root_.first[reader_.first[matmul]] : -1;
+    return r >= 0 && product_.first[r] == matmul;
+  }
+};
+
+}  // namespace detail
+
+constexpr graph fuse(const graph_parts& p) { return detail::fusing(p).run(); }
 
 }  // namespace gradus

@@ -52,6 +52,9 @@ constexpr program_view view_of(const program& p) {
 
 namespace detail {
 
+// Where a lowered expression's number stands while signatures are compared: past what its op lowers.
+inline constexpr int expression_place = 7;
+
 constexpr unsigned hash_of(const node& n, const lowering& l) {
   unsigned h = mix(static_cast<unsigned>(n.op->name.size() * 64 + static_cast<unsigned char>(n.op->name[0])),
                    static_cast<unsigned>(n.type));
@@ -67,12 +70,11 @@ constexpr unsigned hash_of(const node& n, const lowering& l) {
 }
 constexpr bool same_kernel(const signature& s, const node& n, const lowering& l, const graph_view& v) {
   if (s.op != n.op || s.types[0] != n.type) return false;
-  if (n.op == &cards::fused) return s.dims[0] == l.dims[0];
   static_assert(max_extents % 4 == 0);
   const int *a = s.dims, *b = l.dims;
   for (int i = 0; i < max_extents; i += 4)
     if (a[i] != b[i] || a[i + 1] != b[i + 1] || a[i + 2] != b[i + 2] || a[i + 3] != b[i + 3]) return false;
-  for (int i = 1; i < max_types; ++i)
+  for (int i = 1; i < max_types && !n.op->is(trait::expression); ++i)
     if (s.types[i] != (i <= n.inputs ? v.nodes[v.edges[n.first + i - 1]].type : dtype::none)) return false;
   return true;
 }
@@ -98,7 +100,7 @@ public:
     lifetimes();
     for (int i = 0; i < v_.size; ++i) place(i);
     for (signature& s : out_.signatures)  // the formula says it all; the number would keep graphs from sharing kernels
-      if (s.op == &cards::fused) s.dims[0] = 0;
+      if (s.op->is(trait::expression)) s.dims[expression_place] = 0;
     return std::move(out_);
   }
 
@@ -183,12 +185,9 @@ private:
     }
     if (n.op->is(trait::view | trait::leaf | trait::control)) return;
     lowering l{v_, n};
-    if (n.op == &cards::fused) {
-      const expression& x = v_.expressions[v_.ints[n.attr]];
-      l.dims[0] = v_.ints[n.attr];
-      l.rows = rows_of(x, n.dims);
-    } else if (n.op->lower != nullptr)
-      n.op->lower(l);
+    if (n.op->lower != nullptr) n.op->lower(l);
+    if (n.op->is(trait::expression)) l.dims[expression_place] = expression_of(n, v_.ints);
+    if (n.op == &cards::fused) l.rows = rows_of(v_.expressions[l.dims[expression_place]], n.dims);
     out_.calls.push({i, signature_of(n, l), out_.args.count, n.inputs + 1, l.rows});
     out_.args.push(i);
     for (int e = n.first, end = e + n.inputs; e < end; ++e) out_.args.push(v_.edges[e]);
@@ -202,8 +201,8 @@ private:
     signature s;
     s.op = n.op, s.types[0] = n.type;
     for (int i = 0; i < max_extents; ++i) s.dims[i] = l.dims[i];
-    if (n.op == &cards::fused)
-      s.formula = v_.expressions[l.dims[0]];
+    if (n.op->is(trait::expression))
+      s.formula = v_.expressions[l.dims[expression_place]];
     else
       for (int i = 1; i < max_types && i <= n.inputs; ++i) s.types[i] = v_.nodes[v_.edges[n.first + i - 1]].type;
     table_.first[static_cast<int>(at)] = out_.signatures.count;

@@ -155,7 +155,7 @@ constexpr graph result_of() {
 constexpr graph_extents bound_of(const graph_extents& s, int pass) {
   graph_extents e = s;
   e.names = e.refusal = 0;
-  if (pass == 5) e.expressions = s.nodes < 1024 ? s.nodes : 1024, e.ints = s.ints + s.nodes;
+  if (pass == 5) e.expressions = s.nodes < 1024 ? s.nodes : 1024, e.ints = s.ints + 3 * s.nodes;
   if (pass == 6) e.edges = 4 * s.edges + 2 * s.nodes + s.gates, e.gates = 0;
   return e;
 }

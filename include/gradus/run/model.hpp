@@ -74,7 +74,7 @@ public:
       if (s.op->is(trait::session)) continue;
       using registry = typename Device::template registry<UserOps>;
       kernels_[i] = registry::find(s.op).run;
-      if (s.op != &cards::fused) continue;
+      if (!s.op->is(trait::expression)) continue;
       for (int k = 0; k < s.formula.steps; ++k) {
         const auto step = registry::find(s.formula.op[k]).chunk[Device::type_index(s.formula.type)];
         if (step == nullptr)

@@ -1,0 +1,224 @@
+// Kernels of what pass/fuse.hpp makes around an expression: a product in front, a reduction at the end. (The expression
+// alone is in cpu/elementwise.hpp.) The numbers are those of the separate ops, bit for bit.
+#pragma once
+#include "../ops/fused.hpp"
+#include "elementwise.hpp"
+#include "matmul.hpp"
+#include "reduce.hpp"
+
+namespace gradus {
+
+namespace detail {
+
+// An expression over a matrix, at `count` places of one row. Operand K lies at a[First + K].
+template <class A, expression X, int First>
+struct matrix_formula {
+  using T = element_t<X.type>;
+  std::byte* const* a;
+  std::int64_t columns;
+
+  template <class N, int K>
+  GRADUS_INLINE N operand(std::int64_t row, std::int64_t column, std::size_t count) const {
+    using U = element_t<X.operand_type[K]>;
+    const U* p = at<const U>(a, First + K);
+    if constexpr (X.varies[K] == (along_rows | along_columns))
+      return load_as<N>(p + row * columns + column, count);
+    else if constexpr (X.varies[K] == along_columns)
+      return load_as<N>(p + column, count);
+    else
+      return N(static_cast<T>(p[X.varies[K] == along_rows ? row : 0]));
+  }
+  template <class N, int Step>
+  static GRADUS_INLINE void step(N* local) {
+    constexpr auto& from = X.arg[Step];
+    N& out = local[X.inputs + Step];
+    if constexpr (X.op[Step]->operands == 1)
+      out = formula<X.op[Step]>::at(local[from[0]]);
+    else if constexpr (X.op[Step]->operands == 2)
+      out = formula<X.op[Step]>::at(local[from[0]], local[from[1]]);
+    else
+      out = formula<X.op[Step]>::at(local[from[0]], local[from[1]], local[from[2]]);
+  }
+  // `Given`: the first operands are in `local` already.
+  template <int Given, class N>
+  GRADUS_INLINE N finish(N* local, std::int64_t row, std::int64_t column, std::size_t count) const {
+    [&]<int... K>(std::integer_sequence<int, K...>) {
+      ((void)(local[Given + K] = operand<N, Given + K>(row, column, count)), ...);
+    }(std::make_integer_sequence<int, X.inputs - Given>{});
+    [&]<int... Step>(std::integer_sequence<int, Step...>) {
+      (step<N, Step>(local), ...);
+    }(std::make_integer_sequence<int, X.steps>{});
+    return local[X.inputs + X.steps - 1];
+  }
+  template <class N>
+  GRADUS_INLINE N value(std::int64_t row, std::int64_t column, std::size_t count) const {
+    N local[X.inputs + X.steps];
+    return finish<0>(local, row, column, count);
+  }
+  // Operand 0 is a product's sums.
+  template <class N>
+  GRADUS_INLINE N operator()(N sums, std::int64_t row, std::int64_t column, std::size_t count) const {
+    N local[X.inputs + X.steps];
+    local[0] = sums;
+    return finish<1>(local, row, column, count);
+  }
+};
+
+// The same, interpreted: at most `chunk` places at a time.
+template <class T>
+struct interpreted_formula {
+  const expression& x;
+  const chunk_function* steps;
+  std::byte* const* operands;
+  std::int64_t columns;
+  T local[max_operands + max_steps][chunk];
+
+  const T* value(std::int64_t row, std::int64_t column, std::int64_t count) {
+    for (int k = 0; k < x.inputs; ++k) {
+      switch (x.operand_type[k]) {
+      case float32: read<float>(k, row, column, count); break;
+      case float64: read<double>(k, row, column, count); break;
+      case int32: read<std::int32_t>(k, row, column, count); break;
+      case int64: read<std::int64_t>(k, row, column, count); break;
+      case uint8: read<std::uint8_t>(k, row, column, count); break;
+      default: read<bool>(k, row, column, count);
+      }
+    }
+    for (int s = 0; s < x.steps; ++s)
+      steps[s](local[x.inputs + s], local[x.arg[s][0]], local[x.arg[s][1]], local[x.arg[s][2]]);
+    return local[x.inputs + x.steps - 1];
+  }
+
+private:
+  template <class U>
+  void read(int k, std::int64_t row, std::int64_t column, std::int64_t count) {
+    const bool down = (x.varies[k] & along_rows) != 0, along = (x.varies[k] & along_columns) != 0;
+    const U* p = at<const U>(operands, k) + (down ? row * (along ? columns : 1) : 0) + (along ? column : 0);
+    for (std::int64_t i = 0; i < chunk; ++i) local[k][i] = i < count ? static_cast<T>(along ? p[i] : p[0]) : T(0);
+  }
+};
+
+// Rows of an expression's numbers summed along the columns: value(row, i, n, to) writes 16 places, of which n count.
+template <class N, class Value>
+typename N::value_type sum_of_row(std::int64_t row, std::int64_t columns, Value value) {
+  using T = typename N::value_type;
+  return gradus::reduce<N>(
+      static_cast<std::size_t>(columns), T(0),
+      [&](block<N> acc, std::size_t i, std::size_t n) {
+        const block<N> b = value(row, static_cast<std::int64_t>(i), n);
+        for (std::size_t j = 0; j < acc.packs; ++j) acc.at[j] = acc.at[j] + b.at[j];
+        return acc;
+      },
+      plus{});
+}
+
+}  // namespace detail
+
+template <>
+struct kernel<&cards::fused_matmul> {
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    kernel<&cards::matmul>::run<A>(s, a);
+    const std::int64_t rows = s.dim(0) * s.dim(1), columns = s.dim(3);
+    typed<0, float, double>(s, [&]<class T>() {
+      T* y = at<T>(a, 0);
+      if constexpr (S::is_fixed) {
+        using N = pack<T, A>;
+        const detail::matrix_formula<A, S::value.formula, 2> f{a, columns};
+        constexpr auto width = static_cast<std::int64_t>(N::width);
+        for (std::int64_t row = 0; row < rows; ++row, y += columns) {
+          std::int64_t j = 0;
+          for (; j + width <= columns; j += width) f(N::load(y + j), row, j, N::width).store(y + j);
+          const auto left = static_cast<std::size_t>(columns - j);
+          if (left != 0) f(N::load_partial(y + j, left), row, j, left).store_partial(y + j, left);
+        }
+      } else {
+        std::byte* operands[max_operands] = {a[0]};
+        for (int k = 1; k < s.value.formula.inputs; ++k) operands[k] = a[2 + k];
+        detail::interpreted_formula<T> f{
+            s.value.formula, static_cast<const detail::chunk_function*>(s.steps), operands, columns, {}};
+        for (std::int64_t row = 0; row < rows; ++row, y += columns)
+          for (std::int64_t j = 0; j < columns; j += detail::chunk) {
+            const std::int64_t n = columns - j < detail::chunk ? columns - j : detail::chunk;
+            std::memcpy(y + j, f.value(row, j, n), static_cast<std::size_t>(n) * sizeof(T));
+          }
+      }
+    });
+  }
+};
+
+template <>
+struct kernel<&cards::fused_reduction> {
+  static constexpr bool divides = true;
+
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    typed<0, float, double>(s, [&]<class T>() {
+      using N = pack<T, A>;
+      const std::int64_t columns = s.dim(1);
+      T* y = at<T>(a, 0);
+      if constexpr (S::is_fixed) {
+        const detail::matrix_formula<A, S::value.formula, 1> f{a, columns};
+        const auto block_at = [&](std::int64_t row, std::int64_t i, std::size_t n) __attribute__((always_inline)) {
+          block<N> b;
+          if (n == 16) {
+            for (std::size_t j = 0; j < b.packs; ++j)
+              b.at[j] = f.template value<N>(row, i + static_cast<std::int64_t>(j * N::width), N::width);
+            return b;
+          }
+          alignas(64) T padded[16] = {};  // +0 where there is no number, whatever the formulas make of nothing
+          for (std::size_t j = 0; j < n; j += N::width) {
+            const std::size_t some = n - j < N::width ? n - j : N::width;
+            f.template value<N>(row, i + static_cast<std::int64_t>(j), some).store_partial(padded + j, some);
+          }
+          return block<N>::load(padded);
+        };
+        reduce<N>(
+            s, y, block_at, [&](std::int64_t row, std::int64_t j, std::size_t n) __attribute__((always_inline)) {
+              return f.template value<N>(row, j, n);
+            });
+      } else {
+        detail::interpreted_formula<T> f{
+            s.value.formula, static_cast<const detail::chunk_function*>(s.steps), a + 1, columns, {}};
+        const T* numbers = nullptr;
+        const auto block_at = [&](std::int64_t row, std::int64_t i, std::size_t n) {
+          if (i % detail::chunk == 0)
+            numbers = f.value(row, i, columns - i < detail::chunk ? columns - i : detail::chunk);
+          return detail::sixteen<N>(numbers + i % detail::chunk, n);
+        };
+        reduce<N>(s, y, block_at, [&](std::int64_t row, std::int64_t j, std::size_t n) {
+          return N::load_partial(f.value(row, j, static_cast<std::int64_t>(n)), n);
+        });
+      }
+    });
+  }
+
+private:
+  // y[row] the tree of docs/arithmetic.md over a row, or y[column] one chain down a column.
+  template <class N, class S, class T, class Block, class Value>
+  static void reduce(const S& s, T* y, Block block_at, Value value) {
+    const std::int64_t rows = s.dim(0), columns = s.dim(1);
+    const bool mean = s.raw(3) != 0;
+    if (s.raw(2) == 0) {
+      const interval mine = s.share(rows);
+      for (std::int64_t row = mine.first; row < mine.last; ++row) {
+        const T total = detail::sum_of_row<N>(row, columns, block_at);
+        y[row] = mean ? total / static_cast<T>(columns) : total;
+      }
+      return;
+    }
+    constexpr auto width = static_cast<std::int64_t>(N::width);
+    const interval mine = s.share(columns, width);
+    for (std::int64_t j = mine.first; j < mine.last; j += width) {
+      const auto n = static_cast<std::size_t>(mine.last - j < width ? mine.last - j : width);
+      N acc(T(0));
+      for (std::int64_t row = 0; row < rows; ++row) acc = acc + value(row, j, n);
+      if (mean) acc = acc / N(static_cast<T>(rows));
+      acc.store_partial(y + j, n);
+    }
+  }
+};
+
+using fused_ops = op_list<&cards::fused_matmul, &cards::fused_reduction>;
+
+}  // namespace gradus

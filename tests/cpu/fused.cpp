@@ -1,0 +1,101 @@
+// The same model twice: as it is, and with what lies between its ops asked for, which keeps them apart. The results
+// must be the same bits, compiled and interpreted.
+#include <doctest/doctest.h>
+#include <gradus/cpu/device.hpp>
+#include <gradus/cpu/fused.hpp>
+#include <gradus/ops/layer.hpp>
+#include <gradus/run/model.hpp>
+#include <gradus/run/stepper.hpp>
+#include <gradus/update/composed.hpp>
+#include <gradus/update/gradient_descent.hpp>
+
+#include <cstring>
+#include <vector>
+
+namespace {
+using namespace gradus;
+
+template <bool Apart>
+constexpr auto products = [](graph& g) {
+  const auto x = g.placeholder("x", {batch, 7});
+  const auto w = g.variable("w", {7, 21}, {.init = random_normal(0, 1)}),
+             v = g.variable("v", {21, 21}, {.init = random_normal(0, 1)});
+  const auto bias = g.variable("b", {21}, {.init = random_normal(0, 1)});
+  model_spec spec{.loss = reduce_mean(w), .metrics = {}, .predictions = {}};
+  const auto p = matmul(x, w);
+  const auto a = tanh(p + bias);
+  const auto q = matmul(a, v);
+  const auto r = maximum(q * 0.5 + a, bias);
+  const auto s = matmul(v, a, {.transpose_b = true});  // [21, batch]
+  const auto t = matmul(x, w) - reduce_sum(x, {1}, true);
+  const auto u = exp(matmul(reshape(a, {batch, 3, 7}), reshape(r, {batch, 7, 3})) * 0.125);
+  spec.predictions = {{"r", r}, {"s", sigmoid(s)}, {"t", t}, {"u", u}};
+  if (Apart) spec.predictions = {{"r", r}, {"s", sigmoid(s)}, {"t", t}, {"u", u}, {"p", p}, {"q", q}, {"s0", s}};
+  return spec;
+};
+template <bool Apart>
+constexpr auto reductions = [](graph& g) {
+  const auto x = g.placeholder("x", {batch, 7, 43}), y = g.placeholder("y", {batch, 7, 43});
+  const auto w = g.variable("w", {43}, {.init = random_normal(0, 1)});
+  const auto a = square(x - y), b = exp(x * 0.125) * w, c = abs(y) + w, d = sqrt(abs(x));
+  model_spec spec{.loss = reduce_mean(w), .metrics = {}, .predictions = {}};
+  const auto all = reduce_mean(a), rows = reduce_sum(b, {2}), columns = reduce_sum(c, {0, 1}),
+             last = reduce_mean(d, {1, 2}), down = reduce_mean(tanh(y), {0});
+  spec.predictions = {{"all", all}, {"rows", rows}, {"columns", columns}, {"last", last}, {"down", down}};
+  if (Apart)
+    spec.predictions = {{"all", all},   {"rows", rows}, {"columns", columns},
+                        {"last", last}, {"down", down}, {"a", a},
+                        {"b", b},       {"c", c},       {"d", d}};
+  return spec;
+};
+
+template <class Model>
+std::vector<std::vector<float>> predictions(Model model, std::int64_t batch_size, int many) {
+  stepper<Model, decltype(composed{gradient_descent{.rate = 1}}), cpu<fast>> s(std::move(model), composed{gradient_descent{.rate = 1}});
+  s.template declare<mode::predict>();
+  s.allocate();
+  s.initialize(3);
+  auto& m = s.template bound<mode::predict>(batch_size);
+  std::uint32_t state = 5;
+  s.template placeholders<mode::predict>([&](const placeholder_info& p) {
+    auto* to = reinterpret_cast<float*>(m.address(p.node));
+    for (std::int64_t i = 0; i < count(resolve(p.dims, batch_size)); ++i)
+      state = state * 1664525u + 1013904223u, to[i] = static_cast<float>(state >> 8) / 8388608.0f - 1.0f;
+  });
+  s.template forward<mode::predict>();
+  std::vector<std::vector<float>> all;
+  for (int i = 0; i < many; ++i) {
+    const tensor_view v = s.template output_of<mode::predict>(output::prediction, i);
+    const auto* from = reinterpret_cast<const float*>(v.data);
+    all.emplace_back(from, from + v.size());
+  }
+  return all;
+}
+template <auto Build>
+using compiled = compiled_model<Build, cpu<fast>, gating::op, false, true>;
+using interpreted = interpreted_model<cpu<fast>, ops<>, gating::op, false, true>;
+
+bool same(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
+  bool equal = a.size() == b.size();
+  for (std::size_t i = 0; equal && i < a.size(); ++i) {
+    equal = a[i].size() == b[i].size() && (a[i].empty() || std::memcmp(a[i].data(), b[i].data(), a[i].size() * 4) == 0);
+    CHECK_MESSAGE(equal, "output ", i);
+  }
+  return equal;
+}
+template <auto Together, auto Apart>
+void check(std::int64_t batch_size, int many) {
+  CAPTURE(batch_size);
+  const auto want = predictions(compiled<Apart>{}, batch_size, many);
+  CHECK(same(predictions(compiled<Together>{}, batch_size, many), want));
+  CHECK(same(predictions(interpreted{Together}, batch_size, many), want));
+  CHECK(same(predictions(interpreted{Apart}, batch_size, many), want));
+}
+}  // namespace
+
+TEST_CASE("behind a product") {
+  for (std::int64_t n : {1, 2, 5, 16, 33}) check<products<false>, products<true>>(n, 4);
+}
+TEST_CASE("in front of a reduction") {
+  for (std::int64_t n : {1, 3, 14, 29}) check<reductions<false>, reductions<true>>(n, 5);
+}
