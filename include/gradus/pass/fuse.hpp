@@ -82,7 +82,7 @@ public:
     users_ = seq<int>(n, 0), reader_ = seq<int>(n, -1), base_ = seq<int>(n, -1), written_ = seq<int>(n, n);
     root_ = seq<int>(n, -1), steps_ = seq<int>(n, 0), ins_ = seq<int>(n, 0), next_ = seq<int>(n, -1);
     head_ = seq<int>(n, -1), map_ = seq<int>(n, -1), local_ = seq<int>(n, -1), product_ = seq<int>(n, -1);
-    sum_ = seq<int>(n, -1), split_ = seq<int>(n, 0);
+    sum_ = seq<int>(n, -1), split_ = seq<int>(n, 0), measured_ = seq<int>(n, -1);
     type_ = seq<dtype>(n, dtype::none);
   }
   constexpr graph run() {
@@ -104,6 +104,7 @@ private:
   seq<int> written_;                           // the first write to this memory: a read must not move past it
   seq<int> root_, steps_, ins_, head_, next_;  // of groups: lists of members, in order of the graph
   seq<int> product_, sum_, split_;             // by root: what stands in front of a group, and at its end
+  seq<int> measured_;                          // by size: whose extents it looks at
   seq<int> map_, local_;
   seq<dtype> type_;
 
@@ -114,15 +115,33 @@ private:
   };
 
   constexpr void count_readers() {
-    int *users = users_.first, *reader = reader_.first, *base = base_.first, *written = written_.first;
+    int *base = base_.first, *written = written_.first;
     for (int i = 0; i < v_.size; ++i) {
       const node& n = v_.nodes[i];
-      for (int e = n.first, end = e + n.inputs + n.controls; e < end; ++e)
-        ++users[v_.edges[e]], reader[v_.edges[e]] = i;
+      const int unread = n.op == &cards::size ? 1 : 0;
+      for (int e = n.first + unread, end = n.first + n.inputs + n.controls; e < end; ++e) add_reader(v_.edges[e], i);
       base[i] = n.op->is(trait::view | trait::writes) ? base[v_.edges[n.first]] : i;
       if (n.op->is(trait::writes) && written[base[i]] == v_.size) written[base[i]] = i;
     }
-    for (int i = 0; i < p_.output_count; ++i) users[p_.outputs[i].node] += 2;  // must exist in memory
+    for (int i = 0; i < p_.output_count; ++i) users_.first[p_.outputs[i].node] += 2;  // must exist in memory
+    for (int i = 0; i < v_.size; ++i)
+      if (v_.nodes[i].op == &cards::size) add_reader(measured_.first[i] = seen_by_size(i), i);
+  }
+  constexpr void add_reader(int of, int i) { ++users_.first[of], reader_.first[of] = i; }
+  // A size looks at extents alone. No number needs to be kept for it if something of the same extents, made before, is
+  // kept anyway.
+  constexpr int seen_by_size(int i) const {
+    const int operand = v_.edges[v_.nodes[i].first];
+    for (int u = operand;;) {
+      const node& m = v_.nodes[u];
+      if (users_.first[u] > 1 || m.op->is(trait::leaf)) return u;
+      if (!m.op->is(trait::elementwise)) return operand;
+      int next = -1;
+      for (int e = m.first, end = e + m.inputs; e < end && next < 0; ++e)
+        if (v_.nodes[v_.edges[e]].dims == m.dims) next = v_.edges[e];
+      if (next < 0) return operand;
+      u = next;
+    }
   }
   // Whether what node i reads may as well be read where node `at` stands.
   constexpr bool may_move(int i, int at) const {
@@ -232,7 +251,9 @@ private:
     const node& n = v_.nodes[i];
     const bool reduces = root_.first[i] < 0 && sum_.first[i] >= 0;
     if (root_.first[i] < 0 && !reduces) {
-      if (n.op != &cards::matmul || !is_taken(i)) emit(g_, v_, i, map_.first);
+      if (n.op == &cards::matmul && is_taken(i)) return;
+      emit(g_, v_, i, map_.first);
+      if (n.op == &cards::size) g_.edges[g_.nodes[map_.first[i]].first] = map_.first[measured_.first[i]];
       return;
     }
     const int r = reduces ? sum_.first[i] : i;
