@@ -51,7 +51,8 @@ constexpr auto reductions = [](graph& g) {
 
 template <class Model>
 std::vector<std::vector<float>> predictions(Model model, std::int64_t batch_size, int many) {
-  stepper<Model, decltype(composed{gradient_descent{.rate = 1}}), cpu<fast>> s(std::move(model), composed{gradient_descent{.rate = 1}});
+  stepper<Model, decltype(composed{gradient_descent{.rate = 1}}), cpu<fast>> s(std::move(model),
+                                                                               composed{gradient_descent{.rate = 1}});
   s.template declare<mode::predict>();
   s.allocate();
   s.initialize(3);
