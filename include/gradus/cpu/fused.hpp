@@ -173,10 +173,11 @@ struct kernel<&cards::fused_reduction> {
           }
           return block<N>::load(padded);
         };
-        reduce<N>(
-            s, y, block_at, [&](std::int64_t row, std::int64_t j, std::size_t n) __attribute__((always_inline)) {
-              return f.template value<N>(row, j, n);
-            });
+        if (s.raw(2) == 0) return sum_rows<N>(s, y, block_at);
+        const auto add = [&](std::int64_t row, std::int64_t j, std::size_t n, T * sums) __attribute__((always_inline)) {
+          (N::load(sums) + f.template value<N>(row, j, n)).store(sums);
+        };
+        sum_columns<static_cast<std::int64_t>(N::width)>(s, y, add);
       } else {
         detail::interpreted_formula<T> f{
             s.value.formula, static_cast<const detail::chunk_function*>(s.steps), a + 1, columns, {}};
@@ -186,35 +187,37 @@ struct kernel<&cards::fused_reduction> {
             numbers = f.value(row, i, columns - i < detail::chunk ? columns - i : detail::chunk);
           return detail::sixteen<N>(numbers + i % detail::chunk, n);
         };
-        reduce<N>(s, y, block_at, [&](std::int64_t row, std::int64_t j, std::size_t n) {
-          return N::load_partial(f.value(row, j, static_cast<std::int64_t>(n)), n);
+        if (s.raw(2) == 0) return sum_rows<N>(s, y, block_at);
+        sum_columns<detail::chunk>(s, y, [&](std::int64_t row, std::int64_t j, std::size_t n, T* sums) {
+          const T* add = f.value(row, j, static_cast<std::int64_t>(n));
+          for (std::size_t i = 0; i < n; ++i) sums[i] += add[i];
         });
       }
     });
   }
 
 private:
-  // y[row] the tree of docs/arithmetic.md over a row, or y[column] one chain down a column.
-  template <class N, class S, class T, class Block, class Value>
-  static void reduce(const S& s, T* y, Block block_at, Value value) {
-    const std::int64_t rows = s.dim(0), columns = s.dim(1);
-    const bool mean = s.raw(3) != 0;
-    if (s.raw(2) == 0) {
-      const interval mine = s.share(rows);
-      for (std::int64_t row = mine.first; row < mine.last; ++row) {
-        const T total = detail::sum_of_row<N>(row, columns, block_at);
-        y[row] = mean ? total / static_cast<T>(columns) : total;
-      }
-      return;
+  // The tree of docs/arithmetic.md over each row.
+  template <class N, class S, class T, class Block>
+  static void sum_rows(const S& s, T* y, Block block_at) {
+    const std::int64_t columns = s.dim(1);
+    const interval mine = s.share(s.dim(0));
+    for (std::int64_t row = mine.first; row < mine.last; ++row) {
+      const T total = detail::sum_of_row<N>(row, columns, block_at);
+      y[row] = s.raw(3) != 0 ? total / static_cast<T>(columns) : total;
     }
-    constexpr auto width = static_cast<std::int64_t>(N::width);
-    const interval mine = s.share(columns, width);
-    for (std::int64_t j = mine.first; j < mine.last; j += width) {
-      const auto n = static_cast<std::size_t>(mine.last - j < width ? mine.last - j : width);
-      N acc(T(0));
-      for (std::int64_t row = 0; row < rows; ++row) acc = acc + value(row, j, n);
-      if (mean) acc = acc / N(static_cast<T>(rows));
-      acc.store_partial(y + j, n);
+  }
+  // One chain down each column: add(row, j, n, sums) adds the numbers at columns j ... j + n.
+  template <std::int64_t Wide, class S, class T, class Add>
+  static void sum_columns(const S& s, T* y, Add add) {
+    const std::int64_t rows = s.dim(0);
+    const interval mine = s.share(s.dim(1), Wide);
+    for (std::int64_t j = mine.first; j < mine.last; j += Wide) {
+      const auto n = static_cast<std::size_t>(mine.last - j < Wide ? mine.last - j : Wide);
+      alignas(64) T sums[Wide] = {};
+      for (std::int64_t row = 0; row < rows; ++row) add(row, j, n, sums);
+      for (std::size_t i = 0; i < n; ++i)
+        y[j + static_cast<std::int64_t>(i)] = s.raw(3) != 0 ? sums[i] / static_cast<T>(rows) : sums[i];
     }
   }
 };
