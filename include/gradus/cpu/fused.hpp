@@ -173,7 +173,13 @@ struct kernel<&cards::fused_reduction> {
           }
           return block<N>::load(padded);
         };
-        if (s.raw(2) == 0) return sum_rows<N>(s, y, block_at);
+        if (s.raw(2) == 0) {
+          if (columns != 1) return sum_rows<N>(s, y, block_at);
+          const interval mine = s.share(s.dim(0));
+          for (std::int64_t row = mine.first; row < mine.last; ++row)  // a tree of one
+            y[row] = (lane<T, A>(T(0)) + f.template value<lane<T, A>>(row, 0, 1)).v;
+          return;
+        }
         const auto add = [&](std::int64_t row, std::int64_t j, std::size_t n, T * sums) __attribute__((always_inline)) {
           (N::load(sums) + f.template value<N>(row, j, n)).store(sums);
         };
