@@ -175,7 +175,7 @@ struct kernel<&cards::fused_reduction> {
         };
         if (s.raw(2) == 0) {
           if (columns != 1) return sum_rows<N>(s, y, block_at);
-          const interval mine = s.share(s.dim(0));
+          const index_range mine = s.share(s.dim(0));
           for (std::int64_t row = mine.first; row < mine.last; ++row)  // a tree of one
             y[row] = (lane<T, A>(T(0)) + f.template value<lane<T, A>>(row, 0, 1)).v;
           return;
@@ -207,7 +207,7 @@ private:
   template <class N, class S, class T, class Block>
   static void sum_rows(const S& s, T* y, Block block_at) {
     const std::int64_t columns = s.dim(1);
-    const interval mine = s.share(s.dim(0));
+    const index_range mine = s.share(s.dim(0));
     for (std::int64_t row = mine.first; row < mine.last; ++row) {
       const T total = detail::sum_of_row<N>(row, columns, block_at);
       y[row] = s.raw(3) != 0 ? total / static_cast<T>(columns) : total;
@@ -217,7 +217,7 @@ private:
   template <std::int64_t Wide, class S, class T, class Add>
   static void sum_columns(const S& s, T* y, Add add) {
     const std::int64_t rows = s.dim(0);
-    const interval mine = s.share(s.dim(1), Wide);
+    const index_range mine = s.share(s.dim(1), Wide);
     for (std::int64_t j = mine.first; j < mine.last; j += Wide) {
       const auto n = static_cast<std::size_t>(mine.last - j < Wide ? mine.last - j : Wide);
       alignas(64) T sums[Wide] = {};

@@ -12,7 +12,8 @@
 //
 // A kernel whose work falls into pieces that share no result can be divided among threads. It says so,
 //   static constexpr bool divides = true;
-// and does the pieces of its share alone: const interval mine = s.share(s.dim(0)); for (r = mine.first; r < mine.last;
+// and does the pieces of its share alone: const index_range mine = s.share(s.dim(0)); for (r = mine.first; r <
+// mine.last;
 // ... What the pieces are, and the bits of each, may depend on shape only, never on how many callers there are.
 #pragma once
 #include <array>
@@ -33,13 +34,13 @@ template <const card* Op>
 struct formula;
 
 // The pieces first <= i < last.
-struct interval {
+struct index_range {
   std::int64_t first, last;
 };
 
 namespace detail {
 // Of n pieces, those of part `part`: nearly equal runs that begin at multiples of `grain`.
-constexpr interval share_of(std::int64_t n, std::int64_t grain, int part, int parts) {
+constexpr index_range share_of(std::int64_t n, std::int64_t grain, int part, int parts) {
   const std::int64_t grains = (n + grain - 1) / grain;
   const std::int64_t first = grains * part / parts * grain, last = grains * (part + 1) / parts * grain;
   return {first < n ? first : n, last < n ? last : n};
@@ -61,8 +62,8 @@ struct fixed {
   static constexpr dtype type(int i) { return Signature.types[i]; }
   static constexpr int raw(int i) { return Signature.dims[i]; }  // as lowered: for flags and constants
   constexpr std::int64_t dim(int i) const { return detail::extent_at(Signature.dims[i], rows, batch_size); }
-  constexpr interval share(std::int64_t n, std::int64_t grain = 1) const {
-    return parts == 1 ? interval{0, n} : detail::share_of(n, grain, part, parts);
+  constexpr index_range share(std::int64_t n, std::int64_t grain = 1) const {
+    return parts == 1 ? index_range{0, n} : detail::share_of(n, grain, part, parts);
   }
 };
 // The same with rows and batch as constants: every extent is one. Never divided.
@@ -72,9 +73,9 @@ struct fixed_batch {
   static constexpr std::int64_t rows = Rows, batch_size = Batch;
   static constexpr const signature& value = Signature;  // NOLINT: a template parameter object
   static constexpr dtype type(int i) { return Signature.types[i]; }
-  static constexpr int raw(int i) { return Signature.dims[i]; }
+  static constexpr int raw(int i) { return raws[static_cast<std::size_t>(i)]; }
   static constexpr std::int64_t dim(int i) { return extents[static_cast<std::size_t>(i)]; }
-  static constexpr interval share(std::int64_t n, std::int64_t = 1) { return {0, n}; }
+  static constexpr index_range share(std::int64_t n, std::int64_t = 1) { return {0, n}; }
 
 private:
   // Apart from the signature: a program that reads an extent while it runs does not keep the op's card, which leads to
@@ -82,6 +83,11 @@ private:
   static constexpr auto extents = [] {
     std::array<std::int64_t, max_extents> all{};
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = detail::extent_at(Signature.dims[i], Rows, Batch);
+    return all;
+  }();
+  static constexpr auto raws = [] {
+    std::array<int, max_extents> all{};
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = Signature.dims[i];
     return all;
   }();
 };
@@ -94,7 +100,7 @@ struct dynamic {
   dtype type(int i) const { return value.types[i]; }
   int raw(int i) const { return value.dims[i]; }
   std::int64_t dim(int i) const { return detail::extent_at(value.dims[i], rows, batch_size); }
-  interval share(std::int64_t n, std::int64_t grain = 1) const { return detail::share_of(n, grain, part, parts); }
+  index_range share(std::int64_t n, std::int64_t grain = 1) const { return detail::share_of(n, grain, part, parts); }
 };
 
 // Calls f with the element type of types[I]: resolved when compiled, chosen among Ts when interpreted.

@@ -265,8 +265,9 @@ private:
   }
   template <class G, int I>
   void run_call() {
-    constexpr call c = G::program.calls[I];
-    constexpr signature s = G::program.signatures[c.signature];
+    // Static: g++ fills the automatic ones on the stack, and so keeps the op's card and all that it leads to.
+    static constexpr call c = G::program.calls[I];
+    static constexpr signature s = G::program.signatures[c.signature];
     if constexpr (s.op == &cards::apply) {
       if constexpr (update_type::uniform)
         apply<c.node>();
