@@ -15,6 +15,6 @@ constexpr auto residual = [](gradus::graph& g) {
       .loss = reduce_mean(square(dense(h, {.units = 1, .name = "out"}) - y)), .metrics = {}, .predictions = {}};
 };
 
-// Frozen nodes of the training graph, inputs and variables among them, after all passes.
+// Nodes of the training graph, inputs, variables, gradients and updates among them, before fusion joins some.
 template <int Blocks>
-inline constexpr int frozen_nodes = gradus::frozen_model<residual<Blocks>, gradus::build_options{}>::graph.size.nodes;
+inline constexpr int graph_nodes = gradus::stage<residual<Blocks>, gradus::build_options{}, 4>::value.size.nodes;

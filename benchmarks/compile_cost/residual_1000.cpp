@@ -2,5 +2,5 @@
 // at most: 10 seconds
 #include "residual.hpp"
 
-static_assert(frozen_nodes<49> >= 1000);
+static_assert(graph_nodes<49> >= 1000);
 int main() { return train<residual<49>>(); }

@@ -1,5 +1,5 @@
 // 5000 nodes, within both compilers' default limits on constant evaluation.
 #include "residual.hpp"
 
-static_assert(frozen_nodes<249> >= 5000);
+static_assert(graph_nodes<249> >= 5000);
 int main() { return train<residual<249>>(); }
