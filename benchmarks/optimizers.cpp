@@ -20,9 +20,8 @@ std::vector<float> numbers(std::size_t n, float scale) {
 }
 
 // `arrays`: of n floats that a step reads or writes, each access counted.
-template <class... Policies>
-void step(benchmark::State& state, std::size_t n, int arrays, Policies... policies) {
-  gradus::updater u{policies...};
+template <class Updater>
+void run(benchmark::State& state, Updater& u, std::size_t n, int arrays) {
   auto w = numbers(n, 1);
   const auto g = numbers(n, 0.01f);
   u.track("w", w);
@@ -36,12 +35,43 @@ void step(benchmark::State& state, std::size_t n, int arrays, Policies... polici
   state.counters["effective_bandwidth"] =
       benchmark::Counter(steps * per_step * 4e-9 * arrays, benchmark::Counter::kIsRate);
 }
+template <class... Policies>
+void step(benchmark::State& state, std::size_t n, int arrays, Policies... policies) {
+  gradus::updater u{policies...};
+  run(state, u, n, arrays);
+}
 
 template <class... Policies>
 void add(const std::string& name, int arrays, Policies... policies) {
   for (const std::size_t n : {std::size_t{10'000}, std::size_t{1'000'000}, std::size_t{100'000'000}})
     benchmark::RegisterBenchmark(("W2/" + name + "/" + std::to_string(n)).c_str(), [=](benchmark::State& s) {
       step(s, n, arrays, policies...);
+    })->Unit(benchmark::kMicrosecond);
+}
+
+// The same in 16 variables of n / 16 through one updater: "/tensors:16" after the name.
+template <class Rule>
+void add_small_tensors(const std::string& name, Rule rule) {
+  for (const std::size_t n : {std::size_t{10'000}, std::size_t{1'000'000}, std::size_t{100'000'000}})
+    benchmark::RegisterBenchmark(("W2/" + name + "/" + std::to_string(n) + "/tensors:16").c_str(), [=](benchmark::State&
+                                                                                                           state) {
+      constexpr std::size_t tensors = 16;
+      gradus::updater u{rule};
+      std::vector<std::vector<float>> w(tensors, numbers(n / tensors, 1)), g(tensors, numbers(n / tensors, 0.01f));
+      std::vector<std::string> names;
+      for (std::size_t i = 0; i < tensors; ++i) names.push_back("layer_" + std::to_string(i) + "/kernel");
+      std::vector<gradus::named_gradient> gradients;
+      for (std::size_t i = 0; i < tensors; ++i) {
+        u.track(names[i], w[i]);
+        gradients.emplace_back(names[i], g[i]);
+      }
+      for (auto _ : state) {
+        u.apply(gradients);
+        benchmark::ClobberMemory();
+      }
+      state.counters["ns_per_param"] =
+          benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(n) * 1e-9,
+                             benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
     })->Unit(benchmark::kMicrosecond);
 }
 
@@ -74,6 +104,11 @@ const bool registered = [] {
   add("momentum", 5, momentum{.rate = 1e-3});
   add("adagrad", 5, adagrad{.rate = 1e-3});
   add("adam", 7, adam{.rate = 1e-3});
+  add_small_tensors("adam", adam{.rate = 1e-3});
+  benchmark::RegisterBenchmark("approximate/W2/adam/10000", [](benchmark::State& state) {
+    updater<cpu<approximate>, adam> u{adam{.rate = 1e-3}};
+    run(state, u, 10'000, 7);
+  })->Unit(benchmark::kMicrosecond);
   add("adamw", 7, adamw{.rate = 1e-3});
   add("rmsprop", 7, rmsprop{.rate = 1e-3});
   add("adagrad_da", 6, adagrad_da{.rate = 1e-3});

@@ -4,7 +4,12 @@
 #   xtensor  tensor/xtensor.hpp      cereal    checkpoint/cereal.hpp    protozero  store/wire.hpp
 #   xsimd    cpu/simd.hpp            json      store/json.hpp           zlib       store/inflate.hpp
 #   threads  the threaded executor
+#
+# And those that nobody gets without asking by name, as targets gradus::NAME to link:
+#
+#   cblas    cpu/cblas.hpp           onednn    cpu/onednn.hpp
 set(GRADUS_DEPENDENCIES xtensor xsimd cereal json zlib protozero threads)
+set(GRADUS_OPTIONAL_DEPENDENCIES cblas onednn)
 
 # A target that is there already is taken as it is: a parent project may bring its own.
 macro(gradus_find_one name target package)
@@ -45,4 +50,28 @@ macro(gradus_find_dependencies)
     set(gradus_protozero_FOUND FALSE)
   endif()
   set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ${gradus_global_before})
+endmacro()
+
+# Sets gradus_NAME_FOUND, and makes gradus::NAME if so.
+macro(gradus_find_optional name)
+  if(NOT TARGET gradus::${name})
+    if("${name}" STREQUAL "cblas")
+      find_path(gradus_cblas_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas)
+      find_library(gradus_cblas_LIBRARY NAMES openblas cblas blis mkl_rt)
+    elseif("${name}" STREQUAL "onednn") # its own package file asks for OpenCL's headers, for GPUs
+      find_path(gradus_onednn_INCLUDE_DIR oneapi/dnnl/dnnl.h)
+      find_library(gradus_onednn_LIBRARY NAMES dnnl)
+    endif()
+    mark_as_advanced(gradus_${name}_INCLUDE_DIR gradus_${name}_LIBRARY)
+    if(gradus_${name}_INCLUDE_DIR AND gradus_${name}_LIBRARY)
+      add_library(gradus::${name} INTERFACE IMPORTED GLOBAL)
+      target_include_directories(gradus::${name} SYSTEM INTERFACE "${gradus_${name}_INCLUDE_DIR}")
+      target_link_libraries(gradus::${name} INTERFACE "${gradus_${name}_LIBRARY}")
+    endif()
+  endif()
+  if(TARGET gradus::${name})
+    set(gradus_${name}_FOUND TRUE)
+  else()
+    set(gradus_${name}_FOUND FALSE)
+  endif()
 endmacro()

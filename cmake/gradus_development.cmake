@@ -15,6 +15,15 @@ if(GRADUS_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
+# What may be here for tests and benchmarks of the leaves; not where the code is for another machine.
+foreach(name IN LISTS GRADUS_OPTIONAL_DEPENDENCIES)
+  if(CMAKE_CROSSCOMPILING)
+    set(gradus_${name}_FOUND FALSE)
+  else()
+    gradus_find_optional(${name})
+  endif()
+endforeach()
+
 # Warnings are errors in our own code; foreign headers come in as system headers.
 add_library(gradus_warnings INTERFACE)
 target_compile_options(gradus_warnings INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Werror)
@@ -31,6 +40,9 @@ function(gradus_extra_options file out)
   file(STRINGS "${file}" line LIMIT_COUNT 1 REGEX "^// compiled with: ")
   string(REGEX REPLACE "^// compiled with: *" "" line "${line}")
   separate_arguments(line)
+  if(CMAKE_CROSSCOMPILING OR "${GRADUS_DEVELOPMENT_OPTIONS}" MATCHES "-m(arch|avx)") # a machine that is not this one
+    list(FILTER line EXCLUDE REGEX "^-march=native$")
+  endif()
   set(${out} "${line}" PARENT_SCOPE)
   if("${GRADUS_DEVELOPMENT_OPTIONS}" MATCHES "-fsanitize") # heavy enough to ask for speed: some of it
     list(TRANSFORM line REPLACE "^-O.*" "-O1")

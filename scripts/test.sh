@@ -4,7 +4,7 @@
 #   scripts/test.sh            g++ whole; clang 16 under ASan + UBSan whole; TSan on the rooms that use threads
 #   scripts/test.sh --quick    g++ whole, nothing else
 #   scripts/test.sh --all      the default, then: clang 16 whole, clang 19 edge core, SSE2-only and AVX2 builds,
-#                              long kill sweeps, compile cost
+#                              64-bit ARM under qemu, long kill sweeps, compile cost
 #   scripts/test.sh NAME...    these presets only (cmake --list-presets)
 #
 # Options: --no-install skips the packages.   GRADUS_BUILD=DIR builds there instead of build/.
@@ -25,7 +25,7 @@ for option in "$@"; do
   esac
 done
 [ ${#presets[@]} -gt 0 ] || presets=(g++ asan tsan)
-[ -z "$all" ] || presets=(g++ asan tsan clang-16 clang-19 sse2 avx2)
+[ -z "$all" ] || presets=(g++ asan tsan clang-16 clang-19 sse2 avx2 aarch64)
 
 if [ $install = yes ]; then
   scripts/deps.sh ${all:+--all} || exit 1

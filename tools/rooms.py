@@ -31,6 +31,8 @@ DOORS = {
     "stb": (("stb_", "stb/"), "summary/image.hpp"),
     "gRPC": (("grpc", "google/"), "cluster/grpc.hpp"),
     "MPI": (("mpi.h",), "cluster/mpi.hpp"),
+    "CBLAS": (("cblas",), "cpu/cblas.hpp"),
+    "oneDNN": (("oneapi/", "dnnl"), "cpu/onednn.hpp"),
 }
 # These stand in no header at all: a library does not bring a test framework or a command line.
 NEVER = ("doctest", "CLI/", "benchmark/", "bits/")
@@ -41,7 +43,7 @@ UMBRELLA = "gradus.hpp"
 UMBRELLA_FORBIDS = {"xtensor": "/xtensor/", "cereal": "/cereal/", "json": "/nlohmann/",
                     "filesystem": "/filesystem", "regex": "/regex", "testing": "/gradus/testing/",
                     "gRPC": "/grpc", "MPI": "/mpi.h"}
-LEAVES = ("cluster/grpc.hpp", "cluster/mpi.hpp")  # never in the umbrella, never under another header
+LEAVES = ("cluster/grpc.hpp", "cluster/mpi.hpp", "cpu/cblas.hpp", "cpu/onednn.hpp")  # never in the umbrella, never under another header
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 

@@ -17,7 +17,7 @@ struct options {
   std::int64_t steps = 1900, batch = 128, train_digits = 20000, test_digits = 4000, save_steps = 50;
   int threads = 2;
   std::uint64_t seed = 0;
-  bool fresh = false;
+  bool fresh = false, profile = false;
 };
 
 // The drawn digits as IDX files: made once, then read like any others.
@@ -73,6 +73,10 @@ int run(const options& o) {
   std::printf("step %lld: test accuracy %.2f%%, loss %.4f (averaged parameters: %.2f%%)\n",
               static_cast<long long>(result.global_step()), 100 * result["accuracy"], result["loss"],
               100 * averaged["accuracy"]);
+  if (o.profile) {
+    auto some = gradus::idx(gradus::join_path(data, "train")).batch(o.batch);
+    std::printf("%s", trainer.profile(some).table().c_str());
+  }
   std::printf("checkpoints and curves are in %s: tensorboard --logdir %s\n", o.model_dir.c_str(), o.model_dir.c_str());
   return 0;
 }
@@ -103,6 +107,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", o.threads, "threads of the executor")->capture_default_str()->check(CLI::Range(1, 1024));
   app.add_option("--seed", o.seed, "of initial values and shuffling")->capture_default_str();
   app.add_flag("--fresh", o.fresh, "start over: delete the checkpoints and events in model_dir first");
+  app.add_flag("--profile", o.profile, "when trained, print where the time of a step goes");
   CLI11_PARSE(app, argc, argv);
   try {
     return run(o);

@@ -18,6 +18,7 @@
 #include "ops/model.hpp"
 #include "pass/autodiff.hpp"
 #include "run/executor.hpp"
+#include "run/profile.hpp"
 #include "run/session.hpp"
 #include "run/stepper.hpp"
 #include "run/updater.hpp"

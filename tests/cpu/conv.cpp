@@ -1,83 +1,9 @@
-#include "run_graph.hpp"
+#include "divided.hpp"
+#include "windows.hpp"
 
-#include <gradus/cpu/arrange.hpp>
-#include <gradus/cpu/conv.hpp>
-
-#include <doctest/doctest.h>
-
-#include <cmath>
-
-using namespace gradus;
-using kernel_test::from_bytes;
-using kernel_test::lcg;
-using kernel_test::to_bytes;
+using namespace window_test;
 
 namespace {
-template <const card*... A, const card*... B>
-constexpr auto join(op_list<A...>, op_list<B...>) {
-  return op_list<A..., B...>{};
-}
-constexpr auto kernels = join(arrange_ops{}, conv_ops{});
-
-// A problem, and its places computed the other way round: the image is really framed with zeros first.
-struct problem {
-  int n, h, w, in, out, kh, kw, sh, sw;
-  bool same;
-
-  int places(int extent, int k, int stride) const {
-    if (!same) return (extent - k) / stride + 1;
-    int places = 0;
-    for (int start = 0; start < extent; start += stride) ++places;
-    (void)k;
-    return places;
-  }
-  int oh() const { return places(h, kh, sh); }
-  int ow() const { return places(w, kw, sw); }
-  static int frame(int places, int extent, int k, int stride) {  // zeros before
-    int all = (places - 1) * stride + k - extent;
-    return all <= 0 ? 0 : all / 2;
-  }
-  int above() const { return same ? frame(oh(), h, kh, sh) : 0; }
-  int left() const { return same ? frame(ow(), w, kw, sw) : 0; }
-  // f(place of y, place of x, place in the window) for all that lie inside the image
-  template <class F>
-  void each(F f) const {
-    for (int i = 0; i < n; ++i)
-      for (int y = 0; y < oh(); ++y)
-        for (int x = 0; x < ow(); ++x)
-          for (int a = 0; a < kh; ++a)
-            for (int b = 0; b < kw; ++b) {
-              const int py = y * sh + a - above(), px = x * sw + b - left();
-              if (py >= 0 && py < h && px >= 0 && px < w)
-                f(static_cast<std::size_t>((i * oh() + y) * ow() + x), static_cast<std::size_t>((i * h + py) * w + px),
-                  static_cast<std::size_t>(a * kw + b));
-            }
-  }
-  std::size_t x_size() const { return static_cast<std::size_t>(n * h * w * in); }
-  std::size_t w_size() const { return static_cast<std::size_t>(kh * kw * in * out); }
-  std::size_t y_size() const { return static_cast<std::size_t>(n * oh() * ow() * out); }
-};
-problem draw(lcg& random) {
-  const auto one_to = [&](std::uint32_t n) { return 1 + static_cast<int>(random(n)); };
-  for (;;) {
-    problem p{one_to(3), one_to(7), one_to(7), one_to(5), one_to(21),
-              one_to(4), one_to(4), one_to(3), one_to(3), random(2) == 0};
-    if (random(3) == 0) p.out += 40;
-    if (random(4) == 0) p.in += 16;
-    if (p.same || (p.kh <= p.h && p.kw <= p.w)) return p;
-  }
-}
-template <class T>
-double farthest(const std::vector<T>& a, const std::vector<double>& b) {
-  REQUIRE(a.size() == b.size());
-  double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double d = std::fabs(static_cast<double>(a[i]) - b[i]);
-    if (!(d <= most)) most = d;
-  }
-  return most;
-}
-
 template <class T>
 void check_convolution(const problem& p, lcg& random, double tolerance) {
   const auto x = random.reals<T>(p.x_size()), w = random.reals<T>(p.w_size()), dy = random.reals<T>(p.y_size());
@@ -112,48 +38,134 @@ void check_convolution(const problem& p, lcg& random, double tolerance) {
   CHECK(farthest(get(contributions[1].dense), dw) <= tolerance);
 }
 
+// The rules of order in cpu/conv.hpp's head, on single numbers.
+template <class T, class A>
+struct plain {
+  using one = lane<T, A>;
+  problem p;
+  std::vector<T> x, w, dy;  // w: [kh, out, kw, in] for dx
+
+  bool inside(int y, int x_) const { return y >= 0 && y < p.h && x_ >= 0 && x_ < p.w; }
+  static std::size_t at(std::initializer_list<int> extents, std::initializer_list<int> place) {
+    return kernel_test::at(extents, place);
+  }
+  T pixel(int i, int h, int v, int c) const { return x[at({p.n, p.h, p.w, p.in}, {i, h, v, c})]; }
+  T upstream(int i, int oh, int ow, int o) const { return dy[at({p.n, p.oh(), p.ow(), p.out}, {i, oh, ow, o})]; }
+  std::vector<T> forward() const {
+    std::vector<T> y;
+    kernel_test::places({p.n, p.oh(), p.ow(), p.out}, [&](const std::vector<int>& to) {
+      one sum(T(0));
+      kernel_test::places({p.kh, p.kw, p.in}, [&](const std::vector<int>& k) {
+        const int h = to[1] * p.sh - p.above() + k[0], v = to[2] * p.sw - p.left() + k[1];
+        if (inside(h, v))
+          sum =
+              fma(one(pixel(to[0], h, v, k[2])), one(w[at({p.kh, p.kw, p.in, p.out}, {k[0], k[1], k[2], to[3]})]), sum);
+      });
+      y.push_back(sum.v);
+    });
+    return y;
+  }
+  std::vector<T> filter() const {
+    std::vector<T> df;
+    kernel_test::places({p.kh, p.kw, p.in, p.out}, [&](const std::vector<int>& k) {
+      one total(T(0));
+      for (int i = 0; i < p.n; ++i) {
+        one sum(T(0));
+        kernel_test::places({p.oh(), p.ow()}, [&](const std::vector<int>& o) {
+          const int h = o[0] * p.sh - p.above() + k[0], v = o[1] * p.sw - p.left() + k[1];
+          if (h >= 0 && h < p.h)
+            sum = fma(one(inside(h, v) ? pixel(i, h, v, k[2]) : T(0)), one(upstream(i, o[0], o[1], k[3])), sum);
+        });
+        total = total + sum;
+      }
+      df.push_back(total.v);
+    });
+    return df;
+  }
+  std::vector<T> input() const {
+    std::vector<T> dx;
+    kernel_test::places({p.n, p.h, p.w, p.in}, [&](const std::vector<int>& to) {
+      one total(T(0)), sum(T(0));
+      const auto add = [&](int kh, int kw) {
+        const int down = to[1] + p.above() - kh, across = to[2] + p.left() - kw;
+        if (down < 0 || down % p.sh != 0 || down / p.sh >= p.oh()) return;
+        if (across < 0 || across % p.sw != 0 || across / p.sw >= p.ow()) return;
+        for (int o = 0; o < p.out; ++o)
+          sum = fma(one(upstream(to[0], down / p.sh, across / p.sw, o)),
+                    one(w[at({p.kh, p.out, p.kw, p.in}, {kh, o, kw, to[3]})]), sum);
+      };
+      if (p.in >= 16 || p.kw * p.in > 256) {
+        for (int kh = 0; kh < p.kh; ++kh)
+          for (int kw = 0; kw < p.kw; ++kw) add(kh, kw);
+        total = sum;
+      } else {
+        for (int kw = p.kw - 1; kw >= 0; --kw) {  // ow from left to right
+          sum = one(T(0));
+          for (int kh = 0; kh < p.kh; ++kh) add(kh, kw);
+          total = total + sum;
+        }
+      }
+      dx.push_back(total.v);
+    });
+    return dx;
+  }
+};
 template <class T>
-void check_pools(problem p, lcg& random, double tolerance) {
-  p.out = p.in;
-  const auto channels = static_cast<std::size_t>(p.in);
-  std::vector<T> x(p.x_size());
-  for (auto& v : x) v = static_cast<T>(random(6)) - T(3);  // many ties, some windows all negative
-  const auto dy = random.reals<T>(p.y_size());
-  std::vector<double> most(p.y_size(), -1e30), sum(p.y_size(), 0.0), inside(p.y_size(), 0.0);
-  std::vector<std::size_t> first(p.y_size(), 0);
-  p.each([&](std::size_t to, std::size_t from, std::size_t) {
-    for (std::size_t c = 0; c < channels; ++c) {
-      const double v = x[from * channels + c];
-      const std::size_t t = to * channels + c;
-      if (v > most[t]) most[t] = v, first[t] = from * channels + c;
-      sum[t] += v, inside[t] += 1;
-    }
-  });
-  std::vector<double> max_grad(p.x_size(), 0.0), avg_grad(p.x_size(), 0.0), mean(p.y_size());
-  for (std::size_t t = 0; t < most.size(); ++t) max_grad[first[t]] += dy[t], mean[t] = sum[t] / inside[t];
-  p.each([&](std::size_t to, std::size_t from, std::size_t) {
-    for (std::size_t c = 0; c < channels; ++c)
-      avg_grad[from * channels + c] += dy[to * channels + c] / inside[to * channels + c];
-  });
-  graph g;
-  const value vx = g.placeholder("x", {batch, p.h, p.w, p.in}, dtype_of<T>);
-  const value vdy = g.placeholder("dy", {batch, p.oh(), p.ow(), p.in}, dtype_of<T>);
-  const std::map<int, kernel_test::bytes> feeds{{vx.id, to_bytes(x)}, {vdy.id, to_bytes(dy)}};
-  const auto get = [&](value v) { return from_bytes<T>(kernel_test::run(kernels, g, v, p.n, feeds)); };
-  const pool_options o{{p.kh, p.kw}, {p.sh, p.sw}, p.same ? padding::same : padding::valid};
-  const auto gradient_of = [&](value y) {
-    gradient_value contribution;
-    const char wanted = 1;
-    backward b{g, y.id, vdy, &contribution, &wanted};
-    g.nodes[y.id].op->gradient(b);
-    return get(contribution.dense);
-  };
-  const value highest = max_pool(vx, o), average = avg_pool(vx, o);
-  REQUIRE(highest.dims() == vdy.dims());
-  CHECK(farthest(get(highest), most) == 0);
-  CHECK(farthest(gradient_of(highest), max_grad) <= tolerance);
-  CHECK(farthest(get(average), mean) <= tolerance);
-  CHECK(farthest(gradient_of(average), avg_grad) <= tolerance);
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+template <class T, class A>
+plain<T, A> drawn(const problem& p, lcg& random) {
+  return {p, random.reals<T>(p.x_size()), random.reals<T>(p.w_size()), random.reals<T>(p.y_size())};
+}
+template <class T, class A>
+void check_order(const problem& p, lcg& random) {
+  INFO(p.n, " x ", p.h, " x ", p.w, " x ", p.in, ", window ", p.kh, " x ", p.kw, ", strides ", p.sh, ", ", p.sw,
+       ", out ", p.out, p.same ? ", same" : "");
+  using namespace divided_test;
+  const auto q = drawn<T, A>(p, random);
+  constexpr dtype t = dtype_of<T>;
+  bool same = true;
+  CHECK(same_bits(
+      same_in_parts<&cards::conv2d, T, A>(p.lowered(), p.n, p.y_size(), {t, t, t}, {q.x.data(), q.w.data()}, same),
+      q.forward()));
+  CHECK(same_bits(same_in_parts<&cards::conv2d_filter, T, A>(p.lowered(), p.n, p.w_size(), {t, t, t},
+                                                             {q.x.data(), q.dy.data()}, same),
+                  q.filter()));
+  CHECK(same_bits(same_in_parts<&cards::conv2d_input, T, A>(p.lowered(), p.n, p.x_size(), {t, t, t},
+                                                            {q.w.data(), q.dy.data()}, same),
+                  q.input()));
+  CHECK(same);
+}
+
+// The compiled form, whose tiles are chosen by the compiler.
+using lowered_dims = std::array<int, 13>;
+template <const card* Op, lowered_dims E>
+constexpr signature signature_of = [] {
+  signature s;
+  s.op = Op;
+  for (auto& t : s.types) t = float32;
+  for (int i = 0; i < 13; ++i) s.dims[i] = E[static_cast<std::size_t>(i)];
+  return s;
+}();
+template <const card* Op, lowered_dims E>
+std::vector<float> compiled(const problem& p, std::size_t size, const std::vector<float>& a,
+                            const std::vector<float>& b) {
+  std::vector<float> y(size, -7.0f);
+  std::byte* args[] = {reinterpret_cast<std::byte*>(y.data()),
+                       reinterpret_cast<std::byte*>(const_cast<float*>(a.data())),
+                       reinterpret_cast<std::byte*>(const_cast<float*>(b.data()))};
+  kernel<Op>::template run<fast>(fixed<signature_of<Op, E>>{p.n, 1}, args);
+  return y;
+}
+template <lowered_dims E>
+void check_compiled(const problem& p, lcg& random) {
+  const auto dims = p.lowered();
+  REQUIRE(std::equal(dims.begin(), dims.end(), E.begin()));
+  const auto q = drawn<float, fast>(p, random);
+  CHECK(same_bits(compiled<&cards::conv2d, E>(p, p.y_size(), q.x, q.w), q.forward()));
+  CHECK(same_bits(compiled<&cards::conv2d_filter, E>(p, p.w_size(), q.x, q.dy), q.filter()));
+  CHECK(same_bits(compiled<&cards::conv2d_input, E>(p, p.x_size(), q.w, q.dy), q.input()));
 }
 }  // namespace
 
@@ -168,13 +180,32 @@ TEST_CASE("convolutions and their gradients agree with plain loops") {
   }
 }
 
-TEST_CASE("pools and their gradients agree with plain loops") {
-  lcg random{4};
+TEST_CASE("every number is its chain of fma, bit for bit, in any number of parts") {
+  lcg random{5};
   for (int i = 0; i < 60; ++i) {
     const problem p = draw(random);
-    check_pools<double>(p, random, 1e-13);
-    check_pools<float>(p, random, 1e-5);
+    check_order<float, fast>(p, random);
+    if (i % 3 == 0) check_order<double, portable>(p, random);
   }
+  // tiles of every height and width, and images that are more windows than a tile
+  for (int w : {1, 2, 5, 9, 15, 16, 31})
+    for (int channels : {1, 6, 16, 17, 33, 80})
+      check_order<float, fast>({1, 2, w, w % 3 == 0 ? 16 : 3, channels, 2, w < 3 ? w : 3, 1, w == 9 ? 2 : 1, true},
+                               random);
+  check_order<float, fast>({0, 4, 4, 2, 3, 2, 2, 1, 1, false}, random);   // no image
+  check_order<float, fast>({2, 1, 1, 1, 1, 1, 1, 1, 1, false}, random);   // one number
+  check_order<float, fast>({1, 3, 300, 2, 3, 3, 3, 1, 1, true}, random);  // a long row
+  check_order<float, fast>({1, 3, 5, 40, 3, 3, 3, 1, 1, true}, random);   // a long run
+}
+
+TEST_CASE("compiled: the same bits") {
+  lcg random{6};
+  check_compiled<lowered_dims{0, 28, 28, 1, 28, 28, 6, 5, 5, 1, 1, 2, 2}>({2, 28, 28, 1, 6, 5, 5, 1, 1, true}, random);
+  check_compiled<lowered_dims{0, 14, 14, 6, 10, 10, 16, 5, 5, 1, 1, 0, 0}>({2, 14, 14, 6, 16, 5, 5, 1, 1, false},
+                                                                           random);
+  check_compiled<lowered_dims{0, 7, 7, 20, 4, 4, 40, 3, 3, 2, 2, 1, 1}>({2, 7, 7, 20, 40, 3, 3, 2, 2, true}, random);
+  check_compiled<lowered_dims{0, 5, 6, 17, 5, 6, 70, 3, 3, 1, 1, 1, 1}>({1, 5, 6, 17, 70, 3, 3, 1, 1, true}, random);
+  check_compiled<lowered_dims{0, 9, 8, 1, 5, 4, 30, 3, 2, 2, 2, 1, 0}>({1, 9, 8, 1, 30, 3, 2, 2, 2, true}, random);
 }
 
 TEST_CASE("same padding is TensorFlow's: the odd zero is after the image") {

@@ -146,3 +146,62 @@ TEST_CASE("integers wrap, and divide without trapping") {
   CHECK(r[2].as<std::int32_t>()[0] == most);
   CHECK(r[3].as<std::int32_t>()[4] == 7);
 }
+
+namespace {
+// One loop over everything and nested ones, operands that move along some, types that differ from the computed one.
+template <class Add>
+void expressions(Add add) {
+  for (int rows : {1, 2, 3, 64, 130}) {
+    for (int columns : {1, 5, 128, 300}) {
+      graph g;
+      const value x = g.placeholder("x", {batch, columns}), row = g.placeholder("row", {columns}),
+                  column = g.placeholder("column", {batch, 1}), n = g.placeholder("n", {batch, columns}, int32);
+      g.add_output(output::fetch, "a", tanh(x) * 0.5);
+      g.add_output(output::fetch, "b", x * row + column);
+      g.add_output(output::fetch, "c", cast(n, float32) * x);
+      g.add_output(output::fetch, "d", n + n);
+      g.add_output(output::fetch, "e", greater(x, column));
+      add(g, rows, columns);
+    }
+  }
+}
+}  // namespace
+
+TEST_CASE("an expression in parts has the bits of the whole") {
+  expressions([](const graph& g, std::int64_t rows, int columns) {
+    CAPTURE(rows);
+    CAPTURE(columns);
+    const interpreted_graph<cpu<fast>, ops<>> ready(g, build_options{mode::predict, gating::none, false, false});
+    machine<heap_storage> m;
+    m.connect(
+        ready.get(), [](int) -> std::byte* { return nullptr; }, [](int) -> std::byte* { return nullptr; });
+    m.bind(rows);
+    const runnable& r = m.what();
+    for (int i = 0; i < r.graph.view.size; ++i) {
+      if (r.at(i).op != &placeholder_card) continue;
+      const tensor_view v = m.view(i);
+      const auto values = reals(v.size());
+      for (std::size_t k = 0; k < v.size(); ++k)
+        if (v.type == int32)
+          v.mutable_as<std::int32_t>()[k] = static_cast<std::int32_t>(values[k] * 100);
+        else
+          v.mutable_as<float>()[k] = values[k];
+    }
+    for (std::size_t c = 0; c < m.call_count(); ++c) {
+      const bound_call& call = m.bound(c);
+      REQUIRE(r.divides[r.program.calls[c].signature]);
+      const tensor_view y = m.view(call.node);
+      call.run(call.args, call.size, call.what);
+      const std::vector<std::byte> whole(y.bytes().begin(), y.bytes().end());
+      for (int parts : {2, 3, 4, 7, 16}) {
+        std::memset(y.mutable_data(), 0xA5, y.size_bytes());
+        for (int part = parts - 1; part >= 0; --part) {
+          call_size size = call.size;
+          size.part = part, size.parts = parts;
+          call.run(call.args, size, call.what);
+        }
+        CHECK(std::equal(whole.begin(), whole.end(), y.bytes().begin()));
+      }
+    }
+  });
+}

@@ -16,7 +16,7 @@ namespace {
 using namespace gradus;
 
 template <bool Apart>
-constexpr auto products = [](graph& g) {
+constexpr auto behind_product = [](graph& g) {
   const auto x = g.placeholder("x", {batch, 7});
   const auto w = g.variable("w", {7, 21}, {.init = random_normal(0, 1)}),
              v = g.variable("v", {21, 21}, {.init = random_normal(0, 1)});
@@ -34,7 +34,7 @@ constexpr auto products = [](graph& g) {
   return spec;
 };
 template <bool Apart>
-constexpr auto reductions = [](graph& g) {
+constexpr auto before_sum = [](graph& g) {
   const auto x = g.placeholder("x", {batch, 7, 43}), y = g.placeholder("y", {batch, 7, 43});
   const auto w = g.variable("w", {43}, {.init = random_normal(0, 1)});
   const auto a = square(x - y), b = exp(x * 0.125) * w, c = abs(y) + w, d = sqrt(abs(x));
@@ -95,8 +95,8 @@ void check(std::int64_t batch_size, int many) {
 }  // namespace
 
 TEST_CASE("behind a product") {
-  for (std::int64_t n : {1, 2, 5, 16, 33}) check<products<false>, products<true>>(n, 4);
+  for (std::int64_t n : {1, 2, 5, 16, 33}) check<behind_product<false>, behind_product<true>>(n, 4);
 }
 TEST_CASE("in front of a reduction") {
-  for (std::int64_t n : {1, 3, 14, 29}) check<reductions<false>, reductions<true>>(n, 5);
+  for (std::int64_t n : {1, 3, 14, 29}) check<before_sum<false>, before_sum<true>>(n, 5);
 }

@@ -90,6 +90,35 @@ TEST_CASE_TEMPLATE("gemm: a symmetric product is the whole one", T, float, doubl
       CHECK(std::memcmp(half.data(), whole.data(), half.size() * sizeof(T)) == 0);
     }
 }
+// Every place of the result, once, with its row and column.
+struct marked {
+  template <class N>
+  N operator()(N sums, std::int64_t row, std::int64_t column, std::size_t count) const {
+    float add[16] = {};
+    for (std::size_t i = 0; i < count; ++i)
+      add[i] = static_cast<float>(1000 * row + column + static_cast<std::int64_t>(i));
+    return max(sums, N(0.0f)) + N::load(add);
+  }
+};
+TEST_CASE("gemm: an epilogue sees the finished sums of every place") {
+  for (std::int64_t n : {5, 16, 47, 101})
+    for (std::int64_t k : {0, 3, 700}) {
+      const std::int64_t m = 213, stride = n + 3;
+      const auto a = numbers<float>(m * k, 1), b = numbers<float>(k * n, 2);
+      std::vector<float> plain(at(m * stride)), got(plain);
+      multiply<fast, float>({a.data(), k}, {b.data(), n}, plain.data(), stride, m, n, k);
+      multiply<fast, float>({a.data(), k}, {b.data(), n}, got.data(), stride, m, n, k, product_into::overwrite,
+                            marked{});
+      bool same = true;
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t j = 0; j < stride; ++j) {
+          const float x = plain[at(i * stride + j)];
+          const float want = j < n ? (x > 0 ? x : 0) + static_cast<float>(1000 * i + j) : 0;
+          same = same && got[at(i * stride + j)] == want;
+        }
+      CHECK(same);
+    }
+}
 TEST_CASE("gemm: NaN and infinity stay in their rows and columns") {
   std::vector<float> a(64, 1.0f), b(64, 1.0f), c(64);
   a[3 * 8 + 2] = std::numeric_limits<float>::quiet_NaN();

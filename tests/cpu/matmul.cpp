@@ -1,9 +1,7 @@
 #include <doctest/doctest.h>
-#include <gradus/cpu/device.hpp>
+#include <gradus/base/random.hpp>
 #include <gradus/cpu/matmul.hpp>
-#include <gradus/run/session.hpp>
 
-#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -18,80 +16,178 @@ std::vector<T> numbers(std::size_t n, std::uint64_t seed) {
   return v;
 }
 // docs/arithmetic.md: one chain of fused multiply-adds over k, in order.
-template <class T>
-T chain(const std::vector<T>& a, const std::vector<T>& b, int i, int j, int m, int k, int n, bool ta, bool tb) {
+template <class T, class X, class Y>
+T chain(int k, X x, Y y) {
   lane<T, fast> sum(T(0));
-  for (int p = 0; p < k; ++p) {
-    const T x = a[static_cast<std::size_t>(ta ? p * m + i : i * k + p)];
-    const T y = b[static_cast<std::size_t>(tb ? j * k + p : p * n + j)];
-    sum = fma(lane<T, fast>(x), lane<T, fast>(y), sum);
-  }
+  for (int p = 0; p < k; ++p) sum = fma(lane<T, fast>(x(p)), lane<T, fast>(y(p)), sum);
   return sum.v;
 }
+// The tree of a dot: sixteen chains a run of 4096, each over every sixteenth place, joined in halves.
+template <class T, class X, class Y>
+T tree(int k, X x, Y y) {
+  T total = 0;
+  for (int p0 = 0; p0 < k; p0 += 4096) {
+    lane<T, fast> sums[16];
+    for (auto& s : sums) s = T(0);
+    for (int p = p0; p < k && p < p0 + 4096; ++p)
+      sums[p % 16] = fma(lane<T, fast>(x(p)), lane<T, fast>(y(p)), sums[p % 16]);
+    for (int half = 8; half > 0; half /= 2)
+      for (int c = 0; c < half; ++c) sums[c] = sums[c] + sums[c + half];
+    total = p0 == 0 ? sums[0].v : total + sums[0].v;
+  }
+  return total;
+}
 template <class T>
-void check(int m, int k, int n, bool ta, bool tb) {
+T element(const T* a, const T* b, int i, int j, int m, int k, int n, bool ta, bool tb) {
+  const auto x = [&](int p) { return a[ta ? p * m + i : i * k + p]; };
+  const auto y = [&](int p) { return b[tb ? j * k + p : p * n + j]; };
+  return k >= 8 && (n == 1 || (m == 1 && n <= 16)) ? tree<T>(k, x, y) : chain<T>(k, x, y);
+}
+constexpr signature matmul_signature(dtype type, int matrices, int m, int k, int n, bool ta, bool tb) {
+  return {&cards::matmul, {type, type, type}, {matrices, m, k, n, ta, tb}, {}};
+}
+// What a layer and a residual connection do.
+template <class T>
+struct layer {
+  const T *bias, *residual;
+  std::int64_t columns;
+  template <class N>
+  N operator()(N sums, std::int64_t row, std::int64_t column, std::size_t count) const {
+    return max(sums + N::load_partial(bias + column, count), N(T(0))) +
+           N::load_partial(residual + row * columns + column, count);
+  }
+};
+template <class T>
+struct problem {
+  int matrices, m, k, n;
+  bool ta, tb;
+  std::vector<T> a, b, bias, residual, want, want_layer, got;
+
+  problem(int matrices_, int m_, int k_, int n_, bool ta_, bool tb_)
+      : matrices(matrices_),
+        m(m_),
+        k(k_),
+        n(n_),
+        ta(ta_),
+        tb(tb_),
+        a(numbers<T>(size(m, k), 1)),
+        b(numbers<T>(size(k, n), 2)),
+        bias(numbers<T>(static_cast<std::size_t>(n), 3)),
+        residual(numbers<T>(size(m, n), 4)),
+        want(size(m, n)),
+        want_layer(size(m, n)) {
+    std::size_t at = 0;
+    for (int q = 0; q < matrices; ++q)
+      for (int i = 0; i < m; ++i)
+        for (int j = 0; j < n; ++j, ++at) {
+          want[at] = element(a.data() + q * m * k, b.data() + q * k * n, i, j, m, k, n, ta, tb);
+          const T sum = want[at] + bias[static_cast<std::size_t>(j)];
+          want_layer[at] = (sum > 0 ? sum : 0) + residual[at];
+        }
+  }
+  std::size_t size(int x, int y) const { return static_cast<std::size_t>(matrices * x * y); }
+
+  void start() { got.assign(size(m, n) + 1, T(77)); }
+  bool same(const std::vector<T>& as) const {
+    return (as.empty() || std::memcmp(got.data(), as.data(), as.size() * sizeof(T)) == 0) && got.back() == T(77);
+  }
+  template <class S, class E>
+  void call(const S& s, const E& e) {
+    std::byte* args[] = {reinterpret_cast<std::byte*>(got.data()), reinterpret_cast<std::byte*>(a.data()),
+                         reinterpret_cast<std::byte*>(b.data())};
+    product_of<fast, T>(s, args, e);
+  }
+  bool interpreted(int parts) {
+    const signature what = matmul_signature(dtype_of<T>, matrices, m, k, n, ta, tb);
+    start();
+    for (int part = parts - 1; part >= 0; --part) call(dynamic{0, 1, part, parts, what}, as_is{});
+    if (!same(want)) return false;
+    start();
+    for (int part = 0; part < parts; ++part)
+      call(dynamic{0, 1, part, parts, what}, layer<T>{bias.data(), residual.data(), n});
+    return same(want_layer);
+  }
+  template <class S>
+  bool compiled(const S& s) {
+    start();
+    call(s, as_is{});
+    if (!same(want)) return false;
+    start();
+    call(s, layer<T>{bias.data(), residual.data(), n});
+    return same(want_layer);
+  }
+};
+template <class T>
+void check(int matrices, int m, int k, int n, bool ta, bool tb, int parts = 1) {
+  CAPTURE(matrices);
   CAPTURE(m);
   CAPTURE(k);
   CAPTURE(n);
   CAPTURE(ta);
   CAPTURE(tb);
-  const auto size = [](int x, int y) { return static_cast<std::size_t>(x) * static_cast<std::size_t>(y); };
-  const auto a = numbers<T>(size(m, k), 1), b = numbers<T>(size(k, n), 2);
-  graph g;
-  const value x = g.placeholder("a", ta ? shape{k, m} : shape{m, k}, dtype_of<T>);
-  const value y = g.placeholder("b", tb ? shape{n, k} : shape{k, n}, dtype_of<T>);
-  const value z = matmul(x, y, {.transpose_a = ta, .transpose_b = tb});
-  session s{g};
-  const auto got = s.run(z, {{"a", a}, {"b", b}}).template as<T>();
-  bool same = true;
-  for (int i = 0; i < m; ++i)
-    for (int j = 0; j < n; ++j) {
-      const T want = chain(a, b, i, j, m, k, n, ta, tb);
-      same = same && std::memcmp(&want, &got[static_cast<std::size_t>(i * n + j)], sizeof(T)) == 0;
-    }
-  CHECK(same);
+  CAPTURE(parts);
+  CHECK(problem<T>(matrices, m, k, n, ta, tb).interpreted(parts));
+}
+template <class T, int M, int K, int N, int Matrices = 1>
+void check_compiled() {
+  const auto both = [](auto transposed) {
+    constexpr int t = decltype(transposed)::value;
+    problem<T> p(Matrices, M, K, N, t & 1, t & 2);
+    constexpr auto known = matmul_signature(dtype_of<T>, Matrices, M, K, N, t & 1, t & 2);
+    constexpr auto batched = matmul_signature(dtype_of<T>, Matrices, 0, K, N, t & 1, t & 2);  // m: the rows
+    CAPTURE(t);
+    CHECK(p.compiled(fixed_batch<known, 1, 1>{}));
+    CHECK(p.compiled(fixed<batched>{M, M}));
+  };
+  both(std::integral_constant<int, 0>{}), both(std::integral_constant<int, 1>{});
+  both(std::integral_constant<int, 2>{}), both(std::integral_constant<int, 3>{});
 }
 }  // namespace
 
-TEST_CASE("every element is one chain over k, whatever the tile") {
-  for (int m : {1, 2, 3, 4, 5, 8, 9, 17})
-    for (int n : {1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 65, 130})
-      for (int k : {1, 2, 16, 127, 128, 129, 300})
+TEST_CASE("every element is one chain over k or one dot, whatever the tile, with an epilogue too") {
+  for (int m : {1, 2, 3, 4, 5, 8, 9, 17, 49})
+    for (int n : {1, 2, 7, 8, 15, 16, 17, 31, 33, 48, 64, 65, 130})
+      for (int k : {1, 2, 7, 8, 16, 25, 127, 128, 129, 300})
         if ((m + n + k) % 3 == 0 || m * n < 40)  // a third of the grid, and all small ones
           for (int t = 0; t < 4; ++t) {
-            check<float>(m, k, n, (t & 1) != 0, (t & 2) != 0);
-            if (k < 130) check<double>(m, k, n, (t & 1) != 0, (t & 2) != 0);
+            check<float>(1, m, k, n, t & 1, t & 2);
+            if (k < 130) check<double>(1, m, k, n, t & 1, t & 2);
           }
 }
-
-TEST_CASE("an empty sum is zero, and no rows are no work") {
-  check<float>(3, 0, 5, false, false);
-  graph g;
-  const value x = g.placeholder("x", {batch, 4});
-  const value y = matmul(x, g.variable("w", {4, 3}));
-  session s{g};
-  s.initialize(1);
-  CHECK(s.run(y, {{"x", std::vector<float>{}}}).size() == 0);
+TEST_CASE("a long dot is a tree of trees") {
+  for (int t = 0; t < 4; ++t) {
+    check<float>(1, 3, 9000, 1, t & 1, t & 2);
+    check<float>(1, 1, 4097, 10, t & 1, t & 2);
+  }
 }
-
-TEST_CASE("leading extents are a batch of matrices, or rows of one") {
-  const auto a = numbers<float>(2 * 3 * 4 * 5, 3), b = numbers<float>(2 * 3 * 5 * 2, 4), w = numbers<float>(5 * 2, 5);
-  graph g;
-  const value x = g.placeholder("a", {batch, 3, 4, 5}), y = g.placeholder("b", {batch, 3, 5, 2}),
-              z = g.placeholder("w", {5, 2});
-  const value many = matmul(x, y), one = matmul(x, z);
-  session s{g};
-  const auto r = s.run({many, one}, {{"a", a}, {"b", b}, {"w", w}});
-  CHECK(r[0].dims == extents{2, 3, 4, 2});
-  for (std::size_t q = 0; q < 6; ++q)
-    for (std::size_t i = 0; i < 4; ++i)
-      for (std::size_t j = 0; j < 2; ++j) {
-        lane<float, fast> each(0.f), shared(0.f);
-        for (std::size_t p = 0; p < 5; ++p) {
-          each = fma(lane<float, fast>(a[q * 20 + i * 5 + p]), lane<float, fast>(b[q * 10 + p * 2 + j]), each);
-          shared = fma(lane<float, fast>(a[q * 20 + i * 5 + p]), lane<float, fast>(w[p * 2 + j]), shared);
-        }
-        CHECK(r[0].as<float>()[q * 8 + i * 2 + j] == each.v);
-        CHECK(r[1].as<float>()[q * 8 + i * 2 + j] == shared.v);
-      }
+TEST_CASE("large products are the same chains") {
+  for (int t = 0; t < 4; ++t) check<float>(1, 70, 600, 410, t & 1, t & 2, t + 1);
+}
+TEST_CASE("a batch of matrices; no matrices, rows, columns or sums") {
+  for (int t = 0; t < 4; ++t) {
+    check<float>(6, 4, 5, 2, t & 1, t & 2);
+    check<float>(5, 33, 16, 33, t & 1, t & 2, 3);
+    check<float>(1, 3, 0, 5, t & 1, t & 2);
+    check<double>(2, 0, 4, 3, t & 1, t & 2, 2);
+    check<double>(2, 4, 4, 0, t & 1, t & 2);
+    check<double>(0, 4, 4, 3, t & 1, t & 2);
+  }
+}
+TEST_CASE("however many share the work, the bits are the same") {
+  for (int parts : {2, 3, 4, 7, 16})
+    for (int t = 0; t < 4; ++t) {
+      check<float>(1, 130, 20, 40, t & 1, t & 2, parts);
+      check<float>(1, 32, 40, 200, t & 1, t & 2, parts);
+      check<float>(3, 50, 9, 17, t & 1, t & 2, parts);
+      check<float>(1, 100, 60, 1, t & 1, t & 2, parts);
+      check<float>(2, 1, 60, 10, t & 1, t & 2, parts);
+      check<double>(1, 25, 30, 1, t & 1, t & 2, parts);
+    }
+}
+TEST_CASE("compiled: the same bits, of the whole and of small kernels") {
+  check_compiled<float, 1, 8, 16>();
+  check_compiled<float, 32, 20, 10>();
+  check_compiled<float, 37, 33, 150>();
+  check_compiled<float, 5, 4, 6, 3>();
+  check_compiled<double, 13, 40, 34>();
 }

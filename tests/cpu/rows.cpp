@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <gradus/update/adam.hpp>
+#include <gradus/update/ftrl.hpp>
 #include <gradus/update/gradient_descent.hpp>
 #include <gradus/update/momentum.hpp>
 #include <vector>
@@ -97,10 +98,65 @@ TEST_CASE("sparse rows: lanes and packs agree, other rows stay, the sum runs in 
   }
 }
 
+TEST_CASE("values shared by several rows, and rows swept in parts, have the bits of the plain form") {
+  const auto check = []<class T>(T, std::size_t width, std::size_t bags, std::size_t per) {
+    constexpr std::size_t rows = 300;
+    const composed update{ftrl{.rate = 0.1, .l1 = 1e-3}, clip_by_global_norm{1.0}};
+    using single_type = std::remove_cvref_t<decltype(update.single())>;
+    const std::size_t n = bags * per;
+    std::vector<std::int64_t> listed(n);
+    random_stream r{width, 1};
+    for (auto& x : listed) x = static_cast<std::int64_t>(r.below(rows));
+    const auto values = random_numbers<T>(bags * width, 5);
+    std::vector<T> spread(n * width);
+    for (std::size_t i = 0; i < n; ++i)
+      std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(i / per * width), width,
+                  spread.begin() + static_cast<std::ptrdiff_t>(i * width));
+    std::vector<std::int32_t> scratch(row_chains::scratch(n));
+    const state<T, single_type> start(update.single(), random_numbers<T>(rows * width, 6));
+    const auto c = update.template prepare<T>(0);
+    const auto stepped = [&](auto step) {
+      auto s = start;
+      for (std::size_t i = 0; i < single_type::mirror_count; ++i) s.pointers[i] = s.mirrors[i].data();
+      step(s);
+      return s;
+    };
+    const T scale = T(0.7);
+    const auto plain = stepped([&](auto& s) {
+      sweep_rows<fast, T, single_type, std::int64_t, lane<T, fast>>(update.single(), c, scale, s.theta.data(),
+                                                                    s.pointers.data(), rows, width, listed.data(),
+                                                                    spread.data(), n, scratch);
+    });
+    CHECK(plain == stepped([&](auto& s) {
+            sweep_rows<fast>(update.single(), c, scale, s.theta.data(), s.pointers.data(), rows, width, listed.data(),
+                             values.data(), n, scratch, per);
+          }));
+    for (const std::size_t parts : {1u, 2u, 3u, 4u, 7u, 16u})
+      CHECK(plain == stepped([&](auto& s) {
+              const auto chains = chain_rows(listed.data(), n, std::span(scratch));
+              for (std::size_t part = 0; part < parts; ++part)
+                sweep_chains<fast>(update.single(), c, scale, s.theta.data(), s.pointers.data(), width, listed.data(),
+                                   values.data(), chains, chains.distinct * part / parts,
+                                   chains.distinct * (part + 1) / parts, per);
+            }));
+    prefetch_rows<single_type>(start.theta.data(), start.pointers.data(), rows, width, listed.data(), n);
+  };
+  for (const std::size_t width : {1u, 2u, 3u, 7u, 8u, 15u, 16u, 17u, 33u}) {
+    check(0.0f, width, 40, 5);
+    check(0.0, width, 3, 26);
+  }
+  check(0.0f, 1, 200, 1);
+  check(0.0f, 1, 1, 1);
+  check(0.0f, 4, 0, 3);
+}
+
 TEST_CASE("row numbers are checked") {
   const std::int32_t rows[] = {0, 2, 5, -1};
   check_rows(rows, 2, 3);
   check_rows(rows, 0, 0);
+  const std::int64_t wide[] = {0, 1LL << 32, 2};
+  check_rows(wide, 1, 3);
+  CHECK_THROWS_AS(check_rows(wide, 3, 3), invalid_argument);  // not 0, cut to 32 bits
   CHECK_THROWS_WITH_AS(
       check_rows(rows, 4, 3),
       "Index 5 at offset 2 in indices is out of range; expected [0, 3), the rows of the variable. Nothing was changed",

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 using namespace gradus;
@@ -13,10 +14,15 @@ namespace {
 // A register filled from and read back into memory.
 template <class T>
 struct filled {
-  static constexpr std::size_t width = simd::batch<T>::size;
+  using reg = simd::register_of<T>;
+  static constexpr std::size_t width = sizeof(reg) / sizeof(T);
   T at[width];
-  simd::register_of<T> reg() const { return simd::batch<T>::load_unaligned(at); }
-  explicit filled(simd::register_of<T> r) { simd::batch<T>(r).store_unaligned(at); }
+  reg all() const {
+    reg r;
+    std::memcpy(&r, at, sizeof r);
+    return r;
+  }
+  explicit filled(reg r) { std::memcpy(at, &r, sizeof r); }
   template <class F>
     requires std::is_invocable_r_v<T, F, std::size_t>
   explicit filled(F f) {
@@ -29,8 +35,8 @@ void check() {
   const filled<T> b([](std::size_t i) {
     return i % 3 == 2 ? std::numeric_limits<T>::quiet_NaN() : static_cast<T>(4) - static_cast<T>(i);
   });
-  const filled<T> roots(simd::root(a.reg())), products(simd::product(a.reg(), a.reg())),
-      low(simd::least(a.reg(), b.reg())), high(simd::most(a.reg(), b.reg()));
+  const filled<T> roots(simd::root(a.all())), products(simd::product(a.all(), a.all())),
+      low(simd::least(a.all(), b.all())), high(simd::most(a.all(), b.all()));
   for (std::size_t i = 0; i < a.width; ++i) {
     CHECK(roots.at[i] == std::sqrt(a.at[i]));
     CHECK(products.at[i] == a.at[i] * a.at[i]);
@@ -39,7 +45,7 @@ void check() {
     CHECK((high.at[i] == most || (std::isnan(high.at[i]) && std::isnan(most))));
   }
   if constexpr (simd::has_fma<T>) {
-    const filled<T> f(simd::fused(a.reg(), a.reg(), a.reg()));
+    const filled<T> f(simd::fused(a.all(), a.all(), a.all()));
     for (std::size_t i = 0; i < a.width; ++i) CHECK(f.at[i] == std::fma(a.at[i], a.at[i], a.at[i]));
   }
 }

@@ -84,6 +84,7 @@ void same_everywhere() {
   REQUIRE(view.slot_count == there.slot_count);
   for (int i = 0; i < view.signature_count; ++i) CHECK(view.signatures[i] == there.signatures[i]);
   for (int i = 0; i < view.slot_count; ++i) CHECK(view.slots[i] == there.slots[i]);
+  for (int i = 0; i < view.slot_count; ++i) CHECK(view.lives[i] == there.lives[i]);
   for (int i = 0; i < ready.nodes.count; ++i) CHECK(view.places[i] == there.places[i]);
 }
 

@@ -39,7 +39,12 @@ TEST_CASE("rows: a vector of integers, and as many rows of values") {
   CHECK(refusal({"w", indexed_slices{rows, six}}, {}) == "\"w\" is a scalar and has no rows; give a dense gradient");
   CHECK(refusal({"w", indexed_slices{six, six}}, {6, 1}) ==
         "the row numbers for \"w\" are float32; expected int32 or int64");
-  CHECK(refusal({"w", indexed_slices{const_tensor_view(std::span<const std::int32_t>(rows), {2, 1}), six}}, {5, 3}) ==
-        "the row numbers for \"w\" are [2, 1]; expected a vector");
+  const auto shaped = [&](const extents& e) { return const_tensor_view(std::span<const std::int32_t>(rows), e); };
+  CHECK(refusal({"w", indexed_slices{shaped({2, 1}), six}}, {5, 3}).empty());
+  CHECK(refusal({"w", indexed_slices{shaped({1, 2}), six}}, {5, 6}).empty());
+  CHECK(refusal({"w", indexed_slices{shaped({1, 2}), six}}, {5, 3}) ==
+        "the values for 1 bags of \"w\" are [6]; expected [1, 3]");
+  CHECK(refusal({"w", indexed_slices{shaped({2, 1, 1}), six}}, {5, 3}) ==
+        "the row numbers for \"w\" are [2, 1, 1]; expected a vector, or bags of rows [bags, k]");
   CHECK(refusal({"w", indexed_slices{std::vector<std::int64_t>{}, std::vector<float>{}}}, {0, 3}).empty());
 }

@@ -233,6 +233,55 @@ TEST_CASE("a sparse gradient on every row, shuffled, with duplicates, has the bi
   run(gradient_descent{.rate = 0.1});
 }
 
+TEST_CASE("bags of rows: one value for all rows of a bag") {
+  const auto run = [](auto... policies) {
+    for (const std::size_t width : {1u, 5u, 16u, 18u}) {
+      constexpr std::size_t rows = 30, bags = 4, per = 3;
+      auto a = random_numbers<float>(rows * width, 3), b = a;
+      updater together{policies...}, apart{policies...};
+      const extents e{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(width)};
+      together.track("w", tensor_view(std::span<float>(a), e));
+      apart.track("w", tensor_view(std::span<float>(b), e));
+      for (unsigned t = 0; t < 3; ++t) {
+        const std::vector<std::int32_t> order{7, 0, 8, 3, 7, 7, 1, 29, 2, 6, 5, 0};
+        const auto values = random_numbers<float>(bags * width, 7 + t);
+        std::vector<float> spread(order.size() * width);
+        for (std::size_t i = 0; i < spread.size(); ++i) spread[i] = values[i / (per * width) * width + i % width];
+        together.prefetch("w", order);
+        together.apply({{"w", indexed_slices{const_tensor_view(std::span<const std::int32_t>(order), {bags, per}),
+                                             const_tensor_view(std::span<const float>(values))}}});
+        apart.apply({{"w", indexed_slices{order, spread}}});
+      }
+      CHECK(a == b);
+      CHECK(everything(together) == everything(apart));
+      CHECK(together.gradient_norm() == apart.gradient_norm());
+    }
+  };
+  run(adam{});
+  run(adam{.sparse = sparse_mode::decay_all});
+  run(momentum{.rate = 0.1}, clip_by_global_norm{0.1});
+  run(adam{}, accumulate{2});
+  std::vector<float> w(6, 1.0f);
+  updater u{momentum{.rate = 0.1}};
+  u.track("w", w);
+  const std::vector<std::int32_t> none;
+  const const_tensor_view no_rows(std::span<const std::int32_t>(none), {3, 0});  // empty bags
+  u.apply({{"w", indexed_slices{no_rows, std::vector<float>(3, 1.0f)}}});
+  CHECK(w == std::vector<float>(6, 1.0f));
+}
+
+TEST_CASE("a prefetch changes nothing, and takes any row number") {
+  std::vector<float> w(6, 1.0f);
+  updater u{adam{}};
+  u.track("w", w);
+  u.prefetch("w", std::vector<std::int64_t>{0, -1, 5, 6, std::int64_t{1} << 62});
+  u.prefetch("w", std::vector<std::int32_t>{});
+  CHECK(w == std::vector<float>(6, 1.0f));
+  CHECK_THROWS_WITH_AS(u.prefetch("w", w), "the row numbers for \"w\" are float32; expected int32 or int64",
+                       invalid_argument);
+  CHECK_THROWS_AS(u.prefetch("v", std::vector<std::int32_t>{}), not_found);
+}
+
 TEST_CASE("a lazy step touches only its rows; the average follows everywhere") {
   std::vector<float> w(12, 1.0f);
   updater u{momentum{.rate = 0.5}, exponential_moving_average{.decay = 0.5}};
@@ -371,8 +420,8 @@ TEST_CASE("what the updater refuses, and that it then changes nothing") {
                        "the row numbers for \"w\" are float32; expected int32 or int64", invalid_argument);
   const ints one{1};
   CHECK_THROWS_WITH_AS(
-      u.apply({{"w", indexed_slices{const_tensor_view(std::span<const std::int32_t>(one), {1, 1}), two}}}),
-      "the row numbers for \"w\" are [1, 1]; expected a vector", invalid_argument);
+      u.apply({{"w", indexed_slices{const_tensor_view(std::span<const std::int32_t>(one), {1, 1, 1}), two}}}),
+      "the row numbers for \"w\" are [1, 1, 1]; expected a vector, or bags of rows [bags, k]", invalid_argument);
   CHECK_THROWS_WITH_AS(u.apply({{"s", indexed_slices{one, std::vector<float>(1)}}}),
                        "\"s\" is a scalar and has no rows; give a dense gradient", invalid_argument);
   CHECK_THROWS_WITH_AS(u.slot("w", "momentum"), "there is no slot \"momentum\" of \"w\"; Adam keeps \"m\", \"v\"",

@@ -40,3 +40,22 @@ TEST_CASE("buffers are aligned, zero, padded, and move") {
   CHECK(align_up(1) == 64);
   CHECK(align_up(64) == 64);
 }
+
+TEST_CASE("a large buffer stands on a large page, zero, and moves") {
+  for (const std::size_t bytes : {std::size_t{1}, 2 * gradus::buffer::large_page - 1, 2 * gradus::buffer::large_page,
+                                  5 * gradus::buffer::large_page + 12345}) {
+    CAPTURE(bytes);
+    gradus::buffer b(bytes);
+    const auto at = reinterpret_cast<std::uintptr_t>(b.data());
+    CHECK(at % gradus::alignment == 0);
+    if (bytes >= 2 * gradus::buffer::large_page) CHECK(at % gradus::buffer::large_page == 0);
+    CHECK(b.data()[0] == std::byte{});
+    CHECK(b.data()[bytes - 1] == std::byte{});
+    gradus::buffer c(std::move(b)), d(3);
+    d = std::move(c);
+    CHECK(reinterpret_cast<std::uintptr_t>(d.data()) == at);
+    CHECK(d.size() == bytes);
+    d = gradus::buffer();
+    CHECK(d.size() == 0);
+  }
+}

@@ -175,9 +175,11 @@ TEST_CASE("what is counted counts") {
 
 TEST_CASE("compiled") {
   CHECK(allocations(compiled_model<model, cpu<fast>, gating::op, true, true>{}, serial{}, 1001) == 0);
-  CHECK(allocations(compiled_model<model, cpu<fast>, gating::op, true, false>{}, threads{2}, 1001) == 0);
+  CHECK(allocations(compiled_model<model, cpu<fast>, gating::op, true, false>{},
+                    threads{.count = 2, .division = {.part_ns = 0, .worth = 1e9}}, 1001) == 0);
 }
 TEST_CASE("interpreted") {
   CHECK(allocations(interpreted_model<cpu<fast>, ops<>, gating::op, true, true>{model}, serial{}, 1001) == 0);
-  CHECK(allocations(interpreted_model<cpu<fast>, ops<>, gating::op, true, false>{model}, threads{2}, 1001) == 0);
+  CHECK(allocations(interpreted_model<cpu<fast>, ops<>, gating::op, true, false>{model},
+                    threads{.count = 2, .division = {.part_ns = 0, .worth = 1e9}}, 1001) == 0);
 }

@@ -29,6 +29,10 @@ struct average {};        // a copy of the parameters that follows them: exponen
 struct codec {};          // the bytes of a checkpoint: cereal_binary, ...
 struct executor {};       // serial, threads{n}
 struct arithmetic {};     // fast, portable
+struct subnormals {};     // subnormals::flush, subnormals::keep
+struct not_finite {};     // not_finite::pass, not_finite::raise, not_finite::skip
+struct recomputation {};  // recompute<segments>: activations computed twice instead of kept
+struct microbatch {};     // microbatch{m}: a batch in m parts
 struct configuration {};  // run_config
 struct clock {};          // system_clock, or a fake one
 struct file_system {};    // posix, or one that forgets

@@ -1,4 +1,5 @@
-// Kernels that move elements: they copy bytes, so one text serves every dtype of a width.
+// Kernels that move elements: they copy bytes, so one text serves every dtype of a width. All but pad, which writes
+// some places twice, are divided.
 #pragma once
 #include <cstring>
 
@@ -34,11 +35,23 @@ void fill(std::byte* to, const std::byte* one, std::int64_t n) {
 struct walk {
   int loops = 0;
   std::int64_t extent[max_rank] = {}, step[max_rank] = {}, other[max_rank] = {};
+  std::int64_t begin = 0;  // of the outermost loop
+
+  // What is this caller's: places of the outermost loop, or the only run.
+  template <class S>
+  void divide(const S& s) {
+    const index_range mine = s.share(loops == 0 ? 1 : extent[0]);
+    begin = mine.first;
+    if (loops != 0) extent[0] = mine.last;
+    nothing = mine.first == mine.last;
+  }
+  bool nothing = false;
 
   // f(offset, other offset) for every place of the loops, the last one fastest.
   template <class F>
   void each(F f) const {
-    std::int64_t at[max_rank] = {}, here = 0, there = 0;
+    if (nothing) return;
+    std::int64_t at[max_rank] = {begin}, here = begin * step[0], there = begin * other[0];
     for (int i = 0; i < loops; ++i)
       if (extent[i] == 0) return;
     for (;;) {
@@ -78,6 +91,7 @@ walk box_walk(const S& s, std::int64_t& run, std::int64_t& origin) {
 
 template <>
 struct kernel<&cards::transpose> {
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     detail::by_width<0>(s, [&]<int Width>() {
@@ -96,6 +110,7 @@ struct kernel<&cards::transpose> {
         w.extent[i] = i == 0 ? s.dim(1) : detail::inner(s, 1 + i), w.step[i] = size, w.other[i] = step[i],
         size *= w.extent[i];
       if (run == 0) return;
+      w.divide(s);
       w.each([&](std::int64_t to, std::int64_t from) {
         std::byte* y = a[0] + to * Width;
         const std::byte* x = a[1] + from * Width;
@@ -108,12 +123,14 @@ struct kernel<&cards::transpose> {
 
 template <>
 struct kernel<&cards::slice> {
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     const auto width = static_cast<std::int64_t>(size_of(s.type(0)));
     std::int64_t run, origin;
-    const auto w = detail::box_walk(s, run, origin);
+    auto w = detail::box_walk(s, run, origin);
     if (run == 0) return;
+    w.divide(s);
     w.each([&](std::int64_t to, std::int64_t from) {
       detail::copy(a[0] + to * width, a[1] + (origin + from) * width, run * width);
     });
@@ -139,11 +156,15 @@ struct kernel<&cards::pad> {
 
 template <>
 struct kernel<&cards::concat> {
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     const auto width = static_cast<std::int64_t>(size_of(s.type(0)));
-    std::byte* y = a[0];
-    for (std::int64_t row = 0; row < s.dim(0); ++row)
+    std::int64_t all = 0;
+    for (int k = 0; k < s.raw(1); ++k) all += detail::inner(s, 2 + k) * width;
+    const index_range mine = s.share(s.dim(0));
+    std::byte* y = a[0] + mine.first * all;
+    for (std::int64_t row = mine.first; row < mine.last; ++row)
       for (int k = 0; k < s.raw(1); ++k) {
         const std::int64_t run = detail::inner(s, 2 + k) * width;
         if (run != 0) detail::copy(y, a[1 + k] + row * run, run);
@@ -154,11 +175,13 @@ struct kernel<&cards::concat> {
 
 template <>
 struct kernel<&cards::causal_mask> {
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     detail::by_width<0>(s, [&]<int Width>() {
       const std::int64_t n = s.dim(1);
-      for (std::int64_t row = 0; row < s.dim(0) * n; ++row) {
+      const index_range mine = s.share(s.dim(0) * n);
+      for (std::int64_t row = mine.first; row < mine.last; ++row) {
         const std::int64_t seen = row % n + 1;
         std::byte* y = a[0] + row * n * Width;
         detail::copy(y, a[1] + row * n * Width, seen * Width);

@@ -1,266 +1,518 @@
-// Kernels of convolution and pooling. Vector registers hold channels.
+// Kernels of convolution: direct, with tiles of places x channels in registers (cpu/tile.hpp has the product of such a
+// tile). Nothing is unfolded into memory: a row of a window is a run of numbers in a row of the image, and so the
+// numbers that one row of the filters meets.
 //
-// Order of sums, for every element of a result: conv2d adds by fma over (kh, kw, in), its image gradient over (kh, kw,
-// out), its filter gradient over the places (oh, ow) of one image and then over images; pools go over (kh, kw).
+// Order of sums, a function of shapes alone:
+// - conv2d: one chain of fma over (kh, kw, in), over the places inside the image.
+// - conv2d_filter: in each image one chain over (oh, ow), then the images are added in order from +0. Rows of places
+// that
+//   lie above or below the image are left out, places beside it count as zeros.
+// - conv2d_input: with 16 channels or more, or more than 256 numbers (kw * in) in a row of a window, one chain over
+//   (kh, kw, out). Else one chain over (kh, out) for each column ow of places that saw the pixel, and these are added
+//   over ow from +0.
 #pragma once
 #include <cstring>
 
 #include "../ops/conv.hpp"
 #include "kernel.hpp"
-#include "number.hpp"
+#include "pool.hpp"
+#include "tile.hpp"
+#include "windows.hpp"
 
 namespace gradus {
 
 namespace detail {
-template <class S>
-struct windows {
-  std::int64_t images, h, w, in, oh, ow, out, kh, kw, sh, sw, above, left;
-  explicit windows(const S& s)
-      : images(s.dim(0)),
-        h(s.raw(1)),
-        w(s.raw(2)),
-        in(s.raw(3)),
-        oh(s.raw(4)),
-        ow(s.raw(5)),
-        out(s.raw(6)),
-        kh(s.raw(7)),
-        kw(s.raw(8)),
-        sh(s.raw(9)),
-        sw(s.raw(10)),
-        above(s.raw(11)),
-        left(s.raw(12)) {}
+
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int window_rows(int registers) { return registers == 1 ? 15 : tile_rows(registers); }
+#else
+constexpr int window_rows(int registers) { return tile_rows(registers); }
+#endif
+
+// Of the last register of a tile: all its numbers count; so many do; as many as it is told.
+inline constexpr int whole_register = 0, some_of_register = -1;
+
+// Rows x Registers sums: add(x, row, step, y, y_stride, steps) adds x[r * row + p * step] * y[p * y_stride + q] over p.
+template <class N, int Rows, int Registers, int Last>
+struct sums_of_rows {
+  using T = typename N::value_type;
+  static constexpr auto width = static_cast<std::int64_t>(N::width);
+
+  N sums[Rows * Registers];
+  std::size_t some;
+
+  GRADUS_INLINE explicit sums_of_rows(std::size_t n) : some(n) {
+    each_sum([&](int i) __attribute__((always_inline)) { sums[i] = N(T(0)); });
+  }
+  GRADUS_INLINE void add(const T* x, std::int64_t row, std::int64_t step, const T* y, std::int64_t y_stride,
+                         std::int64_t steps) {
+    add(x, row, step, y, y_stride, steps, row_places{}, std::make_integer_sequence<int, (Rows + 2) / 3>{});
+  }
+  // Rows that lie one number apart.
+  GRADUS_INLINE void add_close(const T* x, std::int64_t step, const T* y, std::int64_t y_stride, std::int64_t steps) {
+    for (std::int64_t p = 0; p < steps; ++p) add_one(x + p * step, y + p * y_stride, row_places{});
+  }
+  // Rows that are the numbers under filters, from the one First: Run of them lie in each line, and lines `down` exist.
+  template <std::int64_t Run, std::int64_t Line, int First>
+  GRADUS_INLINE void add_filter(const T* x, std::int64_t from, std::int64_t step, const T* y, std::int64_t y_stride,
+                                std::int64_t steps, visible down) {
+    const auto pixels = [&]<bool All>() __attribute__((always_inline)) {
+      for (std::int64_t p = 0; p < steps; ++p)
+        add_taps<Run, Line, First, All>(x, from + p * step, y + p * y_stride, down, row_places{});
+    };
+    if (down.first <= First / Run && down.last > (First + Rows - 1) / Run)
+      pixels.template operator()<true>();
+    else
+      pixels.template operator()<false>();
+  }
+  GRADUS_INLINE void store(T* to, std::int64_t stride) const {
+    each_row([&](int r, const N* v) __attribute__((always_inline)) { write(v, to + r * stride, register_places{}); });
+  }
+  // to += sums, for rows from `skip`.
+  GRADUS_INLINE void accumulate(T* to, std::int64_t stride, std::int64_t skip) const {
+    each_row([&](int r, const N* v) __attribute__((always_inline)) {
+      if (r >= skip) add_to(v, to + r * stride, register_places{});
+    });
+  }
+
+private:
+  using memory = tiles<N, Rows, Registers, Last != whole_register>;
+  using row_places = std::make_integer_sequence<int, Rows>;
+  using register_places = std::make_integer_sequence<int, Registers>;
+
+  GRADUS_INLINE std::size_t last() const {
+    return Last == whole_register ? N::width : Last == some_of_register ? some : static_cast<std::size_t>(Last);
+  }
+  template <class F>
+  GRADUS_INLINE void each_row(F f) const {
+    [&]<int... R>(std::integer_sequence<int, R...>) __attribute__((always_inline)) {
+      (f(R, sums + R * Registers), ...);
+    }
+    (row_places{});
+  }
+  // Unrolled by pack expansion: the sums must be registers.
+  template <class F>
+  static GRADUS_INLINE void each_sum(F f) {
+    [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) { (f(I), ...); }
+    (std::make_integer_sequence<int, Rows * Registers>{});
+  }
+  GRADUS_INLINE void read(N* v, const T* y) const {
+    if constexpr (Last == whole_register)
+      memory::read(v, y, register_places{});
+    else
+      memory::read_part(v, y, last(), register_places{});
+  }
+  // Rows are addressed from every third: a machine address adds one or two strides to a pointer.
+  template <int... R, int... G>
+  GRADUS_INLINE void add(const T* x, std::int64_t row, std::int64_t step, const T* y, std::int64_t y_stride,
+                         std::int64_t steps, std::integer_sequence<int, R...>, std::integer_sequence<int, G...>) {
+    const T* group[] = {x + 3 * G * row...};
+    for (std::int64_t p = steps; p > 0; --p, y += y_stride) {
+      N v[Registers];
+      read(v, y);
+      (memory::multiply_add(sums + R * Registers, N(group[R / 3][R % 3 * row]), v, register_places{}), ...);
+      ((group[G] += step), ...);
+    }
+  }
+  template <int... R>
+  GRADUS_INLINE void add_one(const T* x, const T* y, std::integer_sequence<int, R...>) {
+    N v[Registers];
+    read(v, y);
+    (memory::multiply_add(sums + R * Registers, N(x[R]), v, register_places{}), ...);
+  }
+  template <std::int64_t Run, std::int64_t Line, int First, bool All, int... R>
+  GRADUS_INLINE void add_taps(const T* x, std::int64_t from, const T* y, visible down,
+                              std::integer_sequence<int, R...>) {
+    N v[Registers];
+    read(v, y);
+    (add_tap<R, All>(v, x, from + (First + R) / Run * Line + (First + R) % Run, (First + R) / Run, down), ...);
+  }
+  template <int R, bool All>
+  GRADUS_INLINE void add_tap(const N* v, const T* x, std::int64_t place, std::int64_t kh, visible down) {
+    if (All || (kh >= down.first && kh < down.last))
+      memory::multiply_add(sums + R * Registers, N(x[place]), v, register_places{});
+  }
+  template <int... Q>
+  GRADUS_INLINE void write(const N* v, T* to, std::integer_sequence<int, Q...>) const {
+    (store_run(v[Q], to + Q * width, Q + 1 < Registers ? N::width : last()), ...);
+  }
+  template <int... Q>
+  GRADUS_INLINE void add_to(const N* v, T* to, std::integer_sequence<int, Q...>) const {
+    (add_run(v[Q], to + Q * width, Q + 1 < Registers ? N::width : last()), ...);
+  }
+  static GRADUS_INLINE void add_run(N v, T* to, std::size_t n) { store_run(load_run<N>(to, n) + v, to, n); }
 };
-// The part [first, last) of a window of k places at `start` that lies in [0, n).
-struct visible {
-  std::int64_t first, last;
-  visible(std::int64_t start, std::int64_t k, std::int64_t n)
-      : first(start < 0 ? -start : 0), last(n - start < k ? n - start : k) {}
-};
-// f(start, c) with a number type: registers along the channels, single lanes for the rest.
-template <class A, class T, class F>
-void along_channels(std::int64_t n, F f) {
+
+// to += rows, one after another, each `stride` after the one before, so that they overlap; rows before `skip` are left
+// out. Each number of `to` is read and written once: what was just written cannot be read again soon, unless it is read
+// just as it was written. A row is n numbers with a register of zeros before and after it.
+template <class N, class T>
+GRADUS_INLINE void add_overlapping(const T* rows, std::int64_t pitch, std::int64_t n, std::int64_t skip,
+                                   std::int64_t count, T* to, std::int64_t stride) {
+  constexpr auto width = static_cast<std::int64_t>(N::width);
+  const std::int64_t end = (count - 1) * stride + n;
+  for (std::int64_t j = skip * stride; j < end; j += width) {
+    const auto some = static_cast<std::size_t>(end - j < width ? end - j : width);
+    std::int64_t r = j < n ? 0 : (j - n) / stride + 1;
+    if (r < skip) r = skip;
+    N v = load_run<N>(to + j, some);
+    for (; r < count && r * stride < j + width; ++r) v = v + N::load(rows + r * pitch + width + j - r * stride);
+    store_run(v, to + j, some);
+  }
+}
+
+// f(c, some) with a number type, a count of registers and what of the last counts, for runs of n channels. Where n is a
+// constant (not 0), what it does not need is not compiled.
+template <class A, class T, std::int64_t Constant, class F>
+GRADUS_INLINE void in_registers(std::int64_t n, F f) {
   using N = pack<T, A>;
   constexpr auto w = static_cast<std::int64_t>(N::width);
+  constexpr bool parts = reads_parts<N> && N::width > 1;
+  constexpr std::int64_t wide = tile_registers * w, rest = Constant % wide, pairs = tile_registers > 2 ? 2 * w : wide;
+  constexpr int part = Constant == 0 ? some_of_register : static_cast<int>(rest % w);
   std::int64_t c = 0;
-  for (; c + 4 * w <= n; c += 4 * w) f.template operator()<N, 4>(c);
-  for (; c + w <= n; c += w) f.template operator()<N, 1>(c);
-  for (; c < n; ++c) f.template operator()<lane<T, A>, 1>(c);
+  if constexpr (Constant == 0 || Constant >= wide)
+    for (; c + wide <= n; c += wide) f.template operator()<N, tile_registers, whole_register>(c, N::width);
+  if constexpr (tile_registers > 2 && rest >= pairs)
+    for (; c + pairs <= n; c += pairs) f.template operator()<N, 2, whole_register>(c, N::width);
+  if constexpr (parts && rest % pairs > w) {
+    f.template operator()<N, 2, part>(c, static_cast<std::size_t>(part));
+  } else {
+    if constexpr (Constant == 0 || rest % pairs >= w)
+      for (; c + w <= n; c += w) f.template operator()<N, 1, whole_register>(c, N::width);
+    if constexpr (parts && (Constant == 0 || rest % w != 0))
+      if (c < n) f.template operator()<N, 1, part>(c, static_cast<std::size_t>(n - c));
+    if constexpr (!parts && N::width > 1 && (Constant == 0 || rest % w != 0))
+      for (; c < n; ++c) f.template operator()<lane<T, A>, 1, whole_register>(c, std::size_t{1});
+  }
 }
-// acc[j] = fma(x, row[j], acc[j]) for a row of channels.
-template <class N, int Count, class T>
-GRADUS_INLINE void add_scaled(N (&acc)[Count], T x, const T* row) {
-  for (int j = 0; j < Count; ++j) acc[j] = fma(N(x), N::load(row + j * static_cast<std::int64_t>(N::width)), acc[j]);
+
+// f(first, skip) with a count of rows, for tiles over the rows [first, last). The last tile may begin in the one
+// before: `skip` of its rows are done already. Where there are `Constant` rows (not 0), tiles are about equal.
+template <int Most, std::int64_t Constant, class F>
+GRADUS_INLINE void in_tiles(std::int64_t first, std::int64_t last, F f) {
+  const auto run = [&]<int Rows>() {
+    for (std::int64_t i = first; i < last; i += Rows) {
+      const std::int64_t start = i + Rows <= last ? i : last - Rows;
+      f.template operator()<Rows>(start, i - start);
+    }
+  };
+  if constexpr (Constant != 0) {
+    constexpr std::int64_t tiles = (Constant + Most - 1) / Most;
+    run.template operator()<static_cast<int>((Constant + tiles - 1) / tiles)>();
+  } else if (last - first >= Most) {
+    run.template operator()<Most>();
+  } else if (last - first >= Most * 2 / 3) {
+    run.template operator()<Most * 2 / 3>();
+  } else if (last - first >= Most / 3) {
+    run.template operator()<Most / 3>();
+  } else {
+    run.template operator()<1>();
+  }
 }
-template <class N, int Count, class T>
-GRADUS_INLINE void store(const N (&acc)[Count], T* row) {
-  for (int j = 0; j < Count; ++j) acc[j].store(row + j * static_cast<std::int64_t>(N::width));
-}
+
+// What is a constant of a kernel, or 0.
+template <class G>
+struct known_windows {
+  static constexpr std::int64_t in = 0, out = 0, run = 0, across = 0;
+};
+template <class G>
+  requires G::known
+struct known_windows<G> {
+  static constexpr whole_windows whole{G::ow, G::kw, G::sw, G::left, G::w};
+  static constexpr std::int64_t in = G::in, out = G::out, run = G::kw * G::in, across = whole.last - whole.first;
+};
+
 }  // namespace detail
 
 template <>
 struct kernel<&cards::conv2d> {
+  static constexpr bool divides = true;
+
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     typed<0, float, double>(s, [&]<class T>() {
       const detail::windows<S> g(s);
-      T* y = at<T>(a, 0);
-      const T *x = at<const T>(a, 1), *filters = at<const T>(a, 2);
-      for (std::int64_t i = 0; i < g.images; ++i, x += g.h * g.w * g.in)
-        for (std::int64_t oh = 0; oh < g.oh; ++oh)
-          for (std::int64_t ow = 0; ow < g.ow; ++ow, y += g.out) {
-            const std::int64_t top = oh * g.sh - g.above, left = ow * g.sw - g.left;
-            const detail::visible rows(top, g.kh, g.h), columns(left, g.kw, g.w);
-            detail::along_channels<A, T>(g.out, [&]<class N, int Count>(std::int64_t c) {
-              N acc[Count];
-              for (auto& n : acc) n = N(T(0));
-              for (auto kh = rows.first; kh < rows.last; ++kh)
-                for (auto kw = columns.first; kw < columns.last; ++kw) {
-                  const T* pixel = x + ((top + kh) * g.w + left + kw) * g.in;
-                  const T* f = filters + (kh * g.kw + kw) * g.in * g.out + c;
-                  for (std::int64_t k = 0; k < g.in; ++k, f += g.out) detail::add_scaled(acc, pixel[k], f);
-                }
-              detail::store(acc, y + c);
-            });
-          }
+      const index_range mine = s.share(g.images * g.oh);
+      detail::in_registers<A, T, detail::known_windows<detail::windows<S>>::out>(
+          g.out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
+            for (std::int64_t row = mine.first; row < mine.last; ++row)
+              one_row<N, Registers, Last>(g, row, c, some, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
+          });
     });
+  }
+
+private:
+  template <class N, int Registers, int Last, class G, class T>
+  static void one_row(const G& g, std::int64_t row, std::int64_t c, std::size_t some, T* y, const T* x,
+                      const T* filters) {
+    const std::int64_t top = row % g.oh * g.sh - g.above, line = g.w * g.in;
+    const std::int64_t above = (row / g.oh * g.h + top) * line;  // where the windows begin
+    const detail::visible down(top, g.kh, g.h);
+    const detail::whole_windows whole(g.ow, g.kw, g.sw, g.left, g.w);
+    const auto tile = [&]<int Rows>(std::int64_t ow, std::int64_t first, std::int64_t columns) {
+      detail::sums_of_rows<N, Rows, Registers, Last> sums(some);
+      const std::int64_t from = above + (ow * g.sw - g.left + first) * g.in;
+      for (std::int64_t kh = down.first; kh < down.last; ++kh)
+        sums.add(x + from + kh * line, g.sw * g.in, 1, filters + (kh * g.kw + first) * g.in * g.out + c, g.out,
+                 columns * g.in);
+      sums.store(y + (row * g.ow + ow) * g.out + c, g.out);
+    };
+    const auto edge = [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t ow = from; ow < to; ++ow) {
+        const detail::visible v(ow * g.sw - g.left, g.kw, g.w);
+        tile.template operator()<1>(ow, v.first, v.last - v.first);
+      }
+    };
+    edge(0, whole.first);
+    detail::in_tiles<detail::window_rows(Registers), detail::known_windows<G>::across>(
+        whole.first, whole.last,
+        [&]<int Rows>(std::int64_t ow, std::int64_t) { tile.template operator()<Rows>(ow, 0, g.kw); });
+    edge(whole.last, g.ow);
   }
 };
 
-// operands: filters [kh, kw, out, in], dy
+// operands: filters [kh, out, kw, in], dy
 template <>
 struct kernel<&cards::conv2d_input> {
-  template <class A, class S>
-  static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
-      const detail::windows<S> g(s);
-      T* dx = at<T>(a, 0);
-      const T *filters = at<const T>(a, 1), *dy = at<const T>(a, 2);
-      for (std::int64_t i = 0; i < g.images; ++i, dy += g.oh * g.ow * g.out)
-        for (std::int64_t h = 0; h < g.h; ++h)
-          for (std::int64_t w = 0; w < g.w; ++w, dx += g.in)
-            detail::along_channels<A, T>(g.in, [&]<class N, int Count>(std::int64_t c) {
-              N acc[Count];
-              for (auto& n : acc) n = N(T(0));
-              for (std::int64_t kh = 0; kh < g.kh; ++kh) {
-                const std::int64_t down = h + g.above - kh, oh = down / g.sh;
-                if (down < 0 || down % g.sh != 0 || oh >= g.oh) continue;
-                for (std::int64_t kw = 0; kw < g.kw; ++kw) {
-                  const std::int64_t across = w + g.left - kw, ow = across / g.sw;
-                  if (across < 0 || across % g.sw != 0 || ow >= g.ow) continue;
-                  const T* upstream = dy + (oh * g.ow + ow) * g.out;
-                  const T* f = filters + (kh * g.kw + kw) * g.in * g.out + c;
-                  for (std::int64_t k = 0; k < g.out; ++k, f += g.in) detail::add_scaled(acc, upstream[k], f);
-                }
-              }
-              detail::store(acc, dx + c);
-            });
-    });
-  }
-};
+  static constexpr bool divides = true;
 
-template <>
-struct kernel<&cards::conv2d_filter> {
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     typed<0, float, double>(s, [&]<class T>() {
-      const detail::windows<S> g(s);
-      T* df = at<T>(a, 0);
-      const T *x = at<const T>(a, 1), *dy = at<const T>(a, 2);
-      std::memset(df, 0, static_cast<std::size_t>(g.kh * g.kw * g.in * g.out) * sizeof(T));
-      for (std::int64_t i = 0; i < g.images; ++i, x += g.h * g.w * g.in, dy += g.oh * g.ow * g.out) {
-        T* row = df;
-        for (std::int64_t kh = 0; kh < g.kh; ++kh)
-          for (std::int64_t kw = 0; kw < g.kw; ++kw)
-            for (std::int64_t k = 0; k < g.in; ++k, row += g.out)
-              detail::along_channels<A, T>(g.out, [&]<class N, int Count>(std::int64_t c) {
-                N acc[Count];
-                for (auto& n : acc) n = N(T(0));
-                for (std::int64_t oh = 0; oh < g.oh; ++oh) {
-                  const std::int64_t h = oh * g.sh - g.above + kh;
-                  if (h < 0 || h >= g.h) continue;
-                  for (std::int64_t ow = 0; ow < g.ow; ++ow) {
-                    const std::int64_t w = ow * g.sw - g.left + kw;
-                    if (w < 0 || w >= g.w) continue;
-                    detail::add_scaled(acc, x[(h * g.w + w) * g.in + k], dy + (oh * g.ow + ow) * g.out + c);
-                  }
-                }
-                for (int j = 0; j < Count; ++j) {
-                  T* place = row + c + j * static_cast<std::int64_t>(N::width);
-                  (N::load(place) + acc[j]).store(place);
-                }
-              });
+      using G = detail::windows<S>;
+      const G g(s);
+      if constexpr (G::known) {
+        if constexpr (gathers(G::in, G::kw))
+          gather<A, T>(s, g, a);
+        else
+          scatter<A, T>(s, g, a);
+      } else {
+        gathers(g.in, g.kw) ? gather<A, T>(s, g, a) : scatter<A, T>(s, g, a);
       }
     });
   }
-};
 
-namespace detail {
-// f(image of x, window of x, row of y) for every window.
-template <class S, class F>
-void each_window(const windows<S>& g, F f) {
-  for (std::int64_t i = 0, place = 0; i < g.images; ++i)
-    for (std::int64_t oh = 0; oh < g.oh; ++oh)
-      for (std::int64_t ow = 0; ow < g.ow; ++ow, ++place) {
-        const std::int64_t top = oh * g.sh - g.above, left = ow * g.sw - g.left;
-        const visible rows(top, g.kh, g.h), columns(left, g.kw, g.w);
-        const auto first = (i * g.h + top + rows.first) * g.w + left + columns.first;
-        f(first * g.in, rows.last - rows.first, columns.last - columns.first, place * g.in);
-      }
-}
-}  // namespace detail
+private:
+  static constexpr std::int64_t longest = 256;
+  static constexpr bool gathers(std::int64_t in, std::int64_t kw) { return in >= 16 || kw * in > longest; }
 
-template <>
-struct kernel<&cards::max_pool> {
-  template <class A, class S>
-  static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
-      const detail::windows<S> g(s);
-      detail::each_window(g, [&](std::int64_t first, std::int64_t rows, std::int64_t columns, std::int64_t to) {
-        const T* x = at<const T>(a, 1) + first;
-        T* y = at<T>(a, 0) + to;
-        detail::along_channels<A, T>(g.in, [&]<class N, int Count>(std::int64_t c) {
-          for (int j = 0; j < Count; ++j, c += static_cast<std::int64_t>(N::width)) {
-            N most = N::load(x + c);
-            for (std::int64_t h = 0; h < rows; ++h)
-              for (std::int64_t w = 0; w < columns; ++w) most = max(N::load(x + (h * g.w + w) * g.in + c), most);
-            most.store(y + c);
-          }
+  // Registers hold channels of a pixel.
+  template <class A, class T, class S, class G>
+  static void gather(const S& s, const G& g, std::byte* const* a) {
+    const index_range mine = s.share(g.images * g.h);
+    detail::in_registers<A, T, detail::known_windows<G>::in>(
+        g.in, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
+          for (std::int64_t row = mine.first; row < mine.last; ++row)
+            for (std::int64_t w = 0; w < g.w && w < g.sw; ++w)
+              gather_row<N, Registers, Last>(g, row, w, c, some, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
         });
+  }
+  // Pixels w, w + sw, w + 2 sw ... of a row see the same columns of the filters: first, first + sw, ...
+  template <class N, int Registers, int Last, class G, class T>
+  static void gather_row(const G& g, std::int64_t row, std::int64_t w, std::int64_t c, std::size_t some, T* dx,
+                         const T* filters, const T* dy) {
+    const std::int64_t run = g.kw * g.in, image = row / g.h, below = row % g.h + g.above;
+    const std::int64_t first = (w + g.left) % g.sw, nearest = (w + g.left) / g.sw;  // its place, for pixel 0
+    const std::int64_t columns = first < g.kw ? (g.kw - 1 - first) / g.sw + 1 : 0;
+    // As seen from the pixels, the places lie mirrored.
+    const detail::whole_windows whole((g.w - w + g.sw - 1) / g.sw, columns, 1, columns - 1 - nearest, g.ow);
+    const auto tile = [&]<int Rows>(std::int64_t pixel, std::int64_t) {
+      detail::sums_of_rows<N, Rows, Registers, Last> sums(some);
+      for (std::int64_t kh = 0; kh < g.kh; ++kh) {
+        const std::int64_t down = below - kh, oh = down / g.sh;
+        if (down < 0 || down % g.sh != 0 || oh >= g.oh) continue;
+        for (std::int64_t k = 0; k < columns; ++k) {
+          const std::int64_t ow = pixel + nearest - k;
+          if (Rows == 1 && (ow < 0 || ow >= g.ow)) continue;
+          sums.add(dy + ((image * g.oh + oh) * g.ow + ow) * g.out, g.out, 1,
+                   filters + kh * g.out * run + (first + k * g.sw) * g.in + c, run, g.out);
+        }
+      }
+      sums.store(dx + (row * g.w + w + pixel * g.sw) * g.in + c, g.sw * g.in);
+    };
+    const std::int64_t pixels = (g.w - w + g.sw - 1) / g.sw;
+    for (std::int64_t i = 0; i < whole.first; ++i) tile.template operator()<1>(i, 0);
+    detail::in_tiles<detail::window_rows(Registers), 0>(whole.first, whole.last, tile);
+    for (std::int64_t i = whole.last; i < pixels; ++i) tile.template operator()<1>(i, 0);
+  }
+
+  // Registers hold channels of all pixels in a row of a window: they lie one after another.
+  template <class A, class T, class S, class G>
+  static void scatter(const S& s, const G& g, std::byte* const* a) {
+    const std::int64_t line = g.w * g.in;
+    const index_range mine = s.share(g.images * g.h);
+    for (std::int64_t row = mine.first; row < mine.last; ++row) {
+      T* dx = at<T>(a, 0) + row * line;
+      std::memset(dx, 0, static_cast<std::size_t>(line) * sizeof(T));
+      scatter_row<A>(g, row, dx, at<const T>(a, 1), at<const T>(a, 2));
+    }
+  }
+  template <class A, class G, class T>
+  static void scatter_row(const G& g, std::int64_t row, T* dx, const T* filters, const T* dy) {
+    using N = pack<T, A>;
+    constexpr std::int64_t known = detail::known_windows<G>::run;
+    constexpr auto width = static_cast<std::int64_t>(N::width), held = (known == 0 ? longest : known) / width + 1;
+    constexpr std::int64_t pitch = (held + 2) * width;
+    constexpr int registers = held < detail::tile_registers ? static_cast<int>(held) : detail::tile_registers;
+    const std::int64_t run = g.kw * g.in, step = g.sw * g.in, image = row / g.h, below = row % g.h + g.above;
+    const detail::whole_windows whole(g.ow, g.kw, g.sw, g.left, g.w);
+    const auto sum = [&]<int Rows>(T* to, std::int64_t ow) {
+      detail::in_registers<A, T, known>(run, [&]<class M, int Registers, int Last>(std::int64_t c, std::size_t some) {
+        detail::sums_of_rows<M, Rows, Registers, Last> sums(some);
+        for (std::int64_t kh = 0; kh < g.kh; ++kh) {
+          const std::int64_t down = below - kh, oh = down / g.sh;
+          if (down < 0 || down % g.sh != 0 || oh >= g.oh) continue;
+          sums.add(dy + ((image * g.oh + oh) * g.ow + ow) * g.out, g.out, 1, filters + kh * g.out * run + c, run,
+                   g.out);
+        }
+        sums.store(to + c, pitch);
       });
-    });
+    };
+    const auto edge = [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t ow = from; ow < to; ++ow) {
+        T one[pitch];
+        sum.template operator()<1>(one, ow);
+        const std::int64_t place = ow * step - g.left * g.in;
+        const detail::visible v(place, run, g.w * g.in);
+        for (std::int64_t j = v.first; j < v.last; ++j) dx[place + j] += one[j];
+      }
+    };
+    edge(0, whole.first);
+    detail::in_tiles<detail::window_rows(registers), detail::known_windows<G>::across>(
+        whole.first, whole.last, [&]<int Rows>(std::int64_t ow, std::int64_t skip) {
+          T rows[Rows * pitch];
+          for (std::int64_t r = 0; r < Rows; ++r)
+            N(T(0)).store(rows + r * pitch), N(T(0)).store(rows + r * pitch + width + run);
+          sum.template operator()<Rows>(rows + width, ow);
+          detail::add_overlapping<N>(rows, pitch, run, skip, Rows, dx + ow * step - g.left * g.in, step);
+        });
+    edge(whole.last, g.ow);
   }
 };
 
 // operands: x, dy
 template <>
-struct kernel<&cards::max_pool_grad> {
+struct kernel<&cards::conv2d_filter> {
+  static constexpr bool divides = true;
+
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
-      const detail::windows<S> g(s);
-      T* dx = at<T>(a, 0);
-      std::memset(dx, 0, static_cast<std::size_t>(g.images * g.h * g.w * g.in) * sizeof(T));
-      detail::each_window(g, [&](std::int64_t first, std::int64_t rows, std::int64_t columns, std::int64_t to) {
-        const T *x = at<const T>(a, 1) + first, *dy = at<const T>(a, 2) + to;
-        for (std::int64_t c = 0; c < g.in; ++c) {
-          std::int64_t best = c;
-          for (std::int64_t h = 0; h < rows; ++h)
-            for (std::int64_t w = 0; w < columns; ++w) {
-              const std::int64_t place = (h * g.w + w) * g.in + c;
-              if (x[place] > x[best]) best = place;
-            }
-          dx[first + best] += dy[c];
-        }
-      });
+    typed<0, float, double>(s, [&]<class T>() { pieces<A, T>(s, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2)); });
+  }
+
+private:
+  static constexpr std::int64_t tall = 60;  // rows [in] of the result in a piece
+
+  template <class A, class T, class S>
+  static void pieces(const S& s, T* df, const T* x, const T* dy) {
+    using G = detail::windows<S>;
+    const G g(s);
+    const std::int64_t run = g.kw * g.in, pieces = (run + tall - 1) / tall;
+    const index_range mine = s.share(g.kh * pieces);
+    const auto rows_of = [&](std::int64_t p) {
+      const std::int64_t first = p % pieces * tall;
+      return index_range{first, first + tall < run ? first + tall : run};
+    };
+    for (std::int64_t p = mine.first; p < mine.last; ++p) {
+      const index_range rows = rows_of(p);
+      std::memset(df + (p / pieces * run + rows.first) * g.out, 0,
+                  static_cast<std::size_t>((rows.last - rows.first) * g.out) * sizeof(T));
+    }
+    if constexpr (has_few_taps<G>)
+      if (mine.first == 0 && mine.last == g.kh) {
+        for (std::int64_t i = 0; i < g.images; ++i)
+          few_taps<A>(g, df, x + i * g.h * g.w * g.in, dy + i * g.oh * g.ow * g.out);
+        return;
+      }
+    for (std::int64_t i = 0; i < g.images; ++i)
+      for (std::int64_t p = mine.first; p < mine.last; ++p)
+        detail::in_registers<A, T, detail::known_windows<G>::out>(
+            g.out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
+              piece<N, Registers, Last>(g, p / pieces, rows_of(p), some, df + p / pieces * run * g.out + c,
+                                        x + i * g.h * g.w * g.in, dy + i * g.oh * g.ow * g.out + c);
+            });
+  }
+  template <class N, int Registers, int Last, class G, class T>
+  static void piece(const G& g, std::int64_t kh, index_range rows, std::size_t some, T* df, const T* x, const T* dy) {
+    const detail::whole_windows whole(g.ow, g.kw, g.sw, g.left, g.w);
+    const std::int64_t line = g.w * g.in, step = g.sw * g.in;
+    constexpr std::int64_t run = detail::known_windows<G>::run;
+    detail::in_tiles<detail::window_rows(Registers), run <= tall ? run : 0>(
+        rows.first, rows.last, [&]<int Rows>(std::int64_t j, std::int64_t skip) {
+          using sums_of_tile = detail::sums_of_rows<N, Rows, Registers, Last>;
+          const std::int64_t first = j - g.left * g.in;
+          const auto add_row = [&](sums_of_tile & sums, std::int64_t oh) __attribute__((always_inline)) {
+            const std::int64_t h = oh * g.sh - g.above + kh;
+            if (h < 0 || h >= g.h) return;
+            const T *from = x + h * line, *up = dy + oh * g.ow * g.out;
+            // Through a copy with zeros where the row of the image ends.
+            const auto framed = [&](std::int64_t ow, std::int64_t many) __attribute__((always_inline)) {
+              T frame[longest_frame];
+              const std::int64_t place = first + ow * step, n = (many - 1) * step + Rows;
+              const detail::visible v(place, n, line);
+              std::memset(frame, 0, static_cast<std::size_t>(n) * sizeof(T));
+              if (v.first < v.last)
+                std::memcpy(frame + v.first, from + place + v.first,
+                            static_cast<std::size_t>(v.last - v.first) * sizeof(T));
+              sums.add_close(frame, step, up + ow * g.out, g.out, many);
+            };
+            const bool whole_row = whole.first == 0 && whole.last == g.ow;
+            if (!whole_row && (g.ow - 1) * step + Rows <= longest_frame) return framed(0, g.ow);
+            for (std::int64_t ow = 0; ow < whole.first; ++ow) framed(ow, 1);
+            sums.add_close(from + first + whole.first * step, step, up + whole.first * g.out, g.out,
+                           whole.last - whole.first);
+            for (std::int64_t ow = whole.last; ow < g.ow; ++ow) framed(ow, 1);
+          };
+          sums_of_tile sums(some);
+          for (std::int64_t oh = 0; oh < g.oh; ++oh) add_row(sums, oh);
+          sums.accumulate(df + j * g.out, g.out, skip);
+        });
+  }
+  static constexpr std::int64_t longest_frame = 512;
+
+  // Where a row of a window is too short to keep the machine busy, all rows of the filters at once.
+  template <class G>
+  static constexpr std::int64_t framed_line = ((G::ow - 1) * G::sw + G::kw) * G::in;
+  template <class G>
+  static constexpr bool has_few_taps = [] {
+    if constexpr (G::known)
+      return G::kw * G::in < 8 && G::h * framed_line<G> <= 2048;
+    else
+      return false;
+  }();
+  template <class A, class G, class T>
+  static void few_taps(const G& g, T* df, const T* x, const T* dy) {
+    constexpr std::int64_t line = framed_line<G>, n = line < (G::w + G::left) * G::in ? line : (G::w + G::left) * G::in;
+    T frame[G::h * line];
+    for (std::int64_t h = 0; h < G::h; ++h) {
+      T* to = frame + h * line;
+      for (std::int64_t j = 0; j < line; ++j)
+        to[j] = j >= G::left * G::in && j < n ? x[h * G::w * G::in + j - G::left * G::in] : T(0);
+    }
+    detail::in_registers<A, T, G::out>(G::out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
+      constexpr int most = tile_rows_at_once(Registers), taps = static_cast<int>(G::kh * G::kw * G::in);
+      constexpr int tiles = (taps + most - 1) / most, rows = (taps + tiles - 1) / tiles;
+      [&]<int... Tile>(std::integer_sequence<int, Tile...>) {
+        (some_taps<N, (Tile + 1 < tiles ? rows : taps - (tiles - 1) * rows), Registers, Last, Tile * rows>(
+             g, some, df + c, frame, dy + c),
+         ...);
+      }(std::make_integer_sequence<int, tiles>{});
     });
   }
-};
-
-template <>
-struct kernel<&cards::avg_pool> {
-  template <class A, class S>
-  static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
-      const detail::windows<S> g(s);
-      detail::each_window(g, [&](std::int64_t first, std::int64_t rows, std::int64_t columns, std::int64_t to) {
-        const T* x = at<const T>(a, 1) + first;
-        T* y = at<T>(a, 0) + to;
-        detail::along_channels<A, T>(g.in, [&]<class N, int Count>(std::int64_t c) {
-          for (int j = 0; j < Count; ++j, c += static_cast<std::int64_t>(N::width)) {
-            N sum(T(0));
-            for (std::int64_t h = 0; h < rows; ++h)
-              for (std::int64_t w = 0; w < columns; ++w) sum = sum + N::load(x + (h * g.w + w) * g.in + c);
-            (sum / N(static_cast<T>(rows * columns))).store(y + c);
-          }
-        });
-      });
-    });
+  static constexpr int tile_rows_at_once(int registers) {
+    return registers == 1 && detail::tile_registers > 2 ? 28 : detail::window_rows(registers);
   }
-};
-
-template <>
-struct kernel<&cards::avg_pool_grad> {
-  template <class A, class S>
-  static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
-      const detail::windows<S> g(s);
-      T* out = at<T>(a, 0);
-      std::memset(out, 0, static_cast<std::size_t>(g.images * g.h * g.w * g.in) * sizeof(T));
-      detail::each_window(g, [&](std::int64_t first, std::int64_t rows, std::int64_t columns, std::int64_t from) {
-        T* dx = out + first;
-        const T* dy = at<const T>(a, 1) + from;
-        detail::along_channels<A, T>(g.in, [&]<class N, int Count>(std::int64_t c) {
-          for (int j = 0; j < Count; ++j, c += static_cast<std::int64_t>(N::width)) {
-            const N share = N::load(dy + c) / N(static_cast<T>(rows * columns));
-            for (std::int64_t h = 0; h < rows; ++h)
-              for (std::int64_t w = 0; w < columns; ++w) {
-                T* place = dx + (h * g.w + w) * g.in + c;
-                (N::load(place) + share).store(place);
-              }
-          }
-        });
-      });
-    });
+  template <class N, int Rows, int Registers, int Last, int First, class G, class T>
+  static void some_taps(const G&, std::size_t some, T* df, const T* frame, const T* dy) {
+    constexpr std::int64_t line = framed_line<G>, run = G::kw * G::in;
+    detail::sums_of_rows<N, Rows, Registers, Last> sums(some);
+    for (std::int64_t oh = 0; oh < G::oh; ++oh) {
+      const std::int64_t top = oh * G::sh - G::above;
+      sums.template add_filter<run, line, First>(frame, top * line, G::sw * G::in, dy + oh * G::ow * G::out, G::out,
+                                                 G::ow, detail::visible(top, G::kh, G::h));
+    }
+    sums.accumulate(df + First * G::out, G::out, 0);
   }
 };
 

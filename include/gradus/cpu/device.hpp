@@ -1,12 +1,14 @@
 // The CPU as a device: which kernel runs an op. `run` reaches it as a template argument only.
 #pragma once
 #include "arrange.hpp"
+#include "attention.hpp"
 #include "conv.hpp"
 #include "elementwise.hpp"
 #include "fused.hpp"
 #include "gather.hpp"
 #include "host.hpp"
 #include "initialize.hpp"
+#include "layer_norm.hpp"
 #include "matmul.hpp"
 #include "precision.hpp"
 #include "random.hpp"
@@ -50,6 +52,10 @@ struct cpu : sweeps<Arithmetic> {
         dynamic{size.rows, size.batch_size, size.part, size.parts, *what->value, what->steps}, args);
   }
 
+  // Whether a call of this op can be divided among threads.
+  template <const card* Op>
+  static constexpr bool divides = detail::divisible<Op>;
+
   static void initialize(const initializer& init, dtype type, const shape& dims, std::uint64_t seed,
                          std::uint64_t stream, std::byte* to) {
     initialize_variable(init, type, dims, seed, stream, to);
@@ -69,6 +75,7 @@ struct cpu : sweeps<Arithmetic> {
     const card* op;
     kernel_function run;                   // nullptr: elementwise, runs as part of an expression
     detail::chunk_function chunk[5] = {};  // by computed type
+    bool divides = false;
   };
   static constexpr int type_index(dtype t) {
     return t == float32 ? 0 : t == float64 ? 1 : t == int32 ? 2 : t == int64 ? 3 : 4;
@@ -85,7 +92,7 @@ struct cpu : sweeps<Arithmetic> {
       }
       return e;
     } else {
-      return entry{Op, &interpreted<Op>};
+      return entry{Op, &interpreted<Op>, {}, divides<Op>};
     }
   }
   template <class... Lists>
@@ -121,9 +128,10 @@ struct built_in_ops {
 };
 template <class Arithmetic>
 const typename cpu<Arithmetic>::entry* built_in_ops<Arithmetic>::find(const card* op) {
-  using table = typename cpu<Arithmetic>::template table<elementwise_ops, matmul_ops, reduce_ops, softmax_ops,
-                                                         state_ops, arrange_ops, gather_ops, conv_ops, random_ops,
-                                                         precision_ops, host_ops, fused_ops>;
+  using table =
+      typename cpu<Arithmetic>::template table<elementwise_ops, matmul_ops, reduce_ops, softmax_ops, state_ops,
+                                               arrange_ops, gather_ops, conv_ops, random_ops, precision_ops, host_ops,
+                                               fused_ops, attention_ops, layer_norm_ops>;
   for (const entry& e : table::entries)
     if (e.op != nullptr && e.op == op) return &e;
   return nullptr;

@@ -128,25 +128,27 @@ GRADUS_FORMULA(relu_grad, (N dy, N y), select(y > N(0), dy, N(0)))
 GRADUS_FORMULA(elu_grad, (N dy, N y), select(y > N(0), dy, dy*(y + N(1))))
 #undef GRADUS_FORMULA
 namespace detail {
+// What gelu multiplies x by: (1 + tanh u) / 2 = 1 / (1 + e^(-2 u)), u = sqrt(2/pi) (x + 0.044715 x^3).
 template <class N>
-GRADUS_INLINE N gelu_inner(N x) {  // sqrt(2/pi) (x + 0.044715 x^3)
-  return N::of(0.7978845608028654) * (x + N::of(0.044715) * (x * x * x));
+GRADUS_INLINE N gelu_gate(N x, N square) {
+  return N(1) /
+         (N(1) + exp(x * fma(square, N::of(-2 * 0.7978845608028654 * 0.044715), N::of(-2 * 0.7978845608028654))));
 }
 }  // namespace detail
 template <>
 struct formula<&cards::gelu> {
   template <class N>
   static GRADUS_INLINE N at(N x) {
-    return N::of(0.5) * x * (N(1) + tanh(detail::gelu_inner(x)));
+    return x * detail::gelu_gate(x, x * x);
   }
 };
 template <>
 struct formula<&cards::gelu_grad> {
   template <class N>
   static GRADUS_INLINE N at(N dy, N x) {
-    const N t = tanh(detail::gelu_inner(x));
-    const N slope = N::of(0.7978845608028654) * (N(1) + N::of(3 * 0.044715) * (x * x));
-    return dy * (N::of(0.5) * (N(1) + t) + N::of(0.5) * x * (N(1) - t * t) * slope);
+    const N square = x * x, gate = detail::gelu_gate(x, square);
+    const N slope = fma(square, N::of(6 * 0.7978845608028654 * 0.044715), N::of(2 * 0.7978845608028654));
+    return dy * fma(gate * (N(1) - gate) * x, slope, gate);
   }
 };
 
@@ -194,9 +196,14 @@ GRADUS_INLINE void store_as(N x, R* p, std::size_t n) {
   }
 }
 
-// Walks the outer loops of an expression; visit(result offset, operand offsets) sees each run of the innermost one.
+// An expression is divided along its outermost loop; if that is the innermost too, so that parts begin on cache lines.
+constexpr std::int64_t grain_of(const expression& x) { return x.loops == 1 ? 64 : 1; }
+
+// Walks the outer loops of an expression, of a share of the outermost one; visit(result offset, operand offsets, n)
+// sees each run of n elements of the innermost one.
 template <class Visit>
-GRADUS_INLINE void walk(const expression& x, std::int64_t rows, std::int64_t batch_size, Visit visit) {
+GRADUS_INLINE void walk(const expression& x, std::int64_t rows, std::int64_t batch_size, const index_range& mine,
+                        Visit visit) {
   std::int64_t extent[max_loops] = {}, stride[max_operands][max_loops] = {}, offset[max_operands] = {},
                index[max_loops] = {};
   for (int l = 0; l < x.loops; ++l) extent[l] = extent_at(x.extent[l], rows, batch_size);
@@ -206,10 +213,13 @@ GRADUS_INLINE void walk(const expression& x, std::int64_t rows, std::int64_t bat
       if (x.varies[k] >> l & 1) stride[k][l] = step, step *= extent[l];
   }
   const int inner = x.loops - 1;
+  std::int64_t runs = 1, at = mine.first;
+  for (int l = 1; l < x.loops; ++l) at *= extent[l];
+  for (int k = 0; k < x.inputs; ++k) offset[k] = stride[k][0] * mine.first;
+  extent[0] = mine.last - mine.first;
   const std::int64_t n = extent[inner];
-  std::int64_t runs = 1;
   for (int l = 0; l < inner; ++l) runs *= extent[l];
-  for (std::int64_t r = 0, at = 0; r < runs; ++r, at += n) {
+  for (std::int64_t r = 0; r < runs; ++r, at += n) {
     visit(at, offset, n);
     for (int l = inner - 1; l >= 0; --l) {
       for (int k = 0; k < x.inputs; ++k) offset[k] += stride[k][l];
@@ -295,10 +305,26 @@ struct unrolled {
       }
     }
   }
-  static void run(std::byte* const* a, std::int64_t rows, std::int64_t batch_size) {
-    constexpr std::int64_t none[max_operands] = {};
-    std::int64_t to = 0;
-    loop<0>({rows, batch_size}, a, to, none, std::make_integer_sequence<int, X.inputs>{});
+  // Part of the outermost loop.
+  template <int... L, int... K>
+  static GRADUS_INLINE void outermost(const bounds& b, std::byte* const* a, const index_range& mine,
+                                      std::integer_sequence<int, L...>, std::integer_sequence<int, K...> operands) {
+    std::int64_t to = (mine.first * ... * b.template extent<L + 1>());
+    std::int64_t at[] = {mine.first * b.template stride<K, 0>()..., 0};
+    if constexpr (X.loops == 1) {
+      sweep(a, to, at, mine.last - mine.first, operands, std::make_integer_sequence<int, X.steps>{});
+    } else {
+      for (std::int64_t i = mine.first; i < mine.last; ++i) {
+        loop<1>(b, a, to, at, operands);
+        ((at[K] += b.template stride<K, 0>()), ...);
+      }
+    }
+  }
+  template <class S>
+  static void run(const S& s, std::byte* const* a) {
+    const bounds b{s.rows, s.batch_size};
+    outermost(b, a, s.share(b.template extent<0>(), grain_of(X)), std::make_integer_sequence<int, X.loops - 1>{},
+              std::make_integer_sequence<int, X.inputs>{});
   }
 };
 
@@ -322,63 +348,94 @@ void run_chunk(void* y, const void* a, const void* b, const void* c) {
 }
 
 template <class T>
-void interpret(const expression& x, const chunk_function* steps, std::byte* const* a, std::int64_t rows,
-               std::int64_t batch_size) {
-  alignas(64) T local[max_operands + max_steps][chunk];
-  const int inner = x.loops - 1;
-  walk(x, rows, batch_size, [&](std::int64_t to, const std::int64_t* offset, std::int64_t n) {
-    const auto operand = [&]<class U>(int k, std::int64_t j, std::int64_t many) {
-      const U* p = at<const U>(a, k + 1) + offset[k];
-      const bool moves = x.varies[k] >> inner & 1;
-      for (std::int64_t i = 0; i < chunk; ++i) local[k][i] = i < many ? static_cast<T>(moves ? p[j + i] : p[0]) : T(0);
-    };
+class interpreting {
+public:
+  template <class S>
+  interpreting(const S& s, std::byte* const* a)
+      : x_(s.value.formula), steps_(static_cast<const chunk_function*>(s.steps)), a_(a) {
+    const index_range mine = s.share(extent_at(x_.extent[0], s.rows, s.batch_size), grain_of(x_));
+    walk(x_, s.rows, s.batch_size, mine,
+         [this](std::int64_t to, const std::int64_t* offset, std::int64_t n) { row(to, offset, n); });
+  }
+
+private:
+  const expression& x_;
+  const chunk_function* steps_;
+  std::byte* const* a_;
+  alignas(64) T local_[max_operands + max_steps][chunk];
+
+  template <class F>
+  static void with_type(dtype t, F f) {
+    switch (t) {
+    case float32: return f.template operator()<float>();
+    case float64: return f.template operator()<double>();
+    case int32: return f.template operator()<std::int32_t>();
+    case int64: return f.template operator()<std::int64_t>();
+    case uint8: return f.template operator()<std::uint8_t>();
+    default: return f.template operator()<bool>();
+    }
+  }
+  // A run of the innermost loop. Whole chunks of the computed type are read and written where they lie.
+  void row(std::int64_t to, const std::int64_t* offset, std::int64_t n) {
+    const T* number[max_operands + max_steps] = {};  // where each local is
+    bool moves[max_operands] = {}, in_place[max_operands] = {};
+    for (int k = 0; k < x_.inputs; ++k) {
+      moves[k] = (x_.varies[k] >> (x_.loops - 1) & 1) != 0;
+      in_place[k] = moves[k] && x_.operand_type[k] == dtype_of<T>;
+      number[k] = local_[k];
+      if (!moves[k] && n != 0)
+        with_type(x_.operand_type[k], [&]<class U>() {
+          const auto value = static_cast<T>(at<const U>(a_, k + 1)[offset[k]]);
+          for (T& to_fill : local_[k]) to_fill = value;
+        });
+    }
+    for (int s = 0; s < x_.steps; ++s) number[x_.inputs + s] = local_[x_.inputs + s];
+    const bool stores_in_place = x_.result_type == dtype_of<T>;
     for (std::int64_t j = 0; j < n; j += chunk) {
       const std::int64_t many = n - j < chunk ? n - j : chunk;
-      for (int k = 0; k < x.inputs; ++k) {
-        switch (x.operand_type[k]) {
-        case float32: operand.template operator()<float>(k, j, many); break;
-        case float64: operand.template operator()<double>(k, j, many); break;
-        case int32: operand.template operator()<std::int32_t>(k, j, many); break;
-        case int64: operand.template operator()<std::int64_t>(k, j, many); break;
-        case uint8: operand.template operator()<std::uint8_t>(k, j, many); break;
-        default: operand.template operator()<bool>(k, j, many);
+      for (int k = 0; k < x_.inputs; ++k) {
+        if (in_place[k] && many == chunk) {
+          number[k] = at<const T>(a_, k + 1) + offset[k] + j;
+        } else if (moves[k]) {
+          number[k] = local_[k];
+          with_type(x_.operand_type[k], [&]<class U>() {
+            const U* from = at<const U>(a_, k + 1) + offset[k] + j;
+            for (std::int64_t i = 0; i < chunk; ++i) local_[k][i] = i < many ? static_cast<T>(from[i]) : T(0);
+          });
         }
       }
-      for (int s = 0; s < x.steps; ++s)
-        steps[s](local[x.inputs + s], local[x.arg[s][0]], local[x.arg[s][1]], local[x.arg[s][2]]);
-      const T* result = local[x.inputs + x.steps - 1];
-      const auto store = [&]<class R>() {
-        R* y = at<R>(a, 0) + to + j;
-        for (std::int64_t i = 0; i < many; ++i) y[i] = to_element<R>(result[i]);
-      };
-      switch (x.result_type) {
-      case float32: store.template operator()<float>(); break;
-      case float64: store.template operator()<double>(); break;
-      case int32: store.template operator()<std::int32_t>(); break;
-      case int64: store.template operator()<std::int64_t>(); break;
-      case uint8: store.template operator()<std::uint8_t>(); break;
-      default: store.template operator()<bool>();
+      const bool here = stores_in_place && many == chunk;
+      for (int s = 0; s < x_.steps; ++s) {
+        const auto& from = x_.arg[s];
+        T* result = here && s == x_.steps - 1 ? at<T>(a_, 0) + to + j : local_[x_.inputs + s];
+        steps_[s](result, number[from[0]], number[from[1]], number[from[2]]);
       }
+      if (here) continue;
+      with_type(x_.result_type, [&]<class R>() {
+        R* y = at<R>(a_, 0) + to + j;
+        for (std::int64_t i = 0; i < many; ++i) y[i] = to_element<R>(local_[x_.inputs + x_.steps - 1][i]);
+      });
     }
-  });
-}
+  }
+};
 
 }  // namespace detail
 
 template <>
 struct kernel<&cards::fused> {
+  static constexpr bool divides = true;
+
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     if constexpr (S::is_fixed) {
-      detail::unrolled<A, S::value.formula>::run(a, s.rows, s.batch_size);
+      detail::unrolled<A, S::value.formula>::run(s, a);
     } else {
-      const auto steps = static_cast<const detail::chunk_function*>(s.steps);
       switch (s.value.formula.type) {
-      case float32: return detail::interpret<float>(s.value.formula, steps, a, s.rows, s.batch_size);
-      case float64: return detail::interpret<double>(s.value.formula, steps, a, s.rows, s.batch_size);
-      case int32: return detail::interpret<std::int32_t>(s.value.formula, steps, a, s.rows, s.batch_size);
-      case int64: return detail::interpret<std::int64_t>(s.value.formula, steps, a, s.rows, s.batch_size);
-      default: return detail::interpret<std::uint8_t>(s.value.formula, steps, a, s.rows, s.batch_size);
+      case float32: detail::interpreting<float>(s, a); break;
+      case float64: detail::interpreting<double>(s, a); break;
+      case int32: detail::interpreting<std::int32_t>(s, a); break;
+      case int64: detail::interpreting<std::int64_t>(s, a); break;
+      default: detail::interpreting<std::uint8_t>(s, a);
       }
     }
   }

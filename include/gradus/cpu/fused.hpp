@@ -114,34 +114,41 @@ typename N::value_type sum_of_row(std::int64_t row, std::int64_t columns, Value 
 
 }  // namespace detail
 
+namespace detail {
+// The formulas after a product, interpreted: they go over its numbers when those are stored.
+template <class T>
+struct interpreted_epilogue : as_is {
+  T* y;
+  std::int64_t columns;
+  mutable interpreted_formula<T> f;
+
+  void stored(std::int64_t row, std::int64_t last_row, std::int64_t column, std::int64_t last_column) const {
+    for (; row < last_row; ++row)
+      for (std::int64_t j = column; j < last_column; j += chunk) {
+        const std::int64_t n = last_column - j < chunk ? last_column - j : chunk;
+        std::memcpy(y + row * columns + j, f.value(row, j, n), static_cast<std::size_t>(n) * sizeof(T));
+      }
+  }
+};
+}  // namespace detail
+
 template <>
 struct kernel<&cards::fused_matmul> {
+  static constexpr bool divides = true;
+
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    kernel<&cards::matmul>::run<A>(s, a);
-    const std::int64_t rows = s.dim(0) * s.dim(1), columns = s.dim(3);
+    const std::int64_t columns = s.dim(3);
     typed<0, float, double>(s, [&]<class T>() {
-      T* y = at<T>(a, 0);
       if constexpr (S::is_fixed) {
-        using N = pack<T, A>;
-        const detail::matrix_formula<A, S::value.formula, 2> f{a, columns};
-        constexpr auto width = static_cast<std::int64_t>(N::width);
-        for (std::int64_t row = 0; row < rows; ++row, y += columns) {
-          std::int64_t j = 0;
-          for (; j + width <= columns; j += width) f(N::load(y + j), row, j, N::width).store(y + j);
-          const auto left = static_cast<std::size_t>(columns - j);
-          if (left != 0) f(N::load_partial(y + j, left), row, j, left).store_partial(y + j, left);
-        }
+        product_of<A, T>(s, a, detail::matrix_formula<A, S::value.formula, 2>{a, columns});
       } else {
         std::byte* operands[max_operands] = {a[0]};
         for (int k = 1; k < s.value.formula.inputs; ++k) operands[k] = a[2 + k];
-        detail::interpreted_formula<T> f{
-            s.value.formula, static_cast<const detail::chunk_function*>(s.steps), operands, columns, {}};
-        for (std::int64_t row = 0; row < rows; ++row, y += columns)
-          for (std::int64_t j = 0; j < columns; j += detail::chunk) {
-            const std::int64_t n = columns - j < detail::chunk ? columns - j : detail::chunk;
-            std::memcpy(y + j, f.value(row, j, n), static_cast<std::size_t>(n) * sizeof(T));
-          }
+        const auto steps = static_cast<const detail::chunk_function*>(s.steps);
+        product_of<A, T>(
+            s, a,
+            detail::interpreted_epilogue<T>{{}, at<T>(a, 0), columns, {s.value.formula, steps, operands, columns, {}}});
       }
     });
   }

@@ -34,12 +34,14 @@ void add_run(T* y, const T* x, std::int64_t n) {
 
 template <>
 struct kernel<&cards::gather> {
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     typed<2, std::int32_t, std::int64_t>(s, [&]<class Index>() {
       const auto bytes = s.raw(1) == 0 ? std::size_t{0} : static_cast<std::size_t>(s.dim(1)) * size_of(s.type(0));
       const std::int64_t rows = s.raw(2) == 0 ? 0 : s.dim(2);
-      for (std::int64_t i = 0; i < s.dim(0); ++i) {
+      const index_range mine = s.share(s.dim(0));
+      for (std::int64_t i = mine.first; i < mine.last; ++i) {
         const auto row = static_cast<std::size_t>(detail::checked_row<&cards::gather>(at<Index>(a, 2)[i], i, rows));
         if (bytes != 0) std::memcpy(a[0] + static_cast<std::size_t>(i) * bytes, a[1] + row * bytes, bytes);
       }
@@ -48,16 +50,25 @@ struct kernel<&cards::gather> {
 };
 
 template <>
-struct kernel<&cards::rows_to_dense> {
+struct kernel<&cards::rows_to_dense> {  // divided by columns: every row's values are added in order
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     typed<0, float, double, std::int32_t, std::int64_t>(s, [&]<class T>() {
       typed<2, std::int32_t, std::int64_t>(s, [&]<class Index>() {
         const std::int64_t width = s.raw(1) == 0 ? 0 : s.dim(1), rows = s.raw(2) == 0 ? 0 : s.dim(2);
-        if (rows * width != 0) std::memset(a[0], 0, static_cast<std::size_t>(rows * width) * sizeof(T));
+        const index_range mine = s.share(width, 64);
+        const auto bytes = static_cast<std::size_t>(mine.last - mine.first) * sizeof(T);
+        T* const y = at<T>(a, 0);
+        if (mine.last - mine.first == width) {
+          if (bytes * static_cast<std::size_t>(rows) != 0) std::memset(y, 0, bytes * static_cast<std::size_t>(rows));
+        } else if (bytes != 0) {
+          for (std::int64_t row = 0; row < rows; ++row) std::memset(y + row * width + mine.first, 0, bytes);
+        }
         for (std::int64_t i = 0; i < s.dim(0); ++i) {
           const std::int64_t row = detail::checked_row<&cards::rows_to_dense>(at<Index>(a, 2)[i], i, rows);
-          detail::add_run<A>(at<T>(a, 0) + row * width, at<T>(a, 1) + i * width, width);
+          detail::add_run<A>(y + row * width + mine.first, at<T>(a, 1) + i * width + mine.first,
+                             mine.last - mine.first);
         }
       });
     });
@@ -66,15 +77,18 @@ struct kernel<&cards::rows_to_dense> {
 
 template <>
 struct kernel<&cards::one_hot> {
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     typed<1, std::int32_t, std::int64_t>(s, [&]<class Index>() {
       const std::size_t bytes = size_of(s.type(0));
       const std::int64_t depth = s.dim(1);
-      std::byte* y = a[0];
-      for (std::int64_t i = 0; i < s.dim(0); ++i) {
+      const index_range mine = s.share(s.dim(0));
+      for (std::int64_t i = mine.first; i < mine.last; ++i) {
         const std::int64_t on = at<Index>(a, 1)[i];
-        for (std::int64_t k = 0; k < depth; ++k, y += bytes) std::memcpy(y, k == on ? a[2] : a[3], bytes);
+        std::byte* const y = a[0] + static_cast<std::size_t>(i * depth) * bytes;
+        for (std::int64_t k = 0; k < depth; ++k) std::memcpy(y + static_cast<std::size_t>(k) * bytes, a[3], bytes);
+        if (on >= 0 && on < depth) std::memcpy(y + static_cast<std::size_t>(on) * bytes, a[2], bytes);
       }
     });
   }

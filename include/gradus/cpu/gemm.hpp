@@ -12,20 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
-#include <utility>
 
-#include "number.hpp"
+#include "tile.hpp"
 
 namespace gradus {
-
-// A row-major matrix in memory, `stride` numbers from row to row; op(it) is its transpose if `transposed`.
-template <class T>
-struct matrix_operand {
-  const T* at = nullptr;
-  std::int64_t stride = 0;
-  bool transposed = false;
-};
 
 enum class product_into {
   overwrite,  // c = op(a) op(b)
@@ -36,99 +26,61 @@ enum class product_into {
 
 namespace detail {
 
-// Rows and registers of a tile: as many accumulators as the machine has registers, less one row of b and one of a.
-#if defined(__AVX512F__) || defined(__aarch64__)
-inline constexpr int tile_rows = 8, tile_registers = 3;
-#else
-inline constexpr int tile_rows = 6, tile_registers = 2;
+// Columns j <= q < j + wide and places k0 <= p < k1 of op(b), p after p, `columns` apart; missing columns are zeros.
+template <class N, class T>
+[[gnu::noinline]] void pack_columns(T* to, std::int64_t columns, const matrix_operand<T>& b, std::int64_t j,
+                                    std::int64_t wide, std::int64_t k0, std::int64_t k1) {
+  constexpr auto width = static_cast<std::int64_t>(N::width);
+  const std::int64_t steps = k1 - k0;
+  std::int64_t q = 0;
+  if (!b.transposed) {
+    const T* from = b.at + k0 * b.stride + j;
+    for (std::int64_t p = 0; p < steps; ++p, from += b.stride, to += columns) {
+      for (q = 0; q + width <= wide; q += width) N::load(from + q).store(to + q);
+      for (; q < columns; q += width)
+        (q < wide ? N::load_partial(from + q, static_cast<std::size_t>(wide - q)) : N(T(0))).store(to + q);
+    }
+    return;
+  }
+  const T* from = b.at + j * b.stride + k0;
+#if GRADUS_SIMD && GRADUS_SHUFFLES
+  for (; width > 1 && q + width <= wide; q += width) {
+    std::int64_t p = transpose_rows<N>(from + q * b.stride, b.stride, steps,
+                                       [&](std::int64_t at, N row) { row.store(to + at * columns + q); });
+    for (; p < steps; ++p)
+      for (std::int64_t i = 0; i < width; ++i) to[p * columns + q + i] = from[(q + i) * b.stride + p];
+  }
 #endif
+  for (; q < columns; ++q)
+    for (std::int64_t p = 0; p < steps; ++p) to[p * columns + q] = q < wide ? from[q * b.stride + p] : T(0);
+}
 
 template <class T, class A>
 struct packed_product {
   using N = pack<T, A>;
   static constexpr auto width = static_cast<std::int64_t>(N::width);
-  static constexpr std::int64_t rows = tile_rows, registers = tile_registers, columns = registers * width;
+  static constexpr int registers = tile_registers > 3 ? 3 : tile_registers;
+  static constexpr std::int64_t rows = tile_rows(registers), columns = registers * width;
   static constexpr std::int64_t depth = sizeof(T) == 4 ? 256 : 192;
   static constexpr std::int64_t block_bytes = GRADUS_SIMD ? 196608 : 16384;  // no SIMD: a small machine's stack
   static constexpr std::int64_t block_rows = block_bytes / static_cast<std::int64_t>(sizeof(T)) / depth / rows * rows;
   static_assert(block_rows > 0);
-  using row_places = std::make_integer_sequence<int, tile_rows>;
-  using register_places = std::make_integer_sequence<int, tile_registers>;
 
-  matrix_operand<T> a, b;
-  T* c;
-  std::int64_t stride, m, n, k;
+  matrix_product<T> g;
   product_into into;
 
-  // What follows is unrolled by pack expansion: the accumulators must be registers at every level of optimization.
-  template <int... Q>
-  static GRADUS_INLINE void read(N* acc, const T* from, std::integer_sequence<int, Q...>) {
-    ((acc[Q] = N::load(from + Q * width)), ...);
-  }
-  template <int... Q>
-  static GRADUS_INLINE void write(const N* acc, T* to, std::integer_sequence<int, Q...>) {
-    (acc[Q].store(to + Q * width), ...);
-  }
-  template <int... Q>
-  static GRADUS_INLINE void multiply_add(N* acc, N x, const N* w, std::integer_sequence<int, Q...>) {
-    ((acc[Q] = fma(x, w[Q], acc[Q])), ...);
-  }
-  template <int... R, int... Q>
-  static GRADUS_INLINE void tile(T* to, std::int64_t to_stride, bool from_zero, const T* x, const T* y,
-                                 std::int64_t steps, std::integer_sequence<int, R...>,
-                                 std::integer_sequence<int, Q...> q) {
-    constexpr int count = sizeof...(Q);
-    (__builtin_prefetch(to + R * to_stride, 1), ...);
-    N acc[rows * count];
-    if (from_zero)
-      for (N& v : acc) v = N(T(0));
-    else
-      (read(acc + R * count, to + R * to_stride, q), ...);
-    for (; steps > 0; --steps, x += rows, y += columns) {
-      N w[count];
-      read(w, y, q);
-      (multiply_add(acc + R * count, N(x[R]), w, q), ...);
-    }
-    (write(acc + R * count, to + R * to_stride, q), ...);
-  }
-
-  // A tile of which the first `tall` rows and `wide` columns are in c, by as few registers as hold them.
-  template <int Registers>
-  void tile_of(T* to, std::int64_t tall, std::int64_t wide, bool from_zero, const T* x, const T* y,
-               std::int64_t steps) const {
-    constexpr std::make_integer_sequence<int, Registers> q{};
+  // Tiles of as few registers as hold the columns.
+  template <int Registers, class E>
+  static void tiles_of(const tile_work<T>& w, std::int64_t i, const E& e) {
     if constexpr (Registers > 1)
-      if (wide <= (Registers - 1) * width) return tile_of<Registers - 1>(to, tall, wide, from_zero, x, y, steps);
-    if (tall == rows && wide == Registers * width) return tile(to, stride, from_zero, x, y, steps, row_places{}, q);
-    alignas(64) T whole[rows * columns];
-    for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = 0; j < Registers * width; ++j)
-        whole[i * columns + j] = i < tall && j < wide && !from_zero ? to[i * stride + j] : T(0);
-    tile(whole, columns, false, x, y, steps, row_places{}, q);
-    for (std::int64_t i = 0; i < tall; ++i)
-      for (std::int64_t j = 0; j < wide; ++j) to[i * stride + j] = whole[i * columns + j];
+      if (w.wide <= (Registers - 1) * width) return tiles_of<Registers - 1>(w, i, e);
+    tiles<N, static_cast<int>(rows), Registers, false>::packed(w, i, e);
   }
-
-#if GRADUS_SIMD && GRADUS_SHUFFLES
-  // A register's worth of rows, `stride` apart: to(p, their places p) for as many p of `steps` as fill registers; how
-  // many those are.
-  template <class To>
-  static GRADUS_INLINE std::int64_t transpose_rows(const T* from, std::int64_t stride, std::int64_t steps, To to) {
-    std::int64_t p = 0;
-    if constexpr (width > 1)
-      for (; p + width <= steps; p += width) {
-        typename N::reg r[width];
-        for (std::int64_t i = 0; i < width; ++i) r[i] = N::load(from + i * stride + p).raw();
-        simd::transpose<N::width / 2>(r, std::make_index_sequence<N::width>{});
-        for (std::int64_t i = 0; i < width; ++i) to(p + i, N(typename N::batch(r[i])));
-      }
-    return p;
-  }
-#endif
 
   // Rows i0 <= i < i1 and places k0 <= p < k1 of op(a), tile after tile, p after p; missing rows are zeros.
   void pack_rows(T* to, std::int64_t i0, std::int64_t i1, std::int64_t k0, std::int64_t k1) const {
-    const std::int64_t steps = k1 - k0, down = a.transposed ? 1 : a.stride, along = a.transposed ? a.stride : 1;
+    const matrix_operand<T>& a = g.a;
+    const std::int64_t steps = k1 - k0, down = a.row(), along = a.step();
     const bool minus = into == product_into::subtract;
     std::int64_t i = i0;
 #if GRADUS_SIMD && GRADUS_SHUFFLES
@@ -136,7 +88,7 @@ struct packed_product {
     if constexpr (width == rows || width == 2 * rows)
       for (; !a.transposed && i + width <= i1; i += width, to += width * steps) {
         const T* from = a.at + i * down + k0;
-        const std::int64_t done = transpose_rows(from, down, steps, [&](std::int64_t p, N column) {
+        const std::int64_t done = transpose_rows<N>(from, down, steps, [&](std::int64_t p, N column) {
           alignas(64) T all[width];
           (minus ? -column : column).store(all);
           for (std::int64_t r = 0; r < width; r += rows)
@@ -164,42 +116,10 @@ struct packed_product {
         }
     }
   }
-  // Columns j <= q < j + columns and places k0 <= p < k1 of op(b), p after p; missing columns are zeros.
-  void pack_columns(T* to, std::int64_t j, std::int64_t k0, std::int64_t k1) const {
-    const std::int64_t wide = n - j < columns ? n - j : columns, steps = k1 - k0;
-    std::int64_t q = 0;
-    if (!b.transposed) {
-      const T* from = b.at + k0 * b.stride + j;
-      if (wide == columns) {
-        for (std::int64_t p = 0; p < steps; ++p, from += b.stride, to += columns) {
-          N w[registers];
-          read(w, from, register_places{});
-          write(w, to, register_places{});
-        }
-        return;
-      }
-      for (std::int64_t p = 0; p < steps; ++p)
-        for (std::int64_t r = 0; r < columns; ++r) to[p * columns + r] = r < wide ? from[p * b.stride + r] : T(0);
-      return;
-    }
-    const T* from = b.at + j * b.stride + k0;
-#if GRADUS_SIMD && GRADUS_SHUFFLES
-    for (; width > 1 && q + width <= wide; q += width) {
-      std::int64_t p = transpose_rows(from + q * b.stride, b.stride, steps,
-                                      [&](std::int64_t at, N row) { row.store(to + at * columns + q); });
-      for (; p < steps; ++p)
-        for (std::int64_t i = 0; i < width; ++i) to[p * columns + q + i] = from[(q + i) * b.stride + p];
-    }
-#endif
-    for (; q < columns; ++q)
-      for (std::int64_t p = 0; p < steps; ++p) to[p * columns + q] = q < wide ? from[q * b.stride + p] : T(0);
-  }
-
-  void run() const {
+  template <class E>
+  void run(const E& e) const {
+    const std::int64_t m = g.m, n = g.n, k = g.k, stride = g.stride;
     const bool zeroed = into == product_into::overwrite || into == product_into::symmetric;
-    if (k == 0 && zeroed)
-      for (std::int64_t i = 0; i < m; ++i)
-        for (std::int64_t j = 0; j < n; ++j) c[i * stride + j] = T(0);
     alignas(64) T block[block_rows * depth];
     alignas(64) T panel[columns * depth];
     for (std::int64_t k0 = 0; k0 < k; k0 += depth) {
@@ -209,15 +129,15 @@ struct packed_product {
         pack_rows(block, i0, i1, k0, k1);
         const std::int64_t last = into == product_into::symmetric && i1 < n ? i1 : n;  // columns that are computed
         for (std::int64_t j = 0; j < last; j += columns) {
-          pack_columns(panel, j, k0, k1);
           const std::int64_t wide = n - j < columns ? n - j : columns;
-          for (std::int64_t i = i0; i < i1; i += rows) {
-            const std::int64_t tall = i1 - i < rows ? i1 - i : rows;
-            if (into == product_into::symmetric && j >= i + tall) continue;
-            T* to = c + i * stride + j;
-            const T* x = block + (i - i0) * steps;
-            tile_of<tile_registers>(to, tall, wide, zeroed && k0 == 0, x, panel, steps);
-          }
+          pack_columns<N>(panel, columns, g.b, j, wide, k0, k1);
+          tile_work<T> w{block,      1,           rows,    panel, columns,           g.c + i0 * stride + j,
+                         stride,     steps,       i1 - i0, wide,  zeroed && k0 == 0, k1 == k,
+                         g.row + i0, g.column + j};
+          std::int64_t i = 0;
+          if (into == product_into::symmetric)
+            while (j >= i0 + i + rows) i += rows;  // tiles above the diagonal
+          tiles_of<registers>(w, i, e);
         }
       }
     }
@@ -226,20 +146,32 @@ struct packed_product {
   // The upper triangle from the lower one, in squares that stay in the cache.
   void mirror() const {
     constexpr std::int64_t side = 32;
-    for (std::int64_t i0 = 0; i0 < n; i0 += side)
-      for (std::int64_t j0 = i0; j0 < n; j0 += side)
-        for (std::int64_t j = j0; j < n && j < j0 + side; ++j)
-          for (std::int64_t i = i0; i < j && i < i0 + side; ++i) c[i * stride + j] = c[j * stride + i];
+    for (std::int64_t i0 = 0; i0 < g.n; i0 += side)
+      for (std::int64_t j0 = i0; j0 < g.n; j0 += side)
+        for (std::int64_t j = j0; j < g.n && j < j0 + side; ++j)
+          for (std::int64_t i = i0; i < j && i < i0 + side; ++i) g.c[i * g.stride + j] = g.c[j * g.stride + i];
   }
 };
 
+// A result of no sums.
+template <class A, class T, class E>
+void empty_sums(const matrix_product<T>& g, const E& e) {
+  for (std::int64_t i = 0; i < g.m; ++i)
+    for (std::int64_t j = 0; j < g.n; ++j)
+      g.c[i * g.stride + j] = e(lane<T, A>(T(0)), g.row + i, g.column + j, std::size_t{1}).v;
+}
+
 }  // namespace detail
 
-// c [m, n] with `stride` numbers from row to row; op(a) is [m, k], op(b) [k, n]. c may not overlap a or b.
-template <class A, class T>
+// c [m, n] with `stride` numbers from row to row; op(a) is [m, k], op(b) [k, n]. c may not overlap a or b. The epilogue
+// (cpu/tile.hpp) is not for symmetric products.
+template <class A, class T, class E = as_is>
 void multiply(matrix_operand<T> a, matrix_operand<T> b, T* c, std::int64_t stride, std::int64_t m, std::int64_t n,
-              std::int64_t k, product_into into = product_into::overwrite) {
-  detail::packed_product<T, A>{a, b, c, stride, m, n, k, into}.run();
+              std::int64_t k, product_into into = product_into::overwrite, const E& e = {}) {
+  const detail::matrix_product<T> g{a, b, c, stride, m, n, k};
+  if (k == 0 && (into == product_into::overwrite || into == product_into::symmetric))
+    return detail::empty_sums<A>(g, e);
+  detail::packed_product<T, A>{g, into}.run(e);
 }
 
 }  // namespace gradus

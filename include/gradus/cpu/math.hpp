@@ -105,6 +105,29 @@ struct format<double> {
   static constexpr double exp_least = -746.0, exp_most = 710.0, expm1_least = -40.0;
 };
 
+// Numbers that the machine multiplies by 2^n in one operation, n given as a number: with the one rounding that two
+// exact factors have.
+template <class N>
+struct machine_scale {
+  static constexpr bool supported = false;
+};
+#if GRADUS_SIMD && defined(__AVX512F__)
+template <class A, class Arch>
+  requires(sizeof(vector_pack<float, A, Arch>) == 64)
+struct machine_scale<vector_pack<float, A, Arch>> {
+  using N = vector_pack<float, A, Arch>;
+  static constexpr bool supported = true;
+  static GRADUS_INLINE N by(N x, N n) { return typename N::batch(_mm512_maskz_scalef_ps(0xffff, x.raw(), n.raw())); }
+};
+template <class A, class Arch>
+  requires(sizeof(vector_pack<double, A, Arch>) == 64)
+struct machine_scale<vector_pack<double, A, Arch>> {
+  using N = vector_pack<double, A, Arch>;
+  static constexpr bool supported = true;
+  static GRADUS_INLINE N by(N x, N n) { return typename N::batch(_mm512_maskz_scalef_pd(0xff, x.raw(), n.raw())); }
+};
+#endif
+
 // x = n ln 2 + r with |r| <= ln 2 / 2; 2^n comes as two factors, since one may be out of range.
 template <class N>
 struct halved_exponent {
@@ -117,13 +140,40 @@ struct halved_exponent {
     const N t = fma(x, N::of(1.4426950408889634074), magic);
     n = t - magic;
     r = fma(n, N(-f::ln2_low), fma(n, N(-f::ln2_high), x));
-    // The low bits of t hold n; with twice the bias added it is positive and may be shifted.
-    const words k = t.bits() - words(magic.bits()) + words(static_cast<word>(2 * f::bias));
-    const words half = (k >> 1) & words(f::field);
-    first = N::from(half << f::mantissa);
-    second = N::from((k - half) << f::mantissa);
+    if constexpr (!machine_scale<N>::supported) {
+      // The low bits of t hold n; with twice the bias added it is positive and may be shifted.
+      const words k = t.bits() - words(magic.bits()) + words(static_cast<word>(2 * f::bias));
+      const words half = (k >> 1) & words(f::field);
+      first = N::from(half << f::mantissa);
+      second = N::from((k - half) << f::mantissa);
+    }
+  }
+  // x 2^n
+  GRADUS_INLINE N scaled(N x) const {
+    if constexpr (machine_scale<N>::supported)
+      return machine_scale<N>::by(x, n);
+    else
+      return x * first * second;
+  }
+  // 2^-n
+  GRADUS_INLINE N inverse() const {
+    if constexpr (machine_scale<N>::supported) {
+      return machine_scale<N>::by(N(1), -n);
+    } else {  // the exponent fields of its two factors are those of 2^n mirrored
+      using f = format<typename N::value_type>;
+      using words = typename N::words;
+      const words mirror(static_cast<typename N::word>(typename N::word{2 * f::bias} << f::mantissa));
+      return N::from(mirror - first.bits()) * N::from(mirror - second.bits());
+    }
   }
 };
+// e^x - 1 for x between the least and the most that make sense.
+template <class N>
+GRADUS_INLINE N expm1_within(N x) {
+  const halved_exponent<N> e(x);
+  const N power = fma(e.r * e.r, exp_tail(e.r), e.r);
+  return e.scaled(power + (N(1) - e.inverse()));
+}
 
 // x = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)), for positive finite x.
 template <class N>
@@ -164,20 +214,14 @@ GRADUS_INLINE N exp(N x) {
   using f = detail::format<typename N::value_type>;
   const detail::halved_exponent<N> e(min(N(f::exp_most), max(N(f::exp_least), x)));
   const N power = fma(e.r * e.r, detail::exp_tail(e.r), e.r) + N(1);
-  return power * e.first * e.second;
+  return e.scaled(power);
 }
 
 // e^x - 1, exact near 0.
 template <number N>
 GRADUS_INLINE N expm1(N x) {
   using f = detail::format<typename N::value_type>;
-  using words = typename N::words;
-  const detail::halved_exponent<N> e(min(N(f::exp_most), max(N(f::expm1_least), x)));
-  const N power = fma(e.r * e.r, detail::exp_tail(e.r), e.r);
-  // 2^-n: the exponent fields of its two factors are those of 2^n mirrored.
-  const words mirror(static_cast<typename N::word>(typename N::word{2 * f::bias} << f::mantissa));
-  const N inverse = N::from(mirror - e.first.bits()) * N::from(mirror - e.second.bits());
-  const N result = (power + (N(1) - inverse)) * e.first * e.second;
+  const N result = detail::expm1_within(min(N(f::exp_most), max(N(f::expm1_least), x)));
   return select(x == N(0), x, result);
 }
 
@@ -206,7 +250,7 @@ GRADUS_INLINE N log1p(N x) {
 template <number N>
 GRADUS_INLINE N tanh(N x) {
   const N a = min(N::of(detail::is_double<N> ? 20.0 : 10.0), abs(x));
-  const N e = expm1(a + a);
+  const N e = detail::expm1_within(a + a);
   return copysign(e / (e + N(2)), x);
 }
 
@@ -288,7 +332,7 @@ GRADUS_INLINE N pow(N x, N y) {
   const N low = select(high == p.high, p.low + bounded * l.low, N(0));
   const detail::halved_exponent<N> e(high);
   const N r = e.r + low;
-  N value = (fma(r * r, detail::exp_tail(r), r) + N(1)) * e.first * e.second;
+  N value = e.scaled(fma(r * r, detail::exp_tail(r), r) + N(1));
   const N inf = detail::infinity<N>(), none = detail::not_a_number<N>();
   value = select(a == N(0), select(y < N(0), inf, N(0)), value);
   value = select(a == inf, select(y < N(0), N(0), inf), value);

@@ -1,192 +1,355 @@
-// Matrix products. Every element of the result is one chain of fused multiply-adds over k in order, whatever the tile,
-// so shape alone decides its bits. A tile of rows x columns of the result stays in registers; the right operand is read
-// in place where its rows are contiguous and whole registers wide (or masked), and packed into a panel on the stack
-// otherwise. Large products go to cpu/gemm.hpp, which packs both operands and gives the same bits.
+// Matrix products, chosen by shape: a few numbers at a time where there is little to do, tiles of registers on op(b) in
+// place or packed into a panel on the stack, and for large products both operands packed (cpu/gemm.hpp).
+//
+// An element is one chain of fused multiply-adds over k in order, whatever the tile. Where there would be too few
+// chains to keep the machine busy (a single column; a single row of at most 16), and k is 8 or more, an element is the
+// tree of `dot` instead. So the shape m, k, n of the whole product alone decides its bits.
 #pragma once
 #include "../ops/matmul.hpp"
 #include "gemm.hpp"
 #include "kernel.hpp"
 #include "number.hpp"
+#include "products.hpp"
 
 namespace gradus {
 
 namespace detail {
 
-// True where reading the first places of a register costs about as much as reading all.
-template <class N>
-inline constexpr bool reads_parts = N::width == 1;
-#if GRADUS_SIMD
-template <class T, class A, class Arch>
-inline constexpr bool reads_parts<vector_pack<T, A, Arch>> = vector_pack<T, A, Arch>::masked::supported;
-#endif
+constexpr bool sums_are_dots(std::int64_t m, std::int64_t k, std::int64_t n) {
+  return k >= 8 && (n == 1 || (m == 1 && n <= 16));
+}
 
-// to[p * stride + q] = from[q * k + p] for p < rows, q < N::width, a block of registers at a time.
-template <class N, class T>
-void transpose_columns(T* to, std::int64_t stride, const T* from, std::int64_t k, std::int64_t rows) {
-  constexpr auto width = static_cast<std::int64_t>(N::width);
-  std::int64_t p = 0;
-#if GRADUS_SIMD && GRADUS_SHUFFLES
-  if constexpr (N::width > 1)
-    for (; p + width <= rows; p += width) {
-      typename N::reg r[N::width];
-      for (std::int64_t q = 0; q < width; ++q) r[q] = N::load(from + q * k + p).raw();
-      simd::transpose<N::width / 2>(r, std::make_index_sequence<N::width>{});
-      for (std::int64_t q = 0; q < width; ++q) N(typename N::batch(r[q])).store(to + (p + q) * stride);
-    }
-#endif
-  for (; p < rows; ++p)
-    for (std::int64_t q = 0; q < width; ++q) to[p * stride + q] = from[q * k + p];
+// The sums over k of x[p * step] y[p * stride + q], for the first `count` places q, each the tree of `dot`.
+template <class N, class T, int... C>
+GRADUS_INLINE N dots(const T* x, std::int64_t step, const T* y, std::int64_t stride, std::int64_t k, std::size_t count,
+                     std::integer_sequence<int, C...>) {
+  static_assert(sizeof...(C) == block<N>::lanes);
+  constexpr auto run = static_cast<std::int64_t>(reduction_chunk);
+  N total(T(0));
+  for (std::int64_t p0 = 0; p0 < k; p0 += run) {
+    const std::int64_t p1 = k - p0 < run ? k : p0 + run;
+    N chain[sizeof...(C)];
+    for (N& c : chain) c = N(T(0));
+    const auto added = [&](N to, std::int64_t p) __attribute__((always_inline)) {
+      const T* from = y + p * stride;
+      return fma(N(x[p * step]), !reads_parts<N> || count == N::width ? N::load(from) : N::load_partial(from, count),
+                 to);
+    };
+    std::int64_t p = p0;
+    for (; p + 16 <= p1; p += 16) ((chain[C] = added(chain[C], p + C)), ...);
+    if (p < p1) ((chain[C] = p + C < p1 ? added(chain[C], p + C) : chain[C] + N(T(0))), ...);  // padded with zeros
+    const auto join = [&](int half) __attribute__((always_inline)) {
+      ((C < half ? void(chain[C] = chain[C] + chain[(C + half) % 16]) : void()), ...);
+    };
+    join(8), join(4), join(2), join(1);
+    total = p0 == 0 ? chain[0] : total + chain[0];
+  }
+  return total;
 }
 
 template <class T, class A>
-struct gemm {
+struct direct_product {
   using N = pack<T, A>;
+  using one = lane<T, A>;
   static constexpr auto width = static_cast<std::int64_t>(N::width);
-  static constexpr int columns = width >= 16 ? 4 : 2, rows = 4;  // of a tile, in registers and in rows
-  static constexpr int narrow_rows = 8;                          // of a tile one register wide: enough chains in flight
-  static constexpr std::int64_t panel_columns = columns * width, depth = 128;
+  static constexpr std::int64_t depth = 128;                // of a panel of op(b): it stays in the first-level cache
+  static constexpr int row_registers = 2 * tile_registers;  // of a single row
+  static constexpr std::int64_t row_columns = row_registers * width;
 
-  std::int64_t m, k, n;
-  bool ta, tb;
-  const T *a, *b;
-  T* c;
+  matrix_product<T> g;
 
-  // A single row or column lies in memory as its transpose does; with one column, b^T a^T has long rows.
-  GRADUS_INLINE gemm simplified() const {
-    gemm g = *this;
-    if (n == 1 && (ta || m >= narrow_rows)) g = {1, k, m, true, !ta, b, a, c};
-    if (g.k == 1) g.ta = g.tb = false;
-    return g;
+  template <class E>
+  GRADUS_INLINE void put(one x, std::int64_t i, std::int64_t j, const E& e) const {
+    g.c[i * g.stride + j] = e(x, g.row + i, g.column + j, std::size_t{1}).v;
   }
-  GRADUS_INLINE std::int64_t a_row() const { return ta ? 1 : k; }
-  GRADUS_INLINE std::int64_t a_step() const { return ta ? m : 1; }
-
-  // Rows x Columns registers from (i, j), over k0 <= p < k1. A part of a register: one column, of `valid` places.
-  template <int Rows, int Columns, bool Part>
-  GRADUS_INLINE void tile(std::int64_t i, std::int64_t j, std::int64_t k0, std::int64_t k1, const T* panel,
-                          std::int64_t stride, bool padded, std::int64_t valid) const {
-    static_assert(!Part || Columns == 1);
-    const auto part = static_cast<std::size_t>(valid);
-    N acc[Rows][Columns];
-    for (int r = 0; r < Rows; ++r)
-      for (int q = 0; q < Columns; ++q) {
-        const T* from = c + (i + r) * n + j + q * width;
-        acc[r][q] = k0 == 0 ? N(T(0)) : Part ? N::load_partial(from, part) : N::load(from);
-      }
-    const std::int64_t row = a_row(), step = a_step();
-    const T* x = a + i * row + k0 * step;
-    for (std::int64_t p = k0; p < k1; ++p, panel += stride, x += step) {
-      N w[Columns];
-      for (int q = 0; q < Columns; ++q)
-        w[q] = Part && !padded ? N::load_partial(panel, part) : N::load(panel + q * width);
-      for (int r = 0; r < Rows; ++r) {
-        const N v(x[r * row]);
-        for (int q = 0; q < Columns; ++q) acc[r][q] = fma(v, w[q], acc[r][q]);
-      }
-    }
-    for (int r = 0; r < Rows; ++r)
-      for (int q = 0; q < Columns; ++q) {
-        T* to = c + (i + r) * n + j + q * width;
-        if constexpr (Part)
-          acc[r][q].store_partial(to, part);
-        else
-          acc[r][q].store(to);
-      }
+  static GRADUS_INLINE T dot_in_place(const T* x, const T* y, std::size_t n) {
+    return gradus::reduce<N>(
+        n, T(0), [ x, y ](block<N> acc, std::size_t i, std::size_t k) __attribute__((always_inline)) {
+          const auto b = sixteen<N>(x + i, k), c = sixteen<N>(y + i, k);
+          for (std::size_t j = 0; j < acc.packs; ++j) acc.at[j] = fma(b.at[j], c.at[j], acc.at[j]);
+          return acc;
+        },
+        plus{});
   }
-  template <int Rows, int Columns, bool Part>
-  void strip(std::int64_t j, std::int64_t k0, std::int64_t k1, const T* panel, std::int64_t stride, bool padded,
-             std::int64_t valid) const {
-    std::int64_t i = 0;
-    for (; i + Rows <= m; i += Rows) tile<Rows, Columns, Part>(i, j, k0, k1, panel, stride, padded, valid);
-    for (; i < m; ++i) tile<1, Columns, Part>(i, j, k0, k1, panel, stride, padded, valid);
+  // Sums of this kind are code of some size: one function for all, or, where all extents are known, part of the kernel.
+  template <bool Inlined>
+  GRADUS_INLINE one dot_of(const T* x, const T* y) const {
+    if constexpr (Inlined)
+      return dot_in_place(x, y, static_cast<std::size_t>(g.k));
+    else
+      return dot<A, T>(x, y, static_cast<std::size_t>(g.k));
   }
-  template <int Columns>
-  void pack_panel(T* panel, std::int64_t j, std::int64_t k0, std::int64_t k1, std::int64_t valid) const {
-    constexpr std::int64_t wide = Columns * width;
-    std::int64_t q = 0;
-    if (tb)
-      for (; q + width <= valid; q += width) transpose_columns<N>(panel + q, wide, b + (j + q) * k + k0, k, k1 - k0);
-    for (std::int64_t p = k0; p < k1; ++p) {
-      T* to = panel + (p - k0) * wide;
-      for (std::int64_t r = q; r < valid; ++r) to[r] = tb ? b[(j + r) * k + p] : b[p * n + j + r];
-      for (std::int64_t r = valid; r < wide; ++r) to[r] = T(0);
+  template <bool Inlined, class Number>
+  GRADUS_INLINE Number dots_of(const T* x, const T* y, std::int64_t stride, std::size_t count) const {
+    if constexpr (Inlined) {
+      return dots<Number>(x, 1, y, stride, g.k, count, std::make_integer_sequence<int, 16>{});
+    } else {
+      alignas(64) T sums[Number::width];
+      shared_dots<Number>(sums, x, y, stride, g.k, count);
+      return Number::load(sums);
     }
   }
-  template <int Rows, int Columns, bool Part>
-  void block_of_columns(std::int64_t j, std::int64_t valid) const {
-    constexpr std::int64_t wide = Columns * width;
-    const bool in_place = !tb && (!Part || reads_parts<N>);
-    if (in_place) return strip<Rows, Columns, Part>(j, 0, k, b + j, n, false, valid);
-    alignas(64) T panel[depth * wide];
-    for (std::int64_t k0 = 0; k0 < k; k0 += depth) {
-      const std::int64_t k1 = k - k0 < depth ? k : k0 + depth;
-      pack_panel<Columns>(panel, j, k0, k1, valid);
-      strip<Rows, Columns, Part>(j, k0, k1, panel, wide, true, valid);
+  template <class Number>
+  [[gnu::noinline]] static void shared_dots(T* to, const T* x, const T* y, std::int64_t stride, std::int64_t k,
+                                            std::size_t count) {
+    dots<Number>(x, 1, y, stride, k, count, std::make_integer_sequence<int, 16>{}).store(to);
+  }
+  // Where sums are dots. Numbers of k lie side by side in at least one operand, rows or columns in the other.
+  template <bool Inlined, class E>
+  GRADUS_INLINE void run_dots(const E& e) const {
+    const T *a = g.a.at, *b = g.b.at;
+    if (g.n == 1 && g.a.step() == 1) {
+      for (std::int64_t i = 0; i < g.m; ++i) put(dot_of<Inlined>(a + i * g.a.row(), b), i, 0, e);
+    } else if (g.n == 1) {
+      std::int64_t i = 0;
+      for (; i < g.m && (reads_parts<N> || i + width <= g.m); i += width) {
+        const auto count = static_cast<std::size_t>(g.m - i < width ? g.m - i : width);
+        const N sums = dots_of<Inlined, N>(b, a + i, g.a.step(), count);
+        alignas(64) T all[N::width];
+        sums.store(all);
+        for (std::size_t r = 0; r < count; ++r) put(all[r], i + static_cast<std::int64_t>(r), 0, e);
+      }
+      for (; i < g.m; ++i) put(dots_of<Inlined, one>(b, a + i, g.a.step(), 1), i, 0, e);
+    } else if (g.b.transposed) {
+      for (std::int64_t j = 0; j < g.n; ++j) put(dot_of<Inlined>(a, b + j * g.b.stride), 0, j, e);
+    } else {
+      std::int64_t j = 0;
+      for (; j < g.n && (reads_parts<N> || j + width <= g.n); j += width) {
+        const auto count = static_cast<std::size_t>(g.n - j < width ? g.n - j : width);
+        const N sums = dots_of<Inlined, N>(a, b + j, g.b.stride, count);
+        e(sums, g.row, g.column + j, count).store_partial(g.c + j, count);
+      }
+      for (; j < g.n; ++j) put(dots_of<Inlined, one>(a, b + j, g.b.stride, 1), 0, j, e);
     }
   }
-  // Where packing both operands pays. Not where there are no registers: such a machine has no stack for panels.
-  bool is_large() const {
-    return N::width > 1 && m >= 16 && n >= 48 && m * n * k >= (tb ? std::int64_t{1} << 27 : std::int64_t{1} << 20);
-  }
-  void run() const {
-    if constexpr (N::width > 1)
-      if (is_large()) return gradus::multiply<A, T>({a, ta ? m : k, ta}, {b, tb ? k : n, tb}, c, n, m, n, k);
-    std::int64_t j = 0;
-    if (k == 0)
-      for (; j < m * n; ++j) c[j] = T(0);
-    for (; n - j >= panel_columns; j += panel_columns) block_of_columns<rows, columns, false>(j, panel_columns);
-    for (; n - j >= width; j += width) block_of_columns<narrow_rows, 1, false>(j, width);
-    if (n > j) block_of_columns<narrow_rows, 1, true>(j, n - j);
+  template <class E>
+  [[gnu::noinline]] void run_all_dots(const E& e) const {
+    run_dots<false>(e);
   }
 
-  // A few numbers: into the kernel of this very shape, without a call.
-  GRADUS_INLINE bool run_small() const {
-    if (k == 0 || (tb && n > 1) || !(reads_parts<N> || n % width == 0 || n == 1)) return false;
-    if (n == 1) {
-      for (std::int64_t i = 0; i < m; ++i) {
-        lane<T, A> acc(T(0));
-        for (std::int64_t p = 0; p < k; ++p)
-          acc = fma(lane<T, A>(a[i * a_row() + p * a_step()]), lane<T, A>(b[p]), acc);
-        c[i] = acc.v;
+  // A few numbers: into the kernel of this very shape, without a call. False where it cannot be so.
+  template <bool AllKnown, class E>
+  GRADUS_INLINE bool run_small(bool as_dots, const E& e) const {
+    if (g.k == 0) return false;
+    if (as_dots) return run_dots<AllKnown>(e), true;
+    if (g.n == 1) {
+      for (std::int64_t i = 0; i < g.m; ++i) {
+        one acc(T(0));
+        for (std::int64_t p = 0; p < g.k; ++p)
+          acc = fma(one(g.a.at[i * g.a.row() + p * g.a.step()]), one(g.b.at[p * g.b.step()]), acc);
+        put(acc, i, 0, e);
       }
       return true;
     }
-    for (std::int64_t i = 0; i < m; ++i) {
-      std::int64_t j = 0;
-      for (; j + width <= n; j += width) tile<1, 1, false>(i, j, 0, k, b + j, n, false, width);
-      if (j < n) tile<1, 1, true>(i, j, 0, k, b + j, n, false, n - j);
-    }
+    if ((g.b.transposed && g.k > 1) || !(reads_parts<N> || g.n % width == 0)) return false;
+    for (std::int64_t i = 0; i < g.m; ++i)
+      for (std::int64_t j = 0; j < g.n; j += width) {
+        const auto count = static_cast<std::size_t>(g.n - j < width ? g.n - j : width);
+        N acc(T(0));
+        for (std::int64_t p = 0; p < g.k; ++p) {
+          const T* from = g.b.at + (g.k == 1 ? 0 : p * g.b.stride) + j;
+          acc = fma(N(g.a.at[i * g.a.row() + p * g.a.step()]),
+                    count == N::width ? N::load(from) : N::load_partial(from, count), acc);
+        }
+        acc = e(acc, g.row + i, g.column + j, count);
+        if (count == N::width)
+          acc.store(g.c + i * g.stride + j);
+        else
+          acc.store_partial(g.c + i * g.stride + j, count);
+      }
     return true;
   }
+
+  // Tiles of one column panel. Where the number of rows is known, of nearly the same height; else from the tallest that
+  // fit to single rows.
+  template <int Registers, bool Part, std::int64_t Rows, class E>
+  static void rows_of(const tile_work<T>& w, const E& e) {
+    constexpr int most = tile_rows(Registers);
+    constexpr std::int64_t tiles_down = (Rows + most - 1) / most;
+    constexpr int even = Rows == 0 ? most : static_cast<int>((Rows + tiles_down - 1) / tiles_down);
+    // Eight sums in flight are too few: then as where the number is not known, and most is made a sum of fours.
+    constexpr bool known = Rows != 0 && !(Registers == 1 && tiles_down > 1 && even <= 8);
+    constexpr int tall = known ? even : Rows == 0 ? most : most / 4 * 4;
+    constexpr int less = known ? tall - 1 : (Registers > 2 || most >= 8 ? 4 : 2);
+    constexpr std::int64_t tall_tiles = known ? Rows - tiles_down * less : 0;
+    std::int64_t i = 0;
+    if (known && w.tall == Rows) {
+      tile_work<T> first = w;
+      first.tall = tall_tiles * tall;
+      i = tiles<N, tall, Registers, Part>::down(first, i, e);
+    } else if (w.tall >= tall) {
+      i = tiles<N, tall, Registers, Part>::down(w, i, e);
+    }
+    if constexpr (!known || tall_tiles < tiles_down)
+      if (w.tall - i >= less) i = tiles<N, less, Registers, Part>::down(w, i, e);
+    if constexpr (tall > 1)
+      if (w.tall > i) tiles<N, 1, Registers, Part>::down(w, i, e);
+  }
+  GRADUS_INLINE tile_work<T> work(std::int64_t j, std::int64_t wide) const {
+    return {g.a.at, g.a.row(), g.a.step(), g.b.at + j, g.b.stride, g.c + j, g.stride,
+            g.k,    g.m,       wide,       true,       true,       g.row,   g.column + j};
+  }
+  // Columns from j on, as many as Registers hold or `wide`. Parts: such tiles as read parts of registers are there.
+  template <int Registers, bool Parts, std::int64_t Rows, class E>
+  void panel(std::int64_t j, std::int64_t wide, const E& e) const {
+    const bool part = wide < Registers * width;
+    if (g.b.transposed || (part && !(Parts && reads_parts<N>)) || g.m >= 96)
+      return packed_panel<Registers, Rows>(j, wide, e);
+    if constexpr (Parts && reads_parts<N>)
+      if (part) return rows_of<Registers, true, Rows>(work(j, wide), e);
+    rows_of<Registers, false, Rows>(work(j, wide), e);
+  }
+  template <int Registers, std::int64_t Rows, class E>
+  [[gnu::noinline]] void packed_panel(std::int64_t j, std::int64_t wide, const E& e) const {
+    constexpr std::int64_t columns = Registers * width;
+    alignas(64) T packed[depth * columns];
+    for (std::int64_t k0 = 0; k0 < g.k; k0 += depth) {
+      const std::int64_t k1 = g.k - k0 < depth ? g.k : k0 + depth;
+      pack_columns<N>(packed, columns, g.b, j, wide, k0, k1);
+      tile_work<T> w = work(j, wide);
+      w.x += k0 * w.step, w.y = packed, w.y_stride = columns, w.steps = k1 - k0, w.first = k0 == 0, w.last = k1 == g.k;
+      rows_of<Registers, false, Rows>(w, e);
+    }
+  }
+
+  // One row: more registers side by side, so that there are chains enough.
+  template <class E>
+  void single_row(const E& e) const {
+    for (std::int64_t j = 0; j < g.n; j += row_columns)
+      tiles<N, 1, row_registers, false>::down(work(j, row_columns), 0, e);
+  }
+  // Columns whose number is not known.
+  template <class E>
+  [[gnu::noinline]] void columns_from(std::int64_t j, const E& e) const {
+    constexpr int most = tile_registers;
+    for (; j + most * width <= g.n; j += most * width) panel<most, false, 0>(j, most * width, e);
+    if constexpr (most > 2)
+      for (; j + 2 * width <= g.n; j += 2 * width) panel<2, false, 0>(j, 2 * width, e);
+    for (; j < g.n; j += width) panel<1, false, 0>(j, g.n - j < width ? g.n - j : width, e);
+  }
+  // Columns whose number is: in panels of nearly the same width; how many registers the wide ones and the others have.
+  template <std::int64_t Columns>
+  struct panels_of {
+    static constexpr std::int64_t registers = (Columns + width - 1) / width;
+    static constexpr std::int64_t panels = (registers + tile_registers - 1) / tile_registers;
+    static constexpr int wide = Columns == 0 ? 2 : static_cast<int>((registers + panels - 1) / panels);
+    static constexpr std::int64_t wide_panels = registers - panels * (wide - 1);
+    static constexpr bool even = wide_panels == panels;  // then a share of the columns is some of them
+  };
+  template <std::int64_t Rows, std::int64_t Columns, class E>
+  void known_columns(const E& e) const {
+    using plan = panels_of<Columns>;
+    constexpr bool parts = Columns % width != 0;
+    constexpr std::int64_t wide = plan::wide * width, narrow = wide - width;
+    std::int64_t j = 0;
+    for (const std::int64_t end = plan::even ? g.n : plan::wide_panels * wide; j < end; j += wide)
+      panel<plan::wide, parts && plan::even, Rows>(j, g.n - j < wide ? g.n - j : wide, e);
+    if constexpr (!plan::even)
+      for (; j < g.n; j += narrow) panel<plan::wide - 1, parts, Rows>(j, g.n - j < narrow ? g.n - j : narrow, e);
+  }
+
+  // Where packing both operands pays. Not where there are no registers: such a machine has no stack for it.
+  static constexpr bool is_large(std::int64_t m, std::int64_t n, std::int64_t k) {
+    return N::width > 1 && m >= 256 && n >= 256 && k >= 256 && m * n * k >= std::int64_t{1} << 28;
+  }
+  // Rows and Columns of the whole: how many there are, where that is known, else 0. MayBeLarge: false where shape says
+  // that it is not.
+  template <std::int64_t Rows, std::int64_t Columns, bool MayBeLarge, class E>
+  void run(const E& e) const {
+    if (g.m == 0 || g.n == 0) return;
+    if (g.k == 0) return empty_sums<A>(g, e);
+    if constexpr (N::width > 1 && MayBeLarge)
+      if (is_large(g.m, g.n, g.k)) return packed_product<T, A>{g, product_into::overwrite}.run(e);
+    if constexpr (Columns % row_columns == 0)
+      if (g.m == 1 && !g.b.transposed && g.n % row_columns == 0) return single_row(e);
+    if constexpr (Columns > 0)
+      known_columns<(Rows <= 128 ? Rows : 0), Columns>(e);
+    else
+      columns_from(0, e);
+  }
 };
+
 // Known extents whose product is at most this make a kernel of their own; one that is not known counts as 1.
 inline constexpr std::int64_t small_matmul = 256;
-
+// An extent, where the signature has it, else `other`.
+template <class S>
+constexpr std::int64_t known_extent(int i, std::int64_t other) {
+  if constexpr (requires { std::bool_constant<(S::dim(1) > 0)>{}; })
+    return S::dim(i) > 0 ? S::dim(i) : other;
+  else if constexpr (S::is_fixed)
+    return S::raw(i) > 0 ? S::raw(i) : other;
+  else
+    return other;
+}
+template <class S>
+inline constexpr bool may_be_small =
+    S::is_fixed && known_extent<S>(1, 1) * known_extent<S>(2, 1) * known_extent<S>(3, 1) <= small_matmul;
+template <class S>
+inline constexpr bool all_known = requires { std::bool_constant<(S::dim(1) > 0)>{}; };
+// Without the code of large products where what is known is too little for one. A part of a product is smaller than it.
+template <class S, class Direct>
+inline constexpr bool may_be_large =
+    Direct::is_large(known_extent<S>(1, 1 << 20), known_extent<S>(3, 1 << 20), known_extent<S>(2, 1 << 20));
 }  // namespace detail
+
+// The kernel of the op, with an epilogue (cpu/tile.hpp). The rows that it is told are those of all matrices, in order.
+// Divided into runs of rows, or of columns where those are more. product_of is for an epilogue that knows T. One that
+// has `stored(first row, end, first column, end)` is told of each part when it lies in memory.
+template <class A, class T, class S, class E = as_is>
+void product_of(const S& s, std::byte* const* args, const E& e = {}) {
+  using direct = detail::direct_product<T, A>;
+  const std::int64_t matrices = s.dim(0), m = s.dim(1), k = s.dim(2), n = s.dim(3);
+  const bool ta = s.raw(4) != 0, tb = s.raw(5) != 0, dots = detail::sums_are_dots(m, k, n);
+  const detail::matrix_product<T> all{
+      {at<const T>(args, 1), ta ? m : k, ta}, {at<const T>(args, 2), tb ? k : n, tb}, at<T>(args, 0), n, m, n, k};
+  if constexpr (detail::has_product_library<A, T>)
+    if (detail::library_product<A>(s, all, matrices, e)) return;
+  const auto multiply_part = [&](const detail::matrix_product<T>& g) __attribute__((always_inline)) {
+    if constexpr (detail::may_be_small<S>)
+      if (g.m * g.k * g.n <= detail::small_matmul && direct{g}.template run_small<detail::all_known<S>>(dots, e))
+        return;
+    if (dots) return direct{g}.run_all_dots(e);
+    direct{g}
+        .template run<detail::known_extent<S>(1, 0), detail::known_extent<S>(3, 0), detail::may_be_large<S, direct>>(e);
+  };
+  const auto run = [&](const detail::matrix_product<T>& g) __attribute__((always_inline)) {
+    multiply_part(g);
+    if constexpr (requires { e.stored(g.row, g.row + g.m, g.column, g.column + g.n); })
+      e.stored(g.row, g.row + g.m, g.column, g.column + g.n);
+  };
+  const auto matrix = [&](std::int64_t i) __attribute__((always_inline)) {
+    detail::matrix_product<T> g = all;
+    g.a.at += i * m * k, g.b.at += i * k * n, g.c += i * m * n, g.row = i * m;
+    return g;
+  };
+  using panels = typename direct::template panels_of<detail::known_extent<S>(3, 0)>;
+  const bool by_rows = m >= n || m >= 96 || (detail::known_extent<S>(3, 0) > 0 && !panels::even);
+  const std::int64_t grain = by_rows ? (m >= 96 ? 24 : 12) : panels::wide * direct::width;  // whole tiles, mostly
+  const std::int64_t pieces = ((by_rows ? m : n) + grain - 1) / grain;
+  const index_range mine = s.share(matrices * pieces);
+  if (mine.last - mine.first == matrices * pieces) {
+    for (std::int64_t i = 0; i < matrices; ++i) run(matrix(i));
+    return;
+  }
+  for (std::int64_t at = mine.first; at < mine.last;) {
+    const std::int64_t i = at / pieces, first = at % pieces;
+    const std::int64_t last = pieces - first < mine.last - at ? pieces : first + mine.last - at;
+    const auto end = [&](std::int64_t extent) { return last * grain < extent ? last * grain : extent; };
+    run(by_rows ? matrix(i).part(first * grain, end(m), 0, n) : matrix(i).part(0, m, first * grain, end(n)));
+    at += last - first;
+  }
+}
+template <class A, class S, class E = as_is>
+void product(const S& s, std::byte* const* args, const E& e = {}) {
+  typed<0, float, double>(s, [&]<class T>() { product_of<A, T>(s, args, e); });
+}
 
 template <>
 struct kernel<&cards::matmul> {
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
-      detail::gemm<T, A> g{s.dim(1),      s.dim(2),    s.dim(3),    s.raw(4) != 0,
-                           s.raw(5) != 0, at<T>(a, 1), at<T>(a, 2), at<T>(a, 0)};
-      for (std::int64_t i = 0; i < s.dim(0); ++i) {
-        multiply<S>(g.simplified());
-        g.a += g.m * g.k, g.b += g.k * g.n, g.c += g.m * g.n;
-      }
-    });
-  }
-
-private:
-  template <class S, class T, class A>
-  static GRADUS_INLINE void multiply(const detail::gemm<T, A>& g) {
-    if constexpr (S::is_fixed) {
-      constexpr auto known = [](int i) { return S::raw(i) > 0 ? S::raw(i) : 1; };
-      if constexpr (std::int64_t{known(1)} * known(2) * known(3) <= detail::small_matmul)
-        if (g.m * g.k * g.n <= detail::small_matmul && g.run_small()) return;
-    }
-    g.run();
+    product<A>(s, a);
   }
 };
 using matmul_ops = op_list<&cards::matmul>;

@@ -88,29 +88,31 @@ struct reduction {
   }
 };
 
-// Columns of a row-major [n, m]: y[j] = join over i of x[i][j].
+// Columns of a row-major [n, m], first <= j < last: y[j] = join over i of x[i][j], one chain in order of i. Eight rows
+// at a time, so that memory is read in long runs.
 template <class How, class N, class T>
-GRADUS_INLINE void reduce_columns(T* y, const T* x, std::int64_t n, std::int64_t m) {
-  constexpr std::int64_t width = N::width;
-  std::int64_t j = 0;
-  for (; j + 4 * width <= m; j += 4 * width) {
-    N acc[4] = {N(How::template zero<T>), N(How::template zero<T>), N(How::template zero<T>), N(How::template zero<T>)};
-    for (std::int64_t i = 0; i < n; ++i)
-      for (int q = 0; q < 4; ++q) acc[q] = How::join(acc[q], N::load(x + i * m + j + q * width));
-    for (int q = 0; q < 4; ++q) acc[q].store(y + j + q * width);
-  }
-  for (; j < m; j += width) {
-    const auto left = static_cast<std::size_t>(m - j < width ? m - j : width);
-    N acc(How::template zero<T>);
-    for (std::int64_t i = 0; i < n; ++i)
-      acc = How::join(acc, left == N::width ? N::load(x + i * m + j) : N::load_partial(x + i * m + j, left));
-    if (left == N::width)
-      acc.store(y + j);
-    else
-      acc.store_partial(y + j, left);
+GRADUS_INLINE void reduce_columns(T* y, const T* x, std::int64_t n, std::int64_t m, std::int64_t first,
+                                  std::int64_t last) {
+  constexpr std::int64_t width = N::width, together = 8;
+  for (std::int64_t i = 0; i < n; i += together) {
+    const std::int64_t rows = n - i < together ? n - i : together;
+    const auto some = [&](std::int64_t j, auto read) __attribute__((always_inline)) {
+      N acc = i == 0 ? N(How::template zero<T>) : read(y + j);
+      const T* from = x + i * m + j;
+      if (rows == together)
+        for (std::int64_t r = 0; r < together; ++r) acc = How::join(acc, read(from + r * m));
+      else
+        for (std::int64_t r = 0; r < rows; ++r) acc = How::join(acc, read(from + r * m));
+      return acc;
+    };
+    std::int64_t j = first;
+    for (; j + width <= last; j += width) some(j, [](const T* p) { return N::load(p); }).store(y + j);
+    if (const auto left = static_cast<std::size_t>(last - j); left != 0)
+      some(j, [left](const T* p) { return N::load_partial(p, left); }).store_partial(y + j, left);
   }
 }
 
+// Divided by kept position, or by column.
 template <class How, class A, class S, class Finish>
 void run_reduction(const S& s, std::byte* const* a, Finish finish) {
   typed<0, float, double, std::int32_t, std::int64_t, std::uint8_t>(s, [&]<class T>() {
@@ -121,20 +123,26 @@ void run_reduction(const S& s, std::byte* const* a, Finish finish) {
     const bool last = (groups % 2 != 0) == (s.raw(0) != 0);  // is the last one reduced
     std::int64_t many = 1, kept = 1;
     for (int i = 0; i < groups; ++i) ((groups - 1 - i) % 2 == 0) == last ? many *= s.dim(2 + i) : kept *= s.dim(2 + i);
+    const index_range mine = s.share(kept, last ? 1 : 64);
     if (many == 0) {
-      for (std::int64_t i = 0; i < kept; ++i) y[i] = finish(How::template zero<T>, many);
+      for (std::int64_t i = mine.first; i < mine.last; ++i) y[i] = finish(How::template zero<T>, many);
       return;
     }
     if (std::is_floating_point_v<T> && last && groups <= 2) {
       if constexpr (std::is_floating_point_v<T>)
-        for (std::int64_t i = 0; i < kept; ++i)
+        for (std::int64_t i = mine.first; i < mine.last; ++i)
           y[i] = How::template row<A>(x + i * many, static_cast<std::size_t>(many));
     } else if (!last && groups >= 2 && groups <= 3) {  // [n, m] or [a, n, m]: columns
-      const std::int64_t m = s.dim(groups + 1), n = s.dim(groups), outer = groups == 3 ? s.dim(2) : 1;
-      for (std::int64_t o = 0; o < outer; ++o) reduce_columns<How, N>(y + o * m, x + o * n * m, n, m);
+      const std::int64_t m = s.dim(groups + 1), n = s.dim(groups);
+      for (std::int64_t at = mine.first; at < mine.last;) {
+        const std::int64_t outer = at / m, end = (outer + 1) * m < mine.last ? (outer + 1) * m : mine.last;
+        reduce_columns<How, N>(y + outer * m, x + outer * n * m, n, m, at - outer * m, end - outer * m);
+        at = end;
+      }
     } else {
       const reduction r(s);
       r.over(false, [&](std::int64_t to, std::int64_t from) {
+        if (to < mine.first || to >= mine.last) return;
         T acc = How::template zero<T>;
         r.over(true, [&](std::int64_t, std::int64_t offset) {
           if constexpr (std::is_floating_point_v<T>)
@@ -145,7 +153,7 @@ void run_reduction(const S& s, std::byte* const* a, Finish finish) {
         y[to] = acc;
       });
     }
-    for (std::int64_t i = 0; i < kept; ++i) y[i] = finish(y[i], many);
+    for (std::int64_t i = mine.first; i < mine.last; ++i) y[i] = finish(y[i], many);
   });
 }
 
@@ -169,6 +177,7 @@ struct divide_by_count {
 
 template <>
 struct kernel<&cards::sum> {
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     detail::run_reduction<detail::adding, A>(s, a, detail::keep_value{});
@@ -176,6 +185,7 @@ struct kernel<&cards::sum> {
 };
 template <>
 struct kernel<&cards::mean> {  // of no elements: NaN, as TensorFlow
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     detail::run_reduction<detail::adding, A>(s, a, detail::divide_by_count{});
@@ -183,6 +193,7 @@ struct kernel<&cards::mean> {  // of no elements: NaN, as TensorFlow
 };
 template <>
 struct kernel<&cards::max> {
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     detail::run_reduction<detail::taking_max, A>(s, a, detail::keep_value{});
@@ -190,6 +201,7 @@ struct kernel<&cards::max> {
 };
 template <>
 struct kernel<&cards::min> {
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     detail::run_reduction<detail::taking_min, A>(s, a, detail::keep_value{});
@@ -197,13 +209,18 @@ struct kernel<&cards::min> {
 };
 template <>
 struct kernel<&cards::argmax> {
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     typed<1, float, double, std::int32_t, std::int64_t, std::uint8_t>(s, [&]<class T>() {
       const detail::reduction r(s);
       const T* x = at<const T>(a, 1);
-      std::int64_t* y = at<std::int64_t>(a, 0);
+      std::int64_t *y = at<std::int64_t>(a, 0), kept = 1;
+      for (int i = 0; i < r.groups; ++i)
+        if (!r.reduced(i)) kept *= r.extent[i];
+      const index_range mine = s.share(kept);
       r.over(false, [&](std::int64_t to, std::int64_t from) {
+        if (to < mine.first || to >= mine.last) return;
         std::int64_t best = 0;
         T most = x[from];
         r.over(true, [&](std::int64_t i, std::int64_t offset) {

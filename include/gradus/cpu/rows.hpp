@@ -3,6 +3,8 @@
 // so.
 #pragma once
 #include <bit>
+#include <cstring>
+#include <type_traits>
 
 #include "sweep.hpp"
 
@@ -11,22 +13,28 @@ namespace gradus {
 // The rows of a sparse gradient, duplicates chained: the distinct rows in order of first occurrence, and for each the
 // positions of its values in order of arrival.
 struct row_chains {
-  std::span<const std::int32_t> table, first, next;  // first[d]: position of row d's first value; next[position] or -1
+  std::span<const std::int32_t> first, next;  // first[d]: position of row d's first value; next[position] or -1
   std::size_t distinct = 0;
-  int shift = 0;
+
+  // A table with open addresses. An entry is d + 1, above it more bits of the row's hash, so that an entry of another
+  // row is passed by without looking at that row; 0 where free.
+  std::span<const std::uint32_t> table;
+  int shift = 0, bits = 0;  // of the hash to the address; of d + 1
 
   // How many int32 of scratch n rows need.
-  static constexpr std::size_t scratch(std::size_t n) { return n == 0 ? 0 : std::bit_ceil(2 * n) + 3 * n; }
-  std::size_t bucket(std::uint64_t row) const {
-    return static_cast<std::size_t>(row * 0x9E3779B97F4A7C15u >> shift) & (table.size() - 1);
-  }
+  static constexpr std::size_t scratch(std::size_t n) { return n == 0 ? 0 : table_size(n) + 3 * n; }
+  static constexpr std::size_t table_size(std::size_t n) { return std::bit_ceil(4 * n); }
+  static std::uint64_t hash(std::uint64_t row) { return row * 0x9E3779B97F4A7C15u; }
+  std::uint32_t tag(std::uint64_t h) const { return static_cast<std::uint32_t>(h >> 8) >> bits; }
   // Position of the first value of `row`, or -1.
   template <class Index>
   std::int32_t find(const Index* rows, std::int64_t row) const {
     if (table.empty()) return -1;
-    for (std::size_t b = bucket(static_cast<std::uint64_t>(row));; b = (b + 1) & (table.size() - 1)) {
-      if (table[b] < 0) return -1;
-      const std::int32_t position = first[static_cast<std::size_t>(table[b])];
+    const std::uint64_t h = hash(static_cast<std::uint64_t>(row));
+    for (std::size_t b = static_cast<std::size_t>(h >> shift);; b = (b + 1) & (table.size() - 1)) {
+      if (table[b] == 0) return -1;
+      if (table[b] >> bits != tag(h)) continue;
+      const std::int32_t position = first[(table[b] & ((1u << bits) - 1)) - 1];
       if (rows[position] == row) return position;
     }
   }
@@ -37,6 +45,11 @@ template <class Index>
 void check_rows(const Index* rows, std::size_t n, std::size_t row_count) {
   if (n > (std::size_t{1} << 29))
     raise(status::invalid_argument, "a sparse gradient has at most 2^29 rows, this one has ", n);
+  // As unsigned numbers negative ones are the largest. All together first: no branch, so it vectorizes.
+  using bits = std::make_unsigned_t<Index>;
+  bool outside = false;
+  for (std::size_t i = 0; i < n; ++i) outside |= static_cast<std::uint64_t>(static_cast<bits>(rows[i])) >= row_count;
+  if (!outside) return;
   for (std::size_t i = 0; i < n; ++i)
     if (rows[i] < 0 || static_cast<std::uint64_t>(rows[i]) >= row_count)
       raise(status::invalid_argument, "Index ", rows[i], " at offset ", i, " in indices is out of range; expected [0, ",
@@ -44,63 +57,100 @@ void check_rows(const Index* rows, std::size_t n, std::size_t row_count) {
 }
 
 // Chains n checked rows in `scratch`, which must hold row_chains::scratch(n) numbers and live as long as the result.
-template <class Index>
-row_chains chain_rows(const Index* rows, std::size_t n, std::span<std::int32_t> scratch) {
+// `meet(row)` is called for each on its way.
+template <class Index, class Meet>
+row_chains chain_rows(const Index* rows, std::size_t n, std::span<std::int32_t> scratch, Meet meet) {
   row_chains chains;
   if (n == 0) return chains;
-  const std::size_t size = std::bit_ceil(2 * n);
-  const auto table = scratch.first(size), first = scratch.subspan(size, n), last = scratch.subspan(size + n, n),
-             next = scratch.subspan(size + 2 * n, n);
-  chains.table = table, chains.first = first, chains.next = next, chains.shift = 64 - std::countr_zero(size);
-  for (auto& t : table) t = -1;
+  const std::size_t size = row_chains::table_size(n);
+  std::uint32_t* const table = reinterpret_cast<std::uint32_t*>(scratch.data());
+  std::int32_t *const first = scratch.data() + size, *const last = first + n, *const next = last + n;
+  std::memset(table, 0, size * sizeof(std::uint32_t));
+  std::memset(next, 0xff, n * sizeof(std::int32_t));  // -1 everywhere
+  chains.table = {table, size}, chains.first = {first, n}, chains.next = {next, n};
+  chains.shift = 64 - std::countr_zero(size), chains.bits = static_cast<int>(std::bit_width(n));
+  const row_chains look = chains;
+  std::uint32_t distinct = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const auto position = static_cast<std::int32_t>(i);
-    next[i] = -1;
-    for (std::size_t b = chains.bucket(static_cast<std::uint64_t>(rows[i]));; b = (b + 1) & (size - 1)) {
-      if (table[b] < 0) {
-        table[b] = static_cast<std::int32_t>(chains.distinct);
-        first[chains.distinct] = last[chains.distinct] = position;
-        ++chains.distinct;
+    meet(static_cast<std::size_t>(rows[i]));
+    const std::uint64_t h = row_chains::hash(static_cast<std::uint64_t>(rows[i]));
+    const std::uint32_t tag = look.tag(h);
+    for (std::size_t b = static_cast<std::size_t>(h >> look.shift);; b = (b + 1) & (size - 1)) {
+      const std::uint32_t entry = table[b];
+      if (entry == 0) {
+        first[distinct] = last[distinct] = position;
+        table[b] = tag << look.bits | ++distinct;
         break;
       }
-      const auto d = static_cast<std::size_t>(table[b]);
-      if (rows[first[d]] == rows[i]) {
-        next[static_cast<std::size_t>(last[d])] = position;
-        last[d] = position;
-        break;
-      }
+      if (entry >> look.bits != tag) continue;
+      const std::size_t d = (entry & ((1u << look.bits) - 1)) - 1;
+      if (rows[first[d]] != rows[i]) continue;
+      next[last[d]] = position;
+      last[d] = position;
+      break;
     }
   }
+  chains.distinct = distinct;
   return chains;
+}
+template <class Index>
+row_chains chain_rows(const Index* rows, std::size_t n, std::span<std::int32_t> scratch) {
+  return chain_rows(rows, n, scratch, [](std::size_t) {});
 }
 
 namespace detail {
-// The gradient of one row at element j: the sum of its values from `position` on (none: -1), each clipped.
+// Which value belongs to a position, if `per` of them share one. Positions come in ascending order, so that counting
+// takes the place of a division.
+class value_counter {
+public:
+  value_counter(std::size_t per, std::int32_t start)
+      : per_(per), value_(static_cast<std::size_t>(start) / per), end_((value_ + 1) * per) {}
+  std::size_t at(std::int32_t position) {
+    const auto i = static_cast<std::size_t>(position);
+    if (per_ == 1) return i;
+    while (i >= end_) ++value_, end_ += per_;
+    return value_;
+  }
+
+private:
+  std::size_t per_, value_, end_;
+};
+
+// The gradient of one row at element j: value `which`, of its first position, and those of the positions after, each
+// clipped.
+template <extent E, class N, class Composed>
+GRADUS_INLINE N row_gradient(const Composed& p, const ready_step<N, Composed>& k, const typename N::value_type* values,
+                             const row_chains& chains, std::int32_t position, std::size_t which, std::size_t width,
+                             std::size_t j, std::size_t n, std::size_t per) {
+  const auto value = [&](std::size_t i) { return clipped(p, k, read<N, E>(values + i * width + j, n)); };
+  N g = value(which);
+  for (auto at = chains.next[static_cast<std::size_t>(position)]; at >= 0;
+       at = chains.next[static_cast<std::size_t>(at)])
+    g = g + value(static_cast<std::uint32_t>(at) / static_cast<std::uint32_t>(per));
+  return g;
+}
+// Each position with a value of its own. No position (-1): no gradient.
 template <extent E, class N, class Composed>
 GRADUS_INLINE N row_gradient(const Composed& p, const ready_step<N, Composed>& k, const typename N::value_type* values,
                              const row_chains& chains, std::int32_t position, std::size_t width, std::size_t j,
                              std::size_t n) {
   if (position < 0) return N(0);
-  const auto value = [&](std::int32_t at) {
-    return clipped(p, k, read<N, E>(values + static_cast<std::size_t>(at) * width + j, n));
-  };
-  N g = value(position);
-  for (auto at = chains.next[static_cast<std::size_t>(position)]; at >= 0;
-       at = chains.next[static_cast<std::size_t>(at)])
-    g = g + value(at);
-  return g;
+  return row_gradient<E>(p, k, values, chains, position, static_cast<std::size_t>(position), width, j, n, 1);
 }
-// One row: its gradient, then the rule.
+// One row: its gradient, then the rule. `Rest`: it has no gradient.
 template <bool Rest, class N, class Composed>
-void step_row(const Composed& p, const ready_step<N, Composed>& k,
-              const ready_step<lane<typename N::value_type, typename N::policy>, Composed>& one,
-              typename N::value_type* theta, const typename N::value_type* values, const row_chains& chains,
-              std::int32_t position, const mirror_pointers<typename N::value_type, Composed::mirror_count>& mirrors,
-              std::size_t row, std::size_t width) {
+GRADUS_INLINE void step_row(const Composed& p, const ready_step<N, Composed>& k,
+                            const ready_step<lane<typename N::value_type, typename N::policy>, Composed>& one,
+                            typename N::value_type* theta, const typename N::value_type* values,
+                            const row_chains& chains, std::int32_t position, std::size_t which,
+                            const mirror_pointers<typename N::value_type, Composed::mirror_count>& mirrors,
+                            std::size_t row, std::size_t width, std::size_t per) {
   constexpr auto slots = std::make_index_sequence<Composed::slot_count>{};
   const auto step = [&]<extent E, class M>(const ready_step<M, Composed>& ready, std::size_t j, std::size_t n) {
-    step_at<E, false, Rest>(p, ready, theta, row_gradient<E>(p, ready, values, chains, position, width, j, n), mirrors,
-                            row * width + j, n, slots);
+    M g(0);
+    if constexpr (!Rest) g = row_gradient<E>(p, ready, values, chains, position, which, width, j, n, per);
+    step_at<E, false, Rest>(p, ready, theta, g, mirrors, row * width + j, n, slots);
   };
   std::size_t j = 0;
   for (; j + N::width <= width; j += N::width) step.template operator()<extent::whole>(k, j, 0);
@@ -109,34 +159,150 @@ void step_row(const Composed& p, const ready_step<N, Composed>& k,
   else  // one or two elements are quicker one by one
     for (; j < width; ++j) step.template operator()<extent::whole>(one, j, 0);
 }
+
+// Asks for a row's cache lines before they are needed; of a long row the first ones, the processor guesses the rest.
+template <class T>
+GRADUS_INLINE void prefetch_row(const T* row, std::size_t width) {
+  constexpr std::size_t line = 64 / sizeof(T), most = 4 * line;
+  const std::size_t n = width < most ? width : most;
+  for (std::size_t j = 0; j < n; j += line) __builtin_prefetch(row + j, 1);
+}
+template <class Composed, class T>
+GRADUS_INLINE void prefetch_rows_at(const T* theta, const mirror_pointers<T, Composed::mirror_count>& mirrors,
+                                    std::size_t row, std::size_t width) {
+  prefetch_row(theta + row * width, width);
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (prefetch_row(mirrors.at[I] + row * width, width), ...);
+  }(std::make_index_sequence<Composed::slot_count>{});
+}
+// How many rows ahead: as many as keep the processor's line buffers busy.
+inline constexpr std::size_t narrow_rows_ahead = 32, wide_rows_ahead = 12;
+
+// Rows narrower than a register, in blocks: theta, slots and gradients of many rows are brought side by side, swept
+// densely and taken back. The rule sees every number once, as it would row by row.
+template <class N, class Composed, class Index, class Width>
+void step_narrow_rows(const Composed& p, const ready_step<N, Composed>& k,
+                      const ready_step<lane<typename N::value_type, typename N::policy>, Composed>& one,
+                      typename N::value_type* theta, const typename N::value_type* values, const row_chains& chains,
+                      const Index* rows, const mirror_pointers<typename N::value_type, Composed::mirror_count>& mirrors,
+                      Width width, std::size_t per, std::size_t first, std::size_t last) {
+  using T = typename N::value_type;
+  constexpr std::size_t room = 64, count = Composed::slot_count, ahead = narrow_rows_ahead;
+  constexpr auto slots = std::make_index_sequence<count>{};
+  alignas(64) T own[room], gradient[room], slot[count + 1][room];
+  std::size_t start[128];  // where rows begin, by the low bits of d
+  static_assert(room + ahead < 128);
+  T* beside[Composed::mirror_count + 1] = {};
+  for (std::size_t i = 0; i < count; ++i) beside[i] = slot[i];
+  const mirror_pointers<T, Composed::mirror_count> near(beside);
+  const std::size_t block = room / width;
+  const auto look_at = [&](std::size_t d) {
+    const std::size_t row = static_cast<std::size_t>(rows[chains.first[d]]) * width;
+    start[d % 128] = row;
+    __builtin_prefetch(theta + row, 1);
+    for (std::size_t s = 0; s < count; ++s) __builtin_prefetch(mirrors.at[s] + row, 1);
+  };
+  for (std::size_t d = first; d < last && d < first + ahead; ++d) look_at(d);
+  value_counter counter(per, chains.first[first]);
+  while (first < last) {
+    const std::size_t n = last - first < block ? last - first : block;
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t d = first + i;
+      if (d + ahead < last) look_at(d + ahead);
+      const std::size_t from = start[d % 128], to = i * width, which = counter.at(chains.first[d]);
+      for (std::size_t j = 0; j < width; ++j) {
+        gradient[to + j] =
+            row_gradient<extent::whole>(p, one, values, chains, chains.first[d], which, width, j, 0, per).v;
+        own[to + j] = theta[from + j];
+        for (std::size_t s = 0; s < count; ++s) slot[s][to + j] = mirrors.at[s][from + j];
+      }
+    }
+    for_registers<N>(n * width, [&]<extent E>(std::size_t i, std::size_t left) {
+      step_at<E, false>(p, k, own, read<N, E>(gradient + i, left), near, i, left, slots);
+    });
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t to = start[(first + i) % 128], from = i * width;
+      for (std::size_t j = 0; j < width; ++j) {
+        theta[to + j] = own[from + j];
+        for (std::size_t s = 0; s < count; ++s) mirrors.at[s][to + j] = slot[s][from + j];
+      }
+    }
+    first += n;
+  }
+}
 }  // namespace detail
 
-// Sparse: theta is [row_count, width], values is [n, width], and value i belongs to row rows[i], checked. Values of one
-// row are summed in order of arrival, then the rule runs once per distinct row; other rows stay, unless the rule decays
-// all rows. What comes after the rule is not part of this pass: call `follow`.
+// Asks for rows before a step needs them; a row out of range is passed over.
+template <class Composed, class T, class Index>
+void prefetch_rows(const T* theta, T* const* mirrors, std::size_t row_count, std::size_t width, const Index* rows,
+                   std::size_t n) {
+  const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
+  for (std::size_t i = 0; i < n; ++i)
+    if (rows[i] >= 0 && static_cast<std::uint64_t>(rows[i]) < row_count)
+      detail::prefetch_rows_at<Composed>(theta, m, static_cast<std::size_t>(rows[i]), width);
+}
+
+// The rule on the distinct rows first <= d < last of a sparse gradient. Rows share nothing, so that ranges may be swept
+// by different threads, with the same bits.
 template <class A, class T, class Composed, class Index, class N = pack<T, A>>
-void sweep_rows(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta,
-                T* const* mirrors, std::size_t row_count, std::size_t width, const Index* rows, const T* values,
-                std::size_t n, std::span<std::int32_t> scratch) {
+void sweep_chains(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta,
+                  T* const* mirrors, std::size_t width, const Index* rows, const T* values, const row_chains& chains,
+                  std::size_t first, std::size_t last, std::size_t per = 1) {
+  if (first == last) return;
   const detail::ready_step<N, Composed> k(c, scale);
   const detail::ready_step<lane<T, A>, Composed> one(c, scale);
   const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
-  const row_chains chains = chain_rows(rows, n, scratch);
-  if (Composed::may_decay_all_rows && p.decays_all_rows()) {
-    for (std::size_t row = 0; row < row_count; ++row) {
-      const std::int32_t position = chains.find(rows, static_cast<std::int64_t>(row));
-      if (position >= 0)
-        detail::step_row<false>(p, k, one, theta, values, chains, position, m, row, width);
-      else if constexpr (Composed::may_decay_all_rows)
-        detail::step_row<true>(p, k, one, theta, values, chains, position, m, row, width);
-    }
-  } else {
-    for (std::size_t d = 0; d < chains.distinct; ++d) {
-      const std::int32_t position = chains.first[d];
-      detail::step_row<false>(p, k, one, theta, values, chains, position, m, static_cast<std::size_t>(rows[position]),
-                              width);
+  if (width < N::width && width != 0) {
+    if (width == 1)
+      detail::step_narrow_rows(p, k, one, theta, values, chains, rows, m, std::integral_constant<std::size_t, 1>{}, per,
+                               first, last);
+    else
+      detail::step_narrow_rows(p, k, one, theta, values, chains, rows, m, width, per, first, last);
+    return;
+  }
+  const auto row_of = [&](std::size_t d) { return static_cast<std::size_t>(rows[chains.first[d]]); };
+  constexpr std::size_t ahead = detail::wide_rows_ahead;
+  detail::value_counter counter(per, chains.first[first]);
+  for (std::size_t d = first; d < last && d < first + ahead; ++d)
+    detail::prefetch_rows_at<Composed>(theta, m, row_of(d), width);
+  for (std::size_t d = first; d < last; ++d) {
+    if (d + ahead < last) detail::prefetch_rows_at<Composed>(theta, m, row_of(d + ahead), width);
+    const std::int32_t position = chains.first[d];
+    detail::step_row<false>(p, k, one, theta, values, chains, position, counter.at(position), m, row_of(d), width, per);
+  }
+}
+
+// Sparse: theta is [row_count, width], values is [n / per, width], and value i / per belongs to row rows[i], checked.
+// Values of one row are summed in order of arrival, then the rule runs once per distinct row; other rows stay, unless
+// the rule decays all rows. What comes after the rule is not part of this pass: call `follow`.
+template <class A, class T, class Composed, class Index, class N = pack<T, A>>
+void sweep_rows(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta,
+                T* const* mirrors, std::size_t row_count, std::size_t width, const Index* rows, const T* values,
+                std::size_t n, std::span<std::int32_t> scratch, std::size_t per = 1) {
+  // Few rows are asked for while they are chained, many shortly before their turn.
+  const detail::mirror_pointers<T, Composed::mirror_count> at(mirrors);
+  const row_chains chains =
+      n <= 2 * detail::narrow_rows_ahead
+          ? chain_rows(rows, n, scratch,
+                       [&](std::size_t row) { detail::prefetch_rows_at<Composed>(theta, at, row, width); })
+          : chain_rows(rows, n, scratch);
+  if constexpr (Composed::may_decay_all_rows) {
+    if (p.decays_all_rows()) {
+      const detail::ready_step<N, Composed> k(c, scale);
+      const detail::ready_step<lane<T, A>, Composed> one(c, scale);
+      for (std::size_t row = 0; row < row_count; ++row) {
+        const std::int32_t position = chains.find(rows, static_cast<std::int64_t>(row));
+        if (position >= 0)
+          detail::step_row<false>(p, k, one, theta, values, chains, position, static_cast<std::size_t>(position) / per,
+                                  at, row, width, per);
+        else
+          detail::step_row<true>(p, k, one, theta, values, chains, position, 0, at, row, width, per);
+      }
+      return;
     }
   }
+  sweep_chains<A, T, Composed, Index, N>(p, c, scale, theta, mirrors, width, rows, values, chains, 0, chains.distinct,
+                                         per);
 }
 
 // to += values at their rows, in order; `to` is [row_count, width], rows checked.

@@ -1,21 +1,19 @@
 // The door to xsimd, and the operations of one vector register that formulas need.
 //
-// xsimd (Debian's 8.1 up to 14) finds the architecture and gives loads, stores, comparisons, selection and integer
-// lanes, which mean the same in all those versions. What decides rounding is written here: xsimd 8.1 has no fused
-// multiply-add for AVX-512, and approximates division and square root of float on
-// ARM; min and max mean `a < b ? a : b` and `a > b ? a : b` everywhere, as on x86 (ARM's own treat NaN differently).
+// xsimd (Debian's 8.1 up to 14) finds the architecture and its registers; its functions are left out, which is half a
+// second of every compilation. What registers do is written here, as arithmetic of vectors where the compiler has it.
+// So rounding is in our hands: xsimd 8.1 has no fused multiply-add for AVX-512, and approximates division and square
+// root of float on ARM; min and max mean `a < b ? a : b` and `a > b ? a : b` everywhere, as on x86 (ARM's own treat NaN
+// differently).
 //
-// GRADUS_SIMD is 0, and numbers are then one lane wide (cpu/number.hpp), where xsimd is not installed, where it has no
-// architecture that rounds as IEEE 754 says (32-bit NEON flushes subnormals and has no division; Cortex-M, RISC-V),
-// and with xsimd before 14 under -fno-exceptions, which it does not take. Define it as 0 to leave xsimd out.
+// GRADUS_SIMD is 0, and numbers are then one lane wide (cpu/number.hpp), where xsimd is not installed and where it has
+// no architecture that rounds as IEEE 754 says (32-bit NEON flushes subnormals and has no division; Cortex-M, RISC-V).
+// Define it as 0 to leave xsimd out.
 #pragma once
 
 #if !defined(GRADUS_SIMD)
-#if (defined(__SSE2__) || defined(__aarch64__)) && __has_include(<xsimd/config/xsimd_config.hpp>)
-#include <xsimd/config/xsimd_config.hpp>
-#if defined(__cpp_exceptions) || XSIMD_VERSION_MAJOR >= 14
+#if (defined(__SSE2__) || defined(__aarch64__)) && __has_include(<xsimd/config/xsimd_arch.hpp>)
 #define GRADUS_SIMD 1
-#endif
 #endif
 #endif
 #if !defined(GRADUS_SIMD)
@@ -26,7 +24,7 @@
 #include <cstdint>
 #include <utility>
 #if GRADUS_SIMD
-#include <xsimd/xsimd.hpp>
+#include <xsimd/config/xsimd_arch.hpp>
 #endif
 
 // Forced: a formula must become one loop body, and no symbol of one architecture may stand in for another's.
@@ -56,12 +54,8 @@ using arch = xsimd::neon64;
 #else
 using arch = xsimd::default_arch;
 #endif
-template <class T>
-using batch = xsimd::batch<T, arch>;
-template <class T>
-using batch_mask = xsimd::batch_bool<T, arch>;
-template <class T>
-using register_of = typename batch<T>::register_type;
+template <class T, class Arch = arch>
+using register_of = typename xsimd::types::simd_register<T, Arch>::register_type;
 
 // Unsigned integers in the places of a register of floating numbers. (Each type is spelled out: g++ 12 loses the
 // attribute where the size depends on a template argument.)
@@ -107,6 +101,62 @@ struct words {
   friend GRADUS_INLINE words operator<<(words a, int n) { return words(a.v << n); }
   friend GRADUS_INLINE words operator>>(words a, int n) { return words(a.v >> n); }
 };
+
+// Which places of two registers compare so. Words of ones or zeros where comparisons give them, else one bit a place.
+template <class Word, std::size_t Bytes>
+struct mask {
+  using vector = typename word_vector<Word, Bytes>::type;
+  vector v;
+
+  friend GRADUS_INLINE mask operator&&(mask a, mask b) { return {a.v & b.v}; }
+  friend GRADUS_INLINE mask operator||(mask a, mask b) { return {a.v | b.v}; }
+  template <class R>
+  static GRADUS_INLINE mask less(R a, R b) {
+    return {(vector)(a < b)};
+  }
+  template <class R>
+  static GRADUS_INLINE mask at_most(R a, R b) {
+    return {(vector)(a <= b)};
+  }
+  template <class R>
+  static GRADUS_INLINE mask equal(R a, R b) {
+    return {(vector)(a == b)};
+  }
+  template <class R>
+  static GRADUS_INLINE mask different(R a, R b) {
+    return {(vector)(a != b)};
+  }
+  template <class R>
+  static GRADUS_INLINE R select(mask m, R a, R b) {
+    return (R)((m.v & (vector)a) | (~m.v & (vector)b));
+  }
+};
+#if defined(__AVX512F__)
+template <>
+struct mask<std::uint32_t, 64> {
+  __mmask16 v;
+
+  friend GRADUS_INLINE mask operator&&(mask a, mask b) { return {_mm512_kand(a.v, b.v)}; }
+  friend GRADUS_INLINE mask operator||(mask a, mask b) { return {_mm512_kor(a.v, b.v)}; }
+  static GRADUS_INLINE mask less(__m512 a, __m512 b) { return {_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ)}; }
+  static GRADUS_INLINE mask at_most(__m512 a, __m512 b) { return {_mm512_cmp_ps_mask(a, b, _CMP_LE_OQ)}; }
+  static GRADUS_INLINE mask equal(__m512 a, __m512 b) { return {_mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ)}; }
+  static GRADUS_INLINE mask different(__m512 a, __m512 b) { return {_mm512_cmp_ps_mask(a, b, _CMP_NEQ_UQ)}; }
+  static GRADUS_INLINE __m512 select(mask m, __m512 a, __m512 b) { return _mm512_mask_blend_ps(m.v, b, a); }
+};
+template <>
+struct mask<std::uint64_t, 64> {
+  __mmask8 v;
+
+  friend GRADUS_INLINE mask operator&&(mask a, mask b) { return {static_cast<__mmask8>(a.v & b.v)}; }
+  friend GRADUS_INLINE mask operator||(mask a, mask b) { return {static_cast<__mmask8>(a.v | b.v)}; }
+  static GRADUS_INLINE mask less(__m512d a, __m512d b) { return {_mm512_cmp_pd_mask(a, b, _CMP_LT_OQ)}; }
+  static GRADUS_INLINE mask at_most(__m512d a, __m512d b) { return {_mm512_cmp_pd_mask(a, b, _CMP_LE_OQ)}; }
+  static GRADUS_INLINE mask equal(__m512d a, __m512d b) { return {_mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ)}; }
+  static GRADUS_INLINE mask different(__m512d a, __m512d b) { return {_mm512_cmp_pd_mask(a, b, _CMP_NEQ_UQ)}; }
+  static GRADUS_INLINE __m512d select(mask m, __m512d a, __m512d b) { return _mm512_mask_blend_pd(m.v, b, a); }
+};
+#endif
 
 // A product that no later sum may swallow. g++ contracts a * b + c into one rounding even through intrinsics; clang
 // does so only within one expression. The empty asm hides the product from g++; __builtin_assoc_barrier would say it
@@ -263,6 +313,22 @@ GRADUS_INLINE void transpose(R (&r)[sizeof...(I)], std::index_sequence<I...> pla
 #define GRADUS_SHUFFLES 0
 #endif
 
+// Square roots from the machine's 14-bit estimate and one Newton step, for the arithmetic `approximate`: within 1 unit
+// in the last place; zeros, infinities and NaN as IEEE 754 has them. The same for a register and for one number of it.
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#define GRADUS_ESTIMATES 1
+GRADUS_INLINE __m512 estimated_root(__m512 x) {
+  const __m512 y = _mm512_maskz_rsqrt14_ps(0xffff, x), half = _mm512_set1_ps(0.5f);
+  const __m512 s = product(x, y), error = _mm512_fnmadd_ps(s, product(y, half), half);
+  return _mm512_mask_blend_ps(_mm512_fpclass_ps_mask(x, 0x0e), _mm512_fmadd_ps(s, error, s), x);  // 0, -0, inf
+}
+GRADUS_INLINE float estimated_root(float x) { return estimated_root(_mm512_set1_ps(x))[0]; }
+#else
+#define GRADUS_ESTIMATES 0
+#endif
+
+#else
+#define GRADUS_ESTIMATES 0
 #endif  // GRADUS_SIMD
 
 }  // namespace gradus::simd

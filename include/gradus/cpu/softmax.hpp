@@ -1,4 +1,5 @@
-// softmax and cross-entropy over rows. Plain: maximum, exponentials, sum, each a sweep of the row in cache.
+// softmax and cross-entropy over rows: the largest, then the exponentials with their sum, then the result, each a sweep
+// of a row that is in cache by then. Divided by rows.
 #pragma once
 #include "../ops/softmax.hpp"
 #include "kernel.hpp"
@@ -12,11 +13,24 @@ namespace detail {
 template <class A, class T>
 T exponentials(T* y, const T* x, T shift, std::size_t n) {
   using N = pack<T, A>;
-  const N s(shift);
-  std::size_t j = 0;
-  for (; j + N::width <= n; j += N::width) exp(N::load(x + j) - s).store(y + j);
-  if (j < n) exp(N::load_partial(x + j, n - j) - s).store_partial(y + j, n - j);
-  return gradus::sum<A>(y, n);
+  return gradus::reduce<N>(
+      n, T(0),
+      [x, y, s = N(shift)](block<N> acc, std::size_t i, std::size_t k) {
+        for (std::size_t j = 0; j < acc.packs && j * N::width < k; ++j) {
+          const std::size_t at = i + j * N::width, left = k - j * N::width;
+          if (left >= N::width) {
+            const N e = exp(N::load(x + at) - s);
+            e.store(y + at);
+            acc.at[j] = acc.at[j] + e;
+          } else {  // e^-inf = 0 where there is nothing
+            const N e = exp(N::load_partial(x + at, left, -std::numeric_limits<T>::infinity()) - s);
+            e.store_partial(y + at, left);
+            acc.at[j] = acc.at[j] + e;
+          }
+        }
+        return acc;
+      },
+      plus{});
 }
 // sum of e^(x - shift), written nowhere
 template <class A, class T>
@@ -58,14 +72,16 @@ T scalar_log(T x) {
 
 template <>
 struct kernel<&cards::softmax> {
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     typed<0, float, double>(s, [&]<class T>() {
       using N = pack<T, A>;
       const auto n = static_cast<std::size_t>(s.dim(1));
-      T* y = at<T>(a, 0);
-      const T* x = at<const T>(a, 1);
-      for (std::int64_t r = 0; r < s.dim(0); ++r, x += n, y += n) {
+      const index_range mine = s.share(s.dim(0));
+      for (std::int64_t r = mine.first; r < mine.last; ++r) {
+        T* y = at<T>(a, 0) + r * s.dim(1);
+        const T* x = at<const T>(a, 1) + r * s.dim(1);
         const T total = detail::exponentials<A>(y, x, maximum<A>(x, n), n);
         detail::map_rows<A>(y, y, y, n, [t = N(total)](N e, N) { return e / t; });
       }
@@ -74,14 +90,16 @@ struct kernel<&cards::softmax> {
 };
 template <>
 struct kernel<&cards::log_softmax> {
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     typed<0, float, double>(s, [&]<class T>() {
       using N = pack<T, A>;
       const auto n = static_cast<std::size_t>(s.dim(1));
-      T* y = at<T>(a, 0);
-      const T* x = at<const T>(a, 1);
-      for (std::int64_t r = 0; r < s.dim(0); ++r, x += n, y += n) {
+      const index_range mine = s.share(s.dim(0));
+      for (std::int64_t r = mine.first; r < mine.last; ++r) {
+        T* y = at<T>(a, 0) + r * s.dim(1);
+        const T* x = at<const T>(a, 1) + r * s.dim(1);
         const T most = maximum<A>(x, n);
         const T log_sum = detail::scalar_log<T, A>(detail::sum_of_exponentials<A>(x, most, n));
         detail::map_rows<A>(y, x, x, n, [m = N(most), l = N(log_sum)](N v, N) { return (v - m) - l; });
@@ -91,62 +109,78 @@ struct kernel<&cards::log_softmax> {
 };
 template <>
 struct kernel<&cards::softmax_grad> {  // y (dy - sum(dy y))
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     typed<0, float, double>(s, [&]<class T>() {
       using N = pack<T, A>;
       const auto n = static_cast<std::size_t>(s.dim(1));
-      T* dx = at<T>(a, 0);
-      const T *dy = at<const T>(a, 1), *y = at<const T>(a, 2);
-      for (std::int64_t r = 0; r < s.dim(0); ++r, dx += n, dy += n, y += n)
+      const index_range mine = s.share(s.dim(0));
+      for (std::int64_t r = mine.first; r < mine.last; ++r) {
+        T* dx = at<T>(a, 0) + r * s.dim(1);
+        const T *dy = at<const T>(a, 1) + r * s.dim(1), *y = at<const T>(a, 2) + r * s.dim(1);
         detail::map_rows<A>(dx, dy, y, n, [t = N(dot<A>(dy, y, n))](N g, N v) { return v * (g - t); });
+      }
     });
   }
 };
 template <>
 struct kernel<&cards::log_softmax_grad> {  // dy - e^y sum(dy)
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     typed<0, float, double>(s, [&]<class T>() {
       using N = pack<T, A>;
       const auto n = static_cast<std::size_t>(s.dim(1));
-      T* dx = at<T>(a, 0);
-      const T *dy = at<const T>(a, 1), *y = at<const T>(a, 2);
-      for (std::int64_t r = 0; r < s.dim(0); ++r, dx += n, dy += n, y += n)
+      const index_range mine = s.share(s.dim(0));
+      for (std::int64_t r = mine.first; r < mine.last; ++r) {
+        T* dx = at<T>(a, 0) + r * s.dim(1);
+        const T *dy = at<const T>(a, 1) + r * s.dim(1), *y = at<const T>(a, 2) + r * s.dim(1);
         detail::map_rows<A>(dx, dy, y, n, [t = N(gradus::sum<A>(dy, n))](N g, N v) { return g - exp(v) * t; });
+      }
     });
   }
 };
 template <>
 struct kernel<&cards::softmax_xent> {  // sum_j labels_j (log sum_k e^z_k - z_j), z = x - max x
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     typed<0, float, double>(s, [&]<class T>() {
       const auto n = static_cast<std::size_t>(s.dim(1));
       T* y = at<T>(a, 0);
-      const T *x = at<const T>(a, 1), *labels = at<const T>(a, 2);
-      for (std::int64_t r = 0; r < s.dim(0); ++r, x += n, labels += n) {
+      const index_range mine = s.share(s.dim(0));
+      for (std::int64_t r = mine.first; r < mine.last; ++r) {
+        const T *x = at<const T>(a, 1) + r * s.dim(1), *labels = at<const T>(a, 2) + r * s.dim(1);
         const T most = maximum<A>(x, n);
-        const T log_sum = detail::scalar_log<T, A>(detail::sum_of_exponentials<A>(x, most, n));
-        using one = lane<T, A>;
-        one loss(T(0));
-        for (std::size_t j = 0; j < n; ++j) loss = fma(one(labels[j]), one(log_sum) - (one(x[j]) - one(most)), loss);
-        y[r] = loss.v;
+        using N = pack<T, A>;
+        const N shift(most), log_sum(detail::scalar_log<T, A>(detail::sum_of_exponentials<A>(x, most, n)));
+        y[r] = gradus::reduce<N>(
+            n, T(0),
+            [=](block<N> acc, std::size_t i, std::size_t k) {
+              const auto l = detail::sixteen<N>(labels + i, k), z = detail::sixteen<N>(x + i, k, most);
+              for (std::size_t j = 0; j < acc.packs; ++j)
+                acc.at[j] = fma(l.at[j], log_sum - (z.at[j] - shift), acc.at[j]);
+              return acc;
+            },
+            detail::plus{});
       }
     });
   }
 };
 template <>
 struct kernel<&cards::sparse_xent> {
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     typed<0, float, double>(s, [&]<class T>() {
       detail::with_label_type(s, [&]<class L>() {
         const std::int64_t n = s.dim(1);
         T* y = at<T>(a, 0);
-        const T* x = at<const T>(a, 1);
         const L* label = at<const L>(a, 2);
-        for (std::int64_t r = 0; r < s.dim(0); ++r, x += n) {
+        const index_range mine = s.share(s.dim(0));
+        for (std::int64_t r = mine.first; r < mine.last; ++r) {
+          const T* x = at<const T>(a, 1) + r * n;
           const auto k = detail::checked_label(label[r], r, n);
           const T most = maximum<A>(x, static_cast<std::size_t>(n));
           const T log_sum =
@@ -159,6 +193,7 @@ struct kernel<&cards::sparse_xent> {
 };
 template <>
 struct kernel<&cards::sparse_xent_grad> {  // (softmax - onehot) dy
+  static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     typed<0, float, double>(s, [&]<class T>() {
@@ -166,10 +201,12 @@ struct kernel<&cards::sparse_xent_grad> {  // (softmax - onehot) dy
         using N = pack<T, A>;
         const std::int64_t n = s.dim(1);
         const auto wide = static_cast<std::size_t>(n);
-        T* dx = at<T>(a, 0);
-        const T *x = at<const T>(a, 1), *dy = at<const T>(a, 3);
+        const T* dy = at<const T>(a, 3);
         const L* label = at<const L>(a, 2);
-        for (std::int64_t r = 0; r < s.dim(0); ++r, x += n, dx += n) {
+        const index_range mine = s.share(s.dim(0));
+        for (std::int64_t r = mine.first; r < mine.last; ++r) {
+          T* dx = at<T>(a, 0) + r * n;
+          const T* x = at<const T>(a, 1) + r * n;
           const auto k = detail::checked_label(label[r], r, n);
           const T total = detail::exponentials<A>(dx, x, maximum<A>(x, wide), wide);
           dx[k] = dx[k] - total;  // (e_k - total) / total = softmax_k - 1

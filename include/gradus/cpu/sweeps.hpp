@@ -25,8 +25,13 @@ struct sweeps {
   template <class T, class Composed, class Index>
   static void sweep_rows(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta,
                          T* const* mirrors, std::size_t row_count, std::size_t width, const Index* rows,
-                         const T* values, std::size_t n, std::span<std::int32_t> scratch) {
-    gradus::sweep_rows<A, T>(p, c, scale, theta, mirrors, row_count, width, rows, values, n, scratch);
+                         const T* values, std::size_t n, std::span<std::int32_t> scratch, std::size_t per = 1) {
+    gradus::sweep_rows<A, T>(p, c, scale, theta, mirrors, row_count, width, rows, values, n, scratch, per);
+  }
+  template <class Composed, class T, class Index>
+  static void prefetch_rows(const T* theta, T* const* mirrors, std::size_t row_count, std::size_t width,
+                            const Index* rows, std::size_t n) {
+    gradus::prefetch_rows<Composed>(theta, mirrors, row_count, width, rows, n);
   }
   template <class T, class Composed>
   static void follow(const Composed& p, const typename Composed::template constants<T>& c, T* theta, T* const* mirrors,

@@ -52,7 +52,7 @@ constexpr void infer_conv2d(inference& r) {
   if (x[3] != w[2]) return r.refuse("the image has ", x[3], " channels, the filters take ", w[2]);
   r.dims = window_places(r, x, r.attributes<window_attr>(), w[3]);
 }
-// operands: filters [kh, kw, out, in], dy [n, oh, ow, out]
+// operands: filters [kh, out, kw, in], dy [n, oh, ow, out]
 constexpr void infer_conv2d_input(inference& r) {
   infer_floats_apart(r);
   const auto a = r.attributes<window_attr>();
@@ -157,9 +157,12 @@ constexpr window_attr seen(window_attr a, const shape& image) {
   a.h = image[1], a.w = image[2];
   return a;
 }
-constexpr value swap_channels(value filters) { return transpose(filters, {0, 1, 3, 2}); }
+// The gradient of an image takes filters [kh, out, kw, in]: what a number of dy meets in one row of the image lies in a
+// row.
+constexpr value turned(value filters) { return transpose(filters, {0, 3, 1, 2}); }
+constexpr value turned_back(value filters) { return transpose(filters, {0, 2, 3, 1}); }
 constexpr value conv_input(graph& g, value filters, value dy, const window_attr& a) {
-  return g.add_with(cards::conv2d_input, {swap_channels(filters), dy}, a);
+  return g.add_with(cards::conv2d_input, {turned(filters), dy}, a);
 }
 constexpr void grad_conv2d(backward& b) {
   const auto a = seen(b.attributes<window_attr>(), b.in(0).dims());
@@ -169,8 +172,8 @@ constexpr void grad_conv2d(backward& b) {
 // All three are linear in each operand, so their gradients are each other.
 constexpr void grad_conv2d_input(backward& b) {
   const auto a = b.attributes<window_attr>();
-  if (b.wants(0)) b.to(0, swap_channels(b.g.add_with(cards::conv2d_filter, {b.dy, b.in(1)}, a)));
-  if (b.wants(1)) b.to(1, b.g.add_with(cards::conv2d, {b.dy, swap_channels(b.in(0))}, a));
+  if (b.wants(0)) b.to(0, turned(b.g.add_with(cards::conv2d_filter, {b.dy, b.in(1)}, a)));
+  if (b.wants(1)) b.to(1, b.g.add_with(cards::conv2d, {b.dy, turned_back(b.in(0))}, a));
 }
 constexpr void grad_conv2d_filter(backward& b) {
   const auto a = b.attributes<window_attr>();

@@ -1,7 +1,9 @@
 // Layers: ops with variables of their own, named as TensorFlow names them. A layer's name is a scope, so that the
 // second "dense" of a graph is "dense_1". A name that is empty stands for the layer's own: "dense", "conv2d", ...
 #pragma once
+#include "attention.hpp"
 #include "conv.hpp"
+#include "layer_norm.hpp"
 #include "matmul.hpp"
 #include "random.hpp"
 #include "softmax.hpp"
@@ -137,12 +139,10 @@ constexpr value layer_norm(value x, const layer_norm_options& o = {}) {
   }
   const auto scope = g.name_scope(o.name);
   const int width = s.back();
-  const auto [mean, variance] = moments(x, {-1}, true);
-  const value factor = rsqrt(variance + o.epsilon);
-  value y = (x - mean) * factor;
-  if (o.scale) y = y * g.variable("gamma", {width}, {.init = ones, .type = x.type()});
-  if (o.center) y = y + g.variable("beta", {width}, {.init = zeros, .type = x.type()});
-  return y;
+  value gamma, beta;
+  if (o.scale) gamma = g.variable("gamma", {width}, {.init = ones, .type = x.type()});
+  if (o.center) beta = g.variable("beta", {width}, {.init = zeros, .type = x.type()});
+  return normalize_rows(x, o.epsilon, o.scale ? &gamma : nullptr, o.center ? &beta : nullptr);
 }
 
 struct batch_norm_options {
@@ -205,14 +205,18 @@ constexpr value multi_head_attention(value x, const attention_options& o) {
   const auto scope = g.name_scope(o.name);
   const int n = s[0], time = s[1], width = s[2], each = width / o.heads;
   const auto by_head = [&](value part) { return transpose(reshape(part, {n, time, o.heads, each}), {0, 2, 1, 3}); };
-  const auto [q, k, v] =
-      split<3>(dense(x, {.units = 3 * width, .name = "qkv", .kernel_initializer = o.kernel_initializer}), -1);
+  const value packed = dense(x, {.units = 3 * width, .name = "qkv", .kernel_initializer = o.kernel_initializer});
+  const auto project = [&](value joined) {
+    return dense(joined, {.units = width, .name = "projection", .kernel_initializer = o.kernel_initializer});
+  };
+  if (o.dropout_rate == 0 && each <= detail::max_head_width)
+    return project(self_attention(packed, {.heads = o.heads, .causal = o.causal}));
+  const auto [q, k, v] = split<3>(packed, -1);
   const value queries = by_head(q), keys = by_head(k), values = by_head(v);
   value scores = matmul(queries, keys, {.transpose_b = true}) * (1 / detail::root(each));
   if (o.causal) scores = causal_mask(scores, -1e9);
   const value seen = matmul(dropout(softmax(scores), o.dropout_rate), values);
-  const value joined = reshape(transpose(seen, {0, 2, 1, 3}), s);
-  return dense(joined, {.units = width, .name = "projection", .kernel_initializer = o.kernel_initializer});
+  return project(reshape(transpose(seen, {0, 2, 1, 3}), s));
 }
 
 }  // namespace gradus

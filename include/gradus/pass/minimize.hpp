@@ -107,6 +107,9 @@ private:
       of.push({&g_, map_[input(i, 1)]});
     }
     norm_ = g_.add(cards::global_norm, of.first, of.count);
+    for (int i = 0; i < p_.output_count; ++i)  // who looks at the norm may look at the loss
+      if (p_.outputs[i].kind == output::loss && map_[p_.outputs[i].node] >= 0)
+        g_.depend(norm_, {&g_, map_[p_.outputs[i].node]});
     g_.outputs.push({output::norm, -1, norm_.id});
   }
   constexpr void update(int i) {
@@ -196,6 +199,7 @@ constexpr graph minimize(const graph_parts& p, const minimize_options& o) {
   value all;  // what every update waits for
   if (o.needs_norm) {
     all = g.add(cards::global_norm, norm_of.first, norm_of.count);
+    g.depend(all, y);  // who looks at the norm may look at the loss
     g.outputs.push({output::norm, -1, all.id});
   } else if (o.gate == gating::graph) {
     all = g.add(no_op_card, nullptr, 0);

@@ -1,9 +1,12 @@
 // The plan: where every tensor lies, which calls a step makes, and which kernels they need.
 //
-// Memory is planned in slots, reused when the last reader of a tensor is past; offsets are known once the batch is. The
-// gradient of a variable lies in the gradient arena at the variable's place, so that norms, updates and all-reduces see
+// A tensor has a slot: how many bytes, and from which node to which it holds something. Once the batch is known, slots
+// are laid out (lay_out_slots): those that are alive together lie apart, others may share memory. The gradient of a
+// variable lies in the gradient arena at the variable's place, so that norms, updates and all-reduces see
 // one array.
 #pragma once
+#include <algorithm>
+
 #include "../ops/state.hpp"
 #include "fuse.hpp"
 
@@ -13,6 +16,15 @@ struct location {
   enum regions : int { nowhere, slot, variable, gradient };
   int region = nowhere, index = -1;
   constexpr bool operator==(const location&) const = default;
+};
+
+// The nodes between which a slot holds something: the one that writes it, the last that reads it.
+struct lifetime {
+  static constexpr int forever = 1 << 30;
+  int first = -1, last = forever;  // first = -1: always, as inputs and constants do
+  constexpr bool always() const { return first < 0; }
+  constexpr bool meets(const lifetime& o) const { return first <= o.last && o.first <= last; }
+  constexpr bool operator==(const lifetime&) const = default;
 };
 
 // One kernel invocation. args[first ...] are nodes: the result, then the operands.
@@ -27,6 +39,7 @@ struct program {
   seq<int> args;
   seq<location> places;     // of every node
   seq<std::int64_t> slots;  // bytes; negative: per example
+  seq<lifetime> lives;      // of each slot
   seq<int> variables;       // nodes, trainable ones first
   int trainable = 0;
 };
@@ -41,13 +54,15 @@ struct program_view {
   int arg_count = 0;
   const location* places = nullptr;
   const std::int64_t* slots = nullptr;
+  const lifetime* lives = nullptr;
   int slot_count = 0;
   const int* variables = nullptr;
   int variable_count = 0, trainable = 0;
 };
 constexpr program_view view_of(const program& p) {
-  return {p.calls.first,  p.calls.count, p.signatures.first, p.signatures.count, p.args.first,      p.args.count,
-          p.places.first, p.slots.first, p.slots.count,      p.variables.first,  p.variables.count, p.trainable};
+  return {p.calls.first,     p.calls.count,     p.signatures.first, p.signatures.count, p.args.first,
+          p.args.count,      p.places.first,    p.slots.first,      p.lives.first,      p.slots.count,
+          p.variables.first, p.variables.count, p.trainable};
 }
 
 namespace detail {
@@ -88,8 +103,8 @@ class planning {
 public:
   constexpr planning(const graph_parts& p, bool reuse) : p_(p), v_(p.view), reuse_(reuse) {
     const int n = v_.size, capacity = table_size(n);
-    base_ = seq<int>(n, -1), last_ = seq<int>(n, -1), link_ = seq<int>(n, -1);
-    key_ = seq<std::int64_t>(capacity, 0), free_ = seq<int>(capacity, -1), table_ = seq<int>(capacity, -1);
+    base_ = seq<int>(n, -1), last_ = seq<int>(n, -1);
+    table_ = seq<int>(capacity, -1);
     mask_ = static_cast<unsigned>(capacity - 1);
     out_.places = seq<location>(n, location{});
     out_.calls.reserve(n);
@@ -109,10 +124,8 @@ private:
   const graph_view& v_;
   bool reuse_;
   program out_;
-  seq<int> base_, last_, link_, free_, table_;
-  seq<std::int64_t> key_;
+  seq<int> base_, last_, table_;
   unsigned mask_ = 0;
-  static constexpr int forever = 1 << 30;
 
   constexpr void variables() {
     for (int pass = 0; pass < 2; ++pass) {
@@ -141,14 +154,7 @@ private:
         out_.places.first[grad] = {location::gradient, out_.places.first[base[edges[n.first]]].index};
       }
     }
-    for (int i = 0; i < p_.output_count; ++i) last[base[p_.outputs[i].node]] = forever;
-  }
-
-  constexpr unsigned slot_for(std::int64_t bytes) {
-    unsigned at = mix(17u, static_cast<unsigned>(bytes)) & mask_;
-    while (key_.first[static_cast<int>(at)] != 0 && key_.first[static_cast<int>(at)] != bytes) at = (at + 1) & mask_;
-    key_.first[static_cast<int>(at)] = bytes;
-    return at;
+    for (int i = 0; i < p_.output_count; ++i) last[base[p_.outputs[i].node]] = lifetime::forever;
   }
 
   constexpr void place(int i) {
@@ -156,32 +162,14 @@ private:
     if (n.op->is(trait::view | trait::writes))
       out_.places.first[i] = out_.places.first[base_.first[i]];
     else if (!n.op->is(trait::control) && out_.places.first[i].region == location::nowhere) {
-      const std::int64_t bytes = bytes_of(n);
-      int free = -1;
-      if (reuse_ && !n.op->is(trait::leaf) && bytes != 0) {
-        int& list = free_.first[static_cast<int>(slot_for(bytes))];
-        if (list >= 0) free = list, list = link_.first[list];
+      out_.places.first[i] = {location::slot, out_.slots.count};
+      out_.slots.push(bytes_of(n));
+      lifetime life;
+      if (reuse_ && !n.op->is(trait::leaf)) {
+        life.first = i;
+        if (n.inputs != 0 || last_.first[i] >= 0) life.last = last_.first[i] < i ? i : last_.first[i];
       }
-      if (free >= 0)
-        out_.places.first[i] = out_.places.first[free];
-      else {
-        out_.places.first[i] = {location::slot, out_.slots.count};
-        out_.slots.push(bytes);
-      }
-    }
-    if (reuse_) {
-      for (int e = n.first, end = e + n.inputs; e < end; ++e) {
-        const int u = base_.first[v_.edges[e]];
-        if (last_.first[u] != i || v_.nodes[u].op->is(trait::leaf) || out_.places.first[u].region != location::slot)
-          continue;
-        int& list = free_.first[static_cast<int>(slot_for(bytes_of(v_.nodes[u])))];
-        link_.first[u] = list, list = u, last_.first[u] = -2;
-      }
-      if (last_.first[i] < 0 && base_.first[i] == i && n.inputs != 0 && out_.places.first[i].region == location::slot &&
-          last_.first[i] != -2) {
-        int& list = free_.first[static_cast<int>(slot_for(bytes_of(n)))];  // read by nobody
-        link_.first[i] = list, list = i;
-      }
+      out_.lives.push(life);
     }
     if (n.op->is(trait::view | trait::leaf | trait::control)) return;
     lowering l{v_, n};
@@ -216,5 +204,40 @@ private:
 // With `reuse` a tensor's memory serves again after its last reader: right for one thread, which runs calls in order.
 // Without it every tensor has its own, as concurrent calls need.
 constexpr program plan(const graph_parts& p, bool reuse = true) { return detail::planning(p, reuse).run(); }
+
+// Lays out the slots that do not live always: offsets[k] of each, `base` and up; gives the end. The largest first, each
+// at the lowest place that fits between those alive with it; in practice that is what is alive at once at the worst
+// moment, seldom a few per cent more. size(k): bytes of slot k, rounded up as they are to lie. `order`: room for 2 n
+// numbers.
+template <class Size, class Offsets, class Order>
+constexpr std::size_t lay_out_slots(const lifetime* lives, int n, Size size, std::size_t base, Offsets& offsets,
+                                    Order& order) {
+  const auto at = [](auto& x, int k) -> auto& { return x[static_cast<std::size_t>(k)]; };
+  int count = 0, placed = 0;
+  for (int k = 0; k < n; ++k)
+    if (!lives[k].always()) at(order, count++) = k;
+  if (count != 0)
+    std::sort(&at(order, 0), &at(order, 0) + count, [&](int a, int b) {
+      const std::size_t x = size(a), y = size(b);
+      return x != y ? x > y : a < b;
+    });
+  std::size_t end = base;
+  for (int i = 0; i < count; ++i) {
+    const int k = at(order, i);
+    const std::size_t bytes = size(k);
+    std::size_t here = base;
+    for (int j = n; j < n + placed; ++j) {  // in order of their offsets
+      const int o = at(order, j);
+      if (at(offsets, o) >= here + bytes) break;
+      if (lives[o].meets(lives[k]) && at(offsets, o) + size(o) > here) here = at(offsets, o) + size(o);
+    }
+    at(offsets, k) = here;
+    int j = n + placed++;
+    for (; j > n && at(offsets, at(order, j - 1)) > here; --j) at(order, j) = at(order, j - 1);
+    at(order, j) = k;
+    if (here + bytes > end) end = here + bytes;
+  }
+  return end;
+}
 
 }  // namespace gradus

@@ -1,22 +1,48 @@
 // Who runs the calls of a step. `serial`: this thread, in order. `threads{n}`: this one and n - 1 more, on a schedule
-// fixed by the graph's edges. Results are the same bits: calls have no shared sums, and edges order all that touches
-// the same memory.
+// fixed by the graph's edges. `threads_on(pool)`: the same on threads of yours. Results are the same bits: calls, and
+// the parts of a divided one, have no shared sums, and edges order all that touches the same memory.
 #pragma once
 #include <utility>
 #if defined(__STDCPP_THREADS__)  // bare metal has none, and only `serial`
 #include <atomic>
 #include <memory>
-#include <thread>
+#include <optional>
 #include <vector>
 #if defined(__cpp_exceptions)
 #include <exception>
 #endif
+
+#include "pool.hpp"
+#include "schedule.hpp"
 #endif
 
 #include "../base/contract.hpp"
+#include "../base/subnormals.hpp"
 #include "machine.hpp"
 
 namespace gradus {
+
+// Who wants to know when a task starts and ends gives a runner a probe of this form (run/profile.hpp). This one does
+// not: nothing of it is left in the program.
+struct no_probe {
+  void start(int /*thread*/) {}
+  void end(int /*thread*/, int /*call*/, int /*part*/, int /*parts*/) {}
+};
+
+namespace detail {
+template <class Machine, class Session, class Probe>
+void run_in_order(Machine& m, Session& session, Probe& probe) {
+  for (std::size_t i = 0; i < m.call_count(); ++i) {
+    const bound_call& c = m.bound(i);
+    probe.start(0);
+    if (c.run != nullptr)
+      c.run(c.args, c.size, c.what);
+    else
+      session(c);
+    probe.end(0, static_cast<int>(i), 0, 1);
+  }
+}
+}  // namespace detail
 
 // The default: no thread but the caller's.
 struct serial {
@@ -29,206 +55,188 @@ struct serial {
     void run(Machine& m, Session session) {
       m.run(session);
     }
+    template <class Machine, class Session, class Probe>
+    void run(Machine& m, Session session, Probe& probe) {
+      detail::run_in_order(m, session, probe);
+    }
+    static constexpr int size() { return 1; }
+    static constexpr bool in_order() { return true; }
   };
 };
 
 #if defined(__STDCPP_THREADS__)
 namespace detail {
 
-inline void relax() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-// Spins, then parks: a parked hand-off costs tens of microseconds, a spinning one a tenth of one.
-inline void wait_until(const std::atomic<std::uint32_t>& flag, std::uint32_t value) {
-  for (int i = 0; i < 4096; ++i) {
-    if (flag.load(std::memory_order_acquire) == value) return;
-    relax();
-  }
-  for (std::uint32_t seen = flag.load(std::memory_order_acquire); seen != value;
-       seen = flag.load(std::memory_order_acquire))
-    flag.wait(seen, std::memory_order_acquire);
-}
-
-// Which thread runs which call, in which order, and what it waits for. From the edges alone, by list scheduling: a call
-// goes to the thread where it can start first. Built once per graph.
-class schedule {
+// Runs schedules on a pool.
+template <thread_pool Pool>
+class scheduled_runner {
 public:
-  struct task {
-    int call;                    // index of the bound call
-    int first_wait, wait_count;  // calls of other threads that must be done
-  };
-  schedule(const runnable& r, int threads) : lists(static_cast<std::size_t>(threads)) {
-    const graph_view& v = r.graph.view;
-    std::vector<int> call_of(static_cast<std::size_t>(v.size), -1);
-    for (int c = 0; c < r.program.call_count; ++c) call_of[static_cast<std::size_t>(r.program.calls[c].node)] = c;
-    // the calls that a node stands for: itself, or what a view or a group waits for
-    std::vector<std::vector<int>> behind(static_cast<std::size_t>(v.size));
-    std::vector<int> owner(static_cast<std::size_t>(r.program.call_count), 0);
-    std::vector<double> finish(static_cast<std::size_t>(r.program.call_count), 0), busy(lists.size(), 0);
-    for (int i = 0; i < v.size; ++i) {
-      const node& n = v.nodes[i];
-      auto& mine = behind[static_cast<std::size_t>(i)];
-      for (int e = n.first, end = e + n.inputs + n.controls; e < end; ++e)
-        for (int c : behind[static_cast<std::size_t>(v.edges[e])]) insert(mine, c);
-      const int c = call_of[static_cast<std::size_t>(i)];
-      if (c < 0) continue;
-      double cost = 64;  // bytes that it touches stand for its time
-      for (int a = r.program.calls[c].first, end = a + r.program.calls[c].count; a < end; ++a) {
-        const node& operand = v.nodes[r.program.args[a]];
-        cost +=
-            static_cast<double>(gradus::count(resolve(operand.dims, 32))) * static_cast<double>(size_of(operand.type));
-      }
-      std::size_t best = 0;
-      double start = 0;
-      for (std::size_t t = 0; t < lists.size(); ++t) {
-        double ready = busy[t];
-        for (int d : mine) ready = std::max(ready, finish[static_cast<std::size_t>(d)]);
-        if (t == 0 || ready < start) best = t, start = ready;
-      }
-      task k{c, static_cast<int>(waits.size()), 0};
-      for (int d : mine)
-        if (owner[static_cast<std::size_t>(d)] != static_cast<int>(best)) waits.push_back(d), ++k.wait_count;
-      lists[best].push_back(k);
-      owner[static_cast<std::size_t>(c)] = static_cast<int>(best);
-      busy[best] = finish[static_cast<std::size_t>(c)] = start + cost;
-      mine.assign(1, c);
-    }
-    done = std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(r.program.call_count) + 1);
+  scheduled_runner(Pool& p, const division& d, const waiting& w) : pool_(&p), division_(d), wait_(w), size_(p.size()) {
+    crowded_ =
+        std::thread::hardware_concurrency() != 0 && static_cast<unsigned>(size_) > std::thread::hardware_concurrency();
   }
-  std::vector<std::vector<task>> lists;
-  std::vector<int> waits;
-  std::unique_ptr<std::atomic<std::uint32_t>[]> done;  // the number of the step that each call has finished
+  scheduled_runner(const scheduled_runner&) = delete;
+  scheduled_runner& operator=(const scheduled_runner&) = delete;
+
+  // session(c) runs a call that has no kernel; if it has divides(node), it is also asked which of them it can do in
+  // parts, and then finds its part in c.size.
+  template <class Machine, class Session>
+  void run(Machine& m, Session session) {
+    no_probe none;
+    run(m, std::move(session), none);
+  }
+  template <class Machine, class Session, class Probe>
+  void run(Machine& m, Session session, Probe& probe) {
+    if (last_ == nullptr || last_->calls != m.what().program.calls || last_->batch_size != m.batch_size())
+      last_ = &prepared_for(m, session);
+    in_order_ = last_->plan.serial;
+    if (!in_order_) return run_divided(m, session, probe);
+    if constexpr (std::is_same_v<Probe, no_probe>)
+      m.run(session);
+    else
+      run_in_order(m, session, probe);
+  }
+  int size() const { return size_; }
+  // Whether the last run was on the caller alone, in the order of the calls.
+  bool in_order() const { return in_order_; }
+  // The last run's schedule, or none before the first.
+  const schedule* last() const { return last_ != nullptr ? &last_->plan : nullptr; }
 
 private:
-  static void insert(std::vector<int>& set, int c) {
-    for (int x : set)
-      if (x == c) return;
-    set.push_back(c);
+  struct prepared {
+    const void* calls;
+    std::int64_t batch_size;  // of the last run
+    unsigned size_class;
+    schedule plan;
+    std::unique_ptr<progress[]> done;  // of each thread: tasks, in all rounds so far
+    std::uint32_t round = 0;
+  };
+  Pool* pool_;
+  division division_;
+  waiting wait_;
+  int size_;
+  bool crowded_ = false, in_order_ = true;
+  std::vector<std::unique_ptr<prepared>> prepared_;
+  prepared* last_ = nullptr;
+  std::atomic<bool> failed_{false}, claimed_{false};
+#if defined(__cpp_exceptions)
+  std::exception_ptr error_;
+#endif
+
+  // One schedule per graph and power of two of examples: what is worth dividing depends on how many there are.
+  template <class Machine, class Session>
+  [[gnu::noinline]] prepared& prepared_for(const Machine& m, const Session& session) {
+    const void* const calls = m.what().program.calls;
+    const auto size_class = static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(m.batch_size())));
+    for (auto& p : prepared_)
+      if (p->calls == calls && p->size_class == size_class) {
+        p->batch_size = m.batch_size();
+        return *p;
+      }
+    const auto divides = [&](const node& n) {
+      if constexpr (requires { session.divides(n); })
+        return session.divides(n);
+      else
+        return false;
+    };
+    prepared_.push_back(std::make_unique<prepared>(
+        prepared{calls, m.batch_size(), size_class, schedule(m.what(), m.batch_size(), size_, division_, divides),
+                 std::make_unique<progress[]>(static_cast<std::size_t>(size_)), 0}));
+    return *prepared_.back();
+  }
+
+  // Apart from run(), which a small model goes through in nanoseconds.
+  template <class Machine, class Session, class Probe>
+  [[gnu::noinline]] void run_divided(const Machine& m, Session& session, Probe& probe) {
+    prepared& p = *last_;
+    const subnormal_mode numbers = current_subnormals();
+    failed_.store(false, std::memory_order_relaxed);
+    pool_->run([&](int self) { work(self, p, m, session, probe, numbers); });
+    ++p.round;
+#if defined(__cpp_exceptions)
+    if (failed_.load(std::memory_order_acquire)) {
+      claimed_ = false;
+      std::rethrow_exception(std::exchange(error_, nullptr));
+    }
+#endif
+  }
+  template <class Machine, class Session, class Probe>
+  void work(int self, prepared& p, const Machine& m, Session& session, Probe& probe, subnormal_mode numbers) {
+    const subnormal_scope scope(numbers);
+    const auto& list = p.plan.lists[static_cast<std::size_t>(self)];
+    progress& mine = p.done[static_cast<std::size_t>(self)];
+    std::uint32_t count = p.round * static_cast<std::uint32_t>(list.size());
+    for (const schedule::task& t : list) {
+      for (int w = t.first_wait, end = w + t.wait_count; w < end; ++w) {
+        const schedule::wait& other = p.plan.waits[static_cast<std::size_t>(w)];
+        const auto thread = static_cast<std::size_t>(other.thread);
+        p.done[thread].wait(
+            p.round * static_cast<std::uint32_t>(p.plan.lists[thread].size()) + static_cast<std::uint32_t>(other.tasks),
+            wait_, crowded_);
+      }
+      probe.start(self);
+      run_task(t, m.bound(static_cast<std::size_t>(t.call)), session);
+      probe.end(self, t.call, t.part, t.parts);
+      ++count;
+      if (t.awaited) mine.reach(count);
+    }
+  }
+  template <class Session>
+  void run_task(const schedule::task& t, const bound_call& whole, Session& session) {
+    if (failed_.load(std::memory_order_acquire)) return;  // the step is lost: finish it without work
+    bound_call c = whole;
+    c.size.part = t.part, c.size.parts = t.parts;
+#if defined(__cpp_exceptions)
+    try {
+#endif
+      if (c.run != nullptr)
+        c.run(c.args, c.size, c.what);
+      else
+        session(c);
+#if defined(__cpp_exceptions)
+    } catch (...) {
+      if (!claimed_.exchange(true)) {  // the first error is the one that is reported
+        error_ = std::current_exception();
+        failed_.store(true, std::memory_order_release);
+      }
+    }
+#endif
   }
 };
 
 }  // namespace detail
 
+// `count` threads with the caller's, made when the runner is and joined when it goes. A model too small to gain stays
+// on the caller, and nobody is woken.
 struct threads {
   using policy_for = kind::executor;
   static constexpr bool concurrent = true;
-  int count = 2;  // with the caller's; 1 or more
+  int count = 2;  // 1 to 1024
+  waiting wait = {};
+  gradus::division division = {};
 
-  class runner {
+  class runner : pool, public detail::scheduled_runner<pool> {
   public:
-    explicit runner(const threads& t) {
-      if (t.count < 1 || t.count > 1024)
-        raise(status::invalid_argument, text("threads: expected a count from 1 to 1024, got ", t.count));
-      count_ = t.count;
-      for (int i = 1; i < count_; ++i) workers_.emplace_back([this, i] { work(i); });
-    }
-    runner(const runner&) = delete;
-    ~runner() {
-      stop_ = true;
-      start();
-      for (auto& w : workers_) w.join();
-    }
+    explicit runner(const threads& t)
+        : pool(t.count, t.wait), detail::scheduled_runner<pool>(static_cast<pool&>(*this), t.division, t.wait) {}
+    using detail::scheduled_runner<pool>::run;
+    using detail::scheduled_runner<pool>::size;
+  };
+};
 
-    template <class Machine, class Session>
-    void run(Machine& m, Session session) {
-      job_.schedule = &schedule_of(m);
-      job_.self = &m;
-      job_.session = &session;
-      job_.run = [](void* machine_, void* session_, int call) {
-        auto& machine = *static_cast<Machine*>(machine_);
-        const bound_call& c = machine.bound(static_cast<std::size_t>(call));
-        if (c.run != nullptr)
-          c.run(c.args, c.size, c.what);
-        else
-          (*static_cast<Session*>(session_))(c);
-      };
-      failed_.store(false, std::memory_order_relaxed);
-      const std::uint32_t step = start();
-      run_list(0, step);
-      for (std::size_t i = 0; i < workers_.size(); ++i) detail::wait_until(finished_[i], step);
-#if defined(__cpp_exceptions)
-      if (failed_.load(std::memory_order_acquire)) {
-        claimed_ = false;
-        std::rethrow_exception(std::exchange(error_, nullptr));
-      }
-#endif
-    }
+// On a pool of yours, which must outlive the runner. It is used by one step at a time.
+template <thread_pool Pool>
+struct threads_on {
+  using policy_for = kind::executor;
+  static constexpr bool concurrent = true;
+  Pool* where;
+  waiting wait;
+  gradus::division division;
+  threads_on(Pool& p, const waiting& w = {}, const gradus::division& d = {}) : where(&p), wait(w), division(d) {}
 
-  private:
-    struct job {
-      detail::schedule* schedule = nullptr;
-      void *self = nullptr, *session = nullptr;
-      void (*run)(void*, void*, int) = nullptr;
-    };
-    int count_ = 1;
-    std::vector<std::thread> workers_;
-    std::vector<std::pair<const void*, std::unique_ptr<detail::schedule>>> schedules_;
-    job job_;
-    std::atomic<std::uint32_t> epoch_{0};
-    std::unique_ptr<std::atomic<std::uint32_t>[]> finished_ = std::make_unique<std::atomic<std::uint32_t>[]>(1024);
-    std::atomic<bool> failed_{false}, claimed_{false};
-    bool stop_ = false;
-#if defined(__cpp_exceptions)
-    std::exception_ptr error_;
-#endif
-
-    template <class Machine>
-    detail::schedule& schedule_of(const Machine& m) {
-      const void* key = m.what().program.calls;
-      for (auto& s : schedules_)
-        if (s.first == key) return *s.second;
-      schedules_.emplace_back(key, std::make_unique<detail::schedule>(m.what(), count_));
-      return *schedules_.back().second;
-    }
-    std::uint32_t start() {
-      const std::uint32_t step = epoch_.load(std::memory_order_relaxed) + 1;
-      epoch_.store(step, std::memory_order_release);
-      epoch_.notify_all();
-      return step;
-    }
-    void work(int self) {
-      std::uint32_t seen = 0;
-      for (;;) {
-        detail::wait_until(epoch_, seen + 1);
-        ++seen;
-        if (stop_) return;
-        run_list(self, seen);
-        auto& flag = finished_[static_cast<std::size_t>(self) - 1];
-        flag.store(seen, std::memory_order_release);
-        flag.notify_one();
-      }
-    }
-    void run_list(int self, std::uint32_t step) {
-      detail::schedule& s = *job_.schedule;
-      for (const auto& t : s.lists[static_cast<std::size_t>(self)]) {
-        for (int w = 0; w < t.wait_count; ++w)
-          detail::wait_until(s.done[static_cast<std::size_t>(s.waits[static_cast<std::size_t>(t.first_wait + w)])],
-                             step);
-        run_call(t.call);
-        auto& done = s.done[static_cast<std::size_t>(t.call)];
-        done.store(step, std::memory_order_release);
-        done.notify_all();
-      }
-    }
-    void run_call(int call) {
-      if (failed_.load(std::memory_order_acquire)) return;  // the step is lost: finish it without work
-#if defined(__cpp_exceptions)
-      try {
-        job_.run(job_.self, job_.session, call);
-      } catch (...) {
-        if (!claimed_.exchange(true)) {  // the first error is the one that is reported
-          error_ = std::current_exception();
-          failed_.store(true, std::memory_order_release);
-        }
-      }
-#else
-      job_.run(job_.self, job_.session, call);
-#endif
-    }
+  class runner : public detail::scheduled_runner<Pool> {
+  public:
+    explicit runner(const threads_on& t) : detail::scheduled_runner<Pool>(*t.where, t.division, t.wait) {}
   };
 };
 #endif

@@ -14,6 +14,7 @@
 #include "../pass/minimize.hpp"
 #include "../pass/mixed_precision.hpp"
 #include "../pass/plan.hpp"
+#include "../pass/recompute.hpp"
 
 namespace gradus {
 
@@ -25,6 +26,7 @@ struct build_options {
   bool reuse = true;            // one thread: a tensor's memory serves again after its last reader
   dtype compute = dtype::none;  // what products' operands are rounded to (pass/mixed_precision.hpp)
   bool scales_loss = false;     // a loss scale is among the policies
+  int recompute = 0;            // segments of the forward pass that are not kept (pass/recompute.hpp)
   constexpr bool operator==(const build_options&) const = default;
 };
 
@@ -119,9 +121,13 @@ constexpr graph run_pass(const graph_parts& p, const build_options& o) {
     return merge_common(p);
   else if constexpr (Stage == 4)
     return remove_dead(p);
-  else if constexpr (Stage == 5)
+  else if constexpr (Stage == 5) {
+    if (o.recompute > 1 && o.what == mode::train) {
+      const graph twice = recompute_segments(p, o.recompute);
+      return fuse(parts_of(twice));
+    }
     return fuse(p);
-  else
+  } else
     return add_gates(p);
 }
 
@@ -152,10 +158,11 @@ constexpr graph result_of() {
   else
     return run_pass<Stage>(stage<Build, O, Stage - 1>::value.parts(), O);
 }
-constexpr graph_extents bound_of(const graph_extents& s, int pass) {
+constexpr graph_extents bound_of(const graph_extents& s, int pass, const build_options& o) {
   graph_extents e = s;
+  if (pass == 5 && o.recompute > 1) e.nodes *= 2, e.edges *= 2, e.ints *= 2;  // at most everything twice
   e.names = e.refusal = 0;
-  if (pass == 5) e.expressions = s.nodes < 1024 ? s.nodes : 1024, e.ints = s.ints + 3 * s.nodes;
+  if (pass == 5) e.expressions = e.nodes < 1024 ? e.nodes : 1024, e.ints = e.ints + 3 * e.nodes;
   if (pass == 6) e.edges = 4 * s.edges + 2 * s.nodes + s.gates, e.gates = 0;
   return e;
 }
@@ -170,7 +177,7 @@ struct stage<Build, O, Stage> {
 template <auto Build, build_options O, int Stage>
   requires(Stage > 1)
 struct stage<Build, O, Stage> {
-  static constexpr auto wide = detail::freeze<detail::bound_of(stage<Build, O, Stage - 1>::value.size, Stage)>(
+  static constexpr auto wide = detail::freeze<detail::bound_of(stage<Build, O, Stage - 1>::value.size, Stage, O)>(
       detail::result_of<Build, O, Stage>());
   static constexpr auto value = detail::narrow<wide.size>(wide);
 };
@@ -182,18 +189,20 @@ struct program_extents {
 };
 template <program_extents E>
 struct frozen_program {
+  static constexpr int capacity = E.slots;  // of slots
   call calls[room(E.calls)];
   signature signatures[room(E.signatures)];
   int args[room(E.args)];
   location places[room(E.places)];
   std::int64_t slots[room(E.slots)];
+  lifetime lives[room(E.slots)];
   int variables[room(E.variables)];
   int trainable;
   program_extents size;
 
   constexpr program_view view() const {
-    return {calls,  size.calls, signatures, size.signatures, args,           size.args,
-            places, slots,      size.slots, variables,       size.variables, trainable};
+    return {calls, size.calls, signatures, size.signatures, args,           size.args, places,
+            slots, lives,      size.slots, variables,       size.variables, trainable};
   }
 };
 template <program_extents E>
@@ -203,7 +212,8 @@ constexpr frozen_program<E> freeze(const program& p) {
   if (f.size.signatures > E.signatures) a_pass_gave_more_than_its_bound();
   copy_n(f.calls, p.calls.first, p.calls.count), copy_n(f.signatures, p.signatures.first, p.signatures.count);
   copy_n(f.args, p.args.first, p.args.count), copy_n(f.places, p.places.first, p.places.count);
-  copy_n(f.slots, p.slots.first, p.slots.count), copy_n(f.variables, p.variables.first, p.variables.count);
+  copy_n(f.slots, p.slots.first, p.slots.count), copy_n(f.lives, p.lives.first, p.slots.count);
+  copy_n(f.variables, p.variables.first, p.variables.count);
   f.trainable = p.trainable;
   return f;
 }
@@ -212,8 +222,8 @@ constexpr frozen_program<E> narrow(const frozen_program<Wide>& w) {
   frozen_program<E> f{};
   f.size = E, f.trainable = w.trainable;
   copy_n(f.calls, w.calls, E.calls), copy_n(f.signatures, w.signatures, E.signatures), copy_n(f.args, w.args, E.args);
-  copy_n(f.places, w.places, E.places), copy_n(f.slots, w.slots, E.slots),
-      copy_n(f.variables, w.variables, E.variables);
+  copy_n(f.places, w.places, E.places), copy_n(f.slots, w.slots, E.slots);
+  copy_n(f.lives, w.lives, E.slots), copy_n(f.variables, w.variables, E.variables);
   return f;
 }
 constexpr program_extents bound_of(const graph_extents& g) {

@@ -14,9 +14,9 @@ namespace gradus {
 
 // Built by the compiler: `Build` is a captureless lambda or a function, model_spec(graph&).
 template <auto Build, class Device, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute = dtype::none,
-          bool ScalesLoss = false>
+          bool ScalesLoss = false, int Recompute = 0>
 struct compiled_model {
-  static constexpr build_options options(mode m) { return {m, Gate, NeedsNorm, Reuse, Compute, ScalesLoss}; }
+  static constexpr build_options options(mode m) { return {m, Gate, NeedsNorm, Reuse, Compute, ScalesLoss, Recompute}; }
   template <mode M>
   using frozen = frozen_model<Build, options(M)>;
   template <mode M>
@@ -27,7 +27,8 @@ struct compiled_model {
     using F = frozen<M>;
     constexpr int count = F::program.size.signatures;
     static constexpr auto kernels = table<F>(std::make_integer_sequence<int, count>{});
-    return {F::graph.parts(), F::program.view(), F::names, kernels.data(), nullptr};
+    static constexpr auto divides = divisible<F>(std::make_integer_sequence<int, count>{});
+    return {F::graph.parts(), F::program.view(), F::names, kernels.data(), nullptr, divides.data()};
   }
 
   // The graph before it is merged and fused, for people to look at; with gradients and updates in mode train.
@@ -57,6 +58,20 @@ private:
   static constexpr std::array<kernel_function, sizeof...(I) + 1> table(std::integer_sequence<int, I...>) {
     return {kernel_at<F, I>()..., nullptr};
   }
+  template <class F, int I>
+  static constexpr bool divides_at() {
+    constexpr const card* op = F::program.signatures[I].op;
+    if constexpr (op->is(trait::session))
+      return false;
+    else if constexpr (requires { Device::template divides<op>; })
+      return Device::template divides<op>;
+    else
+      return false;
+  }
+  template <class F, int... I>
+  static constexpr std::array<bool, sizeof...(I) + 1> divisible(std::integer_sequence<int, I...>) {
+    return {divides_at<F, I>()..., false};
+  }
 };
 
 // A graph of the program with its plan and its kernels found in the device's registry.
@@ -68,12 +83,15 @@ public:
       : built_(std::move(built)), ready_(run_passes(built_, o)), program_(plan(parts_of(ready_), o.reuse)) {
     const auto n = static_cast<std::size_t>(program_.signatures.count);
     kernels_.resize(n), details_.resize(n), steps_.resize(n);
+    divides_ = std::make_unique<bool[]>(n);
     for (std::size_t i = 0; i < n; ++i) {
       const signature& s = program_.signatures[static_cast<int>(i)];
       details_[i] = {&s, steps_[i].data()};
       if (s.op->is(trait::session)) continue;
       using registry = typename Device::template registry<UserOps>;
-      kernels_[i] = registry::find(s.op).run;
+      const auto& entry = registry::find(s.op);
+      kernels_[i] = entry.run;
+      if constexpr (requires { entry.divides; }) divides_[i] = entry.divides;
       if (!s.op->is(trait::expression)) continue;
       for (int k = 0; k < s.formula.steps; ++k) {
         const auto step = registry::find(s.formula.op[k]).chunk[Device::type_index(s.formula.type)];
@@ -85,7 +103,7 @@ public:
   }
   interpreted_graph(const interpreted_graph&) = delete;
   runnable get() const {
-    return {parts_of(ready_), view_of(program_), built_.names.first, kernels_.data(), details_.data()};
+    return {parts_of(ready_), view_of(program_), built_.names.first, kernels_.data(), details_.data(), divides_.get()};
   }
 
 private:
@@ -93,12 +111,13 @@ private:
   program program_;
   std::vector<kernel_function> kernels_;
   std::vector<kernel_details> details_;
+  std::unique_ptr<bool[]> divides_;
   std::vector<std::array<typename Device::step_function, max_steps>> steps_;
 };
 
 // Built by the program: sizes may come from a file. The function may capture.
 template <class Device, class UserOps, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute = dtype::none,
-          bool ScalesLoss = false>
+          bool ScalesLoss = false, int Recompute = 0>
 class interpreted_model {
 public:
   explicit interpreted_model(std::function<model_spec(graph&)> build) : build_(std::move(build)) {}
@@ -119,7 +138,7 @@ public:
   }
 
 private:
-  static constexpr build_options options(mode m) { return {m, Gate, NeedsNorm, Reuse, Compute, ScalesLoss}; }
+  static constexpr build_options options(mode m) { return {m, Gate, NeedsNorm, Reuse, Compute, ScalesLoss, Recompute}; }
 
   std::function<model_spec(graph&)> build_;
   mutable std::array<std::unique_ptr<interpreted_graph<Device, UserOps>>, 3> graphs_;

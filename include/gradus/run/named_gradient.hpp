@@ -9,6 +9,8 @@ namespace gradus {
 
 // The gradient of some rows of a variable (tf.IndexedSlices): `rows` is a vector of int32 or int64, in any order and
 // with repetitions, `values` is [rows, the variable's other extents] (a flat array of that many elements does too).
+// Where `rows` is [bags, k], each of the `values`, [bags, ...], belongs to all k rows of its bag: the gradient of a sum
+// over bags of rows, without copies.
 struct indexed_slices {
   const_tensor_view rows, values;
 
@@ -26,6 +28,8 @@ struct named_gradient {
   template <readable_array X>
   named_gradient(std::string_view n, const X& dense) : name(n), values(read_view(dense)) {}
   named_gradient(std::string_view n, const indexed_slices& s) : name(n), values(s.values), rows(s.rows), sparse(true) {}
+  // Rows that share a value.
+  std::size_t per_value() const { return rows.dims.rank == 2 ? static_cast<std::size_t>(rows.dims[1]) : 1; }
 };
 
 namespace detail {
@@ -44,15 +48,16 @@ inline void check_extents(const named_gradient& g, const extents& variable) {
   if (g.rows.type != int32 && g.rows.type != int64)
     raise(status::invalid_argument,
           text("the row numbers for \"", g.name, "\" are ", name_of(g.rows.type), "; expected int32 or int64"));
-  if (g.rows.dims.rank != 1)
-    raise(status::invalid_argument,
-          text("the row numbers for \"", g.name, "\" are ", to_text(g.rows.dims), "; expected a vector"));
-  const std::size_t n = g.rows.size(), width = variable[0] == 0 ? 0 : size / static_cast<std::size_t>(variable[0]);
+  if (g.rows.dims.rank != 1 && g.rows.dims.rank != 2)
+    raise(status::invalid_argument, text("the row numbers for \"", g.name, "\" are ", to_text(g.rows.dims),
+                                         "; expected a vector, or bags of rows [bags, k]"));
+  const std::size_t n = static_cast<std::size_t>(g.rows.dims[0]),
+                    width = variable[0] == 0 ? 0 : size / static_cast<std::size_t>(variable[0]);
   extents expected = variable;
   expected.dims[0] = static_cast<std::int64_t>(n);
   if (g.values.size() != n * width || (g.values.dims.rank > 1 && g.values.dims != expected))
-    raise(status::invalid_argument, text("the values for ", n, " rows of \"", g.name, "\" are ", to_text(g.values.dims),
-                                         "; expected ", to_text(expected)));
+    raise(status::invalid_argument, text("the values for ", n, g.rows.dims.rank == 1 ? " rows" : " bags", " of \"",
+                                         g.name, "\" are ", to_text(g.values.dims), "; expected ", to_text(expected)));
 }
 
 }  // namespace detail

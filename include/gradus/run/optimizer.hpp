@@ -46,6 +46,10 @@ public:
   static_assert(!update_type::scales_loss,
                 "gradus: an optimizer of a graph does not scale the loss; multiply it in the graph, or use a trainer.");
 
+  static_assert(!update_type::looks_for_not_finite,
+                "gradus: an optimizer of a graph updates what it is fetched for; look at the loss in the graph, or use "
+                "a trainer.");
+
   explicit optimizer(Policies... policies) : optimizer(optimizer_options{}, std::move(policies)...) {}
   optimizer(const optimizer_options& o, Policies... policies)
       : made_(std::make_shared<made>(update_type(std::move(policies)...))) {

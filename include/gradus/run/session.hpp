@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "../base/subnormals.hpp"
 #include "../tensor/access.hpp"
 #include "device.hpp"
 #include "executor.hpp"
@@ -75,9 +76,10 @@ inline std::int64_t batch_of(std::string_view name, const shape& dims, const con
 
 template <class Device = default_device, class... Policies>
 class session {
-  using session_kinds = kinds<kind::executor, kind::operations, kind::optimizer>;
+  using session_kinds = kinds<kind::executor, kind::operations, kind::optimizer, kind::subnormals>;
   static_assert((is_a_policy_here<session_kinds, Policies>::value && ...));
-  static_assert(at_most_one<kind::executor, Policies...>::value && at_most_one<kind::operations, Policies...>::value);
+  static_assert(at_most_one<kind::executor, Policies...>::value && at_most_one<kind::operations, Policies...>::value &&
+                at_most_one<kind::subnormals, Policies...>::value);
   using executor = policy_of<kind::executor, serial, Policies...>;
   struct no_ops {
     using policy_for = kind::operations;
@@ -164,6 +166,7 @@ public:
           detail::accept_feed(r.name_of(h.node), r.at(h.node).dims, r.at(h.node).type, p.machine.batch_size(), f.data,
                               p.machine.address(h.node));
     }
+    const subnormal_scope numbers(detail::subnormals_of<Device, Policies...>());
     executor_.run(p.machine, [&](const bound_call& c) {
       if (graph_update* u = update_of(r.graph.view, c.node)) u->run(r, c, p.machine.batch_size());
     });

@@ -115,9 +115,12 @@ template <class Train, class Forward, class Device>
 consteval auto lay_out(std::int64_t batch_size, std::size_t mirror_count) {
   static_layout<Train, Forward> out{};
   std::size_t at = 0;
+  const auto rounded = [](std::size_t bytes) {
+    return (bytes + Device::alignment - 1) / Device::alignment * Device::alignment;
+  };
   const auto take = [&](std::size_t bytes) {
     const std::size_t here = at;
-    at += (bytes + Device::alignment - 1) / Device::alignment * Device::alignment;
+    at += rounded(bytes);
     return here;
   };
   const auto bytes_of_node = [&]<class G>(int id) {
@@ -135,11 +138,10 @@ consteval auto lay_out(std::int64_t batch_size, std::size_t mirror_count) {
   out.mirrors = take(out.trainable_bytes * mirror_count);
 
   // what lasts between steps: inputs and constants
-  bool lasts[room(Train::program.size.slots)] = {}, forward_lasts[room(Forward::program.size.slots)] = {};
   for (int i = 0; i < Train::graph.size.nodes; ++i) {
     const location l = Train::program.places[i];
     if (l.region != location::slot || !Train::graph.nodes[i].op->is(trait::leaf)) continue;
-    out.slot[l.index] = take(bytes_of_node.template operator()<Train>(i)), lasts[l.index] = true;
+    out.slot[l.index] = take(bytes_of_node.template operator()<Train>(i));
   }
   for (int i = 0; i < Forward::graph.size.nodes; ++i) {
     const node& n = Forward::graph.nodes[i];
@@ -149,7 +151,6 @@ consteval auto lay_out(std::int64_t batch_size, std::size_t mirror_count) {
     const bool shared = twin >= 0 && Train::graph.nodes[twin].type == n.type && Train::graph.nodes[twin].dims == n.dims;
     out.forward_slot[l.index] =
         shared ? out.template offset<Train>(twin) : take(bytes_of_node.template operator()<Forward>(i));
-    forward_lasts[l.index] = true;
   }
   std::size_t rows = 0;
   for (int i = 0; i < Train::graph.size.nodes; ++i)
@@ -157,15 +158,14 @@ consteval auto lay_out(std::int64_t batch_size, std::size_t mirror_count) {
       rows = std::max(rows, static_cast<std::size_t>(Train::count(Train::input(i, 2), batch_size)));
   out.scratch = take(Device::row_scratch(rows) * sizeof(std::int32_t));
 
-  const std::size_t work = at;
-  for (int k = 0; k < Train::program.size.slots; ++k)
-    if (!lasts[k]) out.slot[k] = take(static_cast<std::size_t>(resolve(Train::program.slots[k], batch_size)));
-  const std::size_t end = at;
-  at = work;
-  for (int k = 0; k < Forward::program.size.slots; ++k)
-    if (!forward_lasts[k])
-      out.forward_slot[k] = take(static_cast<std::size_t>(resolve(Forward::program.slots[k], batch_size)));
-  out.bytes = std::max(at, end);
+  const auto share = [&](const auto& program, auto& offsets) {
+    std::array<int, static_cast<std::size_t>(2 * room(std::remove_cvref_t<decltype(program)>::capacity))> order{};
+    return lay_out_slots(
+        program.lives, program.size.slots,
+        [&](int k) { return rounded(static_cast<std::size_t>(resolve(program.slots[k], batch_size))); }, at, offsets,
+        order);
+  };
+  out.bytes = std::max(share(Train::program, out.slot), share(Forward::program, out.forward_slot));
   return out;
 }
 
@@ -235,22 +235,6 @@ consteval auto kept_variables(const Layout& layout) {
   }(std::make_integer_sequence<int, Train::program.size.variables>{});
 }
 
-// The policies that make up an update, and the device with the arithmetic asked for.
-template <class P>
-constexpr auto if_of_update(const P& p) {
-  if constexpr (of_update<P>)
-    return std::tuple<P>(p);
-  else
-    return std::tuple<>();
-}
-template <class... Policies>
-constexpr auto pick_update(const Policies&... policies) {
-  return std::apply([](const auto&... p) { return composed<std::remove_cvref_t<decltype(p)>...>(p...); },
-                    std::tuple_cat(if_of_update(policies)...));
-}
-template <class... Policies>
-using update_among = decltype(pick_update(std::declval<const Policies&>()...));
-
 // What the model is compiled for.
 template <mode M, class... Policies>
 inline constexpr build_options static_options{M,
@@ -258,8 +242,10 @@ inline constexpr build_options static_options{M,
                                               update_among<Policies...>::needs_norm,
                                               true,
                                               policy_of<kind::precision, full_precision, Policies...>::compute,
-                                              update_among<Policies...>::scales_loss};
+                                              update_among<Policies...>::scales_loss,
+                                              policy_of<kind::recomputation, recompute_nothing, Policies...>::segments};
 
+// The device with the arithmetic asked for.
 template <class Device, class Arithmetic>
 struct device_with {
   using type = typename Device::template with<Arithmetic>;

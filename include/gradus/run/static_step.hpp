@@ -18,6 +18,7 @@
 #include <span>
 #include <tuple>
 
+#include "../base/subnormals.hpp"
 #include "apply_all.hpp"
 #include "device.hpp"
 #include "freeze.hpp"
@@ -34,6 +35,7 @@ template <auto Build, class Device, class... Policies>
 class static_stepper {
   using update_type = detail::update_among<Policies...>;
   using device = detail::device_among<Device, Policies...>;
+  static constexpr subnormal_mode subnormals_here = detail::subnormals_of<device, Policies...>();
 
 public:
   static constexpr std::int64_t batch_size = policy_of<kind::memory, static_batch<1>, Policies...>::size;
@@ -49,7 +51,7 @@ public:
   // Bytes of all tensors: variables, gradients, slots, inputs, and the larger of a step's and a prediction's.
   static constexpr std::size_t memory_bytes = layout.bytes;
 
-  explicit static_stepper(Policies... policies) : update_(detail::pick_update(policies...)) {
+  explicit static_stepper(Policies... policies) : update_(detail::compose_update(policies...)) {
     std::memset(memory_, 0, sizeof memory_);
     fill_constants<train>(), fill_constants<forward>();
     if constexpr (!update_type::uniform)
@@ -81,6 +83,7 @@ public:
   // One training step on what the inputs hold.
   void step() {
     if (!ready_) not_ready();
+    const subnormal_scope numbers(subnormals_here);
     if constexpr (constexpr int v = train::find_variable("random_step"); v >= 0)
       *at<std::int64_t>(layout.variable[v]) = global_step_;
     if constexpr (!update_type::uniform) states_.constants = update_.prepare_branches(global_step_);
@@ -106,6 +109,7 @@ public:
   // ---- predictions
   void predict() {
     if (!ready_) not_ready();
+    const subnormal_scope numbers(subnormals_here);
     run<forward>();
   }
   // What the last predict gave, until the next step: a span of constants.
@@ -143,6 +147,9 @@ public:
   }
   std::int64_t global_step() const { return global_step_; }
   double rate() const { return update_.rate(global_step_); }
+  // Whether the last step's update was left out, and how many were (update/not_finite.hpp).
+  bool skipped() const { return update_.skips(); }
+  std::int64_t skipped_steps() const { return update_.skipped_steps(); }
   const update_type& optimizer() const { return update_; }
 
   // Everything that a resumed run needs, under the names of a checkpoint, in a fixed order. A list has
@@ -275,12 +282,16 @@ private:
         apply_alone<c.node>();
     } else if constexpr (s.op == &cards::global_norm) {
       double value = 0;
+      if constexpr (update_type::looks_for_not_finite)
+        update_.see_loss(static_cast<double>(*tensor<train, loss_id>().data()));
       if constexpr (update_type::uniform)
         scale_ = update_.clip_scale(value = norm<c.node>());
       else
         value = know_all();
       if constexpr (update_type::scales_loss) value /= update_.loss_scale();
       *tensor<G, c.node>().data() = static_cast<element_t<s.types[0]>>(value);
+      if constexpr (update_type::raises_not_finite)
+        if (update_.skips()) refuse_step();
     } else if constexpr (s.op == &cards::loss_scale) {
       *tensor<G, c.node>().data() = static_cast<element_t<s.types[0]>>(update_.loss_scale());
     } else {
@@ -291,8 +302,22 @@ private:
     }
   }
 
+  [[noreturn, gnu::cold, gnu::noinline]] void refuse_step() {
+    static constexpr auto applies = detail::nodes_of<train, &cards::apply>();
+    std::string_view name;
+    double found = 0;
+    detail::for_each_below<applies.size()>([&]<int I> {
+      const auto g = tensor<train, train::input(applies[I], 1)>();
+      const std::size_t at = detail::first_not_finite(g.data(), g.size());
+      if (!name.empty() || at == g.size()) return;
+      constexpr auto& characters = train::template name_alone<train::input(applies[I], 0)>;
+      name = {characters.data(), characters.size() - 1}, found = static_cast<double>(g[at]);
+    });
+    detail::raise_not_finite(static_cast<double>(*tensor<train, loss_id>().data()), name, found, global_step_);
+  }
   template <int Id>
   void apply() {
+    if (update_.skips()) return;
     constexpr node n = train::graph.nodes[Id];
     constexpr int gradient = train::input(Id, 1);
     constexpr std::size_t values = static_cast<std::size_t>(train::count(Id, batch_size));
@@ -394,13 +419,15 @@ struct static_rule_is_given {
   static_assert(value, "gradus: no rule was given; add one, such as gradus::adam{}, to the policies.");
 };
 template <class... Policies>
-using static_policies_fit = std::conjunction<
-    policies_fit<kinds_and<update_kinds, kind::memory, kind::gate, kind::precision, kind::arithmetic>, Policies...>,
-    static_batch_is_given<Policies...>, static_rule_is_given<Policies...>,
-    one_rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
-    schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
-    clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
-    average_fits<policy_of<kind::average, no_average, Policies...>>>;
+using static_policies_fit =
+    std::conjunction<policies_fit<kinds_and<update_kinds, kind::memory, kind::gate, kind::precision, kind::arithmetic,
+                                            kind::subnormals, kind::recomputation>,
+                                  Policies...>,
+                     static_batch_is_given<Policies...>, static_rule_is_given<Policies...>,
+                     one_rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
+                     schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
+                     clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
+                     average_fits<policy_of<kind::average, no_average, Policies...>>>;
 // Rules on whole tensors and what makes a copy of a gradient need room that only the heap gives.
 template <class... Policies>
 struct static_update_fits {

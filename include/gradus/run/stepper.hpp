@@ -5,9 +5,12 @@
 #include <cmath>
 
 #include "../base/state.hpp"
+#include "../base/subnormals.hpp"
 #include "../pass/minimize.hpp"
+#include "../tensor/tree_sum.hpp"
 #include "apply_all.hpp"
 #include "executor.hpp"
+#include "microbatch.hpp"
 #include "model.hpp"
 #include "variables.hpp"
 
@@ -21,14 +24,25 @@ struct placeholder_info {
   bool used;  // read by something that this mode computes
 };
 
-template <class Model, class Optimizer, class Device, class Executor = serial>
+// Settings: of the kinds subnormals and microbatch.
+template <class Model, class Optimizer, class Device, class Executor = serial, class... Settings>
 class stepper {
+  static_assert(policies_fit<kinds<kind::subnormals, kind::microbatch>, Settings...>::value);
+  static constexpr subnormal_mode subnormals_here = detail::subnormals_of<Device, Settings...>();
+  static constexpr bool cuts =
+      !std::is_same_v<policy_of<kind::microbatch, detail::whole_batch, Settings...>, detail::whole_batch>;
   using machine_type = machine<heap_storage>;
   using arena_type = variable_arena<heap_storage>;
 
 public:
-  stepper(Model model, Optimizer update, const Executor& executor = {})
+  stepper(Model model, Optimizer update) : stepper(std::move(model), std::move(update), Executor{}, Settings{}...) {}
+  stepper(Model model, Optimizer update, const Executor& executor, const Settings&... settings)
       : model_(std::move(model)), update_(std::move(update)), executor_(executor) {
+    if constexpr (cuts) {
+      const microbatch cut = take_policy<kind::microbatch, microbatch>(settings...);
+      cut.check();
+      parts_ = cut.parts;
+    }
     declare<mode::train>();
   }
   stepper(const stepper&) = delete;
@@ -73,6 +87,7 @@ public:
           return variables_.gradient(static_cast<std::size_t>(variables_.find(r.name_of(p.variables[k]))));
         });
     if constexpr (M == mode::train) prepare_updates();
+    if constexpr (cuts && M == mode::train) prepare_parts();
   }
 
   // Every variable that has no value yet starts: its initializer, drawn from (seed, name).
@@ -116,24 +131,74 @@ public:
     return m;
   }
 
-  // One training step on what the placeholders hold.
-  void train_step() {
-    auto& m = train_;
-    if (random_step_ >= 0)
-      *reinterpret_cast<std::int64_t*>(variables_.value(static_cast<std::size_t>(random_step_))) = global_step_;
-    scale_ = 1, loss_scale_ = update_.loss_scale();
-    if constexpr (Optimizer::uniform) {
-      constants_ = update_.template prepare<float>(global_step_);
-      if (any_double_) double_constants_ = update_.template prepare<double>(global_step_);
+  // One training step on what the placeholders hold. A probe is told of every call (run/profile.hpp).
+  template <class... Probe>
+  void train_step(Probe&... probe) {
+    static_assert(sizeof...(Probe) == 0 || (sizeof...(Probe) == 1 && !cuts),
+                  "gradus: a step takes one probe, and none with microbatch");
+    if constexpr (cuts) {
+      sum_parts(0, parts_, parts_);
+      update_from_sum(parts_);
     } else {
-      branch_constants_ = update_.prepare_branches(global_step_);
+      const subnormal_scope numbers(subnormals_here);
+      draw_as(global_step_);
+      begin_step();
+      executor_.run(train_, session_calls{this}, probe...);
+      end_step();
     }
-    executor_.run(m, [this](const bound_call& c) { session_call(c); });
-    update_.finish(global_step_);
-    ++global_step_;
+  }
+  // With microbatch, the two halves of a step, for who shares one with others. The batch here holds `count` parts,
+  // those from `first` on of a step of `of`; their gradients are summed, as a tree, where gradients lie, and not yet
+  // divided. With first = k count, and count a power of two or `of` itself, that is a branch of the whole tree.
+  void sum_parts(std::int64_t first, std::int64_t count, std::int64_t of)
+    requires cuts
+  {
+    if (count != parts_)
+      raise(status::invalid_argument, text("sum_parts: expected ", parts_, " parts, the microbatch's, found ", count));
+    const subnormal_scope numbers(subnormals_here);
+    sums_.restart(), output_sums_.restart();
+    loss_scale_ = update_.loss_scale();
+    for (std::int64_t k = 0; k < count; ++k) {
+      draw_as(global_step_ * of + first + k);
+      train_.load(k);
+      executor_.run(train_, [this](const bound_call& c) {  // norms and updates wait for the last part
+        if (train_.what().at(c.node).op == &cards::loss_scale) session_call(c);
+      });
+      sums_.take(variables_.gradient_base(), [this](std::byte* to, const std::byte* from) { add_gradients(to, from); });
+      for (std::size_t i = 0; i < averaged_.size(); ++i) outputs_[i] = read_number(train_.view(averaged_[i]));
+      output_sums_.take(reinterpret_cast<std::byte*>(outputs_.data()), [this](std::byte* to, const std::byte* from) {
+        add_values(reinterpret_cast<double*>(to), reinterpret_cast<const double*>(from), outputs_.size());
+      });
+    }
+  }
+  // The update, from the sum of all the gradients of `of` parts.
+  void update_from_sum(std::int64_t of)
+    requires cuts
+  {
+    const subnormal_scope numbers(subnormals_here);
+    begin_step();
+    for (std::size_t i = 0; i < variables_.size(); ++i) {
+      if (!variables_.info(i).trainable) continue;
+      if (variables_.info(i).type == float64)
+        divide_values(reinterpret_cast<double*>(variables_.gradient(i)), of, variables_.info(i).size());
+      else
+        divide_values(reinterpret_cast<float*>(variables_.gradient(i)), of, variables_.info(i).size());
+    }
+    for (std::size_t i = 0; i < averaged_.size(); ++i) {
+      const tensor_view v = train_.view(averaged_[i]);
+      const double mean = outputs_[i] / static_cast<double>(parts_);
+      if (v.type == float64)
+        *reinterpret_cast<double*>(v.mutable_data()) = mean;
+      else
+        *reinterpret_cast<float*>(v.mutable_data()) = static_cast<float>(mean);
+    }
+    for (std::size_t i = 0; i < train_.call_count(); ++i)
+      if (const bound_call& c = train_.bound(i); c.run == nullptr) session_call(c);
+    end_step();
   }
   template <mode M>
   void forward() {
+    const subnormal_scope numbers(subnormals_here);
     executor_.run(machine_of<M>(), [](const bound_call&) {});
   }
   // The n-th output of this kind, as it is after a step.
@@ -152,7 +217,21 @@ public:
   // infinite or NaN (update/loss_scale.hpp).
   double loss_scale() const { return update_.loss_scale(); }
   bool skipped() const { return update_.skips(); }
+  std::int64_t skipped_steps() const { return update_.skipped_steps(); }  // with not_finite::skip
 
+  // Of training, at the batch size of the last step.
+  memory_use memory() const {
+    memory_use m;
+    m.gradients = variables_.trainable_bytes();
+    m.mirrors = variables_.mirror_bytes();
+    m.variables = variables_.bytes() - m.gradients - m.mirrors;
+    if (train_.batch_size() >= 0) m.activations = train_.arena_bytes(), m.all_tensors = train_.tensor_bytes();
+    if constexpr (cuts) m.partial_sums = sums_.bytes() + output_sums_.bytes() + train_.feed_bytes();
+    return m;
+  }
+
+  std::int64_t batch_size() const { return train_.batch_size(); }  // of training; of a part, with microbatch
+  const auto& executor() const { return executor_; }
   std::int64_t global_step() const { return global_step_; }
   double rate() const { return update_.rate(global_step_); }
   Optimizer& optimizer() { return update_; }
@@ -226,7 +305,10 @@ private:
   double scale_ = 1, loss_scale_ = 1;                                         // of this step's gradients
   bool any_double_ = false;
   int random_step_ = -1, random_seed_ = -1;
-  std::int64_t global_step_ = 0;
+  std::int64_t global_step_ = 0, parts_ = 1;
+  tree_sum sums_, output_sums_;  // of parts
+  std::vector<int> averaged_;    // outputs that are, and their values
+  std::vector<double> outputs_;
 
   template <mode M>
   machine_type& machine_of() {
@@ -258,6 +340,85 @@ private:
       if (r.graph.outputs[i].node == id) return true;
     return false;
   }
+  // ---- a step's frame
+  void draw_as(std::int64_t step) {  // what random operations draw depends on it
+    if (random_step_ >= 0)
+      *reinterpret_cast<std::int64_t*>(variables_.value(static_cast<std::size_t>(random_step_))) = step;
+  }
+  void begin_step() {
+    scale_ = 1, loss_scale_ = update_.loss_scale();
+    if constexpr (Optimizer::uniform) {
+      constants_ = update_.template prepare<float>(global_step_);
+      if (any_double_) double_constants_ = update_.template prepare<double>(global_step_);
+    } else {
+      branch_constants_ = update_.prepare_branches(global_step_);
+    }
+  }
+  void end_step() {
+    update_.finish(global_step_);
+    ++global_step_;
+  }
+
+  // ---- a batch in parts
+  void prepare_parts() {
+    const runnable& r = train_.what();
+    const graph_view& v = r.graph.view;
+    std::vector<bool> updated(static_cast<std::size_t>(v.size));  // by an update, or after one
+    for (int i = 0; i < v.size; ++i) {
+      const node& n = v.nodes[i];
+      const bool own = n.op == &cards::apply || n.op == &cards::global_norm;
+      bool after = false;
+      for (int e = n.first, end = e + n.inputs + n.controls; e < end; ++e)
+        after = after || updated[static_cast<std::size_t>(v.edges[e])];
+      updated[static_cast<std::size_t>(i)] = after || n.op == &cards::apply;
+      if (n.op == &cards::apply && n.inputs == 3)
+        raise(status::unimplemented,
+              text("microbatch: the gradient of \"", r.name_of(v.edges[n.first]),
+                   "\" comes as rows, whose sum is no array; use accumulate{}, or a smaller batch"));
+      if ((n.op->is(trait::writes) && !own) || (after && !own && !n.op->is(trait::control)))
+        raise(status::unimplemented,
+              text("microbatch: the model changes a variable while it computes (", n.op->name,
+                   "), and every part would do it again; leave microbatch out, or the ", n.op->name));
+    }
+    train_.cut(parts_);
+    sums_ = tree_sum(parts_, variables_.trainable_bytes());
+    averaged_.clear();
+    for (int i = 0; i < r.graph.output_count; ++i) {
+      const output& o = r.graph.outputs[i];
+      const node& n = r.at(o.node);
+      const bool number = (n.type == float32 || n.type == float64) && gradus::count(n.dims) == 1;
+      const bool mean = o.kind == output::loss || o.kind == output::metric || o.kind == output::summary;
+      if (mean && number && r.program.places[o.node].region == location::slot &&
+          std::find(averaged_.begin(), averaged_.end(), o.node) == averaged_.end())
+        averaged_.push_back(o.node);
+    }
+    outputs_.resize(averaged_.size());
+    output_sums_ = tree_sum(parts_, outputs_.size() * sizeof(double));
+  }
+  template <class T>
+  static void add_values(T* to, const T* from, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) to[i] += from[i];
+  }
+  template <class T>
+  static void divide_values(T* x, std::int64_t by, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) x[i] /= static_cast<T>(by);
+  }
+  static double read_number(const tensor_view& v) {
+    return v.type == float64 ? *reinterpret_cast<const double*>(v.data)
+                             : static_cast<double>(*reinterpret_cast<const float*>(v.data));
+  }
+  void add_gradients(std::byte* to, const std::byte* from) {
+    for (std::size_t i = 0; i < variables_.size(); ++i) {
+      const variable_info& v = variables_.info(i);
+      if (!v.trainable) continue;
+      std::byte* const sum = to + v.offset;
+      if (v.type == float64)
+        add_values(reinterpret_cast<double*>(sum), reinterpret_cast<const double*>(from + v.offset), v.size());
+      else
+        add_values(reinterpret_cast<float*>(sum), reinterpret_cast<const float*>(from + v.offset), v.size());
+    }
+  }
+
   void prepare_updates() {
     if constexpr (Model::may_be_sparse()) chains_.resize(variables_.size());
     const graph_view& v = train_.what().graph.view;
@@ -270,7 +431,7 @@ private:
       any_double_ = any_double_ || (variables_.info(i).trainable && variables_.info(i).type == float64);
     if constexpr (!Optimizer::uniform)
       prepare_work();
-    else if constexpr (!Executor::concurrent)
+    else
       join_updates();
   }
   // Room for the largest update, or for each where they run at the same time.
@@ -297,7 +458,7 @@ private:
       const node& n = r.at(r.program.calls[i].node);
       joined_[i] = 0;
       if (n.op != &cards::apply || n.inputs != 2) {
-        first = calls;
+        first = calls, joined_[i] = 1;
         continue;
       }
       const int* edge = r.graph.view.edges + n.first;
@@ -351,14 +512,28 @@ private:
     else
       *reinterpret_cast<float*>(c.args[0]) = static_cast<float>(x);
   }
-  // The calls without a kernel.
+  // The calls without a kernel. An update that is a sweep over whole tensors can be done in parts.
+  struct session_calls {
+    stepper* self;
+    void operator()(const bound_call& c) const {
+      if constexpr (Optimizer::uniform)  // most calls of a small model, so it is asked before all else
+        if (self->executor_.in_order() && self->joined_[static_cast<std::size_t>(&c - &self->train_.bound(0))] == 0)
+          return;
+      self->session_call(c);
+    }
+    static bool divides(const node& n) { return Optimizer::uniform && n.op == &cards::apply && n.inputs == 2; }
+  };
   void session_call(const bound_call& c) {
     const runnable& r = train_.what();
     const node& n = r.at(c.node);
     if (n.op == &cards::global_norm) {
+      if constexpr (Optimizer::looks_for_not_finite)
+        update_.see_loss(read_number(output_of<mode::train>(output::loss)));
       const double value = Optimizer::uniform ? norm(train_, c.node) : know_all();
       write_number(c, n.type, value / loss_scale_);
       if constexpr (Optimizer::uniform) scale_ = update_.clip_scale(value);
+      if constexpr (Optimizer::raises_not_finite)
+        if (update_.skips()) refuse_step();
     } else if (n.op == &cards::loss_scale) {
       write_number(c, n.type, loss_scale_);
     } else if constexpr (!Optimizer::uniform) {
@@ -371,19 +546,29 @@ private:
   }
   template <class T>
   void apply(const node& n, const bound_call& c, const typename Optimizer::template constants<T>& constants) {
+    if (update_.skips()) return;
     T* theta = reinterpret_cast<T*>(c.args[1]);
     auto values = static_cast<std::size_t>(gradus::count(n.dims));
-    if constexpr (!Executor::concurrent)
-      if (n.inputs == 2 && (values = joined_[static_cast<std::size_t>(&c - &train_.bound(0))]) == 0) return;
+    std::size_t from = 0;  // of a part
+    if (c.size.parts > 1) {
+      constexpr std::size_t grain = alignment / sizeof(T);  // whole cache lines
+      const std::size_t lines = (values + grain - 1) / grain;
+      const auto part = static_cast<std::size_t>(c.size.part), parts = static_cast<std::size_t>(c.size.parts);
+      from = lines * part / parts * grain;
+      values = std::min(values, lines * (part + 1) / parts * grain) - from;
+      theta += from;
+    } else if (n.inputs == 2 && executor_.in_order()) {
+      if ((values = joined_[static_cast<std::size_t>(&c - &train_.bound(0))]) == 0) return;
+    }
     // mirrors lie at the variable's own offset in arenas that follow each other
-    const std::size_t offset = static_cast<std::size_t>(c.args[1] - variables_.value_base());
+    const std::size_t offset = static_cast<std::size_t>(c.args[1] - variables_.value_base()) + from * sizeof(T);
     std::array<T*, Optimizer::mirror_count + 1> mirrors{};
     for (std::size_t k = 0; k < Optimizer::mirror_count; ++k)
       mirrors[k] = reinterpret_cast<T*>(variables_.mirror_base(k) + offset);
     const auto& single = update_.single();
     if (n.inputs == 2) {
-      Device::template sweep<T>(single, constants, static_cast<T>(scale_), theta, reinterpret_cast<const T*>(c.args[2]),
-                                mirrors.data(), values);
+      Device::template sweep<T>(single, constants, static_cast<T>(scale_), theta,
+                                reinterpret_cast<const T*>(c.args[2]) + from, mirrors.data(), values);
       return;
     }
     if constexpr (Model::may_be_sparse()) {
@@ -458,6 +643,24 @@ private:
       }
       finish_one(update_, step, global_step_);
     });
+  }
+
+  [[noreturn]] void refuse_step() {
+    const runnable& r = train_.what();
+    const graph_view& v = r.graph.view;
+    std::string_view name;
+    double found = 0;
+    for (int i = 0; i < v.size && name.empty(); ++i) {
+      if (v.nodes[i].op != &cards::apply) continue;
+      const tensor_view g = train_.view(v.edges[v.nodes[i].first + 1]);
+      const auto look = [&]<class T>(const T* values) {
+        const std::size_t at = detail::first_not_finite(values, g.size());
+        if (at == g.size()) return;
+        name = r.name_of(v.edges[v.nodes[i].first]), found = static_cast<double>(values[at]);
+      };
+      g.type == float64 ? look(reinterpret_cast<const double*>(g.data)) : look(reinterpret_cast<const float*>(g.data));
+    }
+    detail::raise_not_finite(read_number(output_of<mode::train>(output::loss)), name, found, global_step_);
   }
 
   // Over the operands of a global_norm node; -1: over all gradients that updates use, in the same order.

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "../base/subnormals.hpp"
 #include "apply_all.hpp"
 #include "device.hpp"
 #include "master_weights.hpp"
@@ -37,9 +38,10 @@ inline constexpr bool has_follower = requires { requires std::remove_cvref_t<Sin
 template <class Device, class... Policies>
 class updater {
 public:
-  using update_type = composed<Policies...>;
+  using update_type = detail::update_among<Policies...>;
+  static_assert(policies_fit<kinds_and<update_kinds, kind::subnormals>, Policies...>::value);
 
-  explicit updater(Policies... policies) : update_(std::move(policies)...) {}
+  explicit updater(Policies... policies) : update_(detail::compose_update(policies...)) {}
   updater(const updater&) = delete;  // its state list points into it
   updater& operator=(const updater&) = delete;
 
@@ -62,6 +64,7 @@ public:
     if (gradients.empty())
       raise(status::invalid_argument, "no gradients were given; expected at least one, as {{\"w\", dw}}");
     take(gradients);
+    const subnormal_scope numbers(detail::subnormals_of<Device, Policies...>());
     if constexpr (update_type::uniform)
       apply_alike();
     else
@@ -81,6 +84,7 @@ public:
   void observe(std::span<const named_gradient> estimates) {
     static_assert(update_type::observes, "gradus: no rule of this updater takes observations; sophia does.");
     take(estimates);
+    const subnormal_scope numbers(detail::subnormals_of<Device, Policies...>());
     const auto constants = update_.prepare_branches(global_step_);
     for (auto& v : variables_) {
       if (v.gradient == nullptr) continue;
@@ -147,11 +151,42 @@ public:
   // gradient was infinite or NaN.
   double loss_scale() const { return update_.loss_scale(); }
   bool skipped() const { return update_.skips(); }
+  std::int64_t skipped_steps() const { return update_.skipped_steps(); }  // with not_finite::skip
   // The rate of the next step, and the norm of the last gradients before clipping, without the loss scale (0 without a
   // clip).
   double rate() const { return update_.rate(global_step_); }
   double gradient_norm() const { return norm_; }
   const update_type& update() const { return update_; }
+
+  // Asks the memory for rows of a variable and of its slots that a step will want soon, such as those of the next
+  // example while this one is computed: a large table answers some hundred nanoseconds later. Rows are int32 or int64;
+  // one out of range is passed over. Changes nothing.
+  template <readable_array Rows>
+  void prefetch(std::string_view variable, const Rows& rows) {
+    const const_tensor_view at = read_view(rows);
+    auto& v = find(variable);
+    if (at.type != int32 && at.type != int64)
+      raise(status::invalid_argument,
+            text("the row numbers for \"", variable, "\" are ", name_of(at.type), "; expected int32 or int64"));
+    const auto ask = [&]<class T>(std::type_identity<T>, const auto* row) {
+      using single_type = std::remove_cvref_t<decltype(update_.single())>;
+      if constexpr (update_type::branches == 1 && !update_type::steps_tensors) {
+        const auto mirrors = mirrors_of<T>(v);
+        Device::template prefetch_rows<single_type>(v.values.template as<T>().data(), mirrors.data(), v.row_count(),
+                                                    v.width(), row, at.size());
+      }
+    };
+    const auto ask_for = [&](const auto* row) {
+      if (v.values.type == float32)
+        ask(std::type_identity<float>{}, row);
+      else
+        ask(std::type_identity<double>{}, row);
+    };
+    if (at.type == int32)
+      ask_for(at.template as<std::int32_t>().data());
+    else
+      ask_for(at.template as<std::int64_t>().data());
+  }
 
   // Makes room for sparse gradients of up to n rows.
   void reserve_rows(std::size_t n) {
@@ -189,7 +224,9 @@ private:
     std::array<buffer, update_type::mirror_count> mirrors;
     subject_state<update_type> state;
     const named_gradient* gradient = nullptr;  // of this step,
-    const_tensor_view gradient_values;         // and its values in the type of `values`
+    const_tensor_view gradient_values;         // its values in the type of `values`,
+    std::size_t gradient_per_value = 1;        // and how many rows share one
+    buffer spread;                             // values of bags, one for each row, where a step must see them
     std::size_t row_count() const { return values.dims.rank == 0 ? 0 : static_cast<std::size_t>(values.dims[0]); }
     std::size_t width() const { return row_count() == 0 ? 0 : values.size() / row_count(); }
   };
@@ -234,9 +271,18 @@ private:
     for (std::size_t i = 0; i < b.size() / sizeof(T); ++i) p[i] = static_cast<T>(value);
   }
 
+  template <class T>
+  static std::array<T*, update_type::mirror_count + 1> mirrors_of(variable& v) {
+    std::array<T*, update_type::mirror_count + 1> mirrors{};
+    for (std::size_t i = 0; i < update_type::mirror_count; ++i) mirrors[i] = reinterpret_cast<T*>(v.mirrors[i].data());
+    return mirrors;
+  }
   variable& find(std::string_view name) {
-    for (auto& v : variables_)
-      if (v.name == name) return v;
+    // Gradients mostly come in the order of tracking: the one after the last found is looked at first.
+    for (std::size_t i = 0, n = variables_.size(); i < n; ++i) {
+      if (++found_ >= n) found_ = 0;
+      if (variables_[found_].name == name) return variables_[found_];
+    }
     std::string known;
     for (const auto& v : variables_) known += text(known.empty() ? "" : ", ", "\"", v.name, "\"");
     raise(status::not_found, text("no variable is tracked as \"", name,
@@ -268,6 +314,9 @@ private:
     if (g.sparse) accept_rows(g, v);
     v.gradient = &g;
     v.gradient_values = narrow ? v.master.widened(g.values) : g.values;
+    v.gradient_per_value = g.per_value();
+    if constexpr (!update_type::uniform || update_type::needs_norm)
+      if (v.gradient_per_value != 1) spread_values(v);
   }
   void accept_rows(const named_gradient& g, const variable& v) {
     const std::size_t n = g.rows.size();
@@ -277,6 +326,16 @@ private:
       Device::check_rows(g.rows.template as<std::int64_t>().data(), n, v.row_count());
     reserve_rows(n);
     reserve_scratch(v, true);
+  }
+
+  // The values of bags, one for each row.
+  void spread_values(variable& v) {
+    const std::size_t row = v.width() * size_of(v.values.type), n = v.gradient->rows.size();
+    if (v.spread.size() < n * row) v.spread = buffer(n * row);
+    for (std::size_t i = 0; i < n && row != 0; ++i)
+      std::memcpy(v.spread.data() + i * row, v.gradient_values.data + i / v.gradient_per_value * row, row);
+    v.gradient_values = {v.values.type, {static_cast<std::int64_t>(n * v.width())}, v.spread.data()};
+    v.gradient_per_value = 1;
   }
 
   // f(variable_step) for a variable that has a gradient.
@@ -289,10 +348,10 @@ private:
   }
   template <class T, class F>
   void with_step_of(variable& v, double scale, F f) {
-    std::array<T*, update_type::mirror_count + 1> mirrors{};
-    for (std::size_t i = 0; i < update_type::mirror_count; ++i) mirrors[i] = reinterpret_cast<T*>(v.mirrors[i].data());
+    const auto mirrors = mirrors_of<T>(v);
     const named_gradient& g = *v.gradient;
-    gradient_view<T> gradient{v.gradient_values.template as<T>().data(), g.values.size(), nullptr, false, 0, {}};
+    gradient_view<T> gradient{
+        v.gradient_values.template as<T>().data(), v.gradient_values.size(), nullptr, false, 0, {}};
     if (g.sparse) {
       static constexpr std::int32_t none = 0;  // an empty list of rows is a list
       gradient.rows = g.rows.data != nullptr ? static_cast<const void*>(g.rows.data) : &none;
@@ -310,6 +369,7 @@ private:
   void apply_alike() {
     double scale = 1;
     if constexpr (update_type::needs_norm) scale = update_.clip_scale(norm_ = global_norm());
+    if (refuses_or_skips()) return;
     const auto c32 = update_.template prepare<float>(global_step_);
     const auto c64 = update_.template prepare<double>(global_step_);
     for (auto& v : variables_) {
@@ -320,6 +380,23 @@ private:
         step<double>(v, c64, scale);
     }
   }
+  // After the norm is known (update/not_finite.hpp).
+  bool refuses_or_skips() const {
+    if constexpr (update_type::raises_not_finite) {
+      if (update_.skips())
+        for (const auto& v : variables_) {
+          if (v.gradient == nullptr) continue;
+          const auto look = [&]<class T>(std::span<const T> g) {
+            if (const std::size_t at = detail::first_not_finite(g.data(), g.size()); at != g.size())
+              detail::raise_not_finite(0, v.name, static_cast<double>(g[at]), global_step_);
+          };
+          v.values.type == float32 ? look(v.gradient_values.template as<float>())
+                                   : look(v.gradient_values.template as<double>());
+        }
+      if (update_.skips()) detail::raise_not_finite(0, {}, 0, global_step_);
+    }
+    return update_.skips();
+  }
   // A step where they differ.
   void apply_each() {
     double scale = 1;
@@ -328,6 +405,7 @@ private:
         if (v.gradient != nullptr) with_step(v, scale, f);
     };
     norm_ = know_all(update_, update_.prepare_branches(global_step_), global_step_, scale, each);
+    if constexpr (update_type::raises_not_finite) refuses_or_skips();
     each([&](auto& step) { finish_one(update_, step, global_step_); });
   }
 
@@ -346,8 +424,7 @@ private:
   template <class T>
   void step(variable& v, const typename update_type::template constants<T>& c, T scale) {
     T* const theta = v.values.template mutable_as<T>().data();
-    std::array<T*, update_type::mirror_count + 1> mirrors{};
-    for (std::size_t i = 0; i < update_type::mirror_count; ++i) mirrors[i] = reinterpret_cast<T*>(v.mirrors[i].data());
+    const auto mirrors = mirrors_of<T>(v);
     const named_gradient& g = *v.gradient;
     const T* const values = v.gradient_values.template as<T>().data();
     const auto& single = update_.single();
@@ -357,7 +434,7 @@ private:
     }
     const auto rows = [&](auto* index) {
       Device::sweep_rows(single, c, scale, theta, mirrors.data(), v.row_count(), v.width(), index, values,
-                         g.rows.size(), std::span<std::int32_t>(scratch_));
+                         g.rows.size(), std::span<std::int32_t>(scratch_), v.gradient_per_value);
     };
     if (g.rows.type == int32)
       rows(g.rows.template as<std::int32_t>().data());
@@ -393,6 +470,7 @@ private:
   std::deque<variable> variables_;     // a deque: the state list may point at a variable while others are added
   std::vector<std::int32_t> scratch_;  // of sparse gradients' rows
   buffer work_;                        // of rules that need room
+  std::size_t found_ = 0;              // where `find` found the last
   std::int64_t global_step_ = 0;
   double norm_ = 0;
 };

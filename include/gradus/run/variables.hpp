@@ -91,7 +91,9 @@ public:
   // Arenas of one layout: a variable's gradient lies at its own offset, and its mirrors where all are of its size.
   std::byte* value_base() { return memory_.data(); }
   std::byte* mirror_base(std::size_t k) { return memory_.data() + all_bytes_ + (k + 1) * trainable_bytes_; }
+  std::byte* gradient_base() { return memory_.data() + all_bytes_; }
   std::size_t trainable_bytes() const { return trainable_bytes_; }
+  std::size_t mirror_bytes() const { return bytes_ - all_bytes_ - trainable_bytes_; }
   std::size_t bytes() const { return bytes_; }
   tensor_view view(std::size_t i) { return {infos_[i].type, resolve(infos_[i].dims, 1), value(i)}; }
   // Of a mirror that is shaped as its variable.

@@ -76,9 +76,9 @@ struct single_numbers : sweeps<A> {
   template <class T, class U, class Index>
   static void sweep_rows(const U& u, const typename U::template constants<T>& c, T scale, T* theta, T* const* mirrors,
                          std::size_t row_count, std::size_t width, const Index* rows, const T* values, std::size_t n,
-                         std::span<std::int32_t> scratch) {
+                         std::span<std::int32_t> scratch, std::size_t per = 1) {
     gradus::sweep_rows<A, T, U, Index, lane<T, A>>(u, c, scale, theta, mirrors, row_count, width, rows, values, n,
-                                                   scratch);
+                                                   scratch, per);
   }
   template <class T, class U>
   static void follow(const U& u, const typename U::template constants<T>& c, T* theta, T* const* mirrors,

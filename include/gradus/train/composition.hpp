@@ -13,28 +13,13 @@
 
 namespace gradus::detail {
 
-// The policies that an update is made of, as `composed`.
-template <class P>
-auto update_part(const P& p) {
-  if constexpr (of_update<P>)
-    return std::tuple<P>(p);
-  else
-    return std::tuple<>();
-}
-template <class... Policies>
-auto compose_update(const Policies&... policies) {
-  return std::apply([](auto... parts) { return composed<decltype(parts)...>(parts...); },
-                    std::tuple_cat(update_part(policies)...));
-}
-template <class... Policies>
-using update_of = decltype(compose_update(std::declval<const Policies&>()...));
-
 // How the model is made ready, given the policies.
 template <auto Build>
 struct by_compiler {
   static constexpr auto build = Build;
-  template <class Device, class Ops, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute, bool ScalesLoss>
-  using model = compiled_model<Build, Device, Gate, NeedsNorm, Reuse, Compute, ScalesLoss>;
+  template <class Device, class Ops, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute, bool ScalesLoss,
+            int Recompute>
+  using model = compiled_model<Build, Device, Gate, NeedsNorm, Reuse, Compute, ScalesLoss, Recompute>;
   template <class Model>
   Model make() const {
     return {};
@@ -42,8 +27,9 @@ struct by_compiler {
 };
 struct by_program {
   std::function<model_spec(graph&)> build;
-  template <class Device, class Ops, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute, bool ScalesLoss>
-  using model = interpreted_model<Device, Ops, Gate, NeedsNorm, Reuse, Compute, ScalesLoss>;
+  template <class Device, class Ops, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute, bool ScalesLoss,
+            int Recompute>
+  using model = interpreted_model<Device, Ops, Gate, NeedsNorm, Reuse, Compute, ScalesLoss, Recompute>;
   template <class Model>
   Model make() const {
     return Model(build);
@@ -52,7 +38,7 @@ struct by_program {
 
 template <class Source, class... Policies>
 struct composition {
-  using update_type = update_of<Policies...>;
+  using update_type = update_among<Policies...>;
   using arithmetic_type = policy_of<kind::arithmetic, fast, Policies...>;
   using device_type = cpu<arithmetic_type>;
   using executor_type = policy_of<kind::executor, serial, Policies...>;
@@ -63,8 +49,15 @@ struct composition {
   using model_type = typename Source::template model<
       device_type, policy_of<kind::operations, ops<>, Policies...>, policy_of<kind::gate, gate_op, Policies...>::value,
       update_type::needs_norm, !executor_type::concurrent,
-      policy_of<kind::precision, full_precision, Policies...>::compute, update_type::scales_loss>;
-  using stepper_type = stepper<model_type, update_type, device_type, executor_type>;
+      policy_of<kind::precision, full_precision, Policies...>::compute, update_type::scales_loss,
+      policy_of<kind::recomputation, recompute_nothing, Policies...>::segments>;
+  using subnormals_type =
+      policy_of<kind::subnormals, std::conditional_t<arithmetic_type::fuses, subnormals::flush, subnormals::keep>,
+                Policies...>;
+  using microbatch_type = policy_of<kind::microbatch, detail::whole_batch, Policies...>;
+  using stepper_type = stepper<model_type, update_type, device_type, executor_type, subnormals_type, microbatch_type>;
+  // After a step, as tf.estimator's NanTensorHook; not where not_finite says what a step does.
+  static constexpr bool looks_at_loss = policies_of<kind::not_finite, Policies...> == 0;
   using saver_type = saver<codec_type, file_system_type, clock_type>;
 };
 

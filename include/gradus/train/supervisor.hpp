@@ -42,9 +42,9 @@
 namespace gradus {
 
 namespace detail {
-using supervisor_kinds =
-    kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::executor, kind::arithmetic, kind::clock,
-              kind::file_system, kind::operations, kind::log_sink, kind::connection>;
+using supervisor_kinds = kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::executor,
+                                   kind::arithmetic, kind::subnormals, kind::microbatch, kind::recomputation,
+                                   kind::clock, kind::file_system, kind::operations, kind::log_sink, kind::connection>;
 struct no_data {};
 }  // namespace detail
 
@@ -142,7 +142,9 @@ private:
       return std::apply(
           [this](const auto&... policies) {
             return stepper_type(sv->source_.template make<typename composition::model_type>(),
-                                detail::compose_update(policies...), take_policy<kind::executor, serial>(policies...));
+                                detail::compose_update(policies...), take_policy<kind::executor, serial>(policies...),
+                                typename composition::subnormals_type{},
+                                take_policy<kind::microbatch, detail::whole_batch>(policies...));
           },
           sv->policies_);
     }
@@ -243,7 +245,8 @@ private:
     r.stepped = true;
     r.global_step = r.steps.global_step();
     r.loss = detail::as_number(r.steps.template output_of<mode::train>(output::loss));
-    if (!std::isfinite(r.loss)) detail::raise_divergence("loss", r.loss, r.global_step, r.saved_step);
+    if (composition::looks_at_loss && !std::isfinite(r.loss))
+      detail::raise_divergence("loss", r.loss, r.global_step, r.saved_step);
     const double now = clock_.elapsed();
     if (writer_ && options_.summary_op && options_.save_summaries_secs > 0 &&
         (!r.summarized || now - r.summarized_at >= options_.save_summaries_secs))

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "../input/dataset.hpp"
+#include "../run/profile.hpp"
 #include "../summary/graph.hpp"
 #include "../summary/writer.hpp"
 #include "door.hpp"
@@ -93,9 +94,9 @@ namespace detail {
 template <class D>
 concept batches_to_change = batched_dataset<std::remove_reference_t<D>>;  // a const one is not movable
 
-using trainer_kinds =
-    kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::executor, kind::arithmetic,
-              kind::configuration, kind::clock, kind::file_system, kind::operations, kind::log_sink>;
+using trainer_kinds = kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::executor,
+                                kind::arithmetic, kind::subnormals, kind::microbatch, kind::recomputation,
+                                kind::configuration, kind::clock, kind::file_system, kind::operations, kind::log_sink>;
 
 // What a refused trainer's user calls; the refusal has been printed.
 struct refused_trainer {
@@ -134,7 +135,8 @@ public:
                 .keep_checkpoint_every_n_hours = config_.keep_checkpoint_every_n_hours},
                take_policy<kind::codec, flat_binary>(policies...), fs_, clock_),
         stepper_(source.template make<typename composition::model_type>(), detail::compose_update(policies...),
-                 take_policy<kind::executor, serial>(policies...)) {
+                 take_policy<kind::executor, serial>(policies...), typename composition::subnormals_type{},
+                 take_policy<kind::microbatch, detail::whole_batch>(policies...)) {
     stepper_.allocate();
   }
 
@@ -194,6 +196,22 @@ public:
     return result;
   }
 
+  // Where the time of a training step goes (run/profile.hpp): takes `steps` of them on this data. They train; where
+  // there is a checkpoint, a later call goes back to it.
+  template <class Dataset>
+    requires detail::batches_to_change<Dataset>
+  step_profile profile(Dataset&& data, int steps = 50) {
+    ready_to_read();
+    std::optional<step_profile> p;
+    for (auto feeds = detail::match_feeds<mode::train>(stepper_, data); steps-- > 0;) {
+      if (detail::fill_feeds<mode::train>(stepper_, data, feeds) == 0) break;
+      stepper_.train_step(p ? *p : p.emplace(stepper_));
+    }
+    if (!p) raise(status::out_of_range, "profile: the dataset gave no examples");
+    if (saved_step_ >= 0) ready_ = false;
+    return *p;
+  }
+
   // Calls `see(const predictions&)` for every batch.
   template <class Dataset, class See>
     requires detail::batches_to_change<Dataset>
@@ -244,6 +262,8 @@ public:
   std::int64_t global_step() const { return stepper_.global_step(); }
   const run_config& config() const { return config_; }
   stepper_type& steps() { return stepper_; }
+  // Bytes of training, at the batch size of the last step.
+  memory_use memory() const { return stepper_.memory(); }
   // Everything that a checkpoint of this trainer holds, but for the input's position.
   state_list state() {
     state_list list;
@@ -350,7 +370,7 @@ private:
       stepper_.train_step();
       const std::int64_t step = stepper_.global_step();
       const double loss = detail::as_number(stepper_.template output_of<mode::train>(output::loss));
-      if (!std::isfinite(loss)) diverged("loss", loss);
+      if (composition::looks_at_loss && !std::isfinite(loss)) diverged("loss", loss);
       const double now = clock_.elapsed();
       const bool counts = divides(config_.log_step_count_steps, step);
       if (counts || steps_per_sec == 0)

@@ -9,6 +9,7 @@
 #include "freeze.hpp"
 #include "loss_scale.hpp"
 #include "multi.hpp"
+#include "not_finite.hpp"
 #include "single.hpp"
 #include "vary.hpp"
 
@@ -39,9 +40,10 @@ template <class Rule>
 using one_rule_fits = std::conditional_t<is_multi<Rule>::value, std::true_type, rule_fits<Rule>>;
 
 template <class P>
-concept of_update = is_of<kind::rule, P>() || is_of<kind::schedule, P>() || is_of<kind::clip, P>() ||
-                    is_of<kind::average, P>() || is_of<kind::freeze, P>() || is_of<kind::accumulation, P>() ||
-                    is_of<kind::variation, P>() || is_of<kind::noise, P>() || is_of<kind::loss_scale, P>();
+concept of_update =
+    is_of<kind::rule, P>() || is_of<kind::schedule, P>() || is_of<kind::clip, P>() || is_of<kind::average, P>() ||
+    is_of<kind::freeze, P>() || is_of<kind::accumulation, P>() || is_of<kind::variation, P>() ||
+    is_of<kind::noise, P>() || is_of<kind::loss_scale, P>() || is_of<kind::not_finite, P>();
 // A state list in which scalars carry the name of their group.
 template <class List>
 struct group_list {
@@ -59,7 +61,7 @@ struct no_noise {
 
 // The kinds of policies that make up an update.
 using update_kinds = kinds<kind::rule, kind::schedule, kind::clip, kind::average, kind::freeze, kind::accumulation,
-                           kind::variation, kind::noise, kind::loss_scale>;
+                           kind::variation, kind::noise, kind::loss_scale, kind::not_finite>;
 
 template <class... Policies>
 class composed {
@@ -76,10 +78,18 @@ public:
   using accumulation_type = policy_of<kind::accumulation, detail::no_accumulation, Policies...>;
   using noise_type = policy_of<kind::noise, detail::no_noise, Policies...>;
   using loss_scale_type = policy_of<kind::loss_scale, detail::no_loss_scale, Policies...>;
+  using not_finite_type = policy_of<kind::not_finite, not_finite::pass, Policies...>;
   static constexpr bool has_schedule = policies_of<kind::schedule, Policies...> != 0;
   static constexpr bool has_average = policies_of<kind::average, Policies...> != 0;
   static constexpr bool accumulates = policies_of<kind::accumulation, Policies...> != 0;
   static constexpr bool scales_loss = policies_of<kind::loss_scale, Policies...> != 0;
+  static constexpr bool looks_for_not_finite = not_finite_type::looks, raises_not_finite = not_finite_type::raises;
+  static_assert(
+      !looks_for_not_finite || !scales_loss,
+      "gradus: a loss scale leaves out steps whose gradients are not finite already; keep it, or not_finite.");
+  static_assert(!raises_not_finite || !accumulates,
+                "gradus: not_finite::raise changes nothing in a step that fails, and accumulate has added the gradient "
+                "by then; use not_finite::skip, which drops the sum.");
   static constexpr bool adds_noise = policies_of<kind::noise, Policies...> != 0;
   static constexpr bool varies = policies_of<kind::variation, Policies...> != 0;
   static constexpr bool freezes = policies_of<kind::freeze, Policies...> != 0;
@@ -240,7 +250,8 @@ public:
   double rate(std::int64_t global_step) const { return single().rate(rule_step(global_step)); }
 
   static constexpr bool has_clip = first_type::has_clip;
-  static constexpr bool needs_norm = requires { requires clip_type::needs_norm; } || scales_loss || global_stages != 0;
+  static constexpr bool needs_norm =
+      requires { requires clip_type::needs_norm; } || scales_loss || looks_for_not_finite || global_stages != 0;
   // The factor for every gradient, given their global norm. After it, `skips()` tells whether the step is left out.
   double clip_scale(double norm) {
     if constexpr (scales_loss) {
@@ -248,11 +259,12 @@ public:
       if (loss_scale_.skips()) return 0;
       return clip_factor(norm * factor) * factor;
     } else {
-      return clip_factor(norm);
+      if constexpr (looks_for_not_finite) guard_.see_norm(norm);
+      return skips() ? 0 : clip_factor(norm);
     }
   }
   double clip_scale(double norm) const
-    requires(!scales_loss)
+    requires(!scales_loss && !looks_for_not_finite)
   {
     return clip_factor(norm);
   }
@@ -261,8 +273,13 @@ public:
     if constexpr (scales_loss)
       return loss_scale_.skips();
     else
-      return false;
+      return guard_.bad;
   }
+  // With not_finite: the loss of this step, before clip_scale; and how many updates were left out.
+  void see_loss([[maybe_unused]] double value) {
+    if constexpr (looks_for_not_finite) guard_.see_loss(value);
+  }
+  std::int64_t skipped_steps() const { return guard_.skipped; }
   double loss_scale() const { return loss_scale_.value(); }
   // Whether this step only adds to the accumulated gradients.
   bool only_accumulates(std::int64_t global_step) const { return accumulation_.only_adds(global_step); }
@@ -306,6 +323,7 @@ public:
   void restart() {
     each([&]<std::size_t I>() { std::get<I>(branches_).restart(); });
     if constexpr (scales_loss) loss_scale_.restart();
+    guard_ = {};
   }
   // A loss or metric, for schedules that look at one (reduce_on_plateau).
   void watch(double value) {
@@ -326,6 +344,7 @@ public:
       }
     });
     if constexpr (scales_loss) loss_scale_.remembers(list);
+    if constexpr (looks_for_not_finite) guard_.remembers(list);
   }
 
 private:
@@ -365,6 +384,25 @@ private:
   [[no_unique_address]] accumulation_type accumulation_;
   [[no_unique_address]] noise_type noise_;
   [[no_unique_address]] loss_scale_type loss_scale_;
+  [[no_unique_address]] detail::not_finite_guard<not_finite_type> guard_;
 };
+
+namespace detail {
+// The policies that make up an update, picked from others, as `composed`.
+template <class P>
+constexpr auto if_of_update(const P& p) {
+  if constexpr (of_update<P>)
+    return std::tuple<P>(p);
+  else
+    return std::tuple<>();
+}
+template <class... Policies>
+constexpr auto compose_update(const Policies&... policies) {
+  return std::apply([](const auto&... p) { return composed<std::remove_cvref_t<decltype(p)>...>(p...); },
+                    std::tuple_cat(if_of_update(policies)...));
+}
+template <class... Policies>
+using update_among = decltype(compose_update(std::declval<const Policies&>()...));
+}  // namespace detail
 
 }  // namespace gradus

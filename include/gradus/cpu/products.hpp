@@ -1,0 +1,86 @@
+// Matrix products by another library, for shapes that are large or not known before the program runs.
+//
+//   #include <gradus/cpu/cblas.hpp>
+//   auto trainer = gradus::make_trainer<model>(gradus::products<gradus::cblas>{}, gradus::adam{.rate = 1e-3}, ...);
+//
+// `products<Library, A>` is the arithmetic A (fast), but for one thing: a product that the library takes is the
+// library's. With it go the promises of docs/arithmetic.md about that product: its bits are what that library, in that
+// version, on that machine gives. Pieces of rows stay fixed by shape, so the number of this library's own threads still
+// does not show, as long as the other library gives the same bits for the same call.
+//
+// A Library has
+//   template <class T> static constexpr bool multiplies;                     // whether it knows T at all
+//   template <class T> static bool takes(std::int64_t m, std::int64_t n, std::int64_t k);
+//   template <class T> static void multiply(matrix_operand<T> a, matrix_operand<T> b, T* c, std::int64_t stride,
+//                                           std::int64_t m, std::int64_t n, std::int64_t k, product_into into);
+// which means what gradus::multiply does (cpu/gemm.hpp). Doors: cpu/cblas.hpp, cpu/onednn.hpp.
+#pragma once
+#include <limits>
+
+#include "gemm.hpp"
+
+namespace gradus {
+
+template <class Library, arithmetic A = fast>
+struct products : A {
+  using product_library = Library;
+};
+
+// What is small is ours: a call of another library costs about as much as a product of this many multiplications.
+inline constexpr std::int64_t least_library_product = std::int64_t{1} << 16;
+
+// True where every extent fits the ints of an interface of the seventies and the product is worth the call.
+constexpr bool suits_library(std::int64_t m, std::int64_t n, std::int64_t k) {
+  constexpr std::int64_t most = std::numeric_limits<int>::max();
+  return m > 1 && n > 1 && k > 0 && m <= most && n <= most && k <= most && m * n >= least_library_product / k;
+}
+
+namespace detail {
+
+template <class A, class T>
+concept has_product_library = requires { typename A::product_library; } && A::product_library::template multiplies<T>;
+
+// What gemm calls alpha and beta.
+template <class T>
+constexpr T product_sign(product_into into) {
+  return into == product_into::subtract ? T(-1) : T(1);
+}
+template <class T>
+constexpr T product_start(product_into into) {
+  return into == product_into::add || into == product_into::subtract ? T(1) : T(0);
+}
+
+// The caller's share of `matrices` products that lie one after the other, with an epilogue, if the library takes them;
+// in pieces of 256 rows, so that a library that chooses its order by shape is asked for the same shapes however many
+// callers there are.
+inline constexpr std::int64_t library_rows = 256;
+template <class A, class T, class S, class E>
+  requires(A::product_library::template multiplies<T>)
+bool library_product(const S& s, const matrix_product<T>& all, std::int64_t matrices, const E& e) {
+  using library = typename A::product_library;
+  using N = pack<T, A>;
+  constexpr auto width = static_cast<std::int64_t>(N::width);
+  const std::int64_t m = all.m, n = all.n, k = all.k, pieces = (m + library_rows - 1) / library_rows;
+  if (!library::template takes<T>(m, n, k)) return false;
+  const auto mine = s.share(matrices * pieces);
+  for (std::int64_t at = mine.first; at < mine.last; ++at) {
+    const std::int64_t i = at / pieces, first = at % pieces * library_rows;
+    matrix_product<T> g = all;
+    g.a.at += i * m * k, g.b.at += i * k * n, g.c += i * m * n, g.row = i * m;
+    g = g.part(first, m - first < library_rows ? m : first + library_rows, 0, n);
+    library::template multiply<T>(g.a, g.b, g.c, g.stride, g.m, g.n, g.k, product_into::overwrite);
+    if constexpr (!std::is_same_v<E, as_is>)
+      for (std::int64_t r = 0; r < g.m; ++r)
+        for (std::int64_t q = 0; q < n; q += width) {
+          const auto count = static_cast<std::size_t>(n - q < width ? n - q : width);
+          T* to = g.c + r * g.stride + q;
+          e(N::load_partial(to, count), g.row + r, g.column + q, count).store_partial(to, count);
+        }
+    if constexpr (requires { e.stored(g.row, g.row + g.m, g.column, g.column + n); })
+      e.stored(g.row, g.row + g.m, g.column, g.column + n);
+  }
+  return true;
+}
+
+}  // namespace detail
+}  // namespace gradus

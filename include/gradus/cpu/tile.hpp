@@ -1,0 +1,200 @@
+// The register tile that every matrix product is made of: some rows by some registers of the result, summed over k.
+//
+// An element is one chain of fused multiply-adds over k in order (a product and a sum each where A is `portable`). A
+// lane of a register does what a single number would, so the size of a tile, the width of a register and the division
+// into blocks and shares do not show in the bits.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "number.hpp"
+
+namespace gradus {
+
+// A row-major matrix in memory, `stride` numbers from row to row; op(it) is its transpose if `transposed`.
+template <class T>
+struct matrix_operand {
+  const T* at = nullptr;
+  std::int64_t stride = 0;
+  bool transposed = false;
+  std::int64_t row() const { return transposed ? 1 : stride; }  // from row to row of op(it)
+  std::int64_t step() const { return transposed ? stride : 1; }
+};
+
+// The epilogue that changes nothing. An epilogue is called once for every number of the result, a register of numbers
+// of one row at a time, when their sums are complete: sums are of `row`, at columns column ... column + count; count is
+// less than N::width at the end of a row. What it returns is stored. N may be a lane.
+struct as_is {
+  template <class N>
+  GRADUS_INLINE N operator()(N sums, std::int64_t, std::int64_t, std::size_t) const {
+    return sums;
+  }
+};
+
+namespace detail {
+
+// c = op(a) op(b), dims [m, n], the sum over k. c's first number is at (row, column) of what an epilogue sees.
+template <class T>
+struct matrix_product {
+  matrix_operand<T> a, b;
+  T* c;
+  std::int64_t stride, m, n, k;
+  std::int64_t row = 0, column = 0;
+
+  // The part with these rows and these columns.
+  matrix_product part(std::int64_t i0, std::int64_t i1, std::int64_t j0, std::int64_t j1) const {
+    matrix_product g = *this;
+    g.a.at += i0 * a.row(), g.b.at += j0 * b.step(), g.c += i0 * stride + j0;
+    g.m = i1 - i0, g.n = j1 - j0, g.row += i0, g.column += j0;
+    return g;
+  }
+};
+
+// True where reading the first places of a register costs about as much as reading all.
+template <class N>
+inline constexpr bool reads_parts = N::width == 1;
+#if GRADUS_SIMD
+template <class T, class A, class Arch>
+inline constexpr bool reads_parts<vector_pack<T, A, Arch>> = vector_pack<T, A, Arch>::masked::supported;
+#endif
+
+// The widest tile, in registers, and how many rows go with how many registers: together as many sums as the machine has
+// registers, less a row of op(b) and a number of op(a).
+#if defined(__AVX512F__) || defined(__aarch64__)
+inline constexpr int tile_registers = 4;
+constexpr int tile_rows(int registers) { return registers == 4 ? 6 : registers == 3 ? 8 : registers == 2 ? 12 : 14; }
+#else
+inline constexpr int tile_registers = 2;
+constexpr int tile_rows(int registers) { return GRADUS_SIMD ? (registers == 2 ? 6 : 8) : 4; }
+#endif
+
+// What a run of tiles, one below the other, reads and writes. Numbers of op(a) lie at x[r * row + p * step], of op(b)
+// at y[p * y_stride + q].
+template <class T>
+struct tile_work {
+  const T* x;
+  std::int64_t row, step;
+  const T* y;
+  std::int64_t y_stride;
+  T* to;
+  std::int64_t stride, steps, tall, wide;  // of `to`, this many rows and columns
+  bool first, last;                        // of the blocks of k: the sums start from 0; they are complete
+  std::int64_t i, j;                       // of to's first number, for the epilogue
+};
+
+template <class N, int Rows, int Registers, bool Part>
+struct tiles {
+  using T = typename N::value_type;
+  static constexpr auto width = static_cast<std::int64_t>(N::width);
+  using row_places = std::make_integer_sequence<int, Rows>;
+  using register_places = std::make_integer_sequence<int, Registers>;
+
+  // What follows is unrolled by pack expansion: the sums must be registers at every level of optimization.
+  template <int... Q>
+  static GRADUS_INLINE void read(N* to, const T* from, std::integer_sequence<int, Q...>) {
+    ((to[Q] = N::load(from + Q * width)), ...);
+  }
+  template <int... Q>
+  static GRADUS_INLINE void read_part(N* to, const T* from, std::size_t last, std::integer_sequence<int, Q...>) {
+    ((to[Q] = Q + 1 < Registers ? N::load(from + Q * width) : N::load_partial(from + Q * width, last)), ...);
+  }
+  template <int... Q>
+  static GRADUS_INLINE void multiply_add(N* sums, N x, const N* w, std::integer_sequence<int, Q...>) {
+    ((sums[Q] = fma(x, w[Q], sums[Q])), ...);
+  }
+  template <class E, int... Q>
+  static GRADUS_INLINE void finish(N* sums, const E& e, std::int64_t i, std::int64_t j, std::size_t last,
+                                   std::integer_sequence<int, Q...>) {
+    ((sums[Q] = e(sums[Q], i, j + Q * width, Q + 1 < Registers ? N::width : last)), ...);
+  }
+  template <int... Q>
+  static GRADUS_INLINE void write(const N* sums, T* to, std::size_t last, std::integer_sequence<int, Q...>) {
+    ((Q + 1 < Registers || last == N::width ? sums[Q].store(to + Q * width)
+                                            : sums[Q].store_partial(to + Q * width, last)),
+     ...);
+  }
+
+  // One tile. Rows are addressed from every third: a machine address adds one or two strides to a pointer.
+  template <class E, int... R, int... G>
+  static GRADUS_INLINE void one(const tile_work<T>& w, const T* x, T* to, std::int64_t i, std::int64_t tall, const E& e,
+                                std::integer_sequence<int, R...>, std::integer_sequence<int, G...>) {
+    constexpr register_places q{};
+    const auto last = static_cast<std::size_t>(w.wide - (Registers - 1) * width);
+    N sums[Rows * Registers];
+    for (N& v : sums) v = N(T(0));
+    if (!w.first) {
+      if (last == N::width)
+        ((R < tall ? read(sums + R * Registers, to + R * w.stride, q) : void()), ...);
+      else
+        ((R < tall ? read_part(sums + R * Registers, to + R * w.stride, last, q) : void()), ...);
+    }
+    const T* group[] = {x + 3 * G * w.row...};
+    const T* y = w.y;
+    const std::int64_t row = w.row, step = w.step, y_stride = w.y_stride;
+    for (std::int64_t p = w.steps; p > 0; --p, y += y_stride) {
+      N v[Registers];
+      if constexpr (Part)
+        read_part(v, y, last, q);
+      else
+        read(v, y, q);
+      (multiply_add(sums + R * Registers, N(group[R / 3][R % 3 * row]), v, q), ...);
+      ((group[G] += step), ...);
+    }
+    if constexpr (!std::is_same_v<E, as_is>)
+      if (w.last) ((R < tall ? finish(sums + R * Registers, e, i + R, w.j, last, q) : void()), ...);
+    ((R < tall ? write(sums + R * Registers, to + R * w.stride, last, q) : void()), ...);
+  }
+
+  // Tiles downwards while whole ones fit, from row i; where they end.
+  template <class E>
+  [[gnu::noinline]] static std::int64_t down(const tile_work<T>& work, std::int64_t i, const E& e) {
+    const tile_work<T> w = work;  // no store to the result may change it
+    for (; i + Rows <= w.tall; i += Rows)
+      one(w, w.x + i * w.row, w.to + i * w.stride, w.i + i, Rows, e, row_places{}, groups{});
+    return i;
+  }
+  // The same, where x is packed tile after tile and missing rows are zeros.
+  template <class E>
+  [[gnu::noinline]] static void packed(const tile_work<T>& work, std::int64_t i, const E& e) {
+    const tile_work<T> w = work;
+    for (; i < w.tall; i += Rows)
+      one(w, w.x + i * w.steps, w.to + i * w.stride, w.i + i, w.tall - i < Rows ? w.tall - i : Rows, e, row_places{},
+          groups{});
+  }
+
+private:
+  using groups = std::make_integer_sequence<int, (Rows + 2) / 3>;
+};
+
+// A register's worth of rows, `stride` apart, turned: to(p, their places p) for p < steps, as many as whole registers
+// hold (and the rest where a register can be read in part); how many those are.
+#if GRADUS_SIMD && GRADUS_SHUFFLES
+template <class N, class To>
+GRADUS_INLINE std::int64_t transpose_rows(const typename N::value_type* from, std::int64_t stride, std::int64_t steps,
+                                          To to) {
+  constexpr auto width = static_cast<std::int64_t>(N::width);
+  std::int64_t p = 0;
+  if constexpr (N::width > 1)
+    while (p < steps) {
+      const std::int64_t some = steps - p < width ? steps - p : width;
+      typename N::reg r[N::width];
+      if (some == width) {
+        for (std::int64_t i = 0; i < width; ++i) r[i] = N::load(from + i * stride + p).raw();
+      } else {
+        if (!reads_parts<N> || some < width / 4) break;
+        for (std::int64_t i = 0; i < width; ++i)
+          r[i] = N::load_partial(from + i * stride + p, static_cast<std::size_t>(some)).raw();
+      }
+      simd::transpose<N::width / 2>(r, std::make_index_sequence<N::width>{});
+      for (std::int64_t i = 0; i < some; ++i) to(p + i, N(typename N::batch(r[i])));
+      p += some;
+    }
+  return p;
+}
+#endif
+
+}  // namespace detail
+
+}  // namespace gradus

@@ -1,0 +1,83 @@
+// Normalizing rows: one op forward, one backward for the rows, one for what scales and moves them.
+#pragma once
+#include <array>
+#include <bit>
+
+#include "arrange.hpp"
+
+namespace gradus {
+
+namespace detail {
+struct layer_norm_attr {
+  int scales, centers;         // whether gamma and beta are operands
+  std::array<int, 2> epsilon;  // of a double
+};
+// Operands: x [..., n], then gamma [n] and beta [n], those that there are.
+constexpr void infer_layer_norm(inference& r) {
+  infer_floats_apart(r);
+  const auto a = r.attributes<layer_norm_attr>();
+  r.dims = r.in(0);
+  if (r.dims.rank == 0 || r.dims.back() <= 0) return r.refuse("needs a last axis of known extent");
+  if (r.count != 1 + a.scales + a.centers) return r.refuse("takes ", 1 + a.scales + a.centers, " operands");
+  for (int i = 1; i < r.count; ++i)
+    if (!(r.in(i) == shape{r.dims.back()})) return r.refuse("gamma and beta must be [", r.dims.back(), "]");
+}
+// Operands: x, dy, then gamma if there is one.
+constexpr void infer_layer_norm_grad(inference& r) {
+  infer_floats_apart(r);
+  r.dims = r.in(0);
+}
+// [2, n]: the gradients of gamma and of beta.
+constexpr void infer_layer_norm_grads(inference& r) {
+  infer_floats_apart(r);
+  r.dims = shape{2, r.in(0).back()};
+}
+// dims: {0 = rows, n, epsilon in two words, scales, centers}
+constexpr void lower_layer_norm(lowering& l) {
+  const auto a = l.attributes<layer_norm_attr>();
+  const shape& s = l.in(0);
+  l.rows = gradus::count(s) / s.back(), l.dims[1] = s.back();
+  l.dims[2] = a.epsilon[0], l.dims[3] = a.epsilon[1], l.dims[4] = a.scales, l.dims[5] = a.centers;
+}
+constexpr void grad_layer_norm(backward&);
+}  // namespace detail
+
+namespace cards {
+inline constexpr card layer_norm{
+    "LayerNorm", -1, 0, detail::infer_layer_norm, detail::grad_layer_norm, detail::lower_layer_norm},
+    layer_norm_grad{"LayerNormGrad", -1, 0, detail::infer_layer_norm_grad, nullptr, detail::lower_layer_norm},
+    layer_norm_grads{"LayerNormParameterGrad", 2, 0, detail::infer_layer_norm_grads, nullptr, detail::lower_layer_norm};
+}  // namespace cards
+
+// (x - mean) / sqrt(variance + epsilon) over the last axis, times gamma, plus beta, where these are given (Ba, Kiros,
+// Hinton 2016, arXiv:1607.06450). The variance is divided by n. float32 or float64. Has no second derivative.
+constexpr value normalize_rows(value x, double epsilon, const value* gamma = nullptr, const value* beta = nullptr) {
+  value operands[3] = {x};
+  int count = 1;
+  if (gamma != nullptr) operands[count++] = *gamma;
+  if (beta != nullptr) operands[count++] = *beta;
+  const auto words = std::bit_cast<std::array<int, 4>>(
+      detail::layer_norm_attr{gamma != nullptr, beta != nullptr, std::bit_cast<std::array<int, 2>>(epsilon)});
+  return x.g->add(cards::layer_norm, operands, count, words.data(), 4);
+}
+
+namespace detail {
+constexpr void grad_layer_norm(backward& b) {
+  const auto a = b.attributes<layer_norm_attr>();
+  const auto words = std::bit_cast<std::array<int, 4>>(a);
+  if (b.wants(0)) {
+    const value operands[] = {b.in(0), b.dy, b.in(a.scales)};
+    b.to(0, b.g.add(cards::layer_norm_grad, operands, 2 + a.scales, words.data(), 4));
+  }
+  const int center = 1 + a.scales;
+  const bool scale_wanted = a.scales != 0 && b.wants(1), center_wanted = a.centers != 0 && b.wants(center);
+  if (!scale_wanted && !center_wanted) return;
+  const value operands[] = {b.in(0), b.dy};
+  const value both = b.g.add(cards::layer_norm_grads, operands, 2, words.data(), 4);
+  const int n = b.in(0).dims().back();
+  if (scale_wanted) b.to(1, reshape(slice(both, {0, 0}, {1, -1}), {n}));
+  if (center_wanted) b.to(center, reshape(slice(both, {1, 0}, {1, -1}), {n}));
+}
+}  // namespace detail
+
+}  // namespace gradus

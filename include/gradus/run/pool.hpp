@@ -1,0 +1,132 @@
+// Threads that wait for work. `pool` owns them; any type that satisfies `thread_pool` may stand in its place.
+#pragma once
+#if defined(__STDCPP_THREADS__)
+#include <algorithm>
+#include <atomic>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "../base/error.hpp"
+
+namespace gradus {
+
+// run(f) calls f(i) for every i < size(), all at the same time, each on a thread of its own (they wait for each
+// other), the caller being 0; it returns when all have, and sees what they wrote. f does not throw.
+template <class P>
+concept thread_pool = requires(P& p, void (*f)(int)) {
+  { p.size() } -> std::convertible_to<int>;
+  p.run(f);
+};
+
+// How long a thread looks before it sleeps. A thread that looks sees news in a tenth of a microsecond and keeps its
+// processor; one that sleeps needs tens of microseconds to wake. Between the two it looks and lets others run.
+struct waiting {
+  int spins = 2000;   // looks that keep the processor, some 5 to 50 ns each
+  int yields = 2000;  // then looks that offer it to others
+};
+
+namespace detail {
+
+inline void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// A count that grows, and wraps around; on a cache line of its own.
+class alignas(64) progress {
+public:
+  std::uint32_t value() const { return now_.load(std::memory_order_relaxed); }
+  void reach(std::uint32_t value) {
+    now_.store(value, std::memory_order_release);
+    now_.notify_all();  // a load, if nobody sleeps
+  }
+  void wait(std::uint32_t target, const waiting& w, bool crowded) const {
+    if (reached(target, now_.load(std::memory_order_acquire))) return;
+    // Crowded, whom it waits for may need this very processor.
+    for (int i = crowded ? w.spins : 0; i < w.spins; ++i) {
+      if (reached(target, now_.load(std::memory_order_acquire))) return;
+      relax();
+    }
+    for (int i = 0, n = crowded ? std::min(w.yields, 64) : w.yields; i < n; ++i) {
+      if (reached(target, now_.load(std::memory_order_acquire))) return;
+      std::this_thread::yield();
+    }
+    for (std::uint32_t seen = now_.load(std::memory_order_acquire); !reached(target, seen);
+         seen = now_.load(std::memory_order_acquire))
+      now_.wait(seen, std::memory_order_acquire);
+  }
+
+private:
+  std::atomic<std::uint32_t> now_{0};
+  static bool reached(std::uint32_t target, std::uint32_t seen) {
+    return static_cast<std::int32_t>(seen - target) >= 0;
+  }
+};
+
+}  // namespace detail
+
+// size() - 1 threads of its own, and the caller's. Binds none to a processor. run() allocates nothing and takes no
+// lock.
+class pool {
+public:
+  // Errors: invalid_argument unless 1 <= size <= 1024.
+  explicit pool(int size, const waiting& w = {}) : size_(checked(size)), wait_(w) {
+    crowded_ =
+        std::thread::hardware_concurrency() != 0 && static_cast<unsigned>(size) > std::thread::hardware_concurrency();
+    finished_ = std::make_unique<detail::progress[]>(static_cast<std::size_t>(size));
+    for (int i = 1; i < size; ++i) workers_.emplace_back([this, i] { work(i); });
+  }
+  pool(const pool&) = delete;
+  pool& operator=(const pool&) = delete;
+  ~pool() {
+    call_ = nullptr;
+    started_.reach(started_.value() + 1);  // the threads join as they go
+  }
+  int size() const { return size_; }
+  const waiting& wait() const { return wait_; }
+  bool crowded() const { return crowded_; }  // more threads than processors
+
+  template <class F>
+  void run(F&& f) {
+    what_ = const_cast<void*>(static_cast<const void*>(&f));
+    call_ = [](void* what, int i) { (*static_cast<std::remove_reference_t<F>*>(what))(i); };
+    const std::uint32_t round = started_.value() + 1;
+    started_.reach(round);
+    f(0);
+    for (std::size_t i = 1; i < static_cast<std::size_t>(size_); ++i) finished_[i].wait(round, wait_, crowded_);
+  }
+
+private:
+  int size_;
+  waiting wait_;
+  bool crowded_ = false;
+  void* what_ = nullptr;
+  void (*call_)(void*, int) = nullptr;
+  detail::progress started_;
+  std::unique_ptr<detail::progress[]> finished_;
+  std::vector<std::jthread> workers_;  // the last member: joined before what they look at goes
+
+  static int checked(int size) {
+    if (size < 1 || size > 1024)
+      raise(status::invalid_argument, text("threads: expected a count from 1 to 1024, got ", size));
+    return size;
+  }
+  void work(int self) {
+    for (std::uint32_t round = 1;; ++round) {
+      started_.wait(round, wait_, crowded_);
+      if (call_ == nullptr) return;
+      call_(what_, self);
+      finished_[static_cast<std::size_t>(self)].reach(round);
+    }
+  }
+};
+
+}  // namespace gradus
+#endif

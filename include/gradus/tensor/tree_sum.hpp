@@ -1,0 +1,41 @@
+// A sum of arrays that come one after the other, as a binary tree fixed by their number: n are cut at the largest power
+// of two below n, the two sides are summed so, then added. So those who hold 2^k neighbours each, from a multiple of
+// 2^k on, can sum theirs apart and add the sums in the same tree: the bits are those of one who held all.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "tensor.hpp"
+
+namespace gradus {
+
+// Holds at most log2(n), rounded up, partial sums.
+class tree_sum {
+public:
+  tree_sum() = default;
+  // Of `n` arrays of so many bytes.
+  tree_sum(std::int64_t n, std::size_t bytes) : n_(static_cast<std::uint64_t>(n)) {
+    if (n < 1) raise(status::invalid_argument, text("tree_sum: expected 1 array or more, found ", n));
+    for (std::uint64_t rest = n_ - 1; rest != 0; rest >>= 1) levels_.emplace_back(bytes);
+  }
+  // The next array lies at `here`. After the last the sum lies there, and the next array begins another; until then,
+  // what lies there is of no use. add(to, from): to += from, of whole arrays.
+  template <class Add>
+  void take(std::byte* here, Add add) {
+    const bool last = seen_ + 1 == n_;
+    std::size_t level = 0;
+    for (std::uint64_t sums = seen_; last ? sums != 0 : (sums & 1) != 0; sums >>= 1, ++level)
+      if ((sums & 1) != 0) add(here, static_cast<const std::byte*>(levels_[level].data()));
+    if (!last && levels_[level].size() != 0) std::memcpy(levels_[level].data(), here, levels_[level].size());
+    seen_ = last ? 0 : seen_ + 1;
+  }
+  // Forgets what was taken.
+  void restart() { seen_ = 0; }
+  std::size_t bytes() const { return levels_.empty() ? 0 : levels_.size() * levels_[0].size(); }
+
+private:
+  std::vector<buffer> levels_;  // level k: the sum of 2^k neighbours, where bit k of seen_ is set
+  std::uint64_t n_ = 1, seen_ = 0;
+};
+
+}  // namespace gradus
