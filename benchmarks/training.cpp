@@ -36,6 +36,14 @@ constexpr auto c = [](graph& g) {
                     .predictions = {}};
 };
 
+constexpr auto d = [](graph& g) {
+  const auto x = g.placeholder("x", {batch, 784}), y = g.placeholder("y", {batch}, int32);
+  const auto h = relu(dense(relu(dense(x, {.units = 512, .name = "first"})), {.units = 256, .name = "second"}));
+  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(dense(h, {.units = 10, .name = "out"}), y)),
+                    .metrics = {},
+                    .predictions = {}};
+};
+
 const gradient_descent slow{.rate = 1e-3}, fast_descent{.rate = 1e-2};
 const adam moments{.rate = 1e-3};
 
@@ -45,12 +53,16 @@ const auto registered = {
                                  [](auto& s) { steps(s, compiled<b>{}, moments, 16, 4); }),
     benchmark::RegisterBenchmark("W3/c_mlp_784-128-10_b32_sgd",
                                  [](auto& s) { steps(s, compiled<c>{}, fast_descent, 32, 10); }),
+    benchmark::RegisterBenchmark("W3/d_mlp_784-512-256-10_b128_adam",
+                                 [](auto& s) { steps(s, compiled<d>{}, moments, 128, 10); }),
     benchmark::RegisterBenchmark("subnormal/b_mlp_32-64-64-4_b16_adam",
                                  [](auto& s) { steps<subnormals::keep>(s, compiled<b>{}, moments, 16, 4); }),
     benchmark::RegisterBenchmark("interpreted/a_mlp_8-16-1_b1_sgd",
                                  [](auto& s) { steps(s, interpreted{a}, slow, 1, 1); }),
     benchmark::RegisterBenchmark("interpreted/b_mlp_32-64-64-4_b16_adam",
                                  [](auto& s) { steps(s, interpreted{b}, moments, 16, 4); }),
+    benchmark::RegisterBenchmark("interpreted/d_mlp_784-512-256-10_b128_adam",
+                                 [](auto& s) { steps(s, interpreted{d}, moments, 128, 10); }),
     benchmark::RegisterBenchmark("interpreted/c_mlp_784-128-10_b32_sgd",
                                  [](auto& s) { steps(s, interpreted{c}, fast_descent, 32, 10); })};
 

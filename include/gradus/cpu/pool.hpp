@@ -4,8 +4,7 @@
 
 #include "../ops/conv.hpp"
 #include "kernel.hpp"
-#include "tile.hpp"
-#include "windows.hpp"
+#include "window_sums.hpp"
 
 namespace gradus {
 
@@ -25,16 +24,6 @@ GRADUS_INLINE void along_channels(std::int64_t n, F f) {
     for (; c < n; ++c) f.template operator()<lane<T, A>>(c, std::size_t{1});
   }
 }
-// A run of channels that is no longer than a register.
-template <class N>
-GRADUS_INLINE N load_run(const typename N::value_type* p, std::size_t n) {
-  return n == N::width ? N::load(p) : N::load_partial(p, n);
-}
-template <class N>
-GRADUS_INLINE void store_run(N x, typename N::value_type* p, std::size_t n) {
-  n == N::width ? x.store(p) : x.store_partial(p, n);
-}
-
 // What a pool sees of one window: its first visible place in the images, the places seen, and its place in the result.
 struct pool_window {
   std::int64_t first, rows, columns, place;

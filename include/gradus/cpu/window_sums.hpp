@@ -1,0 +1,212 @@
+// What convolutions are made of: sums over the numbers that windows see, a tile of them in registers, and ways to cut a
+// result into tiles. A lane does what a single number would, so the size of a tile and the width of a register do not
+// show in the bits.
+#pragma once
+#include "tile.hpp"
+#include "windows.hpp"
+
+namespace gradus {
+
+namespace detail {
+
+// A run of channels that is no longer than a register.
+template <class N>
+GRADUS_INLINE N load_run(const typename N::value_type* p, std::size_t n) {
+  return n == N::width ? N::load(p) : N::load_partial(p, n);
+}
+template <class N>
+GRADUS_INLINE void store_run(N x, typename N::value_type* p, std::size_t n) {
+  n == N::width ? x.store(p) : x.store_partial(p, n);
+}
+
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int window_rows(int registers) { return registers == 1 ? 15 : tile_rows(registers); }
+#else
+constexpr int window_rows(int registers) { return tile_rows(registers); }
+#endif
+
+// Of the last register of a tile: all its numbers count; so many do; as many as it is told.
+inline constexpr int whole_register = 0, some_of_register = -1;
+
+// Rows x Registers sums: add(x, row, step, y, y_stride, steps) adds x[r * row + p * step] * y[p * y_stride + q] over p.
+template <class N, int Rows, int Registers, int Last>
+struct sums_of_rows {
+  using T = typename N::value_type;
+  static constexpr auto width = static_cast<std::int64_t>(N::width);
+
+  N sums[Rows * Registers];
+  std::size_t some;
+
+  GRADUS_INLINE explicit sums_of_rows(std::size_t n) : some(n) {
+    each_sum([&](int i) __attribute__((always_inline)) { sums[i] = N(T(0)); });
+  }
+  GRADUS_INLINE void add(const T* x, std::int64_t row, std::int64_t step, const T* y, std::int64_t y_stride,
+                         std::int64_t steps) {
+    add(x, row, step, y, y_stride, steps, row_places{}, std::make_integer_sequence<int, (Rows + 2) / 3>{});
+  }
+  // Rows that lie one number apart.
+  GRADUS_INLINE void add_close(const T* x, std::int64_t step, const T* y, std::int64_t y_stride, std::int64_t steps) {
+    for (std::int64_t p = 0; p < steps; ++p) add_one(x + p * step, y + p * y_stride, row_places{});
+  }
+  // Rows that are the numbers under filters, from the one First: Run of them lie in each line, and lines `down` exist.
+  template <std::int64_t Run, std::int64_t Line, int First>
+  GRADUS_INLINE void add_filter(const T* x, std::int64_t from, std::int64_t step, const T* y, std::int64_t y_stride,
+                                std::int64_t steps, visible down) {
+    const auto pixels = [&]<bool All>() __attribute__((always_inline)) {
+      for (std::int64_t p = 0; p < steps; ++p)
+        add_taps<Run, Line, First, All>(x, from + p * step, y + p * y_stride, down, row_places{});
+    };
+    if (down.first <= First / Run && down.last > (First + Rows - 1) / Run)
+      pixels.template operator()<true>();
+    else
+      pixels.template operator()<false>();
+  }
+  GRADUS_INLINE void store(T* to, std::int64_t stride) const {
+    each_row([&](int r, const N* v) __attribute__((always_inline)) { write(v, to + r * stride, register_places{}); });
+  }
+  // to += sums, for rows from `skip`.
+  GRADUS_INLINE void accumulate(T* to, std::int64_t stride, std::int64_t skip) const {
+    each_row([&](int r, const N* v) __attribute__((always_inline)) {
+      if (r >= skip) add_to(v, to + r * stride, register_places{});
+    });
+  }
+
+private:
+  using memory = tiles<N, Rows, Registers, Last != whole_register>;
+  using row_places = std::make_integer_sequence<int, Rows>;
+  using register_places = std::make_integer_sequence<int, Registers>;
+
+  GRADUS_INLINE std::size_t last() const {
+    return Last == whole_register ? N::width : Last == some_of_register ? some : static_cast<std::size_t>(Last);
+  }
+  template <class F>
+  GRADUS_INLINE void each_row(F f) const {
+    [&]<int... R>(std::integer_sequence<int, R...>) __attribute__((always_inline)) {
+      (f(R, sums + R * Registers), ...);
+    }
+    (row_places{});
+  }
+  // Unrolled by pack expansion: the sums must be registers.
+  template <class F>
+  static GRADUS_INLINE void each_sum(F f) {
+    [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) { (f(I), ...); }
+    (std::make_integer_sequence<int, Rows * Registers>{});
+  }
+  GRADUS_INLINE void read(N* v, const T* y) const {
+    if constexpr (Last == whole_register)
+      memory::read(v, y, register_places{});
+    else
+      memory::read_part(v, y, last(), register_places{});
+  }
+  // Rows are addressed from every third: a machine address adds one or two strides to a pointer.
+  template <int... R, int... G>
+  GRADUS_INLINE void add(const T* x, std::int64_t row, std::int64_t step, const T* y, std::int64_t y_stride,
+                         std::int64_t steps, std::integer_sequence<int, R...>, std::integer_sequence<int, G...>) {
+    const T* group[] = {x + 3 * G * row...};
+    for (std::int64_t p = steps; p > 0; --p, y += y_stride) {
+      N v[Registers];
+      read(v, y);
+      (memory::multiply_add(sums + R * Registers, N(group[R / 3][R % 3 * row]), v, register_places{}), ...);
+      ((group[G] += step), ...);
+    }
+  }
+  template <int... R>
+  GRADUS_INLINE void add_one(const T* x, const T* y, std::integer_sequence<int, R...>) {
+    N v[Registers];
+    read(v, y);
+    (memory::multiply_add(sums + R * Registers, N(x[R]), v, register_places{}), ...);
+  }
+  template <std::int64_t Run, std::int64_t Line, int First, bool All, int... R>
+  GRADUS_INLINE void add_taps(const T* x, std::int64_t from, const T* y, visible down,
+                              std::integer_sequence<int, R...>) {
+    N v[Registers];
+    read(v, y);
+    (add_tap<R, All>(v, x, from + (First + R) / Run * Line + (First + R) % Run, (First + R) / Run, down), ...);
+  }
+  template <int R, bool All>
+  GRADUS_INLINE void add_tap(const N* v, const T* x, std::int64_t place, std::int64_t kh, visible down) {
+    if (All || (kh >= down.first && kh < down.last))
+      memory::multiply_add(sums + R * Registers, N(x[place]), v, register_places{});
+  }
+  template <int... Q>
+  GRADUS_INLINE void write(const N* v, T* to, std::integer_sequence<int, Q...>) const {
+    (store_run(v[Q], to + Q * width, Q + 1 < Registers ? N::width : last()), ...);
+  }
+  template <int... Q>
+  GRADUS_INLINE void add_to(const N* v, T* to, std::integer_sequence<int, Q...>) const {
+    (add_run(v[Q], to + Q * width, Q + 1 < Registers ? N::width : last()), ...);
+  }
+  static GRADUS_INLINE void add_run(N v, T* to, std::size_t n) { store_run(load_run<N>(to, n) + v, to, n); }
+};
+
+// to += rows, one after another, each `stride` after the one before, so that they overlap; rows before `skip` are left
+// out. Each number of `to` is read and written once: what was just written cannot be read again soon, unless it is read
+// just as it was written. A row is n numbers with a register of zeros before and after it.
+template <class N, class T>
+GRADUS_INLINE void add_overlapping(const T* rows, std::int64_t pitch, std::int64_t n, std::int64_t skip,
+                                   std::int64_t count, T* to, std::int64_t stride) {
+  constexpr auto width = static_cast<std::int64_t>(N::width);
+  const std::int64_t end = (count - 1) * stride + n;
+  for (std::int64_t j = skip * stride; j < end; j += width) {
+    const auto some = static_cast<std::size_t>(end - j < width ? end - j : width);
+    std::int64_t r = j < n ? 0 : (j - n) / stride + 1;
+    if (r < skip) r = skip;
+    N v = load_run<N>(to + j, some);
+    for (; r < count && r * stride < j + width; ++r) v = v + N::load(rows + r * pitch + width + j - r * stride);
+    store_run(v, to + j, some);
+  }
+}
+
+// f(c, some) with a number type, a count of registers and what of the last counts, for runs of n channels. Where n is a
+// constant (not 0), what it does not need is not compiled.
+template <class A, class T, std::int64_t Constant, class F>
+GRADUS_INLINE void in_registers(std::int64_t n, F f) {
+  using N = pack<T, A>;
+  constexpr auto w = static_cast<std::int64_t>(N::width);
+  constexpr bool parts = reads_parts<N> && N::width > 1;
+  constexpr std::int64_t wide = tile_registers * w, rest = Constant % wide, pairs = tile_registers > 2 ? 2 * w : wide;
+  constexpr int part = Constant == 0 ? some_of_register : static_cast<int>(rest % w);
+  std::int64_t c = 0;
+  if constexpr (Constant == 0 || Constant >= wide)
+    for (; c + wide <= n; c += wide) f.template operator()<N, tile_registers, whole_register>(c, N::width);
+  if constexpr (tile_registers > 2 && rest >= pairs)
+    for (; c + pairs <= n; c += pairs) f.template operator()<N, 2, whole_register>(c, N::width);
+  if constexpr (parts && rest % pairs > w) {
+    f.template operator()<N, 2, part>(c, static_cast<std::size_t>(part));
+  } else {
+    if constexpr (Constant == 0 || rest % pairs >= w)
+      for (; c + w <= n; c += w) f.template operator()<N, 1, whole_register>(c, N::width);
+    if constexpr (parts && (Constant == 0 || rest % w != 0))
+      if (c < n) f.template operator()<N, 1, part>(c, static_cast<std::size_t>(n - c));
+    if constexpr (!parts && N::width > 1 && (Constant == 0 || rest % w != 0))
+      for (; c < n; ++c) f.template operator()<lane<T, A>, 1, whole_register>(c, std::size_t{1});
+  }
+}
+
+// f(first, skip) with a count of rows, for tiles over the rows [first, last). The last tile may begin in the one
+// before: `skip` of its rows are done already. Where there are `Constant` rows (not 0), tiles are about equal.
+template <int Most, std::int64_t Constant, class F>
+GRADUS_INLINE void in_tiles(std::int64_t first, std::int64_t last, F f) {
+  const auto run = [&]<int Rows>() {
+    for (std::int64_t i = first; i < last; i += Rows) {
+      const std::int64_t start = i + Rows <= last ? i : last - Rows;
+      f.template operator()<Rows>(start, i - start);
+    }
+  };
+  if constexpr (Constant != 0) {
+    constexpr std::int64_t tiles = (Constant + Most - 1) / Most;
+    run.template operator()<static_cast<int>((Constant + tiles - 1) / tiles)>();
+  } else if (last - first >= Most) {
+    run.template operator()<Most>();
+  } else if (last - first >= Most * 2 / 3) {
+    run.template operator()<Most * 2 / 3>();
+  } else if (last - first >= Most / 3) {
+    run.template operator()<Most / 3>();
+  } else {
+    run.template operator()<1>();
+  }
+}
+
+}  // namespace detail
+
+}  // namespace gradus
