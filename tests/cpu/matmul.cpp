@@ -95,7 +95,7 @@ struct problem {
   void call(const S& s, const E& e) {
     std::byte* args[] = {reinterpret_cast<std::byte*>(got.data()), reinterpret_cast<std::byte*>(a.data()),
                          reinterpret_cast<std::byte*>(b.data())};
-    product_of<fast, T>(s, args, e);
+    multiply_operands_as<fast, T>(s, args, e);
   }
   bool interpreted(int parts) {
     const signature what = matmul_signature(dtype_of<T>, matrices, m, k, n, ta, tb);

@@ -141,12 +141,12 @@ struct kernel<&cards::fused_matmul> {
     const std::int64_t columns = s.dim(3);
     typed<0, float, double>(s, [&]<class T>() {
       if constexpr (S::is_fixed) {
-        product_of<A, T>(s, a, detail::matrix_formula<A, S::value.formula, 2>{a, columns});
+        multiply_operands_as<A, T>(s, a, detail::matrix_formula<A, S::value.formula, 2>{a, columns});
       } else {
         std::byte* operands[max_operands] = {a[0]};
         for (int k = 1; k < s.value.formula.inputs; ++k) operands[k] = a[2 + k];
         const auto steps = static_cast<const detail::chunk_function*>(s.steps);
-        product_of<A, T>(
+        multiply_operands_as<A, T>(
             s, a,
             detail::interpreted_epilogue<T>{{}, at<T>(a, 0), columns, {s.value.formula, steps, operands, columns, {}}});
       }

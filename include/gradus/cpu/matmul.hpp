@@ -293,10 +293,10 @@ inline constexpr bool may_be_large =
 }  // namespace detail
 
 // The kernel of the op, with an epilogue (cpu/tile.hpp). The rows that it is told are those of all matrices, in order.
-// Divided into runs of rows, or of columns where those are more. product_of is for an epilogue that knows T. One that
-// has `stored(first row, end, first column, end)` is told of each part when it lies in memory.
+// Divided into runs of rows, or of columns where those are more. multiply_operands_as is for an epilogue that knows T.
+// One that has `stored(first row, end, first column, end)` is told of each part when it lies in memory.
 template <class A, class T, class S, class E = as_is>
-void product_of(const S& s, std::byte* const* args, const E& e = {}) {
+void multiply_operands_as(const S& s, std::byte* const* args, const E& e = {}) {
   using direct = detail::direct_product<T, A>;
   const std::int64_t matrices = s.dim(0), m = s.dim(1), k = s.dim(2), n = s.dim(3);
   const bool ta = s.raw(4) != 0, tb = s.raw(5) != 0, dots = detail::sums_are_dots(m, k, n);
@@ -340,8 +340,8 @@ void product_of(const S& s, std::byte* const* args, const E& e = {}) {
   }
 }
 template <class A, class S, class E = as_is>
-void product(const S& s, std::byte* const* args, const E& e = {}) {
-  typed<0, float, double>(s, [&]<class T>() { product_of<A, T>(s, args, e); });
+void multiply_operands(const S& s, std::byte* const* args, const E& e = {}) {
+  typed<0, float, double>(s, [&]<class T>() { multiply_operands_as<A, T>(s, args, e); });
 }
 
 template <>
@@ -349,7 +349,7 @@ struct kernel<&cards::matmul> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    product<A>(s, a);
+    multiply_operands<A>(s, a);
   }
 };
 using matmul_ops = op_list<&cards::matmul>;
