@@ -15,6 +15,7 @@ using namespace run_test;
 
 namespace {
 constexpr float tiny = std::numeric_limits<float>::denorm_min() * 4;
+constexpr double rate = tiny;  // converted by the compiler: a thread that flushes would make it 0
 
 // Asks the machine, not the library.
 bool flushes() {
@@ -37,7 +38,7 @@ template <class Device, class... Settings>
 float after_a_step(bool caller_flushes, const Settings&... settings) {
   const subnormal_scope callers(caller_flushes ? subnormal_mode::flush : subnormal_mode::keep);
   stepper<model<Device>, descent, Device, serial, Settings...> s(
-      model<Device>{line}, descent{gradient_descent{.rate = tiny}}, serial{}, settings...);
+      model<Device>{line}, descent{gradient_descent{.rate = rate}}, serial{}, settings...);
   s.allocate();
   s.initialize(1);
   auto& m = s.template bound<mode::train>(1);
