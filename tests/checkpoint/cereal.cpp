@@ -41,7 +41,7 @@ TEST_CASE("cereal_binary: what cereal itself would believe is refused") {
     auto forged = file;
     poke(forged, at, n);
     seal(forged);
-    return cereal_binary{}.decode(forged).problem;
+    return decode_bytes(cereal_binary{}, forged).problem;
   };
   const std::string past = "a length in its manifest reaches past the manifest's end";
   CHECK(with(64, std::uint8_t{0}) == "its manifest is no little-endian PortableBinary archive");
@@ -53,7 +53,7 @@ TEST_CASE("cereal_binary: what cereal itself would believe is refused") {
 
 TEST_CASE("the codecs name each other") {
   const auto file = joined(cereal_binary{}.encode(small()));
-  CHECK(flat_binary{}.decode(file).problem ==
+  CHECK(decode_bytes(flat_binary{}, file).problem ==
         "it was written by the codec \"cereal_binary\", and is read here by \"flat_binary\"; name the codec that wrote "
         "it");
 }

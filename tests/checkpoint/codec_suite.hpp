@@ -21,7 +21,7 @@ inline std::span<const std::byte> bytes(const auto& values) { return std::as_byt
 
 inline file_bytes joined(const encoded& e) {
   file_bytes out;
-  for (const auto piece : e.pieces) out.insert(out.end(), piece.begin(), piece.end());
+  for (const auto piece : e.files.at(0).pieces) out.insert(out.end(), piece.begin(), piece.end());
   return out;
 }
 
@@ -104,12 +104,12 @@ void check() {
   const snapshot original = small();
   const file_bytes file = joined(codec.encode(original));
   const auto refused = [&](const file_bytes& f) {
-    const auto d = codec.decode(f);
+    const auto d = decode_bytes(codec, f);
     return !d.ok() && d.kind == status::data_loss && !d.problem.empty() && d.content.records.empty();
   };
 
   SUBCASE("what is written is read, as views into the file, each aligned") {
-    const auto d = codec.decode(file);
+    const auto d = decode_bytes(codec, file);
     REQUIRE_MESSAGE(d.ok(), d.problem);
     CHECK(same(d.content, original));
     for (const auto& r : d.content.records) {
@@ -120,8 +120,8 @@ void check() {
     }
     CHECK(joined(codec.encode(d.content)) == file);
     const auto empty = joined(codec.encode({}));
-    CHECK(codec.decode(empty).ok());
-    CHECK(same(codec.decode(empty).content, {}));
+    CHECK(decode_bytes(codec, empty).ok());
+    CHECK(same(decode_bytes(codec, empty).content, {}));
   }
 
   SUBCASE("every flipped bit is detected") {
@@ -143,8 +143,8 @@ void check() {
       longer.push_back(n < 2048 ? std::byte{0} : std::byte{0xA5});
       REQUIRE(refused(longer));
     }
-    CHECK(codec.decode(file_bytes(file.begin(), file.end() - 1)).problem.find("truncated") != std::string::npos);
-    CHECK(codec.decode(longer).problem.find("bytes after its end") != std::string::npos);
+    CHECK(decode_bytes(codec, file_bytes(file.begin(), file.end() - 1)).problem.find("truncated") != std::string::npos);
+    CHECK(decode_bytes(codec, longer).problem.find("bytes after its end") != std::string::npos);
     for (std::size_t block : {std::size_t{16}, std::size_t{64}})
       for (std::size_t a = 0; a + block <= file.size(); a += block) {
         auto zeroed = file;
@@ -164,7 +164,7 @@ void check() {
     poke<std::uint32_t>(newer, 8, 2);
     CHECK(refused(newer));  // a flipped bit, as far as anyone can tell
     seal(newer);
-    auto d = codec.decode(newer);
+    auto d = decode_bytes(codec, newer);
     CHECK(d.kind == status::failed_precondition);
     CHECK(d.problem ==
           "it has format version 2, which is newer than version 1 that this library (gradus " GRADUS_VERSION
@@ -173,12 +173,12 @@ void check() {
     auto foreign = file;
     std::memcpy(foreign.data() + 16, "other\0\0\0\0\0\0\0\0\0\0\0", 16);
     seal(foreign);
-    d = codec.decode(foreign);
+    d = decode_bytes(codec, foreign);
     CHECK(d.kind == status::failed_precondition);
     CHECK(d.problem == "it was written by the codec \"other\", and is read here by \"" + std::string(Codec::name) +
                            "\"; name the codec that wrote it");
     const std::string text = "PK\3\4 this is something else altogether, long enough to hold a header of 64 bytes";
-    d = codec.decode(bytes(text));
+    d = decode_bytes(codec, bytes(text));
     CHECK(d.problem ==
           "it does not begin with \"GRADUSCK\", so it is no checkpoint of this library or its first bytes are damaged");
     auto order = file;
@@ -194,7 +194,7 @@ void check() {
       int wrong = 0;
       const auto judge = [&](file_bytes& forged) {
         seal(forged);
-        const auto d = codec.decode(forged);
+        const auto d = decode_bytes(codec, forged);
         // Either refused, or harmless text was changed: then it must hold together.
         if (!d.ok()) return;
         for (const auto& r : d.content.records) wrong += !detail::problem_of(r).empty();

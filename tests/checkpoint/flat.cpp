@@ -43,7 +43,7 @@ file_bytes example() {
 }
 std::string refusal(file_bytes forged) {
   seal(forged);
-  return flat_binary{}.decode(forged).problem;
+  return decode_bytes(flat_binary{}, forged).problem;
 }
 }  // namespace
 
@@ -60,7 +60,7 @@ TEST_CASE("flat_binary: the page's hex dump is what we write") {
 
 TEST_CASE("flat_binary: each forgery is named") {
   const auto file = example();
-  REQUIRE(flat_binary{}.decode(file).ok());
+  REQUIRE(decode_bytes(flat_binary{}, file).ok());
   // Offsets in the worked example: see the page.
   const std::size_t metadata_count = 0x48, first_key = 0x4c, tensor_count = 0x7f, name = 0x83, type = 0x88, blob = 0x89,
                     rank = 0x8a, extent = 0x8c, offset = 0x94, length = 0x9c;
@@ -105,8 +105,8 @@ TEST_CASE("flat_binary: each forgery is named") {
   CHECK(refusal(tensor) == "the checksum of \"w\" does not fit its bytes");
   auto manifest = file;
   manifest[0x50] ^= std::byte{1};
-  CHECK(flat_binary{}.decode(manifest).problem == "the manifest's checksum does not fit its bytes");
+  CHECK(decode_bytes(flat_binary{}, manifest).problem == "the manifest's checksum does not fit its bytes");
   auto header = file;
   header[33] ^= std::byte{1};
-  CHECK(flat_binary{}.decode(header).problem == "the header's checksum does not fit its bytes");
+  CHECK(decode_bytes(flat_binary{}, header).problem == "the header's checksum does not fit its bytes");
 }

@@ -44,9 +44,11 @@ TEST_CASE("byte_source: a length that lies gives nothing, now and later") {
 TEST_CASE("frame: header fields are where the page says") {
   const float w[2] = {1, 2};
   const auto e = flat_binary{}.encode({3, {}, {{"w", float32, {2}, std::as_bytes(std::span(w)), false}}});
-  REQUIRE(e.pieces.size() == 3);
-  CHECK(e.pieces[2].data() == reinterpret_cast<const std::byte*>(w));  // not a copy
-  byte_source in(e.owned);
+  REQUIRE(e.files.size() == 1);
+  const auto& pieces = e.files[0].pieces;
+  REQUIRE(pieces.size() == 3);
+  CHECK(pieces[2].data() == reinterpret_cast<const std::byte*>(w));  // not a copy
+  byte_source in(e.owned[0]);
   const auto magic = in.take(8);
   CHECK(std::string_view(reinterpret_cast<const char*>(magic.data()), 8) == "GRADUSCK");
   CHECK(in.number<std::uint32_t>() == 1);
@@ -54,7 +56,7 @@ TEST_CASE("frame: header fields are where the page says") {
   const auto name = in.take(16);
   CHECK(std::string_view(reinterpret_cast<const char*>(name.data()), 16) ==
         std::string_view("flat_binary\0\0\0\0\0", 16));
-  CHECK(in.number<std::uint64_t>() == e.owned.size() - 64);
+  CHECK(in.number<std::uint64_t>() == e.owned[0].size() - 64);
   CHECK(in.number<std::uint64_t>() == 1);
   CHECK(in.number<std::uint64_t>() == 128 + 8);
 }

@@ -24,7 +24,7 @@ struct content {
 template <class FileSystem>
 content read_checkpoint(const FileSystem& fs, const std::string& path) {
   const auto bytes = gradus::read_file(fs, path);
-  const auto file = gradus::flat_binary{}.decode(bytes);
+  const auto file = gradus::decode_bytes(gradus::flat_binary{}, bytes);
   if (!file.ok()) gradus::raise(file.kind, gradus::text(path, ": ", file.problem));
   content out;
   out.step = file.content.step;

@@ -1,9 +1,9 @@
 // What a checkpoint holds, and what turns it into bytes and back.
 //
-// A codec is a policy: `encode` lays a snapshot out as pieces of bytes (the tensors are not copied), `decode` reads a
-// whole file. Decoding checks everything, every length and every checksum, before it returns anything; it allocates
-// no more than a small multiple of the file's size, whatever the file says; its records are views into the file's
-// bytes.
+// A codec is a policy: `encode` lays a snapshot out as files, each in pieces of bytes (the tensors are not copied);
+// `decode` opens those files and reads them. Decoding checks everything, every length and every checksum, before it
+// returns anything; it allocates no more than a small multiple of the files' size, whatever they say; its records are
+// views into the files' bytes.
 //
 // It refuses by value, not by raising, so that a saver can go on to an older checkpoint, with or without exceptions.
 #pragma once
@@ -11,6 +11,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <span>
 #include <string>
@@ -22,6 +23,7 @@
 #include "../base/error.hpp"
 #include "../base/shape.hpp"
 #include "../base/version.hpp"
+#include "../store/file_problem.hpp"
 
 namespace gradus {
 
@@ -47,11 +49,30 @@ struct snapshot {
   std::vector<record> records;
 };
 
-// The file is the pieces, one after another. They point into `owned` and into the snapshot's records, which must stay
-// where and as they are until the pieces are written.
-struct encoded {
-  std::vector<std::byte> owned;
+// One file of a checkpoint: what its name adds to the checkpoint's, and its bytes, one piece after another.
+struct encoded_file {
+  std::string suffix;  // ".ckpt", ".index", ".data-00000-of-00002"
   std::vector<std::span<const std::byte>> pieces;
+};
+
+// A checkpoint laid out. The files are published in this order, so that the last one completes it. The pieces point
+// into `owned` and into the snapshot's records, which must stay where and as they are until the pieces are written.
+struct encoded {
+  std::deque<std::vector<std::byte>> owned;
+  std::vector<encoded_file> files;
+
+  // Takes bytes over, and gives them a place that stays.
+  std::span<std::byte> own(std::vector<std::byte> bytes) { return owned.emplace_back(std::move(bytes)); }
+};
+
+// The files of one checkpoint, by suffix. What is opened stays open as long as this lives.
+class checkpoint_files {
+public:
+  // Gives the whole file's bytes, or what went wrong (error 0: nothing).
+  virtual file_problem open(std::string_view suffix, std::span<const std::byte>& bytes) = 0;
+
+protected:
+  ~checkpoint_files() = default;
 };
 
 // A snapshot, or why there is none.
@@ -59,17 +80,24 @@ struct decoded {
   snapshot content;
   status kind = status::data_loss;  // data_loss: damaged. failed_precondition: whole, but not for this reader.
   std::string problem;              // empty: all is well
+  std::string warning;              // what a user should know although it can be read
 
   bool ok() const { return problem.empty(); }
 };
 
+// `name` has at most 15 characters. `extension` ends a checkpoint's path as the state file names it; `proof` is the
+// suffix of the file without which there is no checkpoint (the extension, where a checkpoint is a single file).
+// `checks_itself`: every bit of its files is covered by checksums and rules of its own. For any other codec the saver
+// puts a manifest with the size and checksum of every file beside them (checkpoint/manifest.hpp).
 template <class C>
 concept codec = std::copyable<C> && std::same_as<typename C::policy_for, kind::codec> &&
-                requires(const C& c, const snapshot& content, std::span<const std::byte> file) {
-                  { C::name } -> std::convertible_to<std::string_view>;       // at most 15 characters
-                  { C::extension } -> std::convertible_to<std::string_view>;  // with its dot
+                requires(const C& c, const snapshot& content, checkpoint_files& files) {
+                  { C::name } -> std::convertible_to<std::string_view>;
+                  { C::extension } -> std::convertible_to<std::string_view>;
+                  { C::proof } -> std::convertible_to<std::string_view>;
+                  { C::checks_itself } -> std::convertible_to<bool>;
                   { c.encode(content) } -> std::same_as<encoded>;
-                  { c.decode(file) } -> std::same_as<decoded>;
+                  { c.decode(files) } -> std::same_as<decoded>;
                 };
 
 namespace detail {
@@ -114,5 +142,41 @@ inline std::string_view duplicate_name(const std::vector<record>& records) {
   return twice == names.end() ? std::string_view{} : *twice;
 }
 
+// Refuses a snapshot that could not be read back. Raises invalid_argument.
+inline void check_savable(const snapshot& content) {
+  for (const auto& r : content.records)
+    if (const auto problem = problem_of(r); !problem.empty())
+      raise(status::invalid_argument, text("this state cannot be saved: ", problem));
+  if (const auto twice = duplicate_name(content.records); !twice.empty())
+    raise(status::invalid_argument, text("this state cannot be saved: \"", twice, "\" stands in it twice"));
+}
+
+// A file that could not be opened, as a decoder reports it.
+inline decoded unopened(const file_problem& p) {
+  decoded out;
+  out.kind = status_of_errno(p.error);
+  out.problem = describe(p);
+  return out;
+}
+
 }  // namespace detail
+
+// Decodes bytes in memory that are the only file of a checkpoint.
+template <codec C>
+decoded decode_bytes(const C& c, std::span<const std::byte> file) {
+  class in_memory final : public checkpoint_files {
+  public:
+    explicit in_memory(std::span<const std::byte> bytes) : bytes_(bytes) {}
+    file_problem open(std::string_view suffix, std::span<const std::byte>& bytes) override {
+      if (suffix != C::proof) return {ENOENT, "open", std::string(suffix)};
+      bytes = bytes_;
+      return {};
+    }
+
+  private:
+    std::span<const std::byte> bytes_;
+  } files(file);
+  return c.decode(files);
+}
+
 }  // namespace gradus

@@ -12,11 +12,14 @@ namespace gradus {
 struct flat_binary {
   using policy_for = kind::codec;
   static constexpr std::string_view name = "flat_binary";
-  static constexpr std::string_view extension = ".ckpt";
+  static constexpr std::string_view extension = ".ckpt", proof = extension;
+  static constexpr bool checks_itself = true;
 
-  encoded encode(const snapshot& content) const { return detail::frame_encode(name, content, &write); }
+  encoded encode(const snapshot& content) const { return detail::frame_encode(name, extension, content, &write); }
 
-  decoded decode(std::span<const std::byte> file) const {
+  decoded decode(checkpoint_files& files) const {
+    std::span<const std::byte> file;
+    if (const auto p = files.open(extension, file)) return detail::unopened(p);
     decoded out;
     std::span<const std::byte> body;
     std::uint64_t tensors = 0;

@@ -112,14 +112,9 @@ struct manifest {
 // `write(sink, manifest)` writes the manifest in the codec's way. Its length must not depend on the offsets: it is
 // called twice, first to be measured. Raises invalid_argument for a snapshot that could not be read back.
 template <class Write>
-encoded frame_encode(std::string_view codec_name, const snapshot& content, Write&& write) {
+encoded frame_encode(std::string_view codec_name, std::string_view suffix, const snapshot& content, Write&& write) {
+  check_savable(content);
   manifest m{content.step, content.about, content.records, {}};
-  for (const auto& r : m.records)
-    if (const auto problem = problem_of(r); !problem.empty())
-      raise(status::invalid_argument, text("this state cannot be saved: ", problem));
-  if (const auto twice = duplicate_name(m.records); !twice.empty())
-    raise(status::invalid_argument, text("this state cannot be saved: \"", twice, "\" stands in it twice"));
-
   for (const auto& r : m.records) m.places.push_back({0, r.bytes.size(), crc32c(r.bytes)});
   byte_sink body;
   write(body, m);
@@ -144,15 +139,15 @@ encoded frame_encode(std::string_view codec_name, const snapshot& content, Write
   head.bytes.insert(head.bytes.end(), body.bytes.begin(), body.bytes.end());
 
   encoded out;
-  out.owned = std::move(head.bytes);
-  out.pieces.push_back(out.owned);
-  std::uint64_t at = out.owned.size();
+  std::uint64_t at = head.bytes.size();
+  std::vector<std::span<const std::byte>> pieces{out.own(std::move(head.bytes))};
   for (std::size_t i = 0; i < m.places.size(); ++i) {
     const auto gap = static_cast<std::size_t>(m.places[i].offset - at);
-    if (gap != 0) out.pieces.push_back(std::span(zeros).first(gap));
-    if (m.places[i].bytes != 0) out.pieces.push_back(content.records[i].bytes);
+    if (gap != 0) pieces.push_back(std::span(zeros).first(gap));
+    if (m.places[i].bytes != 0) pieces.push_back(content.records[i].bytes);
     at = m.places[i].offset + m.places[i].bytes;
   }
+  out.files.push_back({std::string(suffix), std::move(pieces)});
   return out;
 }
 

@@ -1,34 +1,25 @@
-// The saver: a state list to `<prefix>-<step>.ckpt` and back.
+// The saver: a state list to `<prefix>-<step>` with the codec's extension, and back.
 //
 //   saver s{saver_options{.max_to_keep = 5}};
 //   s.save(list, "runs/digits/model", step, {{"model", fingerprint}});
 //   auto found = s.restore_latest(list, "runs/digits");      // nothing: a fresh start
 //
-// A save publishes the checkpoint, then the state file `checkpoint`, and only then deletes what is superseded: killed
-// or without power at any instant, the directory holds the last acknowledged checkpoint or a newer one. When save
-// returns, the checkpoint is on the disk. State must stand still during a save.
+// A save publishes the checkpoint's files, then the state file `checkpoint`, and only then deletes what is superseded:
+// killed or without power at any instant, the directory holds the last acknowledged checkpoint or a newer one. When
+// save returns, the checkpoint is on the disk. State must stand still during a save (checkpoint/async_saver.hpp copies
+// it).
 //
-// As tf.train.Saver: max_to_keep, keep_checkpoint_every_n_hours, the state file. Otherwise: one file per checkpoint,
-// checksums over every byte, fsync, a restore that fits entirely or changes nothing, and the list of kept checkpoints
-// is taken up from the state file by itself when a run continues.
+// As tf.train.Saver: max_to_keep, keep_checkpoint_every_n_hours, the state file, pad_step_number. Otherwise: checksums
+// over every byte, fsync, a restore that fits entirely or changes nothing, and the list of kept checkpoints is taken up
+// from the state file by itself when a run continues.
 #pragma once
-#include <limits>
-
 #include "../base/clock.hpp"
 #include "flat.hpp"
 #include "match.hpp"
-#include "state_file.hpp"
+#include "open.hpp"
+#include "retention.hpp"
 
 namespace gradus {
-
-struct saver_options {
-  // Older checkpoints are deleted, one per save as in TensorFlow. 0: all are kept, and the state file names the newest.
-  int max_to_keep = 5;
-  // One checkpoint in so many hours survives being superseded, counted from the making of the saver.
-  double keep_checkpoint_every_n_hours = 10000;
-  // A checkpoint larger than this many bytes is not read.
-  std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max();
-};
 
 struct saved {
   std::string path;
@@ -46,6 +37,7 @@ struct restored {
   std::int64_t step = 0;
   metadata about;
   std::vector<damaged_checkpoint> damaged;  // what was passed over (restore_options::fallback); the files are kept
+  std::string warning;                      // what a user should know although it was restored; empty: nothing
 };
 
 template <codec Codec = flat_binary, file_system FileSystem = posix, clock Clock = system_clock>
@@ -53,60 +45,72 @@ class saver {
 public:
   explicit saver(saver_options options = {}, Codec codec = {}, FileSystem fs = {}, Clock clock = {})
       : options_(options), codec_(std::move(codec)), fs_(std::move(fs)), clock_(std::move(clock)) {
-    if (options_.max_to_keep < 0)
-      raise(status::invalid_argument,
-            text("max_to_keep is ", options_.max_to_keep, "; give how many checkpoints to keep, or 0 for all"));
-    if (!(options_.keep_checkpoint_every_n_hours > 0))
-      raise(status::invalid_argument, text("keep_checkpoint_every_n_hours is ", options_.keep_checkpoint_every_n_hours,
-                                           "; give a positive number of hours"));
-    next_keep_ = clock_.now() + options_.keep_checkpoint_every_n_hours * 3600;
+    check(options_);
+    kept_ = retention(options_, clock_.now());
   }
 
   // Writes the checkpoint of `step`, replacing one of the same name. `prefix` is a path whose last part begins the file
-  // names; its directory is created. Raises what failed and what to do: then the earlier checkpoints are as they were,
-  // and nothing of this one is left.
-  saved save(const state_list& list, std::string_view prefix, std::int64_t step, metadata about = {}) {
+  // names; its directory is created. `metric` ranks it for saver_options::best. Raises what failed and what to do: then
+  // the earlier checkpoints are as they were, and nothing of this one is left.
+  saved save(const state_list& list, std::string_view prefix, std::int64_t step, metadata about = {},
+             std::optional<double> metric = {}) {
+    std::vector<std::vector<std::byte>> blobs;
+    return save(snapshot{step, std::move(about), records_of(list, blobs)}, prefix, metric);
+  }
+
+  // The same of a snapshot that was made elsewhere; the codec and the library are added to what it says of itself.
+  saved save(snapshot content, std::string_view prefix, std::optional<double> metric = {}) {
+    const auto step = content.step;
     if (step < 0 || !detail::is_plain_name(file_name_of(prefix)))
       raise(status::invalid_argument, text("a checkpoint is named by a path that ends in a name, and a step from 0 on; "
                                            "found \"",
                                            prefix, "\" and ", step));
     const std::string directory = directory_of(prefix);
     open(directory);
+    content.about["library"] = written_by;
+    content.about["codec"] = Codec::name;
+    const encoded checkpoint = codec_.encode(content);
+    const std::string manifest =
+        Codec::checks_itself ? std::string() : to_text(manifest_of(Codec::name, content.about, checkpoint));
+    const auto manifest_bytes = std::as_bytes(std::span(manifest.data(), manifest.size()));
 
-    std::vector<std::vector<std::byte>> blobs;
-    about["library"] = written_by;
-    about["codec"] = Codec::name;
-    const snapshot content{step, std::move(about), records_of(list, blobs)};
-    const encoded file = codec_.encode(content);
-
-    const std::string name = text(file_name_of(prefix), '-', step, std::string_view(Codec::extension));
+    std::vector<std::string> replaced;
+    const std::string name =
+        free_name(file_name_of(prefix), step, checkpoint.files.size() + !manifest.empty(), replaced);
     const std::string path = join_path(directory, name);
-    const bool replaces = std::find(state_.all.begin(), state_.all.end(), name) != state_.all.end();
+    const std::string stem = *detail::stem_of(path, Codec::extension);
+    std::vector<file_content> files;
+    for (const auto& f : checkpoint.files) files.push_back({stem + f.suffix, f.pieces});
+    if (!manifest.empty()) files.push_back({stem + std::string(manifest_suffix), byte_pieces(&manifest_bytes, 1)});
+
+    const bool replaces = kept_.state().keeps(name);
     const auto give_up = [&](const file_problem& p, bool remove_new) {
-      if (remove_new && !replaces) remove(path);
+      if (remove_new && !replaces)
+        for (const auto& f : files) remove(f.path);
       raise(status_of_errno(p.error),
             text("step ", step, " is not saved: ", describe(p), ". The checkpoints before it are as they were."));
     };
-    if (const auto p = try_publish(fs_, path, file.pieces)) give_up(p, p.published);
+    if (const auto p = try_publish(fs_, std::span<const file_content>(files))) give_up(p, p.published);
 
-    const auto [next, next_keep] = with(name);
-    const std::string state_text = to_text(next);
+    retention next = kept_.with(name, clock_.now(), metric);
+    for (const auto& old : replaced) next.supersede(old);
+    const std::string state_text = to_text(next.state());
     const std::span<const std::byte> state_bytes = std::as_bytes(std::span(state_text.data(), state_text.size()));
     if (const auto p = try_publish(fs_, join_path(directory, state_file_name), byte_pieces(&state_bytes, 1))) {
       // Once the new state file has its name, it names this checkpoint, which therefore stays.
-      if (p.published) state_ = next, next_keep_ = next_keep;
+      if (p.published) kept_ = next;
       give_up(p, !p.published);
     }
-    state_ = next, next_keep_ = next_keep;
+    kept_ = next;
 
     saved out{path, {}, {}};
-    for (const auto& old : std::exchange(state_.superseded, {})) {
+    for (const auto& old : std::exchange(kept_.state().superseded, {})) {
       const std::string old_path = join_path(directory, old);
-      if (remove(old_path)) {
+      if (remove_checkpoint(directory, old)) {
         out.removed.push_back(old_path);
       } else {
         out.not_removed.push_back(old_path);
-        state_.superseded.push_back(old);
+        kept_.state().superseded.push_back(old);
       }
     }
     return out;
@@ -139,7 +143,7 @@ public:
   }
 
   // The checkpoints that are kept now, oldest first: file names in the directory of the last save.
-  const std::vector<std::string>& checkpoints() const { return state_.all; }
+  const std::vector<std::string>& checkpoints() const { return kept_.state().all; }
   const Codec& codec_policy() const { return codec_; }
   const FileSystem& files() const { return fs_; }
 
@@ -154,8 +158,8 @@ private:
     if (const int e = detail::uninterrupted([&] { return fs_.list(directory, names); }); e != 0)
       raise({e, "list", directory});
     for (const auto& name : names) {
-      const auto stem = std::string_view(name).substr(0, name.rfind(".gradus-tmp-"));
-      if (is_temporary(name) && (stem == state_file_name || stem.ends_with(Codec::extension)))
+      const auto meant = std::string_view(name).substr(0, name.rfind(".gradus-tmp-"));
+      if (is_temporary(name) && (meant == state_file_name || detail::is_checkpoint_file(meant, Codec::extension)))
         remove(join_path(directory, name));
     }
     checkpoint_state found, kept;
@@ -165,20 +169,43 @@ private:
         parse_checkpoint_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, found).empty()) {
       // Only what looks like a checkpoint of ours is ever deleted, whatever the file says.
       const auto present = [&](const std::string& name) {
-        return detail::is_plain_name(name) && name.ends_with(Codec::extension) && checkpoint_step(name) &&
-               std::find(names.begin(), names.end(), name) != names.end();
+        const auto stem = detail::stem_of(name, Codec::extension);
+        return stem && detail::is_plain_name(name) && checkpoint_step(*stem) &&
+               std::any_of(names.begin(), names.end(), [&](const std::string& file) {
+                 return file.starts_with(*stem) &&
+                        detail::is_checkpoint_suffix(std::string_view(file).substr(stem->size()), Codec::extension);
+               });
       };
       for (std::size_t i = 0; i < found.all.size(); ++i) {
         if (!present(found.all[i])) continue;
         kept.all.push_back(found.all[i]);
         kept.timestamps.push_back(i < found.timestamps.size() ? found.timestamps[i] : clock_.now());
       }
+      for (const auto& b : found.best)
+        if (present(b.first)) kept.best.push_back(b);
       for (const auto& name : found.superseded)
-        if (present(name) && std::find(kept.all.begin(), kept.all.end(), name) == kept.all.end())
-          kept.superseded.push_back(name);
+        if (present(name) && !kept.keeps(name)) kept.superseded.push_back(name);
     }
-    state_ = std::move(kept);
+    kept_.state() = std::move(kept);
     directory_ = directory;
+  }
+
+  // "model-150" with its extension. A checkpoint of several files cannot be replaced at one stroke: where one of this
+  // step is listed already, the new one is "model-150.r1", and the old one is superseded when that is complete.
+  std::string free_name(std::string_view prefix, std::int64_t step, std::size_t files,
+                        std::vector<std::string>& replaced) const {
+    auto digits = text(step);
+    if (options_.pad_step_number && digits.size() < 8) digits.insert(0, 8 - digits.size(), '0');
+    const auto stem = text(prefix, '-', digits);
+    std::string name = stem + std::string(Codec::extension);
+    if (files == 1) return name;
+    const auto& s = kept_.state();
+    for (int n = 1; s.keeps(name) || std::find(s.superseded.begin(), s.superseded.end(), name) != s.superseded.end();
+         ++n) {
+      if (s.keeps(name)) replaced.push_back(name);
+      name = text(stem, ".r", n, std::string_view(Codec::extension));
+    }
+    return name;
   }
 
   static std::vector<record> records_of(const state_list& list, std::vector<std::vector<std::byte>>& blobs) {
@@ -196,46 +223,27 @@ private:
     return records;
   }
 
-  // The list after one more save.
-  std::pair<checkpoint_state, double> with(const std::string& name) const {
-    checkpoint_state next = state_;
-    double next_keep = next_keep_;
-    const auto forget = [&next](std::size_t i) {
-      next.all.erase(next.all.begin() + static_cast<std::ptrdiff_t>(i));
-      next.timestamps.erase(next.timestamps.begin() + static_cast<std::ptrdiff_t>(i));
-    };
-    for (std::size_t i = next.all.size(); i-- > 0;)
-      if (next.all[i] == name) forget(i);
-    next.superseded.erase(std::remove(next.superseded.begin(), next.superseded.end(), name), next.superseded.end());
-    if (options_.max_to_keep == 0) next.all.clear(), next.timestamps.clear();
-    next.newest = name;
-    next.all.push_back(name);
-    next.timestamps.push_back(clock_.now());
-    if (options_.max_to_keep != 0 && next.all.size() > static_cast<std::size_t>(options_.max_to_keep)) {
-      if (next.timestamps.front() > next_keep)
-        next_keep += options_.keep_checkpoint_every_n_hours * 3600;
-      else
-        next.superseded.push_back(next.all.front());
-      forget(0);
-    }
-    return {std::move(next), next_keep};
-  }
-
   bool remove(const std::string& path) const {
     const int e = detail::uninterrupted([&] { return fs_.remove(path); });
     return e == 0 || e == ENOENT;
   }
 
-  // Reads and decodes; the views in `out` point into `bytes`.
-  decoded read(const std::string& path, std::vector<std::byte>& bytes) const {
-    decoded out;
-    if (const auto p = try_read(fs_, path, options_.max_bytes, bytes)) {
-      out.kind = status_of_errno(p.error);
-      out.problem = describe(p);
-      return out;
-    }
-    return codec_.decode(bytes);
+  // All files of a checkpoint, the one that proves it first, so that nobody takes the rest for whole.
+  bool remove_checkpoint(const std::string& directory, const std::string& name) const {
+    const auto stem = *detail::stem_of(name, Codec::extension);
+    bool done = remove(join_path(directory, stem + std::string(Codec::proof)));
+    if (Codec::checks_itself && Codec::proof == Codec::extension) return done;
+    std::vector<std::string> names;
+    if (detail::uninterrupted([&] { return fs_.list(directory, names); }) != 0) return false;
+    for (const auto& file : names)
+      if (file.starts_with(stem) &&
+          detail::is_checkpoint_suffix(std::string_view(file).substr(stem.size()), Codec::extension))
+        done = remove(join_path(directory, file)) && done;
+    return done;
   }
+
+  using opened = opened_checkpoint<Codec, FileSystem>;
+  opened read(const std::string& path) const { return {codec_, fs_, path, options_.max_bytes}; }
 
   // Checkpoints of a directory: the listed ones, newest first, then those with a step in their name, highest first.
   std::vector<std::string> candidates(const std::string& directory) const {
@@ -246,68 +254,73 @@ private:
         parse_checkpoint_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, state).empty())
       for (auto it = state.all.rbegin(); it != state.all.rend(); ++it) out.push_back(join_path(directory, *it));
     if (detail::uninterrupted([&] { return fs_.list(directory, names); }) != 0) return out;
-    std::sort(names.begin(), names.end(),
-              [](const auto& a, const auto& b) { return checkpoint_step(a) > checkpoint_step(b); });
+    std::vector<std::string> stems;
     for (const auto& name : names)
-      if (name.ends_with(Codec::extension) && checkpoint_step(name)) {
-        auto path = join_path(directory, name);
-        if (std::find(out.begin(), out.end(), path) == out.end()) out.push_back(std::move(path));
-      }
+      if (auto stem = detail::stem_of(name, Codec::proof); stem && checkpoint_step(*stem))
+        stems.push_back(std::move(*stem));
+    std::sort(stems.begin(), stems.end(), [](const auto& a, const auto& b) {
+      return std::pair(checkpoint_step(a), a) > std::pair(checkpoint_step(b), b);
+    });
+    for (const auto& stem : stems) {
+      auto path = join_path(directory, stem + std::string(Codec::extension));
+      if (std::find(out.begin(), out.end(), path) == out.end()) out.push_back(std::move(path));
+    }
     return out;
   }
 
   // `path` if it is intact (empty: there is none), else with fallback the first of its neighbours that is.
   restored restore_first(const state_list& list, const std::string& path, const restore_options& options,
                          std::vector<damaged_checkpoint> damaged, std::string directory = {}) const {
-    std::vector<std::byte> bytes;
-    decoded file;
+    std::optional<opened> file;
+    const auto ok = [&] { return file && file->result().ok(); };
     std::string from = path;
+    status kind = status::data_loss;
     if (!path.empty()) {
       directory = directory_of(path);
-      file = read(path, bytes);
-      if (file.kind == status::failed_precondition && !file.ok())
-        raise(file.kind, text("checkpoint \"", path, "\" cannot be read: ", file.problem));
-      if (!file.ok()) damaged.push_back({path, file.problem});
+      file.emplace(read(path));
+      const auto& r = file->result();
+      if (r.kind == status::failed_precondition && !r.ok())
+        raise(r.kind, text("checkpoint \"", path, "\" cannot be read: ", r.problem));
+      if (!r.ok()) kind = r.kind, damaged.push_back({path, r.problem});
     }
-    if (path.empty() || !file.ok()) {
-      const status kind = file.kind;
+    if (!ok()) {
       from.clear();
       for (const auto& other : candidates(directory)) {
         if (other == path) continue;
-        file = read(other, bytes);
-        if (file.ok()) {
+        file.emplace(read(other));
+        if (ok()) {
           from = other;
           break;
         }
-        damaged.push_back({other, file.problem});
+        damaged.push_back({other, file->result().problem});
       }
       if (from.empty() || !options.fallback) {
         const auto& first = damaged.front();
-        raise(kind,
-              text("checkpoint \"", first.path, "\" cannot be restored: ", first.reason, ". ",
-                   from.empty() ? std::string("No other checkpoint in its directory is intact")
-                                : text("The newest intact one beside it is \"", from, "\" (step ", file.content.step,
-                                       "): restore it by its path, or set "
-                                       "restore_options::fallback"),
-                   ". Nothing was changed."));
+        raise(kind, text("checkpoint \"", first.path, "\" cannot be restored: ", first.reason, ". ",
+                         from.empty() ? std::string("No other checkpoint in its directory is intact")
+                                      : text("The newest intact one beside it is \"", from, "\" (step ",
+                                             file->result().content.step,
+                                             "): restore it by its path, or set "
+                                             "restore_options::fallback"),
+                         ". Nothing was changed."));
       }
     }
-    const auto mismatch = detail::compare(list, file.content, options);
+    auto& content = file->result().content;
+    const auto mismatch = detail::compare(list, content, options);
     if (!mismatch.problem.empty())
       raise(mismatch.kind, text("checkpoint \"", from, "\" does not fit this model:", mismatch.problem,
                                 "\nRestore it with the model that wrote it, or start in another directory. Nothing "
                                 "was changed."));
-    detail::copy_into(list, file.content);
-    return {from, file.content.step, std::move(file.content.about), std::move(damaged)};
+    detail::copy_into(list, content);
+    return {from, content.step, std::move(content.about), std::move(damaged), file->result().warning};
   }
 
   saver_options options_;
   Codec codec_;
   FileSystem fs_;
   Clock clock_;
-  double next_keep_ = 0;
   std::string directory_;
-  checkpoint_state state_;
+  retention kept_;
 };
 
 }  // namespace gradus

@@ -6,10 +6,12 @@
 //   all_model_checkpoint_paths: "model-2000.ckpt"
 //   all_model_checkpoint_timestamps: 1792000000.5        seconds since the epoch, one for each
 //
-// Here the paths are file names with their extension (TensorFlow lists prefixes), relative to the directory, which can
-// therefore be moved. One comment line per file, `# superseded: "model-500.ckpt"`, names what a save was about to
-// delete, so that a process killed there leaves nothing behind for ever.
+// Here the paths are file names with the codec's extension (none for tensor_bundle: as in TensorFlow, its prefix),
+// relative to the directory, which can therefore be moved. Comment lines hold what CheckpointState has no field for:
+// `# superseded: "model-500.ckpt"` names what a save was about to delete, so that a process killed there leaves nothing
+// behind for ever, and `# best: "model-700.ckpt" # metric: 0.97` what is kept for its metric.
 #pragma once
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -24,6 +26,12 @@ struct checkpoint_state {
   std::vector<std::string> all;  // oldest first; the last is `newest`
   std::vector<double> timestamps;
   std::vector<std::string> superseded;
+  std::vector<std::pair<std::string, double>> best = {};  // kept for their metric, the best first
+
+  bool keeps(std::string_view name) const {
+    return std::find(all.begin(), all.end(), name) != all.end() ||
+           std::any_of(best.begin(), best.end(), [&](const auto& b) { return b.first == name; });
+  }
 };
 
 namespace detail {
@@ -48,16 +56,22 @@ public:
   explicit text_fields(std::string_view text) : rest_(text) {}
 
   enum class found { field, end, nonsense };
-  // The next field; a string's value comes unescaped. Comments that say `superseded` come as a field of that name.
+  // The next field; a string's value comes unescaped. Comments that this library writes come as fields of their name.
   found next(std::string& name, std::string& value) {
     for (;;) {
       rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\r\n;,"), rest_.size()));
       if (!rest_.starts_with('#')) break;
-      constexpr std::string_view mark = "# superseded: ";
-      if (rest_.starts_with(mark)) {
+      for (const std::string_view mark : {"superseded", "best"})
+        if (rest_.substr(2).starts_with(mark) && rest_.substr(2 + mark.size()).starts_with(": \"")) {
+          rest_.remove_prefix(2 + mark.size() + 2);
+          name = mark;
+          return string(value) ? found::field : found::nonsense;
+        }
+      if (constexpr std::string_view mark = "# metric: "; rest_.starts_with(mark)) {
         rest_.remove_prefix(mark.size());
-        name = "superseded";
-        return string(value) ? found::field : found::nonsense;
+        name = "metric";
+        value = word("0123456789+-.eEinfaN");
+        return value.empty() ? found::nonsense : found::field;
       }
       rest_.remove_prefix(std::min(rest_.find('\n'), rest_.size()));
     }
@@ -136,6 +150,7 @@ inline std::string to_text(const checkpoint_state& s) {
   for (const auto& path : s.all) out += text("all_model_checkpoint_paths: ", detail::quoted(path), '\n');
   for (const double t : s.timestamps) out += text("all_model_checkpoint_timestamps: ", t, '\n');
   for (const auto& path : s.superseded) out += text("# superseded: ", detail::quoted(path), '\n');
+  for (const auto& [path, metric] : s.best) out += text("# best: ", detail::quoted(path), " # metric: ", metric, '\n');
   return out;
 }
 
@@ -151,11 +166,13 @@ inline std::string parse_checkpoint_state(std::string_view content, checkpoint_s
     if (name == "model_checkpoint_path") out.newest = value;
     if (name == "all_model_checkpoint_paths") out.all.push_back(value);
     if (name == "superseded") out.superseded.push_back(value);
-    if (name == "all_model_checkpoint_timestamps") {
-      double t = 0;
+    if (name == "best") out.best.emplace_back(value, 0);
+    if (name == "all_model_checkpoint_timestamps" || name == "metric") {
+      double n = 0;
       const auto end = value.data() + value.size();
-      if (std::from_chars(value.data(), end, t).ptr != end) return text("\"", value, "\" is no number");
-      out.timestamps.push_back(t);
+      if (std::from_chars(value.data(), end, n).ptr != end) return text("\"", value, "\" is no number");
+      if (name == "metric" && out.best.empty()) return "a metric stands before what it measures";
+      name == "metric" ? static_cast<void>(out.best.back().second = n) : out.timestamps.push_back(n);
     }
   }
   if (out.newest.empty()) return "it has no model_checkpoint_path";
@@ -191,7 +208,9 @@ std::string latest_checkpoint(const F& fs, const std::string& directory) {
   const auto state = read_state_file(fs, directory);
   if (!state) return {};
   auto path = join_path(directory, state->newest);
-  return detail::uninterrupted([&] { return fs.exists(path); }) == 0 ? path : std::string{};
+  for (const std::string_view proof : {"", ".index"})  // a tensor_bundle is named by its prefix
+    if (detail::uninterrupted([&] { return fs.exists(path + std::string(proof)); }) == 0) return path;
+  return {};
 }
 
 // The step in a checkpoint's name: "runs/model-150.ckpt" and "model-150" give 150, "model" nothing.

@@ -30,6 +30,7 @@
 #if defined(__unix__) || defined(__APPLE__)
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #endif
@@ -79,6 +80,18 @@ struct posix {
     if (e != 0) ::close(h);
     return e;
   }
+  // The file's bytes as memory (store/file_bytes.hpp). An empty file cannot be mapped: EINVAL.
+  int map(const std::string& path, std::span<const std::byte>& bytes) const {
+    int h = -1;
+    std::uint64_t size = 0;
+    if (const int e = open_read(path, h, size); e != 0) return e;
+    void* at = ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ, MAP_PRIVATE, h, 0);
+    const int e = at == MAP_FAILED ? errno : 0;
+    ::close(h);
+    if (e == 0) bytes = {static_cast<const std::byte*>(at), static_cast<std::size_t>(size)};
+    return e;
+  }
+  void unmap(std::span<const std::byte> bytes) const { ::munmap(const_cast<std::byte*>(bytes.data()), bytes.size()); }
   int write(int h, std::span<const std::byte> from, std::size_t& moved) const {
     return counted(::write(h, from.data(), from.size()), moved);
   }
@@ -202,41 +215,71 @@ int write_all(const F& fs, typename F::handle h, std::span<const std::byte> byte
 
 using byte_pieces = std::span<const std::span<const std::byte>>;
 
-// publish without raising. Only `published` problems leave anything behind: the complete new file.
+// A file to be published: its name, and its bytes, one piece after another.
+struct file_content {
+  std::string path;
+  byte_pieces pieces;
+};
+
+namespace detail {
+// Writes a synced temporary beside `path`; `temporary` is its name, empty if nothing is left of it.
 template <file_system F>
-[[nodiscard]] file_problem try_publish(const F& fs, const std::string& path, byte_pieces pieces) {
-  const std::string directory = directory_of(path);
-  std::string temporary;
+file_problem write_temporary(const F& fs, const file_content& file, std::string& temporary) {
   typename F::handle h{};
   int e = EEXIST;
   for (int n = 0; e == EEXIST && n < 1000; ++n) {
-    temporary = temporary_name(path, n);
-    e = detail::uninterrupted([&] { return fs.create(temporary, h); });
+    temporary = temporary_name(file.path, n);
+    e = uninterrupted([&] { return fs.create(temporary, h); });
   }
-  if (e != 0) return {e, "create", temporary};
+  if (e != 0) return {e, "create", std::exchange(temporary, {})};
 
   const char* operation = "write";
   std::size_t written = 0;
-  for (const auto piece : pieces)
+  for (const auto piece : file.pieces)
     if ((e = write_all(fs, h, piece, written)) != 0) break;
   if (e == 0) {
     // A failed sync is not repeated: the kernel may have dropped the pages and would then report success.
     operation = "sync";
-    e = detail::uninterrupted([&] { return fs.sync(h); });
+    e = uninterrupted([&] { return fs.sync(h); });
   }
   const int closed = fs.close(h);
   if (e == 0 && closed != 0 && closed != EINTR) operation = "close", e = closed;
-  if (e == 0) {
-    operation = "rename";
-    e = detail::uninterrupted([&] { return fs.rename(temporary, path); });
+  return e == 0 ? file_problem{} : file_problem{e, operation, temporary};
+}
+}  // namespace detail
+
+// publish without raising, of files in one directory: all are written and synced before the first gets its name, and
+// they get their names in this order. Only `published` problems leave anything behind: the complete new files.
+template <file_system F>
+[[nodiscard]] file_problem try_publish(const F& fs, std::span<const file_content> files) {
+  std::vector<std::string> temporaries(files.size());
+  file_problem problem;
+  for (std::size_t i = 0; i < files.size() && !problem; ++i)
+    problem = detail::write_temporary(fs, files[i], temporaries[i]);
+  std::size_t renamed = 0;
+  for (; renamed < files.size() && !problem; ++renamed)
+    if (const int e = detail::uninterrupted([&] { return fs.rename(temporaries[renamed], files[renamed].path); });
+        e != 0) {
+      problem = {e, "rename", temporaries[renamed]};
+      break;
+    }
+  if (problem) {
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const auto& left = i < renamed ? files[i].path : temporaries[i];
+      if (!left.empty()) detail::uninterrupted([&] { return fs.remove(left); });
+    }
+    return problem;
   }
-  if (e != 0) {
-    detail::uninterrupted([&] { return fs.remove(temporary); });
-    return {e, operation, temporary};
-  }
-  e = detail::uninterrupted([&] { return fs.sync_directory(directory); });
+  if (files.empty()) return {};
+  const std::string directory = directory_of(files.front().path);
+  const int e = detail::uninterrupted([&] { return fs.sync_directory(directory); });
   if (e != 0) return {e, "sync the directory", directory, true};
   return {};
+}
+template <file_system F>
+[[nodiscard]] file_problem try_publish(const F& fs, const std::string& path, byte_pieces pieces) {
+  const file_content file{path, pieces};
+  return try_publish(fs, std::span(&file, 1));
 }
 
 // Writes the pieces, one after another, as the file `path`, replacing what has this name. A reader, and a machine that
