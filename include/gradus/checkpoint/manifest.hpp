@@ -53,16 +53,15 @@ inline bool is_checkpoint_suffix(std::string_view suffix, std::string_view exten
        {extension, manifest_suffix, std::string_view(".index"), std::string_view(".meta"), std::string_view(".shards")})
     if (!known.empty() && suffix == known) return true;
   // ".data-00000-of-00002", "-00000-of-00002.safetensors"
-  if (suffix.starts_with(".data"))
-    suffix.remove_prefix(5);
-  else if (!extension.empty() && suffix.ends_with(extension))
-    suffix.remove_suffix(extension.size());
-  else
-    return false;
+  if (suffix.starts_with(".data")) suffix.remove_prefix(5);
   constexpr std::string_view pattern = "-#####-of-#####";
-  return suffix.size() == pattern.size() &&
-         std::equal(suffix.begin(), suffix.end(), pattern.begin(),
-                    [](char c, char p) { return p == '#' ? c >= '0' && c <= '9' : c == p; });
+  if (suffix.size() < pattern.size()) return false;
+  const auto rest = suffix.substr(pattern.size());
+  // Shards of what has data files of its own: "-00000-of-00002.data-00000-of-00001".
+  if (rest.starts_with(".data-")) return is_checkpoint_suffix(rest, extension);
+  return (rest.empty() || (rest.front() == '.' && rest.find_first_of(".-", 1) == std::string_view::npos)) &&
+         std::equal(pattern.begin(), pattern.end(), suffix.begin(),
+                    [](char p, char c) { return p == '#' ? c >= '0' && c <= '9' : c == p; });
 }
 // "model-150.ckpt", "model-150.data-00000-of-00002": a file of some checkpoint with this extension.
 inline bool is_checkpoint_file(std::string_view name, std::string_view extension) {

@@ -71,15 +71,27 @@ public:
     if (options_.max_to_keep != 0)
       while (s.all.size() > static_cast<std::size_t>(options_.max_to_keep)) {
         const auto oldest = s.all.front();
-        const bool for_good = s.timestamps.front() > next.next_keep_;
-        if (for_good) next.next_keep_ += options_.keep_checkpoint_every_n_hours * 3600;
+        const double made = s.timestamps.front();
         next.forget(0);
-        if (!for_good && !s.keeps(oldest)) s.superseded.push_back(oldest);
+        if (s.keeps(oldest)) {
+          // One of the best: it is not about to be deleted, so it does not use up an hour mark either.
+        } else if (made > next.next_keep_) {
+          next.next_keep_ += options_.keep_checkpoint_every_n_hours * 3600;
+        } else {
+          s.superseded.push_back(oldest);
+        }
         if (!options_.trim) break;
       }
     return next;
   }
 
+  // The list after the newest checkpoint has been measured.
+  retention measured(double metric) const {
+    retention next = *this;
+    std::erase_if(next.state_.best, [&](const auto& b) { return b.first == state_.newest; });
+    if (options_.best.count > 0) next.rank(state_.newest, metric);
+    return next;
+  }
   // `name` is about to be replaced by another file of the same step.
   void supersede(const std::string& name) {
     for (std::size_t i = state_.all.size(); i-- > 0;)
@@ -104,7 +116,7 @@ private:
     while (best.size() > static_cast<std::size_t>(options_.best.count)) {
       const auto worst = best.back().first;
       best.pop_back();
-      if (!state_.keeps(worst) && worst != name) state_.superseded.push_back(worst);
+      if (options_.max_to_keep != 0 && !state_.keeps(worst)) state_.superseded.push_back(worst);
     }
   }
 

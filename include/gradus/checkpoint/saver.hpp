@@ -92,27 +92,23 @@ public:
     };
     if (const auto p = try_publish(fs_, std::span<const file_content>(files))) give_up(p, p.published);
 
-    retention next = kept_.with(name, clock_.now(), metric);
-    for (const auto& old : replaced) next.supersede(old);
-    const std::string state_text = to_text(next.state());
-    const std::span<const std::byte> state_bytes = std::as_bytes(std::span(state_text.data(), state_text.size()));
-    if (const auto p = try_publish(fs_, join_path(directory, state_file_name), byte_pieces(&state_bytes, 1))) {
-      // Once the new state file has its name, it names this checkpoint, which therefore stays.
-      if (p.published) kept_ = next;
-      give_up(p, !p.published);
-    }
-    kept_ = next;
-
+    retention next = kept_;
+    for (const auto& old : replaced) next.supersede(old);  // first: what is replaced takes no other's place
+    next = next.with(name, clock_.now(), metric);
+    if (const auto p = publish(next)) give_up(p, !p.published);
     saved out{path, {}, {}};
-    for (const auto& old : std::exchange(kept_.state().superseded, {})) {
-      const std::string old_path = join_path(directory, old);
-      if (remove_checkpoint(directory, old)) {
-        out.removed.push_back(old_path);
-      } else {
-        out.not_removed.push_back(old_path);
-        kept_.state().superseded.push_back(old);
-      }
-    }
+    remove_superseded(out);
+    return out;
+  }
+
+  // Ranks the newest checkpoint by a metric that was measured after it was saved (saver_options::best). Raises
+  // failed_precondition if this saver has saved nothing, or what the disk says.
+  saved measured(double metric) {
+    if (kept_.state().newest.empty() || directory_.empty())
+      raise(status::failed_precondition, "measured: this saver has saved nothing yet that could be ranked");
+    if (const auto p = publish(kept_.measured(metric))) raise(p);
+    saved out{join_path(directory_, kept_.state().newest), {}, {}};
+    remove_superseded(out);
     return out;
   }
 
@@ -149,6 +145,26 @@ public:
 
 private:
   static constexpr std::uint64_t max_state_bytes = 16 << 20;
+
+  // Puts the list into the state file. Once that has its name, the list is ours, whatever else went wrong.
+  file_problem publish(const retention& next) {
+    const std::string said = to_text(next.state());
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(said.data(), said.size()));
+    const auto p = try_publish(fs_, join_path(directory_, state_file_name), byte_pieces(&bytes, 1));
+    if (!p || p.published) kept_ = next;
+    return p;
+  }
+  void remove_superseded(saved& out) {
+    for (const auto& old : std::exchange(kept_.state().superseded, {})) {
+      const std::string old_path = join_path(directory_, old);
+      if (remove_checkpoint(directory_, old)) {
+        out.removed.push_back(old_path);
+      } else {
+        out.not_removed.push_back(old_path);
+        kept_.state().superseded.push_back(old);
+      }
+    }
+  }
 
   // On the first save in a directory: create it, take up its list, clear away what a killed process left.
   void open(const std::string& directory) {

@@ -61,10 +61,10 @@ public:
     for (;;) {
       rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\r\n;,"), rest_.size()));
       if (!rest_.starts_with('#')) break;
-      for (const std::string_view mark : {"superseded", "best"})
-        if (rest_.substr(2).starts_with(mark) && rest_.substr(2 + mark.size()).starts_with(": \"")) {
-          rest_.remove_prefix(2 + mark.size() + 2);
-          name = mark;
+      for (const std::string_view mark : {"# superseded: ", "# best: "})
+        if (rest_.starts_with(mark)) {
+          rest_.remove_prefix(mark.size());
+          name = mark.substr(2, mark.size() - 4);
           return string(value) ? found::field : found::nonsense;
         }
       if (constexpr std::string_view mark = "# metric: "; rest_.starts_with(mark)) {

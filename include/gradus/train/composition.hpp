@@ -6,10 +6,12 @@
 
 #include "../base/clock.hpp"
 #include "../base/contract.hpp"
-#include "../checkpoint/saver.hpp"
+#include "../checkpoint/in_place.hpp"
+#include "../checkpoint/save_when.hpp"
 #include "../cpu/device.hpp"
 #include "../run/stepper.hpp"
 #include "progress.hpp"
+#include "run_config.hpp"
 
 namespace gradus::detail {
 
@@ -36,6 +38,22 @@ struct by_program {
   }
 };
 
+// What run_config's two intervals decide.
+using config_decision = any_of<every_steps, every_seconds>;
+template <class Decision>
+Decision decision_of(const run_config& c, Decision given) {
+  if (c.save_checkpoints_steps.given() || c.save_checkpoints_secs.given())
+    raise(status::invalid_argument,
+          "run_config has an interval of checkpoints, and there is a policy that decides when to save; keep one");
+  return given;
+}
+template <>
+inline config_decision decision_of(const run_config& c, config_decision) {
+  const checkpoint_interval every = checkpoint_interval_of(c);
+  return {every_steps{every.steps.active() ? static_cast<std::int64_t>(every.steps.value()) : 0},
+          every_seconds{every.secs.active() ? every.secs.value() : 0}};
+}
+
 template <class Source, class... Policies>
 struct composition {
   using update_type = update_among<Policies...>;
@@ -59,6 +77,8 @@ struct composition {
   // After a step, as tf.estimator's NanTensorHook; not where not_finite says what a step does.
   static constexpr bool looks_at_loss = policies_of<kind::not_finite, Policies...> == 0;
   using saver_type = saver<codec_type, file_system_type, clock_type>;
+  using saves_type = typename policy_of<kind::snapshot, in_place, Policies...>::template saves<saver_type>;
+  using decision_type = policy_of<kind::save_when, config_decision, Policies...>;
 };
 
 }  // namespace gradus::detail

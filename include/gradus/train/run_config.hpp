@@ -6,6 +6,7 @@
 
 #include "../base/contract.hpp"
 #include "../base/error.hpp"
+#include "../checkpoint/retention.hpp"
 
 namespace gradus {
 
@@ -40,6 +41,11 @@ struct run_config {
   interval save_checkpoints_secs = {};
   int keep_checkpoint_max = 5;  // 0: all
   double keep_checkpoint_every_n_hours = 10000;
+  keep_best keep_checkpoint_best = {};    // beside the newest: those with the best metric (trainer.save)
+  bool checkpoint_save_graph_def = true;  // graph.pbtxt in model_dir, and a .meta file beside each checkpoint
+  // Where the newest checkpoint is damaged, go on from the newest intact one (it is named; the damaged one is kept).
+  // TensorFlow, and false, stops with an error.
+  bool restore_fallback = false;
   double log_step_count_steps = 100;  // progress, and steps per second for TensorBoard
 };
 

@@ -94,9 +94,10 @@ namespace detail {
 template <class D>
 concept batches_to_change = batched_dataset<std::remove_reference_t<D>>;  // a const one is not movable
 
-using trainer_kinds = kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::executor,
-                                kind::arithmetic, kind::subnormals, kind::microbatch, kind::recomputation,
-                                kind::configuration, kind::clock, kind::file_system, kind::operations, kind::log_sink>;
+using trainer_kinds =
+    kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::snapshot, kind::save_when, kind::executor,
+              kind::arithmetic, kind::subnormals, kind::microbatch, kind::recomputation, kind::configuration,
+              kind::clock, kind::file_system, kind::operations, kind::log_sink>;
 
 // What a refused trainer's user calls; the refusal has been printed.
 struct refused_trainer {
@@ -131,9 +132,12 @@ public:
         fs_(take_policy<kind::file_system, posix>(policies...)),
         clock_(take_policy<kind::clock, system_clock>(policies...)),
         sink_(take_policy<kind::log_sink, silent>(policies...)),
-        saver_({.max_to_keep = config_.keep_checkpoint_max,
-                .keep_checkpoint_every_n_hours = config_.keep_checkpoint_every_n_hours},
-               take_policy<kind::codec, flat_binary>(policies...), fs_, clock_),
+        saves_(typename composition::saver_type({.max_to_keep = config_.keep_checkpoint_max,
+                                                 .keep_checkpoint_every_n_hours = config_.keep_checkpoint_every_n_hours,
+                                                 .best = config_.keep_checkpoint_best},
+                                                take_policy<kind::codec, flat_binary>(policies...), fs_, clock_),
+               take_policy<kind::snapshot, in_place>(policies...)),
+        decision_(detail::decision_of(config_, take_policy<kind::save_when, detail::config_decision>(policies...))),
         stepper_(source.template make<typename composition::model_type>(), detail::compose_update(policies...),
                  take_policy<kind::executor, serial>(policies...), typename composition::subnormals_type{},
                  take_policy<kind::microbatch, detail::whole_batch>(policies...)) {
@@ -259,6 +263,15 @@ public:
     stepper_.watch(value);
   }
 
+  // Ranks the newest checkpoint, if it is of this step, for run_config::keep_checkpoint_best; and the decision about
+  // the next step may go by it (when_better).
+  void measured(double metric) {
+    metric_ = metric;
+    if (!saves() || saved_step_ != stepper_.global_step()) return;
+    saves_.finish();
+    saves_.files().measured(metric);
+  }
+
   std::int64_t global_step() const { return stepper_.global_step(); }
   const run_config& config() const { return config_; }
   stepper_type& steps() { return stepper_; }
@@ -293,16 +306,20 @@ private:
   file_system_type fs_;
   clock_type clock_;
   sink_type sink_;
-  typename composition::saver_type saver_;
+  typename composition::saves_type saves_;
+  typename composition::decision_type decision_;
   stepper_type stepper_;
   bool ready_ = false;
-  std::int64_t saved_step_ = -1;  // of the newest checkpoint that this trainer wrote or read
+  std::int64_t saved_step_ = -1;  // of the newest checkpoint that this trainer wrote (or began to write) or read
+  double saved_at_ = 0;
+  std::optional<double> metric_;
 
   static run_config checked(run_config c) {
     validate(c);
     return c;
   }
   bool saves() const {
+    if (!std::is_same_v<typename composition::decision_type, detail::config_decision>) return has_files();
     const checkpoint_interval every = checkpoint_interval_of(config_);
     return has_files() && (every.steps.active() || every.secs.active());
   }
@@ -313,9 +330,14 @@ private:
   // restored.
   bool prepare(const state_list& list, bool only_reading) {
     if (ready_) return stepper_.global_step() > 0;
+    saves_.finish();
     std::optional<restored> found;
-    if (has_files()) found = saver_.restore_latest(list, config_.model_dir, {.ignore_extra = only_reading});
+    if (has_files())
+      found = saves_.files().restore_latest(list, config_.model_dir,
+                                            {.ignore_extra = only_reading, .fallback = config_.restore_fallback});
     if (found) {
+      for (const auto& d : found->damaged) sink_.line(text("passed over ", d.path, ": ", d.reason));
+      if (!found->warning.empty()) sink_.line(text("checkpoint ", found->path, ": ", found->warning));
       stepper_.restored();
       saved_step_ = found->step;
       sink_.line(text("restored step ", found->step, " from ", found->path));
@@ -348,25 +370,20 @@ private:
 
   template <class Dataset>
   void training_loop(Dataset& data, const state_list& list, writer* log, std::int64_t last) {
-    const checkpoint_interval every = checkpoint_interval_of(config_);
     auto feeds = detail::match_feeds<mode::train>(stepper_, data);
     std::vector<scalar_value> scalars;
-    double started = clock_.elapsed(), saved_at = started;
+    double started = clock_.elapsed();
     std::int64_t counted_from = stepper_.global_step();
-    const auto save = [&] {
-      refuse_divergence();               // a checkpoint is always one to go on from
-      if (log != nullptr) log->flush();  // what was logged up to a checkpoint is in the file before the checkpoint is
-      const auto done = saver_.save(list, prefix(), stepper_.global_step());
-      for (const auto& path : done.not_removed) sink_.line(text("could not delete the superseded checkpoint ", path));
-      saved_step_ = stepper_.global_step(), saved_at = clock_.elapsed();
-      if (log != nullptr) log->add_session_log(session_log_status::checkpoint, saved_step_, prefix());
-    };
-    if (saves() && saved_step_ < 0) save();
+    saved_at_ = started;
+    if (saves()) saves_.prepare(list);
+    if (saves() && saved_step_ < 0) save(list, log);
     double steps_per_sec = 0;
-    while (stepper_.global_step() < last) {
+    bool stop = false;
+    while (stepper_.global_step() < last && !stop) {
       const std::int64_t n = detail::fill_feeds<mode::train>(stepper_, data, feeds);
       if (n == 0) break;
       const double rate = stepper_.rate();
+      saves_.before_step();
       stepper_.train_step();
       const std::int64_t step = stepper_.global_step();
       const double loss = detail::as_number(stepper_.template output_of<mode::train>(output::loss));
@@ -386,11 +403,31 @@ private:
         if (counts) log->add_scalar("global_step/sec", static_cast<float>(steps_per_sec), step);
       }
       if (counts) started = now, counted_from = step;
-      const bool due = (every.steps.active() && divides(every.steps.value(), step)) ||
-                       (every.secs.active() && now - saved_at >= every.secs.value());
-      if (saves() && due) save();
+      const auto metric = std::exchange(metric_, {});
+      if (saves() && decision_.due({step, saved_step_, now, saved_at_, metric})) save(list, log, metric);
+      if constexpr (requires { decision_.stop(); }) stop = decision_.stop();
     }
-    if (saves() && saved_step_ != stepper_.global_step()) save();
+    if (saves() && saved_step_ != stepper_.global_step()) save(list, log);
+    saves_.finish();
+    tell_saves(log);
+  }
+  void save(const state_list& list, writer* log, std::optional<double> metric = {}) {
+    refuse_divergence();               // a checkpoint is always one to go on from
+    if (log != nullptr) log->flush();  // what was logged up to a checkpoint is in the file before the checkpoint is
+    const std::int64_t step = stepper_.global_step();
+    if (saves_.save(list, prefix(), step, {}, metric))
+      saved_step_ = step;
+    else
+      sink_.line(text("step ", step, " is not saved: the save before it is still being written"));
+    saved_at_ = clock_.elapsed();
+    tell_saves(log);
+  }
+  void tell_saves(writer* log) {
+    while (const auto done = saves_.next_done()) {
+      for (const auto& path : done->result.not_removed)
+        sink_.line(text("could not delete the superseded checkpoint ", path));
+      if (log != nullptr) log->add_session_log(session_log_status::checkpoint, done->step, prefix());
+    }
   }
   void refuse_divergence() {
     detail::find_divergence(stepper_, [&](std::string_view name, double value) { diverged(name, value); });

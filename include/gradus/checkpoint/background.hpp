@@ -1,0 +1,136 @@
+// Saves that do not hold up training: the state is staged (staging.hpp), and a thread of its own writes it.
+//
+//   background_saver s(saver{...}, copy_snapshot{});
+//   s.save(list, "runs/digits/model", step);        // returns when the state is staged
+//   while (auto done = s.next_done()) report(*done);
+//   s.finish();                                     // waits for the last save; raises what it met
+//
+// One save is written at a time: a save that begins while another is being written waits for it (`back_pressure::wait`)
+// or is given up and counted (`back_pressure::skip`). What went wrong is raised by the next save or by finish, never
+// lost: a saver that is destroyed with an error untold ends the program, as a joinable std::thread does.
+#pragma once
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "in_place.hpp"
+#include "staging.hpp"
+
+namespace gradus {
+
+enum class back_pressure { wait, skip };
+
+template <class Saver, class Snapshot>
+class background_saver {
+public:
+  explicit background_saver(Saver s, Snapshot snapshot = {}, back_pressure when_busy = back_pressure::wait)
+      : saver_(std::move(s)),
+        area_(snapshot),
+        when_busy_(when_busy),
+        thread_([this](std::stop_token stop) { serve(stop); }) {}
+  background_saver(const background_saver&) = delete;
+  background_saver& operator=(const background_saver&) = delete;
+  ~background_saver() {
+    thread_.request_stop();
+    thread_.join();
+    // Where another exception is on its way, that one is the better hint; here it leaves a destructor: the end.
+    if (error_ && std::uncaught_exceptions() == 0) std::rethrow_exception(error_);
+  }
+
+  // Allocates for this state, so that the first save costs what the others do.
+  void prepare(const state_list& list) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !busy_; });
+    area_.prepare(list);
+  }
+
+  // Begins a save. State may change as soon as this returns (through before_write, for rolling_snapshot). False: it was
+  // skipped, since the save before it is still being written. Raises what an earlier save met.
+  bool save(const state_list& list, std::string_view prefix, std::int64_t step, metadata about = {},
+            std::optional<double> metric = {}) {
+    std::unique_lock lock(mutex_);
+    if (when_busy_ == back_pressure::skip && busy_) return raise_error(lock), ++skipped_, false;
+    changed_.wait(lock, [this] { return !busy_; });
+    raise_error(lock);
+    area_.begin(list);
+    auto& content = area_.content();
+    content.step = step, content.about = std::move(about);
+    prefix_ = prefix, metric_ = metric;
+    busy_ = true;
+    lock.unlock();
+    changed_.notify_all();
+    return true;
+  }
+  // To be called before state is changed while a save may be under way.
+  void before_write(std::span<const std::byte> bytes) { area_.before_write(bytes); }
+  void before_step() { area_.before_step(); }
+
+  // The oldest save that is done and was not asked for yet.
+  std::optional<save_done> next_done() {
+    const std::lock_guard lock(mutex_);
+    if (done_.empty()) return std::nullopt;
+    auto out = std::move(done_.front());
+    done_.pop_front();
+    return out;
+  }
+  // Waits until nothing is being written; raises what went wrong.
+  void finish() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !busy_; });
+    raise_error(lock);
+  }
+  std::int64_t skipped() const {
+    const std::lock_guard lock(mutex_);
+    return skipped_;
+  }
+  // For restoring, and what is attached: not while a save is under way (finish() first).
+  Saver& files() { return saver_; }
+  const Saver& files() const { return saver_; }
+
+private:
+  void raise_error(std::unique_lock<std::mutex>&) {
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+  void serve(const std::stop_token& stop) {
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, stop, [this] { return busy_; });
+      if (!busy_) return;  // a save that has begun is finished first
+      lock.unlock();
+      std::exception_ptr error;
+      std::optional<save_done> done;
+      try {
+        area_.complete();
+        const auto step = area_.content().step;
+        done = save_done{step, saver_.save(area_.content(), prefix_, metric_)};
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+      if (done) done_.push_back(std::move(*done));
+      if (error && !error_) error_ = error;
+      busy_ = false;
+      lock.unlock();
+      changed_.notify_all();
+    }
+  }
+
+  Saver saver_;
+  typename Snapshot::area area_;
+  back_pressure when_busy_;
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool busy_ = false;
+  std::int64_t skipped_ = 0;
+  std::string prefix_;
+  std::optional<double> metric_;
+  std::deque<save_done> done_;
+  std::exception_ptr error_;
+  std::jthread thread_;
+};
+
+template <class Saver>
+background_saver(Saver) -> background_saver<Saver, copy_snapshot>;
+
+}  // namespace gradus

@@ -1,0 +1,85 @@
+// When to save: decisions that are asked after every step, and compose.
+//
+//   make_trainer<digits>(adam{}, any_of{every_seconds{600}, every_steps{1000}}, run_config{...});
+//
+//   every_steps{1000}       after steps 1000, 2000, ... (TensorFlow's save_checkpoints_steps)
+//   every_seconds{600}      at the first step so many seconds after the last save (save_checkpoints_secs)
+//   when_better{}           a metric has been measured that is better than every one before
+//   on_signal{SIGTERM}      the machine is about to be taken away (checkpoint/on_signal.hpp)
+//   any_of{a, b, ...}       any of them; each is asked every time, so that each sees all steps
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <tuple>
+
+#include "../base/contract.hpp"
+#include "../base/error.hpp"
+
+namespace gradus {
+
+// What a decision may look at: this step, the newest save (step -1: none yet), and what was measured since the step
+// before.
+struct save_moment {
+  std::int64_t step = 0, saved_step = -1;
+  double elapsed = 0, saved_elapsed = 0;  // monotonic seconds
+  std::optional<double> metric = {};
+};
+
+template <class D>
+concept save_decision =
+    std::same_as<typename D::policy_for, kind::save_when> && requires(D& d, const save_moment& now) {
+      { d.due(now) } -> std::convertible_to<bool>;
+    };
+
+struct every_steps {
+  using policy_for = kind::save_when;
+  std::int64_t steps = 1000;
+  bool due(const save_moment& now) const { return steps > 0 && now.step % steps == 0; }
+};
+
+struct every_seconds {
+  using policy_for = kind::save_when;
+  double seconds = 600;
+  bool due(const save_moment& now) const { return seconds > 0 && now.elapsed - now.saved_elapsed >= seconds; }
+};
+
+struct when_better {
+  using policy_for = kind::save_when;
+  bool higher_is_better = true;
+  std::optional<double> best = {};  // a metric that is not finite is none
+  bool due(const save_moment& now) {
+    if (!now.metric || !(*now.metric - *now.metric == 0)) return false;
+    if (best && !(higher_is_better ? *now.metric > *best : *now.metric < *best)) return false;
+    best = now.metric;
+    return true;
+  }
+};
+
+template <save_decision... Decisions>
+struct any_of {
+  using policy_for = kind::save_when;
+
+  any_of() = default;
+  any_of(Decisions... decisions) : decisions_(std::move(decisions)...) {}
+  bool due(const save_moment& now) {
+    return std::apply([&](auto&... d) { return (int{d.due(now)} | ... | 0) != 0; }, decisions_);
+  }
+  bool stop() const {
+    return std::apply([](const auto&... d) { return (asks(d) || ...); }, decisions_);
+  }
+
+private:
+  template <class D>
+  static bool asks(const D& d) {
+    if constexpr (requires { d.stop(); })
+      return d.stop();
+    else
+      return false;
+  }
+  std::tuple<Decisions...> decisions_;
+};
+static_assert(save_decision<every_steps> && save_decision<every_seconds> && save_decision<when_better>);
+static_assert(save_decision<any_of<every_steps, when_better>>);
+
+}  // namespace gradus

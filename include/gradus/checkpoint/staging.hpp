@@ -1,0 +1,293 @@
+// How state is copied aside so that training can go on while a checkpoint is written. A policy of the trainer, in place
+// of the default, in_place{}, which lets training wait until the checkpoint is on the disk:
+//
+//   copy_snapshot{}     one copy, made at once
+//   rolling_snapshot{}  a thread copies piece by piece; who is about to change a piece that is not copied yet copies it
+//                       first. So the training thread is never stopped for longer than one piece takes
+//   fork_snapshot{}     a child process sees the state as it was (copy on write) and copies it into memory that it
+//                       shares with us. It only copies: nothing that a forked thread must not do. The kernel copies
+//                       every page that training writes meanwhile, which costs more than the copy where all state
+//                       changes in every step: benchmarks/RESULTS.md
+//
+// The staged bytes are those of one instant, between two steps.
+#pragma once
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "../base/contract.hpp"
+#include "../base/state.hpp"
+#include "../tensor/tensor.hpp"
+#include "codec.hpp"
+#if defined(__unix__) || defined(__APPLE__)
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
+namespace gradus {
+
+template <class Saver, class Snapshot>
+class background_saver;  // checkpoint/background.hpp
+
+namespace detail {
+
+// Where the bytes of each entry come from and go to.
+struct copy_range {
+  const std::byte* from;
+  std::byte* to;
+  std::size_t bytes;
+};
+
+// The layout of staged state: entries of fixed size in one arena, blobs as they are now.
+class staged_layout {
+public:
+  // Names, types and places; true if the arena has to be (re)made: then `bytes()` says how large.
+  bool fit(const state_list& list) {
+    std::size_t at = 0;
+    bool same = content_.records.size() == list.entries().size();
+    for (std::size_t i = 0; i < list.entries().size(); ++i) {
+      const auto& e = list.entries()[i];
+      if (same) {
+        const auto& r = content_.records[i];
+        same = r.name == e.name && r.type == e.type && r.blob == (e.dynamic != nullptr) &&
+               (r.blob || (r.dims == e.dims && r.bytes.size() == e.bytes.size()));
+      }
+      if (e.dynamic == nullptr) at += align_up(e.bytes.size());
+    }
+    if (same) return false;
+    content_.records.clear();
+    bytes_ = at;
+    return true;
+  }
+  std::size_t bytes() const { return bytes_; }
+
+  // Saves the blobs and points the records into `arena`; the ranges to copy are left in `ranges()`.
+  void point(const state_list& list, std::byte* arena) {
+    content_.records.resize(list.entries().size());
+    blobs_.resize(list.entries().size());
+    ranges_.clear();
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < list.entries().size(); ++i) {
+      const auto& e = list.entries()[i];
+      auto& r = content_.records[i];
+      if (e.dynamic != nullptr) {
+        blobs_[i].clear();
+        e.dynamic->save(blobs_[i]);
+        r = {e.name, dtype::uint8, {static_cast<std::int64_t>(blobs_[i].size())}, blobs_[i], true};
+        continue;
+      }
+      r = {e.name, e.type, e.dims, {arena + at, e.bytes.size()}, false};
+      if (!e.bytes.empty()) ranges_.push_back({e.bytes.data(), arena + at, e.bytes.size()});
+      at += align_up(e.bytes.size());
+    }
+  }
+  const std::vector<copy_range>& ranges() const { return ranges_; }
+  snapshot& content() { return content_; }
+
+private:
+  snapshot content_;
+  std::vector<std::vector<std::byte>> blobs_;
+  std::vector<copy_range> ranges_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace detail
+
+// A staging area: `begin` fixes the instant, `complete` waits until everything is copied (on the thread that writes the
+// checkpoint), `content` is what was copied. `prepare` allocates and touches the memory ahead of the first save.
+// `before_write(bytes)` is to be called by whoever changes state between begin and complete.
+template <class S>
+concept staging = requires(S& s, const state_list& list, std::span<const std::byte> bytes) {
+  s.prepare(list);
+  s.begin(list);
+  s.complete();
+  { s.content() } -> std::same_as<snapshot&>;
+  s.before_write(bytes);
+  s.before_step();
+};
+
+struct copy_snapshot {
+  using policy_for = kind::snapshot;
+  template <class Saver>
+  using saves = background_saver<Saver, copy_snapshot>;
+
+  class area {
+  public:
+    explicit area(const copy_snapshot&) {}
+    void prepare(const state_list& list) {
+      if (layout_.fit(list)) arena_ = buffer(layout_.bytes());
+      layout_.point(list, arena_.data());
+    }
+    void begin(const state_list& list) {
+      prepare(list);
+      for (const auto& r : layout_.ranges()) std::memcpy(r.to, r.from, r.bytes);
+    }
+    void complete() {}
+    void before_write(std::span<const std::byte>) {}
+    void before_step() {}
+    snapshot& content() { return layout_.content(); }
+
+  private:
+    detail::staged_layout layout_;
+    buffer arena_;
+  };
+};
+static_assert(staging<copy_snapshot::area>);
+
+struct rolling_snapshot {
+  using policy_for = kind::snapshot;
+  template <class Saver>
+  using saves = background_saver<Saver, rolling_snapshot>;
+  // Bytes that are copied at a time.
+  std::size_t piece = std::size_t{1} << 20;
+
+  class area {
+  public:
+    explicit area(const rolling_snapshot& settings) : piece_(settings.piece) {
+      if (piece_ == 0) raise(status::invalid_argument, "rolling_snapshot::piece is 0; give a number of bytes");
+    }
+    area(const area&) = delete;
+    area& operator=(const area&) = delete;
+
+    void prepare(const state_list& list) {
+      if (layout_.fit(list)) arena_ = buffer(layout_.bytes());
+      layout_.point(list, arena_.data());
+      pieces_.clear();
+      for (const auto& r : layout_.ranges())
+        for (std::size_t at = 0; at < r.bytes; at += piece_)
+          pieces_.push_back({r.from + at, r.to + at, std::min(piece_, r.bytes - at)});
+      // In the order of addresses, so that before_write finds its pieces.
+      std::sort(pieces_.begin(), pieces_.end(),
+                [](const auto& a, const auto& b) { return std::less<>{}(a.from, b.from); });
+      if (pieces_.size() > places_) {
+        states_ = std::make_unique<std::atomic<std::uint8_t>[]>(pieces_.size());
+        places_ = pieces_.size();
+      }
+    }
+    void begin(const state_list& list) {
+      prepare(list);
+      for (std::size_t i = 0; i < pieces_.size(); ++i) states_[i].store(waiting, std::memory_order_relaxed);
+      active_.store(true, std::memory_order_release);
+    }
+    // Copies what nobody has copied; on the writing thread.
+    void complete() {
+      for (std::size_t i = 0; i < pieces_.size(); ++i) ensure(i);
+      active_.store(false, std::memory_order_release);
+    }
+    // Copies all that is left: for who cannot say what changes next.
+    void before_step() {
+      if (active_.load(std::memory_order_acquire))
+        for (std::size_t i = 0; i < pieces_.size(); ++i) ensure(i);
+    }
+    // Copies the pieces that overlap these bytes, or waits for whoever is at it.
+    void before_write(std::span<const std::byte> bytes) {
+      if (!active_.load(std::memory_order_acquire) || bytes.empty()) return;
+      const auto* end = bytes.data() + bytes.size();
+      auto at = std::upper_bound(pieces_.begin(), pieces_.end(), bytes.data(),
+                                 [](const std::byte* p, const auto& piece) { return std::less<>{}(p, piece.from); });
+      if (at != pieces_.begin()) --at;
+      for (; at != pieces_.end() && std::less<>{}(at->from, end); ++at)
+        if (std::less<>{}(bytes.data(), at->from + at->bytes)) ensure(static_cast<std::size_t>(at - pieces_.begin()));
+    }
+    snapshot& content() { return layout_.content(); }
+
+  private:
+    enum : std::uint8_t { waiting, copying, copied };
+    void ensure(std::size_t i) {
+      std::uint8_t expected = waiting;
+      if (states_[i].compare_exchange_strong(expected, copying, std::memory_order_acquire)) {
+        std::memcpy(pieces_[i].to, pieces_[i].from, pieces_[i].bytes);
+        states_[i].store(copied, std::memory_order_release);
+        return;
+      }
+      while (states_[i].load(std::memory_order_acquire) != copied) std::this_thread::yield();
+    }
+
+    std::size_t piece_, places_ = 0;
+    detail::staged_layout layout_;
+    buffer arena_;
+    std::vector<detail::copy_range> pieces_;
+    std::unique_ptr<std::atomic<std::uint8_t>[]> states_;
+    std::atomic<bool> active_{false};
+  };
+};
+static_assert(staging<rolling_snapshot::area>);
+
+#if defined(__unix__) || defined(__APPLE__)
+struct fork_snapshot {
+  using policy_for = kind::snapshot;
+  template <class Saver>
+  using saves = background_saver<Saver, fork_snapshot>;
+
+  class area {
+  public:
+    explicit area(const fork_snapshot&) {}
+    area(const area&) = delete;
+    area& operator=(const area&) = delete;
+    ~area() {
+      reap();
+      unmap();
+    }
+    void prepare(const state_list& list) {
+      if (layout_.fit(list)) {
+        unmap();
+        bytes_ = layout_.bytes();
+        if (bytes_ != 0) {
+          void* at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+          if (at == MAP_FAILED)
+            raise(status::resource_exhausted, text("fork_snapshot: ", bytes_, " bytes of shared memory cannot be had: ",
+                                                   std::strerror(errno), "; use copy_snapshot"));
+          arena_ = static_cast<std::byte*>(at);
+          std::memset(arena_, 0, bytes_);
+        }
+      }
+      layout_.point(list, arena_);
+    }
+    void begin(const state_list& list) {
+      prepare(list);
+      const auto& ranges = layout_.ranges();
+      child_ = ::fork();
+      if (child_ == 0) {
+        // Another thread may have held any lock at the fork: from here on nothing but copying.
+        for (const auto& r : ranges) std::memcpy(r.to, r.from, r.bytes);
+        ::_exit(0);
+      }
+      if (child_ < 0)  // no process to be had: a plain copy is as good, only slower
+        for (const auto& r : ranges) std::memcpy(r.to, r.from, r.bytes);
+    }
+    void complete() {
+      if (child_ > 0 && !reap())
+        raise(status::aborted, "fork_snapshot: the process that copied the state was killed; this save is lost");
+    }
+    void before_write(std::span<const std::byte>) {}
+    void before_step() {}
+    snapshot& content() { return layout_.content(); }
+
+  private:
+    bool reap() {
+      if (child_ <= 0) return true;
+      int how = 0;
+      pid_t found = 0;
+      do found = ::waitpid(child_, &how, 0);
+      while (found < 0 && errno == EINTR);
+      const bool fine = found == child_ && WIFEXITED(how) && WEXITSTATUS(how) == 0;
+      child_ = -1;
+      return fine;
+    }
+    void unmap() {
+      if (arena_ != nullptr) ::munmap(arena_, bytes_);
+      arena_ = nullptr, bytes_ = 0;
+    }
+
+    detail::staged_layout layout_;
+    std::byte* arena_ = nullptr;
+    std::size_t bytes_ = 0;
+    pid_t child_ = -1;
+  };
+};
+static_assert(staging<fork_snapshot::area>);
+#endif
+
+}  // namespace gradus

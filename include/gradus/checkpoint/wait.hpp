@@ -1,0 +1,60 @@
+// For whoever evaluates what another process trains: waiting for checkpoints. As tf.train.checkpoints_iterator and
+// contrib's wait_for_new_checkpoint: the directory's state file is looked at every second; a consumer that is slower
+// than the saver sees only the newest.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <thread>
+
+#include "../base/clock.hpp"
+#include "state_file.hpp"
+
+namespace gradus {
+
+struct wait_options {
+  double timeout = std::numeric_limits<double>::infinity();  // seconds; then nothing is returned
+  double poll = 1;                                           // seconds between two looks
+  // How seconds pass; returns false to give up (a stop token, a coordinator). Left out: the thread sleeps.
+  std::function<bool(double seconds)> pass = {};
+};
+
+// The path of the newest checkpoint once it is another one than `last` (empty: any); empty after the time-out. A state
+// file that is damaged or being made is "not yet".
+template <file_system F, clock Clock = system_clock>
+std::string wait_for_new_checkpoint(const F& fs, const std::string& directory, std::string_view last = {},
+                                    const wait_options& options = {}, const Clock& clock = {}) {
+  if (!(options.poll > 0))
+    raise(status::invalid_argument, text("wait_for_new_checkpoint: poll is ", options.poll, "; give seconds above 0"));
+  const double until = clock.elapsed() + options.timeout;
+  for (;;) {
+    std::vector<std::byte> bytes;
+    checkpoint_state state;
+    if (!try_read(fs, join_path(directory, state_file_name), 16 << 20, bytes) &&
+        parse_checkpoint_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, state).empty() &&
+        join_path(directory, state.newest) != last)
+      if (auto path = latest_checkpoint(fs, directory); !path.empty() && path != last) return path;
+    const double left = until - clock.elapsed();
+    if (left <= 0) return {};
+    const double seconds = left < options.poll ? left : options.poll;
+    if (!options.pass)
+      std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    else if (!options.pass(seconds))
+      return {};
+  }
+}
+
+// Calls `see(path)` for every new checkpoint until it returns false or none comes within the time-out. Returns how many
+// were seen.
+template <file_system F, class See, clock Clock = system_clock>
+std::int64_t for_each_checkpoint(const F& fs, const std::string& directory, See&& see, const wait_options& options = {},
+                                 const Clock& clock = {}) {
+  std::string last;
+  for (std::int64_t seen = 0;; ++seen) {
+    auto path = wait_for_new_checkpoint(fs, directory, last, options, clock);
+    if (path.empty() || !see(path)) return seen + !path.empty();
+    last = std::move(path);
+  }
+}
+
+}  // namespace gradus
