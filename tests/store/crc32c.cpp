@@ -64,3 +64,13 @@ TEST_CASE("crc32c: in constant evaluation") {
   static_assert(crc32c("123456789") == 0xE3069283u);
   static_assert(unmask(mask(crc32c("gradus"))) == crc32c("gradus"));
 }
+
+TEST_CASE("crc32c: long runs, taken side by side, agree with the table at every seam") {
+  const std::string all = ramp(60000);
+  const auto* p = all.data();
+  for (const std::size_t n : {12287u, 12288u, 12289u, 24575u, 24576u, 36900u, 59999u})
+    for (const std::size_t at : {0u, 1u}) {
+      const auto by_table = detail::crc32c_by_table(0xFFFFFFFFu, p + at, n) ^ 0xFFFFFFFFu;
+      CHECK(crc32c(std::string_view(p + at, n)) == by_table);
+    }
+}
