@@ -27,6 +27,7 @@ struct precision {};      // how many bits products are computed of: mixed_preci
 struct gate {};           // order of gradients and updates: gate_none, gate_op, gate_graph
 struct average {};        // a copy of the parameters that follows them: exponential_moving_average
 struct codec {};          // the bytes of a checkpoint: cereal_binary, ...
+struct warm_start {};     // where a fresh run takes its first values from: warm_start_from
 struct save_when {};      // when a checkpoint is due: every_steps, every_seconds, when_better, on_signal, any_of
 struct snapshot {};       // how state is set aside for a save: in_place, copy_snapshot, rolling_snapshot, fork_snapshot
 struct executor {};       // serial, threads{n}

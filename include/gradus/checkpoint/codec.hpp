@@ -71,6 +71,8 @@ public:
   // Gives the whole file's bytes, or what went wrong (error 0: nothing).
   virtual file_problem open(std::string_view suffix, std::span<const std::byte>& bytes) = 0;
 
+  int threads = 1;  // by how many threads large checksums are taken
+
 protected:
   ~checkpoint_files() = default;
 };
@@ -81,6 +83,9 @@ struct decoded {
   status kind = status::data_loss;  // data_loss: damaged. failed_precondition: whole, but not for this reader.
   std::string problem;              // empty: all is well
   std::string warning;              // what a user should know although it can be read
+  // Bytes of records that are not in the files as they are needed (compressed, say). Keep it as long as the records;
+  // moving it leaves them where they are.
+  std::deque<std::vector<std::byte>> owned;
 
   bool ok() const { return problem.empty(); }
 };

@@ -25,7 +25,8 @@ struct flat_binary {
     std::uint64_t tensors = 0;
     if (!detail::frame_open(name, file, body, tensors, out)) return out;
     detail::manifest m;
-    if (out.problem = read(body, m); out.ok()) detail::frame_bind(file, body.size(), tensors, std::move(m), out);
+    if (out.problem = read(body, m); out.ok())
+      detail::frame_bind(file, body.size(), tensors, std::move(m), out, files.threads);
     return out;
   }
 

@@ -15,7 +15,7 @@
 #include <bit>
 #include <cstring>
 
-#include "../store/crc32c.hpp"
+#include "../store/parallel.hpp"
 #include "codec.hpp"
 
 namespace gradus::detail {
@@ -86,6 +86,11 @@ private:
   std::span<const std::byte> rest_;
   bool bad_ = false;
 };
+
+// Where in the file something is, as messages say it.
+inline std::string byte_range(std::uint64_t at, std::uint64_t bytes) {
+  return bytes == 0 ? text(" (at ", at, ')') : text(" (", at, " to ", at + bytes - 1, ')');
+}
 
 inline constexpr std::byte zeros[frame::alignment] = {};
 inline bool all_zero(std::span<const std::byte> bytes) {
@@ -179,7 +184,8 @@ inline bool frame_open(std::string_view codec_name, std::span<const std::byte> f
   const auto body_crc = in.number<std::uint32_t>();
   const auto head_crc = in.number<std::uint32_t>();
   if (crc32c(file.first(frame::header_bytes - sizeof head_crc)) != head_crc)
-    return refuse(status::data_loss, "the header's checksum does not fit its bytes");
+    return refuse(status::data_loss,
+                  text("the header's checksum does not fit its bytes", byte_range(0, frame::header_bytes)));
   if (version > frame::version)
     return refuse(status::failed_precondition,
                   text("it has format version ", version, ", which is newer than version ", frame::version,
@@ -199,13 +205,15 @@ inline bool frame_open(std::string_view codec_name, std::span<const std::byte> f
   body = in.take(length);
   if (in.bad())
     return refuse(status::data_loss, text("its manifest claims ", length, " bytes, where ", in.left(), " are left"));
-  if (crc32c(body) != body_crc) return refuse(status::data_loss, "the manifest's checksum does not fit its bytes");
+  if (crc32c(body) != body_crc)
+    return refuse(status::data_loss,
+                  text("the manifest's checksum does not fit its bytes", byte_range(frame::header_bytes, length)));
   return true;
 }
 
 // Binds the manifest's records to their bytes; out.problem tells what does not fit.
 inline void frame_bind(std::span<const std::byte> file, std::size_t body_bytes, std::uint64_t tensors, manifest&& m,
-                       decoded& out) {
+                       decoded& out, int threads = 1) {
   out.kind = status::data_loss;
   if (m.records.size() != tensors) {
     out.problem = text("the header counts ", tensors, " tensors, the manifest ", m.records.size());
@@ -229,11 +237,12 @@ inline void frame_bind(std::span<const std::byte> file, std::size_t body_bytes, 
       return;
     }
     if (!all_zero(gap)) {
-      out.problem = text("the padding before \"", r.name, "\" is damaged");
+      out.problem = text("the padding before \"", r.name, "\" is damaged", byte_range(at, gap.size()));
       return;
     }
-    if (crc32c(r.bytes) != place.crc) {
-      out.problem = text("the checksum of \"", r.name, "\" does not fit its bytes");
+    if (crc32c(r.bytes, threads) != place.crc) {
+      out.problem =
+          text("the checksum of \"", r.name, "\" does not fit its bytes", byte_range(place.offset, place.bytes));
       return;
     }
     if (out.problem = problem_of(r); !out.problem.empty()) return;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "../base/state.hpp"
+#include "../store/parallel.hpp"
 #include "codec.hpp"
 
 namespace gradus {
@@ -13,6 +14,7 @@ struct restore_options {
   std::string model = {};     // the fingerprint to find in the metadata; empty: any
   bool ignore_extra = false;  // take what is listed here, leave the rest of the file (TensorFlow always does)
   bool fallback = false;      // if the checkpoint is damaged, take the newest intact one beside it
+  int threads = 1;            // that check and copy large tensors
 };
 
 namespace detail {
@@ -69,7 +71,7 @@ inline mismatch compare(const state_list& list, const snapshot& content, const r
 
 // Copies a snapshot that fits. A blob may still refuse (it raises): then the blobs before it get back what they held,
 // and no tensor has been touched.
-inline void copy_into(const state_list& list, const snapshot& content) {
+inline void copy_into(const state_list& list, const snapshot& content, int threads = 1) {
   std::map<std::string_view, const record*> records;
   for (const auto& r : content.records) records.emplace(r.name, &r);
   std::vector<std::pair<blob*, std::vector<std::byte>>> loaded;
@@ -93,8 +95,7 @@ inline void copy_into(const state_list& list, const snapshot& content) {
   load_blobs();
 #endif
   for (const auto& e : list.entries())
-    if (e.dynamic == nullptr && !e.bytes.empty())
-      std::memcpy(e.bytes.data(), records.find(e.name)->second->bytes.data(), e.bytes.size());
+    if (e.dynamic == nullptr && !e.bytes.empty()) copy_bytes(e.bytes, records.find(e.name)->second->bytes, threads);
 }
 
 }  // namespace detail

@@ -57,12 +57,13 @@ public:
       if (!problem_.empty()) return;
       if (std::find(checked_.begin(), checked_.end(), f.suffix) != checked_.end()) continue;
       std::span<const std::byte> bytes;
-      if (const auto p = open(f.suffix, bytes)) problem_ = describe(p);
+      if (const auto p = open(f.suffix, bytes)) kind_ = status_of_errno(p.error), problem_ = describe(p);
     }
   }
 
   const std::optional<checkpoint_manifest>& manifest() const { return manifest_; }
   const std::string& problem() const { return problem_; }
+  status kind() const { return kind_; }
 
 private:
   static constexpr std::uint64_t most_manifest_bytes = 64 << 20;
@@ -74,9 +75,9 @@ private:
     checked_.emplace_back(suffix);
     if (entry->bytes != bytes.size())
       return text(file(), " has ", bytes.size(), " bytes, where its manifest says ", entry->bytes);
-    if (const auto crc = crc32c(bytes); crc != entry->crc)
+    if (const auto crc = crc32c(bytes, threads); crc != entry->crc)
       return text(file(), " has the checksum ", hex(crc), " over its ", bytes.size(),
-                  " bytes, where its manifest says ", hex(entry->crc));
+                  " bytes (from 0 on), where its manifest says ", hex(entry->crc));
     return {};
   }
 
@@ -87,6 +88,7 @@ private:
   std::optional<checkpoint_manifest> manifest_;
   std::vector<std::string> checked_;
   std::string problem_;
+  status kind_ = status::data_loss;
 };
 
 // "runs/model-150.safetensors" without ".safetensors"; nothing if it does not end so.
@@ -102,7 +104,8 @@ class opened_checkpoint {
 public:
   // Reads the checkpoint at `path`; what is wrong with it is in result().problem. No more than `max_bytes` are taken
   // in.
-  opened_checkpoint(const C& c, const F& fs, const std::string& path, std::uint64_t max_bytes = UINT64_MAX) {
+  opened_checkpoint(const C& c, const F& fs, const std::string& path, std::uint64_t max_bytes = UINT64_MAX,
+                    int threads = 1) {
     const auto stem = detail::stem_of(path, C::extension);
     if (!stem) {
       result_.kind = status::invalid_argument;
@@ -111,6 +114,7 @@ public:
       return;
     }
     files_ = std::make_unique<detail::files_of_stem<F>>(fs, *stem, max_bytes);
+    files_->threads = threads;
     if (!C::checks_itself && !files_->open_manifest(result_.kind)) {
       result_.problem = files_->problem();
       return;
@@ -126,7 +130,7 @@ public:
     // What the manifest finds says where the damage is; the codec may only have stumbled over it.
     if (!files_->problem().empty()) {
       result_ = {};
-      result_.problem = files_->problem();
+      result_.kind = files_->kind(), result_.problem = files_->problem();
     }
     if (!C::checks_itself && !files_->manifest() && result_.ok())
       result_.warning += text(result_.warning.empty() ? "" : "; ", "it has no manifest (\"", file_name_of(*stem),

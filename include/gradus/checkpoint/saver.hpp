@@ -259,7 +259,7 @@ private:
   }
 
   using opened = opened_checkpoint<Codec, FileSystem>;
-  opened read(const std::string& path) const { return {codec_, fs_, path, options_.max_bytes}; }
+  opened read(const std::string& path, int threads) const { return {codec_, fs_, path, options_.max_bytes, threads}; }
 
   // Checkpoints of a directory: the listed ones, newest first, then those with a step in their name, highest first.
   std::vector<std::string> candidates(const std::string& directory) const {
@@ -293,7 +293,7 @@ private:
     status kind = status::data_loss;
     if (!path.empty()) {
       directory = directory_of(path);
-      file.emplace(read(path));
+      file.emplace(read(path, options.threads));
       const auto& r = file->result();
       if (r.kind == status::failed_precondition && !r.ok())
         raise(r.kind, text("checkpoint \"", path, "\" cannot be read: ", r.problem));
@@ -303,7 +303,7 @@ private:
       from.clear();
       for (const auto& other : candidates(directory)) {
         if (other == path) continue;
-        file.emplace(read(other));
+        file.emplace(read(other, options.threads));
         if (ok()) {
           from = other;
           break;
@@ -327,7 +327,7 @@ private:
       raise(mismatch.kind, text("checkpoint \"", from, "\" does not fit this model:", mismatch.problem,
                                 "\nRestore it with the model that wrote it, or start in another directory. Nothing "
                                 "was changed."));
-    detail::copy_into(list, content);
+    detail::copy_into(list, content, options.threads);
     return {from, content.step, std::move(content.about), std::move(damaged), file->result().warning};
   }
 

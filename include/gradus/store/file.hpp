@@ -12,6 +12,7 @@
 // TensorFlow's Saver and PyTorch's writers do not sync the directory (and TensorFlow not the file either): there a
 // power failure after a save may lose it. Here, when publish returns, the file is on the disk.
 #pragma once
+#include <algorithm>
 #include <cerrno>
 #include <concepts>
 #include <cstddef>
@@ -95,6 +96,13 @@ struct posix {
   int write(int h, std::span<const std::byte> from, std::size_t& moved) const {
     return counted(::write(h, from.data(), from.size()), moved);
   }
+#if defined(SYNC_FILE_RANGE_WRITE)
+  // A hint: nothing depends on its success.
+  void write_behind(int h, std::size_t bytes) const {
+    const auto end = ::lseek(h, 0, SEEK_CUR), n = static_cast<off_t>(bytes);
+    if (end >= n) ::sync_file_range(h, end - n, n, SYNC_FILE_RANGE_WRITE);
+  }
+#endif
   int read(int h, std::span<std::byte> into, std::size_t& moved) const {
     return counted(::read(h, into.data(), into.size()), moved);
   }
@@ -199,16 +207,27 @@ private:
 };
 }  // namespace detail
 
+// A file system that can be told to begin with the disk's part of what was just written: large files then need not wait
+// for all of it at the sync.
+template <class F>
+concept writes_behind =
+    file_system<F> && requires(const F& fs, typename F::handle h, std::size_t bytes) { fs.write_behind(h, bytes); };
+
 // Writes all bytes, however many calls it takes; `written` counts them, also when an error ends it.
 template <file_system F>
 int write_all(const F& fs, typename F::handle h, std::span<const std::byte> bytes, std::size_t& written) {
+  constexpr std::size_t portion = std::size_t{8} << 20;
   written = 0;
   while (written < bytes.size()) {
     std::size_t moved = 0;
-    const int e = detail::uninterrupted([&] { return fs.write(h, bytes.subspan(written), moved); });
+    auto rest = bytes.subspan(written);
+    if constexpr (writes_behind<F>) rest = rest.first(std::min(rest.size(), portion));
+    const int e = detail::uninterrupted([&] { return fs.write(h, rest, moved); });
     if (e != 0) return e;
     if (moved == 0) return EIO;  // no error and no progress: the kernel promises never to do that
     written += moved;
+    if constexpr (writes_behind<F>)
+      if (moved == portion) fs.write_behind(h, moved);
   }
   return 0;
 }

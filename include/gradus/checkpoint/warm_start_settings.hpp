@@ -1,0 +1,162 @@
+// What a warm start takes over: the settings, with TensorFlow's names, and which variables they choose.
+//
+// Apart from the other headers of this room, since <regex> costs a second of compile time and needs exceptions.
+#pragma once
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <regex>
+
+#include "partition.hpp"
+#include "vocab.hpp"
+
+namespace gradus {
+
+// A variable itself in a list of variables: its full name, not an expression.
+struct variable_named {
+  std::string name;
+};
+
+// Which variables to warm-start:
+//   ".*"                               an expression, over the trainable variables (also the default)
+//   {".*"}, {"v1", "v2[^/]"}           a list of expressions, over all variables (accumulators, moving averages, ...)
+//   {variable_named{"v1"}}             a list of variables
+//   std::nullopt                       only the trainable variables that have a vocab_info
+//
+// An expression (ECMAScript, which for such patterns is what Python's `re` means) is matched from the start of the
+// name with ":0" behind it, and need not reach its end: "v1" also takes "v10" and "v1/Momentum", "v2[^/]" takes "v2:0"
+// but not "v2/Momentum".
+class variables_to_warm_start {
+public:
+  struct element {
+    std::string text;
+    bool variable = false;
+    element(const char* expression) : text(expression) {}
+    element(std::string expression) : text(std::move(expression)) {}
+    element(variable_named v) : text(std::move(v.name)), variable(true) {}
+  };
+  enum class forms { expression, list, none };
+
+  variables_to_warm_start() : variables_to_warm_start(".*") {}
+  variables_to_warm_start(const char* expression) : elements_{element(expression)} {}
+  variables_to_warm_start(std::string expression) : elements_{element(std::move(expression))} {}
+  variables_to_warm_start(std::nullopt_t) : form_(forms::none) {}
+  variables_to_warm_start(std::initializer_list<element> list) : form_(forms::list), elements_(list) {}
+  variables_to_warm_start(const std::vector<std::string>& list) : form_(forms::list) {
+    for (const auto& s : list) elements_.emplace_back(s);
+  }
+  variables_to_warm_start(const std::vector<variable_named>& list) : form_(forms::list) {
+    for (const auto& v : list) elements_.emplace_back(v);
+  }
+
+  forms form() const { return form_; }
+  const std::vector<element>& elements() const { return elements_; }
+
+private:
+  forms form_ = forms::expression;
+  std::vector<element> elements_;
+};
+
+struct warm_start_settings {
+  std::string ckpt_to_initialize_from =
+      {};  // a checkpoint's path, with or without extension, or a directory: its newest
+  variables_to_warm_start vars_to_warm_start = {};
+  // By full name (of a partitioned variable, not of its parts), without ":0".
+  std::map<std::string, vocab_info> var_name_to_vocab_info = {};
+  std::map<std::string, std::string> var_name_to_prev_var_name =
+      {};  // what it was called; does not change which are taken
+  // Not TensorFlow's: expressions must match a whole name (with or without ":0"), so that "v1" is v1 alone.
+  bool match_whole_names = false;
+  std::uint64_t most_vocab_bytes = 1 << 30;  // a larger vocabulary file is not read
+};
+
+// A variable here, or a part of one that lives here.
+struct warm_start_target {
+  std::string name;  // "w", "w/Adam"; of a part its own: "emb/part_0", which is what expressions see
+  dtype type = dtype::none;
+  extents dims;
+  std::span<std::byte> bytes;
+  bool trainable = true;
+  std::optional<slice_of> slice = std::nullopt;
+
+  const std::string& full_name() const { return slice ? slice->full_name : name; }
+  const extents& full() const { return slice ? slice->full : dims; }
+};
+
+namespace detail {
+
+struct warm_start_group {
+  std::string name;
+  std::vector<const warm_start_target*> parts;
+};
+
+// Which targets the settings choose, by full name, each once.
+inline std::vector<warm_start_group> chosen(std::span<const warm_start_target> targets, const warm_start_settings& s) {
+  using forms = variables_to_warm_start::forms;
+  const auto& elements = s.vars_to_warm_start.elements();
+  const forms form = s.vars_to_warm_start.form();
+  std::vector<bool> take(targets.size());
+  for (const auto& e : elements) {
+    if (e.variable != elements.front().variable)
+      raise(status::invalid_argument,
+            "vars_to_warm_start holds both expressions and variables; give a list of one kind");
+    bool any = false;
+    const auto add = [&](auto&& matches) {
+      for (std::size_t i = 0; i < targets.size(); ++i)
+        if ((form == forms::list || targets[i].trainable) && matches(targets[i])) take[i] = any = true;
+    };
+    if (e.variable) {
+      add([&](const warm_start_target& t) { return t.name == e.text || t.full_name() == e.text; });
+      if (!any)
+        raise(status::not_found, text("vars_to_warm_start names the variable \"", e.text,
+                                      "\", which is not here; give its full name, without \":0\""));
+      continue;
+    }
+    try {
+      const std::regex expression(e.text, std::regex::ECMAScript | std::regex::optimize);
+      add([&](const warm_start_target& t) {
+        const std::string name = t.name + ":0";
+        if (s.match_whole_names) return std::regex_match(t.name, expression) || std::regex_match(name, expression);
+        return std::regex_search(name, expression, std::regex_constants::match_continuous);
+      });
+    } catch (const std::regex_error& problem) {
+      raise(status::invalid_argument,
+            text("vars_to_warm_start: \"", e.text, "\" is no regular expression: ", problem.what()));
+    }
+  }
+  if (form == forms::none)
+    for (std::size_t i = 0; i < targets.size(); ++i) take[i] = targets[i].trainable;
+
+  std::vector<warm_start_group> groups;
+  std::map<std::string_view, std::size_t> by_name;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    if (!take[i]) continue;
+    const auto [at, added] = by_name.emplace(targets[i].full_name(), groups.size());
+    if (added) groups.push_back({targets[i].full_name(), {}});
+    groups[at->second].parts.push_back(&targets[i]);
+  }
+  return groups;
+}
+
+// The keys of a map that stand for nothing chosen. Raises invalid_argument.
+template <class Map>
+void check_used(const Map& map, const std::vector<warm_start_group>& groups, const char* setting) {
+  std::string unused, viable;
+  const auto add = [](std::string& list, std::string_view name) {
+    list += text(list.empty() ? "" : ", ", '"', name, '"');
+  };
+  for (const auto& [name, value] : map)
+    if (std::none_of(groups.begin(), groups.end(), [&n = name](const auto& g) { return g.name == n; }))
+      add(unused, name);
+  if (unused.empty()) return;
+  constexpr std::size_t most = 50;
+  for (std::size_t i = 0; i < std::min(groups.size(), most); ++i) add(viable, groups[i].name);
+  if (groups.size() > most) viable += text(" and ", groups.size() - most, " more");
+  raise(status::invalid_argument,
+        text(setting, " has variables that are not warm-started: ", unused,
+             ". Perhaps they are misspelled, or not chosen by vars_to_warm_start, which takes ",
+             viable.empty() ? "none" : viable, ". Nothing was changed."));
+}
+
+}  // namespace detail
+}  // namespace gradus

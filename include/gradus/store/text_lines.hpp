@@ -1,0 +1,43 @@
+// The lines of a text file, one after another: vocabularies.
+//
+//   text_lines lines(read_file(fs, path, limit));
+//   for (std::string_view line; lines.next(line);) ...
+//
+// A line ends in \n or \r\n, the last one also at the end of the file. Empty lines are lines; a file that ends in \n
+// has no empty line behind it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace gradus {
+
+// Owns the bytes; the lines are views into them, and live as long.
+class text_lines {
+public:
+  explicit text_lines(std::vector<std::byte> bytes)
+      : bytes_(std::move(bytes)), rest_(reinterpret_cast<const char*>(bytes_.data()), bytes_.size()) {}
+  text_lines(const text_lines&) = delete;
+  text_lines& operator=(const text_lines&) = delete;
+
+  // The next line without its end; false after the last one.
+  bool next(std::string_view& line) {
+    if (rest_.empty()) return false;
+    const auto end = rest_.find('\n');
+    line = rest_.substr(0, end);
+    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    ++taken_;
+    return true;
+  }
+  // How many lines have been given.
+  std::int64_t taken() const { return taken_; }
+
+private:
+  std::vector<std::byte> bytes_;
+  std::string_view rest_;
+  std::int64_t taken_ = 0;
+};
+
+}  // namespace gradus

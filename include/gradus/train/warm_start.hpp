@@ -1,0 +1,51 @@
+// warm_start_from: a fresh run begins with the values of an earlier one. tf.estimator.Estimator's argument, as a
+// policy.
+//
+//   make_trainer<model>(adam{}, warm_start_from{"runs/before"}, run_config{.model_dir = "runs/after"});
+//   make_trainer<model>(adam{}, warm_start_from{warm_start_settings{.ckpt_to_initialize_from = "runs/before",
+//                                                                   .vars_to_warm_start = "emb"}}, ...);
+//   warm_start_from{"bert.safetensors", safetensors{}}             a checkpoint of another codec
+//
+// It takes the place of the initializers: where model_dir has a checkpoint, that is restored and nothing is
+// warm-started. What it may take over: docs/warm_start.md. It needs exceptions and <regex>.
+#pragma once
+#include "../base/contract.hpp"
+#include "../checkpoint/flat.hpp"
+#include "../checkpoint/warm_start.hpp"
+
+namespace gradus {
+
+template <codec Codec = flat_binary>
+struct warm_start_from {
+  using policy_for = kind::warm_start;
+
+  warm_start_settings settings;
+  Codec from;
+
+  warm_start_from(warm_start_settings s, Codec c = {}) : settings(std::move(s)), from(std::move(c)) {}
+  // All trainable variables of a checkpoint, or of the newest one in a directory.
+  warm_start_from(const char* checkpoint, Codec c = {}) : warm_start_from(std::string(checkpoint), std::move(c)) {}
+  warm_start_from(std::string checkpoint, Codec c = {}) : from(std::move(c)) {
+    settings.ckpt_to_initialize_from = std::move(checkpoint);
+  }
+
+  // Writes into the state what the settings choose; `trainable(name)` says which entries are trainable variables.
+  template <class Trainable, file_system F>
+  warm_started apply(const state_list& list, Trainable&& trainable, const F& fs) const {
+    std::vector<warm_start_target> targets;
+    for (const auto& e : list.entries())
+      if (e.dynamic == nullptr) targets.push_back({e.name, e.type, e.dims, e.bytes, trainable(e.name), std::nullopt});
+    return warm_start(targets, settings, from, fs);
+  }
+};
+warm_start_from(const char*) -> warm_start_from<flat_binary>;
+warm_start_from(std::string) -> warm_start_from<flat_binary>;
+warm_start_from(warm_start_settings) -> warm_start_from<flat_binary>;
+template <codec Codec>
+warm_start_from(const char*, Codec) -> warm_start_from<Codec>;
+template <codec Codec>
+warm_start_from(std::string, Codec) -> warm_start_from<Codec>;
+template <codec Codec>
+warm_start_from(warm_start_settings, Codec) -> warm_start_from<Codec>;
+
+}  // namespace gradus
