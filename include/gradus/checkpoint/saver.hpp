@@ -112,6 +112,34 @@ public:
     return out;
   }
 
+  // Takes these out of the list and deletes them. `directory`: where they are.
+  saved forget(const std::string& directory, const std::vector<std::string>& names) {
+    open(directory);
+    retention next = kept_;
+    for (const auto& name : names)
+      if (kept_.state().keeps(name)) next.supersede(name);
+    if (const auto p = publish(next)) raise(p);
+    saved out;
+    remove_superseded(out);
+    return out;
+  }
+  // Takes up the list of an earlier run by paths, oldest first, as tf.train.Saver.recover_last_checkpoints: those that
+  // are still there are kept as if they had been saved here now. A run that goes on in its directory does it by itself.
+  void recover_last_checkpoints(const std::vector<std::string>& paths) {
+    for (const auto& path : paths) {
+      const auto stem = detail::stem_of(path, Codec::extension);
+      if (!stem || detail::uninterrupted([&] { return fs_.exists(*stem + std::string(Codec::proof)); }) != 0) continue;
+      open(directory_of(path));
+      auto& s = kept_.state();
+      const std::string name(file_name_of(path));
+      if (!s.keeps(name)) s.all.push_back(name), s.timestamps.push_back(clock_.now()), s.newest = name;
+    }
+  }
+  // A checkpoint, read and checked; what is wrong with it is in its result().
+  opened_checkpoint<Codec, FileSystem> read(const std::string& path, int threads = 1) const {
+    return {codec_, fs_, path, options_.max_bytes, threads};
+  }
+
   // Restores the checkpoint in the file `path`. Raises
   //   not_found, invalid_argument   it does not exist, or does not fit; every variable that does not is named
   //   data_loss                     it is damaged; the newest intact checkpoint beside it is named
@@ -136,6 +164,12 @@ public:
     if (problem.empty()) return restore_first(list, join_path(directory, state.newest), options, {});
     if (!options.fallback) read_state_file(fs_, directory);  // raises
     return restore_first(list, {}, options, {{state_path, problem}}, directory);
+  }
+
+  // From now on nothing is superseded by a later save: whoever calls forget decides.
+  void keep_all() {
+    options_.max_to_keep = std::numeric_limits<int>::max();
+    kept_ = retention(options_, clock_.now());
   }
 
   // The checkpoints that are kept now, oldest first: file names in the directory of the last save.
@@ -259,7 +293,6 @@ private:
   }
 
   using opened = opened_checkpoint<Codec, FileSystem>;
-  opened read(const std::string& path, int threads) const { return {codec_, fs_, path, options_.max_bytes, threads}; }
 
   // Checkpoints of a directory: the listed ones, newest first, then those with a step in their name, highest first.
   std::vector<std::string> candidates(const std::string& directory) const {

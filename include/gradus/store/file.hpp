@@ -199,7 +199,7 @@ public:
   closing(const F& fs, typename F::handle h) : fs_(fs), h_(h) {}
   closing(const closing&) = delete;
   closing& operator=(const closing&) = delete;
-  ~closing() { fs_.close(h_); }
+  ~closing() noexcept(false) { fs_.close(h_); }  // a file system of a test may throw (testing/faulty_files.hpp)
 
 private:
   const F& fs_;

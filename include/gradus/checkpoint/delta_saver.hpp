@@ -1,0 +1,153 @@
+// A saver for large tables of which a step changes few rows: a whole checkpoint now and then, deltas between them.
+//
+//   delta_saver s(saver{}, {.deltas_per_base = 20, .keep_chains = 2});
+//   s.tracker().table("emb", rows);                        // and mark what every sparse update touches (delta.hpp)
+//   s.save(list, "runs/ads/model", step);                  // a base or a delta
+//   s.restore_latest(list, "runs/ads");                    // the base and all deltas behind it
+//
+// A base goes together with its deltas, when as many later bases as are to be kept are on the disk. The state file
+// lists bases and deltas alike, the newest last.
+#pragma once
+#include "delta.hpp"
+#include "saver.hpp"
+
+namespace gradus {
+
+struct delta_options {
+  int deltas_per_base = 20;  // then the next save is whole again
+  int keep_chains = 1;       // how many bases, each with its deltas, are kept
+};
+
+template <class Saver>
+class delta_saver {
+public:
+  // The saver's own max_to_keep is put aside: what is kept is decided by the chain.
+  explicit delta_saver(Saver s, delta_options options = {}) : saver_(std::move(s)), options_(options) {
+    if (options.deltas_per_base < 0 || options.keep_chains < 1)
+      raise(status::invalid_argument,
+            text("delta_options: deltas_per_base is ", options.deltas_per_base, " and keep_chains ",
+                 options.keep_chains, "; give 0 or more, and 1 or more"));
+    saver_.keep_all();
+  }
+
+  // Which rows were touched since the last save.
+  row_tracker& tracker() { return tracker_; }
+  const Saver& files() const { return saver_; }
+
+  // Saves a delta, or a base if there is none yet, the chain is long enough, or `whole` asks for it. Raises what
+  // saver::save raises: the marks are kept then, and the next save takes these rows too.
+  saved save(const state_list& list, std::string_view prefix, std::int64_t step, metadata about = {},
+             bool whole = false) {
+    const auto marks = tracker_.take();
+    const bool base = whole || !chain_ || chain_->deltas >= options_.deltas_per_base;
+    return undo_unless_saved(marks, [&] {
+      return base ? save_base(list, prefix, step, std::move(about))
+                  : save_delta(list, marks, prefix, step, std::move(about));
+    });
+  }
+
+  // Restores the newest checkpoint that the state file names, with what is before it; nothing if there is no state
+  // file. With `fallback` a damaged delta is left out with all behind it. The chain goes on from there. Raises what
+  // restore_deltas raises, data_loss for files that are damaged or gone; then nothing was changed.
+  std::optional<restored> restore_latest(const state_list& list, const std::string& directory,
+                                         const restore_options& options = {}) {
+    const auto state = read_state_file(saver_.files(), directory);
+    if (!state) return std::nullopt;
+    std::vector<damaged_checkpoint> damaged;
+    for (auto name = state->all.rbegin(); name != state->all.rend(); ++name) {
+      std::deque<opened> files;
+      const auto path = join_path(directory, *name);
+      auto problem = open_chain(directory, *name, files);
+      if (problem.empty()) {
+        std::vector<named_snapshot> deltas;
+        for (std::size_t i = 1; i < files.size(); ++i) deltas.push_back({files[i].name, &files[i].content()});
+        auto& newest = files.back().content();
+        chain_ = restore_deltas(list, {files.front().name, &files.front().content()}, deltas, options);
+        tracker_.clear();
+        return restored{path, newest.step, std::move(newest.about), std::move(damaged), {}};
+      }
+      damaged.push_back({path, std::move(problem)});
+      if (!options.fallback) break;
+    }
+    raise(status::data_loss, text("checkpoint \"", damaged.front().path,
+                                  "\" cannot be restored: ", damaged.front().reason, ". Nothing was changed."));
+  }
+
+private:
+  struct opened {
+    std::string name;
+    decltype(std::declval<const Saver&>().read(std::string{})) file;
+    snapshot& content() { return file.result().content; }
+  };
+
+  template <class Save>
+  saved undo_unless_saved(const row_tracker& marks, Save&& save) {
+    struct undo {
+      row_tracker* tracker;
+      const row_tracker& marks;
+      ~undo() {
+        if (tracker != nullptr) tracker->put_back(marks);
+      }
+    } back{&tracker_, marks};
+    auto out = save();
+    back.tracker = nullptr;
+    return out;
+  }
+  saved save_base(const state_list& list, std::string_view prefix, std::int64_t step, metadata about) {
+    auto out = saver_.save(list, prefix, step, std::move(about));
+    const std::string name(file_name_of(out.path));
+    const auto file = saver_.read(out.path);
+    if (!file.result().ok())
+      raise(status::data_loss, text("\"", out.path, "\" was saved, but cannot be read again: ", file.result().problem));
+    chain_ = begin_chain({name, &file.result().content});
+    return forget_old_chains(directory_of(prefix), std::move(out));
+  }
+  saved save_delta(const state_list& list, const row_tracker& marks, std::string_view prefix, std::int64_t step,
+                   metadata about) {
+    const auto delta = make_delta(list, marks, *chain_, step, std::move(about));
+    auto out = saver_.save(delta.content, prefix);
+    chain_ = extended(*chain_, {std::string(file_name_of(out.path)), &delta.content});
+    return out;
+  }
+
+  // The base that `name` goes back to, the deltas between, and itself; or what is wrong.
+  std::string open_chain(const std::string& directory, std::string name, std::deque<opened>& files) const {
+    for (;;) {
+      files.push_front({name, saver_.read(join_path(directory, name))});
+      auto& front = files.front();
+      if (!front.file.result().ok()) return text("\"", name, "\": ", front.file.result().problem);
+      if (!is_delta(front.content())) return {};
+      const std::string before(detail::said(front.content(), delta_keys::after));
+      const auto again = std::any_of(files.begin(), files.end(), [&](const opened& f) { return f.name == before; });
+      if (!detail::is_plain_name(before) || again)
+        return text("\"", name, "\" says that it follows \"", before, "\", which cannot be");
+      name = before;
+    }
+  }
+  saved forget_old_chains(const std::string& directory, saved out) {
+    // A chain begins where a file is no delta; the newest base is the last in the list.
+    const auto names = saver_.checkpoints();
+    std::vector<std::string> old;
+    int bases = 0;
+    for (auto name = names.rbegin(); name != names.rend(); ++name) {
+      if (bases >= options_.keep_chains) {
+        old.push_back(*name);
+        continue;
+      }
+      const auto file = *name == names.back() ? std::nullopt : std::optional(saver_.read(join_path(directory, *name)));
+      if (!file || (file->result().ok() && !is_delta(file->result().content))) ++bases;
+    }
+    if (old.empty()) return out;
+    const auto done = saver_.forget(directory, old);
+    out.removed.insert(out.removed.end(), done.removed.begin(), done.removed.end());
+    out.not_removed.insert(out.not_removed.end(), done.not_removed.begin(), done.not_removed.end());
+    return out;
+  }
+
+  Saver saver_;
+  delta_options options_;
+  row_tracker tracker_;
+  std::optional<delta_chain> chain_;
+};
+
+}  // namespace gradus

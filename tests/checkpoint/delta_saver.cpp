@@ -1,0 +1,160 @@
+#include "gradus/checkpoint/delta_saver.hpp"
+
+#include <doctest/doctest.h>
+
+#include "gradus/base/random.hpp"
+#include "gradus/testing/faulty_files.hpp"
+
+using namespace gradus;
+using testing::faulty_files;
+using testing::killed;
+
+namespace {
+constexpr std::int64_t rows = 500, width = 4;
+
+struct model {
+  std::vector<float> table = std::vector<float>(rows * width), accumulator = table, dense = std::vector<float>(10);
+  std::int64_t step = 0;
+  state_list list;
+  model() {
+    list.tensor("emb", {rows, width}, std::span<float>(table));
+    list.tensor("emb/Adagrad", {rows, width}, std::span<float>(accumulator));
+    list.tensor("w", {10}, std::span<float>(dense));
+    list.scalar("global_step", step);
+  }
+  // One sparse step; which rows, and what they become, follows from its number.
+  void train(row_tracker& tracker) {
+    ++step;
+    for (std::int64_t k = 0; k < 7; ++k) {
+      const std::int64_t row = (step * 131 + k * 17) % rows;
+      for (std::int64_t c = 0; c < width; ++c) {
+        table[static_cast<std::size_t>(row * width + c)] += static_cast<float>(step + c);
+        accumulator[static_cast<std::size_t>(row * width + c)] += 0.5f;
+      }
+      tracker.rows_of("emb").mark(row);
+    }
+    for (auto& x : dense) x += static_cast<float>(step);
+  }
+  bool operator==(const model& o) const {
+    return table == o.table && accumulator == o.accumulator && dense == o.dense && step == o.step;
+  }
+};
+model after(std::int64_t steps) {
+  model m;
+  row_tracker unused;
+  unused.table("emb", rows);
+  while (m.step < steps) m.train(unused);
+  return m;
+}
+
+using file_saver = saver<flat_binary, faulty_files>;
+delta_saver<file_saver> make(const faulty_files& fs, delta_options options) {
+  delta_saver<file_saver> s(file_saver({}, {}, fs), options);
+  s.tracker().table("emb", rows);
+  s.tracker().follows("emb/Adagrad", "emb");
+  return s;
+}
+}  // namespace
+
+TEST_CASE("delta_saver: at every save a new process finds the state of that step; deltas are small; old chains go") {
+  const faulty_files fs;
+  model m;
+  auto s = make(fs, {.deltas_per_base = 3, .keep_chains = 2});
+  for (int i = 0; i < 14; ++i) {
+    m.train(s.tracker());
+    s.save(m.list, "d/m", m.step);
+    model found;
+    auto fresh = make(fs, {});
+    const auto r = fresh.restore_latest(found.list, "d");
+    REQUIRE(r);
+    CHECK(r->step == m.step);
+    CHECK(found == m);
+  }
+  // Bases 1, 5, 9, 13: the chains of 9 and 13 are left.
+  CHECK(fs.files() == std::vector<std::string>{"d/checkpoint", "d/m-10.ckpt", "d/m-11.ckpt", "d/m-12.ckpt",
+                                               "d/m-13.ckpt", "d/m-14.ckpt", "d/m-9.ckpt"});
+  CHECK(fs.bytes("d/m-14.ckpt").size() * 10 < fs.bytes("d/m-13.ckpt").size());
+}
+
+TEST_CASE("delta_saver: a run that goes on after a restart appends to the chain it found") {
+  const faulty_files fs;
+  model m;
+  {
+    auto s = make(fs, {});
+    for (int i = 0; i < 3; ++i) m.train(s.tracker()), s.save(m.list, "d/m", m.step);
+  }
+  model other;
+  auto s = make(fs, {});
+  s.restore_latest(other.list, "d");
+  other.train(s.tracker());
+  s.save(other.list, "d/m", other.step);
+  model found;
+  make(fs, {}).restore_latest(found.list, "d");
+  CHECK(found == after(4));
+}
+
+TEST_CASE("delta_saver: a save that fails keeps its marks; the next one has those rows too") {
+  const faulty_files fs;
+  model m;
+  auto s = make(fs, {});
+  m.train(s.tracker()), s.save(m.list, "d/m", m.step);
+  m.train(s.tracker());
+  fs.plan({.at = fs.operations(), .error = ENOSPC});
+  CHECK_THROWS_AS(s.save(m.list, "d/m", m.step), error);
+  fs.plan({});
+  m.train(s.tracker()), s.save(m.list, "d/m", m.step);
+  model found;
+  make(fs, {}).restore_latest(found.list, "d");
+  CHECK(found == after(3));
+}
+
+TEST_CASE("delta_saver: damage is named, and with fallback the newest whole chain is taken") {
+  const faulty_files fs;
+  model m;
+  auto s = make(fs, {});
+  for (int i = 0; i < 4; ++i) m.train(s.tracker()), s.save(m.list, "d/m", m.step);
+  fs.bytes("d/m-3.ckpt")[200] ^= std::byte{1};
+  model found;
+  CHECK_THROWS_AS(make(fs, {}).restore_latest(found.list, "d"), error_of<status::data_loss>);
+  CHECK(found == model{});
+  const auto r = make(fs, {}).restore_latest(found.list, "d", {.fallback = true});
+  REQUIRE(r);
+  CHECK(r->step == 2);
+  CHECK(r->damaged.size() == 2);
+  CHECK(found == after(2));
+}
+
+TEST_CASE("delta_saver: killed at any operation, the next run finds a saved step, and nothing acknowledged is lost") {
+  int kills = 0;
+  for (std::int64_t at = 0;; ++at) {
+    const faulty_files fs;
+    fs.plan({.at = at, .kill = true});
+    std::int64_t acknowledged = 0;
+    bool finished = false;
+    try {
+      model m;
+      auto s = make(fs, {.deltas_per_base = 2});
+      for (int i = 0; i < 5; ++i) {
+        m.train(s.tracker());
+        s.save(m.list, "d/m", m.step);
+        acknowledged = m.step;
+      }
+      finished = true;
+    } catch (const killed&) {
+    }
+    const auto disk = fs.after_kill();
+    model found;
+    auto next = make(disk, {.deltas_per_base = 2});
+    const auto r = next.restore_latest(found.list, "d");
+    CHECK((r ? r->step : 0) >= acknowledged);
+    CHECK(found == after(r ? r->step : 0));
+    found.train(next.tracker());
+    next.save(found.list, "d/m", found.step);
+    model again;
+    make(disk, {}).restore_latest(again.list, "d");
+    CHECK(again == found);
+    if (finished) break;
+    ++kills;
+  }
+  CHECK(kills > 40);
+}
