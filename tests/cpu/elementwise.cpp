@@ -172,7 +172,7 @@ TEST_CASE("an expression in parts has the bits of the whole") {
     CAPTURE(rows);
     CAPTURE(columns);
     const interpreted_graph<cpu<fast>, ops<>> ready(g, build_options{mode::predict, gating::none, false, false});
-    machine<heap_storage> m;
+    machine m;
     m.connect(
         ready.get(), [](int) -> std::byte* { return nullptr; }, [](int) -> std::byte* { return nullptr; });
     m.bind(rows);

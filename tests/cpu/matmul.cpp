@@ -184,10 +184,27 @@ TEST_CASE("however many share the work, the bits are the same") {
       check<double>(1, 25, 30, 1, t & 1, t & 2, parts);
     }
 }
+namespace {
+// Gradients of weights: k is the batch.
+template <class T, int M, int K, int N>
+void check_compiled_gradient(int parts) {
+  problem<T> p(1, M, K, N, true, false);
+  constexpr auto batched = matmul_signature(dtype_of<T>, 1, M, 0, N, true, false);
+  CAPTURE(parts);
+  p.start();
+  for (int part = 0; part < parts; ++part) p.call(fixed<batched>{K, K, part, parts}, as_is{});
+  CHECK(p.same(p.want));
+}
+}  // namespace
+
 TEST_CASE("compiled: the same bits, of the whole and of small kernels") {
   check_compiled<float, 1, 8, 16>();
   check_compiled<float, 32, 20, 10>();
   check_compiled<float, 37, 33, 150>();
   check_compiled<float, 5, 4, 6, 3>();
+  constexpr auto tile = matmul_signature(float32, 1, 16, 16, 16, true, false);
+  CHECK(problem<float>(1, 16, 16, 16, true, false).compiled(fixed_batch<tile, 1, 1>{}));
+  for (int parts : {1, 3})
+    check_compiled_gradient<float, 17, 1, 1>(parts), check_compiled_gradient<float, 16, 3, 1>(parts);
   check_compiled<double, 13, 40, 34>();
 }

@@ -63,6 +63,24 @@ TEST_CASE("rows are trees, columns are chains in order") {
   }
 }
 
+TEST_CASE("at most 16 columns of 256 rows or more are trees") {
+  for (int n : {255, 256, 300, 4099})
+    for (int m : {1, 6, 16, 17}) {
+      CAPTURE(n);
+      CAPTURE(m);
+      const auto rows = static_cast<std::size_t>(n), columns = static_cast<std::size_t>(m);
+      const auto x = numbers(2 * rows * columns);
+      const auto got = reduced({2, n, m}, x, [](value v) { return reduce_sum(v, {1}); });
+      for (std::size_t k = 0; k < 2 * columns; ++k) {
+        std::vector<float> column(rows);
+        float chain = 0;
+        for (std::size_t i = 0; i < rows; ++i) column[i] = x[(k / columns * rows + i) * columns + k % columns];
+        for (float v : column) chain = chain + v;
+        REQUIRE(got[k] == (n >= 256 && m <= 16 ? tree(column.data(), rows) : chain));
+      }
+    }
+}
+
 TEST_CASE("any axes, kept or not") {
   const auto x = numbers(2 * 3 * 4 * 5);
   const auto at = [&](int a, int b, int c, int d) {

@@ -3,7 +3,9 @@
 #include <gradus/cpu/softmax.hpp>
 #include <gradus/run/session.hpp>
 
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace {
@@ -56,6 +58,56 @@ TEST_CASE("softmax, log softmax and both cross-entropies agree with double arith
       CHECK(got[3].as<float>()[i] == doctest::Approx(loss).epsilon(1e-4));
     }
   }
+}
+
+namespace {
+template <class T, const card* Op>
+std::vector<T> cross_entropy(const std::vector<T>& x, const std::vector<std::int32_t>& label, const std::vector<T>& dy,
+                             int classes, std::size_t first, std::size_t rows) {
+  const auto n = static_cast<std::size_t>(classes);
+  std::vector<T> y(rows * (Op == &cards::sparse_xent ? 1 : n));
+  const signature what{Op, {dtype_of<T>, dtype_of<T>, int32, dtype_of<T>}, {static_cast<int>(rows), classes}, {}};
+  auto* const from = const_cast<T*>(x.data()) + first * n;
+  std::byte* args[] = {reinterpret_cast<std::byte*>(y.data()), reinterpret_cast<std::byte*>(from),
+                       reinterpret_cast<std::byte*>(const_cast<std::int32_t*>(label.data()) + first),
+                       reinterpret_cast<std::byte*>(const_cast<T*>(dy.data()) + first)};
+  kernel<Op>::template run<fast>(dynamic{1, 1, 0, 1, what}, args);
+  return y;
+}
+template <class T>
+bool same_number(T a, T b) {
+  return std::bit_cast<typename lane<T, fast>::word>(a) == std::bit_cast<typename lane<T, fast>::word>(b) ||
+         (std::isnan(a) && std::isnan(b));
+}
+template <class T>
+void rows_together_and_alone() {
+  const std::size_t rows = 37;
+  for (int classes : {1, 2, 7, 8, 10, 16, 17}) {
+    CAPTURE(classes);
+    const auto n = static_cast<std::size_t>(classes);
+    random_stream r{n};
+    std::vector<T> x(rows * n), dy(rows);
+    std::vector<std::int32_t> label(rows);
+    for (auto& v : x) v = static_cast<T>(40 * r.uniform() - 20);
+    for (auto& v : dy) v = static_cast<T>(r.uniform());
+    for (auto& v : label) v = static_cast<std::int32_t>(r.below(static_cast<std::uint32_t>(classes)));
+    x[2 * n] = -std::numeric_limits<T>::infinity(), x[4 * n - 1] = std::numeric_limits<T>::quiet_NaN();
+    x[5 * n] = std::numeric_limits<T>::quiet_NaN(), x[6 * n] = std::numeric_limits<T>::infinity();
+    const auto loss = cross_entropy<T, &cards::sparse_xent>(x, label, dy, classes, 0, rows);
+    const auto grad = cross_entropy<T, &cards::sparse_xent_grad>(x, label, dy, classes, 0, rows);
+    for (std::size_t i = 0; i < rows; ++i) {
+      CAPTURE(i);
+      CHECK(same_number(loss[i], cross_entropy<T, &cards::sparse_xent>(x, label, dy, classes, i, 1)[0]));
+      const auto one = cross_entropy<T, &cards::sparse_xent_grad>(x, label, dy, classes, i, 1);
+      for (std::size_t j = 0; j < n; ++j) CHECK(same_number(grad[i * n + j], one[j]));
+    }
+  }
+}
+}  // namespace
+
+TEST_CASE("rows computed together have the bits of rows alone") {
+  rows_together_and_alone<float>();
+  rows_together_and_alone<double>();
 }
 
 TEST_CASE("large logits neither overflow nor lose the loss") {

@@ -42,12 +42,15 @@ struct matrix_formula {
   // `Given`: the first operands are in `local` already.
   template <int Given, class N>
   GRADUS_INLINE N finish(N* local, std::int64_t row, std::int64_t column, std::size_t count) const {
-    [&]<int... K>(std::integer_sequence<int, K...>) {
+    // Inlined for certain: a call would put every sum of a tile into memory.
+    [&]<int... K>(std::integer_sequence<int, K...>) __attribute__((always_inline)) {
       ((void)(local[Given + K] = operand<N, Given + K>(row, column, count)), ...);
-    }(std::make_integer_sequence<int, X.inputs - Given>{});
-    [&]<int... Step>(std::integer_sequence<int, Step...>) {
+    }
+    (std::make_integer_sequence<int, X.inputs - Given>{});
+    [&]<int... Step>(std::integer_sequence<int, Step...>) __attribute__((always_inline)) {
       (step<N, Step>(local), ...);
-    }(std::make_integer_sequence<int, X.steps>{});
+    }
+    (std::make_integer_sequence<int, X.steps>{});
     return local[X.inputs + X.steps - 1];
   }
   template <class N>
@@ -71,7 +74,10 @@ struct interpreted_formula {
   const chunk_function* steps;
   std::byte* const* operands;
   std::int64_t columns;
-  T local[max_operands + max_steps][chunk];
+  T local[max_operands + max_steps][chunk];  // written before it is read: to fill it with zeros would take longest
+
+  interpreted_formula(const expression& what, const chunk_function* functions, std::byte* const* a, std::int64_t wide)
+      : x(what), steps(functions), operands(a), columns(wide) {}
 
   const T* value(std::int64_t row, std::int64_t column, std::int64_t count) {
     for (int k = 0; k < x.inputs; ++k) {
@@ -148,7 +154,7 @@ struct kernel<&cards::fused_matmul> {
         const auto steps = static_cast<const detail::chunk_function*>(s.steps);
         multiply_operands_as<A, T>(
             s, a,
-            detail::interpreted_epilogue<T>{{}, at<T>(a, 0), columns, {s.value.formula, steps, operands, columns, {}}});
+            detail::interpreted_epilogue<T>{{}, at<T>(a, 0), columns, {s.value.formula, steps, operands, columns}});
       }
     });
   }
@@ -192,8 +198,8 @@ struct kernel<&cards::fused_reduction> {
         };
         sum_columns<static_cast<std::int64_t>(N::width)>(s, y, add);
       } else {
-        detail::interpreted_formula<T> f{
-            s.value.formula, static_cast<const detail::chunk_function*>(s.steps), a + 1, columns, {}};
+        detail::interpreted_formula<T> f{s.value.formula, static_cast<const detail::chunk_function*>(s.steps), a + 1,
+                                         columns};
         const T* numbers = nullptr;
         const auto block_at = [&](std::int64_t row, std::int64_t i, std::size_t n) {
           if (i % detail::chunk == 0)
@@ -220,17 +226,32 @@ private:
       y[row] = s.raw(3) != 0 ? total / static_cast<T>(columns) : total;
     }
   }
-  // One chain down each column: add(row, j, n, sums) adds the numbers at columns j ... j + n.
+  // One chain down each column, or the tree of a long one: add(row, j, n, sums) adds the numbers at columns j ... j +
+  // n.
   template <std::int64_t Wide, class S, class T, class Add>
   static void sum_columns(const S& s, T* y, Add add) {
     const std::int64_t rows = s.dim(0);
     const index_range mine = s.share(s.dim(1), Wide);
+    const bool trees = detail::columns_are_trees(rows, s.dim(1));
     for (std::int64_t j = mine.first; j < mine.last; j += Wide) {
       const auto n = static_cast<std::size_t>(mine.last - j < Wide ? mine.last - j : Wide);
       alignas(64) T sums[Wide] = {};
-      for (std::int64_t row = 0; row < rows; ++row) add(row, j, n, sums);
+      if (trees)
+        long_columns<(Wide < 16 ? Wide : 16)>(sums, rows, [&](std::int64_t row, T* to) { add(row, j, n, to); });
+      else
+        for (std::int64_t row = 0; row < rows; ++row) add(row, j, n, sums);
       for (std::size_t i = 0; i < n; ++i)
         y[j + static_cast<std::int64_t>(i)] = s.raw(3) != 0 ? sums[i] / static_cast<T>(rows) : sums[i];
+    }
+  }
+  template <std::int64_t Pitch, class T, class Add>
+  static void long_columns(T* sums, std::int64_t rows, Add add) {
+    constexpr auto run = static_cast<std::int64_t>(reduction_chunk);
+    for (std::int64_t first = 0; first < rows; first += run) {
+      alignas(64) T lanes[16 * Pitch + 16] = {};
+      for (std::int64_t i = 0; i < run && first + i < rows; ++i) add(first + i, lanes + i % 16 * Pitch);
+      detail::fold_columns<detail::adding, lane<T, portable>>(lanes, Pitch);
+      for (std::int64_t q = 0; q < Pitch; ++q) sums[q] = first == 0 ? lanes[q] : sums[q] + lanes[q];
     }
   }
 };

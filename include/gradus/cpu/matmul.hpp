@@ -6,6 +6,7 @@
 // tree of `dot` instead. So the shape m, k, n of the whole product alone decides its bits.
 #pragma once
 #include "../ops/matmul.hpp"
+#include "dots.hpp"
 #include "gemm.hpp"
 #include "kernel.hpp"
 #include "number.hpp"
@@ -15,44 +16,12 @@ namespace gradus {
 
 namespace detail {
 
-constexpr bool sums_are_dots(std::int64_t m, std::int64_t k, std::int64_t n) {
-  return k >= 8 && (n == 1 || (m == 1 && n <= 16));
-}
-
-// The sums over k of x[p * step] y[p * stride + q], for the first `count` places q, each the tree of `dot`.
-template <class N, class T, int... C>
-GRADUS_INLINE N dots(const T* x, std::int64_t step, const T* y, std::int64_t stride, std::int64_t k, std::size_t count,
-                     std::integer_sequence<int, C...>) {
-  static_assert(sizeof...(C) == block<N>::lanes);
-  constexpr auto run = static_cast<std::int64_t>(reduction_chunk);
-  N total(T(0));
-  for (std::int64_t p0 = 0; p0 < k; p0 += run) {
-    const std::int64_t p1 = k - p0 < run ? k : p0 + run;
-    N chain[sizeof...(C)];
-    for (N& c : chain) c = N(T(0));
-    const auto added = [&](N to, std::int64_t p) __attribute__((always_inline)) {
-      const T* from = y + p * stride;
-      return fma(N(x[p * step]), !reads_parts<N> || count == N::width ? N::load(from) : N::load_partial(from, count),
-                 to);
-    };
-    std::int64_t p = p0;
-    for (; p + 16 <= p1; p += 16) ((chain[C] = added(chain[C], p + C)), ...);
-    if (p < p1) ((chain[C] = p + C < p1 ? added(chain[C], p + C) : chain[C] + N(T(0))), ...);  // padded with zeros
-    const auto join = [&](int half) __attribute__((always_inline)) {
-      ((C < half ? void(chain[C] = chain[C] + chain[(C + half) % 16]) : void()), ...);
-    };
-    join(8), join(4), join(2), join(1);
-    total = p0 == 0 ? chain[0] : total + chain[0];
-  }
-  return total;
-}
-
 template <class T, class A>
 struct direct_product {
   using N = pack<T, A>;
   using one = lane<T, A>;
   static constexpr auto width = static_cast<std::int64_t>(N::width);
-  static constexpr std::int64_t depth = 128;                // of a panel of op(b): it stays in the first-level cache
+  static constexpr std::int64_t depth = 256;                // of a packed panel of op(b), of two registers
   static constexpr int row_registers = 2 * tile_registers;  // of a single row
   static constexpr std::int64_t row_columns = row_registers * width;
 
@@ -128,10 +97,28 @@ struct direct_product {
   }
 
   // A few numbers: into the kernel of this very shape, without a call. False where it cannot be so.
-  template <bool AllKnown, class E>
+  template <bool RowKnown, class E>
   GRADUS_INLINE bool run_small(bool as_dots, const E& e) const {
     if (g.k == 0) return false;
-    if (as_dots) return run_dots<AllKnown>(e), true;
+    if (as_dots) return run_dots<RowKnown>(e), true;
+    if (g.n == 1 && g.a.row() == 1 && g.stride == 1 && (reads_parts<N> || g.m % width == 0)) {  // a column of chains
+      for (std::int64_t i = 0; i < g.m; i += width) {
+        const auto count = static_cast<std::size_t>(g.m - i < width ? g.m - i : width);
+        N acc(T(0));
+        for (std::int64_t p = 0; p < g.k; ++p) {
+          const T* from = g.a.at + p * g.a.step() + i;
+          acc = fma(N(g.b.at[p * g.b.step()]), count == N::width ? N::load(from) : N::load_partial(from, count), acc);
+        }
+        if constexpr (std::is_same_v<E, as_is>) {
+          count == N::width ? acc.store(g.c + i) : acc.store_partial(g.c + i, count);
+        } else {
+          alignas(64) T all[N::width];
+          acc.store(all);
+          for (std::size_t r = 0; r < count; ++r) put(all[r], i + static_cast<std::int64_t>(r), 0, e);
+        }
+      }
+      return true;
+    }
     if (g.n == 1) {
       for (std::int64_t i = 0; i < g.m; ++i) {
         one acc(T(0));
@@ -173,12 +160,19 @@ struct direct_product {
     constexpr int less = known ? tall - 1 : (Registers > 2 || most >= 8 ? 4 : 2);
     constexpr std::int64_t tall_tiles = known ? Rows - tiles_down * less : 0;
     std::int64_t i = 0;
+    tile_work<T> first = w;
     if (known && w.tall == Rows) {
-      tile_work<T> first = w;
       first.tall = tall_tiles * tall;
       i = tiles<N, tall, Registers, Part>::down(first, i, e);
     } else if (w.tall >= tall) {
-      i = tiles<N, tall, Registers, Part>::down(w, i, e);
+      if constexpr (!known) {  // so many of the lower ones that few single rows are left
+        std::int64_t lower = 0;
+        for (int many = 1; many < 3; ++many)
+          if (const std::int64_t rest = w.tall - many * less; rest >= 0 && rest % tall < (w.tall - lower) % tall)
+            lower = many * less;
+        first.tall = w.tall - lower;
+      }
+      i = tiles<N, tall, Registers, Part>::down(first, i, e);
     }
     if constexpr (!known || tall_tiles < tiles_down)
       if (w.tall - i >= less) i = tiles<N, less, Registers, Part>::down(w, i, e);
@@ -201,10 +195,22 @@ struct direct_product {
   }
   template <int Registers, std::int64_t Rows, class E>
   [[gnu::noinline]] void packed_panel(std::int64_t j, std::int64_t wide, const E& e) const {
+    if constexpr (Registers >
+                  2) {  // narrower and deeper: a panel is read for every tile, the result only for every block
+      const std::int64_t pair = 2 * width;
+      for (; wide > width; j += pair, wide -= pair) packed_panel<2, Rows>(j, wide < pair ? wide : pair, e);
+      if (wide > 0) packed_panel<1, Rows>(j, wide, e);
+    } else {
+      packed_columns<Registers, Rows>(j, wide, e);
+    }
+  }
+  template <int Registers, std::int64_t Rows, class E>
+  void packed_columns(std::int64_t j, std::int64_t wide, const E& e) const {
     constexpr std::int64_t columns = Registers * width;
     alignas(64) T packed[depth * columns];
-    for (std::int64_t k0 = 0; k0 < g.k; k0 += depth) {
-      const std::int64_t k1 = g.k - k0 < depth ? g.k : k0 + depth;
+    const std::int64_t blocks = (g.k + depth - 1) / depth, steps = ((g.k + blocks - 1) / blocks + 15) / 16 * 16;
+    for (std::int64_t k0 = 0; k0 < g.k; k0 += steps) {
+      const std::int64_t k1 = g.k - k0 < steps ? g.k : k0 + steps;
       pack_columns<N>(packed, columns, g.b, j, wide, k0, k1);
       tile_work<T> w = work(j, wide);
       w.x += k0 * w.step, w.y = packed, w.y_stride = columns, w.steps = k1 - k0, w.first = k0 == 0, w.last = k1 == g.k;
@@ -248,6 +254,13 @@ struct direct_product {
       for (; j < g.n; j += narrow) panel<plan::wide - 1, parts, Rows>(j, g.n - j < narrow ? g.n - j : narrow, e);
   }
 
+  template <std::int64_t Rows, std::int64_t Columns, class E>
+  GRADUS_INLINE void one_tile(std::int64_t steps, const E& e) const {
+    tile_work<T> w = work(0, Columns);
+    w.steps = steps, w.tall = Rows;
+    tiles<N, static_cast<int>(Rows), static_cast<int>(Columns / width), false>::alone(w, e);
+  }
+
   // Where packing both operands pays. Not where there are no registers: such a machine has no stack for it.
   static constexpr bool is_large(std::int64_t m, std::int64_t n, std::int64_t k) {
     return N::width > 1 && m >= 256 && n >= 256 && k >= 256 && m * n * k >= std::int64_t{1} << 28;
@@ -284,8 +297,20 @@ constexpr std::int64_t known_extent(int i, std::int64_t other) {
 template <class S>
 inline constexpr bool may_be_small =
     S::is_fixed && known_extent<S>(1, 1) * known_extent<S>(2, 1) * known_extent<S>(3, 1) <= small_matmul;
+// Whether a row of the result, and its sums, are known and small.
 template <class S>
-inline constexpr bool all_known = requires { std::bool_constant<(S::dim(1) > 0)>{}; };
+inline constexpr bool row_known = known_extent<S>(2, 0) > 0 && known_extent<S>(3, 0) > 0;
+// All known, and a single tile that does not have many steps.
+template <class S, class Direct>
+inline constexpr bool is_one_tile = [] {
+  constexpr std::int64_t one = known_extent<S>(0, 0), m = known_extent<S>(1, 0), k = known_extent<S>(2, 0),
+                         n = known_extent<S>(3, 0);
+  if constexpr (S::is_fixed)
+    return Direct::width > 1 && tile_registers > 2 && one == 1 && S::raw(5) == 0 && m > 1 && m <= 16 && k > 0 &&
+           k <= 64 && n == Direct::width && m * n * k > small_matmul;
+  else
+    return false;
+}();
 // Without the code of large products where what is known is too little for one. A part of a product is smaller than it.
 template <class S, class Direct>
 inline constexpr bool may_be_large =
@@ -306,17 +331,27 @@ void multiply_operands_as(const S& s, std::byte* const* args, const E& e = {}) {
     if (detail::library_product<A>(s, all, matrices, e)) return;
   const auto multiply_part = [&](const detail::matrix_product<T>& g) __attribute__((always_inline)) {
     if constexpr (detail::may_be_small<S>)
-      if (g.m * g.k * g.n <= detail::small_matmul && direct{g}.template run_small<detail::all_known<S>>(dots, e))
+      if (g.m * g.k * g.n <= detail::small_matmul && direct{g}.template run_small<detail::row_known<S>>(dots, e))
         return;
     if (dots) return direct{g}.run_all_dots(e);
     direct{g}
         .template run<detail::known_extent<S>(1, 0), detail::known_extent<S>(3, 0), detail::may_be_large<S, direct>>(e);
   };
   const auto run = [&](const detail::matrix_product<T>& g) __attribute__((always_inline)) {
-    multiply_part(g);
+    if constexpr (detail::is_one_tile<S, direct>)
+      direct{g}.template one_tile<detail::known_extent<S>(1, 0), detail::known_extent<S>(3, 0)>(
+          detail::known_extent<S>(2, 0), e);
+    else
+      multiply_part(g);
     if constexpr (requires { e.stored(g.row, g.row + g.m, g.column, g.column + g.n); })
       e.stored(g.row, g.row + g.m, g.column, g.column + g.n);
   };
+  if constexpr (detail::may_be_small<S> || detail::is_one_tile<S, direct>)
+    if (matrices == 1 && (detail::is_one_tile<S, direct> || m * k * n <= detail::small_matmul)) {  // not worth dividing
+      const index_range whole = s.share(1);
+      if (whole.first < whole.last) run(all);
+      return;
+    }
   const auto matrix = [&](std::int64_t i) __attribute__((always_inline)) {
     detail::matrix_product<T> g = all;
     g.a.at += i * m * k, g.b.at += i * k * n, g.c += i * m * n, g.row = i * m;

@@ -28,6 +28,10 @@ GRADUS_INLINE void along_channels(std::int64_t n, F f) {
 struct pool_window {
   std::int64_t first, rows, columns, place;
 };
+struct pool_window_of_four {  // the common one, whose loops then unroll
+  std::int64_t first, place;
+  static constexpr std::int64_t rows = 2, columns = 2;
+};
 // f(window) for those of some rows of windows (a piece is one row of one image).
 template <class S, class F>
 GRADUS_INLINE void each_window(const windows<S>& g, index_range mine, F f) {
@@ -38,7 +42,12 @@ GRADUS_INLINE void each_window(const windows<S>& g, index_range mine, F f) {
       const std::int64_t left = ow * g.sw - g.left;
       const visible columns(left, g.kw, g.w);
       const std::int64_t first = (image * g.h + top + rows.first) * g.w + left + columns.first;
-      f(pool_window{first * g.in, rows.last - rows.first, columns.last - columns.first, (row * g.ow + ow) * g.in});
+      const pool_window seen{first * g.in, rows.last - rows.first, columns.last - columns.first,
+                             (row * g.ow + ow) * g.in};
+      if (!windows<S>::known && seen.rows == 2 && seen.columns == 2)
+        f(pool_window_of_four{seen.first, seen.place});
+      else
+        f(seen);
     }
   }
 }
@@ -56,10 +65,10 @@ GRADUS_INLINE void each_window_of_images(const S& s, T* dx, F f) {
   const index_range rows{mine.first * g.oh, mine.last * g.oh};
   if (apart)
     each_window(
-        g, rows, [&](const pool_window& v) __attribute__((always_inline)) { f.template operator()<true>(v); });
+        g, rows, [&](const auto& v) __attribute__((always_inline)) { f.template operator()<true>(v); });
   else
     each_window(
-        g, rows, [&](const pool_window& v) __attribute__((always_inline)) { f.template operator()<false>(v); });
+        g, rows, [&](const auto& v) __attribute__((always_inline)) { f.template operator()<false>(v); });
 }
 template <bool Apart, class N>
 GRADUS_INLINE void give(N x, typename N::value_type* p, std::size_t n) {
@@ -79,7 +88,7 @@ struct kernel<&cards::max_pool> {
       const T* x = at<const T>(a, 1);
       T* y = at<T>(a, 0);
       detail::each_window(
-          g, s.share(g.images * g.oh), [&](const detail::pool_window& v) __attribute__((always_inline)) {
+          g, s.share(g.images * g.oh), [&](const auto& v) __attribute__((always_inline)) {
             detail::along_channels<A, T>(
                 g.in, [&]<class N>(std::int64_t c, std::size_t n) __attribute__((always_inline)) {
                   const T* from = x + v.first + c;
@@ -106,7 +115,7 @@ struct kernel<&cards::max_pool_grad> {
       const T *x = at<const T>(a, 1), *dy = at<const T>(a, 2);
       T* dx = at<T>(a, 0);
       detail::each_window_of_images(
-          s, dx, [&]<bool Apart>(const detail::pool_window& v) __attribute__((always_inline)) {
+          s, dx, [&]<bool Apart>(const auto& v) __attribute__((always_inline)) {
             detail::along_channels<A, T>(
                 g.in, [&]<class N>(std::int64_t c, std::size_t n) __attribute__((always_inline)) {
                   // The place of the first that is largest, counted in the window. Numbers count exactly to 2^24.
@@ -144,7 +153,7 @@ struct kernel<&cards::avg_pool> {
       const T* x = at<const T>(a, 1);
       T* y = at<T>(a, 0);
       detail::each_window(
-          g, s.share(g.images * g.oh), [&](const detail::pool_window& v) __attribute__((always_inline)) {
+          g, s.share(g.images * g.oh), [&](const auto& v) __attribute__((always_inline)) {
             detail::along_channels<A, T>(
                 g.in, [&]<class N>(std::int64_t c, std::size_t n) __attribute__((always_inline)) {
                   N sum(T(0));
@@ -169,7 +178,7 @@ struct kernel<&cards::avg_pool_grad> {
       const T* dy = at<const T>(a, 1);
       T* dx = at<T>(a, 0);
       detail::each_window_of_images(
-          s, dx, [&]<bool Apart>(const detail::pool_window& v) __attribute__((always_inline)) {
+          s, dx, [&]<bool Apart>(const auto& v) __attribute__((always_inline)) {
             detail::along_channels<A, T>(
                 g.in, [&]<class N>(std::int64_t c, std::size_t n) __attribute__((always_inline)) {
                   const N share = detail::load_run<N>(dy + v.place + c, n) / N(static_cast<T>(v.rows * v.columns));

@@ -1,5 +1,5 @@
 // Reductions. The order of a sum depends on shape alone: along the last axis sixteen lanes and a tree (cpu/number.hpp),
-// along earlier axes one chain per column, in order.
+// along earlier axes one chain per column, in order; at most 16 columns of 256 rows or more are trees as well.
 #pragma once
 #include <cstring>
 #include <limits>
@@ -19,8 +19,8 @@ struct adding {
     return a + b;
   }
   template <class A, class T>
-  static T row(const T* x, std::size_t n) {
-    return gradus::sum<A>(x, n);
+  static GRADUS_INLINE T row(const T* x, std::size_t n) {
+    return n == 1 ? x[0] + T(0) : gradus::sum<A>(x, n);
   }
 };
 struct taking_max {
@@ -88,12 +88,29 @@ struct reduction {
   }
 };
 
-// Columns of a row-major [n, m], first <= j < last: y[j] = join over i of x[i][j], one chain in order of i. Eight rows
-// at a time, so that memory is read in long runs.
+// Whether columns of a row-major [n, m] are summed by the tree of a row: where they are few and long, one chain each
+// would leave most of a register empty, and every sum waiting for the one before.
+constexpr bool columns_are_trees(std::int64_t n, std::int64_t m) { return m <= 16 && n >= 256; }
+
+// Columns of a row-major [n, m], first <= j < last: y[j] = join over i of x[i][j], one chain in order of i.
 template <class How, class N, class T>
 GRADUS_INLINE void reduce_columns(T* y, const T* x, std::int64_t n, std::int64_t m, std::int64_t first,
                                   std::int64_t last) {
   constexpr std::int64_t width = N::width, together = 8;
+  if (last - first <= width) {  // in a register all the time
+    const auto left = static_cast<std::size_t>(last - first);
+    const auto chain = [&](auto read) __attribute__((always_inline)) {
+      N acc(How::template zero<T>);
+      for (std::int64_t i = 0; i < n; ++i) acc = How::join(acc, read(x + i * m + first));
+      return acc;
+    };
+    if (left == N::width)
+      chain([](const T* p) { return N::load(p); }).store(y + first);
+    else if (left != 0)
+      chain([left](const T* p) { return N::load_partial(p, left); }).store_partial(y + first, left);
+    return;
+  }
+  // Eight rows at a time, so that memory is read in long runs.
   for (std::int64_t i = 0; i < n; i += together) {
     const std::int64_t rows = n - i < together ? n - i : together;
     const auto some = [&](std::int64_t j, auto read) __attribute__((always_inline)) {
@@ -111,6 +128,50 @@ GRADUS_INLINE void reduce_columns(T* y, const T* x, std::int64_t n, std::int64_t
       some(j, [left](const T* p) { return N::load_partial(p, left); }).store_partial(y + j, left);
   }
 }
+
+// All columns of a row-major [n, m], each by the tree of a row. Sixteen rows are m blocks of sixteen numbers, and a
+// place in them is one lane of one column. `lanes` is the tree's last part.
+template <class How, class N, class T>
+GRADUS_INLINE void fold_columns(T* lanes, std::int64_t m) {  // to the first m, with room for a register behind 16 m
+  for (std::int64_t half = 8 * m; half >= m; half /= 2)
+    for (std::int64_t j = 0; j < half; j += static_cast<std::int64_t>(N::width))
+      How::join(N::load(lanes + j), N::load(lanes + j + half)).store(lanes + j);
+}
+template <class How, class N, class T>
+void reduce_long_columns(T* y, const T* x, std::int64_t n, std::int64_t m) {
+  constexpr auto width = static_cast<std::int64_t>(N::width), run = static_cast<std::int64_t>(reduction_chunk);
+  constexpr T zero = How::template zero<T>;
+  using one = lane<T, typename N::policy>;
+  alignas(64) T lanes[16 * 16 + 16];
+  for (std::int64_t i = 0; i < n;) {
+    const std::int64_t start = i, end = n - i < run ? n : i + run;
+    for (T& l : lanes) l = zero;
+    for (; i + 16 <= end; i += 16)
+      for (std::int64_t j = 0; j < 16 * m; j += width)
+        How::join(N::load(lanes + j), N::load(x + i * m + j)).store(lanes + j);
+    for (std::int64_t j = 0; i < end && j < 16 * m; ++j)
+      lanes[j] = How::join(one(lanes[j]), one(j < (end - i) * m ? x[i * m + j] : zero)).v;
+    fold_columns<How, N>(lanes, m);
+    for (std::int64_t j = 0; j < m; ++j) y[j] = start == 0 ? lanes[j] : How::join(one(y[j]), one(lanes[j])).v;
+    i = end;
+  }
+}
+
+struct keep_value {
+  template <class T>
+  constexpr T operator()(T x, std::int64_t) const {
+    return x;
+  }
+};
+struct divide_by_count {
+  template <class T>
+  constexpr T operator()(T x, std::int64_t n) const {
+    if constexpr (std::is_floating_point_v<T>)
+      return x / static_cast<T>(n);
+    else
+      return n == 0 ? T(0) : static_cast<T>(x / static_cast<T>(n));
+  }
+};
 
 // Divided by kept position, or by column.
 template <class How, class A, class S, class Finish>
@@ -135,8 +196,17 @@ void run_reduction(const S& s, std::byte* const* a, Finish finish) {
     } else if (!last && groups >= 2 && groups <= 3) {  // [n, m] or [a, n, m]: columns
       const std::int64_t m = s.dim(groups + 1), n = s.dim(groups);
       for (std::int64_t at = mine.first; at < mine.last;) {
-        const std::int64_t outer = at / m, end = (outer + 1) * m < mine.last ? (outer + 1) * m : mine.last;
-        reduce_columns<How, N>(y + outer * m, x + outer * n * m, n, m, at - outer * m, end - outer * m);
+        const std::int64_t outer = groups == 2 ? 0 : at / m, begin = outer * m;
+        const std::int64_t end = begin + m < mine.last ? begin + m : mine.last;
+        if (std::is_floating_point_v<T> && columns_are_trees(n, m)) {
+          if constexpr (std::is_floating_point_v<T>) {
+            T all[16];
+            reduce_long_columns<How, N>(all, x + begin * n, n, m);
+            for (std::int64_t i = at; i < end; ++i) y[i] = all[i - begin];
+          }
+        } else {
+          reduce_columns<How, N>(y + begin, x + begin * n, n, m, at - begin, end - begin);
+        }
         at = end;
       }
     } else {
@@ -153,25 +223,10 @@ void run_reduction(const S& s, std::byte* const* a, Finish finish) {
         y[to] = acc;
       });
     }
-    for (std::int64_t i = mine.first; i < mine.last; ++i) y[i] = finish(y[i], many);
+    if constexpr (!std::is_same_v<Finish, keep_value>)
+      for (std::int64_t i = mine.first; i < mine.last; ++i) y[i] = finish(y[i], many);
   });
 }
-
-struct keep_value {
-  template <class T>
-  constexpr T operator()(T x, std::int64_t) const {
-    return x;
-  }
-};
-struct divide_by_count {
-  template <class T>
-  constexpr T operator()(T x, std::int64_t n) const {
-    if constexpr (std::is_floating_point_v<T>)
-      return x / static_cast<T>(n);
-    else
-      return n == 0 ? T(0) : static_cast<T>(x / static_cast<T>(n));
-  }
-};
 
 }  // namespace detail
 

@@ -27,8 +27,11 @@
 #include <xsimd/config/xsimd_arch.hpp>
 #endif
 
-// Forced: a formula must become one loop body, and no symbol of one architecture may stand in for another's.
+// Forced: a formula must become one loop body, and no symbol of one architecture may stand in for another's. A build
+// without optimization that has one architecture compiles several times faster with GRADUS_INLINE defined as `inline`.
+#if !defined(GRADUS_INLINE)
 #define GRADUS_INLINE __attribute__((always_inline)) inline
+#endif
 
 namespace gradus::simd {
 

@@ -68,6 +68,69 @@ T scalar_log(T x) {
   return log(lane<T, A>(x)).v;
 }
 
+// Rows of at most 16 numbers, as many at once as a register has places: place r of at[j] is number j of row r. A row
+// alone would fill its registers in part and wait for itself; the trees and the functions are the same.
+template <class N>
+struct short_rows {
+  using T = typename N::value_type;
+  static constexpr auto width = static_cast<std::int64_t>(N::width);
+#if GRADUS_SIMD && GRADUS_SHUFFLES
+  static constexpr bool supported = N::width > 1;
+#else
+  static constexpr bool supported = false;
+#endif
+  static constexpr bool fit(std::int64_t n) { return supported && n <= 16; }
+
+  N at[16], most, total;
+
+  // e^(x - most of its row), and their sums.
+  GRADUS_INLINE void exponentials(const T* x, std::int64_t n) {
+    const N least(-std::numeric_limits<T>::infinity());
+    N lanes[16];
+    for (std::int64_t j = 0; j < 16; j += width) turned(x + j, n, n - j, -std::numeric_limits<T>::infinity(), at + j);
+    for (std::int64_t j = 0; j < 16; ++j) lanes[j] = max(least, at[j]);
+    for (std::int64_t half = 8; half >= 1; half /= 2)
+      for (std::int64_t j = 0; j < half; ++j) lanes[j] = max(lanes[j], lanes[j + half]);
+    most = lanes[0];
+    for (std::int64_t j = 0; j < n; ++j) lanes[j] = at[j] = exp(at[j] - most);
+    for (std::int64_t j = n; j < 16; ++j) lanes[j] = at[j] = N(T(0));
+    for (std::int64_t half = 8; half >= 1; half /= 2)
+      for (std::int64_t j = 0; j < half; ++j) lanes[j] = lanes[j] + lanes[j + half];
+    total = lanes[0];
+  }
+  GRADUS_INLINE void store(T* y, std::int64_t n) const {
+    for (std::int64_t j = 0; j < n; j += width) {
+      alignas(64) T rows[width * width];
+      N block[N::width];
+      for (std::int64_t i = 0; i < width; ++i) at[j + i].store(rows + i * width);
+      turned(rows, width, width, T(0), block);
+      for (std::int64_t i = 0; i < width; ++i) {
+        if (n - j < width)
+          block[i].store_partial(y + i * n + j, static_cast<std::size_t>(n - j));
+        else
+          block[i].store(y + i * n + j);
+      }
+    }
+  }
+
+private:
+  // Columns of some rows, `stride` apart, of which `count` numbers are there.
+  static GRADUS_INLINE void turned(const T* x, std::int64_t stride, std::int64_t count, T rest, N* columns) {
+#if GRADUS_SIMD && GRADUS_SHUFFLES
+    if constexpr (supported) {
+      typename N::reg r[N::width];
+      for (std::int64_t i = 0; i < width; ++i)
+        r[i] = (count >= width ? N::load(x + i * stride)
+                : count > 0    ? N::load_partial(x + i * stride, static_cast<std::size_t>(count), rest)
+                               : N(rest))
+                   .raw();
+      simd::transpose<N::width / 2>(r, std::make_index_sequence<N::width>{});
+      for (std::int64_t i = 0; i < width; ++i) columns[i] = N(typename N::batch(r[i]));
+    }
+#endif
+  }
+};
+
 }  // namespace detail
 
 template <>
@@ -179,7 +242,19 @@ struct kernel<&cards::sparse_xent> {
         T* y = at<T>(a, 0);
         const L* label = at<const L>(a, 2);
         const index_range mine = s.share(s.dim(0));
-        for (std::int64_t r = mine.first; r < mine.last; ++r) {
+        std::int64_t r = mine.first;
+        using rows = detail::short_rows<pack<T, A>>;
+        if constexpr (rows::supported)
+          for (; rows::fit(n) && r + rows::width <= mine.last; r += rows::width) {
+            const T* x = at<const T>(a, 1) + r * n;
+            alignas(64) T labelled[rows::width];
+            for (std::int64_t i = 0; i < rows::width; ++i)
+              labelled[i] = x[i * n + detail::checked_label(label[r + i], r + i, n)];
+            rows all;
+            all.exponentials(x, n);
+            (log(all.total) - (pack<T, A>::load(labelled) - all.most)).store(y + r);
+          }
+        for (; r < mine.last; ++r) {
           const T* x = at<const T>(a, 1) + r * n;
           const auto k = detail::checked_label(label[r], r, n);
           const T most = maximum<A>(x, static_cast<std::size_t>(n));
@@ -204,7 +279,23 @@ struct kernel<&cards::sparse_xent_grad> {  // (softmax - onehot) dy
         const T* dy = at<const T>(a, 3);
         const L* label = at<const L>(a, 2);
         const index_range mine = s.share(s.dim(0));
-        for (std::int64_t r = mine.first; r < mine.last; ++r) {
+        std::int64_t r = mine.first;
+        using rows = detail::short_rows<N>;
+        if constexpr (rows::supported)
+          for (; rows::fit(n) && r + rows::width <= mine.last; r += rows::width) {
+            alignas(64) T labels[rows::width];
+            for (std::int64_t i = 0; i < rows::width; ++i)
+              labels[i] = static_cast<T>(detail::checked_label(label[r + i], r + i, n));
+            rows all;
+            all.exponentials(at<const T>(a, 1) + r * n, n);
+            const N g = N::load(dy + r), mark = N::load(labels);
+            for (std::int64_t j = 0; j < n; ++j) {
+              const N e = all.at[j];
+              all.at[j] = select(mark == N(static_cast<T>(j)), e - all.total, e) / all.total * g;
+            }
+            all.store(at<T>(a, 0) + r * n, n);
+          }
+        for (; r < mine.last; ++r) {
           T* dx = at<T>(a, 0) + r * n;
           const T* x = at<const T>(a, 1) + r * n;
           const auto k = detail::checked_label(label[r], r, n);

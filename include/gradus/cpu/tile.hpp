@@ -60,6 +60,16 @@ template <class T, class A, class Arch>
 inline constexpr bool reads_parts<vector_pack<T, A, Arch>> = vector_pack<T, A, Arch>::masked::supported;
 #endif
 
+// The first n places of a register, zeros behind them: without load_partial's way for a single number, which would be a
+// branch in every step of a tile.
+template <class N>
+GRADUS_INLINE N load_first(const typename N::value_type* p, std::size_t n) {
+  if constexpr (reads_parts<N> && N::width > 1)
+    return typename N::batch(N::masked::load(p, n, 0));
+  else
+    return N::load_partial(p, n);
+}
+
 // The widest tile, in registers, and how many rows go with how many registers: together as many sums as the machine has
 // registers, less a row of op(b) and a number of op(a).
 #if defined(__AVX512F__) || defined(__aarch64__)
@@ -90,15 +100,20 @@ struct tiles {
   static constexpr auto width = static_cast<std::int64_t>(N::width);
   using row_places = std::make_integer_sequence<int, Rows>;
   using register_places = std::make_integer_sequence<int, Registers>;
+  using groups = std::make_integer_sequence<int, (Rows + 2) / 3>;
 
   // What follows is unrolled by pack expansion: the sums must be registers at every level of optimization.
+  template <int... Q>
+  static GRADUS_INLINE void clear(N* sums, std::integer_sequence<int, Q...>) {
+    ((sums[Q] = N(T(0))), ...);
+  }
   template <int... Q>
   static GRADUS_INLINE void read(N* to, const T* from, std::integer_sequence<int, Q...>) {
     ((to[Q] = N::load(from + Q * width)), ...);
   }
   template <int... Q>
   static GRADUS_INLINE void read_part(N* to, const T* from, std::size_t last, std::integer_sequence<int, Q...>) {
-    ((to[Q] = Q + 1 < Registers ? N::load(from + Q * width) : N::load_partial(from + Q * width, last)), ...);
+    ((to[Q] = Q + 1 < Registers ? N::load(from + Q * width) : load_first<N>(from + Q * width, last)), ...);
   }
   template <int... Q>
   static GRADUS_INLINE void multiply_add(N* sums, N x, const N* w, std::integer_sequence<int, Q...>) {
@@ -123,7 +138,7 @@ struct tiles {
     constexpr register_places q{};
     const auto last = static_cast<std::size_t>(w.wide - (Registers - 1) * width);
     N sums[Rows * Registers];
-    for (N& v : sums) v = N(T(0));
+    clear(sums, std::make_integer_sequence<int, Rows * Registers>{});
     if (!w.first) {
       if (last == N::width)
         ((R < tall ? read(sums + R * Registers, to + R * w.stride, q) : void()), ...);
@@ -147,6 +162,11 @@ struct tiles {
     ((R < tall ? write(sums + R * Registers, to + R * w.stride, last, q) : void()), ...);
   }
 
+  // A product that is one tile, as part of the caller.
+  template <class E>
+  static GRADUS_INLINE void alone(const tile_work<T>& w, const E& e) {
+    one(w, w.x, w.to, w.i, Rows, e, row_places{}, groups{});
+  }
   // Tiles downwards while whole ones fit, from row i; where they end.
   template <class E>
   [[gnu::noinline]] static std::int64_t down(const tile_work<T>& work, std::int64_t i, const E& e) {
@@ -163,9 +183,6 @@ struct tiles {
       one(w, w.x + i * w.steps, w.to + i * w.stride, w.i + i, w.tall - i < Rows ? w.tall - i : Rows, e, row_places{},
           groups{});
   }
-
-private:
-  using groups = std::make_integer_sequence<int, (Rows + 2) / 3>;
 };
 
 // A register's worth of rows, `stride` apart, turned: to(p, their places p) for p < steps, as many as whole registers

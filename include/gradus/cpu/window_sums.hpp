@@ -12,7 +12,7 @@ namespace detail {
 // A run of channels that is no longer than a register.
 template <class N>
 GRADUS_INLINE N load_run(const typename N::value_type* p, std::size_t n) {
-  return n == N::width ? N::load(p) : N::load_partial(p, n);
+  return n == N::width ? N::load(p) : load_first<N>(p, n);
 }
 template <class N>
 GRADUS_INLINE void store_run(N x, typename N::value_type* p, std::size_t n) {
@@ -196,14 +196,25 @@ GRADUS_INLINE void in_tiles(std::int64_t first, std::int64_t last, F f) {
   if constexpr (Constant != 0) {
     constexpr std::int64_t tiles = (Constant + Most - 1) / Most;
     run.template operator()<static_cast<int>((Constant + tiles - 1) / tiles)>();
-  } else if (last - first >= Most) {
-    run.template operator()<Most>();
-  } else if (last - first >= Most * 2 / 3) {
-    run.template operator()<Most * 2 / 3>();
-  } else if (last - first >= Most / 3) {
-    run.template operator()<Most / 3>();
   } else {
-    run.template operator()<1>();
+    // The height that computes least twice, a tile costing about two rows more than it has.
+    constexpr int heights[] = {Most, Most * 4 / 5, Most * 2 / 3, Most / 3};
+    int best = 1;
+    std::int64_t least = 0;
+    for (const int height : heights)
+      if (const std::int64_t cost = (last - first + height - 1) / height * (height + 2);
+          last - first >= height && (best == 1 || cost < least))
+        best = height, least = cost;
+    if (best == heights[0])
+      run.template operator()<heights[0]>();
+    else if (best == heights[1])
+      run.template operator()<heights[1]>();
+    else if (best == heights[2])
+      run.template operator()<heights[2]>();
+    else if (best == heights[3])
+      run.template operator()<heights[3]>();
+    else
+      run.template operator()<1>();
   }
 }
 
