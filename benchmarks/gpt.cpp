@@ -41,10 +41,10 @@ void by_heart(benchmark::State& state) {
   s.allocate();
   s.initialize(1);
   batches data(s, s.template bound<mode::train>(sequences), sequences, symbols);
-  data.feed();
   const tensor_view loss = s.template output_of<mode::train>(output::loss);
   for (auto _ : state)
     for (int i = 0; i <= 100; ++i) {
+      data.at = 0, data.feed();
       s.train_step();
       if (i % 50 == 0) state.counters["step " + std::to_string(i)] = *reinterpret_cast<const float*>(loss.data);
     }

@@ -23,36 +23,47 @@ struct stream {
   }
 };
 
-// 64 batches of what the model asks for, kept outside it: a step copies one in, as an input pipeline does.
+// 64 batches of what the model asks for, kept outside it: a step reads one in place, or a copy of it where it is small,
+// as an input pipeline does.
 struct batches {
   struct column {
-    std::byte* to;
-    std::size_t bytes;
-    std::vector<std::byte> all;
+    int node;
+    std::byte* own;
+    std::size_t bytes, apart;
+    buffer all;
   };
-  static constexpr std::size_t count = 64;
+  static constexpr std::size_t count = 64, small = 256;
+  machine* to;
   std::vector<column> columns;
   std::size_t at = 0;
 
-  template <class Stepper, class Machine>
-  batches(Stepper& s, Machine& m, std::int64_t batch_size, std::uint32_t classes) {
+  template <class Stepper>
+  batches(Stepper& s, machine& m, std::int64_t batch_size, std::uint32_t classes) : to(&m) {
     stream random;
     s.template placeholders<mode::train>([&](const placeholder_info& p) {
       const auto values = static_cast<std::size_t>(gradus::count(resolve(p.dims, batch_size)));
-      column c{m.address(p.node), values * 4, std::vector<std::byte>(values * 4 * count)};
+      column c{p.node, m.address(p.node), values * 4, align_up(values * 4), {}};
+      c.all = buffer(c.apart * count);
       for (std::size_t i = 0; i < values * count; ++i) {
         const float real = static_cast<float>(random.next()) * 0x1p-24f;
         const auto label = static_cast<std::int32_t>(random.next() % classes);
+        std::byte* const here = c.all.data() + i / values * c.apart + i % values * 4;
         if (p.type == int32)
-          std::memcpy(c.all.data() + 4 * i, &label, 4);
+          std::memcpy(here, &label, 4);
         else
-          std::memcpy(c.all.data() + 4 * i, &real, 4);
+          std::memcpy(here, &real, 4);
       }
       columns.push_back(std::move(c));
     });
   }
   void feed() {
-    for (column& c : columns) std::memcpy(c.to, c.all.data() + at * c.bytes, c.bytes);
+    for (column& c : columns) {
+      const std::byte* const next = c.all.data() + at * c.apart;
+      if (c.bytes < small)
+        std::memcpy(c.own, next, c.bytes);
+      else
+        to->lend(c.node, {next, c.bytes});
+    }
     at = (at + 1) % count;
   }
 };

@@ -79,3 +79,71 @@ TEST_CASE("other layers, other cuts: the same bits; what cannot be cut stays as 
   };
   CHECK(run(model<9>{tiny}).state == run(model<0>{tiny}).state);
 }
+
+namespace {
+// The middle layers of `deep` in two regions; the second in two that lie in it, and one tensor of its inside is read
+// from outside.
+template <bool Marks>
+constexpr auto chosen = [](graph& g) {
+  const auto x = g.placeholder("x", {batch, 32}), label = g.placeholder("y", {batch, 4});
+  const auto layers = [](value h, int n) {
+    for (int i = 0; i < n; ++i) h = dropout(tanh(dense(h, {.units = 32})), 0.1);
+    return h;
+  };
+  const auto region = [](value h, auto f) {
+    if constexpr (Marks) return recomputed(h, f);
+    return f(h);
+  };
+  auto h = region(dense(x, {.units = 32, .name = "in"}), [&](value a) { return layers(a, 4); });
+  value inside{};
+  h = region(h, [&](value a) {
+    inside = sigmoid(region(a, [&](value b) { return layers(b, 2); }));
+    return region(inside, [&](value b) { return layers(b, 2); });
+  });
+  h = layers(h, 2) + inside;
+  return model_spec{.loss = reduce_mean(squared_difference(dense(h, {.units = 4, .name = "out"}), label)),
+                    .metrics = {},
+                    .predictions = {}};
+};
+graph before_it(const graph& built) {
+  const build_options o{mode::train, gating::op, false, true};
+  const graph a = run_pass<1>(parts_of(built), o), b = run_pass<2>(parts_of(a), o), c = run_pass<3>(parts_of(b), o);
+  return run_pass<4>(parts_of(c), o);
+}
+int how_many(const graph& g, std::string_view op) {
+  int n = 0;
+  for (int i = 0; i < g.nodes.count; ++i) n += g.nodes[i].op->name == op ? 1 : 0;
+  return n;
+}
+}  // namespace
+
+TEST_CASE("what is marked is there twice, the marks are gone, and the rest is as it was") {
+  const graph plain = before_it(build_model(chosen<false>, mode::train)),
+              marked = before_it(build_model(chosen<true>, mode::train)),
+              twice = recompute_segments(parts_of(marked), recompute_marked::segments);
+  CHECK(how_many(marked, "Identity") == how_many(plain, "Identity") + 8);
+  CHECK(how_many(twice, "Identity") == how_many(plain, "Identity"));
+  CHECK(how_many(plain, "Tanh") == 10);
+  CHECK(how_many(twice, "Tanh") == 18);
+  CHECK(how_many(twice, "Sigmoid") == 1);  // its result is read from outside
+  for (int i = 0; i < twice.nodes.count; ++i)
+    for (int e = twice.nodes[i].first, end = e + twice.nodes[i].inputs + twice.nodes[i].controls; e < end; ++e)
+      REQUIRE(twice.edges[e] < i);
+  const graph untouched = recompute_segments(parts_of(plain), recompute_marked::segments);
+  CHECK(untouched.nodes.count == plain.nodes.count);
+  CHECK(untouched.edges.count == plain.edges.count);
+}
+
+TEST_CASE("regions that the model marks: the same bits in less memory") {
+  const result unmarked = run(model<0>{chosen<false>}), plain = run(model<0>{chosen<true>}),
+               marked = run(model<1>{chosen<true>});
+  CHECK(plain.calls == unmarked.calls);  // without the policy a mark is nothing
+  CHECK(plain.memory.activations == unmarked.memory.activations);
+  CHECK(marked.state == plain.state);
+  CHECK(run(model<3>{chosen<true>}).state == plain.state);
+  CHECK(marked.calls > plain.calls);
+  CHECK(marked.memory.activations < plain.memory.activations * 3 / 4);
+  CHECK(run(compiled_model<chosen<true>, cpu<fast>, gating::op, false, true, dtype::none, false, 1>{}).state ==
+        plain.state);
+  CHECK(run(free_model<1>{chosen<true>}, threads{.count = 2}).state == plain.state);
+}

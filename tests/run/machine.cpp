@@ -5,7 +5,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 using namespace gradus;
@@ -28,7 +30,7 @@ graph small() {
 TEST_CASE("a machine binds to any batch size, and constants are there") {
   const interpreted_graph<cpu<fast>, ops<>> ready(small(), build_options{mode::predict, gating::none, false, true});
   std::vector<float> w{1, 2, 3, 4, 5, 6};
-  machine<heap_storage> m;
+  machine m;
   CHECK(!m.connected());
   m.connect(
       ready.get(), [&](int) { return reinterpret_cast<std::byte*>(w.data()); },
@@ -75,7 +77,7 @@ TEST_CASE("a machine binds to any batch size, and constants are there") {
 TEST_CASE("calls one by one are the calls of a run") {
   const interpreted_graph<cpu<fast>, ops<>> ready(small(), build_options{mode::predict, gating::none, false, true});
   std::vector<float> w{1, 2, 3, 4, 5, 6};
-  machine<heap_storage> m;
+  machine m;
   m.connect(
       ready.get(), [&](int) { return reinterpret_cast<std::byte*>(w.data()); },
       [](int) -> std::byte* { return nullptr; });
@@ -83,4 +85,63 @@ TEST_CASE("calls one by one are the calls of a run") {
   REQUIRE(m.call_count() == 2);  // a sweep and a product
   for (std::size_t i = 0; i < m.call_count(); ++i) m.run_one(i);
   CHECK(m.view(m.what().graph.outputs[0].node).as<float>()[0] == 1 * 1 + 1 * 4);
+}
+
+TEST_CASE("what is lent is read in place for one run, and what cannot be is copied") {
+  graph g;
+  const value x = g.placeholder("x", {batch, 16}), flat = g.placeholder("flat", {batch}),
+              out = g.placeholder("out", {16});
+  g.add_output(output::fetch, "sum", reduce_sum(reshape(x, {batch, 4, 4}) * 2.0) + reduce_sum(flat));
+  g.add_output(output::fetch, "out", reshape(out, {4, 4}));
+  const interpreted_graph<cpu<fast>, ops<>> ready(std::move(g),
+                                                  build_options{mode::predict, gating::none, false, true});
+  machine m;
+  const auto none = [](int) -> std::byte* { return nullptr; };
+  m.connect(ready.get(), none, none);
+  m.bind(2);
+  const auto node_of = [&](std::string_view name) {
+    int i = 0;
+    while (m.what().name_of(i) != name) ++i;
+    return i;
+  };
+  const int at_x = node_of("x"), at_flat = node_of("flat"), at_out = node_of("out");
+  const auto sum = [&] {
+    m.run([](const bound_call&) {});
+    return m.view(m.what().graph.outputs[0].node).as<float>()[0];
+  };
+  alignas(alignment) float mine[48];
+  std::fill_n(mine, 48, 1.0f);
+  const auto bytes_of = [&](int from, int n) {
+    return std::as_bytes(std::span(mine).subspan(std::size_t(from), std::size_t(n)));
+  };
+  CHECK(m.lend(at_x, bytes_of(0, 32)));
+  CHECK(!m.lend(at_flat, bytes_of(0, 2)));  // eight bytes are no cache line
+  CHECK(m.source(at_x) == bytes_of(0, 1).data());
+  CHECK(m.address(at_x) != m.source(at_x));
+  CHECK(sum() == 66);
+  CHECK(sum() == 66);  // until it is taken back
+  mine[0] = 3;
+  CHECK(sum() == 70);
+  m.take_back();
+  CHECK(m.source(at_x) == m.address(at_x));
+  CHECK(sum() == 2);                      // its own memory is as it was
+  CHECK(!m.lend(at_x, bytes_of(1, 32)));  // not on a cache line
+  CHECK(sum() == 66);
+  CHECK(m.lend(at_x, bytes_of(0, 32)));
+  CHECK(!m.lend(at_x, bytes_of(1, 32)));  // the last word counts
+  mine[5] = 100;
+  CHECK(sum() == 66);
+  CHECK(!m.lend(at_out, bytes_of(16, 16)));  // an output is read after the run
+  CHECK(m.view(m.what().graph.outputs[1].node).as<float>()[15] == 1);
+  CHECK(m.lend(at_x, bytes_of(0, 32)));
+  m.bind(1);  // another batch, another feed
+  CHECK(m.source(at_x) == m.address(at_x));
+  std::string said;
+  try {
+    m.lend(at_x, bytes_of(0, 32));
+  } catch (const invalid_argument& e) {
+    said = e.what();
+  }
+  CHECK(said == "placeholder \"x\" of a batch of 1 takes 64 bytes, found 128; bind to the size of the batch first");
+  CHECK_THROWS_AS(m.lend(m.what().graph.outputs[0].node, bytes_of(0, 16)), invalid_argument);
 }

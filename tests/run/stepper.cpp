@@ -156,3 +156,65 @@ TEST_CASE("a variable of another mode that training does not know is refused") {
   }
   CHECK(said == "variable \"late\" exists in mode evaluate but not in training, so nothing can have trained it");
 }
+
+namespace {
+// Three steps on three batches, lent or written; bits of the losses and of what was trained.
+template <class Executor, class Model>
+bytes on_batches(Model model, const Executor& executor, std::int64_t batch_size, bool lends) {
+  stepper<Model, descent, cpu<fast>, Executor> s(std::move(model), descent{gradient_descent{.rate = 0.1}}, executor);
+  s.allocate();
+  s.initialize(7);
+  bytes out;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    fill<decltype(s), mode::train>(s, batch_size, i + 1);
+    auto& m = s.template bound<mode::train>(batch_size);
+    std::vector<buffer> mine;
+    std::vector<bytes> before;
+    s.template placeholders<mode::train>([&](const placeholder_info& p) {
+      if (!lends) return;
+      const tensor_view own = m.view(p.node);
+      mine.emplace_back(own.size_bytes());
+      std::memcpy(mine.back().data(), own.data, own.size_bytes());
+      take(before.emplace_back(), own);
+      CHECK(s.template lend<mode::train>(p.name, {own.type, own.dims, mine.back().data()}));
+      std::memset(own.mutable_data(), 0, own.size_bytes());
+    });
+    s.train_step();
+    take(out, s.template output_of<mode::train>(output::loss));
+    for (std::size_t k = 0; k < mine.size(); ++k)
+      CHECK(std::equal(before[k].begin(), before[k].end(), mine[k].bytes().begin()));
+    CHECK(m.source(0) == m.address(0));
+  }
+  for (std::size_t i = 0; i < s.variables().size(); ++i) take(out, s.variables().view(i));
+  return out;
+}
+}  // namespace
+
+TEST_CASE("batches lent give the bits of batches written, and stay as they were") {
+  using free = interpreted_model<cpu<fast>, ops<>, gating::op, false, false>;
+  const threads two{.count = 2, .division = {.part_ns = 0, .worth = 1e9}};
+  CHECK(on_batches(interpreted<>{mlp}, serial{}, 16, true) == on_batches(interpreted<>{mlp}, serial{}, 16, false));
+  const bytes written = on_batches(interpreted<>{gpt}, serial{}, 8, false);  // ids are rows of a gradient
+  CHECK(on_batches(interpreted<>{gpt}, serial{}, 8, true) == written);
+  CHECK(on_batches(free{gpt}, two, 8, true) == written);
+}
+
+TEST_CASE("what does not fit is not lent") {
+  plain_stepper<descent, interpreted<>> s(interpreted<>{mlp}, descent{gradient_descent{.rate = 0.1}});
+  s.allocate();
+  const buffer mine(64 * 13 * 4);
+  const auto refusal = [&](std::string_view name, dtype type, const extents& dims) -> std::string {
+    try {
+      s.lend<mode::train>(name, {type, dims, mine.data()});
+    } catch (const error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  CHECK(refusal("x", float32, {16, 13}) == "lend \"x\": bind to the size of the batch first");
+  s.bound<mode::train>(16);
+  CHECK(refusal("x", float32, {16, 13}) == "");
+  CHECK(refusal("x", float32, {16, 12}) == "lend \"x\": expected float32 [16, 13], found float32 [16, 12]");
+  CHECK(refusal("x", int32, {16, 13}) == "lend \"x\": expected float32 [16, 13], found int32 [16, 13]");
+  CHECK(refusal("z", int32, {16, 13}) == "the model has no placeholder \"z\"");
+}

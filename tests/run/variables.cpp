@@ -21,7 +21,7 @@ static_assert(stream_of("a") == 0xaf63dc4c8601ec8cull);
 static_assert(stream_of("foobar") == 0x85944171f73967e8ull);
 
 TEST_CASE("arenas of one layout: trainable ones first, each on a line of its own") {
-  variable_arena<heap_storage> a;
+  variable_arena a;
   CHECK(a.declare(info("moving", float32, {3}, false)) == 0);
   CHECK(a.declare(info("w", float32, {5, 7})) == 1);
   CHECK(a.declare(info("b", float64, {2})) == 2);
@@ -50,7 +50,7 @@ TEST_CASE("arenas of one layout: trainable ones first, each on a line of its own
 }
 
 TEST_CASE("one name is one variable") {
-  variable_arena<heap_storage> a;
+  variable_arena a;
   a.declare(info("w", float32, {5, 7}));
   const auto refusal = [&](dtype type, const shape& dims) -> std::string {
     try {
@@ -64,4 +64,29 @@ TEST_CASE("one name is one variable") {
         "variable \"w\" is float32 [5, 7] in one graph of the model and float32 [7, 5] in another");
   CHECK(refusal(float64, {5, 7}) ==
         "variable \"w\" is float32 [5, 7] in one graph of the model and float64 [5, 7] in another");
+}
+
+TEST_CASE("large arenas are zeroed in parts, every line once") {
+  variable_arena a;
+  a.declare(info("w", float32, {700, 500}));
+  a.declare(info("b", float64, {3}));
+  a.declare(info("moving", float32, {5}, false));
+  int parts_seen = 0;
+  const auto touch = [&](auto zero_part) {
+    std::memset(a.value_base(), 0xFF, a.bytes());
+    for (int part = 0; part < 3; ++part) zero_part(0, part, 3), ++parts_seen;
+    for (std::size_t i : {std::size_t{1}, std::size_t{2}}) zero_part(i, 0, 1);
+  };
+  const auto own_size = [&](std::size_t, std::size_t i) { return a.info(i).bytes; };
+  a.allocate(2, own_size, touch);
+  CHECK(a.bytes() >= buffer::large_from);
+  CHECK(parts_seen == 3);
+  std::size_t other = 0;
+  for (std::size_t i = 0; i < a.bytes(); ++i) other += a.value_base()[i] == std::byte{0} ? 0u : 1u;
+  CHECK(other == 0);
+  CHECK(lines_of_part(700, 0, 3).first == 0);
+  CHECK(lines_of_part(700, 0, 3).last == lines_of_part(700, 1, 3).first);
+  CHECK(lines_of_part(700, 1, 3).last == lines_of_part(700, 2, 3).first);
+  CHECK(lines_of_part(700, 2, 3).last == 11);
+  CHECK(lines_of_part(0, 0, 3).last == 0);
 }

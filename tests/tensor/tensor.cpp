@@ -59,3 +59,13 @@ TEST_CASE("a large buffer stands on a large page, zero, and moves") {
     CHECK(d.size() == 0);
   }
 }
+
+TEST_CASE("an untouched buffer is all there, for its owner to zero") {
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{100}, gradus::buffer::large_from}) {
+    gradus::buffer b = gradus::buffer::untouched(bytes);
+    CHECK(b.size() == bytes);
+    CHECK((b.data() == nullptr) == (bytes == 0));
+    CHECK(reinterpret_cast<std::uintptr_t>(b.data()) % gradus::alignment == 0);
+    for (std::byte& x : b.bytes()) x = std::byte{1};
+  }
+}

@@ -1,7 +1,13 @@
 // Less memory for more time: activations of the forward pass are forgotten and computed again when the backward pass
 // asks for them. Chen et al. 2016, "Training deep nets with sublinear memory cost", arXiv:1604.06174.
+//
+// Who does not want to think takes recompute<N>{}. Who knows where the memory is says so in the model, and takes
+// recompute_marked{}:
+//
+//   for (int i = 0; i < 12; ++i) h = gradus::recomputed(h, [&](auto x) { return block(x); });
 #pragma once
 #include "../base/contract.hpp"
+#include "../ops/broadcast.hpp"
 #include "../ops/state.hpp"
 #include "rewrite.hpp"
 
@@ -19,6 +25,34 @@ struct recompute {
   static constexpr int segments = Segments;
 };
 
+// Computes again what the model marks by `recomputed`, and nothing else. The same bits.
+struct recompute_marked {
+  using policy_for = kind::recomputation;
+  static constexpr int segments = 1;
+};
+
+namespace detail {
+
+// A mark is an identity whose attributes no other has: that of the border's node, and which border it is.
+struct mark_attr {
+  int node, ends;
+};
+constexpr value mark(value x, int ends) {
+  return x.g->add_with(cards::identity, {x}, mark_attr{x.g->nodes.count, ends});
+}
+constexpr bool is_mark(const node& n) { return n.op == &cards::identity && n.attrs == words_of<mark_attr>; }
+
+}  // namespace detail
+
+// f(x), a part of the model. With the policy recompute_marked{} what lies between x and its result is not kept: the
+// backward pass computes it again from x. Other tensors that f reads are kept, and what others read of its inside.
+// Without the policy it is f(x). Regions may lie in one another; the outermost counts. Marks are nodes, so operations
+// that draw random numbers draw others than in a model without. As torch.utils.checkpoint.checkpoint(f, x).
+template <class F>
+constexpr value recomputed(value x, F f) {
+  return detail::mark(f(detail::mark(x, 0)), 1);
+}
+
 namespace detail {
 
 struct recompute_nothing {
@@ -33,12 +67,19 @@ public:
 
   constexpr graph run() {
     classify();
-    cut();
+    if (segments_ == recompute_marked::segments)
+      find_marked();
+    else
+      cut();
     mark_needed();
     graph g = like(p_);
     seq<int> map(v_.size, -1), again(v_.size, -1);
     for (int i = 0; i < v_.size; ++i) {
       const node& n = v_.nodes[i];
+      if (is_mark(n)) {  // served its purpose
+        map[i] = map[v_.edges[n.first]];
+        continue;
+      }
       if (!is(i, backward_node)) {
         emit(g, v_, i, map.first);
         continue;
@@ -61,11 +102,13 @@ private:
   int segments_;
   seq<int> base_, segment_;
   seq<char> flags_;
-  seq<int> begins_;  // of segments, in nodes
-  int last_ = 0;
+  seq<int> begins_, ends_;  // of segments, in nodes
+  int last_ = 0;            // this segment and those after it are not computed again
 
   constexpr bool is(int i, char flag) const { return (flags_.first[i] & flag) != 0; }
-  constexpr bool forgotten(int u) const { return is(u, copies) && !is(u, kept) && segment_.first[u] < last_; }
+  constexpr bool forgotten(int u) const {
+    return is(u, copies) && !is(u, kept) && segment_.first[u] >= 0 && segment_.first[u] < last_;
+  }
   constexpr std::int64_t weight(int i) const {
     const node& n = v_.nodes[i];
     if (is(i, backward_node | fixed) || n.op->is(trait::leaf | trait::view | trait::writes | trait::control)) return 0;
@@ -124,12 +167,43 @@ private:
       if (alive != 1 || !counts(b) || until.first[b] <= i || segment + 1 >= segments_) continue;
       if (before * segments_ < total * (segment + 1)) continue;
       flags_.first[b] = static_cast<char>(flags_.first[b] | kept);
-      begins_.push(i + 1), ++segment;
+      ends_.push(i + 1), begins_.push(i + 1), ++segment;
     }
     last_ = segment;
-    begins_.push(v_.size);
-    for (int i = 0; i < v_.size; ++i)  // what lies in a kept tensor's memory is kept
+    ends_.push(v_.size);
+    keep_memory();
+  }
+  // What lies in a kept tensor's memory is kept.
+  constexpr void keep_memory() {
+    for (int i = 0; i < v_.size; ++i)
       if (is(base_.first[i], kept)) flags_.first[i] = static_cast<char>(flags_.first[i] | kept);
+  }
+  constexpr void keep(int i) { flags_.first[base_.first[i]] = static_cast<char>(flags_.first[base_.first[i]] | kept); }
+  // A segment is what stands between the marks of a region; who is read from outside of it is kept.
+  constexpr void find_marked() {
+    int depth = 0;
+    for (int i = 0; i < v_.size; ++i) {
+      if (is(i, backward_node)) continue;
+      if (is_mark(v_.nodes[i])) {
+        const bool ends = from_words<mark_attr>(v_.ints + v_.nodes[i].attr).ends != 0;
+        if (!ends && depth++ == 0) {
+          begins_.push(i + 1);
+          continue;
+        }
+        if (ends && depth > 0 && --depth == 0) ends_.push(i);
+      }
+      if (depth > 0) segment_.first[i] = begins_.count - 1;
+    }
+    if (ends_.count < begins_.count) ends_.push(v_.size);
+    last_ = begins_.count;
+    for (int i = 0; i < v_.size; ++i) {
+      const node& n = v_.nodes[i];
+      if (is(i, backward_node)) continue;
+      for (int e = n.first, end = e + n.inputs; e < end; ++e)
+        if (const int u = v_.edges[e]; segment_.first[u] >= 0 && segment_.first[u] != segment_.first[i]) keep(u);
+    }
+    for (int i = 0; i < p_.output_count; ++i) keep(p_.outputs[i].node);
+    keep_memory();
   }
   constexpr bool counts(int i) const {
     return !is(i, backward_node | fixed) && !v_.nodes[i].op->is(trait::leaf | trait::view | trait::writes);
@@ -145,8 +219,13 @@ private:
     }
   }
   constexpr void repeat(graph& g, int segment, const seq<int>& map, seq<int>& again) {
-    for (int i = begins_[segment]; i < begins_[segment + 1]; ++i) {
+    for (int i = begins_[segment]; i < ends_[segment]; ++i) {
       if (!is(i, needed) || !forgotten(i)) continue;
+      if (is_mark(v_.nodes[i])) {
+        const int u = v_.edges[v_.nodes[i].first];
+        again.first[i] = again.first[u] >= 0 ? again.first[u] : map.first[u];
+        continue;
+      }
       node n = v_.nodes[i];
       const int from = n.first, words = n.attr;
       n.first = g.edges.count, n.controls = 0, n.name = -1;
@@ -164,7 +243,7 @@ private:
 
 }  // namespace detail
 
-// Of a training graph, after it was merged and before it is fused.
+// Of a training graph, after it was merged and before it is fused. segments: 1 for those that are marked.
 constexpr graph recompute_segments(const graph_parts& p, int segments) {
   return detail::recomputing(p, segments).run();
 }

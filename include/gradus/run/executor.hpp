@@ -59,6 +59,12 @@ struct serial {
     void run(Machine& m, Session session, Probe& probe) {
       detail::run_in_order(m, session, probe);
     }
+    // f(thread) on every thread.
+    template <class F>
+    void on_each(F f) {
+      f(0);
+    }
+    static constexpr int parts_of_update(std::size_t /*bytes*/) { return 1; }
     static constexpr int size() { return 1; }
     static constexpr bool in_order() { return true; }
   };
@@ -79,7 +85,8 @@ public:
   scheduled_runner& operator=(const scheduled_runner&) = delete;
 
   // session(c) runs a call that has no kernel; if it has divides(node), it is also asked which of them it can do in
-  // parts, and then finds its part in c.size.
+  // parts, and then finds its part in c.size; if it has in_order(), that is what runs the calls of a step that stays
+  // on the caller.
   template <class Machine, class Session>
   void run(Machine& m, Session session) {
     no_probe none;
@@ -87,14 +94,22 @@ public:
   }
   template <class Machine, class Session, class Probe>
   void run(Machine& m, Session session, Probe& probe) {
-    if (last_ == nullptr || last_->calls != m.what().program.calls || last_->batch_size != m.batch_size())
-      last_ = &prepared_for(m, session);
-    in_order_ = last_->plan.serial;
+    if (last_calls_ != m.what().program.calls || last_batch_ != m.batch_size()) [[unlikely]]
+      prepare_for(m, session);
     if (!in_order_) return run_divided(m, session, probe);
-    if constexpr (std::is_same_v<Probe, no_probe>)
-      m.run(session);
+    if constexpr (requires { session.in_order(); })
+      run_here(m, session.in_order(), probe);
     else
-      run_in_order(m, session, probe);
+      run_here(m, session, probe);
+  }
+  // f(thread) on every thread, at the same time. f does not throw.
+  template <class F>
+  void on_each(F f) {
+    pool_->run(f);
+  }
+  // Into how many parts the dense update of so many bytes is divided; part i is done by thread i.
+  int parts_of_update(std::size_t bytes) const {
+    return division_.parts_of(dense_update_ns(static_cast<double>(bytes)), size_);
   }
   int size() const { return size_; }
   // Whether the last run was on the caller alone, in the order of the calls.
@@ -105,7 +120,6 @@ public:
 private:
   struct prepared {
     const void* calls;
-    std::int64_t batch_size;  // of the last run
     unsigned size_class;
     schedule plan;
     std::unique_ptr<progress[]> done;  // of each thread: tasks, in all rounds so far
@@ -116,23 +130,34 @@ private:
   waiting wait_;
   int size_;
   bool crowded_ = false, in_order_ = true;
-  std::vector<std::unique_ptr<prepared>> prepared_;
+  const void* last_calls_ = nullptr;  // what a small model asks in every step lies side by side
+  std::int64_t last_batch_ = -1;
   prepared* last_ = nullptr;
+  std::vector<std::unique_ptr<prepared>> prepared_;
   std::atomic<bool> failed_{false}, claimed_{false};
 #if defined(__cpp_exceptions)
   std::exception_ptr error_;
 #endif
 
+  template <class Machine, class Session, class Probe>
+  static void run_here(Machine& m, Session session, Probe& probe) {
+    if constexpr (std::is_same_v<Probe, no_probe>)
+      m.run(session);
+    else
+      run_in_order(m, session, probe);
+  }
+  template <class Machine, class Session>
+  [[gnu::noinline]] void prepare_for(const Machine& m, const Session& session) {
+    last_ = &prepared_for(m, session);
+    last_calls_ = m.what().program.calls, last_batch_ = m.batch_size(), in_order_ = last_->plan.serial;
+  }
   // One schedule per graph and power of two of examples: what is worth dividing depends on how many there are.
   template <class Machine, class Session>
-  [[gnu::noinline]] prepared& prepared_for(const Machine& m, const Session& session) {
+  prepared& prepared_for(const Machine& m, const Session& session) {
     const void* const calls = m.what().program.calls;
     const auto size_class = static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(m.batch_size())));
     for (auto& p : prepared_)
-      if (p->calls == calls && p->size_class == size_class) {
-        p->batch_size = m.batch_size();
-        return *p;
-      }
+      if (p->calls == calls && p->size_class == size_class) return *p;
     const auto divides = [&](const node& n) {
       if constexpr (requires { session.divides(n); })
         return session.divides(n);
@@ -140,7 +165,7 @@ private:
         return false;
     };
     prepared_.push_back(std::make_unique<prepared>(
-        prepared{calls, m.batch_size(), size_class, schedule(m.what(), m.batch_size(), size_, division_, divides),
+        prepared{calls, size_class, schedule(m.what(), m.batch_size(), size_, division_, divides),
                  std::make_unique<progress[]>(static_cast<std::size_t>(size_)), 0}));
     return *prepared_.back();
   }

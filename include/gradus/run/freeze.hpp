@@ -122,7 +122,7 @@ constexpr graph run_pass(const graph_parts& p, const build_options& o) {
   else if constexpr (Stage == 4)
     return remove_dead(p);
   else if constexpr (Stage == 5) {
-    if (o.recompute > 1 && o.what == mode::train) {
+    if (o.recompute > 0 && o.what == mode::train) {
       const graph twice = recompute_segments(p, o.recompute);
       return fuse(parts_of(twice));
     }
@@ -160,7 +160,7 @@ constexpr graph result_of() {
 }
 constexpr graph_extents bound_of(const graph_extents& s, int pass, const build_options& o) {
   graph_extents e = s;
-  if (pass == 5 && o.recompute > 1) e.nodes *= 2, e.edges *= 2, e.ints *= 2;  // at most everything twice
+  if (pass == 5 && o.recompute > 0) e.nodes *= 2, e.edges *= 2, e.ints *= 2;  // at most everything twice
   e.names = e.refusal = 0;
   if (pass == 5) e.expressions = e.nodes < 1024 ? e.nodes : 1024, e.ints = e.ints + 3 * e.nodes;
   if (pass == 6) e.edges = 4 * s.edges + 2 * s.nodes + s.gates, e.gates = 0;

@@ -1,13 +1,26 @@
 // A plan meets its memory: pointers are bound once per batch size, then a step is a loop over a table of calls. The
 // same machine runs a compiled model and an interpreted graph; they differ in which kernels the table names.
 #pragma once
+#include <array>
 #include <bit>
+#include <cstdint>
 #include <cstring>
+#include <span>
+#include <vector>
 
 #include "../pass/plan.hpp"
-#include "storage.hpp"
+#include "../tensor/tensor.hpp"
 
 namespace gradus {
+
+// One kernel invocation, ready to go: a step is a loop over these.
+struct bound_call {
+  kernel_function run = nullptr;  // nullptr: run by the session (updates, the global norm)
+  std::byte** args = nullptr;
+  call_size size;
+  const kernel_details* what = nullptr;
+  int node = -1;
+};
 
 // A graph ready to run: constants of the compiler, or built by the program. Does not own.
 struct runnable {
@@ -30,24 +43,23 @@ struct runnable {
   }
 };
 
-template <class Storage>
 class machine {
 public:
-  machine() = default;
   // `values` and `gradients`: of each of the program's variables, in its order.
   template <class Value, class Gradient>
   void connect(const runnable& r, Value value, Gradient gradient) {
     r_ = r;
     const program_view& p = r.program;
-    Storage::resize(args_, static_cast<std::size_t>(p.arg_count));
-    Storage::resize(calls_, static_cast<std::size_t>(p.call_count));
-    Storage::resize(offsets_, static_cast<std::size_t>(p.slot_count));
-    Storage::resize(variables_, static_cast<std::size_t>(p.variable_count) * 2);
+    args_.resize(static_cast<std::size_t>(p.arg_count));
+    calls_.resize(static_cast<std::size_t>(p.call_count));
+    offsets_.resize(static_cast<std::size_t>(p.slot_count));
+    variables_.resize(static_cast<std::size_t>(p.variable_count) * 2);
     for (std::size_t k = 0; k < static_cast<std::size_t>(p.variable_count); ++k) {
       variables_[2 * k] = value(static_cast<int>(k));
       variables_[2 * k + 1] = static_cast<int>(k) < p.trainable ? gradient(static_cast<int>(k)) : nullptr;
     }
-    Storage::resize(order_, static_cast<std::size_t>(p.slot_count) * 2);
+    order_.resize(static_cast<std::size_t>(p.slot_count) * 2);
+    find_inputs();
     batch_ = laid_out_for_ = -1;
   }
   bool connected() const { return r_.names != nullptr || r_.program.call_count != 0; }
@@ -78,6 +90,12 @@ public:
     for (int i = 0; i < r_.graph.view.size; ++i)
       if (r_.at(i).op == &constant_card) fill_constant(i);
     if (parts_ > 1) lay_out_feeds();
+    for (input& in : inputs_) {
+      in.own = place_of(in.node), in.lent = nullptr;
+      in.bytes = static_cast<std::size_t>(
+          resolve(detail::bytes_of(r_.at(in.node)), is_batched(r_.at(in.node).dims) ? whole : batch_size));
+    }
+    any_lent_ = false;
   }
   // The placeholders' part, where the kernels read it.
   void load(std::int64_t part) {
@@ -85,6 +103,41 @@ public:
       if (f.bytes != 0)
         std::memcpy(place_of(f.node), feed_memory_.data() + f.offset + static_cast<std::size_t>(part) * f.bytes,
                     f.bytes);
+  }
+
+  // The next run reads placeholder i from the caller's memory, which must stay as it is until the run has ended; then
+  // take_back. Gives whether it does: what is not whole cache lines on their boundaries, is an output of the graph or
+  // would be written is copied instead, as are the placeholders of a machine that was cut.
+  // Errors: invalid_argument if these are not the bytes of the bound batch.
+  bool lend(int i, std::span<const std::byte> from) {
+    for (input& in : inputs_) {
+      if (in.node != i) continue;
+      if (from.size() != in.bytes) refuse_bytes(in, from.size());
+      if (in.only_read && parts_ == 1 && in.bytes % alignment == 0 &&
+          reinterpret_cast<std::uintptr_t>(from.data()) % alignment == 0) {
+        in.lent = const_cast<std::byte*>(from.data()), any_lent_ = true;
+        for (int k : in.args) args_[static_cast<std::size_t>(k)] = in.lent;
+        return true;
+      }
+      if (in.lent != nullptr) restore(in);
+      if (in.bytes != 0) std::memcpy(address(i), from.data(), in.bytes);
+      return false;
+    }
+    raise(status::invalid_argument, text("lend: node ", i, " is no placeholder"));
+  }
+  // From now on every placeholder is read where address(i) says.
+  void take_back() {
+    if (!any_lent_) return;
+    for (input& in : inputs_)
+      if (in.lent != nullptr) restore(in);
+    any_lent_ = false;
+  }
+  // What the run that goes on reads as node i: address(i), or what was lent.
+  const std::byte* source(int i) {
+    if (any_lent_)
+      for (const input& in : inputs_)
+        if (in.lent != nullptr && in.node == origin(i)) return in.lent;
+    return address(i);
   }
 
   // Where node i's tensor lies, once bound.
@@ -138,8 +191,19 @@ private:
     for (int k = 0; k < p.slot_count; ++k)
       if (p.lives[k].always()) offsets_[static_cast<std::size_t>(k)] = at, at += size(k);
     bytes_ = lay_out_slots(p.lives, p.slot_count, size, at, offsets_, order_);
-    Storage::reserve(memory_, bytes_);
+    if (memory_.size() < bytes_) allocate();
     laid_out_for_ = batch_;
+  }
+  // Many pages are left to the kernels that write them, each on its thread; what no kernel writes is zero.
+  void allocate() {
+    if (bytes_ < buffer::large_from) {
+      memory_ = buffer(bytes_);
+      return;
+    }
+    memory_ = buffer::untouched(bytes_);
+    for (int i = 0; i < r_.graph.view.size; ++i)
+      if (r_.at(i).op->is(trait::leaf) && r_.program.places[i].region == location::slot)
+        std::memset(place_of(i), 0, align_up(static_cast<std::size_t>(resolve(detail::bytes_of(r_.at(i)), batch_))));
   }
   std::byte* place_of(int i) {
     const location& l = r_.program.places[i];
@@ -151,16 +215,69 @@ private:
     }
   }
   runnable r_;
-  typename Storage::template table<std::byte*> args_;
-  typename Storage::template table<bound_call> calls_;
-  typename Storage::template table<std::size_t> offsets_;
-  typename Storage::template table<std::byte*> variables_;
-  typename Storage::memory memory_;
-  typename Storage::template table<int> order_;
+  std::vector<std::byte*> args_;
+  std::vector<bound_call> calls_;
+  std::vector<std::size_t> offsets_;
+  std::vector<std::byte*> variables_;
+  buffer memory_;
+  std::vector<int> order_;
   std::int64_t batch_ = -1, laid_out_for_ = -1, parts_ = 1;
   std::size_t bytes_ = 0;
-  typename Storage::template table<fed_input> feeds_;  // of a machine that was cut, by place
-  typename Storage::memory feed_memory_;
+  std::vector<fed_input> feeds_;  // of a machine that was cut, by place
+  buffer feed_memory_;
+
+  struct input {  // a placeholder
+    int node;
+    std::vector<int> args;  // of calls, that are it or a view of it
+    bool only_read = true;  // by kernels: what else looks at it looks at its own memory
+    std::size_t bytes = 0;  // of the whole batch
+    std::byte *own = nullptr, *lent = nullptr;
+  };
+  std::vector<input> inputs_;
+  bool any_lent_ = false;
+
+  // The node whose memory node i's is.
+  int origin(int i) const {
+    while (r_.at(i).op->is(trait::view | trait::writes)) i = r_.graph.view.edges[r_.at(i).first];
+    return i;
+  }
+  void find_inputs() {
+    inputs_.clear();
+    for (int i = 0; i < r_.graph.view.size; ++i)
+      if (r_.at(i).op == &placeholder_card) {
+        inputs_.push_back({i, {}});
+        inputs_.back().only_read = r_.program.places[i].region == location::slot;
+      }
+    const auto input_of = [this](int node) -> input* {
+      const int i = origin(node);
+      for (input& in : inputs_)
+        if (in.node == i) return &in;
+      return nullptr;
+    };
+    const program_view& p = r_.program;
+    for (const call* c = p.calls; c != p.calls + p.call_count; ++c) {
+      const node& n = r_.at(c->node);
+      for (int k = 0; k < c->count; ++k)
+        if (input* in = input_of(p.args[c->first + k]); in != nullptr) {
+          in->args.push_back(c->first + k);
+          // The session looks for what it reads by itself; of rows it asks source().
+          const bool rows = n.op == &cards::apply && k == 3;
+          if (k == 0 || (n.op->is(trait::session) && !rows) || (n.op->is(trait::writes) && k == 1))
+            in->only_read = false;
+        }
+    }
+    for (int i = 0; i < r_.graph.output_count; ++i)
+      if (input* in = input_of(r_.graph.outputs[i].node); in != nullptr) in->only_read = false;
+  }
+  void restore(input& in) {
+    for (int k : in.args) args_[static_cast<std::size_t>(k)] = in.own;
+    in.lent = nullptr;
+  }
+  [[noreturn, gnu::cold, gnu::noinline]] void refuse_bytes(const input& in, std::size_t found) const {
+    raise(status::invalid_argument,
+          text("placeholder \"", r_.name_of(in.node), "\" of a batch of ", batch_ * parts_, " takes ", in.bytes,
+               " bytes, found ", found, "; bind to the size of the batch first"));
+  }
 
   const fed_input* feed_of(int i) const {
     for (std::size_t k = 0; k < feeds_.size(); ++k)
@@ -170,7 +287,7 @@ private:
   void lay_out_feeds() {
     std::size_t count = 0, at = 0;
     for (int pass = 0; pass < 2; ++pass) {
-      if (pass == 1) Storage::resize(feeds_, count);
+      if (pass == 1) feeds_.resize(count);
       count = 0;
       for (int i = 0; i < r_.graph.view.size; ++i) {
         if (r_.at(i).op != &placeholder_card || !is_batched(r_.at(i).dims)) continue;
@@ -184,7 +301,7 @@ private:
           feeds_[k].offset = at;
           at += align_up(static_cast<std::size_t>(parts_) * feeds_[k].bytes);
         }
-    Storage::reserve(feed_memory_, at);
+    if (feed_memory_.size() < at) feed_memory_ = buffer(at);
   }
 
   template <class T>

@@ -15,6 +15,12 @@ struct division {
   double hand_over_ns = 500;  // from the end of a part to the start of one on another thread that waits for it
   double start_ns = 5000;     // of a step on several threads, against one on the caller's alone
   double worth = 0.85;        // the share of one thread's time that a step must not exceed, or it stays on one
+
+  // Of work that takes so long on one thread and can be divided.
+  int parts_of(double ns, int threads) const {
+    const int parts = part_ns <= 0 ? threads : static_cast<int>(std::min<double>(threads, ns / part_ns));
+    return parts < 1 ? 1 : parts;
+  }
 };
 
 // An estimate of a call: nanoseconds on one thread of a machine of 2020, and floating-point operations where they are
@@ -24,6 +30,8 @@ struct work {
 };
 
 namespace detail {
+
+inline constexpr double call_ns = 20, bytes_in_ns = 12, flops_in_ns = 80;
 
 inline double elements_of(const node& n, std::int64_t batch_size) {
   return static_cast<double>(gradus::count(resolve(n.dims, batch_size)));
@@ -38,6 +46,9 @@ inline double formula_ns(const card& op) {
 
 }  // namespace detail
 
+// The update of a variable of so many bytes.
+inline double dense_update_ns(double bytes) { return detail::call_ns + 3 * bytes / detail::bytes_in_ns; }
+
 inline work work_of(const runnable& r, int call_index, std::int64_t batch_size) {
   const call& c = r.program.calls[call_index];
   const signature& s = r.program.signatures[c.signature];
@@ -49,25 +60,25 @@ inline work work_of(const runnable& r, int call_index, std::int64_t batch_size) 
   const auto bytes = [&](int i) {
     return detail::elements_of(r.at(i), batch_size) * static_cast<double>(size_of(r.at(i).type));
   };
-  constexpr double bytes_in_ns = 12, flops_in_ns = 80;
   const std::string_view op = n.op->name;
-  work w{20, 0};
+  work w{detail::call_ns, 0};
   if (op == "MatMul" || op == "FusedMatMul")
     w.flops = 2 * extent(0) * extent(1) * extent(2) * extent(3);
   else if (op.starts_with("Conv2D"))
     w.flops = 2 * extent(0) * extent(4) * extent(5) * extent(6) * extent(7) * extent(8) * extent(3);
   else if (op.starts_with("Attention"))
     w.flops = (op.ends_with("Grad") ? 8 : 2) * extent(0) * extent(1) * extent(2) * extent(2) * (extent(3) + 16);
-  w.ns += w.flops / flops_in_ns;
+  w.ns += w.flops / detail::flops_in_ns;
   if (n.op == &cards::apply) {  // of rows, no more is touched than comes
-    w.ns += (n.inputs == 2 ? 3 : 9) * bytes(r.graph.view.edges[n.first + 1]) / bytes_in_ns;
+    const double gradient = bytes(r.graph.view.edges[n.first + 1]);
+    w.ns = n.inputs == 2 ? dense_update_ns(gradient) : w.ns + 9 * gradient / detail::bytes_in_ns;
     return w;
   }
-  w.ns += bytes(c.node) / bytes_in_ns;
+  w.ns += bytes(c.node) / detail::bytes_in_ns;
   if (w.flops != 0) return w;
   for (int e = n.first, end = e + n.inputs; e < end; ++e)
     if (const int u = r.graph.view.edges[e]; !(op.starts_with("Gather") && e == n.first))
-      w.ns += bytes(u) / bytes_in_ns;
+      w.ns += bytes(u) / detail::bytes_in_ns;
   if (n.op->is(trait::expression)) {
     double most = detail::elements_of(n, batch_size);
     for (int e = n.first, end = e + n.inputs; e < end; ++e)
@@ -132,9 +143,7 @@ public:
       const node& n = r.at(r.program.calls[c].node);
       const int s = r.program.calls[c].signature;
       const bool divides = n.op->is(trait::session) ? session_divides(n) : r.divides != nullptr && r.divides[s];
-      int parts = 1;
-      if (divides) parts = d.part_ns <= 0 ? threads : static_cast<int>(std::min<double>(threads, w.ns / d.part_ns));
-      if (parts < 1) parts = 1;
+      const int parts = divides ? d.parts_of(w.ns, threads) : 1;
       const auto start_on = [&](int t) {
         double start = at(busy, t);
         for (int b : at(before, c))

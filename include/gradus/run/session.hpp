@@ -182,7 +182,7 @@ private:
   struct prepared {
     std::vector<int> fetches;
     std::unique_ptr<interpreted_graph<Device, user_ops>> graph;
-    gradus::machine<heap_storage> machine;
+    gradus::machine machine;
     std::vector<placeholder> placeholders;
     std::vector<bool> reads;            // of the program's variables
     std::vector<std::size_t> assigned;  // variables that have a value after a run
@@ -191,7 +191,7 @@ private:
 
   graph* g_;
   typename executor::runner executor_;
-  variable_arena<heap_storage> variables_;
+  variable_arena variables_;
   std::vector<std::unique_ptr<graph_update>> updates_;
   std::vector<std::unique_ptr<prepared>> prepared_;
 

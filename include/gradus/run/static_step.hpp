@@ -21,7 +21,7 @@
 #include "../base/subnormals.hpp"
 #include "apply_all.hpp"
 #include "device.hpp"
-#include "freeze.hpp"
+#include "static_door.hpp"
 #include "static_layout.hpp"
 
 namespace gradus {
@@ -404,44 +404,6 @@ private:
     return std::sqrt(total);
   }
 };
-
-namespace detail {
-
-// The pages of the door, in order; the first that refuses is the last that is read.
-template <class... Policies>
-struct static_batch_is_given {
-  static constexpr bool value = policies_of<kind::memory, Policies...> != 0;
-  static_assert(value, "gradus: the batch size is not known; add gradus::static_batch<N>{} to the policies.");
-};
-template <class... Policies>
-struct static_rule_is_given {
-  static constexpr bool value = policies_of<kind::rule, Policies...> != 0;
-  static_assert(value, "gradus: no rule was given; add one, such as gradus::adam{}, to the policies.");
-};
-template <class... Policies>
-using static_policies_fit =
-    std::conjunction<policies_fit<kinds_and<update_kinds, kind::memory, kind::gate, kind::precision, kind::arithmetic,
-                                            kind::subnormals, kind::recomputation>,
-                                  Policies...>,
-                     static_batch_is_given<Policies...>, static_rule_is_given<Policies...>,
-                     one_rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
-                     schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
-                     clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
-                     average_fits<policy_of<kind::average, no_average, Policies...>>>;
-// Rules on whole tensors and what makes a copy of a gradient need room that only the heap gives.
-template <class... Policies>
-struct static_update_fits {
-  using update = update_among<Policies...>;
-  static constexpr bool value = !update::steps_tensors && !update::clips_columns && !update::adds_noise;
-  static_assert(value,
-                "gradus: this rule, or clip, or noise needs a copy of the gradient, which a static stepper has no room "
-                "for; use a trainer, or an elementwise rule.");
-};
-template <auto Build, class... Policies>
-struct static_model_fits : model_fits<Build, static_options<mode::train, Policies...>> {};
-struct refused_stepper {};
-
-}  // namespace detail
 
 // The stepper of a model and its policies, in any order.
 template <auto Build, class... Policies, class Device = default_device>

@@ -25,14 +25,9 @@
 #include "device.hpp"
 #include "master_weights.hpp"
 #include "named_gradient.hpp"
+#include "tracked_variable.hpp"
 
 namespace gradus {
-
-namespace detail {
-// Whether something moves every row of a variable after the rule, as lookahead does.
-template <class Single>
-inline constexpr bool has_follower = requires { requires std::remove_cvref_t<Single>::rule_type::has_after; };
-}  // namespace detail
 
 // Device says how memory is swept (cpu/sweeps.hpp); the deduction guide binds it to the default one.
 template <class Device, class... Policies>
@@ -71,7 +66,7 @@ public:
       apply_each();
     if constexpr (update_type::scales_loss) norm_ /= update_.loss_scale();
     for (auto& v : variables_)
-      if (v.master.kept() && v.gradient != nullptr) refresh(v);
+      if (v.master.kept() && v.gradient != nullptr) v.refresh_array(update_);
     update_.finish(global_step_);
     ++global_step_;
   }
@@ -120,8 +115,8 @@ public:
     auto& v = find(variable);
     std::string known;
     for (std::size_t k = 0; const mirror& m : update_.mirrors(v.state.branch)) {
-      if (keeps(v, m, k)) {
-        if (m.slot == slot) return {v.values.type, dims_of(v, k), v.mirrors[k].data()};
+      if (v.keeps(update_, m, k)) {
+        if (m.slot == slot) return {v.values.type, v.dims_of(update_, k), v.mirrors[k].data()};
         known += text(known.empty() ? "" : ", ", "\"", m.slot, "\"");
       }
       ++k;
@@ -134,7 +129,7 @@ public:
     auto& v = find(variable);
     std::vector<std::string_view> names;
     for (std::size_t k = 0; const mirror& m : update_.mirrors(v.state.branch))
-      if (keeps(v, m, k++)) names.push_back(m.slot);
+      if (v.keeps(update_, m, k++)) names.push_back(m.slot);
     return names;
   }
   tensor_view average(std::string_view variable)
@@ -171,7 +166,7 @@ public:
     const auto ask = [&]<class T>(std::type_identity<T>, const auto* row) {
       using single_type = std::remove_cvref_t<decltype(update_.single())>;
       if constexpr (update_type::branches == 1 && !update_type::steps_tensors) {
-        const auto mirrors = mirrors_of<T>(v);
+        const auto mirrors = v.template mirrors_as<T>();
         Device::template prefetch_rows<single_type>(v.values.template as<T>().data(), mirrors.data(), v.row_count(),
                                                     v.width(), row, at.size());
       }
@@ -200,8 +195,8 @@ public:
     for (auto& v : variables_) {
       list.tensor(v.name, v.values.type, v.values.dims, v.values.mutable_bytes());
       for (std::size_t k = 0; const mirror& m : update_.mirrors(v.state.branch)) {
-        if (keeps(v, m, k)) {
-          const extents dims = dims_of(v, k);
+        if (v.keeps(update_, m, k)) {
+          const extents dims = v.dims_of(update_, k);
           list.tensor(checkpoint_name(v.name, m), v.values.type, dims,
                       v.mirrors[k].bytes().first(static_cast<std::size_t>(count(dims)) * size_of(v.values.type)));
         }
@@ -217,66 +212,16 @@ public:
   }
 
 private:
-  struct variable {
-    std::string name;
-    tensor_view values;  // what is updated
-    master_weights master;
-    std::array<buffer, update_type::mirror_count> mirrors;
-    subject_state<update_type> state;
-    const named_gradient* gradient = nullptr;  // of this step,
-    const_tensor_view gradient_values;         // its values in the type of `values`,
-    std::size_t gradient_per_value = 1;        // and how many rows share one
-    buffer spread;                             // values of bags, one for each row, where a step must see them
-    std::size_t row_count() const { return values.dims.rank == 0 ? 0 : static_cast<std::size_t>(values.dims[0]); }
-    std::size_t width() const { return row_count() == 0 ? 0 : values.size() / row_count(); }
-  };
-  extents dims_of(const variable& v, std::size_t k) const {
-    return update_.mirror_dims(v.state.branch, k, v.values.dims);
-  }
-  bool keeps(const variable& v, const mirror& m, std::size_t k) const {
-    return !m.slot.empty() && (count(dims_of(v, k)) != 0 || v.values.size() == 0);
-  }
+  using variable = detail::tracked_variable<update_type>;
 
   void insert(std::string_view name, const tensor_view& array) {
     if (name.empty()) raise(status::invalid_argument, "a variable needs a name that is not empty");
     for (const auto& v : variables_)
       if (v.name == name)
         raise(status::already_exists, text("\"", name, "\" is tracked already; give the second variable another name"));
-    const bool narrow = is_16_bit_float(array.type);
-    if (!is_float(array.type) && !narrow)
-      raise(status::invalid_argument,
-            text("expected float32, float64, bfloat16 or float16 for \"", name, "\", found ", name_of(array.type)));
-    variable& v = variables_.emplace_back();
-    v.name = name;
-    if (narrow) v.master = master_weights(array);
-    const tensor_view values = v.values = narrow ? v.master.values() : array;
-    v.state = subject_state<update_type>(update_, v.name, values.dims);
-    const auto mirrors = update_.mirrors(v.state.branch);
-    for (std::size_t k = 0; k < mirrors.size(); ++k) {
-      if (mirrors[k].slot.empty()) continue;
-      v.mirrors[k] = buffer(static_cast<std::size_t>(count(dims_of(v, k))) * size_of(values.type));
-      if (mirrors[k].starts_as_variable) {
-        if (values.size_bytes() != 0) std::memcpy(v.mirrors[k].data(), values.data, values.size_bytes());
-      } else if (values.type == float32) {
-        fill<float>(v.mirrors[k], mirrors[k].initial);
-      } else {
-        fill<double>(v.mirrors[k], mirrors[k].initial);
-      }
-    }
-    reserve_scratch(v, false);
-  }
-  template <class T>
-  static void fill(buffer& b, double value) {
-    T* const p = reinterpret_cast<T*>(b.data());
-    for (std::size_t i = 0; i < b.size() / sizeof(T); ++i) p[i] = static_cast<T>(value);
+    reserve_scratch(variables_.emplace_back(update_, name, array), false);
   }
 
-  template <class T>
-  static std::array<T*, update_type::mirror_count + 1> mirrors_of(variable& v) {
-    std::array<T*, update_type::mirror_count + 1> mirrors{};
-    for (std::size_t i = 0; i < update_type::mirror_count; ++i) mirrors[i] = reinterpret_cast<T*>(v.mirrors[i].data());
-    return mirrors;
-  }
   variable& find(std::string_view name) {
     // Gradients mostly come in the order of tracking: the one after the last found is looked at first.
     for (std::size_t i = 0, n = variables_.size(); i < n; ++i) {
@@ -316,7 +261,7 @@ private:
     v.gradient_values = narrow ? v.master.widened(g.values) : g.values;
     v.gradient_per_value = g.per_value();
     if constexpr (!update_type::uniform || update_type::needs_norm)
-      if (v.gradient_per_value != 1) spread_values(v);
+      if (v.gradient_per_value != 1) v.spread_values();
   }
   void accept_rows(const named_gradient& g, const variable& v) {
     const std::size_t n = g.rows.size();
@@ -326,16 +271,6 @@ private:
       Device::check_rows(g.rows.template as<std::int64_t>().data(), n, v.row_count());
     reserve_rows(n);
     reserve_scratch(v, true);
-  }
-
-  // The values of bags, one for each row.
-  void spread_values(variable& v) {
-    const std::size_t row = v.width() * size_of(v.values.type), n = v.gradient->rows.size();
-    if (v.spread.size() < n * row) v.spread = buffer(n * row);
-    for (std::size_t i = 0; i < n && row != 0; ++i)
-      std::memcpy(v.spread.data() + i * row, v.gradient_values.data + i / v.gradient_per_value * row, row);
-    v.gradient_values = {v.values.type, {static_cast<std::int64_t>(n * v.width())}, v.spread.data()};
-    v.gradient_per_value = 1;
   }
 
   // f(variable_step) for a variable that has a gradient.
@@ -348,7 +283,7 @@ private:
   }
   template <class T, class F>
   void with_step_of(variable& v, double scale, F f) {
-    const auto mirrors = mirrors_of<T>(v);
+    const auto mirrors = v.template mirrors_as<T>();
     const named_gradient& g = *v.gradient;
     gradient_view<T> gradient{
         v.gradient_values.template as<T>().data(), v.gradient_values.size(), nullptr, false, 0, {}};
@@ -424,7 +359,7 @@ private:
   template <class T>
   void step(variable& v, const typename update_type::template constants<T>& c, T scale) {
     T* const theta = v.values.template mutable_as<T>().data();
-    const auto mirrors = mirrors_of<T>(v);
+    const auto mirrors = v.template mirrors_as<T>();
     const named_gradient& g = *v.gradient;
     const T* const values = v.gradient_values.template as<T>().data();
     const auto& single = update_.single();
@@ -441,29 +376,6 @@ private:
     else
       rows(g.rows.template as<std::int64_t>().data());
     Device::follow(single, c, theta, mirrors.data(), v.values.size());
-  }
-
-  // A variable's array takes its master's values: those of the rows that a sparse gradient listed, if no other moved.
-  void refresh(variable& v) {
-    const named_gradient& g = *v.gradient;
-    if (!g.sparse || !moves_listed_rows_only(v))
-      v.master.refresh();
-    else if (g.rows.type == int32)
-      v.master.refresh_rows(g.rows.template as<std::int32_t>(), v.width());
-    else
-      v.master.refresh_rows(g.rows.template as<std::int64_t>(), v.width());
-  }
-  bool moves_listed_rows_only(const variable& v) const {
-    if constexpr (update_type::accumulates || update_type::adds_noise || update_type::steps_tensors ||
-                  update_type::clips_columns) {
-      return false;
-    } else {
-      bool only = true;
-      update_.visit(v.state.branch, [&](const auto& single, auto) {
-        only = !single.decays_all_rows() && !detail::has_follower<decltype(single)>;
-      });
-      return only;
-    }
   }
 
   update_type update_;

@@ -4,10 +4,11 @@
 #pragma once
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "../base/state.hpp"
 #include "../graph/graph.hpp"
-#include "storage.hpp"
+#include "../tensor/tensor.hpp"
 
 namespace gradus {
 
@@ -30,7 +31,15 @@ constexpr std::uint64_t stream_of(std::string_view name) {
   return h;
 }
 
-template <class Storage>
+// The cache lines of an array that part `part` of `parts` updates.
+struct line_range {
+  std::size_t first, last;
+};
+constexpr line_range lines_of_part(std::size_t bytes, int part, int parts) {
+  const std::size_t lines = align_up(bytes) / alignment, p = static_cast<std::size_t>(part);
+  return {lines * p / static_cast<std::size_t>(parts), lines * (p + 1) / static_cast<std::size_t>(parts)};
+}
+
 class variable_arena {
 public:
   // Declares a variable, or finds the one of this name: then dtype and shape must agree.
@@ -38,7 +47,7 @@ public:
     const int at = find(v.name);
     if (at < 0) {
       const std::size_t n = infos_.size();
-      Storage::resize(infos_, n + 1);
+      infos_.resize(n + 1);
       infos_[n] = v;
       infos_[n].bytes = v.size() * size_of(v.type);
       return static_cast<int>(n);
@@ -57,6 +66,15 @@ public:
   }
   template <class Bytes>
   void allocate(std::size_t mirrors, Bytes mirror_bytes) {
+    allocate(mirrors, mirror_bytes, [this](auto zero_part) {
+      for (std::size_t i = 0; i < infos_.size(); ++i) zero_part(i, 0, 1);
+    });
+  }
+  // The same, where arenas of many pages are zeroed by whoever will update them: a page then lies in memory near the
+  // first thread that wrote to it. touch(zero_part) calls zero_part(i, part, parts) for every part of every variable,
+  // each on its thread; arenas that are small are zeroed here.
+  template <class Bytes, class Touch>
+  void allocate(std::size_t mirrors, Bytes mirror_bytes, Touch touch) {
     std::size_t at = 0;
     for (int pass = 0; pass < 2; ++pass) {
       for (variable_info& v : infos_)
@@ -65,15 +83,33 @@ public:
     }
     all_bytes_ = at;
     at += trainable_bytes_;  // gradients
-    Storage::resize(mirror_offsets_, mirrors * infos_.size());
+    mirror_offsets_.resize(mirrors * infos_.size()), mirror_bytes_.resize(mirrors * infos_.size());
     for (std::size_t k = 0; k < mirrors; ++k)
       for (std::size_t i = 0; i < infos_.size(); ++i) {
         if (!infos_[i].trainable) continue;
         mirror_offsets_[k * infos_.size() + i] = at;
+        mirror_bytes_[k * infos_.size() + i] = mirror_bytes(k, i);
         at += align_up(mirror_bytes(k, i));
       }
     bytes_ = at;
-    Storage::reserve(memory_, bytes_);
+    if (bytes_ < buffer::large_from) {
+      memory_ = buffer(bytes_);
+      return;
+    }
+    memory_ = buffer::untouched(bytes_);
+    touch([this](std::size_t i, int part, int parts) { zero_part(i, part, parts); });
+  }
+  // Zeroes part `part` of `parts` of what belongs to variable i: its value, gradient and mirrors.
+  void zero_part(std::size_t i, int part, int parts) {
+    const auto zero = [&](std::byte* from, std::size_t bytes) {
+      const line_range lines = lines_of_part(bytes, part, parts);
+      std::memset(from + lines.first * alignment, 0, (lines.last - lines.first) * alignment);
+    };
+    zero(value(i), infos_[i].bytes);
+    if (!infos_[i].trainable) return;
+    zero(gradient(i), infos_[i].bytes);
+    for (std::size_t k = 0; k < mirror_bytes_.size() / infos_.size(); ++k)
+      zero(mirror(k, i), mirror_bytes_[k * infos_.size() + i]);
   }
 
   int find(std::string_view name) const {
@@ -102,9 +138,9 @@ public:
   }
 
 private:
-  typename Storage::template table<variable_info> infos_;
-  typename Storage::memory memory_;
-  typename Storage::template table<std::size_t> mirror_offsets_;
+  std::vector<variable_info> infos_;
+  buffer memory_;
+  std::vector<std::size_t> mirror_offsets_, mirror_bytes_;  // of mirror k of variable i at k size() + i
   std::size_t trainable_bytes_ = 0, all_bytes_ = 0, bytes_ = 0;
 };
 

@@ -72,15 +72,24 @@ struct tensor_view : const_tensor_view {
 // sweep over a gigabyte then asks for 500 addresses and not for 250,000.
 class buffer {
 public:
+  static constexpr std::size_t large_page = std::size_t{1} << 21, large_from = 2 * large_page;
+
   buffer() = default;
-  explicit buffer(std::size_t bytes) : size_(bytes) {
-    if (bytes == 0) return;
-    const std::size_t aligned = bytes >= 2 * large_page ? large_page : alignment;
-    data_ = {static_cast<std::byte*>(::operator new(align_up(bytes), std::align_val_t{aligned})), release{aligned}};
+  explicit buffer(std::size_t bytes) : buffer(untouched(bytes)) {
+    if (bytes != 0) std::memset(data_.get(), 0, align_up(bytes));
+  }
+  // The same, but whoever uses a part zeroes it first: the system places a page when it is first written, near the
+  // processor that writes.
+  static buffer untouched(std::size_t bytes) {
+    buffer b;
+    b.size_ = bytes;
+    if (bytes == 0) return b;
+    const std::size_t aligned = bytes >= large_from ? large_page : alignment;
+    b.data_ = {static_cast<std::byte*>(::operator new(align_up(bytes), std::align_val_t{aligned})), release{aligned}};
 #if defined(MADV_HUGEPAGE)
-    if (aligned == large_page) ::madvise(data_.get(), align_up(bytes), MADV_HUGEPAGE);  // a wish: may fail
+    if (aligned == large_page) ::madvise(b.data_.get(), align_up(bytes), MADV_HUGEPAGE);  // a wish: may fail
 #endif
-    std::memset(data_.get(), 0, align_up(bytes));
+    return b;
   }
   buffer(buffer&& o) noexcept : data_(std::move(o.data_)), size_(std::exchange(o.size_, 0)) {}
   buffer& operator=(buffer&& o) noexcept {
@@ -92,8 +101,6 @@ public:
   std::size_t size() const { return size_; }
   std::span<std::byte> bytes() { return {data(), size_}; }
   std::span<const std::byte> bytes() const { return {data(), size_}; }
-
-  static constexpr std::size_t large_page = std::size_t{1} << 21;
 
 private:
   struct release {

@@ -1,0 +1,397 @@
+// The updates of a training graph: what its `apply` nodes name, on variables in arenas, by an optimizer. Uniform ones
+// are sweeps, joined where variables lie side by side or divided over threads; the others go variable by variable
+// (run/apply.hpp).
+#pragma once
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "../pass/minimize.hpp"
+#include "apply_all.hpp"
+#include "machine.hpp"
+#include "variables.hpp"
+
+namespace gradus::detail {
+
+inline double read_number(const tensor_view& v) {
+  return v.type == float64 ? *reinterpret_cast<const double*>(v.data)
+                           : static_cast<double>(*reinterpret_cast<const float*>(v.data));
+}
+
+// Everything that a training step reads and changes. Stays where it was made.
+template <class Model, class Optimizer, class Device, class Executor>
+class model_updates {
+public:
+  Optimizer update;
+  typename Executor::runner executor;
+  variable_arena variables;
+  machine train;
+  std::int64_t global_step = 0;
+
+  model_updates(Optimizer with, const Executor& on) : update(std::move(with)), executor(on) {}
+  model_updates(const model_updates&) = delete;
+
+  // After the last variable was declared; `r` is the training graph.
+  void allocate(const runnable& r) {
+    states_.resize(variables.size());
+    for (std::size_t i = 0; i < variables.size(); ++i)
+      if (const variable_info& v = variables.info(i); v.trainable) states_[i] = {update, v.name, resolve(v.dims, 1)};
+    const auto bytes_of_mirror = [this](std::size_t k, std::size_t i) {
+      return static_cast<std::size_t>(count(mirror_dims(k, i))) * size_of(variables.info(i).type);
+    };
+    variables.allocate(Optimizer::mirror_count, bytes_of_mirror, [&](auto zero_part) {
+      const std::vector<int> parts = parts_of_updates(r);
+      executor.on_each([&](int thread) {
+        for (std::size_t i = 0; i < parts.size(); ++i)
+          if (thread < parts[i]) zero_part(i, thread, parts[i]);
+      });
+    });
+  }
+  // Once `train` is connected.
+  void prepare() {
+    if constexpr (Model::may_be_sparse()) chains_.resize(variables.size());
+    const graph_view& v = train.what().graph.view;
+    variable_at_.resize(static_cast<std::size_t>(v.size));
+    for (int i = 0; i < v.size; ++i)
+      if (v.nodes[i].op == &cards::apply)
+        variable_at_[static_cast<std::size_t>(i)] =
+            static_cast<std::size_t>(variables.find(train.what().name_of(v.edges[v.nodes[i].first])));
+    for (std::size_t i = 0; i < variables.size(); ++i)
+      any_double_ = any_double_ || (variables.info(i).trainable && variables.info(i).type == float64);
+    if constexpr (!Optimizer::uniform)
+      prepare_work();
+    else
+      join_updates();
+  }
+
+  // ---- a step: begin, every call that has no kernel, end
+  void begin() {
+    scale_ = 1, loss_scale_ = update.loss_scale();
+    if constexpr (Optimizer::uniform) {
+      constants_ = update.template prepare<float>(global_step);
+      if (any_double_) double_constants_ = update.template prepare<double>(global_step);
+    } else {
+      branch_constants_ = update.prepare_branches(global_step);
+    }
+  }
+  void end() {
+    update.finish(global_step);
+    ++global_step;
+  }
+  void take_loss_scale() { loss_scale_ = update.loss_scale(); }
+  // The calls without a kernel. An update that is a sweep over whole tensors can be done in parts; where one thread
+  // runs all in their order, those that follow each other are done as one.
+  struct session_calls {
+    model_updates* self;
+    struct ordered {
+      model_updates* self;
+      void operator()(const bound_call& c) const {
+        if constexpr (Optimizer::uniform)  // most calls of a small model, so it is asked before all else
+          if (self->joined_at(c) == 0) return;
+        self->template session_call<true>(c);
+      }
+    };
+    ordered in_order() const { return {self}; }
+    void operator()(const bound_call& c) const { self->template session_call<false>(c); }
+    static bool divides(const node& n) { return Optimizer::uniform && n.op == &cards::apply && n.inputs == 2; }
+  };
+  template <bool InOrder>
+  void session_call(const bound_call& c) {
+    const runnable& r = train.what();
+    const node& n = r.at(c.node);
+    if (n.op == &cards::global_norm) {
+      if constexpr (Optimizer::looks_for_not_finite) update.see_loss(read_number(loss()));
+      const double value = Optimizer::uniform ? norm(c.node) : know_all();
+      write_number(c, n.type, value / loss_scale_);
+      if constexpr (Optimizer::uniform) scale_ = update.clip_scale(value);
+      if constexpr (Optimizer::raises_not_finite)
+        if (update.skips()) refuse_step();
+    } else if (n.op == &cards::loss_scale) {
+      write_number(c, n.type, loss_scale_);
+    } else if constexpr (!Optimizer::uniform) {
+      apply_alone(c.node);
+    } else if (n.type == float64) {
+      apply<double, InOrder>(n, c, double_constants_);
+    } else {
+      apply<float, InOrder>(n, c, constants_);
+    }
+  }
+
+  // sqrt(sum of squares) of the last step's gradients, without the loss scale; what clip_by_global_norm looks at.
+  double gradient_norm() const { return norm() / loss_scale_; }
+
+  // ---- mirrors
+  extents mirror_dims(std::size_t k, std::size_t i) const {
+    return update.mirror_dims(states_[i].branch, k, resolve(variables.info(i).dims, 1));
+  }
+  tensor_view mirror_view(std::size_t k, std::size_t i) {
+    return {variables.info(i).type, mirror_dims(k, i), variables.mirror(k, i)};
+  }
+  // f(k, mirror) for those that variable i keeps.
+  template <class F>
+  void each_mirror(std::size_t i, F f) {
+    const variable_info& v = variables.info(i);
+    if (!v.trainable) return;
+    for (std::size_t k = 0; const mirror& m : update.mirrors(states_[i].branch)) {
+      if (!m.slot.empty() && (v.bytes == 0 || count(mirror_dims(k, i)) != 0)) f(k, m);
+      ++k;
+    }
+  }
+  void start_mirrors(std::size_t i) {
+    each_mirror(i, [&](std::size_t k, const mirror& m) {
+      std::byte* const to = variables.mirror(k, i);
+      const auto n = static_cast<std::size_t>(count(mirror_dims(k, i)));
+      if (m.starts_as_variable)
+        std::memcpy(to, variables.value(i), variables.info(i).bytes);
+      else if (variables.info(i).type == float64)
+        std::fill_n(reinterpret_cast<double*>(to), n, m.initial);
+      else
+        std::fill_n(reinterpret_cast<float*>(to), n, static_cast<float>(m.initial));
+    });
+  }
+
+  // The averages (or what else the rule evaluates at) in place of the variables, and back: the same bits return.
+  void swap_averages() {
+    if constexpr (Optimizer::has_evaluation_copy) {
+      for (std::size_t i = 0; i < variables.size(); ++i) {
+        if (!variables.info(i).trainable) continue;
+        const std::size_t with = update.evaluation_mirror(states_[i].branch);
+        if (with == Optimizer::mirror_count) continue;
+        std::byte *a = variables.value(i), *b = variables.mirror(with, i);
+        for (std::size_t k = 0; k < variables.info(i).bytes; ++k) std::swap(a[k], b[k]);
+      }
+    }
+  }
+  // A slot of a variable by the rule's name for it, "m"; empty if it keeps none of this name.
+  tensor_view slot(std::string_view variable, std::string_view name) {
+    tensor_view found{};
+    if (const int i = variables.find(variable); i >= 0 && variables.info(static_cast<std::size_t>(i)).trainable)
+      each_mirror(static_cast<std::size_t>(i), [&](std::size_t k, const mirror& m) {
+        if (m.slot == name) found = mirror_view(k, static_cast<std::size_t>(i));
+      });
+    return found;
+  }
+
+private:
+  std::vector<std::size_t> joined_;                            // per call: values that its update sweeps
+  typename Optimizer::template constants<float> constants_{};  // of all variables,
+  typename Optimizer::template constants<double> double_constants_{};
+  typename Optimizer::branch_constants branch_constants_{};  // or before each adapts them
+  std::vector<subject_state<Optimizer>> states_;             // of each variable that trains
+  std::vector<std::vector<std::int32_t>> chains_;            // of each, if its gradient is sparse
+  std::vector<buffer> work_;                                 // for rules that need room; one, or one of each
+  std::vector<std::size_t> variable_at_;                     // of each node that is an update
+  std::vector<std::array<std::byte*, Optimizer::mirror_count + 1>> mirrors_;  // of each variable
+  double scale_ = 1, loss_scale_ = 1;                                         // of this step's gradients
+  bool any_double_ = false;
+
+  // Into how many parts the update of each variable will be divided.
+  std::vector<int> parts_of_updates(const runnable& r) const {
+    std::vector<int> parts(variables.size(), 1);
+    const graph_view& v = r.graph.view;
+    for (int i = 0; i < v.size; ++i)
+      if (const node& n = v.nodes[i]; session_calls::divides(n)) {
+        const auto at = static_cast<std::size_t>(variables.find(r.name_of(v.edges[n.first])));
+        parts[at] = executor.parts_of_update(variables.info(at).bytes);
+      }
+    return parts;
+  }
+  // Room for the largest update, or for each where they run at the same time.
+  void prepare_work() {
+    work_.resize(Executor::concurrent ? variables.size() : 1);
+    mirrors_.resize(variables.size());
+    for (std::size_t i = 0; i < variables.size(); ++i) {
+      if (!variables.info(i).trainable) continue;
+      each_mirror(i, [&](std::size_t k, const mirror&) { mirrors_[i][k] = variables.mirror(k, i); });
+      const std::size_t bytes =
+          scratch_elements(update, states_[i], Model::may_be_sparse()) * size_of(variables.info(i).type);
+      buffer& work = work_[Executor::concurrent ? i : 0];
+      if (work.size() < bytes) work = buffer(bytes);
+    }
+  }
+  // Updates that follow each other, of variables that lie side by side with their gradients, are one sweep: the first
+  // of them does all. A variable's padding is swept along; nothing reads it.
+  void join_updates() {
+    const runnable& r = train.what();
+    const auto calls = static_cast<std::size_t>(r.program.call_count);
+    joined_.resize(calls);
+    std::size_t first = calls, theta_end = 0, grad_end = 0;  // calls: none
+    for (std::size_t i = 0; i < calls; ++i) {
+      const node& n = r.at(r.program.calls[i].node);
+      joined_[i] = 0;
+      if (n.op != &cards::apply || n.inputs != 2) {
+        first = calls, joined_[i] = 1;
+        continue;
+      }
+      const int* edge = r.graph.view.edges + n.first;
+      const auto theta = static_cast<std::size_t>(train.address(edge[0]) - variables.value_base());
+      const auto grad = static_cast<std::size_t>(train.address(edge[1]) - variables.value_base());
+      const std::size_t bytes = static_cast<std::size_t>(gradus::count(n.dims)) * size_of(n.type);
+      const bool joins =
+          first != calls && theta == theta_end && grad == grad_end && n.type == r.at(r.program.calls[first].node).type;
+      if (!joins) first = i;
+      joined_[first] = (theta + bytes - joined_begin(first)) / size_of(n.type);
+      theta_end = theta + align_up(bytes), grad_end = grad + align_up(bytes);
+    }
+  }
+  std::size_t joined_at(const bound_call& c) const { return joined_[static_cast<std::size_t>(&c - &train.bound(0))]; }
+  std::size_t joined_begin(std::size_t call) {
+    const runnable& r = train.what();
+    return static_cast<std::size_t>(train.address(r.graph.view.edges[r.at(r.program.calls[call].node).first]) -
+                                    variables.value_base());
+  }
+  static void write_number(const bound_call& c, dtype type, double x) {
+    if (type == float64)
+      *reinterpret_cast<double*>(c.args[0]) = x;
+    else
+      *reinterpret_cast<float*>(c.args[0]) = static_cast<float>(x);
+  }
+  template <class T, bool InOrder>
+  void apply(const node& n, const bound_call& c, const typename Optimizer::template constants<T>& constants) {
+    if (update.skips()) return;
+    T* theta = reinterpret_cast<T*>(c.args[1]);
+    auto values = static_cast<std::size_t>(gradus::count(n.dims));
+    std::size_t from = 0;  // of a part
+    if (c.size.parts > 1) {
+      constexpr std::size_t grain = alignment / sizeof(T);
+      const line_range lines = lines_of_part(values * sizeof(T), c.size.part, c.size.parts);
+      from = lines.first * grain;
+      values = std::min(values, lines.last * grain) - from;
+      theta += from;
+    } else if (InOrder && n.inputs == 2) {
+      if ((values = joined_at(c)) == 0) return;
+    }
+    // mirrors lie at the variable's own offset in arenas that follow each other
+    const std::size_t offset = static_cast<std::size_t>(c.args[1] - variables.value_base()) + from * sizeof(T);
+    std::array<T*, Optimizer::mirror_count + 1> mirrors{};
+    for (std::size_t k = 0; k < Optimizer::mirror_count; ++k)
+      mirrors[k] = reinterpret_cast<T*>(variables.mirror_base(k) + offset);
+    const auto& single = update.single();
+    if (n.inputs == 2) {
+      Device::template sweep<T>(single, constants, static_cast<T>(scale_), theta,
+                                reinterpret_cast<const T*>(c.args[2]) + from, mirrors.data(), values);
+      return;
+    }
+    if constexpr (Model::may_be_sparse()) {
+      const gradient_view<T> g = sparse_gradient<T>(n);
+      g.with_rows([&](const auto* rows) {
+        Device::check_rows(rows, g.row_count, row_count(n));
+        Device::template sweep_rows<T>(single, constants, static_cast<T>(scale_), theta, mirrors.data(), row_count(n),
+                                       row_count(n) == 0 ? 0 : values / row_count(n), rows, g.values, g.row_count,
+                                       g.chains);
+      });
+      Device::template follow<T>(single, constants, theta, mirrors.data(), values);
+    }
+  }
+
+  tensor_view loss() {
+    const graph_parts& g = train.what().graph;
+    for (int i = 0; i < g.output_count; ++i)
+      if (g.outputs[i].kind == output::loss) return train.view(g.outputs[i].node);
+    return {};
+  }
+
+  // ---- updates whose variables differ
+  std::size_t variable_of(const node& apply) const {
+    return variable_at_[static_cast<std::size_t>(&apply - train.what().graph.view.nodes)];
+  }
+  static std::size_t row_count(const node& apply) { return static_cast<std::size_t>(apply.dims[0]); }
+  template <class T>
+  gradient_view<T> sparse_gradient(const node& apply) {
+    const int* operand = train.what().graph.view.edges + apply.first;
+    const tensor_view values = train.view(operand[1]), rows = train.view(operand[2]);
+    const std::byte* const row = train.source(operand[2]);
+    auto& chains = chains_[variable_of(apply)];
+    // Grown when a batch is larger than any before.
+    if (const std::size_t n = Device::row_scratch(rows.size()); chains.size() < n) chains.resize(n);
+    return {reinterpret_cast<const T*>(values.data), values.size(), row, rows.type == int64, rows.size(),
+            std::span<std::int32_t>(chains)};
+  }
+  template <class T, class F>
+  void with_step(const node& apply, F f) {
+    const std::size_t i = variable_of(apply);
+    std::array<T*, Optimizer::mirror_count + 1> mirrors{};
+    for (std::size_t k = 0; k < mirrors.size(); ++k) mirrors[k] = reinterpret_cast<T*>(mirrors_[i][k]);
+    gradient_view<T> gradient;
+    if constexpr (Model::may_be_sparse())
+      if (apply.inputs == 3) {
+        gradient = sparse_gradient<T>(apply);
+        gradient.with_rows([&](const auto* rows) { Device::check_rows(rows, gradient.row_count, row_count(apply)); });
+      }
+    if (apply.inputs == 2) {
+      const tensor_view dense = train.view(train.what().graph.view.edges[apply.first + 1]);
+      gradient = {reinterpret_cast<const T*>(dense.data), dense.size(), nullptr, false, 0, {}};
+    }
+    buffer& work = work_[Executor::concurrent ? i : 0];
+    variable_step<Device, T, Optimizer> step(update, states_[i],
+                                             {reinterpret_cast<T*>(variables.value(i)), mirrors.data(),
+                                              std::span<T>(reinterpret_cast<T*>(work.data()), work.size() / sizeof(T))},
+                                             gradient, scale_, global_step);
+    f(step);
+  }
+  template <class F>
+  void with_step(const node& apply, F f) {
+    if (apply.type == float64)
+      with_step<double>(apply, f);
+    else
+      with_step<float>(apply, f);
+  }
+  // Before the first update; gives the gradients' global norm.
+  double know_all() {
+    return gradus::know_all(update, branch_constants_, global_step, scale_, [this](auto f) {
+      const graph_view& v = train.what().graph.view;
+      for (int i = 0; i < v.size; ++i)
+        if (v.nodes[i].op == &cards::apply) with_step(v.nodes[i], f);
+    });
+  }
+  void apply_alone(int node) {
+    with_step(train.what().at(node), [this](auto& step) {
+      if constexpr (!Optimizer::needs_norm) {
+        step.begin(branch_constants_);
+        step.accumulate();
+      }
+      finish_one(update, step, global_step);
+    });
+  }
+
+  [[noreturn]] void refuse_step() {
+    const runnable& r = train.what();
+    const graph_view& v = r.graph.view;
+    std::string_view name;
+    double found = 0;
+    for (int i = 0; i < v.size && name.empty(); ++i) {
+      if (v.nodes[i].op != &cards::apply) continue;
+      const tensor_view g = train.view(v.edges[v.nodes[i].first + 1]);
+      const auto look = [&]<class T>(const T* values) {
+        const std::size_t at = detail::first_not_finite(values, g.size());
+        if (at == g.size()) return;
+        name = r.name_of(v.edges[v.nodes[i].first]), found = static_cast<double>(values[at]);
+      };
+      g.type == float64 ? look(reinterpret_cast<const double*>(g.data)) : look(reinterpret_cast<const float*>(g.data));
+    }
+    detail::raise_not_finite(read_number(loss()), name, found, global_step);
+  }
+
+  // Over the operands of a global_norm node; -1: over all gradients that updates use, in the same order.
+  double norm(int id = -1) const {
+    const runnable& r = train.what();
+    const graph_view& v = r.graph.view;
+    double total = 0;
+    const auto add = [&](int grad) {
+      const node& n = v.nodes[grad];
+      const auto many = static_cast<std::size_t>(gradus::count(resolve(n.dims, train.batch_size())));
+      const std::byte* p = const_cast<machine&>(train).address(grad);
+      total += n.type == float64 ? Device::sum_of_squares(reinterpret_cast<const double*>(p), many)
+                                 : static_cast<double>(Device::sum_of_squares(reinterpret_cast<const float*>(p), many));
+    };
+    if (id >= 0) {
+      for (int e = v.nodes[id].first, end = e + v.nodes[id].inputs; e < end; ++e) add(v.edges[e]);
+    } else {
+      for (int i = 0; i < v.size; ++i)
+        if (v.nodes[i].op == &cards::apply) add(v.edges[v.nodes[i].first + 1]);
+    }
+    return std::sqrt(total);
+  }
+};
+
+}  // namespace gradus::detail

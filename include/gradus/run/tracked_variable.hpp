@@ -1,0 +1,108 @@
+// A user's array that an updater steps (run/updater.hpp): its slots, its float32 master if it holds 16-bit numbers, and
+// the gradient of this step.
+#pragma once
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "apply.hpp"
+#include "master_weights.hpp"
+#include "named_gradient.hpp"
+
+namespace gradus::detail {
+
+// Whether something moves every row of a variable after the rule, as lookahead does.
+template <class Single>
+inline constexpr bool has_follower = requires { requires std::remove_cvref_t<Single>::rule_type::has_after; };
+
+// Stays where it was made: its state names it, and a state list points into it.
+template <class Update>
+struct tracked_variable {
+  std::string name;
+  tensor_view values;  // what is updated
+  master_weights master;
+  std::array<buffer, Update::mirror_count> mirrors;
+  subject_state<Update> state;
+  const named_gradient* gradient = nullptr;  // of this step,
+  const_tensor_view gradient_values;         // its values in the type of `values`,
+  std::size_t gradient_per_value = 1;        // and how many rows share one
+  buffer spread;                             // values of bags, one for each row, where a step must see them
+
+  // Slots start at their initial values, an average as the array. Errors: invalid_argument for another dtype than
+  // float32, float64, bfloat16, float16.
+  tracked_variable(const Update& update, std::string_view called, const tensor_view& array) : name(called) {
+    const bool narrow = is_16_bit_float(array.type);
+    if (!is_float(array.type) && !narrow)
+      raise(status::invalid_argument,
+            text("expected float32, float64, bfloat16 or float16 for \"", name, "\", found ", name_of(array.type)));
+    if (narrow) master = master_weights(array);
+    values = narrow ? master.values() : array;
+    state = subject_state<Update>(update, name, values.dims);
+    const auto kept = update.mirrors(state.branch);
+    for (std::size_t k = 0; k < kept.size(); ++k) {
+      if (kept[k].slot.empty()) continue;
+      mirrors[k] = buffer(static_cast<std::size_t>(count(dims_of(update, k))) * size_of(values.type));
+      if (kept[k].starts_as_variable) {
+        if (values.size_bytes() != 0) std::memcpy(mirrors[k].data(), values.data, values.size_bytes());
+      } else if (values.type == float32) {
+        fill<float>(mirrors[k], kept[k].initial);
+      } else {
+        fill<double>(mirrors[k], kept[k].initial);
+      }
+    }
+  }
+  tracked_variable(const tracked_variable&) = delete;
+
+  std::size_t row_count() const { return values.dims.rank == 0 ? 0 : static_cast<std::size_t>(values.dims[0]); }
+  std::size_t width() const { return row_count() == 0 ? 0 : values.size() / row_count(); }
+  extents dims_of(const Update& update, std::size_t k) const {
+    return update.mirror_dims(state.branch, k, values.dims);
+  }
+  bool keeps(const Update& update, const mirror& m, std::size_t k) const {
+    return !m.slot.empty() && (count(dims_of(update, k)) != 0 || values.size() == 0);
+  }
+  template <class T>
+  std::array<T*, Update::mirror_count + 1> mirrors_as() {
+    std::array<T*, Update::mirror_count + 1> all{};
+    for (std::size_t i = 0; i < Update::mirror_count; ++i) all[i] = reinterpret_cast<T*>(mirrors[i].data());
+    return all;
+  }
+  // The values of bags, one for each row.
+  void spread_values() {
+    const std::size_t row = width() * size_of(values.type), n = gradient->rows.size();
+    if (spread.size() < n * row) spread = buffer(n * row);
+    for (std::size_t i = 0; i < n && row != 0; ++i)
+      std::memcpy(spread.data() + i * row, gradient_values.data + i / gradient_per_value * row, row);
+    gradient_values = {values.type, {static_cast<std::int64_t>(n * width())}, spread.data()};
+    gradient_per_value = 1;
+  }
+  // The array takes its master's values: those of the rows that a sparse gradient listed, if no other moved.
+  void refresh_array(const Update& update) {
+    if (!gradient->sparse || !moves_listed_rows_only(update))
+      master.refresh();
+    else if (gradient->rows.type == int32)
+      master.refresh_rows(gradient->rows.template as<std::int32_t>(), width());
+    else
+      master.refresh_rows(gradient->rows.template as<std::int64_t>(), width());
+  }
+
+private:
+  template <class T>
+  static void fill(buffer& b, double value) {
+    T* const p = reinterpret_cast<T*>(b.data());
+    for (std::size_t i = 0; i < b.size() / sizeof(T); ++i) p[i] = static_cast<T>(value);
+  }
+  bool moves_listed_rows_only(const Update& update) const {
+    if constexpr (Update::accumulates || Update::adds_noise || Update::steps_tensors || Update::clips_columns) {
+      return false;
+    } else {
+      bool only = true;
+      update.visit(state.branch, [&](const auto& single, auto) {
+        only = !single.decays_all_rows() && !has_follower<decltype(single)>;
+      });
+      return only;
+    }
+  }
+};
+
+}  // namespace gradus::detail
