@@ -1,12 +1,16 @@
-// What every codec of ours must do; a codec's test calls it.
+// What every codec of ours must do; a codec's test calls one of
+//   check<Codec>()           one whose file is our frame, which covers every bit by itself
+//   check_any(codec)         any other, of one file or of several
 #pragma once
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -96,6 +100,30 @@ int with_little_memory(F&& f, bool quiet = false) {
   int how = 0;
   ::waitpid(child, &how, 0);
   return WIFEXITED(how) ? WEXITSTATUS(how) : 112;
+}
+
+template <class Codec>
+void check_refusals(const Codec& codec) {
+  SUBCASE("what could not be read back is not written") {
+    const auto refusal = [&](record r) -> std::string {
+      snapshot s = small();
+      s.records.push_back(std::move(r));
+      try {
+        codec.encode(s);
+      } catch (const invalid_argument& e) {
+        return e.what();
+      }
+      return "no error";
+    };
+    CHECK(refusal({"w", uint8, {0}, {}, false}) == "this state cannot be saved: \"w\" stands in it twice");
+    CHECK(refusal({"x", float32, {2}, bytes(flags), false}) ==
+          "this state cannot be saved: \"x\" is float32[2], which takes 8 bytes, but has 3");
+    CHECK(refusal({"", uint8, {0}, {}, false}) == "this state cannot be saved: a tensor has no name");
+    CHECK(refusal({"x", dtype::none, {}, {}, false}) == "this state cannot be saved: \"x\" has the unknown dtype 0");
+    CHECK(refusal({"x", float32, {-1}, {}, false}) == "this state cannot be saved: \"x\" has impossible extents [-1]");
+    CHECK(refusal({"x", boolean, {5}, bytes(position), false}) ==
+          "this state cannot be saved: the bool \"x\" holds a byte that is neither 0 nor 1");
+  }
 }
 
 template <class Codec>
@@ -228,26 +256,129 @@ void check() {
     CHECK(bad == 0);
   }
 
-  SUBCASE("what could not be read back is not written") {
-    const auto refusal = [&](record r) -> std::string {
-      snapshot s = small();
-      s.records.push_back(std::move(r));
-      try {
-        codec.encode(s);
-      } catch (const invalid_argument& e) {
-        return e.what();
-      }
-      return "no error";
-    };
-    CHECK(refusal({"w", uint8, {0}, {}, false}) == "this state cannot be saved: \"w\" stands in it twice");
-    CHECK(refusal({"x", float32, {2}, bytes(flags), false}) ==
-          "this state cannot be saved: \"x\" is float32[2], which takes 8 bytes, but has 3");
-    CHECK(refusal({"", uint8, {0}, {}, false}) == "this state cannot be saved: a tensor has no name");
-    CHECK(refusal({"x", dtype::none, {}, {}, false}) == "this state cannot be saved: \"x\" has the unknown dtype 0");
-    CHECK(refusal({"x", float32, {-1}, {}, false}) == "this state cannot be saved: \"x\" has impossible extents [-1]");
-    CHECK(refusal({"x", boolean, {5}, bytes(position), false}) ==
-          "this state cannot be saved: the bool \"x\" holds a byte that is neither 0 nor 1");
+  check_refusals(codec);
+}
+
+// The files of a checkpoint in memory, by suffix.
+class files_in_memory final : public checkpoint_files {
+public:
+  files_in_memory() = default;
+  explicit files_in_memory(const encoded& e) {
+    for (const auto& file : e.files)
+      for (const auto piece : file.pieces)
+        bytes[file.suffix].insert(bytes[file.suffix].end(), piece.begin(), piece.end());
   }
+  file_problem open(std::string_view suffix, std::span<const std::byte>& out) override {
+    const auto at = bytes.find(std::string(suffix));
+    if (at == bytes.end()) return {ENOENT, "open", std::string(suffix)};
+    out = at->second;
+    return {};
+  }
+
+  std::map<std::string, file_bytes> bytes;
+};
+
+// The records by name, for codecs that keep an order of their own.
+inline snapshot by_name(snapshot s) {
+  std::sort(s.records.begin(), s.records.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return s;
+}
+
+template <class Codec>
+void check_any(const Codec& codec) {
+  const snapshot original = small();
+  const encoded laid_out = codec.encode(original);
+  const files_in_memory files(laid_out);
+  // Whatever is done to a file: it is refused with a reason, or what it says holds together.
+  const auto holds_together = [&](const files_in_memory& damaged) {
+    files_in_memory copy = damaged;
+    const auto d = codec.decode(copy);
+    if (!d.ok()) return d.content.records.empty();
+    for (const auto& r : d.content.records)
+      if (!r.name.empty() && !detail::problem_of(r).empty()) return false;
+    return detail::duplicate_name(d.content.records).empty();
+  };
+
+  SUBCASE("what is written is read, and written again as it was; tensors are not copied") {
+    files_in_memory copy = files;
+    const auto d = codec.decode(copy);
+    REQUIRE_MESSAGE(d.ok(), d.problem);
+    CHECK(d.warning.empty());
+    CHECK(same(by_name(d.content), by_name(original)));
+    CHECK(files_in_memory(codec.encode(d.content)).bytes == files.bytes);
+    for (const auto& r : d.content.records) {
+      bool inside = r.bytes.empty();
+      for (const auto& [suffix, bytes] : copy.bytes)
+        inside = inside ||
+                 (r.bytes.data() >= bytes.data() && r.bytes.data() + r.bytes.size() <= bytes.data() + bytes.size());
+      CHECK_MESSAGE(inside, r.name);
+    }
+    for (const auto& r : original.records) {
+      bool found = r.bytes.empty();
+      for (const auto& file : laid_out.files)
+        for (const auto piece : file.pieces) found = found || piece.data() == r.bytes.data();
+      CHECK_MESSAGE((found || r.blob), r.name);
+    }
+    CHECK(laid_out.files.back().suffix == Codec::proof);
+    files_in_memory empty(codec.encode({}));
+    const auto nothing = codec.decode(empty);
+    REQUIRE_MESSAGE(nothing.ok(), nothing.problem);
+    CHECK(same(nothing.content, {}));
+    files_in_memory none;
+    CHECK(codec.decode(none).kind == status::not_found);
+  }
+
+  SUBCASE("every truncation and every extension of every file is noticed") {
+    for (const auto& [suffix, bytes] : files.bytes) {
+      auto damaged = files;
+      for (std::size_t n = bytes.size(); n-- > 0;) {
+        damaged.bytes[suffix].resize(n);
+        const auto d = codec.decode(damaged);
+        REQUIRE_MESSAGE((!d.ok() && d.kind == status::data_loss && d.content.records.empty()), suffix << ' ' << n);
+      }
+      damaged.bytes[suffix] = bytes;
+      for (std::size_t n = 1; n <= 200; ++n) {
+        damaged.bytes[suffix].push_back(n < 100 ? std::byte{0} : std::byte{' '});
+        REQUIRE_MESSAGE(!codec.decode(damaged).ok(), suffix << ' ' << n);
+      }
+    }
+  }
+
+  SUBCASE("flipped bits, forged numbers and noise allocate nothing and crash nothing") {
+    const auto bad = with_little_memory([&] {
+      int wrong = 0;
+      random_stream random{1};
+      for (const auto& [suffix, bytes] : files.bytes) {
+        auto damaged = files;
+        auto& file = damaged.bytes[suffix];
+        for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+          file[bit / 8] ^= std::byte{1} << (bit % 8);
+          wrong += !holds_together(damaged);
+          file[bit / 8] = bytes[bit / 8];
+        }
+        for (std::size_t at = 0; at + 8 <= bytes.size(); ++at) {
+          for (const std::uint64_t n : {std::uint64_t{0}, std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
+            poke(file, at, n);
+            wrong += !holds_together(damaged);
+          }
+          file = bytes;
+          poke(file, at, 0x7FFFFFFFu);
+          wrong += !holds_together(damaged);
+          file = bytes;
+        }
+        for (int i = 0; i < 2000; ++i) {
+          for (std::uint32_t k = random.below(4) + 1; k != 0; --k)
+            file[random.below(static_cast<std::uint32_t>(file.size()))] = std::byte(random.below(256));
+          wrong += !holds_together(damaged);
+          file = bytes;
+        }
+      }
+      return wrong > 100 ? 100 : wrong;
+    });
+    CHECK(bad == 0);
+  }
+
+  check_refusals(codec);
 }
 
 }  // namespace codec_suite

@@ -88,25 +88,25 @@ TEST_CASE("flat_binary: each forgery is named") {
   CHECK(with(offset, std::uint64_t{0}) == "\"w\" claims to begin at 0, where 256 is its place");
   CHECK(with(length, ~std::uint64_t{0}) ==
         "\"w\" claims 18446744073709551615 bytes from 256 on, which is past the end of the file");
-  CHECK(with(length, std::uint64_t{4}) == "the checksum of \"w\" does not fit its bytes");
+  CHECK(with(length, std::uint64_t{4}) == "the checksum of \"w\" does not fit its bytes (256 to 259)");
   CHECK(with(32, ~std::uint64_t{0}) == "its manifest claims 18446744073709551615 bytes, where 264 are left");
   CHECK(with(40, std::uint64_t{3}) == "the header counts 3 tensors, the manifest 2");
   CHECK(with(48, ~std::uint64_t{0}) == "it is truncated: 328 of 18446744073709551615 bytes");
   CHECK(with(48, std::uint64_t{64}) == "it has 264 bytes after its end at 64");
   auto padded = file;
   padded[0x108] = std::byte{1};
-  CHECK(refusal(padded) == "the padding before \"global_step\" is damaged");
+  CHECK(refusal(padded) == "the padding before \"global_step\" is damaged (264 to 319)");
   auto longer = file;
   longer.resize(file.size() + 8);
   poke<std::uint64_t>(longer, 48, longer.size());
   CHECK(refusal(longer) == "8 bytes belong to no tensor");
   auto tensor = file;
   tensor[0x100] ^= std::byte{1};
-  CHECK(refusal(tensor) == "the checksum of \"w\" does not fit its bytes");
+  CHECK(refusal(tensor) == "the checksum of \"w\" does not fit its bytes (256 to 263)");
   auto manifest = file;
   manifest[0x50] ^= std::byte{1};
-  CHECK(decode_bytes(flat_binary{}, manifest).problem == "the manifest's checksum does not fit its bytes");
+  CHECK(decode_bytes(flat_binary{}, manifest).problem == "the manifest's checksum does not fit its bytes (64 to 206)");
   auto header = file;
   header[33] ^= std::byte{1};
-  CHECK(decode_bytes(flat_binary{}, header).problem == "the header's checksum does not fit its bytes");
+  CHECK(decode_bytes(flat_binary{}, header).problem == "the header's checksum does not fit its bytes (0 to 63)");
 }

@@ -9,50 +9,15 @@
 #include "gradus/checkpoint/cereal.hpp"
 #include "gradus/testing/faulty_files.hpp"
 #include "gradus/testing/temp_dir.hpp"
+#include "saving.hpp"
 
 using namespace gradus;
 using gradus::testing::faulty_files;
 using gradus::testing::killed;
 using gradus::testing::temp_dir;
+using saving::bytes_blob, saving::contains, saving::hand_clock, saving::message, saving::model, saving::names;
 
 namespace {
-
-using names = std::vector<std::string>;
-
-struct hand_clock {
-  std::shared_ptr<double> time = std::make_shared<double>(1000.0);
-  double now() const { return *time; }
-  double elapsed() const { return *time; }
-};
-
-struct bytes_blob final : blob {
-  std::vector<std::byte> value;
-  void save(std::vector<std::byte>& out) const override { out = value; }
-  void load(std::span<const std::byte> in) override { value.assign(in.begin(), in.end()); }
-};
-
-// A model whose state at a step is a function of the step, so that any mixture of two steps shows.
-struct model {
-  explicit model(std::size_t n = 5) : w(n) {
-    list.tensor("w", {static_cast<std::int64_t>(n)}, std::span<float>(w));
-    list.scalar("global_step", step);
-    list.dynamic("position", position);
-  }
-  void at(std::int64_t s) {
-    step = s;
-    for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(s) * 0.5f + static_cast<float>(i);
-    position.value.assign(static_cast<std::size_t>(s % 7), std::byte(static_cast<unsigned char>(s)));
-  }
-  bool is_at(std::int64_t s) const {
-    model other(w.size());
-    other.at(s);
-    return other.step == step && other.w == w && other.position.value == position.value;
-  }
-  std::vector<float> w;
-  std::int64_t step = 0;
-  bytes_blob position;
-  state_list list;
-};
 
 template <class F = faulty_files, class Codec = flat_binary>
 using test_saver = saver<Codec, F, hand_clock>;
@@ -61,18 +26,6 @@ std::string state_text(const faulty_files& fs, const std::string& directory) {
   const auto bytes = read_file(fs, join_path(directory, "checkpoint"));
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
-template <class F>
-std::string message(F&& f, status kind) {
-  try {
-    f();
-  } catch (const error& e) {
-    CHECK_MESSAGE(e.kind() == kind, e.what());
-    return e.what();
-  }
-  FAIL_CHECK("no error");
-  return {};
-}
-bool contains(const std::string& s, std::string_view part) { return s.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -226,7 +179,8 @@ TEST_CASE("restore: damage is named, an older intact checkpoint is pointed at, o
   m.at(50);
   auto text = message([&] { s.restore_latest(m.list, "d"); }, status::data_loss);
   CHECK(text ==
-        "checkpoint \"d/m-4.ckpt\" cannot be restored: the checksum of \"position\" does not fit its bytes. The newest "
+        "checkpoint \"d/m-4.ckpt\" cannot be restored: the checksum of \"position\" does not fit its bytes (384 to "
+        "387). The newest "
         "intact one beside it is \"d/m-2.ckpt\" (step 2): restore it by its path, or set restore_options::fallback. "
         "Nothing was changed.");
   CHECK(text == message([&] { s.restore(m.list, "d/m-4.ckpt"); }, status::data_loss));

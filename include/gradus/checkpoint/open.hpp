@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "../store/file_bytes.hpp"
+#include "../store/parallel.hpp"
 #include "manifest.hpp"
 
 namespace gradus {

@@ -98,7 +98,21 @@ public:
     if (const auto p = publish(next)) give_up(p, !p.published);
     saved out{path, {}, {}};
     remove_superseded(out);
+    for (const auto& [suffix, bytes] : attached_) {
+      const std::span<const std::byte> piece = bytes;
+      if (const auto p = try_publish(fs_, stem + suffix, byte_pieces(&piece, 1)))
+        raise(status_of_errno(p.error),
+              text("step ", step, " is saved, but not its file \"", suffix, "\": ", describe(p)));
+    }
     return out;
+  }
+
+  // From now on every checkpoint gets this file beside it, written when the checkpoint is complete: TensorFlow's
+  // ".meta".
+  void attach(std::string suffix, std::vector<std::byte> bytes) {
+    if (!detail::is_checkpoint_suffix(suffix, Codec::extension))
+      raise(status::invalid_argument, text("\"", suffix, "\" is no suffix of a checkpoint's file; \".meta\" is one"));
+    attached_.insert_or_assign(std::move(suffix), std::move(bytes));
   }
 
   // Ranks the newest checkpoint by a metric that was measured after it was saved (saver_options::best). Raises
@@ -282,6 +296,7 @@ private:
   bool remove_checkpoint(const std::string& directory, const std::string& name) const {
     const auto stem = *detail::stem_of(name, Codec::extension);
     bool done = remove(join_path(directory, stem + std::string(Codec::proof)));
+    for (const auto& [suffix, bytes] : attached_) done = remove(join_path(directory, stem + suffix)) && done;
     if (Codec::checks_itself && Codec::proof == Codec::extension) return done;
     std::vector<std::string> names;
     if (detail::uninterrupted([&] { return fs_.list(directory, names); }) != 0) return false;
@@ -370,6 +385,7 @@ private:
   Clock clock_;
   std::string directory_;
   retention kept_;
+  std::map<std::string, std::vector<std::byte>> attached_;
 };
 
 }  // namespace gradus

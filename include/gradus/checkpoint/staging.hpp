@@ -233,8 +233,8 @@ struct fork_snapshot {
     void prepare(const state_list& list) {
       if (layout_.fit(list)) {
         unmap();
-        bytes_ = layout_.bytes();
-        if (bytes_ != 0) {
+        bytes_ = layout_.bytes() + 1;  // behind the state a mark: all of it was copied
+        if (bytes_ != 1) {
           void* at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
           if (at == MAP_FAILED)
             raise(status::resource_exhausted, text("fork_snapshot: ", bytes_, " bytes of shared memory cannot be had: ",
@@ -248,10 +248,12 @@ struct fork_snapshot {
     void begin(const state_list& list) {
       prepare(list);
       const auto& ranges = layout_.ranges();
+      if (arena_ != nullptr) arena_[layout_.bytes()] = std::byte{0};
       child_ = ::fork();
       if (child_ == 0) {
         // Another thread may have held any lock at the fork: from here on nothing but copying.
         for (const auto& r : ranges) std::memcpy(r.to, r.from, r.bytes);
+        if (arena_ != nullptr) arena_[layout_.bytes()] = std::byte{1};
         ::_exit(0);
       }
       if (child_ < 0)  // no process to be had: a plain copy is as good, only slower
@@ -272,7 +274,9 @@ struct fork_snapshot {
       pid_t found = 0;
       do found = ::waitpid(child_, &how, 0);
       while (found < 0 && errno == EINTR);
-      const bool fine = found == child_ && WIFEXITED(how) && WEXITSTATUS(how) == 0;
+      // Where SIGCHLD is ignored, a child has been waited for, but how it ended is told to nobody (ECHILD).
+      const bool fine = (found == child_ ? WIFEXITED(how) && WEXITSTATUS(how) == 0 : errno == ECHILD) &&
+                        (arena_ == nullptr || arena_[layout_.bytes()] == std::byte{1});
       child_ = -1;
       return fine;
     }

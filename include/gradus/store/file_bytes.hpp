@@ -40,7 +40,9 @@ public:
         forget();
         return {EFBIG, "read", path};
       }
-    return try_read(fs_, path, limit, read_);
+    auto p = try_read(fs_, path, limit, read_);
+    if (p) read_.clear();
+    return p;
   }
 
   std::span<const std::byte> bytes() const { return mapped_.empty() ? std::span<const std::byte>(read_) : mapped_; }

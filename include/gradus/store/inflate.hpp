@@ -1,4 +1,4 @@
-// The one door to zlib: gzip (RFC 1952) and zlib (RFC 1950) data, told apart by content.
+// The one door to zlib: gzip (RFC 1952) and zlib (RFC 1950) data, told apart by content; and what ZIP files need.
 //
 // Compressed bytes come from outside and may be a bomb, so nothing is allocated on their word: a stream is read into
 // memory that the caller has, and `inflate` grows with what really comes out, up to a limit.
@@ -111,6 +111,51 @@ inline std::vector<std::byte> inflate(std::span<const std::byte> in, std::size_t
     out.resize(have + stream.read(std::span(out).subspan(have)));
   }
   return out;
+}
+
+// CRC-32 as gzip, ZIP and PNG have it, of bytes that follow those whose checksum is `before`.
+inline std::uint32_t zip_crc32(std::span<const std::byte> bytes, std::uint32_t before = 0) {
+  if (bytes.empty()) return before;  // zlib takes no pointer for a request to begin anew
+  return static_cast<std::uint32_t>(::crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+// Raw deflate data (RFC 1951, as a member of a ZIP file is), known to become `size` bytes. Refuses by value: why it is
+// not that, or nothing. `out` grows with what comes out, so that a size that lies costs nothing.
+inline std::string inflate_raw(std::span<const std::byte> in, std::uint64_t size, std::vector<std::byte>& out) {
+  out.clear();
+  if (size / most_inflation > in.size() + 1)
+    return text("it claims that ", in.size(), " bytes become ", size, ", which deflate cannot do");
+  z_stream zlib = {};
+  if (::inflateInit2(&zlib, -MAX_WBITS) != Z_OK) return "no memory for a decompressor";
+  struct closer {
+    z_stream* zlib;
+    ~closer() { ::inflateEnd(zlib); }
+  } const close_at_end{&zlib};
+  constexpr std::size_t piece = std::size_t{1} << 30;  // zlib counts in 32 bits
+  std::size_t used = 0, done = 0;
+  for (int result = Z_OK; result != Z_STREAM_END;) {
+    if (done == out.size() && done < size)
+      out.resize(static_cast<std::size_t>(
+          std::min<std::uint64_t>(size, done + std::max<std::size_t>(done, std::size_t{1} << 14))));
+    const std::size_t offered = std::min(in.size() - used, piece), wanted = std::min(out.size() - done, piece);
+    std::byte none;
+    zlib.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(in.data() + used));  // read only
+    zlib.avail_in = static_cast<uInt>(offered);
+    zlib.next_out = reinterpret_cast<Bytef*>(wanted == 0 ? &none : out.data() + done);
+    zlib.avail_out = static_cast<uInt>(wanted);
+    result = ::inflate(&zlib, Z_NO_FLUSH);
+    const std::size_t taken = offered - zlib.avail_in, given = wanted - zlib.avail_out;
+    used += taken, done += given;
+    if (result == Z_MEM_ERROR) return "no memory to decompress";
+    if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
+      return text("its compressed data is damaged at byte ", used);
+    if (result != Z_STREAM_END && taken == 0 && given == 0)
+      return done == size ? text("its compressed data does not end after the ", size, " bytes that it claims")
+                          : text("its compressed data stops after ", done, " of ", size, " bytes");
+  }
+  if (done != size || used != in.size())
+    return text(in.size(), " bytes that become ", size, " are claimed, ", used, " bytes became ", done);
+  return {};
 }
 
 }  // namespace gradus

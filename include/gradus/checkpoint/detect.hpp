@@ -1,0 +1,229 @@
+// Which codec wrote what lies at a path, and that codec as a type.
+//
+//   with_codec<flat_binary, safetensors, tensor_bundle>("runs/digits", posix{}, [&](auto codec, const std::string&
+//   path) {
+//     opened_checkpoint checkpoint(codec, posix{}, path);
+//     ...
+//   });
+//
+// The path may be a file of a checkpoint (for a TensorFlow checkpoint any of them), a checkpoint's name without its
+// extension, or a directory with a state file, of which the newest checkpoint is meant. What is in a file counts, and
+// what its manifest says; its extension counts where that does not tell, so that a damaged file is still handed to the
+// codec that can say what is damaged. A sharded checkpoint is found as sharded<C> for each C of the list.
+//
+// The codecs come from the caller, so that nobody includes zlib or cereal by asking.
+#pragma once
+#include "frame.hpp"
+#include "manifest.hpp"
+#include "sharded.hpp"
+
+namespace gradus {
+
+struct detected_checkpoint {
+  std::string codec;  // its name: "flat_binary", "safetensors", "sharded", ...
+  std::string each;   // of a sharded one: the codec of its shards
+  std::string path;   // as that codec names it: stem and extension
+};
+
+namespace detail {
+
+// What lies at a path: at most `most` bytes of its beginning.
+struct file_head {
+  int error = 0;  // errno
+  std::uint64_t size = 0;
+  std::string begin;
+};
+template <file_system F>
+file_head head_of(const F& fs, const std::string& path, std::size_t most) {
+  file_head out;
+  typename F::handle h{};
+  out.error = uninterrupted([&] { return fs.open_read(path, h, out.size); });
+  if (out.error != 0) return out;
+  const closing<F> closing(fs, h);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(std::min<std::uint64_t>(most, out.size)));
+  for (std::size_t at = 0; at < bytes.size();) {
+    std::size_t moved = 0;
+    out.error = uninterrupted([&] { return fs.read(h, std::span(bytes).subspan(at), moved); });
+    if (out.error != 0) return out;
+    if (moved == 0) bytes.resize(at);
+    at += moved;
+  }
+  out.begin.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return out;
+}
+
+// The codecs of this library, whether or not the caller knows them.
+struct known_codec {
+  std::string_view name, extension, proof;
+};
+inline constexpr known_codec known_codecs[] = {{"flat_binary", ".ckpt", ".ckpt"},
+                                               {"cereal_binary", ".ckpt", ".ckpt"},
+                                               {"cereal_portable", ".ckpt", ".ckpt"},
+                                               {"cereal_json", ".ckpt", ".ckpt"},
+                                               {"safetensors", ".safetensors", ".safetensors"},
+                                               {"npz", ".npz", ".npz"},
+                                               {"tensor_bundle", "", ".index"},
+                                               {"sharded", ".shards", ".shards"}};
+inline const known_codec* find_known_codec(std::string_view name) {
+  for (const auto& k : known_codecs)
+    if (k.name == name) return &k;
+  return nullptr;
+}
+
+// "runs/model.data-00001-of-00004" -> "runs/model", nothing for other names.
+inline std::optional<std::string> bundle_stem(std::string_view path) {
+  for (const std::string_view end : {".index", ".meta"})
+    if (path.ends_with(end)) return std::string(path.substr(0, path.size() - end.size()));
+  const auto at = path.rfind(".data-");
+  constexpr std::size_t digits = 14;  // 00001-of-00004
+  if (at == std::string_view::npos || at + 6 + digits != path.size() || !is_checkpoint_suffix(path.substr(at), ""))
+    return std::nullopt;
+  return std::string(path.substr(0, at));
+}
+
+// The codec that a file with our frame names. One whose header is damaged goes to flat_binary, which says so.
+inline std::string codec_in_frame(std::string_view head) {
+  constexpr std::string_view otherwise = "flat_binary";
+  if (head.size() < frame::header_bytes) return std::string(otherwise);
+  byte_source in(std::as_bytes(std::span(head.data() + 60, 4)));
+  if (crc32c(head.substr(0, 60)) != in.number<std::uint32_t>()) return std::string(otherwise);
+  const auto name = head.substr(16, frame::name_bytes);
+  return std::string(name.substr(0, name.find('\0')));
+}
+
+// "gradus shards 4 of safetensors\n" -> "safetensors". Where that cannot be read, sharded<flat_binary> says so.
+inline std::string codec_of_shards(std::string_view said) {
+  const auto of = said.find(" of ");
+  if (!said.starts_with("gradus shards ") || of == std::string_view::npos || !said.ends_with('\n'))
+    return "flat_binary";
+  return std::string(said.substr(of + 4, said.size() - of - 5));
+}
+
+inline std::string first_bytes(std::string_view begin) {
+  std::string out;
+  for (const char c : begin.substr(0, 8)) {
+    const auto u = static_cast<unsigned char>(c);
+    out += out.empty() ? "" : " ";
+    out += "0123456789abcdef"[u >> 4], out += "0123456789abcdef"[u & 15];
+  }
+  return out;
+}
+
+template <file_system F>
+std::optional<checkpoint_manifest> manifest_beside(const F& fs, const std::string& stem) {
+  std::vector<std::byte> bytes;
+  checkpoint_manifest m;
+  status kind{};
+  if (try_read(fs, stem + std::string(manifest_suffix), 64 << 20, bytes) ||
+      !parse_manifest({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, m, kind).empty())
+    return std::nullopt;
+  return m;
+}
+
+// What a regular file is, from its name and first bytes.
+template <file_system F>
+detected_checkpoint detect_file(const F& fs, const std::string& path, const file_head& head);
+
+// Without an extension, or with only a manifest: what is there with this stem.
+template <file_system F>
+detected_checkpoint detect_stem(const F& fs, const std::string& stem, const std::string& path) {
+  const auto there = [&](const std::string& file) { return head_of(fs, file, 0).error == 0; };
+  if (const auto m = manifest_beside(fs, stem))
+    if (const auto* k = find_known_codec(m->codec)) {
+      if (m->codec == "sharded")
+        return {m->codec, codec_of_shards(head_of(fs, stem + ".shards", 64).begin), stem + ".shards"};
+      return {m->codec, {}, stem + std::string(k->extension)};
+    }
+  std::vector<std::string> found;
+  for (const std::string_view proof : {".ckpt", ".safetensors", ".npz", ".index", ".shards"})
+    if (there(stem + std::string(proof))) found.push_back(stem + std::string(proof));
+  if (found.size() > 1) {
+    std::string all;
+    for (const auto& f : found) all += text(all.empty() ? "\"" : ", \"", f, '"');
+    raise(status::failed_precondition,
+          text("\"", path, "\" may mean several checkpoints: ", all, "; name one with its extension"));
+  }
+  if (found.empty())
+    raise(status::not_found, text("there is no checkpoint \"", path,
+                                  "\": no such file, and none of that name with .ckpt, .safetensors, .npz, .index or "
+                                  ".shards behind it; check the path"));
+  return detect_file(fs, found.front(), head_of(fs, found.front(), frame::header_bytes));
+}
+
+template <file_system F>
+detected_checkpoint detect_file(const F& fs, const std::string& path, const file_head& head) {
+  if (const auto stem = bundle_stem(path)) return {"tensor_bundle", {}, *stem};
+  if (path.ends_with(manifest_suffix))
+    return detect_stem(fs, path.substr(0, path.size() - manifest_suffix.size()), path);
+  if (path.ends_with(".shards")) return {"sharded", codec_of_shards(head.begin), path};
+  const std::string_view begin = head.begin;
+  const auto json_at_8 = begin.size() > 8 && begin[8] == '{' && begin.substr(4, 4) == std::string_view("\0\0\0\0", 4);
+  std::string codec;
+  if (begin.starts_with(frame::magic))
+    codec = codec_in_frame(begin);
+  else if (path.ends_with(".ckpt"))
+    codec = "flat_binary";
+  else if (path.ends_with(".safetensors") || (json_at_8 && !path.ends_with(".npz")))
+    codec = "safetensors";
+  else if (path.ends_with(".npz") || begin.starts_with("PK\3\4"))
+    codec = "npz";
+  if (codec.empty())
+    raise(status::failed_precondition,
+          text("\"", path, "\" is no checkpoint of a known format: ", head.size, " bytes",
+               begin.empty() ? "" : ", the first of them ", first_bytes(begin),
+               "; known are .ckpt, .safetensors, .npz, .shards and TensorFlow's .index with .data files"));
+  if (const auto* k = find_known_codec(codec); k != nullptr && !path.ends_with(k->extension))
+    raise(status::failed_precondition, text("\"", path, "\" looks like ", codec,
+                                            codec == "npz" ? " or another ZIP archive (PyTorch's .pt is one)" : "",
+                                            "; give it a name that ends in \"", k->extension, "\" if it is"));
+  return {codec, {}, path};
+}
+
+template <codec First, codec... Rest, class Visitor>
+decltype(auto) visit_codec(const detected_checkpoint& found, Visitor& visit, std::string_view asked) {
+  if (found.codec == First::name) return visit(First{}, found.path);
+  if (found.codec == sharded<First>::name && found.each == First::name) return visit(sharded<First>{}, found.path);
+  if constexpr (sizeof...(Rest) > 0)
+    return visit_codec<Rest...>(found, visit, asked);
+  else
+    raise(status::failed_precondition,
+          text("\"", found.path, "\" was written by the codec \"", found.codec, found.each.empty() ? "" : "\" of \"",
+               found.each, "\", which is not among those asked for (", asked,
+               "); add it to with_codec's list, or convert the checkpoint with gradus-checkpoint"));
+}
+
+}  // namespace detail
+
+// Raises
+//   not_found            nothing is there, or the directory has no state file
+//   failed_precondition  it is no checkpoint, it could be several, or it has a name that its codec cannot take
+// and what the file system says.
+template <file_system F>
+detected_checkpoint detect_checkpoint(const std::string& path, const F& fs) {
+  const auto head = detail::head_of(fs, path, detail::frame::header_bytes);
+  if (head.error == 0) return detail::detect_file(fs, path, head);
+  if (head.error == ENOENT) return detail::detect_stem(fs, path, path);
+  if (head.error != EISDIR) raise({head.error, "open", path});
+  const auto state = read_state_file(fs, path);
+  if (!state)
+    raise(status::not_found, text("the directory \"", path, "\" has no state file (\"", state_file_name,
+                                  "\") that would say which checkpoint is the newest; name one by its path"));
+  const auto newest = join_path(path, state->newest);
+  const auto there = detail::head_of(fs, newest, detail::frame::header_bytes);
+  return there.error == 0 ? detail::detect_file(fs, newest, there) : detail::detect_stem(fs, newest, newest);
+}
+
+// Calls visit(codec, path) with the codec of `Codecs` that wrote it, or sharded<one of them>; all calls have to return
+// the same type. Raises what detect_checkpoint raises, and failed_precondition for a codec that is not in the list.
+template <codec... Codecs, class Visitor>
+decltype(auto) with_codec(const detected_checkpoint& found, Visitor&& visit) {
+  std::string asked;
+  ((asked += text(asked.empty() ? "" : ", ", std::string_view(Codecs::name))), ...);
+  return detail::visit_codec<Codecs...>(found, visit, asked);
+}
+template <codec... Codecs, file_system F, class Visitor>
+decltype(auto) with_codec(const std::string& path, const F& fs, Visitor&& visit) {
+  return with_codec<Codecs...>(detect_checkpoint(path, fs), visit);
+}
+
+}  // namespace gradus

@@ -1,0 +1,99 @@
+// What our checkpoints say and formats of others have no place for: the step, and which tensors are blobs. Such formats
+// have room for text by key; there it stands among the metadata:
+//
+//   "step"       the step in decimal, unless it is 0
+//   "blobs"      the names of the blobs, a JSON list of strings, unless there are none
+//   "bfloat16"   the same, of tensors of that type, for formats that do not know it
+//
+// A file from elsewhere may use these keys for something of its own. That stays metadata, as it was.
+#pragma once
+#include <charconv>
+#include <optional>
+#include <unordered_map>
+
+#include "../store/json.hpp"
+#include "codec.hpp"
+
+namespace gradus::detail {
+
+struct foreign_notes {
+  static constexpr std::string_view step_key = "step", blobs_key = "blobs", bfloat16_key = "bfloat16";
+};
+
+// The number that a text is, in the way we would write it.
+inline std::optional<std::int64_t> step_in(std::string_view s) {
+  std::int64_t n = 0;
+  const auto [past, failed] = std::from_chars(s.data(), s.data() + s.size(), n);
+  if (failed != std::errc{} || s != text(n) || n == 0) return std::nullopt;
+  return n;
+}
+
+inline std::string names_as_text(const std::vector<std::string_view>& names) {
+  std::string out = "[";
+  for (const auto name : names) {
+    if (out.size() > 1) out += ',';
+    append_json_string(out, name);
+  }
+  return out + "]";
+}
+// The names in such a text; nothing if it is none, or if it is empty.
+inline std::optional<std::vector<std::string>> names_in(std::string_view s) {
+  json_reader in(s);
+  std::vector<std::string> names;
+  std::string name;
+  in.begin_array();
+  while (in.next_element() && in.string(name)) names.push_back(name);
+  if (!in.finish() || names.empty()) return std::nullopt;
+  return names;
+}
+
+// The metadata of a snapshot and these notes. Raises invalid_argument for what the format cannot hold: text that is no
+// UTF-8, metadata that would be read as a note.
+inline metadata with_notes(const snapshot& content, std::string_view codec_name, bool knows_bfloat16) {
+  metadata out = content.about;
+  const auto refuse = [codec_name](const auto&... why) {
+    raise(status::invalid_argument, text("this state cannot be saved as ", codec_name, ": ", why...));
+  };
+  for (const auto& [key, value] : out)
+    if (!is_utf8(key) || !is_utf8(value)) refuse("the metadata \"", key, "\" is no text in UTF-8");
+  std::vector<std::string_view> blobs, bfloats;
+  for (const auto& r : content.records) {
+    if (!is_utf8(r.name)) refuse("the name \"", r.name, "\" is no text in UTF-8");
+    if (r.blob) blobs.push_back(r.name);
+    if (r.type == bfloat16 && !knows_bfloat16) bfloats.push_back(r.name);
+  }
+  std::sort(blobs.begin(), blobs.end()), std::sort(bfloats.begin(), bfloats.end());
+  const auto note = [&](std::string_view key, bool wanted, bool (*is_one)(std::string_view), const std::string& value) {
+    const auto there = out.find(std::string(key));
+    if (there != out.end() && (wanted || is_one(there->second)))
+      refuse("its metadata has the key \"", key, "\", which the format needs itself; choose another");
+    if (wanted) out.emplace(key, value);
+  };
+  const auto is_step = [](std::string_view s) { return step_in(s).has_value(); };
+  const auto is_list = [](std::string_view s) { return names_in(s).has_value(); };
+  note(foreign_notes::step_key, content.step != 0, is_step, text(content.step));
+  note(foreign_notes::blobs_key, !blobs.empty(), is_list, names_as_text(blobs));
+  if (!knows_bfloat16) note(foreign_notes::bfloat16_key, !bfloats.empty(), is_list, names_as_text(bfloats));
+  return out;
+}
+
+// The other way round: `content` has its records, and gets the metadata, the step and the blobs.
+inline void take_notes(metadata&& notes, snapshot& content) {
+  if (const auto at = notes.find(std::string(foreign_notes::step_key)); at != notes.end())
+    if (const auto step = step_in(at->second)) content.step = *step, notes.erase(at);
+  if (const auto at = notes.find(std::string(foreign_notes::blobs_key)); at != notes.end())
+    if (const auto names = names_in(at->second)) {
+      std::unordered_map<std::string_view, record*> rows;
+      for (auto& r : content.records)
+        if (r.type == uint8 && r.dims.rank == 1) rows.emplace(r.name, &r);
+      const bool all =
+          std::all_of(names->begin(), names->end(), [&rows](const std::string& name) { return rows.contains(name); });
+      if (all) {
+        for (const auto& name : *names) rows.find(name)->second->blob = true;
+        notes.erase(at);
+      }
+    }
+  content.about = std::move(notes);
+}
+
+}  // namespace gradus::detail

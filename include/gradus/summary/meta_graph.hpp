@@ -1,0 +1,168 @@
+// MetaGraphDef: what TensorFlow's Saver puts beside a checkpoint as `<prefix>.meta`: the graph, how to save and restore
+// it, and its collections, so that tf.train.import_meta_graph can bring it back.
+//
+//   meta_graph m;
+//   m.graph = to_graph_def(g);
+//   add_variable(m, {.name = "hidden/kernel"});
+//   m.collections["train_op"].nodes = {"Adam"};
+//   encode_meta_graph(bytes, m);                        // or to_pbtxt(m)
+//
+// Plain structs, and one walk over the fields for bytes and text, as in graph_def.hpp.
+#pragma once
+#include <map>
+#include <optional>
+
+#include "graph_def.hpp"
+
+namespace gradus {
+
+// Which nodes of the graph save and restore. The defaults are the names that tf.train.Saver() gives (a sharded one's
+// save_tensor is "save/Identity:0").
+struct saver_def {
+  std::string filename_tensor = "save/Const:0";
+  std::string save_tensor = "save/control_dependency:0";
+  std::string restore_op = "save/restore_all";
+  int max_to_keep = 5;
+  bool sharded = false;
+  float keep_checkpoint_every_n_hours = 10000;
+  int version = 2;  // checkpoints of the format V2: tensor bundles
+};
+
+// A variable, as the collections "variables" and "trainable_variables" hold it. Nodes that are not named are those that
+// TensorFlow 1.x makes: <name>/Assign, <name>/read.
+struct variable_def {
+  struct slice {  // of a partitioned variable
+    std::string full_name;
+    std::vector<std::int64_t> full_shape, offset, shape;
+  };
+  std::string name;  // of the node, without ":0"
+  std::string initializer = {}, snapshot = {}, initial_value = {};
+  bool trainable = true;
+  std::optional<slice> part = {};
+};
+
+// Names of nodes, or of tensors ("loss:0"); or messages; or numbers. One of these.
+struct collection_def {
+  std::vector<std::string> nodes = {};
+  std::vector<std::vector<std::byte>> messages = {};
+  std::vector<std::int64_t> integers = {};
+  std::vector<float> reals = {};
+};
+
+struct meta_graph {
+  graph_def graph;
+  std::optional<saver_def> saver = saver_def{};
+  std::map<std::string, collection_def> collections;
+  std::vector<std::string> tags;
+  std::string tensorflow_version;  // of the program that made the graph
+};
+
+namespace detail {
+
+template <class Sink>
+void write_string_if(Sink& sink, std::uint32_t number, std::string_view name, std::string_view value) {
+  if (!value.empty()) sink.string(number, name, value);
+}
+
+template <class Sink>
+void write_variable(Sink& sink, const variable_def& v) {
+  const auto or_else = [&v](const std::string& given, std::string_view suffix) {
+    return given.empty() ? text(v.name, suffix) : given;
+  };
+  sink.string(1, "variable_name", v.name + ":0");
+  sink.string(2, "initializer_name", or_else(v.initializer, "/Assign"));
+  sink.string(3, "snapshot_name", or_else(v.snapshot, "/read:0"));
+  if (v.part)
+    sink.message(4, "save_slice_info_def", [&](auto& s) {
+      write_string_if(s, 1, "full_name", v.part->full_name);
+      s.integers(2, "full_shape", v.part->full_shape);
+      s.integers(3, "var_offset", v.part->offset);
+      s.integers(4, "var_shape", v.part->shape);
+    });
+  write_string_if(sink, 6, "initial_value_name", v.initial_value);
+  if (v.trainable) sink.boolean(7, "trainable", true);
+}
+
+template <class Sink>
+void write_saver(Sink& sink, const saver_def& s) {
+  write_string_if(sink, 1, "filename_tensor_name", s.filename_tensor);
+  write_string_if(sink, 2, "save_tensor_name", s.save_tensor);
+  write_string_if(sink, 3, "restore_op_name", s.restore_op);
+  if (s.max_to_keep != 0) sink.integer(4, "max_to_keep", s.max_to_keep);
+  if (s.sharded) sink.boolean(5, "sharded", true);
+  if (s.keep_checkpoint_every_n_hours != 0)
+    sink.real(6, "keep_checkpoint_every_n_hours", s.keep_checkpoint_every_n_hours);
+  if (s.version == 0) return;
+  if constexpr (requires { sink.line("", ""); })  // text: an enum by its name
+    sink.line("version", s.version == 2 ? "V2" : "V1");
+  else
+    sink.integer(7, "version", s.version);
+}
+
+template <class Sink>
+void write_collection(Sink& sink, const std::string& name, const collection_def& c) {
+  const int kinds = !c.nodes.empty() + !c.messages.empty() + !c.integers.empty() + !c.reals.empty();
+  if (kinds > 1)
+    raise(status::invalid_argument, text("the collection \"", name, "\" holds values of ", kinds,
+                                         " kinds; put them into collections of their own"));
+  if (!c.messages.empty())
+    return sink.message(2, "bytes_list", [&](auto& s) {
+      for (const auto& m : c.messages) s.string(1, "value", {reinterpret_cast<const char*>(m.data()), m.size()});
+    });
+  if (!c.integers.empty()) return sink.message(3, "int64_list", [&](auto& s) { s.integers(1, "value", c.integers); });
+  if (!c.reals.empty())
+    return sink.message(4, "float_list", [&](auto& s) { s.reals(1, "value", std::span<const float>(c.reals)); });
+  sink.message(1, "node_list", [&](auto& s) {
+    for (const auto& n : c.nodes) s.string(1, "value", n);
+  });
+}
+
+template <class Sink>
+void write_meta_graph(Sink& sink, const meta_graph& m) {
+  sink.message(1, "meta_info_def", [&](auto& s) {
+    for (const auto& tag : m.tags) s.string(4, "tags", tag);
+    write_string_if(s, 5, "tensorflow_version", m.tensorflow_version);
+  });
+  sink.message(2, "graph_def", [&](auto& s) { write_graph_def(s, m.graph); });
+  if (m.saver) sink.message(3, "saver_def", [&](auto& s) { write_saver(s, *m.saver); });
+  for (const auto& [name, c] : m.collections)
+    sink.message(4, "collection_def", [&](auto& entry) {
+      entry.string(1, "key", name);
+      entry.message(2, "value", [&](auto& value) { write_collection(value, name, c); });
+    });
+}
+
+}  // namespace detail
+
+// VariableDef as bytes.
+inline std::vector<std::byte> encode_variable_def(const variable_def& v) {
+  std::vector<std::byte> out;
+  wire_writer w(out);
+  detail::wire_sink sink{w};
+  detail::write_variable(sink, v);
+  return out;
+}
+
+// Puts a variable into the collection "variables", and into "trainable_variables" if it is trainable.
+inline void add_variable(meta_graph& m, const variable_def& v) {
+  const auto message = encode_variable_def(v);
+  m.collections["variables"].messages.push_back(message);
+  if (v.trainable) m.collections["trainable_variables"].messages.push_back(message);
+}
+
+// Appends the MetaGraphDef message. Raises invalid_argument for a collection of two kinds, and as encode_graph_def.
+inline void encode_meta_graph(std::vector<std::byte>& out, const meta_graph& m) {
+  wire_writer w(out);
+  detail::wire_sink sink{w};
+  detail::write_meta_graph(sink, m);
+}
+
+// The same in protobuf's text format.
+inline std::string to_pbtxt(const meta_graph& m) {
+  std::string out;
+  detail::text_sink sink{out};
+  detail::write_meta_graph(sink, m);
+  return out;
+}
+
+}  // namespace gradus
