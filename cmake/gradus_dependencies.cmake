@@ -3,12 +3,12 @@
 #
 #   xtensor  tensor/xtensor.hpp      cereal    checkpoint/cereal.hpp    protozero  store/wire.hpp
 #   xsimd    cpu/simd.hpp            json      store/json.hpp           zlib       store/inflate.hpp
-#   threads  the threaded executor
+#   threads  the threaded executor   stb       summary/image.hpp
 #
 # And those that nobody gets without asking by name, as targets gradus::NAME to link:
 #
 #   cblas    cpu/cblas.hpp           onednn    cpu/onednn.hpp
-set(GRADUS_DEPENDENCIES xtensor xsimd cereal json zlib protozero threads)
+set(GRADUS_DEPENDENCIES xtensor xsimd cereal json zlib protozero stb threads)
 set(GRADUS_OPTIONAL_DEPENDENCIES cblas onednn)
 
 # A target that is there already is taken as it is: a parent project may bring its own.
@@ -48,6 +48,21 @@ macro(gradus_find_dependencies)
     set(gradus_protozero_FOUND TRUE)
   else()
     set(gradus_protozero_FOUND FALSE)
+  endif()
+  # So is stb.
+  if(NOT TARGET gradus_stb)
+    find_path(gradus_stb_INCLUDE_DIR stb/stb_image_write.h)
+    mark_as_advanced(gradus_stb_INCLUDE_DIR)
+    if(gradus_stb_INCLUDE_DIR)
+      add_library(gradus_stb INTERFACE IMPORTED GLOBAL)
+      target_include_directories(gradus_stb SYSTEM INTERFACE "${gradus_stb_INCLUDE_DIR}")
+    endif()
+  endif()
+  set(gradus_stb_TARGET gradus_stb)
+  if(TARGET gradus_stb)
+    set(gradus_stb_FOUND TRUE)
+  else()
+    set(gradus_stb_FOUND FALSE)
   endif()
   set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ${gradus_global_before})
 endmacro()

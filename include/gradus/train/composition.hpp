@@ -38,6 +38,8 @@ struct by_program {
   }
 };
 
+struct no_warm_start {};
+
 // What run_config's two intervals decide.
 using config_decision = any_of<every_steps, every_seconds>;
 template <class Decision>
@@ -79,6 +81,8 @@ struct composition {
   using saver_type = saver<codec_type, file_system_type, clock_type>;
   using saves_type = typename policy_of<kind::snapshot, in_place, Policies...>::template saves<saver_type>;
   using decision_type = policy_of<kind::save_when, config_decision, Policies...>;
+  using warm_start_type = policy_of<kind::warm_start, no_warm_start, Policies...>;
+  static constexpr bool warm_starts = !std::is_same_v<warm_start_type, no_warm_start>;
 };
 
 }  // namespace gradus::detail

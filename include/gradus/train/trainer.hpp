@@ -16,9 +16,10 @@
 
 #include "../input/dataset.hpp"
 #include "../run/profile.hpp"
-#include "../summary/graph.hpp"
+#include "../summary/run_graph.hpp"
 #include "../summary/writer.hpp"
 #include "door.hpp"
+#include "evaluation.hpp"
 #include "feeding.hpp"
 #include "measure.hpp"
 #include "progress.hpp"
@@ -34,44 +35,6 @@ struct evaluate_options {
   std::int64_t steps = 0;          // batches; 0: until the data ends
   bool use_averages = false;       // with exponential_moving_average: evaluate the averages in place of the parameters
   std::string_view name = "eval";  // its events go to model_dir/<name>
-};
-
-// What an evaluation found: "loss" and the model's metrics, by name, and at which step.
-class evaluation {
-public:
-  double operator[](std::string_view name) const {
-    std::string known;
-    for (const auto& [n, v] : values_) {
-      if (n == name) return v;
-      known += text(known.empty() ? "" : ", ", n);
-    }
-    raise(status::not_found, text("the evaluation has no \"", name, "\"; it has ", known));
-  }
-  const std::vector<std::pair<std::string, double>>& values() const { return values_; }
-  std::int64_t global_step() const { return step_; }
-
-private:
-  template <class, class...>
-  friend class trainer;
-  std::vector<std::pair<std::string, double>> values_;
-  std::int64_t step_ = 0;
-};
-
-// One batch of predictions, by name; views that the next batch overwrites.
-class predictions {
-public:
-  const_tensor_view operator[](std::string_view name) const {
-    for (const auto& [n, v] : *items_)
-      if (n == name) return v;
-    raise(status::not_found, text("the model predicts no \"", name, "\""));
-  }
-  std::int64_t size() const { return size_; }
-
-private:
-  template <class, class...>
-  friend class trainer;
-  const std::vector<std::pair<std::string, const_tensor_view>>* items_ = nullptr;
-  std::int64_t size_ = 0;
 };
 
 // The error page of what is trained on.
@@ -95,9 +58,9 @@ template <class D>
 concept batches_to_change = batched_dataset<std::remove_reference_t<D>>;  // a const one is not movable
 
 using trainer_kinds =
-    kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::snapshot, kind::save_when, kind::executor,
-              kind::arithmetic, kind::subnormals, kind::microbatch, kind::recomputation, kind::configuration,
-              kind::clock, kind::file_system, kind::operations, kind::log_sink>;
+    kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::warm_start, kind::snapshot, kind::save_when,
+              kind::executor, kind::arithmetic, kind::subnormals, kind::microbatch, kind::recomputation,
+              kind::configuration, kind::clock, kind::file_system, kind::operations, kind::log_sink>;
 
 // What a refused trainer's user calls; the refusal has been printed.
 struct refused_trainer {
@@ -137,6 +100,7 @@ public:
                                                  .best = config_.keep_checkpoint_best},
                                                 take_policy<kind::codec, flat_binary>(policies...), fs_, clock_),
                take_policy<kind::snapshot, in_place>(policies...)),
+        warm_start_(take_policy<kind::warm_start, detail::no_warm_start>(policies...)),
         decision_(detail::decision_of(config_, take_policy<kind::save_when, detail::config_decision>(policies...))),
         stepper_(source.template make<typename composition::model_type>(), detail::compose_update(policies...),
                  take_policy<kind::executor, serial>(policies...), typename composition::subnormals_type{},
@@ -307,9 +271,10 @@ private:
   clock_type clock_;
   sink_type sink_;
   typename composition::saves_type saves_;
+  [[no_unique_address]] typename composition::warm_start_type warm_start_;
   typename composition::decision_type decision_;
   stepper_type stepper_;
-  bool ready_ = false;
+  bool ready_ = false, shown_ = false;
   std::int64_t saved_step_ = -1;  // of the newest checkpoint that this trainer wrote (or began to write) or read
   double saved_at_ = 0;
   std::optional<double> metric_;
@@ -344,8 +309,20 @@ private:
     } else if (only_reading)
       return false;
     stepper_.initialize(config_.tf_random_seed);
+    if constexpr (composition::warm_starts)
+      if (!found) warm_start(list);
     ready_ = true;
     return found.has_value();
+  }
+  // Slots and averages begin at what the variables have got; those that the settings choose are then taken over too.
+  void warm_start(const state_list& list) {
+    const auto trainable = [this](std::string_view name) { return stepper_.is_trainable(name); };
+    warm_start_.apply(list, trainable, fs_);
+    stepper_.restart_mirrors();
+    const auto done = warm_start_.apply(list, trainable, fs_);
+    sink_.line(text("warm-started ", done.count, " variables from ", done.source));
+    for (const auto& detail : done.details) sink_.line(detail);
+    if (!done.warning.empty()) sink_.line(text("checkpoint ", done.source, ": ", done.warning));
   }
   void ready_to_read() {
     if (ready_) return;
@@ -358,6 +335,18 @@ private:
     ready_ = false;  // a later train restores again, with the input's position
   }
 
+  // graph.pbtxt, and what every checkpoint gets as its .meta file.
+  void show_graph() {
+    if (!has_files() || !config_.checkpoint_save_graph_def || std::exchange(shown_, true)) return;
+    stepper_.model().template show<mode::train>([&](const graph_parts& parts, const char* names) {
+      const meta_graph m = to_meta_graph(parts, names);
+      std::vector<std::byte> bytes;
+      encode_meta_graph(bytes, m);
+      saves_.files().attach(".meta", std::move(bytes));
+      make_directories(fs_, config_.model_dir);
+      publish(fs_, join_path(config_.model_dir, "graph.pbtxt"), to_pbtxt(m.graph));
+    });
+  }
   void open_log(std::optional<writer>& log, bool resumed) {
     log.emplace(config_.model_dir, summary_writer_options{}, fs_, clock_);
     log->start(resumed ? stepper_.global_step() + 1 : 0);
@@ -375,6 +364,7 @@ private:
     double started = clock_.elapsed();
     std::int64_t counted_from = stepper_.global_step();
     saved_at_ = started;
+    show_graph();
     if (saves()) saves_.prepare(list);
     if (saves() && saved_step_ < 0) save(list, log);
     double steps_per_sec = 0;

@@ -1,0 +1,52 @@
+// What a trainer gives back: the numbers of an evaluation, and predictions batch by batch.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../tensor/tensor.hpp"
+
+namespace gradus {
+
+template <class Source, class... Policies>
+class trainer;
+
+// What an evaluation found: "loss" and the model's metrics, by name, and at which step.
+class evaluation {
+public:
+  double operator[](std::string_view name) const {
+    std::string known;
+    for (const auto& [n, v] : values_) {
+      if (n == name) return v;
+      known += text(known.empty() ? "" : ", ", n);
+    }
+    raise(status::not_found, text("the evaluation has no \"", name, "\"; it has ", known));
+  }
+  const std::vector<std::pair<std::string, double>>& values() const { return values_; }
+  std::int64_t global_step() const { return step_; }
+
+private:
+  template <class, class...>
+  friend class trainer;
+  std::vector<std::pair<std::string, double>> values_;
+  std::int64_t step_ = 0;
+};
+
+// One batch of predictions, by name; views that the next batch overwrites.
+class predictions {
+public:
+  const_tensor_view operator[](std::string_view name) const {
+    for (const auto& [n, v] : *items_)
+      if (n == name) return v;
+    raise(status::not_found, text("the model predicts no \"", name, "\""));
+  }
+  std::int64_t size() const { return size_; }
+
+private:
+  template <class, class...>
+  friend class trainer;
+  const std::vector<std::pair<std::string, const_tensor_view>>* items_ = nullptr;
+  std::int64_t size_ = 0;
+};
+
+}  // namespace gradus
