@@ -104,7 +104,7 @@ TEST_CASE("shards are found by the file that counts them, and by the manifest") 
   saving::model m;
   saver<sharded<flat_binary>> s;
   s.save(m.list, f.path("model"), 5);
-  for (const auto name : {"model-5.shards", "model-5", "model-5.manifest", ""})
+  for (const auto name : {"model-5.shards", "model-5", "model-5.shards.manifest", ""})
     CHECK(f.found(name) == "sharded<flat_binary> model-5.shards");
   CHECK(f.found("model-5-00001-of-00002.ckpt") == "flat_binary model-5-00001-of-00002.ckpt");  // whole by itself
   f.put("w.shards", "gradus shards 4 of safetensors\n");
@@ -113,15 +113,15 @@ TEST_CASE("shards are found by the file that counts them, and by the manifest") 
   CHECK(f.found("w") == "sharded<flat_binary> w.shards");
 }
 
-TEST_CASE("where several have one name, the manifest decides, or the question is asked back") {
+TEST_CASE("where several have one name, the question is asked back") {
   const folder f;
   f.put("w.safetensors", some_json);
   f.put("w.npz", some_zip);
   auto why = message([&] { f.found("w"); }, status::failed_precondition);
   CHECK(contains(why, "w.safetensors\", \""));
   CHECK(contains(why, "w.npz\"; name one with its extension"));
-  f.put("w.manifest", to_text(checkpoint_manifest{1, "npz", "x", "", {{".npz", 8, 0}}}));
-  CHECK(f.found("w") == "npz w.npz");
+  f.put("w.npz.manifest", to_text(checkpoint_manifest{1, "npz", "x", "", {{".npz", 8, 0}}}));
+  CHECK(f.found("w.npz.manifest") == "npz w.npz");
 }
 
 TEST_CASE("what is no checkpoint is refused by name") {

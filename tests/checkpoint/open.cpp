@@ -50,7 +50,7 @@ static_assert(codec<plain> && codec<careless>);
 
 const std::string bytes = "0123456789";
 constexpr const char *stem = "d/m-3", *data = "d/m-3.data-00000-of-00001", *named = "d/m-3.plain",
-                     *manifest = "d/m-3.manifest";
+                     *manifest = "d/m-3.plain.manifest";
 
 faulty_files written() {
   const faulty_files fs;
@@ -110,9 +110,9 @@ TEST_CASE("opened_checkpoint: damage is told by the manifest, with file, bytes a
   CHECK(contains(open(fs).problem, "its file \"m-3.plain\" has the checksum "));
   fs = written();
   replace(fs, manifest, text_of(fs, manifest).substr(0, 50));
-  CHECK(
-      open(fs).problem ==
-      "its manifest \"m-3.manifest\" cannot be used: it does not end with its checksum, so it is cut short or damaged");
+  CHECK(open(fs).problem ==
+        "its manifest \"m-3.plain.manifest\" cannot be used: it does not end with its checksum, so it is cut short or "
+        "damaged");
 }
 
 TEST_CASE("opened_checkpoint: a file that the codec passes over is checked all the same") {
@@ -141,7 +141,7 @@ TEST_CASE("opened_checkpoint: a missing file, a strange file, no manifest") {
   fs.remove(manifest);
   r = open(fs);
   CHECK(r.ok());
-  CHECK(r.warning == "it has no manifest (\"m-3.manifest\"), so its bytes could not be checked");
+  CHECK(r.warning == "it has no manifest (\"m-3.plain.manifest\"), so its bytes could not be checked");
   replace(fs, named, "v");
   CHECK(open(fs).problem == "it stumbled over the name");
   r = open(fs, "d/none.plain");

@@ -422,7 +422,12 @@ TEST_CASE("checkpoints by steps, by seconds, at the start and at the end, or nev
     interpreted(s).train(data.endless(), {.max_steps = 10});
     std::vector<std::int64_t> out;
     for (const auto& path : s.files.files())
-      if (const auto step = checkpoint_step(file_name_of(path))) out.push_back(*step);
+      if (const auto step = checkpoint_step(file_name_of(path)); step && path.ends_with(".ckpt")) {
+        out.push_back(*step);
+        CHECK(s.files.holds(path.substr(0, path.size() - 5) + ".meta"));
+      } else {
+        CHECK((!step || path.ends_with(".meta")));
+      }
     std::sort(out.begin(), out.end());
     return out;
   };

@@ -39,6 +39,21 @@ struct state_entry {
   blob* dynamic = nullptr;
 };
 
+// Is told before state changes, piece by piece: a save that copies state while training goes on
+// (checkpoint/staging.hpp). Any thread may tell it.
+class write_guard {
+public:
+  // Bytes that a piece should have at most: longer changes are told, and made, in pieces of this size.
+  static constexpr std::size_t piece = std::size_t{1} << 20;
+
+  // Is anything being copied?
+  virtual bool active() const = 0;
+  virtual void before_write(std::span<const std::byte> bytes) = 0;
+
+protected:
+  ~write_guard() = default;
+};
+
 class state_list {
 public:
   void tensor(std::string_view name, dtype type, const extents& dims, std::span<std::byte> bytes) {

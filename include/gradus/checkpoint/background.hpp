@@ -6,8 +6,9 @@
 //   s.finish();                                     // waits for the last save; raises what it met
 //
 // One save is written at a time: a save that begins while another is being written waits for it (`back_pressure::wait`)
-// or is given up and counted (`back_pressure::skip`). What went wrong is raised by the next save or by finish, never
-// lost: a saver that is destroyed with an error untold ends the program, as a joinable std::thread does.
+// or is given up and counted (`back_pressure::skip`). What went wrong is raised by the next save or by finish.
+// Destroying it waits for the save under way, and is the one way to lose its error: finish() first, as the trainer
+// does.
 #pragma once
 #include <condition_variable>
 #include <exception>
@@ -34,8 +35,6 @@ public:
   ~background_saver() {
     thread_.request_stop();
     thread_.join();
-    // Where another exception is on its way, that one is the better hint; here it leaves a destructor: the end.
-    if (error_ && std::uncaught_exceptions() == 0) std::rethrow_exception(error_);
   }
 
   // Allocates for this state, so that the first save costs what the others do.
@@ -62,9 +61,11 @@ public:
     changed_.notify_all();
     return true;
   }
-  // To be called before state is changed while a save may be under way.
-  void before_write(std::span<const std::byte> bytes) { area_.before_write(bytes); }
-  void before_step() { area_.before_step(); }
+  // Who has to be told, piece by piece, before state is changed while a save may be under way; nobody, unless the
+  // snapshot is a rolling_snapshot.
+  write_guard* guard() { return area_.guard(); }
+  // To be called before a step if the guard is told only of changes within `told`: the rest is copied now.
+  void before_step(std::span<const std::span<const std::byte>> told = {}) { area_.before_step(told); }
 
   // The oldest save that is done and was not asked for yet.
   std::optional<save_done> next_done() {
@@ -109,7 +110,8 @@ private:
       }
       lock.lock();
       if (done) done_.push_back(std::move(*done));
-      if (error && !error_) error_ = error;
+      // Moved: whoever is told of it is the last to hold it, so that it is not destroyed here while it is read there.
+      if (error && !error_) error_ = std::move(error);
       busy_ = false;
       lock.unlock();
       changed_.notify_all();

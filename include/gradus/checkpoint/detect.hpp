@@ -109,17 +109,6 @@ inline std::string first_bytes(std::string_view begin) {
   return out;
 }
 
-template <file_system F>
-std::optional<checkpoint_manifest> manifest_beside(const F& fs, const std::string& stem) {
-  std::vector<std::byte> bytes;
-  checkpoint_manifest m;
-  status kind{};
-  if (try_read(fs, stem + std::string(manifest_suffix), 64 << 20, bytes) ||
-      !parse_manifest({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, m, kind).empty())
-    return std::nullopt;
-  return m;
-}
-
 // What a regular file is, from its name and first bytes.
 template <file_system F>
 detected_checkpoint detect_file(const F& fs, const std::string& path, const file_head& head);
@@ -128,12 +117,6 @@ detected_checkpoint detect_file(const F& fs, const std::string& path, const file
 template <file_system F>
 detected_checkpoint detect_stem(const F& fs, const std::string& stem, const std::string& path) {
   const auto there = [&](const std::string& file) { return head_of(fs, file, 0).error == 0; };
-  if (const auto m = manifest_beside(fs, stem))
-    if (const auto* k = find_known_codec(m->codec)) {
-      if (m->codec == "sharded")
-        return {m->codec, codec_of_shards(head_of(fs, stem + ".shards", 64).begin), stem + ".shards"};
-      return {m->codec, {}, stem + std::string(k->extension)};
-    }
   std::vector<std::string> found;
   for (const std::string_view proof : {".ckpt", ".safetensors", ".npz", ".index", ".shards"})
     if (there(stem + std::string(proof))) found.push_back(stem + std::string(proof));
@@ -153,8 +136,11 @@ detected_checkpoint detect_stem(const F& fs, const std::string& stem, const std:
 template <file_system F>
 detected_checkpoint detect_file(const F& fs, const std::string& path, const file_head& head) {
   if (const auto stem = bundle_stem(path)) return {"tensor_bundle", {}, *stem};
-  if (path.ends_with(manifest_suffix))
-    return detect_stem(fs, path.substr(0, path.size() - manifest_suffix.size()), path);
+  if (path.ends_with(manifest_suffix)) {
+    const auto of = path.substr(0, path.size() - manifest_suffix.size());
+    const auto whole = head_of(fs, of, frame::header_bytes);
+    return whole.error == 0 ? detect_file(fs, of, whole) : detect_stem(fs, of, path);
+  }
   if (path.ends_with(".shards")) return {"sharded", codec_of_shards(head.begin), path};
   const std::string_view begin = head.begin;
   const auto json_at_8 = begin.size() > 8 && begin[8] == '{' && begin.substr(4, 4) == std::string_view("\0\0\0\0", 4);

@@ -34,9 +34,9 @@ public:
     done_.push_back({step, saver_.save(list, prefix, step, std::move(about), metric)});
     return true;
   }
-  // Called before state is changed while a save may be under way.
-  void before_write(std::span<const std::byte>) {}
-  void before_step() {}
+  // Who has to be told before state is changed, and what it cannot be told of (checkpoint/background.hpp); nobody here.
+  write_guard* guard() { return nullptr; }
+  void before_step(std::span<const std::span<const std::byte>> = {}) {}
   // The oldest save that is done and was not asked for yet.
   std::optional<save_done> next_done() {
     if (done_.empty()) return std::nullopt;

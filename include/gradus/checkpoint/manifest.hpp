@@ -20,6 +20,9 @@ namespace gradus {
 
 inline constexpr std::string_view manifest_suffix = ".manifest";
 
+// "model-150.safetensors" has "model-150.safetensors.manifest", TensorFlow's "model-150" has "model-150.manifest".
+inline std::string manifest_suffix_of(std::string_view extension) { return text(extension, manifest_suffix); }
+
 struct manifest_entry {
   std::string suffix;
   std::uint64_t bytes = 0;
@@ -49,6 +52,7 @@ inline std::string hex(std::uint32_t n) {
 }
 // What may follow the stem of a checkpoint in the names of its files: only such files are ever deleted.
 inline bool is_checkpoint_suffix(std::string_view suffix, std::string_view extension) {
+  if (suffix == manifest_suffix_of(extension)) return true;
   for (const std::string_view known :
        {extension, manifest_suffix, std::string_view(".index"), std::string_view(".meta"), std::string_view(".shards")})
     if (!known.empty() && suffix == known) return true;
@@ -62,6 +66,11 @@ inline bool is_checkpoint_suffix(std::string_view suffix, std::string_view exten
   return (rest.empty() || (rest.front() == '.' && rest.find_first_of(".-", 1) == std::string_view::npos)) &&
          std::equal(pattern.begin(), pattern.end(), suffix.begin(),
                     [](char p, char c) { return p == '#' ? c >= '0' && c <= '9' : c == p; });
+}
+// "model-150-00000-of-00002": what is left of a shard's name without its extension.
+inline bool is_shard_of_several(std::string_view stem) {
+  constexpr std::string_view pattern = "-#####-of-#####";
+  return stem.size() > pattern.size() && is_checkpoint_suffix(stem.substr(stem.size() - pattern.size()), {});
 }
 // "model-150.ckpt", "model-150.data-00000-of-00002": a file of some checkpoint with this extension.
 inline bool is_checkpoint_file(std::string_view name, std::string_view extension) {

@@ -35,9 +35,9 @@ public:
   }
 
   // Reads the manifest, if there is one; false and a problem if it is no good.
-  bool open_manifest(status& kind) {
+  bool open_manifest(std::string_view extension, status& kind) {
     file_bytes<F> file(fs_);
-    if (const auto p = file.open(stem_ + std::string(manifest_suffix), most_manifest_bytes)) {
+    if (const auto p = file.open(stem_ + manifest_suffix_of(extension), most_manifest_bytes)) {
       if (p.error == ENOENT) return true;
       kind = status_of_errno(p.error), problem_ = describe(p);
       return false;
@@ -46,7 +46,8 @@ public:
     checkpoint_manifest m;
     problem_ = parse_manifest({reinterpret_cast<const char*>(b.data()), b.size()}, m, kind);
     if (!problem_.empty())
-      problem_ = text("its manifest \"", file_name_of(stem_), manifest_suffix, "\" cannot be used: ", problem_);
+      problem_ =
+          text("its manifest \"", file_name_of(stem_), extension, manifest_suffix, "\" cannot be used: ", problem_);
     else
       manifest_ = std::move(m);
     return problem_.empty();
@@ -116,7 +117,7 @@ public:
     }
     files_ = std::make_unique<detail::files_of_stem<F>>(fs, *stem, max_bytes);
     files_->threads = threads;
-    if (!C::checks_itself && !files_->open_manifest(result_.kind)) {
+    if (!C::checks_itself && !files_->open_manifest(C::extension, result_.kind)) {
       result_.problem = files_->problem();
       return;
     }
@@ -135,7 +136,7 @@ public:
     }
     if (!C::checks_itself && !files_->manifest() && result_.ok())
       result_.warning += text(result_.warning.empty() ? "" : "; ", "it has no manifest (\"", file_name_of(*stem),
-                              manifest_suffix, "\"), so its bytes could not be checked");
+                              C::extension, manifest_suffix, "\"), so its bytes could not be checked");
   }
 
   const decoded& result() const { return result_; }

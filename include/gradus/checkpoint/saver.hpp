@@ -81,7 +81,8 @@ public:
     const std::string stem = *detail::stem_of(path, Codec::extension);
     std::vector<file_content> files;
     for (const auto& f : checkpoint.files) files.push_back({stem + f.suffix, f.pieces});
-    if (!manifest.empty()) files.push_back({stem + std::string(manifest_suffix), byte_pieces(&manifest_bytes, 1)});
+    if (!manifest.empty())
+      files.push_back({stem + manifest_suffix_of(Codec::extension), byte_pieces(&manifest_bytes, 1)});
 
     const bool replaces = kept_.state().keeps(name);
     const auto give_up = [&](const file_problem& p, bool remove_new) {
@@ -296,7 +297,7 @@ private:
   bool remove_checkpoint(const std::string& directory, const std::string& name) const {
     const auto stem = *detail::stem_of(name, Codec::extension);
     bool done = remove(join_path(directory, stem + std::string(Codec::proof)));
-    for (const auto& [suffix, bytes] : attached_) done = remove(join_path(directory, stem + suffix)) && done;
+    done = remove(join_path(directory, stem + ".meta")) && done;
     if (Codec::checks_itself && Codec::proof == Codec::extension) return done;
     std::vector<std::string> names;
     if (detail::uninterrupted([&] { return fs_.list(directory, names); }) != 0) return false;
@@ -320,7 +321,8 @@ private:
     if (detail::uninterrupted([&] { return fs_.list(directory, names); }) != 0) return out;
     std::vector<std::string> stems;
     for (const auto& name : names)
-      if (auto stem = detail::stem_of(name, Codec::proof); stem && checkpoint_step(*stem))
+      if (auto stem = detail::stem_of(name, Codec::proof);
+          stem && checkpoint_step(*stem) && !detail::is_shard_of_several(*stem))
         stems.push_back(std::move(*stem));
     std::sort(stems.begin(), stems.end(), [](const auto& a, const auto& b) {
       return std::pair(checkpoint_step(a), a) > std::pair(checkpoint_step(b), b);

@@ -1,7 +1,7 @@
 // sharded: a checkpoint of any codec in several files, so that they can be written and read side by side, and none
 // grows past what a file system takes.
 //
-//   sharded<safetensors>{.shards = 4}     model-150-00000-of-00004.safetensors ... model-150.shards, model-150.manifest
+//   sharded<safetensors>{.shards = 4}     model-150-00000-of-00004.safetensors ... model-150.shards (and its manifest)
 //
 // Each shard is a whole checkpoint of that codec with a part of the tensors, in their order, cut where the bytes
 // balance.

@@ -97,15 +97,15 @@ private:
 
 // A staging area: `begin` fixes the instant, `complete` waits until everything is copied (on the thread that writes the
 // checkpoint), `content` is what was copied. `prepare` allocates and touches the memory ahead of the first save.
-// `before_write(bytes)` is to be called by whoever changes state between begin and complete.
+// `guard` is told by whoever changes state between begin and complete; `before_step` says what it will be told of.
 template <class S>
-concept staging = requires(S& s, const state_list& list, std::span<const std::byte> bytes) {
+concept staging = requires(S& s, const state_list& list, std::span<const std::span<const std::byte>> told) {
   s.prepare(list);
   s.begin(list);
   s.complete();
   { s.content() } -> std::same_as<snapshot&>;
-  s.before_write(bytes);
-  s.before_step();
+  { s.guard() } -> std::same_as<write_guard*>;
+  s.before_step(told);
 };
 
 struct copy_snapshot {
@@ -125,8 +125,8 @@ struct copy_snapshot {
       for (const auto& r : layout_.ranges()) std::memcpy(r.to, r.from, r.bytes);
     }
     void complete() {}
-    void before_write(std::span<const std::byte>) {}
-    void before_step() {}
+    write_guard* guard() { return nullptr; }
+    void before_step(std::span<const std::span<const std::byte>> = {}) {}
     snapshot& content() { return layout_.content(); }
 
   private:
@@ -143,7 +143,7 @@ struct rolling_snapshot {
   // Bytes that are copied at a time.
   std::size_t piece = std::size_t{1} << 20;
 
-  class area {
+  class area final : public write_guard {
   public:
     explicit area(const rolling_snapshot& settings) : piece_(settings.piece) {
       if (piece_ == 0) raise(status::invalid_argument, "rolling_snapshot::piece is 0; give a number of bytes");
@@ -176,14 +176,22 @@ struct rolling_snapshot {
       for (std::size_t i = 0; i < pieces_.size(); ++i) ensure(i);
       active_.store(false, std::memory_order_release);
     }
-    // Copies all that is left: for who cannot say what changes next.
-    void before_step() {
-      if (active_.load(std::memory_order_acquire))
-        for (std::size_t i = 0; i < pieces_.size(); ++i) ensure(i);
+    // Copies what is left outside of `told`: what changes there, nobody says.
+    void before_step(std::span<const std::span<const std::byte>> told = {}) {
+      if (!active()) return;
+      const auto within = [&](const detail::copy_range& p) {
+        for (const auto& t : told)
+          if (!std::less<>{}(p.from, t.data()) && !std::less<>{}(t.data() + t.size(), p.from + p.bytes)) return true;
+        return false;
+      };
+      for (std::size_t i = 0; i < pieces_.size(); ++i)
+        if (!within(pieces_[i])) ensure(i);
     }
+    write_guard* guard() { return this; }
+    bool active() const override { return active_.load(std::memory_order_acquire); }
     // Copies the pieces that overlap these bytes, or waits for whoever is at it.
-    void before_write(std::span<const std::byte> bytes) {
-      if (!active_.load(std::memory_order_acquire) || bytes.empty()) return;
+    void before_write(std::span<const std::byte> bytes) override {
+      if (!active() || bytes.empty()) return;
       const auto* end = bytes.data() + bytes.size();
       auto at = std::upper_bound(pieces_.begin(), pieces_.end(), bytes.data(),
                                  [](const std::byte* p, const auto& piece) { return std::less<>{}(p, piece.from); });
@@ -263,8 +271,8 @@ struct fork_snapshot {
       if (child_ > 0 && !reap())
         raise(status::aborted, "fork_snapshot: the process that copied the state was killed; this save is lost");
     }
-    void before_write(std::span<const std::byte>) {}
-    void before_step() {}
+    write_guard* guard() { return nullptr; }
+    void before_step(std::span<const std::span<const std::byte>> = {}) {}
     snapshot& content() { return layout_.content(); }
 
   private:

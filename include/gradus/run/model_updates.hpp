@@ -27,6 +27,7 @@ public:
   variable_arena variables;
   machine train;
   std::int64_t global_step = 0;
+  write_guard* guard = nullptr;  // is told before a sweep changes what guarded() names
 
   model_updates(Optimizer with, const Executor& on) : update(std::move(with)), executor(on) {}
   model_updates(const model_updates&) = delete;
@@ -115,6 +116,20 @@ public:
     } else {
       apply<float, InOrder>(n, c, constants_);
     }
+  }
+
+  // The state that changes by sweeps alone, of which the guard is told.
+  std::vector<std::span<const std::byte>> guarded() {
+    std::vector<std::span<const std::byte>> out;
+    const runnable& r = train.what();
+    const graph_view& v = r.graph.view;
+    for (int i = 0; i < v.size; ++i) {
+      if (!session_calls::divides(v.nodes[i])) continue;
+      const std::size_t at = variable_at_[static_cast<std::size_t>(i)], bytes = variables.info(at).bytes;
+      out.push_back({variables.value(at), bytes});
+      for (std::size_t k = 0; k < Optimizer::mirror_count; ++k) out.push_back({variables.mirror(k, at), bytes});
+    }
+    return out;
   }
 
   // sqrt(sum of squares) of the last step's gradients, without the loss scale; what clip_by_global_norm looks at.
@@ -268,8 +283,11 @@ private:
       mirrors[k] = reinterpret_cast<T*>(variables.mirror_base(k) + offset);
     const auto& single = update.single();
     if (n.inputs == 2) {
-      Device::template sweep<T>(single, constants, static_cast<T>(scale_), theta,
-                                reinterpret_cast<const T*>(c.args[2]) + from, mirrors.data(), values);
+      const T* const grad = reinterpret_cast<const T*>(c.args[2]) + from;
+      if (guard == nullptr || !guard->active())
+        Device::template sweep<T>(single, constants, static_cast<T>(scale_), theta, grad, mirrors.data(), values);
+      else
+        guarded_sweep(constants, theta, grad, mirrors, values);
       return;
     }
     if constexpr (Model::may_be_sparse()) {
@@ -281,6 +299,23 @@ private:
                                        g.chains);
       });
       Device::template follow<T>(single, constants, theta, mirrors.data(), values);
+    }
+  }
+
+  template <class T, class Mirrors>
+  void guarded_sweep(const typename Optimizer::template constants<T>& constants, T* theta, const T* grad,
+                     Mirrors mirrors, std::size_t values) {
+    constexpr std::size_t most = write_guard::piece / sizeof(T);
+    for (std::size_t at = 0; at < values; at += most) {
+      const std::size_t n = std::min(most, values - at);
+      guard->before_write({reinterpret_cast<const std::byte*>(theta + at), n * sizeof(T)});
+      Mirrors here = mirrors;
+      for (std::size_t k = 0; k < Optimizer::mirror_count; ++k) {
+        here[k] += at;
+        guard->before_write({reinterpret_cast<const std::byte*>(here[k]), n * sizeof(T)});
+      }
+      Device::template sweep<T>(update.single(), constants, static_cast<T>(scale_), theta + at, grad + at, here.data(),
+                                n);
     }
   }
 

@@ -256,6 +256,9 @@ public:
     }
     updates_.update.remembers(list);
   }
+  // Who is told before a dense update changes state, and what it is told of: the rest changes untold.
+  void guard(write_guard* g) { updates_.guard = g; }
+  std::vector<std::span<const std::byte>> guarded() { return updates_.guarded(); }
   // Is this the name of a trainable variable?
   bool is_trainable(std::string_view name) const {
     for (std::size_t i = 0; i < updates_.variables.size(); ++i)

@@ -366,6 +366,8 @@ private:
     saved_at_ = started;
     show_graph();
     if (saves()) saves_.prepare(list);
+    stepper_.guard(saves_.guard());
+    const auto told = saves_.guard() != nullptr ? stepper_.guarded() : std::vector<std::span<const std::byte>>{};
     if (saves() && saved_step_ < 0) save(list, log);
     double steps_per_sec = 0;
     bool stop = false;
@@ -373,7 +375,7 @@ private:
       const std::int64_t n = detail::fill_feeds<mode::train>(stepper_, data, feeds);
       if (n == 0) break;
       const double rate = stepper_.rate();
-      saves_.before_step();
+      saves_.before_step(told);
       stepper_.train_step();
       const std::int64_t step = stepper_.global_step();
       const double loss = detail::as_number(stepper_.template output_of<mode::train>(output::loss));

@@ -1,0 +1,228 @@
+#include "files.hpp"
+
+#include <gradus/checkpoint/cereal.hpp>
+#include <gradus/checkpoint/cereal_json.hpp>
+#include <gradus/checkpoint/flat.hpp>
+#include <gradus/checkpoint/npz.hpp>
+#include <gradus/checkpoint/open.hpp>
+#include <gradus/checkpoint/safetensors.hpp>
+#include <gradus/checkpoint/tensor_bundle.hpp>
+#include <set>
+
+namespace tool {
+
+namespace {
+using namespace gradus;
+
+template <class Visitor>
+decltype(auto) with_any(const detected_checkpoint& what, Visitor&& visit) {
+  return with_codec<flat_binary, cereal_binary, cereal_portable, cereal_json, safetensors, npz, tensor_bundle>(what,
+                                                                                                               visit);
+}
+
+template <codec Codec>
+void open_as(const Codec& c, opened& out) {
+  auto held = std::make_shared<opened_checkpoint<Codec, posix>>(c, posix{}, out.what.path);
+  auto& r = held->result();
+  out.content = std::move(r.content), out.problem = std::move(r.problem), out.warning = std::move(r.warning);
+  out.kind = r.kind;
+  out.keep = std::move(held);
+}
+
+std::string stem_at(const std::string& path, std::string_view extension) {
+  for (const std::string_view end : {extension, std::string_view(".index"), std::string_view(".shards")})
+    if (auto stem = detail::stem_of(path, end); !end.empty() && stem) return *stem;
+  return path;
+}
+
+template <codec Codec>
+std::vector<std::string> write_as(const Codec& c, snapshot content, const destination& to, std::string_view extension) {
+  content.about["library"] = written_by;
+  content.about["codec"] = Codec::name;
+  const encoded checkpoint = c.encode(content);
+  const std::string stem = stem_at(to.path, extension);
+  std::vector<file_content> files;
+  for (const auto& f : checkpoint.files) files.push_back({stem + f.suffix, f.pieces});
+  const std::string manifest =
+      Codec::checks_itself ? std::string() : to_text(manifest_of(Codec::name, content.about, checkpoint));
+  const auto bytes = std::as_bytes(std::span(manifest.data(), manifest.size()));
+  if (!manifest.empty()) files.push_back({stem + manifest_suffix_of(Codec::extension), byte_pieces(&bytes, 1)});
+  std::vector<std::string> paths;
+  for (const auto& f : files) {
+    if (!to.overwrite && posix{}.exists(f.path) == 0)
+      raise(status::already_exists, text("\"", f.path, "\" exists; name another file or directory, or use --force"));
+    paths.push_back(f.path);
+  }
+  make_directories(posix{}, directory_of(to.path));
+  if (const auto p = try_publish(posix{}, std::span<const file_content>(files))) raise(p);
+  return paths;
+}
+
+template <codec Codec>
+std::vector<std::string> write_shards_of(const Codec& c, snapshot content, const destination& to) {
+  if (to.shards == 0) return write_as(c, std::move(content), to, Codec::extension);
+  const sharded<Codec> many{static_cast<std::uint32_t>(to.shards), c};
+  return write_as(many, std::move(content), to, Codec::extension);
+}
+}  // namespace
+
+opened try_open(const std::string& path, const naming& names) {
+  opened out;
+  out.what = detect_checkpoint(path, posix{});
+  if (names && out.what.codec != tensor_bundle::name)
+    raise(status::invalid_argument,
+          text("--names maps names of a tensor_bundle, but \"", path, "\" is ", out.what.codec, "; leave it out"));
+  with_any(out.what, [&](auto codec, const std::string&) {
+    if constexpr (std::same_as<decltype(codec), tensor_bundle>) codec.names = names;
+    open_as(codec, out);
+  });
+  return out;
+}
+opened open(const std::string& path, const naming& names) {
+  auto out = try_open(path, names);
+  if (!out.problem.empty()) raise(out.kind, text("\"", out.what.path, "\" cannot be read: ", out.problem));
+  return out;
+}
+
+const std::vector<std::string>& codec_names() {
+  static const std::vector<std::string> all = {"flat_binary", "cereal_binary", "cereal_portable", "cereal_json",
+                                               "safetensors", "npz",           "tensor_bundle"};
+  return all;
+}
+
+std::string codec_of(const destination& to) {
+  if (!to.codec.empty()) return to.codec;
+  for (const auto& k : detail::known_codecs)
+    if (!k.proof.empty() && k.name != "sharded" && to.path.ends_with(k.proof)) return std::string(k.name);
+  raise(status::invalid_argument,
+        text("\"", to.path,
+             "\" does not say in which format to write: give --to CODEC, or a name that ends in .ckpt, "
+             ".safetensors, .npz or .index"));
+}
+
+std::vector<std::string> write(snapshot content, const destination& to) {
+  const auto codec = codec_of(to);
+  if (to.names && codec != tensor_bundle::name)
+    raise(status::invalid_argument, text("--names maps names of a tensor_bundle, but ", codec, " is written"));
+  if (codec == tensor_bundle::name)
+    return write_as(tensor_bundle{.shards = std::max(1, to.shards), .names = to.names}, std::move(content), to,
+                    tensor_bundle::extension);
+  if (codec == safetensors::name) return write_shards_of(safetensors{}, std::move(content), to);
+  if (codec == npz::name) return write_shards_of(npz{}, std::move(content), to);
+  if (codec == cereal_binary::name) return write_shards_of(cereal_binary{}, std::move(content), to);
+  if (codec == cereal_portable::name) return write_shards_of(cereal_portable{}, std::move(content), to);
+  if (codec == cereal_json::name) return write_shards_of(cereal_json{}, std::move(content), to);
+  return write_shards_of(flat_binary{}, std::move(content), to);
+}
+
+tensorflow_names names_of(std::string_view said) {
+  constexpr std::string_view head = "tensorflow:";
+  const auto refuse = [&] {
+    raise(status::invalid_argument,
+          text("--names is \"", said,
+               "\"; expected tensorflow:RULE, the optimizer's name here, and what differs from its defaults: "
+               "tensorflow:Adam,called=MyAdam,scope=training,global_step=step,beta1=0.9,beta2=0.999"));
+  };
+  if (!said.starts_with(head)) refuse();
+  tensorflow_names out;
+  bool first = true;
+  for (auto rest = said.substr(head.size()); first || !rest.empty(); first = false) {
+    const auto word = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+    const auto key = word.substr(0, word.find('='));
+    const auto value = key.size() < word.size() ? word.substr(key.size() + 1) : std::string_view{};
+    if (first && !key.empty() && key.size() == word.size())
+      out.optimizer = key;
+    else if (key == "called")
+      out.called = value;
+    else if (key == "scope")
+      out.scope = value;
+    else if (key == "global_step")
+      out.global_step = value;
+    else if (key == "beta1" || key == "beta2") {
+      double& beta = key == "beta1" ? out.beta1 : out.beta2;
+      if (std::from_chars(value.data(), value.data() + value.size(), beta).ptr != value.data() + value.size()) refuse();
+    } else
+      refuse();
+    if (!first && value.empty()) refuse();
+  }
+  return out;
+}
+
+bool is_directory(const std::string& path) {
+  std::vector<std::string> names;
+  return posix{}.list(path, names) == 0;
+}
+
+directory look_into(const std::string& path) {
+  directory out;
+  out.path = path;
+  std::vector<std::string> names;
+  if (const int e = detail::uninterrupted([&] { return posix{}.list(path, names); }); e != 0) raise({e, "list", path});
+  std::sort(names.begin(), names.end());
+  checkpoint_state state;
+  try {
+    if (auto found = read_state_file(posix{}, path)) state = std::move(*found), out.has_state = true;
+  } catch (const error& e) {
+    out.has_state = true, out.state_problem = e.what();
+  }
+
+  std::set<std::string> paths;
+  const auto has = [&](const std::string& name) { return std::binary_search(names.begin(), names.end(), name); };
+  const auto add = [&](std::string name) {
+    listed item;
+    item.path = join_path(path, name);
+    try {
+      const auto found = detect_checkpoint(item.path, posix{});
+      item.codec = found.codec, item.each = found.each, item.path = found.path;
+    } catch (const error& e) {
+      item.problem = e.what();
+    }
+    if (!paths.insert(item.path).second) return;
+    item.step = checkpoint_step(name);
+    out.checkpoints.push_back(std::move(item));
+  };
+  for (const auto& name : state.all) add(name);
+  for (const auto& [name, metric] : state.best) add(name);
+  for (const auto& name : names)
+    for (const std::string_view proof : {".ckpt", ".safetensors", ".npz", ".shards", ".index"}) {
+      const auto stem = detail::stem_of(name, proof);
+      if (!stem) continue;
+      const bool shard = stem->size() > 15 && detail::is_checkpoint_suffix(stem->substr(stem->size() - 15), "") &&
+                         has(stem->substr(0, stem->size() - 15) + ".shards");
+      if (!shard) add(proof == ".index" ? *stem : name);
+    }
+
+  std::set<std::string> owned;
+  for (auto& item : out.checkpoints) {
+    const auto name = std::string(file_name_of(item.path));
+    const auto* known = detail::find_known_codec(item.codec);
+    const std::string extension(known != nullptr ? known->extension : "");
+    const auto stem = stem_at(name, extension);
+    for (const auto& file : names)
+      if (file.starts_with(stem) && !is_temporary(file) &&
+          detail::is_checkpoint_suffix(std::string_view(file).substr(stem.size()), extension)) {
+        item.files.push_back(file);
+        item.bytes += detail::head_of(posix{}, join_path(path, file), 0).size;
+        owned.insert(file);
+      }
+    const auto is = [&](const std::string& said) { return said == name || join_path(path, said) == item.path; };
+    item.newest = is(state.newest);
+    for (std::size_t i = 0; i < state.all.size(); ++i)
+      if (is(state.all[i])) {
+        item.kept = true;
+        if (i < state.timestamps.size()) item.saved_at = state.timestamps[i];
+      }
+    for (const auto& [said, metric] : state.best)
+      if (is(said)) item.kept = true, item.metric = metric;
+    for (const auto& said : state.superseded) item.superseded = item.superseded || (is(said) && !item.kept);
+  }
+  std::stable_sort(out.checkpoints.begin(), out.checkpoints.end(),
+                   [](const listed& a, const listed& b) { return a.step.value_or(-1) < b.step.value_or(-1); });
+  for (const auto& file : names)
+    if (is_temporary(file) || (!owned.contains(file) && (file.ends_with(manifest_suffix) || detail::bundle_stem(file))))
+      out.leftovers.push_back(file);
+  return out;
+}
+
+}  // namespace tool

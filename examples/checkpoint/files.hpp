@@ -1,0 +1,65 @@
+// Checkpoints of any codec, read and written without the caller knowing which: one unit (files.cpp) knows them all.
+#pragma once
+#include <gradus/checkpoint/bundle_names.hpp>
+#include <gradus/checkpoint/detect.hpp>
+#include <memory>
+
+namespace tool {
+
+// A checkpoint that was opened, or why it could not be. The records are views into `keep`.
+struct opened {
+  gradus::detected_checkpoint what;
+  gradus::snapshot content;
+  gradus::status kind{};
+  std::string problem;  // empty: all is well
+  std::string warning;
+  std::shared_ptr<void> keep;
+};
+using naming = std::optional<gradus::tensorflow_names>;
+
+// Does not raise for a checkpoint that is damaged or cannot be read.
+opened try_open(const std::string& path, const naming& names = {});
+// Raises for those too.
+opened open(const std::string& path, const naming& names = {});
+
+struct destination {
+  std::string path;
+  std::string codec;  // empty: by the path's extension
+  int shards = 0;     // 0: not in shards
+  naming names = {};
+  bool overwrite = false;
+};
+// The codec meant by a destination. Raises invalid_argument where nothing says.
+std::string codec_of(const destination& to);
+// Writes it and gives the paths of its files. Raises already_exists for what would be overwritten.
+std::vector<std::string> write(gradus::snapshot content, const destination& to);
+
+// What --to takes.
+const std::vector<std::string>& codec_names();
+
+// "tensorflow:Adam,called=MyAdam,scope=training,global_step=step,beta1=0.9,beta2=0.999"
+gradus::tensorflow_names names_of(std::string_view said);
+
+// A checkpoint of a directory.
+struct listed {
+  std::string path;  // as its codec names it
+  std::string codec, each;
+  std::optional<std::int64_t> step;  // by its name
+  std::uint64_t bytes = 0;           // of all its files
+  std::vector<std::string> files;    // their names
+  bool newest = false, kept = false, superseded = false;
+  std::optional<double> saved_at;  // seconds since the epoch, from the state file
+  std::optional<double> metric;    // it is kept as one of the best
+  std::string problem;             // it is not there
+};
+struct directory {
+  std::string path;
+  bool has_state = false;
+  std::string state_problem;
+  std::vector<listed> checkpoints;     // by step
+  std::vector<std::string> leftovers;  // files that belong to no checkpoint: of a save or a deletion that was killed
+};
+bool is_directory(const std::string& path);
+directory look_into(const std::string& path);
+
+}  // namespace tool

@@ -1,0 +1,323 @@
+// runs: gradus-checkpoint
+// The tool, from outside: what it prints and leaves behind, and its exit codes.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <gradus/checkpoint/delta.hpp>
+#include <gradus/checkpoint/flat.hpp>
+#include <gradus/checkpoint/in_place.hpp>
+#include <gradus/testing/temp_dir.hpp>
+#include <limits>
+
+extern char** environ;
+
+namespace {
+using namespace gradus;
+
+std::string slurp(const std::string& path) {
+  const auto bytes = read_file(posix{}, path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+bool contains(const std::string& s, std::string_view part) { return s.find(part) != std::string::npos; }
+
+struct outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+struct workshop {
+  testing::temp_dir dir;
+
+  std::string path(std::string_view name) const { return join_path(dir.path(), name); }
+  outcome start(std::vector<std::string> words) const {
+    std::vector<char*> argv;
+    for (auto& w : words) argv.push_back(w.data());
+    argv.push_back(nullptr);
+    const auto out = path("stdout.txt"), err = path("stderr.txt");
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    ::posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    pid_t pid = -1;
+    const int e = ::posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+    ::posix_spawn_file_actions_destroy(&actions);
+    if (e != 0) raise({e, "start", words[0]});
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), slurp(out), slurp(err)};
+  }
+  outcome run(std::vector<std::string> words) const {
+    const char* bin = std::getenv("GRADUS_BIN");
+    words.insert(words.begin(), join_path(bin != nullptr ? bin : "build/bin", "gradus-checkpoint"));
+    return start(std::move(words));
+  }
+  // The same with --json, which another reader has to understand; `pick` is a Python expression of the result `r`.
+  std::string json(std::vector<std::string> words, const std::string& pick) const {
+    words.push_back("--json");
+    const auto said = run(std::move(words));
+    publish(posix{}, path("said.json"), said.out);
+    const auto read =
+        start({"python3", "-c",
+               "import json, sys\nr = json.load(open(sys.argv[1], encoding='utf-8'))\nprint(repr((" + pick + ")))",
+               path("said.json")});
+    CHECK_MESSAGE(read.code == 0, read.err << said.out);
+    return read.out.substr(0, read.out.find_last_not_of('\n') + 1);
+  }
+  std::string write(const std::string& name, const snapshot& content) const {
+    auto c = content;
+    c.about["library"] = written_by, c.about["codec"] = flat_binary::name;
+    const auto e = flat_binary{}.encode(c);
+    publish(posix{}, path(name), byte_pieces(e.files[0].pieces));
+    return path(name);
+  }
+};
+
+template <class T>
+std::span<const std::byte> bytes_of(const std::vector<T>& v) {
+  return std::as_bytes(std::span(v));
+}
+
+// Every dtype, a scalar, an empty tensor, a blob; in the order of their names, as every codec can keep it.
+struct state {
+  std::vector<std::uint8_t> truth = {1, 0, 1}, raw = {0, 127, 255}, position = {9, 8, 7, 6, 5};
+  std::vector<double> d = {-1.5, 1e-300};
+  std::vector<std::int64_t> step = {7}, big = {-9007199254740993, 9007199254740993};
+  std::vector<half> h = {half(0.5f), half(-65504.0f)};
+  std::vector<std::int32_t> i = {-3, 0};
+  std::vector<bfloat> b = {bfloat(1.0f), bfloat(-2.5f)};
+  std::vector<float> none,
+      w = {1, -2, 0, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), 0.1f};
+  snapshot content{7,
+                   {{"model", "tiny"}},
+                   {{"a/bool", boolean, {3}, bytes_of(truth)},
+                    {"b/uint8", uint8, {3}, bytes_of(raw)},
+                    {"c/double", float64, {2}, bytes_of(d)},
+                    {"d/bfloat16", bfloat16, {2}, bytes_of(b)},
+                    {"d/half", float16, {1, 2}, bytes_of(h)},
+                    {"e/empty", float32, {0, 4}, bytes_of(none)},
+                    {"e/int32", int32, {2}, bytes_of(i)},
+                    {"e/int64", int64, {2}, bytes_of(big)},
+                    {"global_step", int64, {}, bytes_of(step)},
+                    {"input", uint8, {5}, bytes_of(position), true},
+                    {"w", float32, {2, 3}, bytes_of(w)}}};
+};
+
+}  // namespace
+
+TEST_CASE("converted from codec to codec, and back, a checkpoint has the bits it had") {
+  const workshop place;
+  const state s;
+  const auto first = place.write("first.ckpt", s.content);
+  std::string from = first;
+  int stations = 0;
+  for (const auto& [codec, extension, shards] :
+       std::vector<std::array<std::string, 3>>{{"safetensors", ".safetensors", "0"},
+                                               {"safetensors", ".shards", "3"},
+                                               {"npz", ".npz", "0"},
+                                               {"tensor_bundle", "", "0"},
+                                               {"tensor_bundle", "", "3"},
+                                               {"cereal_binary", ".ckpt", "0"},
+                                               {"cereal_portable", ".ckpt", "0"},
+                                               {"cereal_json", ".ckpt", "0"},
+                                               {"flat_binary", ".ckpt", "0"}}) {
+    CAPTURE(codec);
+    const auto to = place.path(text("station-", ++stations));
+    std::vector<std::string> words = {"convert", from, to, "--to", codec};
+    if (shards != "0") words.insert(words.end(), {"--shards", shards});
+    const auto made = place.run(words);
+    REQUIRE_MESSAGE(made.code == 0, made.err);
+    CHECK(contains(made.out, "wrote " + to));
+    CHECK(made.err.empty());
+    from = to + extension;
+    const auto compared = place.run({"diff", first, from});
+    CHECK_MESSAGE(compared.code == 0, compared.out);
+    CHECK(place.run({"verify", from}).out.starts_with("ok "));
+  }
+  CHECK(slurp(from) == slurp(first));
+  const auto again = place.run({"convert", first, from});
+  CHECK(again.code == 2);
+  CHECK(contains(again.err, "exists"));
+  CHECK(place.run({"convert", first, from, "--force"}).code == 0);
+  CHECK(place.json({"show", place.path("station-2")}, "r['codec'], r['each'], r['step'], r['metadata']['model']") ==
+        "('sharded', 'safetensors', 7, 'tiny')");
+}
+
+TEST_CASE("show: names, shapes, statistics") {
+  const workshop place;
+  const state s;
+  const auto path = place.write("model-7.ckpt", s.content);
+  const auto said = place.run({"show", path, "--values", "2"});
+  CHECK(said.code == 0);
+  CHECK(contains(said.out, "codec flat_binary, step 7\n"));
+  CHECK(contains(said.out, "model: tiny\n"));
+  CHECK(contains(said.out, "11 tensors, "));
+  CHECK(contains(said.out, "w: 1 -2 ...\n"));
+  const auto of = [&](const std::string& name, const std::string& pick) {
+    return place.json({"show", path, "--only", name, "--values", "9"}, "[" + pick + " for t in r['tensors']][0]");
+  };
+  // Over the finite elements 1, -2, 0, 0.1; the deviation is NumPy's std.
+  CHECK(of("w", "(t['dtype'], t['shape'], t['bytes'])") == "('float32', [2, 3], 24)");
+  CHECK(of("w", "(t['min'], t['max'], t['zeros'], t['nan'], t['inf'])") == "(-2, 1, 1, 1, 1)");
+  CHECK(of("w", "(round(t['mean'], 6), round(t['std'], 6))") == "(-0.225, 1.096301)");
+  CHECK(of("w", "t['values']") == "[1, -2, 0, 'inf', 'nan', 0.1]");
+  CHECK(of("e/int64", "(t['min'], t['max'])") == "(-9007199254740993, 9007199254740993)");
+  CHECK(of("e/empty", "(t['shape'], t['min'], t['mean'])") == "([0, 4], None, None)");
+  CHECK(of("d/half", "t['values']") == "[0.5, -65504]");
+  CHECK(of("a/bool", "t['values']") == "[True, False, True]");
+  CHECK(of("input", "(t['blob'], t['bytes'])") == "(True, 5)");
+}
+
+TEST_CASE("diff: what is only there, what is other, by how much") {
+  const workshop place;
+  state s, t;
+  t.w[1] = -2.5f;
+  t.position[0] = 1;
+  t.content.records[1].name = "b/renamed";
+  t.content.records[6].dims = {2, 1};
+  const auto a = place.write("a.ckpt", s.content), b = place.write("b.ckpt", t.content);
+  const auto said = place.run({"diff", a, b});
+  CHECK(said.code == 1);
+  CHECK(contains(said.out, "only in " + a + ":\n  b/uint8  uint8[3]\n"));
+  CHECK(contains(said.out, "only in " + b + ":\n  b/renamed  uint8[3]\n"));
+  CHECK(contains(said.out, "e/int32  int32[2] | int32[2, 1]"));
+  CHECK(place.json({"diff", a, b},
+                   "[(t['name'], t.get('differ'), t.get('max_abs'), t.get('max_rel'), t.get('at')) "
+                   "for t in r['other_values']]") == "[('input', None, None, None, None), ('w', 1, 0.5, 0.2, 1)]");
+  t = state{};
+  t.w[1] = -2.5f;
+  const auto c = place.write("c.ckpt", t.content);
+  CHECK(place.run({"diff", a, c}).code == 1);
+  CHECK(place.run({"diff", a, c, "--atol", "0.5"}).code == 0);
+  CHECK(place.run({"diff", a, c, "--rtol", "0.1"}).code == 1);
+}
+
+TEST_CASE("list and verify: a directory of checkpoints, with one flipped bit") {
+  const workshop place;
+  std::vector<float> w(4);
+  state_list list;
+  list.tensor("w", {4}, std::span<float>(w));
+  const auto dir = place.path("run");
+  saver<flat_binary> saves({.max_to_keep = 2, .best = {.count = 1}});
+  for (int step = 1; step <= 4; ++step) saves.save(list, join_path(dir, "model"), step, {}, step == 1 ? 0.9 : 0.5);
+  CHECK(place.json({"list", dir}, "[(c['step'], c['newest'], c['metric'], c['codec']) for c in r['checkpoints']]") ==
+        "[(1, False, 0.9, 'flat_binary'), (3, False, None, 'flat_binary'), (4, True, None, 'flat_binary')]");
+  const auto said = place.run({"list", dir});
+  CHECK(contains(said.out, "newest"));
+  CHECK(contains(said.out, "best: 0.9"));
+  CHECK(place.run({"verify", dir}).code == 0);
+
+  const auto broken = join_path(dir, "model-3.ckpt");
+  auto bytes = slurp(broken);
+  bytes[bytes.size() - 3] = static_cast<char>(bytes[bytes.size() - 3] ^ 16);
+  publish(posix{}, broken, bytes);
+  const auto found = place.run({"verify", dir});
+  CHECK(found.code == 1);
+  CHECK(contains(found.out, "DAMAGED " + broken + ": the checksum of \"w\" does not fit its bytes"));
+  CHECK(contains(found.out, "ok      " + join_path(dir, "model-4.ckpt")));
+  CHECK(place.json({"verify", dir}, "r['intact'], sum(not c['intact'] for c in r['checked'])") == "(False, 1)");
+  CHECK(place.run({"show", broken}).code == 1);
+
+  // Formats without checksums have a manifest.
+  const auto st = place.path("w.safetensors");
+  REQUIRE(place.run({"convert", dir, st}).code == 0);
+  CHECK(place.run({"verify", st}).code == 0);
+  bytes = slurp(st);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  publish(posix{}, st, bytes);
+  const auto unlike = place.run({"verify", st});
+  CHECK(unlike.code == 1);
+  CHECK(contains(unlike.out, ".safetensors"));
+
+  posix{}.remove(join_path(dir, "model-4.ckpt"));
+  CHECK(place.run({"verify", dir}).code == 1);
+  CHECK(contains(place.run({"list", dir}).out, "MISSING"));
+}
+
+TEST_CASE("what a file says cannot steer a terminal") {
+  const workshop place;
+  const state s;
+  snapshot content{1, {{"note\n", "\x1b[2J"}}, {s.content.records[10], s.content.records[1]}};
+  content.records[0].name = "w\x1b[31m\xc2\x9b\xe2\x80\xae";  // ESC, a C1 control, right-to-left override
+  content.records[1].name = "\xff\\";                         // no UTF-8
+  const auto path = place.write("evil.ckpt", content);
+  const auto said = place.run({"show", path});
+  for (const char c : said.out) CHECK((c == '\n' || (c >= ' ' && c <= '~')));
+  CHECK(contains(said.out, "w\\x1b[31m\\u{009b}\\u{202e}"));
+  CHECK(contains(said.out, "\\xff\\\\"));
+  CHECK(contains(said.out, "note\\x0a: \\x1b[2J"));
+  CHECK(place.json({"show", path}, "[ascii(t['name']) for t in r['tensors']]") ==
+        R"(["'w\\x1b[31m\\x9b\\u202e'", "'\\\\xff\\\\\\\\'"])");
+  const auto refused = place.run({"show", place.path("no\x1b[31m")});
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err, "no\\x1b[31m"));
+  CHECK(!contains(refused.err, "\x1b"));
+}
+
+TEST_CASE("a base and its deltas become one checkpoint") {
+  const workshop place;
+  std::vector<float> table = {1, 2, 3, 4, 5, 6};
+  state_list list;
+  list.tensor("emb", {6, 1}, std::span<float>(table));
+  row_tracker tracker;
+  tracker.table("emb", 6);
+  const std::vector<float> before = table;
+  const snapshot base{1, {}, {{"emb", float32, {6, 1}, bytes_of(before)}}};
+  const auto base_path = place.write("base.ckpt", base);
+  const auto chain = begin_chain({base_path, &base});
+  table[4] = 50;
+  const std::int64_t touched[] = {4};
+  tracker.rows_of("emb").mark(std::span<const std::int64_t>(touched));
+  const auto marks = tracker.take();
+  const auto d = make_delta(list, marks, chain, 2);
+  const auto delta_path = place.write("delta-1.ckpt", d.content);
+  CHECK(place.run({"verify", delta_path}).code == 0);
+  const auto made = place.run({"compact", base_path, delta_path, "-o", place.path("whole.npz")});
+  REQUIRE_MESSAGE(made.code == 0, made.err);
+  CHECK(place.json({"show", place.path("whole.npz"), "--values", "6"}, "r['step'], r['tensors'][0]['values']") ==
+        "(2, [1, 2, 3, 4, 50, 6])");
+  CHECK(place.run({"compact", delta_path, base_path, "-o", place.path("x.npz")}).code == 2);
+}
+
+TEST_CASE("TensorFlow's names on the way to and from its format") {
+  const workshop place;
+  const std::vector<float> w = {1, 2};
+  const std::vector<double> power = {0.9};
+  const snapshot content{0,
+                         {},
+                         {{"beta1_power", float64, {}, bytes_of(power)},
+                          {"w", float32, {2}, bytes_of(w)},
+                          {"w/Adam", float32, {2}, bytes_of(w)}}};
+  const auto ours = place.write("ours.ckpt", content), theirs = place.path("theirs"), back = place.path("back.ckpt");
+  const std::string names = "tensorflow:Adam,called=MyAdam";
+  REQUIRE(place.run({"convert", ours, theirs, "--to", "tensor_bundle", "--names", names}).code == 0);
+  CHECK(place.json({"show", theirs}, "[(t['name'], t['dtype']) for t in r['tensors']]") ==
+        "[('beta1_power', 'float32'), ('w', 'float32'), ('w/MyAdam', 'float32')]");
+  REQUIRE(place.run({"convert", theirs, back, "--names", names}).code == 0);
+  CHECK(place.run({"diff", ours, back}).code == 0);
+  CHECK(place.run({"convert", ours, place.path("x.npz"), "--names", names}).code == 2);
+  CHECK(place.run({"convert", ours, theirs, "--names", "torch:Adam"}).code == 2);
+}
+
+TEST_CASE("usage") {
+  const workshop place;
+  CHECK(place.run({"--help"}).code == 0);
+  CHECK(place.run({}).code == 2);
+  CHECK(place.run({"show"}).code == 2);
+  CHECK(place.run({"show", place.path("nothing")}).code == 2);
+  CHECK(place.run({"verify", place.path("nothing")}).code == 2);
+  CHECK(place.run({"list", place.path("")}).code == 2);
+  const state s;
+  const auto path = place.write("a.ckpt", s.content);
+  const auto unclear = place.run({"convert", path, place.path("b")});
+  CHECK(unclear.code == 2);
+  CHECK(contains(unclear.err, "--to CODEC"));
+  // Two checkpoints that would share a manifest.
+  CHECK(place.run({"convert", path, place.path("w.npz")}).code == 0);
+  const auto shared = place.run({"convert", path, place.path("w.safetensors"), "--force"});
+  CHECK(shared.code == 2);
+  CHECK(contains(shared.err, "w.npz\" differs only in its extension"));
+  CHECK(place.run({"verify", place.path("w.npz")}).code == 0);
+}

@@ -1,0 +1,168 @@
+// runs: gradus-events
+// The tool, from outside: what it prints and writes, and its exit codes, on small logs.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <gradus/summary/histogram.hpp>
+#include <gradus/summary/writer.hpp>
+#include <gradus/testing/temp_dir.hpp>
+
+extern char** environ;
+
+namespace {
+using namespace gradus;
+
+std::string slurp(const std::string& path) {
+  const auto bytes = read_file(posix{}, path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+bool contains(const std::string& s, std::string_view part) { return s.find(part) != std::string::npos; }
+
+struct outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+// Time that stands still, so that exported times are known.
+struct still_clock {
+  double now() const { return 1'700'000'000.5; }
+  double elapsed() const { return 0; }
+};
+using writer = summary_writer<posix, still_clock>;
+
+struct workshop {
+  testing::temp_dir dir;
+  std::string logs = join_path(dir.path(), "logs");
+
+  std::string path(std::string_view name) const { return join_path(dir.path(), name); }
+  outcome run(std::vector<std::string> words) const {
+    const char* bin = std::getenv("GRADUS_BIN");
+    words.insert(words.begin(), join_path(bin != nullptr ? bin : "build/bin", "gradus-events"));
+    std::vector<char*> argv;
+    for (auto& w : words) argv.push_back(w.data());
+    argv.push_back(nullptr);
+    const auto out = path("stdout.txt"), err = path("stderr.txt");
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    ::posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    pid_t pid = -1;
+    const int e = ::posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+    ::posix_spawn_file_actions_destroy(&actions);
+    if (e != 0) raise({e, "start", words[0]});
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), slurp(out), slurp(err)};
+  }
+  // Two runs: "a" was started again at step 3, "b" has a histogram and a tag that wants to be quoted.
+  std::string write_logs() const {
+    writer first(logs + "/a", {.hostname = "h"}, {}, {});
+    first.start(0);
+    for (int step = 1; step <= 4; ++step) first.add_scalar("loss", 1.0f / static_cast<float>(step), step);
+    first.close();
+    writer again(logs + "/a", {.hostname = "h"}, {}, {});
+    again.start(3);
+    again.add_scalar("loss", 0.25f, 3);
+    again.close();
+    writer b(logs + "/b", {.hostname = "h"}, {}, {});
+    b.start(0);
+    b.add_summary({{"loss", 2.0f}, {"<a,\"b\">", NAN}}, 1);
+    b.add_summary(histogram_summary("h", std::vector<float>{1, 2}), 1);
+    b.add_session_log(session_log_status::checkpoint, 1, "model.ckpt");
+    b.close();
+    return again.path();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("gradus-events: list, tail, export, by TensorBoard's rules") {
+  const workshop w;
+  w.write_logs();
+  const auto list = w.run({"list", w.logs});
+  CHECK(list.code == 0);
+  CHECK(list.err.empty());
+  CHECK(list.out ==
+        "run  tag      kind        points  first step  last step  last\n"
+        "a    loss     scalars          3           1          3  0.25\n"  // the second START cut steps 3 and 4
+        "b    <a,\"b\">  scalars          1           1          1   nan\n"
+        "b    h        histograms       1           1          1\n"
+        "b    loss     scalars          1           1          1     2\n");
+  const auto json = w.run({"list", "--json", w.logs + "/b"});
+  CHECK(contains(
+      json.out,
+      R"({"run":".","tag":"<a,\"b\">","kind":"scalars","points":1,"first_step":1,"last_step":1,"last":null})"));
+
+  const auto csv = w.run({"export", w.logs});
+  CHECK(csv.out ==
+        "run,tag,wall_time,step,value\n"
+        "a,loss,1700000000.5,1,1\n"
+        "a,loss,1700000000.5,2,0.5\n"
+        "a,loss,1700000000.5,3,0.25\n"
+        "b,\"<a,\"\"b\"\">\",1700000000.5,1,nan\n"
+        "b,loss,1700000000.5,1,2\n");
+  CHECK(w.run({"export", "--format", "json", "--only", "loss", "-o", w.path("x.json"), w.logs}).code == 0);
+  CHECK(slurp(w.path("x.json")) ==
+        R"([{"run":"a","tag":"loss","points":[[1700000000.5,1,1],[1700000000.5,2,0.5],[1700000000.5,3,0.25]]},)"
+        R"({"run":"b","tag":"loss","points":[[1700000000.5,1,2]]}])"
+        "\n");
+
+  const auto tail = w.run({"tail", "-n", "3", w.logs + "/b"});
+  CHECK(tail.out ==
+        "step 1  loss = 2, <a,\"b\"> = nan\n"
+        "step 1  h = histograms of 129 bytes\n"
+        "step 1  session CHECKPOINT model.ckpt\n");
+}
+
+TEST_CASE("gradus-events: plot makes a picture and a page that need nothing else") {
+  const workshop w;
+  w.write_logs();
+  const auto svg = w.run({"plot", "--smooth", "0.6", w.logs});
+  CHECK(svg.code == 0);
+  CHECK(svg.out.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+  CHECK(contains(svg.out, "&lt;a,&quot;b&quot;&gt;"));
+  CHECK(!contains(svg.out, "nan"));
+  CHECK(contains(svg.out, "class=\"faint\""));
+  // Steps 1, 2, 3 stand at the left edge, in the middle and at the right edge of the panel.
+  const auto plain = w.run({"plot", "--only", "loss", "-o", w.path("p.svg"), w.logs + "/a"});
+  CHECK(plain.code == 0);
+  const std::string picture = slurp(w.path("p.svg"));
+  CHECK(contains(picture, "class=\"curve\" stroke=\"#0072b2\" d=\"M58.0 "));
+  CHECK(contains(picture, "L242.0 "));
+  CHECK(contains(picture, "L426.0 "));
+  CHECK(w.run({"plot", "--log", "-o", w.path("p.html"), w.logs}).code == 0);
+  const std::string page = slurp(w.path("p.html"));
+  CHECK(page.starts_with("<!doctype html>"));
+  CHECK(contains(page, "<td>a<td>loss<td>3<td>3<td>0.25"));
+  for (const char* outside : {"<script", "href", "src=", "url("}) CHECK(!contains(page, outside));
+}
+
+TEST_CASE("gradus-events: torn, damaged and missing files") {
+  const workshop w;
+  const std::string file = w.write_logs();
+  const std::string whole = slurp(file);
+  publish(posix{}, file, std::string_view(whole).substr(0, whole.size() - 5));
+  const auto torn = w.run({"list", w.logs + "/a"});
+  CHECK(torn.code == 0);  // killed, or still being written
+  CHECK(contains(torn.err, "ends inside a record"));
+  std::string damaged = whole;
+  damaged[damaged.size() - 6] ^= 1;
+  publish(posix{}, file, damaged);
+  const auto bad = w.run({"list", w.logs});
+  CHECK(bad.code == 1);
+  CHECK(contains(bad.err, "corrupted record at byte"));
+  CHECK(contains(bad.out, "b    loss"));
+  const auto none = w.run({"list", w.path("none")});
+  CHECK(none.code == 2);
+  CHECK(contains(none.err, "no event file"));
+  CHECK(w.run({"plot", "--only", "zzz", w.logs}).code == 2);
+  CHECK(w.run({"export", "--format", "xml", w.logs}).code == 2);
+  CHECK(w.run({}).code == 2);
+  const auto help = w.run({"--help"});
+  CHECK(help.code == 0);
+  for (const char* word : {"list", "tail", "export", "plot", "Exit codes"}) CHECK(contains(help.out, word));
+}

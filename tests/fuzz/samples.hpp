@@ -1,0 +1,87 @@
+// A good file for every reader: what crafted files are made from, and what the corpus began with.
+#pragma once
+#include "readers.hpp"
+
+namespace fuzz {
+
+inline octets octets_of(std::string_view s) {
+  const auto* p = reinterpret_cast<const std::byte*>(s.data());
+  return {p, p + s.size()};
+}
+inline octets joined(const encoded_file& f) {
+  octets out;
+  for (const auto piece : f.pieces) out.insert(out.end(), piece.begin(), piece.end());
+  return out;
+}
+inline octets packed(const std::vector<octets>& files) {
+  octets out;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const auto n = static_cast<std::uint32_t>(files[i].size());
+    const auto* p = reinterpret_cast<const std::byte*>(&n);
+    if (i + 1 < files.size()) out.insert(out.end(), p, p + 4);
+    out.insert(out.end(), files[i].begin(), files[i].end());
+  }
+  return out;
+}
+
+inline octets sample(std::string_view reader) {
+  static constexpr float w[] = {1.5f, -2.0f, 0.0f, 4.0f, 5.0f, 6.0f};
+  static constexpr std::int64_t step[] = {7};
+  static constexpr std::uint8_t flags[] = {1, 0, 1};
+  static constexpr std::uint16_t halves[] = {0x3f80, 0xc000};
+  const auto bytes = [](const auto& values) { return std::as_bytes(std::span(values)); };
+  snapshot s;
+  s.step = 7;
+  s.about = {{"library", "gradus"}, {"model", "digits"}};
+  s.records = {{"w", float32, {2, 3}, bytes(w), false},      {"global_step", int64, {}, bytes(step), false},
+               {"flags", boolean, {3}, bytes(flags), false}, {"half", bfloat16, {2}, bytes(halves), false},
+               {"none", float64, {0, 4}, {}, false},         {"position", uint8, {3}, bytes(flags), true}};
+  const auto file = [&](const auto& codec) { return joined(codec.encode(s).files.at(0)); };
+  if (reader == "flat_binary") return file(flat_binary{});
+  if (reader == "cereal_binary") return file(cereal_binary{});
+  if (reader == "cereal_portable") return file(cereal_portable{});
+  if (reader == "cereal_json") return file(cereal_json{});
+  if (reader == "safetensors") return file(safetensors{});
+  if (reader == "npz") return file(npz{});
+  if (reader == "tensor_bundle") {
+    const encoded e = tensor_bundle{}.encode(s);
+    // The file that proves the checkpoint first, as `packed_files` names them.
+    std::vector<octets> files{joined(e.files.back())};
+    for (std::size_t i = 0; i + 1 < e.files.size(); ++i) files.push_back(joined(e.files[i]));
+    return packed(files);
+  }
+  if (reader == "manifest")
+    return octets_of(to_text(checkpoint_manifest{1, "npz", "gradus", "a\"b", {{".npz", 99, 7}, {".meta", 0, 0}}}));
+  if (reader == "state_file")
+    return octets_of(to_text(
+        checkpoint_state{"m-2.ckpt", {"m-1.ckpt", "m-2.ckpt"}, {1.5, 2e9}, {"m-0.ckpt"}, {{"m-1.ckpt", 0.25}}}));
+  if (reader == "json") return octets_of("{\"a\": [1, -2.5e3, true, null, {\"b\\u00e9\\ud83d\\ude00\": \"c\\n\"}]}");
+  if (reader == "sorted_table") {
+    table_writer t({.block_bytes = 64});
+    for (int i = 10; i < 30; ++i) t.add(text("key", i), bytes(flags));
+    return t.finish();
+  }
+  if (reader == "snappy") {
+    octets out{std::byte{16}, std::byte{3 << 2}};  // "abcd", then 12 bytes from 4 back
+    for (const char c : {'a', 'b', 'c', 'd'}) out.push_back(static_cast<std::byte>(c));
+    out.push_back(std::byte{(11 << 2) | 2}), out.push_back(std::byte{4}), out.push_back(std::byte{0});
+    return out;
+  }
+  if (reader == "idx") return encode_idx(std::span<const float>(w));
+  octets events;
+  for (int i = 0; i < 3; ++i) {
+    octets payload(static_cast<std::size_t>(9 + 2 * i));
+    payload[0] = std::byte{0x09};                                                   // wall_time, a double
+    for (int k = 0; k < i; ++k) payload[9 + 2 * std::size_t(k)] = std::byte{0x10};  // step
+    octets record(12);
+    const std::uint64_t n = payload.size();
+    std::memcpy(record.data(), &n, 8);
+    record.insert(record.end(), payload.begin(), payload.end());
+    record.resize(record.size() + 4);
+    events.insert(events.end(), record.begin(), record.end());
+  }
+  seal_records(events);
+  return events;
+}
+
+}  // namespace fuzz
