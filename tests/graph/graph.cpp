@@ -106,6 +106,11 @@ TEST_CASE("refusals say what and where") {
   CHECK(refusal_of([](graph& g) { g.summary_scalar("loss", g.constant(1, float32, {2})); }) ==
         "summary_scalar(\"loss\"): expected a scalar, got [2]");
   CHECK(refusal_of([](graph& g) {
+          g.summary_image("i", g.constant(1, float32, {2, 3, 3, 2}));
+        }) == "summary_image(\"i\"): expected [n, height, width, channels], channels 1, 3 or 4, got [2, 3, 3, 2]");
+  CHECK(refusal_of([](graph& g) { g.summary_audio("a", g.constant(1, float32, {2}), 8000); }) ==
+        "summary_audio(\"a\"): expected [n, frames] or [n, frames, channels], got [2]");
+  CHECK(refusal_of([](graph& g) {
           const value a = g.constant(1);
           g.constant(2);
           g.depend(a, a);

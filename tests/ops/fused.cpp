@@ -36,13 +36,13 @@ constexpr bool reduces(const signature& s, int rows, int columns, int sums_rows)
   return s.op == &cards::fused_reduction && s.dims[0] == rows && s.dims[1] == columns && s.dims[2] == sums_rows &&
          s.dims[3] == 0 && s.formula.loops == 2;
 }
-static_assert(reduces(lowered<sum<2>>(cards::fused_reduction), 3 * batch, 4, 0));
-static_assert(reduces(lowered<sum<1, 2>>(cards::fused_reduction), batch, 12, 0));
-static_assert(reduces(lowered<sum<0>>(cards::fused_reduction), batch, 12, 1));
-static_assert(reduces(lowered<sum<0, 1, 2>>(cards::fused_reduction), 1, 12 * batch, 0));
+static_assert(reduces(lowered<added<2>>(cards::fused_reduction), 3 * batch, 4, 0));
+static_assert(reduces(lowered<added<1, 2>>(cards::fused_reduction), batch, 12, 0));
+static_assert(reduces(lowered<added<0>>(cards::fused_reduction), batch, 12, 1));
+static_assert(reduces(lowered<added<0, 1, 2>>(cards::fused_reduction), 1, 12 * batch, 0));
 }  // namespace
 
 TEST_CASE("the same at run time") {
-  CHECK(reduces(lowered<sum<0, 1>>(cards::fused_reduction), 3 * batch, 4, 1));
+  CHECK(reduces(lowered<added<0, 1>>(cards::fused_reduction), 3 * batch, 4, 1));
   CHECK(lowered<layer>(cards::fused_matmul).dims[3] == 5);
 }

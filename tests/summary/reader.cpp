@@ -80,17 +80,23 @@ TEST_CASE("damage is data_loss, after the events before it") {
   summary_iterator in(file.path);
   event e;
   CHECK(in.next(e));
-  CHECK_THROWS_WITH_AS(
-      in.next(e),
-      ("\"" + file.path + "\": corrupted record at byte 40: its checksum is wrong; the events before it are good")
-          .c_str(),
-      data_loss);
+  CHECK_THROWS_WITH_AS(in.next(e),
+                       ("\"" + file.path +
+                        "\": corrupted record at byte 40 (record 1, counted from 0): its checksum or length is "
+                        "wrong; the events before it are good")
+                           .c_str(),
+                       data_loss);
   // A whole record that is no Event.
   bytes foreign;
   append_record(foreign, bytes{std::byte{0x12}, std::byte{0x7f}});
   file.hold(foreign);
   summary_iterator other(file.path);
-  CHECK_THROWS_AS(other.next(e), data_loss);
+  CHECK_THROWS_WITH_AS(other.next(e),
+                       ("\"" + file.path +
+                        "\": the record at byte 0 (record 0, counted from 0) is no event: malformed protobuf message: "
+                        "field 2 says it holds 127 bytes, of which 0 are left")
+                           .c_str(),
+                       data_loss);
   CHECK_THROWS_AS(summary_iterator(file.folder + "/none"), not_found);
   CHECK_THROWS_AS(summary_iterator(file.folder), invalid_argument);
 }

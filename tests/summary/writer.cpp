@@ -265,6 +265,33 @@ TEST_CASE("the file: its name, the version event, what is added") {
   CHECK(events[6] == own);
 }
 
+TEST_CASE("values of any kind, and the times of a step; functions that add say that they did") {
+  memory_files fs;
+  writer log("runs", {.hostname = "h"}, fs, hand_clock{});
+  std::vector<summary_value> values(2);
+  values[0] = {"a", "", value_kind::simple_value, 0.5f, {}, {}};
+  values[1] = {"h", "", value_kind::histogram, 0, {std::byte{0x19}}, {std::byte{7}}};
+  CHECK(log.add_summary(values, 3));
+  CHECK(log.start(0));
+  const bytes times{std::byte{0x0a}, std::byte{0}};
+  CHECK(log.add_run_metadata("step 3", times, 3));
+  CHECK_THROWS_AS(log.add_run_metadata("step 3", times, 4), invalid_argument);
+  values[1].tag = "a";
+  CHECK_THROWS_AS(log.add_summary(values, 3), invalid_argument);
+  CHECK(log.rejected() == 0);
+  log.reopen();
+  CHECK_THROWS_AS(log.add_run_metadata("step 3", times, 4), invalid_argument);  // the writer's, not the file's
+  log.close();
+  const auto events = events_of(fs, fs.d->files.begin()->first);
+  REQUIRE(events.size() == 4);
+  values[1].tag = "h";
+  CHECK(events[1].values == values);
+  CHECK(events[3].what == event_kind::tagged_run_metadata);
+  const unsigned char tagged[] = {0x0a, 6, 's', 't', 'e', 'p', ' ', '3', 0x12, 2, 0x0a, 0};
+  REQUIRE(events[3].bytes.size() == sizeof tagged);
+  for (std::size_t i = 0; i < sizeof tagged; ++i) CHECK(events[3].bytes[i] == std::byte{tagged[i]});
+}
+
 TEST_CASE("a new name sorts after every event file that is there") {
   const auto next = [](std::vector<std::string> names, std::int64_t now, std::string_view host) {
     return detail::next_event_file_name(names, now, host);

@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <gradus/ops/layer.hpp>
+#include <gradus/run/profile.hpp>
 #include <gradus/summary/outputs.hpp>
+#include <gradus/summary/run_metadata.hpp>
 #include <gradus/train/composition.hpp>
 #include <gradus/update/gradient_descent.hpp>
 
@@ -38,4 +40,17 @@ TEST_CASE("histograms, images and audio of a training step") {
   const std::vector<float> pixels{0, 1, 2, 4}, sound{0.5f, -1};
   CHECK(values[2] == image_summary("gray", pixels, {1, 2, 2, 1})[0]);
   CHECK(values[3] == audio_summary("sound", sound, {1, 2, 1}, 8000)[0]);
+
+  // The times of one step's calls: each ends after it began, on the one thread.
+  step_profile p(steps);
+  steps.train_step(p);
+  const auto times = to_step_times(p);
+  CHECK(times.nodes.size() == p.events().size());
+  REQUIRE(!times.nodes.empty());
+  for (const auto& n : times.nodes) {
+    CHECK(!n.name.empty());
+    CHECK(!n.op.empty());
+    CHECK(n.end >= n.start);
+    CHECK(n.thread == 0);
+  }
 }

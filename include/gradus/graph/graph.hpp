@@ -69,10 +69,11 @@ inline constexpr card constant_card{.name = "Const", .operands = 0, .traits = tr
 inline constexpr card no_op_card{
     .name = "NoOp", .operands = 0, .traits = trait::keeps | trait::control | trait::blocks};
 
-// A named result: a metric, a prediction, a scalar for TensorBoard.
+// A named result: a metric, a prediction, a scalar for TensorBoard; or what TensorBoard shows besides scalars.
 struct output {
-  enum kinds : int { loss, metric, prediction, summary, update, norm, fetch };
+  enum kinds : int { loss, metric, prediction, summary, update, norm, fetch, histogram, image, audio };
   int kind, name, node;
+  constexpr bool is_summary() const { return kind == summary || kind >= histogram; }
 };
 
 struct graph {
@@ -233,6 +234,27 @@ struct graph {
   constexpr void summary_scalar(std::string_view tag, value v) {
     if (v.dims().rank != 0) refuse("summary_scalar(\"", tag, "\"): expected a scalar, got ", v.dims());
     add_output(output::summary, tag, v);
+    add_to(collection::summaries, v);
+  }
+  // What else a step shows (summary/outputs.hpp makes values of it): the numbers of a tensor as a histogram; images
+  // [n, height, width, channels] and clips [n, frames] or [n, frames, channels], the first three of each.
+  constexpr void summary_histogram(std::string_view tag, value v) {
+    add_output(output::histogram, tag, v);
+    add_to(collection::summaries, v);
+  }
+  constexpr void summary_image(std::string_view tag, value v) {
+    const shape s = v.dims();
+    if (s.rank != 4 || (s[3] != 1 && s[3] != 3 && s[3] != 4))
+      refuse("summary_image(\"", tag, "\"): expected [n, height, width, channels], channels 1, 3 or 4, got ", s);
+    add_output(output::image, tag, v);
+    add_to(collection::summaries, v);
+  }
+  // sample_rate in Hz; it is an output of its own, behind the clips.
+  constexpr void summary_audio(std::string_view tag, value v, double sample_rate) {
+    if (v.dims().rank != 2 && v.dims().rank != 3)
+      refuse("summary_audio(\"", tag, "\"): expected [n, frames] or [n, frames, channels], got ", v.dims());
+    add_output(output::audio, tag, v);
+    add_output(output::audio, tag, constant(sample_rate));
     add_to(collection::summaries, v);
   }
 

@@ -107,7 +107,7 @@ constexpr bool interface_is_named(const graph_parts& p) {
 constexpr bool outputs_hold(const graph_parts& p) {
   for (int i = 0; i < p.output_count; ++i) {
     const output& o = p.outputs[i];
-    if (o.node < 0 || o.node >= p.view.size || o.kind < output::loss || o.kind > output::fetch) return false;
+    if (o.node < 0 || o.node >= p.view.size || o.kind < output::loss || o.kind > output::audio) return false;
     const node& n = p.view.nodes[o.node];
     if ((o.kind == output::loss || o.kind == output::summary) && n.dims.rank != 0) return false;
   }

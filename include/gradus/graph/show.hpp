@@ -92,7 +92,8 @@ inline std::vector<shown_node> describe(const graph& g) { return describe(parts_
 //   hidden/MatMul = MatMul(image, hidden/kernel): float32 [batch, 128]
 //   loss "loss" = Mean
 inline std::string to_text(const graph_parts& p, const char* names) {
-  static constexpr std::string_view kinds[] = {"loss", "metric", "prediction", "summary", "update", "norm", "fetch"};
+  static constexpr std::string_view kinds[] = {"loss", "metric", "prediction", "summary", "update",
+                                               "norm", "fetch",  "histogram",  "image",   "audio"};
   const auto nodes = describe(p, names);
   std::string out;
   for (const shown_node& s : nodes) {

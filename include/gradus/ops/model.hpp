@@ -66,7 +66,7 @@ constexpr void build_into(graph& g, Build build) {
   } else {  // summaries belong to training
     int kept = 0;
     for (int i = 0; i < g.outputs.count; ++i)
-      if (g.outputs[i].kind != output::summary) g.outputs[kept++] = g.outputs[i];
+      if (!g.outputs[i].is_summary()) g.outputs[kept++] = g.outputs[i];
     g.outputs.count = kept;
   }
 }

@@ -90,6 +90,21 @@ inline void session_log_fields(wire_writer& w, session_log_status status, std::s
   w.bytes_if(2, path);
   w.bytes_if(3, msg);
 }
+// Fields in ascending number: a tensor stands behind node_name.
+inline void summary_fields(wire_writer& summary, std::span<const summary_value> values) {
+  for (const auto& v : values)
+    summary.message(1, [&](wire_writer& value) {
+      value.bytes_if(1, v.tag);
+      const auto number = static_cast<std::uint32_t>(v.kind);
+      if (v.kind == value_kind::simple_value)
+        value.float32(number, v.simple_value);
+      else if (v.kind != value_kind::none && v.kind != value_kind::tensor)
+        value.bytes(number, v.bytes);
+      value.bytes_if(7, v.node_name);
+      if (v.kind == value_kind::tensor) value.bytes(number, v.bytes);
+      value.bytes_if(9, v.metadata);
+    });
+}
 }  // namespace detail
 
 // The first event of a file. Without it viewers fall back to an older rule for restarts.
@@ -113,6 +128,15 @@ inline void encode_scalars(std::vector<std::byte>& out, double wall_time, std::i
   });
 }
 
+// Values of any kind (summary/values.hpp makes them) of one step, in one event.
+inline void encode_summary(std::vector<std::byte>& out, double wall_time, std::int64_t step,
+                           std::span<const summary_value> values) {
+  wire_writer w(out);
+  detail::event_head(w, wall_time, step);
+  w.message(static_cast<std::uint32_t>(event_kind::summary),
+            [&](wire_writer& summary) { detail::summary_fields(summary, values); });
+}
+
 inline void encode_session_log(std::vector<std::byte>& out, double wall_time, std::int64_t step,
                                session_log_status status, std::string_view checkpoint_path = {},
                                std::string_view msg = {}) {
@@ -128,6 +152,17 @@ inline void encode_graph(std::vector<std::byte>& out, double wall_time, std::int
   wire_writer w(out);
   detail::event_head(w, wall_time, step);
   w.bytes(static_cast<std::uint32_t>(event_kind::graph_def), graph_def);
+}
+
+// A serialized RunMetadata (summary/run_metadata.hpp makes one), under a name that the viewer lists.
+inline void encode_tagged_run_metadata(std::vector<std::byte>& out, double wall_time, std::int64_t step,
+                                       std::string_view tag, std::span<const std::byte> run_metadata) {
+  wire_writer w(out);
+  detail::event_head(w, wall_time, step);
+  w.message(static_cast<std::uint32_t>(event_kind::tagged_run_metadata), [&](wire_writer& tagged) {
+    tagged.bytes_if(1, tag);
+    tagged.bytes_if(2, run_metadata);
+  });
 }
 
 // Any event, as `decode_event` gives it.
@@ -148,20 +183,7 @@ inline void encode_event(std::vector<std::byte>& out, const event& e) {
     });
     break;
   case event_kind::summary:
-    w.message(member, [&](wire_writer& summary) {
-      for (const auto& v : e.values)
-        summary.message(1, [&](wire_writer& value) {
-          value.bytes_if(1, v.tag);
-          const auto number = static_cast<std::uint32_t>(v.kind);
-          if (v.kind == value_kind::simple_value)
-            value.float32(number, v.simple_value);
-          else if (v.kind != value_kind::none && v.kind != value_kind::tensor)
-            value.bytes(number, v.bytes);
-          value.bytes_if(7, v.node_name);
-          if (v.kind == value_kind::tensor) value.bytes(number, v.bytes);
-          value.bytes_if(9, v.metadata);
-        });
-    });
+    w.message(member, [&](wire_writer& summary) { detail::summary_fields(summary, e.values); });
     break;
   }
 }

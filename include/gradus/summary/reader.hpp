@@ -28,13 +28,13 @@ public:
   // The next event, or false at the end; `e` is replaced.
   bool next(event& e) {
     switch (records_.read(payload_)) {
-    case record_status::record: e = decode_event(payload_); return true;
+    case record_status::record: decode(e); return true;
     case record_status::truncated: truncated_ = true; return false;
     case record_status::end: return false;
     case record_status::corrupt: break;
     }
-    raise(status::data_loss, text("\"", path_, "\": corrupted record at byte ", records_.offset(),
-                                  ": its checksum is wrong; the events before it are good"));
+    raise(status::data_loss, text("\"", path_, "\": corrupted record at byte ", records_.offset(), " (record ", events_,
+                                  ", counted from 0): its checksum or length is wrong; the events before it are good"));
   }
   bool truncated() const { return truncated_; }
 
@@ -64,10 +64,26 @@ public:
   std::default_sentinel_t end() const { return {}; }
 
 private:
+  // Errors of what the bytes say name the place.
+  void decode(event& e) {
+    const std::uint64_t at = records_.offset() - record_overhead_bytes - payload_.size();
+    std::string problem;
+    try {
+      e = decode_event(payload_);
+      ++events_;
+      return;
+    } catch (const error& bad) {
+      problem = bad.what();
+    }
+    raise(status::data_loss, text("\"", path_, "\": the record at byte ", at, " (record ", events_,
+                                  ", counted from 0) is no event: ", problem));
+  }
+
   std::string path_;
   record_reader<file_source<FileSystem>> records_;
   std::vector<std::byte> payload_;
   event current_;
+  std::uint64_t events_ = 0;  // before the one that is read
   bool truncated_ = false;
 };
 template <file_system F>

@@ -15,10 +15,17 @@
 // `start(0)`.) That it has no hole either takes one more thing: what was logged up to a checkpoint must be in the file
 // before the checkpoint is; `flush` is enough for a killed process, `sync` for a lost machine.
 //
-// TensorFlow's FileWriter hands events to a thread of its own, through a queue of max_queue = 10. Here there is no such
-// thread: an event is encoded by the caller into memory that is there already, and written when flush_secs have passed,
-// when the memory is full, on flush, sync and close. An error comes out of the call that met it; what was accepted is
-// kept and written by a later call, continuing where it stopped.
+// Who writes. TensorFlow's FileWriter hands events to a thread of its own, through a queue of max_queue = 10. Here
+// there is no such thread unless it is asked for: an event is encoded by the caller into memory that is there already,
+// and written when flush_secs have passed, when the memory is full, on flush, sync and close. An error comes out of the
+// call that met it; what was accepted is kept and written by a later call, continuing where it stopped.
+//
+//   gradus::summary_writer<> log("runs/digits", {.max_queue = 10'000});
+//
+// has a thread, and room for so many events that wait for it: training does not wait for a disk. Then every call that
+// adds an event says whether it was accepted. With `full_queue::reject` (unless told) it is not where the queue is
+// full, and `rejected` counts; `full_queue::block` waits, as TensorFlow's. What was accepted is in the file after
+// close; what the disk said to the thread is raised by the next call.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -40,6 +47,7 @@
 #include "../store/file.hpp"
 #include "../store/record.hpp"
 #include "event.hpp"
+#include "queue.hpp"
 #include "tag.hpp"
 
 namespace gradus {
@@ -47,8 +55,10 @@ namespace gradus {
 struct summary_writer_options {
   double flush_secs = 120;               // seconds between writes, as in TensorFlow; 0 writes every event at once
   std::size_t buffer_bytes = 64 * 1024;  // what is gathered before it is written anyway
-  std::string filename_suffix = {};      // ends the file's name; bring your own dot
-  std::string hostname = {};             // empty: this machine's
+  std::size_t max_queue = 0;             // events that may wait for a thread that writes them; 0: no thread
+  full_queue when_full = full_queue::reject;
+  std::string filename_suffix = {};  // ends the file's name; bring your own dot
+  std::string hostname = {};         // empty: this machine's
 };
 
 inline constexpr std::string_view event_file_prefix = "events.out.tfevents.";
@@ -120,6 +130,7 @@ public:
     if (!(options_.flush_secs >= 0))
       raise(status::invalid_argument, text("flush_secs must be at least 0, it is ", options_.flush_secs));
     scratch_.reserve(4096);
+    if (options_.max_queue > 0) queue_.emplace(mutex_, options_.max_queue, options_.buffer_bytes);
     open();
   }
   summary_writer(const summary_writer&) = delete;
@@ -127,62 +138,95 @@ public:
   // Writes what it can, and cannot say what it could not: close() does.
   ~summary_writer() = default;
 
-  void add_scalar(std::string_view tag, float value, std::int64_t step) {
+  // Functions that add return whether the event was accepted: always true, but where a full queue rejects.
+  bool add_scalar(std::string_view tag, float value, std::int64_t step) {
     const scalar_value one{tag, value};
-    add_summary(std::span<const scalar_value>(&one, 1), step);
+    return add_summary(std::span<const scalar_value>(&one, 1), step);
   }
 
   // Several scalars of one step, as one event.
-  void add_summary(std::span<const scalar_value> values, std::int64_t step) {
+  bool add_summary(std::span<const scalar_value> values, std::int64_t step) {
     check_tags(values);
-    add([&](std::vector<std::byte>& out, double now) { encode_scalars(out, now, step, values); });
+    return add([&](std::vector<std::byte>& out, double now) { encode_scalars(out, now, step, values); });
   }
-  void add_summary(std::initializer_list<scalar_value> values, std::int64_t step) {
-    add_summary(std::span<const scalar_value>(values.begin(), values.size()), step);
+  bool add_summary(std::initializer_list<scalar_value> values, std::int64_t step) {
+    return add_summary(std::span<const scalar_value>(values.begin(), values.size()), step);
+  }
+  // Values of any kind: histograms, images, audio, text, ... (values.hpp and its neighbours).
+  bool add_summary(const std::vector<summary_value>& values, std::int64_t step) {
+    check_tags(std::span<const summary_value>(values));
+    return add([&](std::vector<std::byte>& out, double now) { encode_summary(out, now, step, values); });
   }
 
   // A session begins; `first_step` is the smallest step that it may write: one past the restored step, or 0.
-  void start(std::int64_t first_step) { add_session_log(session_log_status::start, first_step); }
+  bool start(std::int64_t first_step) { return add_session_log(session_log_status::start, first_step); }
 
   // `checkpoint_path` goes with session_log_status::checkpoint: the prefix, without the step.
-  void add_session_log(session_log_status what, std::int64_t step, std::string_view checkpoint_path = {},
+  bool add_session_log(session_log_status what, std::int64_t step, std::string_view checkpoint_path = {},
                        std::string_view msg = {}) {
-    add([&](std::vector<std::byte>& out, double now) {
+    return add([&](std::vector<std::byte>& out, double now) {
       encode_session_log(out, now, step, what, checkpoint_path, msg);
     });
   }
 
   // A serialized GraphDef (summary/graph_def.hpp).
-  void add_graph(std::span<const std::byte> graph_def, std::int64_t step = 0) {
-    add([&](std::vector<std::byte>& out, double now) { encode_graph(out, now, step, graph_def); });
+  bool add_graph(std::span<const std::byte> graph_def, std::int64_t step = 0) {
+    return add([&](std::vector<std::byte>& out, double now) { encode_graph(out, now, step, graph_def); });
+  }
+
+  // A serialized RunMetadata: the times of one step's nodes (run_metadata.hpp). Each tag may be used once in a writer.
+  bool add_run_metadata(std::string_view tag, std::span<const std::byte> run_metadata, std::int64_t step) {
+    const scalar_value name{tag};
+    check_tags(std::span<const scalar_value>(&name, 1));
+    lock_type lock(mutex_);
+    if (std::find(run_tags_.begin(), run_tags_.end(), tag) != run_tags_.end())
+      raise(status::invalid_argument,
+            text("the run metadata tag \"", tag, "\" was used already in this writer; give every step its own"));
+    const bool accepted = add(lock, [&](std::vector<std::byte>& out, double now) {
+      encode_tagged_run_metadata(out, now, step, tag, run_metadata);
+    });
+    if (accepted) run_tags_.emplace_back(tag);
+    return accepted;
   }
 
   // Any event; its wall time is kept.
-  void add_event(const event& e) {
-    add([&](std::vector<std::byte>& out, double) { encode_event(out, e); });
+  bool add_event(const event& e) {
+    return add([&](std::vector<std::byte>& out, double) { encode_event(out, e); });
   }
 
   // To the operating system: TensorBoard sees it, a kill does not lose it.
   void flush() {
-    const std::lock_guard lock(mutex_);
-    opened().flush();
+    const std::lock_guard one(control_);
+    lock_type lock(mutex_);
+    check_open();
+    if (queue_)
+      queue_->drain(lock, queue::goal::flush);
+    else
+      file_->flush();
     flushed_at_ = clock_.elapsed();
   }
   // To the disk: a power failure does not lose it.
   void sync() {
-    const std::lock_guard lock(mutex_);
-    opened().sync();
+    const std::lock_guard one(control_);
+    lock_type lock(mutex_);
+    check_open();
+    if (queue_)
+      queue_->drain(lock, queue::goal::sync);
+    else
+      file_->sync();
     flushed_at_ = clock_.elapsed();
   }
   // Nothing more may be added after it, until reopen. May be called again; after an error too, to try once more.
   void close() {
-    const std::lock_guard lock(mutex_);
-    close_file();
+    const std::lock_guard one(control_);
+    lock_type lock(mutex_);
+    close_file(lock);
   }
   // Goes on in a new file.
   void reopen() {
-    const std::lock_guard lock(mutex_);
-    close_file();
+    const std::lock_guard one(control_);
+    lock_type lock(mutex_);
+    close_file(lock);
     open();
   }
 
@@ -191,8 +235,16 @@ public:
     const std::lock_guard lock(mutex_);
     return path_;
   }
+  // Events that a full queue did not take.
+  std::uint64_t rejected() const {
+    const std::lock_guard lock(mutex_);
+    return rejected_;
+  }
 
 private:
+  using queue = detail::event_queue<FileSystem>;
+  using lock_type = std::unique_lock<std::mutex>;
+
   void open() {
     make_directories(fs_, logdir_);
     const double now = clock_.now();
@@ -220,36 +272,59 @@ private:
     file_->write(scratch_);
     file_->flush();
     flushed_at_ = clock_.elapsed();
+    if (queue_) queue_->start(*file_);
+    open_ = true;
   }
 
   template <class Encode>
-  void add(Encode&& encode) {
-    const std::lock_guard lock(mutex_);
-    auto& file = opened();
-    scratch_.clear();
-    append_record(scratch_, [&](std::vector<std::byte>& out) { encode(out, static_cast<double>(clock_.now())); });
-    file.write(scratch_);
-    if (const double now = clock_.elapsed(); now - flushed_at_ >= options_.flush_secs) {
-      file.flush();
-      flushed_at_ = now;
+  bool add(Encode&& encode) {
+    lock_type lock(mutex_);
+    return add(lock, encode);
+  }
+  template <class Encode>
+  bool add(lock_type& lock, Encode&& encode) {
+    check_open();
+    std::vector<std::byte>* to = &scratch_;
+    if (queue_) {
+      to = queue_->room(lock, options_.when_full);
+      if (to == nullptr) return ++rejected_, false;
+      check_open();  // it may have waited
+    } else {
+      scratch_.clear();
     }
+    append_record(*to, [&](std::vector<std::byte>& out) { encode(out, static_cast<double>(clock_.now())); });
+    if (!queue_) file_->write(scratch_);
+    const double now = clock_.elapsed();
+    const bool due = now - flushed_at_ >= options_.flush_secs;
+    if (queue_)
+      queue_->added(due);
+    else if (due)
+      file_->flush();
+    if (due) flushed_at_ = now;
+    return true;
   }
 
-  append_file<FileSystem>& opened() {
-    if (!file_)
+  void check_open() const {
+    if (!open_)
       raise(status::failed_precondition, text("the summary writer of \"", logdir_, "\" is closed; reopen() it first"));
-    return *file_;
   }
-  void close_file() {
-    if (!file_) return;
-    file_->flush();
+  void close_file(lock_type& lock) {
+    if (!open_) return;
+    if (queue_) do
+        queue_->drain(lock, queue::goal::flush);
+      while (!queue_->is_empty());
+    else
+      file_->flush();
+    open_ = false;
+    if (queue_) queue_->stop(lock);
     append_file<FileSystem> last(std::move(*file_));
     file_.reset();
     last.close();
   }
 
   // A summary has few values, and looking for doubles this way needs no memory.
-  static void check_tags(std::span<const scalar_value> values) {
+  template <class Value>
+  static void check_tags(std::span<const Value> values) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       const std::string_view tag = values[i].tag;
       if (!detail::is_utf8(tag))
@@ -263,15 +338,20 @@ private:
     }
   }
 
+  std::mutex control_;  // flush, sync, close and reopen one at a time; taken before the other
   mutable std::mutex mutex_;
   std::string logdir_;
   summary_writer_options options_;
   FileSystem fs_;
   Clock clock_;
   std::string path_;
-  std::vector<std::byte> scratch_;  // one record, before it is appended
-  std::optional<append_file<FileSystem>> file_;
+  std::vector<std::byte> scratch_;               // one record, before it is appended
+  std::vector<std::string> run_tags_;            // used already; few
+  std::optional<append_file<FileSystem>> file_;  // the thread's, if there is one
+  std::optional<queue> queue_;
+  std::uint64_t rejected_ = 0;
   double flushed_at_ = 0;
+  bool open_ = false;
 };
 
 }  // namespace gradus

@@ -1,0 +1,143 @@
+// The runs below a log directory, read by TensorBoard's rules (docs/formats/events.md): every directory that holds an
+// event file is a run; its files are read in the order of their names, each up to its end or its first damage; a START
+// that is not the run's first drops the points at or after its step.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <gradus/summary/reader.hpp>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace events {
+
+struct point {
+  std::int64_t step;
+  double wall_time;
+  double value;  // of a scalar
+};
+struct series {
+  std::string kind;  // scalars, histograms, images, audio, or the plugin that the metadata names
+  std::vector<point> points;
+};
+struct run {
+  std::string name;  // its directory's, below the one given; "." for that itself
+  std::vector<std::string> files;
+  std::map<std::string, series> tags;
+  std::vector<std::string> notes;   // files whose last record is not whole: killed, or still being written
+  std::vector<std::string> damage;  // what could not be read
+};
+
+inline bool is_event_file(std::string_view name) {
+  return name.find("tfevents") != std::string_view::npos && !name.ends_with(".profile-empty");
+}
+
+// A scalar in a tensor, as TensorFlow 2 and PyTorch's newer writers have it.
+inline double tensor_scalar(std::span<const std::byte> tensor) {
+  using gradus::field, gradus::wire;
+  double value = std::nan("");
+  std::vector<float> floats;
+  std::vector<double> doubles;
+  for (gradus::wire_reader r(tensor); r.next();) switch (r.key()) {
+    case field(4, wire::length): {
+      const auto b = r.bytes();
+      float f = 0;
+      double d = 0;
+      if (b.size() == sizeof f) std::memcpy(&f, b.data(), sizeof f), value = f;
+      if (b.size() == sizeof d) std::memcpy(&d, b.data(), sizeof d), value = d;
+      break;
+    }
+    case field(5, wire::length):
+    case field(5, wire::fixed32): r.repeated(floats); break;
+    case field(6, wire::length):
+    case field(6, wire::fixed64): r.repeated(doubles); break;
+    default: break;
+    }
+  if (!floats.empty()) value = floats.back();
+  if (!doubles.empty()) value = doubles.back();
+  return value;
+}
+
+inline std::string plugin_of(std::span<const std::byte> metadata) {
+  for (gradus::wire_reader r(metadata); r.next();)
+    if (r.key() == gradus::field(1, gradus::wire::length))
+      for (gradus::wire_reader data = r.message(); data.next();)
+        if (data.key() == gradus::field(1, gradus::wire::length)) return std::string(data.string());
+  return {};
+}
+
+inline std::string kind_of(const gradus::summary_value& v) {
+  using gradus::value_kind;
+  switch (v.kind) {
+  case value_kind::simple_value: return "scalars";
+  case value_kind::histogram: return "histograms";
+  case value_kind::image: return "images";
+  case value_kind::audio: return "audio";
+  default: break;
+  }
+  const std::string plugin = plugin_of(v.metadata);
+  return plugin.empty() ? "other" : plugin;
+}
+
+inline void read_files(run& r) {
+  bool versioned = false, started = false;
+  std::int64_t last = 0;
+  const auto purge = [](series& s, std::int64_t step) {
+    std::erase_if(s.points, [&](const point& p) { return p.step >= step; });
+  };
+  for (const auto& path : r.files) try {
+      gradus::summary_iterator in(path);
+      for (const auto& e : in) {
+        versioned = versioned || e.what == gradus::event_kind::file_version;
+        if (versioned && e.what == gradus::event_kind::session_log &&
+            e.log.status == gradus::session_log_status::start) {
+          if (started)
+            for (auto& [tag, s] : r.tags) purge(s, e.step);
+          started = true;
+        }
+        for (const auto& v : e.values) {
+          auto& s = r.tags[v.tag];
+          if (s.kind.empty()) s.kind = kind_of(v);
+          if (!versioned && e.step < last) purge(s, e.step);
+          const bool in_tensor = s.kind == "scalars" && v.kind == gradus::value_kind::tensor;
+          s.points.push_back({e.step, e.wall_time, in_tensor ? tensor_scalar(v.bytes) : v.simple_value});
+        }
+        if (!e.values.empty()) last = e.step;
+      }
+      if (in.truncated()) r.notes.push_back(gradus::text("\"", path, "\" ends inside a record"));
+    } catch (const gradus::error& e) {
+      r.damage.push_back(e.what());
+    }
+}
+
+// All runs below a directory, or the one file given; sorted by name. Raises not_found where there is none.
+inline std::vector<run> read_runs(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::map<std::string, run> found;
+  if (fs::is_regular_file(path)) {
+    found["."].files.push_back(path);
+  } else if (fs::is_directory(path)) {
+    for (const auto& entry : fs::recursive_directory_iterator(path, fs::directory_options::skip_permission_denied))
+      if (is_event_file(entry.path().filename().string()) && entry.is_regular_file()) {
+        const auto name = entry.path().parent_path().lexically_relative(fs::path(path)).generic_string();
+        found[name.empty() ? "." : name].files.push_back(entry.path().string());
+      }
+  }
+  if (found.empty())
+    gradus::raise(gradus::status::not_found, gradus::text("no event file (events.out.tfevents...) at or below \"", path,
+                                                          "\"; give the directory that a trainer writes to"));
+  std::vector<run> runs;
+  for (auto& [name, r] : found) {
+    r.name = name;
+    std::sort(r.files.begin(), r.files.end());
+    read_files(r);
+    runs.push_back(std::move(r));
+  }
+  return runs;
+}
+
+}  // namespace events

@@ -1,0 +1,191 @@
+// Curves as SVG: one panel a tag, one line a run. Nothing is loaded from elsewhere; the same log gives the same bytes.
+#pragma once
+#include <cstdio>
+
+#include "../checkpoint/output.hpp"
+#include "log.hpp"
+
+namespace events {
+
+struct plot_options {
+  double smoothing = 0;  // as TensorBoard's slider: 0 none, towards 1 more
+  bool logarithmic = false;
+  int columns = 2;
+};
+
+inline std::string number(double x) {
+  char to[40];
+  std::snprintf(to, sizeof to, "%.4g", x);
+  return to;
+}
+inline std::string coordinate(double x) {
+  char to[40];
+  std::snprintf(to, sizeof to, "%.1f", x);
+  return to;
+}
+// For XML and HTML: also without the control characters that XML cannot hold.
+inline std::string escaped(std::string_view s) {
+  std::string out;
+  for (const char c : tool::visible(s)) switch (c) {
+    case '<': out += "&lt;"; break;
+    case '>': out += "&gt;"; break;
+    case '&': out += "&amp;"; break;
+    case '"': out += "&quot;"; break;
+    default: out += c;
+    }
+  return out;
+}
+
+// Exponential smoothing, without a bias to the first points (TensorBoard's).
+inline std::vector<point> smoothed(const std::vector<point>& points, double weight) {
+  std::vector<point> out = points;
+  double sum = 0, norm = 0;
+  for (auto& p : out)
+    if (std::isfinite(p.value)) {
+      sum = weight * sum + (1 - weight) * p.value, norm = weight * norm + (1 - weight);
+      p.value = sum / norm;
+    }
+  return out;
+}
+
+// No more points than can be told apart: of each stretch the lowest and the highest, in their order.
+inline std::vector<point> thinned(const std::vector<point>& points, std::size_t stretches) {
+  if (points.size() <= 2 * stretches) return points;
+  std::vector<point> out;
+  for (std::size_t i = 0; i < stretches; ++i) {
+    const std::size_t from = points.size() * i / stretches, to = points.size() * (i + 1) / stretches;
+    std::size_t low = from, high = from;
+    for (std::size_t k = from; k < to; ++k) {
+      if (points[k].value < points[low].value) low = k;
+      if (points[k].value > points[high].value) high = k;
+    }
+    out.push_back(points[std::min(low, high)]);
+    if (low != high) out.push_back(points[std::max(low, high)]);
+  }
+  return out;
+}
+
+// 1, 2 or 5 times a power of ten: at most `most` of them between the two.
+inline std::vector<double> ticks(double from, double to, int most) {
+  const double raw = (to - from) / most;
+  if (!(raw > 0) || !std::isfinite(raw)) return {from};
+  const double power = std::pow(10, std::floor(std::log10(raw)));
+  double step = 10 * power;
+  for (const double times : {5.0, 2.0, 1.0})
+    if (times * power >= raw) step = times * power;
+  std::vector<double> out;
+  for (double k = std::ceil(from / step - 1e-9); k * step <= to + 1e-9 * step && out.size() < 50; ++k)
+    out.push_back(k * step == 0 ? 0 : k * step);
+  return out;
+}
+
+inline constexpr const char* colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                          "#e69f00", "#56b4e9", "#7a5195", "#666666"};
+inline constexpr int panel_width = 440, panel_height = 260;
+
+// The panel of one tag, as a group whose corner is at (x, y).
+inline std::string panel(const std::vector<run>& runs, const std::string& tag, const plot_options& o, int x, int y) {
+  constexpr double left = 58, right = 14, top = 34, bottom = 34;
+  const double width = panel_width - left - right, height = panel_height - top - bottom;
+  const auto scaled = [&](double v) {  // NaN: nothing to draw
+    if (o.logarithmic) return v > 0 ? std::log10(v) : std::nan("");
+    return std::abs(v) < 1e300 ? v : std::nan("");  // the distance of two is still a number
+  };
+  double low = HUGE_VAL, high = -HUGE_VAL, first = HUGE_VAL, last = -HUGE_VAL;
+  for (const auto& r : runs)
+    if (const auto at = r.tags.find(tag); at != r.tags.end() && at->second.kind == "scalars")
+      for (const auto& p : at->second.points) {
+        const auto step = static_cast<double>(p.step);
+        first = std::min(first, step), last = std::max(last, step);
+        if (const double v = scaled(p.value); std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
+      }
+  if (low > high) low = 0, high = 1;
+  const double margin = high > low ? 0.05 * (high - low) : std::max(0.5 * std::abs(high), 0.5);
+  low -= margin, high += margin;
+  if (!(first < last)) first -= 1, last = first + 2;
+  const auto px = [&](double step) { return left + width * ((step - first) / (last - first)); };
+  const auto py = [&](double v) { return top + height * (1 - (v - low) / (high - low)); };
+
+  std::string out = gradus::text("<g transform=\"translate(", x, ",", y, ")\">\n");
+  out += gradus::text("<text class=\"title\" x=\"", coordinate(left), "\" y=\"20\">", escaped(tag), "</text>\n");
+  for (const double v : ticks(low, high, 5)) {
+    const std::string at = coordinate(py(v));
+    out += gradus::text("<path class=\"grid\" d=\"M", coordinate(left), " ", at, "H", coordinate(left + width),
+                        "\"/><text class=\"y\" x=\"", coordinate(left - 6), "\" y=\"", coordinate(py(v) + 4), "\">",
+                        number(o.logarithmic ? std::pow(10, v) : v), "</text>\n");
+  }
+  for (const double v : ticks(first, last, 6)) {
+    const std::string at = coordinate(px(v));
+    out += gradus::text("<path class=\"grid\" d=\"M", at, " ", coordinate(top), "V", coordinate(top + height),
+                        "\"/><text class=\"x\" x=\"", at, "\" y=\"", coordinate(top + height + 18), "\">", number(v),
+                        "</text>\n");
+  }
+  const auto curve = [&](const std::vector<point>& points, const char* kind, const char* colour) {
+    std::string d;
+    bool pen_down = false;
+    int drawn = 0;
+    for (const auto& p : thinned(points, static_cast<std::size_t>(width))) {
+      const double v = scaled(p.value);
+      if (!std::isfinite(v)) {
+        pen_down = false;  // a gap: NaN, infinity, or no logarithm
+        continue;
+      }
+      d += gradus::text(pen_down ? "L" : "M", coordinate(px(static_cast<double>(p.step))), " ", coordinate(py(v)));
+      pen_down = true, ++drawn;
+    }
+    if (drawn == 1) d += "h0.1";  // a dot
+    return gradus::text("<path class=\"", kind, "\" stroke=\"", colour, "\" d=\"", d, "\"/>\n");
+  };
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (const auto at = runs[i].tags.find(tag); at != runs[i].tags.end() && at->second.kind == "scalars") {
+      const char* colour = colours[i % std::size(colours)];
+      if (o.smoothing > 0) out += curve(at->second.points, "faint", colour);
+      out += curve(o.smoothing > 0 ? smoothed(at->second.points, o.smoothing) : at->second.points, "curve", colour);
+    }
+  return out + "</g>\n";
+}
+
+inline constexpr std::string_view style =
+    "text{font:12px sans-serif;fill:#333}.title{font-weight:bold;font-size:13px}.x{text-anchor:middle;fill:#666}"
+    ".y{text-anchor:end;fill:#666}.grid{stroke:#e3e3e3;fill:none}.curve{fill:none;stroke-width:1.6;"
+    "stroke-linejoin:round;stroke-linecap:round}.faint{fill:none;stroke-width:1;opacity:.25}";
+
+inline std::string svg(const std::vector<run>& runs, const std::vector<std::string>& tags, const plot_options& o) {
+  const int columns = std::max(1, std::min(o.columns, static_cast<int>(tags.size())));
+  const int rows = (static_cast<int>(tags.size()) + columns - 1) / columns;
+  const int legend = 22 * static_cast<int>(runs.size()) + 10;
+  const int width = columns * panel_width, height = rows * panel_height + legend;
+  std::string out = gradus::text("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", width, "\" height=\"", height,
+                                 "\" viewBox=\"0 0 ", width, " ", height, "\">\n<style>", style,
+                                 "</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+  for (std::size_t i = 0; i < tags.size(); ++i) {
+    const int at = static_cast<int>(i);
+    out += panel(runs, tags[i], o, at % columns * panel_width, at / columns * panel_height);
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const int y = rows * panel_height + 22 * static_cast<int>(i) + 10;
+    out += gradus::text("<path stroke=\"", colours[i % std::size(colours)], "\" stroke-width=\"3\" d=\"M58 ", y,
+                        "h24\"/><text x=\"90\" y=\"", y + 4, "\">", escaped(runs[i].name), "</text>\n");
+  }
+  return out + "</svg>\n";
+}
+
+// A page of its own: the picture, and the last values as a table.
+inline std::string html(const std::vector<run>& runs, const std::vector<std::string>& tags, const plot_options& o,
+                        std::string_view title) {
+  std::string out = gradus::text(
+      "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>", escaped(title),
+      "</title>\n<style>body{font:14px sans-serif;margin:24px}table{border-collapse:collapse;margin-top:16px}td,th{"
+      "text-align:left;padding:3px 14px 3px 0;border-bottom:1px solid "
+      "#ddd}svg{max-width:100%;height:auto}</style>\n<h1>",
+      escaped(title), "</h1>\n", svg(runs, tags, o),
+      "<table><tr><th>run<th>tag<th>points<th>last step<th>last value\n");
+  for (const auto& r : runs)
+    for (const auto& tag : tags)
+      if (const auto at = r.tags.find(tag); at != r.tags.end() && !at->second.points.empty())
+        out += gradus::text("<tr><td>", escaped(r.name), "<td>", escaped(tag), "<td>", at->second.points.size(), "<td>",
+                            at->second.points.back().step, "<td>", number(at->second.points.back().value), "\n");
+  return out + "</table></html>\n";
+}
+
+}  // namespace events

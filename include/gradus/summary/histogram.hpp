@@ -1,0 +1,119 @@
+// Histograms as tf.summary.histogram makes them: 1551 buckets of fixed limits, growing by a tenth, the same for
+// every tensor, so that histograms of different steps can be laid over each other.
+//
+//   writer.add_summary(histogram_summary("hidden/kernel", weights), step);    // weights: a span of numbers
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cfloat>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "values.hpp"
+
+namespace gradus {
+
+// Bucket i counts x with limits[i-1] <= x < limits[i]. Lists are of equal length; runs of empty buckets are one.
+struct histogram_counts {
+  double min = DBL_MAX, max = -DBL_MAX;  // of no number at all
+  double num = 0, sum = 0, sum_squares = 0;
+  std::vector<double> limits, counts;
+
+  bool operator==(const histogram_counts&) const = default;
+};
+
+// The 1551 limits: 1e-12 times 1.1, again and again (by multiplication, as TensorFlow does: the bits are its bits) up
+// to 1e20 and the largest double; their negatives; zero between.
+inline std::span<const double> histogram_limits() {
+  static const auto limits = [] {
+    constexpr std::size_t side = 775;
+    std::array<double, 2 * side + 1> all{};
+    double v = 1e-12;
+    for (std::size_t i = 0; i < side; ++i, v *= 1.1) {
+      const double limit = i + 1 == side ? DBL_MAX : v;
+      all[side + 1 + i] = limit;
+      all[side - 1 - i] = -limit;
+    }
+    return all;
+  }();
+  return limits;
+}
+
+// Counts numbers. Raises invalid_argument for a NaN or an infinity, as TensorFlow's op does; `tag` is for the message.
+template <class T>
+histogram_counts count_histogram(std::span<const T> numbers, std::string_view tag = {}) {
+  const auto limits = histogram_limits();
+  std::vector<double> buckets(limits.size());
+  histogram_counts h;
+  for (const T number : numbers) {
+    const auto x = static_cast<double>(number);
+    if (!std::isfinite(x))
+      raise(status::invalid_argument, text(std::isnan(x) ? "Nan" : "Infinity", " in summary histogram for: ", tag,
+                                           "; look for the step that made it, or leave such elements out"));
+    const auto at = static_cast<std::size_t>(std::upper_bound(limits.begin(), limits.end(), x) - limits.begin());
+    buckets[std::min(at, limits.size() - 1)] += 1;  // the largest double has no limit above it
+    h.min = std::min(h.min, x), h.max = std::max(h.max, x);
+    h.num += 1, h.sum += x, h.sum_squares += x * x;
+  }
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    const bool goes_on = buckets[i] == 0 && i + 1 < buckets.size() && buckets[i + 1] == 0;
+    if (!goes_on) h.limits.push_back(limits[i]), h.counts.push_back(buckets[i]);
+  }
+  return h;
+}
+
+// HistogramProto as bytes.
+inline void encode_histogram(std::vector<std::byte>& out, const histogram_counts& h) {
+  wire_writer w(out);
+  w.float64_if(1, h.min);
+  w.float64_if(2, h.max);
+  w.float64_if(3, h.num);
+  w.float64_if(4, h.sum);
+  w.float64_if(5, h.sum_squares);
+  w.packed(6, h.limits);
+  w.packed(7, h.counts);
+}
+
+// And back. Lists may be packed or not. Raises data_loss for malformed bytes and for lists of different length.
+inline histogram_counts decode_histogram(std::span<const std::byte> bytes) {
+  histogram_counts h;
+  h.min = h.max = 0;  // what is not written is zero
+  for (wire_reader r(bytes); r.next();) switch (r.key()) {
+    case field(1, wire::fixed64): h.min = r.float64(); break;
+    case field(2, wire::fixed64): h.max = r.float64(); break;
+    case field(3, wire::fixed64): h.num = r.float64(); break;
+    case field(4, wire::fixed64): h.sum = r.float64(); break;
+    case field(5, wire::fixed64): h.sum_squares = r.float64(); break;
+    case field(6, wire::length):
+    case field(6, wire::fixed64): r.repeated(h.limits); break;
+    case field(7, wire::length):
+    case field(7, wire::fixed64): r.repeated(h.counts); break;
+    default: break;
+    }
+  if (h.limits.size() != h.counts.size())
+    raise(status::data_loss, text("malformed histogram: expected as many counts as limits, found ", h.counts.size(),
+                                  " and ", h.limits.size()));
+  return h;
+}
+
+inline summary_values histogram_summary(std::string_view tag, const histogram_counts& h) {
+  summary_value v;
+  v.tag = tag;
+  v.kind = value_kind::histogram;
+  encode_histogram(v.bytes, h);
+  return {std::move(v)};
+}
+template <class T>
+summary_values histogram_summary(std::string_view tag, std::span<const T> numbers) {
+  return histogram_summary(tag, count_histogram(numbers, tag));
+}
+template <class T>
+summary_values histogram_summary(std::string_view tag, const std::vector<T>& numbers) {
+  return histogram_summary(tag, std::span<const T>(numbers));
+}
+
+}  // namespace gradus
