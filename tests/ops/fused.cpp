@@ -29,7 +29,7 @@ static_assert([] {
          s.dims[4] == 0 && s.dims[5] == 1 && s.dims[detail::expression_place] == 0 && s.formula.steps == 2;
 }());
 template <int... Axes>
-constexpr auto sum = [](graph& g) {
+constexpr auto added = [](graph& g) {
   g.add_output(output::fetch, "y", reduce_sum(exp(g.placeholder("x", {batch, 3, 4})), {Axes...}));
 };
 constexpr bool reduces(const signature& s, int rows, int columns, int sums_rows) {
