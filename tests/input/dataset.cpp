@@ -1,8 +1,10 @@
 // compiled with: -Wno-mismatched-new-delete
 // costs: 600
 // Whole pipelines: put together at random, interrupted anywhere, continued elsewhere; and what they allocate.
+#include <gradus/input/cache.hpp>
 #include <gradus/input/dataset.hpp>
 #include <gradus/input/idx.hpp>
+#include <gradus/input/map.hpp>
 
 #include <atomic>
 #include <cstdlib>
@@ -196,6 +198,11 @@ TEST_CASE("after the first batches nothing is allocated") {
   check(numbers(values).repeat().shuffle(64).batch(16));
   check(numbers(values).skip(10).take(50).shuffle(9).batch(16).repeat());
   check(numbers(values).shuffle(100).repeat().batch(16).prefetch(3));
+  const auto negative = [](datum& e) {
+    for (auto& v : e.values<std::int32_t>(0)) v = -v;
+  };
+  check(numbers(values).shard(3, 1).map(negative).repeat().batch(16).map(negative));
+  check(numbers(values).map(negative).cache().shuffle(64).repeat().batch(16));
 }
 
 TEST_CASE("from the first batch on, where there is no thread") {

@@ -1,5 +1,7 @@
 #include <gradus/input/prefetch.hpp>
 
+#include <gradus/input/elements.hpp>
+
 #include "pipelines.hpp"
 
 using namespace pipelines;
@@ -122,4 +124,31 @@ TEST_CASE("two in a row") {
 TEST_CASE("room for nothing") {
   CHECK(message(status::invalid_argument, [] { counted(5).prefetch(0); }) ==
         "prefetch(0): expected room for at least one");
+}
+
+TEST_CASE("elements of different sizes, and batches as data") {
+  const components spec = {{"i", int32, {any_extent}}};
+  std::vector<datum> list;
+  for (int i = 0; i < 9; ++i) {
+    list.emplace_back(spec);
+    list.back().resize(0, {i});
+  }
+  auto d = from_elements(spec, list).prefetch(3);
+  CHECK(d.cardinality() == 9);
+  datum e;
+  for (int i = 0; i < 4; ++i) REQUIRE(d.next(e));
+  CHECK(e[0].dims == extents{3});
+  auto other = from_elements(spec, list).prefetch(3);
+  restore(other, position_of(d));
+  REQUIRE(other.next(e));
+  CHECK(e[0].dims == extents{4});
+  std::int32_t value = 0;
+  const tensor_view one(std::span<std::int32_t>(&value, 1), {});
+  CHECK(message(status::invalid_argument, [&] { d.next({&one, 1}); }).find("differ in size") != std::string::npos);
+  auto b = counted(5).batch(3).prefetch(2);
+  REQUIRE(b.next(e));
+  CHECK(e[0].dims == extents{3});
+  REQUIRE(b.next(e));
+  CHECK(e[0].dims == extents{2});
+  CHECK(!b.next(e));
 }

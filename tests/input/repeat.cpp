@@ -72,3 +72,13 @@ TEST_CASE("counts below -1") {
   CHECK(message(status::invalid_argument, [&] { numbers(ten).repeat(-3); }) ==
         "repeat(-3): expected a count, or -1 for no limit");
 }
+
+TEST_CASE("how many there are") {
+  const auto ten = iota(10);
+  CHECK(numbers(ten).cardinality() == 10);
+  CHECK(numbers(ten).repeat(3).take(25).skip(4).cardinality() == 21);
+  CHECK(numbers(ten).repeat().cardinality() == infinite_cardinality);
+  CHECK(numbers(ten).repeat().take(7).shuffle(3).batch(2).cardinality() == 4);
+  CHECK(numbers(ten).batch(3, true).repeat(2).prefetch(1).cardinality() == 6);
+  CHECK(counted(10).take(3).cardinality() == unknown_cardinality);
+}

@@ -4,6 +4,8 @@
 #include <array>
 #include <numeric>
 
+#include <gradus/input/elements.hpp>
+
 #include "pipelines.hpp"
 
 using namespace pipelines;
@@ -113,4 +115,45 @@ TEST_CASE("a buffer of nothing") {
           numbers(five).shuffle(0);
         }).starts_with("shuffle(0): expected a buffer of 1 to 4294967295 elements"));
   CHECK(message(status::invalid_argument, [&] { counted(5).shuffle(-1); }).starts_with("shuffle(-1): expected"));
+}
+
+TEST_CASE("copies: the position is the smaller of the window and the way there") {
+  const auto size_after = [](std::size_t n) {
+    auto d = counted(1000).shuffle(100, 5);
+    drain(d, n);
+    return position_of(d).size();
+  };
+  CHECK(size_after(0) < 100);
+  CHECK(size_after(100) < 100);   // the window was read once more: go there again
+  CHECK(size_after(101) > 1600);  // further on it holds its 100 elements of 16 bytes
+  const auto few = [] { return counted(1000).shuffle(2, 5); };
+  auto d = few();
+  drain(d, 1);
+  CHECK(position_of(d).size() < 100);
+}
+
+TEST_CASE("elements of different sizes") {
+  const components spec = {{"i", int32, {any_extent}}};
+  std::vector<datum> list;
+  for (int i = 0; i < 9; ++i) {
+    list.emplace_back(spec);
+    list.back().resize(0, {i});
+    list.back().set<std::int32_t>(0, i);
+  }
+  const auto make = [&] { return from_elements(spec, list).repeat(3).shuffle(4, 1); };
+  auto whole = make(), first = make();
+  std::vector<datum> all;
+  for (const datum& e : whole) all.push_back(e);
+  REQUIRE(all.size() == 27);
+  datum e;
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    auto other = make();
+    restore(other, position_of(first));
+    for (std::size_t i = k; i < all.size(); ++i) {
+      REQUIRE(other.next(e));
+      REQUIRE(e == all[i]);
+    }
+    REQUIRE(!other.next(e));
+    REQUIRE(first.next(e));
+  }
 }

@@ -131,7 +131,9 @@ public:
     files_->open_rest();
     // What the manifest finds says where the damage is; the codec may only have stumbled over it.
     if (!files_->problem().empty()) {
-      result_ = {};
+      result_.content.records.clear();
+      result_.content.about.clear();
+      result_.warning.clear();
       result_.kind = files_->kind(), result_.problem = files_->problem();
     }
     if (!C::checks_itself && !files_->manifest() && result_.ok())

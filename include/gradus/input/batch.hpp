@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "cardinality.hpp"
 #include "stage.hpp"
 
 namespace gradus {
@@ -20,6 +21,9 @@ public:
   batches(Source source, std::int64_t n, bool drop_remainder)
       : source_(std::move(source)), size_(n), drop_remainder_(drop_remainder) {
     if (n < 1) raise(status::invalid_argument, text("batch(", n, "): expected a batch of at least one element"));
+    if (!has_fixed_size(source_.element_spec()))
+      raise(status::invalid_argument, text("batch(", n, "): elements of ", to_text(source_.element_spec()),
+                                           " differ in size; use padded_batch or bucket_by_sequence_length"));
   }
 
   const components& element_spec() const { return source_.element_spec(); }
@@ -29,6 +33,10 @@ public:
     const std::int64_t got = source_.pull(out, first, size_);
     return drop_remainder_ && got < size_ ? 0 : got;
   }
+  std::int64_t cardinality() const {
+    return detail::cardinality_batched(source_.cardinality(), size_, drop_remainder_);
+  }
+  std::string external_state() const { return source_.external_state(); }
   void rewind() { source_.rewind(); }
   void define(std::string& to) const { source_.define(to); }
   void write(position_writer& to) const { source_.write(to); }

@@ -12,5 +12,6 @@
 #include "position.hpp"
 #include "prefetch.hpp"
 #include "repeat.hpp"
+#include "shard.hpp"
 #include "shuffle.hpp"
 #include "stage.hpp"

@@ -53,6 +53,17 @@ public:
       return done;
     }
   }
+  bool pull(datum& out) {
+    shop_->start();
+    return shop_->take(out);
+  }
+  // Whether the next element is there, so that asking for it does not wait.
+  bool ready() {
+    shop_->start();
+    return shop_->ready();
+  }
+  std::int64_t cardinality() const { return shop_->cardinality; }
+  std::string external_state() const { return shop_->external_state; }
   void rewind() {
     shop_->halt();
     shop_->source.rewind();
@@ -80,6 +91,7 @@ private:
   struct place {
     buffer memory;
     std::vector<tensor_view> arrays;
+    datum unit;                       // instead of both where elements differ in size
     std::int64_t rows = 0;            // 0: the end
     std::vector<std::byte> position;  // the source's, after these rows; empty if it was not noted
     std::exception_ptr error;
@@ -92,7 +104,13 @@ private:
     static constexpr std::int64_t rare = 256;
     static constexpr std::size_t large = 4096;
 
-    workshop(Source s, std::int64_t n) : source(std::move(s)), ring(static_cast<std::size_t>(n)) {
+    workshop(Source s, std::int64_t n)
+        : source(std::move(s)),
+          fixed(has_fixed_size(source.element_spec())),
+          cardinality(source.cardinality()),
+          external_state(source.external_state()),
+          ring(static_cast<std::size_t>(n)) {
+      if (!fixed) return;
       std::int64_t rows = 1;
       if constexpr (batched_dataset<Source>) rows = source.batch_size();
       for (auto& p : ring) {
@@ -134,8 +152,12 @@ private:
       for (std::int64_t k = 1; n > 0 && k > 0; n -= k) k = detail::counted<Source>(source.pull({}, 0, n));
     }
 
-    // The consumer's side: one place. Returns its rows.
-    std::int64_t take(std::span<const tensor_view> out, std::int64_t first) {
+    bool ready() {
+      const std::lock_guard lock(mutex);
+      return produced > consumed;
+    }
+    // The consumer's side: one place, which `give` gets unless it is the end. Returns its rows.
+    std::int64_t take(auto&& give) {
       {
         std::unique_lock lock(mutex);
         filled.wait(lock, [&] { return produced > consumed; });
@@ -152,18 +174,37 @@ private:
       }
       if (p.rows == 0) return 0;  // stays in its place, for whoever asks again
       const std::int64_t rows = p.rows;
-      if (!out.empty())
-        for (std::size_t k = 0; k < out.size(); ++k) {
-          const component& c = source.element_spec()[k];
-          const std::size_t bytes = size_bytes(c) * static_cast<std::size_t>(rows);
-          if (bytes != 0) std::memcpy(detail::row_of(out[k], c, first), p.arrays[k].data, bytes);
-        }
+      give(p);
       {
         const std::lock_guard lock(mutex);
         ++consumed;
       }
       room.notify_one();
       return rows;
+    }
+    std::int64_t take(std::span<const tensor_view> out, std::int64_t first) {
+      return take([&](place& p) {
+        if (!out.empty() && !fixed)
+          raise(status::failed_precondition,
+                text("elements of ", to_text(source.element_spec()), " differ in size; read them with next(datum&)"));
+        for (std::size_t k = 0; k < out.size(); ++k) {
+          const component& c = source.element_spec()[k];
+          const std::size_t bytes = size_bytes(c) * static_cast<std::size_t>(p.rows);
+          if (bytes != 0) std::memcpy(detail::row_of(out[k], c, first), p.arrays[k].data, bytes);
+        }
+      });
+    }
+    bool take(datum& out) {
+      return take([&](place& p) {
+               if (!fixed) {
+                 std::swap(out, p.unit);
+                 return;
+               }
+               out.conform(source.element_spec(), batched_dataset<Source> ? p.rows : -1);
+               for (std::size_t k = 0; k < p.arrays.size(); ++k)
+                 if (const auto bytes = out[k].mutable_bytes(); !bytes.empty())
+                   std::memcpy(bytes.data(), p.arrays[k].data, bytes.size());
+             }) != 0;
     }
 
     // The thread's side.
@@ -187,7 +228,10 @@ private:
 #if defined(__cpp_exceptions)
       try {
 #endif
-        p.rows = source.pull(p.arrays, 0, 1);
+        if (fixed)
+          p.rows = source.pull(p.arrays, 0, 1);
+        else
+          p.rows = !detail::read_unit(source, p.unit) ? 0 : batched_dataset<Source> ? p.unit.about(0).dims[0] : 1;
         p.position.clear();
         if (noted_bytes <= large || ++unnoted == rare) {
           note(p.position);
@@ -208,7 +252,10 @@ private:
       source.write(writer);
     }
 
-    Source source;            // the thread's while it runs
+    Source source;  // the thread's while it runs
+    bool fixed;     // whether all elements have one size
+    std::int64_t cardinality;
+    std::string external_state;
     std::vector<place> ring;  // places [consumed, produced) are the consumer's, the others the thread's
 
     std::vector<std::byte> position;  // the source's position as the consumer sees it,

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "cardinality.hpp"
 #include "stage.hpp"
 
 namespace gradus {
@@ -29,6 +30,8 @@ public:
   {
     return source_.batch_size();
   }
+
+  std::string external_state() const { return source_.external_state(); }
 
 protected:
   counting(Source source, std::int64_t n, std::string_view stage)
@@ -70,6 +73,19 @@ public:
     }
     return done;
   }
+  bool pull(datum& out) {
+    while (round_ < count_) {
+      if (detail::read_unit(source_, out)) return fruitful_ = true;
+      if (!fruitful_) {
+        round_ = count_;
+      } else if (++round_ < count_) {
+        source_.rewind();
+        fruitful_ = false;
+      }
+    }
+    return false;
+  }
+  std::int64_t cardinality() const { return detail::cardinality_repeated(source_.cardinality(), count_); }
   void rewind() {
     source_.rewind();
     round_ = 0, fruitful_ = false;
@@ -108,6 +124,12 @@ public:
     used_ += detail::counted<Source>(got);
     return got;
   }
+  bool pull(datum& out) {
+    if (used_ == count_ || !detail::read_unit(source_, out)) return false;
+    ++used_;
+    return true;
+  }
+  std::int64_t cardinality() const { return detail::cardinality_taken(source_.cardinality(), count_); }
   std::int64_t size() const
     requires indexed_dataset<Source>
   {
@@ -148,14 +170,10 @@ public:
   skipped(Source source, std::int64_t n) : counting(std::move(source), n, "skip") {}
 
   std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
-    if (count_ == detail::no_limit) return 0;
-    while (passed_ < count_) {
-      const std::int64_t got = detail::counted<Source>(source_.pull({}, 0, count_ - passed_));
-      if (got == 0) return 0;
-      passed_ += got;
-    }
-    return source_.pull(out, first, n);
+    return pass() ? source_.pull(out, first, n) : 0;
   }
+  bool pull(datum& out) { return pass() && detail::read_unit(source_, out); }
+  std::int64_t cardinality() const { return detail::cardinality_skipped(source_.cardinality(), count_); }
   std::int64_t size() const
     requires indexed_dataset<Source>
   {
@@ -182,6 +200,17 @@ public:
   }
 
 private:
+  // False if there is nothing behind them.
+  bool pass() {
+    if (count_ == detail::no_limit) return false;
+    while (passed_ < count_) {
+      const std::int64_t got = detail::counted<Source>(source_.pull({}, 0, count_ - passed_));
+      if (got == 0) return false;
+      passed_ += got;
+    }
+    return true;
+  }
+
   std::int64_t passed_ = 0;
 };
 

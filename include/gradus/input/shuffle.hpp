@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "../base/random.hpp"
+#include "element_store.hpp"
 #include "stage.hpp"
 
 namespace gradus {
@@ -57,15 +58,15 @@ class index_window {
 public:
   index_window(const shuffle_settings& s, std::int64_t size)
       : settings_(s), size_(size), slots_(static_cast<std::size_t>(std::min(s.buffer, size))) {
-    begin(0);
+    start(0);
   }
-  void begin(std::int64_t iteration) {
+  void start(std::int64_t iteration) {
     stream_ = settings_.stream(iteration);
     iteration_ = iteration, drawn_ = 0;
     filled_ = entered_ = static_cast<std::int64_t>(slots_.size());
     for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i] = static_cast<std::int64_t>(i);
   }
-  void begin_next() { begin(iteration_ + 1); }
+  void start_next() { start(iteration_ + 1); }
   bool empty() const { return filled_ == 0; }
   // The number of the next element.
   std::int64_t draw() {
@@ -83,7 +84,7 @@ public:
     const auto iteration = from.number(0, std::numeric_limits<std::int64_t>::max() - 1, "the iteration of shuffle");
     const auto drawn = from.number(0, size_, "the number of elements drawn by shuffle");
     if (!from.apply()) return;
-    begin(iteration);
+    start(iteration);
     while (drawn_ < drawn) draw();
   }
 
@@ -96,48 +97,11 @@ private:
   std::int64_t entered_ = 0, filled_ = 0;  // elements that came in; elements that are in
 };
 
-// Memory for elements, one after another; grows with what comes in, so a large buffer over a small source is small.
-class element_store {
-public:
-  explicit element_store(const components& spec) : views_(spec.size()), offsets_(spec.size()) {
-    constexpr std::size_t aligned = 16;  // components start where any of their dtypes may
-    for (std::size_t k = 0; k < spec.size(); ++k) {
-      views_[k] = {spec[k].type, spec[k].dims, nullptr};
-      offsets_[k] = bytes_each_;
-      bytes_each_ += (size_bytes(spec[k]) + aligned - 1) / aligned * aligned;
-    }
-  }
-  std::size_t bytes_each() const { return bytes_each_; }
-  void hold(std::size_t n) {
-    if (bytes_.size() < n * bytes_each_) bytes_.resize(n * bytes_each_);
-  }
-  std::span<std::byte> first(std::size_t n) { return std::span(bytes_).first(n * bytes_each_); }
-  std::span<const std::byte> first(std::size_t n) const { return std::span(bytes_).first(n * bytes_each_); }
-  // Element i as arrays; valid until the next call.
-  std::span<const tensor_view> arrays(std::size_t i) {
-    for (std::size_t k = 0; k < views_.size(); ++k) views_[k].data = bytes_.data() + i * bytes_each_ + offsets_[k];
-    return views_;
-  }
-  void copy_out(std::size_t i, const components& spec, std::span<const tensor_view> out, std::int64_t row) const {
-    for (std::size_t k = 0; k < spec.size(); ++k)
-      if (const auto n = size_bytes(spec[k]); n != 0)
-        std::memcpy(row_of(out[k], spec[k], row), bytes_.data() + i * bytes_each_ + offsets_[k], n);
-  }
-  void move(std::size_t from, std::size_t to) {
-    if (from != to && bytes_each_ != 0)
-      std::memcpy(bytes_.data() + to * bytes_each_, bytes_.data() + from * bytes_each_, bytes_each_);
-  }
-
-private:
-  std::vector<tensor_view> views_;
-  std::vector<std::size_t> offsets_;
-  std::size_t bytes_each_ = 0;
-  std::vector<std::byte> bytes_;
-};
-
 }  // namespace detail
 
-// Over a source that is read in order: the window holds copies of elements, and a saved position holds them too.
+// Over a source that is read in order: the window holds copies of elements. A saved position holds them too, or where
+// the source stood when the iteration began and how many were drawn since, whichever is smaller; the latter only as
+// long as going there again reads no more than twice the window, and the source is one that can be read again.
 template <dataset Source>
 class shuffled final : public composable<shuffled<Source>> {
   static_assert(!batched_dataset<Source>, "gradus: shuffle comes before batch: it shuffles elements");
@@ -152,20 +116,21 @@ public:
   const components& element_spec() const { return source_.element_spec(); }
 
   std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
-    while (!ended_ && filled_ < settings_.buffer) take_in(filled_);
     std::int64_t done = 0;
-    for (; done < n && filled_ > 0; ++done) {
-      const std::int64_t slot = stream_.below(static_cast<std::uint32_t>(filled_));
-      if (!out.empty()) store_.copy_out(static_cast<std::size_t>(slot), element_spec(), out, first + done);
-      if (!ended_) take_in(slot);
-      if (ended_) store_.move(static_cast<std::size_t>(--filled_), static_cast<std::size_t>(slot));
-    }
+    while (done < n && draw([&](std::size_t slot) {
+             if (!out.empty()) store_.copy_out(slot, element_spec(), out, first + done);
+           }))
+      ++done;
     return done;
   }
+  bool pull(datum& out) {
+    return draw([&](std::size_t slot) { store_.copy_out(slot, element_spec(), out); });
+  }
+  std::int64_t cardinality() const { return source_.cardinality(); }
+  std::string external_state() const { return source_.external_state(); }
   void rewind() {
     source_.rewind();
-    stream_ = settings_.stream(++iteration_);
-    filled_ = 0, ended_ = false;
+    start(iteration_ + 1);
   }
   void define(std::string& to) const {
     source_.define(to);
@@ -173,35 +138,75 @@ public:
   }
   void write(position_writer& to) const {
     to.number(iteration_);
+    to.number(drawn_);
+    const bool again = drawn_ <= settings_.buffer &&
+                       (drawn_ == 0 || (!begun_.empty() && begun_.size() < store_.size_of(filled()))) &&
+                       source_.external_state().empty();
+    to.number(again ? 1 : 0);
+    if (again) {
+      if (drawn_ == 0) return source_.write(to);
+      return to.bytes(begun_);
+    }
     to.number(static_cast<std::int64_t>(stream_.next));
     to.number(ended_ ? 1 : 0);
     to.number(filled_);
-    to.bytes(store_.first(static_cast<std::size_t>(filled_)));
+    store_.write(to, filled());
     source_.write(to);
   }
   void read(position_reader& from) {
     constexpr auto most = std::numeric_limits<std::int64_t>::max() - 1;
     const auto iteration = from.number(0, most, "the iteration of shuffle");
+    const auto drawn = from.number(0, most, "the number of elements drawn by shuffle");
+    if (from.number(0, 1, "how shuffle's buffer is told") == 1) {
+      if (drawn > settings_.buffer)
+        raise(status::data_loss, text("the saved input position is damaged: shuffle drew ", drawn));
+      source_.read(from);
+      if (!from.apply()) return;
+      start(iteration);
+      while (drawn_ < drawn && draw([](std::size_t) {})) {
+      }
+      if (drawn_ < drawn)
+        raise(status::data_loss, text("the saved input position is after ", drawn, " elements of shuffle, but its ",
+                                      "source has only ", drawn_, "; it is another one, or depends on more"));
+      return;
+    }
     const auto draws = from.number(0, most, "the draws of shuffle");
     const bool ended = from.number(0, 1, "whether shuffle's source has ended") == 1;
-    const auto room =
-        store_.bytes_each() == 0 ? settings_.buffer : static_cast<std::int64_t>(from.left() / store_.bytes_each());
-    const auto filled = from.number(0, std::min(settings_.buffer, room), "the elements in shuffle's buffer");
-    const auto held = from.bytes(static_cast<std::uint64_t>(filled) * store_.bytes_each(), "shuffle's buffer");
+    const auto filled = store_.read(from, element_spec(), settings_.buffer, "shuffle's buffer");
     source_.read(from);
     if (!from.apply()) return;
-    iteration_ = iteration, ended_ = ended, filled_ = filled;
-    stream_ = settings_.stream(iteration);
+    start(iteration);
+    drawn_ = drawn, ended_ = ended, filled_ = static_cast<std::int64_t>(filled);
     stream_.next = static_cast<std::uint64_t>(draws);
-    store_.hold(static_cast<std::size_t>(filled));
-    if (!held.empty()) std::memcpy(store_.first(static_cast<std::size_t>(filled)).data(), held.data(), held.size());
   }
 
 private:
+  void start(std::int64_t iteration) {
+    stream_ = settings_.stream(iteration);
+    iteration_ = iteration;
+    filled_ = drawn_ = 0, ended_ = false;
+    begun_.clear();
+  }
+  std::size_t filled() const { return static_cast<std::size_t>(filled_); }
+  // Gives away the element in a slot and fills its place; false if there is none.
+  bool draw(auto&& give) {
+    if (drawn_ == 0) {
+      begun_.clear();
+      position_writer to(begun_);
+      source_.write(to);
+    }
+    while (!ended_ && filled_ < settings_.buffer) take_in(filled_);
+    if (filled_ == 0) return false;
+    const std::int64_t slot = stream_.below(static_cast<std::uint32_t>(filled_));
+    give(static_cast<std::size_t>(slot));
+    ++drawn_;
+    if (!ended_) take_in(slot);
+    if (ended_) store_.move(static_cast<std::size_t>(--filled_), static_cast<std::size_t>(slot));
+    return true;
+  }
   // Reads the next element into a slot, the one after the last or one that was drawn; notes the end.
   void take_in(std::int64_t slot) {
-    store_.hold(static_cast<std::size_t>(slot) + 1);
-    if (source_.pull(store_.arrays(static_cast<std::size_t>(slot)), 0, 1) == 0)
+    if (!store_.take(source_, static_cast<std::size_t>(slot)))
       ended_ = true;
     else if (slot == filled_)
       ++filled_;
@@ -211,7 +216,8 @@ private:
   Source source_;
   detail::element_store store_;
   random_stream stream_;
-  std::int64_t iteration_ = 0, filled_ = 0;
+  std::int64_t iteration_ = 0, filled_ = 0, drawn_ = 0;
+  std::vector<std::byte> begun_;  // the source's position when this iteration began; empty: not known
   bool ended_ = false;
 };
 
@@ -232,7 +238,9 @@ public:
     }
     return done;
   }
-  void rewind() { window_.begin_next(); }
+  std::int64_t cardinality() const { return source_.cardinality(); }
+  std::string external_state() const { return source_.external_state(); }
+  void rewind() { window_.start_next(); }
   void define(std::string& to) const {
     source_.define(to);
     to += settings_.text_of();

@@ -17,12 +17,21 @@
 // and, if any element can be had at any time, so that shuffle need not hold copies:
 //   size()                   how many elements
 //   element(i, out, row)     write element i into row `row`
+// and if you like
+//   pull(datum)              the next element (of a batched dataset: batch) with its own extents; false at the end.
+//   This
+//                            is required where element_spec() holds any_extent
+//   cardinality()            how many elements (batches) an iteration has
+//   external_state()         the name of what the stream depends on besides the position; empty: nothing
+//
+// dataset.hpp lists the stages that most programs need, combinators.hpp all of them.
 #pragma once
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,51 +43,14 @@
 #include "../base/shape.hpp"
 #include "../base/state.hpp"
 #include "../tensor/tensor.hpp"
+#include "cardinality.hpp"
+#include "dataset_concept.hpp"
+#include "datum.hpp"
+#include "external_state.hpp"
+#include "iterate.hpp"
 #include "position.hpp"
 
 namespace gradus {
-
-// One part of an element: name "image", float32, [784]. A batch of n has extents [n, 784].
-struct component {
-  std::string name;
-  dtype type = dtype::none;
-  extents dims;
-  bool operator==(const component&) const = default;
-};
-using components = std::vector<component>;
-
-inline std::size_t size_bytes(const component& c) { return static_cast<std::size_t>(count(c.dims)) * size_of(c.type); }
-inline std::string to_text(const components& list) {
-  std::string out;
-  for (const auto& c : list) out += text(out.empty() ? "" : ", ", c.name, " ", name_of(c.type), " ", to_text(c.dims));
-  return out;
-}
-
-template <class D>
-concept dataset =
-    std::movable<D> && requires(D& d, const D& c, std::span<const tensor_view> out, std::int64_t n,
-                                std::string& definition, position_writer& writer, position_reader& reader) {
-      { c.element_spec() } -> std::same_as<const components&>;
-      { d.pull(out, n, n) } -> std::same_as<std::int64_t>;
-      d.rewind();
-      c.define(definition);
-      c.write(writer);
-      d.read(reader);
-    };
-
-// A dataset whose elements were put together: pull yields one batch a call, of at most batch_size() elements, and
-// returns how many it holds; 0 is the end.
-template <class D>
-concept batched_dataset = dataset<D> && requires(const D& d) {
-  { d.batch_size() } -> std::same_as<std::int64_t>;
-};
-
-// A dataset that can give any element at any time.
-template <class D>
-concept indexed_dataset = dataset<D> && !batched_dataset<D> && requires(const D& d, std::span<const tensor_view> out) {
-  { d.size() } -> std::same_as<std::int64_t>;
-  d.element(std::int64_t{}, out, std::int64_t{});
-};
 
 template <dataset Source>
 class shuffled;
@@ -92,6 +64,43 @@ template <dataset Source>
 class batches;
 template <dataset Source>
 class prefetched;
+template <dataset Source>
+class shard_of;
+template <bool Batched>
+class any_units;
+using any_dataset = any_units<false>;
+using any_batches = any_units<true>;
+template <bool Batched>
+class mapped;
+template <bool Batched>
+class filtered;
+template <bool Batched>
+class zipped;
+template <bool Batched>
+class concatenated;
+template <bool Batched>
+class cached;
+class enumerated;
+class windowed;
+class unique_elements;
+class padded_batches;
+class bucketed_batches;
+class interleaved;
+class grouped;
+class regarded_batches;
+struct padded_batch_options;
+struct bucketing;
+struct interleaving;
+
+// About a function that `map` calls.
+struct mapping {
+  int parallel = 0;       // so many threads of its own call it, in order; 0: whoever asks for the element does
+  bool stateful = false;  // it depends on more than its argument (external_state_policy)
+};
+// About a function that a stage calls, whoever asks for the element.
+struct calling {
+  bool stateful = false;
+};
 
 // What every dataset can do. The stages named here live in the headers of their names; dataset.hpp brings them all.
 template <class Self>
@@ -122,6 +131,133 @@ public:
   auto prefetch(std::int64_t n) && { return prefetched<Self>(std::move(self()), n); }
   auto prefetch(std::int64_t n) const& { return prefetched<Self>(self(), n); }
 
+  // Every count-th element, beginning with number `index` (shard.hpp).
+  auto shard(std::int64_t count, std::int64_t index) const& { return shard_of<Self>(self(), count, index); }
+  auto shard(std::int64_t count, std::int64_t index) && { return shard_of<Self>(std::move(self()), count, index); }
+
+  // The others hold their source without its type (any_dataset.hpp); each has its header.
+  // f(datum&) changes an element, of a batched dataset a batch, and keeps its components (map.hpp).
+  auto map(auto f, const mapping& how = {}) && {
+    return mapped<batched_dataset<Self>>(std::move(*this).detached(), std::move(f), how);
+  }
+  auto map(auto f, const mapping& how = {}) const& {
+    return mapped<batched_dataset<Self>>(detached(), std::move(f), how);
+  }
+  // f(const datum& from, datum& to) makes another element, of the components `to` (map.hpp).
+  auto map(components to, auto f, const mapping& how = {}) && {
+    return mapped<batched_dataset<Self>>(std::move(*this).detached(), std::move(to), std::move(f), how);
+  }
+  auto map(components to, auto f, const mapping& how = {}) const& {
+    return mapped<batched_dataset<Self>>(detached(), std::move(to), std::move(f), how);
+  }
+  // Those for which keep(const datum&) (filter.hpp).
+  auto filter(auto keep, const calling& how = {}) && {
+    return filtered<batched_dataset<Self>>(std::move(*this).detached(), std::move(keep), how);
+  }
+  auto filter(auto keep, const calling& how = {}) const& {
+    return filtered<batched_dataset<Self>>(detached(), std::move(keep), how);
+  }
+  // This and then `other` (concatenate.hpp).
+  template <class Other>
+  auto concatenate(Other&& other) && {
+    return concatenated<batched_dataset<Self>>(std::move(*this).detached(), std::forward<Other>(other));
+  }
+  template <class Other>
+  auto concatenate(Other&& other) const& {
+    return concatenated<batched_dataset<Self>>(detached(), std::forward<Other>(other));
+  }
+  // Read once, then kept: in memory, or in a file (cache.hpp).
+  auto cache(std::string path = {}) && {
+    return cached<batched_dataset<Self>>(std::move(*this).detached(), std::move(path));
+  }
+  auto cache(std::string path = {}) const& { return cached<batched_dataset<Self>>(detached(), std::move(path)); }
+  // A component "index" in front, which counts from `start` (enumerate.hpp).
+  auto enumerate(std::int64_t start = 0) && {
+    return detail::later<Self, enumerated>(std::move(*this).detached(), start);
+  }
+  auto enumerate(std::int64_t start = 0) const& { return detail::later<Self, enumerated>(detached(), start); }
+  // Elements `stride` apart, `size` of them stacked, a window every `shift` elements; shift 0 is `size` (window.hpp).
+  auto window(std::int64_t size, std::int64_t shift = 0, std::int64_t stride = 1, bool drop_remainder = false) && {
+    return detail::later<Self, windowed>(std::move(*this).detached(), size, shift, stride, drop_remainder);
+  }
+  auto window(std::int64_t size, std::int64_t shift = 0, std::int64_t stride = 1, bool drop_remainder = false) const& {
+    return detail::later<Self, windowed>(detached(), size, shift, stride, drop_remainder);
+  }
+  // Each element once (unique.hpp).
+  auto unique() && { return detail::later<Self, unique_elements>(std::move(*this).detached()); }
+  auto unique() const& { return detail::later<Self, unique_elements>(detached()); }
+  // n elements at a time, made equally long (padded_batch.hpp).
+  auto padded_batch(std::int64_t n, const detail::later<Self, padded_batch_options>& how = {}) && {
+    return detail::later<Self, padded_batches>(std::move(*this).detached(), n, how);
+  }
+  auto padded_batch(std::int64_t n, const detail::later<Self, padded_batch_options>& how = {}) const& {
+    return detail::later<Self, padded_batches>(detached(), n, how);
+  }
+  // Batches of elements of about the same length (bucket.hpp).
+  auto bucket_by_sequence_length(auto length, const detail::later<Self, bucketing>& how) && {
+    return detail::later<Self, bucketed_batches>(std::move(*this).detached(), std::move(length), how);
+  }
+  auto bucket_by_sequence_length(auto length, const detail::later<Self, bucketing>& how) const& {
+    return detail::later<Self, bucketed_batches>(detached(), std::move(length), how);
+  }
+  // The elements, of components `to`, of the datasets that f makes of each element: one after the other
+  // (interleave.hpp).
+  auto flat_map(components to, auto f, const calling& how = {}) && {
+    return detail::later<Self, interleaved>(std::move(*this).detached(), std::move(to), std::move(f), how);
+  }
+  auto flat_map(components to, auto f, const calling& how = {}) const& {
+    return detail::later<Self, interleaved>(detached(), std::move(to), std::move(f), how);
+  }
+  // The same, of several at a time by turns (interleave.hpp).
+  auto interleave(components to, auto f, const detail::later<Self, interleaving>& how) && {
+    return detail::later<Self, interleaved>(std::move(*this).detached(), std::move(to), std::move(f), how);
+  }
+  auto interleave(components to, auto f, const detail::later<Self, interleaving>& how) const& {
+    return detail::later<Self, interleaved>(detached(), std::move(to), std::move(f), how);
+  }
+  // Elements are gathered by key, window_size of each; what `reduce` makes of a full window comes out
+  // (group_by_window.hpp).
+  auto group_by_window(components to, auto key, auto reduce, auto window_size, const calling& how = {}) && {
+    return detail::later<Self, grouped>(std::move(*this).detached(), std::move(to), std::move(key), std::move(reduce),
+                                        std::move(window_size), how);
+  }
+  auto group_by_window(components to, auto key, auto reduce, auto window_size, const calling& how = {}) const& {
+    return detail::later<Self, grouped>(detached(), std::move(to), std::move(key), std::move(reduce),
+                                        std::move(window_size), how);
+  }
+  // Elements that are batches already, of at most n rows, as what a trainer consumes (batch.hpp has the other way).
+  auto as_batches(std::int64_t n) && { return detail::later<Self, regarded_batches>(std::move(*this).detached(), n); }
+  auto as_batches(std::int64_t n) const& { return detail::later<Self, regarded_batches>(detached(), n); }
+  // f(this): a pipeline's part with a name of its own.
+  auto apply(auto&& f) && { return f(std::move(self())); }
+  auto apply(auto&& f) const& { return f(self()); }
+
+  // Elements (of a batched dataset: batches) of one iteration; infinite_cardinality, or unknown_cardinality.
+  std::int64_t cardinality() const {
+    if constexpr (indexed_dataset<Self>)
+      return self().size();
+    else
+      return unknown_cardinality;
+  }
+  // What the stream depends on besides its position; empty: nothing.
+  std::string external_state() const { return {}; }
+  // What save does about that, if this is the last stage of the pipeline; without it: fail. `log` gets the warning.
+  Self on_external_state(external_state_policy policy) && {
+    rule_ = std::make_shared<const detail::external_state_rule>(policy);
+    return std::move(self());
+  }
+  template <class Log>
+  Self on_external_state(external_state_policy policy, Log log) && {
+    rule_ = std::make_shared<const detail::logging_rule<Log>>(policy, std::move(log));
+    return std::move(self());
+  }
+
+  // for (const datum& e : dataset): what comes from here on.
+  auto begin() { return unit_iterator<Self>(self()); }
+  std::default_sentinel_t end() const { return {}; }
+  // The next element, of a batched dataset the next batch, with its extents; false at the end.
+  bool next(datum& out) { return detail::read_unit(self(), out); }
+
   // Writes what comes next into `out`, one array for each component of element_spec().
   //   a dataset: one element, arrays of the component's extents; returns false at the end.
   //   a batched dataset: up to batch_size() elements, arrays with room for so many rows; returns how many, 0 at the
@@ -147,7 +283,19 @@ public:
   // The position, as one entry: where the next element comes from, epochs and random draws included.
   void remembers(state_list& list, std::string_view name = "input") { list.dynamic(name, *this); }
 
+  // Error: failed_precondition if the stream depends on more, and on_external_state did not allow it.
   void save(std::vector<std::byte>& out) const override {
+    if (rule_ == nullptr)
+      save(out, detail::external_state_rule(external_state_policy::fail));
+    else
+      save(out, *rule_);
+  }
+  template <class Log>
+  void save(std::vector<std::byte>& out, external_state_policy policy, const Log& log) const {
+    save(out, detail::logging_rule<const Log&>(policy, log));
+  }
+  void save(std::vector<std::byte>& out, const detail::external_state_rule& rule) const {
+    rule.allow(self().external_state());
     std::string definition;
     self().define(definition);
     position_writer to(out);
@@ -183,9 +331,15 @@ private:
 
   Self& self() { return static_cast<Self&>(*this); }
   const Self& self() const { return static_cast<const Self&>(*this); }
+  auto detached() && { return any_units<batched_dataset<Self>>(std::move(self())); }
+  auto detached() const& { return any_units<batched_dataset<Self>>(self()); }
 
   void check(std::span<const tensor_view> out, std::int64_t rows) const {
     const components& spec = self().element_spec();
+    if (!has_fixed_size(spec))
+      raise(status::invalid_argument, text("elements of ", to_text(spec),
+                                           " differ in size; read them with "
+                                           "next(datum&), or make them equal with padded_batch"));
     if (out.size() != spec.size())
       raise(status::invalid_argument, text("expected an array for each of the ", spec.size(), " components (",
                                            to_text(spec), "), found ", out.size()));
@@ -201,18 +355,8 @@ private:
                  "; the array given for it is ", name_of(out[i].type), " ", to_text(out[i].dims)));
     }
   }
-};
 
-namespace detail {
-// Row `row` of an array whose rows hold what `c` says.
-inline std::byte* row_of(const tensor_view& array, const component& c, std::int64_t row) {
-  return array.mutable_data() + static_cast<std::size_t>(row) * size_bytes(c);
-}
-// How many of what take, skip and repeat count a pull that returned `pulled` stands for.
-template <dataset D>
-std::int64_t counted(std::int64_t pulled) {
-  return batched_dataset<D> ? (pulled > 0 ? 1 : 0) : pulled;
-}
-}  // namespace detail
+  std::shared_ptr<const detail::external_state_rule> rule_;
+};
 
 }  // namespace gradus

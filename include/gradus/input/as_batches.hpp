@@ -1,0 +1,42 @@
+// as_batches: elements that are batches already (a window, what a function made of several) as what a trainer consumes.
+#pragma once
+#include "unit_stage.hpp"
+
+namespace gradus {
+
+class regarded_batches final : public detail::unit_stage<regarded_batches, true> {
+public:
+  // The first extent of every component counts rows, at most n of them. Error: invalid_argument for a scalar component.
+  regarded_batches(any_dataset source, std::int64_t n) : source_(std::move(source)), size_(n) {
+    if (n < 1) raise(status::invalid_argument, text("as_batches(", n, "): expected batches of at least one element"));
+    for (component c : source_.element_spec()) {
+      if (c.dims.rank == 0)
+        raise(status::invalid_argument, text("as_batches: \"", c.name, "\" is a scalar and has no rows"));
+      c.dims = detail::without_lead(c.dims);
+      spec_.push_back(std::move(c));
+    }
+  }
+
+  const components& element_spec() const { return spec_; }
+  std::int64_t batch_size() const { return size_; }
+  bool pull_unit(datum& out) {
+    if (!source_.pull(out)) return false;
+    detail::check_unit(out, spec_, true, "as_batches");
+    if (out.about(0).dims[0] > size_)
+      raise(status::invalid_argument, text("as_batches(", size_, "): found a batch of ", out.about(0).dims[0]));
+    return true;
+  }
+  void rewind() { source_.rewind(); }
+  std::int64_t cardinality() const { return source_.cardinality(); }
+  std::string external_state() const { return source_.external_state(); }
+  void define(std::string& to) const { source_.define(to); }
+  void write(position_writer& to) const { source_.write(to); }
+  void read(position_reader& from) { source_.read(from); }
+
+private:
+  any_dataset source_;
+  std::int64_t size_;
+  components spec_;
+};
+
+}  // namespace gradus

@@ -1,0 +1,82 @@
+// What a dataset is, for the compiler; stage.hpp says it in words.
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "datum.hpp"
+#include "position.hpp"
+
+namespace gradus {
+
+template <class D>
+concept dataset =
+    std::movable<D> && requires(D& d, const D& c, std::span<const tensor_view> out, std::int64_t n,
+                                std::string& definition, position_writer& writer, position_reader& reader) {
+      { c.element_spec() } -> std::same_as<const components&>;
+      { d.pull(out, n, n) } -> std::same_as<std::int64_t>;
+      d.rewind();
+      c.define(definition);
+      c.write(writer);
+      d.read(reader);
+    };
+
+// A dataset whose elements were put together: pull yields one batch a call, of at most batch_size() elements, and
+// returns how many it holds; 0 is the end.
+template <class D>
+concept batched_dataset = dataset<D> && requires(const D& d) {
+  { d.batch_size() } -> std::same_as<std::int64_t>;
+};
+
+// A dataset that can give any element at any time.
+template <class D>
+concept indexed_dataset = dataset<D> && !batched_dataset<D> && requires(const D& d, std::span<const tensor_view> out) {
+  { d.size() } -> std::same_as<std::int64_t>;
+  d.element(std::int64_t{}, out, std::int64_t{});
+};
+
+// A dataset that can give units whose extents differ.
+template <class D>
+concept datum_dataset = requires(D& d, datum& e) {
+  { d.pull(e) } -> std::same_as<bool>;
+};
+
+namespace detail {
+// The next element, or batch, with its extents; false at the end.
+template <dataset D>
+bool read_unit(D& d, datum& out) {
+  if constexpr (datum_dataset<D>) {
+    return d.pull(out);
+  } else if constexpr (batched_dataset<D>) {
+    out.conform(d.element_spec(), d.batch_size());
+    const std::int64_t rows = d.pull(out.views(), 0, d.batch_size());
+    if (rows < d.batch_size()) out.cut(rows);
+    return rows > 0;
+  } else {
+    out.conform(d.element_spec());
+    return d.pull(out.views(), 0, 1) == 1;
+  }
+}
+
+// A type that is only looked at when `Self` is known: its header need not be here.
+template <class Self, class T>
+struct later_type {
+  using type = T;
+};
+template <class Self, class T>
+using later = typename later_type<Self, T>::type;
+
+// Row `row` of an array whose rows hold what `c` says.
+inline std::byte* row_of(const tensor_view& array, const component& c, std::int64_t row) {
+  return array.mutable_data() + static_cast<std::size_t>(row) * size_bytes(c);
+}
+// How many of what take, skip and repeat count a pull that returned `pulled` stands for.
+template <dataset D>
+std::int64_t counted(std::int64_t pulled) {
+  return batched_dataset<D> ? (pulled > 0 ? 1 : 0) : pulled;
+}
+}  // namespace detail
+
+}  // namespace gradus

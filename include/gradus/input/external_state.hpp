@@ -1,0 +1,40 @@
+// Streams that depend on more than a position holds: a generator of the program's, a function with state of its own.
+#pragma once
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "../base/error.hpp"
+
+namespace gradus {
+
+// What saving a position of such a pipeline does. fail: raises failed_precondition and names the stage; warn: says so
+// and saves; ignore: saves.
+enum class external_state_policy { fail, warn, ignore };
+
+namespace detail {
+
+// What saving does about state outside, and who is told.
+struct external_state_rule {
+  explicit external_state_rule(external_state_policy p) : policy(p) {}
+  virtual ~external_state_rule() = default;
+  virtual void log(std::string_view) const {}
+  void allow(const std::string& outside) const {
+    if (outside.empty() || policy == external_state_policy::ignore) return;
+    const auto about = text("the input depends on state outside its position: ", outside);
+    if (policy == external_state_policy::fail)
+      raise(status::failed_precondition,
+            text(about, "; say on_external_state(external_state_policy::ignore) if it may continue differently"));
+    log(text(about, "; restored, it may continue differently"));
+  }
+  external_state_policy policy;
+};
+template <class Log>
+struct logging_rule final : external_state_rule {
+  logging_rule(external_state_policy p, Log to) : external_state_rule(p), log_to(std::move(to)) {}
+  void log(std::string_view line) const override { log_to(line); }
+  Log log_to;
+};
+
+}  // namespace detail
+}  // namespace gradus

@@ -1,0 +1,243 @@
+// map: a function of every element, or of every batch.
+//
+//   .map([](datum& e) { for (float& v : e.values<float>("x")) v = v / 255; })
+//   .map({{"x", float32, {784}}}, [](const datum& from, datum& to) { ... }, {.parallel = 4})
+//
+// With `parallel` so many threads call the function, on as many elements at a time; whoever asks for elements reads the
+// source. The order is the source's. The function must then be pure: it is called by several threads at once, and again
+// for the elements that were in flight when a position was saved (the position holds them as they came from the
+// source). An error in the function comes out of next() in its turn; the element is lost and the next call goes on.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+#include "unit_stage.hpp"
+
+namespace gradus {
+
+namespace detail {
+
+// So many threads that turn data into data, in order.
+class map_threads {
+public:
+  using function = std::function<void(const datum&, datum&)>;
+
+  map_threads(function f, int threads) : f_(std::move(f)), ring_(static_cast<std::size_t>(threads)) {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this](std::stop_token stop) { run(stop); });
+  }
+  map_threads(const map_threads&) = delete;
+  map_threads& operator=(const map_threads&) = delete;
+
+  bool full() const { return put_ - taken_ == ring_.size(); }
+  bool empty() const { return put_ == taken_; }
+  std::size_t in_flight() const { return put_ - taken_; }
+  // The i-th oldest in flight, as it came in: threads only read it.
+  const datum& entered(std::size_t i) const { return ring_[(taken_ + i) % ring_.size()].in; }
+  datum& next_place() { return ring_[put_ % ring_.size()].in; }
+  void put() {
+    {
+      const std::lock_guard lock(mutex_);
+      ring_[put_ % ring_.size()].done = false;
+      ++put_;
+    }
+    work_.notify_one();
+  }
+  // The oldest, when it is done.
+  void take(datum& out) {
+    place& p = ring_[taken_ % ring_.size()];
+    {
+      std::unique_lock lock(mutex_);
+      done_.wait(lock, [&] { return p.done; });
+      ++taken_;
+    }
+#if defined(__cpp_exceptions)
+    if (p.error) std::rethrow_exception(std::exchange(p.error, nullptr));
+#endif
+    std::swap(out, p.out);
+  }
+  // Waits for those in flight, and forgets them.
+  void drop() {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] {
+      for (std::size_t i = taken_; i < put_; ++i)
+        if (!ring_[i % ring_.size()].done) return false;
+      return true;
+    });
+    taken_ = put_;
+    for (auto& p : ring_) p.error = nullptr;
+  }
+
+private:
+  struct place {
+    datum in, out;
+    bool done = false;
+    std::exception_ptr error;
+  };
+  void run(const std::stop_token& stop) {
+    for (;;) {
+      place* p = nullptr;
+      {
+        std::unique_lock lock(mutex_);
+        if (!work_.wait(lock, stop, [&] { return begun_ < put_; })) return;
+        p = &ring_[begun_++ % ring_.size()];
+      }
+#if defined(__cpp_exceptions)
+      try {
+        f_(p->in, p->out);
+      } catch (...) {
+        p->error = std::current_exception();
+      }
+#else
+      f_(p->in, p->out);
+#endif
+      {
+        const std::lock_guard lock(mutex_);
+        p->done = true;
+      }
+      done_.notify_one();
+    }
+  }
+
+  function f_;
+  std::vector<place> ring_;
+  std::size_t put_ = 0, begun_ = 0, taken_ = 0;  // put_ and taken_ change on the user's side, begun_ on the threads'
+  std::mutex mutex_;
+  std::condition_variable_any work_;
+  std::condition_variable done_;
+  std::vector<std::jthread> threads_;  // last: they end before what they use
+};
+
+}  // namespace detail
+
+template <bool Batched>
+class mapped final : public detail::unit_stage<mapped<Batched>, Batched> {
+  using units = any_units<Batched>;
+  using function = std::function<void(const datum&, datum&)>;
+
+public:
+  // In place.
+  mapped(units source, std::function<void(datum&)> f, const mapping& how)
+      : mapped(std::move(source), {}, copying(std::move(f)), how) {
+    spec_ = source_.element_spec();
+  }
+  mapped(units source, components to, function f, const mapping& how)
+      : source_(std::move(source)), spec_(std::move(to)), f_(std::move(f)), how_(how) {
+    if (!f_) raise(status::invalid_argument, "map: expected a function");
+    if (how.parallel < 0 || how.parallel > 1024)
+      raise(status::invalid_argument, text("map: expected 0 to 1024 threads, found ", how.parallel));
+  }
+  mapped(mapped&&) = default;
+  mapped& operator=(mapped&&) = default;
+  // A copy has threads of its own, once it is used; what is in flight is read again.
+  mapped(const mapped& o)
+      : detail::unit_stage<mapped, Batched>(o),
+        source_(o.source_),
+        spec_(o.spec_),
+        f_(o.f_),
+        how_(o.how_),
+        waiting_(o.waiting_) {
+    if (o.in_flight() == 0) return;
+    std::vector<std::byte> at;
+    position_writer to(at);
+    o.write(to);
+    position_reader from(at, true);
+    read(from);
+  }
+  mapped& operator=(const mapped& o) {
+    mapped copy(o);
+    return *this = std::move(copy);
+  }
+
+  const components& element_spec() const { return spec_; }
+  std::int64_t batch_size() const
+    requires Batched
+  {
+    return source_.batch_size();
+  }
+  bool pull_unit(datum& out) {
+    if (how_.parallel == 0) {
+      if (!next_in(in_)) return false;
+      call(in_, out);
+    } else {
+      start();
+      while (!threads_->full() && next_in(threads_->next_place())) threads_->put();
+      if (threads_->empty()) return false;
+      threads_->take(out);
+    }
+    detail::check_unit(out, spec_, Batched, "map's function");
+    return true;
+  }
+  void rewind() {
+    drop();
+    source_.rewind();
+  }
+  std::int64_t cardinality() const { return source_.cardinality(); }
+  std::string external_state() const { return how_.stateful ? "a function of map" : source_.external_state(); }
+  void define(std::string& to) const {
+    source_.define(to);
+    to += text(".map(", to_text(spec_), ")");
+  }
+  // What is in flight, then the source. How many threads there are decides nothing.
+  void write(position_writer& to) const {
+    const std::size_t flying = in_flight();
+    to.number(static_cast<std::int64_t>(flying + waiting_.size()));
+    for (std::size_t i = 0; i < flying; ++i) threads_->entered(i).write(to);
+    for (const auto& d : waiting_) d.write(to);
+    source_.write(to);
+  }
+  void read(position_reader& from) {
+    std::deque<datum> waiting;
+    for (auto n = from.number(0, 1024, "the elements in flight in map"); n > 0; --n) {
+      waiting.emplace_back();
+      waiting.back().read(from, source_.element_spec(), Batched);
+    }
+    source_.read(from);
+    if (!from.apply()) return;
+    drop();
+    waiting_ = std::move(waiting);
+  }
+
+private:
+  static function copying(std::function<void(datum&)> f) {
+    if (!f) return {};
+    return [f = std::move(f)](const datum& from, datum& to) {
+      to = from;
+      f(to);
+    };
+  }
+  void call(const datum& from, datum& to) const { prepare_and_call(f_, spec_, from, to); }
+  static void prepare_and_call(const function& f, const components& spec, const datum& from, datum& to) {
+    to.conform(spec, Batched ? from.about(0).dims[0] : -1);
+    f(from, to);
+  }
+  bool next_in(datum& to) {
+    if (waiting_.empty()) return detail::read_unit(source_, to);
+    std::swap(to, waiting_.front());
+    waiting_.pop_front();
+    return true;
+  }
+  std::size_t in_flight() const { return threads_ == nullptr ? 0 : threads_->in_flight(); }
+  void start() {
+    if (threads_ != nullptr) return;
+    threads_ = std::make_unique<detail::map_threads>(
+        [f = f_, spec = spec_](const datum& from, datum& to) { prepare_and_call(f, spec, from, to); }, how_.parallel);
+  }
+  void drop() {
+    waiting_.clear();
+    if (threads_ != nullptr) threads_->drop();
+  }
+
+  units source_;
+  components spec_;
+  function f_;
+  mapping how_;
+  datum in_;                   // on its way
+  std::deque<datum> waiting_;  // from a position: they come before the source's next
+  std::unique_ptr<detail::map_threads> threads_;
+};
+
+}  // namespace gradus

@@ -1,0 +1,100 @@
+// zip: elements of several datasets side by side, as long as all of them have one.
+//
+//   auto both = zip_datasets(images, labels);    the components of the first, then those of the second, ...
+#pragma once
+#include <initializer_list>
+
+#include "cardinality.hpp"
+#include "unit_stage.hpp"
+
+namespace gradus {
+
+template <bool Batched>
+class zipped final : public detail::unit_stage<zipped<Batched>, Batched> {
+public:
+  // Errors: invalid_argument for none, for two components of one name, for different batch sizes.
+  explicit zipped(std::vector<any_units<Batched>> sources) : sources_(std::move(sources)), units_(sources_.size()) {
+    if (sources_.empty()) raise(status::invalid_argument, "zip_datasets: expected at least one dataset");
+    for (const auto& s : sources_) {
+      for (const auto& c : s.element_spec()) {
+        for (const auto& other : spec_)
+          if (other.name == c.name)
+            raise(status::invalid_argument, text("zip_datasets: two components are called \"", c.name,
+                                                 "\"; rename one of them (map to other components)"));
+        spec_.push_back(c);
+      }
+      if constexpr (Batched)
+        if (s.batch_size() != sources_[0].batch_size())
+          raise(status::invalid_argument, text("zip_datasets: batches of ", sources_[0].batch_size(), " and of ",
+                                               s.batch_size(), "; batch after zip_datasets, or alike"));
+    }
+  }
+
+  const components& element_spec() const { return spec_; }
+  std::int64_t batch_size() const
+    requires Batched
+  {
+    return sources_[0].batch_size();
+  }
+  bool pull_unit(datum& out) {
+    for (std::size_t i = 0; i < sources_.size(); ++i)
+      if (!sources_[i].pull(units_[i])) return false;
+    out.clear();
+    for (const auto& unit : units_)
+      for (std::size_t k = 0; k < unit.size(); ++k) {
+        const auto& c = unit.about(k);
+        const tensor_view to = out.add(c.name, c.type, c.dims);
+        if (const auto bytes = unit[k].bytes(); !bytes.empty())
+          std::memcpy(to.mutable_data(), bytes.data(), bytes.size());
+      }
+    if (Batched) detail::check_unit(out, spec_, true, "zip_datasets");  // two last batches may differ
+    return true;
+  }
+  void rewind() {
+    for (auto& s : sources_) s.rewind();
+  }
+  std::int64_t cardinality() const {
+    std::int64_t n = infinite_cardinality;
+    for (const auto& s : sources_) n = detail::cardinality_zipped(n, s.cardinality());
+    return n;
+  }
+  std::string external_state() const {
+    for (const auto& s : sources_)
+      if (auto found = s.external_state(); !found.empty()) return found;
+    return {};
+  }
+  void define(std::string& to) const {
+    to += "zip(";
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      if (i > 0) to += ", ";
+      sources_[i].define(to);
+    }
+    to += ")";
+  }
+  void write(position_writer& to) const {
+    for (const auto& s : sources_) s.write(to);
+  }
+  void read(position_reader& from) {
+    for (auto& s : sources_) s.read(from);
+  }
+
+private:
+  std::vector<any_units<Batched>> sources_;
+  std::vector<datum> units_;
+  components spec_;
+};
+
+// Elements of datasets, or batches of batched ones.
+template <dataset First, dataset... Rest>
+auto zip_datasets(First first, Rest... rest) {
+  constexpr bool batched = batched_dataset<First>;
+  static_assert(((batched_dataset<Rest> == batched) && ...),
+                "gradus: zip_datasets takes datasets of elements, or batched ones, not both");
+  std::vector<any_units<batched>> sources;
+  sources.emplace_back(std::move(first));
+  (sources.emplace_back(std::move(rest)), ...);
+  return zipped<batched>(std::move(sources));
+}
+inline zipped<false> zip_datasets(std::vector<any_dataset> sources) { return zipped<false>(std::move(sources)); }
+
+}  // namespace gradus

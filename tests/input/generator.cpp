@@ -1,0 +1,45 @@
+#include <gradus/input/generator.hpp>
+
+#include <gradus/input/dataset.hpp>
+
+#include "data.hpp"
+
+using namespace data_tests;
+
+namespace {
+generated numbers(int size, bool stateful = false) {
+  return from_generator(scalar,
+                        [size] {
+                          return [i = 0, size](datum& e) mutable {
+                            e.set<std::int64_t>(0, i);
+                            return i++ < size;
+                          };
+                        },
+                        {.stateful = stateful});
+}
+}  // namespace
+
+TEST_CASE("a function's elements") {
+  CHECK(all_of(numbers(4).repeat(2)) == ints{0, 1, 2, 3, 0, 1, 2, 3});
+  CHECK(all_of(numbers(9).batch(4).take(2)) == ints{0, 1, 2, 3, 4, 5, 6, 7});
+  CHECK(numbers(4).cardinality() == unknown_cardinality);
+  resumes([] { return numbers(7).repeat(2); });
+  CHECK(message(status::invalid_argument, [] {
+          all_of(from_generator(scalar, [] { return [](datum& e) { return e.resize(0, {2}), true; }; }));
+        }).starts_with("from_generator's function: expected elements of value int64 []"));
+}
+
+TEST_CASE("it may be another one after a restart, so saving asks") {
+  auto d = numbers(5, true);
+  std::vector<std::byte> at;
+  CHECK(message(status::failed_precondition, [&] { d.save(at); }).find("position: from_generator; say") !=
+        std::string::npos);
+  CHECK(from_generator(scalar, [] { return [](datum&) { return false; }; }).external_state() == "from_generator");
+  datum e;
+  for (int i = 0; i < 3; ++i) d.next(e);
+  d.save(at, external_state_policy::ignore, [](auto) {});
+  auto shorter = numbers(2);
+  shorter.load(at);
+  CHECK(message(status::data_loss, [&] { shorter.next(e); }).find("after 3 elements, but the function made only 2") !=
+        std::string::npos);
+}
