@@ -155,6 +155,8 @@ void delay(benchmark::State& state, Snapshot snapshot) {
   auto& t = shared();
   background_saver s(saver{}, snapshot);
   s.prepare(t.list);
+  t.rule.guard(s.guard());
+  const auto told = s.guard() != nullptr ? t.rule.guarded() : std::vector<std::span<const std::byte>>{};
   for (int i = 0; i < 2; ++i) t.take_step();
   for (auto _ : state) {
     settle();
@@ -169,7 +171,7 @@ void delay(benchmark::State& state, Snapshot snapshot) {
     int steps = 0;
     for (; !s.next_done() || steps < 2; ++steps) {
       from = now();
-      s.before_step();
+      s.before_step(told);
       t.take_step();
       const seconds took = now() - from;
       all += took, longest = std::max(longest, took - plain);
@@ -181,6 +183,7 @@ void delay(benchmark::State& state, Snapshot snapshot) {
     state.counters["step_ms"] = plain * 1e3;
   }
   s.finish();
+  t.rule.guard(nullptr);
 }
 
 void few(benchmark::internal::Benchmark* b) { b->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond); }

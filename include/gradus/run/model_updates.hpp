@@ -8,6 +8,7 @@
 
 #include "../pass/minimize.hpp"
 #include "apply_all.hpp"
+#include "guarded.hpp"
 #include "machine.hpp"
 #include "variables.hpp"
 
@@ -287,7 +288,11 @@ private:
       if (guard == nullptr || !guard->active())
         Device::template sweep<T>(single, constants, static_cast<T>(scale_), theta, grad, mirrors.data(), values);
       else
-        guarded_sweep(constants, theta, grad, mirrors, values);
+        in_guarded_pieces(*guard, theta, mirrors, Optimizer::mirror_count, values,
+                          [&](std::size_t at, std::size_t many, const auto& here) {
+                            Device::template sweep<T>(single, constants, static_cast<T>(scale_), theta + at, grad + at,
+                                                      here.data(), many);
+                          });
       return;
     }
     if constexpr (Model::may_be_sparse()) {
@@ -299,23 +304,6 @@ private:
                                        g.chains);
       });
       Device::template follow<T>(single, constants, theta, mirrors.data(), values);
-    }
-  }
-
-  template <class T, class Mirrors>
-  void guarded_sweep(const typename Optimizer::template constants<T>& constants, T* theta, const T* grad,
-                     Mirrors mirrors, std::size_t values) {
-    constexpr std::size_t most = write_guard::piece / sizeof(T);
-    for (std::size_t at = 0; at < values; at += most) {
-      const std::size_t n = std::min(most, values - at);
-      guard->before_write({reinterpret_cast<const std::byte*>(theta + at), n * sizeof(T)});
-      Mirrors here = mirrors;
-      for (std::size_t k = 0; k < Optimizer::mirror_count; ++k) {
-        here[k] += at;
-        guard->before_write({reinterpret_cast<const std::byte*>(here[k]), n * sizeof(T)});
-      }
-      Device::template sweep<T>(update.single(), constants, static_cast<T>(scale_), theta + at, grad + at, here.data(),
-                                n);
     }
   }
 

@@ -23,6 +23,7 @@
 #include "../base/subnormals.hpp"
 #include "apply_all.hpp"
 #include "device.hpp"
+#include "guarded.hpp"
 #include "master_weights.hpp"
 #include "named_gradient.hpp"
 #include "tracked_variable.hpp"
@@ -189,6 +190,18 @@ public:
     if (scratch_.size() < needed) scratch_.resize(needed);
   }
 
+  // Who is told before a step changes variables and mirrors: a save that copies them meanwhile
+  // (background_saver::guard). global_step and an optimizer's own state change untold.
+  void guard(write_guard* g) { guard_ = g; }
+  std::vector<std::span<const std::byte>> guarded() {
+    std::vector<std::span<const std::byte>> out;
+    for (auto& v : variables_) {
+      out.push_back(v.values.mutable_bytes());
+      for (auto& m : v.mirrors) out.push_back(m.bytes());
+    }
+    return out;
+  }
+
   // Variables (masters, in float32, of 16-bit ones), their mirrors under TensorFlow's checkpoint names ("w/Adam",
   // "w/Adam_1"), the optimizer's own state and global_step.
   void remembers(state_list& list) {
@@ -335,6 +348,9 @@ private:
   // A step where they differ.
   void apply_each() {
     double scale = 1;
+    if (guard_ != nullptr && guard_->active())
+      for (auto& v : variables_)
+        if (v.gradient != nullptr) tell_guard(v);
     const auto each = [&](auto f) {
       for (auto& v : variables_)
         if (v.gradient != nullptr) with_step(v, scale, f);
@@ -356,6 +372,11 @@ private:
     return std::sqrt(total);
   }
 
+  // That all of a variable may change.
+  void tell_guard(variable& v) {
+    guard_->before_write(v.values.mutable_bytes());
+    for (auto& m : v.mirrors) guard_->before_write(m.bytes());
+  }
   template <class T>
   void step(variable& v, const typename update_type::template constants<T>& c, T scale) {
     T* const theta = v.values.template mutable_as<T>().data();
@@ -364,9 +385,16 @@ private:
     const T* const values = v.gradient_values.template as<T>().data();
     const auto& single = update_.single();
     if (!g.sparse) {
-      Device::sweep(single, c, scale, theta, values, mirrors.data(), v.values.size());
+      if (guard_ == nullptr || !guard_->active())
+        Device::sweep(single, c, scale, theta, values, mirrors.data(), v.values.size());
+      else
+        detail::in_guarded_pieces(*guard_, theta, mirrors, update_type::mirror_count, v.values.size(),
+                                  [&](std::size_t at, std::size_t many, const auto& here) {
+                                    Device::sweep(single, c, scale, theta + at, values + at, here.data(), many);
+                                  });
       return;
     }
+    if (guard_ != nullptr && guard_->active()) tell_guard(v);
     const auto rows = [&](auto* index) {
       Device::sweep_rows(single, c, scale, theta, mirrors.data(), v.row_count(), v.width(), index, values,
                          g.rows.size(), std::span<std::int32_t>(scratch_), v.gradient_per_value);
@@ -385,6 +413,7 @@ private:
   std::size_t found_ = 0;              // where `find` found the last
   std::int64_t global_step_ = 0;
   double norm_ = 0;
+  write_guard* guard_ = nullptr;
 };
 
 template <class... Policies>
