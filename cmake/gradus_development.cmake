@@ -37,8 +37,8 @@ if("${GRADUS_DEVELOPMENT_OPTIONS}" MATCHES "-fsanitize=thread") # it brings an o
   target_compile_definitions(gradus_development INTERFACE GRADUS_TEST_UNCOUNTED)
 endif()
 # Forced inlining without an optimizer behind it makes kernels of megabytes, and a sanitizer checks every copy: it took up to
-# ten times as long to compile, and at -O1 by a third longer. Each program is of one architecture, so nothing is lost.
-if("${GRADUS_DEVELOPMENT_OPTIONS}" MATCHES "-fsanitize|-O1")
+# ten times as long to compile, and a third longer without a sanitizer. Each program is of one architecture, so nothing is lost.
+if("${GRADUS_DEVELOPMENT_OPTIONS}" MATCHES "-fsanitize|-O[01]")
   target_compile_definitions(gradus_development INTERFACE GRADUS_INLINE=inline)
 endif()
 # Generated machine code is ours to choose per file: a line "// compiled with: -O3 -march=native" near its top.
@@ -87,6 +87,9 @@ function(gradus_add_programs folder)
     gradus_extra_options("${first}" extra)
     add_executable(${name} ${sources})
     target_link_libraries(${name} PRIVATE gradus_development)
+    if("${GRADUS_DEVELOPMENT_OPTIONS}" STREQUAL "-O0") # tests run the demo dozens of times
+      target_compile_options(${name} PRIVATE -O1)
+    endif()
     if(TARGET CLI11::CLI11)
       target_link_libraries(${name} PRIVATE CLI11::CLI11)
     endif()

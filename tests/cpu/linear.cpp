@@ -20,7 +20,7 @@ template <class T>
 bool same(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
-struct formula {
+struct weighted {
   template <class N>
   void operator()(N& theta, N g, N& m) const {
     m = N(0.9f) * m + g;
@@ -37,10 +37,10 @@ TEST_CASE_TEMPLATE("map: every place as a lane computes it, and no place beyond"
     auto want_theta = theta, want_m = m;
     for (std::size_t i = 0; i < n; ++i) {
       lane<T, fast> x = want_theta[i], y = want_m[i];
-      formula{}(x, lane<T, fast>(g[i]), y);
+      weighted{}(x, lane<T, fast>(g[i]), y);
       want_theta[i] = x.v, want_m[i] = y.v;
     }
-    linear<fast>::map(n, formula{}, theta.data(), g.data(), m.data());
+    linear<fast>::map(n, weighted{}, theta.data(), g.data(), m.data());
     CHECK(same(theta, want_theta));
     CHECK(same(m, want_m));
   }

@@ -21,12 +21,12 @@ constexpr int many(const graph& g, const card& op) {
 constexpr bool lawful(const graph& g) { return broken_law(parts_of(g)) == nullptr; }
 
 // (x + b), tanh, times 2: one sweep.
-constexpr auto chain = [](graph& g) {
+constexpr auto three_steps = [](graph& g) {
   const value x = g.placeholder("x", {batch, 4});
   g.add_output(output::fetch, "y", tanh(x + g.variable("b", {4})) * 2.0);
 };
 static_assert([] {
-  const graph g = fused<chain>();
+  const graph g = fused<three_steps>();
   if (many(g, cards::fused) != 1 || many(g, cards::add) + many(g, cards::tanh) + many(g, cards::mul) != 0 || !lawful(g))
     return false;
   const expression& x = g.expressions[0];
@@ -190,7 +190,7 @@ static_assert(fused<no_axes>().expressions[0].loops == 1);
 }  // namespace
 
 TEST_CASE("the same at run time") {
-  CHECK(fused<chain>().expressions[0].steps == 3);
+  CHECK(fused<three_steps>().expressions[0].steps == 3);
   CHECK(lawful(fused<layer>()));
   CHECK(lawful(fused<sums>()));
   CHECK(fused<equal_layers>().expressions.count == 1);
