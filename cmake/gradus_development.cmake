@@ -88,7 +88,7 @@ function(gradus_add_programs folder)
     add_executable(${name} ${sources})
     target_link_libraries(${name} PRIVATE gradus_development)
     if("${GRADUS_DEVELOPMENT_OPTIONS}" STREQUAL "-O0") # tests run the demo dozens of times
-      target_compile_options(${name} PRIVATE -O1)
+      target_compile_options(${name} PRIVATE -O1 -UGRADUS_INLINE)
     endif()
     if(TARGET CLI11::CLI11)
       target_link_libraries(${name} PRIVATE CLI11::CLI11)

@@ -1,4 +1,4 @@
-// compiled with: -O3 -march=native
+// compiled with: -O1 -march=native
 // costs: 300
 // Same numbers: the compiled step and the interpreter give the same bits, for any batch size, executor and gate, at the
 // highest optimization with the compiler's own ideas of floating-point contraction.

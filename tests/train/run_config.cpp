@@ -11,9 +11,9 @@ using namespace gradus;
 
 namespace {
 
-using number = std::optional<double>;  // what is in force: a number, or none
+using seconds_or_none = std::optional<double>;  // what is in force: a number, or none
 
-number of(const interval& i) { return i.has_value() ? number(i.value()) : number(); }
+seconds_or_none of(const interval& i) { return i.has_value() ? seconds_or_none(i.value()) : seconds_or_none(); }
 
 std::string refusal(const run_config& c) {
   try {
@@ -29,7 +29,7 @@ std::string refusal(const run_config& c) {
 TEST_CASE("the interval rule: unset, none and a number, each against each") {
   struct {
     interval steps, secs;
-    number in_force_steps, in_force_secs;
+    seconds_or_none in_force_steps, in_force_secs;
   } const table[] = {
       {{}, {}, {}, 600.0},     // neither: every ten minutes
       {50.0, {}, 50.0, {}},    //
@@ -54,7 +54,7 @@ TEST_CASE("the interval rule: unset, none and a number, each against each") {
   CHECK(refusal({.save_checkpoints_steps = 0, .save_checkpoints_secs = 0}).find("both given") != std::string::npos);
 }
 
-TEST_CASE("an interval is active only as a number above 0") {
+TEST_CASE("an interval is active only as a seconds_or_none above 0") {
   CHECK(!interval().given());
   CHECK(!interval().active());
   CHECK(interval(none).given());

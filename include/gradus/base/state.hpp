@@ -43,6 +43,12 @@ struct state_entry {
 // (checkpoint/staging.hpp). Any thread may tell it.
 class write_guard {
 public:
+  // Where there are no threads, nothing runs beside training: then nobody is told, and the code for it is left out.
+#if defined(__unix__) || defined(__APPLE__) || defined(_WIN32)
+  static constexpr bool possible = true;
+#else
+  static constexpr bool possible = false;
+#endif
   // Bytes that a piece should have at most: longer changes are told, and made, in pieces of this size.
   static constexpr std::size_t piece = std::size_t{1} << 20;
 

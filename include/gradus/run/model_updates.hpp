@@ -285,7 +285,7 @@ private:
     const auto& single = update.single();
     if (n.inputs == 2) {
       const T* const grad = reinterpret_cast<const T*>(c.args[2]) + from;
-      if (guard == nullptr || !guard->active())
+      if (!write_guard::possible || guard == nullptr || !guard->active())
         Device::template sweep<T>(single, constants, static_cast<T>(scale_), theta, grad, mirrors.data(), values);
       else
         in_guarded_pieces(*guard, theta, mirrors, Optimizer::mirror_count, values,

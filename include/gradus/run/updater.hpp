@@ -348,7 +348,7 @@ private:
   // A step where they differ.
   void apply_each() {
     double scale = 1;
-    if (guard_ != nullptr && guard_->active())
+    if (told_of_changes())
       for (auto& v : variables_)
         if (v.gradient != nullptr) tell_guard(v);
     const auto each = [&](auto f) {
@@ -372,6 +372,7 @@ private:
     return std::sqrt(total);
   }
 
+  bool told_of_changes() const { return write_guard::possible && guard_ != nullptr && guard_->active(); }
   // That all of a variable may change.
   void tell_guard(variable& v) {
     guard_->before_write(v.values.mutable_bytes());
@@ -385,7 +386,7 @@ private:
     const T* const values = v.gradient_values.template as<T>().data();
     const auto& single = update_.single();
     if (!g.sparse) {
-      if (guard_ == nullptr || !guard_->active())
+      if (!told_of_changes())
         Device::sweep(single, c, scale, theta, values, mirrors.data(), v.values.size());
       else
         detail::in_guarded_pieces(*guard_, theta, mirrors, update_type::mirror_count, v.values.size(),
@@ -394,7 +395,7 @@ private:
                                   });
       return;
     }
-    if (guard_ != nullptr && guard_->active()) tell_guard(v);
+    if (told_of_changes()) tell_guard(v);
     const auto rows = [&](auto* index) {
       Device::sweep_rows(single, c, scale, theta, mirrors.data(), v.row_count(), v.width(), index, values,
                          g.rows.size(), std::span<std::int32_t>(scratch_), v.gradient_per_value);
