@@ -1,3 +1,4 @@
+// without sanitizers: whole/mixed_precision runs the same under them
 // one thread: nothing here runs at the same time
 // compiled with: -O2 -march=native -Wno-mismatched-new-delete
 // Variables of 16-bit numbers in an updater, and the loss scale that goes with them.
