@@ -1,0 +1,118 @@
+// A batch of named features as files have them: numbers or text, as many for every example (dense) or each its own
+// number of them (ragged). parse_example makes such batches, feature columns read them.
+//
+//   const feature& f = batch["terms"];
+//   for (std::int64_t r = 0; r < batch.rows(); ++r)
+//     for (std::size_t i = f.begin(r); i < f.end(r); ++i) use(f.texts[i]);
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../base/error.hpp"
+#include "../base/shape.hpp"
+
+namespace gradus {
+
+// Strings in one piece of memory, which is kept when the list is used again.
+class text_list {
+public:
+  std::size_t size() const { return ends_.size(); }
+  bool empty() const { return ends_.empty(); }
+  std::string_view operator[](std::size_t i) const {
+    const std::size_t first = i == 0 ? 0 : ends_[i - 1];
+    return std::string_view(bytes_).substr(first, ends_[i] - first);
+  }
+  void push_back(std::string_view s) {
+    bytes_ += s;
+    ends_.push_back(bytes_.size());
+  }
+  void clear() { bytes_.clear(), ends_.clear(); }
+  bool operator==(const text_list&) const = default;
+
+private:
+  std::string bytes_;
+  std::vector<std::size_t> ends_;
+};
+
+// What a feature's values are: the three lists of a tf.train.Feature.
+enum class feature_kind : std::uint8_t { float32, int64, text };
+constexpr std::string_view name_of(feature_kind k) {
+  return k == feature_kind::float32 ? "float32" : k == feature_kind::int64 ? "int64" : "string";
+}
+
+// One feature of every example of a batch, the values of all examples behind each other, in the list of its kind.
+struct feature {
+  std::string name;
+  feature_kind kind = feature_kind::float32;
+  extents dims = {};                      // of a dense one: what one example has; of a ragged one: [any_extent]
+  std::vector<std::int64_t> splits = {};  // of a ragged one: example r has values splits[r] to splits[r + 1]
+  std::vector<float> floats = {};
+  std::vector<std::int64_t> ints = {};
+  text_list texts = {};
+  // Of a sparse one: where in its example each value stands, of `width` places; empty: one behind the other.
+  std::vector<std::int64_t> places = {};
+  std::int64_t width = 0;
+
+  bool ragged() const { return !splits.empty(); }
+  std::size_t size() const {
+    return kind == feature_kind::float32 ? floats.size() : kind == feature_kind::int64 ? ints.size() : texts.size();
+  }
+  // Values of example r: [begin(r), end(r)).
+  std::size_t begin(std::int64_t r) const {
+    return static_cast<std::size_t>(ragged() ? splits[static_cast<std::size_t>(r)] : r * count(dims));
+  }
+  std::size_t end(std::int64_t r) const { return begin(r + 1); }
+  bool operator==(const feature&) const = default;
+};
+
+// The features of a batch. Error of [] and add: not_found, already_exists, with the names that there are.
+class features {
+public:
+  explicit features(std::int64_t rows = 0) : rows_(rows) {}
+  std::int64_t rows() const { return rows_; }
+
+  // Adds one whose values fit the number of examples. Error: invalid_argument if they do not.
+  feature& add(feature f) {
+    if (find(f.name) != nullptr) raise(status::already_exists, text("there is a feature \"", f.name, "\" already"));
+    const auto has = static_cast<std::int64_t>(f.size());
+    if (f.ragged()) {
+      if (static_cast<std::int64_t>(f.splits.size()) != rows_ + 1 || f.splits.front() != 0 || f.splits.back() != has ||
+          !std::is_sorted(f.splits.begin(), f.splits.end()))
+        raise(status::invalid_argument,
+              text("feature \"", f.name, "\": its splits do not divide ", has, " values among ", rows_, " examples"));
+    } else if (has != rows_ * count(f.dims)) {
+      raise(status::invalid_argument, text("feature \"", f.name, "\": expected ", rows_, " examples of ",
+                                           to_text(f.dims), ", found ", has, " values"));
+    }
+    if (!f.places.empty() && f.places.size() != f.size())
+      raise(status::invalid_argument,
+            text("feature \"", f.name, "\": ", f.places.size(), " places for ", has, " values"));
+    list_.push_back(std::move(f));
+    return list_.back();
+  }
+  const feature* find(std::string_view name) const {
+    for (const auto& f : list_)
+      if (f.name == name) return &f;
+    return nullptr;
+  }
+  const feature& operator[](std::string_view name) const {
+    if (const feature* f = find(name)) return *f;
+    std::string names;
+    for (const auto& f : list_) names += text(names.empty() ? "" : ", ", f.name);
+    raise(status::not_found, text("no feature is called \"", name, "\"; there are ", names.empty() ? "none" : names));
+  }
+  auto begin() const { return list_.begin(); }
+  auto end() const { return list_.end(); }
+  std::size_t size() const { return list_.size(); }
+
+private:
+  std::int64_t rows_ = 0;
+  std::vector<feature> list_;
+};
+
+}  // namespace gradus
