@@ -35,7 +35,7 @@ TEST_CASE("manifest: what is written is read") {
   REQUIRE(parse_manifest(written, m, kind) == "");
   CHECK(m.version == 1);
   CHECK(m.codec == "safetensors");
-  CHECK(m.library == "gradus 0.4.0");
+  CHECK(m.writer == "gradus 0.4.0");
   CHECK(m.model == example.model);
   REQUIRE(m.files.size() == 2);
   REQUIRE(m.find(".safetensors") != nullptr);
@@ -52,7 +52,7 @@ TEST_CASE("manifest: it measures files piece by piece") {
   e.files.push_back({".data", {std::span(zeros).first(5), std::span(zeros).subspan(5)}});
   const auto m = manifest_of("npz", {{"model", "digits"}}, e);
   CHECK(m.codec == "npz");
-  CHECK(m.library == written_by);
+  CHECK(m.writer == written_by);
   CHECK(m.model == "digits");
   REQUIRE(m.files.size() == 1);
   CHECK(m.files[0].bytes == 32);

@@ -44,7 +44,7 @@ TEST_CASE("text: a line a node, a line an output") {
   g.group({value{&g, 8}}, "done");
   CHECK(to_text(g).find("done = NoOp() after Mean\n") != std::string::npos);
   const graph f = fuse(parts_of(g));
-  CHECK(to_text(parts_of(f), g.names.first).find("FusedMatMul[Add, Square, Mul](") != std::string::npos);
+  CHECK(to_text(parts_of(f), g.names.chars.first).find("FusedMatMul[Add, Square, Mul](") != std::string::npos);
 }
 
 TEST_CASE("every node has a name of its own in TensorFlow's grammar; gradients and updates have scopes of theirs") {
@@ -54,7 +54,7 @@ TEST_CASE("every node has a name of its own in TensorFlow's grammar; gradients a
   g.placeholder("sp_ace", {});
   g.placeholder("Mean", {});  // what an unnamed node would be called
   const graph whole = minimize(parts_of(g), {gating::graph, false});
-  const auto nodes = describe(parts_of(whole), g.names.first);
+  const auto nodes = describe(parts_of(whole), g.names.chars.first);
   std::set<std::string> names;
   int gradients = 0, updates = 0;
   for (std::size_t i = 0; i < nodes.size(); ++i) {

@@ -73,8 +73,8 @@ void same_everywhere() {
   const graph built = build_model(every_formula, M);
   const auto& frozen = stage<&every_formula, options, 0>::value;
   CHECK(testing::explain_difference(parts_of(built), frozen.parts()) == "");
-  REQUIRE(built.names.count == frozen.size.names);
-  CHECK(std::memcmp(built.names.first, frozen.names, static_cast<std::size_t>(built.names.count)) == 0);
+  REQUIRE(built.names.chars.count == frozen.size.names);
+  CHECK(std::memcmp(built.names.chars.first, frozen.names, static_cast<std::size_t>(built.names.chars.count)) == 0);
   same<M, 1>(built, options);
   const graph ready = run_passes(built, options);
   const program here = plan(parts_of(ready), true);

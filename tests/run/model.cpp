@@ -37,8 +37,8 @@ template <auto Build, build_options O>
 void same_graphs() {
   const graph built = build_model(Build, O.what);
   CHECK(testing::explain_difference(parts_of(built), stage<Build, O, 0>::value.parts()) == "");
-  CHECK(std::string_view(built.names.first, static_cast<std::size_t>(built.names.count)) ==
-        std::string_view(stage<Build, O, 0>::value.names, static_cast<std::size_t>(built.names.count)));
+  CHECK(std::string_view(built.names.chars.first, static_cast<std::size_t>(built.names.chars.count)) ==
+        std::string_view(stage<Build, O, 0>::value.names, static_cast<std::size_t>(built.names.chars.count)));
   const graph a = run_pass<1>(parts_of(built), O), b = run_pass<2>(parts_of(a), O), c = run_pass<3>(parts_of(b), O),
               d = run_pass<4>(parts_of(c), O), e = run_pass<5>(parts_of(d), O), f = run_pass<6>(parts_of(e), O);
   CHECK(testing::explain_difference(parts_of(a), stage<Build, O, 1>::value.parts()) == "");

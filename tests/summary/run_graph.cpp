@@ -18,7 +18,7 @@ void build(graph& g) {
 TEST_CASE("run_graph: the graph, and its variables in TensorFlow's two collections") {
   graph g;
   build(g);
-  const auto m = to_meta_graph(parts_of(g), g.names.first);
+  const auto m = to_meta_graph(parts_of(g), g.names.chars.first);
   CHECK(!m.saver);
   CHECK(m.graph.nodes.size() == to_graph_def(g).nodes.size());
   REQUIRE(m.collections.contains("variables"));

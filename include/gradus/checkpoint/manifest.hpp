@@ -32,7 +32,7 @@ struct manifest_entry {
 struct checkpoint_manifest {
   int version = 1;
   std::string codec;
-  std::string library;
+  std::string writer;
   std::string model;  // fingerprint; empty: none was given
   std::vector<manifest_entry> files;
 
@@ -89,7 +89,7 @@ inline std::uint32_t crc_of(const encoded_file& file, std::uint64_t& bytes) {
 }  // namespace detail
 
 inline std::string to_text(const checkpoint_manifest& m) {
-  std::string out = text("gradus manifest ", m.version, "\ncodec: ", m.codec, "\nlibrary: ", m.library, '\n');
+  std::string out = text("gradus manifest ", m.version, "\ncodec: ", m.codec, "\nlibrary: ", m.writer, '\n');
   if (!m.model.empty()) out += text("model: ", detail::quoted(m.model), '\n');
   for (const auto& f : m.files)
     out += text("file: ", detail::quoted(f.suffix), ' ', f.bytes, ' ', detail::hex(f.crc), '\n');
@@ -100,7 +100,7 @@ inline std::string to_text(const checkpoint_manifest& m) {
 inline checkpoint_manifest manifest_of(std::string_view codec, const metadata& about, const encoded& checkpoint) {
   checkpoint_manifest out;
   out.codec = codec;
-  out.library = written_by;
+  out.writer = written_by;
   if (const auto model = about.find("model"); model != about.end()) out.model = model->second;
   for (const auto& file : checkpoint.files) {
     manifest_entry entry{file.suffix, 0, 0};
@@ -149,7 +149,7 @@ inline std::string parse_manifest(std::string_view content, checkpoint_manifest&
     if (key == "codec")
       m.codec = value;
     else if (key == "library")
-      m.library = value;
+      m.writer = value;
     else if (key == "model" || key == "file") {
       const std::string field = text("value: ", value);
       detail::text_fields in(field);

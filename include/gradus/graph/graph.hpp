@@ -11,7 +11,9 @@
 
 #include "../base/error.hpp"
 #include "initializer.hpp"
+#include "name_table.hpp"
 #include "node.hpp"
+#include "refusal.hpp"
 #include "seq.hpp"
 
 namespace gradus {
@@ -80,7 +82,7 @@ struct graph {
   seq<node> nodes;
   seq<int> edges;
   seq<int> ints;
-  seq<char> names;
+  name_table names;
   seq<expression> expressions;
   seq<output> outputs;
   struct member {
@@ -103,25 +105,14 @@ struct graph {
   // ---- refusals: text and shapes in any order. At run time an exception, at compile time the text at the door. First
   // in the class: clang can evaluate a template only where its body was seen before its use. (One array of pieces and
   // one function: each kind of sentence as a function of its own is most of what a small program would compile.)
-  struct piece {
-    enum kinds : int { words, extents, integer };
-    int kind = words, number = 0;
-    std::string_view text = {};
-    const shape* dims = nullptr;
-    constexpr piece(std::string_view s) : text(s) {}
-    constexpr piece(const char* s) : text(s) {}
-    constexpr piece(dtype t) : text(gradus::name_of(t)) {}
-    constexpr piece(int n) : kind(integer), number(n) {}
-    constexpr piece(const shape& s) : kind(extents), dims(&s) {}
-  };
   template <class... Pieces>
   constexpr void refuse(const Pieces&... pieces) {
-    const piece list[] = {piece(pieces)...};
+    const detail::refusal_piece list[] = {detail::refusal_piece(pieces)...};
     refuse_pieces(list, static_cast<int>(sizeof...(Pieces)));
   }
-  [[gnu::cold, gnu::noinline]] constexpr void refuse_pieces(const piece* list, int n) {
+  [[gnu::cold, gnu::noinline]] constexpr void refuse_pieces(const detail::refusal_piece* list, int n) {
     seq<char> message;
-    for (int i = 0; i < n; ++i) put_piece(message, list[i]);
+    for (int i = 0; i < n; ++i) detail::put_piece(message, list[i]);
     refuse_text(message);
   }
   [[gnu::cold, gnu::noinline]] constexpr void refuse_text(seq<char>& message) {
@@ -213,7 +204,7 @@ struct graph {
     int previous_;
   };
   // Unique among its siblings: the second "tower" is "tower_1".
-  constexpr scope name_scope(std::string_view name) { return {scope_, unique(name, true)}; }
+  constexpr scope name_scope(std::string_view name) { return {scope_, names.unique(scope_, name, true)}; }
   // TensorFlow's device strings: "/job:ps/task:0/device:CPU:0".
   constexpr scope device(std::string_view name) { return {device_, intern(name)}; }
 
@@ -259,12 +250,7 @@ struct graph {
   }
 
   // ---- names
-  constexpr std::string_view text_at(int offset) const {
-    if (offset < 0) return {};
-    int n = 0;
-    while (names.first[offset + n] != '\0') ++n;
-    return {names.first + offset, static_cast<std::size_t>(n)};
-  }
+  constexpr std::string_view text_at(int offset) const { return names.text_at(offset); }
   constexpr std::string_view name_of(int id) const { return text_at(nodes.first[id].name); }
   // The node of this full name, or -1.
   constexpr int find(std::string_view name) const {
@@ -278,121 +264,18 @@ struct graph {
     return {this, id};
   }
 
-  // What describes a graph is cold: in most programs only the compiler runs it.
-  constexpr int intern(std::string_view text) {
-    const int slot = slot_of(text);
-    if (table_[slot].end == 0) take(slot, text);
-    return table_[slot].end - 1;
-  }
+  constexpr int intern(std::string_view text) { return names.intern(text); }
 
 private:
-  struct entry {
-    int end, next,
-        taken;      // end: 1 + the name's offset, 0: free; next: the number to try when the name is wanted again;
-    unsigned hash;  // taken: names a node
-  };
   gradus::mode mode_ = gradus::mode::train;
   int scope_ = -1, device_ = -1;
-  seq<entry> table_;
-  int table_used_ = 0;
 
-  constexpr int store(std::string_view text) {
-    const int at = names.count;
-    names.append(text.data(), static_cast<int>(text.size()));
-    names.push('\0');
-    return at;
-  }
-  constexpr void take(int slot, std::string_view text) {
-    const int at = store(text);
-    table_[slot].end = at + 1, ++table_used_;
-  }
-  // Names are the most of what a builder computes: few statements, as in seq.hpp.
-  static constexpr unsigned hash_of(const char* p, int n) {
-    unsigned h = 2166136261u;
-    for (; n >= 4; n -= 4, p += 4)
-      h = (h ^ (unsigned(p[0]) + (unsigned(p[1]) << 8) + (unsigned(p[2]) << 16) + (unsigned(p[3]) << 24))) *
-          2654435761u,
-      h ^= h >> 15;
-    for (; n > 0; --n, ++p) h = (h ^ unsigned(*p)) * 16777619u;
-    return h ^ h >> 15;
-  }
-  constexpr bool equals(int at, const char* text, int n) const {
-    const char* p = names.first + at;
-    if (names.count - at <= n || p[n] != '\0') return false;
-    int i = 0;
-    for (; i + 4 <= n; i += 4)
-      if (p[i] != text[i] || p[i + 1] != text[i + 1] || p[i + 2] != text[i + 2] || p[i + 3] != text[i + 3])
-        return false;
-    for (; i < n; ++i)
-      if (p[i] != text[i]) return false;
-    return true;
-  }
-  // Of this name, or free: then only its hash is written there.
-  [[gnu::cold]] constexpr int slot_of(std::string_view text) {
-    if (2 * (table_used_ + 1) > table_.count) rehash();
-    const char* p = text.data();
-    const int n = static_cast<int>(text.size()), mask = table_.count - 1;
-    const unsigned h = hash_of(p, n);
-    entry* table = table_.first;
-    int slot = static_cast<int>(h & static_cast<unsigned>(mask));
-    while (table[slot].end != 0 && (table[slot].hash != h || !equals(table[slot].end - 1, p, n)))
-      slot = (slot + 1) & mask;
-    table[slot].hash = h;
-    return slot;
-  }
-  constexpr void rehash() {
-    const seq<entry> old = std::move(table_);
-    table_ = seq<entry>::zeroed(old.count == 0 ? 64 : 4 * old.count);
-    const unsigned mask = static_cast<unsigned>(table_.count - 1);
-    for (int i = 0; i < old.count; ++i) {
-      if (old.first[i].end == 0) continue;
-      unsigned slot = old.first[i].hash & mask;
-      while (table_.first[slot].end != 0) slot = (slot + 1) & mask;
-      table_.first[slot] = old.first[i];
-    }
-  }
-  // The full name in the current scope, with _1, _2, ... if it is taken; as an offset. A scope ends with its '/'.
-  [[gnu::cold]] constexpr int unique(std::string_view wanted, bool is_scope) {
-    seq<char> full;
-    const std::string_view prefix = text_at(scope_);
-    full.append(prefix.data(), static_cast<int>(prefix.size()));
-    full.append(wanted.data(), static_cast<int>(wanted.size()));
-    const int stem = full.count;
-    const auto as_text = [&] { return std::string_view(full.first, static_cast<std::size_t>(full.count)); };
-    const int slot = slot_of(as_text());
-    entry& first = table_[slot];
-    if (first.end == 0) take(slot, as_text());
-    int at = first.end - 1;
-    if (first.taken != 0) {
-      int number = first.next;
-      for (;;) {
-        full.count = stem;
-        full.push('_');
-        put(full, ++number);
-        const int other = slot_of(as_text());
-        if (table_[other].end == 0) take(other, as_text());
-        if (table_[other].taken == 0) {
-          table_[other].taken = 1, at = table_[other].end - 1;
-          break;
-        }
-      }
-      full.count = stem;
-      table_[slot_of(as_text())].next = number;
-    } else
-      first.taken = 1;
-    if (!is_scope) return at;
-    const std::string_view name = text_at(at);
-    full.count = 0;
-    full.append(name.data(), static_cast<int>(name.size()));
-    full.push('/');
-    return intern(as_text());
-  }
   [[gnu::cold]] constexpr value leaf(const card& op, std::string_view name, const shape& dims, dtype type,
                                      const int* words, int count) {
     node n;
     n.op = &op, n.first = edges.count, n.attr = ints.count, n.attrs = count;
     n.scope = scope_, n.device = device_, n.type = type, n.dims = dims;
-    if (!name.empty()) n.name = unique(name, false);
+    if (!name.empty()) n.name = names.unique(scope_, name, false);
     ints.append(words, count);
     int symbolic = 0;
     for (int i = 0; i < dims.rank; ++i) symbolic += dims.dims[i] < 0;
@@ -400,40 +283,6 @@ private:
     nodes.push(n);
     return {this, nodes.count - 1};
   }
-  [[gnu::cold]] static constexpr void put(seq<char>& out, std::string_view s) {
-    out.append(s.data(), static_cast<int>(s.size()));
-  }
-  [[gnu::cold]] static constexpr void put(seq<char>& out, int n) {
-    char digits[12];
-    int k = 0;
-    unsigned u = n < 0 ? 0u - static_cast<unsigned>(n) : static_cast<unsigned>(n);
-    do digits[k++] = static_cast<char>('0' + u % 10);
-    while ((u /= 10) != 0);
-    if (n < 0) out.push('-');
-    while (k > 0) out.push(digits[--k]);
-  }
-  [[gnu::cold]] static constexpr void put(seq<char>& out, const shape& s) {
-    out.push('[');
-    for (int i = 0; i < s.rank; ++i) {
-      if (i != 0) put(out, ", ");
-      if (s.dims[i] >= 0)
-        put(out, s.dims[i]);
-      else if (s.dims[i] == batch)
-        put(out, "batch");
-      else
-        put(out, -s.dims[i]), put(out, "*batch");
-    }
-    out.push(']');
-  }
-  [[gnu::cold]] static constexpr void put_piece(seq<char>& out, const piece& p) {
-    if (p.kind == piece::words)
-      put(out, p.text);
-    else if (p.kind == piece::integer)
-      put(out, p.number);
-    else
-      put(out, *p.dims);
-  }
-  friend struct inference;
 };
 
 constexpr shape value::dims() const { return g->nodes[id].dims; }
@@ -459,16 +308,16 @@ struct inference {
   // "MatMul: <pieces> (operands: h/kernel [784, 128], ...)"
   template <class... Pieces>
   constexpr void refuse(const Pieces&... pieces) {
-    const graph::piece list[] = {graph::piece(pieces)...};
+    const detail::refusal_piece list[] = {detail::refusal_piece(pieces)...};
     refuse_pieces(list, static_cast<int>(sizeof...(Pieces)));
   }
-  [[gnu::cold, gnu::noinline]] constexpr void refuse_pieces(const graph::piece* list, int n) {
+  [[gnu::cold, gnu::noinline]] constexpr void refuse_pieces(const detail::refusal_piece* list, int n) {
     seq<char> message;
-    graph::put(message, op.name), graph::put(message, ": ");
-    for (int i = 0; i < n; ++i) graph::put_piece(message, list[i]);
+    detail::put(message, op.name), detail::put(message, ": ");
+    for (int i = 0; i < n; ++i) detail::put_piece(message, list[i]);
     for (int i = 0; i < count && i < 3; ++i)
-      graph::put(message, i == 0 ? " (" : ", "), graph::put(message, label(i)), graph::put(message, in(i));
-    if (count > 0) graph::put(message, ")");
+      detail::put(message, i == 0 ? " (" : ", "), detail::put(message, label(i)), detail::put(message, in(i));
+    if (count > 0) detail::put(message, ")");
     g.refuse_text(message);
   }
 
@@ -494,51 +343,12 @@ constexpr value graph::add(const card& op, const value* operands, int count, con
     op.infer(rule);
     n.dims = rule.dims, n.type = rule.type;
   }
-  if (!name.empty()) n.name = unique(name, false);
+  if (!name.empty()) n.name = names.unique(scope_, name, false);
   if (edges.count + count > edges.capacity) edges.reserve(2 * (edges.count + count) + 16);
   for (int i = 0; i < count; ++i) edges.first[edges.count++] = operands[i].id;
   if (word_count != 0) ints.append(words, word_count);
   nodes.push(n);
   return {this, nodes.count - 1};
 }
-
-// What an op's gradient rule sees. `to(i, v)` adds v to the gradient of operand i.
-struct backward {
-  graph& g;
-  int id;
-  value dy;                       // gradient of the result
-  gradient_value* contributions;  // one per operand; empty: None
-  const char* wanted;             // whether operand i leads to something differentiated
-
-  constexpr value out() const { return {&g, id}; }
-  constexpr value in(int i) const { return {&g, g.edges[g.nodes[id].first + i]}; }
-  constexpr int operands() const { return g.nodes[id].inputs; }
-  constexpr bool wants(int i) const { return wanted[i] != 0; }
-  constexpr void to(int i, value v) { contributions[i].dense = v; }
-  constexpr void to_rows(int i, value values, value indices) {
-    contributions[i].values = values, contributions[i].indices = indices;
-  }
-  template <class Attributes>
-  constexpr Attributes attributes() const {
-    return from_words<Attributes>(g.ints.first + g.nodes[id].attr);
-  }
-};
-
-// What an op's lowering sees: it writes the extents its kernel loops over into `dims`. Extents that hold the batch are
-// negative; an extent of 0 is the number of rows, given by `rows`.
-struct lowering {
-  const graph_view& v;
-  const node& n;
-  int dims[max_extents] = {};
-  std::int64_t rows = 0;
-
-  constexpr const shape& out() const { return n.dims; }
-  constexpr const shape& in(int i) const { return v.nodes[v.edges[n.first + i]].dims; }
-  constexpr dtype in_type(int i) const { return v.nodes[v.edges[n.first + i]].type; }
-  template <class Attributes>
-  constexpr Attributes attributes() const {
-    return from_words<Attributes>(v.ints + n.attr);
-  }
-};
 
 }  // namespace gradus

@@ -6,7 +6,7 @@
 //
 //   const graph built = build_model(model, mode::train);
 //   const graph whole = minimize(parts_of(built), {});
-//   describe(parts_of(whole), built.names.first);
+//   describe(parts_of(whole), built.names.chars.first);
 //
 // A graph after fusion can be shown too: a fused node is one node under the name of its last op.
 #pragma once
@@ -85,7 +85,7 @@ inline std::vector<shown_node> describe(const graph_parts& p, const char* names)
   }
   return nodes;
 }
-inline std::vector<shown_node> describe(const graph& g) { return describe(parts_of(g), g.names.first); }
+inline std::vector<shown_node> describe(const graph& g) { return describe(parts_of(g), g.names.chars.first); }
 
 // One line a node, then one line an output:
 //
@@ -127,6 +127,6 @@ inline std::string to_text(const graph_parts& p, const char* names) {
   }
   return out;
 }
-inline std::string to_text(const graph& g) { return to_text(parts_of(g), g.names.first); }
+inline std::string to_text(const graph& g) { return to_text(parts_of(g), g.names.chars.first); }
 
 }  // namespace gradus

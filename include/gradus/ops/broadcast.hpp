@@ -1,6 +1,6 @@
 // Broadcasting and summing are each other's gradients; both need to see the same numbers with other extents (reshape).
 #pragma once
-#include "../graph/graph.hpp"
+#include "../graph/rules.hpp"
 
 namespace gradus {
 

@@ -36,7 +36,7 @@ struct graph_extents {
   int nodes = 0, edges = 0, ints = 0, names = 0, expressions = 0, outputs = 0, gates = 0, refusal = 0;
 };
 constexpr graph_extents extents_of(const graph& g) {
-  return {g.nodes.count,       g.edges.count,   g.ints.count,  g.names.count,
+  return {g.nodes.count,       g.edges.count,   g.ints.count,  g.names.chars.count,
           g.expressions.count, g.outputs.count, g.gates.count, g.refusal.count};
 }
 constexpr int room(int n) { return n != 0 ? n : 1; }
@@ -79,7 +79,8 @@ constexpr frozen_graph<E> freeze(const graph& g) {
       f.size.outputs > E.outputs || f.size.gates > E.gates)
     a_pass_gave_more_than_its_bound();
   copy_n(f.nodes, g.nodes.first, g.nodes.count), copy_n(f.edges, g.edges.first, g.edges.count);
-  copy_n(f.ints, g.ints.first, g.ints.count), copy_n(f.names, g.names.first, E.names != 0 ? g.names.count : 0);
+  copy_n(f.ints, g.ints.first, g.ints.count),
+      copy_n(f.names, g.names.chars.first, E.names != 0 ? g.names.chars.count : 0);
   copy_n(f.expressions, g.expressions.first, g.expressions.count), copy_n(f.outputs, g.outputs.first, g.outputs.count);
   copy_n(f.gates, g.gates.first, g.gates.count),
       copy_n(f.refusal, g.refusal.first, E.refusal != 0 ? g.refusal.count : 0);

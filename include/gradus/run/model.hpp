@@ -103,7 +103,8 @@ public:
   }
   interpreted_graph(const interpreted_graph&) = delete;
   runnable get() const {
-    return {parts_of(ready_), view_of(program_), built_.names.first, kernels_.data(), details_.data(), divides_.get()};
+    return {parts_of(ready_), view_of(program_), built_.names.chars.first,
+            kernels_.data(),  details_.data(),   divides_.get()};
   }
 
 private:
@@ -134,7 +135,7 @@ public:
   template <mode M, class See>
   void show(See see) const {
     const graph built = build_model(build_, M), whole = run_pass<1>(parts_of(built), options(M));
-    see(parts_of(whole), built.names.first);
+    see(parts_of(whole), built.names.chars.first);
   }
 
 private:

@@ -2,7 +2,7 @@
 //
 //   writer.add_graph(to_graph_def(built));               // what was built; or, with gradients and updates:
 //   const graph whole = minimize(parts_of(built), {});
-//   writer.add_graph(to_graph_def(parts_of(whole), built.names.first));
+//   writer.add_graph(to_graph_def(parts_of(whole), built.names.chars.first));
 //
 // Give it the graph before nodes are merged and fused (graph/show.hpp says why).
 #pragma once
@@ -70,6 +70,6 @@ inline graph_def to_graph_def(const graph_parts& p, const char* names) {
   }
   return d;
 }
-inline graph_def to_graph_def(const graph& g) { return to_graph_def(parts_of(g), g.names.first); }
+inline graph_def to_graph_def(const graph& g) { return to_graph_def(parts_of(g), g.names.chars.first); }
 
 }  // namespace gradus
