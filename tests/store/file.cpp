@@ -38,21 +38,6 @@ std::string message(F&& f, status kind) {
 bool contains(const std::string& s, std::string_view part) { return s.find(part) != std::string::npos; }
 }  // namespace
 
-TEST_CASE("paths") {
-  CHECK(directory_of("a") == ".");
-  CHECK(directory_of("/a") == "/");
-  CHECK(directory_of("x/y/a") == "x/y");
-  CHECK(file_name_of("x/y/a") == "a");
-  CHECK(file_name_of("a") == "a");
-  CHECK(join_path("x", "a") == "x/a");
-  CHECK(join_path("x/", "a") == "x/a");
-  CHECK(join_path(".", "a") == "a");
-  CHECK(join_path("x", "/a") == "/a");
-  CHECK(is_temporary(temporary_name("x/model-1.ckpt", 12)));
-  for (const char* name : {"model.ckpt", "a.gradus-tmp-", "a.gradus-tmp-1x", "gradus-tmp-1"})
-    CHECK(!is_temporary(name));
-}
-
 TEST_CASE("publish and read on the real disk") {
   const temp_dir dir;
   const posix fs;

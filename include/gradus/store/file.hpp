@@ -1,8 +1,6 @@
-// Files that survive: what a file system must offer, and how a file is written so that a reader sees all of it or none.
-//
-// A file system is a policy. Its operations are those of the kernel, each returning 0 or an errno value, so that a test
-// can stand in for the disk (testing/faulty_files.hpp) and so that nothing here needs exceptions. What must hold on top
-// of them (interrupted calls, short writes, cleaning up, the order of syncs) is written here once, for all of them.
+// Files that survive: how a file is written so that a reader sees all of it or none. What must hold on top of a file
+// system's operations (interrupted calls, short writes, cleaning up, the order of syncs) is written here once, for all
+// of them; the operations are those of file_system.hpp, and nothing here needs exceptions.
 //
 //   publish(fs, path, pieces)       write a temporary, sync it, rename it over `path`, sync the directory
 //   read_file(fs, path, limit)      all bytes of a file that is no larger than `limit`
@@ -14,10 +12,8 @@
 #pragma once
 #include <algorithm>
 #include <cerrno>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <span>
 #include <string>
@@ -25,164 +21,11 @@
 #include <utility>
 #include <vector>
 
-#include "../base/contract.hpp"
 #include "../base/error.hpp"
 #include "file_problem.hpp"
-#if defined(__unix__) || defined(__APPLE__)
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#endif
+#include "file_system.hpp"
 
 namespace gradus {
-
-// Every operation returns 0 or an errno value and does no more than its system call: it may be interrupted (EINTR), and
-// a write may be short. Copies of a file system are the same file system.
-template <class F>
-concept file_system = std::copyable<F> && std::same_as<typename F::policy_for, kind::file_system> &&
-                      requires(const F& fs, const std::string& path, typename F::handle& opened, typename F::handle h,
-                               std::span<const std::byte> from, std::span<std::byte> into, std::size_t& moved,
-                               std::uint64_t& bytes, std::vector<std::string>& names) {
-                        { fs.create(path, opened) } -> std::same_as<int>;       // must be new: EEXIST, even for a link
-                        { fs.open_append(path, opened) } -> std::same_as<int>;  // created if missing
-                        { fs.open_read(path, opened, bytes) } -> std::same_as<int>;  // a regular file, and its size
-                        { fs.write(h, from, moved) } -> std::same_as<int>;
-                        { fs.read(h, into, moved) } -> std::same_as<int>;  // moved == 0 at the end
-                        { fs.sync(h) } -> std::same_as<int>;
-                        { fs.close(h) } -> std::same_as<int>;  // the handle is gone whatever is returned
-                        { fs.rename(path, path) } -> std::same_as<int>;
-                        { fs.remove(path) } -> std::same_as<int>;
-                        { fs.exists(path) } -> std::same_as<int>;
-                        { fs.make_directory(path) } -> std::same_as<int>;
-                        { fs.sync_directory(path) } -> std::same_as<int>;
-                        { fs.list(path, names) } -> std::same_as<int>;  // names without the directory, in any order
-                      };
-
-#if defined(__unix__) || defined(__APPLE__)
-// The operating system's files.
-struct posix {
-  using policy_for = kind::file_system;
-  using handle = int;
-
-  int create(const std::string& path, int& h) const {
-    return opened(h = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-  }
-  int open_append(const std::string& path, int& h) const {
-    return opened(h = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  }
-  int open_read(const std::string& path, int& h, std::uint64_t& size) const {
-    // O_NONBLOCK: a pipe that someone put in place of the file must not stop us.
-    if (const int e = opened(h = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)); e != 0) return e;
-    struct stat s {};
-    int e = ::fstat(h, &s) != 0 ? errno : S_ISDIR(s.st_mode) ? EISDIR : S_ISREG(s.st_mode) ? 0 : EINVAL;
-    size = static_cast<std::uint64_t>(s.st_size);
-    if (e != 0) ::close(h);
-    return e;
-  }
-  // The file's bytes as memory (store/file_bytes.hpp). An empty file cannot be mapped: EINVAL.
-  int map(const std::string& path, std::span<const std::byte>& bytes) const {
-    int h = -1;
-    std::uint64_t size = 0;
-    if (const int e = open_read(path, h, size); e != 0) return e;
-    void* at = ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ, MAP_PRIVATE, h, 0);
-    const int e = at == MAP_FAILED ? errno : 0;
-    ::close(h);
-    if (e == 0) bytes = {static_cast<const std::byte*>(at), static_cast<std::size_t>(size)};
-    return e;
-  }
-  void unmap(std::span<const std::byte> bytes) const { ::munmap(const_cast<std::byte*>(bytes.data()), bytes.size()); }
-  int write(int h, std::span<const std::byte> from, std::size_t& moved) const {
-    return counted(::write(h, from.data(), from.size()), moved);
-  }
-#if defined(SYNC_FILE_RANGE_WRITE)
-  // A hint: nothing depends on its success.
-  void write_behind(int h, std::size_t bytes) const {
-    const auto end = ::lseek(h, 0, SEEK_CUR), n = static_cast<off_t>(bytes);
-    if (end >= n) ::sync_file_range(h, end - n, n, SYNC_FILE_RANGE_WRITE);
-  }
-#endif
-  int read(int h, std::span<std::byte> into, std::size_t& moved) const {
-    return counted(::read(h, into.data(), into.size()), moved);
-  }
-  int sync(int h) const {
-#if defined(F_FULLFSYNC)
-    if (::fcntl(h, F_FULLFSYNC) == 0) return 0;  // macOS: fsync stops at the drive's cache
-#endif
-    return done(::fsync(h));
-  }
-  int close(int h) const { return done(::close(h)); }
-  int rename(const std::string& from, const std::string& to) const {
-    return done(std::rename(from.c_str(), to.c_str()));
-  }
-  int remove(const std::string& path) const { return done(::unlink(path.c_str())); }
-  int exists(const std::string& path) const {
-    struct stat s {};
-    return done(::stat(path.c_str(), &s));
-  }
-  int make_directory(const std::string& path) const { return done(::mkdir(path.c_str(), 0777)); }
-  int sync_directory(const std::string& path) const {
-    const int h = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (h < 0) return errno;
-    const int e = done(::fsync(h));
-    ::close(h);
-    return e == EINVAL ? 0 : e;  // EINVAL: this file system has no such thing and needs none
-  }
-  int list(const std::string& path, std::vector<std::string>& names) const {
-    DIR* directory = ::opendir(path.c_str());
-    if (directory == nullptr) return errno;
-    struct closer {
-      DIR* directory;
-      ~closer() { ::closedir(directory); }
-    } const close_at_end{directory};
-    names.clear();
-    for (;;) {
-      errno = 0;
-      const dirent* entry = ::readdir(directory);
-      if (entry == nullptr) return errno;
-      const std::string_view name = entry->d_name;
-      if (name != "." && name != "..") names.emplace_back(name);
-    }
-  }
-
-private:
-  static int done(int result) { return result == 0 ? 0 : errno; }
-  static int opened(int h) { return h >= 0 ? 0 : errno; }
-  static int counted(ssize_t n, std::size_t& moved) {
-    moved = n < 0 ? 0 : static_cast<std::size_t>(n);
-    return n < 0 ? errno : 0;
-  }
-};
-static_assert(file_system<posix>);
-#else
-struct posix;  // no such machine; bring a file system of your own
-#endif
-
-// --- paths ---
-
-inline std::string directory_of(std::string_view path) {
-  const auto slash = path.rfind('/');
-  if (slash == std::string_view::npos) return ".";
-  return std::string(slash == 0 ? path.substr(0, 1) : path.substr(0, slash));
-}
-inline std::string_view file_name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-inline std::string join_path(std::string_view directory, std::string_view name) {
-  if (directory.empty() || directory == "." || name.starts_with('/')) return std::string(name);
-  return directory.ends_with('/') ? text(directory, name) : text(directory, '/', name);
-}
-
-// The n-th name that a temporary of `path` may have, and whether a name is one: a process that was killed leaves such a
-// file behind, and whoever owns the directory may remove it.
-inline std::string temporary_name(std::string_view path, int n) { return text(path, ".gradus-tmp-", n); }
-inline bool is_temporary(std::string_view name) {
-  constexpr std::string_view mark = ".gradus-tmp-";
-  const auto at = name.rfind(mark);
-  if (at == std::string_view::npos || at + mark.size() == name.size()) return false;
-  return name.find_first_not_of("0123456789", at + mark.size()) == std::string_view::npos;
-}
-
-// --- operations that finish ---
 
 namespace detail {
 // Repeats an interrupted call; gives up where a signal storm would hold us for ever.
@@ -212,6 +55,12 @@ private:
 template <class F>
 concept writes_behind =
     file_system<F> && requires(const F& fs, typename F::handle h, std::size_t bytes) { fs.write_behind(h, bytes); };
+
+// A file system whose files can be read from any byte on. In others a reader passes over what stands before.
+template <class F>
+concept seeks_files = file_system<F> && requires(const F& fs, typename F::handle h, std::uint64_t offset) {
+  { fs.seek(h, offset) } -> std::same_as<int>;
+};
 
 // Writes all bytes, however many calls it takes; `written` counts them, also when an error ends it.
 template <file_system F>

@@ -1,0 +1,187 @@
+// What a file system must offer, and the operating system's. A file system is a policy: its operations are those of the
+// kernel, each returning 0 or an errno value, so that a test can stand in for the disk (testing/faulty_files.hpp).
+// What is built of them is in file.hpp.
+#pragma once
+#include <cerrno>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../base/contract.hpp"
+#include "../base/error.hpp"
+#if defined(__unix__) || defined(__APPLE__)
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+namespace gradus {
+
+// Every operation returns 0 or an errno value and does no more than its system call: it may be interrupted (EINTR), and
+// a write may be short. Copies of a file system are the same file system.
+template <class F>
+concept file_system = std::copyable<F> && std::same_as<typename F::policy_for, kind::file_system> &&
+                      requires(const F& fs, const std::string& path, typename F::handle& opened, typename F::handle h,
+                               std::span<const std::byte> from, std::span<std::byte> into, std::size_t& moved,
+                               std::uint64_t& bytes, std::vector<std::string>& names) {
+                        { fs.create(path, opened) } -> std::same_as<int>;       // must be new: EEXIST, even for a link
+                        { fs.open_append(path, opened) } -> std::same_as<int>;  // created if missing
+                        { fs.open_read(path, opened, bytes) } -> std::same_as<int>;  // a regular file, and its size
+                        { fs.write(h, from, moved) } -> std::same_as<int>;
+                        { fs.read(h, into, moved) } -> std::same_as<int>;  // moved == 0 at the end
+                        { fs.sync(h) } -> std::same_as<int>;
+                        { fs.close(h) } -> std::same_as<int>;  // the handle is gone whatever is returned
+                        { fs.rename(path, path) } -> std::same_as<int>;
+                        { fs.remove(path) } -> std::same_as<int>;
+                        { fs.exists(path) } -> std::same_as<int>;
+                        { fs.make_directory(path) } -> std::same_as<int>;
+                        { fs.sync_directory(path) } -> std::same_as<int>;
+                        { fs.list(path, names) } -> std::same_as<int>;  // names without the directory, in any order
+                      };
+
+#if defined(__unix__) || defined(__APPLE__)
+// The operating system's files.
+struct posix {
+  using policy_for = kind::file_system;
+  using handle = int;
+
+  int create(const std::string& path, int& h) const {
+    return opened(h = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  }
+  int open_append(const std::string& path, int& h) const {
+    return opened(h = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  }
+  int open_read(const std::string& path, int& h, std::uint64_t& size) const {
+    // O_NONBLOCK: a pipe that someone put in place of the file must not stop us.
+    if (const int e = opened(h = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)); e != 0) return e;
+    struct stat s {};
+    int e = ::fstat(h, &s) != 0 ? errno : S_ISDIR(s.st_mode) ? EISDIR : S_ISREG(s.st_mode) ? 0 : EINVAL;
+    size = static_cast<std::uint64_t>(s.st_size);
+    if (e != 0) ::close(h);
+    return e;
+  }
+  // The file's bytes as memory (store/file_bytes.hpp). An empty file cannot be mapped: EINVAL.
+  int map(const std::string& path, std::span<const std::byte>& bytes) const {
+    int h = -1;
+    std::uint64_t size = 0;
+    if (const int e = open_read(path, h, size); e != 0) return e;
+    void* at = ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ, MAP_PRIVATE, h, 0);
+    const int e = at == MAP_FAILED ? errno : 0;
+    ::close(h);
+    if (e == 0) bytes = {static_cast<const std::byte*>(at), static_cast<std::size_t>(size)};
+    return e;
+  }
+  void unmap(std::span<const std::byte> bytes) const { ::munmap(const_cast<std::byte*>(bytes.data()), bytes.size()); }
+  int write(int h, std::span<const std::byte> from, std::size_t& moved) const {
+    return counted(::write(h, from.data(), from.size()), moved);
+  }
+#if defined(SYNC_FILE_RANGE_WRITE)
+  // A hint: nothing depends on its success.
+  void write_behind(int h, std::size_t bytes) const {
+    const auto end = ::lseek(h, 0, SEEK_CUR), n = static_cast<off_t>(bytes);
+    if (end >= n) ::sync_file_range(h, end - n, n, SYNC_FILE_RANGE_WRITE);
+  }
+#endif
+  int read(int h, std::span<std::byte> into, std::size_t& moved) const {
+    return counted(::read(h, into.data(), into.size()), moved);
+  }
+  // The next read begins at this byte.
+  int seek(int h, std::uint64_t offset) const {
+    return ::lseek(h, static_cast<off_t>(offset), SEEK_SET) < 0 ? errno : 0;
+  }
+  int sync(int h) const {
+#if defined(F_FULLFSYNC)
+    if (::fcntl(h, F_FULLFSYNC) == 0) return 0;  // macOS: fsync stops at the drive's cache
+#endif
+    return done(::fsync(h));
+  }
+  int close(int h) const { return done(::close(h)); }
+  int rename(const std::string& from, const std::string& to) const {
+    return done(std::rename(from.c_str(), to.c_str()));
+  }
+  int remove(const std::string& path) const { return done(::unlink(path.c_str())); }
+  // The file, made if missing, for this process alone until the handle is closed or the process ends, however it ends:
+  // EAGAIN if process `owner` has it. Not inherited by a fork, and the same process may lock it again (fcntl).
+  int lock(const std::string& path, int& h, long& owner) const {
+    if (const int e = opened(h = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)); e != 0) return e;
+    struct flock whole {};
+    whole.l_type = F_WRLCK, whole.l_whence = SEEK_SET;
+    int e = done(::fcntl(h, F_SETLK, &whole));
+    if (e == EACCES) e = EAGAIN;
+    if (e == EAGAIN && ::fcntl(h, F_GETLK, &whole) == 0) owner = static_cast<long>(whole.l_pid);
+    if (e != 0) ::close(h);
+    return e;
+  }
+  int exists(const std::string& path) const {
+    struct stat s {};
+    return done(::stat(path.c_str(), &s));
+  }
+  int make_directory(const std::string& path) const { return done(::mkdir(path.c_str(), 0777)); }
+  int sync_directory(const std::string& path) const {
+    const int h = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (h < 0) return errno;
+    const int e = done(::fsync(h));
+    ::close(h);
+    return e == EINVAL ? 0 : e;  // EINVAL: this file system has no such thing and needs none
+  }
+  int list(const std::string& path, std::vector<std::string>& names) const {
+    DIR* directory = ::opendir(path.c_str());
+    if (directory == nullptr) return errno;
+    struct closer {
+      DIR* directory;
+      ~closer() { ::closedir(directory); }
+    } const close_at_end{directory};
+    names.clear();
+    for (;;) {
+      errno = 0;
+      const dirent* entry = ::readdir(directory);
+      if (entry == nullptr) return errno;
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+    }
+  }
+
+private:
+  static int done(int result) { return result == 0 ? 0 : errno; }
+  static int opened(int h) { return h >= 0 ? 0 : errno; }
+  static int counted(ssize_t n, std::size_t& moved) {
+    moved = n < 0 ? 0 : static_cast<std::size_t>(n);
+    return n < 0 ? errno : 0;
+  }
+};
+static_assert(file_system<posix>);
+#else
+struct posix;  // no such machine; bring a file system of your own
+#endif
+
+// --- paths ---
+
+inline std::string directory_of(std::string_view path) {
+  const auto slash = path.rfind('/');
+  if (slash == std::string_view::npos) return ".";
+  return std::string(slash == 0 ? path.substr(0, 1) : path.substr(0, slash));
+}
+inline std::string_view file_name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+inline std::string join_path(std::string_view directory, std::string_view name) {
+  if (directory.empty() || directory == "." || name.starts_with('/')) return std::string(name);
+  return directory.ends_with('/') ? text(directory, name) : text(directory, '/', name);
+}
+
+// The n-th name that a temporary of `path` may have, and whether a name is one: a process that was killed leaves such a
+// file behind, and whoever owns the directory may remove it.
+inline std::string temporary_name(std::string_view path, int n) { return text(path, ".gradus-tmp-", n); }
+inline bool is_temporary(std::string_view name) {
+  constexpr std::string_view mark = ".gradus-tmp-";
+  const auto at = name.rfind(mark);
+  if (at == std::string_view::npos || at + mark.size() == name.size()) return false;
+  return name.find_first_not_of("0123456789", at + mark.size()) == std::string_view::npos;
+}
+
+}  // namespace gradus
