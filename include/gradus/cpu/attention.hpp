@@ -8,6 +8,7 @@
 #include "../ops/attention.hpp"
 #include "kernel.hpp"
 #include "math.hpp"
+#include "sums.hpp"
 
 namespace gradus {
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "sums.hpp"
 #include "tile.hpp"
 
 namespace gradus {

@@ -5,6 +5,7 @@
 #include "elementwise.hpp"
 #include "matmul.hpp"
 #include "reduce.hpp"
+#include "sums.hpp"
 
 namespace gradus {
 

@@ -9,6 +9,7 @@
 #include "../base/random.hpp"
 #include "../ops/elementwise.hpp"
 #include "math.hpp"
+#include "sums.hpp"
 
 namespace gradus {
 

@@ -10,7 +10,7 @@
 
 #include "../ops/layer_norm.hpp"
 #include "kernel.hpp"
-#include "number.hpp"
+#include "sums.hpp"
 
 namespace gradus {
 

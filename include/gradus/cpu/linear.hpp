@@ -21,6 +21,7 @@
 #include <type_traits>
 
 #include "gemm.hpp"
+#include "sums.hpp"
 
 namespace gradus {
 

@@ -9,8 +9,8 @@
 #include "dots.hpp"
 #include "gemm.hpp"
 #include "kernel.hpp"
-#include "number.hpp"
 #include "products.hpp"
+#include "sums.hpp"
 
 namespace gradus {
 

@@ -1,6 +1,7 @@
 // What an update must know of its gradients before it changes anything: norms, and what a rule measures. One read each.
 #pragma once
 #include "rows.hpp"
+#include "sums.hpp"
 
 namespace gradus {
 

@@ -1,4 +1,4 @@
-// Reductions. The order of a sum depends on shape alone: along the last axis sixteen lanes and a tree (cpu/number.hpp),
+// Reductions. The order of a sum depends on shape alone: along the last axis sixteen lanes and a tree (cpu/sums.hpp),
 // along earlier axes one chain per column, in order; at most 16 columns of 256 rows or more are trees as well.
 #pragma once
 #include <cstring>
@@ -6,6 +6,7 @@
 
 #include "../ops/reduce.hpp"
 #include "elementwise.hpp"
+#include "sums.hpp"
 
 namespace gradus {
 

@@ -4,6 +4,7 @@
 #include "../ops/softmax.hpp"
 #include "kernel.hpp"
 #include "math.hpp"
+#include "sums.hpp"
 
 namespace gradus {
 
