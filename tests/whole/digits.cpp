@@ -1,3 +1,4 @@
+// without sanitizers: it trains for minutes there; train/trainer and input/idx run the same paths on less
 // compiled with: -O3 -march=native
 // costs: 600
 // The example's drawings are hard enough to need a hidden layer: the same data, the same optimizer, the same number of
