@@ -3,21 +3,16 @@
 // (run/apply.hpp).
 #pragma once
 #include <array>
-#include <cmath>
 #include <vector>
 
 #include "../pass/minimize.hpp"
 #include "apply_all.hpp"
 #include "guarded.hpp"
 #include "machine.hpp"
+#include "step_gradients.hpp"
 #include "variables.hpp"
 
 namespace gradus::detail {
-
-inline double read_number(const tensor_view& v) {
-  return v.type == float64 ? *reinterpret_cast<const double*>(v.data)
-                           : static_cast<double>(*reinterpret_cast<const float*>(v.data));
-}
 
 // Everything that a training step reads and changes. Stays where it was made.
 template <class Model, class Optimizer, class Device, class Executor>
@@ -102,12 +97,12 @@ public:
     const runnable& r = train.what();
     const node& n = r.at(c.node);
     if (n.op == &cards::global_norm) {
-      if constexpr (Optimizer::looks_for_not_finite) update.see_loss(read_number(loss()));
-      const double value = Optimizer::uniform ? norm(c.node) : know_all();
+      if constexpr (Optimizer::looks_for_not_finite) update.see_loss(read_number(loss_of(train)));
+      const double value = Optimizer::uniform ? gradient_norm_of<Device>(train, c.node) : know_all();
       write_number(c, n.type, value / loss_scale_);
       if constexpr (Optimizer::uniform) scale_ = update.clip_scale(value);
       if constexpr (Optimizer::raises_not_finite)
-        if (update.skips()) refuse_step();
+        if (update.skips()) refuse_gradients(train, global_step);
     } else if (n.op == &cards::loss_scale) {
       write_number(c, n.type, loss_scale_);
     } else if constexpr (!Optimizer::uniform) {
@@ -134,7 +129,7 @@ public:
   }
 
   // sqrt(sum of squares) of the last step's gradients, without the loss scale; what clip_by_global_norm looks at.
-  double gradient_norm() const { return norm() / loss_scale_; }
+  double gradient_norm() const { return gradient_norm_of<Device>(const_cast<machine&>(train)) / loss_scale_; }
 
   // ---- mirrors
   extents mirror_dims(std::size_t k, std::size_t i) const {
@@ -307,13 +302,6 @@ private:
     }
   }
 
-  tensor_view loss() {
-    const graph_parts& g = train.what().graph;
-    for (int i = 0; i < g.output_count; ++i)
-      if (g.outputs[i].kind == output::loss) return train.view(g.outputs[i].node);
-    return {};
-  }
-
   // ---- updates whose variables differ
   std::size_t variable_of(const node& apply) const {
     return variable_at_[static_cast<std::size_t>(&apply - train.what().graph.view.nodes)];
@@ -375,45 +363,6 @@ private:
       }
       finish_one(update, step, global_step);
     });
-  }
-
-  [[noreturn]] void refuse_step() {
-    const runnable& r = train.what();
-    const graph_view& v = r.graph.view;
-    std::string_view name;
-    double found = 0;
-    for (int i = 0; i < v.size && name.empty(); ++i) {
-      if (v.nodes[i].op != &cards::apply) continue;
-      const tensor_view g = train.view(v.edges[v.nodes[i].first + 1]);
-      const auto look = [&]<class T>(const T* values) {
-        const std::size_t at = detail::first_not_finite(values, g.size());
-        if (at == g.size()) return;
-        name = r.name_of(v.edges[v.nodes[i].first]), found = static_cast<double>(values[at]);
-      };
-      g.type == float64 ? look(reinterpret_cast<const double*>(g.data)) : look(reinterpret_cast<const float*>(g.data));
-    }
-    detail::raise_not_finite(read_number(loss()), name, found, global_step);
-  }
-
-  // Over the operands of a global_norm node; -1: over all gradients that updates use, in the same order.
-  double norm(int id = -1) const {
-    const runnable& r = train.what();
-    const graph_view& v = r.graph.view;
-    double total = 0;
-    const auto add = [&](int grad) {
-      const node& n = v.nodes[grad];
-      const auto many = static_cast<std::size_t>(gradus::count(resolve(n.dims, train.batch_size())));
-      const std::byte* p = const_cast<machine&>(train).address(grad);
-      total += n.type == float64 ? Device::sum_of_squares(reinterpret_cast<const double*>(p), many)
-                                 : static_cast<double>(Device::sum_of_squares(reinterpret_cast<const float*>(p), many));
-    };
-    if (id >= 0) {
-      for (int e = v.nodes[id].first, end = e + v.nodes[id].inputs; e < end; ++e) add(v.edges[e]);
-    } else {
-      for (int i = 0; i < v.size; ++i)
-        if (v.nodes[i].op == &cards::apply) add(v.edges[v.nodes[i].first + 1]);
-    }
-    return std::sqrt(total);
   }
 };
 

@@ -1,0 +1,64 @@
+// The gradients of a training step, looked at as a whole: their norm, and the first number that is not finite.
+#pragma once
+#include <cmath>
+#include <string_view>
+
+#include "../ops/state.hpp"
+#include "../update/not_finite.hpp"
+#include "machine.hpp"
+
+namespace gradus::detail {
+
+inline double read_number(const tensor_view& v) {
+  return v.type == float64 ? *reinterpret_cast<const double*>(v.data)
+                           : static_cast<double>(*reinterpret_cast<const float*>(v.data));
+}
+inline tensor_view loss_of(machine& train) {
+  const graph_parts& g = train.what().graph;
+  for (int i = 0; i < g.output_count; ++i)
+    if (g.outputs[i].kind == output::loss) return train.view(g.outputs[i].node);
+  return {};
+}
+
+// sqrt(sum of squares) over the operands of a global_norm node; -1: over all gradients that updates use, in the same
+// order.
+template <class Device>
+double gradient_norm_of(machine& train, int id = -1) {
+  const graph_view& v = train.what().graph.view;
+  double total = 0;
+  const auto add = [&](int grad) {
+    const node& n = v.nodes[grad];
+    const auto many = static_cast<std::size_t>(gradus::count(resolve(n.dims, train.batch_size())));
+    const std::byte* p = train.address(grad);
+    total += n.type == float64 ? Device::sum_of_squares(reinterpret_cast<const double*>(p), many)
+                               : static_cast<double>(Device::sum_of_squares(reinterpret_cast<const float*>(p), many));
+  };
+  if (id >= 0) {
+    for (int e = v.nodes[id].first, end = e + v.nodes[id].inputs; e < end; ++e) add(v.edges[e]);
+  } else {
+    for (int i = 0; i < v.size; ++i)
+      if (v.nodes[i].op == &cards::apply) add(v.edges[v.nodes[i].first + 1]);
+  }
+  return std::sqrt(total);
+}
+
+// Raises the error of not_finite::raise: the loss, and the first gradient that is infinite or NaN.
+[[noreturn]] inline void refuse_gradients(machine& train, std::int64_t global_step) {
+  const runnable& r = train.what();
+  const graph_view& v = r.graph.view;
+  std::string_view name;
+  double found = 0;
+  for (int i = 0; i < v.size && name.empty(); ++i) {
+    if (v.nodes[i].op != &cards::apply) continue;
+    const tensor_view g = train.view(v.edges[v.nodes[i].first + 1]);
+    const auto look = [&]<class T>(const T* values) {
+      const std::size_t at = first_not_finite(values, g.size());
+      if (at == g.size()) return;
+      name = r.name_of(v.edges[v.nodes[i].first]), found = static_cast<double>(values[at]);
+    };
+    g.type == float64 ? look(reinterpret_cast<const double*>(g.data)) : look(reinterpret_cast<const float*>(g.data));
+  }
+  raise_not_finite(read_number(loss_of(train)), name, found, global_step);
+}
+
+}  // namespace gradus::detail
