@@ -1,0 +1,172 @@
+// What a row of a model's input is made of: columns of numbers, one beside the other.
+//
+//   const feature_columns columns{numeric_column("age"),
+//                                 indicator_column(categorical_column_with_vocabulary_list("sex", {"f", "m"})),
+//                                 bucketized_column(numeric_column("hours"), {20, 40})};
+//   columns.width();               // 1 + 2 + 3
+//   columns.dense(batch, out);     // [rows, 6]: age, hours_bucketized, sex_indicator
+//
+// Columns stand in the order of their names, as in TensorFlow's input_layer. Errors are invalid_argument.
+#pragma once
+#include <variant>
+
+#include "crossed_column.hpp"
+#include "embedding_column.hpp"
+#include "numeric_column.hpp"
+#include "vocabulary_column.hpp"
+#include "weighted_column.hpp"
+
+namespace gradus {
+
+// How often an example has each id, as num_buckets numbers; of a weighted column the sum of the weights. Ids below 0
+// count nowhere. (TensorFlow refuses an id that is twice in a weighted example.)
+class indicator_column {
+public:
+  explicit indicator_column(categorical_column column) : column_(std::move(column)) {}
+  std::string name() const { return column_.name() + "_indicator"; }
+  std::int64_t width() const { return column_.num_buckets(); }
+  const categorical_column& categorical() const { return column_; }
+
+private:
+  categorical_column column_;
+};
+
+// One of the columns that are numbers.
+class dense_column {
+public:
+  dense_column(numeric_column c) : what_(std::move(c)) {}
+  dense_column(bucketized_column c) : what_(std::move(c)) {}
+  dense_column(indicator_column c) : what_(std::move(c)) {}
+  dense_column(embedding_column c) : what_(std::move(c)) {}
+
+  std::string name() const {
+    return std::visit([](const auto& c) { return std::string(c.name()); }, what_);
+  }
+  // Numbers in an example.
+  std::int64_t width() const {
+    if (const auto* c = std::get_if<bucketized_column>(&what_)) return c->num_buckets();
+    return std::visit(
+        [](const auto& c) -> std::int64_t {
+          if constexpr (requires { c.width(); })
+            return c.width();
+          else
+            return c.num_buckets();
+        },
+        what_);
+  }
+  const numeric_column* numeric() const { return std::get_if<numeric_column>(&what_); }
+  const embedding_column* embedding() const { return std::get_if<embedding_column>(&what_); }
+  // Of all but a numeric column: the ids under it.
+  const categorical_column* categorical() const {
+    if (const auto* c = std::get_if<bucketized_column>(&what_)) return c;
+    if (const auto* c = std::get_if<indicator_column>(&what_)) return &c->categorical();
+    if (const auto* c = embedding()) return &c->categorical();
+    return nullptr;
+  }
+  std::vector<feature_need> needs() const { return numeric() != nullptr ? numeric()->needs() : categorical()->needs(); }
+
+  // The numbers of a batch, those of example r at out + r * stride; not of an embedding, which needs a table.
+  void read(const features& batch, float* out, std::int64_t stride) const {
+    if (numeric() != nullptr) {
+      for (std::int64_t r = 0; r < batch.rows(); ++r) numeric()->read(batch, r, out + r * stride);
+      return;
+    }
+    if (embedding() != nullptr)
+      raise(status::invalid_argument, text("column \"", name(), "\": its numbers are in a table; give the table"));
+    const id_lists ids = categorical()->ids(batch);
+    const std::int64_t n = width();
+    for (std::int64_t r = 0; r < ids.rows(); ++r) {
+      float* row = out + r * stride;
+      std::fill(row, row + n, 0.0f);
+      for (std::size_t i = ids.begin(r); i < ids.end(r); ++i)
+        if (ids.ids[i] >= 0 && ids.ids[i] < n) row[ids.ids[i]] += ids.weight(i);
+    }
+  }
+
+private:
+  std::variant<numeric_column, bucketized_column, indicator_column, embedding_column> what_;
+};
+
+// Names all of which differ.
+namespace detail {
+void check_columns(const auto& list, std::string_view what) {
+  if (list.empty()) raise(status::invalid_argument, text(what, ": expected columns, found none"));
+  for (std::size_t i = 1; i < list.size(); ++i)
+    if (list[i].name() == list[i - 1].name())
+      raise(status::invalid_argument, text(what, ": there are two columns \"", list[i].name(), "\"; keep one"));
+}
+void sort_columns(auto& list, std::string_view what) {
+  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.name() < b.name(); });
+  check_columns(list, what);
+}
+// The features that columns read, each once. Error: one that columns want as two kinds.
+inline void join_needs(std::vector<feature_need>& into, std::vector<feature_need> more) {
+  for (auto& n : more) {
+    const auto same = std::find_if(into.begin(), into.end(), [&](const feature_need& o) { return o.key == n.key; });
+    if (same == into.end())
+      into.push_back(std::move(n));
+    else if (same->kind != n.kind || same->ragged != n.ragged || !(same->dims == n.dims))
+      raise(status::invalid_argument,
+            text("columns want the feature \"", n.key, "\" as ", name_of(same->kind),
+                 same->ragged ? ", any number of them" : text(' ', to_text(same->dims)), ", and as ", name_of(n.kind),
+                 n.ragged ? ", any number of them" : text(' ', to_text(n.dims))));
+  }
+}
+}  // namespace detail
+
+class feature_columns {
+public:
+  // The table of an embedding_column.
+  using table_source = std::function<embedding_table(const embedding_column&)>;
+
+  feature_columns(std::initializer_list<dense_column> list) : feature_columns(std::vector<dense_column>(list)) {}
+  explicit feature_columns(std::vector<dense_column> list) : list_(std::move(list)) {
+    detail::sort_columns(list_, "feature_columns");
+  }
+  auto begin() const { return list_.begin(); }
+  auto end() const { return list_.end(); }
+  std::size_t size() const { return list_.size(); }
+  std::int64_t width() const {
+    std::int64_t n = 0;
+    for (const auto& c : list_) n += c.width();
+    return n;
+  }
+  // The features that are read, each once: what a parser of examples has to give.
+  std::vector<feature_need> needs() const {
+    std::vector<feature_need> out;
+    for (const auto& c : list_) detail::join_needs(out, c.needs());
+    return out;
+  }
+
+  // A batch as numbers [rows, width()], float32. Embeddings take their tables from `table_of`.
+  void dense(const features& batch, std::span<float> out, const table_source& table_of = {}) const {
+    const std::int64_t all = width();
+    if (static_cast<std::int64_t>(out.size()) != batch.rows() * all)
+      raise(status::invalid_argument, text("feature_columns: ", batch.rows(), " examples of ", all,
+                                           " numbers: expected room for ", batch.rows() * all, ", found ", out.size()));
+    float* at = out.data();
+    std::vector<float> embedded;
+    for (const auto& c : list_) {
+      if (c.embedding() != nullptr && table_of) {
+        const auto n = static_cast<std::size_t>(c.width());
+        embedded.resize(static_cast<std::size_t>(batch.rows()) * n);
+        c.embedding()->look_up(table_of(*c.embedding()), batch, embedded);
+        for (std::int64_t r = 0; r < batch.rows(); ++r)
+          std::copy_n(embedded.data() + static_cast<std::size_t>(r) * n, n, at + r * all);
+      } else {
+        c.read(batch, at, all);
+      }
+      at += c.width();
+    }
+  }
+  std::vector<float> dense(const features& batch, const table_source& table_of = {}) const {
+    std::vector<float> out(static_cast<std::size_t>(batch.rows() * width()));
+    dense(batch, out, table_of);
+    return out;
+  }
+
+private:
+  std::vector<dense_column> list_;
+};
+
+}  // namespace gradus

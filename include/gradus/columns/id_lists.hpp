@@ -1,0 +1,80 @@
+// The ids of a categorical feature: for every example of a batch its own number of them, with weights if there are any.
+//
+//   const id_lists ids = column.ids(batch);
+//   for (std::int64_t r = 0; r < ids.rows(); ++r)
+//     for (std::size_t i = ids.begin(r); i < ids.end(r); ++i) use(ids.ids[i], ids.weight(i));
+//   const std::vector<std::int64_t> table = ids.padded(4);   // [rows, 4], -1 where there is none: a graph takes this
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "../base/error.hpp"
+
+namespace gradus {
+
+// What a look-up takes where an example has no id. Every id below 0 is passed over by look-ups.
+inline constexpr std::int64_t no_id = -1;
+
+struct id_lists {
+  std::vector<std::int64_t> splits = {0};  // example r has ids splits[r] to splits[r + 1]
+  std::vector<std::int64_t> ids = {};
+  std::vector<float> weights = {};  // one for each id; empty: all are 1
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(splits.size()) - 1; }
+  std::size_t begin(std::int64_t r) const { return static_cast<std::size_t>(splits[static_cast<std::size_t>(r)]); }
+  std::size_t end(std::int64_t r) const { return begin(r + 1); }
+  float weight(std::size_t i) const { return weights.empty() ? 1 : weights[i]; }
+  void add(std::int64_t id) { ids.push_back(id); }
+  void end_row() { splits.push_back(static_cast<std::int64_t>(ids.size())); }
+  void clear() { splits.assign(1, 0), ids.clear(), weights.clear(); }
+  // The most ids that an example has.
+  std::int64_t longest() const {
+    std::int64_t n = 0;
+    for (std::size_t r = 0; r + 1 < splits.size(); ++r) n = std::max(n, splits[r + 1] - splits[r]);
+    return n;
+  }
+
+  // As an array [rows, width], short rows filled with -1; and the weights with 0 (1 for each id if there are none).
+  // Errors, invalid_argument: an example has more ids than `width`; `out` has another size.
+  void pad_ids(std::int64_t width, std::span<std::int64_t> out) const {
+    pad(width, out, no_id, [this](std::size_t i) { return ids[i]; });
+  }
+  void pad_weights(std::int64_t width, std::span<float> out) const {
+    pad(width, out, 0.0f, [this](std::size_t i) { return weight(i); });
+  }
+  std::vector<std::int64_t> padded(std::int64_t width) const {
+    std::vector<std::int64_t> out(static_cast<std::size_t>(rows() * width));
+    pad_ids(width, out);
+    return out;
+  }
+  std::vector<std::int64_t> padded() const { return padded(longest()); }
+  std::vector<float> padded_weights(std::int64_t width) const {
+    std::vector<float> out(static_cast<std::size_t>(rows() * width));
+    pad_weights(width, out);
+    return out;
+  }
+  std::vector<float> padded_weights() const { return padded_weights(longest()); }
+
+  bool operator==(const id_lists&) const = default;
+
+private:
+  template <class T>
+  void pad(std::int64_t width, std::span<T> out, T none, const auto& value_of) const {
+    if (static_cast<std::int64_t>(out.size()) != rows() * width)
+      raise(status::invalid_argument, text("ids of ", rows(), " examples, ", width, " each: expected room for ",
+                                           rows() * width, " of them, found ", out.size()));
+    for (std::int64_t r = 0; r < rows(); ++r) {
+      const auto n = static_cast<std::int64_t>(end(r) - begin(r));
+      if (n > width)
+        raise(status::invalid_argument,
+              text("example ", r, " of the batch has ", n, " ids, expected at most ", width, "; give more room"));
+      T* row = out.data() + r * width;
+      for (std::int64_t k = 0; k < width; ++k) row[k] = k < n ? value_of(begin(r) + static_cast<std::size_t>(k)) : none;
+    }
+  }
+};
+
+}  // namespace gradus

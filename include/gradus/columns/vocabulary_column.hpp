@@ -1,0 +1,156 @@
+// Categorical columns whose ids are places in a vocabulary: a list, or the lines of a text file.
+//
+//   auto sex = categorical_column_with_vocabulary_list("sex", {"f", "m"});                  "f" is 0, "m" is 1
+//   auto zip = categorical_column_with_vocabulary_list("zip", {8001, 8002}, {.num_oov_buckets = 2});
+//   auto word = categorical_column_with_vocabulary_file("word", "words.txt", {.num_oov_buckets = 5});
+//
+// A value that is not in the vocabulary has id size + fingerprint64(text) mod num_oov_buckets, or without such buckets
+// the default_value: -1, which look-ups pass over, unless told. As TensorFlow 1.15. The file is read once, where the
+// column is made.
+#pragma once
+#include <initializer_list>
+#include <unordered_map>
+
+#include "../store/file.hpp"
+#include "../store/text_lines.hpp"
+#include "categorical_column.hpp"
+
+namespace gradus {
+
+struct vocabulary_list_options {
+  std::int64_t default_value = -1, num_oov_buckets = 0;
+};
+struct vocabulary_file_options {
+  std::optional<std::int64_t> vocabulary_size = {};  // so many lines are used; none given: all
+  std::int64_t num_oov_buckets = 0;
+  std::optional<std::int64_t> default_value = {};  // -1
+  feature_kind dtype = feature_kind::text;         // int64: the lines are whole numbers
+  std::uint64_t limit = std::uint64_t{1} << 30;    // bytes: a larger file is refused
+};
+
+namespace detail {
+
+// What stands for an integer in a vocabulary of text: nothing but its own decimal text does.
+class vocabulary_rule final : public keyed_rule {
+public:
+  vocabulary_rule(std::string_view what, std::string key, feature_kind kind, vocabulary_info info, std::int64_t other)
+      : keyed_rule(what, std::move(key), kind), info_(std::move(info)), other_(other) {
+    if (info_.num_oov_buckets < 0)
+      raise(status::invalid_argument,
+            text(what, " \"", this->key(), "\": expected num_oov_buckets of 0 or more, found ", info_.num_oov_buckets));
+  }
+  // Whether it is a new one.
+  bool add(std::string_view token) {
+    const bool added = ids_.emplace(token, info_.vocabulary_size).second;
+    info_.vocabulary_size += added ? 1 : 0;
+    return added;
+  }
+  std::int64_t num_buckets() const override { return info_.vocabulary_size + info_.num_oov_buckets; }
+  vocabulary_info vocabulary() const override { return info_; }
+
+private:
+  struct text_hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::int64_t id_of(std::string_view s) const override {
+    if (const auto found = ids_.find(s); found != ids_.end()) return found->second;
+    if (info_.num_oov_buckets == 0) return other_;
+    return info_.vocabulary_size +
+           static_cast<std::int64_t>(fingerprint64(s) % static_cast<std::uint64_t>(info_.num_oov_buckets));
+  }
+  std::int64_t id_of(std::int64_t v) const override { return id_of(std::string_view(decimal_text(v))); }
+
+  vocabulary_info info_;
+  std::int64_t other_;
+  std::unordered_map<std::string, std::int64_t, text_hash, std::equal_to<>> ids_;
+};
+
+template <class Values>
+categorical_column vocabulary_list(std::string key, const Values& list, feature_kind kind,
+                                   const vocabulary_list_options& o) {
+  constexpr std::string_view what = "categorical_column_with_vocabulary_list";
+  if (std::empty(list))
+    raise(status::invalid_argument, text(what, " \"", key, "\": expected a vocabulary, found none"));
+  if (o.num_oov_buckets > 0 && o.default_value != -1)
+    raise(status::invalid_argument,
+          text(what, " \"", key, "\": expected num_oov_buckets or a default_value, found both"));
+  auto rule = std::make_shared<vocabulary_rule>(what, key, kind, vocabulary_info{.num_oov_buckets = o.num_oov_buckets},
+                                                o.default_value);
+  for (const auto& v : list) {
+    bool added;
+    if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(v)>>)
+      added = rule->add(decimal_text(v));
+    else
+      added = rule->add(v);
+    if (!added)
+      raise(status::invalid_argument, text(what, " \"", key, "\": \"", v, "\" is in the vocabulary twice; keep one"));
+  }
+  return categorical_column(std::move(rule));
+}
+
+}  // namespace detail
+
+// id = the place in the list, from 0. The feature is text, or int64 for a list of integers.
+inline categorical_column categorical_column_with_vocabulary_list(std::string key,
+                                                                  std::initializer_list<std::string_view> list,
+                                                                  const vocabulary_list_options& o = {}) {
+  return detail::vocabulary_list(std::move(key), list, feature_kind::text, o);
+}
+inline categorical_column categorical_column_with_vocabulary_list(std::string key, const std::vector<std::string>& list,
+                                                                  const vocabulary_list_options& o = {}) {
+  return detail::vocabulary_list(std::move(key), list, feature_kind::text, o);
+}
+inline categorical_column categorical_column_with_vocabulary_list(std::string key,
+                                                                  std::initializer_list<std::int64_t> list,
+                                                                  const vocabulary_list_options& o = {}) {
+  return detail::vocabulary_list(std::move(key), list, feature_kind::int64, o);
+}
+inline categorical_column categorical_column_with_vocabulary_list(std::string key,
+                                                                  const std::vector<std::int64_t>& list,
+                                                                  const vocabulary_list_options& o = {}) {
+  return detail::vocabulary_list(std::move(key), list, feature_kind::int64, o);
+}
+
+// id = the number of the line, from 0. Errors, all named with the file:
+//   invalid_argument     settings that make no sense; no such file; fewer lines than vocabulary_size; with dtype int64
+//   a
+//                        line that is no whole number
+//   failed_precondition  a line stands there twice
+// and what reading a file raises.
+template <file_system F = posix>
+categorical_column categorical_column_with_vocabulary_file(std::string key, std::string vocabulary_file,
+                                                           const vocabulary_file_options& o = {}, const F& fs = {}) {
+  const std::string what = text("categorical_column_with_vocabulary_file \"", key, "\"");
+  const auto refuse = [&](const auto&... pieces) { raise(status::invalid_argument, text(what, ": ", pieces...)); };
+  if (vocabulary_file.empty()) refuse("expected the path of a vocabulary file, found \"\"");
+  if (o.vocabulary_size && *o.vocabulary_size < 1)
+    refuse("expected a vocabulary_size of at least 1, found ", *o.vocabulary_size, "; leave it away to use all lines");
+  if (o.num_oov_buckets > 0 && o.default_value) refuse("expected num_oov_buckets or a default_value, found both");
+  auto rule = std::make_shared<detail::vocabulary_rule>(
+      "categorical_column_with_vocabulary_file", std::move(key), o.dtype,
+      vocabulary_info{.vocabulary_file = vocabulary_file, .num_oov_buckets = o.num_oov_buckets},
+      o.default_value.value_or(-1));
+  if (fs.exists(vocabulary_file) == ENOENT) refuse("there is no file \"", vocabulary_file, '"');
+  text_lines lines(read_file(fs, vocabulary_file, o.limit));
+  std::string_view line;
+  while ((!o.vocabulary_size || lines.taken() < *o.vocabulary_size) && lines.next(line)) {
+    if (o.dtype == feature_kind::int64) {
+      std::int64_t number = 0;
+      const auto [end, e] = std::from_chars(line.data(), line.data() + line.size(), number);
+      if (e != std::errc{} || end != line.data() + line.size())
+        refuse("expected a whole number in line ", lines.taken(), " of \"", vocabulary_file, "\", found \"", line, '"');
+      if (rule->add(detail::decimal_text(number))) continue;
+    } else if (rule->add(line)) {
+      continue;
+    }
+    raise(status::failed_precondition, text(what, ": line ", lines.taken(), " of \"", vocabulary_file, "\" holds \"",
+                                            line, "\" again; remove one of them"));
+  }
+  if (lines.taken() == 0) refuse('"', vocabulary_file, "\" has no lines");
+  if (o.vocabulary_size && lines.taken() < *o.vocabulary_size)
+    refuse("expected a vocabulary_size of at most ", lines.taken(), ", the lines of \"", vocabulary_file, "\", found ",
+           *o.vocabulary_size);
+  return categorical_column(std::move(rule));
+}
+
+}  // namespace gradus
