@@ -87,7 +87,7 @@ function(gradus_add_programs folder)
     gradus_extra_options("${first}" extra)
     add_executable(${name} ${sources})
     target_link_libraries(${name} PRIVATE gradus_development)
-    if("${GRADUS_DEVELOPMENT_OPTIONS}" STREQUAL "-O0") # tests run the demo dozens of times
+    if("${GRADUS_DEVELOPMENT_OPTIONS}" STREQUAL "-O0" AND name STREQUAL "digits") # tests run it dozens of times
       target_compile_options(${name} PRIVATE -O1 -UGRADUS_INLINE)
     endif()
     if(TARGET CLI11::CLI11)
