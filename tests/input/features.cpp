@@ -32,6 +32,19 @@ TEST_CASE("a batch holds dense and ragged features, each example its own values"
   CHECK(w.texts[w.begin(2) + 1] == "a");
 }
 
+TEST_CASE("a list of texts is cut") {
+  text_list t;
+  for (const auto s : {"a", "", "bc"}) t.push_back(s);
+  t.cut(2);
+  CHECK(t.size() == 2);
+  t.push_back("d");
+  CHECK(t[2] == "d");
+  t.cut(0);
+  CHECK(t.empty());
+  t.push_back("e");
+  CHECK(t[0] == "e");
+}
+
 TEST_CASE("what does not fit the number of examples is refused") {
   features batch(2);
   CHECK_THROWS_WITH_AS(batch.add({.name = "x", .dims = {2}, .splits = {}, .floats = {1, 2, 3}}),

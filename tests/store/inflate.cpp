@@ -102,3 +102,110 @@ TEST_CASE("not compressed at all") {
           inflate(bytes({0x50, 0x4b, 0x03, 0x04, 0x00}), 100, "x");
         }).find("zlib: incorrect header check") != std::string::npos);
 }
+
+namespace {
+// Gives at most `most` bytes before it has to be asked again; fails once at byte `bad`.
+struct slow_source {
+  std::span<const std::byte> left;
+  std::ptrdiff_t bad = -1;
+  std::size_t read(std::span<std::byte> to) {
+    if (bad >= 0 && static_cast<std::size_t>(bad) < to.size()) {
+      bad = -1;
+      raise(status::unavailable, "later");
+    }
+    const std::size_t n = std::min(to.size(), left.size());
+    std::copy_n(left.begin(), n, to.begin());
+    left = left.subspan(n);
+    bad -= bad >= 0 ? static_cast<std::ptrdiff_t>(n) : 0;
+    return n;
+  }
+};
+// All that comes, and the message that ends it.
+std::pair<std::string, std::string> read_all_of(auto& s, std::size_t step) {
+  std::string all, end;
+  std::vector<std::byte> piece(step);
+  try {
+    for (std::size_t got; (got = s.read(piece)) != 0;) all.append(reinterpret_cast<const char*>(piece.data()), got);
+  } catch (const error& e) {
+    end = e.what();
+  }
+  return {all, end};
+}
+}  // namespace
+
+TEST_CASE("from a source, through a buffer of any size") {
+  auto twice = hello_gz;
+  twice.insert(twice.end(), hello_gz.begin(), hello_gz.end());
+  const std::string hello = "hello hello hello hello\n";
+  for (const std::size_t buffer : {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{100}})
+    for (const std::size_t step : {std::size_t{1}, std::size_t{5}, std::size_t{100}}) {
+      CAPTURE(buffer);
+      CAPTURE(step);
+      inflate_source gz(slow_source{bytes(twice)}, "a", buffer);
+      CHECK(read_all_of(gz, step) == std::pair(hello + hello, std::string()));
+      CHECK(gz.ended());
+      CHECK(gz.used() == twice.size());
+      inflate_source z(slow_source{bytes(hello_zlib)}, "a", buffer);
+      CHECK(read_all_of(z, step).first == hello);
+
+      for (std::size_t n = 0; n < hello_gz.size(); ++n) {  // what came before the cut is given, and the error stays
+        inflate_source cut(slow_source{bytes(hello_gz).first(n)}, "x.gz", buffer);
+        const auto [all, end] = read_all_of(cut, step);
+        CHECK(hello.starts_with(all));
+        if (n == hello_gz.size() - 8) CHECK(all == hello);
+        CHECK(end == text("x.gz: the compressed data stops after ", n,
+                          " bytes, before its end; the file is truncated, get it again"));
+        CHECK(read_all_of(cut, step).second == end);
+      }
+      auto bad = hello_gz;
+      bad[bad.size() - 8] ^= 1;
+      inflate_source wrong(slow_source{bytes(bad)}, "x.gz", buffer);
+      const auto [all, end] = read_all_of(wrong, step);
+      CHECK(all == hello);
+      CHECK(end.find("incorrect data check") != std::string::npos);
+      CHECK(read_all_of(wrong, step).second == end);
+      auto more = hello_gz;
+      more.push_back(0x1f);
+      inflate_source followed(slow_source{bytes(more)}, "x.gz", buffer);
+      CHECK(read_all_of(followed, step).second ==
+            "x.gz: expected the end after byte 29 of the compressed data, found more; the file is damaged, get it "
+            "again");
+      for (std::ptrdiff_t at = 0; at < 58; ++at) {  // an error of the source may pass: nothing is lost
+        inflate_source fails(slow_source{bytes(twice), at}, "a", buffer);
+        auto [first, problem] = read_all_of(fails, step);
+        if (!problem.empty()) {
+          CHECK(problem == "later");
+          first += read_all_of(fails, step).first;
+        }
+        CHECK(first == hello + hello);
+      }
+    }
+}
+
+TEST_CASE("what is compressed comes back; flushed bytes can be read before the end") {
+  std::string long_text;
+  for (int i = 0; i < 20000; ++i) long_text += text(i * 7919 % 10007, ' ');
+  const auto as_bytes = [](std::string_view s) { return std::as_bytes(std::span(s.data(), s.size())); };
+  for (const bool gzip : {true, false})
+    for (const int level : {-1, 0, 1, 9}) {
+      deflate_stream out(gzip, level);
+      std::vector<std::byte> packed;
+      out.write(as_bytes(long_text), packed);
+      out.write({}, packed);
+      out.flush(packed);
+      CHECK(is_gzip(packed) == gzip);
+      CHECK(is_zlib(packed) == !gzip);
+      std::vector<std::byte> so_far(long_text.size());
+      CHECK(inflate_stream(packed, "a").read(so_far) == long_text.size());
+      out.write(as_bytes("end"), packed);
+      out.finish(packed);
+      CHECK(as_text(inflate(packed, 1 << 20, "a")) == long_text + "end");
+      if (level == 9) CHECK(packed.size() < long_text.size() / 2);
+    }
+  deflate_stream none(true);
+  std::vector<std::byte> packed;
+  none.finish(packed);
+  CHECK(inflate(packed, 10, "a").empty());
+  CHECK(message(status::invalid_argument, [] { deflate_stream bad(true, 10); }) ==
+        "cannot compress at level 10; expected 0 to 9, or -1 for zlib's");
+}

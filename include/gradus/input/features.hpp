@@ -32,6 +32,11 @@ public:
     ends_.push_back(bytes_.size());
   }
   void clear() { bytes_.clear(), ends_.clear(); }
+  // Only the first n stay.
+  void cut(std::size_t n) {
+    ends_.resize(n);
+    bytes_.resize(n == 0 ? 0 : ends_.back());
+  }
   bool operator==(const text_list&) const = default;
 
 private:

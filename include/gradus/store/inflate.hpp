@@ -1,4 +1,5 @@
-// The one door to zlib: gzip (RFC 1952) and zlib (RFC 1950) data, told apart by content; and what ZIP files need.
+// The one door to zlib: gzip (RFC 1952) and zlib (RFC 1950) data, read (told apart by content) and written; and what
+// ZIP files need.
 //
 // Compressed bytes come from outside and may be a bomb, so nothing is allocated on their word: a stream is read into
 // memory that the caller has, and `inflate` grows with what really comes out, up to a limit.
@@ -8,9 +9,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "../base/error.hpp"
@@ -26,6 +29,63 @@ constexpr bool is_gzip(std::span<const std::byte> in) {
   return in.size() >= 2 && in[0] == std::byte{0x1f} && in[1] == std::byte{0x8b};
 }
 
+namespace detail {
+// Deflate data in zlib's or gzip's dress, one step at a time; what both streams below are made of.
+class inflate_state {
+public:
+  explicit inflate_state(std::string_view name) : name_(name) {
+    constexpr int gzip_or_zlib = 32;
+    if (::inflateInit2(&zlib_, MAX_WBITS + gzip_or_zlib) != Z_OK)
+      raise(status::resource_exhausted, text(name_, ": no memory for a decompressor"));
+  }
+  inflate_state(const inflate_state&) = delete;  // zlib's state points back at zlib_
+  inflate_state& operator=(const inflate_state&) = delete;
+  ~inflate_state() { ::inflateEnd(&zlib_); }
+
+  struct progress {
+    std::size_t taken = 0, given = 0;
+    bool ended = false;  // a member's end, its checksum right
+    bool bad = false;    // `damaged` says what is the matter; so is every later step
+  };
+  progress step(std::span<const std::byte> in, std::span<std::byte> out) {
+    constexpr std::size_t piece = std::size_t{1} << 30;  // zlib counts in 32 bits
+    const std::size_t offered = std::min(in.size(), piece), wanted = std::min(out.size(), piece);
+    zlib_.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(in.data()));  // read only
+    zlib_.avail_in = static_cast<uInt>(offered);
+    zlib_.next_out = reinterpret_cast<Bytef*>(out.data());
+    zlib_.avail_out = static_cast<uInt>(wanted);
+    const int result = ::inflate(&zlib_, Z_NO_FLUSH);
+    const std::size_t taken = offered - zlib_.avail_in;
+    used_ += taken;
+    no_memory_ = result == Z_MEM_ERROR;
+    return {taken, wanted - zlib_.avail_out, result == Z_STREAM_END,
+            result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR};
+  }
+  void next_member() { ::inflateReset(&zlib_); }
+  std::uint64_t used() const { return used_; }
+  [[noreturn]] void damaged() const {
+    if (no_memory_) raise(status::resource_exhausted, text(name_, ": no memory to decompress"));
+    raise(status::data_loss, text(name_, ": expected compressed data, found something else at byte ", used_,
+                                  " (zlib: ", zlib_.msg != nullptr ? zlib_.msg : "a dictionary is needed",
+                                  "); the file is corrupt, get it again"));
+  }
+  [[noreturn]] void truncated() const {
+    raise(status::data_loss, text(name_, ": the compressed data stops after ", used_,
+                                  " bytes, before its end; the file is truncated, get it again"));
+  }
+  [[noreturn]] void followed_by(std::string_view found) const {
+    raise(status::data_loss, text(name_, ": expected the end after byte ", used_, " of the compressed data, found ",
+                                  found, "; the file is damaged, get it again"));
+  }
+
+private:
+  z_stream zlib_ = {};
+  std::string name_;
+  std::uint64_t used_ = 0;
+  bool no_memory_ = false;
+};
+}  // namespace detail
+
 // The bytes behind compressed ones, in order, a piece at a time. Does not own `in`, which must outlive it. Several gzip
 // members in a row count as one, as gzip has it.
 //
@@ -33,39 +93,21 @@ constexpr bool is_gzip(std::span<const std::byte> in) {
 // `name` is what messages call the data.
 class inflate_stream {
 public:
-  explicit inflate_stream(std::span<const std::byte> in, std::string_view name) : in_(in), name_(name) {
-    constexpr int gzip_or_zlib = 32;
-    if (::inflateInit2(&zlib_, MAX_WBITS + gzip_or_zlib) != Z_OK)
-      raise(status::resource_exhausted, text(name_, ": no memory for a decompressor"));
-  }
-  inflate_stream(const inflate_stream&) = delete;  // zlib's state points back at zlib_
-  inflate_stream& operator=(const inflate_stream&) = delete;
-  ~inflate_stream() { ::inflateEnd(&zlib_); }
+  explicit inflate_stream(std::span<const std::byte> in, std::string_view name) : in_(in), state_(name) {}
 
   // Fills `out` and returns how many bytes it wrote: fewer than asked for only at the end of the data.
   std::size_t read(std::span<std::byte> out) {
     std::size_t done = 0;
     while (done < out.size() && !ended_) {
-      const std::size_t offered = std::min(in_.size() - used_, piece);
-      const std::size_t wanted = std::min(out.size() - done, piece);
-      zlib_.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(in_.data() + used_));  // read only
-      zlib_.avail_in = static_cast<uInt>(offered);
-      zlib_.next_out = reinterpret_cast<Bytef*>(out.data() + done);
-      zlib_.avail_out = static_cast<uInt>(wanted);
-      const int result = ::inflate(&zlib_, Z_NO_FLUSH);
-      const std::size_t taken = offered - zlib_.avail_in, given = wanted - zlib_.avail_out;
-      used_ += taken, done += given;
-      if (result == Z_STREAM_END)
-        next_member();
-      else if (result == Z_MEM_ERROR)
-        raise(status::resource_exhausted, text(name_, ": no memory to decompress"));
-      else if (result != Z_OK && result != Z_BUF_ERROR)
-        raise(status::data_loss, text(name_, ": expected compressed data, found something else at byte ", used_,
-                                      " (zlib: ", zlib_.msg != nullptr ? zlib_.msg : "a dictionary is needed",
-                                      "); the file is corrupt, get it again"));
-      else if (used_ == in_.size() && given == 0)
-        raise(status::data_loss, text(name_, ": the compressed data stops after ", in_.size(),
-                                      " bytes, before its end; the file is truncated, get it again"));
+      const auto rest = in_.subspan(static_cast<std::size_t>(state_.used()));
+      const auto p = state_.step(rest, out.subspan(done));
+      done += p.given;
+      if (p.bad)
+        state_.damaged();
+      else if (p.ended)
+        next_member(rest.subspan(p.taken));
+      else if (p.taken == rest.size() && p.given == 0)
+        state_.truncated();
     }
     return done;
   }
@@ -73,26 +115,148 @@ public:
   bool ended() const { return ended_; }
 
 private:
-  static constexpr std::size_t piece = std::size_t{1} << 30;  // zlib counts in 32 bits
-
-  void next_member() {
-    const auto rest = in_.subspan(used_);
-    if (rest.empty()) {
+  void next_member(std::span<const std::byte> rest) {
+    if (rest.empty())
       ended_ = true;
-    } else if (is_gzip(in_) && is_gzip(rest)) {
-      ::inflateReset(&zlib_);
-    } else {
-      raise(status::data_loss, text(name_, ": expected the end after byte ", used_, " of the compressed data, found ",
-                                    rest.size(), " bytes more; the file is damaged, get it again"));
+    else if (is_gzip(in_) && is_gzip(rest))
+      state_.next_member();
+    else
+      state_.followed_by(text(rest.size(), " bytes more"));
+  }
+
+  std::span<const std::byte> in_;
+  detail::inflate_state state_;
+  bool ended_ = false;
+};
+
+// The same from a source whose `read` fills its span as far as there are bytes (store/record.hpp's byte_source): for
+// files of any size, in a buffer's memory.
+template <class Source>
+class inflate_source {
+public:
+  inflate_source(Source source, std::string_view name, std::size_t buffer = 1 << 16)
+      : source_(std::move(source)), buffer_(std::max<std::size_t>(buffer, 2)), state_(name) {}
+
+  // Of damaged data, all that came out before the damage is given, by a short read; the next read raises. So it is with
+  // errors of the source, which may pass.
+  std::size_t read(std::span<std::byte> out) {
+    std::size_t done = 0;
+    while (done < out.size() && !ended_) {
+      if (left_.empty() && !fill(done > 0)) break;
+      const auto p = state_.step(left_, out.subspan(done));
+      left_ = left_.subspan(p.taken), done += p.given;
+      if (p.ended && left_.size() < 2 && !fill(done > 0)) break;
+      const bool cut = !p.ended && left_.empty() && p.given == 0 && dry_;
+      if (!p.bad && !cut && !(p.ended && followed())) continue;
+      if (done > 0) break;
+      if (p.bad) state_.damaged();
+      if (cut) state_.truncated();
+      state_.followed_by("more");
     }
+    return done;
+  }
+  bool ended() const { return ended_; }
+  // Compressed bytes that were used so far.
+  std::uint64_t used() const { return state_.used(); }
+
+private:
+  // Behind what is left comes what the source has. False if that failed and the error can wait.
+  bool fill(bool can_wait = false) {
+    try {
+      fill_now();
+    } catch (const error&) {
+      if (!can_wait) throw;
+      return false;
+    }
+    return true;
+  }
+  void fill_now() {
+    if (dry_) return;
+    const std::size_t kept = left_.size();
+    if (kept != 0) std::memmove(buffer_.data(), left_.data(), kept);
+    const std::size_t got = source_.read(std::span(buffer_).subspan(kept));
+    dry_ = kept + got < buffer_.size();
+    left_ = std::span<const std::byte>(buffer_).first(kept + got);
+    if (!begun_) gzip_ = is_gzip(left_), begun_ = true;
+  }
+  // At a member's end: whether something comes that is no member.
+  bool followed() {
+    ended_ = left_.empty();
+    if (ended_ || !gzip_ || !is_gzip(left_)) return !ended_;
+    state_.next_member();
+    return false;
+  }
+
+  Source source_;
+  std::vector<std::byte> buffer_;
+  std::span<const std::byte> left_;  // what of the buffer was not used yet
+  detail::inflate_state state_;
+  bool begun_ = false, gzip_ = false, dry_ = false, ended_ = false;
+};
+
+// Compresses as it goes, as gzip or zlib at the default level unless told.
+class deflate_stream {
+public:
+  explicit deflate_stream(bool gzip, int level = Z_DEFAULT_COMPRESSION) {
+    constexpr int gzip_header = 16, memory = 9;  // 9 as TensorFlow's writers have it
+    if (::deflateInit2(&zlib_, level, Z_DEFLATED, MAX_WBITS + (gzip ? gzip_header : 0), memory, Z_DEFAULT_STRATEGY) !=
+        Z_OK)
+      raise(status::invalid_argument, text("cannot compress at level ", level, "; expected 0 to 9, or -1 for zlib's"));
+  }
+  deflate_stream(const deflate_stream&) = delete;
+  deflate_stream& operator=(const deflate_stream&) = delete;
+  ~deflate_stream() { ::deflateEnd(&zlib_); }
+
+  // Appends to `out` what the bytes so far make for certain.
+  void write(std::span<const std::byte> bytes, std::vector<std::byte>& out) { run(bytes, out, Z_NO_FLUSH); }
+  // All so far can be read once this is written; costs some bytes.
+  void flush(std::vector<std::byte>& out) { run({}, out, Z_SYNC_FLUSH); }
+  // The end, with its checksum. Nothing may follow.
+  void finish(std::vector<std::byte>& out) { run({}, out, Z_FINISH); }
+
+private:
+  void run(std::span<const std::byte> bytes, std::vector<std::byte>& out, int how) {
+    constexpr std::size_t piece = std::size_t{1} << 30, room = std::size_t{1} << 14;
+    do {
+      const auto now = bytes.first(std::min(bytes.size(), piece));
+      bytes = bytes.subspan(now.size());
+      zlib_.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(now.data()));  // read only
+      zlib_.avail_in = static_cast<uInt>(now.size());
+      do {
+        const std::size_t have = out.size();
+        out.resize(have + room);
+        zlib_.next_out = reinterpret_cast<Bytef*>(out.data() + have);
+        zlib_.avail_out = static_cast<uInt>(room);
+        ::deflate(&zlib_, bytes.empty() ? how : Z_NO_FLUSH);
+        out.resize(have + room - zlib_.avail_out);
+      } while (zlib_.avail_out == 0);
+    } while (!bytes.empty());
   }
 
   z_stream zlib_ = {};
-  std::span<const std::byte> in_;
-  std::string name_;
-  std::size_t used_ = 0;
-  bool ended_ = false;
 };
+
+// Whether data that begin like this are zlib's: the two bytes of its header as writers make them (78 01, 5e, 9c or da),
+// and a beginning that can be decompressed. Text, or a record's length, may have the two bytes by chance.
+inline bool is_zlib(std::span<const std::byte> start) {
+  if (start.size() < 3 || start[0] != std::byte{0x78}) return false;
+  const auto second = std::to_integer<unsigned>(start[1]);
+  if (second != 0x01 && second != 0x5e && second != 0x9c && second != 0xda) return false;
+  z_stream zlib = {};
+  if (::inflateInit2(&zlib, MAX_WBITS) != Z_OK) return false;
+  Bytef out[512];
+  zlib.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(start.data()));  // read only
+  zlib.avail_in = static_cast<uInt>(std::min<std::size_t>(start.size(), 4096));
+  int result = Z_OK;
+  bool any = false;
+  do {
+    zlib.next_out = out, zlib.avail_out = sizeof out;
+    result = ::inflate(&zlib, Z_NO_FLUSH);
+    any = any || zlib.avail_out != sizeof out;
+  } while (result == Z_OK && (zlib.avail_in != 0 || zlib.avail_out == 0));
+  ::inflateEnd(&zlib);
+  return result == Z_STREAM_END || ((result == Z_OK || result == Z_BUF_ERROR) && any);
+}
 
 // All bytes behind `in`, at most `most`. Error beside those of the stream: resource_exhausted if there are more.
 inline std::vector<std::byte> inflate(std::span<const std::byte> in, std::size_t most, std::string_view name) {

@@ -1,0 +1,199 @@
+// tf.train.Example and SequenceExample: named lists of numbers or text, one message a record. Here they are made;
+// parse_example.hpp reads them, record_writer.hpp puts them into files. docs/formats/tfrecord.md has the bytes.
+//
+//   example_builder e;
+//   e.add_floats("x", {1, -2}).add_ints("y", {3}).add_text("s", {"hi"});
+//   writer.write(e);
+//   e.clear();                                    // keeps its memory
+//
+// The same calls give the same bytes: keys are written in the order in which they were added, or sorted. (TensorFlow
+// writes a protobuf map, whose order differs from run to run.)
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../base/error.hpp"
+#include "../store/wire.hpp"
+
+namespace gradus {
+
+enum class key_order : std::uint8_t { as_added, sorted };
+
+namespace detail {
+// The bytes of one tf.train.Feature: a oneof of three lists. An empty list is written too, it says the kind.
+inline void write_feature(wire_writer& w, std::span<const float> values) {
+  w.message(2, [&](wire_writer& list) { list.packed(1, values); });
+}
+inline void write_feature(wire_writer& w, std::span<const std::int64_t> values) {
+  w.message(3, [&](wire_writer& list) { list.packed(1, values); });
+}
+inline void write_feature(wire_writer& w, std::span<const std::string_view> values) {
+  w.message(1, [&](wire_writer& list) {
+    for (const auto v : values) list.bytes(1, v);
+  });
+}
+
+// A map of messages in the making: bytes of all of them in a row, which are kept when the map is used again.
+class message_map {
+public:
+  explicit message_map(key_order order) : order_(order) {}
+  template <class Body>
+  void add(std::string_view key, Body&& body) {
+    for (std::size_t i = 0; i < used_; ++i)
+      if (entries_[i].key == key)
+        raise(status::already_exists, text("the example has \"", key, "\" already; a key holds one list"));
+    if (used_ == entries_.size()) entries_.emplace_back();
+    entry& e = entries_[used_];
+    e.key = key;
+    e.value.clear();
+    {
+      wire_writer w(e.value);
+      body(w);
+    }
+    ++used_;  // an error in body adds nothing
+  }
+  // More of an entry's message, which is made if there is none.
+  template <class Body>
+  void extend(std::string_view key, Body&& body) {
+    for (std::size_t i = 0; i < used_; ++i)
+      if (entries_[i].key == key) {
+        wire_writer w(entries_[i].value);
+        body(w);
+        return;
+      }
+    add(key, body);
+  }
+  void clear() { used_ = 0; }
+  std::size_t size() const { return used_; }
+  // The map's fields: number 1, {1: key, 2: value}.
+  void write(wire_writer& w) const {
+    order_of_writing_.clear();
+    for (std::size_t i = 0; i < used_; ++i) order_of_writing_.push_back(i);
+    if (order_ == key_order::sorted)
+      std::sort(order_of_writing_.begin(), order_of_writing_.end(),
+                [&](std::size_t a, std::size_t b) { return entries_[a].key < entries_[b].key; });
+    for (const std::size_t i : order_of_writing_)
+      w.message(1, [&](wire_writer& e) {
+        e.bytes(1, std::string_view(entries_[i].key));
+        e.bytes(2, std::span<const std::byte>(entries_[i].value));
+      });
+  }
+
+private:
+  struct entry {
+    std::string key;
+    std::vector<std::byte> value;
+  };
+  key_order order_;
+  std::vector<entry> entries_;
+  std::size_t used_ = 0;
+  mutable std::vector<std::size_t> order_of_writing_;
+};
+
+// The three kinds of lists, each by span, by list in braces and, of one value, by itself. `Self` has
+// `void take(key, values)`.
+template <class Self>
+class takes_lists {
+public:
+  Self& add_floats(std::string_view key, std::span<const float> v) { return take(key, v); }
+  Self& add_floats(std::string_view key, std::initializer_list<float> v) {
+    return take(key, std::span<const float>(v.begin(), v.size()));
+  }
+  Self& add_ints(std::string_view key, std::span<const std::int64_t> v) { return take(key, v); }
+  Self& add_ints(std::string_view key, std::initializer_list<std::int64_t> v) {
+    return take(key, std::span<const std::int64_t>(v.begin(), v.size()));
+  }
+  // Any bytes: text, a picture, the memory of an array.
+  Self& add_text(std::string_view key, std::span<const std::string_view> v) { return take(key, v); }
+  Self& add_text(std::string_view key, std::initializer_list<std::string_view> v) {
+    return take(key, std::span<const std::string_view>(v.begin(), v.size()));
+  }
+  Self& add_text(std::string_view key, std::string_view v) {
+    return take(key, std::span<const std::string_view>(&v, 1));
+  }
+  Self& add_bytes(std::string_view key, std::span<const std::byte> v) {
+    return add_text(key, std::string_view(reinterpret_cast<const char*>(v.data()), v.size()));
+  }
+
+private:
+  template <class Values>
+  Self& take(std::string_view key, const Values& v) {
+    Self& self = static_cast<Self&>(*this);
+    self.take(key, v);
+    return self;
+  }
+};
+}  // namespace detail
+
+// One tf.train.Example. Errors of add: already_exists for a key that was added before; invalid_argument beyond
+// protobuf's 2 GiB.
+class example_builder : public detail::takes_lists<example_builder> {
+public:
+  explicit example_builder(key_order order = key_order::as_added) : features_(order) {}
+
+  void clear() { features_.clear(); }
+  // Appends the message.
+  void write(std::vector<std::byte>& out) const {
+    wire_writer w(out);
+    w.message(1, [&](wire_writer& features) { features_.write(features); });
+  }
+  std::vector<std::byte> bytes() const {
+    std::vector<std::byte> out;
+    write(out);
+    return out;
+  }
+
+private:
+  friend detail::takes_lists<example_builder>;
+  void take(std::string_view key, const auto& values) {
+    features_.add(key, [&](wire_writer& w) { detail::write_feature(w, values); });
+  }
+  detail::message_map features_;
+};
+
+// One tf.train.SequenceExample: features of the whole in `context()`, and lists that have a Feature for every step.
+//
+//   s.context().add_ints("length", {2});
+//   s.add_floats("token", {1, 2}).add_floats("token", {3});       two steps of "token"
+class sequence_example_builder : public detail::takes_lists<sequence_example_builder> {
+public:
+  explicit sequence_example_builder(key_order order = key_order::as_added) : context_(order), lists_(order) {}
+
+  example_builder& context() { return context_; }
+  // A list without steps; steps may follow.
+  sequence_example_builder& add_list(std::string_view key) {
+    lists_.extend(key, [](wire_writer&) {});
+    return *this;
+  }
+  void clear() { context_.clear(), lists_.clear(); }
+  // Appends the message.
+  void write(std::vector<std::byte>& out) const {
+    context_.write(out);  // field 1 is Features in both messages
+    if (lists_.size() == 0) return;
+    wire_writer w(out);
+    w.message(2, [&](wire_writer& lists) { lists_.write(lists); });
+  }
+  std::vector<std::byte> bytes() const {
+    std::vector<std::byte> out;
+    write(out);
+    return out;
+  }
+
+private:
+  friend detail::takes_lists<sequence_example_builder>;
+  // One step more.
+  void take(std::string_view key, const auto& values) {
+    lists_.extend(
+        key, [&](wire_writer& list) { list.message(1, [&](wire_writer& w) { detail::write_feature(w, values); }); });
+  }
+  example_builder context_;
+  detail::message_map lists_;
+};
+
+}  // namespace gradus

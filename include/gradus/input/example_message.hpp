@@ -1,0 +1,240 @@
+// Reading one tf.train.Example as it stands in a record: where the lists of the wanted keys are, and their values.
+// Copies nothing but values; what is malformed is an error with the example's name.
+#pragma once
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../base/error.hpp"
+#include "../store/wire.hpp"
+#include "example_spec.hpp"
+
+namespace gradus::detail {
+
+static_assert(std::endian::native == std::endian::little, "gradus: packed floats are copied as this machine has them");
+
+// Where values go: behind those of a vector, or into an array, where those that find no room are only counted.
+template <class Number>
+struct into_vector {
+  std::vector<Number>& out;
+  void put(Number v) { out.push_back(v); }
+  void put_all(const std::byte* from, std::size_t n) {
+    if (n == 0) return;
+    const std::size_t have = out.size();
+    out.resize(have + n);
+    std::memcpy(out.data() + have, from, n * sizeof(Number));
+  }
+};
+template <class Number>
+struct into_array {
+  std::span<Number> out;
+  std::size_t n = 0;
+  void put(Number v) {
+    if (n < out.size()) out[n] = v;
+    ++n;
+  }
+  void put_all(const std::byte* from, std::size_t count) {
+    if (n < out.size() && count != 0)
+      std::memcpy(out.data() + n, from, std::min(count, out.size() - n) * sizeof(Number));
+    n += count;
+  }
+};
+
+// The values of one FloatList, Int64List or BytesList message, packed or not.
+template <class Into>
+void read_floats(wire_reader list, Into& to) {
+  while (list.next()) switch (list.key()) {
+    case field(1, wire::length): {
+      const auto packed = list.bytes();
+      if (packed.size() % sizeof(float) != 0)
+        raise(status::data_loss, text("malformed protobuf message: ", packed.size(), " bytes of packed floats"));
+      to.put_all(packed.data(), packed.size() / sizeof(float));
+      break;
+    }
+    case field(1, wire::fixed32): to.put(list.float32()); break;
+    default: break;
+    }
+}
+template <class Into>
+void read_ints(wire_reader list, Into& to) {
+  while (list.next()) switch (list.key()) {
+    case field(1, wire::length): {
+      const auto packed = list.bytes();
+      const std::byte *at = packed.data(), *const end = at + packed.size();
+      while (at != end) {
+        auto n = std::to_integer<std::uint64_t>(*at++);
+        if (n >= 0x80) {
+          n &= 0x7f;
+          for (unsigned shift = 7;; shift += 7) {
+            if (at == end || shift > 63)
+              raise(status::data_loss, "malformed protobuf message: a packed number that does not end");
+            const auto b = std::to_integer<std::uint64_t>(*at++);
+            n |= (b & 0x7f) << shift;
+            if (b < 0x80) break;
+          }
+        }
+        to.put(static_cast<std::int64_t>(n));
+      }
+      break;
+    }
+    case field(1, wire::varint): to.put(list.integer()); break;
+    default: break;
+    }
+}
+template <class Put>
+void read_texts(wire_reader list, Put&& put) {
+  while (list.next())
+    if (list.key() == field(1, wire::length)) put(list.string());
+}
+
+// The list in a Feature: none, if no kind is set, which means missing. Of several kinds the last counts; what is
+// written in pieces of one kind is one list.
+class feature_message {
+public:
+  feature_message() = default;
+  explicit feature_message(std::span<const std::byte> message) : message_(message) {
+    for (wire_reader r(message); r.next();) {
+      if (r.type() != wire::length || r.number() > 3) continue;
+      pieces_ = r.key() == key_ ? pieces_ + 1 : 1;
+      key_ = r.key();
+      list_ = r.bytes();
+    }
+  }
+  bool missing() const { return key_ == 0; }
+  feature_kind kind() const {
+    return key_ == field(1, wire::length)   ? feature_kind::text
+           : key_ == field(2, wire::length) ? feature_kind::float32
+                                            : feature_kind::int64;
+  }
+  template <class Read>
+  void each_list(Read&& read) const {
+    if (pieces_ == 1) return read(wire_reader(list_));
+    if (pieces_ > 1)
+      for (wire_reader r(message_); r.next();)
+        if (r.key() == key_) read(r.message());
+  }
+
+private:
+  std::span<const std::byte> message_, list_;
+  std::uint32_t key_ = 0;
+  int pieces_ = 0;
+};
+
+// TensorFlow's words for the kinds, in errors that are its own.
+constexpr std::string_view data_type(feature_kind k) {
+  return k == feature_kind::float32 ? "float" : k == feature_kind::int64 ? "int64" : "string";
+}
+constexpr std::string_view data_list(feature_kind k) { return k == feature_kind::text ? "bytes" : data_type(k); }
+
+// Which example an error is about: TensorFlow begins its texts like this.
+struct example_place {
+  std::string_view name = "<unknown>";
+  std::int64_t index = 0;
+  // Who knows better: asked only when there is an error.
+  std::string (*describe)(const void*) = nullptr;
+  const void* about = nullptr;
+
+  std::string who() const { return describe != nullptr ? describe(about) : std::string(name); }
+  std::string of(std::string_view key) const {
+    return text("Name: ", who(), ", Key: ", key, ", Index: ", index, ".  ");
+  }
+  [[noreturn]] void wrong_kind(std::string_view key, feature_kind expected, feature_kind found) const {
+    raise(status::invalid_argument, text(of(key), "Data types don't match. Data type: ", data_type(found),
+                                         " but expected type: ", data_type(expected)));
+  }
+  [[noreturn]] void required(std::string_view key, feature_kind expected) const {
+    raise(status::invalid_argument, text("Name: ", who(), ", Feature: ", key, " (data type: ", data_type(expected),
+                                         ") is required but could not be found.  Index: ", index,
+                                         ".  Give it a default_value if it may be missing"));
+  }
+  [[noreturn]] void wrong_count(std::string_view key, feature_kind kind, std::size_t found, const extents& dims) const {
+    raise(status::invalid_argument, text(of(key), "Number of ", data_list(kind), " values != expected.  Values size: ",
+                                         found, " but output shape: ", to_text(dims)));
+  }
+  [[noreturn]] void wrong_steps(std::string_view key, feature_kind kind, std::size_t found, const extents& dims) const {
+    raise(status::invalid_argument,
+          text(of(key), "Number of ", data_list(kind), " values is not a multiple of stride length. Saw ", found,
+               " values but output shape is: ", to_text(dims)));
+  }
+  // f(), whose errors about malformed bytes get this place.
+  template <class F>
+  void reading(F&& f) const {
+#if defined(__cpp_exceptions)
+    std::string problem;
+    try {
+      return f();
+    } catch (const error_of<status::data_loss>& e) {
+      problem = e.what();
+    }
+    raise(status::data_loss, text("Name: ", who(), ", Index: ", index, ".  Could not parse example input: ", problem));
+#else
+    f();
+#endif
+  }
+};
+
+// The messages that a map holds for the keys of a spec: Feature of Features, FeatureList of FeatureLists. Of a key that
+// comes twice the last counts.
+class wanted_messages {
+public:
+  explicit wanted_messages(const example_spec& spec) : spec_(&spec), found_(spec.keys().size()) {}
+
+  void clear() { std::fill(found_.begin(), found_.end(), one{}); }
+  // `map`: a message of entries {1: key, 2: value} in field 1.
+  void add(wire_reader map) {
+    while (map.next()) {
+      if (map.key() != field(1, wire::length)) continue;
+      std::string_view key;
+      std::span<const std::byte> value;
+      for (wire_reader entry = map.message(); entry.next();) switch (entry.key()) {
+        case field(1, wire::length): key = entry.string(); break;
+        case field(2, wire::length): value = entry.bytes(); break;
+        default: break;
+        }
+      if (const auto k = spec_->find(key); k >= 0) found_[static_cast<std::size_t>(k)] = {value, true};
+    }
+  }
+  // All maps in field `number` of a message: official parsers merge them.
+  void add_all(std::span<const std::byte> message, std::uint32_t number) {
+    for (wire_reader r(message); r.next();)
+      if (r.key() == field(number, wire::length)) add(r.message());
+  }
+  bool has(std::size_t key) const { return found_[key].there; }
+  std::span<const std::byte> message(std::size_t key) const { return found_[key].message; }
+  feature_message feature(std::size_t key) const { return feature_message(found_[key].message); }
+
+private:
+  struct one {
+    std::span<const std::byte> message;
+    bool there = false;
+  };
+  const example_spec* spec_;
+  std::vector<one> found_;
+};
+
+// Appends the values of a feature of this kind to its list in `to`; returns how many.
+inline std::size_t append_values(const feature_message& from, feature& to) {
+  const std::size_t before = to.size();
+  from.each_list([&](wire_reader list) {
+    switch (to.kind) {
+    case feature_kind::float32: {
+      into_vector<float> out{to.floats};
+      return read_floats(list, out);
+    }
+    case feature_kind::int64: {
+      into_vector<std::int64_t> out{to.ints};
+      return read_ints(list, out);
+    }
+    case feature_kind::text: return read_texts(list, [&](std::string_view s) { to.texts.push_back(s); });
+    }
+  });
+  return to.size() - before;
+}
+
+}  // namespace gradus::detail

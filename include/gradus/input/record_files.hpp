@@ -1,0 +1,235 @@
+// Files of records, read one file after the other: what all readers of such files share. A reader says where a record
+// ends and what is in it; where the next one begins, going there again, limits, errors and passing over bad records are
+// here.
+//
+// The place of the next record is its file, its byte in what the file holds (decompressed), and the numbers of the
+// record and the line. Memory: a buffer, and as much as the longest record has.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../store/crc32c.hpp"
+#include "../store/file_stream.hpp"
+#include "stage.hpp"
+
+namespace gradus {
+
+// A file, or several; a reader takes either.
+class file_list {
+public:
+  file_list(std::string path) : paths_{std::move(path)} {}
+  file_list(const char* path) : paths_{path} {}
+  file_list(std::vector<std::string> paths) : paths_(std::move(paths)) {}
+  file_list(std::initializer_list<std::string> paths) : paths_(paths) {}
+  std::vector<std::string> paths() && { return std::move(paths_); }
+
+private:
+  std::vector<std::string> paths_;
+};
+
+// The longest record that a reader takes unless told otherwise, in bytes.
+inline constexpr std::uint64_t record_limit = std::uint64_t{1} << 26;
+
+namespace detail {
+
+struct file_reading {
+  compression_type compression;
+  bool ignore_errors;
+  std::uint64_t max_record_bytes;
+};
+
+// What a reader found at the beginning of what it was shown.
+struct found_record {
+  enum class kind {
+    whole,
+    partial,  // its end was not shown
+    passed,   // no record: a header, a comment
+    bad       // a record, and record_files::problem says what is wrong with it
+  } what = kind::whole;
+  std::size_t bytes = 0;  // with what ends it
+  std::int64_t lines = 1;
+};
+
+class record_files {
+public:
+  // `reader` is what messages call the format. Error: invalid_argument for no file.
+  template <file_system F>
+  record_files(std::string_view reader, file_list files, const file_reading& how, const F& fs)
+      : reader_(reader),
+        paths_(std::move(files).paths()),
+        how_(how),
+        open_([fs, packed = how.compression](const std::string& path) {
+          return std::make_unique<file_stream>(path, packed, fs);
+        }) {
+    if (paths_.empty()) raise(status::invalid_argument, text(reader_, ": expected at least one file"));
+  }
+  // A copy opens the file for itself.
+  record_files(const record_files& o)
+      : reader_(o.reader_), paths_(o.paths_), how_(o.how_), open_(o.open_), at_(o.at_), skipped_(o.skipped_) {}
+  record_files(record_files&&) = default;
+  record_files& operator=(record_files&&) = default;
+  record_files& operator=(const record_files& o) {
+    record_files copy(o);
+    return *this = std::move(copy);
+  }
+
+  // The next record. `parse(std::string_view bytes, bool last)` gets what comes, more of it if it says `partial`, until
+  // with `last` there is no more in the file; it is called anew from the record's beginning. False after the last
+  // record. Errors: data_loss for a bad record or a damaged file, resource_exhausted for one beyond the limit; the next
+  // call goes on behind it. With ignore_errors they are counted, and nothing is raised. A file that cannot be opened
+  // raises always, and again; a device that fails while it is read (EIO) is damage.
+  template <class Parse>
+  bool next(Parse&& parse) {
+    using kind = found_record::kind;
+    for (;;) {
+      found_record found;
+      place_in_files begun;
+      try {
+        if (!ready()) return false;
+        begun = at_;
+        auto bytes = in_->ahead(1);
+        bool last = false;
+        while ((found = parse(as_chars(bytes), last)).what == kind::partial && !last &&
+               bytes.size() <= how_.max_record_bytes) {
+          const auto more = in_->ahead(bytes.size() + 1);
+          last = more.size() == bytes.size();
+          bytes = more;
+        }
+        if (found.what == kind::partial)
+          pass_line();
+        else
+          advance(found, found.what == kind::passed ? 0 : 1);
+      } catch (const error& e) {
+        if (e.kind() != status::data_loss) throw;
+        const std::string where = text(e.what(), " (in ", place(at_), ")");
+        next_file();
+        if (!how_.ignore_errors) raise(e.kind(), where);
+        ++skipped_;
+        continue;
+      }
+      if (found.what == kind::passed) continue;
+      const bool too_long = found.what == kind::partial || found.bytes > how_.max_record_bytes;
+      if (found.what == kind::whole && !too_long) return true;
+      if (how_.ignore_errors) {
+        ++skipped_;
+        continue;
+      }
+      const std::string where = text(reader_, " ", place(begun), ": ");
+      if (too_long)
+        raise(status::resource_exhausted, text(where, "expected at most ", how_.max_record_bytes,
+                                               " bytes, found more (an open quote, or no text?); raise "
+                                               "max_record_bytes if the file is to be trusted"));
+      raise(status::data_loss, where + problem);
+    }
+  }
+  // What is wrong with the record that was said to be bad.
+  std::string problem;
+
+  // Whether nothing of the file was given yet, not even as bad: there a header may stand.
+  bool at_first_record() const { return at_.record == 0; }
+  bool inside_file() const { return at_.byte != 0; }
+  std::int64_t file_number() const { return at_.file; }
+  // Bad records, and damaged files, that were passed over.
+  std::int64_t skipped() const { return skipped_; }
+
+  void rewind() { go_to({}); }
+  // The directories do not count, the names do.
+  std::string definition() const {
+    if (paths_.size() == 1) return text('"', file_name_of(paths_[0]), '"');
+    std::uint32_t crc = 0;
+    for (const auto& p : paths_) {
+      const std::string_view name = file_name_of(p);
+      crc = extend(extend(crc, name), "/");
+    }
+    return text(paths_.size(), " files from \"", file_name_of(paths_[0]), "\" on, ", crc);
+  }
+  void write(position_writer& to) const {
+    for (const std::int64_t n : {at_.file, at_.byte, at_.record, at_.line, skipped_}) to.number(n);
+  }
+  void read(position_reader& from) {
+    constexpr auto most = std::numeric_limits<std::int64_t>::max() / 2;
+    place_in_files at;
+    at.file = from.number(0, static_cast<std::int64_t>(paths_.size()), "the number of the file");
+    at.byte = from.number(0, most, "the next record's byte");
+    at.record = from.number(0, most, "the next record's number");
+    at.line = from.number(0, most, "the next record's line");
+    const auto skipped = from.number(0, most, "the bad records");
+    if (!from.apply()) return;
+    go_to(at);
+    skipped_ = skipped;
+  }
+
+private:
+  struct place_in_files {
+    std::int64_t file = 0, byte = 0, record = 0, line = 0;
+  };
+  static std::string_view as_chars(std::span<const std::byte> b) {
+    return {reinterpret_cast<const char*>(b.data()), b.size()};
+  }
+
+  // Stands at bytes of a file; false after the last one.
+  bool ready() {
+    for (; at_.file < static_cast<std::int64_t>(paths_.size()); next_file()) {
+      if (!in_) {
+        auto in = open_(path());
+        if (at_.byte != 0 && !in->seek(static_cast<std::uint64_t>(at_.byte)))
+          raise(status::failed_precondition, text("\"", path(), "\" ends in front of byte ", at_.byte,
+                                                  ", where the saved position is; it is another file, or was cut"));
+        in_ = std::move(in);
+      }
+      if (!in_->ahead(1).empty()) return true;
+    }
+    return false;
+  }
+  void advance(const found_record& found, std::int64_t records) {
+    in_->pass(found.bytes);
+    at_.byte += static_cast<std::int64_t>(found.bytes);
+    at_.record += records, at_.line += found.lines;
+  }
+  // Over a record whose end is too far away: to the end of the line.
+  void pass_line() {
+    for (bool ended = false; !ended;) {
+      const auto bytes = as_chars(in_->ahead(1));
+      const auto end = bytes.find('\n');
+      ended = bytes.empty() || end != bytes.npos;
+      const std::size_t n = end == bytes.npos ? bytes.size() : end + 1;
+      in_->pass(n);
+      at_.byte += static_cast<std::int64_t>(n);
+    }
+    ++at_.record, ++at_.line;
+  }
+  void next_file() { go_to({.file = at_.file + 1}); }
+  void go_to(const place_in_files& at) {
+    in_.reset();
+    at_ = at;
+  }
+  const std::string& path() const { return paths_[static_cast<std::size_t>(at_.file)]; }
+  std::string place(const place_in_files& at) const {
+    return text('"', path(), "\", record ", at.record + 1, " (line ", at.line + 1, ", byte ", at.byte, ")");
+  }
+
+  std::string reader_;
+  std::vector<std::string> paths_;
+  file_reading how_;
+  std::function<std::unique_ptr<file_stream>(const std::string&)> open_;
+  std::unique_ptr<file_stream> in_;  // open at at_, or nothing
+  place_in_files at_;
+  std::int64_t skipped_ = 0;
+};
+
+// The line at the beginning of `bytes`, without \n or \r\n. False if its end is not there.
+inline bool line_in(std::string_view bytes, bool last, std::string_view& line, found_record& found) {
+  const auto* end = static_cast<const char*>(std::memchr(bytes.data(), '\n', bytes.size()));
+  if (end == nullptr && !last) return false;
+  line = bytes.substr(0, end == nullptr ? bytes.size() : static_cast<std::size_t>(end - bytes.data()));
+  found.bytes = line.size() + (end == nullptr ? 0 : 1);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return true;
+}
+
+}  // namespace detail
+}  // namespace gradus

@@ -1,0 +1,205 @@
+// What a file holds, front to back, whatever its size: its bytes, or those behind its gzip or zlib data.
+//
+//   file_stream in("day_0.gz");
+//   in.seek(offset);                            a place in what comes out, not in the file
+//   while (const auto n = in.read(to)) ...      copied, or
+//   const auto bytes = in.ahead(12);            seen where they are: at least 12, if there are so many
+//   in.pass(12);
+//
+// The memory that it needs does not depend on the file. A file that is not compressed is entered at any byte at once;
+// in a compressed one, what stands before has to be decompressed.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "file.hpp"
+#include "inflate.hpp"
+
+namespace gradus {
+
+enum class compression_type : std::uint8_t {
+  automatic,  // as the file's first bytes have it
+  none,
+  gzip,
+  zlib
+};
+
+constexpr std::string_view name_of(compression_type c) {
+  constexpr std::string_view names[] = {"automatic", "none", "gzip", "zlib"};
+  return names[static_cast<int>(c)];
+}
+
+// A byte_source (store/record.hpp). The file system's type is forgotten: it is asked for a large piece at a time.
+// Compressed data that are damaged give all that comes before the damage; what then raises can be called again.
+class file_stream {
+public:
+  // Errors: those of opening and reading a file (not_found, ...); data_loss if it is not compressed as `how` says.
+  template <file_system F = posix>
+  explicit file_stream(std::string path, compression_type how = compression_type::automatic, const F& fs = {},
+                       std::size_t buffer = std::size_t{1} << 18)
+      : path_(std::move(path)) {
+    file_ = std::make_unique<opened<F>>(fs, path_);
+    std::byte start[4096];
+    const auto begin = std::span<const std::byte>(start).first(file_->read(start));
+    const bool gzip = is_gzip(begin), zlib = !gzip && is_zlib(begin);
+    how_ = how != compression_type::automatic ? how
+           : gzip                             ? compression_type::gzip
+           : zlib                             ? compression_type::zlib
+                                              : compression_type::none;
+    if ((how_ == compression_type::gzip && !gzip) || (how_ == compression_type::zlib && !zlib))
+      raise(status::data_loss, text(path_, ": expected ", name_of(how_), " data, found something else at byte 0; ",
+                                    "let the compression be found out (automatic), or get the file again"));
+    first_buffer_ = std::max<std::size_t>(buffer, 1);
+    if (how_ == compression_type::none && file_->size < first_buffer_)
+      first_buffer_ = static_cast<std::size_t>(file_->size) + 1;  // and one more, so that the end is seen
+    restart();
+  }
+
+  // Fills `to`, and returns how many bytes it wrote: fewer than asked for only at the end, or in front of damage; the
+  // next read then raises. Errors: data_loss for compressed data that are damaged; those of reading a file.
+  std::size_t read(std::span<std::byte> to) {
+    const std::size_t ready = std::min(to.size(), ready_.size());
+    if (ready != 0) std::memcpy(to.data(), ready_.data(), ready);
+    pass(ready);
+    if (ready == to.size()) return ready;
+    try {
+      const std::size_t more = take(to.subspan(ready));
+      offset_ += more;
+      return ready + more;
+    } catch (const error&) {  // it comes again
+      if (ready == 0) throw;
+      return ready;
+    }
+  }
+  // What comes next, at least n bytes, fewer only at the end; valid until the next call of anything but pass. The
+  // buffer grows only with bytes that came. Errors: those of read, if n bytes cannot be had because of damage.
+  std::span<const std::byte> ahead(std::size_t n) {
+    while (ready_.size() < n) {
+      if (buffer_.empty()) {
+        buffer_.resize(first_buffer_);
+      } else if (ready_.size() == buffer_.size()) {
+        std::vector<std::byte> larger(2 * buffer_.size());
+        std::memcpy(larger.data(), ready_.data(), ready_.size());
+        buffer_ = std::move(larger);
+      } else if (!ready_.empty() && ready_.data() != buffer_.data()) {
+        std::memmove(buffer_.data(), ready_.data(), ready_.size());
+      }
+      ready_ = std::span<const std::byte>(buffer_).first(ready_.size());
+      const std::size_t more = take(std::span(buffer_).subspan(ready_.size()));
+      if (more == 0) break;
+      ready_ = std::span<const std::byte>(buffer_).first(ready_.size() + more);
+    }
+    return ready_;
+  }
+  // Over n bytes that ahead has shown.
+  void pass(std::size_t n) { ready_ = ready_.subspan(n), offset_ += n; }
+
+  // The place of the next byte in what the file holds.
+  std::uint64_t offset() const { return offset_; }
+  // Goes there. False if the file ends before; it stands at its end then.
+  bool seek(std::uint64_t offset) {
+    if (offset >= offset_ && offset - offset_ <= ready_.size()) {
+      pass(static_cast<std::size_t>(offset - offset_));
+      return true;
+    }
+    if (!inflating_) {
+      const std::uint64_t to = std::min(offset, file_->size);
+      file_->go_to(to);
+      ready_ = {}, offset_ = to;
+      return to == offset;
+    }
+    if (offset < offset_) restart();
+    while (offset_ < offset) {
+      const auto bytes = ahead(1);
+      if (bytes.empty()) return false;
+      pass(static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), offset - offset_)));
+    }
+    return true;
+  }
+
+  const std::string& path() const { return path_; }
+  // Whether the last read failed because of the device, and not because of what the file holds.
+  bool device_failed() const { return file_->failed; }
+  // What was found: never automatic.
+  compression_type compression() const { return how_; }
+
+private:
+  struct any_file {
+    virtual ~any_file() = default;
+    virtual std::size_t read(std::span<std::byte> to) = 0;
+    virtual void go_to(std::uint64_t offset) = 0;
+    std::uint64_t size = 0;
+    bool failed = false;
+  };
+  template <file_system F>
+  struct opened final : any_file {
+    opened(const F& f, const std::string& p) : fs(f), path(p) { open(); }
+    opened(const opened&) = delete;
+    opened& operator=(const opened&) = delete;
+    ~opened() override { fs.close(h); }
+
+    void open() {
+      const int e = detail::uninterrupted([&] { return fs.open_read(path, h, size); });
+      if (e != 0) raise({e, "open", path});
+    }
+    std::size_t read(std::span<std::byte> to) override {
+      std::size_t done = 0;
+      while (done < to.size()) {
+        std::size_t moved = 0;
+        const int e = detail::uninterrupted([&] { return fs.read(h, to.subspan(done), moved); });
+        failed = e != 0;
+        if (failed) raise({e, "read", path});
+        if (moved == 0) break;
+        done += moved;
+      }
+      return done;
+    }
+    void go_to(std::uint64_t offset) override {
+      if constexpr (seeks_files<F>) {
+        const int e = detail::uninterrupted([&] { return fs.seek(h, offset); });
+        if (e != 0) raise({e, "seek in", path});
+      } else {
+        const auto before = h;
+        open();
+        fs.close(before);
+        std::byte passed[4096];
+        while (offset > 0) {
+          const auto n =
+              read(std::span(passed).first(static_cast<std::size_t>(std::min<std::uint64_t>(offset, sizeof passed))));
+          if (n == 0) return;
+          offset -= n;
+        }
+      }
+    }
+
+    F fs;
+    std::string path;
+    typename F::handle h{};
+  };
+  struct compressed {
+    any_file* file;
+    std::size_t read(std::span<std::byte> to) { return file->read(to); }
+  };
+
+  std::size_t take(std::span<std::byte> to) { return inflating_ ? inflating_->read(to) : file_->read(to); }
+  void restart() {
+    file_->go_to(0);
+    ready_ = {}, offset_ = 0;
+    if (how_ != compression_type::none)
+      inflating_ = std::make_unique<inflate_source<compressed>>(compressed{file_.get()}, path_);
+  }
+
+  std::string path_;
+  std::unique_ptr<any_file> file_;
+  std::unique_ptr<inflate_source<compressed>> inflating_;
+  compression_type how_ = compression_type::none;
+  std::size_t first_buffer_ = 0;
+  std::vector<std::byte> buffer_;     // for ahead; none before it is asked
+  std::span<const std::byte> ready_;  // what of the buffer was not given yet; a moved vector keeps its bytes
+  std::uint64_t offset_ = 0;
+};
+
+}  // namespace gradus
