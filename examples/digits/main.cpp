@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <gradus/gradus.hpp>
+#include <gradus/summary/hparams.hpp>
+#include <gradus/train/step_times.hpp>
 #include <string>
 
 #include "draw.hpp"
@@ -49,6 +51,19 @@ void forget(const std::string& dir) {
       files.remove(gradus::join_path(dir, name));
 }
 
+// What the run was, and what came of it, beside the evaluation's numbers: pages HPARAMS and TEXT.
+void write_result(const options& o, const gradus::evaluation& result) {
+  const std::int64_t step = result.global_step();
+  gradus::summary_writer<> log(gradus::join_path(o.model_dir, "eval"));
+  log.add_summary(gradus::hparams_start({{"batch", o.batch}, {"seed", o.seed}}), step);
+  log.add_summary(
+      gradus::text_summary("result", gradus::text("**", 100 * result["accuracy"], "%** of the test digits after ", step,
+                                                  " steps of ", o.batch, " digits")),
+      step);
+  log.add_summary(gradus::hparams_end(gradus::trial_status::success), step);
+  log.close();
+}
+
 int run(const options& o) {
   const std::string data = o.data.empty() ? draw_into_cache(o) : o.data;
   if (o.fresh) {
@@ -73,9 +88,13 @@ int run(const options& o) {
   std::printf("step %lld: test accuracy %.2f%%, loss %.4f (averaged parameters: %.2f%%)\n",
               static_cast<long long>(result.global_step()), 100 * result["accuracy"], result["loss"],
               100 * averaged["accuracy"]);
+  write_result(o, result);
   if (o.profile) {
     auto some = gradus::idx(gradus::join_path(data, "train")).batch(o.batch);
     std::printf("%s", trainer.profile(some).table().c_str());
+    gradus::summary_writer<> log(o.model_dir);  // beside the graph
+    log.add_run_metadata("a step", gradus::step_times_of(trainer.profile(some, 1), trainer.steps()), o.steps);
+    log.close();
   }
   std::printf("checkpoints and curves are in %s: tensorboard --logdir %s\n", o.model_dir.c_str(), o.model_dir.c_str());
   return 0;
@@ -107,7 +126,8 @@ int main(int argc, char** argv) {
   app.add_option("--threads", o.threads, "threads of the executor")->capture_default_str()->check(CLI::Range(1, 1024));
   app.add_option("--seed", o.seed, "of initial values and shuffling")->capture_default_str();
   app.add_flag("--fresh", o.fresh, "start over: delete the checkpoints and events in model_dir first");
-  app.add_flag("--profile", o.profile, "when trained, print where the time of a step goes");
+  app.add_flag("--profile", o.profile,
+               "when trained, print where the time of a step goes, and write it for TensorBoard");
   CLI11_PARSE(app, argc, argv);
   try {
     return run(o);

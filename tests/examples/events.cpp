@@ -141,6 +141,29 @@ TEST_CASE("gradus-events: plot makes a picture and a page that need nothing else
   for (const char* outside : {"<script", "href", "src=", "url("}) CHECK(!contains(page, outside));
 }
 
+TEST_CASE("gradus-events: runs inside runs, in the order of their names; other files are not looked at") {
+  const workshop w;
+  for (const char* run : {"digits", "digits/eval", "digits/eval/again"}) {
+    writer log(w.logs + '/' + run, {.hostname = "h"}, {}, {});
+    log.add_scalar("loss", 1, 5);
+    log.close();
+  }
+  publish(posix{}, w.logs + "/digits/model-5.ckpt", std::string_view("no events"));
+  publish(posix{}, w.logs + "/digits/events.out.tfevents.1.h.profile-empty", std::string_view());
+  const auto csv = w.run({"export", w.logs});
+  CHECK(csv.code == 0);
+  CHECK(csv.out ==
+        "run,tag,wall_time,step,value\n"
+        "digits,loss,1700000000.5,5,1\n"
+        "digits/eval,loss,1700000000.5,5,1\n"
+        "digits/eval/again,loss,1700000000.5,5,1\n");
+  const auto tail = w.run({"tail", "-n", "1", w.logs});
+  CHECK(tail.code == 0);
+  CHECK(contains(tail.out, "/digits/eval/again/events.out.tfevents.1700000000.h <==\nstep 5  loss = 1\n"));
+  const auto plot = w.run({"plot", w.logs});
+  CHECK(contains(plot.out, ">digits/eval/again</text>"));
+}
+
 TEST_CASE("gradus-events: torn, damaged and missing files") {
   const workshop w;
   const std::string file = w.write_logs();

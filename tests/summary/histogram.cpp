@@ -97,3 +97,20 @@ TEST_CASE("refusals: what is not finite, and damaged messages") {
   }
   CHECK_THROWS_AS(decode_histogram(unpacked), data_loss);
 }
+
+TEST_CASE("a bucket is found by bits as by searching: at every limit, and just beside it") {
+  const auto limits = histogram_limits();
+  const detail::bucket_finder find;
+  std::size_t wrong = 0;
+  const auto look = [&](double x) {
+    const auto at = static_cast<std::size_t>(std::upper_bound(limits.begin(), limits.end(), x) - limits.begin());
+    wrong += find(x) != std::min(at, limits.size() - 1) ? 1 : 0;
+  };
+  for (const double limit : limits)
+    for (const double x : {limit, std::nextafter(limit, 0.0), std::nextafter(limit, 2 * limit), limit * 1.0001})
+      if (std::isfinite(x)) look(x);
+  for (const double x : {0.0, -0.0, 5e-324, -5e-324, DBL_MIN, 1e-13, -1e-13, 1e21, -1e21, 1e300, -DBL_MAX, DBL_MAX})
+    look(x);
+  for (double x = 1e-14; x < 1e23; x *= 1.0007) look(x), look(-x);
+  CHECK(wrong == 0);
+}

@@ -48,8 +48,10 @@ TEST_CASE("its end, and the experiment of all") {
 
   hparams_experiment_info e;
   e.name = "e";
-  e.hparams = {
-      {.name = "a", .values = {"x"}}, {.name = "r", .interval = std::pair(0.0, 2.0)}, {.name = "b", .type = true}};
+  e.hparams = {{.name = "a", .values = {"x"}},
+               {.name = "r", .interval = std::pair(0.0, 2.0)},
+               {.name = "b", .type = true},
+               {.name = "n"}};
   e.metrics = {{.tag = "loss", .group = "eval", .data = metric_data::validation}};
   const auto v = hparams_experiment(e);
   CHECK(v[0].tag == "_hparams_/experiment");
@@ -57,6 +59,7 @@ TEST_CASE("its end, and the experiment of all") {
         from({0x22, 12, 0x0a, 1,  'a',  0x20, 1,   0x2a, 5,   0x0a, 3,    0x1a, 1,   'x',  // a string, of one value
               0x22, 16, 0x0a, 1,  'r',  0x20, 3,   0x32, 9,   0x11, 0,    0,    0,   0,   0,   0,   0,    0x40,  // to 2
               0x22, 5,  0x0a, 1,  'b',  0x20, 2,                                                                 //
-              0x2a, 16, 0x0a, 12, 0x0a, 4,    'e', 'v',  'a', 'l',  0x12, 4,    'l', 'o', 's', 's', 0x28, 2,     //
+              0x22, 3,  0x0a, 1,  'n',                                                                        // no type
+              0x2a, 16, 0x0a, 12, 0x0a, 4,    'e', 'v',  'a', 'l',  0x12, 4,    'l', 'o', 's', 's', 0x28, 2,  //
               0x32, 1,  'e'}));
 }

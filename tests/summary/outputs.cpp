@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <gradus/summary/image.hpp>
 
 using namespace gradus;
 

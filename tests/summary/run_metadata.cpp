@@ -59,3 +59,9 @@ TEST_CASE("what a profile saw, as RunMetadata") {
   CHECK(numbers[1][10] == 1);
   CHECK(numbers[1][15] == 1'000'400);
 }
+
+TEST_CASE("the names of calls may be given") {
+  const std::vector<std::string> given{"x", "y"};
+  CHECK(to_step_times(profile{}).nodes[0].name == "s/m");
+  CHECK(to_step_times(profile{}, 0, given).nodes[0].name == "y");
+}

@@ -26,6 +26,14 @@ TEST_CASE("a scalar is the specification's bytes") {
                      0x0a, 0x0b, 0x0a, 0x04, 'l', 'o', 's', 's', 0x15, 0,    0,    0x80, 0x3e}));
 }
 
+TEST_CASE("several tags with a value each") {
+  const std::vector<std::string> tags{"a", "b"};
+  const std::vector<float> two{1, 2}, one{1};
+  CHECK(scalar_summary(tags, two) == merge_summaries({scalar_summary("a", 1), scalar_summary("b", 2)}));
+  CHECK_THROWS_WITH_AS(scalar_summary(tags, one), "scalar_summary: expected a value for each of the 2 tags, got 1",
+                       invalid_argument);
+}
+
 TEST_CASE("text is a tensor of strings for the plugin \"text\"") {
   const auto v = text_summary("t", "hi");
   REQUIRE(v.size() == 1);
@@ -52,23 +60,7 @@ TEST_CASE("merging keeps the order and refuses a tag that stands twice") {
   CHECK_THROWS_WITH_AS(merge_summaries({scalar_summary("a", 1), scalar_summary("a", 2)}),
                        "Duplicate tag a found in summary inputs; give one of them another name", invalid_argument);
   CHECK(merge_summaries(std::span<const summary_values>()).empty());
-}
-
-TEST_CASE("merge_all runs the calls of one collection, now") {
-  summary_collections c;
-  CHECK(!c.merge_all());
-  float loss = 1;
-  c.add([&] { return scalar_summary("loss", loss); });
-  c.add([] { return scalar_summary("eval", 5); }, {"evaluation", summary_collections::summaries});
-  loss = 2;
-  const auto all = c.merge_all();
-  REQUIRE(all);
-  REQUIRE(all->size() == 2);
-  CHECK(all->at(0).simple_value == 2);
-  CHECK(c.merge_all("evaluation")->size() == 1);
-  CHECK(!c.merge_all("other"));
-  c.add([] { return scalar_summary("loss", 0); });
-  CHECK_THROWS_AS(c.merge_all(), invalid_argument);
+  CHECK(merge_summary({scalar_summary("a", 1), scalar_summary("b", 2)}).size() == 2);
 }
 
 TEST_CASE("the fraction of zeros") {

@@ -73,6 +73,7 @@ TEST_CASE("defaults are TensorFlow's") {
   CHECK(c.keep_checkpoint_max == 5);
   CHECK(c.keep_checkpoint_every_n_hours == 10000);
   CHECK(c.log_step_count_steps == 100);
+  CHECK(c.summaries.flush_secs == 120);  // FileWriter's
   CHECK(refusal(c).empty());
 }
 
@@ -93,4 +94,6 @@ TEST_CASE("every field is checked, and the refusal names it, its bound and what 
   CHECK(!refusal({.save_checkpoints_secs = nan}).empty());
   CHECK(!refusal({.keep_checkpoint_every_n_hours = nan}).empty());
   CHECK(!refusal({.log_step_count_steps = nan}).empty());
+  CHECK(refusal({.summaries = {.flush_secs = -1}}) == "run_config: summaries.flush_secs must be at least 0, got -1");
+  CHECK(!refusal({.summaries = {.flush_secs = nan}}).empty());
 }

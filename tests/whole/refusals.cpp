@@ -3,12 +3,15 @@
 // afterwards.
 #include <gradus/checkpoint/cereal.hpp>
 #include <gradus/gradus.hpp>
+#include <gradus/input/map.hpp>
 #include <gradus/testing/faulty_files.hpp>
 #include <gradus/testing/temp_dir.hpp>
 
 #include <doctest/doctest.h>
 
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <csignal>
 #include <functional>
 #include <limits>
@@ -414,6 +417,45 @@ TEST_CASE("real files: a path through a file, a directory of nobody's, a limit o
   CHECK(run_files::newest_checkpoint(posix{}, dir / "run").step == 3);
   CHECK(train(dir / "run", 5).text == "nothing was refused");
   CHECK(run_files::newest_checkpoint(posix{}, dir / "run").step == 5);
+}
+
+TEST_CASE("two processes that train into one directory: the second is refused, and may evaluate") {
+  const numbers data;
+  const temp_dir dir;
+  const auto trainer_here = [&] {
+    return make_trainer(line, momentum{.rate = 0.1}, run_config{.model_dir = dir / "run", .save_checkpoints_steps = 2});
+  };
+  // 'r' if a process that wants to train is refused, 't' if it trains, 'e' if it can evaluate after that.
+  const auto another_process = [&] {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      auto second = trainer_here();
+      char said[2] = {};
+      said[0] = refused([&] {
+                  second.train(data.for_line().repeat().batch(2), {.steps = 1});
+                }).says(text("expected to be the only process that writes into \"", dir / "run", "\""))
+                    ? 'r'
+                    : 't';
+      said[1] = refused([&] { second.evaluate(data.for_line().batch(2)); }).kind == status::unknown ? 'e' : 'n';
+      ::_exit(::write(ends[1], said, 2) == 2 ? 0 : 1);
+    }
+    char said[2] = {};
+    CHECK(::read(ends[0], said, 2) == 2);
+    ::waitpid(child, nullptr, 0);
+    ::close(ends[0]), ::close(ends[1]);
+    return std::string(said, 2);
+  };
+  std::string meanwhile;
+  auto first = trainer_here();
+  int batches = 0;
+  first.train(data.for_line().repeat().batch(2).map([&](datum&) {
+    if (++batches == 4) meanwhile = another_process();
+  }),
+              {.steps = 6});
+  CHECK(meanwhile == "re");
+  CHECK(another_process() == "te");
 }
 
 TEST_CASE("malformed IDX files reach the user as what they are, whatever trains on them") {

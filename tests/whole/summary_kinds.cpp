@@ -27,27 +27,32 @@ TEST_CASE("each kind of summary, decoded by python3-protobuf") {
                   9);
   const std::vector<float> sound{0.5f, -1.0f};
   log.add_summary(audio_summary("a", sound, {.frames = 2}, 8000), 9);
-  log.add_summary(hparams_experiment({.hparams = {{.name = "rate"}}, .metrics = {{.tag = "loss"}}}), 0);
+  log.add_summary(hparams_experiment({.hparams = {{.name = "rate", .type = 0.0}}, .metrics = {{.tag = "loss"}}}), 0);
   log.add_summary(hparams_start({{"rate", 0.5}, {"opt", "adam"}, {"bn", true}}), 0);
   log.add_summary(hparams_end(trial_status::success), 9);
   log.add_summary(layout_summary({{"c", {{.title = "both", .lines = {"loss", "zero"}}}}}), 0);
-  std::vector<std::byte> bytes;
-  encode_graph_def(bytes, {{{"s/x", "Placeholder", {}, "", {}}, {"s/y", "Identity", {"s/x"}, "", {}}}});
-  log.add_graph(bytes);
-  bytes.clear();
-  encode_run_metadata(bytes, {.device = "cpu", .nodes = {{"s/y", "Identity", 0.001, 0.003, 1}}});
-  log.add_run_metadata("step 9", bytes, 9);
+  log.add_graph(graph_def{{{"s/x", "Placeholder", {}, "", {}}, {"s/y", "Identity", {"s/x"}, "", {}}}});
+  log.add_run_metadata("step 9", step_times{.device = "cpu", .nodes = {{"s/y", "Identity", 0.001, 0.003, 1}}}, 9);
+  log.add_session_log(session_log_status::checkpoint, 9, "m/model", "");
+  log.add_session_log(session_log_status::stop, 10, "", "done");
+  event any;
+  any.wall_time = 2.5, any.step = 11, any.what = event_kind::meta_graph_def, any.bytes = {std::byte{'m'}};
+  log.add_event(any);
+  const std::string first = log.path();
+  log.reopen();  // goes on in a file that sorts behind the first
+  log.add_scalar("loss", 0.125f, 12);
   log.close();
+  CHECK(log.path() > first);
 
   const std::string command =
-      text("python3 '", GRADUS_SOURCE_DIR, "/tests/whole/summary_kinds.py' '", log.path(), "' 2>&1");
+      text("python3 '", GRADUS_SOURCE_DIR, "/tests/whole/summary_kinds.py' '", first, "' '", log.path(), "' 2>&1");
   std::FILE* reader = ::popen(command.c_str(), "r");
   REQUIRE(reader != nullptr);
   std::string said;
   for (int c; (c = std::fgetc(reader)) != EOF;) said += static_cast<char>(c);
   CHECK(::pclose(reader) == 0);
   CHECK(said == R"(file_version brain.Event:2
-0 session_log 1
+0 session_log 1 '' ''
 7 loss 0.25
 8 zero 0.0
 8 t text dtype 7 shape [] ['a *b*']
@@ -61,5 +66,10 @@ TEST_CASE("each kind of summary, decoded by python3-protobuf") {
 0 custom_scalars__config__ custom_scalars dtype 7 shape [] c: both ['loss', 'zero']
 graph_def ['s/x', 's/y']
 9 step 9 cpu [('s/y', 2000, 1)]
+9 session_log 3 'm/model' ''
+10 session_log 2 '' 'done'
+2.5 11 meta_graph_def b'm'
+file_version brain.Event:2
+12 loss 0.125
 )");
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads an event file with nothing of ours: python3-protobuf, given the documented field numbers, zlib and wave.
 
-    summary_kinds.py FILE
+    summary_kinds.py FILE...
 
 prints one line a value. tests/whole/summary_kinds.cpp writes the file and says what the lines must be."""
 import io
@@ -169,7 +169,7 @@ def value_line(M, v):
 
 def main():
     M = message_classes()
-    for payload in records(open(sys.argv[1], "rb").read()):
+    for payload in (p for path in sys.argv[1:] for p in records(open(path, "rb").read())):
         e = M["Event"].FromString(payload)
         kind = e.WhichOneof("what")
         if kind == "summary":
@@ -183,7 +183,9 @@ def main():
                 nodes = [(n.node_name, n.all_end_rel_micros, n.thread_id) for n in d.node_stats]
                 print(e.step, e.tagged_run_metadata.tag, d.device, nodes)
         elif kind == "session_log":
-            print(e.step, kind, e.session_log.status)
+            print(e.step, kind, e.session_log.status, repr(e.session_log.checkpoint_path), repr(e.session_log.msg))
+        elif kind == "meta_graph_def":
+            print(e.wall_time, e.step, kind, e.meta_graph_def)
         else:
             print(kind, e.file_version)
 

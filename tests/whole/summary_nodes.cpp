@@ -3,6 +3,7 @@
 
 #include <gradus/ops/layer.hpp>
 #include <gradus/run/profile.hpp>
+#include <gradus/summary/image.hpp>
 #include <gradus/summary/outputs.hpp>
 #include <gradus/summary/run_metadata.hpp>
 #include <gradus/train/composition.hpp>

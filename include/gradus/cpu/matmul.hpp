@@ -153,7 +153,9 @@ struct direct_product {
   static void rows_of(const tile_work<T>& w, const E& e) {
     constexpr int most = tile_rows(Registers);
     constexpr std::int64_t tiles_down = (Rows + most - 1) / most;
-    constexpr int even = Rows == 0 ? most : static_cast<int>((Rows + tiles_down - 1) / tiles_down);
+    constexpr std::int64_t parts =
+        Rows == 0 ? 1 : tiles_down;  // a division by zero is diagnosed where it is not reached, too
+    constexpr int even = Rows == 0 ? most : static_cast<int>((Rows + parts - 1) / parts);
     // Eight sums in flight are too few: then as where the number is not known, and most is made a sum of fours.
     constexpr bool known = Rows != 0 && !(Registers == 1 && tiles_down > 1 && even <= 8);
     constexpr int tall = known ? even : Rows == 0 ? most : most / 4 * 4;

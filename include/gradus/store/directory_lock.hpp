@@ -1,5 +1,6 @@
 // One process at a time writes into a directory: two that train into one would delete each other's checkpoints.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -47,5 +48,14 @@ private:
   typename F::handle handle_{};
   bool held_ = false;
 };
+
+// Makes the directory and holds it, where the file system can.
+template <file_system F>
+void hold_directory(std::optional<directory_lock<F>>& lock, const F& fs, const std::string& directory) {
+  if constexpr (locks_files<F>) {
+    make_directories(fs, directory);
+    lock.emplace(fs, directory);
+  }
+}
 
 }  // namespace gradus

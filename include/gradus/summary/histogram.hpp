@@ -5,9 +5,11 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cfloat>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -43,27 +45,75 @@ inline std::span<const double> histogram_limits() {
   return limits;
 }
 
+namespace detail {
+// Finds buckets by a number's exponent and first bits: limits grow by a tenth, so a sixteenth holds one at most, and no
+// branch has to be guessed.
+class bucket_finder {
+public:
+  bucket_finder() {
+    for (std::size_t k = 0; k + 1 < starts_.size(); ++k) {
+      const auto least = std::bit_cast<double>((first_key + k) << shift);
+      starts_[k] = static_cast<std::uint16_t>(std::upper_bound(above_.begin(), above_.end(), least) - above_.begin());
+    }
+    starts_.back() = zero - 1;
+  }
+  // The first limit above x, which is finite; the last for the largest double, which has no limit above it.
+  std::size_t operator()(double x) const {
+    const bool negative = x < 0;  // what is below -l is above l, and -l is not below itself: so one bit less
+    const std::uint64_t bits = (std::bit_cast<std::uint64_t>(x) & ~(std::uint64_t{1} << 63)) - (negative ? 1 : 0);
+    const std::uint64_t key = std::clamp<std::uint64_t>(bits >> shift, first_key, last_key + 1) - first_key;
+    std::size_t below = starts_[key];
+    below += above_[below] <= std::bit_cast<double>(bits) ? 1 : 0;
+    return negative ? zero - below : std::min(zero + 1 + below, 2 * zero);
+  }
+
+private:
+  static constexpr int shift = 48;  // four bits of the mantissa
+  static constexpr std::size_t zero = 775, first_key = std::bit_cast<std::uint64_t>(1e-12) >> shift,
+                               last_key = std::bit_cast<std::uint64_t>(1e20) >> shift;
+  std::span<const double> above_ = histogram_limits().subspan(zero + 1);
+  std::array<std::uint16_t, last_key - first_key + 2> starts_{};
+};
+
+class histogram_counter {
+public:
+  // Raises invalid_argument for a NaN or an infinity; `tag` is for the message.
+  void add(double x, std::string_view tag) {
+    if (!std::isfinite(x)) refuse(x, tag);
+    buckets_[find_(x)] += 1;
+    h_.min = std::min(h_.min, x), h_.max = std::max(h_.max, x);
+    h_.num += 1, h_.sum += x, h_.sum_squares += x * x;
+  }
+  histogram_counts take() {
+    const auto limits = histogram_limits();
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+      const bool goes_on = buckets_[i] == 0 && i + 1 < buckets_.size() && buckets_[i + 1] == 0;
+      if (!goes_on) h_.limits.push_back(limits[i]), h_.counts.push_back(buckets_[i]);
+    }
+    return std::move(h_);
+  }
+
+private:
+  [[noreturn]] static void refuse(double x, std::string_view tag) {
+    raise(status::invalid_argument, text(std::isnan(x) ? "Nan" : "Infinity", " in summary histogram for: ", tag,
+                                         "; look for the step that made it, or leave such elements out"));
+  }
+  static const bucket_finder& finder() {
+    static const bucket_finder once;
+    return once;
+  }
+  const bucket_finder& find_ = finder();
+  std::vector<double> buckets_ = std::vector<double>(histogram_limits().size());
+  histogram_counts h_;
+};
+}  // namespace detail
+
 // Counts numbers. Raises invalid_argument for a NaN or an infinity, as TensorFlow's op does; `tag` is for the message.
 template <class T>
 histogram_counts count_histogram(std::span<const T> numbers, std::string_view tag = {}) {
-  const auto limits = histogram_limits();
-  std::vector<double> buckets(limits.size());
-  histogram_counts h;
-  for (const T number : numbers) {
-    const auto x = static_cast<double>(number);
-    if (!std::isfinite(x))
-      raise(status::invalid_argument, text(std::isnan(x) ? "Nan" : "Infinity", " in summary histogram for: ", tag,
-                                           "; look for the step that made it, or leave such elements out"));
-    const auto at = static_cast<std::size_t>(std::upper_bound(limits.begin(), limits.end(), x) - limits.begin());
-    buckets[std::min(at, limits.size() - 1)] += 1;  // the largest double has no limit above it
-    h.min = std::min(h.min, x), h.max = std::max(h.max, x);
-    h.num += 1, h.sum += x, h.sum_squares += x * x;
-  }
-  for (std::size_t i = 0; i < buckets.size(); ++i) {
-    const bool goes_on = buckets[i] == 0 && i + 1 < buckets.size() && buckets[i + 1] == 0;
-    if (!goes_on) h.limits.push_back(limits[i]), h.counts.push_back(buckets[i]);
-  }
-  return h;
+  detail::histogram_counter counter;
+  for (const T number : numbers) counter.add(static_cast<double>(number), tag);
+  return counter.take();
 }
 
 // HistogramProto as bytes.

@@ -35,13 +35,14 @@ struct hparam_value {
   hparam_value(Number number) : value(static_cast<double>(number)) {}
 };
 
-// What a hyperparameter may be, in all trials: its type is that of the values given, or of the interval.
+// What a hyperparameter may be, in all trials: its type is that of the values given, or of the interval. Where nothing
+// says it, none is written, as by TensorBoard's own hp.HParam(name).
 struct hparam_info {
   std::string name;
   std::string display_name = {}, description = {};
-  std::vector<hparam_value> values = {};                     // the values that occur
-  std::optional<std::pair<double, double>> interval = {};    // or from ... to ...
-  std::variant<std::string, bool, double> type = double{0};  // where neither says it
+  std::vector<hparam_value> values = {};                              // the values that occur
+  std::optional<std::pair<double, double>> interval = {};             // or from ... to ...
+  std::variant<std::monostate, std::string, bool, double> type = {};  // where neither says it
 };
 enum class metric_data : std::int32_t { unknown = 0, training = 1, validation = 2 };
 struct metric_info {
@@ -100,8 +101,8 @@ inline summary_values hparams_experiment(const hparams_experiment_info& e) {
           info.bytes(1, h.name);
           info.bytes_if(2, h.display_name);
           info.bytes_if(3, h.description);
-          const auto type = h.interval ? 2 : h.values.empty() ? h.type.index() : h.values.front().value.index();
-          info.integer(4, static_cast<std::int64_t>(type) + 1);
+          const auto type = h.interval ? 3 : h.values.empty() ? h.type.index() : h.values.front().value.index() + 1;
+          info.integer_if(4, static_cast<std::int64_t>(type));
           if (!h.values.empty())
             info.message(5, [&](wire_writer& list) {
               for (const auto& v : h.values)

@@ -2,6 +2,8 @@
 // functions that no other file sees.
 //
 //   writer.add_summary(image_summary("digits", pixels, {.batch = 16, .height = 28, .width = 28}), step);
+//
+// A program whose model has g.summary_image includes this header somewhere; then its trainer shows them.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -38,6 +40,7 @@ namespace gradus_stb {  // not in gradus: its abs would hide the one that stb me
 #pragma pop_macro("STBIWDEF")
 #pragma pop_macro("INCLUDE_STB_IMAGE_WRITE_H")
 
+#include "../tensor/tensor.hpp"
 #include "values.hpp"
 
 namespace gradus {
@@ -152,5 +155,18 @@ summary_values image_summary(std::string_view tag, const std::vector<T>& pixels,
                              const image_options& options = {}) {
   return image_summary(tag, std::span<const T>(pixels), e, options);
 }
+
+namespace detail {
+inline summary_values summarize_images(std::string_view tag, const const_tensor_view& v) {
+  const image_extents e{v.dims[0], v.dims[1], v.dims[2], v.dims[3]};
+  switch (v.type) {
+  case dtype::float32: return image_summary(tag, v.as<float>(), e);
+  case dtype::float64: return image_summary(tag, v.as<double>(), e);
+  case dtype::uint8: return image_summary(tag, v.as<std::uint8_t>(), e);
+  default: return {};
+  }
+}
+inline const bool images_are_shown = (show_images = &summarize_images, true);  // before main
+}  // namespace detail
 
 }  // namespace gradus

@@ -1,8 +1,10 @@
 // What a model's graph shows besides scalars (g.summary_histogram, summary_image, summary_audio), as values of a
-// summary, after a training step:
+// summary, after a training step. Trainers and supervisors do this by themselves.
 //
 //   const auto values = summarize_outputs(stepper);
 //   if (!values.empty()) writer.add_summary(values, step);
+//
+// Images need image.hpp (and stb) included somewhere in the program.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -12,39 +14,68 @@
 #include "../tensor/tensor.hpp"
 #include "audio.hpp"
 #include "histogram.hpp"
-#include "image.hpp"
 
 namespace gradus {
 
+namespace detail {
+inline void require_images(std::string_view tag) {
+  if (detail::show_images == nullptr)
+    raise(status::failed_precondition, text("the summary \"", tag,
+                                            "\" is of images; include <gradus/summary/image.hpp> in the program, "
+                                            "which brings what makes PNG of them"));
+}
+}  // namespace detail
+
 // One output's values. `rate` is the output behind audio's clips; it is read for those alone. Raises invalid_argument
-// for a histogram's NaN or infinity, and for a type that the kind has no rule for.
-inline summary_values summarize_output(int kind, std::string_view tag, const const_tensor_view& v,
-                                       const const_tensor_view& rate = {}) {
-  const auto extent = [&](int i) { return i < v.dims.rank ? static_cast<std::int64_t>(v.dims[i]) : 1; };
+// for a histogram's NaN or infinity (as TensorFlow's op), and for a type that the kind has no rule for;
+// failed_precondition for an image where nothing can make one. (Templates, so that who shows nothing compiles nothing.)
+template <class View>
+summary_values summarize_output(int kind, std::string_view tag, const View& v, const View& rate = {}) {
   if (kind == output::histogram) switch (v.type) {
-    case dtype::float32: return histogram_summary(tag, v.as<float>());
-    case dtype::float64: return histogram_summary(tag, v.as<double>());
-    case dtype::int32: return histogram_summary(tag, v.as<std::int32_t>());
-    case dtype::int64: return histogram_summary(tag, v.as<std::int64_t>());
-    case dtype::uint8: return histogram_summary(tag, v.as<std::uint8_t>());
-    case dtype::boolean: return histogram_summary(tag, v.as<bool>());
-    case dtype::float16: return histogram_summary(tag, v.as<half>());
-    case dtype::bfloat16: return histogram_summary(tag, v.as<bfloat>());
+    case dtype::float32: return histogram_summary(tag, v.template as<float>());
+    case dtype::float64: return histogram_summary(tag, v.template as<double>());
+    case dtype::int32: return histogram_summary(tag, v.template as<std::int32_t>());
+    case dtype::int64: return histogram_summary(tag, v.template as<std::int64_t>());
+    case dtype::uint8: return histogram_summary(tag, v.template as<std::uint8_t>());
+    case dtype::boolean: return histogram_summary(tag, v.template as<bool>());
+    case dtype::float16: return histogram_summary(tag, v.template as<half>());
+    case dtype::bfloat16: return histogram_summary(tag, v.template as<bfloat>());
     case dtype::none: break;
     }
   if (kind == output::image) {
-    const image_extents e{extent(0), extent(1), extent(2), extent(3)};
-    switch (v.type) {
-    case dtype::float32: return image_summary(tag, v.as<float>(), e);
-    case dtype::float64: return image_summary(tag, v.as<double>(), e);
-    case dtype::uint8: return image_summary(tag, v.as<std::uint8_t>(), e);
-    default: break;
-    }
+    detail::require_images(tag);
+    if (v.type == dtype::float32 || v.type == dtype::float64 || v.type == dtype::uint8)
+      return detail::show_images(tag, v);
   }
-  if (kind == output::audio && v.type == dtype::float32)
-    return audio_summary(tag, v.as<float>(), {extent(0), extent(1), extent(2)}, rate.as<float>()[0]);
+  if (kind == output::audio && v.type == dtype::float32) {
+    const auto extent = [&](int i) { return i < v.dims.rank ? static_cast<std::int64_t>(v.dims[i]) : 1; };
+    return audio_summary(tag, v.template as<float>(), {extent(0), extent(1), extent(2)}, rate.template as<float>()[0]);
+  }
   raise(status::invalid_argument,
         text("the summary \"", tag, "\" cannot show ", name_of(v.type), "; cast it to float32 in the model"));
+}
+
+// Whether this graph shows anything besides scalars. Raises invalid_argument for a tag that stands twice among all its
+// summaries, and failed_precondition for images where nothing can make them: at the start of a run rather than in it.
+template <class Runnable>
+bool check_summaries(const Runnable& r) {
+  bool more = false;
+  for (int i = 0; i < r.graph.output_count; ++i) {
+    const output& o = r.graph.outputs[i];
+    if (!o.is_summary()) continue;
+    const auto tag = r.name_at(o.name);
+    for (int k = i + 1; k < r.graph.output_count; ++k) {
+      const output& other = r.graph.outputs[k];
+      const bool rate = o.kind == output::audio && k == i + 1;  // the clips' second output
+      if (other.is_summary() && !rate && r.name_at(other.name) == tag)
+        raise(status::invalid_argument,
+              text("Duplicate tag ", tag, " found in summary inputs; give one of them another name"));
+    }
+    if (o.kind == output::image) detail::require_images(tag);
+    if (o.kind == output::audio) ++i;
+    more = more || o.kind != output::summary;
+  }
+  return more;
 }
 
 // All of a step's, kind by kind: `Stepper` has graph<mode::train>() and output_of<mode::train>(kind, n).
@@ -56,7 +87,7 @@ summary_values summarize_outputs(Stepper& stepper) {
     for (int i = 0, n = 0; i < r.graph.output_count; ++i) {
       if (r.graph.outputs[i].kind != kind) continue;
       const auto tag = r.name_at(r.graph.outputs[i].name);
-      const auto view = stepper.template output_of<mode::train>(kind, n++);
+      const const_tensor_view view = stepper.template output_of<mode::train>(kind, n++);
       const_tensor_view rate;
       if (kind == output::audio) rate = stepper.template output_of<mode::train>(kind, n++), ++i;
       for (auto& v : summarize_output(kind, tag, view, rate)) all.push_back(std::move(v));

@@ -1,8 +1,10 @@
 // Where a step's time went, for TensorBoard's graph page and for tools that draw timelines: TensorFlow's RunMetadata.
 //
-//   step_profile p(stepper);                                  // run/profile.hpp
+//   step_profile p(stepper);                                  // run/profile.hpp; of one step, as TensorFlow's
 //   stepper.train_step(p);
-//   writer.add_run_metadata("step 100", to_step_times(p), 100);
+//   writer.add_run_metadata("step 100", step_times_of(p, stepper), 100);    // train/step_times.hpp
+//
+// TensorBoard's graph page colours nodes by it where the names are those of the graph that was written (step_times_of).
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -29,15 +31,17 @@ struct step_times {
   std::vector<node_times> nodes;
 };
 
-// What a profile saw (basic_profile, run/profile.hpp): each call, or each part of a divided one, with its thread.
+// What a profile saw (basic_profile, run/profile.hpp): each call, or each part of a divided one, with its thread. The
+// name of a call is in `names`, or where there are none what the profile's table calls it.
 template <class Profile>
-step_times to_step_times(const Profile& profile, double began = 0) {
+step_times to_step_times(const Profile& profile, double began = 0, std::span<const std::string> names = {}) {
   step_times s;
   s.began = began;
   const auto lines = profile.lines();
   for (const auto& e : profile.events()) {
     const auto& line = lines[static_cast<std::size_t>(e.call)];
-    s.nodes.push_back({line.name, line.op, e.start, e.end, e.thread});
+    const auto at = static_cast<std::size_t>(e.call);
+    s.nodes.push_back({at < names.size() ? names[at] : line.name, line.op, e.start, e.end, e.thread});
   }
   return s;
 }

@@ -6,16 +6,14 @@
 //
 // Tags are taken as they are: `summary_tag` (tag.hpp) makes them as tf.summary.* does, from name, scope and family.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <limits>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -26,8 +24,13 @@ namespace gradus {
 
 // The values of one summary, in order: what one event holds.
 using summary_values = std::vector<summary_value>;
+struct const_tensor_view;
 
 namespace detail {
+// How a graph's images become values (outputs.hpp). image.hpp sets it, in programs that include that header: it brings
+// stb, which nobody else has to have.
+inline summary_values (*show_images)(std::string_view tag, const const_tensor_view& images) = nullptr;
+
 // Metadata by which TensorBoard knows the plugin that shows a tensor.
 inline std::vector<std::byte> plugin_metadata(std::string_view plugin, std::span<const std::byte> content = {}) {
   std::vector<std::byte> out;
@@ -70,6 +73,16 @@ inline summary_values scalar_summary(std::string_view tag, float value) {
   return {std::move(v)};
 }
 
+// Several points of one step. Raises invalid_argument where there are not as many values as tags.
+inline summary_values scalar_summary(std::span<const std::string> tags, std::span<const float> values) {
+  if (tags.size() != values.size())
+    raise(status::invalid_argument,
+          text("scalar_summary: expected a value for each of the ", tags.size(), " tags, got ", values.size()));
+  summary_values out;
+  for (std::size_t i = 0; i < tags.size(); ++i) out.push_back(scalar_summary(tags[i], values[i]).front());
+  return out;
+}
+
 // Text, which TensorBoard shows as Markdown: cells, row-major, of a table with these extents. Raises invalid_argument
 // where the number of cells is not what the extents say.
 inline summary_values text_summary(std::string_view tag, std::span<const std::string> cells,
@@ -94,13 +107,15 @@ inline summary_values text_summary(std::string_view tag, std::string_view markdo
 }
 
 // The values of several summaries as one, in order. A tag that stands twice is an error (invalid_argument); empty tags
-// may repeat.
+// may repeat. (TensorFlow's merge_summary. Those of a collection: collections.hpp.)
 inline summary_values merge_summaries(std::span<const summary_values> summaries) {
   summary_values out;
-  std::unordered_set<std::string> seen;
+  const auto stands = [&](std::string_view tag) {
+    return std::any_of(out.begin(), out.end(), [&](const summary_value& v) { return v.tag == tag; });
+  };
   for (const auto& s : summaries)
     for (const auto& v : s) {
-      if (!v.tag.empty() && !seen.insert(v.tag).second)
+      if (!v.tag.empty() && stands(v.tag))
         raise(status::invalid_argument,
               text("Duplicate tag ", v.tag, " found in summary inputs; give one of them another name"));
       out.push_back(v);
@@ -110,31 +125,8 @@ inline summary_values merge_summaries(std::span<const summary_values> summaries)
 inline summary_values merge_summaries(std::initializer_list<summary_values> summaries) {
   return merge_summaries(std::span(summaries.begin(), summaries.size()));
 }
-
-// What a program summarizes, said once: named collections of calls that make values, as tf.summary's ops stand in a
-// graph's collections. `merge_all` runs those of one collection and merges what they made.
-class summary_collections {
-public:
-  using maker = std::function<summary_values()>;
-  static constexpr std::string_view summaries = "summaries";  // where TensorFlow puts a summary unless told
-
-  void add(maker make, std::initializer_list<std::string_view> collections = {summaries}) {
-    makers_.push_back(std::move(make));
-    for (const std::string_view name : collections) members_.emplace_back(name, makers_.size() - 1);
-  }
-  // None where the collection is empty.
-  std::optional<summary_values> merge_all(std::string_view collection = summaries) const {
-    std::vector<summary_values> made;
-    for (const auto& [name, i] : members_)
-      if (name == collection) made.push_back(makers_[i]());
-    if (made.empty()) return std::nullopt;
-    return merge_summaries(made);
-  }
-
-private:
-  std::vector<maker> makers_;
-  std::vector<std::pair<std::string, std::size_t>> members_;
-};
+inline summary_values merge_summary(std::span<const summary_values> inputs) { return merge_summaries(inputs); }
+inline summary_values merge_summary(std::initializer_list<summary_values> inputs) { return merge_summaries(inputs); }
 
 // The part of the elements that is zero: how sparse an activation is. NaN of nothing, as tf.nn.zero_fraction.
 template <class T>

@@ -174,6 +174,15 @@ public:
     return add([&](std::vector<std::byte>& out, double now) { encode_graph(out, now, step, graph_def); });
   }
 
+  // The same, of what `encode_graph_def` takes: to_graph_def(...) of graph.hpp.
+  template <class Graph>
+    requires requires(std::vector<std::byte>& out, const Graph& g) { encode_graph_def(out, g); }
+  bool add_graph(const Graph& graph, std::int64_t step = 0) {
+    std::vector<std::byte> bytes;
+    encode_graph_def(bytes, graph);
+    return add_graph(std::span<const std::byte>(bytes), step);
+  }
+
   // A serialized RunMetadata: the times of one step's nodes (run_metadata.hpp). Each tag may be used once in a writer.
   bool add_run_metadata(std::string_view tag, std::span<const std::byte> run_metadata, std::int64_t step) {
     const scalar_value name{tag};
@@ -187,6 +196,15 @@ public:
     });
     if (accepted) run_tags_.emplace_back(tag);
     return accepted;
+  }
+
+  // The same, of what `encode_run_metadata` takes: to_step_times(profile).
+  template <class Times>
+    requires requires(std::vector<std::byte>& out, const Times& t) { encode_run_metadata(out, t); }
+  bool add_run_metadata(std::string_view tag, const Times& times, std::int64_t step) {
+    std::vector<std::byte> bytes;
+    encode_run_metadata(bytes, times);
+    return add_run_metadata(tag, std::span<const std::byte>(bytes), step);
   }
 
   // Any event; its wall time is kept.

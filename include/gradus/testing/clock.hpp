@@ -12,7 +12,8 @@ class hand_clock {
 public:
   using policy_for = kind::clock;
 
-  explicit hand_clock(double now = 1.5e9) : time_(std::make_shared<time>(time{now, 0})) {}
+  hand_clock() : hand_clock(1.5e9) {}
+  explicit hand_clock(double now) : time_(std::make_shared<time>(time{now, 0})) {}
   double now() const { return time_->now; }
   double elapsed() const { return time_->elapsed; }
 

@@ -11,6 +11,29 @@ namespace gradus {
 template <class Source, class... Policies>
 class trainer;
 
+namespace detail {
+// While it lives, and if it is wanted, the averages stand in place of the parameters.
+template <class Stepper, bool HasAverages>
+class averages_in_place {
+public:
+  averages_in_place(Stepper& steps, bool wanted) {
+    if (!wanted) return;
+    if constexpr (!HasAverages)
+      raise(status::invalid_argument,
+            "use_averages: there is no average among the trainer's policies; add exponential_moving_average{}");
+    steps_ = &steps;
+    steps.swap_averages();
+  }
+  averages_in_place(const averages_in_place&) = delete;
+  ~averages_in_place() {
+    if (steps_ != nullptr) steps_->swap_averages();
+  }
+
+private:
+  Stepper* steps_ = nullptr;
+};
+}  // namespace detail
+
 // What an evaluation found: "loss" and the model's metrics, by name, and at which step.
 class evaluation {
 public:

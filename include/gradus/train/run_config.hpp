@@ -7,6 +7,7 @@
 #include "../base/contract.hpp"
 #include "../base/error.hpp"
 #include "../checkpoint/retention.hpp"
+#include "../summary/writer.hpp"
 
 namespace gradus {
 
@@ -36,7 +37,7 @@ struct run_config {
 
   std::string model_dir = {};            // checkpoints and event files; empty: the run leaves nothing behind
   std::uint64_t tf_random_seed = 0;      // of initializers and of ops that draw (dropout); shuffle has its own
-  double save_summary_steps = 100;       // scalars for TensorBoard every so many steps; 0: never
+  double save_summary_steps = 100;       // what TensorBoard shows, every so many steps; 0: never
   interval save_checkpoints_steps = {};  // one of the two; neither: every 600 seconds; none: no checkpoints
   interval save_checkpoints_secs = {};
   int keep_checkpoint_max = 5;  // 0: all
@@ -47,6 +48,8 @@ struct run_config {
   // TensorFlow, and false, stops with an error.
   bool restore_fallback = false;
   double log_step_count_steps = 100;  // progress, and steps per second for TensorBoard
+  // How training's events are written: flush_secs; with max_queue by a thread, and what a full queue does.
+  summary_writer_options summaries = {};
 };
 
 // The rule of two intervals: neither given, 600 seconds; one given, that one; two numbers are an error.
@@ -77,6 +80,7 @@ inline void validate(const run_config& c) {
   refuse_below("keep_checkpoint_max", c.keep_checkpoint_max, 0, false);
   refuse_below("keep_checkpoint_every_n_hours", c.keep_checkpoint_every_n_hours, 0, true);
   refuse_below("log_step_count_steps", c.log_step_count_steps, 0, true);
+  refuse_below("summaries.flush_secs", c.summaries.flush_secs, 0, false);
 }
 
 }  // namespace gradus

@@ -32,11 +32,11 @@
 #include "../input/stage.hpp"
 #include "../session/looper.hpp"
 #include "../session/master.hpp"
-#include "../summary/graph.hpp"
-#include "../summary/writer.hpp"
+#include "../store/directory_lock.hpp"
 #include "composition.hpp"
 #include "feeding.hpp"
 #include "measure.hpp"
+#include "run_log.hpp"
 #include "supervisor_options.hpp"
 
 namespace gradus {
@@ -114,13 +114,17 @@ public:
     loopers_.back()->start();
   }
 
-  // Scalars that the program made, for the event file; `step` -1: the session's. From any thread.
-  // Error: failed_precondition without an event file (no logdir, not the chief, no session).
-  template <class Session>
-  void summary_computed(const Session& sess, std::span<const scalar_value> scalars, std::int64_t step = -1) {
-    if (!running_ || !writer_)
-      raise(status::failed_precondition, "summary_computed: no event file; it takes a chief, a logdir and a session");
-    writer_->add_summary(scalars, step < 0 ? sess.global_step() : step);
+  // What the program summarized, for the event file: scalars, or values of any kind; `step` -1: the session's. From any
+  // thread. Error: failed_precondition without an event file (no logdir, no summary_writer, not the chief, no session).
+  template <class Session, class Summary>
+  void summary_computed(const Session& sess, const Summary& summary, std::int64_t step = -1) {
+    summary_writer().add_summary(summary, step < 0 ? sess.global_step() : step);
+  }
+  // The session's writer of events. Error: failed_precondition, as above.
+  auto& summary_writer() {
+    if (!running_ || !log_)
+      raise(status::failed_precondition, "no event file: it takes a chief, a logdir, a summary_writer and a session");
+    return log_->events();
   }
 
   // As resolved: who is not the chief has no logdir and saves nothing.
@@ -133,7 +137,7 @@ private:
   template <class, class>
   friend class supervised_session;
   using stepper_type = typename composition::stepper_type;
-  using writer = summary_writer<typename composition::file_system_type, clock_type>;
+  using log_type = detail::run_log<typename composition::file_system_type, clock_type>;
 
   // Makes a session of this process: arenas and machines of its own.
   struct open_here {
@@ -157,6 +161,7 @@ private:
   // What lives as long as a session.
   struct running {
     running(supervisor& sv, const master& m) : steps(sv.connection_.connect(m, open_here{&sv})) { steps.allocate(); }
+    std::optional<directory_lock<typename composition::file_system_type>> alone;
     session_type steps;
     state_list list;
     std::mutex mutex;  // a step, a save
@@ -179,7 +184,7 @@ private:
   connection_type connection_;
   coordinator<clock_type> coord_;
   std::optional<typename composition::saver_type> saver_;
-  std::optional<writer> writer_;
+  std::optional<log_type> log_;
   std::unique_ptr<running> running_;
   std::vector<std::unique_ptr<looper_thread<clock_type>>> loopers_;  // last: destroyed first, and so joined
 
@@ -196,6 +201,7 @@ private:
             text("this task is not the chief, and the session \"", master_text,
                  "\" is of this process alone: nobody else initializes its variables, so waiting would have no end. "
                  "Let the task be chief, or give a connect policy that reaches the chief's cluster"));
+    if (saver_) hold_directory(r->alone, fs_, options_.logdir);
     r->steps.remembers(r->list);
     remember_more(r->list);
     std::optional<restored> found;
@@ -209,25 +215,16 @@ private:
     r->steps.template placeholders<mode::train>([&](const placeholder_info& p) { r->placeholders.push_back(p); });
     r->global_step = r->counted_from = r->steps.global_step();
     r->saved_at = r->summarized_at = clock_.elapsed();
-    writer_.reset();
-    if (has_files()) {
-      writer_.emplace(options_.logdir, summary_writer_options{}, fs_, clock_);
-      write_graph(r->steps);
-      writer_->start(found ? found->step + 1 : 0);
+    log_.reset();
+    if (has_files()) detail::publish_graph(r->steps, options_.logdir, fs_);
+    if (has_files() && options_.summary_writer) {
+      log_.emplace(options_.logdir, *options_.summary_writer, fs_, clock_);
+      log_->add_graph(r->steps);
+      log_->events().start(found ? found->step + 1 : 0);
     }
     if (saver_ && !found) save(*r);
     coord_.clear_stop();
     running_ = std::move(r);
-  }
-  // The model with its gradients and updates, for TensorBoard and as graph.pbtxt.
-  void write_graph(const stepper_type& steps) {
-    steps.model().template show<mode::train>([&](const graph_parts& parts, const char* names) {
-      const graph_def def = to_graph_def(parts, names);
-      std::vector<std::byte> bytes;
-      encode_graph_def(bytes, def);
-      writer_->add_graph(bytes);
-      publish(fs_, join_path(options_.logdir, "graph.pbtxt"), to_pbtxt(def));
-    });
   }
 
   // ---- a step and what is due after it
@@ -248,29 +245,27 @@ private:
     if (composition::looks_at_loss && !std::isfinite(r.loss))
       detail::raise_divergence("loss", r.loss, r.global_step, r.saved_step);
     const double now = clock_.elapsed();
-    if (writer_ && options_.summary_op && options_.save_summaries_secs > 0 &&
+    if (log_ && options_.summary_op && options_.save_summaries_secs > 0 &&
         (!r.summarized || now - r.summarized_at >= options_.save_summaries_secs))
       summarize(r, now);
     if (saver_ && options_.save_model_secs > 0 && now - r.saved_at >= options_.save_model_secs) save(r);
     return true;
   }
   void summarize(running& r, double now) {
-    detail::collect_scalars(r.steps, r.loss, r.rate, r.scalars);
-    if (r.summarized && now > r.summarized_at)
-      r.scalars.push_back({"global_step/sec", static_cast<float>(static_cast<double>(r.global_step - r.counted_from) /
-                                                                 (now - r.summarized_at))});
-    writer_->add_summary(r.scalars, r.global_step);
+    const double secs = now - r.summarized_at;
+    const scalar_value speed{"global_step/sec", static_cast<float>(double(r.global_step - r.counted_from) / secs)};
+    log_->add_step(r.steps, r.loss, r.rate, std::span(&speed, r.summarized && secs > 0 ? 1 : 0));
     r.summarized = true, r.summarized_at = now, r.counted_from = r.global_step;
   }
   void save(running& r) {
     detail::find_divergence(r.steps, [&](std::string_view name, double value) {
       detail::raise_divergence(name, value, r.global_step, r.saved_step);
     });
-    if (writer_) writer_->flush();  // what was logged up to a checkpoint is in the file before the checkpoint is
+    if (log_) log_->events().flush();  // what was logged up to a checkpoint is in the file before the checkpoint is
     const saved done = saver_->save(r.list, save_path(), r.global_step);
     for (const auto& path : done.not_removed) sink_.line(text("could not delete the superseded checkpoint ", path));
     r.saved_step = r.global_step, r.saved_at = clock_.elapsed();
-    if (writer_) writer_->add_session_log(session_log_status::checkpoint, r.saved_step, save_path());
+    if (log_) log_->events().add_session_log(session_log_status::checkpoint, r.saved_step, save_path());
   }
 
   // ---- a session ends
@@ -298,9 +293,9 @@ private:
     const std::lock_guard lock(r.mutex);
     r.stopped = true;
     if (saver_ && may_save && !first && r.saved_step != r.global_step) attempt([&] { save(r); });
-    if (writer_) {
-      attempt([&] { writer_->add_session_log(session_log_status::stop, r.global_step); });
-      attempt([&] { writer_->close(); });
+    if (log_) {
+      attempt([&] { log_->events().add_session_log(session_log_status::stop, r.global_step); });
+      attempt([&] { log_->close([this](const std::string& line) { sink_.line(line); }); });
     }
     if (first) std::rethrow_exception(first);
   }
@@ -364,6 +359,14 @@ public:
     if (!r.stepped) return {};
     detail::collect_scalars(r.steps, r.loss, r.rate, r.scalars);
     return r.scalars;
+  }
+  // All that the model shows of the last step, for `summary_computed`: the scalars and the rest. As
+  // sess.run(merge_all()).
+  summary_values merged_summary() const {
+    auto& r = *sv_->running_;
+    const std::lock_guard lock(r.mutex);
+    if (!r.stepped) return {};
+    return detail::merged_summary(r.steps, r.loss, r.rate, r.scalars);
   }
   // A checkpoint now, between two steps. Error: failed_precondition without a logdir or with saver = none.
   void save() {

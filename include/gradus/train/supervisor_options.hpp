@@ -25,14 +25,15 @@ private:
 struct model_summaries {};  // the model's summaries, loss and metrics, learning rate, gradient norm, steps per second
 
 struct supervisor_options {
-  std::string logdir = {};                    // checkpoints, event files, graph.pbtxt; empty: nothing is left behind
-  bool is_chief = true;                       // who initializes, restores, saves and writes
-  service<model_summaries> summary_op = {};   // none: only what summary_computed is given
-  service<saver_options> saver = {};          // none: nothing is saved or restored
-  double save_summaries_secs = 120;           // 0: never
-  double save_model_secs = 600;               // 0: only where the scope ends, and by save()
-  double stop_grace_secs = 120;               // for threads of `loop`, once a stop is requested
-  std::string checkpoint_basename = "model";  // TensorFlow: model.ckpt; here the codec ends the name
+  std::string logdir = {};                   // checkpoints, event files, graph.pbtxt; empty: nothing is left behind
+  bool is_chief = true;                      // who initializes, restores, saves and writes
+  service<model_summaries> summary_op = {};  // none: only what summary_computed is given
+  service<summary_writer_options> summary_writer = {};  // of the events; none: no event file
+  service<saver_options> saver = {};                    // none: nothing is saved or restored
+  double save_summaries_secs = 120;                     // 0: never
+  double save_model_secs = 600;                         // 0: only where the scope ends, and by save()
+  double stop_grace_secs = 120;                         // for threads of `loop`, once a stop is requested
+  std::string checkpoint_basename = "model";            // TensorFlow: model.ckpt; here the codec ends the name
   bool save_on_stop = true;
   std::uint64_t tf_random_seed = 0;  // of initializers and of ops that draw
 };

@@ -14,67 +14,24 @@
 #include <string>
 #include <vector>
 
-#include "../input/dataset.hpp"
 #include "../run/profile.hpp"
-#include "../summary/run_graph.hpp"
-#include "../summary/writer.hpp"
+#include "../store/directory_lock.hpp"
 #include "door.hpp"
 #include "evaluation.hpp"
 #include "feeding.hpp"
 #include "measure.hpp"
 #include "progress.hpp"
 #include "run_config.hpp"
+#include "run_log.hpp"
+#include "train_options.hpp"
 
 namespace gradus {
 
-struct train_options {
-  std::int64_t max_steps = 0;  // stop when global_step is there: a resumed run does the rest. One of the two.
-  std::int64_t steps = 0;      // stop after so many steps of this call
-};
-struct evaluate_options {
-  std::int64_t steps = 0;          // batches; 0: until the data ends
-  bool use_averages = false;       // with exponential_moving_average: evaluate the averages in place of the parameters
-  std::string_view name = "eval";  // its events go to model_dir/<name>
-};
-
-// The error page of what is trained on.
-template <class D>
-struct dataset_fits {
-  static_assert(
-      dataset<D>,
-      "gradus: this is not a dataset; make one with idx, from_memory or from_spans, or see input/stage.hpp for "
-      "what yours needs.");
-  static_assert(!dataset<D> || batched_dataset<D>,
-                "gradus: a trainer takes batches, and this dataset gives one element at a time; end the pipeline with "
-                "`.batch(n)`.");
-  static_assert(!batched_dataset<D>,
-                "gradus: this dataset is const, but reading moves it on; give the trainer one that may change.");
-  static constexpr bool value = false;
-};
-
 namespace detail {
-
-template <class D>
-concept batches_to_change = batched_dataset<std::remove_reference_t<D>>;  // a const one is not movable
-
 using trainer_kinds =
     kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::warm_start, kind::snapshot, kind::save_when,
               kind::executor, kind::arithmetic, kind::subnormals, kind::microbatch, kind::recomputation,
               kind::configuration, kind::clock, kind::file_system, kind::operations, kind::log_sink>;
-
-// What a refused trainer's user calls; the refusal has been printed.
-struct refused_trainer {
-  template <class Dataset>
-  void train(Dataset&&, const train_options&) {}
-  template <class Dataset>
-  evaluation evaluate(Dataset&&, const evaluate_options& = {}) {
-    return {};
-  }
-  template <class Dataset, class See>
-  void predict(Dataset&&, See&&) {}
-  std::int64_t global_step() const { return 0; }
-};
-
 }  // namespace detail
 
 template <class Source, class... Policies>
@@ -110,22 +67,25 @@ public:
 
   // Trains until max_steps, or the end of the data. Continues from the newest checkpoint in model_dir if there is one.
   // The dataset is batched, and stands where it stopped when this returns.
+  // Error: failed_precondition if another process trains into model_dir.
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   void train(Dataset&& data, const train_options& options) {
     if ((options.max_steps > 0) == (options.steps > 0))
       raise(status::invalid_argument,
             text("train: give one of max_steps (", options.max_steps, ") and steps (", options.steps, ")"));
+    std::optional<directory_lock<file_system_type>> alone;
+    if (has_files()) hold_directory(alone, fs_, config_.model_dir);
     state_list list = state();
     data.remembers(list);
     const bool resumed = prepare(list, false);
     const std::int64_t last = options.max_steps > 0 ? options.max_steps : stepper_.global_step() + options.steps;
     const bool unsaved = saves() && saved_step_ != stepper_.global_step();  // an earlier call could not
     if (stepper_.global_step() >= last && !unsaved) return;
-    std::optional<writer> log;
+    std::optional<log_type> log;
     if (has_files() && config_.save_summary_steps > 0) open_log(log, resumed);
     training_loop(data, list, log ? &*log : nullptr, last);
-    if (log) log->close();
+    if (log) log->close([this](const std::string& line) { sink_.line(line); });
   }
 
   // Runs the model over the data and gives the loss and the metrics.
@@ -135,7 +95,8 @@ public:
     ready_to_read();
     stepper_.template connect<mode::evaluate>();
     stepper_.reset_local();
-    const averages_in_place in_place(stepper_, options.use_averages);
+    const detail::averages_in_place<stepper_type, update_type::has_evaluation_copy> in_place(stepper_,
+                                                                                             options.use_averages);
     double loss = 0;
     std::int64_t examples = 0, batches_done = 0;
     auto feeds = detail::match_feeds<mode::evaluate>(stepper_, data);
@@ -153,14 +114,8 @@ public:
     detail::for_each_output<mode::evaluate>(stepper_, output::metric, [&](std::string_view name, const tensor_view& v) {
       if (v.size() == 1) result.values_.emplace_back(name, detail::as_number(v));
     });
-    if (has_files()) {
-      writer log(join_path(config_.model_dir, options.name), {}, fs_, clock_);
-      log.start(result.step_);
-      std::vector<scalar_value> scalars;
-      for (const auto& [name, v] : result.values_) scalars.push_back({name, static_cast<float>(v)});
-      log.add_summary(scalars, result.step_);
-      log.close();
-    }
+    if (has_files())
+      detail::log_evaluation(join_path(config_.model_dir, options.name), result.values_, result.step_, fs_, clock_);
     return result;
   }
 
@@ -249,22 +204,7 @@ public:
   }
 
 private:
-  using writer = summary_writer<file_system_type, clock_type>;
-  struct averages_in_place {
-    stepper_type* s = nullptr;
-    averages_in_place(stepper_type& stepper, bool wanted) {
-      if (!wanted) return;
-      if constexpr (!update_type::has_evaluation_copy)
-        raise(status::invalid_argument,
-              "use_averages: there is no average among the trainer's policies; add exponential_moving_average{}");
-      s = &stepper;
-      s->swap_averages();
-    }
-    averages_in_place(const averages_in_place&) = delete;
-    ~averages_in_place() {
-      if (s != nullptr) s->swap_averages();
-    }
-  };
+  using log_type = detail::run_log<file_system_type, clock_type>;
 
   run_config config_;
   file_system_type fs_;
@@ -338,29 +278,17 @@ private:
   // graph.pbtxt, and what every checkpoint gets as its .meta file.
   void show_graph() {
     if (!has_files() || !config_.checkpoint_save_graph_def || std::exchange(shown_, true)) return;
-    stepper_.model().template show<mode::train>([&](const graph_parts& parts, const char* names) {
-      const meta_graph m = to_meta_graph(parts, names);
-      std::vector<std::byte> bytes;
-      encode_meta_graph(bytes, m);
-      saves_.files().attach(".meta", std::move(bytes));
-      make_directories(fs_, config_.model_dir);
-      publish(fs_, join_path(config_.model_dir, "graph.pbtxt"), to_pbtxt(m.graph));
-    });
+    saves_.files().attach(".meta", detail::publish_graph(stepper_, config_.model_dir, fs_));
   }
-  void open_log(std::optional<writer>& log, bool resumed) {
-    log.emplace(config_.model_dir, summary_writer_options{}, fs_, clock_);
-    log->start(resumed ? stepper_.global_step() + 1 : 0);
-    stepper_.model().template show<mode::train>([&](const graph_parts& parts, const char* names) {
-      std::vector<std::byte> bytes;
-      encode_graph_def(bytes, to_graph_def(parts, names));
-      log->add_graph(bytes, stepper_.global_step());
-    });
+  void open_log(std::optional<log_type>& log, bool resumed) {
+    log.emplace(config_.model_dir, config_.summaries, fs_, clock_);
+    log->events().start(resumed ? stepper_.global_step() + 1 : 0);
+    log->add_graph(stepper_);
   }
 
   template <class Dataset>
-  void training_loop(Dataset& data, const state_list& list, writer* log, std::int64_t last) {
+  void training_loop(Dataset& data, const state_list& list, log_type* log, std::int64_t last) {
     auto feeds = detail::match_feeds<mode::train>(stepper_, data);
-    std::vector<scalar_value> scalars;
     double started = clock_.elapsed();
     std::int64_t counted_from = stepper_.global_step();
     saved_at_ = started;
@@ -388,11 +316,8 @@ private:
                   steps_per_sec > 0 ? static_cast<double>(last - step) / steps_per_sec : 0, now},
                  counts || step == last);
       if (log != nullptr) {
-        if (divides(config_.save_summary_steps, step) || step == 1) {
-          detail::collect_scalars(stepper_, loss, rate, scalars);
-          log->add_summary(scalars, step);
-        }
-        if (counts) log->add_scalar("global_step/sec", static_cast<float>(steps_per_sec), step);
+        if (divides(config_.save_summary_steps, step) || step == 1) summarize(*log, loss, rate);
+        if (counts) log->events().add_scalar("global_step/sec", static_cast<float>(steps_per_sec), step);
       }
       if (counts) started = now, counted_from = step;
       const auto metric = std::exchange(metric_, {});
@@ -403,9 +328,22 @@ private:
     saves_.finish();
     tell_saves(log);
   }
-  void save(const state_list& list, writer* log, std::optional<double> metric = {}) {
-    refuse_divergence();               // a checkpoint is always one to go on from
-    if (log != nullptr) log->flush();  // what was logged up to a checkpoint is in the file before the checkpoint is
+  void summarize(log_type& log, double loss, double rate) {
+    try {
+      log.add_step(stepper_, loss, rate);
+    } catch (const invalid_argument&) {  // NaN in a histogram
+      distrust_memory();
+      throw;
+    }
+  }
+  // A later call reads the newest checkpoint.
+  void distrust_memory() {
+    if (saved_step_ >= 0) ready_ = false;
+  }
+  void save(const state_list& list, log_type* log, std::optional<double> metric = {}) {
+    refuse_divergence();  // a checkpoint is always one to go on from
+    if (log != nullptr)
+      log->events().flush();  // what was logged up to a checkpoint is in the file before the checkpoint is
     const std::int64_t step = stepper_.global_step();
     if (saves_.save(list, prefix(), step, {}, metric))
       saved_step_ = step;
@@ -414,18 +352,18 @@ private:
     saved_at_ = clock_.elapsed();
     tell_saves(log);
   }
-  void tell_saves(writer* log) {
+  void tell_saves(log_type* log) {
     while (const auto done = saves_.next_done()) {
       for (const auto& path : done->result.not_removed)
         sink_.line(text("could not delete the superseded checkpoint ", path));
-      if (log != nullptr) log->add_session_log(session_log_status::checkpoint, done->step, prefix());
+      if (log != nullptr) log->events().add_session_log(session_log_status::checkpoint, done->step, prefix());
     }
   }
   void refuse_divergence() {
     detail::find_divergence(stepper_, [&](std::string_view name, double value) { diverged(name, value); });
   }
   [[noreturn]] void diverged(std::string_view tensor, double value) {
-    if (saved_step_ >= 0) ready_ = false;  // what is in memory is of no use; a later call reads the checkpoint
+    distrust_memory();
     detail::raise_divergence(tensor, value, stepper_.global_step(), saved_step_);
   }
   static bool divides(double n, std::int64_t step) { return n >= 1 && step % static_cast<std::int64_t>(n) == 0; }

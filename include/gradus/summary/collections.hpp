@@ -1,0 +1,52 @@
+// What a program summarizes, said once: named collections of calls, as tf.summary's ops stand in a graph's collections.
+//
+//   summary_collections all;
+//   all.add([&] { return histogram_summary("hidden/kernel", weights); });
+//   ...
+//   if (const auto values = merge_all_summaries(all)) writer.add_summary(*values, step);
+#pragma once
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "values.hpp"
+
+namespace gradus {
+
+// Calls that make values. `merge_all` runs those of one collection, in the order in which they were added, and merges
+// what they made. What a graph shows (g.summary_scalar, ...) is the graph's own collection "summaries"; its merge_all
+// is `summarize_outputs` (outputs.hpp), which a trainer calls.
+class summary_collections {
+public:
+  using maker = std::function<summary_values()>;
+  static constexpr std::string_view summaries = "summaries";  // where TensorFlow puts a summary unless told
+
+  void add(maker make, std::initializer_list<std::string_view> collections = {summaries}) {
+    makers_.push_back(std::move(make));
+    for (const std::string_view name : collections) members_.emplace_back(name, makers_.size() - 1);
+  }
+  // None where the collection is empty. Raises invalid_argument for a tag that stands twice.
+  std::optional<summary_values> merge_all(std::string_view collection = summaries) const {
+    std::vector<summary_values> made;
+    for (const auto& [name, i] : members_)
+      if (name == collection) made.push_back(makers_[i]());
+    if (made.empty()) return std::nullopt;
+    return merge_summaries(made);
+  }
+
+private:
+  std::vector<maker> makers_;
+  std::vector<std::pair<std::string, std::size_t>> members_;
+};
+
+// As tf.merge_all_summaries(key), whose collections are the default graph's.
+inline std::optional<summary_values> merge_all_summaries(const summary_collections& of,
+                                                         std::string_view key = summary_collections::summaries) {
+  return of.merge_all(key);
+}
+
+}  // namespace gradus

@@ -1,0 +1,124 @@
+// The event file of a run: the graph at its start, then what steps say. What trainers and supervisors write.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../summary/graph.hpp"
+#include "../summary/outputs.hpp"
+#include "../summary/run_graph.hpp"
+#include "../summary/writer.hpp"
+#include "measure.hpp"
+
+namespace gradus::detail {
+
+// Whether the model's graph may show histograms, images or audio: known for a compiled model, and for an interpreted
+// one not before it runs.
+template <class Model>
+consteval bool may_show_more_than_scalars() {
+  if constexpr (requires { Model::template frozen<mode::train>::graph; }) {
+    constexpr const auto& g = Model::template frozen<mode::train>::graph;
+    for (int i = 0; i < g.size.outputs; ++i)
+      if (g.outputs[i].kind >= output::histogram) return true;
+    return false;
+  } else {
+    return true;
+  }
+}
+
+// What a step shows besides scalars.
+template <class Steps>
+summary_values show_outputs(Steps& steps) {
+  if constexpr (may_show_more_than_scalars<std::remove_cvref_t<decltype(steps.model())>>())
+    return summarize_outputs(steps);
+  else
+    return {};
+}
+
+// All of a step as one summary.
+template <class Steps>
+summary_values merged_summary(Steps& steps, double loss, double rate, std::vector<scalar_value>& scratch) {
+  collect_scalars(steps, loss, rate, scratch);
+  summary_values all = show_outputs(steps);
+  for (const auto& s : scratch) all.push_back(scalar_summary(s.tag, s.value).front());
+  return all;
+}
+
+template <class FileSystem, class Clock>
+class run_log {
+public:
+  using writer = summary_writer<FileSystem, Clock>;
+
+  // Makes the event file.
+  run_log(const std::string& logdir, const summary_writer_options& options, const FileSystem& fs, const Clock& clock)
+      : to_(logdir, options, fs, clock) {}
+
+  // The model with its gradients and updates. Errors: invalid_argument for two summaries of one tag,
+  // failed_precondition for images where nothing can make PNG of them.
+  template <class Steps>
+  void add_graph(Steps& steps) {
+    steps.model().template show<mode::train>([&](const graph_parts& parts, const char* names) {
+      std::vector<std::byte> bytes;
+      encode_graph_def(bytes, to_graph_def(parts, names));
+      to_.add_graph(bytes, steps.global_step());
+    });
+    shows_more_ = check_summaries(steps.template graph<mode::train>());
+  }
+
+  // After a training step: its scalars and `more` of them as one event, and what else the model shows as another.
+  // Error: invalid_argument for a NaN or an infinity in a histogram, as TensorFlow's op; nothing of the step is written
+  // then.
+  template <class Steps>
+  void add_step(Steps& steps, double loss, double rate, std::span<const scalar_value> more = {}) {
+    const std::int64_t step = steps.global_step();
+    collect_scalars(steps, loss, rate, scalars_);
+    scalars_.insert(scalars_.end(), more.begin(), more.end());
+    const summary_values shown = shows_more_ ? show_outputs(steps) : summary_values();
+    to_.add_summary(scalars_, step);
+    if (!shown.empty()) to_.add_summary(shown, step);
+  }
+  // Says what was lost, if the queue was full at times.
+  template <class Say>
+  void close(Say say) {
+    to_.close();
+    if (const auto lost = to_.rejected(); lost != 0)
+      say(text(lost, " events are not in ", to_.path(), ": the queue of summaries was full; raise max_queue (",
+               "run_config::summaries), or let it wait by full_queue::block"));
+  }
+  writer& events() { return to_; }
+
+private:
+  writer to_;
+  std::vector<scalar_value> scalars_;
+  bool shows_more_ = true;
+};
+
+// Writes graph.pbtxt into the directory, and gives what a checkpoint gets as its .meta file.
+template <class Steps, class FileSystem>
+std::vector<std::byte> publish_graph(const Steps& steps, const std::string& directory, const FileSystem& fs) {
+  std::vector<std::byte> meta;
+  steps.model().template show<mode::train>([&](const graph_parts& parts, const char* names) {
+    const meta_graph m = to_meta_graph(parts, names);
+    encode_meta_graph(meta, m);
+    make_directories(fs, directory);
+    publish(fs, join_path(directory, "graph.pbtxt"), to_pbtxt(m.graph));
+  });
+  return meta;
+}
+
+// What an evaluation found, as a run of its own.
+template <class FileSystem, class Clock>
+void log_evaluation(const std::string& logdir, std::span<const std::pair<std::string, double>> values,
+                    std::int64_t step, const FileSystem& fs, const Clock& clock) {
+  summary_writer<FileSystem, Clock> log(logdir, {}, fs, clock);
+  log.start(step);
+  std::vector<scalar_value> scalars;
+  for (const auto& [name, v] : values) scalars.push_back({name, static_cast<float>(v)});
+  log.add_summary(scalars, step);
+  log.close();
+}
+
+}  // namespace gradus::detail

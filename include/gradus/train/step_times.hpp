@@ -1,0 +1,62 @@
+// The times of a training step under the names that its nodes have in TensorBoard, whose graph page colours them by it.
+//
+//   auto times = step_times_of(trainer.profile(data, 1), trainer.steps());
+//   writer.add_run_metadata("step 100", times, 100);
+#pragma once
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../graph/show.hpp"
+#include "../ops/fused.hpp"
+#include "../run/profile.hpp"
+#include "../summary/run_metadata.hpp"
+
+namespace gradus {
+
+namespace detail {
+// For each node of the graph that runs, the name under which the graph that is shown has it: a fused node is its last
+// op. Found by scope, op, type and extents, and where several have these in common in their order; where none has, it
+// is the name that `describe` gives.
+inline std::vector<std::string> shown_names(const graph_parts& runs, const graph_parts& shown, const char* names) {
+  std::vector<shown_node> all = describe(shown, names);
+  std::vector<std::string> out;
+  for (shown_node& r : describe(runs, names)) {
+    std::string_view op = r.op;
+    if (r.source->op == &cards::fused_reduction) {
+      op = from_words<fused_reduction_attr>(runs.view.ints + r.source->attr).mean != 0 ? "Mean" : "Sum";
+    } else if (r.source->op->is(trait::expression)) {
+      const expression& x = runs.view.expressions[expression_of(*r.source, runs.view.ints)];
+      if (x.steps > 0) op = x.op[x.steps - 1]->name;
+    }
+    std::string name = std::move(r.name);
+    for (shown_node& s : all) {
+      const bool own = s.source->name >= 0 || s.op == "Apply";  // these keep their names
+      if (s.op != op || s.source->scope != r.source->scope || s.type != r.type || s.dims != r.dims ||
+          (own && s.name != name))
+        continue;
+      name = s.name, s.op = {};  // taken
+      break;
+    }
+    out.push_back(std::move(name));
+  }
+  return out;
+}
+}  // namespace detail
+
+// The times of a profiled step (trainer.profile(data, 1), or train_step with a step_profile) for add_run_metadata,
+// under the names that the graph has in TensorBoard. `began`: seconds since the epoch.
+template <class Profile, class Stepper>
+step_times step_times_of(const Profile& profile, Stepper& steps, double began = 0) {
+  const auto& r = steps.template graph<mode::train>();
+  std::vector<std::string> of_calls;
+  steps.model().template show<mode::train>([&](const graph_parts& parts, const char* names) {
+    const auto of_nodes = detail::shown_names(r.graph, parts, names);
+    for (int i = 0; i < r.program.call_count; ++i)
+      of_calls.push_back(of_nodes[static_cast<std::size_t>(r.program.calls[i].node)]);
+  });
+  return to_step_times(profile, began, of_calls);
+}
+
+}  // namespace gradus

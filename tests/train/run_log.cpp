@@ -1,0 +1,162 @@
+#include <gradus/train/run_log.hpp>
+
+#include <doctest/doctest.h>
+
+#include <gradus/ops/layer.hpp>
+#include <gradus/summary/image.hpp>
+#include <gradus/summary/reader.hpp>
+#include <gradus/testing/temp_dir.hpp>
+#include <gradus/train/composition.hpp>
+#include <gradus/update/gradient_descent.hpp>
+
+#include <limits>
+
+using namespace gradus;
+
+namespace {
+
+// w = 3, then 0: the loss is its square.
+template <int Shows>
+inline constexpr auto shown_model = [](graph& g) {
+  const auto w = g.variable("w", {2}, {.init = constant_initializer(3)});
+  const auto loss = reduce_mean(square(w));
+  g.summary_scalar("cost", loss);
+  if (Shows > 0) g.summary_histogram("squares", square(w));
+  if (Shows > 1) g.summary_image("dots", g.constant({0, 1, 2, 4}, {1, 2, 2, 1}));
+  if (Shows > 2) g.summary_histogram("cost", w);
+  return model_spec{.loss = loss};
+};
+
+template <class Source>
+struct one_step {
+  using composed = detail::composition<Source, gradient_descent>;
+  typename composed::stepper_type steps;
+  explicit one_step(const Source& source)
+      : steps(source.template make<typename composed::model_type>(),
+              detail::compose_update(gradient_descent{.rate = 0.5})) {
+    steps.allocate();
+    steps.initialize(0);
+    steps.template bound<mode::train>(1);
+    steps.train_step();
+  }
+};
+template <int Shows>
+auto one_step_of() {
+  return one_step<detail::by_program>(detail::by_program{shown_model<Shows>});
+}
+
+using log_here = detail::run_log<posix, system_clock>;
+
+std::vector<event> events_of(const std::string& path) {
+  std::vector<event> out;
+  for (const auto& e : summary_iterator(path)) out.push_back(e);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("run_log: what a compiled model shows is known before it runs") {
+  using scalars_only = one_step<detail::by_compiler<shown_model<0>>>::composed::model_type;
+  using more = one_step<detail::by_compiler<shown_model<1>>>::composed::model_type;
+  using who_knows = one_step<detail::by_program>::composed::model_type;
+  static_assert(!detail::may_show_more_than_scalars<scalars_only>());
+  static_assert(detail::may_show_more_than_scalars<more>());
+  static_assert(detail::may_show_more_than_scalars<who_knows>());
+}
+
+TEST_CASE("run_log: the graph, then of a step an event of scalars and one of the rest") {
+  const testing::temp_dir dir;
+  one_step s(detail::by_compiler<shown_model<2>>{});
+  log_here log(dir.path(), {}, {}, {});
+  log.add_graph(s.steps);
+  const scalar_value speed{"speed", 8};
+  log.add_step(s.steps, 9, 0.5, std::span(&speed, 1));
+  std::string said;
+  log.close([&](const std::string& line) { said += line; });
+  CHECK(said.empty());
+
+  const auto events = events_of(log.events().path());
+  REQUIRE(events.size() == 4);
+  CHECK(events[1].what == event_kind::graph_def);
+  std::string tags;
+  for (const auto& v : events[2].values) tags += text(v.tag, '=', v.simple_value, ' ');
+  CHECK(tags == "cost=9 loss=9 learning_rate=0.5 gradient_norm=4.2426405 speed=8 ");
+  CHECK(events[3].step == 1);
+  REQUIRE(events[3].values.size() == 2);
+  CHECK(events[3].values[0].tag == "squares");
+  CHECK(decode_histogram(events[3].values[0].bytes).sum == 18);
+  CHECK(events[3].values[1].tag == "dots/image/0");
+
+  std::vector<scalar_value> scratch;
+  CHECK(detail::merged_summary(s.steps, 9, 0.5, scratch).size() == 6);
+}
+
+TEST_CASE("run_log: a model that cannot be shown is refused at the start") {
+  const testing::temp_dir dir;
+  auto twice = one_step_of<3>();
+  log_here log(dir.path(), {}, {}, {});
+  CHECK_THROWS_WITH_AS(log.add_graph(twice.steps),
+                       "Duplicate tag cost found in summary inputs; give one of them another name", invalid_argument);
+  auto images = one_step_of<2>();
+  auto* const shows = std::exchange(detail::show_images, nullptr);  // as where image.hpp is not included
+  CHECK_THROWS_WITH_AS(log.add_graph(images.steps),
+                       "the summary \"dots\" is of images; include <gradus/summary/image.hpp> in the program, which "
+                       "brings what makes PNG of them",
+                       failed_precondition);
+  detail::show_images = shows;
+  log.add_graph(images.steps);
+}
+
+TEST_CASE("run_log: NaN in a histogram ends the step with TensorFlow's words, and nothing of it is written") {
+  const testing::temp_dir dir;
+  auto s = one_step_of<1>();
+  log_here log(dir.path(), {}, {}, {});
+  log.add_graph(s.steps);
+  const std::array<float, 2> w{1, std::numeric_limits<float>::quiet_NaN()};
+  std::memcpy(s.steps.variables().value(static_cast<std::size_t>(s.steps.variables().find("w"))), w.data(), sizeof w);
+  s.steps.train_step();
+  CHECK_THROWS_WITH_AS(log.add_step(s.steps, 9, 0.5),
+                       "Nan in summary histogram for: squares; look for the step that made it, or leave such elements "
+                       "out",
+                       invalid_argument);
+  log.close([](const std::string&) {});
+  CHECK(events_of(log.events().path()).size() == 2);
+}
+
+TEST_CASE("run_log: what a full queue did not take is said at the end") {
+  const testing::temp_dir dir;
+  auto s = one_step_of<0>();
+  log_here log(dir.path(), {.buffer_bytes = 1 << 20, .max_queue = 1}, {}, {});
+  std::uint64_t rejected = 0;
+  for (int i = 0; i < 100'000 && rejected == 0; ++i) {  // until the thread is too slow once
+    log.add_step(s.steps, 9, 0.5);
+    rejected = log.events().rejected();
+  }
+  std::string said;
+  log.close([&](const std::string& line) { said += line; });
+  CHECK(rejected == 1);
+  CHECK(said == text("1 events are not in ", log.events().path(), ": the queue of summaries was full; raise max_queue ",
+                     "(run_config::summaries), or let it wait by full_queue::block"));
+}
+
+TEST_CASE("run_log: an evaluation is a run of its own; a graph is also a file") {
+  const testing::temp_dir dir;
+  const std::vector<std::pair<std::string, double>> found{{"loss", 0.5}, {"accuracy", 0.75}};
+  detail::log_evaluation(dir / "eval", found, 60, posix{}, system_clock{});
+  std::vector<std::string> names;
+  REQUIRE(posix{}.list(dir / "eval", names) == 0);
+  REQUIRE(names.size() == 1);
+  const auto events = events_of(join_path(dir / "eval", names[0]));
+  REQUIRE(events.size() == 3);
+  CHECK(events[1].log.status == session_log_status::start);
+  CHECK(events[1].step == 60);
+  CHECK(events[2].values.at(1).tag == "accuracy");
+  CHECK(events[2].values.at(1).simple_value == 0.75f);
+
+  auto s = one_step_of<0>();
+  const auto meta = detail::publish_graph(s.steps, dir / "new", posix{});
+  CHECK(meta.size() > 100);
+  const auto pbtxt = read_file(posix{}, join_path(dir / "new", "graph.pbtxt"));
+  CHECK(std::string_view(reinterpret_cast<const char*>(pbtxt.data()), pbtxt.size()).find("name: \"w\"") !=
+        std::string_view::npos);
+}
