@@ -4,6 +4,8 @@
 #include "gradus/testing/temp_dir.hpp"
 #include "page.hpp"
 
+#include "../message.hpp"
+
 using namespace codec_suite;
 
 namespace {
@@ -19,16 +21,6 @@ byte_list file_of(std::string_view header, std::size_t data = 0) {
 }
 std::string problem_of(std::string_view header, std::size_t data = 0) {
   return decode_bytes(safetensors{}, file_of(header, data)).problem;
-}
-template <class Call>
-std::string message(status expected, Call&& call) {
-  try {
-    call();
-  } catch (const error& e) {
-    CHECK(e.kind() == expected);
-    return e.what();
-  }
-  return "no error";
 }
 std::string hex_of(std::span<const std::byte> bytes) {
   std::string out;
@@ -222,7 +214,7 @@ TEST_CASE("safetensors: what nobody should trust is refused") {
 
 TEST_CASE("safetensors: what the format cannot hold is not written") {
   const auto refusal = [](const snapshot& s) {
-    return message(status::invalid_argument, [&s] { safetensors{}.encode(s); });
+    return message_of(status::invalid_argument, [&s] { safetensors{}.encode(s); });
   };
   CHECK(refusal({0, {}, {{"__metadata__", uint8, {0}, {}, false}}}) ==
         "this state cannot be saved as safetensors: no tensor may be called \"__metadata__\" there");
@@ -254,12 +246,12 @@ TEST_CASE("safetensors_file: names, types, shapes and elements where they lie") 
   f.read("global_step", std::span(step));
   CHECK(step[0] == 7);
   float three[3];
-  CHECK(message(status::invalid_argument, [&] {
+  CHECK(message_of(status::invalid_argument, [&] {
           f.read("w", std::span(three));
         }).find("has 6 elements, and is read into 3") != std::string::npos);
-  CHECK(message(status::not_found, [&] { f.values<float>("v"); }) ==
+  CHECK(message_of(status::not_found, [&] { f.values<float>("v"); }) ==
         text("there is no \"v\" in \"", path, "\"; tensors() lists what is there"));
-  CHECK(message(status::invalid_argument, [&] { f.values<double>("w"); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { f.values<double>("w"); }) ==
         text("\"w\" in \"", path, "\" is F32, and is read as float64"));
 
   auto unaligned = file_of(
@@ -274,15 +266,17 @@ TEST_CASE("safetensors_file: names, types, shapes and elements where they lie") 
   float one[1] = {};
   const bool aligned = reinterpret_cast<std::uintptr_t>(u.find("f")->bytes.data()) % 4 == 0;
   if (!aligned)
-    CHECK(message(status::failed_precondition, [&] { u.values<float>("f"); }) ==
+    CHECK(message_of(status::failed_precondition, [&] { u.values<float>("f"); }) ==
           text("\"f\" in \"", path, "\" is not aligned for float32; copy it with read()"));
   u.read("f", std::span(one));
   CHECK(one[0] == 1.5f);
-  CHECK(message(status::invalid_argument, [&] { u.values<bool>("b"); }).find("neither 0 nor 1") != std::string::npos);
+  CHECK(message_of(status::invalid_argument, [&] { u.values<bool>("b"); }).find("neither 0 nor 1") !=
+        std::string::npos);
 
   write(file_of("{} x"));
-  CHECK(message(status::data_loss, [&] { safetensors_file{path}; }) ==
+  CHECK(message_of(status::data_loss, [&] { safetensors_file{path}; }) ==
         text("\"", path,
              "\" cannot be read as safetensors: its header is refused: at byte 11 expected the end, found 'x'"));
-  CHECK(message(status::not_found, [&] { safetensors_file(dir / "none"); }).find("No such file") != std::string::npos);
+  CHECK(message_of(status::not_found, [&] { safetensors_file(dir / "none"); }).find("No such file") !=
+        std::string::npos);
 }

@@ -21,6 +21,9 @@
 #include "gradus/store/snappy.hpp"
 #include "gradus/store/sorted_table.hpp"
 #include "gradus/summary/event.hpp"
+#include "gradus/summary/histogram.hpp"
+#include "record_readers.hpp"
+#include "text_readers.hpp"
 
 namespace fuzz {
 using namespace gradus;
@@ -210,10 +213,24 @@ inline bool read_events(view file) {
   }
   return records.offset() == file.size();
 }
+inline bool read_histogram(view file) {
+  try {
+    const histogram_counts h = decode_histogram(file);
+    insist(h.limits.size() == h.counts.size() && h.limits.size() <= file.size() / 8, "more buckets than bytes");
+    octets again, once_more;
+    encode_histogram(again, h);
+    encode_histogram(once_more, decode_histogram(again));
+    insist(once_more == again, "a histogram that does not come back");
+    return true;
+  } catch (const error&) {
+    return false;
+  }
+}
 inline bool read_bundle(view file) {
   packed_files files(file, {".index", ".data-00000-of-00001"});
   return sound(tensor_bundle{}.decode(files));
 }
+inline void seal_record_file(octets& file) { seal_behind_first(file, seal_records); }
 struct reader {
   std::string_view name;
   bool (*read)(view);               // whether it took it for whole
@@ -233,6 +250,14 @@ inline constexpr reader readers[] = {{"flat_binary", &read_with<flat_binary>, &s
                                      {"sorted_table", &read_table, [](octets& b) { seal_table(b); }},
                                      {"snappy", &read_snappy},
                                      {"idx", &read_idx_bytes},
+                                     {"tf_record", &read_tf_record, &seal_record_file},
+                                     {"example", &read_example},
+                                     {"text_line", &read_text_line},
+                                     {"csv", &read_csv},
+                                     {"libsvm", &read_libsvm},
+                                     {"criteo", &read_criteo},
+                                     {"npy", &read_npy},
+                                     {"histogram", &read_histogram},
                                      {"events", &read_events, &seal_records}};
 
 // Reads the bytes as they are, and sealed.

@@ -67,7 +67,32 @@ inline octets sample(std::string_view reader) {
     out.push_back(std::byte{(11 << 2) | 2}), out.push_back(std::byte{4}), out.push_back(std::byte{0});
     return out;
   }
+  // The first byte chooses options (text_readers.hpp).
+  if (reader == "text_line") return octets_of(std::string_view("\0one\r\ntwo\n\nthree", 15));
+  if (reader == "csv") return octets_of("\x86h,h\n# no\n1,-2,0.5,\"a,\"\"\nb\",7,1e-3\r\n3,4,inf,,-9,2.25\n");
+  if (reader == "libsvm") return octets_of(std::string_view("\x08+1 qid:3 1:0.5 7:-2e1 # c\n0 qid:4\n", 35));
+  if (reader == "criteo") {
+    std::string line(
+        "\0"
+        "1",
+        2);
+    for (int i = 0; i < 13; ++i) line += i % 3 == 0 ? "\t" : text('\t', i - 2);
+    for (int i = 0; i < 26; ++i) line += i % 5 == 4 ? "\t" : "\t0a1b2c3d";
+    return octets_of(line + line.substr(1).insert(0, "\n"));
+  }
+  if (reader == "example") return sample_example();
+  if (reader == "tf_record") {
+    octets out{std::byte{0}};  // the first byte chooses options (record_readers.hpp)
+    for (const auto* r : {"first", "", "a third record, of more than 20 bytes"}) append_record(out, octets_of(r));
+    return out;
+  }
+  if (reader == "npy") return octets_of(detail::npy_head("<f4", {3, 2}) + std::string(24, '\1'));
   if (reader == "idx") return encode_idx(std::span<const float>(w));
+  if (reader == "histogram") {
+    octets out;
+    encode_histogram(out, count_histogram(std::span<const float>(w)));
+    return out;
+  }
   octets events;
   for (int i = 0; i < 3; ++i) {
     octets payload(static_cast<std::size_t>(9 + 2 * i));

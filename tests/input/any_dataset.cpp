@@ -20,9 +20,9 @@ TEST_CASE("any dataset, elements or batches") {
   CHECK(b.next({&view, 1}) == 3);
   CHECK(values[2] == 2);
   const tensor_view one(std::span<std::int64_t>(values).first(1), {1});
-  CHECK(message(status::invalid_argument, [&] { d.next({&one, 1}); }).find("differ in size") != std::string::npos);
+  CHECK(message_of(status::invalid_argument, [&] { d.next({&one, 1}); }).find("differ in size") != std::string::npos);
   d = range_dataset(3).prefetch(1);
-  CHECK(message(status::failed_precondition, [&] { any_dataset copy = d; }).find("cannot be copied") !=
+  CHECK(message_of(status::failed_precondition, [&] { any_dataset copy = d; }).find("cannot be copied") !=
         std::string::npos);
 }
 

@@ -19,8 +19,8 @@ TEST_CASE("windows as what a trainer consumes") {
   CHECK(d.next({&view, 1}) == 1);
   CHECK(d.next({&view, 1}) == 0);
   auto few = range_dataset(7).window(3).as_batches(2);
-  CHECK(message(status::invalid_argument, [&] { few.next({&view, 1}); }) == "as_batches(2): found a batch of 3");
-  CHECK(message(status::invalid_argument, [] { range_dataset(7).as_batches(2); }).find("a scalar") !=
+  CHECK(message_of(status::invalid_argument, [&] { few.next({&view, 1}); }) == "as_batches(2): found a batch of 3");
+  CHECK(message_of(status::invalid_argument, [] { range_dataset(7).as_batches(2); }).find("a scalar") !=
         std::string::npos);
   resumes([] { return range_dataset(7).window(3, 1).as_batches(3); });
 }

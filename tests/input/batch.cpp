@@ -19,6 +19,6 @@ TEST_CASE("batches and the remainder") {
 
 TEST_CASE("a batch of nothing") {
   const auto five = iota(5);
-  CHECK(message(status::invalid_argument, [&] { numbers(five).batch(0); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { numbers(five).batch(0); }) ==
         "batch(0): expected a batch of at least one element");
 }

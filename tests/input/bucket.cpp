@@ -39,7 +39,7 @@ TEST_CASE("batches of about one length") {
 TEST_CASE("padded to the boundary, or not at all") {
   auto how = two;
   how.pad_to_bucket_boundary = true, how.padding_values = {-1};
-  CHECK(message(status::invalid_argument, [&] {
+  CHECK(message_of(status::invalid_argument, [&] {
           lists_of(sequences().bucket_by_sequence_length(length_of, how));
         }).find("length 5 is beyond the last boundary, 5") != std::string::npos);
   how.bucket_boundaries = {3, 5, 11}, how.bucket_batch_sizes = {2, 2, 2, 1};
@@ -49,14 +49,14 @@ TEST_CASE("padded to the boundary, or not at all") {
   CHECK(lists[3] == ints{1, -1});
   how = two;
   how.no_padding = true;
-  CHECK(message(status::invalid_argument, [&] {
+  CHECK(message_of(status::invalid_argument, [&] {
           lists_of(sequences().bucket_by_sequence_length(length_of, how));
         }).find("no_padding") != std::string::npos);
 }
 
 TEST_CASE("what cannot be") {
   const auto refused = [](const bucketing& how) {
-    return message(status::invalid_argument, [&] { sequences().bucket_by_sequence_length(length_of, how); });
+    return message_of(status::invalid_argument, [&] { sequences().bucket_by_sequence_length(length_of, how); });
   };
   CHECK(refused({.bucket_boundaries = {3}, .bucket_batch_sizes = {2}}).find("+ 1") != std::string::npos);
   CHECK(refused({.bucket_boundaries = {3, 3}, .bucket_batch_sizes = {2, 2, 2}}).find("rise") != std::string::npos);

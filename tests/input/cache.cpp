@@ -71,13 +71,13 @@ TEST_CASE("positions: the source where filling began") {
 TEST_CASE("a file of another dataset, or damaged") {
   const testing::temp_dir dir;
   all_of(range_dataset(4).cache(dir / "kept"));
-  CHECK(message(status::failed_precondition, [&] {
+  CHECK(message_of(status::failed_precondition, [&] {
           all_of(range_dataset(0, 4, 1, "other").cache(dir / "kept"));
         }).find("is not the cache of this dataset") != std::string::npos);
   auto bytes = read_file(posix{}, dir / "kept");
   bytes[bytes.size() - 6] ^= std::byte{1};
   const auto piece = std::span<const std::byte>(bytes);
   publish(posix{}, dir / "kept", byte_pieces(&piece, 1));
-  CHECK(message(status::data_loss, [&] { all_of(range_dataset(4).cache(dir / "kept")); }).find("corrupted record") !=
+  CHECK(message_of(status::data_loss, [&] { all_of(range_dataset(4).cache(dir / "kept")); }).find("corrupted record") !=
         std::string::npos);
 }

@@ -14,10 +14,11 @@ TEST_CASE("another dataset says which") {
   };
   CHECK(all_of(choose_from_datasets(three(), range_dataset(3).repeat())) == ints{0, 10, 20, 1, 11, 12, 13});
   CHECK(all_of(choose_from_datasets(three(), range_dataset(2))) == ints{0, 10});
-  CHECK(message(status::invalid_argument, [&] { all_of(choose_from_datasets(three(), range_dataset(2, 9))); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { all_of(choose_from_datasets(three(), range_dataset(2, 9))); }) ==
         "choose_from_datasets: selector index out of range: 3 >= 3");
-  CHECK(message(status::invalid_argument, [&] { choose_from_datasets({}, range_dataset(2)); }).find("at least one") !=
-        std::string::npos);
+  CHECK(message_of(status::invalid_argument, [&] {
+          choose_from_datasets({}, range_dataset(2));
+        }).find("at least one") != std::string::npos);
   resumes([&] { return choose_from_datasets(three(), range_dataset(3).repeat()); });
 }
 
@@ -26,9 +27,9 @@ TEST_CASE("at random, by weight") {
   const auto all = all_of(sample_from_datasets(two(), {3, 1}, 5), 1000);
   const auto ones = std::count(all.begin(), all.end(), 1);
   CHECK((ones > 200 && ones < 300));  // 250 +- 3.6 deviations of 13.7
-  CHECK(message(status::invalid_argument, [&] { sample_from_datasets(two(), {1}, 5); }).find("a weight for each") !=
+  CHECK(message_of(status::invalid_argument, [&] { sample_from_datasets(two(), {1}, 5); }).find("a weight for each") !=
         std::string::npos);
-  CHECK(message(status::invalid_argument, [&] {
+  CHECK(message_of(status::invalid_argument, [&] {
           sample_from_datasets(two(), {0, 0}, 5);
         }).find("not all 0") != std::string::npos);
   resumes([&] { return sample_from_datasets(two(), {}, 7); });

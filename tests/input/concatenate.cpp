@@ -17,7 +17,7 @@ TEST_CASE("one after the other") {
   auto d = range_dataset(3).concatenate(range_dataset(7, 9));
   CHECK(d.next_batch({&view, 1}, 8) == 5);  // across the seam
   CHECK(values[4] == 8);
-  CHECK(message(status::invalid_argument, [] { range_dataset(3).concatenate(range_dataset(0, 1, 1, "other")); }) ==
+  CHECK(message_of(status::invalid_argument, [] { range_dataset(3).concatenate(range_dataset(0, 1, 1, "other")); }) ==
         "concatenate: expected two datasets of the same components, found value int64 [] and other int64 []");
   resumes([] { return range_dataset(3).concatenate(range_dataset(5).shuffle(5, 1)).repeat(2); });
 }

@@ -7,21 +7,12 @@
 
 #include <vector>
 
+#include "../message.hpp"
+
 namespace data_tests {
 
 using namespace gradus;
 using ints = std::vector<std::int64_t>;
-
-template <class Call>
-std::string message(status expected, Call&& call) {
-  try {
-    call();
-  } catch (const error& e) {
-    CHECK(e.kind() == expected);
-    return e.what();
-  }
-  return "no error";
-}
 
 inline std::int64_t value_of(const datum& e) { return e.value<std::int64_t>(0); }
 inline const components scalar = {{"value", int64, {}}}, vectors = {{"value", int64, {any_extent}}};

@@ -2,9 +2,11 @@
 // costs: 600
 // Whole pipelines: put together at random, interrupted anywhere, continued elsewhere; and what they allocate.
 #include <gradus/input/cache.hpp>
+#include <gradus/input/csv.hpp>
 #include <gradus/input/dataset.hpp>
 #include <gradus/input/idx.hpp>
 #include <gradus/input/map.hpp>
+#include <gradus/testing/temp_dir.hpp>
 
 #include <atomic>
 #include <cstdlib>
@@ -50,6 +52,18 @@ idx_dataset small_idx(std::uint32_t n) {
     labels.values.push_back(static_cast<std::byte>(i));
   }
   return idx_dataset(std::move(images), std::move(labels));
+}
+
+// Records 0, 1, 2, ... in two files.
+csv_dataset small_csv(std::int64_t n) {
+  static const testing::temp_dir dir;
+  const std::string first = dir / text(n, "a"), second = dir / text(n, "b");
+  if (posix{}.exists(second) != 0) {
+    std::string lines[2];
+    for (std::int64_t i = 0; i < n; ++i) lines[i < n / 3 ? 0 : 1] += text(i, ",0.5,", -i, '\n');
+    publish(posix{}, first, lines[0]), publish(posix{}, second, lines[1]);
+  }
+  return csv({first, second}, {{"i", int32}, {"x", float32, {2}}});
 }
 
 // What a pipeline gives, one unit (element or batch) after another, as bytes.
@@ -113,9 +127,10 @@ void with_random_pipeline(std::uint64_t seed, const std::vector<std::int32_t>& v
     }
   };
   hidden<false> d = [&] {
-    switch (roll.below(3)) {
+    switch (roll.below(4)) {
     case 0: return source(small_idx(static_cast<std::uint32_t>(size)));
     case 1: return source(numbers(values).take(size));
+    case 2: return source(small_csv(size));
     default: return hidden<false>::hide(counted(size));
     }
   }();
@@ -198,6 +213,7 @@ TEST_CASE("after the first batches nothing is allocated") {
   check(numbers(values).repeat().shuffle(64).batch(16));
   check(numbers(values).skip(10).take(50).shuffle(9).batch(16).repeat());
   check(numbers(values).shuffle(100).repeat().batch(16).prefetch(3));
+  check(small_csv(27000).batch(16));  // within a file: opening the next one allocates
   const auto negative = [](datum& e) {
     for (auto& v : e.values<std::int32_t>(0)) v = -v;
   };

@@ -15,16 +15,17 @@ TEST_CASE("arrays by number and by name") {
   CHECK(std::as_const(d).values<float>(0)[5] == 2.5F);
   d.resize("word", {4});
   CHECK(d.values<std::uint8_t>(2).size() == 4);
-  CHECK(message(status::not_found, [&] { d["y"]; }) == "no component is called \"y\"; there are x, n, word");
-  CHECK(message(status::out_of_range, [&] { d[3]; }) == "component 3 of 3");
-  CHECK(message(status::invalid_argument, [&] { d.values<double>("x"); }) == "this tensor holds float32, not float64");
-  CHECK(message(status::invalid_argument, [] { datum(vectors).value<std::int64_t>(0); }).find("empty") !=
+  CHECK(message_of(status::not_found, [&] { d["y"]; }) == "no component is called \"y\"; there are x, n, word");
+  CHECK(message_of(status::out_of_range, [&] { d[3]; }) == "component 3 of 3");
+  CHECK(message_of(status::invalid_argument, [&] { d.values<double>("x"); }) ==
+        "this tensor holds float32, not float64");
+  CHECK(message_of(status::invalid_argument, [] { datum(vectors).value<std::int64_t>(0); }).find("empty") !=
         std::string::npos);
 }
 
 TEST_CASE("a negative extent") {
   datum d(vectors);
-  CHECK(message(status::invalid_argument, [&] { d.resize(0, {-2}); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { d.resize(0, {-2}); }) ==
         "\"value\": an array in memory has extents from 0 on, not [-2]");
 }
 
@@ -60,10 +61,10 @@ TEST_CASE("in a position; what is damaged is refused before memory is asked for"
     auto bad = bytes;
     bad[static_cast<std::size_t>(at)] = std::byte{0x7f};
     position_reader reader(bad, true);
-    message(status::data_loss, [&] { b.read(reader, vectors); });
+    message_of(status::data_loss, [&] { b.read(reader, vectors); });
   }
   position_reader fixed(bytes, true);
-  CHECK(message(status::data_loss, [&] {
+  CHECK(message_of(status::data_loss, [&] {
           b.read(fixed, {{"value", int64, {4}}});
         }).find("an extent of an array") != std::string::npos);
 }

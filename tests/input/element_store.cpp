@@ -29,6 +29,6 @@ TEST_CASE("of one size, or each of its own") {
     other.copy_out(2, spec, d);
     CHECK(value_of(d) == 2);
     position_reader few(bytes, true);
-    message(status::data_loss, [&] { other.read(few, spec, 2, "elements"); });
+    message_of(status::data_loss, [&] { other.read(few, spec, 2, "elements"); });
   }
 }

@@ -23,12 +23,14 @@ TEST_CASE("rows of a datum, the datum, a list") {
   CHECK(e == d);
   CHECK(!whole.next(e));
   d.resize(1, {2, 2});
-  CHECK(message(status::invalid_argument, [&] { from_tensor_slices(d); }).find("\"x\" [2, 2]") != std::string::npos);
-  CHECK(message(status::invalid_argument, [] { from_tensor_slices(datum(scalar)); }).find("of one length") !=
+  CHECK(message_of(status::invalid_argument, [&] { from_tensor_slices(d); }).find("\"x\" [2, 2]") != std::string::npos);
+  CHECK(message_of(status::invalid_argument, [] { from_tensor_slices(datum(scalar)); }).find("of one length") !=
         std::string::npos);
   std::vector<datum> list(2, datum(vectors));
   list[1].resize(0, {4});
   CHECK(lists_of(from_elements(vectors, list)) == std::vector<ints>{{}, {0, 0, 0, 0}});
-  CHECK(message(status::invalid_argument, [&] { from_elements(scalar, list); }).starts_with("from_elements: expected"));
+  CHECK(message_of(status::invalid_argument, [&] {
+          from_elements(scalar, list);
+        }).starts_with("from_elements: expected"));
   resumes([&] { return from_elements(vectors, list).repeat(3); });
 }

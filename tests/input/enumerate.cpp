@@ -11,7 +11,7 @@ TEST_CASE("a number in front") {
   ints seen;
   for (const datum& e : d) seen.push_back(e.value<std::int64_t>("index") * 100 + e.value<std::int64_t>("value"));
   CHECK(seen == ints{507, 608, 709});
-  CHECK(message(status::invalid_argument, [] { range_dataset(3).enumerate().enumerate(); }).find("already") !=
+  CHECK(message_of(status::invalid_argument, [] { range_dataset(3).enumerate().enumerate(); }).find("already") !=
         std::string::npos);
   resumes([] { return range_dataset(5).enumerate(-2); });
 }

@@ -14,7 +14,7 @@ TEST_CASE("fail, warn, ignore") {
   CHECK(said.empty());
   rule(external_state_policy::warn, log).allow("a callback");
   CHECK(said == "the input depends on state outside its position: a callback; restored, it may continue differently");
-  CHECK(message(status::failed_precondition, [&] {
+  CHECK(message_of(status::failed_precondition, [&] {
           rule(external_state_policy::fail, log).allow("a callback");
         }).starts_with("the input depends on state outside its position: a callback; say on_external_state"));
 }

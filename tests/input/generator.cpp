@@ -24,7 +24,7 @@ TEST_CASE("a function's elements") {
   CHECK(all_of(numbers(9).batch(4).take(2)) == ints{0, 1, 2, 3, 4, 5, 6, 7});
   CHECK(numbers(4).cardinality() == unknown_cardinality);
   resumes([] { return numbers(7).repeat(2); });
-  CHECK(message(status::invalid_argument, [] {
+  CHECK(message_of(status::invalid_argument, [] {
           all_of(from_generator(scalar, [] { return [](datum& e) { return e.resize(0, {2}), true; }; }));
         }).starts_with("from_generator's function: expected elements of value int64 []"));
 }
@@ -32,7 +32,7 @@ TEST_CASE("a function's elements") {
 TEST_CASE("it may be another one after a restart, so saving asks") {
   auto d = numbers(5, true);
   std::vector<std::byte> at;
-  CHECK(message(status::failed_precondition, [&] { d.save(at); }).find("position: from_generator; say") !=
+  CHECK(message_of(status::failed_precondition, [&] { d.save(at); }).find("position: from_generator; say") !=
         std::string::npos);
   CHECK(from_generator(scalar, [] { return [](datum&) { return false; }; }).external_state() == "from_generator");
   datum e;
@@ -40,6 +40,7 @@ TEST_CASE("it may be another one after a restart, so saving asks") {
   d.save(at, external_state_policy::ignore, [](auto) {});
   auto shorter = numbers(2);
   shorter.load(at);
-  CHECK(message(status::data_loss, [&] { shorter.next(e); }).find("after 3 elements, but the function made only 2") !=
-        std::string::npos);
+  CHECK(message_of(status::data_loss, [&] {
+          shorter.next(e);
+        }).find("after 3 elements, but the function made only 2") != std::string::npos);
 }

@@ -18,7 +18,7 @@ TEST_CASE("windows of a key, full ones first, then what is left by key") {
   CHECK(lists_of(pairs(10, [](auto) { return 3; })) == std::vector<ints>{{0, 2, 4}, {1, 3, 5}, {6, 8}, {7, 9}});
   CHECK(lists_of(pairs(7, [](std::int64_t key) { return key == 0 ? 1 : 2; })) ==
         std::vector<ints>{{0}, {2}, {1, 3}, {4}, {6}, {5}});
-  CHECK(message(status::invalid_argument, [] { lists_of(pairs(3, [](auto) { return 0; })); }) ==
+  CHECK(message_of(status::invalid_argument, [] { lists_of(pairs(3, [](auto) { return 0; })); }) ==
         "group_by_window: window size must be greater than zero, but got 0 for key 0");
   // What reduce makes may be more than one element, or none.
   CHECK(all_of(range_dataset(6).group_by_window(

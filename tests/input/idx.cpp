@@ -39,7 +39,7 @@ void write_file(const std::string& path, const octets& content) {
   publish(posix{}, path, byte_pieces(&piece, 1));
 }
 std::string refusal(const octets& file, status kind = status::data_loss) {
-  return message(kind, [&] { decode_idx(bytes(file), "f"); });
+  return message_of(kind, [&] { decode_idx(bytes(file), "f"); });
 }
 
 // 2 x 3 uint8, the worked example of docs/rooms/input.md.
@@ -85,7 +85,7 @@ TEST_CASE("writing gives the same bytes") {
   const std::vector<float> f = {1.5f};
   CHECK(of(encode_idx(std::span<const float>(f))) == octets{0, 0, 0xd, 1, 0, 0, 0, 1, 0x3f, 0xc0, 0, 0});
   const std::vector<std::int64_t> wrong = {1};
-  CHECK(message(status::invalid_argument, [&] { encode_idx(std::span<const std::int64_t>(wrong)); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { encode_idx(std::span<const std::int64_t>(wrong)); }) ==
         "IDX holds uint8, int32, float32 and float64, not int64; convert the array first");
 
   const testing::temp_dir dir;
@@ -143,8 +143,8 @@ TEST_CASE("sizes that lie") {
 
 TEST_CASE("a limit") {
   const std::string text = "f: holds 6 bytes of values, the limit is 5; raise the limit if the file is to be trusted";
-  CHECK(message(status::resource_exhausted, [] { decode_idx(bytes(example), "f", 5); }) == text);
-  CHECK(message(status::resource_exhausted, [] { decode_idx(bytes(gzipped(example)), "f", 5); }) == text);
+  CHECK(message_of(status::resource_exhausted, [] { decode_idx(bytes(example), "f", 5); }) == text);
+  CHECK(message_of(status::resource_exhausted, [] { decode_idx(bytes(gzipped(example)), "f", 5); }) == text);
   CHECK(decode_idx(bytes(example), "f", 6).values.size() == 6);
   octets bomb = {0, 0, 8, 1, 0, 0x10, 0, 0};
   bomb.resize(bomb.size() + (1 << 20) + (1 << 22));  // more zeros than it says
@@ -199,28 +199,28 @@ TEST_CASE("images and labels as a dataset") {
 
 TEST_CASE("files that are missing or do not belong together") {
   const testing::temp_dir dir;
-  CHECK(message(status::not_found, [&] { idx(dir / "test"); }) ==
+  CHECK(message_of(status::not_found, [&] { idx(dir / "test"); }) ==
         text("no IDX files for \"", dir / "test", "\": expected its images and labels, did not find ",
              dir / "test-images-idx3-ubyte", "[.gz], ", dir / "t10k-images-idx3-ubyte", "[.gz], ",
              dir / "test/train-images-idx3-ubyte", "[.gz]; check the path, or download them"));
   write_file(dir / "a-images-idx3-ubyte", images);
-  CHECK(message(status::not_found, [&] {
+  CHECK(message_of(status::not_found, [&] {
           idx(dir / "a");
         }).find("did not find " + (dir / "a-labels-idx1-ubyte[.gz]")) != std::string::npos);
   write_file(dir / "a-labels-idx1-ubyte", {0, 0, 8, 1, 0, 0, 0, 2, 7, 0});
-  CHECK(message(status::data_loss, [&] { idx(dir / "a"); }) ==
+  CHECK(message_of(status::data_loss, [&] { idx(dir / "a"); }) ==
         text(dir / "a-images-idx3-ubyte", " holds 3 images, ", dir / "a-labels-idx1-ubyte",
              " holds 2 labels; expected as many: these files do not belong together"));
   write_file(dir / "a-labels-idx1-ubyte", images);
-  CHECK(message(status::data_loss, [&] { idx(dir / "a"); }) ==
+  CHECK(message_of(status::data_loss, [&] { idx(dir / "a"); }) ==
         text(dir / "a-labels-idx1-ubyte", ": expected labels, uint8 [n] (magic 00 00 08 01), found rank 3 of type 8"));
   write_file(dir / "a-images-idx3-ubyte", labels);
-  CHECK(message(status::data_loss, [&] { idx(dir / "a"); }) ==
+  CHECK(message_of(status::data_loss, [&] { idx(dir / "a"); }) ==
         text(dir / "a-images-idx3-ubyte",
              ": expected images, uint8 [n, rows, columns] (magic 00 00 08 03), found rank 1 of type 8"));
   write_file(dir / "a-images-idx3-ubyte", {0, 0, 8, 3, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff});
   write_file(dir / "a-labels-idx1-ubyte", {0, 0, 8, 1, 0, 0, 0, 0});
-  CHECK(message(status::data_loss, [&] { idx(dir / "a"); }).find("expected images of at most") != std::string::npos);
+  CHECK(message_of(status::data_loss, [&] { idx(dir / "a"); }).find("expected images of at most") != std::string::npos);
   write_file(dir / "a-images-idx3-ubyte", {0, 0, 8, 3, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 2});
   auto none = idx(dir / "a").repeat().batch(2);
   float image[8];

@@ -57,13 +57,13 @@ TEST_CASE("in any order: the same elements, each dataset's in its order; and so 
 }
 
 TEST_CASE("what cannot be") {
-  CHECK(message(status::invalid_argument, [] {
+  CHECK(message_of(status::invalid_argument, [] {
           range_dataset(3).interleave(scalar, below, {.cycle_length = 0});
         }).find("cycle_length") != std::string::npos);
-  CHECK(message(status::invalid_argument, [] { all_of(range_dataset(3).flat_map(vectors, below)); }) ==
+  CHECK(message_of(status::invalid_argument, [] { all_of(range_dataset(3).flat_map(vectors, below)); }) ==
         "interleave: expected a function that makes datasets of value int64 [-1], it made one of value int64 []");
   const auto random = [](const datum&) { return random_dataset().take(1); };
-  CHECK(message(status::invalid_argument, [&] {
+  CHECK(message_of(status::invalid_argument, [&] {
           all_of(range_dataset(3).flat_map(scalar, random));
         }).find("declare it with .stateful = true") != std::string::npos);
   CHECK(all_of(range_dataset(3).flat_map(scalar, random, {.stateful = true})).size() == 3);

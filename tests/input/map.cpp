@@ -28,7 +28,7 @@ TEST_CASE("in place, to other components, of batches") {
   static_assert(batched_dataset<decltype(b)>);
   CHECK(b.cardinality() == 3);
   CHECK(lists_of(std::move(b)) == std::vector<ints>{{0, 2}, {4, 6}, {8}});
-  CHECK(message(status::invalid_argument, [] {
+  CHECK(message_of(status::invalid_argument, [] {
           all_of(range_dataset(3).map(scalar, [](const datum&, datum& to) { to.add("more", int32); }));
         }) == "map's function: expected elements of value int64 [], found 2 components");
 }
@@ -70,7 +70,7 @@ TEST_CASE("an error comes in its turn, and the next element after it") {
         {.parallel = threads});
     datum e;
     CHECK((d.next(e) && d.next(e)));
-    CHECK(message(status::unavailable, [&] { d.next(e); }) == "not two");
+    CHECK(message_of(status::unavailable, [&] { d.next(e); }) == "not two");
     CHECK(all_of(std::move(d)) == ints{3, 4, 5});
   }
 }
@@ -78,7 +78,7 @@ TEST_CASE("an error comes in its turn, and the next element after it") {
 TEST_CASE("a function with state of its own is declared") {
   auto d = range_dataset(3).map(doubled, {.stateful = true}).batch(2);
   std::vector<std::byte> at;
-  CHECK(message(status::failed_precondition, [&] { d.save(at); }) ==
+  CHECK(message_of(status::failed_precondition, [&] { d.save(at); }) ==
         "the input depends on state outside its position: a function of map; say "
         "on_external_state(external_state_policy::ignore) if it may continue differently");
   std::string said;

@@ -52,15 +52,15 @@ TEST_CASE("no elements") {
 TEST_CASE("arrays that make no dataset") {
   const std::vector<float> five(5), six(6);
   const float scalar = 1;
-  CHECK(message(status::invalid_argument, [&] { from_spans("x", six, "y", five); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { from_spans("x", six, "y", five); }) ==
         "the array \"x\" has 6 elements, \"y\" has 5; expected the same number");
-  CHECK(message(status::invalid_argument, [&] { from_spans("x", five, extents{2}); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { from_spans("x", five, extents{2}); }) ==
         "\"x\" has 5 values, which elements of extents [2] (2 values each) do not divide");
-  CHECK(message(status::invalid_argument, [&] { from_spans("x", five, "x", five); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { from_spans("x", five, "x", five); }) ==
         "two arrays are called \"x\"; rename one of them");
-  CHECK(message(status::invalid_argument, [&] { from_memory({}); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { from_memory({}); }) ==
         "a dataset needs at least one array, found none");
-  CHECK(message(status::invalid_argument, [&] {
+  CHECK(message_of(status::invalid_argument, [&] {
           from_memory({{"x", const_tensor_view(std::span<const float>(&scalar, 1), {})}});
         }) == "the array \"x\" is a scalar; expected its first extent to count the elements");
 }

@@ -33,7 +33,7 @@ TEST_CASE("to the longest of the batch, or to a shape") {
   const tensor_view view(std::span<std::int64_t>(values), {2, 4});  // as a trainer reads it
   CHECK(four.next({&view, 1}) == 2);
   CHECK(ints(values, values + 8) == ints{1, 0, 0, 0, 2, 3, 4, 0});
-  CHECK(message(status::data_loss, [] { lists_of(rows().padded_batch(2, {.padded_shapes = {{2}}})); }) ==
+  CHECK(message_of(status::data_loss, [] { lists_of(rows().padded_batch(2, {.padded_shapes = {{2}}})); }) ==
         "\"value\": an element of extent 3 cannot be padded to [2]; give larger padded_shapes");
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("two axes, several components") {
 
 TEST_CASE("what cannot be") {
   const auto refused = [](std::int64_t n, const padded_batch_options& how) {
-    return message(status::invalid_argument, [&] { rows().padded_batch(n, how); });
+    return message_of(status::invalid_argument, [&] { rows().padded_batch(n, how); });
   };
   CHECK(refused(0, {}).find("at least one") != std::string::npos);
   CHECK(refused(1, {.padded_shapes = {{2}, {2}}}).find("expected one for each of the 1") != std::string::npos);

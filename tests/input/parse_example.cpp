@@ -6,6 +6,8 @@
 
 #include "example_bytes.hpp"
 
+#include "../message.hpp"
+
 using namespace gradus;
 using example_bytes::hex;
 
@@ -14,16 +16,6 @@ namespace {
 using longs = std::vector<std::int64_t>;
 using reals = std::vector<float>;
 
-template <class Call>
-std::string problem(status expected, Call&& call) {
-  try {
-    call();
-  } catch (const error& e) {
-    CHECK(e.kind() == expected);
-    return e.what();
-  }
-  return "no error";
-}
 std::vector<std::string> strings(const text_list& t) {
   std::vector<std::string> out;
   for (std::size_t i = 0; i < t.size(); ++i) out.emplace_back(t[i]);
@@ -56,16 +48,16 @@ TEST_CASE("what protoc writes: negative numbers, empty lists, a Feature without 
   CHECK(batch["d"].floats == reals{0.5F});
   CHECK(strings(batch["e"].texts) == std::vector<std::string>{"no", "no"});
   CHECK(parse_single_example(message, {{"d", var_len_feature{int64}}})["d"].splits == longs{0, 0});
-  CHECK(problem(status::invalid_argument,
-                [&] {
-                  parse_single_example(message, {{"d", fixed_len_feature{{}, float32}}});
-                }) ==
+  CHECK(message_of(status::invalid_argument,
+                   [&] {
+                     parse_single_example(message, {{"d", fixed_len_feature{{}, float32}}});
+                   }) ==
         "Name: <unknown>, Feature: d (data type: float) is required but could not be found.  Index: 0.  Give it a "
         "default_value if it may be missing");
-  CHECK(problem(status::invalid_argument,
-                [&] {
-                  parse_single_example(message, {{"a", fixed_len_feature{{1}, float32}}});
-                }) ==
+  CHECK(message_of(status::invalid_argument,
+                   [&] {
+                     parse_single_example(message, {{"a", fixed_len_feature{{1}, float32}}});
+                   }) ==
         "Name: <unknown>, Key: a, Index: 0.  Number of float values != expected.  Values size: 0 but output shape: "
         "[1]");
 }
@@ -118,32 +110,33 @@ TEST_CASE("errors name the example, the key, what was expected and what came") {
   bad.add_ints("x", {1, 2});
   const std::vector<std::vector<std::byte>> records = {good.bytes(), bad.bytes()};
   const example_spec spec{{"x", fixed_len_feature{{2}, float32}}};
-  CHECK(problem(status::invalid_argument, [&] { parse_example(records, spec); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { parse_example(records, spec); }) ==
         "Name: <unknown>, Key: x, Index: 1.  Data types don't match. Data type: int64 but expected type: float");
   const std::vector<std::string> called = {"a", "b"};
-  CHECK(
-      problem(status::invalid_argument, [&] { parse_example(records, spec, called); }).starts_with("Name: b, Key: x"));
-  CHECK(problem(status::invalid_argument, [&] {
+  CHECK(message_of(status::invalid_argument, [&] {
+          parse_example(records, spec, called);
+        }).starts_with("Name: b, Key: x"));
+  CHECK(message_of(status::invalid_argument, [&] {
           parse_example(records, {{"x", fixed_len_sequence_feature{{2}, float32}}});
         }) == "feature \"x\": Unsupported: FixedLenSequenceFeature requires allow_missing to be True.");
-  CHECK(problem(status::invalid_argument,
-                [&] {
-                  parse_single_example(records[0], {{"x", fixed_len_sequence_feature{{3}, float32, true}}});
-                }) ==
+  CHECK(message_of(status::invalid_argument,
+                   [&] {
+                     parse_single_example(records[0], {{"x", fixed_len_sequence_feature{{3}, float32, true}}});
+                   }) ==
         "Name: <unknown>, Key: x, Index: 0.  Number of float values is not a multiple of stride length. Saw 2 values "
         "but output shape is: [3]");
   const auto cut = std::span<const std::byte>(records[0]).first(records[0].size() - 1);
-  CHECK(problem(status::data_loss, [&] {
+  CHECK(message_of(status::data_loss, [&] {
           parse_single_example(cut, spec, "f");
         }).starts_with("Name: f, Index: 0.  Could not parse example input: malformed protobuf message: field 1"));
   example_builder sparse;
   sparse.add_ints("i", {1, 2}).add_floats("v", {1}).add_ints("j", {3}).add_ints("k", {-1});
   const auto r = sparse.bytes();
-  CHECK(problem(status::invalid_argument, [&] {
+  CHECK(message_of(status::invalid_argument, [&] {
           parse_single_example(r, {{"s", sparse_feature{"i", "v", float32, 3}}});
         }) == "Name: <unknown>, Key: s, Index: 0.  expected a place for each of its 1 values, found 2 places");
   for (const auto key : {"j", "k"})
-    CHECK(problem(status::invalid_argument, [&] {
+    CHECK(message_of(status::invalid_argument, [&] {
             parse_single_example(r, {{"s", sparse_feature{key, "v", float32, 3}}});
           }).starts_with("Name: <unknown>, Key: s, Index: 0.  expected places from 0 to 2, found "));
 }
@@ -199,11 +192,11 @@ TEST_CASE("a SequenceExample: context and steps") {
   CHECK(s["w"].values.splits == longs{0, 2, 2, 3});
   CHECK(strings(s["w"].values.texts) == std::vector<std::string>{"a", "bc", "d"});
   for (const auto name : {"none", "absent", "gone"}) CHECK(s[name].steps == 0);
-  CHECK(problem(status::not_found, [&] { s["x"]; }) ==
+  CHECK(message_of(status::not_found, [&] { s["x"]; }) ==
         "no feature list is called \"x\"; there are t, w, none, absent, gone");
 
   const auto refused = [&](const example_spec& lists) {
-    return problem(status::invalid_argument, [&] { parse_single_sequence_example(message, context, lists, "r"); });
+    return message_of(status::invalid_argument, [&] { parse_single_sequence_example(message, context, lists, "r"); });
   };
   CHECK(refused({{"z", fixed_len_sequence_feature{{}, int64}}}) ==
         "Name: r, Feature list 'z' is required but could not be found.  Did you mean to allow_missing?");

@@ -10,20 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "../message.hpp"
+
 namespace pipelines {
 
 using namespace gradus;
-
-template <class Call>
-std::string message(status expected, Call&& call) {
-  try {
-    call();
-  } catch (const error& e) {
-    CHECK(e.kind() == expected);
-    return e.what();
-  }
-  return "no error";
-}
 
 inline std::vector<std::byte> position_of(auto& d) {
   state_list list;

@@ -21,9 +21,9 @@ TEST_CASE("numbers are 8 bytes, little-endian") {
 TEST_CASE("what cannot be is refused") {
   std::vector<std::byte> out;
   position_writer(out).number(11);
-  CHECK(message(status::data_loss, [&] { position_reader(out, false).number(0, 10, "the next element"); }) ==
+  CHECK(message_of(status::data_loss, [&] { position_reader(out, false).number(0, 10, "the next element"); }) ==
         "the saved input position is damaged: expected the next element from 0 to 10, found 11");
-  CHECK(message(status::data_loss, [&] {
+  CHECK(message_of(status::data_loss, [&] {
           position_reader(std::span(out).first(7), false).number(0, 20, "the round");
         }) == "the saved input position is damaged: expected 8 bytes for the round, found 7");
 }

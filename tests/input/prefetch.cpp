@@ -62,13 +62,13 @@ TEST_CASE("the position is that of the same pipeline that did not read ahead so 
 TEST_CASE("an error comes in its turn, and stays") {
   auto d = counted(100, 5).prefetch(3);
   CHECK(drain(d, 5) == iota(5));
-  CHECK(message(status::unavailable, [&] { drain(d); }) == "element 5 is not to be had");
-  CHECK(message(status::unavailable, [&] { drain(d); }) == "element 5 is not to be had");
+  CHECK(message_of(status::unavailable, [&] { drain(d); }) == "element 5 is not to be had");
+  CHECK(message_of(status::unavailable, [&] { drain(d); }) == "element 5 is not to be had");
   const auto at = position_of(d);
   d.rewind();
   CHECK(drain(d, 3) == iota(3));
   restore(d, at);
-  CHECK(message(status::unavailable, [&] { drain(d); }) == "element 5 is not to be had");
+  CHECK(message_of(status::unavailable, [&] { drain(d); }) == "element 5 is not to be had");
 }
 
 TEST_CASE("rewind goes on from where the consumer is, not the thread") {
@@ -104,7 +104,7 @@ TEST_CASE("it ends when it is destroyed: unused, waiting for room, at the end, a
     auto ended = counted(3).prefetch(2);
     drain(ended);
     auto failed = counted(10, 1).prefetch(2);
-    message(status::unavailable, [&] { drain(failed); });
+    message_of(status::unavailable, [&] { drain(failed); });
   }
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("two in a row") {
 }
 
 TEST_CASE("room for nothing") {
-  CHECK(message(status::invalid_argument, [] { counted(5).prefetch(0); }) ==
+  CHECK(message_of(status::invalid_argument, [] { counted(5).prefetch(0); }) ==
         "prefetch(0): expected room for at least one");
 }
 
@@ -144,7 +144,7 @@ TEST_CASE("elements of different sizes, and batches as data") {
   CHECK(e[0].dims == extents{4});
   std::int32_t value = 0;
   const tensor_view one(std::span<std::int32_t>(&value, 1), {});
-  CHECK(message(status::invalid_argument, [&] { d.next({&one, 1}); }).find("differ in size") != std::string::npos);
+  CHECK(message_of(status::invalid_argument, [&] { d.next({&one, 1}); }).find("differ in size") != std::string::npos);
   auto b = counted(5).batch(3).prefetch(2);
   REQUIRE(b.next(e));
   CHECK(e[0].dims == extents{3});

@@ -15,8 +15,8 @@ TEST_CASE("numbers in a row") {
   CHECK(all_of(range_dataset(5, 5)).empty());
   CHECK(all_of(range_dataset(0, 5, -1)).empty());
   CHECK(range_dataset(5, 12, 3).cardinality() == 3);
-  CHECK(message(status::invalid_argument, [] { range_dataset(0, 5, 0); }).find("not 0") != std::string::npos);
-  CHECK(message(status::invalid_argument, [] {
+  CHECK(message_of(status::invalid_argument, [] { range_dataset(0, 5, 0); }).find("not 0") != std::string::npos);
+  CHECK(message_of(status::invalid_argument, [] {
           range_dataset(-2, std::numeric_limits<std::int64_t>::max());
         }).find("int64") != std::string::npos);
   static_assert(indexed_dataset<range_dataset>);
@@ -44,7 +44,7 @@ TEST_CASE("random numbers") {
 TEST_CASE("without a seed: state outside, and the position holds it all the same") {
   auto d = random_dataset();
   std::vector<std::byte> at;
-  CHECK(message(status::failed_precondition, [&] { d.save(at); }).find("random_dataset without a seed") !=
+  CHECK(message_of(status::failed_precondition, [&] { d.save(at); }).find("random_dataset without a seed") !=
         std::string::npos);
   d.save(at, external_state_policy::ignore, [](auto) {});
   auto other = random_dataset();

@@ -92,7 +92,7 @@ TEST_CASE("damaged positions") {
     position_writer to(bytes);
     for (const auto n : numbers) to.number(n);
     position_reader from(bytes, false);
-    CHECK(message(status::data_loss, [&] { files.read(from); }).find("damaged") != std::string::npos);
+    CHECK(message_of(status::data_loss, [&] { files.read(from); }).find("damaged") != std::string::npos);
   }
   CHECK(records_of(files) == strings{"a"});
 }
@@ -104,4 +104,24 @@ TEST_CASE("a record above the limit is passed over to the end of its line") {
   REQUIRE(all.size() >= 2);
   CHECK(all[0] == "a");
   CHECK(all[1].find("letters \"a\", record 2 (line 1, byte 2): expected at most 5 bytes, found more") == 0);
+}
+
+TEST_CASE("a device that fails costs no record, and is never passed over") {
+  auto d = disk_with({{"a", "1a2bb3ccc"}, {"b", "1d"}});
+  std::size_t failed = 0;
+  for (std::int64_t at = 0; at < 12; ++at) {
+    auto files = open(d, {"a", "b"}, true);
+    d.count_from_zero();
+    d.plan({.at = at, .error = EIO});
+    strings found;
+    for (const auto& r : records_of(files))
+      if (r.find("cannot ") != std::string::npos)
+        ++failed;
+      else
+        found.push_back(r);
+    d.plan({});
+    CHECK(found == strings{"a", "bb", "ccc", "d"});
+    CHECK(files.skipped() == 0);
+  }
+  CHECK(failed >= 4);
 }

@@ -7,6 +7,8 @@
 
 #include "record_bytes.hpp"
 
+#include "../message.hpp"
+
 using namespace gradus;
 using record_bytes::four;
 using record_bytes::hex;
@@ -17,16 +19,6 @@ using testing::faulty_files;
 
 namespace {
 
-template <class Call>
-std::string problem(status expected, Call&& call) {
-  try {
-    call();
-  } catch (const error& e) {
-    CHECK(e.kind() == expected);
-    return e.what();
-  }
-  return "no error";
-}
 // What the file holds now, decompressed if it is compressed.
 octets content(const faulty_files& disk, const std::string& path) {
   const auto& bytes = disk.bytes(path);
@@ -48,7 +40,7 @@ TEST_CASE("records, plain and compressed") {
     CHECK(content(disk, "a") == plain());
     CHECK(is_gzip(disk.bytes("a")) == (how == compression_type::gzip));
     CHECK(is_zlib(disk.bytes("a")) == (how == compression_type::zlib));
-    CHECK(problem(status::failed_precondition, [&] { out.write("x"); }) ==
+    CHECK(message_of(status::failed_precondition, [&] { out.write("x"); }) ==
           "the record writer of \"a\" is closed; make another one");
   }
   {
@@ -57,7 +49,7 @@ TEST_CASE("records, plain and compressed") {
   }
   CHECK(is_gzip(disk.bytes("b.gz")));
   CHECK(content(disk, "b.gz") == plain({"first"}));
-  CHECK(problem(status::invalid_argument, [&] { record_writer bad("c.gz", {.level = 10}, disk); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { record_writer bad("c.gz", {.level = 10}, disk); }) ==
         "cannot compress at level 10; expected 0 to 9, or -1 for zlib's");
 }
 
@@ -93,7 +85,7 @@ TEST_CASE("what is there is replaced, or goes on") {
     CAPTURE(name_of(how));
     for (const bool append : {false, true, true}) {
       if (append && how == compression_type::zlib) {
-        CHECK(problem(status::invalid_argument, [&] {
+        CHECK(message_of(status::invalid_argument, [&] {
                 record_writer out("a", {.compression = how, .append = true}, disk);
               }).starts_with("cannot append to \"a\": nothing can follow the end of zlib data"));
         continue;
@@ -108,7 +100,7 @@ TEST_CASE("what is there is replaced, or goes on") {
   auto torn = plain();
   torn.resize(370);
   put(disk, "a", torn);
-  CHECK(problem(status::data_loss, [&] {
+  CHECK(message_of(status::data_loss, [&] {
           record_writer out("a", {.append = true}, disk);
         }).starts_with("cannot append to \"a\": its records are whole up to byte 353 only"));
   CHECK(disk.bytes("a") == torn);

@@ -67,9 +67,9 @@ TEST_CASE("taken and skipped are still indexed") {
 
 TEST_CASE("counts below -1") {
   const auto ten = iota(10);
-  CHECK(message(status::invalid_argument, [&] { numbers(ten).take(-2); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { numbers(ten).take(-2); }) ==
         "take(-2): expected a count, or -1 for no limit");
-  CHECK(message(status::invalid_argument, [&] { numbers(ten).repeat(-3); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { numbers(ten).repeat(-3); }) ==
         "repeat(-3): expected a count, or -1 for no limit");
 }
 

@@ -22,6 +22,7 @@ TEST_CASE("every n-th, of elements and of batches") {
   auto d = counter_dataset().take(10).shard(3, 2);
   CHECK(d.next_batch({&view, 1}, 8) == 3);
   CHECK(values[2] == 8);
-  CHECK(message(status::invalid_argument, [] { range_dataset(3).shard(2, 2); }).starts_with("shard(2, 2): expected"));
+  CHECK(
+      message_of(status::invalid_argument, [] { range_dataset(3).shard(2, 2); }).starts_with("shard(2, 2): expected"));
   resumes([] { return counter_dataset().take(20).shard(3, 1).repeat(2); });
 }

@@ -111,10 +111,10 @@ TEST_CASE("how large a saved position is") {
 
 TEST_CASE("a buffer of nothing") {
   const auto five = iota(5);
-  CHECK(message(status::invalid_argument, [&] {
+  CHECK(message_of(status::invalid_argument, [&] {
           numbers(five).shuffle(0);
         }).starts_with("shuffle(0): expected a buffer of 1 to 4294967295 elements"));
-  CHECK(message(status::invalid_argument, [&] { counted(5).shuffle(-1); }).starts_with("shuffle(-1): expected"));
+  CHECK(message_of(status::invalid_argument, [&] { counted(5).shuffle(-1); }).starts_with("shuffle(-1): expected"));
 }
 
 TEST_CASE("copies: the position is the smaller of the window and the way there") {

@@ -22,20 +22,20 @@ TEST_CASE("arrays that do not fit are refused at the door") {
   const tensor_view ax(std::span<float>(a).first(3), {3}), by(std::span<std::int32_t>(b).first(1), {});
   const tensor_view one[] = {ax, by}, swapped[] = {by, ax};
   CHECK(d.next(one));
-  CHECK(message(status::invalid_argument, [&] { d.next(std::span(one).first(1)); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { d.next(std::span(one).first(1)); }) ==
         "expected an array for each of the 2 components (x float32 [3], y int32 []), found 1");
-  CHECK(message(status::invalid_argument, [&] { d.next(swapped); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { d.next(swapped); }) ==
         "the component \"x\" is float32 [3]; the array given for it is int32 []");
   const tensor_view rows[] = {{std::span<float>(a), {4, 3}}, {std::span<std::int32_t>(b), {4}}};
-  CHECK(message(status::invalid_argument, [&] { d.next(rows); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { d.next(rows); }) ==
         "the component \"x\" is float32 [3]; the array given for it is float32 [4, 3]");
-  CHECK(message(status::invalid_argument, [&] { d.next_batch(rows, 5); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { d.next_batch(rows, 5); }) ==
         "the component \"x\" is float32 [3], and 5 rows of it are to be written; the array given for it is float32 [4, "
         "3]");
-  CHECK(message(status::invalid_argument, [&] { d.next_batch(rows, -1); }) == "cannot read -1 elements");
+  CHECK(message_of(status::invalid_argument, [&] { d.next_batch(rows, -1); }) == "cannot read -1 elements");
   CHECK(d.next_batch(rows, 4) == 1);
   auto batched = d.batch(5);
-  CHECK(message(status::invalid_argument, [&] { batched.next(rows); }).find("5 rows of it") != std::string::npos);
+  CHECK(message_of(status::invalid_argument, [&] { batched.next(rows); }).find("5 rows of it") != std::string::npos);
 }
 
 TEST_CASE("a position belongs to its pipeline") {
@@ -45,12 +45,12 @@ TEST_CASE("a position belongs to its pipeline") {
   drain_batches(a, 2);
   const auto at = position_of(a);
   CHECK(
-      message(status::data_loss, [&] { restore(b, at); }) ==
+      message_of(status::data_loss, [&] { restore(b, at); }) ==
       "the saved position is one in the input \"memory(10; i int32 []).shuffle(4, 1).repeat(-1)\", but this input is "
       "\"memory(10; i int32 []).shuffle(4, 2).repeat(-1)\"; build the same input, or start without the saved position");
   auto longer = at;
   longer.push_back(std::byte{0});
-  CHECK(message(status::data_loss, [&] { restore(a, longer); }) ==
+  CHECK(message_of(status::data_loss, [&] { restore(a, longer); }) ==
         "the saved input position is damaged: expected its end, found 1 bytes more");
   // The batch size is no part of it: elements are counted, not batches.
   auto other = numbers(ten).shuffle(4, 1).repeat().batch(1);
@@ -71,7 +71,7 @@ TEST_CASE("a refused position leaves the dataset where it was") {
   const auto before = position_of(d);
   int refused = 0;
   for (std::size_t cut = 0; cut < good.size(); ++cut) {
-    message(status::data_loss, [&] { restore(d, std::span(good).first(cut)); });
+    message_of(status::data_loss, [&] { restore(d, std::span(good).first(cut)); });
     CHECK(position_of(d) == before);
   }
   random_stream roll{.seed = 3};

@@ -127,10 +127,10 @@ TEST_CASE("an example that cannot be parsed: file, record, byte; or counted") {
   auto loud = tf_example("b", xy, {}, disk);
   datum d;
   CHECK(loud.next(d));
-  CHECK(message(status::data_loss, [&] {
+  CHECK(message_of(status::data_loss, [&] {
           loud.next(d);
         }).starts_with("Name: \"b\", record 2 (byte 49), Index: 1.  Could not parse example input: malformed"));
-  CHECK(message(status::invalid_argument, [&] { loud.next(d); }) ==
+  CHECK(message_of(status::invalid_argument, [&] { loud.next(d); }) ==
         "Name: \"b\", record 3 (byte 75), Key: x, Index: 2.  Number of float values != expected.  Values size: 3 but "
         "output shape: [2]");
   CHECK(loud.next(d));
@@ -142,19 +142,20 @@ TEST_CASE("an example that cannot be parsed: file, record, byte; or counted") {
   CHECK(quiet.skipped() == 2);
   resumes([&] { return tf_example("b", xy, {.ignore_errors = true}, disk); });
   auto mapped = tf_record("b", {}, disk).skip(2).apply(parse_example_dataset(xy));
-  CHECK(message(status::invalid_argument, [&] { mapped.next(d); }).starts_with("Name: <unknown>, Key: x, Index: 0."));
+  CHECK(
+      message_of(status::invalid_argument, [&] { mapped.next(d); }).starts_with("Name: <unknown>, Key: x, Index: 0."));
 }
 
 TEST_CASE("what a component cannot hold is refused") {
   const auto refused = [](const example_spec& spec) {
-    return message(status::invalid_argument, [&] { example_components(spec); });
+    return message_of(status::invalid_argument, [&] { example_components(spec); });
   };
   const std::string several = "a component holds one string, not several; read this one with parse_example";
   CHECK(refused({{"t", fixed_len_feature{{2}, feature_kind::text}}}) == "feature \"t\": " + several);
   CHECK(refused({{"t", sparse_feature{"i", "t", feature_kind::text, 4}}}) == "feature \"t\": " + several);
   CHECK(refused({{"s", sparse_feature{"i", "v", float32, 4}}, {"s_indices", var_len_feature{int64}}}) ==
         "two components are called \"s_indices\"");
-  CHECK(message(status::invalid_argument, [] { range_dataset(3).apply(parse_example_dataset(xy)); }) ==
+  CHECK(message_of(status::invalid_argument, [] { range_dataset(3).apply(parse_example_dataset(xy)); }) ==
         "parse_example: expected records, one component of uint8 [n], found value int64 []");
   faulty_files disk;
   record_writer out("a", {}, disk);
@@ -164,7 +165,7 @@ TEST_CASE("what a component cannot hold is refused") {
   out.close();
   auto d = tf_example("a", {{"t", var_len_feature{feature_kind::text}}}, {}, disk);
   datum to;
-  CHECK(message(status::invalid_argument, [&] {
+  CHECK(message_of(status::invalid_argument, [&] {
           d.next(to);
         }).ends_with("expected one string, found 2; parse_example reads several"));
 }

@@ -73,7 +73,7 @@ TEST_CASE("records, plain and compressed, as their first bytes have it or as is 
   CHECK(to_text(d.element_spec()) == "record uint8 [-1]");
   CHECK(d.cardinality() == unknown_cardinality);
   CHECK(records_of(d.skip(1).take(2).repeat(2)) == texts{"", four[2], "", four[2]});
-  CHECK(message(status::invalid_argument, [] { tf_record(std::vector<std::string>{}); }) ==
+  CHECK(message_of(status::invalid_argument, [] { tf_record(std::vector<std::string>{}); }) ==
         "tf_record: expected at least one file");
 }
 
@@ -111,13 +111,14 @@ TEST_CASE("a position in other files is refused") {
   std::vector<std::byte> at;
   d.save(at);
   auto other = tf_record({"a", "b.gz"}, {}, disk);
-  CHECK(message(status::data_loss, [&] { other.load(at); }).find("but this input is \"tf_record(2 files from \"a\"") !=
-        std::string::npos);
+  CHECK(message_of(status::data_loss, [&] {
+          other.load(at);
+        }).find("but this input is \"tf_record(2 files from \"a\"") != std::string::npos);
   put(disk, "a", plain({"short"}));
   auto again = tf_record({"a", "c"}, {}, disk);
   again.load(at);
   for (int i = 0; i < 2; ++i)
-    CHECK(message(status::failed_precondition, [&] { again.next(e); }) ==
+    CHECK(message_of(status::failed_precondition, [&] { again.next(e); }) ==
           "\"a\" ends at byte 21, in front of byte 353, where the saved position is; it is another file, or was cut");
   put(disk, "a", plain());
   CHECK(again.next(e));
@@ -233,7 +234,7 @@ TEST_CASE("a length is not believed") {
 
 TEST_CASE("a disk that fails for a moment costs no record") {
   const auto disk = disk_of_all();
-  CHECK(message(status::not_found, [&] { tf_record("x", {.ignore_errors = true}, disk).begin(); }).find("\"x\"") !=
+  CHECK(message_of(status::not_found, [&] { tf_record("x", {.ignore_errors = true}, disk).begin(); }).find("\"x\"") !=
         std::string::npos);
   for (const auto* file : {"a", "two.gz"}) {
     std::int64_t operations = 0;

@@ -40,7 +40,7 @@ TEST_CASE("what gives data one by one is a dataset") {
   std::int64_t value = 0;
   const tensor_view row(std::span<std::int64_t>(&value, 1), {1});
   d.rewind();
-  CHECK(message(status::failed_precondition, [&] {
+  CHECK(message_of(status::failed_precondition, [&] {
           d.pull({&row, 1}, 0, 1);
         }).find("differs in size") != std::string::npos);
   resumes([] { return doubling(); });

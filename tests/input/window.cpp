@@ -36,8 +36,8 @@ TEST_CASE("specs and refusals") {
   for (const auto& call :
        {std::function([] { range_dataset(7).window(0); }), std::function([] { range_dataset(7).window(2, -1); }),
         std::function([] { range_dataset(7).window(2, 1, 0); })})
-    CHECK(message(status::invalid_argument, call).find("greater than zero") != std::string::npos);
-  CHECK(message(status::invalid_argument, [] { range_dataset(7).window(2).window(2); }).find("differ in size") !=
+    CHECK(message_of(status::invalid_argument, call).find("greater than zero") != std::string::npos);
+  CHECK(message_of(status::invalid_argument, [] { range_dataset(7).window(2).window(2); }).find("differ in size") !=
         std::string::npos);
 }
 

@@ -13,7 +13,7 @@ TEST_CASE("side by side, as long as the shortest") {
   ints seen;
   for (const datum& e : d) seen.push_back(e.value<std::int64_t>("value") * 100 + e.value<std::int64_t>("other"));
   CHECK(seen == ints{10, 111, 212});
-  CHECK(message(status::invalid_argument, [] {
+  CHECK(message_of(status::invalid_argument, [] {
           zip_datasets(range_dataset(5), range_dataset(5));
         }).starts_with("zip_datasets: two components are called \"value\""));
   auto b = zip_datasets(range_dataset(5).batch(2), range_dataset(0, 5, 1, "other").batch(2));

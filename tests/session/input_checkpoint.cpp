@@ -10,19 +10,12 @@
 
 #include <algorithm>
 
+#include "../message.hpp"
+
 using namespace gradus;
 
 namespace {
 
-std::string message(status expected, auto&& call) {
-  try {
-    call();
-  } catch (const error& e) {
-    CHECK(e.kind() == expected);
-    return e.what();
-  }
-  return "no error";
-}
 std::vector<std::string> files_of(const std::string& directory) {
   std::vector<std::string> names;
   posix{}.list(directory, names);
@@ -133,7 +126,7 @@ TEST_CASE("steps that differ") {
   REQUIRE(said.size() == 1);
   CHECK(said[0] == text("the input's checkpoint \"", dir / "input-3.ckpt",
                         "\" is of step 3, the model's of step 4: elements are read again"));
-  CHECK(message(status::failed_precondition, [&] { restore(step_mismatch::fail, 2); }).find("left out; remove") !=
+  CHECK(message_of(status::failed_precondition, [&] { restore(step_mismatch::fail, 2); }).find("left out; remove") !=
         std::string::npos);
 }
 
@@ -151,8 +144,8 @@ TEST_CASE("state outside: fail, warn, ignore") {
   for (const auto policy : {external_state_policy::fail, external_state_policy::warn, external_state_policy::ignore})
     save(numbers(), policy);
   CHECK(said.empty());
-  const auto refused =
-      message(status::failed_precondition, [&] { save(callback().shuffle(3).batch(2), external_state_policy::fail); });
+  const auto refused = message_of(status::failed_precondition,
+                                  [&] { save(callback().shuffle(3).batch(2), external_state_policy::fail); });
   CHECK(refused.starts_with("the input depends on state outside its position: from_generator"));
   save(callback().shuffle(3).batch(2), external_state_policy::ignore);
   CHECK(said.empty());
@@ -160,7 +153,7 @@ TEST_CASE("state outside: fail, warn, ignore") {
   REQUIRE(said.size() == 1);
   CHECK(said[0].starts_with("the input depends on state outside its position: from_generator; restored"));
   CHECK(parse_external_state_policy("warn") == external_state_policy::warn);
-  CHECK(message(status::invalid_argument, [] { parse_external_state_policy("none"); }) ==
+  CHECK(message_of(status::invalid_argument, [] { parse_external_state_policy("none"); }) ==
         "external_state_policy: expected \"fail\", \"warn\" or \"ignore\", found \"none\"");
 }
 
@@ -178,13 +171,13 @@ TEST_CASE("by seconds, and options that mean nothing") {
   hook.after_run(2);
   CHECK(hook.checkpoints() == std::vector<std::string>{"input-0.ckpt", "input-2.ckpt"});
   const auto refused = [&](input_checkpoint_options o) {
-    return message(status::invalid_argument, [&] { checkpoint_input_pipeline_hook{std::move(o)}; });
+    return message_of(status::invalid_argument, [&] { checkpoint_input_pipeline_hook{std::move(o)}; });
   };
   CHECK(refused({.model_dir = dir.path()}).find("exactly one") != std::string::npos);
   CHECK(refused({.model_dir = dir.path(), .save_steps = 1, .save_secs = 1}).find("exactly one") != std::string::npos);
   CHECK(refused({.model_dir = "", .save_steps = 1}).find("model_dir") != std::string::npos);
   checkpoint_input_pipeline_hook nothing({.model_dir = dir.path(), .save_steps = 1});
-  CHECK(message(status::failed_precondition, [&] { nothing.begin(); }).find("no input") != std::string::npos);
+  CHECK(message_of(status::failed_precondition, [&] { nothing.begin(); }).find("no input") != std::string::npos);
 }
 
 TEST_CASE("in the model's checkpoint") {

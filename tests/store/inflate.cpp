@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "../message.hpp"
+
 using namespace gradus;
 
 namespace {
@@ -19,17 +21,6 @@ const std::vector<std::uint8_t> hello_zlib = {0x78, 0xda, 0xcb, 0x48, 0xcd, 0xc9
 
 std::span<const std::byte> bytes(const std::vector<std::uint8_t>& v) { return std::as_bytes(std::span(v)); }
 std::string as_text(const std::vector<std::byte>& v) { return {reinterpret_cast<const char*>(v.data()), v.size()}; }
-
-template <class Call>
-std::string message(status expected, Call&& call) {
-  try {
-    call();
-  } catch (const error& e) {
-    CHECK(e.kind() == expected);
-    return e.what();
-  }
-  return "no error";
-}
 
 }  // namespace
 
@@ -57,15 +48,15 @@ TEST_CASE("members in a row are one file") {
 }
 
 TEST_CASE("more than the limit is refused") {
-  CHECK(message(status::resource_exhausted, [] { inflate(bytes(hello_gz), 23, "small.gz"); }) ==
+  CHECK(message_of(status::resource_exhausted, [] { inflate(bytes(hello_gz), 23, "small.gz"); }) ==
         "small.gz: decompresses to more than 23 bytes; raise the limit if the data is to be trusted");
-  CHECK(message(status::resource_exhausted, [] { inflate(bytes(hello_gz), 0, "small.gz"); }) != "no error");
+  CHECK(message_of(status::resource_exhausted, [] { inflate(bytes(hello_gz), 0, "small.gz"); }) != "no error");
 }
 
 TEST_CASE("cut anywhere: truncated") {
   for (std::size_t n = 0; n < hello_gz.size(); ++n) {
     const std::vector<std::uint8_t> cut(hello_gz.begin(), hello_gz.begin() + static_cast<std::ptrdiff_t>(n));
-    CHECK(message(status::data_loss, [&] { inflate(bytes(cut), 100, "x.gz"); }) ==
+    CHECK(message_of(status::data_loss, [&] { inflate(bytes(cut), 100, "x.gz"); }) ==
           text("x.gz: the compressed data stops after ", n,
                " bytes, before its end; the file is truncated, get it again"));
   }
@@ -85,20 +76,20 @@ TEST_CASE("flipped: an error, or the same bytes where the flip means nothing") {
   }
   auto bad = hello_gz;
   bad[bad.size() - 8] ^= 1;
-  CHECK(message(status::data_loss, [&] { inflate(bytes(bad), 100, "x.gz"); }).find("incorrect data check") !=
+  CHECK(message_of(status::data_loss, [&] { inflate(bytes(bad), 100, "x.gz"); }).find("incorrect data check") !=
         std::string::npos);
 }
 
 TEST_CASE("followed by something else") {
   auto more = hello_gz;
   more.push_back(0);
-  CHECK(message(status::data_loss, [&] { inflate(bytes(more), 100, "x.gz"); }) ==
+  CHECK(message_of(status::data_loss, [&] { inflate(bytes(more), 100, "x.gz"); }) ==
         text("x.gz: expected the end after byte ", hello_gz.size(),
              " of the compressed data, found 1 bytes more; the file is damaged, get it again"));
 }
 
 TEST_CASE("not compressed at all") {
-  CHECK(message(status::data_loss, [] {
+  CHECK(message_of(status::data_loss, [] {
           inflate(bytes({0x50, 0x4b, 0x03, 0x04, 0x00}), 100, "x");
         }).find("zlib: incorrect header check") != std::string::npos);
 }
@@ -206,6 +197,6 @@ TEST_CASE("what is compressed comes back; flushed bytes can be read before the e
   std::vector<std::byte> packed;
   none.finish(packed);
   CHECK(inflate(packed, 10, "a").empty());
-  CHECK(message(status::invalid_argument, [] { deflate_stream bad(true, 10); }) ==
+  CHECK(message_of(status::invalid_argument, [] { deflate_stream bad(true, 10); }) ==
         "cannot compress at level 10; expected 0 to 9, or -1 for zlib's");
 }

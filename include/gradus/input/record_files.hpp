@@ -81,7 +81,7 @@ public:
   // with `last` there is no more in the file; it is called anew from the record's beginning. False after the last
   // record. Errors: data_loss for a bad record or a damaged file, resource_exhausted for one beyond the limit; the next
   // call goes on behind it. With ignore_errors they are counted, and nothing is raised. A file that cannot be opened
-  // raises always, and again; a device that fails while it is read (EIO) is damage.
+  // or read raises always, and the next call tries again.
   template <class Parse>
   bool next(Parse&& parse) {
     using kind = found_record::kind;
@@ -104,7 +104,11 @@ public:
         else
           advance(found, found.what == kind::passed ? 0 : 1);
       } catch (const error& e) {
-        if (e.kind() != status::data_loss) throw;
+        if (e.kind() != status::data_loss || !in_ ||
+            in_->device_failed()) {  // nothing is lost: the file is opened again there
+          in_.reset();
+          throw;
+        }
         const std::string where = text(e.what(), " (in ", place(at_), ")");
         next_file();
         if (!how_.ignore_errors) raise(e.kind(), where);
@@ -175,11 +179,10 @@ private:
   bool ready() {
     for (; at_.file < static_cast<std::int64_t>(paths_.size()); next_file()) {
       if (!in_) {
-        auto in = open_(path());
-        if (at_.byte != 0 && !in->seek(static_cast<std::uint64_t>(at_.byte)))
+        in_ = open_(path());
+        if (at_.byte != 0 && !in_->seek(static_cast<std::uint64_t>(at_.byte)))
           raise(status::failed_precondition, text("\"", path(), "\" ends in front of byte ", at_.byte,
                                                   ", where the saved position is; it is another file, or was cut"));
-        in_ = std::move(in);
       }
       if (!in_->ahead(1).empty()) return true;
     }

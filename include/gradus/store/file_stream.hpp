@@ -36,7 +36,8 @@ constexpr std::string_view name_of(compression_type c) {
 // Compressed data that are damaged give all that comes before the damage; what then raises can be called again.
 class file_stream {
 public:
-  // Errors: those of opening and reading a file (not_found, ...); data_loss if it is not compressed as `how` says.
+  // Errors: those of opening and reading a file (not_found, ...). That it is not compressed as `how` says comes out
+  // where it is read, as damage does.
   template <file_system F = posix>
   explicit file_stream(std::string path, compression_type how = compression_type::automatic, const F& fs = {},
                        std::size_t buffer = std::size_t{1} << 18)
@@ -50,8 +51,8 @@ public:
            : zlib                             ? compression_type::zlib
                                               : compression_type::none;
     if ((how_ == compression_type::gzip && !gzip) || (how_ == compression_type::zlib && !zlib))
-      raise(status::data_loss, text(path_, ": expected ", name_of(how_), " data, found something else at byte 0; ",
-                                    "let the compression be found out (automatic), or get the file again"));
+      wrong_ = text(path_, ": expected ", name_of(how_), " data, found something else at byte 0; ",
+                    "let the compression be found out (automatic), or get the file again");
     first_buffer_ = std::max<std::size_t>(buffer, 1);
     if (how_ == compression_type::none && file_->size < first_buffer_)
       first_buffer_ = static_cast<std::size_t>(file_->size) + 1;  // and one more, so that the end is seen
@@ -160,7 +161,8 @@ private:
     void go_to(std::uint64_t offset) override {
       if constexpr (seeks_files<F>) {
         const int e = detail::uninterrupted([&] { return fs.seek(h, offset); });
-        if (e != 0) raise({e, "seek in", path});
+        failed = e != 0;
+        if (failed) raise({e, "seek in", path});
       } else {
         const auto before = h;
         open();
@@ -184,7 +186,10 @@ private:
     std::size_t read(std::span<std::byte> to) { return file->read(to); }
   };
 
-  std::size_t take(std::span<std::byte> to) { return inflating_ ? inflating_->read(to) : file_->read(to); }
+  std::size_t take(std::span<std::byte> to) {
+    if (!wrong_.empty()) raise(status::data_loss, wrong_);
+    return inflating_ ? inflating_->read(to) : file_->read(to);
+  }
   void restart() {
     file_->go_to(0);
     ready_ = {}, offset_ = 0;
@@ -192,7 +197,7 @@ private:
       inflating_ = std::make_unique<inflate_source<compressed>>(compressed{file_.get()}, path_);
   }
 
-  std::string path_;
+  std::string path_, wrong_;  // wrong_: why it cannot be read, or nothing
   std::unique_ptr<any_file> file_;
   std::unique_ptr<inflate_source<compressed>> inflating_;
   compression_type how_ = compression_type::none;

@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 
 #include "../store/file.hpp"
@@ -87,9 +88,16 @@ public:
   }
 
   // --- the file system ---
-  int create(const std::string& path, int& h) const { return open_for_writing("create", path, true, h); }
-  int open_append(const std::string& path, int& h) const { return open_for_writing("open", path, false, h); }
+  int create(const std::string& path, int& h) const {
+    const std::lock_guard lock(disk_->one_at_a_time);
+    return open_for_writing("create", path, true, h);
+  }
+  int open_append(const std::string& path, int& h) const {
+    const std::lock_guard lock(disk_->one_at_a_time);
+    return open_for_writing("open", path, false, h);
+  }
   int open_read(const std::string& path, int& h, std::uint64_t& size) const {
+    const std::lock_guard lock(disk_->one_at_a_time);
     if (const int e = begin("open_read"); e != 0) return e;
     const auto found = disk_->live.find(path);
     if (found == disk_->live.end()) return ENOENT;
@@ -98,6 +106,7 @@ public:
     return open(found->second, h);
   }
   int write(int h, std::span<const std::byte> from, std::size_t& moved) const {
+    const std::lock_guard lock(disk_->one_at_a_time);
     moved = 0;
     std::size_t most = disk_->most;
     const bool dies = disk_->count == disk_->planned.at && disk_->planned.kill && !disk_->dead;
@@ -115,6 +124,7 @@ public:
     return 0;
   }
   int read(int h, std::span<std::byte> into, std::size_t& moved) const {
+    const std::lock_guard lock(disk_->one_at_a_time);
     moved = 0;
     if (const int e = begin("read"); e != 0) return e;
     const auto opened = disk_->handles.find(h);
@@ -126,6 +136,7 @@ public:
     return 0;
   }
   int sync(int h) const {
+    const std::lock_guard lock(disk_->one_at_a_time);
     if (const int e = begin("sync"); e != 0) return e;
     const auto opened = disk_->handles.find(h);
     if (opened == disk_->handles.end()) return EBADF;
@@ -134,10 +145,12 @@ public:
     return 0;
   }
   int close(int h) const {
+    const std::lock_guard lock(disk_->one_at_a_time);
     const int e = begin("close");
     return disk_->handles.erase(h) == 0 ? EBADF : e;
   }
   int rename(const std::string& from, const std::string& to) const {
+    const std::lock_guard lock(disk_->one_at_a_time);
     if (const int e = begin("rename"); e != 0) return e;
     const auto found = disk_->live.find(from);
     if (found == disk_->live.end() || disk_->live.count(directory_of(to)) == 0) return ENOENT;
@@ -145,6 +158,7 @@ public:
     return 0;
   }
   int remove(const std::string& path) const {
+    const std::lock_guard lock(disk_->one_at_a_time);
     if (const int e = begin("remove"); e != 0) return e;
     const auto found = disk_->live.find(path);
     if (found == disk_->live.end()) return ENOENT;
@@ -153,10 +167,12 @@ public:
     return 0;
   }
   int exists(const std::string& path) const {
+    const std::lock_guard lock(disk_->one_at_a_time);
     if (const int e = begin("exists"); e != 0) return e;
     return disk_->live.count(path) != 0 ? 0 : ENOENT;
   }
   int make_directory(const std::string& path) const {
+    const std::lock_guard lock(disk_->one_at_a_time);
     if (const int e = begin("make_directory"); e != 0) return e;
     if (disk_->live.count(path) != 0) return EEXIST;
     if (const int e = parent(path); e != 0) return e;
@@ -164,6 +180,7 @@ public:
     return 0;
   }
   int sync_directory(const std::string& path) const {
+    const std::lock_guard lock(disk_->one_at_a_time);
     if (const int e = begin("sync_directory"); e != 0) return e;
     if (disk_->live.count(path) == 0) return ENOENT;
     std::erase_if(disk_->pending, [&](const name_change& c) {
@@ -173,6 +190,7 @@ public:
     return 0;
   }
   int list(const std::string& path, std::vector<std::string>& names) const {
+    const std::lock_guard lock(disk_->one_at_a_time);
     if (const int e = begin("list"); e != 0) return e;
     names.clear();
     if (disk_->live.count(path) == 0) return ENOENT;
@@ -202,6 +220,7 @@ private:
     std::size_t at = 0;
   };
   struct disk {
+    std::mutex one_at_a_time;  // operations may come from several threads
     name_table live, durable;
     std::vector<name_change> pending;
     std::map<int, inode_data> inodes;

@@ -1,0 +1,201 @@
+// NumPy's arrays as a dataset of their rows: .npy files, and members of .npz archives.
+//
+//   npy("images.npy")                                            component "images", as the array without its first
+//   extent npy({{"x", "images.npy"}, {"y", "labels.npy"}})              two components, side by side
+//   npz_arrays("mnist.npz", {"x_train", "y_train"})              members; without names, all of them
+//
+// The file is mapped where the system can, so an array may be larger than the memory, and any row can be had at any
+// time: a shuffle over it holds no copies, and a row is copied once, into the batch. A file that someone cuts short
+// while it is mapped kills the process that reads it (store/file_bytes.hpp).
+#pragma once
+#include <deque>
+#include <memory>
+
+#include "../store/file_bytes.hpp"
+#include "../store/npy.hpp"
+#include "dataset.hpp"
+
+namespace gradus {
+
+// An array on a disk and what it is called here.
+struct npy_part {
+  std::string name;
+  std::string path;
+  std::string member = {};  // of an archive, without ".npy"; empty: `path` is a .npy file
+};
+
+struct npy_options {
+  std::uint64_t most_inflated = std::uint64_t{1} << 30;  // compressed members stand in memory: bytes of them together
+  bool checksums = true;                                 // read a member once and compare, when it is opened
+};
+
+class npy_dataset final : public composable<npy_dataset> {
+public:
+  // Errors: those of opening a file; data_loss for a file or archive that is damaged, failed_precondition for an array
+  // that rows cannot be taken of (a dtype that is not here, Fortran order, another byte order), not_found for a member,
+  // resource_exhausted beyond most_inflated, invalid_argument for a scalar or arrays of different lengths.
+  template <file_system F = posix>
+  explicit npy_dataset(std::span<const npy_part> parts, const npy_options& how = {}, const F& fs = {})
+      : held_(open(parts, how, fs)), rows_(held_->arrays) {}
+
+  const components& element_spec() const { return rows_.element_spec(); }
+  std::int64_t size() const { return rows_.size(); }
+  void element(std::int64_t i, std::span<const tensor_view> out, std::int64_t row) const { rows_.element(i, out, row); }
+  std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
+    return rows_.pull(out, first, n);
+  }
+  void rewind() { rows_.rewind(); }
+  void define(std::string& to) const { to += text("npy(", size(), "; ", to_text(element_spec()), ")"); }
+  void write(position_writer& to) const { rows_.write(to); }
+  void read(position_reader& from) { rows_.read(from); }
+
+  // The names of the arrays in an archive, in its order.
+  template <file_system F = posix>
+  static std::vector<npy_part> members_of(const std::string& path, const F& fs = {}) {
+    std::vector<npy_part> out;
+    opened file;
+    file.open(path, fs);
+    file.read_members();
+    for (const auto& m : file.members)
+      if (m.name.ends_with(".npy")) {
+        const std::string name = m.name.substr(0, m.name.size() - 4);
+        out.push_back({name, path, name});
+      }
+    return out;
+  }
+
+private:
+  struct opened {
+    std::string path;
+    std::shared_ptr<const void> owner;
+    std::span<const std::byte> bytes;
+    std::vector<zip_member> members;  // once they were asked for
+
+    template <file_system F>
+    void open(const std::string& p, const F& fs) {
+      auto file = std::make_shared<file_bytes<F>>(fs);
+      if (const auto problem = file->open(p)) raise(problem);
+      path = p, bytes = file->bytes(), owner = std::move(file);
+    }
+    void read_members() {
+      if (!members.empty()) return;
+      if (const auto why = read_zip(bytes, members); !why.empty())
+        raise(status::data_loss, text("\"", path, "\" is no archive of arrays: ", why));
+    }
+  };
+  struct held {
+    std::vector<opened> files;
+    std::deque<std::vector<std::byte>> inflated;
+    std::vector<named_array> arrays;
+  };
+
+  template <file_system F>
+  static std::shared_ptr<const held> open(std::span<const npy_part> parts, const npy_options& how, const F& fs) {
+    auto h = std::make_shared<held>();
+    std::uint64_t left = how.most_inflated;
+    for (const auto& part : parts) {
+      auto file = std::find_if(h->files.begin(), h->files.end(), [&](const opened& f) { return f.path == part.path; });
+      if (file == h->files.end()) {
+        h->files.emplace_back().open(part.path, fs);
+        file = h->files.end() - 1;
+      }
+      std::span<const std::byte> bytes = file->bytes;
+      if (!part.member.empty()) bytes = member(*file, part, how, left, *h);
+      h->arrays.push_back({part.name, array(bytes, part)});
+    }
+    return h;
+  }
+  template <class... Pieces>
+  [[noreturn]] static void refuse(status kind, const npy_part& part, const Pieces&... why) {
+    raise(kind, text('"', part.path, '"', part.member.empty() ? "" : text(", \"", part.member, '"'), ": ", why...));
+  }
+  static std::span<const std::byte> member(opened& file, const npy_part& part, const npy_options& how,
+                                           std::uint64_t& left, held& h) {
+    file.read_members();
+    const std::string name = part.member + ".npy";
+    const auto m =
+        std::find_if(file.members.begin(), file.members.end(), [&](const zip_member& z) { return z.name == name; });
+    if (m == file.members.end()) {
+      std::string names;
+      for (const auto& z : file.members) names += text(names.empty() ? "" : ", ", z.name.substr(0, 50));
+      refuse(status::not_found, part, "no such member; there are ", names.substr(0, 500));
+    }
+    std::span<const std::byte> bytes = m->bytes;
+    if (m->deflated) {
+      if (m->size > left)
+        refuse(status::resource_exhausted, part, "its ", m->size, " bytes are compressed, and ", left,
+               " may still be decompressed; raise most_inflated if the file is to be trusted, or save it with "
+               "numpy.savez, uncompressed");
+      auto& out = h.inflated.emplace_back();
+      if (const auto why = inflate_raw(m->bytes, m->size, out); !why.empty()) refuse(status::data_loss, part, why);
+      left -= m->size, bytes = out;
+    }
+    if (how.checksums && zip_crc32(bytes) != m->crc)
+      refuse(status::data_loss, part, "its checksum does not fit its bytes; the file is damaged, get it again");
+    return bytes;
+  }
+  static const_tensor_view array(std::span<const std::byte> file, const npy_part& part) {
+    detail::npy_array a;
+    status kind{};
+    if (const auto why = detail::parse_npy(file, a, kind); !why.empty()) refuse(kind, part, why);
+    constexpr std::string_view here[] = {"<f4", "<f8", "<f2", "<i4", "<i8", "|u1", "|b1"};
+    const auto* type = std::find_if(std::begin(detail::npy_types), std::end(detail::npy_types),
+                                    [&](const detail::npy_type& t) { return t.descr == a.type; });
+    if (std::find(std::begin(here), std::end(here), a.type) == std::end(here) || type == std::end(detail::npy_types)) {
+      const bool swapped = a.type.starts_with('>');
+      refuse(status::failed_precondition, part, "its dtype is '", a.type.substr(0, 20), "'; expected ",
+             swapped ? "this machine's byte order: save a.astype(a.dtype.newbyteorder('<'))"
+                     : "float16, float32, float64, int32, int64, uint8 or bool: save a.astype(...) of one of these");
+    }
+    if (a.fortran && a.dims.rank > 1)
+      refuse(status::failed_precondition, part,
+             "its values lie in Fortran order, so that rows are scattered; save numpy.ascontiguousarray(a)");
+    // Extents may lie, also beside one that is 0.
+    std::uint64_t bytes = size_of(type->type);
+    bool overflow = false, none = false;
+    for (int i = 0; i < a.dims.rank; ++i) {
+      none = none || a.dims[i] == 0;
+      const auto extent = static_cast<std::uint64_t>(std::max<std::int64_t>(a.dims[i], 1));
+      overflow = __builtin_mul_overflow(bytes, extent, &bytes) || overflow;
+    }
+    if (overflow || bytes > std::uint64_t{1} << 62 || (!none && bytes > a.bytes.size()))
+      refuse(status::data_loss, part, "its extents ", to_text(a.dims), " need more bytes of values than the ",
+             a.bytes.size(), " from byte ", file.size() - a.bytes.size(), " on; it is truncated or its extents lie");
+    if (type->type == boolean)
+      for (std::size_t i = 0; i < (none ? 0 : static_cast<std::size_t>(bytes)); ++i)
+        if (std::to_integer<unsigned>(a.bytes[i]) > 1)
+          refuse(status::data_loss, part, "a bool is 0 or 1; found ", std::to_integer<unsigned>(a.bytes[i]),
+                 " at byte ", file.size() - a.bytes.size() + i);
+    return {type->type, a.dims, a.bytes.data()};
+  }
+
+  std::shared_ptr<const held> held_;
+  memory_dataset rows_;
+};
+
+// Rows of one .npy file; the component is called `name`, or as the file without its ending.
+template <file_system F = posix>
+npy_dataset npy(const std::string& path, std::string name = {}, const F& fs = {}) {
+  if (name.empty()) {
+    name = file_name_of(path);
+    name = name.substr(0, name.rfind('.') == 0 ? name.size() : name.rfind('.'));
+  }
+  const npy_part part{std::move(name), path};
+  return npy_dataset({&part, 1}, {}, fs);
+}
+// Rows of several arrays, which must have the same number of them.
+template <file_system F = posix>
+npy_dataset npy(std::initializer_list<npy_part> parts, const npy_options& how = {}, const F& fs = {}) {
+  return npy_dataset(std::span(parts.begin(), parts.size()), how, fs);
+}
+// Rows of members of an archive, in this order; of all its arrays, if no names are given.
+template <file_system F = posix>
+npy_dataset npz_arrays(const std::string& path, const std::vector<std::string>& names = {}, const npy_options& how = {},
+                       const F& fs = {}) {
+  std::vector<npy_part> parts;
+  for (const auto& name : names) parts.push_back({name, path, name});
+  if (parts.empty()) parts = npy_dataset::members_of(path, fs);
+  return npy_dataset(parts, how, fs);
+}
+
+}  // namespace gradus

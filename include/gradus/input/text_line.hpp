@@ -1,0 +1,61 @@
+// Lines of text files, one element each.
+//
+//   text_line({"a.txt", "b.txt.gz"})        component "line", uint8 [any_extent]
+//
+// A line ends in \n or \r\n, the last one also at the end of its file. Empty lines are lines. tf.data's TextLineDataset
+// drops every \r of a line; here only the one in front of \n goes.
+#pragma once
+#include "dataset.hpp"
+#include "record_files.hpp"
+#include "unit_stage.hpp"
+
+namespace gradus {
+
+struct text_line_options {
+  compression_type compression = compression_type::automatic;
+  bool ignore_errors = false;  // pass over lines that are too long, and damaged files; skipped() counts
+  std::uint64_t max_record_bytes = record_limit;  // the longest line
+};
+
+class text_line_dataset final : public detail::unit_stage<text_line_dataset, false> {
+public:
+  // Error: invalid_argument for no file. Files are opened when their turn comes.
+  template <file_system F = posix>
+  explicit text_line_dataset(file_list files, const text_line_options& how = {}, const F& fs = {})
+      : files_("text_line", std::move(files), {how.compression, how.ignore_errors, how.max_record_bytes}, fs) {}
+
+  const components& element_spec() const { return spec_; }
+  bool pull_unit(datum& out) {
+    return files_.next([&](std::string_view bytes, bool last) {
+      detail::found_record found;
+      std::string_view line;
+      if (!detail::line_in(bytes, last, line, found)) {
+        found.what = detail::found_record::kind::partial;
+        return found;
+      }
+      out.clear();
+      const tensor_view to = out.add(spec_[0].name, uint8, {static_cast<std::int64_t>(line.size())});
+      if (!line.empty()) std::memcpy(to.mutable_data(), line.data(), line.size());
+      return found;
+    });
+  }
+  // Lines and damaged files that ignore_errors has passed over.
+  std::int64_t skipped() const { return files_.skipped(); }
+  void rewind() { files_.rewind(); }
+  void define(std::string& to) const { to += text("text_line(", files_.definition(), ")"); }
+  void write(position_writer& to) const { files_.write(to); }
+  void read(position_reader& from) { files_.read(from); }
+
+private:
+  components spec_ = {{"line", uint8, {any_extent}}};
+  detail::record_files files_;
+};
+
+// Errors while reading: not_found and the like; data_loss where compressed data are damaged; resource_exhausted for a
+// line above the limit, after which the next line comes.
+template <file_system F = posix>
+text_line_dataset text_line(file_list files, const text_line_options& how = {}, const F& fs = {}) {
+  return text_line_dataset(std::move(files), how, fs);
+}
+
+}  // namespace gradus
