@@ -4,9 +4,9 @@
 // Whether somebody likes a town is drawn: a taste that job and town share, turned for some pairs, and less with age.
 #include <cstdio>
 #include <fstream>
+#include <gradus/columns/feature_layers.hpp>
 #include <gradus/input/combinators.hpp>
 #include <gradus/input/csv.hpp>
-#include <gradus/columns/feature_layers.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>
 #include <gradus/ops/model.hpp>

@@ -1,9 +1,9 @@
 // From a file to a trained model by feature columns: csv, padded_batch, map, trainer. Compiled and interpreted models
 // agree to the bit, and what the graph looked up is what the columns look up by themselves.
 // costs: 300
+#include <gradus/columns/feature_layers.hpp>
 #include <gradus/input/combinators.hpp>
 #include <gradus/input/csv.hpp>
-#include <gradus/columns/feature_layers.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>
 #include <gradus/ops/model.hpp>
