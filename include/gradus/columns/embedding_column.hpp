@@ -19,7 +19,7 @@ namespace gradus {
 struct embedding_column_options {
   gradus::combiner combiner = gradus::combiner::mean;
   std::optional<gradus::initializer> initializer = {};  // none: truncated_normal of deviation 1 / sqrt(dimension)
-  // Where the table comes from, both or none. The column only says it: a trainer loads by its warm_start_settings.
+  // Where the table comes from, both or none: train/warm_start_columns.hpp loads it.
   std::string ckpt_to_load_from = {}, tensor_name_in_ckpt = {};
   double max_norm = 0;  // above 0: a row is first scaled down to this L2 norm if it is longer
   bool trainable = true;
