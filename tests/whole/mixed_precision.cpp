@@ -1,3 +1,4 @@
+// one thread: the divided steps of run/model are those of every precision
 // costs: 300
 // Models trained in mixed precision: by hand, however they are run, to the accuracy of float32, through overflow, kill
 // and resume.

@@ -1,3 +1,4 @@
+// without sanitizers: it counts what operator new is asked for, and they bring their own
 // compiled with: -O2 -Wno-mismatched-new-delete
 // After the first step nothing is allocated, by any door: malloc and its kin, mmap, operator new. A thousand steps with
 // their input, compiled and interpreted, on one thread and on two.

@@ -1,3 +1,4 @@
+// one thread: what is refused is refused before threads begin
 // costs: 300
 // What a training run refuses while it runs, read to the letter: what went wrong, where, what to do; and what is left
 // afterwards.
