@@ -1,4 +1,4 @@
-// without sanitizers: arithmetic; whole/conformance_{descent,norms,matrix} run the same loops under them
+// without sanitizers: arithmetic; whole/conformance_{norms,matrix} run the same loops under them
 // Adam and its nearest.
 #include <gradus/update/adam.hpp>
 #include <gradus/update/adamax.hpp>

@@ -1,3 +1,4 @@
+// without sanitizers: arithmetic; conformance_norms and conformance_matrix run the same loops under them
 // one thread: nothing here runs at the same time
 // Rules without a second moment.
 #include <gradus/update/add_sign.hpp>

@@ -1,4 +1,4 @@
-// without sanitizers: arithmetic; whole/conformance_{descent,norms,matrix} run the same loops under them
+// without sanitizers: arithmetic; whole/conformance_{norms,matrix} run the same loops under them
 // Newer rules by numbers, and chains and groups of rules as a user composes them.
 #include <gradus/update/adam.hpp>
 #include <gradus/update/lion.hpp>
