@@ -22,7 +22,7 @@ std::string hex_dump(const file_bytes& file) {
         const auto b = std::to_integer<unsigned>(file[i]);
         std::snprintf(piece, sizeof piece, " %02x", b);
         out += piece;
-        text += b >= 0x20 && b < 0x7F ? static_cast<char>(b) : '.';
+        b >= 0x20 && b < 0x7F ? text += static_cast<char>(b) : text += "·";  // a dot would look like one
       } else {
         out += "   ";
       }

@@ -6,64 +6,12 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
 #include <latch>
 
 #include "../session/turned_clock.hpp"
-#include "run_files.hpp"
+#include "supervised.hpp"
 
-using namespace gradus;
-
-namespace {
-
-// One weight from 1, one bias from 0: what it does can be done by hand.
-inline constexpr auto line = [](graph& g) {
-  auto x = g.placeholder("x", {batch, 1});
-  auto y = g.placeholder("y", {batch, 1});
-  auto guess = dense(x, {.units = 1, .name = "line", .kernel_initializer = ones});
-  auto loss = reduce_mean(square(guess - y));
-  g.summary_scalar("error", loss);
-  return model_spec{.loss = loss, .predictions = {{"y", guess}}};
-};
-
-struct points {
-  std::vector<float> x{1, 2, 3, 4, 5, 6, 7, 8}, y{2, 4, 6, 8, 10, 12, 14, 16};
-  auto all() const { return from_spans("x", x, extents{1}, "y", y, extents{1}); }
-  auto batches(int epochs) const { return all().shuffle(8, 5).repeat(epochs).batch(2); }  // 4 steps an epoch
-};
-
-template <class Session>
-float weight(Session& sess) {
-  auto& variables = sess.steps().variables();
-  float w = 0;
-  std::memcpy(&w, variables.value(static_cast<std::size_t>(variables.find("line/kernel"))), sizeof w);
-  return w;
-}
-std::int64_t newest_step(const std::string& dir) { return run_files::newest_checkpoint(posix{}, dir).step; }
-std::vector<std::int64_t> steps_of(const std::string& dir, const char* tag) {
-  return run_files::steps_of(run_files::read_curves(posix{}, dir), tag);
-}
-// What the event files say of sessions: "START 1", "CHECKPOINT 4", "STOP 4".
-std::vector<std::string> session_log_of(const std::string& dir) {
-  std::vector<std::string> names, out;
-  REQUIRE(posix{}.list(dir, names) == 0);
-  std::sort(names.begin(), names.end());
-  for (const auto& name : names) {
-    if (name.find("tfevents") == std::string::npos) continue;
-    for (const auto& e : summary_iterator(join_path(dir, name)))
-      if (e.what == event_kind::session_log)
-        out.push_back(text(e.log.status == session_log_status::start        ? "START "
-                           : e.log.status == session_log_status::checkpoint ? "CHECKPOINT "
-                                                                            : "STOP ",
-                           e.step));
-  }
-  return out;
-}
-using log_of_sessions = std::vector<std::string>;
-
-const auto descent = gradient_descent{.rate = 0.01};
-
-}  // namespace
+using namespace supervised;
 
 // ---- the programs of TensorFlow's documentation, in our words
 
@@ -189,38 +137,6 @@ TEST_CASE("supervisor: stopped anywhere and started again, it ends with the same
   CHECK(run_files::difference(whole, run_files::newest_checkpoint(posix{}, dir / "parts")) == "");
 }
 
-TEST_CASE("supervisor: a step by hand, on arrays of the program's; what does not fit is refused and changes nothing") {
-  auto sv = make_supervisor<line>({}, descent);
-  auto sess = sv.managed_session();
-  CHECK(std::isnan(sess.loss()));
-  CHECK(sess.summary().empty());
-  sess.run({{"x", std::array{1.0f, 3.0f}}, {"y", std::array{2.0f, 4.0f}}});
-  CHECK(sess.loss() == 1);                                       // mean of (1 - 2)^2, (3 - 4)^2
-  CHECK(weight(sess) == doctest::Approx(1.04));                  // dL/dw = mean of 2 (-1) 1, 2 (-1) 3 = -4
-  sess.run({{"x", std::array{1.0f}}, {"y", std::array{2.0f}}});  // another batch size
-  const float w = weight(sess);
-
-  const std::array one{1.0f};
-  const std::array two{1.0f, 2.0f};
-  const std::array<double, 1> wide{1};
-  CHECK_THROWS_WITH_AS(sess.run({{"x", one}}), "placeholder \"y\" is needed and was not fed: give {\"y\", data}",
-                       invalid_argument);
-  CHECK_THROWS_WITH_AS(sess.run({{"x", one}, {"y", one}, {"z", one}}), "the model has no placeholder \"z\"", not_found);
-  CHECK_THROWS_WITH_AS(sess.run({{"x", one}, {"y", one}, {"x", one}}), "feed \"x\" is given twice", invalid_argument);
-  CHECK_THROWS_WITH_AS(sess.run({{"x", one}, {"y", two}}), "feed \"y\" holds 2 examples, another feed 1",
-                       invalid_argument);
-  CHECK_THROWS_WITH_AS(sess.run({{"x", one}, {"y", wide}}), "feed \"y\": expected float32, got float64",
-                       invalid_argument);
-  CHECK_THROWS_WITH_AS(sess.run({{"x", std::span<const float>()}, {"y", std::span<const float>()}}),
-                       "the feeds hold no examples", invalid_argument);
-  CHECK(weight(sess) == w);
-  CHECK(sess.global_step() == 2);
-  CHECK_FALSE(sv.should_stop());
-  CHECK_THROWS_AS(sess.save(), failed_precondition);
-  CHECK_THROWS_WITH_AS(sv.summary_computed(sess, sess.summary()), doctest::Contains("no event file"),
-                       failed_precondition);
-}
-
 TEST_CASE("supervisor: checkpoints and summaries when they are due, by the clock") {
   const turned_clock clock;
   const testing::temp_dir dir;
@@ -268,60 +184,6 @@ TEST_CASE("supervisor: services that are none or never") {
   std::vector<std::string> names;
   REQUIRE(posix{}.list(dir / "keep_one", names) == 0);
   CHECK(std::count_if(names.begin(), names.end(), [](auto& n) { return n.starts_with("kept-"); }) == 1);
-}
-
-TEST_CASE("supervisor: the first error of any thread comes out where the scope ends, and nothing is saved then") {
-  const turned_clock clock;
-  const testing::temp_dir dir;
-  const points data;
-  auto input = data.batches(-1);
-  auto sv = make_supervisor<line>({.logdir = dir / "run"}, descent, clock);
-  const auto session = [&](auto body) {
-    auto sess = sv.managed_session("", input);
-    body(sess);
-  };
-  // Of a looper, which stops the loop of the main thread.
-  CHECK_THROWS_WITH_AS(session([&](auto& sess) {
-                         sess.run();
-                         sv.loop(1, [] { raise(status::resource_exhausted, "no memory for that"); });
-                         sv.wait_for_stop();
-                       }),
-                       "no memory for that", resource_exhausted);
-  CHECK(newest_step(dir / "run") == 0);
-  CHECK(session_log_of(dir / "run") == log_of_sessions{"START 0", "CHECKPOINT 0", "STOP 1"});
-
-  // Of the body: in the supervisor's hands, or passing through.
-  CHECK_THROWS_WITH_AS(session([&](auto& sess) {
-                         sv.stop_on_exception([&] {
-                           sess.run();
-                           raise(status::aborted, "restarted");
-                         });
-                         CHECK(sv.should_stop());
-                       }),
-                       "restarted", aborted);
-  CHECK_THROWS_WITH_AS(session([&](auto& sess) {
-                         sess.run();
-                         sv.loop(1, [&] { sv.wait_for_stop(); });
-                         raise(status::internal, "passing through");
-                       }),
-                       "passing through", internal);
-  CHECK(newest_step(dir / "run") == 0);
-
-  // The end of input is an end, also of a looper's.
-  CHECK_NOTHROW(session([&](auto& sess) {
-    sess.run();
-    sv.stop_on_exception([] { raise(status::out_of_range, "no more"); });
-    CHECK(sv.should_stop());
-  }));
-  CHECK(newest_step(dir / "run") == 1);
-
-  // Told once: by stop(), and not again by the scope.
-  CHECK_NOTHROW(session([&](auto& sess) {
-    sv.request_stop(unavailable("gone"));
-    CHECK_THROWS_AS(sv.stop(), unavailable);
-    sv.stop();
-    CHECK_THROWS_WITH_AS(sess.run(), doctest::Contains("the supervisor has stopped"), failed_precondition);
-  }));
 }
 
 namespace {

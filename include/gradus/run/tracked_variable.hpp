@@ -3,7 +3,9 @@
 #pragma once
 #include <array>
 #include <cstring>
+#include <span>
 #include <string>
+#include <type_traits>
 
 #include "apply.hpp"
 #include "master_weights.hpp"
@@ -67,6 +69,35 @@ struct tracked_variable {
     for (std::size_t i = 0; i < Update::mirror_count; ++i) all[i] = reinterpret_cast<T*>(mirrors[i].data());
     return all;
   }
+  // Whether a gradient is of this variable's type and extents, and the only one of the step. Error: invalid_argument.
+  void check(const named_gradient& g) const {
+    if (gradient != nullptr)
+      raise(status::invalid_argument,
+            text("two gradients for \"", g.name, "\" in one step; expected one, add them first"));
+    if (g.values.type != values.type && !is_narrow(g))
+      raise(status::invalid_argument, text("the gradient of \"", g.name, "\" is ", name_of(g.values.type),
+                                           "; expected ", name_of(master.kept() ? master.array_type() : values.type),
+                                           ", as the variable", master.kept() ? ", or float32" : ""));
+    check_extents(g, values.dims);
+  }
+  // Takes one that was checked for this step.
+  void take(const named_gradient& g) {
+    gradient = &g;
+    gradient_values = is_narrow(g) ? master.widened(g.values) : g.values;
+    gradient_per_value = g.per_value();
+  }
+  // Asks the memory for rows of the array and its slots.
+  template <class Device, class Index>
+  void prefetch(const Update& update, std::span<const Index> rows) {
+    if constexpr (Update::branches == 1 && !Update::steps_tensors) {
+      using single_type = std::remove_cvref_t<decltype(update.single())>;
+      const auto ask = [&]<class T>(const T* at) {
+        Device::template prefetch_rows<single_type>(at, mirrors_as<T>().data(), row_count(), width(), rows.data(),
+                                                    rows.size());
+      };
+      values.type == float32 ? ask(values.template as<float>().data()) : ask(values.template as<double>().data());
+    }
+  }
   // The values of bags, one for each row.
   void spread_values() {
     const std::size_t row = width() * size_of(values.type), n = gradient->rows.size();
@@ -87,6 +118,8 @@ struct tracked_variable {
   }
 
 private:
+  // Of 16-bit numbers, as the array whose master is kept.
+  bool is_narrow(const named_gradient& g) const { return master.kept() && g.values.type == master.array_type(); }
   template <class T>
   static void fill(buffer& b, double value) {
     T* const p = reinterpret_cast<T*>(b.data());

@@ -164,24 +164,10 @@ public:
     if (at.type != int32 && at.type != int64)
       raise(status::invalid_argument,
             text("the row numbers for \"", variable, "\" are ", name_of(at.type), "; expected int32 or int64"));
-    const auto ask = [&]<class T>(std::type_identity<T>, const auto* row) {
-      using single_type = std::remove_cvref_t<decltype(update_.single())>;
-      if constexpr (update_type::branches == 1 && !update_type::steps_tensors) {
-        const auto mirrors = v.template mirrors_as<T>();
-        Device::template prefetch_rows<single_type>(v.values.template as<T>().data(), mirrors.data(), v.row_count(),
-                                                    v.width(), row, at.size());
-      }
-    };
-    const auto ask_for = [&](const auto* row) {
-      if (v.values.type == float32)
-        ask(std::type_identity<float>{}, row);
-      else
-        ask(std::type_identity<double>{}, row);
-    };
     if (at.type == int32)
-      ask_for(at.template as<std::int32_t>().data());
+      v.template prefetch<Device>(update_, at.template as<std::int32_t>());
     else
-      ask_for(at.template as<std::int64_t>().data());
+      v.template prefetch<Device>(update_, at.template as<std::int64_t>());
   }
 
   // Makes room for sparse gradients of up to n rows.
@@ -259,20 +245,9 @@ private:
   }
   void accept(const named_gradient& g) {
     variable& v = find(g.name);
-    if (v.gradient != nullptr)
-      raise(status::invalid_argument,
-            text("two gradients for \"", g.name, "\" in one step; expected one, add them first"));
-    const bool narrow = v.master.kept() && g.values.type == v.master.array_type();
-    if (g.values.type != v.values.type && !narrow)
-      raise(status::invalid_argument,
-            text("the gradient of \"", g.name, "\" is ", name_of(g.values.type), "; expected ",
-                 name_of(v.master.kept() ? v.master.array_type() : v.values.type), ", as the variable",
-                 v.master.kept() ? ", or float32" : ""));
-    detail::check_extents(g, v.values.dims);
+    v.check(g);
     if (g.sparse) accept_rows(g, v);
-    v.gradient = &g;
-    v.gradient_values = narrow ? v.master.widened(g.values) : g.values;
-    v.gradient_per_value = g.per_value();
+    v.take(g);
     if constexpr (!update_type::uniform || update_type::needs_norm)
       if (v.gradient_per_value != 1) v.spread_values();
   }

@@ -37,6 +37,7 @@
 #include "feeding.hpp"
 #include "measure.hpp"
 #include "run_log.hpp"
+#include "supervised_session.hpp"
 #include "supervisor_options.hpp"
 
 namespace gradus {
@@ -45,11 +46,7 @@ namespace detail {
 using supervisor_kinds = kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::executor,
                                    kind::arithmetic, kind::subnormals, kind::microbatch, kind::recomputation,
                                    kind::clock, kind::file_system, kind::operations, kind::log_sink, kind::connection>;
-struct no_data {};
 }  // namespace detail
-
-template <class Supervisor, class Data>
-class supervised_session;
 
 template <class Source, class... Policies>
 class supervisor {
@@ -300,94 +297,6 @@ private:
     if (first) std::rethrow_exception(first);
   }
   void close() { running_.reset(); }
-};
-
-// The scope of a session. Its end is `sv.stop()`, and so may raise; while an error passes through it, it stops without
-// saving and lets that error go on.
-template <class Supervisor, class Data>
-class supervised_session {
-  static constexpr bool has_data = !std::is_same_v<Data, detail::no_data>;
-
-public:
-  supervised_session(Supervisor& sv, std::string_view master, Data* data) : sv_(&sv), data_(data) {
-    sv.open(master, [&](state_list& list) {
-      if constexpr (has_data) data_->remembers(list);
-    });
-    if constexpr (has_data) {
-      try {
-        plan_ = detail::match_feeds<mode::train>(sv.running_->steps, *data);
-      } catch (...) {
-        sv.close();
-        throw;
-      }
-    }
-  }
-  supervised_session(const supervised_session&) = delete;
-  ~supervised_session() noexcept(false) {
-    const bool unwinding = std::uncaught_exceptions() > entered_;
-    const closing_session last{sv_};
-    try {
-      sv_->stop(sv_->options_.save_on_stop && !unwinding);
-    } catch (...) {
-      if (!unwinding) throw;
-    }
-  }
-
-  // One training step on the next batch. False at the end of the data: a stop has been requested then.
-  // Error: invalid_argument if the model diverged.
-  bool run()
-    requires has_data
-  {
-    return sv_->step([&](auto& steps) { return detail::fill_feeds<mode::train>(steps, *data_, plan_) != 0; });
-  }
-  // One training step on these arrays, by the names of placeholders.
-  // Errors: invalid_argument for a feed that is missing, unknown, or does not fit; as above.
-  void run(std::initializer_list<feed> feeds) {
-    sv_->step([&](auto& steps) {
-      detail::fill_feeds<mode::train>(steps, sv_->running_->placeholders, {feeds.begin(), feeds.size()});
-      return true;
-    });
-  }
-
-  // ---- safe from any thread
-  std::int64_t global_step() const { return sv_->running_->global_step; }
-  double loss() const { return sv_->running_->loss; }  // of the last step; NaN before the first
-  // The scalars of the last step, as the supervisor writes them by itself; none before the first.
-  std::vector<scalar_value> summary() const {
-    auto& r = *sv_->running_;
-    const std::lock_guard lock(r.mutex);
-    if (!r.stepped) return {};
-    detail::collect_scalars(r.steps, r.loss, r.rate, r.scalars);
-    return r.scalars;
-  }
-  // All that the model shows of the last step, for `summary_computed`: the scalars and the rest. As
-  // sess.run(merge_all()).
-  summary_values merged_summary() const {
-    auto& r = *sv_->running_;
-    const std::lock_guard lock(r.mutex);
-    if (!r.stepped) return {};
-    return detail::merged_summary(r.steps, r.loss, r.rate, r.scalars);
-  }
-  // A checkpoint now, between two steps. Error: failed_precondition without a logdir or with saver = none.
-  void save() {
-    auto& r = *sv_->running_;
-    const std::lock_guard lock(r.mutex);
-    if (!sv_->saver_) raise(status::failed_precondition, "save: the supervisor has no logdir, or its saver is none");
-    sv_->save(r);
-  }
-
-  // ---- on the thread that trains
-  auto& steps() { return sv_->running_->steps; }
-
-private:
-  struct closing_session {
-    Supervisor* sv;
-    ~closing_session() { sv->close(); }
-  };
-  Supervisor* sv_;
-  Data* data_;
-  detail::feed_plan plan_;
-  int entered_ = std::uncaught_exceptions();
 };
 
 // A supervisor of a model that the compiler builds. Policies as for make_trainer, and a connect policy; what run_config
