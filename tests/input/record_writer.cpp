@@ -7,7 +7,10 @@
 
 #include "record_bytes.hpp"
 
+#include <sys/stat.h>
+
 #include "../message.hpp"
+#include "gradus/testing/temp_dir.hpp"
 
 using namespace gradus;
 using record_bytes::four;
@@ -77,6 +80,17 @@ TEST_CASE("examples, bytes") {
   append_record(expected, e.bytes());
   append_record(expected, e.bytes());
   CHECK(disk.bytes("a") == expected);
+}
+
+TEST_CASE("what is no regular file is not replaced") {
+  const testing::temp_dir dir;
+  const auto refused = [](const std::string& path) {
+    return message_of(status::invalid_argument, [&] { record_writer<> out(path); });
+  };
+  CHECK(refused(dir.path()).find("cannot replace") == 0);
+  REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
+  CHECK(refused(dir / "pipe").find("this is no regular file: choose another path") != std::string::npos);
+  CHECK(posix{}.exists(dir / "pipe") == 0);
 }
 
 TEST_CASE("what is there is replaced, or goes on") {

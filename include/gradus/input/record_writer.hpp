@@ -37,8 +37,8 @@ struct record_writer_options {
 template <file_system F = posix>
 class record_writer {
 public:
-  // Errors: those of opening a file; with append, data_loss if the file's records are not whole, invalid_argument for a
-  // zlib file (nothing can follow its end).
+  // Errors: those of opening a file, invalid_argument if the path is no regular file's; with append, data_loss if the
+  // file's records are not whole, invalid_argument for a zlib file (nothing can follow its end).
   explicit record_writer(std::string path, const record_writer_options& options = {}, const F& fs = {})
       : fs_(fs), path_(std::move(path)), options_(options) {
     if (options_.compression == compression_type::automatic)
@@ -49,7 +49,7 @@ public:
     if (there == 0 && options_.append)
       check_whole();
     else if (there == 0)
-      if (const int e = detail::uninterrupted([&] { return fs_.remove(path_); }); e != 0) raise({e, "replace", path_});
+      remove_file();
     file_.emplace(fs_, path_, std::size_t{1} << 16);
   }
   record_writer(const record_writer&) = delete;
@@ -110,6 +110,17 @@ public:
   std::int64_t records() const { return records_; }  // written by this writer
 
 private:
+  // Of the name; what is no regular file (a device, a pipe, a directory) is not ours to remove.
+  void remove_file() {
+    typename F::handle h{};
+    std::uint64_t size = 0;
+    int e = detail::uninterrupted([&] { return fs_.open_read(path_, h, size); });
+    if (e == 0) {
+      fs_.close(h);
+      e = detail::uninterrupted([&] { return fs_.remove(path_); });
+    }
+    if (e != 0) raise({e, "replace", path_});
+  }
   void begin_stream() {
     if (options_.compression == compression_type::none) return;
     deflate_.emplace(options_.compression == compression_type::gzip, options_.level);
