@@ -3,7 +3,7 @@
 #pragma once
 
 #define GRADUS_VERSION_MAJOR 0
-#define GRADUS_VERSION_MINOR 5
+#define GRADUS_VERSION_MINOR 6
 #define GRADUS_VERSION_PATCH 0
 
 #define GRADUS_TEXT_OF(x) #x
