@@ -10,6 +10,9 @@
 #   cblas    cpu/cblas.hpp           onednn    cpu/onednn.hpp
 set(GRADUS_DEPENDENCIES xtensor xsimd cereal json zlib protozero stb threads)
 set(GRADUS_OPTIONAL_DEPENDENCIES cblas onednn)
+# Those that a macro turns on (base/optional_library.hpp), which gradus::gradus defines where they were found:
+# GRADUS_ZLIB, GRADUS_PROTOZERO, GRADUS_STB.
+set(GRADUS_SWITCHED_DEPENDENCIES zlib protozero stb)
 
 # A target that is there already is taken as it is: a parent project may bring its own.
 macro(gradus_find_one name target package)

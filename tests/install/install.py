@@ -59,8 +59,11 @@ with tempfile.TemporaryDirectory() as scratch:
         if not shutil.which("pkg-config"):
             sys.exit("pkg-config is not here; install it (scripts/deps.sh)")
 
+    # A program says which version it was written for: this one's first two numbers while the first is 0.
+    wanted_version = ".".join(a.version.split(".")[:2])
+
     def configure(build, *more, **keywords):
-        return run(a.cmake, "-S", f"{here}/consumer", "-B", build, *common, f"-DWAY={a.way}", f"-DGRADUS_SOURCE={a.source}",
+        return run(a.cmake, "-S", f"{here}/consumer", "-B", build, *common, f"-DWAY={a.way}", f"-DVERSION={wanted_version}", f"-DGRADUS_SOURCE={a.source}",
                    f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_INSTALL_PREFIX={theirs}", *more, env=environment, **keywords)
 
     if a.way == "components":
@@ -72,6 +75,14 @@ with tempfile.TemporaryDirectory() as scratch:
                          expect_failure=True)
         if "gradus needs xtensor" not in re.sub(r"\s+", " ", said):
             sys.exit(f"an absent component was refused without its name:\n{said}")
+        # A program for another interface is told so; one for a later patch of this one too.
+        major, minor, patch = (int(n) for n in a.version.split("."))
+        for other in (f"{major}.{minor - 1}", "0.1", f"{major}.{minor + 1}", f"{major}.{minor}.{patch + 1}", f"{major + 1}.0"):
+            wanted_version = other
+            said = configure(build + "_" + other, "-DCOMPONENTS=threads", expect_failure=True)
+            if "gradus" not in said or other not in said:
+                sys.exit(f"version {other} was refused without a word of it:\n{said}")
+        wanted_version = ".".join(a.version.split(".")[:2])
         # No foreign library at all: the package is found and a header that needs none compiles.
         off = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{p}=ON" for p in ("xtensor", "cereal", "nlohmann_json")]
         configure(build + "_bare", *off)
@@ -81,7 +92,9 @@ with tempfile.TemporaryDirectory() as scratch:
     if said.strip() != a.version:
         sys.exit(f"the consumer saw version {said.strip()}, expected {a.version}")
 
-    # Only the language level and folders may reach a user's compile line.
+    # Only the language level, folders and the macros of libraries that are here may reach a user's compile line. All three
+    # libraries are here (scripts/deps.sh).
+    macros = ["-DGRADUS_PROTOZERO", "-DGRADUS_STB", "-DGRADUS_ZLIB"]
     for entry in json.load(open(os.path.join(build, "compile_commands.json"), encoding="utf-8")):
         words = shlex.split(entry["command"])[1:]
         skip = False
@@ -90,8 +103,10 @@ with tempfile.TemporaryDirectory() as scratch:
                 skip = False
             elif word in ("-o", "-c", "-isystem", "-I", "-MF", "-MT"):
                 skip = True
-            elif not re.match(r"-I|-std=(gnu|c)\+\+2[0-9a-z]$|-MD$", word):
+            elif word not in macros and not re.match(r"-I|-std=(gnu|c)\+\+2[0-9a-z]$|-MD$", word):
                 sys.exit(f"a flag leaked to the user: {word}\n{entry['command']}")
+        if sorted(w for w in words if w.startswith("-DGRADUS")) != macros:
+            sys.exit(f"expected {macros} on the user's compile line:\n{entry['command']}")
 
     run(a.cmake, "--install", build, env=environment)
     if files_under(theirs) != ["bin/consumer"]:

@@ -1,10 +1,16 @@
 // The one door to zlib: gzip (RFC 1952) and zlib (RFC 1950) data, read (told apart by content) and written; and what
-// ZIP files need.
+// ZIP files need. zlib is used if GRADUS_ZLIB is defined; otherwise compressed data are refused where they are read or
+// written (no_zlib.hpp).
 //
 // Compressed bytes come from outside and may be a bomb, so nothing is allocated on their word: a stream is read into
 // memory that the caller has, and `inflate` grows with what really comes out, up to a limit.
 #pragma once
+#if defined(GRADUS_ZLIB) && (1 - GRADUS_ZLIB - 1) == 0  // -DGRADUS_ZLIB=0
+#undef GRADUS_ZLIB
+#endif
+#if defined(GRADUS_ZLIB)
 #include <zlib.h>
+#endif
 
 #include <algorithm>
 #include <cstddef>
@@ -17,6 +23,7 @@
 #include <vector>
 
 #include "../base/error.hpp"
+#include "no_zlib.hpp"
 
 namespace gradus {
 
@@ -30,6 +37,9 @@ constexpr bool is_gzip(std::span<const std::byte> in) {
 }
 
 namespace detail {
+#if !defined(GRADUS_ZLIB)
+using no_zlib::inflate_state;
+#else
 // Deflate data in zlib's or gzip's dress, one step at a time; what both streams below are made of.
 class inflate_state {
 public:
@@ -84,6 +94,7 @@ private:
   std::uint64_t used_ = 0;
   bool no_memory_ = false;
 };
+#endif
 }  // namespace detail
 
 // The bytes behind compressed ones, in order, a piece at a time. Does not own `in`, which must outlive it. Several gzip
@@ -194,6 +205,31 @@ private:
   bool begun_ = false, gzip_ = false, dry_ = false, ended_ = false;
 };
 
+// All bytes behind `in`, at most `most`. Error beside those of the stream: resource_exhausted if there are more.
+inline std::vector<std::byte> inflate(std::span<const std::byte> in, std::size_t most, std::string_view name) {
+  inflate_stream stream(in, name);
+  std::vector<std::byte> out;
+  while (!stream.ended()) {
+    const std::size_t have = out.size();
+    if (have == most) {
+      std::byte one_more;
+      if (stream.read({&one_more, 1}) == 0) break;
+      raise(status::resource_exhausted,
+            text(name, ": decompresses to more than ", most, " bytes; raise the limit if the data is to be trusted"));
+    }
+    const std::size_t step = std::max<std::size_t>(have, std::size_t{1} << 14);
+    out.resize(have + std::min(step, most - have));
+    out.resize(have + stream.read(std::span(out).subspan(have)));
+  }
+  return out;
+}
+
+#if !defined(GRADUS_ZLIB)
+using detail::no_zlib::deflate_stream;
+using detail::no_zlib::inflate_raw;
+using detail::no_zlib::is_zlib;
+using detail::no_zlib::zip_crc32;
+#else
 // Compresses as it goes, as gzip or zlib at the default level unless told.
 class deflate_stream {
 public:
@@ -258,25 +294,6 @@ inline bool is_zlib(std::span<const std::byte> start) {
   return result == Z_STREAM_END || ((result == Z_OK || result == Z_BUF_ERROR) && any);
 }
 
-// All bytes behind `in`, at most `most`. Error beside those of the stream: resource_exhausted if there are more.
-inline std::vector<std::byte> inflate(std::span<const std::byte> in, std::size_t most, std::string_view name) {
-  inflate_stream stream(in, name);
-  std::vector<std::byte> out;
-  while (!stream.ended()) {
-    const std::size_t have = out.size();
-    if (have == most) {
-      std::byte one_more;
-      if (stream.read({&one_more, 1}) == 0) break;
-      raise(status::resource_exhausted,
-            text(name, ": decompresses to more than ", most, " bytes; raise the limit if the data is to be trusted"));
-    }
-    const std::size_t step = std::max<std::size_t>(have, std::size_t{1} << 14);
-    out.resize(have + std::min(step, most - have));
-    out.resize(have + stream.read(std::span(out).subspan(have)));
-  }
-  return out;
-}
-
 // CRC-32 as gzip, ZIP and PNG have it, of bytes that follow those whose checksum is `before`.
 inline std::uint32_t zip_crc32(std::span<const std::byte> bytes, std::uint32_t before = 0) {
   if (bytes.empty()) return before;  // zlib takes no pointer for a request to begin anew
@@ -321,5 +338,6 @@ inline std::string inflate_raw(std::span<const std::byte> in, std::uint64_t size
     return text(in.size(), " bytes that become ", size, " are claimed, ", used, " bytes became ", done);
   return {};
 }
+#endif
 
 }  // namespace gradus

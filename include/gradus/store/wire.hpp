@@ -1,5 +1,6 @@
 // Protobuf's wire format: the one door to protozero. Messages are written and read field by field, by number; no
-// schema, no generated code. docs/formats/events.md shows what the bytes look like.
+// schema, no generated code. docs/formats/events.md shows what the bytes look like. protozero is used if
+// GRADUS_PROTOZERO is defined; otherwise making a writer or a reader of messages raises unimplemented.
 //
 // Writing: proto3 leaves out scalars that are zero, except members of a oneof, so each scalar comes in two verbs:
 // `integer(7, n)` writes always (oneof members, elements of repeated fields), `integer_if(7, n)` only if n is not zero.
@@ -8,27 +9,61 @@
 // Reading: bytes come from outside. Whatever is malformed is status::data_loss; unknown fields, and known ones of
 // another wire type, are to be skipped, as official parsers do. Nothing is allocated on a length's word.
 #pragma once
+#if defined(GRADUS_PROTOZERO) && (1 - GRADUS_PROTOZERO - 1) == 0  // -DGRADUS_PROTOZERO=0
+#undef GRADUS_PROTOZERO
+#endif
 #include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <protozero/basic_pbf_writer.hpp>
-#include <protozero/exception.hpp>
-#include <protozero/varint.hpp>
 #include <span>
 #include <string_view>
 #include <vector>
+#if defined(GRADUS_PROTOZERO)
+#include <protozero/basic_pbf_writer.hpp>
+#include <protozero/exception.hpp>
+#include <protozero/varint.hpp>
+#endif
 
 #include "../base/error.hpp"
+#include "../base/optional_library.hpp"
 
 namespace gradus::detail {
 // What protozero appends to. A type of our own, so that its customization cannot meet another library's.
 struct wire_buffer {
   std::vector<std::byte>* bytes = nullptr;
 };
+
+// Whether this program can write and read protobuf messages at all.
+#if defined(GRADUS_PROTOZERO)
+inline constexpr bool has_protozero = true;
+#else
+inline constexpr bool has_protozero = false;
+
+// Stands for protozero's writer. Its constructors raise, so no other function is ever called.
+struct no_protozero_writer {
+  template <class... Whatever>
+  explicit no_protozero_writer(Whatever&...) {
+    refuse_without(protozero_library, "a protobuf message (of event files, .meta files and tf.train.Example)");
+  }
+  void add_int64(std::uint32_t, std::int64_t) {}
+  void add_uint32(std::uint32_t, std::uint32_t) {}
+  void add_float(std::uint32_t, float) {}
+  void add_double(std::uint32_t, double) {}
+  void add_bytes(std::uint32_t, const char*, std::size_t) {}
+  void add_message(std::uint32_t, const char*, std::size_t) {}
+  template <class Iterator>
+  void add_packed_float(std::uint32_t, Iterator, Iterator) {}
+  template <class Iterator>
+  void add_packed_double(std::uint32_t, Iterator, Iterator) {}
+  template <class Iterator>
+  void add_packed_int64(std::uint32_t, Iterator, Iterator) {}
+};
+#endif
 }  // namespace gradus::detail
 
+#if defined(GRADUS_PROTOZERO)
 template <>
 struct protozero::buffer_customization<gradus::detail::wire_buffer> {
   using buffer = gradus::detail::wire_buffer;
@@ -48,6 +83,7 @@ struct protozero::buffer_customization<gradus::detail::wire_buffer> {
   static char* at_pos(buffer* b, std::size_t pos) { return reinterpret_cast<char*>(b->bytes->data() + pos); }
   static void push_back(buffer* b, char c) { b->bytes->push_back(static_cast<std::byte>(c)); }
 };
+#endif
 
 namespace gradus {
 
@@ -125,7 +161,11 @@ public:
   }
 
 private:
+#if defined(GRADUS_PROTOZERO)
   using protozero_writer = protozero::basic_pbf_writer<detail::wire_buffer>;
+#else
+  using protozero_writer = detail::no_protozero_writer;
+#endif
   static void fits(std::uint32_t number, std::size_t bytes) {
     if (bytes > max_message_bytes)
       raise(status::invalid_argument,
@@ -214,7 +254,11 @@ public:
 
 private:
   wire_reader(std::span<const std::byte> message, int depth)
-      : at_(reinterpret_cast<const char*>(message.data())), end_(at_ + message.size()), depth_(depth) {}
+      : at_(reinterpret_cast<const char*>(message.data())), end_(at_ + message.size()), depth_(depth) {
+    if constexpr (!detail::has_protozero)
+      detail::refuse_without(detail::protozero_library,
+                             "reading a protobuf message (of event files, .meta files and tf.train.Example)");
+  }
 
   std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
   void take(wire expected) {
@@ -235,11 +279,13 @@ private:
   // protozero's decoder, whose exceptions stay behind this door.
   std::uint64_t varint() {
     const char* problem = nullptr;
+#if defined(GRADUS_PROTOZERO)
     try {
       return protozero::decode_varint(&at_, end_);
     } catch (const protozero::exception& e) {
       problem = e.what();
     }
+#endif
     raise(status::data_loss, text("malformed protobuf message: ", problem));
   }
   template <std::unsigned_integral Bits>

@@ -1,10 +1,13 @@
 // Images as tf.summary.image makes them, as PNG. The one door to stb, whose writer is compiled into this header as
-// functions that no other file sees.
+// functions that no other file sees, if GRADUS_STB is defined; otherwise making a PNG raises unimplemented.
 //
 //   writer.add_summary(image_summary("digits", pixels, {.batch = 16, .height = 28, .width = 28}), step);
 //
 // A program whose model has g.summary_image includes this header somewhere; then its trainer shows them.
 #pragma once
+#if defined(GRADUS_STB) && (1 - GRADUS_STB - 1) == 0  // -DGRADUS_STB=0
+#undef GRADUS_STB
+#endif
 #include <algorithm>
 #include <array>
 #include <climits>
@@ -18,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#if defined(GRADUS_STB)
 // What stb includes stands before, for it is read inside a namespace: a program may use its own stb beside ours.
 #include <assert.h>
 #include <math.h>
@@ -39,7 +43,9 @@ namespace gradus_stb {  // not in gradus: its abs would hide the one that stb me
 #undef STBI_WRITE_NO_STDIO
 #pragma pop_macro("STBIWDEF")
 #pragma pop_macro("INCLUDE_STB_IMAGE_WRITE_H")
+#endif
 
+#include "../base/optional_library.hpp"
 #include "../tensor/tensor.hpp"
 #include "values.hpp"
 
@@ -65,6 +71,9 @@ inline std::vector<std::byte> encode_png(std::span<const std::uint8_t> pixels, c
           text("encode_png: expected height x width x channels (1 to 4) bytes of less than 2^29 pixels, got ",
                pixels.size(), " for ", e.height, " x ", e.width, " x ", e.channels));
   std::vector<std::byte> out;
+#if !defined(GRADUS_STB)
+  detail::refuse_without(detail::stb_library, "a PNG picture (image_summary, g.summary_image)");
+#else
   const auto take = [](void* to, void* data, int n) {
     const auto* first = static_cast<const std::byte*>(data);
     auto& bytes = *static_cast<std::vector<std::byte>*>(to);
@@ -74,6 +83,7 @@ inline std::vector<std::byte> encode_png(std::span<const std::uint8_t> pixels, c
   if (gradus_stb::stbi_write_png_to_func(take, &out, static_cast<int>(e.width), static_cast<int>(e.height),
                                          static_cast<int>(e.channels), pixels.data(), stride) == 0)
     raise(status::resource_exhausted, "encode_png: no memory for the compressor; make the image smaller");
+#endif
   return out;
 }
 
@@ -166,7 +176,9 @@ inline summary_values summarize_images(std::string_view tag, const const_tensor_
   default: return {};
   }
 }
+#if defined(GRADUS_STB)
 inline const bool images_are_shown = (show_images = &summarize_images, true);  // before main
+#endif
 }  // namespace detail
 
 }  // namespace gradus

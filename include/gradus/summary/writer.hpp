@@ -119,9 +119,13 @@ inline std::string host_name() {
 template <file_system FileSystem = posix, clock Clock = system_clock>
 class summary_writer {
 public:
-  // Makes the directory if it is missing, and the file, with its version event written.
+  // Makes the directory if it is missing, and the file, with its version event written. Raises unimplemented in a
+  // program that was compiled without protozero (GRADUS_PROTOZERO).
   explicit summary_writer(std::string logdir, summary_writer_options options = {}, FileSystem fs = {}, Clock clock = {})
       : logdir_(std::move(logdir)), options_(std::move(options)), fs_(std::move(fs)), clock_(std::move(clock)) {
+    if constexpr (!detail::has_protozero)  // before there is a file
+      detail::refuse_without(detail::protozero_library, text("an event file in \"", logdir_, "\""),
+                             "write none (run_config::save_summary_steps = 0)");
     if (options_.hostname.empty()) options_.hostname = detail::host_name();
     for (const auto& part : {options_.hostname, options_.filename_suffix})
       if (part.find('/') != std::string::npos || !detail::is_utf8(part))

@@ -96,15 +96,21 @@ private:
   bool shows_more_ = true;
 };
 
-// Writes graph.pbtxt into the directory, and gives what a checkpoint gets as its .meta file.
+// Writes graph.pbtxt into the directory, and gives what a checkpoint gets as its .meta file: nothing in a program that
+// was compiled without protozero.
 template <class Steps, class FileSystem>
 std::vector<std::byte> publish_graph(const Steps& steps, const std::string& directory, const FileSystem& fs) {
   std::vector<std::byte> meta;
   steps.model().template show<mode::train>([&](const graph_parts& parts, const char* names) {
-    const meta_graph m = to_meta_graph(parts, names);
-    encode_meta_graph(meta, m);
     make_directories(fs, directory);
-    publish(fs, join_path(directory, "graph.pbtxt"), to_pbtxt(m.graph));
+    const std::string path = join_path(directory, "graph.pbtxt");
+    if constexpr (has_protozero) {
+      const meta_graph m = to_meta_graph(parts, names);
+      encode_meta_graph(meta, m);
+      publish(fs, path, to_pbtxt(m.graph));
+    } else {
+      publish(fs, path, to_pbtxt(to_graph_def(parts, names)));
+    }
   });
   return meta;
 }

@@ -114,7 +114,7 @@ public:
     detail::for_each_output<mode::evaluate>(stepper_, output::metric, [&](std::string_view name, const tensor_view& v) {
       if (v.size() == 1) result.values_.emplace_back(name, detail::as_number(v));
     });
-    if (has_files())
+    if (has_files() && (detail::has_protozero || config_.save_summary_steps > 0))
       detail::log_evaluation(join_path(config_.model_dir, options.name), result.values_, result.step_, fs_, clock_);
     return result;
   }
@@ -278,7 +278,8 @@ private:
   // graph.pbtxt, and what every checkpoint gets as its .meta file.
   void show_graph() {
     if (!has_files() || !config_.checkpoint_save_graph_def || std::exchange(shown_, true)) return;
-    saves_.files().attach(".meta", detail::publish_graph(stepper_, config_.model_dir, fs_));
+    auto meta = detail::publish_graph(stepper_, config_.model_dir, fs_);
+    if (!meta.empty()) saves_.files().attach(".meta", std::move(meta));
   }
   void open_log(std::optional<log_type>& log, bool resumed) {
     log.emplace(config_.model_dir, config_.summaries, fs_, clock_);

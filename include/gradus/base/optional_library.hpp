@@ -1,0 +1,28 @@
+// Optional libraries: zlib, protozero and stb are used where a macro says so (GRADUS_ZLIB, GRADUS_PROTOZERO,
+// GRADUS_STB), never because a header happens to lie on the path. The CMake target gradus::gradus defines the macro of
+// each library that CMake found. Without the macro everything compiles and links, and what needs the library is refused
+// where it is used, by the sentence below. All files of one program are compiled with the same macros.
+#pragma once
+#include <string_view>
+
+#include "error.hpp"
+
+namespace gradus::detail {
+
+struct optional_library {
+  std::string_view name, macro, link;  // `link`: the linker's option, empty for a library of headers
+};
+inline constexpr optional_library zlib_library{"zlib", "GRADUS_ZLIB", "-lz"};
+inline constexpr optional_library protozero_library{"protozero", "GRADUS_PROTOZERO", ""};
+inline constexpr optional_library stb_library{"stb", "GRADUS_STB", ""};
+
+// Raises unimplemented. `what` is the thing that cannot be done ("a.csv.gz: gzip data"); `otherwise` is another remedy.
+[[noreturn]] inline void refuse_without(const optional_library& library, std::string_view what,
+                                        std::string_view otherwise = {}) {
+  raise(status::unimplemented,
+        text(what, " needs ", library.name, ", and this program was compiled without it; link the CMake target ",
+             "gradus::gradus (CMake then has to find ", library.name, "), or compile every file with -D", library.macro,
+             library.link.empty() ? "" : " and link ", library.link, otherwise.empty() ? "" : "; or ", otherwise));
+}
+
+}  // namespace gradus::detail
