@@ -103,6 +103,11 @@ TEST_CASE("refusals say what and where") {
   CHECK(refusal_of([](graph& g) {
           g.variable("w", {2 * batch, 3});
         }) == "variable \"w\" cannot have a batch extent: [2*batch, 3]");
+  for (int t = 0; t < 256; ++t)
+    if (is_for_files(static_cast<dtype>(t)))
+      CHECK(refusal_of([&](graph& g) { g.placeholder("x", {2}, static_cast<dtype>(t)); }) ==
+            "\"x\": " + std::string(name_of(static_cast<dtype>(t))) +
+                " stands in files only; use int32, uint8 or float32");
   CHECK(refusal_of([](graph& g) { g.summary_scalar("loss", g.constant(1, float32, {2})); }) ==
         "summary_scalar(\"loss\"): expected a scalar, got [2]");
   CHECK(refusal_of([](graph& g) {

@@ -27,6 +27,8 @@ TEST_CASE("what elementwise ops refuse") {
       "Mul: operands must have one dtype, got float32 and float64; use cast (a[3], b[3])");
   check<[](graph& g) { exp(g.placeholder("a", {3}, int32)); }>(
       "Exp: takes float32 or float64, got int32; use cast (a[3])");
+  check<[](graph& g) { cast(g.placeholder("a", {3}), int16); }>(
+      "Cast: int16 stands in files only; cast to int32, uint8 or float32 (a[3])");
   check<[](graph& g) { neg(g.placeholder("a", {3}, boolean)); }>("Neg: takes numbers, got bool; use cast (a[3])");
   check<[](graph& g) { logical_not(g.placeholder("a", {3})); }>("LogicalNot: takes bool, got float32 (a[3])");
   check<[](graph& g) { select(g.placeholder("a", {3}), g.placeholder("b", {3}), g.placeholder("c", {3})); }>(

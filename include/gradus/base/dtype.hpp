@@ -1,4 +1,6 @@
-// Element types. Computation knows float32, float64, int32, int64, bool and uint8; float16 and bfloat16 are storage.
+// Element types. Computation knows float32, float64, int32, int64, bool and uint8; float16 and bfloat16 are storage
+// that casts and mixed precision know; int8, int16, uint16, uint32, uint64 and the two float8 stand in files only
+// (is_for_files): checkpoints and .npy files carry them, and no graph and no variable has them.
 // The numbers are TensorFlow's DataType values, so that files and graphs use them as they are.
 #pragma once
 #include <concepts>
@@ -6,6 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "float8.hpp"
 #include "half.hpp"
 
 namespace gradus {
@@ -16,26 +19,42 @@ enum class dtype : std::uint8_t {
   float64 = 2,
   int32 = 3,
   uint8 = 4,
+  int16 = 5,
+  int8 = 6,
   int64 = 9,
   boolean = 10,
   bfloat16 = 14,
-  float16 = 19
+  uint16 = 17,
+  float16 = 19,
+  uint32 = 22,
+  uint64 = 23,
+  float8_e5m2 = 24,
+  float8_e4m3 = 25
 };
 
 inline constexpr dtype float32 = dtype::float32, float64 = dtype::float64, int32 = dtype::int32, int64 = dtype::int64,
                        uint8 = dtype::uint8, boolean = dtype::boolean, float16 = dtype::float16,
-                       bfloat16 = dtype::bfloat16;
+                       bfloat16 = dtype::bfloat16, int8 = dtype::int8, int16 = dtype::int16, uint16 = dtype::uint16,
+                       uint32 = dtype::uint32, uint64 = dtype::uint64, float8_e4m3 = dtype::float8_e4m3,
+                       float8_e5m2 = dtype::float8_e5m2;
 
 // Bytes per element; 0 for a value that is no dtype (a file may hold one).
 constexpr std::size_t size_of(dtype t) {
   switch (t) {
   case dtype::uint8:
+  case dtype::int8:
+  case dtype::float8_e4m3:
+  case dtype::float8_e5m2:
   case dtype::boolean: return 1;
+  case dtype::int16:
+  case dtype::uint16:
   case dtype::float16:
   case dtype::bfloat16: return 2;
   case dtype::float32:
+  case dtype::uint32:
   case dtype::int32: return 4;
   case dtype::float64:
+  case dtype::uint64:
   case dtype::int64: return 8;
   case dtype::none: break;
   }
@@ -52,12 +71,25 @@ constexpr std::string_view name_of(dtype t) {
   case dtype::boolean: return "bool";
   case dtype::bfloat16: return "bfloat16";
   case dtype::float16: return "float16";
+  case dtype::int8: return "int8";
+  case dtype::int16: return "int16";
+  case dtype::uint16: return "uint16";
+  case dtype::uint32: return "uint32";
+  case dtype::uint64: return "uint64";
+  case dtype::float8_e4m3: return "float8_e4m3";
+  case dtype::float8_e5m2: return "float8_e5m2";
   case dtype::none: break;
   }
   return "none";
 }
 
 constexpr bool is_float(dtype t) { return t == dtype::float32 || t == dtype::float64; }
+
+// Types that files hold and nothing computes with or casts.
+constexpr bool is_for_files(dtype t) {
+  return t == dtype::int8 || t == dtype::int16 || t == dtype::uint16 || t == dtype::uint32 || t == dtype::uint64 ||
+         t == dtype::float8_e4m3 || t == dtype::float8_e5m2;
+}
 
 // The C++ type of a dtype and back. bool is stored as one byte holding 0 or 1.
 template <dtype T>
@@ -94,6 +126,34 @@ template <>
 struct element<dtype::float16> {
   using type = half;
 };
+template <>
+struct element<dtype::int8> {
+  using type = std::int8_t;
+};
+template <>
+struct element<dtype::int16> {
+  using type = std::int16_t;
+};
+template <>
+struct element<dtype::uint16> {
+  using type = std::uint16_t;
+};
+template <>
+struct element<dtype::uint32> {
+  using type = std::uint32_t;
+};
+template <>
+struct element<dtype::uint64> {
+  using type = std::uint64_t;
+};
+template <>
+struct element<dtype::float8_e4m3> {
+  using type = e4m3;
+};
+template <>
+struct element<dtype::float8_e5m2> {
+  using type = e5m2;
+};
 template <dtype T>
 using element_t = typename element<T>::type;
 
@@ -115,6 +175,20 @@ template <>
 inline constexpr dtype dtype_of<bfloat> = dtype::bfloat16;
 template <>
 inline constexpr dtype dtype_of<half> = dtype::float16;
+template <>
+inline constexpr dtype dtype_of<std::int8_t> = dtype::int8;
+template <>
+inline constexpr dtype dtype_of<std::int16_t> = dtype::int16;
+template <>
+inline constexpr dtype dtype_of<std::uint16_t> = dtype::uint16;
+template <>
+inline constexpr dtype dtype_of<std::uint32_t> = dtype::uint32;
+template <>
+inline constexpr dtype dtype_of<std::uint64_t> = dtype::uint64;
+template <>
+inline constexpr dtype dtype_of<e4m3> = dtype::float8_e4m3;
+template <>
+inline constexpr dtype dtype_of<e5m2> = dtype::float8_e5m2;
 
 constexpr bool is_16_bit_float(dtype t) { return t == dtype::bfloat16 || t == dtype::float16; }
 
@@ -122,6 +196,6 @@ constexpr bool is_16_bit_float(dtype t) { return t == dtype::bfloat16 || t == dt
 template <class T>
 concept storable = dtype_of<T> != dtype::none;
 template <class T>
-concept computable = storable<T> && !is_16_bit_float(dtype_of<T>);
+concept computable = storable<T> && !is_16_bit_float(dtype_of<T>) && !is_for_files(dtype_of<T>);
 
 }  // namespace gradus

@@ -280,6 +280,7 @@ private:
     int symbolic = 0;
     for (int i = 0; i < dims.rank; ++i) symbolic += dims.dims[i] < 0;
     if (symbolic > 1) refuse("\"", name, "\": at most one extent may be batch, got ", dims);
+    if (is_for_files(type)) refuse("\"", name, "\": ", type, " stands in files only; use int32, uint8 or float32");
     nodes.push(n);
     return {this, nodes.count - 1};
   }

@@ -47,7 +47,8 @@ constexpr bool data_carries_numbers(const graph_parts& p) {
   return every_node(p, [&](const node& n, int) {
     for (int k = 0; k < n.inputs; ++k)
       if (p.view.nodes[p.view.edges[n.first + k]].op->is(trait::control)) return false;
-    return n.op->is(trait::control) ? n.type == dtype::none && n.inputs == 0 : size_of(n.type) != 0;
+    if (n.op->is(trait::control)) return n.type == dtype::none && n.inputs == 0;
+    return size_of(n.type) != 0 && !is_for_files(n.type);
   });
 }
 constexpr bool one_batch_extent(const graph_parts& p) {

@@ -57,6 +57,7 @@ struct type_attr {
 };
 constexpr void infer_cast(inference& r) {
   r.type = static_cast<dtype>(r.attributes<type_attr>().type), r.dims = r.in(0);
+  if (is_for_files(r.type)) r.refuse(r.type, " stands in files only; cast to int32, uint8 or float32");
 }
 // gradients of the operands, written once per formula below
 constexpr void grad_add(backward&);

@@ -79,6 +79,13 @@ constexpr std::string_view data_type_name(dtype t) {
   case dtype::boolean: return "DT_BOOL";
   case dtype::bfloat16: return "DT_BFLOAT16";
   case dtype::float16: return "DT_HALF";
+  case dtype::int8: return "DT_INT8";
+  case dtype::int16: return "DT_INT16";
+  case dtype::uint16: return "DT_UINT16";
+  case dtype::uint32: return "DT_UINT32";
+  case dtype::uint64: return "DT_UINT64";
+  case dtype::float8_e5m2: return "DT_FLOAT8_E5M2";
+  case dtype::float8_e4m3: return "DT_FLOAT8_E4M3FN";
   case dtype::none: break;
   }
   return "DT_INVALID";
@@ -232,7 +239,7 @@ void write_tensor(Sink& sink, const tensor_def& t) {
   case dtype::boolean: return sink.booleans(11, "bool_val", one(i64));
   case dtype::bfloat16:
   case dtype::float16: return sink.integers(13, "half_val", one(i64));
-  case dtype::none: break;
+  default: break;  // no graph holds another type
   }
 }
 

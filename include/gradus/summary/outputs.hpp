@@ -41,7 +41,7 @@ summary_values summarize_output(int kind, std::string_view tag, const View& v, c
     case dtype::boolean: return histogram_summary(tag, v.template as<bool>());
     case dtype::float16: return histogram_summary(tag, v.template as<half>());
     case dtype::bfloat16: return histogram_summary(tag, v.template as<bfloat>());
-    case dtype::none: break;
+    default: break;
     }
   if (kind == output::image) {
     detail::require_images(tag);

@@ -1,0 +1,82 @@
+// 8-bit floating-point numbers as the Open Compute Project defines them (OCP FP8): files hold them, nothing computes
+// with them. They are made of a float and become one.
+//
+//   e4m3      4 bits of exponent, 3 of mantissa; no infinity, one NaN of each sign. dtype float8_e4m3
+//   e5m2      5 and 2 bits, as IEEE 754 would have it.                              dtype float8_e5m2
+//
+// From float: to nearest, ties to even; subnormal results are kept, a NaN stays one; what is too large becomes infinite
+// (e5m2) or NaN (e4m3, as in PyTorch and ml_dtypes). To float: exact.
+#pragma once
+#include <bit>
+#include <cstdint>
+
+namespace gradus {
+
+namespace detail {
+
+// The value of 8 bits with `Mantissa` bits of mantissa, of those that are finite.
+template <int Mantissa, int Bias>
+constexpr float float8_value(std::uint8_t bits) {
+  constexpr std::uint32_t low = (1u << Mantissa) - 1;
+  const std::uint32_t exponent = (bits & 0x7Fu) >> Mantissa, mantissa = bits & low;
+  const float scale = std::bit_cast<float>(((exponent == 0 ? 1u : exponent) + (127u - Bias - Mantissa)) << 23);
+  const float size = static_cast<float>(exponent == 0 ? mantissa : mantissa + low + 1) * scale;
+  return (bits & 0x80u) != 0 ? -size : size;
+}
+
+// The other way round; what is above `Largest` by half a place or more gives the bits behind the largest.
+template <int Mantissa, int Bias>
+constexpr std::uint8_t float8_bits(float x, std::uint32_t beyond, std::uint32_t nan) {
+  const std::uint32_t w = std::bit_cast<std::uint32_t>(x), a = w & 0x7FFFFFFFu, sign = w >> 24 & 0x80u;
+  constexpr std::uint32_t smallest_normal = static_cast<std::uint32_t>(128 - Bias) << 23, drop = 23 - Mantissa;
+  if (a > 0x7F800000u) return static_cast<std::uint8_t>(sign | nan);
+  std::uint32_t bits = 0;
+  if (a < smallest_normal) {  // a multiple of the smallest number, which is the last place of 2^23 times it: rounds
+    const float unit = std::bit_cast<float>(static_cast<std::uint32_t>(128 - Bias - Mantissa + 23) << 23);
+    bits = std::bit_cast<std::uint32_t>(std::bit_cast<float>(a) + unit) - std::bit_cast<std::uint32_t>(unit);
+  } else {
+    const std::uint32_t rebiased = a - (static_cast<std::uint32_t>(127 - Bias) << 23);
+    bits = (rebiased + ((1u << (drop - 1)) - 1) + (rebiased >> drop & 1u)) >> drop;
+  }
+  return static_cast<std::uint8_t>(sign | (bits < beyond ? bits : beyond));
+}
+
+}  // namespace detail
+
+struct e4m3 {
+  std::uint8_t bits = 0;
+
+  static constexpr float largest = 448, smallest_normal = 0x1p-6f, smallest = 0x1p-9f, epsilon = 0x1p-3f;
+  constexpr e4m3() = default;
+  constexpr explicit e4m3(float x) : bits(detail::float8_bits<3, 7>(x, 0x7F, 0x7F)) {}
+  static constexpr e4m3 from_bits(std::uint8_t b) {
+    e4m3 f;
+    f.bits = b;
+    return f;
+  }
+  constexpr operator float() const {
+    if ((bits & 0x7Fu) == 0x7Fu) return std::bit_cast<float>(0x7FC00000u | (bits & 0x80u) << 24);
+    return detail::float8_value<3, 7>(bits);
+  }
+};
+
+struct e5m2 {
+  std::uint8_t bits = 0;
+
+  static constexpr float largest = 57344, smallest_normal = 0x1p-14f, smallest = 0x1p-16f, epsilon = 0x1p-2f;
+  constexpr e5m2() = default;
+  constexpr explicit e5m2(float x) : bits(detail::float8_bits<2, 15>(x, 0x7C, 0x7E)) {}
+  static constexpr e5m2 from_bits(std::uint8_t b) {
+    e5m2 f;
+    f.bits = b;
+    return f;
+  }
+  constexpr operator float() const {
+    const std::uint32_t a = bits & 0x7Fu, sign = (bits & 0x80u) << 24;
+    if (a >= 0x7Cu) return std::bit_cast<float>(sign | (a == 0x7Cu ? 0x7F800000u : 0x7FC00000u));
+    return detail::float8_value<2, 15>(bits);
+  }
+};
+static_assert(sizeof(e4m3) == 1 && sizeof(e5m2) == 1);
+
+}  // namespace gradus
