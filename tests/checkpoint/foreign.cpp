@@ -24,8 +24,8 @@ TEST_CASE("foreign: notes go into the metadata and come back") {
   const std::byte two[2] = {};
   snapshot s{7, {{"library", "x"}}, {}};
   s.records = {{"z", uint8, {2}, two, true}, {"a", uint8, {2}, two, true}, {"h", bfloat16, {1}, two, false}};
-  CHECK(with_notes(s, "x", true) == metadata{{"library", "x"}, {"step", "7"}, {"blobs", R"(["a","z"])"}});
-  auto notes = with_notes(s, "x", false);
+  CHECK(with_notes(s, "x") == metadata{{"library", "x"}, {"step", "7"}, {"blobs", R"(["a","z"])"}});
+  auto notes = with_notes(s, "x", {bfloat16});
   CHECK(notes.at("bfloat16") == R"(["h"])");
   notes.erase("bfloat16");
   snapshot back{0, {}, s.records};
@@ -34,7 +34,7 @@ TEST_CASE("foreign: notes go into the metadata and come back") {
   CHECK(back.step == 7);
   CHECK(back.about == s.about);
   CHECK((back.records[0].blob && back.records[1].blob && !back.records[2].blob));
-  CHECK(with_notes({}, "x", false).empty());
+  CHECK(with_notes({}, "x", {bfloat16}).empty());
 }
 
 TEST_CASE("foreign: what a stranger means by our keys stays metadata, and our own saver does not write such") {
@@ -45,7 +45,7 @@ TEST_CASE("foreign: what a stranger means by our keys stays metadata, and our ow
   CHECK(back.step == 0);
   const auto refused = [](snapshot s) {
     try {
-      with_notes(s, "npz", false);
+      with_notes(s, "npz", {bfloat16});
     } catch (const invalid_argument& e) {
       return std::string(e.what());
     }

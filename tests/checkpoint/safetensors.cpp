@@ -199,16 +199,15 @@ TEST_CASE("safetensors: what nobody should trust is refused") {
     CHECK(problem_of(text('{', good, ',', b, "1,3]}}"), 3).empty());
   }
   SUBCASE("types") {
-    for (const char* type : {"f32", "F16 ", "U128", "", "BOOL8"})
-      CHECK_MESSAGE(one(type, "[1]", "[0,1]", 1).find("unknown dtype") != std::string::npos, type);
+    for (const char* type : {"f32", "F16 ", "U128", "BOOL8"})  // how many bytes it needs is not known: it is carried
+      CHECK_MESSAGE(one(type, "[1]", "[0,1]", 1).empty(), type);
+    CHECK(one("", "[1]", "[0,1]", 1) == "\"a\" has an empty dtype");
     auto truth = file_of(text('{', tensor("BOOL", "[1]", "[0,1]"), '}'), 1);
     CHECK(decode_bytes(safetensors{}, truth).ok());
     truth.back() = std::byte{7};
     CHECK(decode_bytes(safetensors{}, truth).problem == "the bool \"a\" holds a byte that is neither 0 nor 1");
-    const auto foreign = decode_bytes(safetensors{}, file_of(text('{', tensor("F8_E4M3", "[1]", "[0,1]"), '}'), 1));
-    CHECK(foreign.problem == "\"a\" has the dtype F8_E4M3, for which there is none in this library");
-    CHECK(foreign.kind == status::failed_precondition);
-    CHECK(one("U8", "[1,1,1,1,1,1,1]", "[0,1]", 1) == "\"a\" has rank 7, at most 6 is known");
+    CHECK(one("U8", "[1,1,1,1,1,1,1]", "[0,1]", 1).empty());
+    CHECK(!one("U8", "[1,1,1,1,1,1,2]", "[0,1]", 1).empty());
   }
 }
 

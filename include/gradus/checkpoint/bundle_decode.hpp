@@ -104,7 +104,7 @@ private:
       const auto in_file = data_[static_cast<std::size_t>(e.shard)].size();
       if (e.type == bundle_strings
               ? size < n || size - n < 4
-              : e.type != bundle_variant && (__builtin_mul_overflow(n, bundle_width(e.type), &bytes) || size != bytes))
+              : bundle_width(e.type) != 0 && (__builtin_mul_overflow(n, bundle_width(e.type), &bytes) || size != bytes))
         return refuse_tensor(i,
                              text("claims ", size, " bytes, which ", n, " elements of dtype ", e.type, " do not take"));
       if (static_cast<std::uint64_t>(e.offset) > in_file || size > in_file - static_cast<std::uint64_t>(e.offset))
@@ -131,21 +131,15 @@ private:
     return refuse(text("\"", shown(i.key), "\" in its ", bundle_data_suffix(i.entry.shard, shards_), " at ",
                        i.entry.offset, ": ", why));
   }
-  // A record without its bytes; false, and a warning, if this library has none for it.
-  bool record_of(const item& i, record& r) {
-    r.name = i.key;
-    r.type = static_cast<dtype>(i.entry.type);
-    if (size_of(r.type) == 0) {
-      warn(text("\"", shown(i.key), "\" has dtype ", i.entry.type,
-                " of TensorFlow, which this library lacks: left out"));
-      return false;
-    }
-    if (i.entry.dims.size() > static_cast<std::size_t>(max_rank)) {
-      warn(text("\"", shown(i.key), "\" has rank ", i.entry.dims.size(), ", more than ", max_rank, ": left out"));
-      return false;
-    }
+  // A record without its bytes; an opaque one if this library has no such type or rank.
+  record record_of(const item& i) {
+    const auto type = static_cast<dtype>(i.entry.type);
+    if (size_of(type) == 0 || i.entry.dims.size() > static_cast<std::size_t>(max_rank))
+      return opaque_record(i.key, bundle_type_name(i.entry.type), i.entry.dims, {});
+    record r;
+    r.name = i.key, r.type = type;
     for (const std::int64_t d : i.entry.dims) r.dims.push(d);
-    return true;
+    return r;
   }
 
   // Everything that has bytes: checksums, and records of all but slices.
@@ -159,18 +153,20 @@ private:
         if (!take_strings(i, bytes)) return false;
         continue;
       }
+      std::uint32_t crc = 0;
       if (e.type == bundle_variant) {
-        warn(text("\"", shown(i.key), "\" is a variant: left out, and not checked"));
-        continue;
+        std::uint64_t n = 0;
+        elements_of(e, n);
+        if (auto problem = read_bundle_variants(bytes, n, crc); !problem.empty()) return refuse_data(i, problem);
+      } else {
+        crc = mask(crc32c(bytes));
       }
-      if (mask(crc32c(bytes)) != e.crc)
-        return refuse_data(i, text("its checksum does not fit its ", bytes.size(), " bytes"));
+      if (crc != e.crc) return refuse_data(i, text("its checksum does not fit its ", bytes.size(), " bytes"));
       if (i.key.front() == '\0') {
         slices_.emplace(i.key, &i);
         continue;
       }
-      record r;
-      if (!record_of(i, r)) continue;
+      record r = record_of(i);
       r.bytes = bytes;
       if (auto problem = problem_of(r); !problem.empty()) return refuse(problem);
       out_.content.records.push_back(std::move(r));
@@ -204,8 +200,20 @@ private:
     std::size_t used = 0;
     for (const auto& i : items_) {
       if (i.entry.slices.empty()) continue;
-      record whole;
-      const bool known = record_of(i, whole);
+      // What is opaque is put together as rows of bytes, where there is an axis left for them.
+      record whole = record_of(i);
+      const auto opaque = whole.opaque;
+      const std::size_t width = bundle_width(i.entry.type);
+      const bool known = !opaque || (width != 0 && i.entry.dims.size() < static_cast<std::size_t>(max_rank));
+      if (opaque && known) {
+        whole.type = uint8;
+        for (const std::int64_t d : i.entry.dims) whole.dims.push(d);
+        whole.dims.push(static_cast<std::int64_t>(width));
+      } else if (!known) {
+        warn(text("\"", shown(i.key), "\" is ", opaque_text(*opaque), " in slices, which this library does not put ",
+                  "together: left out"));
+        out_.lost.push_back(i.key);
+      }
       std::deque<record> parts;
       std::deque<slice_of> places;
       std::vector<part_record> all;
@@ -228,6 +236,9 @@ private:
           place.length.push(slice[axis].length < 0 ? i.entry.dims[axis] : slice[axis].length);
           r.dims.push(part.entry.dims[axis]);
         }
+        if (opaque)
+          for (extents* e : {&place.start, &place.length, &r.dims})
+            e->push(e == &place.start ? 0 : whole.dims[e->rank]);
         all.push_back({&place, &r});
         const auto shard = data_[static_cast<std::size_t>(part.entry.shard)];
         one_file = one_file && (file.empty() || file.data() == shard.data());
@@ -237,6 +248,7 @@ private:
       if (auto problem = assemble(all, whole, out_.owned, one_file ? file : std::span<const std::byte>{});
           !problem.empty())
         return refuse_tensor(i, text("cannot be put together: ", problem));
+      if (opaque) whole = opaque_record(i.key, opaque->type, opaque->shape, whole.bytes);
       out_.content.records.push_back(std::move(whole));
     }
     return used == slices_.size() || refuse("its .index holds slices of tensors that it does not hold");
@@ -251,6 +263,7 @@ private:
       for (const auto& r : content.records)
         if (r.name == counter) step_ = step_of(r);
     content.step = step_.value_or(0);
+    take_opaque_notes(content);
     if (settings_.names) settings_.names->from_tensorflow(content, out_.owned);
     const auto parts = with_slots(settings_.parts, content);
     if (auto problem = cut_parts(content, parts, out_.owned); !problem.empty())

@@ -35,7 +35,7 @@ public:
       raise(status::invalid_argument,
             text("a tensor bundle has 1 to ", most_bundle_shards, " shards, not ", settings_.shards));
     check_savable(original);
-    snapshot content = original;
+    snapshot content = with_opaque_hidden(original, &takes);
     if (settings_.names) settings_.names->to_tensorflow(content, out_.owned);
     parts_ = with_slots(settings_.parts, content);
     metadata about = content.about;
@@ -49,6 +49,19 @@ public:
 private:
   [[noreturn]] static void refuse(const std::string& why) {
     raise(status::invalid_argument, text("this state cannot be saved: ", why));
+  }
+
+  // Is there a type of TensorFlow's for what this opaque tensor holds?
+  static bool takes(const record& r) {
+    const int type = bundle_type_of(r.opaque->type);
+    std::uint32_t crc = 0;
+    return type != 0 && (type != bundle_variant || variants_in(r, crc));
+  }
+  static bool variants_in(const record& r, std::uint32_t& crc) {
+    bundle_entry e;
+    e.dims = r.opaque->shape;
+    std::uint64_t n = 0;
+    return elements_of(e, n) && read_bundle_variants(r.bytes, n, crc).empty();
   }
 
   void add(const record& r, metadata& about) {
@@ -66,6 +79,10 @@ private:
     }
     item.entry.type = static_cast<int>(r.type);
     item.entry.crc = mask(crc32c(r.bytes));
+    if (r.opaque) {
+      item.entry.type = bundle_type_of(r.opaque->type), item.entry.dims = r.opaque->shape;
+      if (item.entry.type == bundle_variant) variants_in(r, item.entry.crc);
+    }
     item.body = r.bytes;
     if (r.blob) add_strings(r, about, item);
     items_.push_back(std::move(item));

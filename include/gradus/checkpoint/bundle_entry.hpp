@@ -13,12 +13,13 @@
 #include "../store/crc32c.hpp"
 #include "../store/ordered_code.hpp"
 #include "../store/varint.hpp"
-#include "codec.hpp"
+#include "opaque.hpp"
 
 namespace gradus::detail {
 
 // TensorFlow's numbers for types that we do not compute with.
 inline constexpr int bundle_strings = 7, bundle_variant = 21, bundle_version = 1, most_bundle_shards = 99999;
+inline constexpr int most_bundle_type = 100;  // from here on TensorFlow's numbers are of references to types
 // Bytes of an element of a TensorFlow type; 0 if that is not fixed, or it is none that a checkpoint holds.
 constexpr std::size_t bundle_width(int type) {
   constexpr std::string_view widths = "048412108811142222g200481100011";  // types 0, 1, 2, ...
@@ -26,6 +27,21 @@ constexpr std::size_t bundle_width(int type) {
   if (type < 0 || type >= static_cast<int>(widths.size())) return 0;
   const char c = widths[static_cast<std::size_t>(type)];
   return c == 'g' ? 16 : static_cast<std::size_t>(c - '0');
+}
+
+// What a type that is none of ours is called, whatever its number; and the number of a name, 0 if it is none of
+// TensorFlow's.
+inline std::string bundle_type_name(int type) {
+  if (size_of(static_cast<dtype>(type)) != 0) return std::string(name_of(static_cast<dtype>(type)));
+  const auto* known = find_opaque_type(&opaque_type::tensorflow, type);
+  return known != nullptr ? std::string(known->name) : text("DT_", type);
+}
+inline int bundle_type_of(std::string_view name) {
+  if (const dtype t = dtype_named(name); t != dtype::none) return static_cast<int>(t);
+  if (const auto* known = find_opaque_type(&opaque_type::name, name)) return known->tensorflow;
+  for (int type = 1; type < most_bundle_type; ++type)
+    if (type != bundle_strings && bundle_type_name(type) == name) return type;
+  return 0;
 }
 
 // One axis of a slice; a length of -1 is all of it.
@@ -195,8 +211,7 @@ inline std::string read_bundle_entry(std::span<const std::byte> message, bundle_
       });
   e.type = static_cast<int>(type);
   if (!problem.empty()) return text("holds ", problem);
-  if (e.type != bundle_strings && e.type != bundle_variant && bundle_width(e.type) == 0)
-    return text("has the unknown dtype ", e.type);
+  if (e.type <= 0 || e.type >= most_bundle_type) return text("has the impossible dtype ", e.type);
   if (e.shard < 0 || e.offset < 0 || e.size < 0) return "has a shard, an offset or a size below 0";
   for (const auto& slice : e.slices)
     if (slice.size() != e.dims.size()) return "has a slice of another rank";
@@ -258,6 +273,28 @@ inline std::string read_bundle_strings(std::span<const std::byte> bytes, std::ui
   const std::size_t rest = in.left();
   entry_crc = mask(extend(crc, bytes.last(rest)));
   for (std::uint64_t i = 0; strings != nullptr && i < n; ++i) strings->push_back(in.take(lengths.varint()));
+  return {};
+}
+
+// ---- variants
+
+// The same of n variants, each with its length before it and a checksum of all so far behind it.
+inline std::string read_bundle_variants(std::span<const std::byte> bytes, std::uint64_t n, std::uint32_t& entry_crc) {
+  if (n > bytes.size()) return text(n, " variants cannot be in ", bytes.size(), " bytes");
+  varint_source in(bytes);
+  std::uint32_t crc = 0, checksum = 0;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    const std::uint64_t length = in.varint();
+    crc = extend(crc, std::as_bytes(std::span(&length, 1)));
+    crc = extend(crc, in.take(length));
+    const auto stored = in.take(sizeof checksum);
+    if (in.bad()) return "its variants are cut off";
+    std::memcpy(&checksum, stored.data(), sizeof checksum);
+    if (checksum != mask(crc)) return "the checksum of a variant does not fit";
+    crc = extend(crc, stored);
+  }
+  if (in.left() != 0) return text("its variants end ", in.left(), " bytes before its end");
+  entry_crc = mask(crc);
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,19 +25,22 @@
 #include "../base/shape.hpp"
 #include "../base/version.hpp"
 #include "../store/file_problem.hpp"
+#include "opaque_type.hpp"
 
 namespace gradus {
 
 // The library that wrote a checkpoint, as its metadata names it.
 inline constexpr std::string_view written_by = "gradus " GRADUS_VERSION;
 
-// One named tensor, row-major, little-endian; or a blob: uint8, of rank 1, with a length of its own.
+// One named tensor, row-major, little-endian; or a blob: uint8, of rank 1, with a length of its own; or an opaque
+// tensor, whose bytes are carried and whose `type` and `dims` are empty.
 struct record {
   std::string name;
   dtype type = dtype::none;
   extents dims;
   std::span<const std::byte> bytes;
   bool blob = false;
+  std::shared_ptr<const opaque_kind> opaque = {};
 };
 
 // Text by key. The saver fills in "library" and "codec"; "model" is the fingerprint of the model, if the caller gives
@@ -83,6 +87,7 @@ struct decoded {
   status kind = status::data_loss;  // data_loss: damaged. failed_precondition: whole, but not for this reader.
   std::string problem;              // empty: all is well
   std::string warning;              // what a user should know although it can be read
+  std::vector<std::string> lost;    // names of what the file holds and the records do not; the warning says why
   // Bytes of records that are not in the files as they are needed (compressed, say). Keep it as long as the records;
   // moving it leaves them where they are.
   std::deque<std::vector<std::byte>> owned;
@@ -121,9 +126,20 @@ inline bool bytes_of(dtype type, const extents& dims, std::uint64_t& bytes) {
   return true;
 }
 
+// "float32[2, 3]", "a blob", "complex64[2] (opaque)", as messages say it.
+inline std::string kind_of(const record& r) {
+  if (r.opaque) return opaque_text(*r.opaque) + " (opaque)";
+  return r.blob ? std::string("a blob") : text(name_of(r.type), to_text(r.dims));
+}
+
 // What is wrong with one record, or nothing.
 inline std::string problem_of(const record& r) {
   if (r.name.empty()) return "a tensor has no name";
+  if (r.opaque) {
+    if (r.type != dtype::none || r.dims.rank != 0 || r.blob) return text("the opaque \"", r.name, "\" has a dtype too");
+    const auto why = problem_of(*r.opaque, r.bytes.size());
+    return why.empty() ? why : text("\"", r.name, "\" ", why);
+  }
   if (size_of(r.type) == 0) return text("\"", r.name, "\" has the unknown dtype ", static_cast<int>(r.type));
   std::uint64_t bytes = 0;
   if (!bytes_of(r.type, r.dims, bytes)) return text("\"", r.name, "\" has impossible extents ", to_text(r.dims));

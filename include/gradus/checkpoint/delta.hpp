@@ -82,7 +82,8 @@ inline std::uint32_t content_checksum(const snapshot& s) {
   for (const auto key : delta_keys::all)
     if (is_delta(s) && key != delta_keys::checksum) crc = extend(crc, text(key, ' ', detail::said(s, key), '\n'));
   for (const auto* r : records)
-    crc = extend(crc, text(r->name, ' ', name_of(r->type), to_text(r->dims), ' ', crc32c(r->bytes), '\n'));
+    crc = extend(crc, text(r->name, ' ', r->opaque ? detail::kind_of(*r) : text(name_of(r->type), to_text(r->dims)),
+                           ' ', crc32c(r->bytes), '\n'));
   return crc;
 }
 

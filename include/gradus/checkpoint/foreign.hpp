@@ -3,7 +3,8 @@
 //
 //   "step"       the step in decimal, unless it is 0
 //   "blobs"      the names of the blobs, a JSON list of strings, unless there are none
-//   "bfloat16"   the same, of tensors of that type, for formats that do not know it
+//   "bfloat16", "float8_e4m3", "float8_e5m2"   the same, of tensors of these types, for formats that do not know them
+//   "opaque w"   what w is, of whose type there is none here and none in the format (opaque.hpp)
 //
 // A file from elsewhere may use these keys for something of its own. That stays metadata, as it was.
 #pragma once
@@ -12,12 +13,12 @@
 #include <unordered_map>
 
 #include "../store/json.hpp"
-#include "codec.hpp"
+#include "opaque.hpp"
 
 namespace gradus::detail {
 
 struct foreign_notes {
-  static constexpr std::string_view step_key = "step", blobs_key = "blobs", bfloat16_key = "bfloat16";
+  static constexpr std::string_view step_key = "step", blobs_key = "blobs";
 };
 
 // The number that a text is, in the way we would write it.
@@ -47,22 +48,22 @@ inline std::optional<std::vector<std::string>> names_in(std::string_view s) {
   return names;
 }
 
-// The metadata of a snapshot and these notes. Raises invalid_argument for what the format cannot hold: text that is no
-// UTF-8, metadata that would be read as a note.
-inline metadata with_notes(const snapshot& content, std::string_view codec_name, bool knows_bfloat16) {
+// The metadata of a snapshot and these notes; `unknown` are the types that the format does not know. Raises
+// invalid_argument for what the format cannot hold: text that is no UTF-8, metadata that would be read as a note.
+inline metadata with_notes(const snapshot& content, std::string_view codec_name,
+                           std::initializer_list<dtype> unknown = {}) {
   metadata out = content.about;
   const auto refuse = [codec_name](const auto&... why) {
     raise(status::invalid_argument, text("this state cannot be saved as ", codec_name, ": ", why...));
   };
   for (const auto& [key, value] : out)
     if (!is_utf8(key) || !is_utf8(value)) refuse("the metadata \"", key, "\" is no text in UTF-8");
-  std::vector<std::string_view> blobs, bfloats;
+  std::vector<std::string_view> blobs;
   for (const auto& r : content.records) {
     if (!is_utf8(r.name)) refuse("the name \"", r.name, "\" is no text in UTF-8");
     if (r.blob) blobs.push_back(r.name);
-    if (r.type == bfloat16 && !knows_bfloat16) bfloats.push_back(r.name);
   }
-  std::sort(blobs.begin(), blobs.end()), std::sort(bfloats.begin(), bfloats.end());
+  std::sort(blobs.begin(), blobs.end());
   const auto note = [&](std::string_view key, bool wanted, bool (*is_one)(std::string_view), const std::string& value) {
     const auto there = out.find(std::string(key));
     if (there != out.end() && (wanted || is_one(there->second)))
@@ -73,7 +74,13 @@ inline metadata with_notes(const snapshot& content, std::string_view codec_name,
   const auto is_list = [](std::string_view s) { return names_in(s).has_value(); };
   note(foreign_notes::step_key, content.step != 0, is_step, text(content.step));
   note(foreign_notes::blobs_key, !blobs.empty(), is_list, names_as_text(blobs));
-  if (!knows_bfloat16) note(foreign_notes::bfloat16_key, !bfloats.empty(), is_list, names_as_text(bfloats));
+  for (const dtype type : unknown) {
+    std::vector<std::string_view> names;
+    for (const auto& r : content.records)
+      if (r.type == type) names.push_back(r.name);
+    std::sort(names.begin(), names.end());
+    note(name_of(type), !names.empty(), is_list, names_as_text(names));
+  }
   return out;
 }
 
@@ -94,6 +101,7 @@ inline void take_notes(metadata&& notes, snapshot& content) {
       }
     }
   content.about = std::move(notes);
+  take_opaque_notes(content);
 }
 
 }  // namespace gradus::detail

@@ -16,7 +16,7 @@
 #include <cstring>
 
 #include "../store/parallel.hpp"
-#include "codec.hpp"
+#include "opaque.hpp"
 
 namespace gradus::detail {
 
@@ -117,8 +117,11 @@ struct manifest {
 // `write(sink, manifest)` writes the manifest in the codec's way. Its length must not depend on the offsets: it is
 // called twice, first to be measured. Raises invalid_argument for a snapshot that could not be read back.
 template <class Write>
-encoded frame_encode(std::string_view codec_name, std::string_view suffix, const snapshot& content, Write&& write) {
-  check_savable(content);
+encoded frame_encode(std::string_view codec_name, std::string_view suffix, const snapshot& original, Write&& write) {
+  check_savable(original);
+  snapshot rows;
+  if (has_opaque(original)) rows = with_opaque_hidden(original, [](const record&) { return false; });
+  const snapshot& content = has_opaque(original) ? rows : original;
   manifest m{content.step, content.about, content.records, {}};
   for (const auto& r : m.records) m.places.push_back({0, r.bytes.size(), crc32c(r.bytes)});
   byte_sink body;
@@ -256,6 +259,7 @@ inline void frame_bind(std::span<const std::byte> file, std::size_t body_bytes, 
     return;
   }
   out.content = {m.step, std::move(m.about), std::move(m.records)};
+  take_opaque_notes(out.content);
 }
 
 }  // namespace gradus::detail

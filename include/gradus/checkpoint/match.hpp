@@ -27,9 +27,6 @@ struct mismatch {
 inline std::string kind_of(const state_entry& e) {
   return e.dynamic != nullptr ? std::string("a blob") : text(name_of(e.type), to_text(e.dims));
 }
-inline std::string kind_of(const record& r) {
-  return r.blob ? std::string("a blob") : text(name_of(r.type), to_text(r.dims));
-}
 
 // status::not_found if anything listed here is missing in the file, else invalid_argument.
 inline mismatch compare(const state_list& list, const snapshot& content, const restore_options& options) {

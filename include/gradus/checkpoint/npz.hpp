@@ -4,44 +4,16 @@
 //
 // Arrays are written as numpy.savez writes them (stored, format 1, NumPy 1.23 and later), and each lies at a multiple
 // of 64 bytes in the file, which savez does not do. Read is what savez and savez_compressed write, of either byte order
-// and either order of axes. What has no place in the format stands in one more array, `__gradus__`, as text: a JSON
-// object of strings (foreign.hpp). docs/formats/npz.md has a worked example. ZIP has checksums for the arrays, but not
-// for its own structure; the saver puts a manifest beside the file.
+// and either order of axes; arrays of text, objects and structures are opaque (opaque.hpp). What has no place in the
+// format stands in one more array, `__gradus__`, as text: a JSON object of strings (foreign.hpp). docs/formats/npz.md
+// has a worked example. ZIP has checksums for the arrays, but not for its own structure; the saver puts a manifest
+// beside the file.
 #pragma once
 #include "../store/npy.hpp"
 #include "../store/zip.hpp"
 #include "foreign.hpp"
 
 namespace gradus {
-
-namespace detail {
-
-// The elements as they should lie: row-major, little-endian. Only what lies otherwise is copied.
-inline std::span<const std::byte> npy_elements(const npy_array& a, std::size_t element,
-                                               std::deque<std::vector<std::byte>>& owned) {
-  const bool swap = a.type.front() == '>' && element > 1, transpose = a.fortran && a.dims.rank > 1;
-  if ((!swap && !transpose) || a.bytes.empty()) return a.bytes;
-  auto& out = owned.emplace_back(a.bytes.size());
-  std::int64_t index[max_rank] = {}, stride[max_rank] = {};
-  std::int64_t product = 1;
-  for (int i = 0; i < a.dims.rank; ++i) {
-    const int axis = transpose ? i : a.dims.rank - 1 - i;
-    stride[axis] = product, product *= a.dims[axis];
-  }
-  std::int64_t from = 0;
-  for (std::size_t to = 0; to < out.size(); to += element) {
-    const std::byte* source = a.bytes.data() + static_cast<std::size_t>(from) * element;
-    for (std::size_t k = 0; k < element; ++k) out[to + k] = source[swap ? element - 1 - k : k];
-    for (int axis = a.dims.rank - 1; axis >= 0; --axis) {
-      from += stride[axis];
-      if (++index[axis] < a.dims[axis]) break;
-      from -= stride[axis] * a.dims[axis], index[axis] = 0;
-    }
-  }
-  return out;
-}
-
-}  // namespace detail
 
 struct npz {
   using policy_for = kind::codec;
@@ -52,9 +24,11 @@ struct npz {
   // Compressed arrays are refused if they come to more bytes than this together.
   std::uint64_t most_inflated = std::uint64_t{1} << 30;
 
-  encoded encode(const snapshot& content) const {
-    detail::check_savable(content);
-    const metadata notes = detail::with_notes(content, name, false);
+  encoded encode(const snapshot& original) const {
+    detail::check_savable(original);
+    const snapshot content =
+        detail::with_opaque_hidden(original, [](const record& r) { return !descr_of(*r.opaque).empty(); });
+    const metadata notes = detail::with_notes(content, name, {bfloat16, float8_e4m3, float8_e5m2});
     std::string told;
     if (!notes.empty()) {
       for (const auto& [key, value] : notes) {
@@ -67,9 +41,7 @@ struct npz {
     encoded out;
     std::vector<std::span<const std::byte>> pieces;
     zip_layout zip;
-    const auto add = [&](std::string_view array, std::string_view descr, const extents& dims,
-                         std::span<const std::byte> bytes) {
-      const std::string head = detail::npy_head(descr, dims);
+    const auto add = [&](std::string_view array, const std::string& head, std::span<const std::byte> bytes) {
       const auto head_bytes = std::as_bytes(std::span(head));
       auto local = zip.member(text(array, ".npy"), head.size() + bytes.size(), zip_crc32(bytes, zip_crc32(head_bytes)));
       local.insert(local.end(), head_bytes.begin(), head_bytes.end());
@@ -80,13 +52,15 @@ struct npz {
       if (r.name == notes_name)
         raise(status::invalid_argument,
               text("this state cannot be saved as npz: no tensor may be called \"", r.name, "\" there"));
-      const auto* type = std::find_if(std::begin(detail::npy_types), std::end(detail::npy_types),
-                                      [&r](const detail::npy_type& t) { return t.type == r.type; });
-      add(r.name, type->descr, r.dims, r.bytes);
+      add(r.name,
+          r.opaque ? detail::npy_head(descr_of(*r.opaque), r.opaque->shape)
+                   : detail::npy_head(detail::npy_type_of(r.type), r.dims),
+          r.bytes);
     }
     if (!told.empty()) {
       const auto* first = reinterpret_cast<const std::byte*>(told.data());
-      add(notes_name, "|u1", {static_cast<std::int64_t>(told.size())}, out.own({first, first + told.size()}));
+      add(notes_name, detail::npy_head("|u1", {static_cast<std::int64_t>(told.size())}),
+          out.own({first, first + told.size()}));
     }
     pieces.push_back(out.own(zip.directory()));
     out.files.push_back({std::string(extension), std::move(pieces)});
@@ -105,17 +79,21 @@ struct npz {
     const std::string notes_member = text(notes_name, ".npy");
     for (const auto& m : members)
       if (m.name == notes_member) out.problem = read_notes(m, left, notes, out);
-    std::vector<std::string> bfloats;
-    if (const auto at = notes.find(std::string(detail::foreign_notes::bfloat16_key)); at != notes.end())
-      if (auto names = detail::names_in(at->second)) bfloats = std::move(*names), notes.erase(at);
-    std::sort(bfloats.begin(), bfloats.end());
+    std::map<std::string, dtype> told;  // types that NumPy does not have
+    for (const dtype type : {bfloat16, float8_e4m3, float8_e5m2})
+      if (const auto at = notes.find(std::string(name_of(type))); at != notes.end())
+        if (const auto names = detail::names_in(at->second)) {
+          for (const auto& n : *names) told.emplace(n, type);
+          notes.erase(at);
+        }
     for (const auto& m : members) {
       if (!out.ok()) break;
       if (m.name == notes_member) continue;
       if (m.name.ends_with(".npy"))
-        out.problem = read_array(m, left, bfloats, content, out);
+        out.problem = read_array(m, left, told, content, out);
       else
-        out.warning += text(out.warning.empty() ? "" : "; ", "\"", m.name, "\" in it is no array and is passed over");
+        out.warning += text(out.warning.empty() ? "" : "; ", "\"", m.name, "\" in it is no array and is passed over"),
+            out.lost.push_back(m.name);
     }
     if (out.ok()) {
       detail::take_notes(std::move(notes), content);
@@ -159,31 +137,57 @@ private:
     return in.finish() && a.type == "|u1" ? "" : text("\"", m.name, "\" is no note of this library: ", in.problem());
   }
 
-  static std::string read_array(const zip_member& m, std::uint64_t& left, const std::vector<std::string>& bfloats,
+  static std::string read_array(const zip_member& m, std::uint64_t& left, const std::map<std::string, dtype>& told,
                                 snapshot& content, decoded& out) {
     detail::npy_array a;
     if (auto why = open(m, left, a, out); !why.empty()) return why;
     record r;
     r.name = m.name.substr(0, m.name.size() - 4);
     if (r.name.empty() || !is_utf8(r.name)) return text("\"", m.name, "\" is no name in UTF-8");
-    std::string type = a.type;
-    const bool ordered = !type.empty() && std::string_view("<>=|").find(type.front()) != std::string_view::npos;
-    if (ordered) type.front() = type.ends_with("1") ? '|' : '<';
-    const auto* known = std::find_if(std::begin(detail::npy_types), std::end(detail::npy_types),
-                                     [&type](const detail::npy_type& t) { return t.descr == type; });
-    if (known == std::end(detail::npy_types) ||
-        (type == "<u2" && !std::binary_search(bfloats.begin(), bfloats.end(), r.name))) {
-      out.kind = status::failed_precondition;
-      return text("\"", r.name, "\" has NumPy's type '", a.type, "', for which there is no dtype in this library");
-    }
-    if (type == "<V2")
+    bool swapped = false;
+    r.type = detail::npy_dtype(a.type, swapped);
+    if (const auto at = told.find(r.name); at != told.end() && r.type == (size_of(at->second) == 2 ? uint16 : uint8))
+      r.type = at->second;
+    if (a.type == "<V2" || a.type == "|V2") {
+      r.type = bfloat16;
       out.warning += text(out.warning.empty() ? "" : "; ", "\"", r.name, "\" holds two bytes without a meaning per ",
                           "element, and is taken for bfloat16");
-    r.type = known->type, r.dims = a.dims, r.bytes = a.bytes;
-    if (auto why = detail::problem_of(r); !why.empty()) return why;
-    r.bytes = detail::npy_elements(a, size_of(r.type), out.owned);
+    }
+    if (r.type != dtype::none && a.shape.size() <= max_rank) {
+      r.dims = a.dims, r.bytes = a.bytes;
+      if (auto why = detail::problem_of(r); !why.empty()) return why;
+      r.bytes = detail::npy_elements(a, size_of(r.type), swapped, out.owned);
+    } else if (auto why = read_opaque(a, swapped, r, out); !why.empty()) {
+      return why;
+    }
     content.records.push_back(std::move(r));
     return {};
+  }
+  // `r` has its name, and a type if that is known. The bytes of a type that NumPy alone knows stay as they lie.
+  static std::string read_opaque(const detail::npy_array& a, bool swapped, record& r, decoded& out) {
+    const auto* named = detail::find_opaque_type(&detail::opaque_type::numpy, std::string_view(a.type));
+    std::string type = r.type != dtype::none ? std::string(name_of(r.type))
+                       : named != nullptr    ? std::string(named->name)
+                                             : a.type;
+    if (type.empty() || !is_utf8(type)) return text("\"", r.name, "\" has a descr that is no text in UTF-8");
+    const std::size_t element = detail::opaque_bits(type) / 8;
+    if (element == 0 && a.fortran && a.shape.size() > 1) type += in_fortran_order;
+    r = detail::opaque_record(std::move(r.name), type, a.shape, a.bytes);
+    if (auto why = detail::problem_of(r); !why.empty()) return why;
+    if (element != 0) r.bytes = detail::npy_elements(a, element, swapped, out.owned);
+    return {};
+  }
+  static constexpr std::string_view in_fortran_order = " in Fortran order";
+  // How a header names a type; empty if NumPy has none.
+  static std::string_view descr_of(const opaque_kind& k) {
+    if (const auto* t = detail::find_opaque_type(&detail::opaque_type::name, std::string_view(k.type))) return t->numpy;
+    if (const dtype t = detail::dtype_named(k.type); t != dtype::none) {
+      bool swapped = false;
+      const auto descr = detail::npy_type_of(t);
+      return detail::npy_dtype(descr, swapped) == t ? descr : std::string_view{};
+    }
+    const bool is_descr = std::string_view("<>=|[").find(k.type.front()) != std::string_view::npos;
+    return is_descr && !k.type.ends_with(in_fortran_order) ? k.type : std::string_view{};
   }
 };
 static_assert(codec<npz>);

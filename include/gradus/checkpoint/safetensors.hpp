@@ -31,26 +31,26 @@ namespace detail {
 struct safetensors_type {
   std::string_view name;
   unsigned bits;
-  dtype type;  // none: not one of ours
+  dtype type;  // none: not one of ours, opaque.hpp has it
 };
 // In the order of a canonical file: by falling alignment.
-inline constexpr safetensors_type safetensors_types[] = {{"U64", 64, dtype::none},
+inline constexpr safetensors_type safetensors_types[] = {{"U64", 64, uint64},
                                                          {"I64", 64, int64},
                                                          {"F64", 64, float64},
                                                          {"C64", 64, dtype::none},
                                                          {"F32", 32, float32},
-                                                         {"U32", 32, dtype::none},
+                                                         {"U32", 32, uint32},
                                                          {"I32", 32, int32},
                                                          {"BF16", 16, bfloat16},
                                                          {"F16", 16, float16},
-                                                         {"U16", 16, dtype::none},
-                                                         {"I16", 16, dtype::none},
+                                                         {"U16", 16, uint16},
+                                                         {"I16", 16, int16},
                                                          {"F8_E5M2FNUZ", 8, dtype::none},
                                                          {"F8_E4M3FNUZ", 8, dtype::none},
                                                          {"F8_E8M0", 8, dtype::none},
-                                                         {"F8_E4M3", 8, dtype::none},
-                                                         {"F8_E5M2", 8, dtype::none},
-                                                         {"I8", 8, dtype::none},
+                                                         {"F8_E4M3", 8, float8_e4m3},
+                                                         {"F8_E5M2", 8, float8_e5m2},
+                                                         {"I8", 8, int8},
                                                          {"U8", 8, uint8},
                                                          {"F6_E3M2", 6, dtype::none},
                                                          {"F6_E2M3", 6, dtype::none},
@@ -101,10 +101,11 @@ inline std::string parse_safetensors_tensor(json_reader& in, safetensors_tensor&
 // What is wrong with one tensor, given where it should begin.
 inline std::string check_safetensors_tensor(const safetensors_tensor& t, std::uint64_t next, std::uint64_t buffer) {
   const auto* type = find_safetensors_type(&safetensors_type::name, std::string_view(t.type));
-  if (type == nullptr) return text("\"", t.name, "\" has the unknown dtype \"", t.type, '"');
   if (t.begin != next || t.end < t.begin)
     return text("\"", t.name, "\" lies at ", t.begin, " to ", t.end, " of its data, where it has to begin at ", next);
   if (t.end > buffer) return text("\"", t.name, "\" ends at ", t.end, " of its data, which has ", buffer, " bytes");
+  if (type == nullptr)  // of a newer version of the format: where its bytes are is known, how many it needs is not
+    return t.type.empty() ? text("\"", t.name, "\" has an empty dtype") : std::string();
   std::uint64_t bits = 1;
   bool overflows = false;
   for (const std::uint64_t extent : t.shape) overflows = overflows || __builtin_mul_overflow(bits, extent, &bits);
@@ -171,17 +172,18 @@ inline std::string parse_safetensors(std::span<const std::byte> file, std::vecto
 }  // namespace detail
 
 // The codec. Metadata becomes `__metadata__`, together with the step and the list of blobs (foreign.hpp); a blob is a
-// U8 tensor. Records come back in the order of the file. A file with a tensor of a type that is none of ours, or of a
-// rank above 6, is refused by name; safetensors_file opens it.
+// U8 tensor. Records come back in the order of the file. A tensor of a type that is none of ours, or of a rank above 6,
+// is opaque (opaque.hpp): it is written again as it was read; safetensors_file shows what it is.
 struct safetensors {
   using policy_for = kind::codec;
   static constexpr std::string_view name = "safetensors";
   static constexpr std::string_view extension = ".safetensors", proof = extension;
   static constexpr bool checks_itself = false;
 
-  encoded encode(const snapshot& content) const {
-    detail::check_savable(content);
-    const metadata notes = detail::with_notes(content, name, true);
+  encoded encode(const snapshot& original) const {
+    detail::check_savable(original);
+    const snapshot content = detail::with_opaque_hidden(original, [](const record& r) { return !type_of(r).empty(); });
+    const metadata notes = detail::with_notes(content, name);
     std::vector<const record*> order;
     for (const auto& r : content.records) {
       if (r.name == detail::safetensors_metadata)
@@ -189,11 +191,12 @@ struct safetensors {
               text("this state cannot be saved as ", name, ": no tensor may be called \"", r.name, "\" there"));
       order.push_back(&r);
     }
-    const auto type_of = [](const record& r) {
-      return detail::find_safetensors_type(&detail::safetensors_type::type, r.type);
+    const auto place_of = [](const record& r) {  // a type that the format's own text does not know comes last
+      const auto* known = detail::find_safetensors_type(&detail::safetensors_type::name, type_of(r));
+      return known != nullptr ? known - detail::safetensors_types : std::ptrdiff_t{99};
     };
     std::sort(order.begin(), order.end(), [&](const record* a, const record* b) {
-      const auto *x = type_of(*a), *y = type_of(*b);
+      const auto x = place_of(*a), y = place_of(*b);
       return x != y ? x < y : a->name < b->name;
     });
 
@@ -207,8 +210,10 @@ struct safetensors {
     }
     std::uint64_t at = 0;
     for (const auto* r : order) {
-      quote(r->name), header += ":{\"dtype\":", quote(type_of(*r)->name), header += ",\"shape\":[";
+      quote(r->name), header += ":{\"dtype\":", quote(type_of(*r)), header += ",\"shape\":[";
       for (int axis = 0; axis < r->dims.rank; ++axis) header += text(axis == 0 ? "" : ",", r->dims[axis]);
+      for (std::size_t axis = 0; r->opaque && axis < r->opaque->shape.size(); ++axis)
+        header += text(axis == 0 ? "" : ",", r->opaque->shape[axis]);
       header += text("],\"data_offsets\":[", at, ',', at + r->bytes.size(), "]},");
       at += r->bytes.size();
     }
@@ -240,17 +245,16 @@ struct safetensors {
     if (out.problem = detail::parse_safetensors(file, tensors, notes); !out.ok()) return out;
     content.records.reserve(tensors.size());
     for (auto& t : tensors) {
-      record r;
-      r.type = detail::find_safetensors_type(&detail::safetensors_type::name, std::string_view(t.type))->type;
-      if (r.type == dtype::none || t.shape.size() > max_rank) {
-        out.kind = status::failed_precondition;
-        out.problem = r.type == dtype::none
-                          ? text("\"", t.name, "\" has the dtype ", t.type, ", for which there is none in this library")
-                          : text("\"", t.name, "\" has rank ", t.shape.size(), ", at most ", max_rank, " is known");
-        return out;
+      const std::string name = t.name.empty() ? "(no name)" : t.name;
+      const auto* known = detail::find_safetensors_type(&detail::safetensors_type::name, std::string_view(t.type));
+      record r{name, known != nullptr ? known->type : dtype::none, {}, t.bytes};
+      if (r.type != dtype::none && t.shape.size() <= max_rank) {
+        for (const std::uint64_t extent : t.shape) r.dims.push(static_cast<std::int64_t>(extent));
+      } else {
+        const auto* named = detail::find_opaque_type(&detail::opaque_type::safetensors, std::string_view(t.type));
+        const std::string_view type = r.type != dtype::none ? name_of(r.type) : named != nullptr ? named->name : t.type;
+        r = detail::opaque_record(name, type, {t.shape.begin(), t.shape.end()}, t.bytes);
       }
-      for (const std::uint64_t extent : t.shape) r.dims.push(static_cast<std::int64_t>(extent));
-      r.name = t.name.empty() ? "(no name)" : t.name, r.bytes = t.bytes;
       if (out.problem = detail::problem_of(r); !out.ok()) return out;
       r.name = std::move(t.name);  // the format allows one without a name
       content.records.push_back(std::move(r));
@@ -258,6 +262,21 @@ struct safetensors {
     detail::take_notes(std::move(notes), content);
     out.content = std::move(content);
     return out;
+  }
+
+private:
+  // What the format calls a type; empty if it has none for it. Names in capitals are another safetensors file's.
+  static std::string_view type_of(const opaque_kind& k) {
+    if (const auto* t = detail::find_opaque_type(&detail::opaque_type::name, std::string_view(k.type)))
+      return t->safetensors;
+    if (const dtype t = detail::dtype_named(k.type); t != dtype::none)
+      return detail::find_safetensors_type(&detail::safetensors_type::type, t)->name;
+    constexpr std::string_view capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    return k.type.find_first_not_of(capitals) == k.type.npos && !k.type.starts_with("DT_") ? k.type
+                                                                                           : std::string_view{};
+  }
+  static std::string_view type_of(const record& r) {
+    return r.opaque ? type_of(*r.opaque) : detail::find_safetensors_type(&detail::safetensors_type::type, r.type)->name;
   }
 };
 static_assert(codec<safetensors>);

@@ -5,7 +5,8 @@
 //   npz_arrays("mnist.npz", {"x_train", "y_train"})              members; without names, all of them
 //
 // The file is mapped where the system can, so an array may be larger than the memory, and any row can be had at any
-// time: a shuffle over it holds no copies, and a row is copied once, into the batch. A file that someone cuts short
+// time: a shuffle over it holds no copies, and a row is copied once, into the batch. An array in Fortran order or of
+// the other byte order is put right when it is opened, and then stands in memory. A file that someone cuts short
 // while it is mapped kills the process that reads it (store/file_bytes.hpp).
 #pragma once
 #include <deque>
@@ -32,8 +33,8 @@ struct npy_options {
 class npy_dataset final : public composable<npy_dataset> {
 public:
   // Errors: those of opening a file; data_loss for a file or archive that is damaged, failed_precondition for an array
-  // that rows cannot be taken of (a dtype that is not here, Fortran order, another byte order), not_found for a member,
-  // resource_exhausted beyond most_inflated, invalid_argument for a scalar or arrays of different lengths.
+  // that rows cannot be taken of (a dtype or rank that is not here), not_found for a member, resource_exhausted beyond
+  // most_inflated, invalid_argument for a scalar or arrays of different lengths.
   template <file_system F = posix>
   explicit npy_dataset(std::span<const npy_part> parts, const npy_options& how = {}, const F& fs = {})
       : held_(open(parts, how, fs)), rows_(held_->arrays) {}
@@ -101,7 +102,7 @@ private:
       }
       std::span<const std::byte> bytes = file->bytes;
       if (!part.member.empty()) bytes = member(*file, part, how, left, *h);
-      h->arrays.push_back({part.name, array(bytes, part)});
+      h->arrays.push_back({part.name, array(bytes, part, *h)});
     }
     return h;
   }
@@ -134,24 +135,21 @@ private:
       refuse(status::data_loss, part, "its checksum does not fit its bytes; the file is damaged, get it again");
     return bytes;
   }
-  static const_tensor_view array(std::span<const std::byte> file, const npy_part& part) {
+  static const_tensor_view array(std::span<const std::byte> file, const npy_part& part, held& h) {
     detail::npy_array a;
     status kind{};
     if (const auto why = detail::parse_npy(file, a, kind); !why.empty()) refuse(kind, part, why);
-    constexpr std::string_view here[] = {"<f4", "<f8", "<f2", "<i4", "<i8", "|u1", "|b1"};
-    const auto* type = std::find_if(std::begin(detail::npy_types), std::end(detail::npy_types),
-                                    [&](const detail::npy_type& t) { return t.descr == a.type; });
-    if (std::find(std::begin(here), std::end(here), a.type) == std::end(here) || type == std::end(detail::npy_types)) {
-      const bool swapped = a.type.starts_with('>');
-      refuse(status::failed_precondition, part, "its dtype is '", a.type.substr(0, 20), "'; expected ",
-             swapped ? "this machine's byte order: save a.astype(a.dtype.newbyteorder('<'))"
-                     : "float16, float32, float64, int32, int64, uint8 or bool: save a.astype(...) of one of these");
-    }
-    if (a.fortran && a.dims.rank > 1)
-      refuse(status::failed_precondition, part,
-             "its values lie in Fortran order, so that rows are scattered; save numpy.ascontiguousarray(a)");
+    bool swapped = false;
+    const dtype type = detail::npy_dtype(a.type, swapped);
+    if (type == dtype::none)
+      refuse(status::failed_precondition, part, "its dtype is '", a.type.substr(0, 20),
+             "'; expected float16, float32, float64, bool, or whole numbers of 8 to 64 bits: save a.astype(...) of one "
+             "of these");
+    if (a.shape.size() > max_rank)
+      refuse(status::failed_precondition, part, "it has a rank above ", max_rank,
+             ", the highest that is known; save a.reshape(...) of fewer axes");
     // Extents may lie, also beside one that is 0.
-    std::uint64_t bytes = size_of(type->type);
+    std::uint64_t bytes = size_of(type);
     bool overflow = false, none = false;
     for (int i = 0; i < a.dims.rank; ++i) {
       none = none || a.dims[i] == 0;
@@ -161,12 +159,14 @@ private:
     if (overflow || bytes > std::uint64_t{1} << 62 || (!none && bytes > a.bytes.size()))
       refuse(status::data_loss, part, "its extents ", to_text(a.dims), " need more bytes of values than the ",
              a.bytes.size(), " from byte ", file.size() - a.bytes.size(), " on; it is truncated or its extents lie");
-    if (type->type == boolean)
+    if (type == boolean)
       for (std::size_t i = 0; i < (none ? 0 : static_cast<std::size_t>(bytes)); ++i)
         if (std::to_integer<unsigned>(a.bytes[i]) > 1)
           refuse(status::data_loss, part, "a bool is 0 or 1; found ", std::to_integer<unsigned>(a.bytes[i]),
                  " at byte ", file.size() - a.bytes.size() + i);
-    return {type->type, a.dims, a.bytes.data()};
+    if (none) return {type, a.dims, a.bytes.data()};
+    a.bytes = a.bytes.first(static_cast<std::size_t>(bytes));
+    return {type, a.dims, detail::npy_elements(a, size_of(type), swapped, h.inflated).data()};
   }
 
   std::shared_ptr<const held> held_;

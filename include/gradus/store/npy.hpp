@@ -10,9 +10,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "../base/dtype.hpp"
 #include "../base/error.hpp"
@@ -21,13 +23,15 @@
 
 namespace gradus::detail {
 
-// A .npy file's header, and what follows it.
+// A .npy file's header, and what follows it. A type of several fields is the text of its list.
 struct npy_array {
   std::string type;  // "<f4"
   bool fortran = false;
-  extents dims;
+  extents dims;                     // empty if the rank is above max_rank
+  std::vector<std::int64_t> shape;  // the same, of any rank
   std::span<const std::byte> bytes;
 };
+inline constexpr std::size_t most_npy_rank = 64;  // NumPy's own limit
 
 // Takes apart the Python literal { 'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, and nothing else: it is
 // not evaluated.
@@ -47,17 +51,13 @@ public:
         return text("its header has the key '", key, which == 0 ? "', which NumPy does not know" : "' twice");
       seen |= which;
       if (which == 1) {
-        if (next() == '[' || next() == '(') {
-          kind = status::failed_precondition;
-          return "it holds structures of several fields, for which there is no dtype in this library";
-        }
         std::string_view descr;
-        if (!quoted(descr)) return "its descr is no text";
+        if (next() == '[' ? !list(descr) : !quoted(descr)) return "its descr is no text and no list";
         out.type = descr;
       } else if (which == 2) {
         if (!word("True") && !word("False")) return "its fortran_order is neither True nor False";
         out.fortran = last_ == "True";
-      } else if (auto why = shape(out.dims, kind); !why.empty()) {
+      } else if (auto why = shape(out, kind); !why.empty()) {
         return why;
       }
       if (!take(',') && next() != '}') return "its header lacks a comma";
@@ -92,7 +92,28 @@ private:
     rest_.remove_prefix(end + 1);
     return out.find('\\') == std::string_view::npos;
   }
-  std::string shape(extents& dims, status& kind) {
+  // A bracket to the one that closes it; what stands between is nobody's here.
+  bool list(std::string_view& out) {
+    int depth = 0;
+    char quote = '\0';
+    for (std::size_t i = 0; i < rest_.size(); ++i) {
+      const char c = rest_[i];
+      if (c == '\\') return false;
+      if (quote != '\0')
+        quote = c == quote ? '\0' : quote;
+      else if (c == '\'' || c == '"')
+        quote = c;
+      else if (c == '[' || c == '(')
+        ++depth;
+      else if ((c == ']' || c == ')') && --depth == 0) {
+        out = rest_.substr(0, i + 1);
+        rest_.remove_prefix(i + 1);
+        return true;
+      }
+    }
+    return false;
+  }
+  std::string shape(npy_array& out, status& kind) {
     constexpr std::string_view none = "its shape is no tuple of natural numbers of at most 63 bits";
     if (!take('(')) return std::string(none);
     for (bool comma = true; !take(')');) {
@@ -102,14 +123,16 @@ private:
       if (!comma || failed != std::errc{} || n < 0 || rest_.front() == '-') return std::string(none);
       rest_.remove_prefix(static_cast<std::size_t>(past - rest_.data()));
       if (!rest_.empty() && rest_.front() == 'L') rest_.remove_prefix(1);  // written by Python 2
-      if (dims.rank == max_rank) {
+      if (out.shape.size() == most_npy_rank) {
         kind = status::failed_precondition;
-        return text("it has a rank above ", max_rank, ", the highest that is known");
+        return text("it has a rank above ", most_npy_rank, ", the highest that NumPy knows");
       }
-      dims.push(n);
+      out.shape.push_back(n);
       comma = take(',');
-      if (!comma && dims.rank == 1) return std::string(none);  // (2) is a number
+      if (!comma && out.shape.size() == 1) return std::string(none);  // (2) is a number
     }
+    if (out.shape.size() <= max_rank)
+      for (const std::int64_t n : out.shape) out.dims.push(n);
     return {};
   }
 
@@ -136,26 +159,76 @@ inline std::string parse_npy(std::span<const std::byte> file, npy_array& out, st
 }
 
 // The header of a .npy file, byte for byte NumPy's: there is room for the first extent to grow to 21 digits.
-inline std::string npy_head(std::string_view type, const extents& dims) {
-  std::string header = text("{'descr': '", type, "', 'fortran_order': False, 'shape': (");
-  for (int i = 0; i < dims.rank; ++i) header += text(i == 0 ? "" : ", ", dims[i]);
-  header += dims.rank == 1 ? ",), }" : "), }";
-  constexpr std::size_t most_digits = 21, prefix = 10;
-  if (dims.rank > 0) header.append(most_digits - text(dims[0]).size(), ' ');
-  const std::size_t used = prefix + header.size() + 1;
+inline std::string npy_head(std::string_view type, std::span<const std::int64_t> shape) {
+  const std::string_view quote = type.starts_with('[') ? "" : "'";
+  std::string header = text("{'descr': ", quote, type, quote, ", 'fortran_order': False, 'shape': (");
+  for (std::size_t i = 0; i < shape.size(); ++i) header += text(i == 0 ? "" : ", ", shape[i]);
+  header += shape.size() == 1 ? ",), }" : "), }";
+  constexpr std::size_t most_digits = 21, most_of_version_1 = 65535;
+  if (!shape.empty()) header.append(most_digits - text(shape[0]).size(), ' ');
+  const bool is_long = header.size() + 64 > most_of_version_1;
+  const std::size_t used = (is_long ? 12 : 10) + header.size() + 1;
   header.append(64 - used % 64, ' ');
   header += '\n';
-  std::string out("\x93NUMPY\x01\x00", 8);
-  out += static_cast<char>(header.size() & 0xFF), out += static_cast<char>(header.size() >> 8);
+  std::string out(is_long ? "\x93NUMPY\x02\x00" : "\x93NUMPY\x01\x00", 8);
+  for (std::size_t i = 0, n = header.size(); i < (is_long ? 4u : 2u); ++i, n >>= 8) out += static_cast<char>(n & 0xFF);
   return out + header;
+}
+inline std::string npy_head(std::string_view type, const extents& dims) {
+  return npy_head(type, std::span(dims.dims, static_cast<std::size_t>(dims.rank)));
 }
 
 struct npy_type {
   std::string_view descr;
   dtype type;
 };
-inline constexpr npy_type npy_types[] = {{"<f4", float32}, {"<f8", float64},  {"<f2", float16},
-                                         {"<i4", int32},   {"<i8", int64},    {"|u1", uint8},
-                                         {"|b1", boolean}, {"<u2", bfloat16}, {"<V2", bfloat16}};
+inline constexpr npy_type npy_types[] = {{"<f4", float32}, {"<f8", float64}, {"<f2", float16}, {"<i4", int32},
+                                         {"<i8", int64},   {"|u1", uint8},   {"|b1", boolean}, {"|i1", int8},
+                                         {"<i2", int16},   {"<u2", uint16},  {"<u4", uint32},  {"<u8", uint64}};
+
+// What NumPy has no type for is written as numbers of the same size, and told beside.
+constexpr std::string_view npy_type_of(dtype t) {
+  for (const auto& known : npy_types)
+    if (known.type == t) return known.descr;
+  return size_of(t) == 2 ? "<u2" : "|u1";
+}
+// The type that a descr means, `swapped` if its bytes lie the other way round; none for another descr.
+inline dtype npy_dtype(std::string_view descr, bool& swapped) {
+  swapped = false;
+  if (descr.size() != 3) return dtype::none;
+  const bool ordered = std::string_view("<>=|").find(descr[0]) != std::string_view::npos;
+  for (const auto& known : npy_types)
+    if (ordered && known.descr.substr(1) == descr.substr(1)) {
+      swapped = descr[0] == '>' && size_of(known.type) > 1;
+      return known.type;
+    }
+  return dtype::none;
+}
+
+// The elements as they should lie: row-major, little-endian. Only what lies otherwise is copied, into `owned`.
+inline std::span<const std::byte> npy_elements(const npy_array& a, std::size_t element, bool swapped,
+                                               std::deque<std::vector<std::byte>>& owned) {
+  const std::size_t rank = a.shape.size();
+  const bool transpose = a.fortran && rank > 1;
+  if ((!swapped && !transpose) || a.bytes.empty()) return a.bytes;
+  auto& out = owned.emplace_back(a.bytes.size());
+  std::vector<std::size_t> index(rank), stride(rank);
+  std::size_t product = 1;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::size_t axis = transpose ? i : rank - 1 - i;
+    stride[axis] = product, product *= static_cast<std::size_t>(a.shape[axis]);
+  }
+  std::size_t from = 0;
+  for (std::size_t to = 0; to < out.size(); to += element) {
+    const std::byte* source = a.bytes.data() + from * element;
+    for (std::size_t k = 0; k < element; ++k) out[to + k] = source[swapped ? element - 1 - k : k];
+    for (std::size_t axis = rank; axis-- > 0;) {
+      from += stride[axis];
+      if (++index[axis] < static_cast<std::size_t>(a.shape[axis])) break;
+      from -= stride[axis] * static_cast<std::size_t>(a.shape[axis]), index[axis] = 0;
+    }
+  }
+  return out;
+}
 
 }  // namespace gradus::detail
