@@ -52,7 +52,7 @@ TEST_CASE("publish and read on the real disk") {
 
   // A temporary that a killed process left, or a link that someone laid, is stepped around, never followed.
   publish(fs, dir / "victim", "untouched");
-  REQUIRE(::symlink("victim", (dir / "b.gradus-tmp-0").c_str()) == 0);
+  REQUIRE(::symlink("victim", (dir / "b.gradus-tmp-7").c_str()) == 0);
   publish(fs, dir / "b", "second");
   CHECK(content(fs, dir / "b") == "second");
   CHECK(content(fs, dir / "victim") == "untouched");
@@ -78,7 +78,7 @@ TEST_CASE("errors on the real disk say path, operation, reason and remedy") {
   const posix fs;
   publish(fs, dir / "file", "");
   auto text = message([&] { publish(fs, dir / "no/such/a", "x"); }, status::not_found);
-  CHECK(contains(text, "cannot create \"" + dir / "no/such/a.gradus-tmp-0"));
+  CHECK(contains(text, "cannot create \"" + dir / "no/such/a.gradus-tmp-"));
   CHECK(contains(text, "No such file or directory (check the path"));
   text = message([&] { publish(fs, dir / "file/a", "x"); }, status::not_found);
   CHECK(contains(text, "Not a directory"));
@@ -124,7 +124,7 @@ TEST_CASE("publish under every fault at every operation") {
                                 {EACCES, status::permission_denied, "permissions"},
                                 {EROFS, status::permission_denied, "read-only"},
                                 {EDQUOT, status::resource_exhausted, "quota"}};
-  int refused = 0;
+  int refused = 0, without_harm = 0;
   for (const auto& expected : errors)
     for (const bool persistent : {false, true})
       for (int at = 0;; ++at) {
@@ -147,6 +147,11 @@ TEST_CASE("publish under every fault at every operation") {
           CHECK(text.empty());
           break;
         }
+        if (text.empty()) {  // to look for what dead processes left, to claim, to close after the sync: not needed
+          ++without_harm;
+          CHECK(content(fs, "a") == "new");
+          continue;
+        }
         ++refused;
         CHECK(contains(text, expected.advice));
         CHECK(contains(text, std::strerror(expected.error)));
@@ -155,11 +160,12 @@ TEST_CASE("publish under every fault at every operation") {
         publish(fs, "a", "next");
         CHECK(content(fs, "a") == "next");
       }
-  CHECK(refused == 5 * 2 * 6);  // create, write, sync, close, rename, sync the directory
+  CHECK(refused == 5 * 2 * 5);       // create, write, sync, rename, sync the directory
+  CHECK(without_harm == 5 * 2 * 4);  // list, claim, exists, close
 }
 
 TEST_CASE("interrupted calls and short writes are carried through; a storm of signals is not waited out") {
-  for (int at = 0; at < 6; ++at) {
+  for (int at = 0; at < 9; ++at) {
     const faulty_files fs;
     fs.plan({.at = at, .error = EINTR});
     publish(fs, "a", "content");
@@ -170,7 +176,7 @@ TEST_CASE("interrupted calls and short writes are carried through; a storm of si
   publish(fs, "a", "0123456789");
   CHECK(content(fs, "a") == "0123456789");
   fs.count_from_zero();
-  fs.plan({.at = 1, .error = EINTR, .persistent = true});
+  fs.plan({.at = 4, .error = EINTR, .persistent = true});  // the write
   CHECK(contains(message([&] { publish(fs, "a", "x"); }, status::unavailable), "signals kept interrupting"));
   CHECK(fs.operations() < 2000);
   CHECK(content(fs, "a") == "0123456789");

@@ -24,37 +24,9 @@
 #include "../base/error.hpp"
 #include "file_problem.hpp"
 #include "file_system.hpp"
+#include "temporary.hpp"
 
 namespace gradus {
-
-namespace detail {
-// Repeats an interrupted call; gives up where a signal storm would hold us for ever.
-template <class Call>
-int uninterrupted(Call&& call) {
-  int e = EINTR;
-  for (int tries = 0; e == EINTR && tries < 1000; ++tries) e = call();
-  return e;
-}
-
-template <file_system F>
-class closing {
-public:
-  closing(const F& fs, typename F::handle h) : fs_(fs), h_(h) {}
-  closing(const closing&) = delete;
-  closing& operator=(const closing&) = delete;
-  ~closing() noexcept(false) { fs_.close(h_); }  // a file system of a test may throw (testing/faulty_files.hpp)
-
-private:
-  const F& fs_;
-  typename F::handle h_;
-};
-}  // namespace detail
-
-// A file system that can be told to begin with the disk's part of what was just written: large files then need not wait
-// for all of it at the sync.
-template <class F>
-concept writes_behind =
-    file_system<F> && requires(const F& fs, typename F::handle h, std::size_t bytes) { fs.write_behind(h, bytes); };
 
 // A file system whose files can be read from any byte on. In others a reader passes over what stands before.
 template <class F>
@@ -62,87 +34,15 @@ concept seeks_files = file_system<F> && requires(const F& fs, typename F::handle
   { fs.seek(h, offset) } -> std::same_as<int>;
 };
 
-// Writes all bytes, however many calls it takes; `written` counts them, also when an error ends it.
-template <file_system F>
-int write_all(const F& fs, typename F::handle h, std::span<const std::byte> bytes, std::size_t& written) {
-  constexpr std::size_t portion = std::size_t{8} << 20;
-  written = 0;
-  while (written < bytes.size()) {
-    std::size_t moved = 0;
-    auto rest = bytes.subspan(written);
-    if constexpr (writes_behind<F>) rest = rest.first(std::min(rest.size(), portion));
-    const int e = detail::uninterrupted([&] { return fs.write(h, rest, moved); });
-    if (e != 0) return e;
-    if (moved == 0) return EIO;  // no error and no progress: the kernel promises never to do that
-    written += moved;
-    if constexpr (writes_behind<F>)
-      if (moved == portion) fs.write_behind(h, moved);
-  }
-  return 0;
-}
-
-using byte_pieces = std::span<const std::span<const std::byte>>;
-
-// A file to be published: its name, and its bytes, one piece after another.
-struct file_content {
-  std::string path;
-  byte_pieces pieces;
-};
-
-namespace detail {
-// Writes a synced temporary beside `path`; `temporary` is its name, empty if nothing is left of it.
-template <file_system F>
-file_problem write_temporary(const F& fs, const file_content& file, std::string& temporary) {
-  typename F::handle h{};
-  int e = EEXIST;
-  for (int n = 0; e == EEXIST && n < 1000; ++n) {
-    temporary = temporary_name(file.path, n);
-    e = uninterrupted([&] { return fs.create(temporary, h); });
-  }
-  if (e != 0) return {e, "create", std::exchange(temporary, {})};
-
-  const char* operation = "write";
-  std::size_t written = 0;
-  for (const auto piece : file.pieces)
-    if ((e = write_all(fs, h, piece, written)) != 0) break;
-  if (e == 0) {
-    // A failed sync is not repeated: the kernel may have dropped the pages and would then report success.
-    operation = "sync";
-    e = uninterrupted([&] { return fs.sync(h); });
-  }
-  const int closed = fs.close(h);
-  if (e == 0 && closed != 0 && closed != EINTR) operation = "close", e = closed;
-  return e == 0 ? file_problem{} : file_problem{e, operation, temporary};
-}
-}  // namespace detail
-
 // publish without raising, of files in one directory: all are written and synced before the first gets its name, and
 // they get their names in this order. Only `published` problems leave anything behind: the complete new files.
 template <file_system F>
 [[nodiscard]] file_problem try_publish(const F& fs, std::span<const file_content> files) {
-  std::vector<std::string> temporaries(files.size());
-  file_problem problem;
-  for (std::size_t i = 0; i < files.size() && !problem; ++i)
-    problem = detail::write_temporary(fs, files[i], temporaries[i]);
-  std::size_t renamed = 0;
-  for (; renamed < files.size() && !problem; ++renamed)
-    if (const int e = detail::uninterrupted([&] { return fs.rename(temporaries[renamed], files[renamed].path); });
-        e != 0) {
-      problem = {e, "rename", temporaries[renamed]};
-      break;
-    }
-  if (problem) {
-    for (std::size_t i = 0; i < files.size(); ++i) {
-      const auto& left = i < renamed ? files[i].path : temporaries[i];
-      if (!left.empty()) detail::uninterrupted([&] { return fs.remove(left); });
-    }
-    return problem;
-  }
-  if (files.empty()) return {};
-  const std::string directory = directory_of(files.front().path);
-  const int e = detail::uninterrupted([&] { return fs.sync_directory(directory); });
-  if (e != 0) return {e, "sync the directory", directory, true};
-  return {};
+  publication<F> out(fs);
+  auto problem = out.stage(files);
+  if (!problem) problem = out.reveal(files.size());
+  if (problem) out.discard();
+  return problem;
 }
 template <file_system F>
 [[nodiscard]] file_problem try_publish(const F& fs, const std::string& path, byte_pieces pieces) {
@@ -152,9 +52,10 @@ template <file_system F>
 
 // Writes the pieces, one after another, as the file `path`, replacing what has this name. A reader, and a machine that
 // loses power, sees the old file or the new one. Raises what failed, where, why and what to do; then the temporary is
-// gone and the old file untouched.
+// gone and the old file untouched. Temporaries of this path that dead processes left are cleared.
 template <file_system F>
 void publish(const F& fs, const std::string& path, byte_pieces pieces) {
+  clear_temporaries_of(fs, path);
   if (const auto p = try_publish(fs, path, pieces)) raise(p);
 }
 template <file_system F>

@@ -17,6 +17,7 @@
 #if defined(__unix__) || defined(__APPLE__)
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,6 +46,15 @@ concept file_system = std::copyable<F> && std::same_as<typename F::policy_for, k
                         { fs.sync_directory(path) } -> std::same_as<int>;
                         { fs.list(path, names) } -> std::same_as<int>;  // names without the directory, in any order
                       };
+
+// A file system that can say whether somebody writes a file at this moment. A claim belongs to the handle: it ends when
+// the handle is closed or its process ends, however it ends.
+template <class F>
+concept claims_files =
+    file_system<F> && requires(const F& fs, const std::string& path, typename F::handle& opened, typename F::handle h) {
+      { fs.claim(h) } -> std::same_as<int>;                      // EAGAIN: another handle has it
+      { fs.open_to_claim(path, opened) } -> std::same_as<int>;  // a file that exists; never through a link
+    };
 
 #if defined(__unix__) || defined(__APPLE__)
 // The operating system's files.
@@ -119,6 +129,13 @@ struct posix {
     if (e != 0) ::close(h);
     return e;
   }
+  int claim(int h) const {
+    const int e = done(::flock(h, LOCK_EX | LOCK_NB));
+    return e == EWOULDBLOCK ? EAGAIN : e;
+  }
+  int open_to_claim(const std::string& path, int& h) const {
+    return opened(h = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  }
   int exists(const std::string& path) const {
     struct stat s {};
     return done(::stat(path.c_str(), &s));
@@ -174,14 +191,18 @@ inline std::string join_path(std::string_view directory, std::string_view name) 
   return directory.ends_with('/') ? text(directory, name) : text(directory, '/', name);
 }
 
-// The n-th name that a temporary of `path` may have, and whether a name is one: a process that was killed leaves such a
-// file behind, and whoever owns the directory may remove it.
-inline std::string temporary_name(std::string_view path, int n) { return text(path, ".gradus-tmp-", n); }
+// A name that a temporary of `path` may have, and whether a name is one: a process that was killed leaves such a file
+// behind, and whoever owns the directory removes it (store/temporary.hpp).
+inline constexpr std::string_view temporary_mark = ".gradus-tmp-";
+inline std::string temporary_name(std::string_view path, std::uint64_t n) { return text(path, temporary_mark, n); }
 inline bool is_temporary(std::string_view name) {
-  constexpr std::string_view mark = ".gradus-tmp-";
-  const auto at = name.rfind(mark);
-  if (at == std::string_view::npos || at + mark.size() == name.size()) return false;
-  return name.find_first_not_of("0123456789", at + mark.size()) == std::string_view::npos;
+  const auto at = name.rfind(temporary_mark);
+  if (at == std::string_view::npos || at + temporary_mark.size() == name.size()) return false;
+  return name.find_first_not_of("0123456789", at + temporary_mark.size()) == std::string_view::npos;
+}
+// What it is a temporary of.
+inline std::string_view name_of_temporary(std::string_view temporary) {
+  return temporary.substr(0, temporary.rfind(temporary_mark));
 }
 
 }  // namespace gradus

@@ -147,7 +147,21 @@ public:
   int close(int h) const {
     const std::lock_guard lock(disk_->one_at_a_time);
     const int e = begin("close");
+    std::erase_if(disk_->claims, [h](const auto& claim) { return claim.second == h; });
     return disk_->handles.erase(h) == 0 ? EBADF : e;
+  }
+  int claim(int h) const {
+    const std::lock_guard lock(disk_->one_at_a_time);
+    if (const int e = begin("claim"); e != 0) return e;
+    const auto opened = disk_->handles.find(h);
+    if (opened == disk_->handles.end()) return EBADF;
+    return disk_->claims.emplace(opened->second.inode, h).first->second == h ? 0 : EAGAIN;
+  }
+  int open_to_claim(const std::string& path, int& h) const {
+    const std::lock_guard lock(disk_->one_at_a_time);
+    if (const int e = begin("open_to_claim"); e != 0) return e;
+    const auto found = disk_->live.find(path);
+    return found == disk_->live.end() ? ENOENT : found->second == 0 ? EISDIR : open(found->second, h);
   }
   int rename(const std::string& from, const std::string& to) const {
     const std::lock_guard lock(disk_->one_at_a_time);
@@ -225,6 +239,7 @@ private:
     std::vector<name_change> pending;
     std::map<int, inode_data> inodes;
     std::map<int, open_file> handles;
+    std::map<int, int> claims;  // inode: handle; a process that dies takes them along
     int next_inode = 1, next_handle = 3;
     std::int64_t count = 0;
     fault planned;
@@ -334,6 +349,6 @@ private:
 
   std::shared_ptr<disk> disk_;
 };
-static_assert(file_system<faulty_files>);
+static_assert(claims_files<faulty_files>);
 
 }  // namespace gradus::testing
