@@ -72,7 +72,9 @@ TEST_CASE("saver: seven saves, five kept; the state file lists them oldest first
     CHECK(out.removed == (i < 6 ? names{} : names{text("d/m-", i - 5, ".ckpt")}));
   }
   CHECK(fs.files() == names{"d/checkpoint", "d/m-3.ckpt", "d/m-4.ckpt", "d/m-5.ckpt", "d/m-6.ckpt", "d/m-7.ckpt"});
-  CHECK(state_text(fs, "d") ==
+  const auto said = state_text(fs, "d");
+  const auto begin = said.find("model_");
+  CHECK(said.substr(begin, said.rfind("# crc32c: ") - begin) ==
         "model_checkpoint_path: \"m-7.ckpt\"\n"
         "all_model_checkpoint_paths: \"m-3.ckpt\"\n"
         "all_model_checkpoint_paths: \"m-4.ckpt\"\n"
@@ -249,7 +251,8 @@ TEST_CASE("saver: what a killed process left is cleared away, and nothing else")
   model m;
   make_directories(fs, "d");
   for (const char* name :
-       {"d/m-3.ckpt.gradus-tmp-0", "d/checkpoint.gradus-tmp-12", "d/graph.pbtxt.gradus-tmp-0", "d/x"}) {
+       {"d/m-3.ckpt.gradus-tmp-0", "d/checkpoint.gradus-tmp-12", "d/graph.pbtxt.gradus-tmp-0", "d/m-3.meta.gradus-tmp-7",
+        "d/checkpoint_input.gradus-tmp-4", "d/x"}) {
     int h = 0;
     CHECK(fs.create(name, h) == 0);
     fs.close(h);
@@ -259,7 +262,7 @@ TEST_CASE("saver: what a killed process left is cleared away, and nothing else")
   publish(fs, "d/checkpoint", "model_checkpoint_path: \"m-2.ckpt\"\n# superseded: \"m-1.ckpt\"\n");
   test_saver<> s({}, {}, fs);
   CHECK(s.save(m.list, "d/m", 9).removed == names{"d/m-1.ckpt"});
-  CHECK(fs.files() == names{"d/checkpoint", "d/graph.pbtxt.gradus-tmp-0", "d/m-2.ckpt", "d/m-9.ckpt", "d/x"});
+  CHECK(fs.files() == names{"d/checkpoint", "d/checkpoint_input.gradus-tmp-4", "d/m-2.ckpt", "d/m-9.ckpt", "d/x"});
 }
 
 // --- faults ---
@@ -375,6 +378,7 @@ struct never_syncs_names : faulty_files {
   int sync_directory(const std::string&) const { return 0; }
 };
 struct writes_in_place : faulty_files {  // no temporary: straight to the file's own name
+  int claim(int) const { return ENOLCK; }
   int create(const std::string& path, int& h) const {
     const auto at = path.find(".gradus-tmp-");
     faulty_files::remove(path.substr(0, at));
@@ -384,7 +388,7 @@ struct writes_in_place : faulty_files {  // no temporary: straight to the file's
 };
 
 struct tally {
-  std::size_t kills = 0, states = 0, lost = 0, torn = 0;
+  std::size_t kills = 0, states = 0, lost = 0, torn = 0, orphans = 0;
 };
 
 // A run of `steps` saves that keeps two, killed at every operation. After the kill, and after every power failure at
@@ -421,6 +425,12 @@ tally sweep(std::int64_t steps, std::size_t elements, std::size_t most_bytes_per
         found.at(steps + 1);
         s.save(found.list, "d/m", steps + 1);
         for (const auto& file : after.files()) out.torn += is_temporary(file);
+        s.save(found.list, "d/m", steps + 2);
+        found.at(steps + 1);
+        s.save(found.list, "d/m", steps + 1);
+        for (const auto& file : after.files()) out.torn += is_temporary(file);
+        const auto files = after.files();
+        if (std::count_if(files.begin(), files.end(), [](auto& f) { return f.ends_with(".ckpt"); }) != 2) ++out.orphans;
         model again(elements);
         if (!s.restore_latest(again.list, "d") || !again.is_at(steps + 1)) ++out.lost;
       } catch (const error&) {
@@ -443,6 +453,7 @@ TEST_CASE("saver: killed or without power at any operation, the next run finds s
     CHECK(t.states > 300);
     CHECK(t.lost == 0);
     CHECK(t.torn == 0);
+    CHECK(t.orphans == 0);
     MESSAGE(elements, " elements: ", t.kills, " kill points, ", t.states, " disks after a kill or a power failure");
   }
 }
@@ -454,6 +465,150 @@ TEST_CASE("saver: the same test notices a file system that does not sync, and a 
   CHECK(no_directory_sync.lost > 0);
   const auto in_place = sweep<writes_in_place>(2, 5, SIZE_MAX);
   CHECK(in_place.torn > 0);
+}
+
+TEST_CASE("saver: however often a run is killed, no more checkpoints than keep_checkpoint_max are left") {
+  // Each run is killed at the same operation of its first save, which is of a step of its own.
+  std::size_t most = 0;
+  for (int at = 0; at < 24; ++at) {
+    faulty_files fs;
+    model m;
+    for (int i = 1; i <= 4; ++i) test_saver<>({.max_to_keep = 3}, {}, fs).save(m.list, "d/m", i);
+    for (int kill = 0; kill < 10; ++kill) {
+      fs = fs.after_kill();
+      fs.plan({.at = at, .kill = true});
+      try {
+        test_saver<> s({.max_to_keep = 3}, {}, fs);
+        s.restore_latest(m.list, "d");
+        s.save(m.list, "d/m", 10 + kill);
+      } catch (const killed&) {
+      }
+    }
+    most = std::max(most, fs.files().size());
+    fs = fs.after_kill();
+    test_saver<>({.max_to_keep = 3}, {}, fs).save(m.list, "d/m", 99);
+    CHECK(fs.files().size() == 4);  // three, and the state file
+  }
+  CHECK(most > 4);
+}
+
+TEST_CASE("saver: what a living saver is writing is not cleared by another one") {
+  const faulty_files fs;
+  model m;
+  test_saver<>({.max_to_keep = 3}, {}, fs).save(m.list, "d/m", 1);
+  // Another process has staged a save of step 2, and revealed its checkpoint.
+  const auto state = to_text({"m-2.ckpt", {"m-1.ckpt", "m-2.ckpt"}, {1, 2}, {}});
+  const auto piece = std::as_bytes(std::span(state.data(), state.size()));
+  const std::span<const std::byte> whole = fs.bytes("d/m-1.ckpt");
+  const file_content files[] = {{"d/m-2.ckpt", byte_pieces(&whole, 1)}, {"d/checkpoint", byte_pieces(&piece, 1)}};
+  publication<faulty_files> theirs(fs);
+  REQUIRE(!theirs.stage(files));
+  REQUIRE(!theirs.reveal(1));
+  test_saver<>({.max_to_keep = 3}, {}, fs).own("d");
+  CHECK(fs.holds("d/m-2.ckpt"));
+  REQUIRE(!theirs.reveal(1));
+  CHECK(latest_checkpoint(fs, "d") == "d/m-2.ckpt");
+}
+
+TEST_CASE("restore_latest: a checkpoint that is not of the step that its name says is refused") {
+  const faulty_files fs;
+  model m;
+  test_saver<> s({}, {}, fs);
+  for (const int i : {100, 110, 120}) m.at(i), s.save(m.list, "d/m", i);
+  fs.bytes("d/m-120.ckpt") = fs.bytes("d/m-110.ckpt");
+  m.at(7);
+  CHECK(message([&] { s.restore_latest(m.list, "d"); }, status::data_loss) ==
+        "checkpoint \"d/m-120.ckpt\" cannot be restored: its name says step 120, but the checkpoint in it says step "
+        "110: another checkpoint was copied or renamed to it; put the right file there, or restore this one by its "
+        "path. The newest intact one beside it is \"d/m-110.ckpt\" (step 110): restore it by its path, or set "
+        "restore_options::fallback. Nothing was changed.");
+  CHECK(m.is_at(7));
+  const auto r = s.restore_latest(m.list, "d", {.fallback = true});
+  CHECK(r->path == "d/m-110.ckpt");
+  CHECK(r->damaged.size() == 1);
+  // By its own path it opens, whatever it is called.
+  m.at(7);
+  CHECK(s.restore(m.list, "d/m-120.ckpt").step == 110);
+  CHECK(m.is_at(110));
+  for (const char* name : {"d/best.ckpt", "d/m-7.ckpt", "d/copy-of-110.ckpt"}) {
+    publish(fs, name, std::string_view(reinterpret_cast<const char*>(fs.bytes("d/m-110.ckpt").data()),
+                                       fs.bytes("d/m-110.ckpt").size()));
+    CHECK(s.restore(m.list, name).step == 110);
+  }
+  // A name without a step says nothing that could be wrong.
+  publish(fs, "d/checkpoint", "model_checkpoint_path: \"best.ckpt\"");
+  CHECK(s.restore_latest(m.list, "d")->step == 110);
+}
+
+TEST_CASE("restore_latest: checkpoints without a state file are no fresh start") {
+  const faulty_files fs;
+  model m;
+  test_saver<> s({}, {}, fs);
+  for (int i = 1; i <= 4; ++i) m.at(i), s.save(m.list, "d/m", i);
+  fs.remove("d/checkpoint");
+  fs.bytes("d/m-4.ckpt").resize(50);
+  m.at(9);
+  test_saver<> next({}, {}, fs);
+  CHECK(message([&] { next.restore_latest(m.list, "d"); }, status::failed_precondition) ==
+        "the directory \"d\" holds checkpoints, but no state file (\"checkpoint\") that says which of them is the "
+        "newest. The newest intact one is \"d/m-3.ckpt\" (step 3). Set restore_newest = true to go on from it, or choose "
+        "an empty directory to start anew. Nothing was changed.");
+  CHECK(m.is_at(9));
+  CHECK(latest_checkpoint(fs, "d").empty());  // TensorFlow's answer
+  CHECK(!next.restore_latest(m.list, "d", {.prefix = "input"}));
+  const auto r = next.restore_latest(m.list, "d", {.restore_newest = true});
+  REQUIRE(r);
+  CHECK(r->path == "d/m-3.ckpt");
+  CHECK(m.is_at(3));
+  CHECK(r->damaged.size() == 1);
+  CHECK(contains(r->warning, "there is no state file"));
+  for (int i = 1; i <= 3; ++i) fs.bytes(text("d/m-", i, ".ckpt")).clear();
+  CHECK(contains(message([&] { next.restore_latest(m.list, "d"); }, status::failed_precondition),
+                 "None of them is intact. Set restore_newest"));
+  message([&] { next.restore_latest(m.list, "d", {.restore_newest = true}); }, status::data_loss);
+  CHECK(!next.restore_latest(m.list, "elsewhere", {.restore_newest = true}));
+}
+
+TEST_CASE("saver: whatever bit of a state file flips, it is restored as it was or refused, and never a step less") {
+  const faulty_files fs;
+  model m;
+  test_saver<> s({}, {}, fs);
+  for (int i = 1; i <= 3; ++i) m.at(i), s.save(m.list, "d/m", i);
+  const auto good = fs.bytes("d/checkpoint");
+  std::size_t refused = 0;
+  for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    fs.bytes("d/checkpoint") = good;
+    fs.bytes("d/checkpoint")[bit / 8] ^= std::byte(static_cast<unsigned char>(1 << bit % 8));
+    try {
+      const auto r = s.restore_latest(m.list, "d");
+      CHECK(r->step == 3);
+    } catch (const data_loss&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 7 * good.size());
+}
+
+TEST_CASE("saver: a clock that is set back lets no checkpoint survive that should go, in a run and over a restart") {
+  for (const bool restart : {false, true})
+    for (const double back : {0.5, 7200.0, 2 * 365.0 * 24 * 3600}) {
+      const faulty_files fs;
+      const hand_clock clock;
+      *clock.time = 1.8e9;
+      model m;
+      const saver_options keep{.max_to_keep = 2, .keep_checkpoint_every_n_hours = 1};
+      std::optional<test_saver<>> s(std::in_place, keep, flat_binary{}, fs, clock);
+      int step = 0;
+      for (; step < 4; *clock.time += 60) s->save(m.list, "m", ++step);
+      *clock.time -= back;
+      if (restart) s.emplace(keep, flat_binary{}, fs, clock);
+      for (; step < 10; *clock.time += 60) s->save(m.list, "m", ++step);
+      CHECK(fs.files() == names{"checkpoint", "m-10.ckpt", "m-9.ckpt"});
+      // And the next hour's survives as ever.
+      *clock.time += 3600;
+      for (; step < 13; *clock.time += 60) s->save(m.list, "m", ++step);
+      CHECK(fs.files() == names{"checkpoint", "m-11.ckpt", "m-12.ckpt", "m-13.ckpt"});
+    }
 }
 
 TEST_CASE("saver: two savers in one directory do not tear each other's files") {

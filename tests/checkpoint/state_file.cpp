@@ -49,13 +49,73 @@ TEST_CASE("state file: what is written is read") {
   CHECK(back.all == s.all);
   CHECK(back.timestamps == s.timestamps);
   CHECK(back.superseded == s.superseded);
-  CHECK(to_text({"m-2.ckpt", {"m-1.ckpt", "m-2.ckpt"}, {0.5, 2}, {"m-0.ckpt"}}) ==
+  const std::string expected =
+        "# gradus state 1: the last line is the checksum of what stands before it\n"
         "model_checkpoint_path: \"m-2.ckpt\"\n"
         "all_model_checkpoint_paths: \"m-1.ckpt\"\n"
         "all_model_checkpoint_paths: \"m-2.ckpt\"\n"
         "all_model_checkpoint_timestamps: 0.5\n"
         "all_model_checkpoint_timestamps: 2\n"
-        "# superseded: \"m-0.ckpt\"\n");
+        "# superseded: \"m-0.ckpt\"\n";
+  CHECK(to_text({"m-2.ckpt", {"m-1.ckpt", "m-2.ckpt"}, {0.5, 2}, {"m-0.ckpt"}}) ==
+        text(expected, "# crc32c: ", detail::hex(crc32c(expected)), '\n'));
+}
+
+namespace {
+bool same(const checkpoint_state& a, const checkpoint_state& b) {
+  return a.newest == b.newest && a.all == b.all && a.timestamps == b.timestamps && a.superseded == b.superseded &&
+         a.best == b.best;
+}
+}  // namespace
+
+TEST_CASE("state file: one flipped bit, and one cut, is noticed wherever it changes what is read") {
+  const checkpoint_state s{"m-120.ckpt",
+                           {"m-100.ckpt", "m-110.ckpt", "m-120.ckpt"},
+                           {1792000000.5, 1792000060, 1792000120.25},
+                           {"m-90.ckpt"},
+                           {{"m-70.ckpt", 0.97}}};
+  const auto good = to_text(s);
+  std::size_t refused = 0, harmless = 0;
+  for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    auto changed = good;
+    changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ (1 << bit % 8));
+    checkpoint_state out;
+    if (!parse_checkpoint_state(changed, out).empty())
+      ++refused;
+    else if (same(out, s))
+      ++harmless;
+    else
+      FAIL_CHECK("bit ", bit, " gives another state");
+  }
+  CHECK(refused > 8 * (good.size() - 10));
+  MESSAGE(refused, " of ", 8 * good.size(), " flips are refused, ", harmless, " change nothing that is read");
+  for (std::size_t n = 0; n < good.size(); ++n) {
+    checkpoint_state out;
+    CHECK_MESSAGE(!parse_checkpoint_state(good.substr(0, n), out).empty(), n);
+  }
+  CHECK(refusal(good + "\n").find("its checksum does not fit") == 0);
+  CHECK(refusal(good.substr(0, good.size() - 5)) ==
+        "its checksum does not fit its bytes (if it was changed by hand, delete its first and its last line)");
+  // Without both lines it is a file as TensorFlow and gradus 0.5.0 write it.
+  const auto begin = good.find('\n') + 1;
+  checkpoint_state out;
+  CHECK(parse_checkpoint_state(good.substr(begin, good.rfind("# crc32c") - begin), out).empty());
+  CHECK(same(out, s));
+}
+
+TEST_CASE("state file: each line is one that protobuf's text format knows") {
+  const auto said = to_text({"m-2.ckpt", {"m-2.ckpt"}, {0.5}, {"m-0.ckpt"}, {{"m-1.ckpt", 2}}});
+  std::size_t lines = 0;
+  for (std::size_t at = 0; at < said.size(); ++lines) {
+    const auto end = said.find('\n', at);
+    const auto line = said.substr(at, end - at);
+    CHECK_MESSAGE((line.starts_with("# ") || line.starts_with("model_checkpoint_path: \"") ||
+                   line.starts_with("all_model_checkpoint_paths: \"") ||
+                   line.starts_with("all_model_checkpoint_timestamps: ")),
+                  line);
+    at = end + 1;
+  }
+  CHECK(lines == 7);
 }
 
 TEST_CASE("state file: nonsense is refused, and where it stands is said") {
@@ -103,7 +163,7 @@ TEST_CASE("latest_checkpoint and read_state_file") {
   } catch (const data_loss& e) {
     CHECK(std::string_view(e.what()) ==
           "the state file \"d/checkpoint\" is damaged: it has no model_checkpoint_path; restore a checkpoint of this "
-          "directory by its path, or delete the file to start anew");
+          "directory by its path, or delete the file and choose with restore_newest");
   }
 }
 

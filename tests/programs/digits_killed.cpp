@@ -56,6 +56,8 @@ struct deadly_files {
     count("remove", path);
     return disk.remove(path);
   }
+  int claim(int h) const { return disk.claim(h); }
+  int open_to_claim(const std::string& path, int& h) const { return disk.open_to_claim(path, h); }
   int exists(const std::string& path) const { return disk.exists(path); }
   int make_directory(const std::string& path) const { return disk.make_directory(path); }
   int sync_directory(const std::string& path) const {

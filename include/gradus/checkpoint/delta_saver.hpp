@@ -46,18 +46,25 @@ public:
     });
   }
 
-  // Restores the newest checkpoint that the state file names, with what is before it; nothing if there is no state
-  // file. With `fallback` a damaged delta is left out with all behind it. The chain goes on from there. Raises what
-  // restore_deltas raises, data_loss for files that are damaged or gone; then nothing was changed.
+  // Restores the newest checkpoint that the state file names, with what is before it; nothing if there is neither a state
+  // file nor a checkpoint. With `fallback` a damaged delta is left out with all behind it. The chain goes on from there.
+  // Raises what restore_deltas raises, data_loss for files that are damaged or gone, failed_precondition as
+  // saver::restore_latest; then nothing was changed.
   std::optional<restored> restore_latest(const state_list& list, const std::string& directory,
                                          const restore_options& options = {}) {
-    const auto state = read_state_file(saver_.files(), directory);
-    if (!state) return std::nullopt;
+    auto state = read_state_file(saver_.files(), directory);
+    const bool listed = state.has_value();
+    if (!listed) {
+      const auto names = saver_.unlisted(directory, options);
+      if (names.empty()) return std::nullopt;
+      state.emplace().all.assign(names.rbegin(), names.rend());
+    }
     std::vector<damaged_checkpoint> damaged;
     for (auto name = state->all.rbegin(); name != state->all.rend(); ++name) {
       std::deque<opened> files;
       const auto path = join_path(directory, *name);
       auto problem = open_chain(directory, *name, files);
+      if (problem.empty()) problem = detail::wrong_step(*name, files.back().content());
       if (problem.empty()) {
         std::vector<named_snapshot> deltas;
         for (std::size_t i = 1; i < files.size(); ++i) deltas.push_back({files[i].name, &files[i].content()});
@@ -67,7 +74,7 @@ public:
         return restored{path, newest.step, std::move(newest.about), std::move(damaged), {}};
       }
       damaged.push_back({path, std::move(problem)});
-      if (!options.fallback) break;
+      if (listed && !options.fallback) break;
     }
     raise(status::data_loss, text("checkpoint \"", damaged.front().path,
                                   "\" cannot be restored: ", damaged.front().reason, ". Nothing was changed."));

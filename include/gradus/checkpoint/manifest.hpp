@@ -45,11 +45,6 @@ struct checkpoint_manifest {
 
 namespace detail {
 
-inline std::string hex(std::uint32_t n) {
-  std::string out(8, '0');
-  for (std::size_t i = 8; i-- > 0; n >>= 4) out[i] = "0123456789abcdef"[n & 15];
-  return out;
-}
 // What may follow the stem of a checkpoint in the names of its files: only such files are ever deleted.
 inline bool is_checkpoint_suffix(std::string_view suffix, std::string_view extension) {
   if (suffix == manifest_suffix_of(extension)) return true;

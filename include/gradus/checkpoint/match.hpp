@@ -15,6 +15,9 @@ struct restore_options {
   bool ignore_extra = false;  // take what is listed here, leave the rest of the file (TensorFlow always does)
   bool fallback = false;      // if the checkpoint is damaged, take the newest intact one beside it
   int threads = 1;            // that check and copy large tensors
+  // Where checkpoints lie in a directory without a state file: take the newest intact one. Otherwise that is an error.
+  bool restore_newest = false;
+  std::string prefix = {};  // there, only names that begin so count as checkpoints
 };
 
 namespace detail {

@@ -49,7 +49,7 @@ class retention {
 public:
   retention() = default;
   retention(const saver_options& options, double now)
-      : options_(options), next_keep_(now + options.keep_checkpoint_every_n_hours * 3600) {}
+      : options_(options), next_keep_(now + options.keep_checkpoint_every_n_hours * 3600), latest_(now) {}
 
   const checkpoint_state& state() const { return state_; }
   checkpoint_state& state() { return state_; }
@@ -58,6 +58,7 @@ public:
   // A metric that is not finite is the worst.
   retention with(const std::string& name, double now, std::optional<double> metric) const {
     retention next = *this;
+    next.set_back(now);
     auto& s = next.state_;
     for (std::size_t i = s.all.size(); i-- > 0;)
       if (s.all[i] == name) next.forget(i);
@@ -101,6 +102,15 @@ public:
   }
 
 private:
+  // A clock that was set back: the hour mark goes back with it, and no checkpoint is from the future, or each of those
+  // would be later than the mark and survive for good (in TensorFlow they do).
+  void set_back(double now) {
+    if (now < latest_) {
+      next_keep_ -= latest_ - now;
+      for (double& t : state_.timestamps) t = std::min(t, now);
+    }
+    latest_ = now;
+  }
   void forget(std::size_t i) {
     state_.all.erase(state_.all.begin() + static_cast<std::ptrdiff_t>(i));
     state_.timestamps.erase(state_.timestamps.begin() + static_cast<std::ptrdiff_t>(i));
@@ -121,7 +131,7 @@ private:
   }
 
   saver_options options_;
-  double next_keep_ = 0;
+  double next_keep_ = 0, latest_ = 0;  // latest_: the time of the last save
   checkpoint_state state_;
 };
 

@@ -4,7 +4,8 @@
 //   s.save(list, "runs/digits/model", step, {{"model", fingerprint}});
 //   auto found = s.restore_latest(list, "runs/digits");      // nothing: a fresh start
 //
-// A save publishes the checkpoint's files, then the state file `checkpoint`, and only then deletes what is superseded:
+// A save stages everything under temporary names, gives the checkpoint's files their names, then the state file
+// `checkpoint` its own, and only then deletes what is superseded:
 // killed or without power at any instant, the directory holds the last acknowledged checkpoint or a newer one. When
 // save returns, the checkpoint is on the disk. State must stand still during a save (checkpoint/async_saver.hpp copies
 // it).
@@ -15,8 +16,8 @@
 #pragma once
 #include "../base/clock.hpp"
 #include "flat.hpp"
+#include "folder.hpp"
 #include "match.hpp"
-#include "open.hpp"
 #include "retention.hpp"
 
 namespace gradus {
@@ -66,7 +67,7 @@ public:
                                            "found \"",
                                            prefix, "\" and ", step));
     const std::string directory = directory_of(prefix);
-    open(directory);
+    own(directory);
     content.about["library"] = written_by;
     content.about["codec"] = Codec::name;
     const encoded checkpoint = codec_.encode(content);
@@ -87,16 +88,33 @@ public:
     const bool replaces = kept_.state().keeps(name);
     const auto give_up = [&](const file_problem& p, bool remove_new) {
       if (remove_new && !replaces)
-        for (const auto& f : files) remove(f.path);
+        for (const auto& f : files) detail::remove_file(fs_, f.path);
       raise(status_of_errno(p.error),
             text("step ", step, " is not saved: ", describe(p), ". The checkpoints before it are as they were."));
     };
-    if (const auto p = try_publish(fs_, std::span<const file_content>(files))) give_up(p, p.published);
-
     retention next = kept_;
     for (const auto& old : replaced) next.supersede(old);  // first: what is replaced takes no other's place
     next = next.with(name, clock_.now(), metric);
-    if (const auto p = publish(next)) give_up(p, !p.published);
+    const std::string listed = to_text(next.state());
+    const auto listed_bytes = std::as_bytes(std::span(listed.data(), listed.size()));
+    const file_content state_file{join_path(directory, state_file_name), byte_pieces(&listed_bytes, 1)};
+
+    publication<FileSystem> out_of_sight(fs_);
+    auto problem = out_of_sight.stage(files);
+    if (!problem) problem = out_of_sight.stage(std::span(&state_file, 1));
+    // The staged state file announces the checkpoint (folder.hpp), so it has to be there before that.
+    if (!problem) problem = out_of_sight.sync_directory();
+    bool checkpoint_there = false;
+    if (!problem) problem = out_of_sight.reveal(files.size()), checkpoint_there = !problem || problem.published;
+    if (!problem) {
+      problem = out_of_sight.reveal(1);
+      // Once the state file has its name, the list is ours, whatever else went wrong.
+      if (!problem || problem.published) kept_ = next, checkpoint_there = false;
+    }
+    if (problem) {
+      out_of_sight.discard();
+      give_up(problem, checkpoint_there);
+    }
     saved out{path, {}, {}};
     remove_superseded(out);
     for (const auto& [suffix, bytes] : attached_) {
@@ -129,7 +147,7 @@ public:
 
   // Takes these out of the list and deletes them. `directory`: where they are.
   saved forget(const std::string& directory, const std::vector<std::string>& names) {
-    open(directory);
+    own(directory);
     retention next = kept_;
     for (const auto& name : names)
       if (kept_.state().keeps(name)) next.supersede(name);
@@ -144,11 +162,19 @@ public:
     for (const auto& path : paths) {
       const auto stem = detail::stem_of(path, Codec::extension);
       if (!stem || detail::uninterrupted([&] { return fs_.exists(*stem + std::string(Codec::proof)); }) != 0) continue;
-      open(directory_of(path));
+      own(directory_of(path));
       auto& s = kept_.state();
       const std::string name(file_name_of(path));
       if (!s.keeps(name)) s.all.push_back(name), s.timestamps.push_back(clock_.now()), s.newest = name;
     }
+  }
+  // This process writes into the directory from now on: it is created, the list of its checkpoints is taken up, and
+  // what dead processes left there is cleared. A save does it by itself.
+  void own(const std::string& directory) {
+    if (directory_ == directory) return;
+    make_directories(fs_, directory);
+    kept_.state() = detail::take_over<Codec>(fs_, directory, clock_.now());
+    directory_ = directory;
   }
   // A checkpoint, read and checked; what is wrong with it is in its result().
   opened_checkpoint<Codec, FileSystem> read(const std::string& path, int threads = 1) const {
@@ -164,21 +190,47 @@ public:
     return restore_first(list, path, options, {});
   }
 
-  // Restores the newest checkpoint that the directory's state file names; nothing if there is no state file. A
-  // checkpoint that is named but missing or damaged is an error (or `fallback`), not a fresh start.
+  // Restores the newest checkpoint that the directory's state file names; nothing if there is neither a state file nor a
+  // checkpoint. Raises what restore raises: a checkpoint that is named but missing, damaged, or of another step than its
+  // name says is no fresh start (data_loss, or `fallback`). Checkpoints without a state file are none either:
+  // failed_precondition, unless options.restore_newest.
   std::optional<restored> restore_latest(const state_list& list, const std::string& directory,
                                          const restore_options& options = {}) const {
     const std::string state_path = join_path(directory, state_file_name);
-    std::vector<std::byte> bytes;
     checkpoint_state state;
-    const auto p = try_read(fs_, state_path, max_state_bytes, bytes);
-    if (p.error == ENOENT) return std::nullopt;
-    if (p && !options.fallback) raise(p);
-    const std::string problem =
-        p ? describe(p) : parse_checkpoint_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, state);
-    if (problem.empty()) return restore_first(list, join_path(directory, state.newest), options, {});
-    if (!options.fallback) read_state_file(fs_, directory);  // raises
-    return restore_first(list, {}, options, {{state_path, problem}}, directory);
+    const auto p = try_read_state(fs_, state_path, state);
+    if (p.missing) {
+      if (unlisted(directory, options).empty()) return std::nullopt;
+      auto take_any = options;
+      take_any.fallback = true;
+      auto out = restore_first(list, {}, take_any, {}, directory);
+      out.warning += text(out.warning.empty() ? "" : "; ", "there is no state file, so the newest intact one was taken");
+      return out;
+    }
+    if (!p) return restore_first(list, join_path(directory, state.newest), options, {}, directory);
+    if (!options.fallback) {
+      if (p.file) raise(p.file);
+      read_state_file(fs_, directory);  // raises
+    }
+    return restore_first(list, {}, options, {{state_path, p.file ? describe(p.file) : p.damage}}, directory);
+  }
+  // The names of checkpoints in a directory that has no state file, the highest step first. Error: failed_precondition
+  // if there are any and options.restore_newest is not set: training must not start anew beside them.
+  std::vector<std::string> unlisted(const std::string& directory, const restore_options& options) const {
+    auto names = detail::unlisted<Codec>(fs_, directory, options.prefix);
+    if (names.empty() || options.restore_newest) return names;
+    std::string newest = "None of them is intact.";
+    for (const auto& name : names)
+      if (const opened file = read(join_path(directory, name)); is_intact(file, name).empty()) {
+        newest = text("The newest intact one is \"", join_path(directory, name), "\" (step ",
+                      file.result().content.step, ").");
+        break;
+      }
+    raise(status::failed_precondition,
+          text("the directory \"", directory, "\" holds checkpoints, but no state file (\"", state_file_name,
+               "\") that says which of them is the newest. ", newest,
+               " Set restore_newest = true to go on from it, or choose an empty directory to start anew. Nothing was "
+               "changed."));
   }
 
   // From now on nothing is superseded by a later save: whoever calls forget decides.
@@ -193,8 +245,6 @@ public:
   const FileSystem& files() const { return fs_; }
 
 private:
-  static constexpr std::uint64_t max_state_bytes = 16 << 20;
-
   // Puts the list into the state file. Once that has its name, the list is ours, whatever else went wrong.
   file_problem publish(const retention& next) {
     const std::string said = to_text(next.state());
@@ -206,53 +256,13 @@ private:
   void remove_superseded(saved& out) {
     for (const auto& old : std::exchange(kept_.state().superseded, {})) {
       const std::string old_path = join_path(directory_, old);
-      if (remove_checkpoint(directory_, old)) {
+      if (detail::remove_checkpoint<Codec>(fs_, directory_, old)) {
         out.removed.push_back(old_path);
       } else {
         out.not_removed.push_back(old_path);
         kept_.state().superseded.push_back(old);
       }
     }
-  }
-
-  // On the first save in a directory: create it, take up its list, clear away what a killed process left.
-  void open(const std::string& directory) {
-    if (directory_ == directory) return;
-    make_directories(fs_, directory);
-    std::vector<std::string> names;
-    if (const int e = detail::uninterrupted([&] { return fs_.list(directory, names); }); e != 0)
-      raise({e, "list", directory});
-    for (const auto& name : names) {
-      const auto meant = std::string_view(name).substr(0, name.rfind(".gradus-tmp-"));
-      if (is_temporary(name) && (meant == state_file_name || detail::is_checkpoint_file(meant, Codec::extension)))
-        remove(join_path(directory, name));
-    }
-    checkpoint_state found, kept;
-    std::vector<std::byte> bytes;
-    // A damaged state file is about to be replaced by a good one; the checkpoints that it listed are left alone.
-    if (!try_read(fs_, join_path(directory, state_file_name), max_state_bytes, bytes) &&
-        parse_checkpoint_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, found).empty()) {
-      // Only what looks like a checkpoint of ours is ever deleted, whatever the file says.
-      const auto present = [&](const std::string& name) {
-        const auto stem = detail::stem_of(name, Codec::extension);
-        return stem && detail::is_plain_name(name) && checkpoint_step(*stem) &&
-               std::any_of(names.begin(), names.end(), [&](const std::string& file) {
-                 return file.starts_with(*stem) &&
-                        detail::is_checkpoint_suffix(std::string_view(file).substr(stem->size()), Codec::extension);
-               });
-      };
-      for (std::size_t i = 0; i < found.all.size(); ++i) {
-        if (!present(found.all[i])) continue;
-        kept.all.push_back(found.all[i]);
-        kept.timestamps.push_back(i < found.timestamps.size() ? found.timestamps[i] : clock_.now());
-      }
-      for (const auto& b : found.best)
-        if (present(b.first)) kept.best.push_back(b);
-      for (const auto& name : found.superseded)
-        if (present(name) && !kept.keeps(name)) kept.superseded.push_back(name);
-    }
-    kept_.state() = std::move(kept);
-    directory_ = directory;
   }
 
   // "model-150" with its extension. A checkpoint of several files cannot be replaced at one stroke: where one of this
@@ -288,77 +298,41 @@ private:
     return records;
   }
 
-  bool remove(const std::string& path) const {
-    const int e = detail::uninterrupted([&] { return fs_.remove(path); });
-    return e == 0 || e == ENOENT;
-  }
-
-  // All files of a checkpoint, the one that proves it first, so that nobody takes the rest for whole.
-  bool remove_checkpoint(const std::string& directory, const std::string& name) const {
-    const auto stem = *detail::stem_of(name, Codec::extension);
-    bool done = remove(join_path(directory, stem + std::string(Codec::proof)));
-    done = remove(join_path(directory, stem + ".meta")) && done;
-    if (Codec::checks_itself && Codec::proof == Codec::extension) return done;
-    std::vector<std::string> names;
-    if (detail::uninterrupted([&] { return fs_.list(directory, names); }) != 0) return false;
-    for (const auto& file : names)
-      if (file.starts_with(stem) &&
-          detail::is_checkpoint_suffix(std::string_view(file).substr(stem.size()), Codec::extension))
-        done = remove(join_path(directory, file)) && done;
-    return done;
-  }
-
   using opened = opened_checkpoint<Codec, FileSystem>;
 
-  // Checkpoints of a directory: the listed ones, newest first, then those with a step in their name, highest first.
-  std::vector<std::string> candidates(const std::string& directory) const {
-    std::vector<std::string> out, names;
-    std::vector<std::byte> bytes;
-    checkpoint_state state;
-    if (!try_read(fs_, join_path(directory, state_file_name), max_state_bytes, bytes) &&
-        parse_checkpoint_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, state).empty())
-      for (auto it = state.all.rbegin(); it != state.all.rend(); ++it) out.push_back(join_path(directory, *it));
-    if (detail::uninterrupted([&] { return fs_.list(directory, names); }) != 0) return out;
-    std::vector<std::string> stems;
-    for (const auto& name : names)
-      if (auto stem = detail::stem_of(name, Codec::proof);
-          stem && checkpoint_step(*stem) && !detail::is_shard_of_several(*stem))
-        stems.push_back(std::move(*stem));
-    std::sort(stems.begin(), stems.end(), [](const auto& a, const auto& b) {
-      return std::pair(checkpoint_step(a), a) > std::pair(checkpoint_step(b), b);
-    });
-    for (const auto& stem : stems) {
-      auto path = join_path(directory, stem + std::string(Codec::extension));
-      if (std::find(out.begin(), out.end(), path) == out.end()) out.push_back(std::move(path));
-    }
-    return out;
+  // What is wrong with a checkpoint that a list or a directory names; nothing if it may be taken.
+  static std::string is_intact(const opened& file, std::string_view name) {
+    return file.result().ok() ? detail::wrong_step(name, file.result().content) : file.result().problem;
   }
 
-  // `path` if it is intact (empty: there is none), else with fallback the first of its neighbours that is.
+  // `path` if it is intact (empty: there is none), else with fallback the first of its neighbours that is. `directory`
+  // is given if its state file names the path, which then has to be of the step that it says.
   restored restore_first(const state_list& list, const std::string& path, const restore_options& options,
                          std::vector<damaged_checkpoint> damaged, std::string directory = {}) const {
     std::optional<opened> file;
-    const auto ok = [&] { return file && file->result().ok(); };
     std::string from = path;
     status kind = status::data_loss;
     if (!path.empty()) {
+      const bool listed = !directory.empty();
       directory = directory_of(path);
       file.emplace(read(path, options.threads));
       const auto& r = file->result();
       if (r.kind == status::failed_precondition && !r.ok())
         raise(r.kind, text("checkpoint \"", path, "\" cannot be read: ", r.problem));
-      if (!r.ok()) kind = r.kind, damaged.push_back({path, r.problem});
+      if (!r.ok()) kind = r.kind;
+      auto problem = listed ? is_intact(*file, path) : r.problem;
+      if (!problem.empty()) damaged.push_back({path, std::move(problem)}), from.clear();
     }
-    if (!ok()) {
-      from.clear();
-      for (const auto& other : candidates(directory)) {
+    if (from.empty()) {
+      for (const auto& other : detail::candidates<Codec>(fs_, directory)) {
         if (other == path) continue;
         file.emplace(read(other, options.threads));
-        if (ok()) {
+        auto problem = is_intact(*file, other);
+        if (problem.empty()) {
           from = other;
           break;
         }
-        damaged.push_back({other, file->result().problem});
+        damaged.push_back({other, std::move(problem)});
       }
       if (from.empty() || !options.fallback) {
         const auto& first = damaged.front();

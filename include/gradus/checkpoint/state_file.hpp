@@ -9,12 +9,15 @@
 // Here the paths are file names with the codec's extension (none for tensor_bundle: as in TensorFlow, its prefix),
 // relative to the directory, which can therefore be moved. Comment lines hold what CheckpointState has no field for:
 // `# superseded: "model-500.ckpt"` names what a save was about to delete, so that a process killed there leaves nothing
-// behind for ever, and `# best: "model-700.ckpt" # metric: 0.97` what is kept for its metric.
+// behind for ever, and `# best: "model-700.ckpt" # metric: 0.97` what is kept for its metric. The first line says that
+// the last one is a checksum, `# crc32c: 89abcdef`, of all bytes before it: a flipped bit or a cut file must not name an
+// older checkpoint. Files without that (TensorFlow's, those of gradus 0.5.0) are read as they are.
 #pragma once
 #include <algorithm>
 #include <charconv>
 #include <optional>
 
+#include "../store/crc32c.hpp"
 #include "../store/file.hpp"
 
 namespace gradus {
@@ -127,6 +130,27 @@ private:
   std::string_view rest_;
 };
 
+inline constexpr std::string_view state_head = "# gradus state 1: the last line is the checksum of what stands before it";
+inline constexpr std::string_view state_checksum = "# crc32c: ";
+
+inline std::string hex(std::uint32_t n) {
+  std::string out(8, '0');
+  for (std::size_t i = 8; i-- > 0; n >>= 4) out[i] = "0123456789abcdef"[n & 15];
+  return out;
+}
+// What the checksum of a state file finds; nothing if it fits, or if there is none and none was promised.
+inline std::string check_state(std::string_view content) {
+  constexpr std::string_view by_hand = " (if it was changed by hand, delete its first and its last line)";
+  const auto at = content.rfind(state_checksum);
+  if (at == std::string_view::npos)
+    return content.starts_with(state_head)
+             ? text("it does not end with its checksum, so it is cut short or damaged", by_hand)
+             : std::string();
+  if (content.substr(at) != text(state_checksum, hex(crc32c(content.substr(0, at))), '\n'))
+    return text("its checksum does not fit its bytes", by_hand);
+  return {};
+}
+
 // A name in the state file's own directory: the only kind that is ever deleted.
 inline bool is_plain_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos &&
@@ -146,16 +170,17 @@ inline bool stays_below(std::string_view path) {
 }  // namespace detail
 
 inline std::string to_text(const checkpoint_state& s) {
-  std::string out = text("model_checkpoint_path: ", detail::quoted(s.newest), '\n');
+  std::string out = text(detail::state_head, "\nmodel_checkpoint_path: ", detail::quoted(s.newest), '\n');
   for (const auto& path : s.all) out += text("all_model_checkpoint_paths: ", detail::quoted(path), '\n');
   for (const double t : s.timestamps) out += text("all_model_checkpoint_timestamps: ", t, '\n');
   for (const auto& path : s.superseded) out += text("# superseded: ", detail::quoted(path), '\n');
   for (const auto& [path, metric] : s.best) out += text("# best: ", detail::quoted(path), " # metric: ", metric, '\n');
-  return out;
+  return text(out, detail::state_checksum, detail::hex(crc32c(out)), '\n');
 }
 
 // Why the text is no CheckpointState; nothing if it is, and then `out` is it.
 inline std::string parse_checkpoint_state(std::string_view content, checkpoint_state& out) {
+  if (auto damage = detail::check_state(content); !damage.empty()) return damage;
   detail::text_fields in(content);
   std::string name, value;
   for (;;) {
@@ -182,22 +207,34 @@ inline std::string parse_checkpoint_state(std::string_view content, checkpoint_s
   return {};
 }
 
+// Why a state file could not be read. False if it was.
+struct state_problem {
+  file_problem file = {};  // the file system's word,
+  std::string damage;      // or what is wrong with the content
+  bool missing = false;
+  explicit operator bool() const { return file || !damage.empty(); }
+};
+template <file_system F>
+state_problem try_read_state(const F& fs, const std::string& path, checkpoint_state& out) {
+  std::vector<std::byte> bytes;
+  if (auto p = try_read(fs, path, 16 << 20, bytes)) return {p, {}, p.error == ENOENT};
+  return {{}, parse_checkpoint_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, out)};
+}
+
 // The state file of a directory; nothing if there is none. Raises data_loss if it cannot be understood (TensorFlow then
 // warns and starts anew, which would quietly throw a run away).
 template <file_system F>
 std::optional<checkpoint_state> read_state_file(const F& fs, const std::string& directory) {
   const std::string path = join_path(directory, state_file_name);
-  std::vector<std::byte> bytes;
-  if (const auto p = try_read(fs, path, 16 << 20, bytes)) {
-    if (p.error == ENOENT) return std::nullopt;
-    raise(p);
-  }
   checkpoint_state state;
-  const auto problem = parse_checkpoint_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, state);
-  if (!problem.empty())
+  const auto problem = try_read_state(fs, path, state);
+  if (problem.missing) return std::nullopt;
+  if (problem.file) raise(problem.file);
+  if (problem)
     raise(status::data_loss,
-          text("the state file \"", path, "\" is damaged: ", problem,
-               "; restore a checkpoint of this directory by its path, or delete the file to start anew"));
+          text("the state file \"", path, "\" is damaged: ", problem.damage,
+               "; restore a checkpoint of this directory by its path, or delete the file and choose with "
+               "restore_newest"));
   return state;
 }
 

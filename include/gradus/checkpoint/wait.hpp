@@ -28,10 +28,8 @@ std::string wait_for_new_checkpoint(const F& fs, const std::string& directory, s
     raise(status::invalid_argument, text("wait_for_new_checkpoint: poll is ", options.poll, "; give seconds above 0"));
   const double until = clock.elapsed() + options.timeout;
   for (;;) {
-    std::vector<std::byte> bytes;
     checkpoint_state state;
-    if (!try_read(fs, join_path(directory, state_file_name), 16 << 20, bytes) &&
-        parse_checkpoint_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, state).empty() &&
+    if (!try_read_state(fs, join_path(directory, state_file_name), state) &&
         join_path(directory, state.newest) != last)
       if (auto path = latest_checkpoint(fs, directory); !path.empty() && path != last) return path;
     const double left = until - clock.elapsed();

@@ -10,7 +10,7 @@
 #pragma once
 #include "../store/wire.hpp"
 #include "match.hpp"
-#include "open.hpp"
+#include "folder.hpp"
 #include "state_file.hpp"
 #include "warm_start_settings.hpp"
 
@@ -247,9 +247,14 @@ warm_started warm_start(std::span<const warm_start_target> targets, const warm_s
                         const F& fs) {
   const std::string path = warm_start_source<C>(settings, fs);
   const opened_checkpoint<C, F> opened(codec, fs, path);
+  checkpoint_state listed;
   const decoded& read = opened.result();
   if (!read.ok())
     raise(read.kind, text("cannot warm-start from \"", path, "\": ", read.problem, ". Nothing was changed."));
+  // Found through a state file, it has to be of the step that is said there.
+  if (try_read_state(fs, join_path(settings.ckpt_to_initialize_from, state_file_name), listed).file.error == 0)
+    if (const auto other = detail::wrong_step(path, read.content); !other.empty())
+      raise(status::data_loss, text("cannot warm-start from \"", path, "\": ", other, ". Nothing was changed."));
   auto out = warm_start(targets, settings, path, read.content, fs);
   out.warning = read.warning;
   return out;

@@ -74,6 +74,7 @@ struct input_checkpoint_options {
   int task_id = 0, num_worker_replicas = 1;
   step_mismatch mismatch = step_mismatch::warn;  // the input's step is not the model's
   saver_options keep = {};
+  bool restore_newest = false;  // as in run_config
   std::function<void(std::string_view)> log = {};  // gets warnings
 };
 
@@ -94,6 +95,16 @@ struct input_files {
   int read(handle h, std::span<std::byte> into, std::size_t& moved) const { return fs.read(h, into, moved); }
   int sync(handle h) const { return fs.sync(h); }
   int close(handle h) const { return fs.close(h); }
+  int claim(handle h) const
+    requires claims_files<F>
+  {
+    return fs.claim(h);
+  }
+  int open_to_claim(const std::string& path, handle& h) const
+    requires claims_files<F>
+  {
+    return fs.open_to_claim(there(path), h);
+  }
   int rename(const std::string& from, const std::string& to) const { return fs.rename(there(from), there(to)); }
   int remove(const std::string& path) const { return fs.remove(there(path)); }
   int exists(const std::string& path) const { return fs.exists(there(path)); }
@@ -161,7 +172,8 @@ public:
   void before_run(std::int64_t step) {
     if (!std::exchange(first_run_, false)) return;
     saved_step_ = -1;
-    const auto found = saver_.restore_latest(list_, options_.model_dir);
+    const auto found =
+        saver_.restore_latest(list_, options_.model_dir, {.restore_newest = options_.restore_newest});
     if (!found) return save(step);
     if (found->step == step || options_.mismatch == step_mismatch::ignore) return;
     const auto about =

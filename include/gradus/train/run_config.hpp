@@ -47,6 +47,9 @@ struct run_config {
   // Where the newest checkpoint is damaged, go on from the newest intact one (it is named; the damaged one is kept).
   // TensorFlow, and false, stops with an error.
   bool restore_fallback = false;
+  // Where model_dir holds checkpoints but no state file, go on from the newest intact one. False: that is an error, and
+  // training does not start anew beside them (TensorFlow does).
+  bool restore_newest = false;
   double log_step_count_steps = 100;  // progress, and steps per second for TensorBoard
   // How training's events are written: flush_secs; with max_queue by a thread, and what a full queue does.
   summary_writer_options summaries = {};

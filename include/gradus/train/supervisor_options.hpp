@@ -35,6 +35,7 @@ struct supervisor_options {
   double stop_grace_secs = 120;                         // for threads of `loop`, once a stop is requested
   std::string checkpoint_basename = "model";            // TensorFlow: model.ckpt; here the codec ends the name
   bool save_on_stop = true;
+  bool restore_newest = false;       // as in run_config: where logdir holds checkpoints, but no state file
   std::uint64_t tf_random_seed = 0;  // of initializers and of ops that draw
 };
 

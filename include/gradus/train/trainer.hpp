@@ -237,9 +237,13 @@ private:
     if (ready_) return stepper_.global_step() > 0;
     saves_.finish();
     std::optional<restored> found;
+    if (has_files() && !only_reading) saves_.files().own(config_.model_dir);
     if (has_files())
       found = saves_.files().restore_latest(list, config_.model_dir,
-                                            {.ignore_extra = only_reading, .fallback = config_.restore_fallback});
+                                            {.ignore_extra = only_reading,
+                                             .fallback = config_.restore_fallback,
+                                             .restore_newest = config_.restore_newest,
+                                             .prefix = "model"});
     if (found) {
       for (const auto& d : found->damaged) sink_.line(text("passed over ", d.path, ": ", d.reason));
       if (!found->warning.empty()) sink_.line(text("checkpoint ", found->path, ": ", found->warning));
