@@ -44,15 +44,13 @@ TEST_CASE("a step that a name says and the checkpoint does not") {
   CHECK(detail::wrong_step("d/m-110.ckpt", ours).empty());
   CHECK(detail::wrong_step("d/m-00000110.r1.ckpt", ours).empty());
   CHECK(detail::wrong_step("d/best.ckpt", ours).empty());
-  CHECK(detail::wrong_step("d/m-120.ckpt", ours).starts_with(
-      "its name says step 120, but the checkpoint in it says step 110: "));
+  CHECK(detail::wrong_step("d/m-120.ckpt", ours)
+            .starts_with("its name says step 120, but the checkpoint in it says step 110: "));
   CHECK(detail::wrong_step("d/model.ckpt-120", foreign).empty());  // it says no step
 }
 
 TEST_CASE("what a cut save announced is no checkpoint for a reader, and goes when the folder is taken over") {
-  const auto state = [](names all) {
-    return to_text({all.back(), all, std::vector<double>(all.size(), 1.0), {}});
-  };
+  const auto state = [](names all) { return to_text({all.back(), all, std::vector<double>(all.size(), 1.0), {}}); };
   for (const bool first_save : {false, true}) {
     const faulty_files fs;
     fs.make_directory("d");

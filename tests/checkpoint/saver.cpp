@@ -250,9 +250,8 @@ TEST_CASE("saver: what a killed process left is cleared away, and nothing else")
   const faulty_files fs;
   model m;
   make_directories(fs, "d");
-  for (const char* name :
-       {"d/m-3.ckpt.gradus-tmp-0", "d/checkpoint.gradus-tmp-12", "d/graph.pbtxt.gradus-tmp-0", "d/m-3.meta.gradus-tmp-7",
-        "d/checkpoint_input.gradus-tmp-4", "d/x"}) {
+  for (const char* name : {"d/m-3.ckpt.gradus-tmp-0", "d/checkpoint.gradus-tmp-12", "d/graph.pbtxt.gradus-tmp-0",
+                           "d/m-3.meta.gradus-tmp-7", "d/checkpoint_input.gradus-tmp-4", "d/x"}) {
     int h = 0;
     CHECK(fs.create(name, h) == 0);
     fs.close(h);
@@ -531,8 +530,9 @@ TEST_CASE("restore_latest: a checkpoint that is not of the step that its name sa
   CHECK(s.restore(m.list, "d/m-120.ckpt").step == 110);
   CHECK(m.is_at(110));
   for (const char* name : {"d/best.ckpt", "d/m-7.ckpt", "d/copy-of-110.ckpt"}) {
-    publish(fs, name, std::string_view(reinterpret_cast<const char*>(fs.bytes("d/m-110.ckpt").data()),
-                                       fs.bytes("d/m-110.ckpt").size()));
+    publish(fs, name,
+            std::string_view(reinterpret_cast<const char*>(fs.bytes("d/m-110.ckpt").data()),
+                             fs.bytes("d/m-110.ckpt").size()));
     CHECK(s.restore(m.list, name).step == 110);
   }
   // A name without a step says nothing that could be wrong.
@@ -549,10 +549,11 @@ TEST_CASE("restore_latest: checkpoints without a state file are no fresh start")
   fs.bytes("d/m-4.ckpt").resize(50);
   m.at(9);
   test_saver<> next({}, {}, fs);
-  CHECK(message([&] { next.restore_latest(m.list, "d"); }, status::failed_precondition) ==
-        "the directory \"d\" holds checkpoints, but no state file (\"checkpoint\") that says which of them is the "
-        "newest. The newest intact one is \"d/m-3.ckpt\" (step 3). Set restore_newest = true to go on from it, or choose "
-        "an empty directory to start anew. Nothing was changed.");
+  CHECK(
+      message([&] { next.restore_latest(m.list, "d"); }, status::failed_precondition) ==
+      "the directory \"d\" holds checkpoints, but no state file (\"checkpoint\") that says which of them is the "
+      "newest. The newest intact one is \"d/m-3.ckpt\" (step 3). Set restore_newest = true to go on from it, or choose "
+      "an empty directory to start anew. Nothing was changed.");
   CHECK(m.is_at(9));
   CHECK(latest_checkpoint(fs, "d").empty());  // TensorFlow's answer
   CHECK(!next.restore_latest(m.list, "d", {.prefix = "input"}));

@@ -50,13 +50,13 @@ TEST_CASE("state file: what is written is read") {
   CHECK(back.timestamps == s.timestamps);
   CHECK(back.superseded == s.superseded);
   const std::string expected =
-        "# gradus state 1: the last line is the checksum of what stands before it\n"
-        "model_checkpoint_path: \"m-2.ckpt\"\n"
-        "all_model_checkpoint_paths: \"m-1.ckpt\"\n"
-        "all_model_checkpoint_paths: \"m-2.ckpt\"\n"
-        "all_model_checkpoint_timestamps: 0.5\n"
-        "all_model_checkpoint_timestamps: 2\n"
-        "# superseded: \"m-0.ckpt\"\n";
+      "# gradus state 1: the last line is the checksum of what stands before it\n"
+      "model_checkpoint_path: \"m-2.ckpt\"\n"
+      "all_model_checkpoint_paths: \"m-1.ckpt\"\n"
+      "all_model_checkpoint_paths: \"m-2.ckpt\"\n"
+      "all_model_checkpoint_timestamps: 0.5\n"
+      "all_model_checkpoint_timestamps: 2\n"
+      "# superseded: \"m-0.ckpt\"\n";
   CHECK(to_text({"m-2.ckpt", {"m-1.ckpt", "m-2.ckpt"}, {0.5, 2}, {"m-0.ckpt"}}) ==
         text(expected, "# crc32c: ", detail::hex(crc32c(expected)), '\n'));
 }
@@ -109,10 +109,10 @@ TEST_CASE("state file: each line is one that protobuf's text format knows") {
   for (std::size_t at = 0; at < said.size(); ++lines) {
     const auto end = said.find('\n', at);
     const auto line = said.substr(at, end - at);
-    CHECK_MESSAGE((line.starts_with("# ") || line.starts_with("model_checkpoint_path: \"") ||
-                   line.starts_with("all_model_checkpoint_paths: \"") ||
-                   line.starts_with("all_model_checkpoint_timestamps: ")),
-                  line);
+    CHECK_MESSAGE(
+        (line.starts_with("# ") || line.starts_with("model_checkpoint_path: \"") ||
+         line.starts_with("all_model_checkpoint_paths: \"") || line.starts_with("all_model_checkpoint_timestamps: ")),
+        line);
     at = end + 1;
   }
   CHECK(lines == 7);

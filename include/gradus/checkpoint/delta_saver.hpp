@@ -46,9 +46,9 @@ public:
     });
   }
 
-  // Restores the newest checkpoint that the state file names, with what is before it; nothing if there is neither a state
-  // file nor a checkpoint. With `fallback` a damaged delta is left out with all behind it. The chain goes on from there.
-  // Raises what restore_deltas raises, data_loss for files that are damaged or gone, failed_precondition as
+  // Restores the newest checkpoint that the state file names, with what is before it; nothing if there is neither a
+  // state file nor a checkpoint. With `fallback` a damaged delta is left out with all behind it. The chain goes on from
+  // there. Raises what restore_deltas raises, data_loss for files that are damaged or gone, failed_precondition as
   // saver::restore_latest; then nothing was changed.
   std::optional<restored> restore_latest(const state_list& list, const std::string& directory,
                                          const restore_options& options = {}) {

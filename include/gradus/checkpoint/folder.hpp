@@ -3,8 +3,8 @@
 //
 // A save stages its checkpoint and the new state file under temporary names, reveals the checkpoint and then the state
 // file. Killed between the two, it leaves a whole checkpoint that no state file lists, and beside it the state file's
-// temporary, which names it: the checkpoint is *announced*. The next process that writes there removes both, and whoever
-// only reads takes no notice of the checkpoint: its save was never acknowledged.
+// temporary, which names it: the checkpoint is *announced*. The next process that writes there removes both, and
+// whoever only reads takes no notice of the checkpoint: its save was never acknowledged.
 #pragma once
 #include "open.hpp"
 
@@ -111,8 +111,8 @@ std::vector<std::string> unlisted(const F& fs, const std::string& directory, std
 }
 
 // A process begins to write into the directory: what dead ones left is cleared, and the list of what is there comes
-// back. Temporaries of living processes stay (store/temporary.hpp); on a file system that cannot tell, those that belong
-// to checkpoints of this codec go.
+// back. Temporaries of living processes stay (store/temporary.hpp); on a file system that cannot tell, those that
+// belong to checkpoints of this codec go.
 template <codec C, file_system F>
 checkpoint_state take_over(const F& fs, const std::string& directory, double now) {
   std::vector<std::string> names;

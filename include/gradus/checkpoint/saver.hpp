@@ -190,9 +190,9 @@ public:
     return restore_first(list, path, options, {});
   }
 
-  // Restores the newest checkpoint that the directory's state file names; nothing if there is neither a state file nor a
-  // checkpoint. Raises what restore raises: a checkpoint that is named but missing, damaged, or of another step than its
-  // name says is no fresh start (data_loss, or `fallback`). Checkpoints without a state file are none either:
+  // Restores the newest checkpoint that the directory's state file names; nothing if there is neither a state file nor
+  // a checkpoint. Raises what restore raises: a checkpoint that is named but missing, damaged, or of another step than
+  // its name says is no fresh start (data_loss, or `fallback`). Checkpoints without a state file are none either:
   // failed_precondition, unless options.restore_newest.
   std::optional<restored> restore_latest(const state_list& list, const std::string& directory,
                                          const restore_options& options = {}) const {
@@ -204,7 +204,8 @@ public:
       auto take_any = options;
       take_any.fallback = true;
       auto out = restore_first(list, {}, take_any, {}, directory);
-      out.warning += text(out.warning.empty() ? "" : "; ", "there is no state file, so the newest intact one was taken");
+      out.warning +=
+          text(out.warning.empty() ? "" : "; ", "there is no state file, so the newest intact one was taken");
       return out;
     }
     if (!p) return restore_first(list, join_path(directory, state.newest), options, {}, directory);

@@ -10,8 +10,8 @@
 // relative to the directory, which can therefore be moved. Comment lines hold what CheckpointState has no field for:
 // `# superseded: "model-500.ckpt"` names what a save was about to delete, so that a process killed there leaves nothing
 // behind for ever, and `# best: "model-700.ckpt" # metric: 0.97` what is kept for its metric. The first line says that
-// the last one is a checksum, `# crc32c: 89abcdef`, of all bytes before it: a flipped bit or a cut file must not name an
-// older checkpoint. Files without that (TensorFlow's, those of gradus 0.5.0) are read as they are.
+// the last one is a checksum, `# crc32c: 89abcdef`, of all bytes before it: a flipped bit or a cut file must not name
+// an older checkpoint. Files without that (TensorFlow's, those of gradus 0.5.0) are read as they are.
 #pragma once
 #include <algorithm>
 #include <charconv>
@@ -130,7 +130,8 @@ private:
   std::string_view rest_;
 };
 
-inline constexpr std::string_view state_head = "# gradus state 1: the last line is the checksum of what stands before it";
+inline constexpr std::string_view state_head =
+    "# gradus state 1: the last line is the checksum of what stands before it";
 inline constexpr std::string_view state_checksum = "# crc32c: ";
 
 inline std::string hex(std::uint32_t n) {
@@ -144,8 +145,8 @@ inline std::string check_state(std::string_view content) {
   const auto at = content.rfind(state_checksum);
   if (at == std::string_view::npos)
     return content.starts_with(state_head)
-             ? text("it does not end with its checksum, so it is cut short or damaged", by_hand)
-             : std::string();
+               ? text("it does not end with its checksum, so it is cut short or damaged", by_hand)
+               : std::string();
   if (content.substr(at) != text(state_checksum, hex(crc32c(content.substr(0, at))), '\n'))
     return text("its checksum does not fit its bytes", by_hand);
   return {};

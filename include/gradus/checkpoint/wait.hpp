@@ -29,8 +29,7 @@ std::string wait_for_new_checkpoint(const F& fs, const std::string& directory, s
   const double until = clock.elapsed() + options.timeout;
   for (;;) {
     checkpoint_state state;
-    if (!try_read_state(fs, join_path(directory, state_file_name), state) &&
-        join_path(directory, state.newest) != last)
+    if (!try_read_state(fs, join_path(directory, state_file_name), state) && join_path(directory, state.newest) != last)
       if (auto path = latest_checkpoint(fs, directory); !path.empty() && path != last) return path;
     const double left = until - clock.elapsed();
     if (left <= 0) return {};

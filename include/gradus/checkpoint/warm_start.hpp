@@ -9,8 +9,8 @@
 // docs/warm_start.md has the examples.
 #pragma once
 #include "../store/wire.hpp"
-#include "match.hpp"
 #include "folder.hpp"
+#include "match.hpp"
 #include "state_file.hpp"
 #include "warm_start_settings.hpp"
 

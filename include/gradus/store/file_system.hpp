@@ -52,7 +52,7 @@ concept file_system = std::copyable<F> && std::same_as<typename F::policy_for, k
 template <class F>
 concept claims_files =
     file_system<F> && requires(const F& fs, const std::string& path, typename F::handle& opened, typename F::handle h) {
-      { fs.claim(h) } -> std::same_as<int>;                      // EAGAIN: another handle has it
+      { fs.claim(h) } -> std::same_as<int>;                     // EAGAIN: another handle has it
       { fs.open_to_claim(path, opened) } -> std::same_as<int>;  // a file that exists; never through a link
     };
 

@@ -11,8 +11,8 @@
 // removes them by clear_temporaries, and tells the dead from the living by a claim: a writer holds its temporary by a
 // lock (flock) from its creation until it has its name, and the kernel drops that lock when the process ends, however
 // it ends. What cannot be claimed is being written, and stays. (A child that was forked meanwhile shares the claim: the
-// temporary then counts as living until the child has ended, too.) Where a file system has no locks, nothing is known to
-// be dead, and nothing is removed.
+// temporary then counts as living until the child has ended, too.) Where a file system has no locks, nothing is known
+// to be dead, and nothing is removed.
 #pragma once
 #include <algorithm>
 #include <atomic>

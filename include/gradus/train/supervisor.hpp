@@ -204,8 +204,9 @@ private:
     std::optional<restored> found;
     if (saver_) saver_->own(options_.logdir);
     if (saver_)
-      found = saver_->restore_latest(r->list, options_.logdir,
-                                     {.restore_newest = options_.restore_newest, .prefix = options_.checkpoint_basename});
+      found =
+          saver_->restore_latest(r->list, options_.logdir,
+                                 {.restore_newest = options_.restore_newest, .prefix = options_.checkpoint_basename});
     if (found) {
       r->steps.restored();
       r->saved_step = found->step;
