@@ -4,11 +4,21 @@
 #include <gradus/input/map.hpp>
 #include <gradus/testing/temp_dir.hpp>
 
+#include <sys/wait.h>
+
+#include <bit>
+#include <csignal>
+#include <cstdlib>
+
 #include "data.hpp"
 
 using namespace data_tests;
 
 namespace {
+void put(const std::string& path, const std::vector<std::byte>& bytes) {
+  const std::span<const std::byte> piece(bytes);
+  publish(posix{}, path, byte_pieces(&piece, 1));
+}
 auto counted(int& reads) {
   return range_dataset(6).map([&reads](datum& e) {
     ++reads;
@@ -74,10 +84,168 @@ TEST_CASE("a file of another dataset, or damaged") {
   CHECK(message_of(status::failed_precondition, [&] {
           all_of(range_dataset(0, 4, 1, "other").cache(dir / "kept"));
         }).find("is not the cache of this dataset") != std::string::npos);
+  publish(posix{}, dir / "notes", "precious, and no cache");
+  CHECK(message_of(status::failed_precondition, [&] { all_of(range_dataset(4).cache(dir / "notes")); }) != "");
   auto bytes = read_file(posix{}, dir / "kept");
-  bytes[bytes.size() - 6] ^= std::byte{1};
-  const auto piece = std::span<const std::byte>(bytes);
-  publish(posix{}, dir / "kept", byte_pieces(&piece, 1));
-  CHECK(message_of(status::data_loss, [&] { all_of(range_dataset(4).cache(dir / "kept")); }).find("corrupted record") !=
+  bytes[bytes.size() / 2] ^= std::byte{1};
+  put(dir / "kept", bytes);
+  const auto said = message_of(status::data_loss, [&] { all_of(range_dataset(4).cache(dir / "kept")); });
+  CHECK(said.find("corrupted record at byte") == 0);
+  CHECK(said.find("remove the file, and it is written again") != std::string::npos);
+}
+
+TEST_CASE("a file that was cut at any byte, or continued, is written again with a line, and never short") {
+  const testing::temp_dir dir;
+  const ints expected{0, 1, 2, 3};
+  CHECK(all_of(range_dataset(4).cache(dir / "kept")) == expected);
+  const auto good = read_file(posix{}, dir / "kept");
+  for (std::size_t n = 0; n <= good.size() + 40; n += n < good.size() ? 1 : 13) {
+    CAPTURE(n);
+    auto bytes = good;
+    bytes.resize(n);
+    put(dir / "kept", bytes);
+    std::vector<std::string> lines;
+    const auto log = [&](std::string_view line) { lines.emplace_back(line); };
+    CHECK(all_of(range_dataset(4).cache(dir / "kept", log).repeat(2)) == ints{0, 1, 2, 3, 0, 1, 2, 3});
+    REQUIRE(lines.size() == (n == good.size() ? 0 : 1));
+    if (!lines.empty())
+      CHECK(lines[0] ==
+            text("cache \"", dir / "kept", "\" is written again: its ", n, " bytes have no end record, so it was cut"));
+    CHECK(read_file(posix{}, dir / "kept") == good);
+  }
+}
+
+TEST_CASE("a file that is cut between two iterations is an error, not a shorter iteration") {
+  const testing::temp_dir dir;
+  const auto d = range_dataset(4).cache(dir / "kept");
+  CHECK(all_of(d) == ints{0, 1, 2, 3});
+  auto reader = range_dataset(4).cache(dir / "kept");  // looks at the whole file
+  auto bytes = read_file(posix{}, dir / "kept");
+  bytes.resize(bytes.size() - 30);
+  put(dir / "kept", bytes);
+  CHECK(message_of(status::data_loss, [&] { all_of(std::move(reader)); }).find("behind 3 elements") !=
         std::string::npos);
+}
+
+TEST_CASE("one flipped bit gives the elements or an error, never others or fewer") {
+  const testing::temp_dir dir;
+  all_of(range_dataset(3).cache(dir / "kept"));
+  const auto good = read_file(posix{}, dir / "kept");
+  std::size_t refused = 0, again = 0;
+  for (std::size_t bit = 0; bit < 8 * good.size(); bit += 3) {
+    auto bytes = good;
+    bytes[bit / 8] ^= std::byte(static_cast<unsigned char>(1 << bit % 8));
+    put(dir / "kept", bytes);
+    ints found;
+    try {
+      found = all_of(range_dataset(3).cache(dir / "kept", [&](std::string_view) { ++again; }));
+    } catch (const error&) {
+      ++refused;
+      continue;
+    }
+    CHECK(found == ints{0, 1, 2});
+  }
+  CHECK(refused > 0);
+  CHECK(again >= 25 * 8 / 3);  // in the end record
+}
+
+TEST_CASE("a file of gradus 0.5 is written again, with a line") {
+  const testing::temp_dir dir;
+  // As 0.5.0 wrote it: a header, and the elements' bytes; no end. This one was cut: two of three elements.
+  std::vector<std::byte> old;
+  const std::string header = "gradus cache 1: " + to_text(scalar);
+  append_record(old, std::as_bytes(std::span(header)));
+  for (const std::int64_t v : {0, 1}) {
+    datum d(scalar);
+    d.set(0, v);
+    std::vector<std::byte> bytes;
+    position_writer to(bytes);
+    d.write(to);
+    append_record(old, bytes);
+  }
+  put(dir / "kept", old);
+  std::string said;
+  auto d = range_dataset(0, 3, 1, "value").cache(dir / "kept", [&](std::string_view line) { said = line; });
+  CHECK(said == text("cache \"", dir / "kept",
+                     "\" is written again: gradus 0.5 wrote it, which did not note whether it is whole"));
+  CHECK(all_of(std::move(d)) == ints{0, 1, 2});
+  said.clear();
+  CHECK(all_of(range_dataset(0, 3, 1, "value").cache(dir / "kept", [&](std::string_view l) { said = l; })) ==
+        ints{0, 1, 2});
+  CHECK(said.empty());
+}
+
+TEST_CASE("two that share a file: every interleaving gives both all elements, twice, and leaves one file") {
+  const testing::temp_dir dir;
+  // Each takes 2 elements and the end, rewinds, and takes them again: 7 moves. Which of the two moves is a bit.
+  constexpr int moves = 7;
+  int interleavings = 0;
+  for (unsigned order = 0; order < 1u << (2 * moves); ++order) {
+    if (std::popcount(order) != moves) continue;
+    CAPTURE(order);
+    if (++interleavings % (std::getenv("GRADUS_LONG") != nullptr ? 1 : 8) != 0) continue;
+    posix{}.remove(dir / "kept");
+    any_dataset both[2] = {range_dataset(2).cache(dir / "kept"), range_dataset(2).cache(dir / "kept")};
+    ints seen[2];
+    int done[2] = {0, 0};
+    for (int i = 0; i < 2 * moves; ++i) {
+      const auto who = order >> i & 1u;
+      datum e;
+      if (done[who]++ == 3)
+        both[who].rewind();
+      else
+        seen[who].push_back(both[who].next(e) ? value_of(e) : -1);
+    }
+    CHECK(seen[0] == ints{0, 1, -1, 0, 1, -1});
+    CHECK(seen[1] == ints{0, 1, -1, 0, 1, -1});
+    std::vector<std::string> names;
+    posix{}.list(dir.path(), names);
+    CHECK(names == std::vector<std::string>{"kept"});
+  }
+  CHECK(interleavings == 3432);
+}
+
+TEST_CASE("two processes fill one file at the same time; one that is killed after any number of elements leaves none") {
+  const testing::temp_dir dir;
+  const std::string path = dir / "kept";
+  constexpr std::int64_t size = 4000;
+  for (int kill_after : {0, 1, 3000, -1}) {
+    posix{}.remove(path);
+    int go[2], said[2];
+    REQUIRE((::pipe(go) == 0 && ::pipe(said) == 0));
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::close(go[1]);
+      any_dataset d = range_dataset(size).cache(path);
+      datum e;
+      char c = 'y';
+      for (int i = 0; i < kill_after || (kill_after < 0 && d.next(e)); ++i)
+        if (kill_after >= 0) d.next(e);
+      if (::write(said[1], &c, 1) != 1) ::_exit(1);
+      if (kill_after >= 0) (void)!::read(go[0], &c, 1);  // until it is killed
+      d.rewind();
+      std::int64_t n = 0;
+      while (d.next(e)) n += value_of(e) == n;
+      ::_exit(n == size ? 0 : 1);
+    }
+    any_dataset d = range_dataset(size).cache(path);
+    datum e;
+    for (int i = 0; i < 100; ++i) d.next(e);  // in the middle of it meanwhile
+    char c = 0;
+    REQUIRE(::read(said[0], &c, 1) == 1);
+    std::vector<std::string> names;
+    posix{}.list(dir.path(), names);
+    CHECK(names.size() == (kill_after == 0 ? 1 : 2));  // ours, and theirs or the file
+    if (kill_after >= 0) ::kill(child, SIGKILL);
+    int how = 0;
+    ::waitpid(child, &how, 0);
+    if (kill_after < 0) CHECK((WIFEXITED(how) && WEXITSTATUS(how) == 0));
+    for (const int end : {go[0], go[1], said[0], said[1]}) ::close(end);
+    std::int64_t n = 100;
+    for (; d.next(e); ++n) REQUIRE(value_of(e) == n);
+    CHECK(n == size);
+    CHECK(all_of(range_dataset(size).cache(path), 5000).size() == size);  // opens, and clears
+    posix{}.list(dir.path(), names);
+    CHECK(names == std::vector<std::string>{"kept"});
+  }
 }

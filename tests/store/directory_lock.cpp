@@ -4,8 +4,10 @@
 #include <sys/wait.h>
 
 #include <csignal>
+#include <cstdio>
 #include <optional>
 
+#include "gradus/checkpoint/staging.hpp"
 #include "gradus/testing/faulty_files.hpp"
 #include "gradus/testing/temp_dir.hpp"
 
@@ -65,6 +67,150 @@ TEST_CASE("a directory that another process writes into is refused, until that o
   const pid_t next = start_holder(dir.path());
   ::kill(next, SIGKILL);
   ::waitpid(next, nullptr, 0);
+}
+
+namespace {
+// Whether another process is refused, and which one it is told of.
+bool refused_elsewhere(const std::string& directory, long holder) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      const directory_lock again(posix{}, directory);
+    } catch (const failed_precondition& e) {
+      ::_exit(std::string_view(e.what()).find(text("process ", holder, " does")) != std::string_view::npos ? 0 : 2);
+    }
+    ::_exit(1);
+  }
+  int how = -1;
+  ::waitpid(child, &how, 0);
+  return WIFEXITED(how) && WEXITSTATUS(how) == 0;
+}
+std::string refusal(const std::string& directory) {
+  try {
+    const directory_lock lock(posix{}, directory);
+  } catch (const failed_precondition& e) {
+    return e.what();
+  }
+  return {};
+}
+}  // namespace
+
+TEST_CASE("a second lock of the same process is refused, by whatever path, and does not drop the first") {
+  const temp_dir dir;
+  make_directories(posix{}, dir / "run/below");
+  REQUIRE(::symlink("run", (dir / "link").c_str()) == 0);
+  {
+    const directory_lock lock(posix{}, dir / "run");
+    REQUIRE(lock.held());
+    for (const char* path : {"run", "link", "run/", "./run", "run/below/..", "link/below/.."}) {
+      CHECK_MESSAGE(
+          refusal(dir / path).find(text("but this process (", ::getpid(), ") does already")) != std::string::npos,
+          path);
+      CHECK(refused_elsewhere(dir / path, ::getpid()));
+    }
+    const directory_lock other(posix{}, dir / "run/below");  // another directory
+    CHECK(other.held());
+  }
+  CHECK(refusal(dir / "run").empty());
+  CHECK(refusal(dir / "link").empty());
+}
+
+TEST_CASE("whoever opens the lock file and closes it, in this process, drops nothing") {
+  const temp_dir dir;
+  const directory_lock lock(posix{}, dir.path());
+  REQUIRE(lock.held());
+  const std::string path = dir / directory_lock_name;
+  for (const int how : {O_RDONLY, O_RDWR, O_WRONLY}) {
+    const int h = ::open(path.c_str(), how | O_CLOEXEC);
+    REQUIRE(h >= 0);
+    ::close(h);
+    CHECK(refused_elsewhere(dir.path(), ::getpid()));
+  }
+  read_file(posix{}, path);
+  std::fclose(std::fopen(path.c_str(), "r"));
+  CHECK(refused_elsewhere(dir.path(), ::getpid()));
+  CHECK(!refusal(dir.path()).empty());
+}
+
+TEST_CASE("a lock of fcntl's older kind, as gradus 0.5.0 holds it, is respected both ways") {
+  const temp_dir dir;
+  const std::string path = dir / directory_lock_name;
+  struct flock whole {};
+  whole.l_type = F_WRLCK, whole.l_whence = SEEK_SET;
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t old = ::fork();
+  if (old == 0) {
+    const int h = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    const char said = ::fcntl(h, F_SETLK, &whole) == 0 ? 'y' : 'n';
+    if (::write(ends[1], &said, 1) != 1) ::_exit(1);
+    for (;;) ::pause();
+  }
+  char said = 0;
+  REQUIRE(::read(ends[0], &said, 1) == 1);
+  ::close(ends[0]), ::close(ends[1]);
+  CHECK(said == 'y');
+  CHECK(refusal(dir.path()).find(text("but process ", old, " does")) != std::string::npos);
+  ::kill(old, SIGKILL);
+  ::waitpid(old, nullptr, 0);
+  const directory_lock lock(posix{}, dir.path());
+  CHECK(lock.held());
+  const int h = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  CHECK(::fcntl(h, F_SETLK, &whole) != 0);
+  ::close(h);
+}
+
+namespace {
+int to_test = -1;  // where a snapshot's child says that it lives
+void stay_alive() {
+  const pid_t me = ::getpid();
+  if (::write(to_test, &me, sizeof me) != sizeof me) ::_exit(1);
+  for (;;) ::pause();
+}
+}  // namespace
+
+TEST_CASE("the child of a fork_snapshot that outlives its killed parent holds nothing") {
+  const temp_dir dir;
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t trainer = ::fork();
+  if (trainer == 0) {
+    const directory_lock lock(posix{}, dir.path());
+    if (!lock.held()) ::_exit(1);
+    to_test = ends[1];
+    ::pthread_atfork(nullptr, nullptr, stay_alive);  // the next child stops where it would begin to copy
+    std::vector<float> w(1000);
+    state_list list;
+    list.tensor("w", {1000}, std::span<float>(w));
+    fork_snapshot::area area{fork_snapshot{}};
+    area.begin(list);
+    for (;;) ::pause();
+  }
+  ::close(ends[1]);
+  pid_t child = 0;
+  REQUIRE(::read(ends[0], &child, sizeof child) == sizeof child);
+  CHECK(!refusal(dir.path()).empty());
+  ::kill(trainer, SIGKILL);
+  ::waitpid(trainer, nullptr, 0);
+  CHECK(::kill(child, 0) == 0);  // it lives
+  CHECK(refusal(dir.path()).empty());
+  ::kill(child, SIGKILL);
+  ::close(ends[0]);
+}
+
+TEST_CASE("an inherited lock object that a child destroys closes nothing of the child's") {
+  const temp_dir dir;
+  std::optional<directory_lock<posix>> lock(std::in_place, posix{}, dir.path());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int reused = ::open("/dev/null", O_RDONLY);  // takes the number that became free
+    lock.reset();
+    ::_exit(::fcntl(reused, F_GETFD) >= 0 ? 0 : 1);
+  }
+  int how = -1;
+  ::waitpid(child, &how, 0);
+  CHECK((WIFEXITED(how) && WEXITSTATUS(how) == 0));
+  CHECK(refused_elsewhere(dir.path(), ::getpid()));
 }
 
 TEST_CASE("where there are no locks, nothing is held and nothing refused") {

@@ -1,7 +1,11 @@
 // cache: the first iteration reads the source and keeps what comes, in memory or in a file; the next ones read that.
 //
 //   .map(decode).cache()                 in memory
-//   .map(decode).cache("run/decoded")    in a file, for later processes too; one process at a time writes it
+//   .map(decode).cache("run/decoded")    in a file, for later processes too
+//
+// Several processes may share the file: each writes one of its own beside it, whoever is done gives it the name, and
+// nobody ever sees a part. A file that was cut, or that gradus 0.5 wrote, is written again, and a line on stderr says
+// so (or `log` gets it: cache(path, log)).
 //
 // What comes after a whole first iteration is the same each time, so shuffle after cache. An iteration that was left
 // before its end is forgotten (TensorFlow: discarded with a warning), and the next one fills anew.
@@ -9,6 +13,9 @@
 // A position does not hold what was kept but where the source stood when filling began: restoring reads it again up to
 // the same place, unless the file is whole.
 #pragma once
+#include <array>
+#include <cstdio>
+#include <functional>
 #include <optional>
 
 #include "../store/record.hpp"
@@ -19,71 +26,143 @@ namespace gradus {
 
 namespace detail {
 
-// The file: records (store/record.hpp), the first of which says what the elements are. It has its name when it is
-// whole; until then it is `<path>.gradus-tmp-0`.
+// The file: records (store/record.hpp). The first says what the elements are. Each element follows as a zero byte and
+// its bytes, and the last record is a one and the number of elements in 8 bytes: a file without it was cut.
 class cache_file {
 public:
-  cache_file(std::string path, const components& spec)
-      : path_(std::move(path)), spec_(spec), header_("gradus cache 1: " + to_text(spec)) {}
+  cache_file(std::string path, const components& spec) : path_(std::move(path)), spec_(spec) {
+    header_ = framed("gradus cache 2: " + to_text(spec));
+    old_header_ = framed("gradus cache 1: " + to_text(spec));
+  }
+  cache_file(const cache_file&) = delete;
+  cache_file& operator=(const cache_file&) = delete;
+  ~cache_file() { drop(); }
 
-  bool whole() const { return posix{}.exists(path_) == 0; }
+  // Whether the file is there and whole. If it has to be written again, `why` says for what reason. Errors:
+  // failed_precondition if it is something else than the cache of this dataset, and what the file system says.
+  bool whole(std::string& why) const {
+    int h = -1;
+    std::uint64_t size = 0;
+    const int e = uninterrupted([&] { return posix{}.open_read(path_, h, size); });
+    if (e == ENOENT) return false;
+    if (e != 0) raise({e, "open", path_});
+    const posix fs;
+    const closing<posix> at_end(fs, h);
+    const auto begin = bytes_at(h, 0, std::min<std::uint64_t>(size, header_.size()));
+    const auto starts = [&](const std::vector<std::byte>& header) {
+      return std::equal(begin.begin(), begin.end(), header.begin());
+    };
+    if (!starts(header_)) {
+      if (!starts(old_header_))
+        raise(status::failed_precondition, text("\"", path_, "\" is not the cache of this dataset (", to_text(spec_),
+                                                "); remove it, or give another name"));
+      why = "gradus 0.5 wrote it, which did not note whether it is whole";
+      return false;
+    }
+    if (size >= header_.size() + end_bytes) {
+      const auto end = bytes_at(h, size - end_bytes, end_bytes);
+      if (end.size() == end_bytes && end == end_record(get_fixed(end.data() + record_header_bytes + 1, 8))) return true;
+    }
+    why = text("its ", size, " bytes have no end record, so it was cut");
+    return false;
+  }
+  // What dead processes began goes away.
+  void clear() const { clear_temporaries_of(posix{}, path_); }
   void begin_writing() {
     drop();
-    out_.emplace(posix{}, temporary());
-    put(std::as_bytes(std::span(header_.data(), header_.size())));
+    if (auto p = out_.create(posix{}, path_)) raise(p);
+    pending_ = header_;
   }
   void append(const datum& d) {
-    bytes_.clear();
-    position_writer to(bytes_);
-    d.write(to);
-    put(bytes_);
+    append_record(pending_, [&](std::vector<std::byte>& to) {
+      to.push_back(element);
+      position_writer writer(to);
+      d.write(writer);
+    });
+    if (pending_.size() >= enough) flush();
   }
-  void finish() {
-    out_->sync();
-    out_->close();
-    out_.reset();
-    if (const int e = posix{}.rename(temporary(), path_); e != 0) raise({e, "rename", temporary()});
+  void finish(std::int64_t count) {
+    const auto end = end_record(static_cast<std::uint64_t>(count));
+    pending_.insert(pending_.end(), end.begin(), end.end());
+    flush();
+    if (auto p = out_.sync(posix{})) raise(p);
+    if (auto p = out_.reveal(posix{})) raise(p);
     posix{}.sync_directory(directory_of(path_));
   }
   // What is not whole goes away.
   void drop() {
-    if (out_) out_.reset();
-    posix{}.remove(temporary());
+    out_.discard(posix{});
+    pending_.clear();
   }
   // The element after so many; false at the end.
   bool read(std::int64_t at, datum& to) {
     if (!in_ || at_ != at) {
       in_.emplace(file_source<posix>(posix{}, path_));
-      if (!in_->next(bytes_) ||
-          std::string_view(reinterpret_cast<const char*>(bytes_.data()), bytes_.size()) != header_)
-        raise(status::failed_precondition, text("\"", path_, "\" is not the cache of this dataset (", header_,
+      ended_ = false;
+      if (in_->read(bytes_) != record_status::record || framed(bytes_) != header_)
+        raise(status::failed_precondition, text("\"", path_, "\" is not the cache of this dataset (", to_text(spec_),
                                                 "); remove it, or give another name"));
       for (at_ = 0; at_ < at; ++at_)
-        if (!in_->next(bytes_))
+        if (!next())
           raise(status::data_loss, text("\"", path_, "\": expected more than ", at, " elements, found ", at_));
     }
-    if (!in_->next(bytes_)) return false;
+    if (!next()) return false;
     ++at_;
-    position_reader from(bytes_, true);
+    position_reader from(std::span<const std::byte>(bytes_).subspan(1), true);
     to.read(from, spec_);
     return true;
   }
 
 private:
-  std::string temporary() const { return temporary_name(path_, 0); }
-  void put(std::span<const std::byte> payload) {
-    framed_.clear();
-    append_record(framed_, payload);
-    out_->write(framed_);
+  static constexpr std::byte element{0}, last{1};
+  static constexpr std::size_t end_bytes = record_overhead_bytes + 9, enough = std::size_t{1} << 16;
+
+  static std::vector<std::byte> framed(std::span<const std::byte> payload) {
+    std::vector<std::byte> out;
+    append_record(out, payload);
+    return out;
+  }
+  static std::vector<std::byte> framed(std::string_view s) { return framed(std::as_bytes(std::span(s))); }
+  static std::vector<std::byte> end_record(std::uint64_t count) {
+    std::array<std::byte, 9> payload{last};
+    put_fixed(payload.data() + 1, count, 8);
+    return framed(payload);
+  }
+  std::vector<std::byte> bytes_at(int h, std::uint64_t at, std::uint64_t n) const {
+    std::vector<std::byte> out(static_cast<std::size_t>(n));
+    if (const int e = posix{}.seek(h, at); e != 0) raise({e, "seek in", path_});
+    for (std::size_t done = 0; done < out.size();) {
+      std::size_t moved = 0;
+      const int e = uninterrupted([&] { return posix{}.read(h, std::span(out).subspan(done), moved); });
+      if (e != 0) raise({e, "read", path_});
+      if (moved == 0) out.resize(done);
+      done += moved;
+    }
+    return out;
+  }
+  void flush() {
+    if (auto p = out_.write(posix{}, pending_)) raise(p);
+    pending_.clear();
+  }
+  // The next element's record; false at the end, which has to be where the file says.
+  bool next() {
+    if (ended_) return false;
+    const bool whole = in_->read(bytes_) == record_status::record;
+    if (whole && !bytes_.empty() && bytes_[0] == element) return true;
+    if (whole && framed(bytes_) == end_record(static_cast<std::uint64_t>(at_))) return ended_ = true, false;
+    raise(status::data_loss, text("corrupted record at byte ", in_->offset(), " of the cache \"", path_, "\", behind ",
+                                  at_, " elements; remove the file, and it is written again"));
   }
 
   std::string path_;
   components spec_;
-  std::string header_;
-  std::optional<append_file<posix>> out_;
+  std::vector<std::byte> header_, old_header_;
+  temporary_file<posix> out_;
+  std::vector<std::byte> pending_;  // not in the file yet
   std::optional<record_reader<file_source<posix>>> in_;
   std::int64_t at_ = 0;
-  std::vector<std::byte> bytes_, framed_;
+  bool ended_ = false;  // in_ has seen the end
+  std::vector<std::byte> bytes_;
 };
 
 }  // namespace detail
@@ -91,10 +170,12 @@ private:
 template <bool Batched>
 class cached final : public detail::unit_stage<cached<Batched>, Batched> {
 public:
-  cached(any_units<Batched> source, std::string path)
+  // `log` is told when a file has to be written again; by default that is a line on stderr.
+  cached(any_units<Batched> source, std::string path, std::function<void(std::string_view)> log = {})
       : source_(std::move(source)),
         unit_spec_(Batched ? detail::with_lead(any_extent, source_.element_spec()) : source_.element_spec()),
         path_(std::move(path)),
+        log_(std::move(log)),
         store_(unit_spec_) {
     open_file();
   }
@@ -106,6 +187,7 @@ public:
         source_(o.source_),
         unit_spec_(o.unit_spec_),
         path_(o.path_),
+        log_(o.log_),
         store_(o.store_),
         begin_(o.begin_),
         full_(o.full_),
@@ -183,7 +265,8 @@ public:
     if (source.left() != 0) raise(status::data_loss, "the saved input position is damaged: the cache's source");
     if (!from.apply()) return;
     forget();
-    full_ = file_ != nullptr && file_->whole();
+    std::string why;
+    full_ = file_ != nullptr && file_->whole(why);
     if (!full_ && (count > 0 || full)) {
       start_filling();
       while (count_ < (full ? most : count) && take()) {
@@ -199,7 +282,15 @@ private:
   void open_file() {
     if (path_.empty()) return;
     file_ = std::make_unique<detail::cache_file>(path_, unit_spec_);
-    full_ = file_->whole();
+    file_->clear();
+    std::string why;
+    full_ = file_->whole(why);
+    if (why.empty()) return;
+    const auto line = text("cache \"", path_, "\" is written again: ", why);
+    if (log_)
+      log_(line);
+    else
+      std::fprintf(stderr, "%s\n", line.c_str());
   }
   void start_filling() {
     begin_.emplace();
@@ -219,7 +310,7 @@ private:
         file_ != nullptr ? detail::read_unit(source_, unit_) : store_.take(source_, static_cast<std::size_t>(count_));
     if (!more) {
       full_ = true;
-      if (file_ != nullptr) file_->finish();
+      if (file_ != nullptr) file_->finish(count_);
       return false;
     }
     if (file_ != nullptr) file_->append(unit_);
@@ -230,6 +321,7 @@ private:
   any_units<Batched> source_;
   components unit_spec_;
   std::string path_;
+  std::function<void(std::string_view)> log_;
   detail::element_store store_;
   std::unique_ptr<detail::cache_file> file_;
   std::optional<std::vector<std::byte>> begin_;  // where the source stood; nothing: filling has not begun

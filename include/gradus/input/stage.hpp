@@ -170,6 +170,11 @@ public:
   auto cache(std::string path = {}) && {
     return cached<batched_dataset<Self>>(std::move(*this).detached(), std::move(path));
   }
+  // `log` gets the line that says why a file is written again; without it the line goes to stderr.
+  template <class Log>
+  auto cache(std::string path, Log log) && {
+    return cached<batched_dataset<Self>>(std::move(*this).detached(), std::move(path), std::move(log));
+  }
   auto cache(std::string path = {}) const& { return cached<batched_dataset<Self>>(detached(), std::move(path)); }
   // A component "index" in front, which counts from `start` (enumerate.hpp).
   auto enumerate(std::int64_t start = 0) && {

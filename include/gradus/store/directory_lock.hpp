@@ -17,10 +17,20 @@ concept locks_files =
 
 inline constexpr std::string_view directory_lock_name = ".gradus-lock";
 
-// Holds `directory` as long as it lives; a process that is killed holds nothing any more. The file stays. Where locks
-// are not to be had (some network disks, a directory that cannot be written) it holds nothing and says nothing: what is
-// written there fails by itself.
-// Error: failed_precondition if another process holds it.
+namespace detail {
+inline long this_process() {
+#if defined(__unix__) || defined(__APPLE__)
+  return static_cast<long>(::getpid());
+#else
+  return 0;
+#endif
+}
+}  // namespace detail
+
+// Holds `directory` as long as it lives, whatever path leads there; a process that is killed holds nothing any more,
+// and a forked child never does (lock_table.hpp says how). The file stays. Where locks are not to be had (some network
+// disks, a directory that cannot be written) it holds nothing and says nothing: what is written there fails by itself.
+// Error: failed_precondition if another process holds it, or another lock of this one.
 template <file_system F>
 class directory_lock {
 public:
@@ -29,17 +39,28 @@ public:
       const std::string path = join_path(directory, directory_lock_name);
       long owner = 0;
       const int e = detail::uninterrupted([&] { return fs_.lock(path, handle_, owner); });
+      if (e == EAGAIN && owner == detail::this_process())
+        raise(status::failed_precondition,
+              text("expected to be the only one that writes into \"", directory, "\", but this process (", owner,
+                   ") does already (it holds ", path, "); end that training first, or choose another directory"));
       if (e == EAGAIN)
         raise(status::failed_precondition,
-              text("expected to be the only process that writes into \"", directory, "\", but process ", owner,
-                   " does (it holds ", path, "); stop that one, or choose another directory"));
+              text("expected to be the only process that writes into \"", directory, "\", but ",
+                   owner > 0 ? text("process ", owner) : std::string("another one"), " does (it holds ", path,
+                   "); stop that one, or choose another directory"));
       held_ = e == 0;
+      process_ = detail::this_process();
     }
   }
   directory_lock(const directory_lock&) = delete;
   directory_lock& operator=(const directory_lock&) = delete;
   ~directory_lock() {
-    if (held_) fs_.close(handle_);
+    // In a forked child the descriptor is closed, and its number may be another file's.
+    if (!held_ || process_ != detail::this_process()) return;
+    if constexpr (requires(const F& fs, typename F::handle h) { fs.unlock(h); })
+      fs_.unlock(handle_);
+    else
+      fs_.close(handle_);
   }
   bool held() const { return held_; }
 
@@ -47,6 +68,7 @@ private:
   F fs_;
   typename F::handle handle_{};
   bool held_ = false;
+  long process_ = 0;
 };
 
 // Makes the directory and holds it, where the file system can.

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 
 #include "../base/contract.hpp"
 #include "../base/error.hpp"
+#include "lock_table.hpp"
 #if defined(__unix__) || defined(__APPLE__)
 #include <dirent.h>
 #include <fcntl.h>
@@ -117,17 +119,37 @@ struct posix {
     return done(std::rename(from.c_str(), to.c_str()));
   }
   int remove(const std::string& path) const { return done(::unlink(path.c_str())); }
-  // The file, made if missing, for this process alone until the handle is closed or the process ends, however it ends:
-  // EAGAIN if process `owner` has it. Not inherited by a fork, and the same process may lock it again (fcntl).
+  // The file, made if missing, for this handle alone until `unlock` or the end of the process, however it ends: EAGAIN
+  // if somebody has it, also in this process; `owner` is the process, or 0. No fork inherits it (lock_table.hpp).
   int lock(const std::string& path, int& h, long& owner) const {
     if (const int e = opened(h = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)); e != 0) return e;
+    int e = EINVAL;
+    owner = 0;
+#if defined(F_OFD_SETLK)
     struct flock whole {};
     whole.l_type = F_WRLCK, whole.l_whence = SEEK_SET;
-    int e = done(::fcntl(h, F_SETLK, &whole));
+    e = done(::fcntl(h, F_OFD_SETLK, &whole));
     if (e == EACCES) e = EAGAIN;
-    if (e == EAGAIN && ::fcntl(h, F_GETLK, &whole) == 0) owner = static_cast<long>(whole.l_pid);
-    if (e != 0) ::close(h);
-    return e;
+    // A process with a lock of fcntl's older kind (gradus 0.5.0) is named by the kernel.
+    if (e == EAGAIN && ::fcntl(h, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK && whole.l_pid > 0)
+      owner = static_cast<long>(whole.l_pid);
+#endif
+    if (e == EINVAL) e = claim(h);  // a kernel without them
+    char said[24] = {};
+    if (e == EAGAIN && owner == 0 && ::pread(h, said, sizeof said - 1, 0) > 0) owner = std::strtol(said, nullptr, 10);
+    if (e != 0) {
+      ::close(h);
+      return e;
+    }
+    detail::lock_table::of_process().add(h);
+    // Who holds it is for the error message of others: nothing depends on it.
+    const int length = std::snprintf(said, sizeof said, "%ld\n", static_cast<long>(::getpid()));
+    if (::ftruncate(h, 0) != 0 || ::pwrite(h, said, static_cast<std::size_t>(length), 0) != length) return 0;
+    return 0;
+  }
+  void unlock(int h) const {
+    detail::lock_table::of_process().remove(h);
+    ::close(h);
   }
   int claim(int h) const {
     const int e = done(::flock(h, LOCK_EX | LOCK_NB));

@@ -1,0 +1,68 @@
+// The lock files that this process holds, so that no fork inherits them.
+//
+// A lock of an open file (F_OFD_SETLK, flock) ends with its last descriptor. That is what a directory lock wants inside
+// one process: a second lock of the same file is refused there too, and somebody who opens the file and closes it drops
+// nothing (with fcntl's older locks, which belong to the process, both go wrong). But a forked child gets a copy of the
+// descriptor, and would hold the lock on when its parent is dead. So the table knows all of them, and a handler that
+// `fork` calls in the child (pthread_atfork) closes them there before anything else of the child runs. A child that
+// executes another program has none anyway (O_CLOEXEC).
+#pragma once
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+namespace gradus::detail {
+
+class lock_table {
+public:
+  // Of the process: the one thing here that every part of it has to share.
+  static lock_table& of_process() {
+    static lock_table& table = *new lock_table;  // never destroyed: a fork may come as late as it likes
+    return table;
+  }
+  // Remembers an open file until `remove`.
+  void add(int descriptor) {
+    entry e{descriptor, {}, {}};
+    struct stat s {};
+    if (::fstat(descriptor, &s) != 0) return;
+    e.device = s.st_dev, e.inode = s.st_ino;
+    ::pthread_mutex_lock(&mutex_);
+    entries_.push_back(e);
+    ::pthread_mutex_unlock(&mutex_);
+  }
+  void remove(int descriptor) {
+    ::pthread_mutex_lock(&mutex_);
+    std::erase_if(entries_, [descriptor](const entry& e) { return e.descriptor == descriptor; });
+    ::pthread_mutex_unlock(&mutex_);
+  }
+
+private:
+  struct entry {
+    int descriptor;
+    dev_t device;
+    ino_t inode;
+  };
+
+  lock_table() {
+    ::pthread_atfork([] { ::pthread_mutex_lock(&of_process().mutex_); },
+                     [] { ::pthread_mutex_unlock(&of_process().mutex_); }, [] { of_process().forget_in_child(); });
+  }
+  // Only calls that are safe in a forked child of a program with threads.
+  void forget_in_child() {
+    for (const entry& e : entries_) {
+      struct stat s {};
+      // A file system of somebody else's may have closed it without a word; the number is then another file's.
+      if (::fstat(e.descriptor, &s) == 0 && s.st_dev == e.device && s.st_ino == e.inode) ::close(e.descriptor);
+    }
+    entries_.clear();
+    ::pthread_mutex_unlock(&mutex_);
+  }
+
+  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+  std::vector<entry> entries_;
+};
+
+}  // namespace gradus::detail
+#endif
