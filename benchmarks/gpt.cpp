@@ -51,9 +51,8 @@ void by_heart(benchmark::State& state) {
 }
 
 const auto registered = {
-    benchmark::RegisterBenchmark("W3/g_gpt_4x4x128_T64_b16_adamw", [](auto& s) { tokens(s, compiled<gpt>{}); }),
-    benchmark::RegisterBenchmark("interpreted/g_gpt_4x4x128_T64_b16_adamw",
-                                 [](auto& s) { tokens(s, interpreted{gpt}); }),
-    benchmark::RegisterBenchmark("heart/g_gpt_4x4x128_T64_b16_adamw", by_heart)->Iterations(1)};
+    add("W3/g_gpt_4x4x128_T64_b16_adamw", [](auto& s) { tokens(s, compiled<gpt>{}); }),
+    add("interpreted/W3/g_gpt_4x4x128_T64_b16_adamw", [](auto& s) { tokens(s, interpreted{gpt}); }),
+    add("heart/g_gpt_4x4x128_T64_b16_adamw", by_heart)->Iterations(1)};
 
 }  // namespace

@@ -26,8 +26,7 @@ constexpr auto lenet = [](graph& g) {
 const gradient_descent descent{.rate = 1e-2};
 
 const auto registered = {
-    benchmark::RegisterBenchmark("W3/f_lenet_b32_sgd", [](auto& s) { steps(s, compiled<lenet>{}, descent, 32, 10); }),
-    benchmark::RegisterBenchmark("interpreted/f_lenet_b32_sgd",
-                                 [](auto& s) { steps(s, interpreted{lenet}, descent, 32, 10); })};
+    add("W3/f_lenet_b32_sgd", [](auto& s) { steps(s, compiled<lenet>{}, descent, 32, 10); }),
+    add("interpreted/W3/f_lenet_b32_sgd", [](auto& s) { steps(s, interpreted{lenet}, descent, 32, 10); })};
 
 }  // namespace

@@ -1,23 +1,22 @@
 // Models of many rows of which a step touches few: logistic regression on 39 hashed features of 2^20, and bags of 26
 // rows of an embedding of 1,000,000 x 32, each with sparse updates. The forward pass is the program's own loop, the
-// update an updater's; "graph/" is the same model as a compiled graph.
-#include <benchmark/benchmark.h>
+// update an updater's. "graph/" is the same model as users write it: sparse_linear or sparse_embedding in a model that
+// is compiled, and a stepper.
+#include "training.hpp"
 
-#include <cmath>
-#include <gradus/cpu/device.hpp>
+#include <gradus/ops/embedding.hpp>
+#include <gradus/ops/loss.hpp>
 #include <gradus/run/updater.hpp>
 #include <gradus/update/adagrad.hpp>
 #include <gradus/update/ftrl.hpp>
-#include <vector>
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
+
+#include <cmath>
 
 namespace {
 
-using namespace gradus;
+using namespace training;
 
-struct stream {
+struct wide_stream {
   std::uint64_t state = 0x9E3779B97F4A7C15u;
   std::uint64_t next() {
     state ^= state << 13, state ^= state >> 7, state ^= state << 17;
@@ -38,7 +37,7 @@ struct examples {
         batches(std::max<std::size_t>(64, 65536 / b)),
         rows((b * batches + 1) * features),
         labels(b * batches) {
-    stream random;
+    wide_stream random;
     for (auto& row : rows) row = static_cast<std::int32_t>(random.next() & (table_size - 1));
     for (auto& y : labels) y = static_cast<float>(random.next() & 1);
   }
@@ -49,9 +48,7 @@ struct examples {
 
 template <class Rule>
 void regression(benchmark::State& state, std::size_t batch_size, Rule rule) {
-#if defined(__SSE2__)
-  _mm_setcsr(_mm_getcsr() | 0x8040u);
-#endif
+  const subnormal_scope here(subnormal_mode::flush);
   examples data(batch_size);
   buffer memory(table_size * sizeof(float));
   float* const weight = reinterpret_cast<float*>(memory.data());
@@ -81,15 +78,51 @@ void regression(benchmark::State& state, std::size_t batch_size, Rule rule) {
       static_cast<double>(state.iterations()) * static_cast<double>(batch_size), benchmark::Counter::kIsRate);
 }
 
+constexpr auto linear = [](graph& g) {
+  const auto ids = g.placeholder("ids", {batch, static_cast<int>(features)}, int32);
+  const auto y = g.placeholder("y", {batch});
+  const auto logits = reshape(sparse_linear(ids, {.num_buckets = static_cast<int>(table_size)}), {batch});
+  return model_spec{
+      .loss = reduce_mean(sigmoid_cross_entropy_with_logits(logits, y)), .metrics = {}, .predictions = {}};
+};
+
+template <class Model, class Rule>
+void regression_graph(benchmark::State& state, Model model, std::size_t batch_size, Rule rule) {
+  const subnormal_scope here(subnormal_mode::flush);
+  examples data(batch_size);
+  stepper<Model, decltype(composed{rule}), cpu<fast>, serial, subnormals::flush> s(std::move(model), composed{rule});
+  s.allocate();
+  s.initialize(1);
+  auto& m = s.template bound<mode::train>(static_cast<std::int64_t>(batch_size));
+  std::byte *ids = nullptr, *y = nullptr;
+  s.template placeholders<mode::train>(
+      [&](const placeholder_info& p) { (p.type == int32 ? ids : y) = m.address(p.node); });
+  for (auto _ : state) {
+    std::memcpy(ids, data.next_rows(), batch_size * features * sizeof(std::int32_t));
+    std::memcpy(y, data.next_labels(), batch_size * sizeof(float));
+    data.advance();
+    s.train_step();
+  }
+  state.counters["examples_per_second"] = benchmark::Counter(
+      static_cast<double>(state.iterations()) * static_cast<double>(batch_size), benchmark::Counter::kIsRate);
+}
+
+constexpr std::size_t rows = 1'000'000, width = 32, bags = 1024, per = 26, batch_count = 16;
+
+std::vector<std::int32_t> drawn_rows() {
+  wide_stream random;
+  std::vector<std::int32_t> all(batch_count * bags * per);
+  for (auto& row : all) row = static_cast<std::int32_t>(random.next() % rows);
+  return all;
+}
+
 template <class Rule>
 void embedding(benchmark::State& state, Rule rule) {
-  constexpr std::size_t rows = 1'000'000, width = 32, bags = 1024, per = 26, batches = 16;
+  const subnormal_scope here(subnormal_mode::flush);
   buffer memory(rows * width * sizeof(float));
   float* const table = reinterpret_cast<float*>(memory.data());
   std::fill_n(table, rows * width, 0.01f);
-  stream random;
-  std::vector<std::int32_t> all(batches * bags * per);
-  for (auto& row : all) row = static_cast<std::int32_t>(random.next() % rows);
+  const std::vector<std::int32_t> all = drawn_rows();
   buffer sums(bags * width * sizeof(float));
   float* const out = reinterpret_cast<float*>(sums.data());
   updater u{rule};
@@ -98,7 +131,7 @@ void embedding(benchmark::State& state, Rule rule) {
   std::size_t at = 0;
   for (auto _ : state) {
     const std::int32_t* const row = all.data() + at * bags * per;
-    at = (at + 1) % batches;
+    at = (at + 1) % batch_count;
     for (std::size_t b = 0; b < bags; ++b) {
       float sum[width] = {};
       for (std::size_t f = 0; f < per; ++f) {
@@ -118,6 +151,36 @@ void embedding(benchmark::State& state, Rule rule) {
       benchmark::Counter(static_cast<double>(state.iterations()) * bags * per, benchmark::Counter::kIsRate);
 }
 
+// The gradient of half the sum of squares is what the loop above gives its updater: the bag itself.
+constexpr auto bag = [](graph& g) {
+  const auto ids = g.placeholder("ids", {batch, static_cast<int>(per)}, int32);
+  const auto sums = sparse_embedding(ids, {.num_buckets = static_cast<int>(rows),
+                                           .dimension = static_cast<int>(width),
+                                           .combiner = combiner::sum,
+                                           .initializer = constant_initializer(0.01f)});
+  return model_spec{.loss = l2_loss(sums), .metrics = {}, .predictions = {}};
+};
+
+template <class Model, class Rule>
+void embedding_graph(benchmark::State& state, Model model, Rule rule) {
+  const subnormal_scope here(subnormal_mode::flush);
+  const std::vector<std::int32_t> all = drawn_rows();
+  stepper<Model, decltype(composed{rule}), cpu<fast>, serial, subnormals::flush> s(std::move(model), composed{rule});
+  s.allocate();
+  s.initialize(1);
+  auto& m = s.template bound<mode::train>(bags);
+  std::byte* ids = nullptr;
+  s.template placeholders<mode::train>([&](const placeholder_info& p) { ids = m.address(p.node); });
+  std::size_t at = 0;
+  for (auto _ : state) {
+    std::memcpy(ids, all.data() + at * bags * per, bags * per * sizeof(std::int32_t));
+    at = (at + 1) % batch_count;
+    s.train_step();
+  }
+  state.counters["rows_per_second"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * bags * per, benchmark::Counter::kIsRate);
+}
+
 const adagrad ada{.rate = 1e-2, .initial_accumulator_value = 0.0, .epsilon = 1e-10};
 const ftrl proximal{.rate = 0.05,
                     .initial_accumulator_value = 0.0,
@@ -127,10 +190,15 @@ const ftrl proximal{.rate = 0.05,
                     .l2_convention = ftrl_l2::mcmahan};
 
 const auto registered = {
-    benchmark::RegisterBenchmark("W3/e_sparse_lr_b1_adagrad", [](auto& s) { regression(s, 1, ada); }),
-    benchmark::RegisterBenchmark("W3/e_sparse_lr_b1_ftrl", [](auto& s) { regression(s, 1, proximal); }),
-    benchmark::RegisterBenchmark("W3/e_sparse_lr_b512_adagrad", [](auto& s) { regression(s, 512, ada); }),
-    benchmark::RegisterBenchmark("W3/e_sparse_lr_b512_ftrl", [](auto& s) { regression(s, 512, proximal); }),
-    benchmark::RegisterBenchmark("W4/embedding_1Mx32_b1024x26_adagrad", [](auto& s) { embedding(s, ada); })};
+    add("W3/e_sparse_lr_b1_adagrad", [](auto& s) { regression(s, 1, ada); }),
+    add("W3/e_sparse_lr_b1_ftrl", [](auto& s) { regression(s, 1, proximal); }),
+    add("W3/e_sparse_lr_b512_adagrad", [](auto& s) { regression(s, 512, ada); }),
+    add("W3/e_sparse_lr_b512_ftrl", [](auto& s) { regression(s, 512, proximal); }),
+    add("graph/W3/e_sparse_lr_b1_adagrad", [](auto& s) { regression_graph(s, compiled<linear>{}, 1, ada); }),
+    add("graph/W3/e_sparse_lr_b1_ftrl", [](auto& s) { regression_graph(s, compiled<linear>{}, 1, proximal); }),
+    add("graph/W3/e_sparse_lr_b512_adagrad", [](auto& s) { regression_graph(s, compiled<linear>{}, 512, ada); }),
+    add("graph/W3/e_sparse_lr_b512_ftrl", [](auto& s) { regression_graph(s, compiled<linear>{}, 512, proximal); }),
+    add("W4/embedding_1Mx32_b1024x26_adagrad", [](auto& s) { embedding(s, ada); }),
+    add("graph/W4/embedding_1Mx32_b1024x26_adagrad", [](auto& s) { embedding_graph(s, compiled<bag>{}, ada); })};
 
 }  // namespace

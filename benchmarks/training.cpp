@@ -3,7 +3,8 @@
 // side; "interpreted/" is the same graph built by the program.
 //
 // Subnormal numbers are flushed to zero, as TensorFlow does on its threads: the moments of a dead unit decay into them,
-// and each then costs a hundred times as much. "subnormal/" is the same step with them kept, the processor's default.
+// and each then costs a hundred times as much. "/subnormals:keep" is the same step with them kept, the processor's
+// default.
 #include "training.hpp"
 
 #include <gradus/ops/layer.hpp>
@@ -48,22 +49,15 @@ const gradient_descent slow{.rate = 1e-3}, fast_descent{.rate = 1e-2};
 const adam moments{.rate = 1e-3};
 
 const auto registered = {
-    benchmark::RegisterBenchmark("W3/a_mlp_8-16-1_b1_sgd", [](auto& s) { steps(s, compiled<a>{}, slow, 1, 1); }),
-    benchmark::RegisterBenchmark("W3/b_mlp_32-64-64-4_b16_adam",
-                                 [](auto& s) { steps(s, compiled<b>{}, moments, 16, 4); }),
-    benchmark::RegisterBenchmark("W3/c_mlp_784-128-10_b32_sgd",
-                                 [](auto& s) { steps(s, compiled<c>{}, fast_descent, 32, 10); }),
-    benchmark::RegisterBenchmark("W3/d_mlp_784-512-256-10_b128_adam",
-                                 [](auto& s) { steps(s, compiled<d>{}, moments, 128, 10); }),
-    benchmark::RegisterBenchmark("subnormal/b_mlp_32-64-64-4_b16_adam",
-                                 [](auto& s) { steps<subnormals::keep>(s, compiled<b>{}, moments, 16, 4); }),
-    benchmark::RegisterBenchmark("interpreted/a_mlp_8-16-1_b1_sgd",
-                                 [](auto& s) { steps(s, interpreted{a}, slow, 1, 1); }),
-    benchmark::RegisterBenchmark("interpreted/b_mlp_32-64-64-4_b16_adam",
-                                 [](auto& s) { steps(s, interpreted{b}, moments, 16, 4); }),
-    benchmark::RegisterBenchmark("interpreted/d_mlp_784-512-256-10_b128_adam",
-                                 [](auto& s) { steps(s, interpreted{d}, moments, 128, 10); }),
-    benchmark::RegisterBenchmark("interpreted/c_mlp_784-128-10_b32_sgd",
-                                 [](auto& s) { steps(s, interpreted{c}, fast_descent, 32, 10); })};
+    add("W3/a_mlp_8-16-1_b1_sgd", [](auto& s) { steps(s, compiled<a>{}, slow, 1, 1); }),
+    add("W3/b_mlp_32-64-64-4_b16_adam", [](auto& s) { steps(s, compiled<b>{}, moments, 16, 4); }),
+    add("W3/c_mlp_784-128-10_b32_sgd", [](auto& s) { steps(s, compiled<c>{}, fast_descent, 32, 10); }),
+    add("W3/d_mlp_784-512-256-10_b128_adam", [](auto& s) { steps(s, compiled<d>{}, moments, 128, 10); }),
+    add<subnormals::keep>("W3/b_mlp_32-64-64-4_b16_adam",
+                          [](auto& s) { steps<subnormals::keep>(s, compiled<b>{}, moments, 16, 4); }),
+    add("interpreted/W3/a_mlp_8-16-1_b1_sgd", [](auto& s) { steps(s, interpreted{a}, slow, 1, 1); }),
+    add("interpreted/W3/b_mlp_32-64-64-4_b16_adam", [](auto& s) { steps(s, interpreted{b}, moments, 16, 4); }),
+    add("interpreted/W3/d_mlp_784-512-256-10_b128_adam", [](auto& s) { steps(s, interpreted{d}, moments, 128, 10); }),
+    add("interpreted/W3/c_mlp_784-128-10_b32_sgd", [](auto& s) { steps(s, interpreted{c}, fast_descent, 32, 10); })};
 
 }  // namespace

@@ -68,6 +68,16 @@ struct batches {
   }
 };
 
+// What a step does with subnormal numbers belongs to its name: `compare` runs the peers in the same way.
+template <class Subnormals = subnormals::flush>
+std::string named(const char* workload) {
+  return std::string(workload) + (Subnormals::mode == subnormal_mode::flush ? "/subnormals:flush" : "/subnormals:keep");
+}
+template <class Subnormals = subnormals::flush, class F>
+auto* add(const char* workload, F run) {
+  return benchmark::RegisterBenchmark(named<Subnormals>(workload).c_str(), run);
+}
+
 template <class Subnormals = subnormals::flush, class Model, class Optimizer>
 void steps(benchmark::State& state, Model model, Optimizer optimizer, std::int64_t batch_size, std::uint32_t classes) {
   const subnormal_scope here(Subnormals::mode);  // so that no step has to change it
