@@ -49,6 +49,33 @@ TEST_CASE("what is saved is where the consumer is") {
   check(large);
 }
 
+TEST_CASE("between two noted positions what was taken since is saved, and passed over when the thread stops") {
+  // Once shuffle has drawn more than its buffer holds, its position is the buffer itself: 8 KB, which are noted with
+  // every 256th element only.
+  const auto make = [] { return counted(2600).shuffle(2000, 3).prefetch(3); };
+  auto whole = make();
+  const auto all = drain(whole);
+  for (const std::size_t k : {2001u, 2050u, 2255u, 2256u, 2257u, 2511u, 2599u, 2600u}) {
+    CAPTURE(k);
+    auto first = make();
+    drain(first, k);
+    const auto at = position_of(first);
+    const std::vector<std::int32_t> rest(all.begin() + static_cast<std::ptrdiff_t>(k), all.end());
+    auto second = make();
+    drain(second, 5);
+    restore(second, at);
+    const auto next = std::min<std::size_t>(50, rest.size());
+    const auto end = rest.begin() + static_cast<std::ptrdiff_t>(next);
+    CHECK(drain(second, next) == std::vector<std::int32_t>(rest.begin(), end));
+    // A copy of the position that is saved while the thread stands is worth as much.
+    restore(second, at);
+    const auto standing = position_of(second);
+    auto third = make();
+    restore(third, standing);
+    CHECK(drain(third) == rest);
+  }
+}
+
 TEST_CASE("the position is that of the same pipeline that did not read ahead so far") {
   const auto hundred = iota(100);
   auto one = numbers(hundred).shuffle(50, 3).repeat().batch(4).prefetch(1);

@@ -13,6 +13,8 @@ TEST_CASE("repeat, take, skip of elements") {
   CHECK(all(numbers(four).repeat(0)) == list{});
   CHECK(all(numbers(four).take(3)) == list{0, 1, 2});
   CHECK(all(numbers(four).take(9)) == four);
+  auto asked_for_more = numbers(four).take(3).batch(4);
+  CHECK(drain_batches(asked_for_more) == std::vector<list>{{0, 1, 2}});
   CHECK(all(numbers(four).take(-1)) == four);
   CHECK(all(numbers(four).take(0)) == list{});
   CHECK(all(numbers(four).skip(1)) == list{1, 2, 3});
@@ -33,6 +35,18 @@ TEST_CASE("repeat, take, skip of batches") {
   CHECK(all(numbers(five).batch(2).skip(1)) == std::vector<list>{{2, 3}, {4}});
   CHECK(all(numbers(five).batch(2).skip(1).repeat().take(3)) == std::vector<list>{{2, 3}, {4}, {2, 3}});
   CHECK(all(numbers(five).batch(2).repeat().skip(4)) == std::vector<list>{{2, 3}, {4}, {0, 1}, {2, 3}, {4}});
+}
+
+TEST_CASE("a position at the end of a round is in a round that gave something") {
+  for (std::size_t k = 0; k <= 8; ++k) {
+    CAPTURE(k);
+    auto first = counted(4).repeat(2);
+    auto joined = drain(first, k);
+    auto second = counted(4).repeat(2);
+    restore(second, position_of(first));
+    for (const auto i : drain(second)) joined.push_back(i);
+    CHECK(joined == list{0, 1, 2, 3, 0, 1, 2, 3});
+  }
 }
 
 TEST_CASE("rewind begins again") {

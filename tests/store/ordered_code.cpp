@@ -45,6 +45,9 @@ TEST_CASE("ordered_code: TensorFlow's bytes") {
   CHECK(hex(key("v", {{64, 8191}})) ==
         "007600010101"
         "c040dfff");
+  CHECK(hex(key("v", {{-64, -65}})) ==  // as many bits as 63 and 64 have
+        "007600010101"
+        "403fbf");
   CHECK(hex(key("v", {{8192, 1048576}})) ==
         "007600010101"
         "e02000f0100000");

@@ -118,6 +118,10 @@ TEST_CASE("sorted_table: many blocks, what is written is read") {
   CHECK(back == around);
   CHECK(detail::as_chars(file).find(std::string("\0\3\4abd", 6)) == std::string::npos);
   CHECK(detail::as_chars(file).find(std::string("\0\3\3abd", 6)) != std::string::npos);  // between "abc" and "abe"
+  // Between neighbours there is no shorter key: "b" would belong to the next block already.
+  const std::vector<entry> neighbours{{"a", "1"}, {"b", "2"}, {"c", "3"}};
+  CHECK(read(written(neighbours, {1, 16}), back) == "");
+  CHECK(back == neighbours);
   table_writer writer;
   writer.add("b", {});
   CHECK_THROWS_WITH_AS(writer.add("b", {}), "a table's keys increase; \"b\" came after \"b\"", invalid_argument);

@@ -19,6 +19,20 @@ TEST_CASE("a long sum keeps its digits") {
   CHECK(sum_of_squares_tree(large.data(), large.size()) == doctest::Approx(1e63).epsilon(1e-6));
 }
 
+TEST_CASE("a sum is cut at multiples of 128, which belongs to its bits") {
+  std::vector<double> x(700);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::exp(static_cast<double>(i % 37) - 18) * (i % 2 == 0 ? 1.1 : 1);
+  const auto of = [&](std::size_t from, std::size_t to) { return sum_of_squares_tree(x.data() + from, to - from); };
+  CHECK(of(0, 300) == of(0, 256) + of(256, 300));
+  CHECK(of(0, 700) == of(0, 384) + of(384, 700));
+  CHECK(of(384, 700) == of(384, 640) + of(640, 700));
+  for (const std::size_t n : {1u, 3u, 250u, 255u, 256u}) {  // four sums side by side, what is left over in the first
+    double lane[4] = {};
+    for (std::size_t i = 0; i < n; ++i) lane[i < n / 4 * 4 ? i % 4 : 0] += x[i] * x[i];
+    CHECK(of(0, n) == (lane[0] + lane[1]) + (lane[2] + lane[3]));
+  }
+}
+
 TEST_CASE("groups of every choice of axes hold the elements that plain indices say") {
   const extents dims{3, 2, 5, 1, 70};
   std::vector<double> x(static_cast<std::size_t>(count(dims)));

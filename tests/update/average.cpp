@@ -40,3 +40,20 @@ TEST_CASE("num_updates shortens the memory at first") {
   CHECK(average.new_share(1'000'000) == 1 - 0.99);
   CHECK(exponential_moving_average{.decay = 0.99}.new_share(1) == 1 - 0.99);
 }
+
+TEST_CASE("stochastic_weight_average: the mean of the weights after the steps start, start + every, ...") {
+  for (const std::int64_t start : {0, 1, 3})
+    for (const std::int64_t every : {1, 2, 5}) {
+      CAPTURE(start);
+      CAPTURE(every);
+      const stochastic_weight_average average{.start = start, .every = every};
+      double shadow = 100, sum = 0;  // what it was before the first counts for nothing
+      int many = 0;
+      for (std::int64_t step = 0; step < 17; ++step) {
+        const double theta = static_cast<double>(step * step);
+        shadow = stochastic_weight_average::follow(shadow, theta, average.new_share(step + 1));
+        if (step >= start && (step - start) % every == 0) sum += theta, ++many;
+        CHECK(shadow == doctest::Approx(many == 0 ? 100 : sum / many));
+      }
+    }
+}
