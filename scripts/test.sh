@@ -1,33 +1,40 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, runs the tests, prints ctest's closing lines of every configuration.
 #
-#   scripts/test.sh            g++ whole; clang 16 under ASan + UBSan whole; TSan on the rooms that use threads
+#   scripts/test.sh            g++ whole; clang 16 under ASan + UBSan whole; TSan on the tests in which threads begin
 #   scripts/test.sh --quick    g++ whole, nothing else
-#   scripts/test.sh --all      the default, then: clang 16 whole, clang 19 edge core, SSE2-only and AVX2 builds,
-#                              64-bit ARM under qemu, long kill sweeps, compile cost
-#   scripts/test.sh NAME...    these presets only (cmake --list-presets)
+#   scripts/test.sh --all      the default, then: what users' options make of four rooms (-O2 -march=native), clang 16
+#                              whole, clang 19 edge core, SSE2-only and AVX2 builds, 64-bit ARM under qemu; and the steps
+#                                long          thousands of samples where the default takes dozens: kill sweeps and others
+#                                threads       the tests of TSan 50 times each
+#                                mutants       every small fault of tests/mutants/
+#                                compile_cost  what a user's model costs to compile
+#   scripts/test.sh NAME...    these presets (cmake --list-presets) and steps only, in this order. The steps and tsan read
+#                              what a preset has built, so that --all may be run in pieces: g++ before long, mutants and
+#                              tsan, tsan before threads.
 #
 # Options: --no-install skips the packages.   GRADUS_BUILD=DIR builds there instead of build/.
-# Every configuration is run even if one before it failed; the exit code is 0 only if all passed.
+# Everything is run even if something before it failed; the exit code is 0 only if all passed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 build=${GRADUS_BUILD:-build}
 jobs=${GRADUS_JOBS:-$(nproc)}
-install=yes all="" presets=()
+install=yes all="" steps=()
 for option in "$@"; do
   case $option in
-    --quick) presets=(g++) ;;
+    --quick) steps=(g++) ;;
     --all) all=yes ;;
     --no-install) install=no ;;
-    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "test.sh: unknown option $option (--quick, --all, --no-install)" >&2; exit 2 ;;
-    *) presets+=("$option") ;;
+    *) steps+=("$option") ;;
   esac
 done
-[ ${#presets[@]} -gt 0 ] || presets=(g++ asan tsan)
-[ -z "$all" ] || presets=(g++ asan tsan clang-16 clang-19 sse2 avx2 aarch64)
+[ ${#steps[@]} -gt 0 ] || steps=(g++ asan tsan)
+[ -z "$all" ] || steps=(g++ asan tsan optimized clang-16 clang-19 sse2 avx2 aarch64 long threads mutants compile_cost)
 
 if [ $install = yes ]; then
+  case " ${steps[*]} " in *" clang-19 "* | *" aarch64 "*) all=yes ;; esac
   scripts/deps.sh ${all:+--all} || exit 1
 fi
 
@@ -43,21 +50,19 @@ finish() { # name, seconds; the closing lines of $report/name
   sed -n '/tests passed/,$p' "$report/$1" | grep -vE '^$|Label Time|sec\*proc' >>"$report/summary" || true
 }
 
-for preset in "${presets[@]}"; do
-  started=$SECONDS
-  echo "=== $preset"
-  dir=$build/$preset
-  if cmake --preset "$preset" -B "$dir" >"$report/configure" 2>&1 || { cat "$report/configure"; false; }; then
-    built=yes
+run_preset() {
+  local preset=$1 dir=$build/$1 built=yes passed options=() run=()
+  # The tests of which g++ has seen that a thread begins in them.
+  if [ "$preset" = tsan ] && [ -d "$build/g++/threads" ]; then
+    options=("-DGRADUS_THREADED_TESTS=$(cd "$build/g++/threads" && pwd)")
+  fi
+  if cmake --preset "$preset" -B "$dir" "${options[@]}" >"$report/configure" 2>&1 || { cat "$report/configure"; false; }; then
     # Keep going: one broken file should not hide the others, and what was built is still tested.
     cmake --build "$dir" -j "$jobs" -- -k 0 >"$report/build" 2>&1 || built=no
     [ $built = yes ] || grep -vE '^\[[0-9]+/[0-9]+\] (Building|Linking|Running)' "$report/build"
-    labels=()
-    [ "$preset" != tsan ] || labels=(-L threads)
-    run=()
     case $preset in asan | tsan) run=("${plainly[@]}") ;; esac
-    TSAN_OPTIONS=halt_on_error=1 "${run[@]}" ctest --test-dir "$dir" -j "$jobs" --output-on-failure --no-tests=error \
-      "${labels[@]}" 2>&1 | tee "$report/$preset"
+    TSAN_OPTIONS=halt_on_error=1 "${run[@]}" ctest --test-dir "$dir" -j "$jobs" --output-on-failure --no-tests=error 2>&1 |
+      tee "$report/$preset"
     passed=${PIPESTATUS[0]}
     finish "$preset" $((SECONDS - started))
     if [ $built = no ]; then echo "the build failed" >>"$report/summary"; fi
@@ -66,18 +71,36 @@ for preset in "${presets[@]}"; do
     echo "=== $preset: configuration failed" >>"$report/summary"
     failed+=("$preset")
   fi
-done
+}
 
-if [ -n "$all" ]; then
-  # Tests read GRADUS_LONG and then take thousands of samples where they take dozens otherwise.
+run_ctest() { # name, what runs ctest
+  "${@:2}" 2>&1 | tee "$report/$1"
+  [ "${PIPESTATUS[0]}" -eq 0 ] || failed+=("$1")
+  finish "$1" $((SECONDS - started))
+}
+
+run_tool() { # name, command
+  local lines
+  "${@:2}" 2>&1 | tee "$report/$1"
+  [ "${PIPESTATUS[0]}" -eq 0 ] || failed+=("$1")
+  lines=$(tail -1 "$report/$1")
+  echo "=== $1 ($((SECONDS - started)) s) $lines" >>"$report/summary"
+}
+
+for step in "${steps[@]}"; do
   started=$SECONDS
-  echo "=== long"
-  GRADUS_LONG=1 ctest --test-dir "$build/g++" -L long --output-on-failure --timeout 3600 2>&1 | tee "$report/long"
-  [ "${PIPESTATUS[0]}" -eq 0 ] || failed+=(long)
-  finish long $((SECONDS - started))
-  echo "=== compile cost"
-  tools/compile_cost --check || failed+=(compile_cost)
-fi
+  echo "=== $step"
+  case $step in
+    long) # tests read GRADUS_LONG and then take thousands of samples where they take dozens otherwise
+      GRADUS_LONG=1 run_ctest long ctest --test-dir "$build/g++" -L long --output-on-failure --no-tests=error --timeout 3600 ;;
+    threads)
+      TSAN_OPTIONS=halt_on_error=1 run_ctest threads "${plainly[@]}" ctest --test-dir "$build/tsan" -j "$jobs" \
+        --output-on-failure --no-tests=error --repeat until-fail:50 --timeout 7200 ;;
+    mutants) run_tool mutants tools/mutants --build "$build/g++" --baseline --jobs "$jobs" --seconds ;;
+    compile_cost) run_tool compile_cost tools/compile_cost --check ;;
+    *) run_preset "$step" ;;
+  esac
+done
 
 echo
 echo "--- $(date -u +%F) on $(uname -m), $(nproc) processors, $SECONDS s in all"
