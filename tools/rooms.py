@@ -13,6 +13,7 @@ Laws:
               edge core has no bare `throw`, `try`, `dynamic_cast` or `typeid` outside base/error.hpp
   umbrella    what gradus.hpp includes, through others too, brings none of UMBRELLA_FORBIDS
   mirror      include/gradus/R/F.hpp has tests/R/F.cpp, and the other way round (tests/whole/ answers for no header)
+  references  a file that a comment or a page names exists
 """
 import os
 import re
@@ -44,6 +45,9 @@ UMBRELLA_FORBIDS = {"xtensor": "/xtensor/", "cereal": "/cereal/", "json": "/nloh
                     "filesystem": "/filesystem", "regex": "/regex", "testing": "/gradus/testing/",
                     "gRPC": "/grpc", "MPI": "/mpi.h"}
 LEAVES = ("cluster/grpc.hpp", "cluster/mpi.hpp", "cpu/cblas.hpp", "cpu/onednn.hpp")  # never in the umbrella, never under another header
+# Files that comments and pages may name. A script without a folder may be somebody else's (TensorFlow's tests).
+REFERENCE = re.compile(r"(?<![\w./<*{}-])((?:[\w.-]+/)*[\w-]+\.(?:hpp|cpp|md)|(?:tools|scripts|tests|benchmarks)/(?:[\w.-]+/)*[\w-]+\.(?:py|sh|json|txt))(?![\w*])")
+SPEAKS = ("include", "tests", "examples", "benchmarks", "docs")  # folders whose comments and pages are read
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -196,7 +200,39 @@ def check(root):
             if name.endswith(".cpp") and f"{room}/{name[:-4]}.hpp" not in headers:
                 found.append((f"tests/{room}/{name}", 1, "mirror",
                               f"no header include/gradus/{room}/{name[:-4]}.hpp (a test of several belongs in tests/whole)"))
-    return found, headers
+    return found + check_references(root), headers
+
+
+def check_references(root):
+    """Comments of C++ files, and pages: every file that they name is there."""
+    files = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [f for f in folders if not f.startswith((".", "build")) and f != "runs"]
+        files += [os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/") for name in names]
+    known, names = set(files), {os.path.basename(f) for f in files}
+    tails = {"/".join(f.split("/")[-n:]) for f in files for n in (2, 3)}
+
+    def exists(reference, where):
+        if "/" not in reference:
+            return reference in names
+        bases = ("", "include", "include/gradus", "tests", "docs", os.path.dirname(where))
+        return reference in tails or any(os.path.normpath(os.path.join(b, reference)) in known for b in bases)
+
+    found = []
+    for file in sorted(files):
+        page = file.endswith(".md")
+        if not page and not (file.endswith((".hpp", ".cpp")) and file.startswith(SPEAKS)):
+            continue
+        if file == "CHANGELOG.md":  # it speaks of files that were
+            continue
+        for number, line in enumerate(open(os.path.join(root, file), encoding="utf-8", errors="replace"), 1):
+            if not page:
+                comment = re.search(r"(?<!:)//(.*)", line)
+                line = comment.group(1) if comment else ""
+            for match in REFERENCE.finditer(line):
+                if not exists(match.group(1), file):
+                    found.append((file, number, "references", f"there is no file {match.group(1)}"))
+    return found
 
 
 def check_umbrella(root, compiler):
@@ -247,6 +283,8 @@ def self_test():
         ("include/gradus/graph/leave.hpp", '#pragma once\n#include "../ops/o.hpp"\n', 2, "edge core"),
         ("include/gradus/base/lonely.hpp", "#pragma once\n", 1, "mirror"),
         ("tests/base/orphan.cpp", "", 1, "mirror"),
+        ("tests/base/good.cpp", "\n// as in base/gone.hpp\n", 2, "references"),
+        ("docs/page.md", "see tools/gone.py\n", 1, "references"),
     ]
     support = {"include/gradus/graph/g.hpp": "#pragma once\n", "include/gradus/tensor/t.hpp": "#pragma once\n",
                "include/gradus/ops/o.hpp": "#pragma once\n", "include/gradus/testing/t.hpp": "#pragma once\n",

@@ -29,7 +29,7 @@ TEST_CASE("identity: the value is the id, with a default or without") {
 }
 
 TEST_CASE("hash buckets: FarmHash's fingerprint of the text, integers as their decimal text") {
-  // Fingerprints as in tests/input/fingerprint.cpp, from FarmHash's own code.
+  // Fingerprints as in tests/columns/fingerprint.cpp, from FarmHash's own code.
   const auto batch = batch_of(2, {ragged_texts("word", {{"hello", "abc"}, {""}}),
                                   dense_texts("two", 2, {"hello", "", "", "abc"}), ragged_ints("n", {{12345678}, {}})});
   const auto word = categorical_column_with_hash_bucket("word", 1000);

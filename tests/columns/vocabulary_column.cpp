@@ -22,7 +22,7 @@ TEST_CASE("a list: the place is the id, what it does not hold has the default or
         id_list{1, 0, 1, 1});
   const auto buckets = categorical_column_with_vocabulary_list("sex", {"f", "m"}, {.num_oov_buckets = 3});
   CHECK(buckets.num_buckets() == 5);
-  // fingerprint64("") = 0x9ae16a3b2f90404f, as in tests/input/fingerprint.cpp
+  // fingerprint64("") = 0x9ae16a3b2f90404f, as in tests/columns/fingerprint.cpp
   const auto x = static_cast<std::int64_t>(2 + fingerprint64("x") % 3);
   CHECK(buckets.ids(batch).ids == id_list{1, 0, x, static_cast<std::int64_t>(2 + 0x9ae16a3b2f90404fu % 3)});
 

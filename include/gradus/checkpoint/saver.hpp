@@ -7,7 +7,7 @@
 // A save stages everything under temporary names, gives the checkpoint's files their names, then the state file
 // `checkpoint` its own, and only then deletes what is superseded:
 // killed or without power at any instant, the directory holds the last acknowledged checkpoint or a newer one. When
-// save returns, the checkpoint is on the disk. State must stand still during a save (checkpoint/async_saver.hpp copies
+// save returns, the checkpoint is on the disk. State must stand still during a save (checkpoint/background.hpp copies
 // it).
 //
 // As tf.train.Saver: max_to_keep, keep_checkpoint_every_n_hours, the state file, pad_step_number. Otherwise: checksums
