@@ -15,6 +15,7 @@
 #include <mutex>
 #include <thread>
 
+#include "../base/thread.hpp"
 #include "in_place.hpp"
 #include "staging.hpp"
 
@@ -29,7 +30,8 @@ public:
       : saver_(std::move(s)),
         area_(snapshot),
         when_busy_(when_busy),
-        thread_([this](std::stop_token stop) { serve(stop); }) {}
+        thread_(start_thread("a saver in the background", "save in place (in_place{})",
+                             [this](std::stop_token stop) { serve(stop); })) {}
   background_saver(const background_saver&) = delete;
   background_saver& operator=(const background_saver&) = delete;
   ~background_saver() {

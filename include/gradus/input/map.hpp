@@ -15,6 +15,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "../base/thread.hpp"
 #include "unit_stage.hpp"
 
 namespace gradus {
@@ -27,7 +28,9 @@ public:
   using function = std::function<void(const datum&, datum&)>;
 
   map_threads(function f, int threads) : f_(std::move(f)), ring_(static_cast<std::size_t>(threads)) {
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this](std::stop_token stop) { run(stop); });
+    for (int i = 0; i < threads; ++i)
+      threads_.push_back(start_thread(text("map with ", threads, " threads, ", i, " begun,"),
+                                      "ask for fewer (parallel)", [this](std::stop_token stop) { run(stop); }));
   }
   map_threads(const map_threads&) = delete;
   map_threads& operator=(const map_threads&) = delete;

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "../base/thread.hpp"
 #include "stage.hpp"
 
 namespace gradus {
@@ -136,7 +137,7 @@ private:
       noted_bytes = position.size();
       produced = consumed = unnoted = 0;
       for (auto& p : ring) p.error = nullptr;
-      thread = std::jthread([this](std::stop_token stop) { run(stop); });
+      thread = start_thread("prefetch", "leave prefetch out", [this](std::stop_token stop) { run(stop); });
     }
 
     // Ends the thread and takes the source back to where the consumer is.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../base/error.hpp"
+#include "../base/thread.hpp"
 
 namespace gradus {
 
@@ -76,19 +77,21 @@ private:
 // lock.
 class pool {
 public:
-  // Errors: invalid_argument unless 1 <= size <= 1024.
+  // Errors: invalid_argument unless 1 <= size <= 1024; resource_exhausted if a thread cannot be had: those begun before
+  // it have ended then.
   explicit pool(int size, const waiting& w = {}) : size_(checked(size)), wait_(w) {
     crowded_ =
         std::thread::hardware_concurrency() != 0 && static_cast<unsigned>(size) > std::thread::hardware_concurrency();
     finished_ = std::make_unique<detail::progress[]>(static_cast<std::size_t>(size));
-    for (int i = 1; i < size; ++i) workers_.emplace_back([this, i] { work(i); });
+    workers_.reserve(static_cast<std::size_t>(size) - 1);
+    for (int i = 1; i < size; ++i)
+      workers_.push_back(start_thread(
+          text("a pool of ", size, " threads, ", i - 1, " of ", size - 1, " begun,"), "ask for fewer",
+          [this, i] { work(i); }, [this] { end(); }));  // those begun wait for work, and would be waited for
   }
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
-  ~pool() {
-    call_ = nullptr;
-    started_.reach(started_.value() + 1);  // the threads join as they go
-  }
+  ~pool() { end(); }
   int size() const { return size_; }
   const waiting& wait() const { return wait_; }
   bool crowded() const { return crowded_; }  // more threads than processors
@@ -117,6 +120,11 @@ private:
     if (size < 1 || size > 1024)
       raise(status::invalid_argument, text("threads: expected a count from 1 to 1024, got ", size));
     return size;
+  }
+  // The threads go, and join when they are destroyed.
+  void end() {
+    call_ = nullptr;
+    started_.reach(started_.value() + 1);
   }
   void work(int self) {
     for (std::uint32_t round = 1;; ++round) {

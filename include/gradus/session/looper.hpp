@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "../base/thread.hpp"
 #include "coordinator.hpp"
 
 namespace gradus {
@@ -50,10 +51,11 @@ public:
   void start() {
     if (thread_.joinable())
       raise(status::failed_precondition, text("the looper \"", options_.name, "\" is started already"));
-    thread_ = std::thread([this, here = std::move(registered_)]() mutable {
-      coord_->stop_on_exception([this] { loop(); });
-      here.release();  // now, and not when the thread's own memory goes
-    });
+    thread_ = start_thread<std::thread>(text("the looper \"", options_.name, '"'), "loop less",
+                                        [this, here = std::move(registered_)]() mutable {
+                                          coord_->stop_on_exception([this] { loop(); });
+                                          here.release();  // now, and not when the thread's own memory goes
+                                        });
   }
 
 private:

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -34,16 +35,27 @@ inline std::uint32_t crc32c_joined(std::uint32_t a, std::uint32_t b, std::uint64
 }
 
 namespace detail {
-// Calls work(part, from, to) for `threads` parts of 0..bytes, cut at multiples of 4096; the first on this thread.
+// Calls work(part, from, to) for `threads` parts of 0..bytes, cut at multiples of 4096; the first on this thread, and
+// those for which no thread can be had.
 template <class Work>
 void in_parts(std::size_t bytes, int threads, Work&& work) {
   const std::size_t parts = threads < 1 ? 1 : static_cast<std::size_t>(threads);
   const std::size_t each = (bytes / parts + 4095) / 4096 * 4096;
   std::vector<std::jthread> others;
-  for (std::size_t i = 1; i < parts; ++i)
-    others.emplace_back(
-        [&work, i, each, bytes] { work(i, std::min(i * each, bytes), std::min((i + 1) * each, bytes)); });
-  work(std::size_t{0}, std::size_t{0}, std::min(each, bytes));
+  const auto part = [&work, each, bytes](std::size_t i) {
+    work(i, std::min(i * each, bytes), std::min((i + 1) * each, bytes));
+  };
+  std::size_t begun = 1;
+#if defined(__cpp_exceptions)
+  try {
+    for (; begun < parts; ++begun) others.emplace_back([&part, begun] { part(begun); });
+  } catch (const std::system_error&) {
+  }
+#else
+  for (; begun < parts; ++begun) others.emplace_back([&part, begun] { part(begun); });
+#endif
+  part(0);
+  for (; begun < parts; ++begun) part(begun);
 }
 inline constexpr std::size_t worth_parts = std::size_t{16} << 20;
 }  // namespace detail

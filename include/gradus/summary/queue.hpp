@@ -11,12 +11,12 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "../base/error.hpp"
+#include "../base/thread.hpp"
 #include "../store/file.hpp"
 
 namespace gradus {
@@ -54,12 +54,7 @@ public:
     file_ = &file;
     ending_ = false, error_ = nullptr, wanted_ = goal::none;
     for (auto* buffer : {&filling_, &writing_}) buffer->reserve(enough_bytes_ + 4096);
-    try {
-      thread_ = std::thread([this] { work(); });
-      return;
-    } catch (const std::system_error&) {
-    }
-    raise(status::resource_exhausted, "the summary writer cannot begin a thread; end others, or say max_queue = 0");
+    thread_ = start_thread<std::thread>("the summary writer", "say max_queue = 0", [this] { work(); });
   }
 
   // Where to append one event; `added` afterwards. Null if the queue is full, and is not to be waited for.
