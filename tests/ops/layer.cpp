@@ -111,8 +111,8 @@ TEST_CASE("dense is a product, a bias and an activation") {
   const value x = g.placeholder("x", {batch, 2}), y = dense(x, {.units = 3, .activation = relu});
   session s{g};
   const float kernel[] = {1, 2, 3, -1, -2, -3}, bias[] = {0.5f, 0, -0.5f};
-  std::memcpy(s.variable("dense/kernel").mutable_data(), kernel, sizeof kernel);
-  std::memcpy(s.variable("dense/bias").mutable_data(), bias, sizeof bias);
+  std::memcpy(s.mutable_variable("dense/kernel").mutable_data(), kernel, sizeof kernel);
+  std::memcpy(s.mutable_variable("dense/bias").mutable_data(), bias, sizeof bias);
   const std::vector<float> in{1, 0, 1, 1, 0, 2};
   const auto out = s.run(y, {{x, in}}).as<float>();
   CHECK(std::vector<float>(out.begin(), out.end()) == std::vector<float>{1.5f, 2, 2.5f, 0.5f, 0, 0, 0, 0, 0});
@@ -163,8 +163,8 @@ TEST_CASE("batch_norm: the batch's statistics in training, followed by moving on
   session t{h};
   t.initialize();
   const double centre[] = {1, 2}, width[] = {4, 9};
-  std::memcpy(t.variable("batch_normalization/moving_mean").mutable_data(), centre, sizeof centre);
-  std::memcpy(t.variable("batch_normalization/moving_variance").mutable_data(), width, sizeof width);
+  std::memcpy(t.mutable_variable("batch_normalization/moving_mean").mutable_data(), centre, sizeof centre);
+  std::memcpy(t.mutable_variable("batch_normalization/moving_variance").mutable_data(), width, sizeof width);
   const auto out = t.run(z, {{w, x}}).as<double>();
   for (std::size_t i = 0; i < 12; ++i)
     CHECK(ops_test::near(out[i], (x[i] - centre[i % 2]) / std::sqrt(width[i % 2] + 1e-3), 1e-13));
@@ -220,7 +220,7 @@ TEST_CASE("attention sees nothing that comes later, and agrees with plain loops"
   CHECK(after != before);
 }
 
-TEST_CASE("dropout in a session follows the step") {
+TEST_CASE("dropout in a session draws anew in every run") {
   graph g(mode::train);
   const value v = g.placeholder("x", {batch, 100}), y = dropout(v, 0.5);
   session s{g};
@@ -230,10 +230,12 @@ TEST_CASE("dropout in a session follows the step") {
     const auto out = s.run(y, {{v, x}}).as<float>();
     return std::vector<float>(out.begin(), out.end());
   };
-  const auto first = run();
-  CHECK(run() == first);
-  s.variable("random_step").mutable_as<std::int64_t>()[0] = 1;
-  CHECK(run() != first);
-  s.variable("random_step").mutable_as<std::int64_t>()[0] = 0;
+  const auto first = run(), second = run();
+  CHECK(first != second);
+  CHECK(run() != second);
+  CHECK(s.variable("random_step").as<std::int64_t>()[0] == 2);
+  s.mutable_variable("random_step").mutable_as<std::int64_t>()[0] = 0;  // the number of the last run that drew
+  CHECK(run() == second);
+  s.mutable_variable("random_step").mutable_as<std::int64_t>()[0] = -1;
   CHECK(run() == first);
 }

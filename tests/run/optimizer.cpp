@@ -54,6 +54,7 @@ TEST_CASE("as an updater, bit for bit") {
   same_everywhere(adam{}, exponential_decay{.initial = 0.1, .decay_steps = 2, .decay_rate = 0.5});
   same_everywhere(momentum{.rate = 0.1}, accumulate{3});
   same_everywhere(adam{.rate = 0.1}, clip_by_global_norm{0.5}, accumulate{2});
+  same_everywhere(momentum{.rate = 0.1}, clip_by_global_norm{0.5}, accumulate{5});
 }
 
 TEST_CASE("names are TensorFlow's") {
@@ -191,8 +192,8 @@ TEST_CASE("state is the session's: two sessions, and a session that goes on") {
   CHECK(b->variable("beta1_power").as<double>()[0] == 0.9);
   for (const char* name :
        {"w", "w/Adam", "w/Adam_1", "w/ExponentialMovingAverage", "beta1_power", "beta2_power", "Adam/steps"}) {
-    const auto from = a->variable(name), to = b->variable(name);
-    std::memcpy(to.mutable_data(), from.data, from.size_bytes());
+    const auto from = a->variable(name);
+    std::memcpy(b->mutable_variable(name).mutable_data(), from.data, from.size_bytes());
   }
   a->run(train), b->run(train);
   CHECK(same_bits(a->variable("w"), b->variable("w")));
@@ -204,7 +205,7 @@ TEST_CASE("slots that were set are not started") {
   optimizer opt{momentum{.rate = 1}};
   const value train = opt.apply_gradients({{g.constant(0), w}});
   session s{g, opt};
-  s.variable("w/Momentum").mutable_as<float>()[0] = 2;
+  s.mutable_variable("w/Momentum").mutable_as<float>()[0] = 2;
   s.initialize();
   s.run(train);
   CHECK(s.variable("w").as<float>()[0] == 1 - 0.9f * 2);
@@ -302,4 +303,24 @@ TEST_CASE("a read made before an update is of the value before it, fused or not"
   const auto r = s.run({train, later, after});
   CHECK(r[1].as<float>()[0] == 4);
   CHECK(r[2].as<float>()[0] == 1);
+}
+
+TEST_CASE("train ops that count micro-batches together update the same variables") {
+  graph g;
+  const value a = g.variable("a", {2}), b = g.variable("b", {2}), x = g.placeholder("x", {2});
+  const auto step = [&](const char* name) {
+    return g.variable(name, {}, {.init = zeros, .trainable = false, .type = int64});
+  };
+  const value one = step("one"), other = step("other");
+  optimizer opt{gradient_descent{.rate = 1}, accumulate{2}};
+  opt.apply_gradients({{x, a}}, {.global_step = one});
+  const std::string said = refusal<unimplemented>([&] { opt.apply_gradients({{x, b}}, {.global_step = one}); });
+  CHECK(said.find("only one updates \"b\"; give both the same variables") != std::string::npos);
+  CHECK(refusal<unimplemented>([&] { opt.apply_gradients({{x, b}, {x, a}}, {.global_step = one}); }) == said);
+  opt.apply_gradients({{x * 2.0, a}}, {.global_step = one});
+  opt.apply_gradients({{x, b}}, {.global_step = other});
+  opt.apply_gradients({{x, b}});  // by a count of its own
+  CHECK_THROWS_AS(opt.apply_gradients({{x, a}}), unimplemented);
+  CHECK_NOTHROW(
+      (optimizer{gradient_descent{.rate = 1}, accumulate{2}}.apply_gradients({{x, b}}, {.global_step = one})));
 }

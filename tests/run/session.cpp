@@ -115,7 +115,7 @@ TEST_CASE("refusals: variables without a value") {
         "variable \"w\" is not initialized; call initialize(seed)");
   CHECK(floats(s.run(m.squared, {{"fixed", std::vector<float>(4, 3.0f)}})) == std::vector<float>(4, 9.0f));
   CHECK(refusal<not_found>([&] { s.variable("v"); }) == "no variable is named \"v\"");
-  s.variable("w").mutable_as<float>()[1] = 5;  // writing is initializing
+  s.mutable_variable("w").mutable_as<float>()[1] = 5;  // writing is initializing
   CHECK(floats(s.run("w"))[1] == 5);
   s.initialize(1);  // leaves what has a value alone
   CHECK(floats(s.run("w"))[1] == 5);

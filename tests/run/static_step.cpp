@@ -151,6 +151,10 @@ TEST_CASE("a static stepper and one on the heap agree to the bit") {
     CHECK(s.metric<"accuracy">() >= 0.0f);
     CHECK(s.metric<"accuracy">() <= 1.0f);
   }
+  SUBCASE("micro-batches, rows among their gradients") {
+    auto s = make_static_stepper<mixed>(static_batch<3>{}, momentum{.rate = 0.1}, accumulate{3});
+    compare<mixed, fast>(s, 11, feed_mixed, momentum{.rate = 0.1}, accumulate{3});
+  }
   SUBCASE("float64") {
     auto s = make_static_stepper<in_double>(static_batch<5>{}, adam{.rate = 0.1});
     static_assert(std::is_same_v<decltype(s.loss()), double>);

@@ -218,3 +218,40 @@ TEST_CASE("what does not fit is not lent") {
   CHECK(refusal("x", int32, {16, 13}) == "lend \"x\": expected float32 [16, 13], found int32 [16, 13]");
   CHECK(refusal("z", int32, {16, 13}) == "the model has no placeholder \"z\"");
 }
+
+TEST_CASE("micro-batches: rows that any of them names are moved, by the mean over all of them") {
+  using summed = decltype(composed{gradient_descent{}, accumulate{}});
+  plain_stepper<summed, interpreted<>> s(
+      interpreted<>{[](graph& g) {
+        const value id = g.placeholder("id", {batch}, int32), x = g.placeholder("x", {batch, 2});
+        const value b = g.variable("b", {2}, {.init = zeros});
+        return model_spec{.loss = reduce_sum(embedding(id, {.input_dim = 5, .output_dim = 2, .name = "table"}) * x) +
+                                  reduce_sum(reduce_sum(x, {0}) * b)};
+      }},
+      summed{gradient_descent{.rate = 1}, accumulate{3}});
+  s.allocate();
+  s.initialize(4);
+  const auto table = s.variables().view(static_cast<std::size_t>(s.variables().find("table/embeddings"))).as<float>();
+  const auto b = s.variables().view(static_cast<std::size_t>(s.variables().find("b"))).as<float>();
+  std::vector<float> want(table.begin(), table.end()), want_b(2);
+  const std::vector<std::vector<std::int32_t>> ids{{3, 1}, {1, 1}, {0, 0}, {4, 0}, {2, 2}, {2, 0}};
+  for (std::size_t t = 0; t < ids.size(); ++t) {
+    auto& m = s.bound<mode::train>(2);
+    s.placeholders<mode::train>([&](const placeholder_info& p) {
+      const tensor_view v = m.view(p.node);
+      for (std::size_t i = 0; i < v.size(); ++i)
+        if (p.name == "id")
+          v.mutable_as<std::int32_t>()[i] = ids[t][i];
+        else
+          v.mutable_as<float>()[i] = static_cast<float>(t) + static_cast<float>(i) * 0.5f;
+    });
+    s.train_step();
+    for (std::size_t i = 0; i < 4; ++i) {
+      const float g = static_cast<float>(t) + static_cast<float>(i) * 0.5f;
+      want[static_cast<std::size_t>(ids[t][i / 2]) * 2 + i % 2] -= g / 3, want_b[i % 2] -= g / 3;
+    }
+    if (t % 3 != 2) continue;
+    for (std::size_t i = 0; i < want.size(); ++i) CHECK(table[i] == doctest::Approx(want[i]));
+    for (std::size_t i = 0; i < 2; ++i) CHECK(b[i] == doctest::Approx(want_b[i]));
+  }
+}

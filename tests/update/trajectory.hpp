@@ -286,7 +286,7 @@ public:
     session s{graph_, optimizer_};
     for (std::size_t v = 0; v < variables_.size(); ++v) {
       const auto start = golden::numbers<double>(case_["init"][v]);
-      std::copy(start.begin(), start.end(), s.variable(name(v)).template mutable_as<double>().begin());
+      std::copy(start.begin(), start.end(), s.mutable_variable(name(v)).template mutable_as<double>().begin());
     }
     s.initialize();
     std::size_t checked = 0;

@@ -5,6 +5,7 @@
 // an update is uniform (composed::uniform) none of this is needed: one sweep with the same constants for all.
 #pragma once
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <span>
@@ -23,6 +24,7 @@ struct gradient_view {
   bool wide = false;               // rows are int64, else int32
   std::size_t row_count = 0;       // rows listed
   std::span<std::int32_t> chains;  // scratch of row_chains, for a sparse gradient
+  bool absent = false;             // there is none in this step, but one that was accumulated before
 
   bool sparse() const { return rows != nullptr; }
   // f(rows) with their type.
@@ -73,6 +75,25 @@ std::size_t columns_of(const extents& dims) {
   else
     return 0;
 }
+// Whether a gradient was added to a sum is told by the sum itself, so that state files need no other place for it. A
+// sum begins at +0 and no addition gives -0 from there, so -0 in its first element says that a gradient was added
+// although the element is 0; it is +0 again when the sum is used. Looks at bits: small numbers may be flushed here.
+template <class T>
+using bits_of = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+template <class T>
+void mark_sum(T* sum, std::size_t n) {
+  if (n != 0 && std::bit_cast<bits_of<T>>(*sum) == 0) *sum = -T(0);
+}
+template <class T>
+void unmark_sum(T* sum, std::size_t n) {
+  if (n != 0 && std::bit_cast<bits_of<T>>(*sum) == std::bit_cast<bits_of<T>>(-T(0))) *sum = T(0);
+}
+template <class T>
+bool holds_a_sum(const T* sum, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i)  // ends at once, but for sums of earlier versions and those that hold nothing
+    if (std::bit_cast<bits_of<T>>(sum[i]) != 0) return true;
+  return false;
+}
 // Whether a clip by columns is a pass of its own: for rules that look at all of their gradient first.
 template <class Update>
 consteval bool clips_first() {
@@ -113,16 +134,20 @@ public:
   // Adds this gradient to what was accumulated, which becomes the gradient if the step is one of the rule.
   void accumulate() {
     if constexpr (Update::accumulates) {
+      if (g_.absent) return;
       T* const sum = memory_.mirrors[Update::rule_mirrors];
       if (g_.sparse())
         g_.with_rows([&](const auto* rows) { Device::add_rows(sum, g_.values, rows, g_.row_count, width()); });
       else
         Device::add_to(sum, g_.values, v_.about.size);
+      detail::mark_sum(sum, v_.about.size);
     }
   }
   void use_accumulated() {
     if constexpr (Update::accumulates) {
-      g_ = {memory_.mirrors[Update::rule_mirrors], v_.about.size, nullptr, false, 0, {}};
+      T* const sum = memory_.mirrors[Update::rule_mirrors];
+      detail::unmark_sum(sum, v_.about.size);
+      g_ = {sum, v_.about.size, nullptr, false, 0, {}};
       v_.about.sparse = false;
       scale_ *= update_.accumulation_share();
     }

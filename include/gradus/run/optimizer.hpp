@@ -199,6 +199,24 @@ private:
     return {&g, at};
   }
 
+  // Train ops that count micro-batches together update the same variables: a step that ends with one of them would
+  // leave the sums of the other's variables behind.
+  void check_accumulation(const plan_type& plan) const {
+    const auto has = [](const plan_type& p, std::string_view name) {
+      return std::any_of(p.updates.begin(), p.updates.end(), [&](const auto& u) { return u.name == name; });
+    };
+    for (const plan_type& other : made_->train_ops) {
+      if (other.g != plan.g || other.step != plan.step) continue;
+      for (const auto& [a, b] : {std::pair(&plan, &other), std::pair(&other, &plan)})
+        for (const auto& u : a->updates)
+          if (!has(*b, u.name))
+            raise(
+                status::unimplemented,
+                text("accumulate: two train ops of \"", made_->name, "\" count the same steps and only one updates \"",
+                     u.name, "\"; give both the same variables, or a global_step or an optimizer each"));
+    }
+  }
+
   value build(graph& g, std::span<const gradient_and_variable> list, const apply_gradients_options& o) {
     plan_type plan;
     plan.g = &g, plan.counts = !o.global_step;
@@ -218,6 +236,8 @@ private:
       }
       state = take_state(g, g.nodes[first.id].device);
       if (plan.counts) step = take_counter(g, g.nodes[first.id].device);
+      plan.step = step.id;
+      if constexpr (update_type::accumulates) check_accumulation(plan);
     }
     const auto operands_of = [&](std::vector<value>& to, std::size_t u, const gradient_and_variable& p) {
       const gradient_value& d = p.gradient;

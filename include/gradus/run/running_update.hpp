@@ -38,7 +38,8 @@ template <std::size_t Mirrors>
 struct planned_train_op {
   const graph* g = nullptr;
   int begin = -1;       // its node
-  bool counts = false;  // the optimizer counts the steps itself
+  int step = -1;        // the variable that counts its steps
+  bool counts = false;  // the optimizer counts them itself
   std::vector<planned_update<Mirrors>> updates;
 };
 

@@ -10,7 +10,15 @@
 // Each set of fetches is pruned, planned and bound once; after that a run allocates nothing. To train, give the session
 // the optimizers of its graph and fetch their train ops (run/optimizer.hpp): session s{g, opt}; s.run(opt_train_op).
 // Trainers (train/trainer.hpp) and steppers (run/stepper.hpp) train models.
+//
+// Random operations draw new numbers in every run that draws: each such run takes the next number of the variable
+// "random_step" when it starts, as a stepper takes its step. A saver saves a session (`remembers`): variables, slots,
+// the position of the random stream, and which variables have no value yet.
+//
+// One thread at a time: two threads need a session each, or a mutex around every call. A debug build (without NDEBUG)
+// raises failed_precondition when two runs of one session overlap.
 #pragma once
+#include <atomic>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -22,6 +30,7 @@
 #include "executor.hpp"
 #include "graph_update.hpp"
 #include "model.hpp"
+#include "session_state.hpp"
 #include "variables.hpp"
 
 namespace gradus {
@@ -99,6 +108,7 @@ public:
           {g.name_of(i), n.type, n.dims, {a.kind, a.a, a.b, a.fan, a.distribution}, false, a.local != 0});
     }
     variables_.allocate(0);
+    random_step_ = variables_.find("random_step");
     [[maybe_unused]] const auto join = [&](const auto& p) {
       if constexpr (detail::is_of<kind::optimizer, decltype(p)>()) p.run_in(g, updates_);
     };
@@ -108,6 +118,7 @@ public:
 
   // Runs the initializer of every variable that has no value yet. Optimizers start theirs, beside what those are about.
   void initialize(std::uint64_t seed = 0) {
+    const detail::one_thread_at_a_time here(busy_);
     const std::vector<bool> theirs = variables_of_optimizers();
     for (std::size_t i = 0; i < variables_.size(); ++i) {
       variable_info& v = variables_.info(i);
@@ -115,6 +126,7 @@ public:
       Device::initialize(v.init, v.type, v.dims, seed, stream_of(v.name), variables_.value(i));
       if (v.name == "random_seed")
         *reinterpret_cast<std::int64_t*>(variables_.value(i)) = static_cast<std::int64_t>(seed);
+      if (static_cast<int>(i) == random_step_) *reinterpret_cast<std::int64_t*>(variables_.value(i)) = -1;  // none yet
       v.initialized = true;
     }
     for (const auto& u : updates_)
@@ -125,13 +137,16 @@ public:
         v.initialized = true;
       }
   }
-  // A variable's memory, to read and to write. Writing it initializes it.
-  tensor_view variable(std::string_view name) {
-    const int at = variables_.find(name);
-    if (at < 0) raise(status::not_found, text("no variable is named \"", name, "\""));
-    variables_.info(static_cast<std::size_t>(at)).initialized = true;
-    return variables_.view(static_cast<std::size_t>(at));
+  // A variable's memory, to read. One that has no value yet holds zeros and stays without a value.
+  const_tensor_view variable(std::string_view name) { return variables_.view(known(name)); }
+  // The same memory, to write. The variable is initialized from now on, so write all of it.
+  tensor_view mutable_variable(std::string_view name) {
+    const std::size_t at = known(name);
+    variables_.info(at).initialized = true;
+    return variables_.view(at);
   }
+  // Whether it has a value: from initialize, mutable_variable, an `assign` that ran, or a restore.
+  bool is_variable_initialized(std::string_view name) const { return variables_.info(known(name)).initialized; }
 
   // The fetched tensors, in order; views that the next run overwrites.
   std::span<const const_tensor_view> run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds = {}) {
@@ -142,6 +157,7 @@ public:
     return run(std::span<const fetch>(&f, 1), std::span<const feed>(feeds.begin(), feeds.size()))[0];
   }
   std::span<const const_tensor_view> run(std::span<const fetch> fetches, std::span<const feed> feeds) {
+    const detail::one_thread_at_a_time here(busy_);
     prepared& p = prepare(fetches);
     const std::int64_t batch_size = check_feeds(p, feeds);
     const runnable& r = p.machine.what();
@@ -166,6 +182,8 @@ public:
           detail::accept_feed(r.name_of(h.node), r.at(h.node).dims, r.at(h.node).type, p.machine.batch_size(), f.data,
                               p.machine.address(h.node));
     }
+    if (p.draws)
+      detail::take_number(*reinterpret_cast<std::int64_t*>(variables_.value(static_cast<std::size_t>(random_step_))));
     const subnormal_scope numbers(detail::subnormals_of<Device, Policies...>());
     executor_.run(p.machine, [&](const bound_call& c) {
       if (graph_update* u = update_of(r.graph.view, c.node)) u->run(r, c, p.machine.batch_size());
@@ -173,6 +191,16 @@ public:
     for (std::size_t at : p.assigned) variables_.info(at).initialized = true;
     for (std::size_t i = 0; i < p.results.size(); ++i) p.results[i] = p.machine.view(r.graph.outputs[i].node);
     return p.results;
+  }
+
+  // Everything that a resumed session needs: its variables but the local ones, among them an optimizer's slots and
+  // state and the random stream's seed and position, and which of them have no value. A restore gives all that back.
+  void remembers(state_list& list) {
+    for (std::size_t i = 0; i < variables_.size(); ++i) {
+      const variable_info& v = variables_.info(i);
+      if (!v.local) list.tensor(v.name, v.type, resolve(v.dims, 1), variables_.view(i).mutable_bytes());
+    }
+    list.dynamic("session/uninitialized", without_value_);
   }
 
 private:
@@ -184,6 +212,7 @@ private:
     std::unique_ptr<interpreted_graph<Device, user_ops>> graph;
     gradus::machine machine;
     std::vector<placeholder> placeholders;
+    bool draws = false;                 // random numbers
     std::vector<bool> reads;            // of the program's variables
     std::vector<std::size_t> assigned;  // variables that have a value after a run
     std::vector<const_tensor_view> results;
@@ -194,7 +223,15 @@ private:
   variable_arena variables_;
   std::vector<std::unique_ptr<graph_update>> updates_;
   std::vector<std::unique_ptr<prepared>> prepared_;
+  detail::variables_without_value without_value_{variables_};
+  std::atomic<bool> busy_{false};
+  int random_step_ = -1;
 
+  std::size_t known(std::string_view name) const {
+    const int at = variables_.find(name);
+    if (at < 0) raise(status::not_found, text("no variable is named \"", name, "\""));
+    return static_cast<std::size_t>(at);
+  }
   std::size_t index_of(std::string_view name) const { return static_cast<std::size_t>(variables_.find(name)); }
   std::byte* value_of(std::string_view name) { return variables_.value(index_of(name)); }
   std::vector<bool> variables_of_optimizers() const {
@@ -324,6 +361,7 @@ private:
     for (int i = 0; i < r.graph.view.size; ++i)
       if (r.at(i).op == &cards::assign)
         p->assigned.push_back(static_cast<std::size_t>(variables_.find(r.name_of(r.graph.view.edges[r.at(i).first]))));
+    p->draws = random_step_ >= 0 && detail::draws_numbers(r);
     p->results.resize(fetches.size());
     prepared_.push_back(std::move(p));
     return *prepared_.back();

@@ -25,6 +25,7 @@ struct tracked_variable {
   master_weights master;
   std::array<buffer, Update::mirror_count> mirrors;
   subject_state<Update> state;
+  bool summed = false;                       // has no gradient in this step, but accumulated ones that it ends with
   const named_gradient* gradient = nullptr;  // of this step,
   const_tensor_view gradient_values;         // its values in the type of `values`,
   std::size_t gradient_per_value = 1;        // and how many rows share one
@@ -80,6 +81,17 @@ struct tracked_variable {
                                            ", as the variable", master.kept() ? ", or float32" : ""));
     check_extents(g, values.dims);
   }
+  // Whether it was given gradients that were accumulated.
+  bool holds_sum() const {
+    if constexpr (Update::accumulates) {
+      const std::byte* const sum = mirrors[Update::rule_mirrors].data();
+      return values.type == float32 ? holds_a_sum(reinterpret_cast<const float*>(sum), values.size())
+                                    : holds_a_sum(reinterpret_cast<const double*>(sum), values.size());
+    } else {
+      return false;
+    }
+  }
+  bool takes_part() const { return gradient != nullptr || summed; }
   // Takes one that was checked for this step.
   void take(const named_gradient& g) {
     gradient = &g;
@@ -109,7 +121,7 @@ struct tracked_variable {
   }
   // The array takes its master's values: those of the rows that a sparse gradient listed, if no other moved.
   void refresh_array(const Update& update) {
-    if (!gradient->sparse || !moves_listed_rows_only(update))
+    if (gradient == nullptr || !gradient->sparse || !moves_listed_rows_only(update))
       master.refresh();
     else if (gradient->rows.type == int32)
       master.refresh_rows(gradient->rows.template as<std::int32_t>(), width());

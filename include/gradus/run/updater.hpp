@@ -52,7 +52,7 @@ public:
   }
 
   // One step, of gradients of the loss times loss_scale(). Variables that are not named keep their values, slots and
-  // averages.
+  // averages; with accumulate{k}, those that none of the k calls named.
   void apply(std::initializer_list<named_gradient> gradients) {
     apply(std::span<const named_gradient>(gradients.begin(), gradients.size()));
   }
@@ -67,7 +67,7 @@ public:
       apply_each();
     if constexpr (update_type::scales_loss) norm_ /= update_.loss_scale();
     for (auto& v : variables_)
-      if (v.master.kept() && v.gradient != nullptr) v.refresh_array(update_);
+      if (v.master.kept() && v.takes_part()) v.refresh_array(update_);
     update_.finish(global_step_);
     ++global_step_;
   }
@@ -240,7 +240,7 @@ private:
 
   // Checks gradients against their variables and takes them for this step.
   void take(std::span<const named_gradient> gradients) {
-    for (auto& v : variables_) v.gradient = nullptr;
+    for (auto& v : variables_) v.gradient = nullptr, v.summed = false;
     for (const auto& g : gradients) accept(g);
   }
   void accept(const named_gradient& g) {
@@ -261,7 +261,7 @@ private:
     reserve_scratch(v, true);
   }
 
-  // f(variable_step) for a variable that has a gradient.
+  // f(variable_step) for a variable that has a gradient, or accumulated ones.
   template <class F>
   void with_step(variable& v, double scale, F f) {
     if (v.values.type == float32)
@@ -272,10 +272,12 @@ private:
   template <class T, class F>
   void with_step_of(variable& v, double scale, F f) {
     const auto mirrors = v.template mirrors_as<T>();
-    const named_gradient& g = *v.gradient;
-    gradient_view<T> gradient{
-        v.gradient_values.template as<T>().data(), v.gradient_values.size(), nullptr, false, 0, {}};
-    if (g.sparse) {
+    gradient_view<T> gradient;
+    gradient.absent = v.gradient == nullptr;
+    if (!gradient.absent) gradient.values = v.gradient_values.template as<T>().data();
+    if (!gradient.absent) gradient.size = v.gradient_values.size();
+    if (!gradient.absent && v.gradient->sparse) {
+      const named_gradient& g = *v.gradient;
       static constexpr std::int32_t none = 0;  // an empty list of rows is a list
       gradient.rows = g.rows.data != nullptr ? static_cast<const void*>(g.rows.data) : &none;
       gradient.wide = g.rows.type == int64, gradient.row_count = g.rows.size(), gradient.chains = scratch_;
@@ -323,12 +325,15 @@ private:
   // A step where they differ.
   void apply_each() {
     double scale = 1;
+    if constexpr (update_type::accumulates)  // the step is for all that any of its micro-batches had a gradient for
+      if (!update_.only_accumulates(global_step_))
+        for (auto& v : variables_) v.summed = v.gradient == nullptr && v.holds_sum();
     if (told_of_changes())
       for (auto& v : variables_)
-        if (v.gradient != nullptr) tell_guard(v);
+        if (v.takes_part()) tell_guard(v);
     const auto each = [&](auto f) {
       for (auto& v : variables_)
-        if (v.gradient != nullptr) with_step(v, scale, f);
+        if (v.takes_part()) with_step(v, scale, f);
     };
     norm_ = know_all(update_, update_.prepare_branches(global_step_), global_step_, scale, each);
     if constexpr (update_type::raises_not_finite) refuses_or_skips();

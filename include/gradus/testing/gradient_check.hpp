@@ -162,7 +162,7 @@ private:
   }
   void put(value v, const std::vector<double>& from) {
     if (g_->nodes[v.id].op == &variable_card)
-      return write(v, from, session_.variable(g_->name_of(v.id)).mutable_data());
+      return write(v, from, session_.mutable_variable(g_->name_of(v.id)).mutable_data());
     buffer b(from.size() * size_of(v.type()) + 1);
     write(v, from, b.data());
     feeds_.emplace_back(v, const_tensor_view(v.type(), resolve(v.dims(), o_.batch_size), b.data()));
@@ -170,6 +170,8 @@ private:
   }
   std::span<const feed> feeds() {
     feeds_ = o_.extra_feeds, memory_.clear();
+    if (g_->find("random_step") >= 0)  // random operations draw the same in every run
+      session_.mutable_variable("random_step").template mutable_as<std::int64_t>()[0] = -1;
     for (std::size_t k = 0; k < xs_.size(); ++k) put(xs_[k], x_[k]);
     put(dy_, upstream_);  // always: it may be the only one that says how many examples there are
     return feeds_;
