@@ -48,3 +48,39 @@ TEST_CASE("schedule_free_adamw weighs iterates by the largest scheduled rate so 
   CHECK(largest == 0.5);
   CHECK(sum == 0.75);  // 3 times 0.5^2
 }
+
+TEST_CASE("schedule_free_adamw is Optax's without warm-up; with it Optax's inner rate is one step behind") {
+  constexpr double rate = 0.1, beta1 = 0.75, beta2 = 0.9, epsilon = 1e-8, decay = 0.01;
+  for (const std::int64_t warmup : {0, 4}) {
+    updater<sweeps<fast>, schedule_free_adamw> u{schedule_free_adamw{.rate = rate,
+                                                                     .beta1 = beta1,
+                                                                     .beta2 = beta2,
+                                                                     .epsilon = epsilon,
+                                                                     .weight_decay = decay,
+                                                                     .warmup_steps = warmup}};
+    std::vector<double> theta{1};
+    u.track("w", theta);
+    const auto rate_at = [&](double count) { return warmup == 0 ? rate : rate * std::min(count / 4, 1.0); };
+    double y = 1, z = 1, v = 0, sum = 0, largest = 0;  // as Optax computes them, by hand
+    double ours_y = 1, ours_z = 1;                     // the same with our inner rate
+    double ours_v = 0;
+    for (int t = 1; t <= 7; ++t) {
+      const double g = 0.3 * t - 1;
+      u.apply({{"w", std::vector<double>{g}}});
+      largest = std::max(largest, rate_at(t));
+      sum += largest * largest;
+      const double c = largest * largest / sum;
+      const auto step = [&](double& y_, double& z_, double& v_, double inner) {
+        v_ = beta2 * v_ + (1 - beta2) * g * g;
+        const double x = (y_ - (1 - beta1) * z_) / beta1;
+        z_ -= inner * (g / (std::sqrt(v_ / (1 - std::pow(beta2, t))) + epsilon) + decay * y_);
+        y_ = beta1 * ((1 - c) * x + c * z_) + (1 - beta1) * z_;
+      };
+      step(y, z, v, rate_at(t - (warmup != 0)));
+      step(ours_y, ours_z, ours_v, rate_at(t));
+      CHECK(theta[0] == doctest::Approx(ours_y).epsilon(1e-12));
+      if (t == 1 && warmup != 0) CHECK(y == 1);  // its first inner rate is 0
+    }
+    CHECK((std::fabs(theta[0] - y) < 1e-12) == (warmup == 0));
+  }
+}

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "../base/error.hpp"
+#include "constraint.hpp"
 #include "initializer.hpp"
 #include "name_table.hpp"
 #include "node.hpp"
@@ -53,9 +54,10 @@ struct variable_options {
   bool trainable = true;
   bool local = false;  // not in checkpoints, reset when an evaluation starts (metrics)
   dtype type = float32;
+  gradus::constraint constraint = {};  // after each of its updates
 };
 
-// The attributes of the leaves.
+// The attributes of the leaves. Those of a variable with a constraint are followed by the constraint's.
 struct variable_attr {
   int trainable, local, kind;
   float a, b;
@@ -64,6 +66,11 @@ struct variable_attr {
 struct constant_attr {
   int low, high;  // the bits of one double; more values follow as further pairs
 };
+
+// The constraint of a variable's node; that of an update's (ops/state.hpp), which carries it along.
+constexpr constraint constraint_of(const node& n, const int* ints) {
+  return last_words<constraint>(ints + n.attr, n.attrs, n.inputs == 0 ? words_of<variable_attr> : 0);
+}
 
 inline constexpr card placeholder_card{.name = "Placeholder", .operands = 0, .traits = trait::leaf | trait::keeps};
 inline constexpr card variable_card{.name = "VariableV2", .operands = 0, .traits = trait::leaf | trait::keeps};
@@ -136,6 +143,7 @@ struct graph {
         to_words(variable_attr{o.trainable, o.local, o.init.kind, o.init.a, o.init.b, o.init.fan, o.init.distribution});
     const value v = leaf(variable_card, name.empty() ? "Variable" : name, dims, o.type, words.data(),
                          static_cast<int>(words.size()));
+    if (o.constraint) constrain(v, name, o.constraint);
     add_to(o.local ? collection::local_variables : collection::global_variables, v);
     if (o.trainable && !o.local) add_to(collection::trainable_variables, v);
     return v;
@@ -270,6 +278,15 @@ private:
   gradus::mode mode_ = gradus::mode::train;
   int scope_ = -1, device_ = -1;
 
+  [[gnu::cold]] constexpr void constrain(value v, std::string_view name, const gradus::constraint& c) {
+    node& n = nodes[v.id];
+    if (const char* problem = detail::constraint_problem(c, n.dims.rank))
+      refuse("variable \"", name, "\" ", n.dims, ": ", problem);
+    if (!is_float(n.type)) refuse("variable \"", name, "\": a constraint is for float32 and float64, not ", n.type);
+    const auto words = to_words(c);
+    ints.append(words.data(), static_cast<int>(words.size()));
+    n.attrs += static_cast<int>(words.size());
+  }
   [[gnu::cold]] constexpr value leaf(const card& op, std::string_view name, const shape& dims, dtype type,
                                      const int* words, int count) {
     node n;

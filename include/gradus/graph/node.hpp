@@ -69,6 +69,13 @@ constexpr Attributes from_words(const int* words) {
   return std::bit_cast<Attributes>(copy);
 }
 
+// Attributes of this kind at the end of a node's; as they are by default if it has none.
+template <class Attributes>
+constexpr Attributes last_words(const int* words, int count, int others) {
+  return count < others + words_of<Attributes> ? Attributes{}
+                                               : from_words<Attributes>(words + count - words_of<Attributes>);
+}
+
 // A fused elementwise expression. Locals 0..inputs-1 are its operands, then one per step; the last is the result.
 // The result's extents are collapsed: neighbours along which every operand behaves alike become one, the first is the
 // number of rows and known only when a step runs (stored as 0).

@@ -34,6 +34,7 @@ struct dense_options {
   initializer kernel_initializer = glorot_uniform, bias_initializer = zeros;
   gradus::activation activation = nullptr;  // of the result: relu, tanh, ...
   bool trainable = true;
+  constraint kernel_constraint = {}, bias_constraint = {};  // after each update: max_norm(3)
 };
 
 // activation(x kernel + bias) on the last axis: x [..., in] to [..., units]; rank 2 or more, float32 or float64.
@@ -49,11 +50,15 @@ constexpr value dense(value x, const dense_options& o) {
   }
   const auto scope = g.name_scope(o.name);
   const int in = s.back();
-  const value kernel =
-      g.variable("kernel", {in, o.units}, {.init = o.kernel_initializer, .trainable = o.trainable, .type = x.type()});
+  const value kernel = g.variable(
+      "kernel", {in, o.units},
+      {.init = o.kernel_initializer, .trainable = o.trainable, .type = x.type(), .constraint = o.kernel_constraint});
   value y = matmul(x, kernel);
   if (o.use_bias)
-    y = y + g.variable("bias", {o.units}, {.init = o.bias_initializer, .trainable = o.trainable, .type = x.type()});
+    y = y +
+        g.variable(
+            "bias", {o.units},
+            {.init = o.bias_initializer, .trainable = o.trainable, .type = x.type(), .constraint = o.bias_constraint});
   return detail::activated(y, o.activation);
 }
 
@@ -67,6 +72,7 @@ struct conv2d_options {
   initializer kernel_initializer = glorot_uniform, bias_initializer = zeros;
   gradus::activation activation = nullptr;
   bool trainable = true;
+  constraint kernel_constraint = {}, bias_constraint = {};  // max_norm(3, {0, 1, 2})
 };
 // activation(images * kernel + bias): [n, h, w, in] to [n, oh, ow, filters]. Variables "<name>/kernel" [kh, kw, in,
 // filters] and "<name>/bias" [filters]. As tf.layers.conv2d.
@@ -81,12 +87,18 @@ constexpr value conv2d(value images, const conv2d_options& o) {
   }
   const auto scope = g.name_scope(o.name);
   const shape dims{o.kernel_size.height, o.kernel_size.width, s.back(), o.filters};
-  const value kernel =
-      g.variable("kernel", dims, {.init = o.kernel_initializer, .trainable = o.trainable, .type = images.type()});
+  const value kernel = g.variable("kernel", dims,
+                                  {.init = o.kernel_initializer,
+                                   .trainable = o.trainable,
+                                   .type = images.type(),
+                                   .constraint = o.kernel_constraint});
   value y = conv2d(images, kernel, {.strides = o.strides, .padding = o.padding});
   if (o.use_bias)
-    y = y +
-        g.variable("bias", {o.filters}, {.init = o.bias_initializer, .trainable = o.trainable, .type = images.type()});
+    y = y + g.variable("bias", {o.filters},
+                       {.init = o.bias_initializer,
+                        .trainable = o.trainable,
+                        .type = images.type(),
+                        .constraint = o.bias_constraint});
   return detail::activated(y, o.activation);
 }
 

@@ -39,6 +39,16 @@ constexpr value materialize(graph& g, value v, seq<char>& taken) {
   }
   return g.add(cards::copy, {v});
 }
+// An update: variable, gradient; or variable, values, rows. It carries its variable's constraint.
+constexpr value add_apply(graph& g, const value* operands, int count) {
+  const constraint c = constraint_of(g.nodes[operands[0].id], g.ints.first);
+  if (!c) return g.add(cards::apply, operands, count);
+  if (count == 3)
+    g.refuse("Cannot use a constraint function on a sparse variable: the gradient of a constrained variable ",
+             operands[0].dims(), " comes as rows; drop the constraint, or look rows up by a product with one_hot");
+  const auto words = to_words(c);
+  return g.add(cards::apply, operands, count, words.data(), static_cast<int>(words.size()));
+}
 }  // namespace detail
 
 namespace detail {
@@ -134,7 +144,7 @@ private:
       if (last_[variable] >= 0) g_.depend(given, {&g_, last_[variable]});  // it lies where the last gradient lay
     }
     const value operands[3] = {{&g_, map_[variable]}, given, {&g_, n.inputs == 3 ? map_[input(i, 2)] : -1}};
-    const value done = g_.add(cards::apply, operands, n.inputs);
+    const value done = add_apply(g_, operands, n.inputs);
     g_.nodes[done.id].device = n.device;
     for (int k = 0; k < waits.count; ++k) g_.depend(done, {&g_, waits[k]});
     map_[i] = last_[variable] = done.id;
@@ -209,7 +219,7 @@ constexpr graph minimize(const graph_parts& p, const minimize_options& o) {
     const gradient_value& v = grads[i];
     if (!v) continue;
     const value operands[3] = {variables[i], v.sparse() ? v.values : v.dense, v.indices};
-    const value update = g.add(cards::apply, operands, v.sparse() ? 3 : 2);
+    const value update = detail::add_apply(g, operands, v.sparse() ? 3 : 2);
     if (all) g.depend(update, all);
     g.outputs.push({output::update, -1, update.id});
   }

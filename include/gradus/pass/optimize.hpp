@@ -164,6 +164,12 @@ constexpr bool may_apply(graph& g, std::span<const gradient_and_variable> list) 
       g.refuse("Invalid type ", v.type(), " of variable \"", name, "\"; expected float32 or float64");
       return false;
     }
+    if (d.sparse() && constraint_of(g.nodes[v.id], g.ints.first)) {
+      refuse_as(g, status::failed_precondition,
+                "Cannot use a constraint function on a sparse variable: the gradient of \"", name,
+                "\" comes as rows; drop its constraint, or give a dense gradient");
+      return false;
+    }
     const value given = d.sparse() ? d.values : d.dense;
     const shape dims = v.dims(), got = given.dims();
     if (given.type() != v.type()) {
@@ -310,7 +316,7 @@ constexpr value apply_gradients(std::span<const gradient_and_variable> list, con
     for (const auto& [d, v] : list) {
       if (!d) continue;
       const value operands[3] = {v, d.sparse() ? d.values : d.dense, d.indices};
-      updates.push(g.add(cards::apply, operands, d.sparse() ? 3 : 2));
+      updates.push(detail::add_apply(g, operands, d.sparse() ? 3 : 2));
       g.nodes[updates[updates.count - 1].id].device = g.nodes[v.id].device;
     }
   }

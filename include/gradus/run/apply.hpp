@@ -12,6 +12,7 @@
 
 #include "../base/dtype.hpp"
 #include "../update/composed.hpp"
+#include "constrain.hpp"
 
 namespace gradus {
 
@@ -51,6 +52,7 @@ struct subject_state {
   subject about;
   std::size_t branch = 0;
   bool frozen = false;
+  constraint limit{};  // what the variable must be after its updates
   typename Update::branch_constants constants{};
 
   subject_state() = default;
@@ -293,11 +295,13 @@ private:
         (own_stage<Single::global_stages + I>(single, exact), ...);
       }(std::make_index_sequence<Single::stages - Single::global_stages>{});
     }
-    const auto c = Single::template convert<T>(exact);
+    const auto c = Single::template convert<T>(exact), now = v_.limit ? detail::without_average(c) : c;
     if constexpr (detail::steps_tensors<typename Single::rule_type>)
-      step_tensor(single, c, exact);
+      step_tensor(single, now, exact);
     else
-      sweep(single, c);
+      sweep(single, now);
+    if (v_.limit)
+      detail::constrain_then_average<Device, T>(v_.limit, single, c, memory_.theta, memory_.mirrors, v_.about.dims);
   }
   template <std::size_t I, class Single>
   void own_stage(const Single& single, typename Single::template constants<double>& exact) {

@@ -52,7 +52,8 @@ public:
     for (int i = 0; i < v.size; ++i)
       if (v.nodes[i].op == &cards::apply)
         variable_at_[static_cast<std::size_t>(i)] =
-            static_cast<std::size_t>(variables.find(train.what().name_of(v.edges[v.nodes[i].first])));
+            static_cast<std::size_t>(variables.find(train.what().name_of(v.edges[v.nodes[i].first]))),
+        states_[variable_at_[static_cast<std::size_t>(i)]].limit = constraint_of(v.nodes[i], v.ints);
     for (std::size_t i = 0; i < variables.size(); ++i)
       any_double_ = any_double_ || (variables.info(i).trainable && variables.info(i).type == float64);
     if constexpr (!Optimizer::uniform)
@@ -90,7 +91,9 @@ public:
     };
     ordered in_order() const { return {self}; }
     void operator()(const bound_call& c) const { self->template session_call<false>(c); }
-    static bool divides(const node& n) { return Optimizer::uniform && n.op == &cards::apply && n.inputs == 2; }
+    static bool divides(const node& n) {
+      return Optimizer::uniform && n.op == &cards::apply && n.inputs == 2 && n.attrs == 0;  // no constraint
+    }
   };
   template <bool InOrder>
   void session_call(const bound_call& c) {
@@ -230,8 +233,9 @@ private:
     for (std::size_t i = 0; i < calls; ++i) {
       const node& n = r.at(r.program.calls[i].node);
       joined_[i] = 0;
-      if (n.op != &cards::apply || n.inputs != 2) {
-        first = calls, joined_[i] = 1;
+      if (n.op != &cards::apply || n.inputs != 2 || n.attrs != 0) {
+        first = calls, joined_[i] = static_cast<std::size_t>(gradus::count(n.dims));
+        if (n.op != &cards::apply || n.inputs != 2) joined_[i] = 1;
         continue;
       }
       const int* edge = r.graph.view.edges + n.first;
@@ -278,6 +282,12 @@ private:
     for (std::size_t k = 0; k < Optimizer::mirror_count; ++k)
       mirrors[k] = reinterpret_cast<T*>(variables.mirror_base(k) + offset);
     const auto& single = update.single();
+    if (n.inputs == 2 && n.attrs != 0) {
+      const constraint limit = constraint_of(n, train.what().graph.view.ints);
+      Device::template sweep<T>(single, without_average(constants), static_cast<T>(scale_), theta,
+                                reinterpret_cast<const T*>(c.args[2]), mirrors.data(), values);
+      return constrain_then_average<Device, T>(limit, single, constants, theta, mirrors.data(), resolve(n.dims, 1));
+    }
     if (n.inputs == 2) {
       const T* const grad = reinterpret_cast<const T*>(c.args[2]) + from;
       if (!write_guard::possible || guard == nullptr || !guard->active())

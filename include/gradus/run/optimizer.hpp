@@ -231,6 +231,7 @@ private:
         if (!d) continue;
         auto& p = plan.updates.emplace_back();
         p.name = std::string(g.name_of(v.id)), p.dims = resolve(v.dims(), 1), p.type = v.type(), p.sparse = d.sparse();
+        p.limit = constraint_of(g.nodes[v.id], g.ints.first);
         take_slots(v, p);
         if (!first || g.name_of(v.id) < g.name_of(first.id)) first = v;
       }

@@ -32,6 +32,7 @@ struct planned_update {
   extents dims;
   dtype type = dtype::none;
   bool sparse = false;
+  constraint limit = {};
   std::array<int, Mirrors + 1> slots{};  // nodes of the mirrors' variables, -1: not kept
 };
 template <std::size_t Mirrors>
@@ -58,6 +59,7 @@ public:
     for (std::size_t u = 0; u < works_.size(); ++u) {
       const auto& p = plan_.updates[u];
       works_[u].subject = subject_state<Update>(update_, p.name, p.dims);
+      works_[u].subject.limit = p.limit;
       works_[u].scratch = buffer(scratch_elements(update_, works_[u].subject, p.sparse) * size_of(p.type));
     }
   }

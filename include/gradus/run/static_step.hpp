@@ -329,7 +329,12 @@ private:
     for (std::size_t k = 0; k < update_type::mirror_count; ++k) mirrors[k] = at<T>(layout.mirror(k) + offset);
     const T* const g = at<const T>(layout.template offset<train>(gradient));
     const auto& single = update_.single();
-    if constexpr (n.inputs == 2) {
+    if constexpr (n.attrs != 0) {
+      constexpr constraint limit = constraint_of(n, train::graph.ints);
+      device::template sweep<T>(single, detail::without_average(constants), static_cast<T>(scale_), theta, g,
+                                mirrors.data(), values);
+      detail::constrain_then_average<device, T>(limit, single, constants, theta, mirrors.data(), resolve(n.dims, 1));
+    } else if constexpr (n.inputs == 2) {
       device::template sweep<T>(single, constants, static_cast<T>(scale_), theta, g, mirrors.data(), values);
     } else {
       constexpr std::size_t row_count = static_cast<std::size_t>(n.dims[0]);
@@ -365,6 +370,7 @@ private:
       device::check_rows(rows.data(), rows.size(), static_cast<std::size_t>(n.dims[0]));
       g.rows = rows.data(), g.wide = sizeof(rows[0]) == 8, g.row_count = rows.size(), g.chains = chains(rows.size());
     }
+    if constexpr (n.attrs != 0) states_.of[variable].limit = constraint_of(n, train::graph.ints);
     variable_step<device, T, update_type> step(update_, states_.of[variable], {at<T>(offset), mirrors.data(), {}}, g,
                                                scale_, global_step_);
     f(step);

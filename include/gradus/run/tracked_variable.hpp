@@ -32,8 +32,12 @@ struct tracked_variable {
   buffer spread;                             // values of bags, one for each row, where a step must see them
 
   // Slots start at their initial values, an average as the array. Errors: invalid_argument for another dtype than
-  // float32, float64, bfloat16, float16.
-  tracked_variable(const Update& update, std::string_view called, const tensor_view& array) : name(called) {
+  // float32, float64, bfloat16, float16, and for a constraint that does not fit.
+  tracked_variable(const Update& update, std::string_view called, const tensor_view& array,
+                   const constraint& limit = {})
+      : name(called) {
+    if (const char* problem = constraint_problem(limit, array.dims.rank))
+      raise(status::invalid_argument, text("\"", name, "\" ", to_text(array.dims), ": ", problem));
     const bool narrow = is_16_bit_float(array.type);
     if (!is_float(array.type) && !narrow)
       raise(status::invalid_argument,
@@ -41,6 +45,7 @@ struct tracked_variable {
     if (narrow) master = master_weights(array);
     values = narrow ? master.values() : array;
     state = subject_state<Update>(update, name, values.dims);
+    state.limit = limit;
     const auto kept = update.mirrors(state.branch);
     for (std::size_t k = 0; k < kept.size(); ++k) {
       if (kept[k].slot.empty()) continue;
@@ -79,6 +84,10 @@ struct tracked_variable {
       raise(status::invalid_argument, text("the gradient of \"", g.name, "\" is ", name_of(g.values.type),
                                            "; expected ", name_of(master.kept() ? master.array_type() : values.type),
                                            ", as the variable", master.kept() ? ", or float32" : ""));
+    if (g.sparse && state.limit)
+      raise(status::failed_precondition,
+            text("Cannot use a constraint function on a sparse variable: the gradient of \"", g.name,
+                 "\" comes as rows; track it without a constraint, or give a dense gradient"));
     check_extents(g, values.dims);
   }
   // Whether it was given gradients that were accumulated.
@@ -97,6 +106,19 @@ struct tracked_variable {
     gradient = &g;
     gradient_values = is_narrow(g) ? master.widened(g.values) : g.values;
     gradient_per_value = g.per_value();
+  }
+  // This step's, for variable_step.
+  template <class T>
+  gradient_view<T> view_of_gradient(std::span<std::int32_t> chains) const {
+    gradient_view<T> view;
+    if ((view.absent = gradient == nullptr)) return view;
+    view.values = gradient_values.template as<T>().data(), view.size = gradient_values.size();
+    if (!gradient->sparse) return view;
+    static constexpr std::int32_t none = 0;  // an empty list of rows is a list
+    const const_tensor_view& rows = gradient->rows;
+    view.rows = rows.data != nullptr ? static_cast<const void*>(rows.data) : &none;
+    view.wide = rows.type == int64, view.row_count = rows.size(), view.chains = chains;
+    return view;
   }
   // Asks the memory for rows of the array and its slots.
   template <class Device, class Index>

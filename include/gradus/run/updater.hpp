@@ -41,14 +41,15 @@ public:
   updater(const updater&) = delete;  // its state list points into it
   updater& operator=(const updater&) = delete;
 
-  // From now on `name` is this array, with its slots at their initial values and its average equal to it.
+  // From now on `name` is this array, with its slots at their initial values and its average equal to it; every step
+  // that changes it ends with its constraint (graph/constraint.hpp).
   template <class X>
-  void track(std::string_view name, X&& values) {
+  void track(std::string_view name, X&& values, const constraint& limit = {}) {
     static_assert(
         writable_array<std::remove_reference_t<X>>,
         "gradus: track takes an array that can be written: a span, std::vector, std::array or tensor_view, or "
         "an xt::xtensor or xt::xarray with gradus/tensor/xtensor.hpp included.");
-    insert(name, write_view(values));
+    insert(name, write_view(values), limit);
   }
 
   // One step, of gradients of the loss times loss_scale(). Variables that are not named keep their values, slots and
@@ -213,12 +214,12 @@ public:
 private:
   using variable = detail::tracked_variable<update_type>;
 
-  void insert(std::string_view name, const tensor_view& array) {
+  void insert(std::string_view name, const tensor_view& array, const constraint& limit) {
     if (name.empty()) raise(status::invalid_argument, "a variable needs a name that is not empty");
     for (const auto& v : variables_)
       if (v.name == name)
         raise(status::already_exists, text("\"", name, "\" is tracked already; give the second variable another name"));
-    reserve_scratch(variables_.emplace_back(update_, name, array), false);
+    reserve_scratch(variables_.emplace_back(update_, name, array, limit), false);
   }
 
   variable& find(std::string_view name) {
@@ -272,21 +273,11 @@ private:
   template <class T, class F>
   void with_step_of(variable& v, double scale, F f) {
     const auto mirrors = v.template mirrors_as<T>();
-    gradient_view<T> gradient;
-    gradient.absent = v.gradient == nullptr;
-    if (!gradient.absent) gradient.values = v.gradient_values.template as<T>().data();
-    if (!gradient.absent) gradient.size = v.gradient_values.size();
-    if (!gradient.absent && v.gradient->sparse) {
-      const named_gradient& g = *v.gradient;
-      static constexpr std::int32_t none = 0;  // an empty list of rows is a list
-      gradient.rows = g.rows.data != nullptr ? static_cast<const void*>(g.rows.data) : &none;
-      gradient.wide = g.rows.type == int64, gradient.row_count = g.rows.size(), gradient.chains = scratch_;
-    }
     variable_step<Device, T, update_type> step(
         update_, v.state,
         {v.values.template mutable_as<T>().data(), mirrors.data(),
          std::span<T>(reinterpret_cast<T*>(work_.data()), work_.size() / sizeof(T))},
-        gradient, scale, global_step_);
+        v.template view_of_gradient<T>(scratch_), scale, global_step_);
     f(step);
   }
 
@@ -365,6 +356,11 @@ private:
     const named_gradient& g = *v.gradient;
     const T* const values = v.gradient_values.template as<T>().data();
     const auto& single = update_.single();
+    if (v.state.limit) {
+      if (told_of_changes()) tell_guard(v);
+      Device::sweep(single, detail::without_average(c), scale, theta, values, mirrors.data(), v.values.size());
+      return detail::constrain_then_average<Device, T>(v.state.limit, single, c, theta, mirrors.data(), v.values.dims);
+    }
     if (!g.sparse) {
       if (!told_of_changes())
         Device::sweep(single, c, scale, theta, values, mirrors.data(), v.values.size());
