@@ -19,9 +19,57 @@ int done(const settings& s, const std::vector<std::string>& files, const gradus:
   }
   return 0;
 }
+
+// Does this name fit "w*" or "*/Adam_?"?
+bool fits(std::string_view pattern, std::string_view name) {
+  std::size_t p = 0, n = 0, star = std::string_view::npos, from = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++, from = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p, ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1, n = ++from;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+// Takes out what is to be dropped; whether there was anything. Raises for what would be lost otherwise, and for a
+// pattern that nothing fits.
+bool drop(opened& c, const std::vector<std::string>& patterns) {
+  std::vector<bool> used(patterns.size());
+  const auto is_named = [&](const std::string& name) {
+    bool any = false;
+    for (std::size_t i = 0; i < patterns.size(); ++i)
+      if (fits(patterns[i], name)) any = used[i] = true;
+    return any;
+  };
+  std::erase_if(c.lost, is_named);
+  std::erase_if(c.content.records, [&](const auto& r) {
+    const bool gone = is_named(r.name);  // and what is said about it: a string tensor's extents
+    if (gone) c.content.about.erase(std::string(gradus::detail::bundle_notes::strings_key) + r.name);
+    return gone;
+  });
+  for (std::size_t i = 0; i < patterns.size(); ++i)
+    if (!used[i])
+      gradus::raise(gradus::status::not_found, gradus::text("--drop \"", patterns[i], "\" fits nothing in \"",
+                                                            c.what.path, "\"; `show` lists the names"));
+  if (!c.lost.empty()) {
+    std::string names;
+    for (const auto& name : c.lost) names += gradus::text(names.empty() ? "\"" : ", \"", name, '"');
+    gradus::raise(gradus::status::failed_precondition,
+                  gradus::text(names, " would be lost: ", c.warning,
+                               ". Nothing was written; name with --drop what may ", "be left out"));
+  }
+  return !patterns.empty();
+}
 }  // namespace
 
-int convert(const settings& s, const std::string& from, destination to) {
+int convert(const settings& s, const std::string& from, destination to, const std::vector<std::string>& dropped) {
   const auto found = gradus::detect_checkpoint(from, gradus::posix{});
   if (to.path.ends_with('/') || is_directory(to.path)) {  // under the name that it has
     const auto* known = gradus::detail::find_known_codec(found.codec);
@@ -38,15 +86,22 @@ int convert(const settings& s, const std::string& from, destination to) {
                           "convert to flat_binary first"
                         : "--names maps between TensorFlow's names and ours, but neither side is a tensor_bundle; "
                           "leave it out");
-  const auto c = open(from, reads ? s.names : naming{});
+  auto c = open(from, reads ? s.names : naming{});
   if (writes) to.names = s.names;
+  if (to.names) check_names(c.content, *to.names, false);
+  const bool changed = drop(c, dropped);
   if (!c.warning.empty()) std::fprintf(stderr, "gradus-checkpoint: warning: %s\n", visible(c.warning, true).c_str());
+  if (!changed && reads && !s.names)
+    if (const auto again = write_again(c, to)) return done(s, *again, c.content);
   return done(s, write(c.content, to), c.content);
 }
 
 int compact(const settings& s, const std::vector<std::string>& chain, const destination& to) {
   std::vector<opened> files;
-  for (const auto& path : chain) files.push_back(open(path));
+  for (const auto& path : chain) {
+    files.push_back(open(path));
+    drop(files.back(), {});
+  }
   std::vector<gradus::named_snapshot> snapshots;
   for (const auto& f : files) snapshots.push_back({f.what.path, &f.content});
   const auto whole = gradus::compact(snapshots.front(), std::span(snapshots).subspan(1));

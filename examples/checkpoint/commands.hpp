@@ -23,7 +23,7 @@ int diff(const settings& s, const std::string& a, const std::string& b, const to
 int verify(const settings& s, const std::vector<std::string>& paths);
 
 // change.cpp
-int convert(const settings& s, const std::string& from, destination to);
+int convert(const settings& s, const std::string& from, destination to, const std::vector<std::string>& dropped);
 int compact(const settings& s, const std::vector<std::string>& chain, const destination& to);
 
 }  // namespace tool

@@ -25,7 +25,7 @@ void open_as(const Codec& c, opened& out) {
   auto held = std::make_shared<opened_checkpoint<Codec, posix>>(c, posix{}, out.what.path);
   auto& r = held->result();
   out.content = std::move(r.content), out.problem = std::move(r.problem), out.warning = std::move(r.warning);
-  out.kind = r.kind;
+  out.kind = r.kind, out.lost = std::move(r.lost), out.files = held->files();
   out.keep = std::move(held);
 }
 
@@ -36,15 +36,13 @@ std::string stem_at(const std::string& path, std::string_view extension) {
 }
 
 template <codec Codec>
-std::vector<std::string> write_as(const Codec& c, snapshot content, const destination& to, std::string_view extension) {
-  content.about["library"] = written_by;
-  content.about["codec"] = Codec::name;
-  const encoded checkpoint = c.encode(content);
+std::vector<std::string> write_encoded(const encoded& checkpoint, const metadata& about, const destination& to,
+                                       std::string_view extension) {
   const std::string stem = stem_at(to.path, extension);
   std::vector<file_content> files;
   for (const auto& f : checkpoint.files) files.push_back({stem + f.suffix, f.pieces});
   const std::string manifest =
-      Codec::checks_itself ? std::string() : to_text(manifest_of(Codec::name, content.about, checkpoint));
+      Codec::checks_itself ? std::string() : to_text(manifest_of(Codec::name, about, checkpoint));
   const auto bytes = std::as_bytes(std::span(manifest.data(), manifest.size()));
   if (!manifest.empty()) files.push_back({stem + manifest_suffix_of(Codec::extension), byte_pieces(&bytes, 1)});
   std::vector<std::string> paths;
@@ -59,12 +57,53 @@ std::vector<std::string> write_as(const Codec& c, snapshot content, const destin
 }
 
 template <codec Codec>
+std::vector<std::string> write_as(const Codec& c, snapshot content, const destination& to, std::string_view extension) {
+  metadata about = content.about;
+  about["library"] = written_by;
+  about["codec"] = Codec::name;
+  // A bundle of TensorFlow's has no metadata, and needs none: they would be one more tensor.
+  const bool has_none = std::all_of(content.about.begin(), content.about.end(), [](const auto& pair) {
+    return pair.first.starts_with(detail::bundle_notes::strings_key);
+  });
+  if (!std::same_as<Codec, tensor_bundle> || !has_none) content.about = about;
+  return write_encoded<Codec>(c.encode(content), about, to, extension);
+}
+
+template <codec Codec>
 std::vector<std::string> write_shards_of(const Codec& c, snapshot content, const destination& to) {
   if (to.shards == 0) return write_as(c, std::move(content), to, Codec::extension);
   const sharded<Codec> many{static_cast<std::uint32_t>(to.shards), c};
   return write_as(many, std::move(content), to, Codec::extension);
 }
 }  // namespace
+
+void check_names(const snapshot& content, const tensorflow_names& names, bool theirs) {
+  const std::string& optimizer = theirs && !names.called.empty() ? names.called : names.optimizer;
+  std::map<std::string_view, const record*> all;
+  for (const auto& r : content.records) all.emplace(r.name, &r);
+  std::set<std::string> others;
+  std::string example;
+  for (const auto& r : content.records) {
+    const auto slash = r.name.rfind('/');
+    if (slash == std::string::npos) continue;
+    if (!detail::slot_parts(r.name, optimizer).first.empty()) return;
+    // "w/Adam_1" beside a "w" of its type and extents.
+    const auto variable = all.find(std::string_view(r.name).substr(0, slash));
+    if (variable == all.end() || variable->second->type != r.type || variable->second->dims != r.dims) continue;
+    std::string slot = r.name.substr(slash + 1);
+    const auto digits = slot.find_last_not_of("0123456789");
+    if (digits != slot.npos && digits + 1 < slot.size() && slot[digits] == '_') slot.resize(digits);
+    if (slot == "ExponentialMovingAverage" || slot.empty()) continue;
+    if (others.insert(slot).second && example.empty()) example = r.name;
+  }
+  if (others.empty()) return;
+  std::string said;
+  for (const auto& o : others) said += text(said.empty() ? "" : ", ", o);
+  raise(status::invalid_argument,
+        text("--names says ", optimizer, ", but no slot is called so; there are slots of ", said, " (\"", example,
+             "\"); give --names tensorflow:", *others.begin(), ", or tensorflow:", names.optimizer,
+             ",called=", *others.begin(), " if that is what TensorFlow's optimizer was called"));
+}
 
 opened try_open(const std::string& path, const naming& names) {
   opened out;
@@ -73,8 +112,13 @@ opened try_open(const std::string& path, const naming& names) {
     raise(status::invalid_argument,
           text("--names maps names of a tensor_bundle, but \"", path, "\" is ", out.what.codec, "; leave it out"));
   with_any(out.what, [&](auto codec, const std::string&) {
-    if constexpr (std::same_as<decltype(codec), tensor_bundle>) codec.names = names;
     open_as(codec, out);
+    if constexpr (std::same_as<decltype(codec), tensor_bundle>)
+      if (names && out.problem.empty()) {
+        check_names(out.content, *names, true);
+        codec.names = names;
+        open_as(codec, out);
+      }
   });
   return out;
 }
@@ -82,6 +126,22 @@ opened open(const std::string& path, const naming& names) {
   auto out = try_open(path, names);
   if (!out.problem.empty()) raise(out.kind, text("\"", out.what.path, "\" cannot be read: ", out.problem));
   return out;
+}
+
+std::optional<std::vector<std::string>> write_again(const opened& bundle, const destination& to) {
+  const auto files = static_cast<std::ptrdiff_t>(bundle.files.size());
+  const auto shards = std::count_if(bundle.files.begin(), bundle.files.end(),
+                                    [](const auto& f) { return f.first.starts_with(".data-"); });
+  if (bundle.what.codec != tensor_bundle::name || codec_of(to) != tensor_bundle::name || to.names || files == 0 ||
+      (to.shards != 0 && to.shards != shards))
+    return {};
+  encoded same;
+  for (const auto& [suffix, bytes] : bundle.files) same.files.push_back({suffix, {bytes}});
+  // The index completes a bundle, so it comes last.
+  std::stable_partition(same.files.begin(), same.files.end(), [](const auto& f) { return f.suffix != ".index"; });
+  metadata about = bundle.content.about;
+  about.emplace("library", written_by), about["codec"] = tensor_bundle::name;
+  return write_encoded<tensor_bundle>(same, about, to, tensor_bundle::extension);
 }
 
 const std::vector<std::string>& codec_names() {

@@ -13,6 +13,8 @@ struct opened {
   gradus::status kind{};
   std::string problem;  // empty: all is well
   std::string warning;
+  std::vector<std::string> lost;  // names of what the file holds and `content` does not
+  std::vector<std::pair<std::string, std::span<const std::byte>>> files;  // by suffix
   std::shared_ptr<void> keep;
 };
 using naming = std::optional<gradus::tensorflow_names>;
@@ -33,9 +35,14 @@ struct destination {
 std::string codec_of(const destination& to);
 // Writes it and gives the paths of its files. Raises already_exists for what would be overwritten.
 std::vector<std::string> write(gradus::snapshot content, const destination& to);
+// Writes a tensor_bundle again as it lies, byte for byte; nothing if `to` wants another one.
+std::optional<std::vector<std::string>> write_again(const opened& bundle, const destination& to);
 
 // What --to takes.
 const std::vector<std::string>& codec_names();
+
+// Raises invalid_argument if the optimizer that `names` speak of has no slots among these, and another one has.
+void check_names(const gradus::snapshot& content, const gradus::tensorflow_names& names, bool theirs);
 
 // "tensorflow:Adam,called=MyAdam,scope=training,global_step=step,beta1=0.9,beta2=0.999"
 gradus::tensorflow_names names_of(std::string_view said);

@@ -47,13 +47,17 @@ std::string short_text(const std::string& exact) {
   return exact.size() <= 12 ? exact : short_text(std::strtod(exact.c_str(), nullptr));
 }
 std::string kind_text(const record& r) {
+  if (r.opaque) return visible(gradus::detail::opaque_text(*r.opaque));
   return r.blob ? text("blob[", r.bytes.size(), ']') : text(gradus::name_of(r.type), gradus::to_text(r.dims));
 }
-void put_shape(json_out& j, const gradus::extents& dims) {
+void put_shape(json_out& j, const record& r) {
   j.key("shape").open('[');
-  for (int i = 0; i < dims.rank; ++i) j.put(dims[i]);
+  for (int i = 0; i < r.dims.rank; ++i) j.put(r.dims[i]);
+  for (std::size_t i = 0; r.opaque && i < r.opaque->shape.size(); ++i) j.put(r.opaque->shape[i]);
   j.close();
 }
+// Bytes without numbers that could be shown.
+bool is_raw(const record& r) { return r.blob || r.opaque; }
 void put_codec(json_out& j, const std::string& codec, const std::string& each) {
   j.put("codec", codec);
   if (!each.empty()) j.put("each", each);
@@ -108,7 +112,7 @@ int show(const settings& s, const std::string& path, std::size_t values, const s
   std::uint64_t bytes = 0, numbers = 0;
   for (const auto& r : content.records) {
     bytes += r.bytes.size();
-    if (!r.blob) numbers += static_cast<std::uint64_t>(gradus::count(r.dims));
+    if (!is_raw(r)) numbers += static_cast<std::uint64_t>(gradus::count(r.dims));
   }
   json_out j;
   std::vector<std::vector<std::string>> rows = {
@@ -125,15 +129,16 @@ int show(const settings& s, const std::string& path, std::size_t values, const s
   }
   for (const auto& r : content.records) {
     if (r.name.find(only) == std::string::npos) continue;
-    const auto few = r.blob ? std::vector<std::string>{} : first_values(r, values);
-    const auto n = r.blob ? statistics{} : statistics_of(r);
+    const auto few = is_raw(r) ? std::vector<std::string>{} : first_values(r, values);
+    const auto n = is_raw(r) ? statistics{} : statistics_of(r);
     if (s.json) {
       j.open('{').put("name", r.name);
       if (!gradus::is_utf8(r.name)) j.put("name_escaped", true);
-      j.put("dtype", gradus::name_of(r.type));
-      put_shape(j, r.dims);
+      j.put("dtype", r.opaque ? std::string_view(r.opaque->type) : gradus::name_of(r.type));
+      put_shape(j, r);
       j.put("bytes", r.bytes.size()).put("blob", r.blob);
-      if (!r.blob) {
+      if (r.opaque) j.put("opaque", true);
+      if (!is_raw(r)) {
         const auto exact = [&](std::string_view key, const std::string& value) {
           value.empty() ? j.key(key).null() : j.key(key).raw(value);
         };
@@ -150,12 +155,12 @@ int show(const settings& s, const std::string& path, std::size_t values, const s
       continue;
     }
     rows.push_back({visible(r.name), kind_text(r), text(r.bytes.size())});
-    if (!r.blob && !n.min.empty())
+    if (!is_raw(r) && !n.min.empty())
       for (const auto& cell : {short_text(n.min), short_text(n.max), short_text(n.mean), short_text(n.deviation)})
         rows.back().push_back(cell);
     rows.back().resize(7);
-    for (const auto count : {n.zeros, n.nans, n.infinities}) rows.back().push_back(r.blob ? "" : text(count));
-    if (values != 0 && !r.blob) {
+    for (const auto count : {n.zeros, n.nans, n.infinities}) rows.back().push_back(is_raw(r) ? "" : text(count));
+    if (values != 0 && !is_raw(r)) {
       listing += visible(r.name) + ":";
       for (const auto& v : few) listing += ' ' + v;
       listing += few.size() < n.count ? " ...\n" : "\n";
@@ -191,7 +196,15 @@ int diff(const settings& s, const std::string& a, const std::string& b, const to
   std::uint64_t same = 0;
   std::vector<std::string_view> names[2];
   bool differ = false;
-  json_out types, numbers;
+  std::string unknown;  // what one of them holds and could not be read
+  json_out types, numbers, uncompared;
+  uncompared.open('[');
+  for (const auto* side : {&left, &right})
+    for (const auto& name : side->lost) {
+      differ = true;
+      uncompared.put(name);
+      unknown += "  " + visible(name) + "  in " + visible(side->what.path) + '\n';
+    }
   types.open('['), numbers.open('[');
   for (const auto& [name, both] : all) {
     const auto [x, y] = both;
@@ -201,20 +214,24 @@ int diff(const settings& s, const std::string& a, const std::string& b, const to
       (x == nullptr ? only_b : only_a) += "  " + visible(name) + "  " + kind_text(x == nullptr ? *y : *x) + '\n';
       continue;
     }
-    if (x->type != y->type || x->blob != y->blob || (!x->blob && !(x->dims == y->dims))) {
+    const bool other_kind = x->opaque && y->opaque ? *x->opaque != *y->opaque
+                                                   : x->opaque || y->opaque || x->type != y->type ||
+                                                         x->blob != y->blob || (!x->blob && !(x->dims == y->dims));
+    if (other_kind) {
       differ = true;
       types.open('{').put("name", name).put("a", kind_text(*x)).put("b", kind_text(*y)).close();
       other += "  " + visible(name) + "  " + kind_text(*x) + " | " + kind_text(*y) + '\n';
       continue;
     }
-    if (x->blob) {
+    if (is_raw(*x)) {
       if (std::ranges::equal(x->bytes, y->bytes)) {
         ++same;
         continue;
       }
       differ = true;
-      numbers.open('{').put("name", name).put("blob", true).close();
-      rows.push_back({visible(name), kind_text(*x) + " | " + kind_text(*y), "", "", "", "", ""});
+      numbers.open('{').put("name", name).put(x->blob ? "blob" : "opaque", true).close();
+      rows.push_back(
+          {visible(name), x->blob ? kind_text(*x) + " | " + kind_text(*y) : kind_text(*x), "", "", "", "", ""});
       continue;
     }
     const auto d = difference_of(*x, *y, allowed.absolute, allowed.relative);
@@ -236,6 +253,7 @@ int diff(const settings& s, const std::string& a, const std::string& b, const to
       for (const auto name : names[side]) j.put(name);
       j.close();
     }
+    j.key("not_compared").raw(uncompared.close().str());
     j.key("other_type").raw(types.close().str()).key("other_values").raw(numbers.close().str());
     print(j.close().str() + '\n');
     return differ ? 1 : 0;
@@ -252,6 +270,7 @@ int diff(const settings& s, const std::string& a, const std::string& b, const to
       print(visible(key) + ": " + value(left, key) + " | " + value(right, key) + '\n');
   if (!only_a.empty()) print("only in " + visible(left.what.path) + ":\n" + only_a);
   if (!only_b.empty()) print("only in " + visible(right.what.path) + ":\n" + only_b);
+  if (!unknown.empty()) print("could not be compared:\n" + unknown);
   if (!other.empty()) print("other types or shapes:\n" + other);
   if (rows.size() > 1) print("other values:\n" + table(rows));
   print(
@@ -263,20 +282,25 @@ int diff(const settings& s, const std::string& a, const std::string& b, const to
 namespace {
 struct verdict {
   std::string path, codec, problem, warning;
-  std::uint64_t tensors = 0;
+  std::uint64_t tensors = 0, opaque = 0;
+  gradus::status kind = gradus::status::data_loss;
+
+  bool is_damaged() const { return !problem.empty() && kind != gradus::status::failed_precondition; }
 };
 verdict judge(const std::string& path, const naming& names) {
   verdict v{path, {}, {}, {}};
   try {
     const auto c = try_open(path, names);
     v.path = c.what.path, v.codec = codec_text(c.what.codec, c.what.each);
-    v.problem = c.problem, v.warning = c.warning, v.tensors = c.content.records.size();
+    v.problem = c.problem, v.warning = c.warning, v.tensors = c.content.records.size(), v.kind = c.kind;
+    for (const auto& r : c.content.records) v.opaque += r.opaque != nullptr;
     const auto& content = c.content;
     const auto said = gradus::detail::said(content, gradus::delta_keys::checksum);
     if (v.problem.empty() && gradus::is_delta(content) && said != text(gradus::content_checksum(content)))
-      v.problem = "it is a delta, and its content has not the checksum that it says";
+      v.problem = "it is a delta, and its content has not the checksum that it says",
+      v.kind = gradus::status::data_loss;
   } catch (const gradus::error& e) {
-    v.problem = e.what();
+    v.problem = e.what(), v.kind = e.kind();
   }
   return v;
 }
@@ -303,32 +327,34 @@ int verify(const settings& s, const std::vector<std::string>& paths) {
                                            : verdict{c.path, {}, c.problem, {}});
     for (const auto& f : d.leftovers) notes.push_back(gradus::join_path(path, f));
   }
-  bool intact = true;
-  for (const auto& v : verdicts) intact = intact && v.problem.empty();
+  bool intact = true, damaged = false;
+  for (const auto& v : verdicts) intact = intact && v.problem.empty(), damaged = damaged || v.is_damaged();
+  const int code = damaged ? 1 : intact ? 0 : 2;
   if (s.json) {
     json_out j;
     j.open('{').put("intact", intact).key("checked").open('[');
     for (const auto& v : verdicts) {
       j.open('{').put("path", v.path).put("codec", v.codec).put("intact", v.problem.empty());
-      if (!v.problem.empty()) j.put("problem", v.problem);
+      if (!v.problem.empty()) j.put("damaged", v.is_damaged()).put("problem", v.problem);
       if (!v.warning.empty()) j.put("warning", v.warning);
       j.close();
     }
     j.close().key("leftovers").open('[');
     for (const auto& n : notes) j.put(n);
     print(j.close().close().str() + '\n');
-    return intact ? 0 : 1;
+    return code;
   }
   for (const auto& v : verdicts) {
     if (!v.problem.empty())
-      print("DAMAGED " + visible(v.path) + ": " + visible(v.problem, true) + '\n');
+      print((v.is_damaged() ? "DAMAGED " : "UNREAD  ") + visible(v.path) + ": " + visible(v.problem, true) + '\n');
     else
       print("ok      " + visible(v.path) + "  " + v.codec + ", " +
             text(v.tensors, v.codec == "state file" ? " checkpoints" : " tensors") +
+            (v.opaque != 0 ? text(" (", v.opaque, " opaque)") : "") +
             (v.warning.empty() ? "" : "; warning: " + visible(v.warning, true)) + '\n');
   }
   for (const auto& n : notes) print("left over: " + visible(n) + '\n');
-  return intact ? 0 : 1;
+  return code;
 }
 
 }  // namespace tool

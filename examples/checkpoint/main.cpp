@@ -11,7 +11,7 @@
 int main(int argc, char** argv) {
   tool::settings s;
   std::string path, other, only, names, output;
-  std::vector<std::string> paths;
+  std::vector<std::string> paths, dropped;
   std::size_t values = 0;
   tool::tolerance allowed;
   tool::destination to;
@@ -49,6 +49,7 @@ int main(int argc, char** argv) {
   auto* convert = app.add_subcommand("convert", "write a checkpoint with another codec");
   convert->add_option("FROM", path, "a checkpoint, or a directory: its newest one")->required();
   convert->add_option("TO", to.path, "the file to write, with or without extension, or a directory")->required();
+  convert->add_option("--drop", dropped, "leave out tensors of this name, or that fit a pattern with * and ?");
   writes(convert);
   auto* compact = app.add_subcommand("compact", "a base and its deltas as one whole checkpoint");
   compact->add_option("CHAIN", paths, "the base and its deltas, in the order of saving")->required();
@@ -66,7 +67,7 @@ int main(int argc, char** argv) {
     if (*show) return tool::show(s, path, values, only);
     if (*diff) return tool::diff(s, path, other, allowed);
     if (*verify) return tool::verify(s, paths);
-    if (*convert) return tool::convert(s, path, to);
+    if (*convert) return tool::convert(s, path, to, dropped);
     to.path = output;
     return tool::compact(s, paths, to);
   } catch (const gradus::error& e) {

@@ -8,7 +8,7 @@
 
 namespace tool {
 
-// Calls f(T{}) with the type that a dtype's elements have in memory; the 16-bit floats and bool as they are stored.
+// Calls f(T{}) with the type that a dtype's elements have in memory; the small floats and bool as they are stored.
 template <class F>
 decltype(auto) with_type(gradus::dtype t, F&& f) {
   switch (t) {
@@ -18,12 +18,21 @@ decltype(auto) with_type(gradus::dtype t, F&& f) {
   case gradus::dtype::int64: return f(std::int64_t{});
   case gradus::dtype::bfloat16: return f(gradus::bfloat{});
   case gradus::dtype::float16: return f(gradus::half{});
+  case gradus::dtype::int8: return f(std::int8_t{});
+  case gradus::dtype::int16: return f(std::int16_t{});
+  case gradus::dtype::uint16: return f(std::uint16_t{});
+  case gradus::dtype::uint32: return f(std::uint32_t{});
+  case gradus::dtype::uint64: return f(std::uint64_t{});
+  case gradus::dtype::float8_e4m3: return f(gradus::e4m3{});
+  case gradus::dtype::float8_e5m2: return f(gradus::e5m2{});
   default: return f(std::uint8_t{});
   }
 }
 // What it is computed with.
 inline float wide(gradus::half x) { return static_cast<float>(x); }
 inline float wide(gradus::bfloat x) { return static_cast<float>(x); }
+inline float wide(gradus::e4m3 x) { return static_cast<float>(x); }
+inline float wide(gradus::e5m2 x) { return static_cast<float>(x); }
 template <class T>
 T wide(T x) {
   return x;

@@ -96,7 +96,10 @@ public:
   json_out& put(Number n) {
     return raw(gradus::text(n));
   }
-  json_out& put(double x) { return raw(std::isfinite(x) ? gradus::text(x) : "null"); }
+  json_out& put(double x) {
+    if (std::isfinite(x)) return raw(gradus::text(x));
+    return put(std::isnan(x) ? "NaN" : x > 0 ? "Infinity" : "-Infinity");  // as protobuf and TensorBoard write them
+  }
   json_out& null() { return raw("null"); }
   template <class T>
   json_out& put(std::string_view name, const T& value) {

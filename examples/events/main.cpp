@@ -131,8 +131,8 @@ int write_out(const std::string& path, const std::string& only, const std::strin
           if (json)
             j.open('[').put(p.wall_time).put(p.step).put(p.value).close();
           else
-            csv +=
-                gradus::text(csv_field(r.name), ',', csv_field(tag), ',', p.wall_time, ',', p.step, ',', p.value, '\n');
+            csv += gradus::text(csv_field(tool::visible(r.name)), ',', csv_field(tool::visible(tag)), ',', p.wall_time,
+                                ',', p.step, ',', p.value, '\n');
         }
         j.close().close();
       }

@@ -9,6 +9,7 @@
 #include <gradus/checkpoint/delta.hpp>
 #include <gradus/checkpoint/flat.hpp>
 #include <gradus/checkpoint/in_place.hpp>
+#include <gradus/store/sorted_table.hpp>
 #include <gradus/testing/temp_dir.hpp>
 #include <limits>
 
@@ -299,6 +300,175 @@ TEST_CASE("TensorFlow's names on the way to and from its format") {
   CHECK(place.run({"diff", ours, back}).code == 0);
   CHECK(place.run({"convert", ours, place.path("x.npz"), "--names", names}).code == 2);
   CHECK(place.run({"convert", ours, theirs, "--names", "torch:Adam"}).code == 2);
+  // Another optimizer's name, in either direction.
+  for (const auto& words :
+       {std::vector<std::string>{"convert", theirs, place.path("no.ckpt"), "--names", "tensorflow:Ftrl"},
+        std::vector<std::string>{"convert", ours, place.path("no"), "--to", "tensor_bundle", "--names",
+                                 "tensorflow:Ftrl"},
+        std::vector<std::string>{"show", theirs, "--names", "tensorflow:Adam"}}) {
+    const auto said = place.run(words);
+    CHECK(said.code == 2);
+    CHECK_MESSAGE(contains(said.err, "no slot is called so; there are slots of "), said.err);
+  }
+}
+
+// A file by another hand: Python's struct and json.
+constexpr const char* write_safetensors = R"(
+import json, struct, sys
+types = {'BOOL': 8, 'F4': 4, 'F6_E2M3': 6, 'F6_E3M2': 6, 'U8': 8, 'I8': 8, 'F8_E5M2': 8, 'F8_E4M3': 8, 'F8_E8M0': 8,
+         'F8_E4M3FNUZ': 8, 'F8_E5M2FNUZ': 8, 'I16': 16, 'U16': 16, 'F16': 16, 'BF16': 16, 'I32': 32, 'U32': 32, 'F32': 32,
+         'C64': 64, 'F64': 64, 'I64': 64, 'U64': 64, 'NEW_TYPE': 24}
+head, data = {'__metadata__': {'format': 'pt'}}, b''
+for shape in ([8], [2, 1, 2, 1, 2, 1, 1], [0, 8]):
+    n = 1
+    for d in shape: n *= d
+    for t, bits in types.items():
+        b = bytes((len(data) + i) % (2 if t == 'BOOL' else 251) for i in range(n * bits // 8))
+        head[t + '/' + str(len(shape))] = {'dtype': t, 'shape': shape, 'data_offsets': [len(data), len(data) + len(b)]}
+        data += b
+text = json.dumps(head).encode()
+open(sys.argv[1], 'wb').write(struct.pack('<Q', len(text)) + text + data)
+)";
+// What two safetensors files hold is the same; exit code 1 if not.
+constexpr const char* compare_safetensors = R"(
+import json, struct, sys
+def read(path):
+    b = open(path, 'rb').read()
+    n = struct.unpack('<Q', b[:8])[0]
+    head = json.loads(b[8:8 + n])
+    head.pop('__metadata__', None)
+    return {k: (v['dtype'], v['shape'], b[8 + n:][v['data_offsets'][0]:v['data_offsets'][1]]) for k, v in head.items()}
+a, b = read(sys.argv[1]), read(sys.argv[2])
+sys.exit(0 if a == b and len(a) == 69 else 1)
+)";
+
+TEST_CASE("types and ranks that we lack are shown, compared, and carried through every codec") {
+  const workshop place;
+  const auto file = place.path("all.safetensors"), back = place.path("back.safetensors");
+  REQUIRE(place.start({"python3", "-c", write_safetensors, file}).code == 0);
+  const auto verified = place.run({"verify", file});
+  CHECK(verified.code == 0);
+  CHECK_MESSAGE(contains(verified.out, "69 tensors (39 opaque)"), verified.out);
+  CHECK(!contains(verified.out, "DAMAGED"));
+  const auto shown = place.run({"show", file, "--values", "2"});
+  CHECK(shown.code == 0);
+  for (const char* kind : {"complex64[8]", "float4[2, 1, 2, 1, 2, 1, 1]", "NEW_TYPE[0, 8]", "int8[8]", "uint64[8]",
+                           "float8_e4m3[8]", "float32[2, 1, 2, 1, 2, 1, 1]"})
+    CHECK_MESSAGE(contains(shown.out, kind), kind);
+  CHECK(place.json({"show", file},
+                   "[(t['dtype'], t['shape'], t['opaque']) for t in r['tensors'] if t['name'] == 'C64/1']") ==
+        "[('complex64', [8], True)]");
+  std::string from = file;
+  for (const char* codec :
+       {"flat_binary", "npz", "tensor_bundle", "cereal_json", "cereal_binary", "cereal_portable", "safetensors"}) {
+    CAPTURE(codec);
+    const auto to = codec == std::string_view("safetensors") ? back : place.path(std::string("c_") + codec);
+    REQUIRE(place.run({"convert", from, to, "--to", codec}).code == 0);
+    CHECK(place.run({"diff", file, to}).code == 0);
+    from = to;
+  }
+  CHECK(place.start({"python3", "-c", compare_safetensors, file, back}).code == 0);
+
+  auto bytes = read_file(posix{}, file);  // the last byte is of NEW_TYPE/7
+  bytes.back() ^= std::byte{1};
+  const std::span<const std::byte> whole = bytes;
+  publish(posix{}, place.path("other.safetensors"), byte_pieces(&whole, 1));
+  const auto differ = place.run({"diff", file, place.path("other.safetensors")});
+  CHECK(differ.code == 1);
+  CHECK_MESSAGE(contains(differ.out, "NEW_TYPE/7"), differ.out);
+}
+
+// A bundle as TensorFlow 2 lays one out, by hand: two shards, tensors out of the order of their names, a type that we
+// lack, strings.
+struct their_bundle {
+  std::map<std::string, std::string> files;
+
+  their_bundle() {
+    std::string data[2];
+    std::map<std::string, std::string> index;
+    index[""] = std::string("\x08\x02\x1a\x02\x08\x01", 6);
+    const auto add = [&](const std::string& name, char type, char extent, int shard, const std::string& content,
+                         std::uint32_t crc) {
+      std::string e = {'\x08', type, '\x12'};
+      e += extent < 0 ? std::string("\x00", 1) : std::string{'\x04', '\x12', '\x02', '\x08', extent};
+      if (shard != 0) e += "\x18\x01";
+      if (!data[shard].empty()) e += std::string{'\x20', static_cast<char>(data[shard].size())};
+      e += std::string{'\x28', static_cast<char>(content.size()), '\x35'};
+      e.append(reinterpret_cast<const char*>(&crc), sizeof crc);
+      index[name] = e, data[shard] += content;
+    };
+    const auto crc_of = [](const std::string& s) { return mask(crc32c(s)); };
+    const std::string z(16, '\x3f'), a(8, '\x40'), q = "abc", step("\x07\0\0\0\0\0\0\0", 8);
+    add("z", 8, 2, 1, z, crc_of(z));
+    add("global_step", 9, -1, 1, step, crc_of(step));
+    add("q", 11, 3, 0, q, crc_of(q));
+    add("a", 1, 2, 0, a, crc_of(a));
+    // ["hi", ""]: the lengths, a checksum of them as u32, the text (the format's worked example)
+    add("names", 7, 2, 0, std::string("\x02\x00\x78\x27\x0b\x34hi", 8), 0xed489e9e);
+    table_writer table;
+    for (const auto& [key, value] : index) table.add(key, std::as_bytes(std::span(value.data(), value.size())));
+    const auto bytes = table.finish();
+    files = {{".index", std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())},
+             {".data-00000-of-00002", data[0]},
+             {".data-00001-of-00002", data[1]}};
+  }
+  std::string write(const std::string& prefix) const {
+    for (const auto& [suffix, content] : files) publish(posix{}, prefix + suffix, content);
+    return prefix;
+  }
+};
+
+TEST_CASE("TensorFlow's bundle stays TensorFlow's") {
+  const workshop place;
+  const their_bundle bundle;
+  const auto from = bundle.write(place.path("model.ckpt-7")), to = place.path("again");
+  const auto verified = place.run({"verify", from});
+  CHECK(verified.code == 0);
+  CHECK_MESSAGE(contains(verified.out, "5 tensors (2 opaque)\n"),
+                verified.out);  // and no warning: its CRCs are checked
+  CHECK(!contains(place.run({"show", from}).out, "warning"));
+  const auto done = place.run({"convert", from, to, "--to", "tensor_bundle"});
+  CHECK_MESSAGE(done.code == 0, done.err);
+  CHECK(done.err.empty());
+  for (const auto& [suffix, content] : bundle.files) CHECK_MESSAGE(slurp(to + suffix) == content, suffix);
+  CHECK(place.run({"diff", from, to}).code == 0);
+  // With a tensor less, nothing is added to it either.
+  REQUIRE(place.run({"convert", from, place.path("x.ckpt")}).code == 0);
+  REQUIRE(place.run({"convert", from, place.path("less"), "--to", "tensor_bundle", "--drop", "na*"}).code == 0);
+  CHECK(place.json({"show", place.path("less")}, "[t['name'] for t in r['tensors']], r['metadata']") ==
+        "(['a', 'global_step', 'q', 'z'], {})");
+  CHECK(!contains(slurp(place.path("less.index")), "_gradus"));
+  CHECK(place.run({"diff", from, place.path("x.ckpt")}).code == 0);
+  CHECK(place.run({"diff", from, place.path("less")}).code == 1);
+}
+
+constexpr const char* write_archive = R"(
+import struct, sys, zipfile
+def npy(descr, shape, values):
+    head = str({'descr': descr, 'fortran_order': False, 'shape': shape}).encode() + b'\n'
+    return b'\x93NUMPY\x01\x00' + struct.pack('<H', len(head)) + head + values
+with zipfile.ZipFile(sys.argv[1], 'w') as z:
+    z.writestr('w.npy', npy('<f4', (2,), struct.pack('<ff', 1, 2)))
+    z.writestr('t.npy', npy('<U2', (1,), 'ab'.encode('utf-32-le')))
+    z.writestr('notes.txt', 'by hand')
+)";
+
+TEST_CASE("what a conversion would lose is named, and lost only if that is asked for") {
+  const workshop place;
+  const auto archive = place.path("model.npz"), to = place.path("model.safetensors");
+  REQUIRE(place.start({"python3", "-c", write_archive, archive}).code == 0);
+  const auto refused = place.run({"convert", archive, to});
+  CHECK(refused.code == 2);
+  CHECK_MESSAGE(contains(refused.err, "\"notes.txt\" would be lost"), refused.err);
+  CHECK(contains(refused.err, "--drop"));
+  CHECK(posix{}.exists(to) == ENOENT);
+  const auto itself = place.run({"diff", archive, archive});
+  CHECK(itself.code == 1);
+  CHECK_MESSAGE(contains(itself.out, "could not be compared:\n  notes.txt"), itself.out);
+  CHECK(place.run({"convert", archive, to, "--drop", "other"}).code == 2);
+  REQUIRE(place.run({"convert", archive, to, "--drop", "n?tes.*"}).code == 0);
+  CHECK(place.json({"show", to}, "sorted((t['name'], t['dtype']) for t in r['tensors'])") ==
+        "[('t', '<U2'), ('w', 'float32')]");
 }
 
 TEST_CASE("usage") {

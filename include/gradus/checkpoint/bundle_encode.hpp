@@ -135,8 +135,9 @@ private:
   }
   void add_notes(const snapshot& content, const metadata& about) {
     std::int64_t known = 0;
+    const std::string_view counter = settings_.names ? std::string_view(settings_.names->global_step) : "global_step";
     for (const auto& r : content.records)
-      if (r.name == "global_step") known = step_of(r).value_or(0);
+      if (r.name == counter) known = step_of(r).value_or(0);
     if (about.empty() && content.step == known) return;
     const auto notes = bundle_notes::write(content.step == known ? nullptr : &content.step, about);
     const auto bytes = std::as_bytes(std::span(notes));

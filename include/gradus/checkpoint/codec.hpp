@@ -110,6 +110,11 @@ concept codec = std::copyable<C> && std::same_as<typename C::policy_for, kind::c
                   { c.decode(files) } -> std::same_as<decoded>;
                 };
 
+// Has every tensor a checksum in the codec's own files, though not every bit of these is covered? Such a codec says
+// `checks_tensors = true`.
+template <codec C>
+inline constexpr bool checks_tensors = C::checks_itself || requires { requires C::checks_tensors; };
+
 namespace detail {
 
 // Bytes that this type and these extents need; false if that overflows, or if either is nonsense.

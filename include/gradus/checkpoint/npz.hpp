@@ -19,7 +19,7 @@ struct npz {
   using policy_for = kind::codec;
   static constexpr std::string_view name = "npz";
   static constexpr std::string_view extension = ".npz", proof = extension;
-  static constexpr bool checks_itself = false;
+  static constexpr bool checks_itself = false, checks_tensors = true;
 
   // Compressed arrays are refused if they come to more bytes than this together.
   std::uint64_t most_inflated = std::uint64_t{1} << 30;

@@ -30,6 +30,7 @@ public:
     if (auto p = file.open(path, left_)) return p;
     bytes = file.bytes();
     left_ -= bytes.size();
+    files_.emplace_back(suffix, bytes);
     if (manifest_ && problem_.empty()) problem_ = check(suffix, bytes);
     return {};
   }
@@ -63,6 +64,8 @@ public:
     }
   }
 
+  // What was opened, by suffix.
+  const std::vector<std::pair<std::string, std::span<const std::byte>>>& files() const { return files_; }
   const std::optional<checkpoint_manifest>& manifest() const { return manifest_; }
   const std::string& problem() const { return problem_; }
   status kind() const { return kind_; }
@@ -87,6 +90,7 @@ private:
   std::string stem_;
   std::uint64_t left_;
   std::deque<file_bytes<F>> opened_;
+  std::vector<std::pair<std::string, std::span<const std::byte>>> files_;
   std::optional<checkpoint_manifest> manifest_;
   std::vector<std::string> checked_;
   std::string problem_;
@@ -136,13 +140,17 @@ public:
       result_.warning.clear();
       result_.kind = files_->kind(), result_.problem = files_->problem();
     }
-    if (!C::checks_itself && !files_->manifest() && result_.ok())
+    if (!checks_tensors<C> && !files_->manifest() && result_.ok())
       result_.warning += text(result_.warning.empty() ? "" : "; ", "it has no manifest (\"", file_name_of(*stem),
                               C::extension, manifest_suffix, "\"), so its bytes could not be checked");
   }
 
   const decoded& result() const { return result_; }
   decoded& result() { return result_; }
+  // The files themselves, by suffix; all that the checkpoint was read from.
+  std::vector<std::pair<std::string, std::span<const std::byte>>> files() const {
+    return files_ ? files_->files() : std::vector<std::pair<std::string, std::span<const std::byte>>>{};
+  }
 
 private:
   std::unique_ptr<detail::files_of_stem<F>> files_;

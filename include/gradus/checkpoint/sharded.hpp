@@ -18,7 +18,7 @@ struct sharded {
   using policy_for = kind::codec;
   static constexpr std::string_view name = "sharded";
   static constexpr std::string_view extension = ".shards", proof = extension;
-  static constexpr bool checks_itself = false;
+  static constexpr bool checks_itself = false, checks_tensors = gradus::checks_tensors<Codec>;
   static constexpr std::uint32_t most = 99999;
 
   std::uint32_t shards = 2;
@@ -90,6 +90,7 @@ struct sharded {
         return refuse("it belongs to another checkpoint than the shards before it");
       }
       out.warning += part.warning;
+      out.lost.insert(out.lost.end(), part.lost.begin(), part.lost.end());
       for (auto& bytes : part.owned) out.owned.push_back(std::move(bytes));
       for (auto& r : part.content.records) out.content.records.push_back(std::move(r));
     }

@@ -22,7 +22,7 @@ struct tensor_bundle {
   using policy_for = kind::codec;
   static constexpr std::string_view name = "tensor_bundle";
   static constexpr std::string_view extension = "", proof = ".index";
-  static constexpr bool checks_itself = false;
+  static constexpr bool checks_itself = false, checks_tensors = true;
 
   int shards = 1;                              // data files
   std::optional<tensorflow_names> names = {};  // how TensorFlow calls what optimizers keep
