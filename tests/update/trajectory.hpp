@@ -331,7 +331,7 @@ private:
                 step);
     }
   }
-  void compare(const gradus::tensor_view& got, const json& want, const char* what, std::size_t step) {
+  void compare(const gradus::const_tensor_view& got, const json& want, const char* what, std::size_t step) {
     REQUIRE(got.size() == want.size());
     for (std::size_t i = 0; i < got.size(); ++i) {
       const double x = reinterpret_cast<const double*>(got.data)[i];
