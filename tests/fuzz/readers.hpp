@@ -196,7 +196,7 @@ inline bool read_snappy(view file) {
 }
 inline bool read_idx_bytes(view file) {
   try {
-    const auto a = decode_idx(file, "f", std::uint64_t{1} << 22);
+    const auto a = decode_idx(file, "f", {.inflated_bytes = 1 << 22, .inflated_times = 0, .file_bytes = 1 << 22});
     insist(a.values.size() <= std::size_t{1} << 22, "more values than were allowed");
     return true;
   } catch (const error&) {

@@ -60,7 +60,9 @@ bool read_text_file(std::span<const std::byte> file, Make make) {
 
 inline bool read_text_line(std::span<const std::byte> file) {
   return read_text_file(file, [](const auto& disk, unsigned choice, bool ignore) {
-    return text_line("f", {.ignore_errors = ignore, .max_record_bytes = choice % 2 == 0 ? record_limit : 20}, disk);
+    return text_line(
+        "f", {.ignore_errors = ignore, .limits = {.record_bytes = choice % 2 == 0 ? std::uint64_t{1} << 26 : 20}},
+        disk);
   });
 }
 inline bool read_csv(std::span<const std::byte> file) {
@@ -80,7 +82,7 @@ inline bool read_csv(std::span<const std::byte> file) {
          .select_cols = (choice & 64) != 0 ? std::vector<std::int64_t>{0, 1, 3, 4, 6, 7} : std::vector<std::int64_t>{},
          .comment = (choice & 128) != 0 ? '#' : '\0',
          .ignore_errors = ignore,
-         .max_record_bytes = some ? 64 : record_limit},
+         .limits = {.record_bytes = some ? 64 : std::uint64_t{1} << 26}},
         disk);
   });
 }
@@ -95,7 +97,7 @@ inline bool read_libsvm(std::span<const std::byte> file) {
                    .multilabel = (choice & 4) != 0,
                    .qid = (choice & 8) != 0,
                    .ignore_errors = ignore,
-                   .max_record_bytes = (choice & 32) != 0 ? 40 : record_limit},
+                   .limits = {.record_bytes = (choice & 32) != 0 ? 40 : std::uint64_t{1} << 26}},
                   disk);
   });
 }
@@ -116,7 +118,8 @@ inline bool read_npy(std::span<const std::byte> file) {
   publish(disk, "f.npy", byte_pieces(&file, 1));
   try {
     const bool archive = file.size() > 1 && file[0] == std::byte{'P'};
-    auto rows = archive ? npz_arrays("f.npy", {}, {.most_inflated = 1 << 20}, disk) : npy("f.npy", {}, disk);
+    auto rows = archive ? npz_arrays("f.npy", {}, {.limits = {.inflated_bytes = 1 << 20, .inflated_times = 1}}, disk)
+                        : npy("f.npy", {}, disk);
     std::size_t bytes = 0;
     for (const auto& c : rows.element_spec()) bytes += size_bytes(c);
     must_hold(bytes == 0 || static_cast<std::uint64_t>(rows.size()) <= (file.size() + (1 << 20)) / bytes,

@@ -240,7 +240,7 @@ TEST_CASE("what cannot be read is refused") {
 
 TEST_CASE("an open quote does not take the memory") {
   const auto d = disk_with({{"f", "1,\"" + std::string(5000, 'x') + "\n2,b\n3,c\n"}});
-  auto rows = csv("f", {{"x", int32}, word}, {.max_record_bytes = 1000}, d);
+  auto rows = csv("f", {{"x", int32}, word}, {.limits = {.record_bytes = 1000}}, d);
   const auto all = stream_of(rows);
   REQUIRE(all.size() == 3);
   CHECK(all[0].find("error: csv \"f\", record 1 (line 1, byte 0): expected at most 1000 bytes") == 0);

@@ -137,15 +137,20 @@ TEST_CASE("sizes that lie") {
   CHECK(refusal(gzipped(overflow)).find("are more than any file can hold") != std::string::npos);
   // An extent of 0 makes an array of nothing, whatever stands beside it.
   for (int i = 0; i < 4; ++i) overflow[static_cast<std::size_t>(20 + i)] = 0;
-  CHECK(decode_idx(bytes(overflow), "f").values.empty());
+  CHECK(message_of(status::resource_exhausted, [&] { decode_idx(bytes(overflow), "f"); }) ==
+        "f: it claims 4294967295 rows that take no bytes, so that its size says nothing about how many there are; set "
+        "reader_limits::empty_rows if the file is to be trusted");
+  CHECK(decode_idx(bytes(overflow), "f", {.empty_rows = true}).values.empty());
   CHECK(refusal(joined(overflow, {1})).find("the file has 1") != std::string::npos);
 }
 
 TEST_CASE("a limit") {
-  const std::string text = "f: holds 6 bytes of values, the limit is 5; raise the limit if the file is to be trusted";
-  CHECK(message_of(status::resource_exhausted, [] { decode_idx(bytes(example), "f", 5); }) == text);
-  CHECK(message_of(status::resource_exhausted, [] { decode_idx(bytes(gzipped(example)), "f", 5); }) == text);
-  CHECK(decode_idx(bytes(example), "f", 6).values.size() == 6);
+  const std::string text =
+      "f: holds 6 bytes of values, the limit is 5; raise reader_limits::file_bytes if the file is to be trusted";
+  CHECK(message_of(status::resource_exhausted, [] { decode_idx(bytes(example), "f", {.file_bytes = 5}); }) == text);
+  CHECK(message_of(status::resource_exhausted, [] { decode_idx(bytes(gzipped(example)), "f", {.file_bytes = 5}); }) ==
+        text);
+  CHECK(decode_idx(bytes(example), "f", {.file_bytes = 6}).values.size() == 6);
   octets bomb = {0, 0, 8, 1, 0, 0x10, 0, 0};
   bomb.resize(bomb.size() + (1 << 20) + (1 << 22));  // more zeros than it says
   CHECK(refusal(gzipped(bomb)).find("the file has more") != std::string::npos);

@@ -29,8 +29,9 @@ strings records_of(detail::record_files& files) {
       all.push_back(e.what());
     }
 }
-detail::record_files open(const disk& d, file_list files, bool ignore = false, std::uint64_t most = record_limit) {
-  return {"letters", std::move(files), {compression_type::automatic, ignore, most}, d};
+detail::record_files open(const disk& d, file_list files, bool ignore = false,
+                          std::uint64_t most = std::uint64_t{1} << 26) {
+  return {"letters", std::move(files), {compression_type::automatic, ignore, {.record_bytes = most}}, d};
 }
 
 }  // namespace

@@ -60,16 +60,16 @@ TEST_CASE("what goes wrong is named, and reading goes on") {
 
   const std::string longest(2000, 'x');
   const auto d = disk_with({{"a", "ok\n" + longest + "\nagain\n" + longest}, {"b", "b"}});
-  auto lines = text_line({"a", "b"}, {.max_record_bytes = 100}, d);
+  auto lines = text_line({"a", "b"}, {.limits = {.record_bytes = 100}}, d);
   CHECK(stream_of(lines) ==
         strings{"'ok'",
                 "error: text_line \"a\", record 2 (line 2, byte 3): expected at most 100 bytes, found more (an open "
-                "quote, or no text?); raise max_record_bytes if the file is to be trusted",
+                "quote, or no text?); raise reader_limits::record_bytes if the file is to be trusted",
                 "'again'",
                 "error: text_line \"a\", record 4 (line 4, byte 2010): expected at most 100 bytes, found more (an open "
-                "quote, or no text?); raise max_record_bytes if the file is to be trusted",
+                "quote, or no text?); raise reader_limits::record_bytes if the file is to be trusted",
                 "'b'"});
-  auto forgiving = text_line({"a", "b"}, {.ignore_errors = true, .max_record_bytes = 100}, d);
+  auto forgiving = text_line({"a", "b"}, {.ignore_errors = true, .limits = {.record_bytes = 100}}, d);
   CHECK(stream_of(forgiving) == strings{"'ok'", "'again'", "'b'"});
   CHECK(forgiving.skipped() == 2);
 }
@@ -79,7 +79,7 @@ TEST_CASE("a line far longer than any buffer") {
   const auto d = disk_with({{"a", gzipped_text("a\n" + long_line + "\nb\n")}});
   auto lines = text_line("a", {}, d);
   CHECK(stream_of(lines) == strings{"'a'", "'" + long_line + "'", "'b'"});
-  auto limited = text_line("a", {.ignore_errors = true, .max_record_bytes = 1 << 20}, d);
+  auto limited = text_line("a", {.ignore_errors = true, .limits = {.record_bytes = 1 << 20}}, d);
   CHECK(stream_of(limited) == strings{"'a'", "'b'"});
 }
 

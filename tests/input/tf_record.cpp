@@ -184,7 +184,7 @@ TEST_CASE("every bit, every length: good records, an error, or nothing") {
   for (const auto& whole : {plain(), hex(record_bytes::gz)}) {
     const auto attempt = [&](const octets& bytes) {
       put(disk, "a", bytes);
-      auto d = tf_record("a", {.ignore_errors = true, .max_record_bytes = 1000, .buffer_bytes = 64}, disk);
+      auto d = tf_record("a", {.ignore_errors = true, .limits = {.record_bytes = 1000}, .buffer_bytes = 64}, disk);
       std::size_t next = 0;
       for (const auto& r : with_errors(d)) {
         while (next < four.size() && four[next] != r) ++next;
@@ -208,7 +208,7 @@ TEST_CASE("a length is not believed") {
     gradus::detail::put_fixed(bytes.data() + 8, mask(crc32c(std::span<const std::byte>(bytes).first(8))), 4);
     put(disk, "a", bytes);
     for (const auto limit : {~std::uint64_t{0}, std::uint64_t{1} << 31}) {
-      auto d = tf_record("a", {.max_record_bytes = limit}, disk);
+      auto d = tf_record("a", {.limits = {.record_bytes = limit}}, disk);
       const auto found = with_errors(d);
       REQUIRE(found.size() == 1);
       CHECK((
@@ -217,17 +217,18 @@ TEST_CASE("a length is not believed") {
     }
   }
   put(disk, "a", plain());
-  auto d = tf_record("a", {.max_record_bytes = 299}, disk);
-  CHECK(with_errors(d) == texts{"first", "",
-                                "resource_exhausted: tf_record \"a\", record 3 (byte 37): found a record of 300 "
-                                "bytes, the limit is 299; raise max_record_bytes if the file is to be trusted",
-                                "last"});
-  auto quiet = tf_record("a", {.ignore_errors = true, .max_record_bytes = 4}, disk);
+  auto d = tf_record("a", {.limits = {.record_bytes = 299}}, disk);
+  CHECK(with_errors(d) ==
+        texts{"first", "",
+              "resource_exhausted: tf_record \"a\", record 3 (byte 37): found a record of 300 "
+              "bytes, the limit is 299; raise reader_limits::record_bytes if the file is to be trusted",
+              "last"});
+  auto quiet = tf_record("a", {.ignore_errors = true, .limits = {.record_bytes = 4}}, disk);
   CHECK(with_errors(quiet) == texts{"", "last"});
   CHECK(quiet.skipped() == 2);
   std::vector<std::byte> at;
   quiet.save(at);
-  auto again = tf_record("a", {.ignore_errors = true, .max_record_bytes = 4}, disk);
+  auto again = tf_record("a", {.ignore_errors = true, .limits = {.record_bytes = 4}}, disk);
   again.load(at);
   CHECK(again.skipped() == 2);
 }

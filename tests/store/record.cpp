@@ -111,17 +111,20 @@ TEST_CASE("a length is not believed") {
     bytes stream(record_header_bytes + 40);
     detail::put_fixed(stream.data(), n, 8);
     detail::put_fixed(stream.data() + 8, mask(crc32c(std::span<const std::byte>(stream).first(8))), 4);
-    record_reader reader(span_source{stream});
+    record_reader reader(span_source{stream}, {.record_bytes = (std::uint64_t{1} << 31) - 1});
     bytes payload;
-    CHECK(reader.read(payload) == (n >> 31 != 0 ? record_status::corrupt : record_status::truncated));
+    CHECK(reader.read(payload) == (n >> 31 != 0 ? record_status::too_long : record_status::truncated));
     CHECK(payload.capacity() <= 1 << 17);
     CHECK(reader.read(payload) != record_status::record);  // final
   }
   bytes out;
   append_record(out, of("abcd"));
-  record_reader strict(span_source{out}, 3);
+  record_reader strict(span_source{out}, {.record_bytes = 3});
   bytes payload;
-  CHECK(strict.read(payload) == record_status::corrupt);
+  CHECK(strict.read(payload) == record_status::too_long);
+  CHECK(strict.too_long() ==
+        "the record at byte 0 takes 4 bytes, the limit is 3; raise reader_limits::record_bytes if the file is to be "
+        "trusted");
 }
 
 TEST_CASE("large records arrive in pieces, memory is used again") {

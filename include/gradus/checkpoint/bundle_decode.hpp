@@ -66,6 +66,10 @@ private:
       if (auto why = read_bundle_entry(value, i.entry); !why.empty()) return text("\"", shown(key), "\" ", why);
       if (i.entry.slices.empty() && i.entry.shard >= shards_)
         return text("\"", shown(key), "\" is in shard ", i.entry.shard, " of ", shards_);
+      if (items_.size() == files_.limits.entries) {
+        kind = status::resource_exhausted;
+        return too_many_entries("tensors", files_.limits);
+      }
       items_.push_back(std::move(i));
       return {};
     });

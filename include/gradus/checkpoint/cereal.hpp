@@ -111,6 +111,7 @@ std::string read_cereal_manifest(std::span<const std::byte> body, std::uint32_t 
     auto key = in.string();
     auto value = in.string();
     if (!m.about.emplace(std::move(key), std::move(value)).second) return "a metadata key stands in it twice";
+    if (m.full()) return m.too_full();
   }
   constexpr std::size_t least = 2 * sizeof(cereal::size_type) + 2 + 8 + 8 + 4;
   for (std::size_t n = in.length(least); n != 0 && !in.bad(); --n) {
@@ -130,6 +131,7 @@ std::string read_cereal_manifest(std::span<const std::byte> body, std::uint32_t 
     if (in.bad()) break;
     m.records.push_back(std::move(r));
     m.places.push_back(place);
+    if (m.full()) return m.too_full();
   }
   if (in.bad()) return "a length in its manifest reaches past the manifest's end";
   if (in.left() != 0) return text("its manifest has ", in.left(), " bytes too many");
@@ -147,7 +149,8 @@ decoded cereal_decode(std::string_view name, std::string_view suffix, checkpoint
   if (!frame_open(name, file, body, tensors, out)) return out;
   manifest m;
   try {
-    out.problem = read(body, m);
+    m.limits = files.limits;
+    if (out.problem = read(body, m); m.full()) out.kind = status::resource_exhausted;
   } catch (const cereal::Exception& e) {
     out.problem = text("cereal cannot read its manifest: ", e.what());
   }

@@ -39,7 +39,9 @@ struct cereal_json {
     std::uint64_t tensors = 0;
     if (!detail::frame_open(name, file, body, tensors, out)) return out;
     detail::manifest m;
-    if (out.problem = read(body, m); out.ok()) detail::frame_bind(file, body.size(), tensors, std::move(m), out);
+    m.limits = files.limits;
+    if (out.problem = read(body, m); m.full()) out.kind = status::resource_exhausted;
+    if (out.ok()) detail::frame_bind(file, body.size(), tensors, std::move(m), out);
     return out;
   }
 
@@ -130,7 +132,8 @@ private:
       in.string(pair.key == "key" ? key : value);
     }
     if (auto why = pair.problem("a pair", 2, false); !why.empty()) return why;
-    return m.about.emplace(std::move(key), std::move(value)).second ? "" : "a metadata key stands in it twice";
+    if (!m.about.emplace(std::move(key), std::move(value)).second) return "a metadata key stands in it twice";
+    return m.full() ? m.too_full() : "";
   }
 
   static std::string read_tensor(json_reader& in, detail::manifest& m, std::uint64_t& at) {
@@ -167,7 +170,7 @@ private:
     m.places.push_back({at, bytes, static_cast<std::uint32_t>(crc)});
     m.records.push_back(std::move(r));
     at = n;
-    return {};
+    return m.full() ? m.too_full() : "";
   }
 };
 static_assert(codec<cereal_json>);

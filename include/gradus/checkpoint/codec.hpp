@@ -25,6 +25,7 @@
 #include "../base/shape.hpp"
 #include "../base/version.hpp"
 #include "../store/file_problem.hpp"
+#include "../store/reader_limits.hpp"
 #include "opaque_type.hpp"
 
 namespace gradus {
@@ -76,6 +77,8 @@ public:
   virtual file_problem open(std::string_view suffix, std::span<const std::byte>& bytes) = 0;
 
   int threads = 1;  // by how many threads large checksums are taken
+  // What a codec may spend on them; it refuses more (resource_exhausted) and names the setting.
+  reader_limits limits = {};
 
 protected:
   ~checkpoint_files() = default;
@@ -189,7 +192,7 @@ inline decoded unopened(const file_problem& p) {
 
 // Decodes bytes in memory that are the only file of a checkpoint.
 template <codec C>
-decoded decode_bytes(const C& c, std::span<const std::byte> file) {
+decoded decode_bytes(const C& c, std::span<const std::byte> file, const reader_limits& limits = {}) {
   class in_memory final : public checkpoint_files {
   public:
     explicit in_memory(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -202,6 +205,7 @@ decoded decode_bytes(const C& c, std::span<const std::byte> file) {
   private:
     std::span<const std::byte> bytes_;
   } files(file);
+  files.limits = limits;
   return c.decode(files);
 }
 

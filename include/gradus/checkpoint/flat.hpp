@@ -25,8 +25,9 @@ struct flat_binary {
     std::uint64_t tensors = 0;
     if (!detail::frame_open(name, file, body, tensors, out)) return out;
     detail::manifest m;
-    if (out.problem = read(body, m); out.ok())
-      detail::frame_bind(file, body.size(), tensors, std::move(m), out, files.threads);
+    m.limits = files.limits;
+    if (out.problem = read(body, m); m.full()) out.kind = status::resource_exhausted;
+    if (out.ok()) detail::frame_bind(file, body.size(), tensors, std::move(m), out, files.threads);
     return out;
   }
 
@@ -57,6 +58,7 @@ private:
       auto key = in.string();
       auto value = in.string();
       if (!m.about.emplace(std::move(key), std::move(value)).second) return "a metadata key stands in it twice";
+      if (m.full()) return m.too_full();
     }
     const auto count = in.number<std::uint32_t>();
     for (std::uint32_t i = 0; i < count && !in.bad(); ++i) {
@@ -74,6 +76,7 @@ private:
       if (in.bad()) break;
       m.records.push_back(std::move(r));
       m.places.push_back(place);
+      if (m.full()) return m.too_full();
     }
     if (in.bad()) return "a length in its manifest reaches past the manifest's end";
     if (in.left() != 0) return text("its manifest has ", in.left(), " bytes too many");

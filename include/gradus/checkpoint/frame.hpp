@@ -112,6 +112,10 @@ struct manifest {
   metadata about;
   std::vector<record> records;
   std::vector<placement> places;
+  reader_limits limits = reader_limits::none();
+
+  bool full() const { return records.size() + about.size() > limits.entries; }
+  std::string too_full() const { return too_many_entries("tensors and pairs of metadata", limits); }
 };
 
 // `write(sink, manifest)` writes the manifest in the codec's way. Its length must not depend on the offsets: it is
@@ -122,7 +126,7 @@ encoded frame_encode(std::string_view codec_name, std::string_view suffix, const
   snapshot rows;
   if (has_opaque(original)) rows = with_opaque_hidden(original, [](const record&) { return false; });
   const snapshot& content = has_opaque(original) ? rows : original;
-  manifest m{content.step, content.about, content.records, {}};
+  manifest m{content.step, content.about, content.records, {}, reader_limits::none()};
   for (const auto& r : m.records) m.places.push_back({0, r.bytes.size(), crc32c(r.bytes)});
   byte_sink body;
   write(body, m);

@@ -107,7 +107,8 @@ inline checkpoint_manifest manifest_of(std::string_view codec, const metadata& a
 
 // Why the text is no manifest; nothing if it is, and then `out` is it. `kind` tells a damaged one (data_loss) from one
 // that a newer library wrote (failed_precondition).
-inline std::string parse_manifest(std::string_view content, checkpoint_manifest& out, status& kind) {
+inline std::string parse_manifest(std::string_view content, checkpoint_manifest& out, status& kind,
+                                  const reader_limits& limits = {}) {
   kind = status::data_loss;
   constexpr std::string_view head = "gradus manifest ", mark = "crc32c: ";
   if (!content.starts_with(head)) return text("it does not begin with \"", head, '"');
@@ -161,13 +162,21 @@ inline std::string parse_manifest(std::string_view content, checkpoint_manifest&
           !number(value.substr(bytes_at + 1, crc_at - bytes_at - 1), entry.bytes, 10) ||
           !number(value.substr(crc_at + 1), entry.crc, 16))
         return wrong();
-      if (m.find(entry.suffix) != nullptr) return text("it names the file \"", entry.suffix, "\" twice");
+      if (m.files.size() == limits.entries) {
+        kind = status::resource_exhausted;
+        return detail::too_many_entries("files", limits);
+      }
       m.files.push_back(std::move(entry));
     } else {
       return wrong();
     }
   }
   if (m.files.empty()) return "it names no file";
+  std::vector<std::string_view> names;
+  for (const auto& f : m.files) names.push_back(f.suffix);
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
+    return text("it names the file \"", *twice, "\" twice");
   out = std::move(m);
   return {};
 }

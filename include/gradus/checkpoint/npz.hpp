@@ -21,9 +21,6 @@ struct npz {
   static constexpr std::string_view extension = ".npz", proof = extension;
   static constexpr bool checks_itself = false, checks_tensors = true;
 
-  // Compressed arrays are refused if they come to more bytes than this together.
-  std::uint64_t most_inflated = std::uint64_t{1} << 30;
-
   encoded encode(const snapshot& original) const {
     detail::check_savable(original);
     const snapshot content =
@@ -72,10 +69,10 @@ struct npz {
     if (const auto p = files.open(extension, file)) return detail::unopened(p);
     decoded out;
     std::vector<zip_member> members;
-    if (out.problem = read_zip(file, members); !out.ok()) return out;
+    if (out.problem = read_zip(file, members, files.limits, &out.kind); !out.ok()) return out;
     snapshot content;
     metadata notes;
-    std::uint64_t left = most_inflated;
+    budget left{files.limits.inflated_from(file.size()), file.size(), files.limits};
     const std::string notes_member = text(notes_name, ".npy");
     for (const auto& m : members)
       if (m.name == notes_member) out.problem = read_notes(m, left, notes, out);
@@ -106,28 +103,33 @@ struct npz {
 
 private:
   static constexpr std::string_view notes_name = "__gradus__";
+  // What compressed members may still become, of a file of so many bytes.
+  struct budget {
+    std::uint64_t left, file;
+    reader_limits limits;
+  };
 
   // The .npy file that a member is.
-  static std::string open(const zip_member& m, std::uint64_t& left, detail::npy_array& array, decoded& out) {
+  static std::string open(const zip_member& m, budget& b, detail::npy_array& array, decoded& out) {
     const auto wrong = [&m](const auto&... why) { return text("\"", m.name, "\": ", why...); };
     out.kind = status::data_loss;
     std::span<const std::byte> bytes = m.bytes;
     if (m.deflated) {
-      if (m.size > left) {
+      if (m.size > b.left) {
         out.kind = status::resource_exhausted;
-        return wrong("its ", m.size, " bytes are compressed, and ", left, " may still be decompressed; raise ",
-                     "npz::most_inflated if the file is to be trusted");
+        return wrong("it becomes ", m.size, " bytes, and ", b.left,
+                     " are left: ", detail::inflated_too_far(b.file, b.limits));
       }
       auto& inflated = out.owned.emplace_back();
       if (auto why = inflate_raw(m.bytes, m.size, inflated); !why.empty()) return wrong(why);
-      left -= m.size, bytes = inflated;
+      b.left -= m.size, bytes = inflated;
     }
     if (zip_crc32(bytes) != m.crc) return wrong("its checksum does not fit its bytes");
     auto why = detail::parse_npy(bytes, array, out.kind);
     return why.empty() ? why : wrong(why);
   }
 
-  static std::string read_notes(const zip_member& m, std::uint64_t& left, metadata& notes, decoded& out) {
+  static std::string read_notes(const zip_member& m, budget& left, metadata& notes, decoded& out) {
     detail::npy_array a;
     if (auto why = open(m, left, a, out); !why.empty()) return why;
     json_reader in({reinterpret_cast<const char*>(a.bytes.data()), a.bytes.size()}, 1);
@@ -137,7 +139,7 @@ private:
     return in.finish() && a.type == "|u1" ? "" : text("\"", m.name, "\" is no note of this library: ", in.problem());
   }
 
-  static std::string read_array(const zip_member& m, std::uint64_t& left, const std::map<std::string, dtype>& told,
+  static std::string read_array(const zip_member& m, budget& left, const std::map<std::string, dtype>& told,
                                 snapshot& content, decoded& out) {
     detail::npy_array a;
     if (auto why = open(m, left, a, out); !why.empty()) return why;

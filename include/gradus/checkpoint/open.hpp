@@ -7,6 +7,7 @@
 // suffix each. TensorFlow's checkpoints have no extension: the path is the stem.
 #pragma once
 #include <memory>
+#include <set>
 
 #include "../store/file_bytes.hpp"
 #include "../store/parallel.hpp"
@@ -45,7 +46,7 @@ public:
     }
     const auto b = file.bytes();
     checkpoint_manifest m;
-    problem_ = parse_manifest({reinterpret_cast<const char*>(b.data()), b.size()}, m, kind);
+    problem_ = parse_manifest({reinterpret_cast<const char*>(b.data()), b.size()}, m, kind, limits);
     if (!problem_.empty())
       problem_ =
           text("its manifest \"", file_name_of(stem_), extension, manifest_suffix, "\" cannot be used: ", problem_);
@@ -56,9 +57,10 @@ public:
   // Opens what the manifest names and the codec did not, so that nothing stays unchecked.
   void open_rest() {
     if (!manifest_) return;
+    const std::set<std::string, std::less<>> checked(checked_.begin(), checked_.end());
     for (const auto& f : manifest_->files) {
       if (!problem_.empty()) return;
-      if (std::find(checked_.begin(), checked_.end(), f.suffix) != checked_.end()) continue;
+      if (checked.contains(f.suffix)) continue;
       std::span<const std::byte> bytes;
       if (const auto p = open(f.suffix, bytes)) kind_ = status_of_errno(p.error), problem_ = describe(p);
     }
@@ -109,9 +111,9 @@ template <codec C, file_system F>
 class opened_checkpoint {
 public:
   // Reads the checkpoint at `path`; what is wrong with it is in result().problem. No more than `max_bytes` are taken
-  // in.
+  // in, and what the codec makes of them keeps to the limits.
   opened_checkpoint(const C& c, const F& fs, const std::string& path, std::uint64_t max_bytes = UINT64_MAX,
-                    int threads = 1) {
+                    int threads = 1, const reader_limits& limits = {}) {
     const auto stem = detail::stem_of(path, C::extension);
     if (!stem) {
       result_.kind = status::invalid_argument;
@@ -120,7 +122,7 @@ public:
       return;
     }
     files_ = std::make_unique<detail::files_of_stem<F>>(fs, *stem, max_bytes);
-    files_->threads = threads;
+    files_->threads = threads, files_->limits = limits;
     if (!C::checks_itself && !files_->open_manifest(C::extension, result_.kind)) {
       result_.problem = files_->problem();
       return;

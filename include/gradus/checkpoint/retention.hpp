@@ -6,6 +6,7 @@
 #pragma once
 #include <limits>
 
+#include "../store/reader_limits.hpp"
 #include "state_file.hpp"
 
 namespace gradus {
@@ -29,6 +30,8 @@ struct saver_options {
   bool pad_step_number = false;
   // A checkpoint larger than this many bytes is not read.
   std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max();
+  // What a codec may spend on one: tensors in it, bytes after inflation.
+  reader_limits limits = {};
 };
 
 // Raises invalid_argument for options that mean nothing.

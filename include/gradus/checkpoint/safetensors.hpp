@@ -117,9 +117,10 @@ inline std::string check_safetensors_tensor(const safetensors_tensor& t, std::ui
   return {};
 }
 
-// Reads the header of a whole file. The tensors come in the order of their bytes. Why it is refused, or nothing.
+// Reads the header of a whole file. The tensors come in the order of their bytes. Why it is refused, or nothing; `kind`
+// tells a file that is too large to be read from one that is damaged.
 inline std::string parse_safetensors(std::span<const std::byte> file, std::vector<safetensors_tensor>& tensors,
-                                     metadata& about) {
+                                     metadata& about, const reader_limits& limits, status& kind) {
   std::uint64_t header = 0;
   if (file.size() < sizeof header) return text("it is truncated: ", file.size(), " bytes, where 8 hold a length");
   std::memcpy(&header, file.data(), sizeof header);
@@ -139,6 +140,10 @@ inline std::string parse_safetensors(std::span<const std::byte> file, std::vecto
   in.begin_object();
   while (in.next_key(key)) {
     if (key != safetensors_metadata) {
+      if (tensors.size() == limits.entries) {
+        kind = status::resource_exhausted;
+        return too_many_entries("tensors", limits);
+      }
       auto& t = tensors.emplace_back();
       t.name = key;
       if (auto why = parse_safetensors_tensor(in, t); !why.empty()) return why;
@@ -242,7 +247,7 @@ struct safetensors {
     std::vector<safetensors_tensor> tensors;
     metadata notes;
     snapshot content;
-    if (out.problem = detail::parse_safetensors(file, tensors, notes); !out.ok()) return out;
+    if (out.problem = detail::parse_safetensors(file, tensors, notes, files.limits, out.kind); !out.ok()) return out;
     content.records.reserve(tensors.size());
     for (auto& t : tensors) {
       const std::string name = t.name.empty() ? "(no name)" : t.name;
@@ -288,10 +293,12 @@ static_assert(codec<safetensors>);
 class safetensors_file {
 public:
   // Raises what the file system says (not_found, ...), or data_loss for a file that is damaged or none of this format.
-  explicit safetensors_file(const std::string& path) : path_(path) {
+  // Raises resource_exhausted for one that holds more tensors than the limits allow.
+  explicit safetensors_file(const std::string& path, const reader_limits& limits = {}) : path_(path) {
     if (const auto p = file_.open(path)) raise(p);
-    if (const auto why = detail::parse_safetensors(file_.bytes(), tensors_, about_); !why.empty())
-      raise(status::data_loss, text("\"", path, "\" cannot be read as safetensors: ", why));
+    status kind = status::data_loss;
+    if (const auto why = detail::parse_safetensors(file_.bytes(), tensors_, about_, limits, kind); !why.empty())
+      raise(kind, text("\"", path, "\" cannot be read as safetensors: ", why));
     by_name_.resize(tensors_.size());
     std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});
     std::sort(by_name_.begin(), by_name_.end(),

@@ -178,7 +178,7 @@ public:
   }
   // A checkpoint, read and checked; what is wrong with it is in its result().
   opened_checkpoint<Codec, FileSystem> read(const std::string& path, int threads = 1) const {
-    return {codec_, fs_, path, options_.max_bytes, threads};
+    return {codec_, fs_, path, options_.max_bytes, threads, options_.limits};
   }
 
   // Restores the checkpoint in the file `path`. Raises

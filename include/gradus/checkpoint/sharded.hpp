@@ -71,6 +71,7 @@ struct sharded {
     }
     for (std::uint32_t i = 0; i < count; ++i) {
       behind shard(files, shard_prefix(i, count));
+      shard.limits = files.limits, shard.threads = files.threads;
       auto part = each.decode(shard);
       const auto refuse = [&](std::string why) {
         decoded no;
@@ -92,6 +93,12 @@ struct sharded {
       out.warning += part.warning;
       out.lost.insert(out.lost.end(), part.lost.begin(), part.lost.end());
       for (auto& bytes : part.owned) out.owned.push_back(std::move(bytes));
+      if (out.content.records.size() + part.content.records.size() > files.limits.entries) {
+        decoded no;
+        no.kind = status::resource_exhausted,
+        no.problem = detail::too_many_entries("tensors in its shards", files.limits);
+        return no;
+      }
       for (auto& r : part.content.records) out.content.records.push_back(std::move(r));
     }
     out.content.about["codec"] = name;

@@ -38,14 +38,14 @@ struct vocab_info {
   int axis = 0;  // 0: a token is a row (embeddings; biases, of rank 1), 1: a column (the kernel of a softmax)
 };
 
-// For each of the first new_vocab_size tokens its line in the old vocabulary (from 0), or -1. Reads both files, each of
-// at most `limit` bytes. Raises
+// For each of the first new_vocab_size tokens its line in the old vocabulary (from 0), or -1. Raises
 //   invalid_argument     settings that make no sense; a file with fewer lines than are asked for
 //   failed_precondition  a line stands in the old vocabulary twice
+//   resource_exhausted   a file larger than file_bytes, a line longer than record_bytes
 //   unimplemented        a token of the old vocabulary stands in the new one twice
 //   and what reading a file raises (not_found, permission_denied, ...)
 template <file_system F>
-std::vector<std::int64_t> match_vocabularies(const vocab_info& info, const F& fs, std::uint64_t limit = 1 << 30) {
+std::vector<std::int64_t> match_vocabularies(const vocab_info& info, const F& fs, const reader_limits& limits = {}) {
   const auto refuse = [](const auto&... pieces) { raise(status::invalid_argument, text("vocab_info: ", pieces...)); };
   if (info.new_vocab.empty() || info.old_vocab.empty())
     refuse(info.new_vocab.empty() ? "new_vocab" : "old_vocab", " is empty; give the path of a vocabulary file");
@@ -61,7 +61,7 @@ std::vector<std::int64_t> match_vocabularies(const vocab_info& info, const F& fs
            "; give the file that the model uses, or its number of lines");
   };
 
-  text_lines old_lines(read_file(fs, info.old_vocab, limit));
+  text_lines old_lines(read_file(fs, info.old_vocab, limits.file_bytes), info.old_vocab, limits);
   std::unordered_map<std::string_view, std::int64_t> old;
   std::string_view token;
   while ((info.old_vocab_size < 0 || old_lines.taken() < info.old_vocab_size) && old_lines.next(token))
@@ -72,7 +72,7 @@ std::vector<std::int64_t> match_vocabularies(const vocab_info& info, const F& fs
   if (old_lines.taken() < info.old_vocab_size)
     too_few(info.old_vocab, old_lines, "old_vocab_size", info.old_vocab_size);
 
-  text_lines new_lines(read_file(fs, info.new_vocab, limit));
+  text_lines new_lines(read_file(fs, info.new_vocab, limits.file_bytes), info.new_vocab, limits);
   std::vector<std::int64_t> out;
   std::vector<bool> taken(old.size());
   while (new_lines.taken() < info.new_vocab_size && new_lines.next(token)) {

@@ -182,7 +182,7 @@ warm_started warm_start(std::span<const warm_start_target> targets, const warm_s
 
   for (auto& p : plans) {
     if (p.vocabulary == nullptr) continue;
-    p.lines = match_vocabularies(*p.vocabulary, fs, settings.most_vocab_bytes);
+    p.lines = match_vocabularies(*p.vocabulary, fs, settings.limits);
     const matrix_remapping to = detail::remapping_of(p);
     check_remapping(detail::matrix_of(*p.from), to, text('"', p.from->name, '"'));
   }
@@ -246,7 +246,7 @@ template <codec C, file_system F>
 warm_started warm_start(std::span<const warm_start_target> targets, const warm_start_settings& settings, const C& codec,
                         const F& fs) {
   const std::string path = warm_start_source<C>(settings, fs);
-  const opened_checkpoint<C, F> opened(codec, fs, path);
+  const opened_checkpoint<C, F> opened(codec, fs, path, UINT64_MAX, 1, settings.limits);
   checkpoint_state listed;
   const decoded& read = opened.result();
   if (!read.ok())

@@ -67,7 +67,7 @@ struct warm_start_settings {
       {};  // what it was called; does not change which are taken
   // Not TensorFlow's: expressions must match a whole name (with or without ":0"), so that "v1" is v1 alone.
   bool match_whole_names = false;
-  std::uint64_t most_vocab_bytes = 1 << 30;  // a larger vocabulary file is not read
+  reader_limits limits = {};  // of the checkpoint and of vocabulary files
 };
 
 // A variable here, or a part of one that lives here.

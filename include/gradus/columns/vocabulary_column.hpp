@@ -25,7 +25,7 @@ struct vocabulary_file_options {
   std::int64_t num_oov_buckets = 0;
   std::optional<std::int64_t> default_value = {};  // -1
   feature_kind dtype = feature_kind::text;         // int64: the lines are whole numbers
-  std::uint64_t limit = std::uint64_t{1} << 30;    // bytes: a larger file is refused
+  reader_limits limits = {};                       // the largest file, the longest line
 };
 
 namespace detail {
@@ -131,7 +131,7 @@ categorical_column categorical_column_with_vocabulary_file(std::string key, std:
       vocabulary_info{.vocabulary_file = vocabulary_file, .num_oov_buckets = o.num_oov_buckets},
       o.default_value.value_or(-1));
   if (fs.exists(vocabulary_file) == ENOENT) refuse("there is no file \"", vocabulary_file, '"');
-  text_lines lines(read_file(fs, vocabulary_file, o.limit));
+  text_lines lines(read_file(fs, vocabulary_file, o.limits.file_bytes), vocabulary_file, o.limits);
   std::string_view line;
   while ((!o.vocabulary_size || lines.taken() < *o.vocabulary_size) && lines.next(line)) {
     if (o.dtype == feature_kind::int64) {

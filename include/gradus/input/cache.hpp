@@ -97,7 +97,7 @@ public:
   // The element after so many; false at the end.
   bool read(std::int64_t at, datum& to) {
     if (!in_ || at_ != at) {
-      in_.emplace(file_source<posix>(posix{}, path_));
+      in_.emplace(file_source<posix>(posix{}, path_), reader_limits::none());  // elements have any size
       ended_ = false;
       if (in_->read(bytes_) != record_status::record || framed(bytes_) != header_)
         raise(status::failed_precondition, text("\"", path_, "\" is not the cache of this dataset (", to_text(spec_),

@@ -23,8 +23,8 @@ struct criteo_options {
   bool log_transform = false;     // log(1 + max(x, 0)) of those that are
   std::int64_t hash_buckets = 0;  // categories modulo this; 0: as they are
   compression_type compression = compression_type::automatic;
-  bool ignore_errors = false;                     // pass over bad records and damaged files; skipped() counts them
-  std::uint64_t max_record_bytes = record_limit;  // the longest line
+  bool ignore_errors = false;  // pass over bad records and damaged files; skipped() counts them
+  reader_limits limits = {};
 };
 
 class criteo_dataset final : public composable<criteo_dataset> {
@@ -34,7 +34,7 @@ public:
   // Error: invalid_argument for a negative number of buckets.
   template <file_system F = posix>
   explicit criteo_dataset(file_list files, const criteo_options& how = {}, const F& fs = {})
-      : files_("criteo", std::move(files), {how.compression, how.ignore_errors, how.max_record_bytes}, fs), how_(how) {
+      : files_("criteo", std::move(files), {how.compression, how.ignore_errors, how.limits}, fs), how_(how) {
     if (how.hash_buckets < 0)
       raise(status::invalid_argument, text("criteo: expected a number of buckets from 0 on, found ", how.hash_buckets));
     if (how.labels) spec_.push_back({"label", int32, {}});

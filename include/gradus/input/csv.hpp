@@ -47,8 +47,8 @@ struct csv_options {
   std::vector<std::int64_t> select_cols = {};  // numbers of the fields that are read, increasing; empty: all of them
   char comment = '\0';                         // a record that begins with this byte is passed over with its line
   compression_type compression = compression_type::automatic;
-  bool ignore_errors = false;                     // pass over bad records and damaged files; skipped() counts them
-  std::uint64_t max_record_bytes = record_limit;  // the longest record
+  bool ignore_errors = false;  // pass over bad records and damaged files; skipped() counts them
+  reader_limits limits = {};
 };
 
 class csv_dataset final : public composable<csv_dataset> {
@@ -56,7 +56,7 @@ public:
   // Error: invalid_argument for columns or options that cannot be.
   template <file_system F = posix>
   csv_dataset(file_list files, std::vector<csv_column> columns, const csv_options& how = {}, const F& fs = {})
-      : files_("csv", std::move(files), {how.compression, how.ignore_errors, how.max_record_bytes}, fs),
+      : files_("csv", std::move(files), {how.compression, how.ignore_errors, how.limits}, fs),
         how_(how),
         columns_(std::move(columns)) {
     plan();

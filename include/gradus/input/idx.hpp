@@ -24,6 +24,7 @@
 
 #include "../store/file.hpp"
 #include "../store/inflate.hpp"
+#include "../store/reader_limits.hpp"
 #include "dataset.hpp"
 
 namespace gradus {
@@ -51,8 +52,6 @@ constexpr std::size_t size_of(idx_type t) {
 }
 
 inline constexpr int idx_max_rank = 8;
-// The default for the largest array that is read, in bytes.
-inline constexpr std::uint64_t idx_limit = std::uint64_t{1} << 34;
 
 // What a file held, the values as this machine has them.
 struct idx_array {
@@ -136,12 +135,22 @@ inline idx_header read_idx_header(std::span<const std::byte> start, std::string_
 }  // namespace detail
 
 // The array in the bytes of a file, gzipped or not. `name` is what messages call it. Errors: data_loss for bytes that
-// are not exactly one IDX array, resource_exhausted for values of more than `most` bytes.
-inline idx_array decode_idx(std::span<const std::byte> file, std::string_view name, std::uint64_t most = idx_limit) {
+// are not exactly one IDX array, resource_exhausted for values that the limits do not allow.
+inline idx_array decode_idx(std::span<const std::byte> file, std::string_view name, const reader_limits& limits = {}) {
   const auto check_limit = [&](const detail::idx_header& h) {
-    if (h.value_bytes > most)
-      raise(status::resource_exhausted, text(name, ": holds ", h.value_bytes, " bytes of values, the limit is ", most,
-                                             "; raise the limit if the file is to be trusted"));
+    if (h.value_bytes > limits.file_bytes)
+      raise(status::resource_exhausted,
+            text(name, ": holds ", h.value_bytes, " bytes of values, the limit is ", limits.file_bytes,
+                 "; raise reader_limits::file_bytes if the file is to be trusted"));
+    if (is_gzip(file) && h.value_bytes > limits.inflated_from(file.size()))
+      raise(status::resource_exhausted, text(name, ": ", detail::inflated_too_far(file.size(), limits)));
+    std::uint64_t row = size_of(h.array.type);
+    for (int i = 1; i < h.array.rank && row <= limits.record_bytes; ++i)
+      row *= h.array.dims[static_cast<std::size_t>(i)];
+    if (h.value_bytes != 0 && row > limits.record_bytes)
+      raise(status::resource_exhausted, text(name, ": ", detail::record_too_long("a row", row, limits)));
+    if (h.value_bytes == 0 && h.array.dims[0] != 0 && !limits.empty_rows)
+      raise(status::resource_exhausted, text(name, ": ", detail::empty_rows(h.array.dims[0])));
   };
   detail::idx_header h;
   if (is_gzip(file)) {
@@ -185,10 +194,10 @@ inline idx_array decode_idx(std::span<const std::byte> file, std::string_view na
 
 // The array in a file, gzipped or not. Errors: those of decode_idx, and those of reading a file (not_found, ...).
 template <file_system F = posix>
-idx_array read_idx(const std::string& path, std::uint64_t most = idx_limit, const F& fs = {}) {
-  return decode_idx(
-      read_file(fs, path, std::min(most, UINT64_MAX - detail::idx_longest_header) + detail::idx_longest_header), path,
-      most);
+idx_array read_idx(const std::string& path, const reader_limits& limits = {}, const F& fs = {}) {
+  const std::uint64_t most =
+      std::min(limits.file_bytes, UINT64_MAX - detail::idx_longest_header) + detail::idx_longest_header;
+  return decode_idx(read_file(fs, path, most), path, limits);
 }
 
 // The bytes of an IDX file. uint8, int32, float32 and float64. Errors: invalid_argument for another dtype, or an extent
@@ -309,7 +318,7 @@ private:
 // MNIST's own name ".../t10k" does as well; a directory stands for the "train" in it.
 // Errors: not_found, with all the names that were tried; those of read_idx and idx_dataset.
 template <file_system F = posix>
-idx_dataset idx(const std::string& prefix, std::uint64_t most = idx_limit, const F& fs = {}) {
+idx_dataset idx(const std::string& prefix, const reader_limits& limits = {}, const F& fs = {}) {
   std::vector<std::string> prefixes = {prefix};
   if (file_name_of(prefix) == "test") prefixes.push_back(join_path(directory_of(prefix), "t10k"));
   prefixes.push_back(join_path(prefix, "train"));
@@ -325,7 +334,7 @@ idx_dataset idx(const std::string& prefix, std::uint64_t most = idx_limit, const
     if (images.empty()) continue;
     const std::string labels = find(p + "-labels-idx1-ubyte");
     if (labels.empty()) break;
-    return idx_dataset(read_idx(images, most, fs), read_idx(labels, most, fs), images, labels);
+    return idx_dataset(read_idx(images, limits, fs), read_idx(labels, limits, fs), images, labels);
   }
   raise(status::not_found, text("no IDX files for \"", prefix, "\": expected its images and labels, did not find ",
                                 tried, "; check the path, or download them"));

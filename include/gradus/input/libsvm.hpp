@@ -20,8 +20,8 @@ struct libsvm_options {
   bool multilabel = false;     // "label" is [any_extent]: a list with commas, which may be empty
   bool qid = false;            // a component "qid", int64, which every record must have; else it is passed over
   compression_type compression = compression_type::automatic;
-  bool ignore_errors = false;                     // pass over bad records and damaged files; skipped() counts them
-  std::uint64_t max_record_bytes = record_limit;  // the longest line
+  bool ignore_errors = false;  // pass over bad records and damaged files; skipped() counts them
+  reader_limits limits = {};
 };
 
 class libsvm_dataset final : public composable<libsvm_dataset> {
@@ -29,7 +29,7 @@ public:
   // Error: invalid_argument for options that cannot be.
   template <file_system F = posix>
   libsvm_dataset(file_list files, const libsvm_options& how, const F& fs = {})
-      : files_("libsvm", std::move(files), {how.compression, how.ignore_errors, how.max_record_bytes}, fs), how_(how) {
+      : files_("libsvm", std::move(files), {how.compression, how.ignore_errors, how.limits}, fs), how_(how) {
     const bool known =
         how.label_type == float32 || how.label_type == float64 || how.label_type == int32 || how.label_type == int64;
     if (!known)

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <ranges>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,14 +28,14 @@ public:
   // Errors: invalid_argument for no array, an array without a first extent, or arrays of different lengths.
   explicit memory_dataset(std::span<const named_array> arrays) {
     if (arrays.empty()) raise(status::invalid_argument, "a dataset needs at least one array, found none");
+    std::set<std::string_view> names;
     for (const auto& a : arrays) {
       if (a.values.dims.rank == 0)
         raise(status::invalid_argument,
               text("the array \"", a.name, "\" is a scalar; expected its first extent to count the elements"));
       if (size_of(a.values.type) == 0) raise(status::invalid_argument, text("the array \"", a.name, "\" has no dtype"));
-      for (const auto& c : spec_)
-        if (c.name == a.name)
-          raise(status::invalid_argument, text("two arrays are called \"", a.name, "\"; rename one of them"));
+      if (!names.insert(a.name).second)
+        raise(status::invalid_argument, text("two arrays are called \"", a.name, "\"; rename one of them"));
       if (!spec_.empty() && a.values.dims[0] != size_)
         raise(status::invalid_argument, text("the array \"", spec_[0].name, "\" has ", size_, " elements, \"", a.name,
                                              "\" has ", a.values.dims[0], "; expected the same number"));

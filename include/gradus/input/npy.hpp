@@ -11,6 +11,7 @@
 #pragma once
 #include <deque>
 #include <memory>
+#include <unordered_map>
 
 #include "../store/file_bytes.hpp"
 #include "../store/npy.hpp"
@@ -26,15 +27,15 @@ struct npy_part {
 };
 
 struct npy_options {
-  std::uint64_t most_inflated = std::uint64_t{1} << 30;  // compressed members stand in memory: bytes of them together
-  bool checksums = true;                                 // read a member once and compare, when it is opened
+  bool checksums = true;      // read a member once and compare, when it is opened
+  reader_limits limits = {};  // compressed members stand in memory
 };
 
 class npy_dataset final : public composable<npy_dataset> {
 public:
   // Errors: those of opening a file; data_loss for a file or archive that is damaged, failed_precondition for an array
   // that rows cannot be taken of (a dtype or rank that is not here), not_found for a member, resource_exhausted beyond
-  // most_inflated, invalid_argument for a scalar or arrays of different lengths.
+  // the limits, invalid_argument for a scalar or arrays of different lengths.
   template <file_system F = posix>
   explicit npy_dataset(std::span<const npy_part> parts, const npy_options& how = {}, const F& fs = {})
       : held_(open(parts, how, fs)), rows_(held_->arrays) {}
@@ -52,11 +53,11 @@ public:
 
   // The names of the arrays in an archive, in its order.
   template <file_system F = posix>
-  static std::vector<npy_part> members_of(const std::string& path, const F& fs = {}) {
+  static std::vector<npy_part> members_of(const std::string& path, const F& fs = {}, const reader_limits& limits = {}) {
     std::vector<npy_part> out;
     opened file;
-    file.open(path, fs);
-    file.read_members();
+    file.open(path, fs, limits);
+    file.read_members(limits);
     for (const auto& m : file.members)
       if (m.name.ends_with(".npy")) {
         const std::string name = m.name.substr(0, m.name.size() - 4);
@@ -70,18 +71,23 @@ private:
     std::string path;
     std::shared_ptr<const void> owner;
     std::span<const std::byte> bytes;
-    std::vector<zip_member> members;  // once they were asked for
+    std::vector<zip_member> members;                           // once they were asked for
+    std::unordered_map<std::string_view, std::size_t> places;  // of members, by name
+    std::uint64_t left = 0;                                    // that compressed members may still become
 
     template <file_system F>
-    void open(const std::string& p, const F& fs) {
+    void open(const std::string& p, const F& fs, const reader_limits& limits) {
       auto file = std::make_shared<file_bytes<F>>(fs);
       if (const auto problem = file->open(p)) raise(problem);
       path = p, bytes = file->bytes(), owner = std::move(file);
+      left = limits.inflated_from(bytes.size());
     }
-    void read_members() {
+    void read_members(const reader_limits& limits) {
       if (!members.empty()) return;
-      if (const auto why = read_zip(bytes, members); !why.empty())
-        raise(status::data_loss, text("\"", path, "\" is no archive of arrays: ", why));
+      status kind = status::data_loss;
+      if (const auto why = read_zip(bytes, members, limits, &kind); !why.empty())
+        raise(kind, text("\"", path, "\" is no archive of arrays: ", why));
+      for (std::size_t i = 0; i < members.size(); ++i) places.emplace(members[i].name, i);
     }
   };
   struct held {
@@ -93,16 +99,15 @@ private:
   template <file_system F>
   static std::shared_ptr<const held> open(std::span<const npy_part> parts, const npy_options& how, const F& fs) {
     auto h = std::make_shared<held>();
-    std::uint64_t left = how.most_inflated;
     for (const auto& part : parts) {
       auto file = std::find_if(h->files.begin(), h->files.end(), [&](const opened& f) { return f.path == part.path; });
       if (file == h->files.end()) {
-        h->files.emplace_back().open(part.path, fs);
+        h->files.emplace_back().open(part.path, fs, how.limits);
         file = h->files.end() - 1;
       }
       std::span<const std::byte> bytes = file->bytes;
-      if (!part.member.empty()) bytes = member(*file, part, how, left, *h);
-      h->arrays.push_back({part.name, array(bytes, part, *h)});
+      if (!part.member.empty()) bytes = member(*file, part, how, *h);
+      h->arrays.push_back({part.name, array(bytes, part, how.limits, *h)});
     }
     return h;
   }
@@ -110,32 +115,31 @@ private:
   [[noreturn]] static void refuse(status kind, const npy_part& part, const Pieces&... why) {
     raise(kind, text('"', part.path, '"', part.member.empty() ? "" : text(", \"", part.member, '"'), ": ", why...));
   }
-  static std::span<const std::byte> member(opened& file, const npy_part& part, const npy_options& how,
-                                           std::uint64_t& left, held& h) {
-    file.read_members();
+  static std::span<const std::byte> member(opened& file, const npy_part& part, const npy_options& how, held& h) {
+    file.read_members(how.limits);
     const std::string name = part.member + ".npy";
-    const auto m =
-        std::find_if(file.members.begin(), file.members.end(), [&](const zip_member& z) { return z.name == name; });
-    if (m == file.members.end()) {
+    const auto at = file.places.find(name);
+    const zip_member* const m = at == file.places.end() ? nullptr : &file.members[at->second];
+    if (m == nullptr) {
       std::string names;
       for (const auto& z : file.members) names += text(names.empty() ? "" : ", ", z.name.substr(0, 50));
       refuse(status::not_found, part, "no such member; there are ", names.substr(0, 500));
     }
     std::span<const std::byte> bytes = m->bytes;
     if (m->deflated) {
-      if (m->size > left)
-        refuse(status::resource_exhausted, part, "its ", m->size, " bytes are compressed, and ", left,
-               " may still be decompressed; raise most_inflated if the file is to be trusted, or save it with "
-               "numpy.savez, uncompressed");
+      if (m->size > file.left)
+        refuse(status::resource_exhausted, part, "it becomes ", m->size, " bytes, and ", file.left,
+               " are left: ", detail::inflated_too_far(file.bytes.size(), how.limits),
+               ", or save it with numpy.savez, uncompressed");
       auto& out = h.inflated.emplace_back();
       if (const auto why = inflate_raw(m->bytes, m->size, out); !why.empty()) refuse(status::data_loss, part, why);
-      left -= m->size, bytes = out;
+      file.left -= m->size, bytes = out;
     }
     if (how.checksums && zip_crc32(bytes) != m->crc)
       refuse(status::data_loss, part, "its checksum does not fit its bytes; the file is damaged, get it again");
     return bytes;
   }
-  static const_tensor_view array(std::span<const std::byte> file, const npy_part& part, held& h) {
+  static const_tensor_view array(std::span<const std::byte> file, const npy_part& part, const reader_limits& limits, held& h) {
     detail::npy_array a;
     status kind{};
     if (const auto why = detail::parse_npy(file, a, kind); !why.empty()) refuse(kind, part, why);
@@ -159,6 +163,11 @@ private:
     if (overflow || bytes > std::uint64_t{1} << 62 || (!none && bytes > a.bytes.size()))
       refuse(status::data_loss, part, "its extents ", to_text(a.dims), " need more bytes of values than the ",
              a.bytes.size(), " from byte ", file.size() - a.bytes.size(), " on; it is truncated or its extents lie");
+    if (a.dims.rank > 0 && a.dims[0] != 0 && none && !limits.empty_rows)
+      refuse(status::resource_exhausted, part, detail::empty_rows(static_cast<std::uint64_t>(a.dims[0])));
+    if (a.dims.rank > 0 && !none && bytes / static_cast<std::uint64_t>(a.dims[0]) > limits.record_bytes)
+      refuse(status::resource_exhausted, part,
+             detail::record_too_long("a row", bytes / static_cast<std::uint64_t>(a.dims[0]), limits));
     if (type == boolean)
       for (std::size_t i = 0; i < (none ? 0 : static_cast<std::size_t>(bytes)); ++i)
         if (std::to_integer<unsigned>(a.bytes[i]) > 1)
@@ -175,13 +184,17 @@ private:
 
 // Rows of one .npy file; the component is called `name`, or as the file without its ending.
 template <file_system F = posix>
-npy_dataset npy(const std::string& path, std::string name = {}, const F& fs = {}) {
+npy_dataset npy(const std::string& path, std::string name, const npy_options& how, const F& fs = {}) {
   if (name.empty()) {
     name = file_name_of(path);
     name = name.substr(0, name.rfind('.') == 0 ? name.size() : name.rfind('.'));
   }
   const npy_part part{std::move(name), path};
-  return npy_dataset({&part, 1}, {}, fs);
+  return npy_dataset({&part, 1}, how, fs);
+}
+template <file_system F = posix>
+npy_dataset npy(const std::string& path, std::string name = {}, const F& fs = {}) {
+  return npy(path, std::move(name), npy_options{}, fs);
 }
 // Rows of several arrays, which must have the same number of them.
 template <file_system F = posix>
@@ -194,7 +207,7 @@ npy_dataset npz_arrays(const std::string& path, const std::vector<std::string>& 
                        const F& fs = {}) {
   std::vector<npy_part> parts;
   for (const auto& name : names) parts.push_back({name, path, name});
-  if (parts.empty()) parts = npy_dataset::members_of(path, fs);
+  if (parts.empty()) parts = npy_dataset::members_of(path, fs, how.limits);
   return npy_dataset(parts, how, fs);
 }
 

@@ -31,15 +31,12 @@ private:
   std::vector<std::string> paths_;
 };
 
-// The longest record that a reader takes unless told otherwise, in bytes.
-inline constexpr std::uint64_t record_limit = std::uint64_t{1} << 26;
-
 namespace detail {
 
 struct file_reading {
   compression_type compression;
   bool ignore_errors;
-  std::uint64_t max_record_bytes;
+  reader_limits limits;
 };
 
 // What a reader found at the beginning of what it was shown.
@@ -59,11 +56,8 @@ public:
   // `reader` is what messages call the format. Error: invalid_argument for no file.
   template <file_system F>
   record_files(std::string_view reader, file_list files, const file_reading& how, const F& fs)
-      : reader_(reader),
-        paths_(std::move(files).paths()),
-        how_(how),
-        open_([fs, packed = how.compression](const std::string& path) {
-          return std::make_unique<file_stream>(path, packed, fs);
+      : reader_(reader), paths_(std::move(files).paths()), how_(how), open_([fs, how](const std::string& path) {
+          return std::make_unique<file_stream>(path, how.compression, fs, std::size_t{1} << 18, how.limits);
         }) {
     if (paths_.empty()) raise(status::invalid_argument, text(reader_, ": expected at least one file"));
   }
@@ -81,7 +75,8 @@ public:
   // with `last` there is no more in the file; it is called anew from the record's beginning. False after the last
   // record. Errors: data_loss for a bad record or a damaged file, resource_exhausted for one beyond the limit; the next
   // call goes on behind it. With ignore_errors they are counted, and nothing is raised. A file that cannot be opened
-  // or read raises always, and the next call tries again.
+  // or read raises always, and the next call tries again; so does one that becomes larger than the limits allow, behind
+  // which the next file comes.
   template <class Parse>
   bool next(Parse&& parse) {
     using kind = found_record::kind;
@@ -94,7 +89,7 @@ public:
         auto bytes = in_->ahead(1);
         bool last = false;
         while ((found = parse(as_chars(bytes), last)).what == kind::partial && !last &&
-               bytes.size() <= how_.max_record_bytes) {
+               bytes.size() <= how_.limits.record_bytes) {
           const auto more = in_->ahead(bytes.size() + 1);
           last = more.size() == bytes.size();
           bytes = more;
@@ -104,6 +99,11 @@ public:
         else
           advance(found, found.what == kind::passed ? 0 : 1);
       } catch (const error& e) {
+        if (in_ && in_->too_large()) {  // an error in any case: what is left of the file may be good
+          const std::string where = text(e.what(), " (in ", place(at_), ")");
+          next_file();
+          raise(e.kind(), where);
+        }
         if (e.kind() != status::data_loss || !in_ ||
             in_->device_failed()) {  // nothing is lost: the file is opened again there
           in_.reset();
@@ -116,7 +116,7 @@ public:
         continue;
       }
       if (found.what == kind::passed) continue;
-      const bool too_long = found.what == kind::partial || found.bytes > how_.max_record_bytes;
+      const bool too_long = found.what == kind::partial || found.bytes > how_.limits.record_bytes;
       if (found.what == kind::whole && !too_long) return true;
       if (how_.ignore_errors) {
         ++skipped_;
@@ -124,9 +124,9 @@ public:
       }
       const std::string where = text(reader_, " ", place(begun), ": ");
       if (too_long)
-        raise(status::resource_exhausted, text(where, "expected at most ", how_.max_record_bytes,
+        raise(status::resource_exhausted, text(where, "expected at most ", how_.limits.record_bytes,
                                                " bytes, found more (an open quote, or no text?); raise "
-                                               "max_record_bytes if the file is to be trusted"));
+                                               "reader_limits::record_bytes if the file is to be trusted"));
       raise(status::data_loss, where + problem);
     }
   }

@@ -169,7 +169,9 @@ private:
       raise(status::invalid_argument,
             text("cannot append to \"", path_, "\": nothing can follow the end of zlib data; ",
                  "write another file, or use gzip"));
-    record_reader<content> records(content{file_stream(path_, options_.compression, fs_)});
+    record_reader<content> records(
+        content{file_stream(path_, options_.compression, fs_, std::size_t{1} << 18, reader_limits::none())},
+        reader_limits::none());
     std::vector<std::byte> payload;
     for (;;) switch (records.read(payload)) {
       case record_status::record: continue;

@@ -14,7 +14,7 @@ namespace gradus {
 struct text_line_options {
   compression_type compression = compression_type::automatic;
   bool ignore_errors = false;  // pass over lines that are too long, and damaged files; skipped() counts
-  std::uint64_t max_record_bytes = record_limit;  // the longest line
+  reader_limits limits = {};
 };
 
 class text_line_dataset final : public detail::unit_stage<text_line_dataset, false> {
@@ -22,7 +22,7 @@ public:
   // Error: invalid_argument for no file. Files are opened when their turn comes.
   template <file_system F = posix>
   explicit text_line_dataset(file_list files, const text_line_options& how = {}, const F& fs = {})
-      : files_("text_line", std::move(files), {how.compression, how.ignore_errors, how.max_record_bytes}, fs) {}
+      : files_("text_line", std::move(files), {how.compression, how.ignore_errors, how.limits}, fs) {}
 
   const components& element_spec() const { return spec_; }
   bool pull_unit(datum& out) {

@@ -10,8 +10,9 @@
 // Every checksum is looked at. What a file says that is not right is data_loss (a record longer than the limit:
 // resource_exhausted) with file, record and byte, raised by one pull; the next one goes on: behind the record if only
 // its payload was damaged or too long, with the next file if the file is cut there or a length cannot be believed. With
-// ignore_errors nothing is raised and `skipped()` counts. A file that cannot be opened or read is an error in any case,
-// and the next pull tries again.
+// ignore_errors nothing is raised and `skipped()` counts. A compressed file that becomes larger than the limits allow
+// is an error in any case, behind which the next file comes. A file that cannot be opened or read is an error in any
+// case, and the next pull tries again.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -38,7 +39,7 @@ namespace gradus {
 struct tf_record_options {
   compression_type compression = compression_type::automatic;
   bool ignore_errors = false;
-  std::uint64_t max_record_bytes = (std::uint64_t{1} << 31) - 1;  // protobuf's own limit
+  reader_limits limits = {};
   std::size_t buffer_bytes = std::size_t{1} << 18;
 };
 
@@ -49,9 +50,8 @@ public:
   explicit tf_record_dataset(file_list files, const tf_record_options& options = {}, const F& fs = {})
       : files_(std::make_shared<const std::vector<std::string>>(std::move(files).paths())), options_(options) {
     if (files_->empty()) raise(status::invalid_argument, "tf_record: expected at least one file");
-    open_ = [fs, buffer = options.buffer_bytes](const std::string& path, compression_type how) {
-      return file_stream(path, how, fs, buffer);
-    };
+    open_ = [fs, buffer = options.buffer_bytes, limits = options.limits](
+                const std::string& path, compression_type how) { return file_stream(path, how, fs, buffer, limits); };
   }
   tf_record_dataset(tf_record_dataset&&) = default;
   tf_record_dataset& operator=(tf_record_dataset&&) = default;
@@ -70,7 +70,7 @@ public:
       const auto ready = stream_->ahead(0);
       if (is_header(ready)) {
         const std::uint64_t n = detail::get_fixed(ready.data(), 8);
-        if (n <= options_.max_record_bytes && n <= ready.size() - record_header_bytes &&
+        if (n <= options_.limits.record_bytes && n <= ready.size() - record_header_bytes &&
             ready.size() - record_header_bytes - n >= record_footer_bytes && take(ready, n, payload))
           return true;
       }
@@ -227,9 +227,9 @@ private:
         return false;
       }
       const std::uint64_t n = detail::get_fixed(header.data(), 8);
-      if (n > std::min<std::uint64_t>(options_.max_record_bytes, PTRDIFF_MAX - record_overhead_bytes)) {
-        say(text("found a record of ", n, " bytes, the limit is ", options_.max_record_bytes,
-                 "; raise max_record_bytes if the file is to be trusted"));
+      if (n > std::min<std::uint64_t>(options_.limits.record_bytes, PTRDIFF_MAX - record_overhead_bytes)) {
+        say(text("found a record of ", n, " bytes, the limit is ", options_.limits.record_bytes,
+                 "; raise reader_limits::record_bytes if the file is to be trusted"));
         too_long_ = true;
         pass_over(n);
         return false;
@@ -246,6 +246,11 @@ private:
       advance(size + record_overhead_bytes);
       return false;
     } catch (const error& e) {
+      if (stream_->too_large()) {  // an error in any case: what is left of the file may be good
+        const std::string where = text("tf_record ", place(at_), ": ", e.what());
+        next_file();
+        raise(e.kind(), where);
+      }
       if (stream_->device_failed() ||
           e.kind() != status::data_loss) {  // nothing is lost: the file is opened again, at the same place
         stream_.reset();

@@ -40,8 +40,8 @@ public:
   // where it is read, as damage does.
   template <file_system F = posix>
   explicit file_stream(std::string path, compression_type how = compression_type::automatic, const F& fs = {},
-                       std::size_t buffer = std::size_t{1} << 18)
-      : path_(std::move(path)) {
+                       std::size_t buffer = std::size_t{1} << 18, const reader_limits& limits = {})
+      : path_(std::move(path)), limits_(limits) {
     file_ = std::make_unique<opened<F>>(fs, path_);
     std::byte start[4096];
     const auto begin = std::span<const std::byte>(start).first(file_->read(start));
@@ -53,6 +53,7 @@ public:
     if ((how_ == compression_type::gzip && !gzip) || (how_ == compression_type::zlib && !zlib))
       wrong_ = text(path_, ": expected ", name_of(how_), " data, found something else at byte 0; ",
                     "let the compression be found out (automatic), or get the file again");
+    most_ = how_ == compression_type::none ? UINT64_MAX : limits_.inflated_from(file_->size);
     first_buffer_ = std::max<std::size_t>(buffer, 1);
     if (how_ == compression_type::none && file_->size < first_buffer_)
       first_buffer_ = static_cast<std::size_t>(file_->size) + 1;  // and one more, so that the end is seen
@@ -60,7 +61,8 @@ public:
   }
 
   // Fills `to`, and returns how many bytes it wrote: fewer than asked for only at the end, or in front of damage; the
-  // next read then raises. Errors: data_loss for compressed data that are damaged; those of reading a file.
+  // next read then raises. Errors: data_loss for compressed data that are damaged; resource_exhausted where they become
+  // more than the limits allow; those of reading a file.
   std::size_t read(std::span<std::byte> to) {
     const std::size_t ready = std::min(to.size(), ready_.size());
     if (ready != 0) std::memcpy(to.data(), ready_.data(), ready);
@@ -124,6 +126,8 @@ public:
   const std::string& path() const { return path_; }
   // Whether the last read failed because of the device, and not because of what the file holds.
   bool device_failed() const { return file_->failed; }
+  // Whether the last read failed because compressed data became more than the limits allow.
+  bool too_large() const { return too_large_; }
   // What was found: never automatic.
   compression_type compression() const { return how_; }
 
@@ -187,17 +191,34 @@ private:
   };
 
   std::size_t take(std::span<std::byte> to) {
-    if (!wrong_.empty()) raise(status::data_loss, wrong_);
-    return inflating_ ? inflating_->read(to) : file_->read(to);
+    if (!wrong_.empty()) raise(too_large_ ? status::resource_exhausted : status::data_loss, wrong_);
+    if (!inflating_) return file_->read(to);
+    const std::uint64_t left = most_ - taken_;
+    const std::size_t got =
+        inflating_->read(to.first(static_cast<std::size_t>(std::min<std::uint64_t>(to.size(), left))));
+    taken_ += got;
+    if (got == 0 && left == 0 && !to.empty()) {
+      std::byte one_more;
+      if (inflating_->read({&one_more, 1}) != 0) {
+        wrong_ = text('"', path_, "\": ", detail::inflated_too_far(file_->size, limits_));
+        too_large_ = true;
+        raise(status::resource_exhausted, wrong_);
+      }
+    }
+    return got;
   }
   void restart() {
     file_->go_to(0);
-    ready_ = {}, offset_ = 0;
+    ready_ = {}, offset_ = 0, taken_ = 0;
+    if (std::exchange(too_large_, false)) wrong_.clear();
     if (how_ != compression_type::none)
       inflating_ = std::make_unique<inflate_source<compressed>>(compressed{file_.get()}, path_);
   }
 
   std::string path_, wrong_;  // wrong_: why it cannot be read, or nothing
+  reader_limits limits_;
+  std::uint64_t most_ = UINT64_MAX, taken_ = 0;  // bytes that compressed data may become, and have become
+  bool too_large_ = false;
   std::unique_ptr<any_file> file_;
   std::unique_ptr<inflate_source<compressed>> inflating_;
   compression_type how_ = compression_type::none;

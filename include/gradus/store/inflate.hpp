@@ -24,6 +24,7 @@
 
 #include "../base/error.hpp"
 #include "no_zlib.hpp"
+#include "reader_limits.hpp"
 
 namespace gradus {
 

@@ -23,6 +23,7 @@
 #include "../base/error.hpp"
 #include "crc32c.hpp"
 #include "file.hpp"
+#include "reader_limits.hpp"
 
 namespace gradus {
 
@@ -143,7 +144,8 @@ enum class record_status {
   record,     // a whole record, its checksums right
   end,        // nothing more, on a record's boundary
   truncated,  // the beginning of a record: torn by a kill, or still being written
-  corrupt     // a checksum differs, or a length above the limit
+  too_long,   // a length above the limit, and its checksum is right
+  corrupt     // a checksum differs
 };
 
 // Reads record after record. Lengths are not believed: memory grows only as bytes arrive, so a file cannot ask for more
@@ -151,8 +153,8 @@ enum class record_status {
 template <byte_source Source>
 class record_reader {
 public:
-  explicit record_reader(Source source, std::uint64_t max_record_bytes = (std::uint64_t{1} << 31) - 1)
-      : source_(std::move(source)), limit_(max_record_bytes) {}
+  explicit record_reader(Source source, const reader_limits& limits = {})
+      : source_(std::move(source)), limits_(limits) {}
 
   // The next payload, into `payload`, whose memory is used again. Never raises for what the bytes say; all but `record`
   // is final.
@@ -163,7 +165,8 @@ public:
     return status_;
   }
 
-  // The same, as most callers want it: false at a clean end, status::data_loss on a truncated or corrupt record.
+  // The same, as most callers want it: false at a clean end, status::data_loss on a truncated or corrupt record,
+  // status::resource_exhausted on one that is too long.
   bool next(std::vector<std::byte>& payload) {
     switch (read(payload)) {
     case record_status::record: return true;
@@ -171,10 +174,15 @@ public:
     case record_status::truncated:
       raise(status::data_loss,
             text("truncated record at byte ", offset_, ": the file ends inside it; the records before it are good"));
+    case record_status::too_long: raise(status::resource_exhausted, too_long());
     case record_status::corrupt: break;
     }
     raise(status::data_loss, text("corrupted record at byte ", offset_,
                                   ": its checksum or length is wrong; the records before it are good"));
+  }
+  // What is said of the record that was too long.
+  std::string too_long() const {
+    return detail::record_too_long(text("the record at byte ", offset_), length_, limits_);
   }
 
   // Bytes of all whole records so far: where the next one begins.
@@ -189,7 +197,7 @@ private:
     const std::uint64_t n = detail::get_fixed(header.data(), 8);
     if (mask(crc32c(std::span<const std::byte>(header).first(8))) != detail::get_fixed(header.data() + 8, 4))
       return record_status::corrupt;
-    if (n > limit_) return record_status::corrupt;
+    if (n > limits_.record_bytes) return length_ = n, record_status::too_long;
 
     // At first what is already allocated or 64 KiB, then twice as much each time.
     for (std::size_t have = 0; have < n;) {
@@ -208,8 +216,8 @@ private:
   }
 
   Source source_;
-  std::uint64_t limit_;
-  std::uint64_t offset_ = 0;
+  reader_limits limits_;
+  std::uint64_t offset_ = 0, length_ = 0;
   record_status status_ = record_status::record;
 };
 

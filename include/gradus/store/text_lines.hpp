@@ -1,6 +1,6 @@
 // The lines of a text file, one after another: vocabularies.
 //
-//   text_lines lines(read_file(fs, path, limit));
+//   text_lines lines(read_file(fs, path, limits.file_bytes), path, limits);
 //   for (std::string_view line; lines.next(line);) ...
 //
 // A line ends in \n or \r\n, the last one also at the end of the file. Empty lines are lines; a file that ends in \n
@@ -8,16 +8,24 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include "reader_limits.hpp"
 
 namespace gradus {
 
 // Owns the bytes; the lines are views into them, and live as long.
 class text_lines {
 public:
-  explicit text_lines(std::vector<std::byte> bytes)
-      : bytes_(std::move(bytes)), rest_(reinterpret_cast<const char*>(bytes_.data()), bytes_.size()) {}
+  // `name` is what messages call the file. Error of next: resource_exhausted for a line longer than the limits allow.
+  explicit text_lines(std::vector<std::byte> bytes, std::string name = "a file of lines",
+                      const reader_limits& limits = {})
+      : name_(std::move(name)),
+        limits_(limits),
+        bytes_(std::move(bytes)),
+        rest_(reinterpret_cast<const char*>(bytes_.data()), bytes_.size()) {}
   text_lines(const text_lines&) = delete;
   text_lines& operator=(const text_lines&) = delete;
 
@@ -26,6 +34,9 @@ public:
     if (rest_.empty()) return false;
     const auto end = rest_.find('\n');
     line = rest_.substr(0, end);
+    if (line.size() > limits_.record_bytes)
+      raise(status::resource_exhausted,
+            text('"', name_, "\": ", detail::record_too_long(text("line ", taken_ + 1), line.size(), limits_)));
     rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
     ++taken_;
@@ -35,6 +46,8 @@ public:
   std::int64_t taken() const { return taken_; }
 
 private:
+  std::string name_;
+  reader_limits limits_;
   std::vector<std::byte> bytes_;
   std::string_view rest_;
   std::int64_t taken_ = 0;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "inflate.hpp"
+#include "reader_limits.hpp"
 
 namespace gradus {
 
@@ -157,7 +158,8 @@ private:
 
 // The members of a ZIP file, in the order of its directory. Why it is refused, or nothing. What the members hold is not
 // looked at; their checksums are the caller's to check.
-inline std::string read_zip(std::span<const std::byte> file, std::vector<zip_member>& members) {
+inline std::string read_zip(std::span<const std::byte> file, std::vector<zip_member>& members,
+                            const reader_limits& limits = {}, status* kind = nullptr) {
   using detail::zip_mark;
   const auto u16 = [&file](std::size_t at) { return detail::zip_number<std::uint16_t>(file, at); };
   const auto u32 = [&file](std::size_t at) { return detail::zip_number<std::uint32_t>(file, at); };
@@ -190,6 +192,10 @@ inline std::string read_zip(std::span<const std::byte> file, std::vector<zip_mem
     return text("its directory claims ", bytes, " bytes from byte ", from, " on, and has to end at byte ", until);
   if (count > bytes / zip_mark::central_bytes)
     return text("its directory of ", bytes, " bytes claims ", count, " members");
+  if (count > limits.entries) {
+    if (kind != nullptr) *kind = status::resource_exhausted;
+    return detail::too_many_entries("members", limits);
+  }
 
   struct extent {
     std::uint64_t begin, end;

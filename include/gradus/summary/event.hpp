@@ -223,8 +223,9 @@ inline summary_value decode_value(wire_reader r) {
 }
 }  // namespace detail
 
-// Reads one event. Unknown fields are skipped; malformed bytes are status::data_loss.
-inline event decode_event(std::span<const std::byte> payload) {
+// Reads one event. Unknown fields are skipped; malformed bytes are status::data_loss, more values than the limits allow
+// status::resource_exhausted.
+inline event decode_event(std::span<const std::byte> payload, const reader_limits& limits = {}) {
   event e;
   const auto member = [&](event_kind kind) {
     if (e.what != kind) e.file_version.clear(), e.values.clear(), e.log = {}, e.bytes.clear();
@@ -248,7 +249,11 @@ inline event decode_event(std::span<const std::byte> payload) {
     case field(5, wire::length):
       member(event_kind::summary);
       for (wire_reader summary = r.message(); summary.next();)
-        if (summary.key() == field(1, wire::length)) e.values.push_back(detail::decode_value(summary.message()));
+        if (summary.key() == field(1, wire::length)) {
+          if (e.values.size() == limits.entries)
+            raise(status::resource_exhausted, detail::too_many_entries("values", limits));
+          e.values.push_back(detail::decode_value(summary.message()));
+        }
       break;
     case field(7, wire::length):
       member(event_kind::session_log);

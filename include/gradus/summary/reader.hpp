@@ -22,8 +22,9 @@ namespace gradus {
 template <file_system FileSystem = posix>
 class summary_iterator {
 public:
-  explicit summary_iterator(const std::string& path, FileSystem fs = {})
-      : path_(path), records_(file_source<FileSystem>(std::move(fs), path)) {}
+  // Of the limits, record_bytes and entries (values of one event) count. Error: resource_exhausted beyond them.
+  explicit summary_iterator(const std::string& path, FileSystem fs = {}, const reader_limits& limits = {})
+      : path_(path), records_(file_source<FileSystem>(std::move(fs), path), limits), limits_(limits) {}
 
   // The next event, or false at the end; `e` is replaced.
   bool next(event& e) {
@@ -31,6 +32,7 @@ public:
     case record_status::record: decode(e); return true;
     case record_status::truncated: truncated_ = true; return false;
     case record_status::end: return false;
+    case record_status::too_long: raise(status::resource_exhausted, text("\"", path_, "\": ", records_.too_long()));
     case record_status::corrupt: break;
     }
     raise(status::data_loss, text("\"", path_, "\": corrupted record at byte ", records_.offset(), " (record ", events_,
@@ -68,19 +70,21 @@ private:
   void decode(event& e) {
     const std::uint64_t at = records_.offset() - record_overhead_bytes - payload_.size();
     std::string problem;
+    status kind{};
     try {
-      e = decode_event(payload_);
+      e = decode_event(payload_, limits_);
       ++events_;
       return;
     } catch (const error& bad) {
-      problem = bad.what();
+      problem = bad.what(), kind = bad.kind();
     }
-    raise(status::data_loss, text("\"", path_, "\": the record at byte ", at, " (record ", events_,
-                                  ", counted from 0) is no event: ", problem));
+    raise(kind, text("\"", path_, "\": the record at byte ", at, " (record ", events_, ", counted from 0) ",
+                     kind == status::resource_exhausted ? "is refused: " : "is no event: ", problem));
   }
 
   std::string path_;
   record_reader<file_source<FileSystem>> records_;
+  reader_limits limits_;
   std::vector<std::byte> payload_;
   event current_;
   std::uint64_t events_ = 0;  // before the one that is read
@@ -88,6 +92,8 @@ private:
 };
 template <file_system F>
 summary_iterator(const std::string&, F) -> summary_iterator<F>;
+template <file_system F>
+summary_iterator(const std::string&, F, reader_limits) -> summary_iterator<F>;
 summary_iterator(const std::string&) -> summary_iterator<>;
 
 }  // namespace gradus

@@ -50,6 +50,7 @@ struct run_config {
   // Where model_dir holds checkpoints but no state file, go on from the newest intact one. False: that is an error, and
   // training does not start anew beside them (TensorFlow does).
   bool restore_newest = false;
+  reader_limits limits = {};          // of a checkpoint that is read: how many tensors, how much after inflation
   double log_step_count_steps = 100;  // progress, and steps per second for TensorBoard
   // How training's events are written: flush_secs; with max_queue by a thread, and what a full queue does.
   summary_writer_options summaries = {};

@@ -1,0 +1,66 @@
+// How much a file may cost whoever reads it: one object for every reader and tool.
+//
+//   csv("rows.csv.gz", columns, {.limits = {.inflated_times = 500}})
+//   saver s{saver_options{.limits = {.entries = 1 << 20}}};
+//
+// A file from outside may be made so that a few bytes of it become gigabytes of memory or hours of work. A reader
+// refuses such a file with status::resource_exhausted, and the message names the setting that a user raises who trusts
+// the file.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "../base/error.hpp"
+
+namespace gradus {
+
+struct reader_limits {
+  // The longest record: a line, a TFRecord, an event. It is also the longest row of an array.
+  std::uint64_t record_bytes = std::uint64_t{1} << 26;
+  // What one compressed file may become: this many bytes and, beside them, so many times its compressed size. A file
+  // that is read as a stream counts too, although its memory is bounded by its records.
+  std::uint64_t inflated_bytes = std::uint64_t{1} << 26;
+  std::uint64_t inflated_times = 100;
+  // The largest file that a reader holds in memory as a whole (IDX files, vocabularies).
+  std::uint64_t file_bytes = std::uint64_t{1} << 34;
+  // Names in a file: tensors and pairs of metadata, members of an archive, values of an event, tags of a run.
+  std::uint64_t entries = std::uint64_t{1} << 18;
+  // Rows that take no bytes: a file of 80 bytes may claim 100,000,000,000 of them.
+  bool empty_rows = false;
+
+  // What `compressed` bytes may become.
+  constexpr std::uint64_t inflated_from(std::uint64_t compressed) const {
+    std::uint64_t most = 0;
+    const bool beyond = __builtin_mul_overflow(compressed, inflated_times, &most) ||
+                        __builtin_add_overflow(most, inflated_bytes, &most);
+    return beyond ? UINT64_MAX : most;
+  }
+  // For files that are trusted: nothing is refused for what it costs.
+  static constexpr reader_limits none() { return {UINT64_MAX, UINT64_MAX, 1, UINT64_MAX, UINT64_MAX, true}; }
+};
+
+namespace detail {
+
+// What messages of every reader say, behind the file's name.
+inline std::string inflated_too_far(std::uint64_t compressed, const reader_limits& limits) {
+  return text("its ", compressed, " compressed bytes become more than ", limits.inflated_from(compressed),
+              " bytes, the limit; raise reader_limits::inflated_bytes (", limits.inflated_bytes,
+              ") or inflated_times (", limits.inflated_times, ") if the file is to be trusted");
+}
+inline std::string too_many_entries(std::string_view what, const reader_limits& limits) {
+  return text("it has more than ", limits.entries, ' ', what,
+              ", the limit; raise reader_limits::entries if the file is to be trusted");
+}
+inline std::string record_too_long(std::string_view what, std::uint64_t bytes, const reader_limits& limits) {
+  return text(what, " takes ", bytes, " bytes, the limit is ", limits.record_bytes,
+              "; raise reader_limits::record_bytes if the file is to be trusted");
+}
+inline std::string empty_rows(std::uint64_t rows) {
+  return text("it claims ", rows,
+              " rows that take no bytes, so that its size says nothing about how many there are; set "
+              "reader_limits::empty_rows if the file is to be trusted");
+}
+
+}  // namespace detail
+}  // namespace gradus
