@@ -9,6 +9,8 @@
 #include <gradus/checkpoint/tensor_bundle.hpp>
 #include <set>
 
+#include "limits.hpp"
+
 namespace tool {
 
 namespace {
@@ -22,7 +24,7 @@ decltype(auto) with_any(const detected_checkpoint& what, Visitor&& visit) {
 
 template <codec Codec>
 void open_as(const Codec& c, opened& out) {
-  auto held = std::make_shared<opened_checkpoint<Codec, posix>>(c, posix{}, out.what.path);
+  auto held = std::make_shared<opened_checkpoint<Codec, posix>>(c, posix{}, out.what.path, UINT64_MAX, 1, limits);
   auto& r = held->result();
   out.content = std::move(r.content), out.problem = std::move(r.problem), out.warning = std::move(r.warning);
   out.kind = r.kind, out.lost = std::move(r.lost), out.files = held->files();

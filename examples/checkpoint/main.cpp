@@ -6,12 +6,18 @@
 #include <cstdio>
 
 #include "commands.hpp"
+#include "limits.hpp"
 #include "output.hpp"
 
 int main(int argc, char** argv) {
   tool::settings s;
+<<<<<<< HEAD
   std::string path, other, only, names, output;
   std::vector<std::string> paths, dropped;
+=======
+  std::string path, other, only, names, output, limits;
+  std::vector<std::string> paths;
+>>>>>>> 6dd740e (reader_limits in every reader and both tools, held by a list of bombs that counts heap and work; event files are read in one pass however often a run starts)
   std::size_t values = 0;
   tool::tolerance allowed;
   tool::destination to;
@@ -26,6 +32,7 @@ int main(int argc, char** argv) {
   app.add_option("--names", names,
                  "names of a TensorFlow optimizer's state: tensorflow:Adam[,called=NAME][,scope=NAME]"
                  "[,global_step=NAME][,beta1=X][,beta2=X]");
+  app.add_option("--limits", limits, tool::limits_help);
   const auto writes = [&](CLI::App* command) {
     command->add_option("--to", to.codec, "the codec to write; otherwise the extension of TO says it")
         ->check(CLI::IsMember(tool::codec_names()));
@@ -62,6 +69,7 @@ int main(int argc, char** argv) {
     return app.exit(e) == 0 ? 0 : 2;
   }
   try {
+    if (!limits.empty()) tool::limits = tool::limits_of(limits);
     if (!names.empty()) s.names = tool::names_of(names);
     if (*list) return tool::list(s, path);
     if (*show) return tool::show(s, path, values, only);

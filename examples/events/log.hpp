@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "../checkpoint/limits.hpp"
+
 namespace events {
 
 struct point {
@@ -20,9 +22,17 @@ struct point {
   double wall_time;
   double value;  // of a scalar
 };
+// Points at or after a step are dropped, those that came before it. Each point and each drop has a number in the order
+// of the files, so that one pass at the end does them all, however many there are.
+struct drop {
+  std::uint64_t order;
+  std::int64_t step;
+};
 struct series {
   std::string kind;  // scalars, histograms, images, audio, or the plugin that the metadata names
   std::vector<point> points;
+  std::vector<std::uint64_t> orders = {};  // of the points, while they are read
+  std::vector<drop> drops = {};
 };
 struct run {
   std::string name;  // its directory's, below the one given; "." for that itself
@@ -83,28 +93,44 @@ inline std::string kind_of(const gradus::summary_value& v) {
   return plugin.empty() ? "other" : plugin;
 }
 
+// What is left of a series; `all` are the drops of the whole run.
+inline void apply_drops(series& s, const std::vector<drop>& all) {
+  std::int64_t least = INT64_MAX;  // of the drops behind the point
+  bool any = false;
+  std::size_t own = s.drops.size(), every = all.size(), kept = s.points.size();
+  for (std::size_t i = s.points.size(); i-- > 0;) {
+    for (; own > 0 && s.drops[own - 1].order > s.orders[i]; any = true) least = std::min(least, s.drops[--own].step);
+    for (; every > 0 && all[every - 1].order > s.orders[i]; any = true) least = std::min(least, all[--every].step);
+    if (!any || s.points[i].step < least) s.points[--kept] = s.points[i];
+  }
+  s.points.erase(s.points.begin(), s.points.begin() + static_cast<std::ptrdiff_t>(kept));
+  s.orders = {}, s.drops = {};
+}
+
 inline void read_files(run& r) {
   bool versioned = false, started = false;
   std::int64_t last = 0;
-  const auto purge = [](series& s, std::int64_t step) {
-    std::erase_if(s.points, [&](const point& p) { return p.step >= step; });
-  };
+  std::uint64_t order = 0;
+  std::vector<drop> drops;
   for (const auto& path : r.files) try {
-      gradus::summary_iterator in(path);
+      gradus::summary_iterator in(path, gradus::posix{}, tool::limits);
       for (const auto& e : in) {
         versioned = versioned || e.what == gradus::event_kind::file_version;
         if (versioned && e.what == gradus::event_kind::session_log &&
             e.log.status == gradus::session_log_status::start) {
-          if (started)
-            for (auto& [tag, s] : r.tags) purge(s, e.step);
+          if (started) drops.push_back({++order, e.step});
           started = true;
         }
         for (const auto& v : e.values) {
+          if (r.tags.size() >= tool::limits.entries && !r.tags.contains(v.tag))
+            gradus::raise(gradus::status::resource_exhausted,
+                          gradus::text('"', path, "\": ", gradus::detail::too_many_entries("tags", tool::limits)));
           auto& s = r.tags[v.tag];
           if (s.kind.empty()) s.kind = kind_of(v);
-          if (!versioned && e.step < last) purge(s, e.step);
+          if (!versioned && e.step < last) s.drops.push_back({++order, e.step});
           const bool in_tensor = s.kind == "scalars" && v.kind == gradus::value_kind::tensor;
           s.points.push_back({e.step, e.wall_time, in_tensor ? tensor_scalar(v.bytes) : v.simple_value});
+          s.orders.push_back(++order);
         }
         if (!e.values.empty()) last = e.step;
       }
@@ -112,6 +138,7 @@ inline void read_files(run& r) {
     } catch (const gradus::error& e) {
       r.damage.push_back(e.what());
     }
+  for (auto& [tag, s] : r.tags) apply_drops(s, drops);
 }
 
 // All runs below a directory, or the one file given; sorted by name. Raises not_found where there is none.

@@ -99,7 +99,7 @@ int tail(const std::string& path, std::size_t count) {
       if (r.files.size() > 1 || runs.size() > 1) print("==> " + tool::visible(file) + " <==\n");
       std::deque<std::string> lines;
       try {
-        for (const auto& e : gradus::summary_iterator(file)) {
+        for (const auto& e : gradus::summary_iterator(file, gradus::posix{}, tool::limits)) {
           lines.push_back(line_of(e));
           if (lines.size() > count) lines.pop_front();
         }
@@ -151,7 +151,7 @@ int plot(const std::string& path, const std::string& only, const std::string& to
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string path, only, to;
+  std::string path, only, to, limits;
   std::string format = "csv";
   bool json = false;
   std::size_t count = 10;
@@ -163,6 +163,8 @@ int main(int argc, char** argv) {
       "Exit codes: 0 done; 1 done, but a file is damaged; 2 it could not be done."};
   app.name("gradus-events");
   app.require_subcommand(1);
+  app.fallthrough();
+  app.add_option("--limits", limits, tool::limits_help);
   auto* list_it = app.add_subcommand("list", "runs and tags, how many points they have, and the last");
   list_it->add_option("PATH", path, "a directory or an event file")->required();
   list_it->add_flag("--json", json, "print JSON, for programs");
@@ -194,6 +196,7 @@ int main(int argc, char** argv) {
     return app.exit(e) == 0 ? 0 : 2;
   }
   try {
+    if (!limits.empty()) tool::limits = tool::limits_of(limits);
     if (*list_it) return list(path, json);
     if (*tail_it) return tail(path, count);
     if (*export_it) return write_out(path, only, to, format == "json");

@@ -61,7 +61,7 @@ std::vector<std::int64_t> match_vocabularies(const vocab_info& info, const F& fs
            "; give the file that the model uses, or its number of lines");
   };
 
-  text_lines old_lines(read_file(fs, info.old_vocab, limits.file_bytes), info.old_vocab, limits);
+  text_lines old_lines(read_file(fs, info.old_vocab, limits), info.old_vocab, limits);
   std::unordered_map<std::string_view, std::int64_t> old;
   std::string_view token;
   while ((info.old_vocab_size < 0 || old_lines.taken() < info.old_vocab_size) && old_lines.next(token))
@@ -72,7 +72,7 @@ std::vector<std::int64_t> match_vocabularies(const vocab_info& info, const F& fs
   if (old_lines.taken() < info.old_vocab_size)
     too_few(info.old_vocab, old_lines, "old_vocab_size", info.old_vocab_size);
 
-  text_lines new_lines(read_file(fs, info.new_vocab, limits.file_bytes), info.new_vocab, limits);
+  text_lines new_lines(read_file(fs, info.new_vocab, limits), info.new_vocab, limits);
   std::vector<std::int64_t> out;
   std::vector<bool> taken(old.size());
   while (new_lines.taken() < info.new_vocab_size && new_lines.next(token)) {

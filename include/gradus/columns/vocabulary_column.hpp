@@ -131,7 +131,7 @@ categorical_column categorical_column_with_vocabulary_file(std::string key, std:
       vocabulary_info{.vocabulary_file = vocabulary_file, .num_oov_buckets = o.num_oov_buckets},
       o.default_value.value_or(-1));
   if (fs.exists(vocabulary_file) == ENOENT) refuse("there is no file \"", vocabulary_file, '"');
-  text_lines lines(read_file(fs, vocabulary_file, o.limits.file_bytes), vocabulary_file, o.limits);
+  text_lines lines(read_file(fs, vocabulary_file, o.limits), vocabulary_file, o.limits);
   std::string_view line;
   while ((!o.vocabulary_size || lines.taken() < *o.vocabulary_size) && lines.next(line)) {
     if (o.dtype == feature_kind::int64) {

@@ -195,9 +195,7 @@ inline idx_array decode_idx(std::span<const std::byte> file, std::string_view na
 // The array in a file, gzipped or not. Errors: those of decode_idx, and those of reading a file (not_found, ...).
 template <file_system F = posix>
 idx_array read_idx(const std::string& path, const reader_limits& limits = {}, const F& fs = {}) {
-  const std::uint64_t most =
-      std::min(limits.file_bytes, UINT64_MAX - detail::idx_longest_header) + detail::idx_longest_header;
-  return decode_idx(read_file(fs, path, most), path, limits);
+  return decode_idx(read_file(fs, path, limits), path, limits);
 }
 
 // The bytes of an IDX file. uint8, int32, float32 and float64. Errors: invalid_argument for another dtype, or an extent

@@ -24,6 +24,7 @@
 #include "../base/error.hpp"
 #include "file_problem.hpp"
 #include "file_system.hpp"
+#include "reader_limits.hpp"
 #include "temporary.hpp"
 
 namespace gradus {
@@ -90,6 +91,19 @@ template <file_system F>
 std::vector<std::byte> read_file(const F& fs, const std::string& path, std::uint64_t limit = UINT64_MAX) {
   std::vector<std::byte> out;
   if (const auto p = try_read(fs, path, limit, out)) raise(p);
+  return out;
+}
+
+// The same for a file from outside, which the error tells how to allow.
+template <file_system F>
+std::vector<std::byte> read_file(const F& fs, const std::string& path, const reader_limits& limits) {
+  std::vector<std::byte> out;
+  const auto p = try_read(fs, path, limits.file_bytes, out);
+  if (p.error == EFBIG)
+    raise(status::resource_exhausted, text('"', path, "\" has more than ", limits.file_bytes,
+                                           " bytes, the limit for files that are held in memory; raise "
+                                           "reader_limits::file_bytes if the file is to be trusted"));
+  if (p) raise(p);
   return out;
 }
 

@@ -1,6 +1,6 @@
 // The lines of a text file, one after another: vocabularies.
 //
-//   text_lines lines(read_file(fs, path, limits.file_bytes), path, limits);
+//   text_lines lines(read_file(fs, path, limits), path, limits);
 //   for (std::string_view line; lines.next(line);) ...
 //
 // A line ends in \n or \r\n, the last one also at the end of the file. Empty lines are lines; a file that ends in \n
