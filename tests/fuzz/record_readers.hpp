@@ -11,7 +11,7 @@ inline bool read_tf_record(std::span<const std::byte> file) {
   return read_text_file(file, [](const auto& disk, unsigned choice, bool ignore) {
     return tf_record("f", {.compression = static_cast<compression_type>(choice >> 1 & 3),
                       .ignore_errors = ignore,
-                      .limits = {.record_bytes = choice % 2 == 0 ? std::uint64_t{1} << 20 : 20,
+                      .limits = {.record_bytes = choice % 2 == 0 ? std::uint64_t{1} << 20 : 20},
                       .buffer_bytes = 64},
                      disk);
     });
