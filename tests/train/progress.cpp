@@ -59,7 +59,7 @@ progress_report at(std::int64_t step, double now) {
 
 }  // namespace
 
-static_assert(log_sink<silent> && log_sink<log_lines> && log_sink<progress>);
+static_assert(log_sink<warnings> && log_sink<silent> && log_sink<log_lines> && log_sink<progress>);
 
 TEST_CASE("silent says nothing") {
   CHECK(written_to_a_file([] {
@@ -67,6 +67,19 @@ TEST_CASE("silent says nothing") {
           s.line("hello");
           s.step(at(100, 2), true);
         }).empty());
+}
+
+TEST_CASE("warnings: these alone; other sinks get them as lines") {
+  CHECK(written_to_a_file([] {
+          warnings s;
+          s.line("restored step 99");
+          s.step(at(100, 2), true);
+          detail::warn(s, "the data ended");
+          log_lines lines;
+          detail::warn(lines, "so they did");
+          silent nothing;
+          detail::warn(nothing, "unheard");
+        }) == "gradus: warning: the data ended\nso they did\n");
 }
 
 TEST_CASE("lines: one when due, with step, loss, rate, speed and time left") {

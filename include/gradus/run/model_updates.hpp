@@ -33,6 +33,10 @@ public:
     states_.resize(variables.size());
     for (std::size_t i = 0; i < variables.size(); ++i)
       if (const variable_info& v = variables.info(i); v.trainable) states_[i] = {update, v.name, resolve(v.dims, 1)};
+    update.check_masks([&](auto f) {
+      for (std::size_t i = 0; i < variables.size(); ++i)
+        if (const variable_info& v = variables.info(i); v.trainable) f(v.name, resolve(v.dims, 1));
+    });
     const auto bytes_of_mirror = [this](std::size_t k, std::size_t i) {
       return static_cast<std::size_t>(count(mirror_dims(k, i))) * size_of(variables.info(i).type);
     };

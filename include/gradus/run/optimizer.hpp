@@ -112,6 +112,11 @@ public:
 
   // For a session: the train ops that were built in its graph.
   void run_in(const graph& g, std::vector<std::unique_ptr<graph_update>>& runs) const {
+    made_->update.check_masks([&](auto f) {
+      for (const auto& p : made_->train_ops)
+        if (p.g == &g)
+          for (const auto& u : p.updates) f(u.name, u.dims);
+    });
     for (const auto& p : made_->train_ops) {
       if (p.g != &g) continue;
       std::vector<detail::optimizer_variable> own;

@@ -57,6 +57,10 @@ public:
     if constexpr (!update_type::uniform)
       for (std::size_t i = 0; i < kept.size(); ++i)
         if (kept[i].trainable) states_.of[i] = {update_, kept[i].name, resolve(kept[i].dims, 1)};
+    update_.check_masks([](auto f) {
+      for (const auto& v : kept)
+        if (v.trainable) f(v.name, resolve(v.dims, 1));
+    });
   }
   static_stepper(const static_stepper&) = delete;
   static_stepper& operator=(const static_stepper&) = delete;

@@ -61,6 +61,10 @@ public:
     if (gradients.empty())
       raise(status::invalid_argument, "no gradients were given; expected at least one, as {{\"w\", dw}}");
     take(gradients);
+    if (std::exchange(checked_, variables_.size()) < variables_.size())
+      update_.check_masks([this](auto f) {
+        for (const auto& v : variables_) f(v.name, v.values.dims);
+      });
     const subnormal_scope numbers(detail::subnormals_of<Device, Policies...>());
     if constexpr (update_type::uniform)
       apply_alike();
@@ -389,6 +393,7 @@ private:
   buffer work_;                        // of rules that need room
   std::size_t found_ = 0;              // where `find` found the last
   std::int64_t global_step_ = 0;
+  std::size_t checked_ = 0;  // variables that masks were held against
   double norm_ = 0;
   write_guard* guard_ = nullptr;
 };

@@ -65,7 +65,7 @@ struct composition {
   using codec_type = policy_of<kind::codec, flat_binary, Policies...>;
   using file_system_type = policy_of<kind::file_system, posix, Policies...>;
   using clock_type = policy_of<kind::clock, system_clock, Policies...>;
-  using sink_type = policy_of<kind::log_sink, silent, Policies...>;
+  using sink_type = policy_of<kind::log_sink, warnings, Policies...>;
   using model_type = typename Source::template model<
       device_type, policy_of<kind::operations, ops<>, Policies...>, policy_of<kind::gate, gate_op, Policies...>::value,
       update_type::needs_norm, !executor_type::concurrent,

@@ -30,7 +30,7 @@ using policies_are_accepted = std::conjunction<policies_fit<Kinds, Policies...>,
                                                schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
                                                clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
                                                average_fits<policy_of<kind::average, no_average, Policies...>>,
-                                               log_sink_fits<policy_of<kind::log_sink, silent, Policies...>>>;
+                                               log_sink_fits<policy_of<kind::log_sink, warnings, Policies...>>>;
 template <class Kinds, class Source, class... Policies>
 using door = std::conjunction<policies_are_accepted<Kinds, Policies...>, model_is_accepted<Source, Policies...>>;
 // Behind a door that is shut: why, if the policies' pages have not said it.

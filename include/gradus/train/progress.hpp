@@ -1,12 +1,14 @@
-// Where a run says how it goes. The library prints nothing by itself: a log sink is a policy, and the default is
-// silent.
+// Where a run says how it goes: a log sink is a policy. The default prints warnings and nothing else.
 //
+//   warnings{}   what a user should know although the run goes on (data that ended early, a damaged checkpoint), to
+//                stderr
 //   silent{}     nothing
 //   log_lines{}  a line every log_step_count_steps, to stderr
 //   progress{}   a bar on one line of a terminal; lines where stderr is none
 //
 // Your own: a type with `using policy_for = kind::log_sink;`, `void line(std::string_view)` and
-// `void step(const progress_report&, bool due)`; `step` is called after every step and must be quick.
+// `void step(const progress_report&, bool due)`; `step` is called after every step and must be quick. A sink with a
+// member `void warning(std::string_view)` gets warnings there; any other gets them as lines.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -83,6 +85,34 @@ struct silent {
   void line(std::string_view) {}
   void step(const progress_report&, bool) {}
 };
+
+// The default.
+struct warnings {
+  using policy_for = kind::log_sink;
+  void line(std::string_view) {}
+  void step(const progress_report&, bool) {}
+  void warning(std::string_view what) {
+    std::fprintf(stderr, "gradus: warning: %.*s\n", static_cast<int>(what.size()), what.data());
+  }
+};
+
+namespace detail {
+template <log_sink S>
+void warn(S& sink, std::string_view what) {
+  if constexpr (requires { sink.warning(what); })
+    sink.warning(what);
+  else
+    sink.line(what);
+}
+// The end of the data before the last step that was asked for; `trained` is how many steps they gave to this call.
+inline std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t trained) {
+  return text("the data ended at step ", step, ", before step ", last,
+              trained == 0 ? " (they gave no step at all)" : "", "; rewind() them or add .repeat() to go on");
+}
+inline constexpr std::string_view no_data =
+    "the dataset gave no examples, so nothing was trained: look at the path, at the filters, and at a batch size with "
+    "drop_remainder";
+}  // namespace detail
 
 namespace detail {
 // 1234.5678 as "1235", 0.00012345 as "0.0001234": four digits are enough for a person.

@@ -64,7 +64,7 @@ public:
         policies_(policies...),
         fs_(take_policy<kind::file_system, posix>(policies...)),
         clock_(take_policy<kind::clock, system_clock>(policies...)),
-        sink_(take_policy<kind::log_sink, silent>(policies...)),
+        sink_(take_policy<kind::log_sink, warnings>(policies...)),
         connection_(take_policy<kind::connection, in_process<>>(policies...)),
         coord_({}, clock_) {
     if (has_files() && options_.saver)
@@ -235,6 +235,10 @@ private:
     const std::lock_guard lock(r.mutex);
     if (r.stopped) raise(status::failed_precondition, "run: the supervisor has stopped; begin another session");
     if (!fill(r.steps)) {
+      if (r.global_step == 0) raise(status::out_of_range, text("run: ", detail::no_data));
+      if (!r.stepped)
+        detail::warn(sink_, text("the data gave no step: they stand at their end since step ", r.global_step,
+                                 "; rewind() them or add .repeat() to go on"));
       coord_.request_stop();
       return false;
     }
@@ -264,7 +268,8 @@ private:
     });
     if (log_) log_->events().flush();  // what was logged up to a checkpoint is in the file before the checkpoint is
     const saved done = saver_->save(r.list, save_path(), r.global_step);
-    for (const auto& path : done.not_removed) sink_.line(text("could not delete the superseded checkpoint ", path));
+    for (const auto& path : done.not_removed)
+      detail::warn(sink_, text("could not delete the superseded checkpoint ", path));
     r.saved_step = r.global_step, r.saved_at = clock_.elapsed();
     if (log_) log_->events().add_session_log(session_log_status::checkpoint, r.saved_step, save_path());
   }

@@ -7,7 +7,7 @@
 //
 // The checkpoint holds everything that changes: variables, slots, averages, the step, random streams, and where the
 // input stands. As tf.estimator.Estimator; otherwise: evaluate averages over examples, not over batches; nothing is
-// printed unless a log sink is among the policies; the position of the input is always saved.
+// printed but warnings unless a log sink is among the policies; the position of the input is always saved.
 #pragma once
 #include <cmath>
 #include <optional>
@@ -37,7 +37,7 @@ using trainer_kinds =
 template <class Source, class... Policies>
 class trainer {
   static_assert(policies_fit<detail::trainer_kinds, Policies...>::value);
-  static_assert(log_sink_fits<policy_of<kind::log_sink, silent, Policies...>>::value);
+  static_assert(log_sink_fits<policy_of<kind::log_sink, warnings, Policies...>>::value);
 
 public:
   using composition = detail::composition<Source, Policies...>;
@@ -51,7 +51,7 @@ public:
       : config_(checked(take_policy<kind::configuration, run_config>(policies...))),
         fs_(take_policy<kind::file_system, posix>(policies...)),
         clock_(take_policy<kind::clock, system_clock>(policies...)),
-        sink_(take_policy<kind::log_sink, silent>(policies...)),
+        sink_(take_policy<kind::log_sink, warnings>(policies...)),
         saves_(typename composition::saver_type({.max_to_keep = config_.keep_checkpoint_max,
                                                  .keep_checkpoint_every_n_hours = config_.keep_checkpoint_every_n_hours,
                                                  .best = config_.keep_checkpoint_best,
@@ -67,8 +67,10 @@ public:
   }
 
   // Trains until max_steps, or the end of the data. Continues from the newest checkpoint in model_dir if there is one.
-  // The dataset is batched, and stands where it stopped when this returns.
-  // Error: failed_precondition if another process trains into model_dir.
+  // The dataset is batched, and stands where it stopped when this returns. Data that end before the last step end the
+  // call with a warning.
+  // Errors: failed_precondition if another process trains into model_dir; out_of_range for data that give nothing to a
+  // model that was never trained.
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   void train(Dataset&& data, const train_options& options) {
@@ -186,7 +188,7 @@ public:
   // Ranks the newest checkpoint, if it is of this step, for run_config::keep_checkpoint_best; and the decision about
   // the next step may go by it (when_better).
   void measured(double metric) {
-    metric_ = metric;
+    metric_ = metric, measured_ = true;
     if (!saves() || saved_step_ != stepper_.global_step()) return;
     saves_.finish();
     saves_.files().measured(metric);
@@ -219,6 +221,8 @@ private:
   std::int64_t saved_step_ = -1;  // of the newest checkpoint that this trainer wrote (or began to write) or read
   double saved_at_ = 0;
   std::optional<double> metric_;
+  std::int64_t saves_made_ = 0;  // behind step 0
+  bool measured_ = false, told_of_best_ = false;
 
   static run_config checked(run_config c) {
     validate(c);
@@ -246,8 +250,8 @@ private:
                                              .restore_newest = config_.restore_newest,
                                              .prefix = "model"});
     if (found) {
-      for (const auto& d : found->damaged) sink_.line(text("passed over ", d.path, ": ", d.reason));
-      if (!found->warning.empty()) sink_.line(text("checkpoint ", found->path, ": ", found->warning));
+      for (const auto& d : found->damaged) detail::warn(sink_, text("passed over ", d.path, ": ", d.reason));
+      if (!found->warning.empty()) detail::warn(sink_, text("checkpoint ", found->path, ": ", found->warning));
       stepper_.restored();
       saved_step_ = found->step;
       sink_.line(text("restored step ", found->step, " from ", found->path));
@@ -267,7 +271,7 @@ private:
     const auto done = warm_start_.apply(list, trainable, fs_);
     sink_.line(text("warm-started ", done.count, " variables from ", done.source));
     for (const auto& detail : done.details) sink_.line(detail);
-    if (!done.warning.empty()) sink_.line(text("checkpoint ", done.source, ": ", done.warning));
+    if (!done.warning.empty()) detail::warn(sink_, text("checkpoint ", done.source, ": ", done.warning));
   }
   void ready_to_read() {
     if (ready_) return;
@@ -303,11 +307,17 @@ private:
     stepper_.guard(saves_.guard());
     const auto told = saves_.guard() != nullptr ? stepper_.guarded() : std::vector<std::span<const std::byte>>{};
     if (saves() && saved_step_ < 0) save(list, log);
+    const std::int64_t began = stepper_.global_step(), saves_before = saves_made_;
     double steps_per_sec = 0;
     bool stop = false;
     while (stepper_.global_step() < last && !stop) {
       const std::int64_t n = detail::fill_feeds<mode::train>(stepper_, data, feeds);
-      if (n == 0) break;
+      if (n == 0) {
+        const std::int64_t step = stepper_.global_step();
+        if (step == 0) raise(status::out_of_range, text("train: ", detail::no_data));
+        detail::warn(sink_, detail::data_ended(step, last, step - began));
+        break;
+      }
       const double rate = stepper_.rate();
       saves_.before_step(told);
       stepper_.train_step();
@@ -333,6 +343,12 @@ private:
     if (saves() && saved_step_ != stepper_.global_step()) save(list, log);
     saves_.finish();
     tell_saves(log);
+    // One checkpoint may be measured after this call. Of several, all but the last can no longer be ranked.
+    if (config_.keep_checkpoint_best.count > 0 && !measured_ && saves_made_ - saves_before > 1 &&
+        !std::exchange(told_of_best_, true))
+      detail::warn(sink_, text("keep_checkpoint_best keeps the best ", config_.keep_checkpoint_best.count,
+                               ", but none of the ", saves_made_ - saves_before, " checkpoints up to step ",
+                               saved_step_, " was given a metric: call measured(metric) after each of them"));
   }
   void summarize(log_type& log, double loss, double rate) {
     try {
@@ -352,16 +368,16 @@ private:
       log->events().flush();  // what was logged up to a checkpoint is in the file before the checkpoint is
     const std::int64_t step = stepper_.global_step();
     if (saves_.save(list, prefix(), step, {}, metric))
-      saved_step_ = step;
+      saved_step_ = step, saves_made_ += step > 0;
     else
-      sink_.line(text("step ", step, " is not saved: the save before it is still being written"));
+      detail::warn(sink_, text("step ", step, " is not saved: the save before it is still being written"));
     saved_at_ = clock_.elapsed();
     tell_saves(log);
   }
   void tell_saves(log_type* log) {
     while (const auto done = saves_.next_done()) {
       for (const auto& path : done->result.not_removed)
-        sink_.line(text("could not delete the superseded checkpoint ", path));
+        detail::warn(sink_, text("could not delete the superseded checkpoint ", path));
       if (log != nullptr) log->events().add_session_log(session_log_status::checkpoint, done->step, prefix());
     }
   }

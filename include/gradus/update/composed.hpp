@@ -175,6 +175,28 @@ public:
     return bits;
   }
   bool frozen(std::string_view name, const extents& dims) const { return freeze_(name, dims); }
+  // Refuses (invalid_argument) the mask of freeze, or of a group of multi, that no variable belongs to: a misspelt one
+  // would do nothing without a word. each(f) calls f(name, dims) for every variable.
+  template <class Each>
+  void check_masks([[maybe_unused]] Each each) const {
+    if constexpr (freezes || branches > 1) {
+      bool any = false, used[branches] = {};
+      std::string names;
+      each([&](std::string_view name, const extents& dims) {
+        any = frozen(name, dims) || any, used[branch_of(name, dims)] = true;
+        if (names.size() < 300) names += text(names.empty() ? "\"" : ", \"", name, '"');
+      });
+      if (names.empty()) return;
+      if (freezes && !any)
+        raise(status::invalid_argument,
+              text("the mask of freeze matches no variable of ", names, "; mend the mask, or leave freeze out"));
+      for (std::size_t b = 0; b + 1 < branches; ++b)
+        if (!used[b])
+          raise(status::invalid_argument,
+                text("group ", b + 1, " of multi has no variable: its mask matches none of ", names,
+                     ", or groups before it take them; mend the mask, or leave the group out"));
+    }
+  }
 
   // The mirrors of a variable of branch b: the rule's slots in order, the average, the accumulated gradient.
   std::array<mirror, mirror_count> mirrors(std::size_t b = 0) const {
