@@ -11,13 +11,8 @@
 
 int main(int argc, char** argv) {
   tool::settings s;
-<<<<<<< HEAD
-  std::string path, other, only, names, output;
-  std::vector<std::string> paths, dropped;
-=======
   std::string path, other, only, names, output, limits;
-  std::vector<std::string> paths;
->>>>>>> 6dd740e (reader_limits in every reader and both tools, held by a list of bombs that counts heap and work; event files are read in one pass however often a run starts)
+  std::vector<std::string> paths, dropped;
   std::size_t values = 0;
   tool::tolerance allowed;
   tool::destination to;

@@ -139,7 +139,8 @@ private:
       refuse(status::data_loss, part, "its checksum does not fit its bytes; the file is damaged, get it again");
     return bytes;
   }
-  static const_tensor_view array(std::span<const std::byte> file, const npy_part& part, const reader_limits& limits, held& h) {
+  static const_tensor_view array(std::span<const std::byte> file, const npy_part& part, const reader_limits& limits,
+                                 held& h) {
     detail::npy_array a;
     status kind{};
     if (const auto why = detail::parse_npy(file, a, kind); !why.empty()) refuse(kind, part, why);

@@ -109,7 +109,7 @@ inline std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t
   return text("the data ended at step ", step, ", before step ", last,
               trained == 0 ? " (they gave no step at all)" : "", "; rewind() them or add .repeat() to go on");
 }
-inline constexpr std::string_view no_data =
+inline constexpr std::string_view gave_nothing =
     "the dataset gave no examples, so nothing was trained: look at the path, at the filters, and at a batch size with "
     "drop_remainder";
 }  // namespace detail

@@ -235,9 +235,9 @@ private:
     const std::lock_guard lock(r.mutex);
     if (r.stopped) raise(status::failed_precondition, "run: the supervisor has stopped; begin another session");
     if (!fill(r.steps)) {
-      if (r.global_step == 0) raise(status::out_of_range, text("run: ", detail::no_data));
+      if (r.global_step == 0) raise(status::out_of_range, text("run: ", detail::gave_nothing));
       if (!r.stepped)
-        detail::warn(sink_, text("the data gave no step: they stand at their end since step ", r.global_step,
+        detail::warn(sink_, text("the data gave no step: they stand at their end since step ", r.steps.global_step(),
                                  "; rewind() them or add .repeat() to go on"));
       coord_.request_stop();
       return false;

@@ -314,7 +314,7 @@ private:
       const std::int64_t n = detail::fill_feeds<mode::train>(stepper_, data, feeds);
       if (n == 0) {
         const std::int64_t step = stepper_.global_step();
-        if (step == 0) raise(status::out_of_range, text("train: ", detail::no_data));
+        if (step == 0) raise(status::out_of_range, text("train: ", detail::gave_nothing));
         detail::warn(sink_, detail::data_ended(step, last, step - began));
         break;
       }

@@ -1,0 +1,169 @@
+// What used to happen without a word: data that give nothing or end early, masks that no variable belongs to, best
+// checkpoints that nobody measures. Where nothing could have been meant it is an error, else a warning, at every door.
+#include <gradus/gradus.hpp>
+#include <gradus/run/optimizer.hpp>
+#include <gradus/testing/faulty_files.hpp>
+#include <gradus/testing/temp_dir.hpp>
+#include <gradus/train/supervisor.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace gradus;
+
+namespace {
+
+// Two variables, "line/kernel" and "line/bias".
+model_spec line(graph& g) {
+  auto x = g.placeholder("x", {batch, 1});
+  auto y = g.placeholder("y", {batch, 1});
+  auto guess = dense(x, {.units = 1, .name = "line"});
+  return {.loss = reduce_mean(square(guess - y))};
+}
+const std::vector<float> values{1, 2, 3, 4};
+memory_dataset points() { return from_spans("x", values, "y", values); }
+
+struct listener {
+  using policy_for = kind::log_sink;
+  std::vector<std::string>* heard = nullptr;
+  void line(std::string_view) {}
+  void step(const progress_report&, bool) {}
+  void warning(std::string_view what) {
+    if (heard != nullptr) heard->emplace_back(what);
+  }
+};
+constexpr gradient_descent descent{.rate = 0.01};
+using texts = std::vector<std::string>;
+
+// Every door that takes an update, with these policies: what each says.
+template <class... Policies>
+texts doors(const Policies&... policies) {
+  const auto said = [](auto&& f) {
+    try {
+      f();
+      return std::string("nothing");
+    } catch (const invalid_argument& e) {
+      return std::string(e.what());
+    }
+  };
+  texts out;
+  out.push_back(said([&] { make_trainer(line, policies...).train(points().batch(2), {.steps = 1}); }));
+  out.push_back(said([&] {
+    const testing::temp_dir dir;
+    auto sv = make_supervisor(line, {.logdir = dir / "run"}, policies...);
+    auto data = points().batch(2);
+    auto sess = sv.managed_session("", data);
+    sess.run();
+  }));
+  out.push_back(said([&] {
+    using update = decltype(composed{policies...});
+    using model = interpreted_model<cpu<fast>, ops<>, gating::op, false, true>;
+    stepper<model, update, cpu<fast>> s(model{line}, update{policies...});
+    s.allocate();
+  }));
+  out.push_back(said([&] {
+    updater u{policies...};
+    std::vector<float> kernel{1}, bias{1};
+    u.track("line/kernel", tensor_view(float32, {1, 1}, reinterpret_cast<std::byte*>(kernel.data())));
+    u.track("line/bias", bias);
+    u.apply({{"line/bias", bias}});
+  }));
+  out.push_back(said([&] {
+    graph g;
+    const auto loss = line(g).loss;
+    optimizer opt{policies...};
+    const auto train = opt.minimize(loss);
+    session s{g, opt};
+    s.initialize(1);
+    const std::vector<float> one{1};
+    s.run(train, {{"x", one}, {"y", one}});
+  }));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a mask that no variable belongs to is an error at every door") {
+  const std::string known = "\"line/kernel\", \"line/bias\"", frozen = "the mask of freeze matches no variable of ",
+                    mend = "; mend the mask, or leave freeze out";
+  const auto all_start = [](const texts& said, const std::string& head) {
+    CHECK(said.size() == 5);
+    for (const auto& s : said) CHECK_MESSAGE(s.starts_with(head), s);
+  };
+  all_start(doors(descent, freeze{named{"encoder/"}}), frozen + known + mend);
+  CHECK(doors(descent, freeze{named{"line/bias"}}) == texts(5, "nothing"));
+  const auto groups = [](const char* first, const char* second) {
+    return multi{on{named{first}, descent}, on{named{second}, descent}, descent};
+  };
+  all_start(doors(groups("encoder/", "line/")), "group 1 of multi has no variable: its mask matches none of " + known);
+  // The first group takes what the second would have.
+  all_start(doors(groups("line/", "line/bias")), "group 2 of multi has no variable");
+  CHECK(doors(groups("line/bias", "line/")) == texts(5, "nothing"));  // the last rule may have none
+}
+
+TEST_CASE("data that give nothing at all are an error where nothing was trained yet") {
+  auto trainer = make_trainer(line, descent);
+  CHECK_THROWS_WITH_AS(trainer.train(points().take(0).batch(2), {.max_steps = 5}),
+                       "train: the dataset gave no examples, so nothing was trained: look at the path, at the filters, "
+                       "and at a batch size with drop_remainder",
+                       out_of_range);
+  const testing::temp_dir dir;
+  auto sv = make_supervisor(line, {.logdir = dir / "run"}, descent);
+  auto none = points().take(0).batch(2);
+  auto sess = sv.managed_session("", none);
+  CHECK_THROWS_AS(sess.run(), out_of_range);
+}
+
+TEST_CASE("data that end before the last step, or stand at their end, are a warning") {
+  texts heard;
+  const testing::temp_dir dir;
+  {
+    auto trainer = make_trainer(line, descent, listener{&heard}, run_config{.model_dir = dir / "run"});
+    auto data = points().batch(2);
+    trainer.train(data, {.max_steps = 5});
+    CHECK(heard == texts{"the data ended at step 2, before step 5; rewind() them or add .repeat() to go on"});
+    trainer.train(data, {.steps = 5});
+    REQUIRE(heard.size() == 2);
+    CHECK(
+        heard[1] ==
+        "the data ended at step 2, before step 7 (they gave no step at all); rewind() them or add .repeat() to go on");
+    trainer.train(points().repeat().batch(2), {.steps = 5});
+    CHECK(heard.size() == 2);
+  }
+  heard.clear();
+  const auto run = [&] {
+    auto sv = make_supervisor(line, {.logdir = dir / "sv"}, descent, listener{&heard});
+    auto data = points().batch(2);
+    auto sess = sv.managed_session("", data);
+    while (sess.run()) {
+    }
+  };
+  run();
+  CHECK(heard.empty());
+  run();  // restored at the end of the data
+  CHECK(heard == texts{"the data gave no step: they stand at their end since step 2; rewind() them or add .repeat() to "
+                       "go on"});
+}
+
+TEST_CASE("the best checkpoints are kept only where somebody measures: said once") {
+  texts heard;
+  const testing::temp_dir dir;
+  run_config config{.model_dir = dir / "run", .save_checkpoints_steps = 1, .keep_checkpoint_best = {.count = 2}};
+  auto data = points().repeat().batch(2);
+  {
+    auto trainer = make_trainer(line, descent, listener{&heard}, config);
+    trainer.train(data, {.steps = 3});
+    trainer.train(data, {.steps = 3});
+    CHECK(heard ==
+          texts{"keep_checkpoint_best keeps the best 2, but none of the 3 checkpoints up to step 3 was given a "
+                "metric: call measured(metric) after each of them"});
+  }
+  heard.clear();
+  config.model_dir = dir / "measured";
+  auto trainer = make_trainer(line, descent, listener{&heard}, config);
+  for (int i = 0; i < 3; ++i) {
+    trainer.train(data, {.steps = 1});
+    trainer.measured(i);
+  }
+  trainer.train(data, {.steps = 3});
+  CHECK(heard.empty());
+}
