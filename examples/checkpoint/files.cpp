@@ -113,6 +113,9 @@ opened try_open(const std::string& path, const naming& names) {
   if (names && out.what.codec != tensor_bundle::name)
     raise(status::invalid_argument,
           text("--names maps names of a tensor_bundle, but \"", path, "\" is ", out.what.codec, "; leave it out"));
+  const auto say_it_moved = [&out] {
+    if (!out.what.warning.empty()) out.warning += text(out.warning.empty() ? "" : "; ", out.what.warning);
+  };
   with_any(out.what, [&](auto codec, const std::string&) {
     open_as(codec, out);
     if constexpr (std::same_as<decltype(codec), tensor_bundle>)
@@ -122,6 +125,7 @@ opened try_open(const std::string& path, const naming& names) {
         open_as(codec, out);
       }
   });
+  say_it_moved();
   return out;
 }
 opened open(const std::string& path, const naming& names) {
@@ -233,7 +237,7 @@ directory look_into(const std::string& path) {
   const auto has = [&](const std::string& name) { return std::binary_search(names.begin(), names.end(), name); };
   const auto add = [&](std::string name) {
     listed item;
-    item.path = join_path(path, name);
+    item.path = listed_path(posix{}, path, name, item.warning);
     try {
       const auto found = detect_checkpoint(item.path, posix{});
       item.codec = found.codec, item.each = found.each, item.path = found.path;
@@ -268,7 +272,10 @@ directory look_into(const std::string& path) {
         item.bytes += detail::head_of(posix{}, join_path(path, file), 0).size;
         owned.insert(file);
       }
-    const auto is = [&](const std::string& said) { return said == name || join_path(path, said) == item.path; };
+    std::string moved;
+    const auto is = [&](const std::string& said) {
+      return said == name || listed_path(posix{}, path, said, moved) == item.path;
+    };
     item.newest = is(state.newest);
     for (std::size_t i = 0; i < state.all.size(); ++i)
       if (is(state.all[i])) {

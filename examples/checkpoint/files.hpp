@@ -58,6 +58,7 @@ struct listed {
   std::optional<double> saved_at;  // seconds since the epoch, from the state file
   std::optional<double> metric;    // it is kept as one of the best
   std::string problem;             // it is not there
+  std::string warning = {};        // it is not where the state file says
 };
 struct directory {
   std::string path;

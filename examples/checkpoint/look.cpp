@@ -95,6 +95,7 @@ int list(const settings& s, const std::string& path) {
     std::string remark = !c.problem.empty() ? "MISSING" : c.newest ? "newest" : "";
     const auto add = [&](const std::string& what) { remark += (remark.empty() ? "" : ", ") + what; };
     if (c.metric) add(text("best: ", *c.metric));
+    if (!c.warning.empty()) add("moved");
     if (c.superseded) add("superseded");
     if (d.has_state && d.state_problem.empty() && !c.kept && !c.superseded) add("not in the state file");
     rows.push_back({visible(gradus::file_name_of(c.path)), codec_text(c.codec, c.each), c.step ? text(*c.step) : "",

@@ -15,6 +15,7 @@
 #pragma once
 #include "frame.hpp"
 #include "manifest.hpp"
+#include "others.hpp"
 #include "sharded.hpp"
 
 namespace gradus {
@@ -23,6 +24,7 @@ struct detected_checkpoint {
   std::string codec;  // its name: "flat_binary", "safetensors", "sharded", ...
   std::string each;   // of a sharded one: the codec of its shards
   std::string path;   // as that codec names it: stem and extension
+  std::string warning = {};
 };
 
 namespace detail {
@@ -49,6 +51,25 @@ file_head head_of(const F& fs, const std::string& path, std::size_t most) {
     at += moved;
   }
   out.begin.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return out;
+}
+
+// A file's last 8 bytes; nothing where files cannot be read from their middle.
+template <file_system F>
+std::string tail_of(const F& fs, const std::string& path) {
+  std::string out;
+  if constexpr (requires(typename F::handle h) { fs.seek(h, std::uint64_t{}); }) {
+    constexpr std::size_t most = 8;
+    typename F::handle h{};
+    std::uint64_t size = 0;
+    if (uninterrupted([&] { return fs.open_read(path, h, size); }) != 0) return out;
+    const closing<F> closing(fs, h);
+    std::byte bytes[most];
+    std::size_t moved = 0;
+    if (size >= most && fs.seek(h, size - most) == 0 &&
+        uninterrupted([&] { return fs.read(h, std::span(bytes), moved); }) == 0)
+      out.assign(reinterpret_cast<const char*>(bytes), moved);
+  }
   return out;
 }
 
@@ -126,6 +147,16 @@ detected_checkpoint detect_stem(const F& fs, const std::string& stem, const std:
     raise(status::failed_precondition,
           text("\"", path, "\" may mean several checkpoints: ", all, "; name one with its extension"));
   }
+  if (found.empty()) {
+    std::vector<std::string> names;
+    uninterrupted([&] { return fs.list(directory_of(stem), names); });
+    const auto name = file_name_of(stem);
+    const bool is_v1 = is_v1_shard(name) || std::any_of(names.begin(), names.end(), [&](const std::string& n) {
+                         return n.size() == name.size() + 15 && n.starts_with(name) && is_v1_shard(n);
+                       });
+    if (is_v1)
+      raise(status::failed_precondition, text("\"", path, "\" is ", first_tensorflow_format, " (it is in shards)"));
+  }
   if (found.empty())
     raise(status::not_found, text("there is no checkpoint \"", path,
                                   "\": no such file, and none of that name with .ckpt, .safetensors, .npz, .index or "
@@ -144,6 +175,9 @@ detected_checkpoint detect_file(const F& fs, const std::string& path, const file
   if (path.ends_with(".shards")) return {"sharded", codec_of_shards(head.begin), path};
   const std::string_view begin = head.begin;
   const auto json_at_8 = begin.size() > 8 && begin[8] == '{' && begin.substr(4, 4) == std::string_view("\0\0\0\0", 4);
+  if (!begin.starts_with(frame::magic) && !json_at_8)
+    if (const auto advice = advice_for(path, begin, tail_of(fs, path)); !advice.empty())
+      raise(status::failed_precondition, text("\"", path, "\" is ", advice));
   std::string codec;
   if (begin.starts_with(frame::magic))
     codec = codec_in_frame(begin);
@@ -159,9 +193,9 @@ detected_checkpoint detect_file(const F& fs, const std::string& path, const file
                begin.empty() ? "" : ", the first of them ", first_bytes(begin),
                "; known are .ckpt, .safetensors, .npz, .shards and TensorFlow's .index with .data files"));
   if (const auto* k = find_known_codec(codec); k != nullptr && !path.ends_with(k->extension))
-    raise(status::failed_precondition, text("\"", path, "\" looks like ", codec,
-                                            codec == "npz" ? " or another ZIP archive (PyTorch's .pt is one)" : "",
-                                            "; give it a name that ends in \"", k->extension, "\" if it is"));
+    raise(status::failed_precondition,
+          text("\"", path, "\" looks like ", codec, codec == "npz" ? " or another ZIP archive" : "",
+               "; give it a name that ends in \"", k->extension, "\" if it is"));
   return {codec, {}, path};
 }
 
@@ -180,7 +214,7 @@ decltype(auto) visit_codec(const detected_checkpoint& found, Visitor& visit, std
 
 }  // namespace detail
 
-// Raises
+// A directory may also be TensorFlow's SavedModel, whose variables are meant. Raises
 //   not_found            nothing is there, or the directory has no state file
 //   failed_precondition  it is no checkpoint, it could be several, or it has a name that its codec cannot take
 // and what the file system says.
@@ -191,12 +225,25 @@ detected_checkpoint detect_checkpoint(const std::string& path, const F& fs) {
   if (head.error == ENOENT) return detail::detect_stem(fs, path, path);
   if (head.error != EISDIR) raise({head.error, "open", path});
   const auto state = read_state_file(fs, path);
+  const auto there = [&](std::string_view name) {
+    return detail::uninterrupted([&] { return fs.exists(join_path(path, name)); }) == 0;
+  };
+  if (!state && there("variables.index")) return {"tensor_bundle", {}, join_path(path, "variables")};
+  if (!state && (there("saved_model.pb") || there("saved_model.pbtxt"))) {
+    if (there("variables/variables.index")) return {"tensor_bundle", {}, join_path(path, "variables/variables")};
+    raise(status::not_found,
+          text("the SavedModel \"", path, "\" has no variables (\"variables/variables.index\"); its ",
+               "graph alone is no checkpoint"));
+  }
   if (!state)
     raise(status::not_found, text("the directory \"", path, "\" has no state file (\"", state_file_name,
                                   "\") that would say which checkpoint is the newest; name one by its path"));
-  const auto newest = join_path(path, state->newest);
-  const auto there = detail::head_of(fs, newest, detail::frame::header_bytes);
-  return there.error == 0 ? detail::detect_file(fs, newest, there) : detail::detect_stem(fs, newest, newest);
+  std::string warning;
+  const auto newest = listed_path(fs, path, state->newest, warning);
+  const auto begin = detail::head_of(fs, newest, detail::frame::header_bytes);
+  auto found = begin.error == 0 ? detail::detect_file(fs, newest, begin) : detail::detect_stem(fs, newest, newest);
+  found.warning = std::move(warning);
+  return found;
 }
 
 // Calls visit(codec, path) with the codec of `Codecs` that wrote it, or sharded<one of them>; all calls have to return

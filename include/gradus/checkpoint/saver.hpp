@@ -208,7 +208,12 @@ public:
           text(out.warning.empty() ? "" : "; ", "there is no state file, so the newest intact one was taken");
       return out;
     }
-    if (!p) return restore_first(list, join_path(directory, state.newest), options, {}, directory);
+    if (!p) {
+      std::string moved;
+      auto out = restore_first(list, listed_path(fs_, directory, state.newest, moved), options, {}, directory);
+      if (!moved.empty()) out.warning += text(out.warning.empty() ? "" : "; ", moved);
+      return out;
+    }
     if (!options.fallback) {
       if (p.file) raise(p.file);
       read_state_file(fs_, directory);  // raises

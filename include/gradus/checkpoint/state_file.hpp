@@ -239,6 +239,26 @@ std::optional<checkpoint_state> read_state_file(const F& fs, const std::string& 
   return state;
 }
 
+// Where a checkpoint lies that the state file of a directory names. A path of another machine, absolute and with
+// nothing there, is taken for the checkpoint of that name beside the state file; then `warning` says so.
+template <file_system F>
+std::string listed_path(const F& fs, const std::string& directory, const std::string& said, std::string& warning) {
+  const auto there = [&](const std::string& path) {
+    for (const std::string_view proof : {"", ".index"})  // a tensor_bundle is named by its prefix
+      if (detail::uninterrupted([&] { return fs.exists(path + std::string(proof)); }) == 0) return true;
+    return false;
+  };
+  const auto path = join_path(directory, said);
+  const bool absolute = said.starts_with('/') || said.starts_with('\\') || (said.size() > 2 && said[1] == ':');
+  if (!absolute || there(path)) return path;
+  const std::string name = said.substr(said.find_last_of("/\\") + 1);
+  const auto beside = join_path(directory, name);
+  if (!detail::is_plain_name(name) || !there(beside)) return path;
+  warning += text(warning.empty() ? "" : "; ", "the state file names \"", said, "\", which is not there; \"", beside,
+                  "\" beside it is taken");
+  return beside;
+}
+
 // The path of the newest checkpoint by the state file; empty if there is no state file or the checkpoint it names is
 // gone. As in TensorFlow there is no looking around for another one: that is restore_options::fallback.
 template <file_system F>

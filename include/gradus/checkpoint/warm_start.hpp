@@ -227,7 +227,8 @@ std::string warm_start_source(const warm_start_settings& settings, const F& fs) 
   std::vector<std::byte> none;
   if (try_read(fs, given, 0, none).error == EISDIR) {
     const auto state = read_state_file(fs, given);
-    const std::string newest = state ? join_path(given, state->newest) : std::string{};
+    std::string moved;
+    const std::string newest = state ? listed_path(fs, given, state->newest, moved) : std::string{};
     const auto stem = detail::stem_of(newest, C::extension);
     const std::string proof = stem ? *stem + std::string(C::proof) : newest;
     if (!state || detail::uninterrupted([&] { return fs.exists(proof); }) != 0)
