@@ -15,6 +15,25 @@
 using namespace gradus;
 using updated::random_numbers, updated::state;
 
+TEST_CASE("rows whose hashes differ only where the table does not look are told apart") {
+  // The hash is a product with an odd number, so rows can be made for hashes.
+  const std::uint64_t factor = row_chains::hash(1);
+  std::uint64_t inverse = 1;
+  for (int i = 0; i < 6; ++i) inverse *= 2 - factor * inverse;
+  const auto row_of = [&](std::uint64_t hash) { return static_cast<std::int64_t>(inverse * hash); };
+  const std::int64_t one = row_of(0x123456789abcde00u), other = row_of(0x123456789abcde01u);
+  REQUIRE(row_chains::hash(static_cast<std::uint64_t>(one)) + 1 == row_chains::hash(static_cast<std::uint64_t>(other)));
+  const std::int64_t rows[] = {one, other, one};
+  std::vector<std::int32_t> scratch(row_chains::scratch(3));
+  const row_chains chains = chain_rows(rows, 3, scratch);
+  CHECK(chains.distinct == 2);
+  CHECK(chains.first[1] == 1);
+  CHECK(chains.next[0] == 2);
+  CHECK(chains.next[1] == -1);
+  CHECK(chains.find(rows, one) == 0);
+  CHECK(chains.find(rows, other) == 1);
+}
+
 TEST_CASE("rows are chained in order of first occurrence, their values in order of arrival") {
   const std::vector<std::int64_t> rows{7, 3, 7, 1LL << 40, 3, 7};
   std::vector<std::int32_t> scratch(row_chains::scratch(rows.size()));

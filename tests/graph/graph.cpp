@@ -121,6 +121,10 @@ TEST_CASE("refusals say what and where") {
           g.depend(a, a);
         }) == "a control edge can only be added to the newest node, from an older one");
   CHECK(refusal_of([](graph& g) {
+          const value newest = g.constant(1);
+          g.depend(newest, newest);
+        }) == "a control edge can only be added to the newest node, from an older one");
+  CHECK(refusal_of([](graph& g) {
           graph other;
           const value x = other.constant(1);
           g.add(double_card, {x});

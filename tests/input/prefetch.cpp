@@ -110,6 +110,20 @@ TEST_CASE("rewind goes on from where the consumer is, not the thread") {
   CHECK(drain_batches(ahead) == drain_batches(plain));
 }
 
+TEST_CASE("rewind goes on from where the consumer is, also between two noted positions") {
+  // The position of shuffle's first iteration is large at its end, so that none is noted until well into the second.
+  const auto make = [] { return counted(2100).shuffle(2000, 3).repeat(); };
+  auto ahead = make().prefetch(3);
+  auto plain = make();
+  for (const std::size_t n : {2150u, 20u, 2110u, 7u}) {
+    CAPTURE(n);
+    CHECK(drain(ahead, n) == drain(plain, n));
+    ahead.rewind();
+    plain.rewind();
+  }
+  CHECK(drain(ahead, 20) == drain(plain, 20));
+}
+
 TEST_CASE("it may be moved while it runs") {
   auto a = counted(1000).prefetch(4);
   CHECK(drain(a, 3) == iota(3));
