@@ -55,7 +55,7 @@ TEST_CASE("between two noted positions what was taken since is saved, and passed
   const auto make = [] { return counted(2600).shuffle(2000, 3).prefetch(3); };
   auto whole = make();
   const auto all = drain(whole);
-  for (const std::size_t k : {2001u, 2050u, 2255u, 2256u, 2257u, 2511u, 2599u, 2600u}) {
+  for (const std::size_t k : {2000u, 2001u, 2002u, 2003u, 2050u, 2256u, 2257u, 2258u, 2259u, 2600u}) {
     CAPTURE(k);
     auto first = make();
     drain(first, k);
