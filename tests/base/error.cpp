@@ -2,6 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -76,4 +81,29 @@ TEST_CASE("floating-point numbers are written in the shortest form that reads ba
   CHECK(text(std::numeric_limits<double>::infinity()) == "inf");
   CHECK(text(std::numeric_limits<double>::denorm_min()) == "5e-324");
   CHECK(std::stod(text(1.0 / 3.0)) == 1.0 / 3.0);
+}
+
+TEST_CASE("an error that nobody catches ends the program with its kind and its message") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(ends[1], 2);
+    ::signal(SIGABRT, SIG_DFL);  // doctest reports it otherwise
+    ::rlimit none{};
+    ::setrlimit(RLIMIT_CORE, &none);
+    const auto uncaught = []() noexcept { gradus::raise(status::failed_precondition, "expected a lock; take it"); };
+    uncaught();
+  }
+  ::close(ends[1]);
+  std::string said;
+  char buffer[256];
+  for (ssize_t n; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;) said.append(buffer, static_cast<std::size_t>(n));
+  ::close(ends[0]);
+  int how = 0;
+  ::waitpid(child, &how, 0);
+  CHECK(WIFSIGNALED(how));
+  INFO(said);
+  CHECK(said.find("'gradus::failed_precondition'") != std::string::npos);
+  CHECK(said.find("expected a lock; take it") != std::string::npos);
 }

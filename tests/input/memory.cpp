@@ -29,6 +29,16 @@ TEST_CASE("spans: names, values, extents") {
   CHECK((a[5] == 6 && b[2] == 9 && c[2] == 2.5));
 }
 
+TEST_CASE("spans in braces") {
+  const std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  const std::int32_t y[] = {7, 8, 9};
+  auto d = from_spans({{"x", x, {2}}, {"y", y}});
+  CHECK(to_text(d.element_spec()) == "x float32 [2], y int32 []");
+  CHECK(d.size() == 3);
+  auto one = from_spans({{"y", y}});
+  CHECK(to_text(one.element_spec()) == "y int32 []");
+}
+
 TEST_CASE("views") {
   const std::uint8_t x[] = {1, 2, 3, 4, 5, 6, 7, 8};
   auto d = from_memory({{"x", const_tensor_view(std::span<const std::uint8_t>(x), {2, 2, 2})}});

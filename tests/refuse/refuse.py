@@ -13,6 +13,7 @@ source = open(case, encoding="utf-8").read()
 expected = re.findall(r"^// expect: *(.+?) *$", source, re.M)
 expected += re.findall(rf"^// expect-{re.escape(family)}: *(.+?) *$", source, re.M)
 limit = re.search(r"^// at most: *(\d+) lines", source, re.M)
+within = re.search(r"^// within: *(\d+) lines", source, re.M)
 whole = re.search(r"^// compile:", source, re.M)
 if not expected:
     sys.exit(f"{case} expects no text: write `// expect: ...`")
@@ -40,6 +41,11 @@ if refused.returncode == 0:
 problems += [f"does not say: {text}" for text in expected if plain(text) not in printed]
 if limit and lines > int(limit.group(1)):
     problems.append(f"takes {lines} lines, at most {limit.group(1)} were agreed")
+if within:
+    top = "\n".join(printed.split("\n")[: int(within.group(1))])
+    problems += [f"says too late: {text}" for text in expected if plain(text) in printed and plain(text) not in top]
+    if not re.search(re.escape(os.path.basename(case)) + r":\d+", top):
+        problems.append(f"the first {within.group(1)} lines do not name a line of {os.path.basename(case)}")
 if "internal compiler error" in printed or "PLEASE submit a bug report" in printed:
     problems.append("the compiler crashed")
 control = compile_case("-DFIX") if "GRADUS_LONG" in os.environ else None

@@ -57,27 +57,34 @@ private:
 };
 
 template <status Kind>
-class error_of final : public error {
+class error_of : public error {
 public:
   explicit error_of(const std::string& message) : error(Kind, message) {}
 };
 
-using cancelled = error_of<status::cancelled>;
-using unknown = error_of<status::unknown>;
-using invalid_argument = error_of<status::invalid_argument>;
-using deadline_exceeded = error_of<status::deadline_exceeded>;
-using not_found = error_of<status::not_found>;
-using already_exists = error_of<status::already_exists>;
-using permission_denied = error_of<status::permission_denied>;
-using resource_exhausted = error_of<status::resource_exhausted>;
-using failed_precondition = error_of<status::failed_precondition>;
-using aborted = error_of<status::aborted>;
-using out_of_range = error_of<status::out_of_range>;
-using unimplemented = error_of<status::unimplemented>;
-using internal = error_of<status::internal>;
-using unavailable = error_of<status::unavailable>;
-using data_loss = error_of<status::data_loss>;
-using unauthenticated = error_of<status::unauthenticated>;
+// Classes with names of their own: an error that nobody catches ends the program with the name of its class.
+#define GRADUS_ERROR(kind)                           \
+  class kind final : public error_of<status::kind> { \
+  public:                                            \
+    using error_of::error_of;                        \
+  }
+GRADUS_ERROR(cancelled);
+GRADUS_ERROR(unknown);
+GRADUS_ERROR(invalid_argument);
+GRADUS_ERROR(deadline_exceeded);
+GRADUS_ERROR(not_found);
+GRADUS_ERROR(already_exists);
+GRADUS_ERROR(permission_denied);
+GRADUS_ERROR(resource_exhausted);
+GRADUS_ERROR(failed_precondition);
+GRADUS_ERROR(aborted);
+GRADUS_ERROR(out_of_range);
+GRADUS_ERROR(unimplemented);
+GRADUS_ERROR(internal);
+GRADUS_ERROR(unavailable);
+GRADUS_ERROR(data_loss);
+GRADUS_ERROR(unauthenticated);
+#undef GRADUS_ERROR
 #else
 // Defined by the program that builds with -fno-exceptions; must not return.
 [[gnu::weak]] void on_error(status kind, const char* message);

@@ -54,6 +54,20 @@ inline std::string to_text(const components& list) {
 }
 
 namespace detail {
+// The components that a stage was told to make. Errors: invalid_argument for one without a dtype, for two of one name.
+inline components announced(components spec, std::string_view stage) {
+  for (std::size_t k = 0; k < spec.size(); ++k) {
+    const component& c = spec[k];
+    if (c.type == dtype::none)
+      raise(status::invalid_argument, text(stage, ": component \"", c.name, "\" has no dtype; write {\"", c.name,
+                                           "\", float32, {}}, with its dtype and the extents of one element"));
+    for (std::size_t other = 0; other < k; ++other)
+      if (spec[other].name == c.name)
+        raise(status::invalid_argument,
+              text(stage, ": two components are called \"", c.name, "\"; rename one of them"));
+  }
+  return spec;
+}
 inline extents with_lead(std::int64_t lead, const extents& dims) {
   extents out{lead};
   for (int i = 0; i < dims.rank; ++i) out.push(dims[i]);

@@ -11,7 +11,7 @@ namespace gradus {
 class element_list final : public detail::unit_stage<element_list, false> {
 public:
   // Error: invalid_argument for an element that is not what `spec` says.
-  element_list(components spec, std::vector<datum> list) : spec_(std::move(spec)) {
+  element_list(components spec, std::vector<datum> list) : spec_(detail::announced(std::move(spec), "from_elements")) {
     for (const auto& d : list) detail::check_unit(d, spec_, false, "from_elements");
     list_ = std::make_shared<const std::vector<datum>>(std::move(list));
   }

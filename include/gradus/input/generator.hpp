@@ -19,7 +19,7 @@ public:
   using begin_function = std::function<next_function()>;
 
   generated(components spec, begin_function begin, const calling& how)
-      : spec_(std::move(spec)), begin_(std::move(begin)), how_(how) {
+      : spec_(detail::announced(std::move(spec), "from_generator")), begin_(std::move(begin)), how_(how) {
     if (!begin_) raise(status::invalid_argument, "from_generator: expected a function");
   }
   // A copy begins again and goes to the same place.

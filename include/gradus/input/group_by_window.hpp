@@ -20,7 +20,7 @@ public:
   grouped(any_dataset source, components to, key_function key, reduce_function reduce, size_function size,
           const calling& how)
       : source_(std::move(source)),
-        spec_(std::move(to)),
+        spec_(detail::announced(std::move(to), "group_by_window")),
         key_(std::move(key)),
         reduce_(std::move(reduce)),
         size_(std::move(size)),

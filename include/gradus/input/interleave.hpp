@@ -33,7 +33,10 @@ public:
     flat_ = true;
   }
   interleaved(any_dataset source, components to, function f, const interleaving& how)
-      : source_(std::move(source)), spec_(std::move(to)), f_(std::move(f)), how_(how) {
+      : source_(std::move(source)),
+        spec_(detail::announced(std::move(to), "interleave or flat_map")),
+        f_(std::move(f)),
+        how_(how) {
     if (!f_) raise(status::invalid_argument, "interleave: expected a function");
     if (how.cycle_length < 1 || how.cycle_length > 65536 || how.block_length < 1)
       raise(status::invalid_argument, text("interleave: cycle_length must be 1 to 65536 and block_length > 0, found ",

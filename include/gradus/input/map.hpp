@@ -128,7 +128,7 @@ public:
     spec_ = source_.element_spec();
   }
   mapped(units source, components to, function f, const mapping& how)
-      : source_(std::move(source)), spec_(std::move(to)), f_(std::move(f)), how_(how) {
+      : source_(std::move(source)), spec_(detail::announced(std::move(to), "map")), f_(std::move(f)), how_(how) {
     if (!f_) raise(status::invalid_argument, "map: expected a function");
     if (how.parallel < 0 || how.parallel > 1024)
       raise(status::invalid_argument, text("map: expected 0 to 1024 threads, found ", how.parallel));

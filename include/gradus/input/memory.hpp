@@ -132,4 +132,18 @@ memory_dataset from_spans(Parts&&... parts) {
   return memory_dataset(arrays);
 }
 
+// The same in braces: from_spans({{"x", x, {784}}, {"y", y}}).
+struct named_values {
+  template <class Values>
+  named_values(std::string_view name, Values&& values, const extents& element = {}) {
+    detail::name_arrays(arrays, name, std::forward<Values>(values), element);
+  }
+  std::vector<named_array> arrays;
+};
+inline memory_dataset from_spans(std::initializer_list<named_values> parts) {
+  std::vector<named_array> arrays;
+  for (const auto& part : parts) arrays.insert(arrays.end(), part.arrays.begin(), part.arrays.end());
+  return memory_dataset(arrays);
+}
+
 }  // namespace gradus

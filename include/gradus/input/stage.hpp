@@ -49,58 +49,9 @@
 #include "external_state.hpp"
 #include "iterate.hpp"
 #include "position.hpp"
+#include "stage_list.hpp"
 
 namespace gradus {
-
-template <dataset Source>
-class shuffled;
-template <dataset Source>
-class repeated;
-template <dataset Source>
-class taken;
-template <dataset Source>
-class skipped;
-template <dataset Source>
-class batches;
-template <dataset Source>
-class prefetched;
-template <dataset Source>
-class shard_of;
-template <bool Batched>
-class any_units;
-using any_dataset = any_units<false>;
-using any_batches = any_units<true>;
-template <bool Batched>
-class mapped;
-template <bool Batched>
-class filtered;
-template <bool Batched>
-class zipped;
-template <bool Batched>
-class concatenated;
-template <bool Batched>
-class cached;
-class enumerated;
-class windowed;
-class unique_elements;
-class padded_batches;
-class bucketed_batches;
-class interleaved;
-class grouped;
-class regarded_batches;
-struct padded_batch_options;
-struct bucketing;
-struct interleaving;
-
-// About a function that `map` calls.
-struct mapping {
-  int parallel = 0;       // so many threads of its own call it, in order; 0: whoever asks for the element does
-  bool stateful = false;  // it depends on more than its argument (external_state_policy)
-};
-// About a function that a stage calls, whoever asks for the element.
-struct calling {
-  bool stateful = false;
-};
 
 // What every dataset can do. The stages named here live in the headers of their names; dataset.hpp brings them all.
 template <class Self>
@@ -138,101 +89,142 @@ public:
   // The others hold their source without its type (any_dataset.hpp); each has its header.
   // f(datum&) changes an element, of a batched dataset a batch, and keeps its components (map.hpp).
   auto map(auto f, const mapping& how = {}) && {
+    GRADUS_NEEDS_HEADER(map, map, mapped<batched_dataset<Self>>);
     return mapped<batched_dataset<Self>>(std::move(*this).detached(), std::move(f), how);
   }
   auto map(auto f, const mapping& how = {}) const& {
+    GRADUS_NEEDS_HEADER(map, map, mapped<batched_dataset<Self>>);
     return mapped<batched_dataset<Self>>(detached(), std::move(f), how);
   }
   // f(const datum& from, datum& to) makes another element, of the components `to` (map.hpp).
   auto map(components to, auto f, const mapping& how = {}) && {
+    GRADUS_NEEDS_HEADER(map, map, mapped<batched_dataset<Self>>);
     return mapped<batched_dataset<Self>>(std::move(*this).detached(), std::move(to), std::move(f), how);
   }
   auto map(components to, auto f, const mapping& how = {}) const& {
+    GRADUS_NEEDS_HEADER(map, map, mapped<batched_dataset<Self>>);
     return mapped<batched_dataset<Self>>(detached(), std::move(to), std::move(f), how);
   }
   // Those for which keep(const datum&) (filter.hpp).
   auto filter(auto keep, const calling& how = {}) && {
+    GRADUS_NEEDS_HEADER(filter, filter, filtered<batched_dataset<Self>>);
     return filtered<batched_dataset<Self>>(std::move(*this).detached(), std::move(keep), how);
   }
   auto filter(auto keep, const calling& how = {}) const& {
+    GRADUS_NEEDS_HEADER(filter, filter, filtered<batched_dataset<Self>>);
     return filtered<batched_dataset<Self>>(detached(), std::move(keep), how);
   }
   // This and then `other` (concatenate.hpp).
   template <class Other>
   auto concatenate(Other&& other) && {
+    GRADUS_NEEDS_HEADER(concatenate, concatenate, concatenated<batched_dataset<Self>>);
     return concatenated<batched_dataset<Self>>(std::move(*this).detached(), std::forward<Other>(other));
   }
   template <class Other>
   auto concatenate(Other&& other) const& {
+    GRADUS_NEEDS_HEADER(concatenate, concatenate, concatenated<batched_dataset<Self>>);
     return concatenated<batched_dataset<Self>>(detached(), std::forward<Other>(other));
   }
   // Read once, then kept: in memory, or in a file (cache.hpp).
   auto cache(std::string path = {}) && {
+    GRADUS_NEEDS_HEADER(cache, cache, cached<batched_dataset<Self>>);
     return cached<batched_dataset<Self>>(std::move(*this).detached(), std::move(path));
   }
   // `log` gets the line that says why a file is written again; without it the line goes to stderr.
   template <class Log>
   auto cache(std::string path, Log log) && {
+    GRADUS_NEEDS_HEADER(cache, cache, cached<batched_dataset<Self>>);
     return cached<batched_dataset<Self>>(std::move(*this).detached(), std::move(path), std::move(log));
   }
-  auto cache(std::string path = {}) const& { return cached<batched_dataset<Self>>(detached(), std::move(path)); }
+  auto cache(std::string path = {}) const& {
+    GRADUS_NEEDS_HEADER(cache, cache, cached<batched_dataset<Self>>);
+    return cached<batched_dataset<Self>>(detached(), std::move(path));
+  }
   // A component "index" in front, which counts from `start` (enumerate.hpp).
   auto enumerate(std::int64_t start = 0) && {
+    GRADUS_NEEDS_HEADER(enumerate, enumerate, detail::later<Self, enumerated>);
     return detail::later<Self, enumerated>(std::move(*this).detached(), start);
   }
-  auto enumerate(std::int64_t start = 0) const& { return detail::later<Self, enumerated>(detached(), start); }
+  auto enumerate(std::int64_t start = 0) const& {
+    GRADUS_NEEDS_HEADER(enumerate, enumerate, detail::later<Self, enumerated>);
+    return detail::later<Self, enumerated>(detached(), start);
+  }
   // Elements `stride` apart, `size` of them stacked, a window every `shift` elements; shift 0 is `size` (window.hpp).
   auto window(std::int64_t size, std::int64_t shift = 0, std::int64_t stride = 1, bool drop_remainder = false) && {
+    GRADUS_NEEDS_HEADER(window, window, detail::later<Self, windowed>);
     return detail::later<Self, windowed>(std::move(*this).detached(), size, shift, stride, drop_remainder);
   }
   auto window(std::int64_t size, std::int64_t shift = 0, std::int64_t stride = 1, bool drop_remainder = false) const& {
+    GRADUS_NEEDS_HEADER(window, window, detail::later<Self, windowed>);
     return detail::later<Self, windowed>(detached(), size, shift, stride, drop_remainder);
   }
   // Each element once (unique.hpp).
-  auto unique() && { return detail::later<Self, unique_elements>(std::move(*this).detached()); }
-  auto unique() const& { return detail::later<Self, unique_elements>(detached()); }
+  auto unique() && {
+    GRADUS_NEEDS_HEADER(unique, unique, detail::later<Self, unique_elements>);
+    return detail::later<Self, unique_elements>(std::move(*this).detached());
+  }
+  auto unique() const& {
+    GRADUS_NEEDS_HEADER(unique, unique, detail::later<Self, unique_elements>);
+    return detail::later<Self, unique_elements>(detached());
+  }
   // n elements at a time, made equally long (padded_batch.hpp).
   auto padded_batch(std::int64_t n, const detail::later<Self, padded_batch_options>& how = {}) && {
+    GRADUS_NEEDS_HEADER(padded_batch, padded_batch, detail::later<Self, padded_batches>);
     return detail::later<Self, padded_batches>(std::move(*this).detached(), n, how);
   }
   auto padded_batch(std::int64_t n, const detail::later<Self, padded_batch_options>& how = {}) const& {
+    GRADUS_NEEDS_HEADER(padded_batch, padded_batch, detail::later<Self, padded_batches>);
     return detail::later<Self, padded_batches>(detached(), n, how);
   }
   // Batches of elements of about the same length (bucket.hpp).
   auto bucket_by_sequence_length(auto length, const detail::later<Self, bucketing>& how) && {
+    GRADUS_NEEDS_HEADER(bucket_by_sequence_length, bucket, detail::later<Self, bucketed_batches>);
     return detail::later<Self, bucketed_batches>(std::move(*this).detached(), std::move(length), how);
   }
   auto bucket_by_sequence_length(auto length, const detail::later<Self, bucketing>& how) const& {
+    GRADUS_NEEDS_HEADER(bucket_by_sequence_length, bucket, detail::later<Self, bucketed_batches>);
     return detail::later<Self, bucketed_batches>(detached(), std::move(length), how);
   }
   // The elements, of components `to`, of the datasets that f makes of each element: one after the other
   // (interleave.hpp).
   auto flat_map(components to, auto f, const calling& how = {}) && {
+    GRADUS_NEEDS_HEADER(flat_map, interleave, detail::later<Self, interleaved>);
     return detail::later<Self, interleaved>(std::move(*this).detached(), std::move(to), std::move(f), how);
   }
   auto flat_map(components to, auto f, const calling& how = {}) const& {
+    GRADUS_NEEDS_HEADER(flat_map, interleave, detail::later<Self, interleaved>);
     return detail::later<Self, interleaved>(detached(), std::move(to), std::move(f), how);
   }
   // The same, of several at a time by turns (interleave.hpp).
   auto interleave(components to, auto f, const detail::later<Self, interleaving>& how) && {
+    GRADUS_NEEDS_HEADER(interleave, interleave, detail::later<Self, interleaved>);
     return detail::later<Self, interleaved>(std::move(*this).detached(), std::move(to), std::move(f), how);
   }
   auto interleave(components to, auto f, const detail::later<Self, interleaving>& how) const& {
+    GRADUS_NEEDS_HEADER(interleave, interleave, detail::later<Self, interleaved>);
     return detail::later<Self, interleaved>(detached(), std::move(to), std::move(f), how);
   }
   // Elements are gathered by key, window_size of each; what `reduce` makes of a full window comes out
   // (group_by_window.hpp).
   auto group_by_window(components to, auto key, auto reduce, auto window_size, const calling& how = {}) && {
+    GRADUS_NEEDS_HEADER(group_by_window, group_by_window, detail::later<Self, grouped>);
     return detail::later<Self, grouped>(std::move(*this).detached(), std::move(to), std::move(key), std::move(reduce),
                                         std::move(window_size), how);
   }
   auto group_by_window(components to, auto key, auto reduce, auto window_size, const calling& how = {}) const& {
+    GRADUS_NEEDS_HEADER(group_by_window, group_by_window, detail::later<Self, grouped>);
     return detail::later<Self, grouped>(detached(), std::move(to), std::move(key), std::move(reduce),
                                         std::move(window_size), how);
   }
   // Elements that are batches already, of at most n rows, as what a trainer consumes (batch.hpp has the other way).
-  auto as_batches(std::int64_t n) && { return detail::later<Self, regarded_batches>(std::move(*this).detached(), n); }
-  auto as_batches(std::int64_t n) const& { return detail::later<Self, regarded_batches>(detached(), n); }
+  auto as_batches(std::int64_t n) && {
+    GRADUS_NEEDS_HEADER(as_batches, as_batches, detail::later<Self, regarded_batches>);
+    return detail::later<Self, regarded_batches>(std::move(*this).detached(), n);
+  }
+  auto as_batches(std::int64_t n) const& {
+    GRADUS_NEEDS_HEADER(as_batches, as_batches, detail::later<Self, regarded_batches>);
+    return detail::later<Self, regarded_batches>(detached(), n);
+  }
   // f(this): a pipeline's part with a name of its own.
   auto apply(auto&& f) && { return f(std::move(self())); }
   auto apply(auto&& f) const& { return f(self()); }
@@ -365,3 +357,4 @@ private:
 };
 
 }  // namespace gradus
+#undef GRADUS_NEEDS_HEADER

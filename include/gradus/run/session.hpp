@@ -85,6 +85,7 @@ inline std::int64_t batch_of(std::string_view name, const shape& dims, const con
 
 template <class Device = default_device, class... Policies>
 class session {
+  GRADUS_NEEDS_DEVICE(Device);
   using session_kinds = kinds<kind::executor, kind::operations, kind::optimizer, kind::subnormals>;
   static_assert((is_a_policy_here<session_kinds, Policies>::value && ...));
   static_assert(at_most_one<kind::executor, Policies...>::value && at_most_one<kind::operations, Policies...>::value &&

@@ -3,6 +3,7 @@
 #pragma once
 #include "../base/state.hpp"
 #include "../base/subnormals.hpp"
+#include "device.hpp"
 #include "executor.hpp"
 #include "microbatch.hpp"
 #include "model.hpp"
@@ -21,6 +22,7 @@ struct placeholder_info {
 // Settings: of the kinds subnormals and microbatch.
 template <class Model, class Optimizer, class Device, class Executor = serial, class... Settings>
 class stepper {
+  GRADUS_NEEDS_DEVICE(Device);
   static_assert(policies_fit<kinds<kind::subnormals, kind::microbatch>, Settings...>::value);
   static constexpr subnormal_mode subnormals_here = detail::subnormals_of<Device, Settings...>();
   static constexpr bool cuts =

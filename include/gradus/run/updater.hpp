@@ -33,6 +33,8 @@ namespace gradus {
 // Device says how memory is swept (cpu/sweeps.hpp); the deduction guide binds it to the default one.
 template <class Device, class... Policies>
 class updater {
+  GRADUS_NEEDS_DEVICE(Device);
+
 public:
   using update_type = detail::update_among<Policies...>;
   static_assert(policies_fit<kinds_and<update_kinds, kind::subnormals>, Policies...>::value);
