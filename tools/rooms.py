@@ -230,6 +230,8 @@ def check_references(root):
                 comment = re.search(r"(?<!:)//(.*)", line)
                 line = comment.group(1) if comment else ""
             for match in REFERENCE.finditer(line):
+                if page and re.fullmatch(r"[\w-]+\.cpp", match.group(1)):  # a program of the reader's
+                    continue
                 if not exists(match.group(1), file):
                     found.append((file, number, "references", f"there is no file {match.group(1)}"))
     return found
