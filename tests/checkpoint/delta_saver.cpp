@@ -124,6 +124,39 @@ TEST_CASE("delta_saver: damage is named, and with fallback the newest whole chai
   CHECK(found == after(2));
 }
 
+TEST_CASE(
+    "delta_saver: without a state file it refuses, or goes on from the newest; a file of another step is refused") {
+  const faulty_files fs;
+  {
+    auto s = make(fs, {.deltas_per_base = 5});
+    for (model m; m.step < 4;) m.train(s.tracker()), s.save(m.list, "d/m", m.step);
+  }
+  const auto refusal = [&](status kind) {
+    model found;
+    try {
+      make(fs, {}).restore_latest(found.list, "d");
+    } catch (const error& e) {
+      CHECK(e.kind() == kind);
+      CHECK(found == model());
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  const auto third = fs.bytes("d/m-3.ckpt");
+  const auto fourth = std::exchange(fs.bytes("d/m-4.ckpt"), third);
+  CHECK(refusal(status::data_loss).find("its name says step 4, but the checkpoint in it says step 3") !=
+        std::string::npos);
+  fs.bytes("d/m-4.ckpt") = fourth;
+  fs.remove("d/checkpoint");
+  CHECK(refusal(status::failed_precondition).find("The newest intact one is \"d/m-4.ckpt\" (step 4)") !=
+        std::string::npos);
+  model found;
+  const auto r = make(fs, {}).restore_latest(found.list, "d", {.restore_newest = true});
+  REQUIRE(r);
+  CHECK(r->step == 4);
+  CHECK(found == after(4));
+}
+
 TEST_CASE("delta_saver: killed at any operation, the next run finds a saved step, and nothing acknowledged is lost") {
   int kills = 0;
   for (std::int64_t at = 0;; ++at) {

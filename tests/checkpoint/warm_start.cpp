@@ -74,9 +74,9 @@ struct example {
     publish(fs, "old_vocab.txt", "mercury\nvenus\nmars\n");
     publish(fs, "new_vocab.txt", "venus\njupiter\nmercury\nmars\n");
   }
-  void write(const std::string& path, std::int64_t step) {
+  void write(const std::string& path, std::int64_t step, metadata about = {}) {
     auto content = snapshot_of(old);
-    content.step = step;
+    content.step = step, content.about = std::move(about);
     const auto file = flat_binary{}.encode(content);
     publish(fs, path, file.files.front().pieces);
   }
@@ -122,6 +122,22 @@ TEST_CASE("all weights, of a directory's newest checkpoint or of one by its path
     CHECK(e.now["hidden/kernel/Momentum"] == fresh);
     CHECK(e.now["global_step_as_float"] == floats{-1});
   }
+}
+
+TEST_CASE("a checkpoint of another step than its directory lists is refused; by its path it is taken") {
+  example e;
+  e.write("runs/model-1000.ckpt", 900, {{"library", "gradus 0.5.0"}});
+  for (const char* from : {"runs", "runs/"}) {
+    std::string said;
+    try {
+      e.start({.ckpt_to_initialize_from = from});
+    } catch (const data_loss& problem) {
+      said = problem.what();
+    }
+    CHECK(says(said, "its name says step 1000, but the checkpoint in it says step 900"));
+    CHECK(e.now["hidden/kernel"] == fresh);
+  }
+  CHECK(e.start({.ckpt_to_initialize_from = "runs/model-1000"}).count == 3);
 }
 
 TEST_CASE("only the embeddings, all variables, variables of a list") {

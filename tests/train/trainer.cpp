@@ -184,6 +184,63 @@ TEST_CASE("the process dies at any operation on a file: the next one ends with t
   CHECK(later_than_0 > operations / 2);
 }
 
+TEST_CASE("however often it is killed, no temporary and no checkpoint too many is left") {
+  const examples data;
+  setting s;
+  s.config.save_checkpoints_steps = 2;
+  s.config.keep_checkpoint_max = 3;
+  compiled(s).train(data.endless(), {.max_steps = 4});
+  std::size_t temporaries = 0;
+  for (std::int64_t at = 0; at < 60; at += 2) {
+    s.files = s.files.after_kill();
+    for (const auto& file : s.files.files()) temporaries += is_temporary(file);
+    s.files.plan({.at = at, .kill = true});
+    try {
+      compiled(s).train(data.endless(), {.steps = 4});
+    } catch (const gradus::testing::killed&) {
+    }
+  }
+  CHECK(temporaries > 10);
+  s.files = s.files.after_kill();
+  compiled(s).train(data.endless(), {.steps = 2});
+  std::size_t checkpoints = 0;
+  for (const auto& file : s.files.files()) {
+    CHECK_MESSAGE(!is_temporary(file), file);
+    checkpoints += file.ends_with(".ckpt");
+  }
+  CHECK(checkpoints == 3);
+}
+
+TEST_CASE("checkpoints without a state file: training refuses, or goes on from the newest if it may") {
+  const examples data;
+  setting s;
+  compiled(s).train(data.endless(), {.max_steps = 7});
+  s.files.remove("run/checkpoint");
+  const auto before = s.files.files();
+  const auto why = refusal<failed_precondition>([&] { compiled(s).train(data.endless(), {.max_steps = 9}); });
+  CHECK(
+      why ==
+      "the directory \"run\" holds checkpoints, but no state file (\"checkpoint\") that says which of them is the "
+      "newest. The newest intact one is \"run/model-7.ckpt\" (step 7). Set restore_newest = true to go on from it, or "
+      "choose an empty directory to start anew. Nothing was changed.");
+  CHECK(s.files.files() == before);
+  CHECK(refusal<failed_precondition>([&] { compiled(s).evaluate(data.all().batch(5)); }) == why);
+  s.config.restore_newest = true;
+  std::vector<std::string> lines;
+  s.sink.on_line = [&](std::string_view line) { lines.emplace_back(line); };
+  auto trainer = compiled(s);
+  trainer.train(data.endless(), {.max_steps = 9});
+  CHECK(trainer.global_step() == 9);
+  CHECK(std::find(lines.begin(), lines.end(), "restored step 7 from run/model-7.ckpt") != lines.end());
+  // The input's checkpoints of another list are none of the model's.
+  setting other;
+  make_directories(other.files, "run");
+  publish(other.files, "run/input-3.ckpt", "x");
+  auto fresh = compiled(other);
+  fresh.train(data.endless(), {.max_steps = 2});
+  CHECK(fresh.global_step() == 2);
+}
+
 TEST_CASE("interpreted and compiled, serial and with threads: the same bits") {
   const examples data;
   const auto whole = run_through(data);

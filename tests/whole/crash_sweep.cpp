@@ -64,6 +64,17 @@ void judge(const codec_case<F>& c, const setting& with, const F& after, std::int
     s.save(found.list, "d/m", with.number(next));
     for (const auto& file : after.files())
       if (is_temporary(file)) problem(out.torn, file + " was left");
+    // Nor a checkpoint, or a part of one, that no list knows.
+    const auto listed = read_state_file(after, "d")->all;
+    for (const auto& file : after.files()) {
+      const auto name = file_name_of(file);
+      const bool known = name == state_file_name || std::any_of(listed.begin(), listed.end(), [&](const auto& l) {
+                           const auto stem = l.substr(0, l.find('.'));
+                           return name.starts_with(stem) &&
+                                  (name.size() == stem.size() || name[stem.size()] == '.' || name[stem.size()] == '-');
+                         });
+      if (!known) problem(out.torn, file + " is of no checkpoint in the list");
+    }
     model again(with.elements);
     if (!s.restore_latest(again.list, "d") || !again.is_at(next)) problem(out.lost, "the next save was lost");
   } catch (const error& e) {
