@@ -65,7 +65,7 @@ TEST_CASE("scale and count are state") {
 }
 TEST_CASE("settings that make no sense are refused") {
   const auto with = [](const auto& s) { steps::after({0.0}, {}, s, gradient_descent{.rate = 1}); };
-  steps::refused([&] { with(dynamic_loss_scale{.initial = 0}); }, "initial > 0");
-  steps::refused([&] { with(dynamic_loss_scale{.backoff_factor = 2}); }, "backoff_factor");
-  steps::refused([&] { with(static_loss_scale{-1}); }, "scale > 0");
+  steps::refused([&] { with(dynamic_loss_scale{.initial = 0}); }, "`initial` > 0, found 0");
+  steps::refused([&] { with(dynamic_loss_scale{.backoff_factor = 2}); }, "`backoff_factor` in (0, 1], found 2");
+  steps::refused([&] { with(static_loss_scale{-1}); }, "`scale` > 0, found -1");
 }

@@ -4,7 +4,9 @@
 // A policy says which kind it is of:   struct adam { using policy_for = gradus::kind::rule; double beta1 = 0.9; ... };
 // A kind says what it is called:       struct rule { static constexpr auto text = "an optimizer rule (...)"; };
 #pragma once
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -46,11 +48,19 @@ struct log_sink {};       // where text goes
 template <class P>
 concept policy = requires { typename std::remove_cvref_t<P>::policy_for; };
 
+// A function of the program's that turns a step into a number, such as a lambda: a schedule without further ado.
+template <class P>
+concept step_function = !policy<P> && requires(const std::remove_cvref_t<P>& f, const std::int64_t& global_step) {
+  { f(global_step) } -> std::convertible_to<double>;
+};
+
 namespace detail {
 template <class Kind, class P>
 consteval bool is_of() {
   if constexpr (policy<P>)
     return std::is_same_v<typename std::remove_cvref_t<P>::policy_for, Kind>;
+  else if constexpr (std::is_same_v<Kind, kind::schedule>)
+    return step_function<P>;
   else
     return false;
 }
@@ -105,14 +115,66 @@ struct join_kinds<kinds<Kinds...>, More...> {
 template <class Kinds, class... More>
 using kinds_and = typename detail::join_kinds<Kinds, More...>::type;
 
+namespace detail {
+// What is said of a policy at a door that does not take its kind: where it stands instead.
+template <class P, class Kind>
+struct no_policy_of_this_door {
+  static_assert(!sizeof(P*),
+                "gradus: this policy is not one that is taken here. See the table of policies in README.md.");
+};
+template <class P>
+struct no_policy_of_this_door<P, kind::transform> {
+  static_assert(!sizeof(P*),
+                "gradus: this policy is not one that is taken here, because it is a part of a chain before its rule; "
+                "write chain{weight_decay{0.01}, adam{}}.");
+};
+template <class P>
+struct no_policy_of_this_door<P, kind::follower> {
+  static_assert(!sizeof(P*),
+                "gradus: this policy is not one that is taken here, because it is a part of a chain after its rule; "
+                "write chain{adam{}, lookahead{}}.");
+};
+template <class P>
+struct no_policy_of_this_door<P, kind::arithmetic> {
+  static_assert(!sizeof(P*),
+                "gradus: this policy is not one that is taken here, because an arithmetic belongs to the device; "
+                "make_trainer takes it, or name the device, as updater<cpu<portable>, adam> u{adam{}}.");
+};
+template <class P>
+struct no_policy_of_this_door<P, kind::precision> {
+  static_assert(!sizeof(P*),
+                "gradus: this policy is not one that is taken here, because mixed_precision rewrites a model's graph; "
+                "make_trainer takes it. An updater takes arrays of bfloat or half as they are.");
+};
+template <class P>
+struct no_policy_of_this_door<P, kind::executor> {
+  static_assert(!sizeof(P*),
+                "gradus: this policy is not one that is taken here, because an executor (serial, threads{n}) runs a "
+                "graph; make_trainer, steppers and sessions take it.");
+};
+template <class P>
+struct no_policy_of_this_door<P, kind::microbatch> {
+  static_assert(!sizeof(P*),
+                "gradus: this policy is not one that is taken here, because microbatch cuts the batches of a trainer; "
+                "here accumulate{k} adds up the gradients of k calls.");
+};
+}  // namespace detail
+
 template <class Kinds, class P>
 struct is_a_policy_here {
-  static_assert(policy<P>,
+  static constexpr bool known = policy<P> || step_function<P>;
+  static_assert(!step_function<P> || Kinds::template take<P>,
+                "gradus: this function of the step is a schedule, and no schedule is taken here. See the table of "
+                "policies in README.md.");
+  static_assert(known,
                 "gradus: this argument is not a policy (a policy has `using policy_for = gradus::kind::...;`). "
                 "See the table of policies in README.md.");
-  static_assert(!policy<P> || Kinds::template take<P>,
-                "gradus: this policy is not one that is taken here. See the table of policies in README.md.");
-  static constexpr bool value = policy<P> && Kinds::template take<P>;
+  static consteval bool stands_here() {
+    if constexpr (policy<P> && !Kinds::template take<P>)
+      (void)sizeof(detail::no_policy_of_this_door<P, typename std::remove_cvref_t<P>::policy_for>);
+    return known && Kinds::template take<P>;
+  }
+  static constexpr bool value = stands_here();
 };
 template <class Kind, class... Policies>
 struct at_most_one {

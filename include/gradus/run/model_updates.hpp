@@ -68,6 +68,7 @@ public:
 
   // ---- a step: begin, every call that has no kernel, end
   void begin() {
+    update.begin(global_step);
     scale_ = 1, loss_scale_ = update.loss_scale();
     if constexpr (Optimizer::uniform) {
       constants_ = update.template prepare<float>(global_step);
@@ -80,7 +81,10 @@ public:
     update.finish(global_step);
     ++global_step;
   }
-  void take_loss_scale() { loss_scale_ = update.loss_scale(); }
+  void take_loss_scale() {
+    update.begin(global_step);
+    loss_scale_ = update.loss_scale();
+  }
   // The calls without a kernel. An update that is a sweep over whole tensors can be done in parts; where one thread
   // runs all in their order, those that follow each other are done as one.
   struct session_calls {

@@ -51,7 +51,7 @@ public:
   // Bytes of all tensors: variables, gradients, slots, inputs, and the larger of a step's and a prediction's.
   static constexpr std::size_t memory_bytes = layout.bytes;
 
-  explicit static_stepper(Policies... policies) : update_(detail::compose_update(policies...)) {
+  [[gnu::always_inline]] explicit static_stepper(Policies... policies) : update_(detail::compose_update(policies...)) {
     std::memset(memory_, 0, sizeof memory_);
     fill_constants<train>(), fill_constants<forward>();
     if constexpr (!update_type::uniform)

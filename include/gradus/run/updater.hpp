@@ -67,6 +67,7 @@ public:
       update_.check_masks([this](auto f) {
         for (const auto& v : variables_) f(v.name, v.values.dims);
       });
+    update_.begin(global_step_);
     const subnormal_scope numbers(detail::subnormals_of<Device, Policies...>());
     if constexpr (update_type::uniform)
       apply_alike();
@@ -147,7 +148,10 @@ public:
   }
 
   std::int64_t global_step() const { return global_step_; }
-  void set_global_step(std::int64_t step) { global_step_ = step; }
+  void set_global_step(std::int64_t step) {
+    update_.move_to(step);
+    global_step_ = step;
+  }
   // The float32 master of a variable of 16-bit numbers; of another, its array.
   tensor_view master(std::string_view variable) { return find(variable).values; }
   // What to multiply the next loss by, 1 without a loss scale; and whether the last step was left out because a
@@ -214,6 +218,7 @@ public:
   }
   // To be called after a restore: arrays of 16-bit numbers take their masters' values.
   void restored() {
+    update_.begin(global_step_);
     for (auto& v : variables_) v.master.refresh();
   }
 

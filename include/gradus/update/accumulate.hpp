@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "../base/contract.hpp"
-#include "../base/error.hpp"
+#include "setting.hpp"
 
 namespace gradus {
 
@@ -19,10 +19,12 @@ struct accumulate {
   using policy_for = kind::accumulation;
   static constexpr std::string_view name = "GradientAccumulator";
   std::int64_t every = 1;  // k
-
-  void check() const {
-    if (every < 1) raise(status::invalid_argument, text("accumulate: expected every >= 1, found ", every));
+  static constexpr std::string_view called = "accumulate";
+  static constexpr auto settings() {
+    using line = setting<accumulate>;
+    return std::array{line{"every", &accumulate::every, setting_range::one_or_more}};
   }
+
   constexpr std::int64_t steps(std::int64_t global_step) const { return global_step / every; }
   constexpr bool only_adds(std::int64_t global_step) const { return global_step % every != every - 1; }
   constexpr double share() const { return 1 / static_cast<double>(every); }

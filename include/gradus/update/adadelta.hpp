@@ -22,6 +22,13 @@ struct adadelta {
   double rho = 0.95;                // how long squares are remembered: about 1/(1-rho) steps
   double epsilon = 1e-8;            // sets the size of the first steps, sqrt(epsilon) times the rate
 
+  static constexpr auto settings() {
+    using line = setting<adadelta>;
+    return std::array{line{"rate", &adadelta::rate, setting_range::not_negative},
+                      line{"rho", &adadelta::rho, setting_range::unit},
+                      line{"epsilon", &adadelta::epsilon, setting_range::not_negative}};
+  }
+
   constexpr auto slots() const { return std::array{slot{"accum", 0.0}, slot{"accum_update", 0.0}}; }
 
   template <class N>

@@ -56,6 +56,21 @@ struct adafactor {
   std::optional<double> epsilon = {};              // added to g^2; unset: 1e-30, in form relative 0
   std::optional<double> eps1 = {};                 // form relative: see above; unset: the unit of the type
 
+  static constexpr auto settings() {
+    using line = setting<adafactor>;
+    return std::array{
+        line{"rate", &adafactor::rate, setting_range::not_negative},
+        line{"decay_rate", &adafactor::decay_rate, setting_range::positive},
+        line{"decay_offset", &adafactor::decay_offset, setting_range::finite},
+        line{"min_dim_size_to_factor", &adafactor::min_dim_size_to_factor, setting_range::not_negative, true},
+        line{"clipping_threshold", &adafactor::clipping_threshold, setting_range::positive},
+        line{"min_parameter_rms", &adafactor::min_parameter_rms, setting_range::not_negative},
+        line{"momentum", &adafactor::momentum, setting_range::half_open},
+        line{"weight_decay", &adafactor::weight_decay, setting_range::not_negative},
+        line{"epsilon", &adafactor::epsilon, setting_range::not_negative},
+        line{"eps1", &adafactor::eps1, setting_range::not_negative}};
+  }
+
   constexpr auto slots() const {
     const bool optax = form == adafactor_form::optax;
     return std::array{slot{optax ? "v_row" : "row_var", 0.0}, slot{optax ? "v_col" : "col_var", 0.0},
@@ -77,13 +92,6 @@ struct adafactor {
     if (!axes.factored) return 0;
     return static_cast<std::size_t>(axes.row_means() + axes.column_means() + 2 * axes.middle * axes.slab() +
                                     2 * axes.middle * axes.inner);
-  }
-  void check() const {
-    check_setting(decay_rate > 0, name, "decay_rate", decay_rate, "> 0");
-    if (clipping_threshold.has_value())
-      check_setting(*clipping_threshold > 0, name, "clipping_threshold", *clipping_threshold, "> 0");
-    check_setting(min_parameter_rms >= 0, name, "min_parameter_rms", min_parameter_rms, ">= 0");
-    check_setting(weight_decay >= 0, name, "weight_decay", weight_decay, ">= 0");
   }
 
   static constexpr std::array<std::string_view, 1> shared_names{"step"};  // finished steps

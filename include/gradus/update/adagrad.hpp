@@ -20,6 +20,14 @@ struct adagrad {
   double initial_accumulator_value = 0.1;  // where a starts; above 0, or 0 with an epsilon
   double epsilon = 0.0;                    // added to sqrt(a)
 
+  static constexpr auto settings() {
+    using line = setting<adagrad>;
+    return std::array{
+        line{"rate", &adagrad::rate, setting_range::not_negative},
+        line{"initial_accumulator_value", &adagrad::initial_accumulator_value, setting_range::not_negative},
+        line{"epsilon", &adagrad::epsilon, setting_range::not_negative}};
+  }
+
   constexpr auto slots() const { return std::array{slot{"accumulator", initial_accumulator_value}}; }
   constexpr void check() const {
     check_setting(initial_accumulator_value > 0 || (initial_accumulator_value == 0 && epsilon > 0), name,

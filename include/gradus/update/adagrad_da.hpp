@@ -23,12 +23,18 @@ struct adagrad_da {
   double l1 = 0.0;                         // l1_regularization_strength: larger gives more zeros
   double l2 = 0.0;                         // l2_regularization_strength
 
+  static constexpr auto settings() {
+    using line = setting<adagrad_da>;
+    return std::array{
+        line{"rate", &adagrad_da::rate, setting_range::not_negative},
+        line{"initial_accumulator_value", &adagrad_da::initial_accumulator_value, setting_range::positive},
+        line{"l1", &adagrad_da::l1, setting_range::not_negative},
+        line{"l2", &adagrad_da::l2, setting_range::not_negative}};
+  }
+
   constexpr auto slots() const {
     return std::array{slot{"gradient_accumulator", 0.0},
                       slot{"gradient_squared_accumulator", initial_accumulator_value}};
-  }
-  constexpr void check() const {
-    check_setting(initial_accumulator_value > 0, name, "initial_accumulator_value", initial_accumulator_value, "> 0");
   }
 
   template <class N>

@@ -26,10 +26,19 @@ struct adam {
   double epsilon = 1e-8;                   // floor under sqrt(v); raise it (1e-4, 1) when steps jump where v is tiny
   sparse_mode sparse = sparse_mode::lazy;  // rows that a sparse gradient does not list
 
+  static constexpr auto settings() {
+    using line = setting<adam>;
+    return std::array{line{"rate", &adam::rate, setting_range::not_negative},
+                      line{"beta1", &adam::beta1, setting_range::half_open},
+                      line{"beta2", &adam::beta2, setting_range::half_open},
+                      line{"epsilon", &adam::epsilon, setting_range::not_negative}};
+  }
+
   constexpr auto slots() const { return std::array{slot{"m", 0.0}, slot{"v", 0.0}}; }
 
   static constexpr std::array<std::string_view, 2> shared_names{"beta1_power", "beta2_power"};
   using shared = std::array<double, 2>;  // beta^t of the step to come
+  static constexpr auto powers() { return std::array<double adam::*, 2>{&adam::beta1, &adam::beta2}; }
   constexpr shared start() const { return {beta1, beta2}; }
   constexpr void finish(shared& power) const {
     power = {portable_math::product(power[0], beta1), portable_math::product(power[1], beta2)};

@@ -28,6 +28,14 @@ struct adamax {
   adamax_form form = adamax_form::torch;   // where epsilon stands
   std::optional<sparse_mode> sparse = {};  // unset: lazy for tensorflow, decay_all for torch
 
+  static constexpr auto settings() {
+    using line = setting<adamax>;
+    return std::array{line{"rate", &adamax::rate, setting_range::not_negative},
+                      line{"beta1", &adamax::beta1, setting_range::half_open},
+                      line{"beta2", &adamax::beta2, setting_range::half_open},
+                      line{"epsilon", &adamax::epsilon, setting_range::not_negative}};
+  }
+
   constexpr auto slots() const {
     return std::array{slot{"m", 0.0}, slot{form == adamax_form::tensorflow ? "v" : "u", 0.0}};
   }
@@ -35,6 +43,7 @@ struct adamax {
   // Finished steps, and beta^t of the step to come (beta2's is not used; TensorFlow keeps it).
   static constexpr std::array<std::string_view, 3> shared_names{"step", "beta1_power", "beta2_power"};
   using shared = std::array<double, 3>;
+  static constexpr auto powers() { return std::array<double adamax::*, 3>{nullptr, &adamax::beta1, &adamax::beta2}; }
   constexpr shared start() const { return {0, beta1, beta2}; }
   constexpr void finish(shared& s) const {
     s = {s[0] + 1, portable_math::product(s[1], beta1), portable_math::product(s[2], beta2)};

@@ -34,11 +34,21 @@ struct adamw {
   adamw_form form = adamw_form::torch;  // where epsilon and weight_decay stand
   sparse_mode sparse = sparse_mode::decay_all;  // rows that a sparse gradient does not list
 
+  static constexpr auto settings() {
+    using line = setting<adamw>;
+    return std::array{line{"rate", &adamw::rate, setting_range::not_negative},
+                      line{"beta1", &adamw::beta1, setting_range::half_open},
+                      line{"beta2", &adamw::beta2, setting_range::half_open},
+                      line{"epsilon", &adamw::epsilon, setting_range::not_negative},
+                      line{"weight_decay", &adamw::weight_decay, setting_range::not_negative}};
+  }
+
   constexpr auto slots() const { return std::array{slot{"m", 0.0}, slot{"v", 0.0}}; }
 
   // Finished steps, and beta^t of the step to come.
   static constexpr std::array<std::string_view, 3> shared_names{"step", "beta1_power", "beta2_power"};
   using shared = std::array<double, 3>;
+  static constexpr auto powers() { return std::array<double adamw::*, 3>{nullptr, &adamw::beta1, &adamw::beta2}; }
   constexpr shared start() const { return {0, beta1, beta2}; }
   constexpr void finish(shared& s) const {
     s = {s[0] + 1, portable_math::product(s[1], beta1), portable_math::product(s[2], beta2)};

@@ -23,6 +23,14 @@ struct add_sign {
   double sign_decay = 1.0;                      // how much agreement counts, 0 to 1
   sparse_mode sparse = sparse_mode::decay_all;  // rows that a sparse gradient does not list
 
+  static constexpr auto settings() {
+    using line = setting<add_sign>;
+    return std::array{line{"rate", &add_sign::rate, setting_range::not_negative},
+                      line{"alpha", &add_sign::alpha, setting_range::finite},
+                      line{"beta", &add_sign::beta, setting_range::half_open},
+                      line{"sign_decay", &add_sign::sign_decay, setting_range::finite}};
+  }
+
   constexpr auto slots() const { return std::array{slot{"m", 0.0}}; }
 
   template <class N>

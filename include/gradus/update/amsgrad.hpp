@@ -31,11 +31,20 @@ struct amsgrad {
   amsgrad_form form = amsgrad_form::raw;        // what the maximum is taken of
   sparse_mode sparse = sparse_mode::decay_all;  // rows that a sparse gradient does not list
 
+  static constexpr auto settings() {
+    using line = setting<amsgrad>;
+    return std::array{line{"rate", &amsgrad::rate, setting_range::not_negative},
+                      line{"beta1", &amsgrad::beta1, setting_range::half_open},
+                      line{"beta2", &amsgrad::beta2, setting_range::half_open},
+                      line{"epsilon", &amsgrad::epsilon, setting_range::not_negative}};
+  }
+
   constexpr auto slots() const { return std::array{slot{"m", 0.0}, slot{"v", 0.0}, slot{"vhat", 0.0}}; }
 
   // Finished steps, and beta^t of the step to come.
   static constexpr std::array<std::string_view, 3> shared_names{"step", "beta1_power", "beta2_power"};
   using shared = std::array<double, 3>;
+  static constexpr auto powers() { return std::array<double amsgrad::*, 3>{nullptr, &amsgrad::beta1, &amsgrad::beta2}; }
   constexpr shared start() const { return {0, beta1, beta2}; }
   constexpr void finish(shared& s) const {
     s = {s[0] + 1, portable_math::product(s[1], beta1), portable_math::product(s[2], beta2)};

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "../base/contract.hpp"
+#include "setting.hpp"
 
 namespace gradus {
 
@@ -18,6 +19,11 @@ struct exponential_moving_average {
   static constexpr std::string_view name = "ExponentialMovingAverage";
   double decay = 0.9999;     // remembers about 1/(1-decay) steps
   bool num_updates = false;  // start with a short memory
+  static constexpr std::string_view called = "exponential_moving_average";
+  static constexpr auto settings() {
+    using line = setting<exponential_moving_average>;
+    return std::array{line{"decay", &exponential_moving_average::decay, setting_range::unit}};
+  }
 
   constexpr double new_share(std::int64_t steps_done) const {
     if (!num_updates) return 1 - decay;
@@ -38,6 +44,12 @@ struct stochastic_weight_average {
   static constexpr std::string_view name = "StochasticWeightAverage";
   std::int64_t start = 0;  // the first step that counts
   std::int64_t every = 1;
+  static constexpr std::string_view called = "stochastic_weight_average";
+  static constexpr auto settings() {
+    using line = setting<stochastic_weight_average>;
+    return std::array{line{"start", &stochastic_weight_average::start, setting_range::not_negative},
+                      line{"every", &stochastic_weight_average::every, setting_range::one_or_more}};
+  }
 
   // The share of the newest parameters in the average, of `steps_done` finished steps; 0: this step does not count.
   constexpr double new_share(std::int64_t steps_done) const {

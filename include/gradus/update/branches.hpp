@@ -1,5 +1,4 @@
-// The branches of an update: one for a rule, one for each group of a multi, all with the same schedule, clip and
-// average.
+// The branches of an update: one for a rule, one for each group of a multi, all with the same clip and average.
 #pragma once
 #include <cstddef>
 #include <string_view>
@@ -20,8 +19,15 @@ struct branches_of {
 };
 template <class... Groups, class Schedule, class Clip, class Average, bool Scaled>
 struct branches_of<multi<Groups...>, Schedule, Clip, Average, Scaled> {
+  static_assert(
+      std::is_same_v<Schedule, no_schedule> || !multi<Groups...>::schedules_groups,
+      "gradus: the learning rate of a group has two owners: the schedule in `on{mask, rule, schedule}` and the "
+      "one beside the multi; keep the one beside, or give every group its own.");
   template <class G>
-  using branch = single_update<decltype(G::rule), Schedule, Clip, Average, Scaled>;
+  using schedule_of =
+      std::conditional_t<is_group<G>::has_schedule, std::remove_cvref_t<decltype(G::schedule)>, Schedule>;
+  template <class G>
+  using branch = single_update<decltype(G::rule), schedule_of<G>, Clip, Average, Scaled>;
   static_assert((rule_fits<decltype(Groups::rule)>::value && ...));
   using type = std::tuple<branch<Groups>...>;
   static type make(const multi<Groups...>& m, const Schedule& s, const Clip& c, const Average& a) {
@@ -29,7 +35,10 @@ struct branches_of<multi<Groups...>, Schedule, Clip, Average, Scaled> {
   }
   template <class G>
   static branch<G> single_of(const G& g, const Schedule& s, const Clip& c, const Average& a) {
-    return {g.rule, s, c, a, g.rate_factor};
+    if constexpr (is_group<G>::has_schedule)
+      return {g.rule, g.schedule, c, a, g.rate_factor};
+    else
+      return {g.rule, s, c, a, g.rate_factor};
   }
 };
 template <class Rule>

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "part_list.hpp"
+#include "vary.hpp"
 
 namespace gradus {
 
@@ -152,26 +153,34 @@ public:
     });
     return all;
   }
-  void finish(shared& all, const step_info& at) const {
+  void finish(shared& all, const step_info& at, const chain& done) const {
     each([&]<std::size_t I>() {
       if constexpr (detail::has_shared<part<I>>) {
         auto own = shared_at<I>(all);
-        detail::finish_shared(std::get<I>(parts_), own, at);
+        detail::finish_shared(std::get<I>(parts_), own, at, std::get<I>(done.parts_));
+        put<I>(all, own);
+      }
+    });
+  }
+  void exchange(const chain& skipped, shared& all) const {
+    each([&]<std::size_t I>() {
+      if constexpr (detail::has_shared<part<I>>) {
+        auto own = shared_at<I>(all);
+        detail::exchange_factors(std::get<I>(parts_), std::get<I>(skipped.parts_), own);
         put<I>(all, own);
       }
     });
   }
   void check() const {
-    each([&]<std::size_t I>() {
-      if constexpr (detail::has_check<part<I>>) std::get<I>(parts_).check();
-    });
+    each([&]<std::size_t I>() { detail::check_settings(std::get<I>(parts_)); });
   }
   // Settings that follow a schedule (update/vary.hpp).
-  template <auto Member, class Value>
-  void set(Value value) {
-    each([&]<std::size_t I>() {
-      if constexpr (requires { std::get<I>(parts_).*Member = value; }) std::get<I>(parts_).*Member = value;
-    });
+  template <class Owner>
+  static constexpr bool has_part = (std::is_base_of_v<Owner, Parts> || ...);
+  template <class Owner>
+  void set(const setting<Owner>& what, double x) {
+    each([&]<std::size_t I>() { detail::set_in(std::get<I>(parts_), what, x); });
+    rate = rule().rate;
   }
 
   // ---- constants

@@ -26,6 +26,12 @@ struct scale_constants {
 struct clip_by_value {
   using policy_for = kind::clip;
   double min = -1, max = 1;
+  static constexpr std::string_view called = "clip_by_value";
+  static constexpr auto settings() {
+    using line = setting<clip_by_value>;
+    return std::array{line{"min", &clip_by_value::min, setting_range::number},
+                      line{"max", &clip_by_value::max, setting_range::number}};
+  }
 
   template <class N>
   struct constants {
@@ -44,6 +50,11 @@ struct clip_by_value {
 struct clip_by_norm {
   using policy_for = kind::clip;
   double max_norm = 1;
+  static constexpr std::string_view called = "clip_by_norm";
+  static constexpr auto settings() {
+    using line = setting<clip_by_norm>;
+    return std::array{line{"max_norm", &clip_by_norm::max_norm, setting_range::not_negative}};
+  }
 
   static constexpr std::size_t measures = 1;
   template <class N>
@@ -68,6 +79,11 @@ struct clip_by_norm {
 struct clip_by_average_norm {
   using policy_for = kind::clip;
   double max_norm = 1;
+  static constexpr std::string_view called = "clip_by_average_norm";
+  static constexpr auto settings() {
+    using line = setting<clip_by_average_norm>;
+    return std::array{line{"max_norm", &clip_by_average_norm::max_norm, setting_range::not_negative}};
+  }
 
   static constexpr std::size_t measures = 1;
   template <class N>
@@ -99,6 +115,12 @@ struct clip_by_global_norm {
   static constexpr bool needs_norm = true, global = true;
   double max_norm = 1.0;                // in units of the gradient; 1 to 5 is common, log the norm to choose
   std::optional<double> use_norm = {};  // a norm known from elsewhere, in place of the gradients' own
+  static constexpr std::string_view called = "clip_by_global_norm";
+  static constexpr auto settings() {
+    using line = setting<clip_by_global_norm>;
+    return std::array{line{"max_norm", &clip_by_global_norm::max_norm, setting_range::not_negative},
+                      line{"use_norm", &clip_by_global_norm::use_norm, setting_range::number}};
+  }
 
   // The factor for every gradient.
   double scale(double norm) const {
@@ -135,6 +157,12 @@ struct adaptive_clip {
   using policy_for = kind::clip;
   double factor = 0.01;
   double epsilon = 1e-3;  // least norm of a unit, so that zero weights can move
+  static constexpr std::string_view called = "adaptive_clip";
+  static constexpr auto settings() {
+    using line = setting<adaptive_clip>;
+    return std::array{line{"factor", &adaptive_clip::factor, setting_range::not_negative},
+                      line{"epsilon", &adaptive_clip::epsilon, setting_range::not_negative}};
+  }
 
   double column_scale(double gradient_norm, double parameter_norm) const {
     const double most = factor * (parameter_norm > epsilon ? parameter_norm : epsilon);

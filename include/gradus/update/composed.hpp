@@ -10,7 +10,7 @@
 #include "freeze.hpp"
 #include "loss_scale.hpp"
 #include "not_finite.hpp"
-#include "vary.hpp"
+#include "variations.hpp"
 
 namespace gradus {
 
@@ -75,17 +75,11 @@ private:
   using branch_tuple = typename branching::type;
   template <std::size_t I>
   using branch_type = std::tuple_element_t<I, branch_tuple>;
-  template <class V>
-  static constexpr bool finds_setting() {
-    if constexpr (detail::is_of<kind::variation, V>())
-      return []<class... B>(std::type_identity<std::tuple<B...>>) {
-        return (B::template has_setting<V::member> || ...);
-      }(std::type_identity<branch_tuple>{});
-    else
-      return true;
-  }
-  static_assert((finds_setting<Policies>() && ...),
+  using variations_type = detail::variations<branch_tuple, accumulation_type, noise_type, loss_scale_type, Policies...>;
+  static_assert(variations_type::finds_all,
                 "gradus: vary<&policy::setting> names a setting of a policy that is not part of this update.");
+  static_assert(variations_type::one_owner,
+                "gradus: the learning rate has two owners: the schedule and vary<&rule::rate>; keep one of the two.");
   template <class F>
   static consteval std::size_t largest(F of) {
     return []<class... B>(F f, std::type_identity<std::tuple<B...>>) {
@@ -135,15 +129,17 @@ public:
             take_policy<kind::rule, given_rule>(policies...), take_policy<kind::schedule, schedule_type>(policies...),
             take_policy<kind::clip, clip_type>(policies...), take_policy<kind::average, average_type>(policies...))),
         rule_(groups_of(take_policy<kind::rule, given_rule>(policies...))),
-        variations_(std::tuple_cat(detail::variation_of(policies)...)),
+        variations_(policies...),
         freeze_(take_policy<kind::freeze, freeze_type>(policies...)),
         accumulation_(take_policy<kind::accumulation, accumulation_type>(policies...)),
         noise_(take_policy<kind::noise, noise_type>(policies...)),
         loss_scale_(take_policy<kind::loss_scale, loss_scale_type>(policies...)) {
-    if constexpr (requires { noise_.check(); }) noise_.check();
-    if constexpr (requires { freeze_.check(); }) freeze_.check();
-    if constexpr (requires { accumulation_.check(); }) accumulation_.check();
-    if constexpr (requires { loss_scale_.check(); }) loss_scale_.check();
+    each([&]<std::size_t I>() { std::get<I>(branches_).template check_owner<variations_type::template of_rate<I>>(); });
+    detail::check_settings(noise_);
+    detail::check_settings(freeze_);
+    detail::check_settings(accumulation_);
+    detail::check_settings(loss_scale_);
+    if constexpr (varies) restart();
   }
 
   first_type& single() { return std::get<0>(branches_); }
@@ -233,9 +229,27 @@ public:
 
   // ---- a step, of T: `prepare` once, then every variable, then `finish`
   // Steps of the rule after `global_step` steps of training.
-  std::int64_t rule_step(std::int64_t global_step) const { return accumulation_.steps(global_step); }
+  std::int64_t rule_step(std::int64_t global_step) const { return variations_.rule_step(accumulation_, global_step); }
   // The learning rate of the step that follows `global_step` finished ones (the first group's, of a multi).
-  double rate(std::int64_t global_step) const { return single().rate(rule_step(global_step)); }
+  double rate(std::int64_t global_step) const {
+    if constexpr (variations_type::template of_rate<0>)
+      return variations_.rate(rule_step(global_step)) * single().rate_factor();
+    else
+      return single().rate(rule_step(global_step));
+  }
+  // Sets what follows a schedule to its values in the step that follows `global_step` finished ones. `prepare` does so
+  // too; to be called before anything else of a step is asked (clip_scale, loss_scale).
+  void begin([[maybe_unused]] std::int64_t global_step) {
+    if constexpr (varies) variations_.set(branches_, accumulation_, noise_, loss_scale_, global_step);
+  }
+  // The count of steps was changed from outside.
+  void move_to([[maybe_unused]] std::int64_t global_step) {
+    if constexpr (varies) {
+      const auto before = rules();
+      begin(global_step);
+      each([&]<std::size_t I>() { std::get<I>(branches_).pass_varied(std::get<I>(before)); });
+    }
+  }
 
   static constexpr bool has_clip = first_type::has_clip;
   static constexpr bool needs_norm =
@@ -270,13 +284,13 @@ public:
   std::int64_t skipped_steps() const { return guard_.skipped; }
   double loss_scale() const { return loss_scale_.value(); }
   // Whether this step only adds to the accumulated gradients.
-  bool only_accumulates(std::int64_t global_step) const { return accumulation_.only_adds(global_step); }
+  bool only_accumulates(std::int64_t global_step) const { return variations_.only_adds(accumulation_, global_step); }
   double accumulation_share() const { return accumulation_.share(); }
 
   // The constants of the step that follows `global_step` finished ones, in T, where all variables take the same.
   template <class T>
   constants<T> prepare(std::int64_t global_step) {
-    vary(rule_step(global_step));
+    begin(global_step);
     return std::as_const(*this).single().template prepare<T>(rule_step(global_step));
   }
   template <class T>
@@ -290,7 +304,7 @@ public:
     return std::tuple<typename B::template constants<double>...>{};
   }(std::type_identity<branch_tuple>{}));
   branch_constants prepare_branches(std::int64_t global_step) {
-    vary(rule_step(global_step));
+    begin(global_step);
     branch_constants all{};
     each([&]<std::size_t I>() {
       std::get<I>(all) = std::get<I>(branches_).template prepare<double>(rule_step(global_step));
@@ -302,13 +316,18 @@ public:
   void finish(std::int64_t global_step) {
     if (only_accumulates(global_step)) return;  // gradients of one sum have one loss scale
     if constexpr (scales_loss) loss_scale_.finish();
-    if (skips()) return;
-    each([&]<std::size_t I>() { std::get<I>(branches_).finish(rule_step(global_step)); });
+    if constexpr (varies) {
+      finish_varied(global_step);
+    } else {
+      if (skips()) return;
+      each([&]<std::size_t I>() { std::get<I>(branches_).finish(rule_step(global_step)); });
+    }
   }
   void finish() { finish(0); }
 
   // The optimizer's own state as before the first step.
   void restart() {
+    begin(0);
     each([&]<std::size_t I>() { std::get<I>(branches_).restart(); });
     if constexpr (scales_loss) loss_scale_.restart();
     guard_ = {};
@@ -317,7 +336,9 @@ public:
   void watch(double value) {
     each([&]<std::size_t I>() { std::get<I>(branches_).watch(value); });
   }
-  static constexpr bool watches = observing_schedule<schedule_type>;
+  static constexpr bool watches = largest([]<class B>(std::type_identity<B>) {
+                                    return std::size_t{observing_schedule<typename B::schedule_type>};
+                                  }) != 0;
 
   // The optimizer's own state; that of a variable belongs to whoever holds the mirrors. State of the second group of a
   // multi and later is "group_1/beta1_power".
@@ -354,20 +375,27 @@ private:
       (f.template operator()<I>(), ...);
     }(std::make_index_sequence<branches>{});
   }
-  void vary(std::int64_t step) {
-    std::apply(
-        [&](const auto&... v) {
-          (each([&]<std::size_t I>() {
-             std::get<I>(branches_).template set<std::remove_cvref_t<decltype(v)>::member>(v.follows(step));
-           }),
-           ...);
-        },
-        variations_);
+  auto rules() const {
+    return std::apply([](const auto&... b) { return std::tuple(b.rule()...); }, branches_);
   }
-
+  // The running state takes the settings of the next step into its products, so that it is what a checkpoint of a rule
+  // with constant settings holds: the powers of the step to come.
+  void finish_varied(std::int64_t global_step) {
+    const std::int64_t step = rule_step(global_step);
+    const auto done = rules();
+    std::array<double, branches> rates{};
+    each([&]<std::size_t I>() { rates[I] = std::get<I>(branches_).rate(step); });
+    variations_.look_ahead(branches_, accumulation_, noise_, loss_scale_, global_step + 1);
+    each([&]<std::size_t I>() {
+      if (skips())
+        std::get<I>(branches_).pass_varied(std::get<I>(done));
+      else
+        std::get<I>(branches_).finish_varied(step, std::get<I>(done), rates[I]);
+    });
+  }
   branch_tuple branches_;
   [[no_unique_address]] decltype(groups_of(std::declval<given_rule>())) rule_;
-  [[no_unique_address]] decltype(std::tuple_cat(detail::variation_of(std::declval<const Policies&>())...)) variations_;
+  [[no_unique_address]] variations_type variations_;
   [[no_unique_address]] freeze_type freeze_;
   [[no_unique_address]] accumulation_type accumulation_;
   [[no_unique_address]] noise_type noise_;

@@ -87,6 +87,7 @@ struct linear_cosine_decay {
 // step, so that a resumed run meets the same. From decay_steps on only the noise goes on.
 struct noisy_linear_cosine_decay {
   using policy_for = kind::schedule;
+  static constexpr bool may_be_negative = true;
   double initial = 0.001;
   double decay_steps = 1;
   double initial_variance = 1;

@@ -37,16 +37,18 @@ struct ftrl {
   double beta = 0.0;                            // added to n'^p: smaller first steps
   ftrl_l2 l2_convention = ftrl_l2::tensorflow;  // whether l2 counts twice
 
-  constexpr auto slots() const { return std::array{slot{"accum", initial_accumulator_value}, slot{"linear", 0.0}}; }
-  constexpr void check() const {
-    if (rate.has_value()) check_setting(*rate > 0, name, "rate", *rate, "> 0");
-    check_setting(learning_rate_power <= 0, name, "learning_rate_power", learning_rate_power, "<= 0");
-    check_setting(initial_accumulator_value >= 0, name, "initial_accumulator_value", initial_accumulator_value, ">= 0");
-    check_setting(l1 >= 0, name, "l1", l1, ">= 0");
-    check_setting(l2 >= 0, name, "l2", l2, ">= 0");
-    check_setting(l2_shrinkage >= 0, name, "l2_shrinkage", l2_shrinkage, ">= 0");
-    check_setting(beta >= 0, name, "beta", beta, ">= 0");
+  static constexpr auto settings() {
+    using line = setting<ftrl>;
+    return std::array{line{"rate", &ftrl::rate, setting_range::positive},
+                      line{"learning_rate_power", &ftrl::learning_rate_power, setting_range::not_positive},
+                      line{"initial_accumulator_value", &ftrl::initial_accumulator_value, setting_range::not_negative},
+                      line{"l1", &ftrl::l1, setting_range::not_negative},
+                      line{"l2", &ftrl::l2, setting_range::not_negative},
+                      line{"l2_shrinkage", &ftrl::l2_shrinkage, setting_range::not_negative},
+                      line{"beta", &ftrl::beta, setting_range::not_negative}};
   }
+
+  constexpr auto slots() const { return std::array{slot{"accum", initial_accumulator_value}, slot{"linear", 0.0}}; }
 
   template <class N>
   struct constants {

@@ -14,6 +14,11 @@ struct gradient_descent {
 
   std::optional<double> rate = {};  // step length; no default: it depends on the loss
 
+  static constexpr auto settings() {
+    using line = setting<gradient_descent>;
+    return std::array{line{"rate", &gradient_descent::rate, setting_range::not_negative}};
+  }
+
   template <class N>
   struct constants {
     N rate;

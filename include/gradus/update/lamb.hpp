@@ -28,11 +28,21 @@ struct lamb {
   double weight_decay = 0.0;                    // times rate and ratio
   sparse_mode sparse = sparse_mode::decay_all;  // rows that a sparse gradient does not list
 
+  static constexpr auto settings() {
+    using line = setting<lamb>;
+    return std::array{line{"rate", &lamb::rate, setting_range::not_negative},
+                      line{"beta1", &lamb::beta1, setting_range::half_open},
+                      line{"beta2", &lamb::beta2, setting_range::half_open},
+                      line{"epsilon", &lamb::epsilon, setting_range::not_negative},
+                      line{"weight_decay", &lamb::weight_decay, setting_range::not_negative}};
+  }
+
   constexpr auto slots() const { return std::array{slot{"m", 0.0}, slot{"v", 0.0}}; }
 
   // Finished steps, and beta^t of the step to come.
   static constexpr std::array<std::string_view, 3> shared_names{"step", "beta1_power", "beta2_power"};
   using shared = std::array<double, 3>;
+  static constexpr auto powers() { return std::array<double lamb::*, 3>{nullptr, &lamb::beta1, &lamb::beta2}; }
   constexpr shared start() const { return {0, beta1, beta2}; }
   constexpr void finish(shared& s) const {
     s = {s[0] + 1, portable_math::product(s[1], beta1), portable_math::product(s[2], beta2)};

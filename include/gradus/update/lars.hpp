@@ -37,11 +37,16 @@ struct lars {
   sparse_mode sparse = sparse_mode::decay_all;     // of the optax form
   std::array<std::string_view, 8> skip_list = {};  // parts of names, such as "bias"
 
-  constexpr auto slots() const { return std::array{slot{"momentum", 0.0}}; }
-  constexpr void check() const {
-    check_setting(momentum >= 0, name, "momentum", momentum, ">= 0");
-    check_setting(weight_decay >= 0, name, "weight_decay", weight_decay, ">= 0");
+  static constexpr auto settings() {
+    using line = setting<lars>;
+    return std::array{line{"rate", &lars::rate, setting_range::not_negative},
+                      line{"momentum", &lars::momentum, setting_range::not_negative},
+                      line{"weight_decay", &lars::weight_decay, setting_range::not_negative},
+                      line{"trust_coefficient", &lars::trust_coefficient, setting_range::not_negative},
+                      line{"epsilon", &lars::epsilon, setting_range::not_negative}};
   }
+
+  constexpr auto slots() const { return std::array{slot{"momentum", 0.0}}; }
   // Whether a variable takes trust and decay.
   constexpr bool selects(std::string_view variable, const extents&) const {
     for (const auto part : skip_list)

@@ -23,6 +23,14 @@ struct lion {
   double weight_decay = 0.0;                    // times the rate
   sparse_mode sparse = sparse_mode::decay_all;  // rows that a sparse gradient does not list
 
+  static constexpr auto settings() {
+    using line = setting<lion>;
+    return std::array{line{"rate", &lion::rate, setting_range::not_negative},
+                      line{"beta1", &lion::beta1, setting_range::unit},
+                      line{"beta2", &lion::beta2, setting_range::unit},
+                      line{"weight_decay", &lion::weight_decay, setting_range::not_negative}};
+  }
+
   constexpr auto slots() const { return std::array{slot{"m", 0.0}}; }
 
   template <class N>

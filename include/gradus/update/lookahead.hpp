@@ -13,11 +13,14 @@ struct lookahead {
   static constexpr std::string_view name = "Lookahead";
   std::int64_t every = 5;  // k
   double alpha = 0.5;      // how far slow goes
+  static constexpr std::string_view called = "lookahead";
+  static constexpr auto settings() {
+    using line = setting<lookahead>;
+    return std::array{line{"every", &lookahead::every, setting_range::one_or_more},
+                      line{"alpha", &lookahead::alpha, setting_range::unit}};
+  }
 
   constexpr auto slots() const { return std::array{slot{"slow", 0.0, true}}; }
-  void check() const {
-    if (every < 1) raise(status::invalid_argument, text("lookahead: expected every >= 1, found ", every));
-  }
   template <class N>
   struct constants {
     N alpha, sync;  // sync: 1 at every k-th step, else 0

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "../base/contract.hpp"
-#include "../base/error.hpp"
+#include "setting.hpp"
 
 namespace gradus {
 
@@ -20,18 +20,21 @@ struct dynamic_loss_scale {
   double backoff_factor = 0.5;  // after a bad one
   std::int64_t growth_interval = 2000;
   double smallest = 1, largest = 0x1p60;
+  static constexpr std::string_view called = "dynamic_loss_scale";
+  static constexpr auto settings() {
+    using line = setting<dynamic_loss_scale>;
+    return std::array{line{"initial", &dynamic_loss_scale::initial, setting_range::positive},
+                      line{"growth_factor", &dynamic_loss_scale::growth_factor, setting_range::one_or_more},
+                      line{"backoff_factor", &dynamic_loss_scale::backoff_factor, setting_range::positive_unit},
+                      line{"growth_interval", &dynamic_loss_scale::growth_interval, setting_range::one_or_more},
+                      line{"smallest", &dynamic_loss_scale::smallest, setting_range::not_negative},
+                      line{"largest", &dynamic_loss_scale::largest, setting_range::positive}};
+  }
 
   double scale = 0;             // state: 0 before the first step
   std::int64_t good_steps = 0;  // state: since the scale changed
   bool bad = false;             // this step
 
-  void check() const {
-    if (!(initial > 0) || !(growth_factor >= 1) || !(backoff_factor > 0 && backoff_factor <= 1) || growth_interval < 1)
-      raise(status::invalid_argument,
-            text("dynamic_loss_scale: expected initial > 0, growth_factor >= 1, 0 < backoff_factor <= 1 and "
-                 "growth_interval >= 1, found ",
-                 initial, ", ", growth_factor, ", ", backoff_factor, ", ", growth_interval));
-  }
   double value() const { return scale > 0 ? scale : initial; }
   double unscale(double norm) {
     bad = !std::isfinite(norm);
@@ -60,9 +63,6 @@ struct static_loss_scale {
   using policy_for = kind::loss_scale;
   double scale = 128;
   bool bad = false;  // this step
-  void check() const {
-    if (!(scale > 0)) raise(status::invalid_argument, text("static_loss_scale: expected scale > 0, found ", scale));
-  }
   double value() const { return scale; }
   double unscale(double norm) {
     bad = !std::isfinite(norm);
@@ -74,6 +74,11 @@ struct static_loss_scale {
   template <class List>
   void remembers(List&) {}
 };
+static constexpr std::string_view called = "static_loss_scale";
+static constexpr auto settings() {
+  using line = setting<static_loss_scale>;
+  return std::array{line{"scale", &static_loss_scale::scale, setting_range::positive}};
+}
 
 namespace detail {
 struct no_loss_scale {

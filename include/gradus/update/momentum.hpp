@@ -18,6 +18,12 @@ struct momentum {
   double decay = 0.9;  // TensorFlow's `momentum`: how much of the sum stays; about 1/(1-decay) steps are remembered
   bool use_nesterov = false;  // look ahead along the sum; often steadier at high decay
 
+  static constexpr auto settings() {
+    using line = setting<momentum>;
+    return std::array{line{"rate", &momentum::rate, setting_range::not_negative},
+                      line{"decay", &momentum::decay, setting_range::not_negative}};
+  }
+
   constexpr auto slots() const { return std::array{slot{"momentum", 0.0}}; }
 
   template <class N>

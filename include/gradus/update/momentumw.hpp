@@ -20,6 +20,13 @@ struct momentumw {
   bool use_nesterov = false;        // look ahead along the sum
   double weight_decay = 0.0;        // the part of theta that each step removes; TensorFlow has no default
 
+  static constexpr auto settings() {
+    using line = setting<momentumw>;
+    return std::array{line{"rate", &momentumw::rate, setting_range::not_negative},
+                      line{"momentum", &momentumw::momentum, setting_range::not_negative},
+                      line{"weight_decay", &momentumw::weight_decay, setting_range::not_negative}};
+  }
+
   constexpr auto slots() const { return std::array{slot{"momentum", 0.0}}; }
 
   template <class N>

@@ -6,7 +6,8 @@
 //
 // A variable belongs to the first group whose mask says yes; the last entry is the rule of all others. Each entry is a
 // rule or a chain, with a state of its own. A schedule beside the multi owns the rate of every group, times the group's
-// factor; without one each rule has its own. A clip, an average or an accumulation beside the multi is over all groups.
+// factor; without one each group has its own, `on{mask, rule, schedule}`, or its rule's rate. A clip, an average or an
+// accumulation beside the multi is over all groups.
 #pragma once
 #include <tuple>
 
@@ -15,12 +16,30 @@
 
 namespace gradus {
 
-// The variables of a mask and their rule; the rate is multiplied by `rate_factor`.
-template <class Mask, class Rule>
-struct on {
+namespace detail {
+template <class Mask>
+struct on_takes {
   static_assert(variable_mask<Mask>,
                 "gradus: `on` takes a mask and a rule; a mask says yes or no to (std::string_view name, const extents& "
                 "dims): matrices{}, named{\"encoder/\"}, matching(\"bias$\"), or a lambda.");
+  static constexpr bool value = variable_mask<Mask>;
+};
+}  // namespace detail
+
+// The variables of a mask, their rule and, if wanted, the schedule of their rate; the rate is multiplied by
+// `rate_factor`.
+template <class Mask, class Rule, class Schedule = detail::no_schedule>
+struct on {
+  static_assert(detail::on_takes<Mask>::value && schedule_fits<Schedule>::value);
+  Mask where;
+  Rule rule;
+  Schedule schedule;
+  double rate_factor = 1;
+};
+template <class Mask, class Rule>
+struct on<Mask, Rule, detail::no_schedule> {
+  static_assert(detail::on_takes<Mask>::value);
+  static constexpr detail::no_schedule schedule{};
   Mask where;
   Rule rule;
   double rate_factor = 1;
@@ -29,12 +48,21 @@ template <class Mask, class Rule>
 on(Mask, Rule) -> on<Mask, Rule>;
 template <class Mask, class Rule>
 on(Mask, Rule, double) -> on<Mask, Rule>;
+template <class Mask, class Rule, rate_schedule Schedule>
+on(Mask, Rule, Schedule) -> on<Mask, Rule, Schedule>;
+template <class Mask, class Rule, rate_schedule Schedule>
+on(Mask, Rule, Schedule, double) -> on<Mask, Rule, Schedule>;
 
 namespace detail {
 template <class G>
-struct is_group : std::false_type {};
-template <class Mask, class Rule>
-struct is_group<on<Mask, Rule>> : std::true_type {};
+struct is_group : std::false_type {
+  static constexpr bool of_all = true, has_schedule = false;  // as the last of a multi
+};
+template <class Mask, class Rule, class Schedule>
+struct is_group<on<Mask, Rule, Schedule>> : std::true_type {
+  static constexpr bool of_all = std::is_same_v<Mask, all_variables>,
+                        has_schedule = !std::is_same_v<Schedule, no_schedule>;
+};
 
 template <class G>
 auto group_of(const G& g) {
@@ -45,14 +73,17 @@ auto group_of(const G& g) {
 }
 template <class... G>
 struct groups_fit {
-  static constexpr std::size_t rules = (std::size_t{0} + ... + std::size_t{!is_group<G>::value});
-  static consteval bool last_is_rule() {
+  static constexpr std::size_t of_all = (std::size_t{0} + ... + std::size_t{is_group<G>::of_all});
+  static consteval bool last_is_of_all() {
     bool last = false;
-    ((last = !is_group<G>::value), ...);
+    ((last = is_group<G>::of_all), ...);
     return last;
   }
-  static constexpr bool value = rules == 1 && last_is_rule();
-  static_assert(value, "gradus: multi takes groups, `on{mask, rule}`, and last one rule for all other variables.");
+  static constexpr bool value = of_all == 1 && last_is_of_all();
+  static_assert(
+      value,
+      "gradus: multi takes groups, `on{mask, rule}` or `on{mask, rule, schedule}`, and last one rule for all other "
+      "variables (with a schedule of its own: `on{all_variables{}, rule, schedule}`).");
 };
 }  // namespace detail
 
@@ -62,6 +93,8 @@ class multi {
 public:
   using policy_for = kind::rule;
   static constexpr std::size_t count = sizeof...(Groups);
+  static constexpr bool schedules_groups = (detail::is_group<Groups>::has_schedule || ...);
+  static constexpr bool is_for_groups = true;
 
   template <class... Given>
   explicit multi(const Given&... given) : groups_(detail::group_of(given)...) {}

@@ -110,6 +110,16 @@ struct muon {
   std::optional<double> consistent_rms = {};  // the rms of a step / rate; unset: see above. About 0.2 is that of Adam
   muon_fallback fallback = {};  // what is not a matrix: beta1 0.9, beta2 0.999, epsilon 1e-8, rate, weight_decay ...
 
+  static constexpr auto settings() {
+    using line = setting<muon>;
+    return std::array{line{"rate", &muon::rate, setting_range::not_negative},
+                      line{"momentum", &muon::momentum, setting_range::half_open},
+                      line{"ns_steps", &muon::ns_steps, setting_range::below_hundred},
+                      line{"epsilon", &muon::epsilon, setting_range::not_negative},
+                      line{"weight_decay", &muon::weight_decay, setting_range::not_negative},
+                      line{"consistent_rms", &muon::consistent_rms, setting_range::positive}};
+  }
+
   constexpr auto slots() const { return std::array{slot{"momentum", 0.0}, slot{"v", 0.0}}; }
   extents slot_dims(std::size_t i, const extents& dims) const {
     return i == 1 && takes_matrix(dims) ? extents{0} : dims;
@@ -120,16 +130,22 @@ struct muon {
     return static_cast<std::size_t>(rows * columns) + newton_schulz_scratch(rows, columns);
   }
   void check() const {
-    check_setting(momentum >= 0 && momentum < 1, name, "momentum", momentum, "in [0, 1)");
-    check_setting(ns_steps >= 0 && ns_steps < 100, name, "ns_steps", ns_steps, "in [0, 100)");
-    if (consistent_rms.has_value()) check_setting(*consistent_rms > 0, name, "consistent_rms", *consistent_rms, "> 0");
-    check_setting(fallback.beta1 >= 0 && fallback.beta1 < 1, name, "fallback.beta1", fallback.beta1, "in [0, 1)");
-    check_setting(fallback.beta2 >= 0 && fallback.beta2 < 1, name, "fallback.beta2", fallback.beta2, "in [0, 1)");
+    const auto fits = [](std::string_view setting, setting_range range, double x) {
+      check_setting(detail::is_in_range(range, x), name, setting, x, detail::range_words(range));
+    };
+    if (fallback.rate.has_value()) fits("fallback.rate", setting_range::not_negative, *fallback.rate);
+    fits("fallback.rate_scale", setting_range::not_negative, fallback.rate_scale);
+    fits("fallback.beta1", setting_range::half_open, fallback.beta1);
+    fits("fallback.beta2", setting_range::half_open, fallback.beta2);
+    fits("fallback.epsilon", setting_range::not_negative, fallback.epsilon);
+    fits("fallback.epsilon_root", setting_range::not_negative, fallback.epsilon_root);
+    fits("fallback.weight_decay", setting_range::not_negative, fallback.weight_decay);
   }
 
   // Finished steps, and the powers of the step to come.
   static constexpr std::array<std::string_view, 4> shared_names{"step", "momentum_power", "beta1_power", "beta2_power"};
   using shared = std::array<double, 4>;
+  static constexpr auto powers() { return std::array<double muon::*, 4>{nullptr, &muon::momentum, nullptr, nullptr}; }
   constexpr shared start() const { return {0, momentum, fallback.beta1, fallback.beta2}; }
   constexpr void finish(shared& s) const {
     s = {s[0] + 1, portable_math::product(s[1], momentum), portable_math::product(s[2], fallback.beta1),

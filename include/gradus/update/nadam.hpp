@@ -39,15 +39,28 @@ struct nadam {
   nadam_form form = nadam_form::torch;          // which formula
   sparse_mode sparse = sparse_mode::decay_all;  // rows that a sparse gradient does not list
 
+  static constexpr auto settings() {
+    using line = setting<nadam>;
+    return std::array{line{"rate", &nadam::rate, setting_range::not_negative},
+                      line{"beta1", &nadam::beta1, setting_range::half_open},
+                      line{"beta2", &nadam::beta2, setting_range::half_open},
+                      line{"epsilon", &nadam::epsilon, setting_range::not_negative},
+                      line{"momentum_decay", &nadam::momentum_decay, setting_range::not_negative},
+                      line{"weight_decay", &nadam::weight_decay, setting_range::not_negative}};
+  }
+
   constexpr auto slots() const { return std::array{slot{"m", 0.0}, slot{"v", 0.0}}; }
 
   // Finished steps, beta^t of the step to come, and P of the finished steps.
   static constexpr std::array<std::string_view, 4> shared_names{"step", "beta1_power", "beta2_power", "mu_product"};
   using shared = std::array<double, 4>;
+  static constexpr auto powers() {
+    return std::array<double nadam::*, 4>{nullptr, &nadam::beta1, &nadam::beta2, nullptr};
+  }
   constexpr shared start() const { return {0, beta1, beta2, 1}; }
-  constexpr void finish(shared& s) const {
+  constexpr void finish(shared& s, const step_info&, const nadam& done) const {
     using portable_math::product;
-    s = {s[0] + 1, product(s[1], beta1), product(s[2], beta2), product(s[3], mu(s[0] + 1))};
+    s = {s[0] + 1, product(s[1], beta1), product(s[2], beta2), product(s[3], done.mu(s[0] + 1))};
   }
 
   template <class N>

@@ -18,11 +18,14 @@ struct gradient_noise {
   double variance = 0.01;  // eta: 0.01, 0.3 or 1 in the paper
   double decay = 0.55;     // gamma
   std::uint64_t seed = 0;
-
-  void check() const {
-    if (!(variance >= 0))
-      raise(status::invalid_argument, text("gradient_noise: expected variance >= 0, found ", variance));
+  static constexpr std::string_view called = "gradient_noise";
+  static constexpr auto settings() {
+    using line = setting<gradient_noise>;
+    return std::array{line{"variance", &gradient_noise::variance, setting_range::not_negative},
+                      line{"decay", &gradient_noise::decay, setting_range::finite},
+                      line{"seed", &gradient_noise::seed, setting_range::not_negative}};
   }
+
   template <class T>
   void add(std::span<T> g, const subject& about, std::int64_t step) const {
     namespace m = portable_math;

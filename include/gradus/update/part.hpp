@@ -76,12 +76,16 @@ struct part_fits {
                 "gradus: this policy is no part of a chain; a chain takes clips, transforms (weight_decay), one rule, "
                 "then followers (lookahead). Schedules, averages, accumulation, noise, freeze and loss scale stand "
                 "beside the chain.");
+  static constexpr bool for_groups = requires { requires P::is_for_groups; };
+  static_assert(!for_groups,
+                "gradus: a multi is no part of a chain, since each of its groups has a rule; put a chain into each "
+                "group, multi{on{mask, chain{clip, adam{}}}, adam{}}, or a clip beside: updater{multi{...}, clip}.");
   static_assert(!by_columns,
                 "gradus: adaptive_clip is no part of a chain, since it needs the norms of all columns first; it stands "
                 "beside the chain: updater{chain{...}, adaptive_clip{0.01}}.");
-  static constexpr bool value = known && !by_columns && (detail::is_rule<P> || chain_part<P>);
+  static constexpr bool value = known && !by_columns && !for_groups && (detail::is_rule<P> || chain_part<P>);
   static_assert(
-      !known || by_columns || value,
+      !known || by_columns || for_groups || value,
       "gradus: this part of a chain has no formula; add `template <class N> void before(N& theta, N& g, const "
       "constants<N>& c, N& slot...) const` (kind::transform), `N clip(N g, const constants<N>& c) const` "
       "(kind::clip) or `N after(N theta, const constants<N>& c, N& slot...) const` (kind::follower).");

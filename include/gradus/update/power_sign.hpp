@@ -27,6 +27,14 @@ struct power_sign {
   double sign_decay = 1.0;                      // how much agreement counts, 0 to 1
   sparse_mode sparse = sparse_mode::decay_all;  // rows that a sparse gradient does not list
 
+  static constexpr auto settings() {
+    using line = setting<power_sign>;
+    return std::array{line{"rate", &power_sign::rate, setting_range::not_negative},
+                      line{"base", &power_sign::base, setting_range::positive},
+                      line{"beta", &power_sign::beta, setting_range::half_open},
+                      line{"sign_decay", &power_sign::sign_decay, setting_range::finite}};
+  }
+
   constexpr auto slots() const { return std::array{slot{"m", 0.0}}; }
 
   template <class N>

@@ -22,10 +22,16 @@ struct proximal_adagrad {
   double l1 = 0.0;                         // l1_regularization_strength: larger gives more zeros
   double l2 = 0.0;                         // l2_regularization_strength
 
-  constexpr auto slots() const { return std::array{slot{"accumulator", initial_accumulator_value}}; }
-  constexpr void check() const {
-    check_setting(initial_accumulator_value > 0, name, "initial_accumulator_value", initial_accumulator_value, "> 0");
+  static constexpr auto settings() {
+    using line = setting<proximal_adagrad>;
+    return std::array{
+        line{"rate", &proximal_adagrad::rate, setting_range::not_negative},
+        line{"initial_accumulator_value", &proximal_adagrad::initial_accumulator_value, setting_range::positive},
+        line{"l1", &proximal_adagrad::l1, setting_range::not_negative},
+        line{"l2", &proximal_adagrad::l2, setting_range::not_negative}};
   }
+
+  constexpr auto slots() const { return std::array{slot{"accumulator", initial_accumulator_value}}; }
 
   template <class N>
   struct constants {

@@ -20,6 +20,13 @@ struct proximal_gradient_descent {
   double l1 = 0.0;                  // l1_regularization_strength: larger gives more zeros
   double l2 = 0.0;                  // l2_regularization_strength
 
+  static constexpr auto settings() {
+    using line = setting<proximal_gradient_descent>;
+    return std::array{line{"rate", &proximal_gradient_descent::rate, setting_range::not_negative},
+                      line{"l1", &proximal_gradient_descent::l1, setting_range::not_negative},
+                      line{"l2", &proximal_gradient_descent::l2, setting_range::not_negative}};
+  }
+
   template <class N>
   struct constants {
     N rate, l1, divisor;

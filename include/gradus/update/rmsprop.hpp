@@ -26,6 +26,15 @@ struct rmsprop {
   double epsilon = 1e-10;           // added to the mean square, under the root
   double initial_rms = 1.0;         // where ms starts; PyTorch and Optax: 0
 
+  static constexpr auto settings() {
+    using line = setting<rmsprop>;
+    return std::array{line{"rate", &rmsprop::rate, setting_range::not_negative},
+                      line{"decay", &rmsprop::decay, setting_range::unit},
+                      line{"momentum", &rmsprop::momentum, setting_range::not_negative},
+                      line{"epsilon", &rmsprop::epsilon, setting_range::not_negative},
+                      line{"initial_rms", &rmsprop::initial_rms, setting_range::not_negative}};
+  }
+
   constexpr auto slots() const { return std::array{slot{"rms", initial_rms}, slot{"momentum", 0.0}}; }
 
   template <class N>
@@ -53,6 +62,15 @@ struct centered_rmsprop {
   double momentum = 0.0;
   double epsilon = 1e-10;
   double initial_rms = 1.0;
+
+  static constexpr auto settings() {
+    using line = setting<centered_rmsprop>;
+    return std::array{line{"rate", &centered_rmsprop::rate, setting_range::not_negative},
+                      line{"decay", &centered_rmsprop::decay, setting_range::unit},
+                      line{"momentum", &centered_rmsprop::momentum, setting_range::not_negative},
+                      line{"epsilon", &centered_rmsprop::epsilon, setting_range::not_negative},
+                      line{"initial_rms", &centered_rmsprop::initial_rms, setting_range::not_negative}};
+  }
 
   constexpr auto slots() const { return std::array{slot{"rms", initial_rms}, slot{"mg", 0.0}, slot{"momentum", 0.0}}; }
 

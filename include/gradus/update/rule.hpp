@@ -24,13 +24,17 @@
 //
 // State of the optimizer rather than of a variable (Adam's powers of beta) is a few doubles: name them in
 // `shared_names`, start them with `start()`, take them as second argument of `prepare`, and advance them in
-// `finish(shared&)`, or `finish(shared&, const step_info&)`, which runs once per step, after every variable.
+// `finish(shared&)`, or `finish(shared&, const step_info&)`, which runs once per step, after every variable. It runs
+// with the settings of the step to come, if they follow a schedule; `finish(shared&, const step_info&, const my_rule&
+// done)` is also given those of the step that was made. `powers()` names settings whose products are kept
+// (update/vary.hpp).
 //
 // A rule that also moves rows without a gradient (Adam as TensorFlow's kernels run it) says so with
 // `bool decays_all_rows() const`; the others then run `N rest(N theta, const constants<N>& c, N& slot...) const`, or,
 // if the rule has none, the formula with g = 0.
 //
-// What is checked once, when the optimizer is made: `void check() const`, which raises.
+// What is checked when the optimizer is made, and at each step of what follows a schedule: the ranges in `settings()`
+// (update/setting.hpp), and what they cannot say in `void check() const`, which raises.
 //
 // A rule that treats each tensor differently has `constants<double> adapt(const constants<double>& c, const subject&
 // about, std::span<const double> sums) const`. With `static constexpr std::size_t measures = k` and `template <class N>
@@ -53,6 +57,7 @@
 
 #include "../base/contract.hpp"
 #include "../base/shape.hpp"
+#include "setting.hpp"
 
 namespace gradus {
 
@@ -159,7 +164,7 @@ template <class R>
 concept prepares_shared = requires(const R& r, const step_info& at, shared_of<R>& s) {
   { r.prepare(at, s) } -> std::same_as<typename R::template constants<double>>;
   { r.start() } -> std::convertible_to<shared_of<R>>;
-  requires requires { r.finish(s); } || requires { r.finish(s, at); };
+  requires requires { r.finish(s); } || requires { r.finish(s, at); } || requires { r.finish(s, at, r); };
 };
 template <class R>
 concept prepares = prepares_alone<R> || prepares_shared<R>;
@@ -195,8 +200,6 @@ consteval bool can_observe(std::index_sequence<I...>) {
 // It takes a second observation beside the gradient (sophia's curvature).
 template <class R>
 concept has_observe = can_observe<R>(std::make_index_sequence<count_slots<R>()>{});
-template <class R>
-concept has_check = requires(const R& r) { r.check(); };
 template <class R>
 concept has_selects = requires(const R& r, std::string_view name, const extents& dims) {
   { r.selects(name, dims) } -> std::convertible_to<bool>;
@@ -241,8 +244,10 @@ consteval std::size_t count_global_stages() {
     return 0;
 }
 template <class R>
-constexpr void finish_shared(const R& r, shared_of<R>& s, const step_info& at) {
-  if constexpr (requires { r.finish(s, at); })
+constexpr void finish_shared(const R& r, shared_of<R>& s, const step_info& at, const R& done) {
+  if constexpr (requires { r.finish(s, at, done); })
+    r.finish(s, at, done);
+  else if constexpr (requires { r.finish(s, at); })
     r.finish(s, at);
   else
     r.finish(s);

@@ -7,6 +7,8 @@
 //     double operator()(std::int64_t global_step) const { return 0.1 / (1.0 + global_step); }
 //   };
 //
+// A function of yours is one as it stands, for instance `[](std::int64_t step) { return 0.1 / (1.0 + step); }`.
+//
 // All are computed in double and give the same bits on every machine (base/math.hpp). TensorFlow computes in the type
 // of its learning rate, float32 as a rule, so its values differ from the eighth digit on. As there, settings are not
 // checked unless the schedule says so: decay_steps = 0 gives NaN.
@@ -24,10 +26,9 @@
 namespace gradus {
 
 template <class S>
-concept rate_schedule = policy<S> && std::is_same_v<typename S::policy_for, kind::schedule> &&
-                        requires(const S& s, std::int64_t global_step) {
-                          { s(global_step) } -> std::convertible_to<double>;
-                        };
+concept rate_schedule = detail::is_of<kind::schedule, S>() && requires(const S& s, std::int64_t global_step) {
+  { s(global_step) } -> std::convertible_to<double>;
+};
 
 // One with state: it must be told, and saved.
 template <class S>
@@ -35,6 +36,17 @@ concept observing_schedule = rate_schedule<S> && requires(S& s, double value) {
   s.observe(value);
   s.restart();
 };
+
+namespace detail {
+// What stands in for a schedule that was not given.
+struct no_schedule {
+  using policy_for = kind::schedule;
+  constexpr double operator()(std::int64_t) const { return 0; }
+};
+// Whether a rate below 0 is no mistake of this schedule.
+template <class S>
+inline constexpr bool may_be_negative = requires { requires S::may_be_negative; };
+}  // namespace detail
 
 // The error page of a schedule.
 template <class S>

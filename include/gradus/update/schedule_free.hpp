@@ -36,6 +36,18 @@ struct schedule_free_adamw {
   double weight_lr_power = 2.0;     // power of the largest rate in it
   sparse_mode sparse = sparse_mode::decay_all;  // rows that a sparse gradient does not list
 
+  static constexpr auto settings() {
+    using line = setting<schedule_free_adamw>;
+    return std::array{line{"rate", &schedule_free_adamw::rate, setting_range::not_negative},
+                      line{"beta1", &schedule_free_adamw::beta1, setting_range::unit},
+                      line{"beta2", &schedule_free_adamw::beta2, setting_range::half_open},
+                      line{"epsilon", &schedule_free_adamw::epsilon, setting_range::not_negative},
+                      line{"weight_decay", &schedule_free_adamw::weight_decay, setting_range::not_negative},
+                      line{"warmup_steps", &schedule_free_adamw::warmup_steps, setting_range::not_negative},
+                      line{"r", &schedule_free_adamw::r, setting_range::finite},
+                      line{"weight_lr_power", &schedule_free_adamw::weight_lr_power, setting_range::finite}};
+  }
+
   constexpr auto slots() const {
     return std::array{slot{.name = "z", .starts_as_variable = true}, slot{.name = "x", .starts_as_variable = true},
                       slot{"v", 0.0}};
@@ -44,9 +56,12 @@ struct schedule_free_adamw {
   // Finished steps, their weights, their largest eta, and beta2^t of the step to come.
   static constexpr std::array<std::string_view, 4> shared_names{"step", "weight_sum", "lr_max", "beta2_power"};
   using shared = std::array<double, 4>;
+  static constexpr auto powers() {
+    return std::array<double schedule_free_adamw::*, 4>{nullptr, nullptr, nullptr, &schedule_free_adamw::beta2};
+  }
   constexpr shared start() const { return {0, 0, 0, beta2}; }
-  void finish(shared& s, const step_info& at) const {
-    const weighing w = weigh(at, s);
+  void finish(shared& s, const step_info& at, const schedule_free_adamw& done) const {
+    const weighing w = done.weigh(at, s);
     s = {s[0] + 1, w.sum, w.largest, portable_math::product(s[3], beta2)};
   }
 

@@ -42,6 +42,7 @@ template <class First, class Next>
 struct schedule_sequence {
   using policy_for = kind::schedule;
   static_assert(schedule_fits<First>::value && schedule_fits<Next>::value);
+  static constexpr bool may_be_negative = detail::may_be_negative<First> || detail::may_be_negative<Next>;
   First first;
   std::int64_t at_step = 0;
   Next next;
@@ -90,6 +91,7 @@ template <class S>
 struct scaled_schedule {
   using policy_for = kind::schedule;
   static_assert(schedule_fits<S>::value);
+  static constexpr bool may_be_negative = detail::may_be_negative<S>;
   S schedule;
   double factor = 1;
 
@@ -122,6 +124,7 @@ template <class A, class B>
 struct schedule_product {
   using policy_for = kind::schedule;
   static_assert(schedule_fits<A>::value && schedule_fits<B>::value);
+  static constexpr bool may_be_negative = detail::may_be_negative<A> || detail::may_be_negative<B>;
   A a;
   B b;
 

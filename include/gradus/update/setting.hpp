@@ -1,6 +1,23 @@
-// What a rule says about a setting that it cannot work with.
+// The settings of a policy as a table: name, member, and the range in which its formula means something. From it follow
+// what is checked when an update is made, and at each step of a setting that follows a schedule (update/vary.hpp).
+//
+//   struct my_rule {
+//     double decay = 0.9;
+//     static constexpr auto settings() {
+//       return std::array{gradus::setting<my_rule>{"decay", &my_rule::decay, gradus::setting_range::unit}};
+//     }
+//   };
+//
+// The table lists every number that a user may set. A policy without a table is not checked. What no range says, such
+// as two settings that depend on each other, stays in `void check() const`, which runs after the table.
 #pragma once
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <optional>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "../base/error.hpp"
 
@@ -12,5 +29,225 @@ constexpr void check_setting(bool allowed, std::string_view rule, std::string_vi
                              std::string_view expected) {
   if (!allowed) raise(status::invalid_argument, rule, ": expected `", setting, "` ", expected, ", found ", found);
 }
+
+// No range has a NaN in it, and only `number` has infinities.
+enum class setting_range : unsigned char {
+  number,
+  finite,
+  not_negative,   // >= 0
+  positive,       // > 0
+  not_positive,   // <= 0
+  one_or_more,    // >= 1
+  below_one,      // < 1
+  below_hundred,  // [0, 100)
+  unit,           // [0, 1]
+  half_open,      // [0, 1)
+  positive_unit   // (0, 1]
+};
+
+namespace detail {
+// By the bits, which are in the order of the numbers: a board without floating point compares integers.
+[[gnu::always_inline]] constexpr bool is_in_range(setting_range range, double x) {
+  constexpr std::uint64_t sign = 1ull << 63, infinity = 0x7ffull << 52, one = 0x3ffull << 52;
+  std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
+  if (bits == sign) bits = 0;
+  const std::uint64_t size = bits & ~sign;
+  switch (range) {
+  case setting_range::number: return size <= infinity;
+  case setting_range::not_negative: return bits < infinity;
+  case setting_range::positive: return bits - 1 < infinity - 1;
+  case setting_range::not_positive: return bits == 0 || (bits - sign < infinity && bits >= sign);
+  case setting_range::one_or_more: return bits >= one && bits < infinity;
+  case setting_range::below_one: return size < infinity && (bits < one || bits >= sign);
+  case setting_range::below_hundred: return bits < 0x4059ull << 48;
+  case setting_range::unit: return bits <= one;
+  case setting_range::half_open: return bits < one;
+  case setting_range::positive_unit: return bits - 1 < one;
+  default: return size < infinity;
+  }
+}
+constexpr std::string_view range_words(setting_range range) {
+  switch (range) {
+  case setting_range::number: return "to be a number";
+  case setting_range::finite: return "to be finite";
+  case setting_range::not_negative: return ">= 0";
+  case setting_range::positive: return "> 0";
+  case setting_range::not_positive: return "<= 0";
+  case setting_range::one_or_more: return ">= 1";
+  case setting_range::below_one: return "< 1";
+  case setting_range::below_hundred: return "in [0, 100)";
+  case setting_range::unit: return "in [0, 1]";
+  case setting_range::half_open: return "in [0, 1)";
+  default: return "in (0, 1]";
+  }
+}
+}  // namespace detail
+
+// One line of the table of R.
+template <class R>
+class setting {
+public:
+  std::string_view name;
+  setting_range range = setting_range::finite;
+  bool fixed = false;  // it decides the shapes of slots, so it cannot change while training
+
+  constexpr setting(std::string_view n, double R::*m, setting_range r = setting_range::finite, bool f = false)
+      : name(n), range(r), fixed(f), type_(real), real_(m) {}
+  constexpr setting(std::string_view n, float R::*m, setting_range r = setting_range::finite, bool f = false)
+      : name(n), range(r), fixed(f), type_(single), single_(m) {}
+  constexpr setting(std::string_view n, std::optional<double> R::*m, setting_range r = setting_range::finite,
+                    bool f = false)
+      : name(n), range(r), fixed(f), type_(optional), optional_(m) {}
+  constexpr setting(std::string_view n, std::int64_t R::*m, setting_range r = setting_range::finite, bool f = false)
+      : name(n), range(r), fixed(f), type_(wide), wide_(m) {}
+  constexpr setting(std::string_view n, int R::*m, setting_range r = setting_range::finite, bool f = false)
+      : name(n), range(r), fixed(f), type_(narrow), narrow_(m) {}
+  constexpr setting(std::string_view n, std::uint64_t R::*m, setting_range r = setting_range::not_negative,
+                    bool f = false)
+      : name(n), range(r), fixed(f), type_(natural), natural_(m) {}
+
+  // The value in `of`; nothing if it is an optional that is unset.
+  [[gnu::always_inline]] constexpr std::optional<double> value(const R& of) const {
+    switch (type_) {
+    case real: return of.*real_;
+    case single: return static_cast<double>(of.*single_);
+    case optional: return of.*optional_;
+    case wide: return static_cast<double>(of.*wide_);
+    case narrow: return static_cast<double>(of.*narrow_);
+    default: return static_cast<double>(of.*natural_);
+    }
+  }
+  // Whether x is a value that it may take: in its range, and whole where the setting is a whole number.
+  constexpr bool takes(double x) const {
+    if (!detail::is_in_range(range, x)) return false;
+    if (!whole()) return true;
+    const double most = type_ == narrow ? 0x1p31 - 1 : 0x1p53;
+    return x >= -most && x <= most && x == static_cast<double>(static_cast<std::int64_t>(x));
+  }
+  // x must be one that it takes.
+  constexpr void set(R& of, double x) const {
+    switch (type_) {
+    case real: of.*real_ = x; break;
+    case single: of.*single_ = static_cast<float>(x); break;
+    case optional: of.*optional_ = x; break;
+    case wide: of.*wide_ = static_cast<std::int64_t>(x); break;
+    case narrow: of.*narrow_ = static_cast<int>(x); break;
+    default: of.*natural_ = static_cast<std::uint64_t>(x);
+    }
+  }
+  constexpr bool whole() const { return type_ == wide || type_ == narrow || type_ == natural; }
+  // Whether both are lines of the same member.
+  constexpr bool operator==(const setting& other) const {
+    if (type_ != other.type_) return false;
+    switch (type_) {
+    case real: return real_ == other.real_;
+    case single: return single_ == other.single_;
+    case optional: return optional_ == other.optional_;
+    case wide: return wide_ == other.wide_;
+    case narrow: return narrow_ == other.narrow_;
+    default: return natural_ == other.natural_;
+    }
+  }
+
+private:
+  enum types : unsigned char { real, single, optional, wide, narrow, natural };
+  types type_;
+  union {
+    double R::*real_;
+    float R::*single_;
+    std::optional<double> R::*optional_;
+    std::int64_t R::*wide_;
+    int R::*narrow_;
+    std::uint64_t R::*natural_;
+  };
+};
+
+namespace detail {
+
+template <class R>
+concept has_settings = requires { R::settings().size(); };
+template <class R>
+inline constexpr auto settings_of = R::settings();
+
+// What messages call a policy: `called` where it has no name of its own in checkpoints.
+template <class R>
+constexpr std::string_view setting_owner() {
+  if constexpr (requires { std::string_view{R::called}; })
+    return R::called;
+  else if constexpr (requires { std::string_view{R::name}; })
+    return R::name;
+  else
+    return "this policy";
+}
+
+// "Adam: expected `beta1` in [0, 1)", made when compiling.
+template <class P, std::size_t I>
+inline constexpr auto line_text = [] {
+  constexpr std::string_view pieces[] = {setting_owner<P>(),
+                                         ": expected `",
+                                         settings_of<P>[I].name,
+                                         "` ",
+                                         settings_of<P>[I].whole() ? "a whole number " : "",
+                                         range_words(settings_of<P>[I].range)};
+  constexpr std::size_t size = [](const auto& all) {
+    std::size_t n = 0;
+    for (const auto p : all) n += p.size();
+    return n;
+  }(pieces);
+  std::array<char, size + 1> out{};
+  std::size_t at = 0;
+  for (const auto p : pieces)
+    for (const char c : p) out[at++] = c;
+  return out;
+}();
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_setting(const char* expected, double found,
+                                                                  std::optional<double> usual) {
+  const std::string end = usual.has_value() ? text(", or leave it out for ", *usual) : std::string();
+  raise(status::invalid_argument, expected, ", found ", found, "; give a value in that range", end);
+}
+// What a schedule gave to a setting, in the step that follows `step` finished ones.
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_scheduled(std::string_view owner, std::string_view name,
+                                                                    setting_range range, bool whole,
+                                                                    [[maybe_unused]] double found,
+                                                                    [[maybe_unused]] std::int64_t step) {
+  const std::string_view kind = whole ? "a whole number " : "", words = range_words(range);
+#if defined(__cpp_exceptions)
+  raise(status::invalid_argument, owner, ": expected `", name, "` ", kind, words, ", found ", found, " at step ", step,
+        ", which its schedule gave; change the schedule so that it stays in that range");
+#else
+  raise(status::invalid_argument, owner, ": expected `", name, "` ", kind, words, ", its schedule left that range");
+#endif
+}
+constexpr void check_rate(std::string_view owner, double rate, std::int64_t step) {
+  if (!is_in_range(setting_range::not_negative, rate))
+    refuse_scheduled(owner, "rate", setting_range::not_negative, false, rate, step);
+}
+
+// Line I of the table, of which everything but the value is known when compiling. Without exceptions, as on a board,
+// the message leaves the value out: the conversion of numbers would be most of a small program.
+template <std::size_t I, class P>
+[[gnu::always_inline]] constexpr void check_line(const P& p) {
+  constexpr auto line = settings_of<P>[I];
+  const auto x = line.value(p);
+  if (!x.has_value() || is_in_range(line.range, *x)) return;
+#if defined(__cpp_exceptions)
+  std::optional<double> usual;
+  if constexpr (std::is_default_constructible_v<P>) usual = line.value(P{});
+  refuse_setting(line_text<P, I>.data(), *x, usual);
+#else
+  raise(status::invalid_argument, line_text<P, I>.data());
+#endif
+}
+// Raises for a setting of p that is out of its range, then runs p's own check.
+template <class P>
+[[gnu::always_inline]] constexpr void check_settings(const P& p) {
+  if constexpr (has_settings<P>)
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (check_line<I>(p), ...);
+    }(std::make_index_sequence<settings_of<P>.size()>{});
+  if constexpr (requires { p.check(); }) p.check();
+}
+
+}  // namespace detail
 
 }  // namespace gradus

@@ -28,10 +28,6 @@ inline std::string checkpoint_name(std::string_view variable, const mirror& m) {
 
 namespace detail {
 // What stands in for a policy that was not given.
-struct no_schedule {
-  using policy_for = kind::schedule;
-  constexpr double operator()(std::int64_t) const { return 0; }
-};
 struct no_clip {
   using policy_for = kind::clip;
   static constexpr bool needs_norm = false;
@@ -110,13 +106,21 @@ public:
         clip_(clip),
         average_(average),
         rate_factor_(rate_factor) {
-    if constexpr (has_schedule) {
-      if (rule_.rate.has_value()) two_owners();
+    detail::check_settings(rule_);
+    if constexpr (detail::scales_all<Clip> || detail::scales_columns<Clip>) detail::check_settings(clip_);
+    detail::check_settings(average_);
+    detail::check_settings(schedule_);
+    if constexpr (detail::has_shared<rule_type>) shared_ = rule_.start();
+  }
+
+  // Whether the rate has one owner. Varied: a vary<&rule::rate> sets it.
+  template <bool Varied>
+  constexpr void check_owner() const {
+    if constexpr (has_schedule || Varied) {
+      if (rule_.rate.has_value()) two_owners(Varied);
     } else if constexpr (!requires { rule_type::default_rate; }) {
       if (!rule_.rate.has_value()) no_rate();
     }
-    if constexpr (detail::has_check<rule_type>) rule_.check();
-    if constexpr (detail::has_shared<rule_type>) shared_ = rule_.start();
   }
 
   const rule_type& rule() const { return rule_; }
@@ -126,20 +130,20 @@ public:
   {
     return average_;
   }
-  template <auto Member>
-  static constexpr bool has_setting = [] {
-    if constexpr (requires(rule_type& r) { r.template set<Member>(0.0); })
-      return true;
-    else
-      return requires(rule_type& r) { r.*Member = 0.0; };
-  }();
-  template <auto Member>
-  void set(double value) {
-    if constexpr (requires { rule_.template set<Member>(value); })
-      rule_.template set<Member>(value);
-    else if constexpr (requires { rule_.*Member = value; })
-      rule_.*Member = value;
+  // ---- settings that follow a schedule (update/vary.hpp)
+  template <class Owner>
+  static constexpr bool has_part = detail::has_settings_of<Owner, rule_type>() || std::is_base_of_v<Owner, Clip> ||
+                                   std::is_base_of_v<Owner, Average>;
+  template <class Owner>
+  void set(const setting<Owner>& what, double x) {
+    detail::set_in(rule_, what, x);
+    detail::set_in(clip_, what, x);
+    detail::set_in(average_, what, x);
   }
+  void check() const {
+    if constexpr (requires { rule_.check(); }) rule_.check();
+  }
+  double rate_factor() const { return rate_factor_; }
 
   // The mirrors of a variable: the rule's slots in order, then the average.
   constexpr std::array<mirror, mirror_count> mirrors() const {
@@ -187,6 +191,8 @@ public:
   template <class T>
   constants<T> prepare(std::int64_t step) const {
     const step_info at{step, rate(step)};
+    if constexpr (has_schedule && !detail::may_be_negative<Schedule>)
+      detail::check_rate(rule_type::name, at.rate, step);
     typename rule_type::template constants<double> c;
     if constexpr (detail::prepares_shared<rule_type>)
       c = rule_.prepare(at, shared_);
@@ -203,10 +209,15 @@ public:
 
   // Once per step, after every variable.
   void finish(std::int64_t step) {
-    if constexpr (requires { rule_.finish(shared_); })
-      rule_.finish(shared_);
-    else if constexpr (detail::has_shared<rule_type>)
-      rule_.finish(shared_, {step, rate(step)});
+    if constexpr (detail::has_shared<rule_type>) detail::finish_shared(rule_, shared_, {step, rate(step)}, rule_);
+  }
+  // The same where settings follow a schedule: they are those of the step to come by now, `done` and `rate` were those
+  // of the one that was made. And of a step that was left out.
+  void finish_varied(std::int64_t step, const rule_type& done, double rate) {
+    if constexpr (detail::has_shared<rule_type>) detail::finish_shared(rule_, shared_, {step, rate}, done);
+  }
+  void pass_varied(const rule_type& skipped) {
+    if constexpr (detail::has_shared<rule_type>) detail::exchange_factors(rule_, skipped, shared_);
   }
   // The optimizer's own state as before the first step.
   void restart() {
@@ -237,10 +248,11 @@ public:
 
 private:
   // Not constexpr, and apart: a program that cannot get here does not carry the text.
-  [[noreturn]] static void two_owners() {
+  [[noreturn]] static void two_owners(bool varied) {
     raise(status::invalid_argument,
-          text("the learning rate has two owners: ", rule_type::name,
-               "'s `.rate` and the schedule among the policies; expected one, leave `.rate` out or drop the schedule"));
+          text("the learning rate has two owners: ", rule_type::name, "'s `.rate` and ",
+               varied ? "vary<&rule::rate>" : "the schedule",
+               " among the policies; expected one, leave `.rate` out or drop ", varied ? "vary" : "the schedule"));
   }
   [[noreturn]] static void no_rate() {
     raise(status::invalid_argument,

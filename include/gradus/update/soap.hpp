@@ -51,6 +51,18 @@ struct soap {
   bool precondition_1d = false;               // turns vectors too, by their L
   bool correct_bias = true;                   // false: without the factor sqrt(1 - beta2^t) / (1 - beta1^t)
 
+  static constexpr auto settings() {
+    using line = setting<soap>;
+    return std::array{line{"rate", &soap::rate, setting_range::not_negative},
+                      line{"beta1", &soap::beta1, setting_range::half_open},
+                      line{"beta2", &soap::beta2, setting_range::half_open},
+                      line{"shampoo_beta", &soap::shampoo_beta, setting_range::below_one},
+                      line{"epsilon", &soap::epsilon, setting_range::not_negative},
+                      line{"weight_decay", &soap::weight_decay, setting_range::not_negative},
+                      line{"precondition_frequency", &soap::precondition_frequency, setting_range::one_or_more},
+                      line{"max_precondition_dim", &soap::max_precondition_dim, setting_range::not_negative, true}};
+  }
+
   constexpr auto slots() const {
     return std::array{slot{"exp_avg", 0.0}, slot{"exp_avg_sq", 0.0}, slot{"L", 0.0},   slot{"R", 0.0},
                       slot{"Q_L", 0.0},     slot{"Q_R", 0.0},        slot{"step", 0.0}};
@@ -68,12 +80,6 @@ struct soap {
     const std::size_t left = s.turns_left ? side_scratch(s.m) : 0, right = s.turns_right ? side_scratch(s.n) : 0;
     const std::size_t side = left > right ? left : right;
     return side > 3 * size ? side : 3 * size;
-  }
-  void check() const {
-    check_setting(beta1 >= 0 && beta1 < 1, name, "beta1", beta1, "in [0, 1)");
-    check_setting(beta2 >= 0 && beta2 < 1, name, "beta2", beta2, "in [0, 1)");
-    check_setting(shampoo_beta < 1, name, "shampoo_beta", shampoo_beta, "< 1");
-    check_setting(precondition_frequency >= 1, name, "precondition_frequency", precondition_frequency, ">= 1");
   }
 
   template <class N>

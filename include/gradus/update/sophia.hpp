@@ -37,11 +37,23 @@ struct sophia {
   sophia_form form = sophia_form::sophia_g;  // how the denominator is made
   sparse_mode sparse = sparse_mode::decay_all;  // rows that a sparse gradient does not list
 
+  static constexpr auto settings() {
+    using line = setting<sophia>;
+    return std::array{line{"rate", &sophia::rate, setting_range::not_negative},
+                      line{"beta1", &sophia::beta1, setting_range::half_open},
+                      line{"beta2", &sophia::beta2, setting_range::half_open},
+                      line{"rho", &sophia::rho, setting_range::not_negative},
+                      line{"weight_decay", &sophia::weight_decay, setting_range::not_negative},
+                      line{"batch_size", &sophia::batch_size, setting_range::positive},
+                      line{"epsilon", &sophia::epsilon, setting_range::not_negative}};
+  }
+
   constexpr auto slots() const { return std::array{slot{"m", 0.0}, slot{"h", 0.0}}; }
 
   // Finished steps, and beta1^t of the step to come.
   static constexpr std::array<std::string_view, 2> shared_names{"step", "beta1_power"};
   using shared = std::array<double, 2>;
+  static constexpr auto powers() { return std::array<double sophia::*, 2>{nullptr, &sophia::beta1}; }
   constexpr shared start() const { return {0, beta1}; }
   constexpr void finish(shared& s) const { s = {s[0] + 1, portable_math::product(s[1], beta1)}; }
 

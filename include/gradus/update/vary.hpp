@@ -1,39 +1,162 @@
-// Any setting of a policy as a function of global_step:
+// Any number that a policy lets you set, as a function of the step:
 //
-//   gradus::composed{gradus::adam{}, gradus::vary<&gradus::adam::beta1>(gradus::one_cycle{...})}
+//   gradus::updater u{gradus::adam{}, gradus::vary<&gradus::adam::beta1>(gradus::one_cycle{...}),
+//                     gradus::vary<&gradus::clip_by_global_norm::max_norm>([](std::int64_t step) { return ...; }),
+//                     gradus::clip_by_global_norm{}};
 //
-// The member is set before each step, in every part of the update that is of its class (chains and groups included).
+// The member is set before each step, in every part of the update that is of its class (chains, groups, the clip, the
+// average, the accumulation, the noise and the loss scale included), and its value is checked as at construction. An
+// update with vary<member>(constant{c}) gives the bits of one whose member is c. Where a rule keeps the product of a
+// setting over the steps (Adam's beta1_power), the product is of the values that the steps had.
+//
+// vary<&rule::rate> owns the rate as a schedule beside the rule does; then there is neither another schedule nor a
+// `.rate`. A setting that only starts something (initial_accumulator_value) is taken at step 0. One that decides the
+// shapes of slots (soap::max_precondition_dim) must keep its value.
 #pragma once
-#include <tuple>
+#include <type_traits>
 
 #include "schedule.hpp"
+#include "setting.hpp"
 
 namespace gradus {
 
-template <auto Member, rate_schedule Schedule>
+// A setting of Owner that follows a schedule. Rate: it is the rate of a rule.
+template <class Owner, rate_schedule Schedule, bool Rate = false>
 struct varied {
   using policy_for = kind::variation;
-  static constexpr auto member = Member;
+  using owner = Owner;
+  static constexpr bool of_rate = Rate;
+  setting<Owner> what;
   Schedule follows;
 };
-template <auto Member, rate_schedule Schedule>
-constexpr auto vary(const Schedule& schedule) {
-  static_assert(std::is_member_object_pointer_v<decltype(Member)>,
-                "gradus: vary takes the address of a setting, as vary<&gradus::adam::beta1>(schedule).");
+
+namespace detail {
+
+template <class Member>
+struct member_of {
+  static constexpr bool is_member = false;
+};
+template <class R, class T>
+struct member_of<T R::*> {
+  using owner = R;
+  static constexpr bool is_member = std::is_object_v<T>;
+  static constexpr bool is_number = requires(T R::*m) { setting<R>{{}, m}; };
+};
+// The line of a member in its owner's table; of an owner without one, a line that allows every number.
+template <auto Member>
+constexpr auto line_of() {
+  using owner = typename member_of<decltype(Member)>::owner;
+  setting<owner> line{"the setting", Member, setting_range::number};
+  if constexpr (has_settings<owner>)
+    for (const auto& known : owner::settings())
+      if (known == line) return known;
+  return line;
+}
+template <auto Member>
+consteval bool is_setting() {
+  using owner = typename member_of<decltype(Member)>::owner;
+  if constexpr (has_settings<owner>) {
+    for (const auto& known : owner::settings())
+      if (known == setting<owner>{{}, Member}) return true;
+    return false;
+  } else {
+    return true;
+  }
+}
+template <auto Member>
+consteval bool is_rate() {
+  using owner = typename member_of<decltype(Member)>::owner;
+  if constexpr (is_of<kind::rule, owner>() &&
+                requires { requires std::is_same_v<decltype(&owner::rate), decltype(Member)>; })
+    return Member == &owner::rate;
+  else
+    return false;
+}
+
+template <class S>
+struct varies_by {
+  static_assert(!std::is_arithmetic_v<S>,
+                "gradus: vary takes a schedule or a function of the step, as vary<&gradus::adam::beta1>(schedule); a "
+                "number that stays is a setting of the policy, as adam{.beta1 = 0.5}.");
+  static_assert(std::is_arithmetic_v<S> || rate_schedule<S>,
+                "gradus: vary takes a schedule or a function of the step, which can be called with a std::int64_t and "
+                "gives a number, as vary<&gradus::adam::beta1>(schedule).");
   static_assert(
-      !observing_schedule<Schedule>,
+      !observing_schedule<S>,
       "gradus: a schedule that keeps state (reduce_on_plateau) drives the learning rate only, where its state "
       "is saved; vary takes pure functions of the step.");
-  return varied<Member, Schedule>{schedule};
+  static constexpr bool value = rate_schedule<S> && !observing_schedule<S>;
+};
+struct refused_variation {
+  using policy_for = kind::variation;
+};
+
+}  // namespace detail
+
+template <auto Member, class Schedule>
+constexpr auto vary(const Schedule& schedule) {
+  using member = detail::member_of<decltype(Member)>;
+  static_assert(member::is_member,
+                "gradus: vary takes the address of a setting, as vary<&gradus::adam::beta1>(schedule).");
+  if constexpr (!member::is_member) {
+    return detail::refused_variation{};
+  } else if constexpr (!member::is_number) {
+    static_assert(
+        member::is_number,
+        "gradus: vary takes a setting that is a number; a choice (a form, a mode, true or false) is made once, "
+        "when the policy is.");
+    return detail::refused_variation{};
+  } else if constexpr (!detail::is_setting<Member>()) {
+    static_assert(detail::is_setting<Member>(),
+                  "gradus: vary takes a setting; this member of the policy is not in its settings(), because it is "
+                  "state that the policy keeps.");
+    return detail::refused_variation{};
+  } else if constexpr (!detail::varies_by<Schedule>::value) {
+    return detail::refused_variation{};
+  } else {
+    return varied<typename member::owner, Schedule, detail::is_rate<Member>()>{detail::line_of<Member>(), schedule};
+  }
+}
+// A setting was not named.
+template <class... T>
+constexpr auto vary(const T&...) {
+  static_assert(sizeof...(T) > 1000,
+                "gradus: vary takes the address of a setting in angle brackets and then a schedule, as "
+                "vary<&gradus::adam::beta1>(schedule).");
+  return detail::refused_variation{};
 }
 
 namespace detail {
-template <class P>
-constexpr auto variation_of(const P& p) {
-  if constexpr (is_of<kind::variation, P>())
-    return std::tuple<P>(p);
+// Whether a policy, or a part of a chain, has the settings of Owner.
+template <class Owner, class P>
+consteval bool has_settings_of() {
+  if constexpr (requires { P::template has_part<Owner>; })
+    return P::template has_part<Owner>;
   else
-    return std::tuple<>();
+    return std::is_base_of_v<Owner, P>;
+}
+template <class Owner, class P>
+void set_in(P& p, const setting<Owner>& what, double x) {
+  if constexpr (requires { P::template has_part<Owner>; })
+    p.set(what, x);
+  else if constexpr (std::is_base_of_v<Owner, P>)
+    what.set(p, x);
+}
+// Which settings a rule keeps products of: for each number of its shared state the member, or nullptr, in
+// `static constexpr auto powers()`. In the state stands the product up to the step to come. A step that was left out
+// gives its factor back, and the one of the step that comes instead takes its place.
+template <class R>
+void exchange_factors(const R& next, const R& skipped, auto& state) {
+  if constexpr (requires { next.exchange(skipped, state); }) {
+    next.exchange(skipped, state);
+  } else if constexpr (requires { R::powers(); }) {
+    static constexpr auto members = R::powers();
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (members[i] == nullptr) continue;
+      const double given_back = skipped.*members[i], taken = next.*members[i];
+      if (given_back != taken && given_back != 0) state[i] = state[i] / given_back * taken;
+    }
+  }
 }
 }  // namespace detail
 

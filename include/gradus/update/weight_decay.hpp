@@ -19,6 +19,11 @@ public:
   using policy_for = kind::transform;
   double strength = 0.01;
   decay_mode mode = decay_mode::decoupled;
+  static constexpr std::string_view called = "weight_decay";
+  static constexpr auto settings() {
+    using line = setting<weight_decay>;
+    return std::array{line{"strength", &weight_decay::strength, setting_range::not_negative}};
+  }
 
   constexpr explicit weight_decay(double s, Mask where = {}, decay_mode m = decay_mode::decoupled)
       : strength(s), mode(m), where_(where) {}
