@@ -1,4 +1,5 @@
-// expect: gradus: this policy is not one that is taken here
+// expect: gradus: this policy is not one that is taken here, because it is a part of a chain before its rule
+// expect: chain{weight_decay{0.01}, adam{}}
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 

@@ -56,6 +56,13 @@ TEST_CASE("as an updater, bit for bit") {
   same_everywhere(adam{.rate = 0.1}, clip_by_global_norm{0.5}, accumulate{2});
   same_everywhere(momentum{.rate = 0.1}, clip_by_global_norm{0.5}, accumulate{5});
 }
+TEST_CASE("settings that follow a schedule, as in an updater") {
+  const auto beta = [](std::int64_t step) { return 0.5 + 0.04 * static_cast<double>(step); };
+  same_as_updater<float>(serial{}, adam{}, vary<&adam::beta1>(beta), vary<&adam::rate>(constant{0.1}),
+                         clip_by_global_norm{}, vary<&clip_by_global_norm::max_norm>(beta));
+  same_as_updater<double>(serial{}, momentum{}, vary<&momentum::rate>(beta), accumulate{},
+                          vary<&accumulate::every>([](std::int64_t step) { return step + 1; }));
+}
 
 TEST_CASE("names are TensorFlow's") {
   graph g;

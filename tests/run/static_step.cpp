@@ -5,8 +5,11 @@
 #include <gradus/run/static_step.hpp>
 #include <gradus/run/stepper.hpp>
 #include <gradus/update/adam.hpp>
+#include <gradus/update/clip.hpp>
 #include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/lamb.hpp>
 #include <gradus/update/momentum.hpp>
+#include <gradus/update/schedule_free.hpp>
 
 #include <doctest/doctest.h>
 
@@ -164,6 +167,49 @@ TEST_CASE("a static stepper and one on the heap agree to the bit") {
     auto s = make_static_stepper<deep>(static_batch<2>{}, gradient_descent{.rate = 0.5});
     compare<deep, fast>(s, 5, feed_x, gradient_descent{.rate = 0.5});
   }
+}
+
+namespace {
+constexpr auto bowl = [](graph& g) {
+  const auto x = g.placeholder("x", {batch, 3});
+  return model_spec{.loss = reduce_mean(square(g.variable("w", {3}) - x)), .metrics = {}, .predictions = {}};
+};
+// Every setting as a constant schedule in one kind of stepper, and in the rule in the other.
+template <class Rule>
+void varies_as_given(bool varied_is_static) {
+  for (const auto& line : detail::settings_of<Rule>) {
+    if (line.name == "rate") continue;
+    double value = 0.5;
+    while (!line.takes(value) || line.value(Rule{}) == value) value = value / 2 + 1.5;
+    CAPTURE(std::string(line.name));
+    CAPTURE(value);
+    Rule built{};
+    line.set(built, value);
+    const varied<Rule, constant> follows{line, constant{value}};
+    if (varied_is_static) {
+      auto s = make_static_stepper<bowl>(static_batch<2>{}, Rule{}, follows);
+      compare<bowl, fast>(s, 4, feed_x, built);
+    } else {
+      auto s = make_static_stepper<bowl>(static_batch<2>{}, built);
+      compare<bowl, fast>(s, 4, feed_x, Rule{}, follows);
+    }
+  }
+}
+}  // namespace
+
+TEST_CASE("settings that follow a schedule, in a static stepper and in one on the heap") {
+  varies_as_given<adam>(true);
+  varies_as_given<lamb>(true);
+  varies_as_given<schedule_free_adamw>(false);
+  // betas, the rate and a clip that change, and functions of the program as schedules: the same bits in both
+  const auto beta1 = vary<&adam::beta1>([](std::int64_t step) { return 0.5 + 0.04 * static_cast<double>(step); });
+  const auto norm = vary<&clip_by_global_norm::max_norm>(exponential_decay{.initial = 1, .decay_rate = 0.5});
+  const auto rate = [](std::int64_t step) { return 0.1 / static_cast<double>(1 + step); };
+  auto s = make_static_stepper<bowl>(static_batch<2>{}, adam{}, beta1, clip_by_global_norm{}, norm, rate);
+  compare<bowl, fast>(s, 6, feed_x, adam{}, beta1, clip_by_global_norm{}, norm, rate);
+  CHECK(s.rate() == 0.1 / 7);
+  auto owner = make_static_stepper<bowl>(static_batch<2>{}, momentum{}, vary<&momentum::rate>(rate));
+  compare<bowl, fast>(owner, 3, feed_x, momentum{}, rate);
 }
 
 TEST_CASE("gates change order, never values") {

@@ -71,7 +71,8 @@ TEST_CASE("rows are added to their places of the sum") {
   near(w, {-1, 0, -3});
 }
 TEST_CASE("fewer than one is refused") {
-  steps::refused([] { after({0.0}, {}, accumulate{0}, gradient_descent{.rate = 1}); }, "`every` a whole number >= 1, found 0");
+  steps::refused([] { after({0.0}, {}, accumulate{0}, gradient_descent{.rate = 1}); },
+                 "`every` a whole number >= 1, found 0");
 }
 
 // Which of k micro-batches have a gradient for "a" and "b" (bit j: the j-th); "always" has one in each. An independent

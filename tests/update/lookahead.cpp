@@ -38,5 +38,9 @@ TEST_CASE("with rows, the others take part too") {
   near(w, {-0.5, -2});
 }
 TEST_CASE("no step in between is an error") {
-  steps::refused([] { after({0.0}, {}, chain{gradient_descent{.rate = 1}, lookahead{.every = 0}}); }, "`every` a whole number >= 1, found 0");
+  steps::refused(
+      [] {
+        after({0.0}, {}, chain{gradient_descent{.rate = 1}, lookahead{.every = 0}});
+      },
+      "`every` a whole number >= 1, found 0");
 }

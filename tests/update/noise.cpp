@@ -58,5 +58,5 @@ TEST_CASE("rows are made dense: every row gets noise") {
 }
 TEST_CASE("a variance below 0 is refused") {
   steps::refused([] { steps::after({0.0}, {}, gradient_noise{.variance = -1}, gradient_descent{.rate = 1}); },
-                 "variance >= 0");
+                 "`variance` >= 0, found -1");
 }

@@ -14,7 +14,9 @@
 //   state       saved in mid-run and restored into a fresh updater: the same bits from there on
 //   NaN         in one element of a gradient shows in that element and, of a rule by numbers, in no other, slots
 //               included; of other rules it stays within its variable
-//   wrappers    clips, EMA, SWA, weight decay, lookahead, accumulation, multi, freeze, noise and loss scale around the
+//   settings    vary<member>(constant{c}) gives the bits of the rule whose member is c, for every line of its
+//   settings() wrappers    clips, EMA, SWA, weight decay, lookahead, accumulation, multi, freeze, noise and loss scale
+//   around the
 //               rule do what doing the same by hand around the bare rule does (not of a chain with a global norm)
 #pragma once
 #include <algorithm>
@@ -33,6 +35,7 @@ struct conform_options {
   bool sparse_is_dense = true;    // false: the rule treats sparse gradients in another way (lars in TensorFlow's form)
   bool nan_shows = true;          // false: an element whose gradient is NaN may stay finite
   bool wrappers = true;           // run the wrappers too
+  bool settings = true;           // vary each setting too
 };
 
 namespace inside {
@@ -86,6 +89,12 @@ public:
                   exact ? 0 : inexact()))
           return;  // the first is enough
     }
+  }
+  // The same bits from both, state included.
+  void alike(std::string_view what, const make_updater& one, const make_updater& other) {
+    auto x = start(one), y = start(other);
+    run(x, 0, options_.steps), run(y, 0, options_.steps);
+    same(x.save(), y.save(), what);
   }
   void expect(bool holds, const std::string& what) {
     if (!holds) failures_.push_back(text(rule_, " (", name_of(dtype_of<T>), "): ", what));
@@ -282,6 +291,37 @@ private:
   std::vector<std::string>& failures_;
 };
 
+// A value that this setting may take and does not have.
+template <class Rule>
+double another_value(const setting<Rule>& line, const Rule& rule) {
+  for (const double x : {0.5, 0.25, 2.0, 3.0, 1.0, -0.5})
+    if (line.takes(x) && line.value(rule) != x) return x;
+  return 0;
+}
+// Each setting, once as a constant schedule and once in the rule.
+template <class Suite, class Rule>
+void check_varied(Suite& suite, const Rule& rule) {
+  for (const auto& line : gradus::detail::settings_of<Rule>) {
+    const double value = another_value(line, rule);
+    const std::string what = text("vary<&rule::", line.name, ">(constant{", value, "})");
+    Rule built = rule;
+    line.set(built, value);
+    if (line.name != "rate") {
+      suite.alike(what, maker(rule, varied<Rule, constant>{line, constant{value}}), maker(built));
+      continue;
+    }
+    Rule open = rule;  // the rate has one owner
+    open.rate.reset();
+    composed as_given{built};
+    composed as_varied{open, varied<Rule, constant, true>{line, constant{value}}};
+    for (std::int64_t step = 0; step < 3; ++step) {
+      const auto x = as_given.template prepare<float>(step), y = as_varied.template prepare<float>(step);
+      suite.expect(as_given.rate(step) == as_varied.rate(step) && std::memcmp(&x, &y, sizeof x) == 0, what);
+      as_given.finish(step), as_varied.finish(step);
+    }
+  }
+}
+
 // float32 beside float64, which draw the same numbers.
 inline void compare_types(const std::string& rule, const make_updater& make, const conform_options& options,
                           std::vector<std::string>& failures) {
@@ -317,6 +357,8 @@ std::vector<std::string> conform(const Rule& given, const conform_options& optio
     const auto bare = inside::maker(rule);
     suite.bare(bare);
     suite.widths(bare, inside::single_maker(rule));
+    if constexpr (gradus::detail::has_settings<Rule>)
+      if (options.settings && options.wrappers) inside::check_varied(suite, rule);
     if constexpr (gradus::detail::count_global_stages<Rule>() == 0)  // else its variables are not apart
       if (options.wrappers) inside::check_wrappers<T>(suite, rule);
   };

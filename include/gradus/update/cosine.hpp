@@ -14,6 +14,7 @@ struct cosine_decay {
   double decay_steps = 1;
   double alpha = 0;  // what is left in the end, as a share of `initial`
 
+  constexpr void check() const { detail::check_length("cosine_decay", "decay_steps", decay_steps); }
   constexpr double operator()(std::int64_t global_step) const {
     const double s = static_cast<double>(global_step);
     const double wave = detail::half_cosine(s > decay_steps ? 1.0 : s / decay_steps);
@@ -73,6 +74,7 @@ struct linear_cosine_decay {
   double alpha = 0;
   double beta = 0.001;
 
+  constexpr void check() const { detail::check_length("linear_cosine_decay", "decay_steps", decay_steps); }
   constexpr double operator()(std::int64_t global_step) const {
     double s = static_cast<double>(global_step);
     if (s > decay_steps) s = decay_steps;
@@ -97,6 +99,7 @@ struct noisy_linear_cosine_decay {
   double beta = 0.001;
   std::uint64_t seed = 0;
 
+  constexpr void check() const { detail::check_length("noisy_linear_cosine_decay", "decay_steps", decay_steps); }
   double operator()(std::int64_t global_step) const { return at(global_step, unit_normal(global_step)); }
 
   // The rate, given the draw from N(0, 1).

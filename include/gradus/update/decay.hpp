@@ -55,6 +55,7 @@ struct polynomial_decay {
   double power = 1;
   bool cycle = false;
 
+  constexpr void check() const { detail::check_length("polynomial_decay", "decay_steps", decay_steps); }
   constexpr double operator()(std::int64_t global_step) const {
     double s = static_cast<double>(global_step), d = decay_steps;
     if (cycle)

@@ -63,6 +63,12 @@ struct static_loss_scale {
   using policy_for = kind::loss_scale;
   double scale = 128;
   bool bad = false;  // this step
+
+  static constexpr std::string_view called = "static_loss_scale";
+  static constexpr auto settings() {
+    using line = setting<static_loss_scale>;
+    return std::array{line{"scale", &static_loss_scale::scale, setting_range::positive}};
+  }
   double value() const { return scale; }
   double unscale(double norm) {
     bad = !std::isfinite(norm);
@@ -74,11 +80,6 @@ struct static_loss_scale {
   template <class List>
   void remembers(List&) {}
 };
-static constexpr std::string_view called = "static_loss_scale";
-static constexpr auto settings() {
-  using line = setting<static_loss_scale>;
-  return std::array{line{"scale", &static_loss_scale::scale, setting_range::positive}};
-}
 
 namespace detail {
 struct no_loss_scale {

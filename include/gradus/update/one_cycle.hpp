@@ -46,6 +46,7 @@ struct one_cycle {
   double final_div_factor = 1e4;
   bool three_phase = false;
 
+  constexpr void check() const { detail::check_length("one_cycle", "total_steps", static_cast<double>(total_steps)); }
   constexpr double operator()(std::int64_t global_step) const {
     const double total = static_cast<double>(total_steps), s = static_cast<double>(global_step);
     const double low = peak / div_factor, least = low / final_div_factor, up = portable_math::product(pct_start, total);
@@ -66,6 +67,9 @@ struct cosine_onecycle {
   double div_factor = 25;
   double final_div_factor = 1e4;
 
+  constexpr void check() const {
+    detail::check_length("cosine_onecycle", "transition_steps", static_cast<double>(transition_steps));
+  }
   constexpr double operator()(std::int64_t global_step) const {
     const double total = static_cast<double>(transition_steps), low = peak / div_factor;
     const double up = portable_math::floor(portable_math::product(pct_start, total));
@@ -86,6 +90,9 @@ struct linear_onecycle {
   double div_factor = 25;
   double final_div_factor = 1e4;
 
+  constexpr void check() const {
+    detail::check_length("linear_onecycle", "transition_steps", static_cast<double>(transition_steps));
+  }
   constexpr double operator()(std::int64_t global_step) const {
     const double total = static_cast<double>(transition_steps), low = peak / div_factor;
     const double up = portable_math::floor(portable_math::product(pct_start, total));

@@ -10,8 +10,9 @@
 // A function of yours is one as it stands, for instance `[](std::int64_t step) { return 0.1 / (1.0 + step); }`.
 //
 // All are computed in double and give the same bits on every machine (base/math.hpp). TensorFlow computes in the type
-// of its learning rate, float32 as a rule, so its values differ from the eighth digit on. As there, settings are not
-// checked unless the schedule says so: decay_steps = 0 gives NaN.
+// of its learning rate, float32 as a rule, so its values differ from the eighth digit on. As there, a schedule that is
+// called checks nothing: decay_steps = 0 gives NaN. What an update is made of is checked: `void check() const`, if the
+// schedule has it, when the update is made, and every value at its step.
 //
 // A schedule that listens to something (reduce_on_plateau) has `void observe(double value)`, `void restart()` and
 // `template <class List> void remembers(List&)`, so that what it heard is in the checkpoint.
@@ -21,6 +22,7 @@
 #include <type_traits>
 
 #include "../base/contract.hpp"
+#include "../base/error.hpp"
 #include "../base/math.hpp"
 
 namespace gradus {
@@ -38,11 +40,37 @@ concept observing_schedule = rate_schedule<S> && requires(S& s, double value) {
 };
 
 namespace detail {
+// What it gives, in double; a function of the program's may give another number.
+template <class S>
+constexpr double value_at(const S& schedule, std::int64_t global_step) {
+  return static_cast<double>(schedule(global_step));
+}
 // What stands in for a schedule that was not given.
 struct no_schedule {
   using policy_for = kind::schedule;
   constexpr double operator()(std::int64_t) const { return 0; }
 };
+// For the check() of one that falls over a number of steps: it would be over at step 1 if nobody had set that number.
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_short(std::string_view schedule, std::string_view setting,
+                                                                [[maybe_unused]] double found) {
+#if defined(__cpp_exceptions)
+  raise(status::invalid_argument, schedule, ": expected `", setting, "` > 1, found ", found,
+        ": the schedule would be over at step 1. Set it to the number of steps that the schedule takes");
+#else
+  raise(status::invalid_argument, schedule, ": expected `", setting, "` > 1");
+#endif
+}
+constexpr void check_length(std::string_view schedule, std::string_view setting, double steps) {
+  if (!(steps > 1)) refuse_short(schedule, setting, steps);
+}
+// check() of the parts of a schedule, where they have one.
+template <class... Parts>
+constexpr void check_all(const Parts&... parts) {
+  const auto one = [](const auto& s) {
+    if constexpr (requires { s.check(); }) s.check();
+  };
+  (one(parts), ...);
+}
 // Whether a rate below 0 is no mistake of this schedule.
 template <class S>
 inline constexpr bool may_be_negative = requires { requires S::may_be_negative; };

@@ -48,8 +48,9 @@ struct schedule_sequence {
   Next next;
 
   constexpr double operator()(std::int64_t global_step) const {
-    return global_step < at_step ? first(global_step) : next(global_step - at_step);
+    return global_step < at_step ? detail::value_at(first, global_step) : detail::value_at(next, global_step - at_step);
   }
+  constexpr void check() const { detail::check_all(first, next); }
   // at_later_step counts from the beginning of the whole.
   template <class Later>
   constexpr schedule_sequence<schedule_sequence, Later> then(std::int64_t at_later_step, const Later& later) const {
@@ -96,8 +97,9 @@ struct scaled_schedule {
   double factor = 1;
 
   constexpr double operator()(std::int64_t global_step) const {
-    return portable_math::product(factor, schedule(global_step));
+    return portable_math::product(factor, detail::value_at(schedule, global_step));
   }
+  constexpr void check() const { detail::check_all(schedule); }
   void observe(double value)
     requires observing_schedule<S>
   {
@@ -129,8 +131,9 @@ struct schedule_product {
   B b;
 
   constexpr double operator()(std::int64_t global_step) const {
-    return portable_math::product<double>(a(global_step), b(global_step));
+    return portable_math::product(detail::value_at(a, global_step), detail::value_at(b, global_step));
   }
+  constexpr void check() const { detail::check_all(a, b); }
   void observe(double value)
     requires(observing_schedule<A> || observing_schedule<B>)
   {

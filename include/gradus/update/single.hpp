@@ -180,7 +180,7 @@ public:
   // The learning rate of the step that follows `step` finished ones.
   double rate(std::int64_t step) const {
     if constexpr (has_schedule)
-      return schedule_(step) * rate_factor_;
+      return detail::value_at(schedule_, step) * rate_factor_;
     else if constexpr (requires { rule_type::default_rate; })
       return rule_.rate.value_or(rule_type::default_rate) * rate_factor_;
     else

@@ -33,10 +33,10 @@ consteval bool varies_rate_in() {
 // The value for a step of the rule. Raises where the setting cannot take it.
 template <class V>
 double checked_value(const V& v, std::int64_t step) {
-  const double x = v.follows(step);
+  const double x = value_at(v.follows, step);
   if (!v.what.takes(x))
     refuse_scheduled(setting_owner<typename V::owner>(), v.what.name, v.what.range, v.what.whole(), x, step);
-  if (v.what.fixed && x != v.follows(0))
+  if (v.what.fixed && x != value_at(v.follows, 0))
     raise(status::invalid_argument, setting_owner<typename V::owner>(), ": `", v.what.name,
           "` decides the shapes of slots, so it must stay what it is at step 0; its schedule changes it at step ",
           step);
@@ -65,6 +65,7 @@ public:
   static constexpr bool of_pace = (varies_in<Policies, Accumulation>() || ...);
 
   explicit constexpr variations(const Policies&... policies) : all_(std::tuple_cat(variation_of(policies)...)) {
+    each([](const auto& v) { check_all(v.follows); });
     std::size_t a = 0;
     each([&](const auto& first) {
       std::size_t b = 0;
@@ -84,7 +85,7 @@ public:
   double rate(std::int64_t step) const {
     double rate = 0;
     each([&](const auto& v) {
-      if constexpr (varies_rate_in<std::remove_cvref_t<decltype(v)>, branch<0>>()) rate = v.follows(step);
+      if constexpr (varies_rate_in<std::remove_cvref_t<decltype(v)>, branch<0>>()) rate = value_at(v.follows, step);
     });
     return rate;
   }
@@ -116,7 +117,8 @@ public:
     if constexpr (of_pace) pace_ = pace_at(global_step);
     const std::int64_t step = rule_step(a, global_step);
     each([&](const auto& v) {
-      if (const double x = v.follows(step); v.what.takes(x) && !v.what.fixed) set_one(v, x, branches, a, n, l);
+      if (const double x = value_at(v.follows, step); v.what.takes(x) && !v.what.fixed)
+        set_one(v, x, branches, a, n, l);
     });
   }
 
@@ -143,7 +145,7 @@ private:
     each([&](const auto& v) {
       if constexpr (varies_in<std::remove_cvref_t<decltype(v)>, Accumulation>())
         for (std::int64_t every = 1;; at.first += every, ++at.step) {
-          const double x = v.follows(at.step);
+          const double x = value_at(v.follows, at.step);
           if (!v.what.takes(x)) return;  // the step that takes it raises
           every = static_cast<std::int64_t>(x);
           if (global_step - at.first < every) return;

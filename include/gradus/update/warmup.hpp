@@ -44,6 +44,9 @@ struct warmup_cosine_decay {
   std::int64_t decay_steps = 1;
   double end = 0;
 
+  constexpr void check() const {
+    detail::check_length("warmup_cosine_decay", "decay_steps", static_cast<double>(decay_steps));
+  }
   constexpr double operator()(std::int64_t global_step) const {
     if (global_step < warmup_steps) return detail::between(initial, peak, detail::warmed(global_step, warmup_steps));
     const double p = global_step >= decay_steps ? 1.0
@@ -69,6 +72,10 @@ struct warmup_stable_decay {
   double min_ratio = 0;
   gradus::decay_type decay_type = gradus::decay_type::linear;
 
+  constexpr void check() const {
+    if (warmup_steps + stable_steps < 1)
+      detail::check_length("warmup_stable_decay", "decay_steps", static_cast<double>(decay_steps));
+  }
   double operator()(std::int64_t global_step) const {
     double share = 1;
     const std::int64_t decaying = global_step - warmup_steps - stable_steps;

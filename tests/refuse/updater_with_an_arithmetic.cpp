@@ -1,0 +1,14 @@
+// expect: gradus: this policy is not one that is taken here, because an arithmetic belongs to the device
+// expect: updater<cpu<portable>, adam> u{adam{}}
+// at most: 40 lines
+#include <gradus/cpu/device.hpp>
+#include <gradus/run/updater.hpp>
+#include <gradus/update/adam.hpp>
+
+int main() {
+#ifdef FIX
+  gradus::updater<gradus::cpu<gradus::portable>, gradus::adam> u{gradus::adam{}};
+#else
+  gradus::updater u{gradus::adam{}, gradus::portable{}};
+#endif
+}

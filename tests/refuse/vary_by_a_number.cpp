@@ -1,0 +1,16 @@
+// expect: gradus: vary takes a schedule or a function of the step
+// expect: adam{.beta1 = 0.5}
+// at most: 40 lines
+#include <gradus/cpu/device.hpp>
+#include <gradus/run/updater.hpp>
+#include <gradus/update/adam.hpp>
+#include <gradus/update/schedule.hpp>
+#include <gradus/update/vary.hpp>
+
+int main() {
+#ifdef FIX
+  gradus::updater u{gradus::adam{.beta1 = 0.5}};
+#else
+  gradus::updater u{gradus::adam{}, gradus::vary<&gradus::adam::beta1>(0.5)};
+#endif
+}
