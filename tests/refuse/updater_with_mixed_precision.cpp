@@ -10,6 +10,6 @@ int main() {
 #ifdef FIX
   gradus::updater u{gradus::adam{}};
 #else
-  gradus::updater u{gradus::adam{}, gradus::mixed_precision<gradus::bfloat>{}};
+  gradus::updater u{gradus::adam{}, gradus::mixed_precision<gradus::bfloat16>{}};
 #endif
 }

@@ -36,8 +36,8 @@ class updater {
   GRADUS_NEEDS_DEVICE(Device);
 
 public:
-  using update_type = detail::update_among<Policies...>;
   static_assert(policies_fit<kinds_and<update_kinds, kind::subnormals>, Policies...>::value);
+  using update_type = detail::update_among<Policies...>;
 
   explicit updater(Policies... policies) : update_(detail::compose_update(policies...)) {}
   updater(const updater&) = delete;  // its state list points into it

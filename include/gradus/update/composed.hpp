@@ -393,6 +393,7 @@ private:
         std::get<I>(branches_).finish_varied(step, std::get<I>(done), rates[I]);
     });
   }
+
   branch_tuple branches_;
   [[no_unique_address]] decltype(groups_of(std::declval<given_rule>())) rule_;
   [[no_unique_address]] variations_type variations_;
@@ -417,8 +418,12 @@ constexpr auto compose_update(const Policies&... policies) {
   return std::apply([](const auto&... p) { return composed<std::remove_cvref_t<decltype(p)>...>(p...); },
                     std::tuple_cat(if_of_update(policies)...));
 }
+// The type of it, without making one: a refusal of `composed` then says at once where it comes from.
 template <class... Policies>
-using update_among = decltype(compose_update(std::declval<const Policies&>()...));
+composed<Policies...> composed_of(const std::tuple<Policies...>&);
+template <class... Policies>
+using update_among =
+    decltype(composed_of(std::declval<decltype(std::tuple_cat(if_of_update(std::declval<const Policies&>())...))>()));
 }  // namespace detail
 
 }  // namespace gradus
