@@ -130,11 +130,11 @@ void every_line_is_checked(const P& fine, F make) {
   make(fine);
   for (const auto& line : detail::settings_of<P>)
     for (const double x : probes) {
-      if (detail::is_in_range(line.range, x) || (line.whole() && !line.takes(x) && !(x < 0 && x > -100))) continue;
       P wrong = fine;
-      if (line.whole() && x != std::floor(x)) continue;
+      if (line.takes(x) || (line.whole() && !(x >= -100 && x <= 100))) continue;
       line.set(wrong, x);
-      refused(std::string(detail::setting_owner<P>()), line.name, x, [&] { make(wrong); });
+      if (line.value(wrong) != x && !std::isnan(x)) continue;  // its type does not hold x
+      refused(std::string(detail::setting_owner<P>()), line.name, *line.value(wrong), [&] { make(wrong); });
     }
 }
 
