@@ -18,6 +18,14 @@
 
 namespace gradus {
 
+// How a record lies in a bundle.
+struct stored_tensor {
+  std::string name;
+  dtype type = dtype::none;
+  std::string slice = {};            // of a part, as TensorFlow's Saver names it: "10 2 0,5:0,2"
+  std::optional<slice_of> part = {};
+};
+
 struct tensor_bundle {
   using policy_for = kind::codec;
   static constexpr std::string_view name = "tensor_bundle";
@@ -37,6 +45,28 @@ struct tensor_bundle {
   decoded decode(checkpoint_files& files) const {
     const detail::bundle_settings settings{shards, names, parts};
     return detail::bundle_decoder(settings, files).run();
+  }
+  // Where `encode` puts each of these records, in their order: for a .meta file beside the bundle.
+  std::vector<stored_tensor> stored(snapshot content) const {
+    std::deque<std::vector<std::byte>> owned;
+    if (names) names->to_tensorflow(content, owned);
+    const partition_map all = with_slots(parts, content);
+    std::vector<stored_tensor> out;
+    for (const record& r : content.records) {
+      out.push_back({r.name, r.type});
+      const auto part = all.find(r.name);
+      if (part == all.end()) continue;
+      const slice_of& s = part->second;
+      out.back().name = s.full_name;
+      if (detail::is_whole(s)) continue;
+      std::string ranges;
+      for (int i = 0; i < s.full.rank; ++i) {
+        out.back().slice += text(s.full[i], " ");
+        ranges += text(i == 0 ? "" : ":", s.start[i], ",", s.length[i]);
+      }
+      out.back().slice += ranges, out.back().part = s;
+    }
+    return out;
   }
 };
 static_assert(codec<tensor_bundle>);

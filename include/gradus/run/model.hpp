@@ -37,6 +37,16 @@ struct compiled_model {
     see(stage<Build, options(M), 1>::value.parts(), frozen<M>::names);
   }
 
+  // The same without gradients, and with what the model was refused for, if it was: a mode that the program does not
+  // run may be one that the model does not have. see(parts, names, refusal).
+  template <mode M, class See>
+  void show_forward(See see) const {
+    using built = stage<Build, options(M), 0>;
+    constexpr bool rounds = Compute != dtype::none && built::value.size.refusal == 0;
+    see(stage<Build, options(M), rounds ? 1 : 0>::value.parts(), built::value.names,
+        std::string_view(built::value.refusal, static_cast<std::size_t>(built::value.size.refusal)));
+  }
+
   // Whether a gradient comes as rows; then a step needs scratch.
   static consteval bool may_be_sparse() {
     constexpr const auto& g = frozen<mode::train>::graph;
@@ -136,6 +146,16 @@ public:
   void show(See see) const {
     const graph built = build_model(build_, M), whole = run_pass<1>(parts_of(built), options(M));
     see(parts_of(whole), built.names.chars.first);
+  }
+  template <mode M, class See>
+  void show_forward(See see) const {
+    graph built(M);
+    built.keeps_refusal = true;
+    build_into(built, build_);
+    const std::string_view refusal(built.refusal.first, static_cast<std::size_t>(built.refusal.count));
+    if (Compute == dtype::none || !refusal.empty()) return see(parts_of(built), built.names.chars.first, refusal);
+    const graph rounded = run_pass<1>(parts_of(built), options(M));
+    see(parts_of(rounded), built.names.chars.first, refusal);
   }
 
 private:

@@ -30,11 +30,16 @@ struct shape_def {
   bool unknown_rank = false;
 };
 
-// A constant. `content` holds all elements, row-major, little-endian; extents are all known.
+// TensorFlow's number of its strings, which no tensor of ours holds: for constants and attributes of a GraphDef only.
+inline constexpr dtype string_in_graphs{7};
+
+// A constant. `content` holds all elements, row-major, little-endian; extents are all known. A constant of strings
+// holds them in `strings`.
 struct tensor_def {
   dtype type = dtype::none;
   std::vector<std::int64_t> dims;
   std::vector<std::byte> content;
+  std::vector<std::string> strings = {};
 
   template <computable T>
   static tensor_def scalar(T value) {
@@ -70,6 +75,7 @@ struct graph_def {
 
 // "DT_FLOAT" and so on.
 constexpr std::string_view data_type_name(dtype t) {
+  if (t == string_in_graphs) return "DT_STRING";
   switch (t) {
   case dtype::float32: return "DT_FLOAT";
   case dtype::float64: return "DT_DOUBLE";
@@ -213,6 +219,15 @@ void write_tensor(Sink& sink, const tensor_def& t) {
   for (auto d : t.dims) {
     if (d < 0 || __builtin_mul_overflow(elements, static_cast<std::size_t>(d), &elements))
       raise(status::invalid_argument, text("a constant has known extents, this one has an extent ", d));
+  }
+  if (t.type == string_in_graphs) {
+    if (t.strings.size() != elements)
+      raise(status::invalid_argument,
+            text("a constant of ", elements, " strings holds ", t.strings.size(), "; give one for each element"));
+    sink.type(1, "dtype", t.type);
+    sink.message(2, "tensor_shape", [&](auto& s) { write_shape(s, t.dims, false); });
+    for (const std::string& each : t.strings) sink.string(8, "string_val", each);
+    return;
   }
   std::size_t expected = 0;
   if (width == 0 || __builtin_mul_overflow(elements, width, &expected) || t.content.size() != expected)

@@ -49,10 +49,22 @@ struct collection_def {
   std::vector<float> reals = {};
 };
 
+// What may be fed and fetched by names that a caller knows.
+struct tensor_info {
+  std::string tensor;  // "image:0"
+  dtype type = dtype::none;
+  shape_def shape;
+};
+struct signature_def {
+  std::map<std::string, tensor_info> inputs, outputs;
+  std::string method = "tensorflow/serving/predict";
+};
+
 struct meta_graph {
   graph_def graph;
   std::optional<saver_def> saver = saver_def{};
   std::map<std::string, collection_def> collections;
+  std::map<std::string, signature_def> signatures = {};
   std::vector<std::string> tags;
   std::string tensorflow_version;  // of the program that made the graph
 };
@@ -118,6 +130,20 @@ void write_collection(Sink& sink, const std::string& name, const collection_def&
 }
 
 template <class Sink>
+void write_tensor_infos(Sink& sink, std::uint32_t number, std::string_view field,
+                        const std::map<std::string, tensor_info>& infos) {
+  for (const auto& [name, info] : infos)
+    sink.message(number, field, [&](auto& entry) {
+      entry.string(1, "key", name);
+      entry.message(2, "value", [&](auto& value) {
+        value.string(1, "name", info.tensor);
+        value.type(2, "dtype", info.type);
+        value.message(3, "tensor_shape", [&](auto& s) { write_shape(s, info.shape.dims, info.shape.unknown_rank); });
+      });
+    });
+}
+
+template <class Sink>
 void write_meta_graph(Sink& sink, const meta_graph& m) {
   sink.message(1, "meta_info_def", [&](auto& s) {
     for (const auto& tag : m.tags) s.string(4, "tags", tag);
@@ -129,6 +155,15 @@ void write_meta_graph(Sink& sink, const meta_graph& m) {
     sink.message(4, "collection_def", [&](auto& entry) {
       entry.string(1, "key", name);
       entry.message(2, "value", [&](auto& value) { write_collection(value, name, c); });
+    });
+  for (const auto& [name, signature] : m.signatures)
+    sink.message(5, "signature_def", [&](auto& entry) {
+      entry.string(1, "key", name);
+      entry.message(2, "value", [&](auto& value) {
+        write_tensor_infos(value, 1, "inputs", signature.inputs);
+        write_tensor_infos(value, 2, "outputs", signature.outputs);
+        write_string_if(value, 3, "method_name", signature.method);
+      });
     });
 }
 

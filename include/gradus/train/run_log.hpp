@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "../checkpoint/codec.hpp"
 #include "../summary/graph.hpp"
 #include "../summary/outputs.hpp"
 #include "../summary/run_graph.hpp"
@@ -96,22 +97,46 @@ private:
   bool shows_more_ = true;
 };
 
-// Writes graph.pbtxt into the directory, and gives what a checkpoint gets as its .meta file: nothing in a program that
-// was compiled without protozero.
-template <class Steps, class FileSystem>
-std::vector<std::byte> publish_graph(const Steps& steps, const std::string& directory, const FileSystem& fs) {
-  std::vector<std::byte> meta;
+// What a checkpoint of these steps holds, under the names that the codec gives it. Not the input's position: nothing
+// else could go on from it.
+template <class Steps, class Codec>
+std::vector<saved_tensor> saved_tensors(Steps& steps, const Codec& codec) {
+  state_list list;
+  steps.remembers(list);
+  std::vector<saved_tensor> out;
+  [[maybe_unused]] snapshot content;
+  for (const state_entry& e : list.entries()) {
+    if (e.dynamic != nullptr) continue;
+    out.push_back({e.name, e.type, {e.dims.dims, e.dims.dims + e.dims.rank}, steps.is_trainable(e.name)});
+    if constexpr (requires { codec.stored(content); }) content.records.push_back({e.name, e.type, e.dims, e.bytes});
+  }
+  if constexpr (requires { codec.stored(content); }) {
+    const auto stored = codec.stored(std::move(content));
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i].key = stored[i].name, out[i].type = stored[i].type, out[i].slice = stored[i].slice;
+      const auto list_of = [](const extents& e) { return std::vector<std::int64_t>(e.dims, e.dims + e.rank); };
+      if (const auto& part = stored[i].part)
+        out[i].part = {part->full_name, list_of(part->full), list_of(part->start), list_of(part->length)};
+    }
+  }
+  return out;
+}
+
+// Writes graph.pbtxt into the directory: the training step, described in our ops. Gives what a checkpoint gets as its
+// .meta file: inference, in TensorFlow's; nothing in a program that was compiled without protozero.
+template <class Steps, class FileSystem, class Codec>
+std::vector<std::byte> publish_graph(Steps& steps, const std::string& directory, const FileSystem& fs,
+                                     const Codec& codec) {
   steps.model().template show<mode::train>([&](const graph_parts& parts, const char* names) {
     make_directories(fs, directory);
-    const std::string path = join_path(directory, "graph.pbtxt");
-    if constexpr (has_protozero) {
-      const meta_graph m = to_meta_graph(parts, names);
-      encode_meta_graph(meta, m);
-      publish(fs, path, to_pbtxt(m.graph));
-    } else {
-      publish(fs, path, to_pbtxt(to_graph_def(parts, names)));
-    }
+    publish(fs, join_path(directory, "graph.pbtxt"), to_pbtxt(to_graph_def(parts, names)));
   });
+  std::vector<std::byte> meta;
+  if constexpr (has_protozero)
+    steps.model().template show_forward<mode::predict>(
+        [&](const graph_parts& parts, const char* names, std::string_view refusal) {
+          encode_meta_graph(meta, to_meta_graph(parts, names, saved_tensors(steps, codec), refusal));
+        });
   return meta;
 }
 

@@ -287,7 +287,7 @@ private:
   // graph.pbtxt, and what every checkpoint gets as its .meta file.
   void show_graph() {
     if (!has_files() || !config_.checkpoint_save_graph_def || std::exchange(shown_, true)) return;
-    auto meta = detail::publish_graph(stepper_, config_.model_dir, fs_);
+    auto meta = detail::publish_graph(stepper_, config_.model_dir, fs_, saves_.files().codec_policy());
     if (!meta.empty()) saves_.files().attach(".meta", std::move(meta));
   }
   void open_log(std::optional<log_type>& log, bool resumed) {
