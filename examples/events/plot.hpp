@@ -79,6 +79,55 @@ inline std::vector<double> ticks(double from, double to, int most) {
   return out;
 }
 
+// A step: all its digits, or thousands and millions where nothing is lost.
+inline std::string step_label(double step) {
+  for (const auto& [unit, letter] : {std::pair{1e9, "G"}, {1e6, "M"}, {1e3, "k"}})
+    if (std::abs(step) >= unit && std::fmod(step, unit / 100) == 0 && std::abs(step) >= 1e4)
+      return number(step / unit) + letter;
+  char to[40];
+  std::snprintf(to, sizeof to, "%.0f", step);
+  return to;
+}
+
+// What stands at a tick of a logarithmic axis: a power of ten as such, in letters that stand higher; what is between
+// two powers as a number.
+inline std::string power_label(double exponent) {
+  const double whole = std::round(exponent);
+  if (std::abs(exponent - whole) > 1e-9) return number(std::pow(10, exponent));
+  if (whole >= -2 && whole <= 3) return number(std::pow(10, whole));
+  return gradus::text("10<tspan dy=\"-5\" font-size=\"9\">", static_cast<int>(whole), "</tspan>");
+}
+// Ticks of a logarithmic axis, as exponents: powers of ten; where there are fewer than two between the ends, also 2 and
+// 5 times a power, or what a plain axis has.
+inline std::vector<double> power_ticks(double from, double to, int most) {
+  const auto powers = [&](std::initializer_list<double> times, double step) {
+    std::vector<double> out;
+    for (double p = std::floor(from / step) * step; p <= to && out.size() < 50; p += step)
+      for (const double t : times)
+        if (const double at = p + std::log10(t); at >= from - 1e-9 && at <= to + 1e-9) out.push_back(at);
+    return out;
+  };
+  std::vector<double> out = powers({1}, std::max(1.0, std::ceil((to - from) / most)));
+  if (out.size() < 2) out = powers({1, 2, 5}, 1);
+  if (out.size() < 2) {
+    out = ticks(std::pow(10, from), std::pow(10, to), most);
+    for (double& v : out) v = v > 0 ? std::log10(v) : from;
+  }
+  return out;
+}
+
+// The text, cut to what is about so many pixels wide in the font's size.
+inline std::string fitting(std::string_view s, double pixels, double font_size) {
+  const auto most = static_cast<std::size_t>(pixels / (0.62 * font_size));
+  std::size_t letters = 0, end = 0;
+  for (std::size_t i = 0; i < s.size(); ++i)
+    if ((static_cast<unsigned char>(s[i]) & 0xC0) != 0x80) {  // a letter begins
+      if (++letters == most) end = i;
+      if (letters > most) return std::string(s.substr(0, end)) + "\xE2\x80\xA6";
+    }
+  return std::string(s);
+}
+
 inline constexpr const char* colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                           "#e69f00", "#56b4e9", "#7a5195", "#666666"};
 inline constexpr int panel_width = 440, panel_height = 260;
@@ -100,41 +149,58 @@ inline std::string panel(const std::vector<run>& runs, const std::string& tag, c
         if (const double v = scaled(p.value); std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
       }
   if (low > high) low = 0, high = 1;
-  const double margin = high > low ? 0.05 * (high - low) : std::max(0.5 * std::abs(high), 0.5);
+  const double alone = o.logarithmic || high == 0 ? 0.5 : 0.5 * std::abs(high);  // one value: as wide as it is large
+  const double margin = high > low ? 0.05 * (high - low) : alone;
   low -= margin, high += margin;
-  if (!(first < last)) first -= 1, last = first + 2;
+  std::vector<double> step_ticks = ticks(first, last, 6);
+  if (!(first < last)) step_ticks = {first}, first -= 1, last = first + 2;
+  const auto value_ticks = o.logarithmic ? power_ticks(low, high, 5) : ticks(low, high, 5);
+  const auto value_label = [&](double v) { return o.logarithmic ? power_label(v) : number(v); };
   const auto px = [&](double step) { return left + width * ((step - first) / (last - first)); };
   const auto py = [&](double v) { return top + height * (1 - (v - low) / (high - low)); };
 
   std::string out = gradus::text("<g transform=\"translate(", x, ",", y, ")\">\n");
-  out += gradus::text("<text class=\"title\" x=\"", coordinate(left), "\" y=\"20\">", escaped(tag), "</text>\n");
-  for (const double v : ticks(low, high, 5)) {
+  out += gradus::text("<text class=\"title\" x=\"", coordinate(left), "\" y=\"20\">",
+                      escaped(fitting(tag, panel_width - left, 13)), "</text>\n");
+  for (const double v : value_ticks) {
     const std::string at = coordinate(py(v));
     out += gradus::text("<path class=\"grid\" d=\"M", coordinate(left), " ", at, "H", coordinate(left + width),
                         "\"/><text class=\"y\" x=\"", coordinate(left - 6), "\" y=\"", coordinate(py(v) + 4), "\">",
-                        number(o.logarithmic ? std::pow(10, v) : v), "</text>\n");
+                        value_label(v), "</text>\n");
   }
-  for (const double v : ticks(first, last, 6)) {
-    const std::string at = coordinate(px(v));
+  for (const double v : step_ticks) {
+    if (v != std::floor(v)) continue;  // there are no steps between steps
+    const std::string at = coordinate(px(v)), label = step_label(v);
+    // In the middle under its line, but not across the panel's edge.
+    const double half = 3.5 * static_cast<double>(label.size()) + 2;
+    const double middle = std::min(std::max(px(v), half), panel_width - half);
     out += gradus::text("<path class=\"grid\" d=\"M", at, " ", coordinate(top), "V", coordinate(top + height),
-                        "\"/><text class=\"x\" x=\"", at, "\" y=\"", coordinate(top + height + 18), "\">", number(v),
-                        "</text>\n");
+                        "\"/><text class=\"x\" x=\"", coordinate(middle), "\" y=\"", coordinate(top + height + 18),
+                        "\">", label, "</text>\n");
   }
   const auto curve = [&](const std::vector<point>& points, const char* kind, const char* colour) {
-    std::string d;
+    std::string d, dots;
     bool pen_down = false;
-    int drawn = 0;
+    int together = 0;  // points of a line; one alone is no line
+    double x = 0, y = 0;
+    const auto end = [&] {
+      if (together == 1)
+        dots += gradus::text("<circle class=\"", kind, "\" cx=\"", coordinate(x), "\" cy=\"", coordinate(y),
+                             "\" r=\"3\" fill=\"", colour, "\"/>\n");
+      together = 0, pen_down = false;
+    };
     for (const auto& p : thinned(points, static_cast<std::size_t>(width))) {
       const double v = scaled(p.value);
       if (!std::isfinite(v)) {
-        pen_down = false;  // a gap: NaN, infinity, or no logarithm
+        end();  // a gap: NaN, infinity, or no logarithm
         continue;
       }
-      d += gradus::text(pen_down ? "L" : "M", coordinate(px(static_cast<double>(p.step))), " ", coordinate(py(v)));
-      pen_down = true, ++drawn;
+      x = px(static_cast<double>(p.step)), y = py(v);
+      d += gradus::text(pen_down ? "L" : "M", coordinate(x), " ", coordinate(y));
+      pen_down = true, ++together;
     }
-    if (drawn == 1) d += "h0.1";  // a dot
-    return gradus::text("<path class=\"", kind, "\" stroke=\"", colour, "\" d=\"", d, "\"/>\n");
+    end();
+    return gradus::text("<path class=\"", kind, "\" stroke=\"", colour, "\" d=\"", d, "\"/>\n", dots);
   };
   for (std::size_t i = 0; i < runs.size(); ++i)
     if (const auto at = runs[i].tags.find(tag); at != runs[i].tags.end() && at->second.kind == "scalars") {
@@ -147,8 +213,8 @@ inline std::string panel(const std::vector<run>& runs, const std::string& tag, c
 
 inline constexpr std::string_view style =
     "text{font:12px sans-serif;fill:#333}.title{font-weight:bold;font-size:13px}.x{text-anchor:middle;fill:#666}"
-    ".y{text-anchor:end;fill:#666}.grid{stroke:#e3e3e3;fill:none}.curve{fill:none;stroke-width:1.6;"
-    "stroke-linejoin:round;stroke-linecap:round}.faint{fill:none;stroke-width:1;opacity:.25}";
+    ".y{text-anchor:end;fill:#666}.grid{stroke:#e3e3e3;fill:none}.curve{stroke-width:1.6;"
+    "stroke-linejoin:round;stroke-linecap:round}path{fill:none}.faint{stroke-width:1;opacity:.25}";
 
 inline std::string svg(const std::vector<run>& runs, const std::vector<std::string>& tags, const plot_options& o) {
   const int columns = std::max(1, std::min(o.columns, static_cast<int>(tags.size())));
@@ -165,7 +231,7 @@ inline std::string svg(const std::vector<run>& runs, const std::vector<std::stri
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const int y = rows * panel_height + 22 * static_cast<int>(i) + 10;
     out += gradus::text("<path stroke=\"", colours[i % std::size(colours)], "\" stroke-width=\"3\" d=\"M58 ", y,
-                        "h24\"/><text x=\"90\" y=\"", y + 4, "\">", escaped(runs[i].name), "</text>\n");
+                        "h24\"/><text x=\"90\" y=\"", y + 4, "\">", escaped(fitting(runs[i].name, width - 100, 12)), "</text>\n");
   }
   return out + "</svg>\n";
 }

@@ -141,6 +141,83 @@ TEST_CASE("gradus-events: plot makes a picture and a page that need nothing else
   for (const char* outside : {"<script", "href", "src=", "url("}) CHECK(!contains(page, outside));
 }
 
+namespace {
+// The value of an attribute behind `from`, and the text of the element there.
+double attribute(const std::string& s, std::size_t from, std::string_view name) {
+  return std::strtod(s.c_str() + s.find(name, from) + name.size(), nullptr);
+}
+std::vector<std::size_t> places_of(const std::string& s, std::string_view what) {
+  std::vector<std::size_t> out;
+  for (auto at = s.find(what); at != std::string::npos; at = s.find(what, at + 1)) out.push_back(at);
+  return out;
+}
+}  // namespace
+
+TEST_CASE("gradus-events: plots of one point and of many, plain and logarithmic: seen, inside, and in powers") {
+  // Each drawn from its first value to its last in `points` steps of `stride`.
+  struct shape_of_curve {
+    double from, to;
+    int points;
+    std::int64_t stride;
+  };
+  const shape_of_curve curves[] = {{0.5, 0.5, 1, 100},     {1e-9, 1e-9, 1, 7'000'000}, {0, 0, 1, 0},
+                                   {100, 1e-4, 50, 50'000}, {1e9, 1e-9, 20, 1},         {0.3, 0.5, 20, 3},
+                                   {-5, 5, 11, 1000},       {2, 2, 3, 123'457}};
+  for (const bool logarithmic : {false, true})
+    for (const auto& c : curves) {
+      CAPTURE(c.from), CAPTURE(c.points), CAPTURE(logarithmic);
+      const workshop w;
+      writer log(w.logs + "/a", {.hostname = "h"}, {}, {});
+      const std::string tag = "loss_of_" + std::string(200, 'w');
+      for (int i = 0; i < c.points; ++i) {
+        const double t = c.points > 1 ? i / (c.points - 1.0) : 0;
+        const double v = c.from > 0 ? c.from * std::pow(c.to / c.from, t) : c.from + (c.to - c.from) * t;
+        log.add_scalar(tag, static_cast<float>(v), (i + 1) * c.stride);
+      }
+      log.close();
+      const auto plot = logarithmic ? w.run({"plot", "--log", w.logs}) : w.run({"plot", w.logs});
+      REQUIRE(plot.code == 0);
+      const std::string& svg = plot.out;
+      const double width = attribute(svg, 0, "width=\""), height = attribute(svg, 0, "height=\"");
+      // One point is a dot; more are a line.
+      const bool drawn = !logarithmic || c.from > 0 || c.to > 0;
+      if (drawn && c.points == 1) {
+        const auto dots = places_of(svg, "<circle ");
+        REQUIRE(dots.size() == 1);
+        const double x = attribute(svg, dots[0], "cx=\""), y = attribute(svg, dots[0], "cy=\"");
+        CHECK((x > 58 && x < 426 && y > 34 && y < 226));
+        CHECK(attribute(svg, dots[0], " r=\"") >= 2);
+      } else if (drawn) {
+        CHECK(places_of(svg, "L").size() >= 2);
+      }
+      // Labels: at least one on each axis, inside the picture (a letter is at most 0.65 of the font's size wide).
+      std::vector<std::string> values;
+      for (const auto at : places_of(svg, "<text")) {
+        const auto begin = svg.find('>', at) + 1, end = svg.find("</text>", begin);
+        std::string label = svg.substr(begin, end - begin);
+        const double x = attribute(svg, at, " x=\""), y = attribute(svg, at, " y=\"");
+        const bool middle = svg.compare(at, 15, "<text class=\"x\"") == 0, right = svg.compare(at, 15, "<text class=\"y\"") == 0;
+        if (right) values.push_back(label);
+        if (const auto raised = label.find("<tspan"); raised != std::string::npos)
+          label = label.substr(0, raised) + label.substr(label.find('>') + 1, label.find("</tspan>") - label.find('>') - 1);
+        std::size_t letters = 0;
+        for (const char k : label) letters += (static_cast<unsigned char>(k) & 0xC0) != 0x80;
+        const double wide = static_cast<double>(letters) * (middle || right ? 7.0 : 8.5);
+        const double left_edge = middle ? x - wide / 2 : right ? x - wide : x;
+        CHECK_MESSAGE(left_edge >= 0, label);
+        CHECK_MESSAGE(left_edge + wide <= width, label);
+        CHECK_MESSAGE((y > 0 && y < height), label);
+      }
+      CHECK(!values.empty());
+      CHECK(!places_of(svg, "<text class=\"x\"").empty());
+      if (logarithmic && c.from / c.to >= 1000)
+        for (const auto& v : values) {
+          const double power = std::log10(std::strtod(v.c_str(), nullptr));
+          CHECK_MESSAGE((v.starts_with("10<tspan") || power == std::round(power)), v);
+        }
+    }
+}
+
 TEST_CASE("gradus-events: runs inside runs, in the order of their names; other files are not looked at") {
   const workshop w;
   for (const char* run : {"digits", "digits/eval", "digits/eval/again"}) {

@@ -198,3 +198,14 @@ TEST_CASE("refusals") {
   CHECK_THROWS_AS(to_pbtxt({{{"n", "Const", {}, "", {{"value", tensor_def{float32, {huge, 4}, {}}}}}}}),
                   invalid_argument);
 }
+
+TEST_CASE("graph_def: constants of strings") {
+  const graph_def g{{{"names", "Const", {}, "", {{"value", tensor_def{string_in_graphs, {2}, {}, {"a", "b"}}}}}}, 0, 0};
+  CHECK(to_pbtxt(g).find(
+            "tensor {\n        dtype: DT_STRING\n        tensor_shape {\n          dim {\n            size: 2\n"
+            "          }\n        }\n        string_val: \"a\"\n        string_val: \"b\"\n") != std::string::npos);
+  std::vector<std::byte> out;
+  const graph_def wrong{{{"names", "Const", {}, "", {{"value", tensor_def{string_in_graphs, {3}, {}, {"a"}}}}}}, 0, 0};
+  CHECK_THROWS_WITH_AS(encode_graph_def(out, wrong), "a constant of 3 strings holds 1; give one for each element",
+                       invalid_argument);
+}

@@ -121,3 +121,21 @@ TEST_CASE("meta_graph: as text") {
         "collection_def {\n  key: \"variables\"\n  value {\n    bytes_list {\n      value: \"\\nw\\377\"\n    }\n  "
         "}\n}\n");
 }
+
+TEST_CASE("meta_graph: signatures") {
+  auto m = small();
+  m.saver.reset();
+  m.signatures["s"] = {.inputs = {{"x", {"x:0", float32, {{-1, 2}}}}}, .outputs = {}, .method = "m"};
+  CHECK(to_pbtxt(m).find("signature_def {\n  key: \"s\"\n  value {\n    inputs {\n      key: \"x\"\n      value {\n"
+                         "        name: \"x:0\"\n        dtype: DT_FLOAT\n        tensor_shape {\n          dim {\n"
+                         "            size: -1\n          }\n          dim {\n            size: 2\n          }\n"
+                         "        }\n      }\n    }\n    method_name: \"m\"\n  }\n}\n") != std::string::npos);
+  const std::string shape = field_of("1a", field_of("12", "08ffffffffffffffffff01") + field_of("12", "0802"));
+  CHECK(encoded(m) ==
+        "0a00" + graph +
+            field_of("2a", field_of("0a", hex_of("s")) +
+                               field_of("12", field_of("0a", field_of("0a", hex_of("x")) +
+                                                                 field_of("12", field_of("0a", hex_of("x:0")) + "1001" +
+                                                                                    shape)) +
+                                                  field_of("1a", hex_of("m")))));
+}

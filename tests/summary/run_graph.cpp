@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include "gradus/ops/host.hpp"
 #include "gradus/ops/layer.hpp"
+#include "gradus/ops/state.hpp"
 
 using namespace gradus;
 
@@ -19,12 +21,84 @@ TEST_CASE("run_graph: the graph, and its variables in TensorFlow's two collectio
   graph g;
   build(g);
   const auto m = to_meta_graph(parts_of(g), g.names.chars.first);
-  CHECK(!m.saver);
-  CHECK(m.graph.nodes.size() == to_graph_def(g).nodes.size());
+  REQUIRE(m.saver);
+  CHECK(m.saver->restore_op == "save/restore_all");
   REQUIRE(m.collections.contains("variables"));
   CHECK(m.collections.at("variables").messages.size() == 3);
   CHECK(m.collections.at("trainable_variables").messages.size() == 2);
-  const auto text = to_pbtxt(m);
-  CHECK(text.find("out/kernel") != std::string::npos);
-  CHECK(text.find("saver_def") == std::string::npos);
+  CHECK(m.collections.at(std::string(left_out_collection)).messages.size() == 1);  // it predicts nothing
+  CHECK(to_pbtxt(m).find("out/kernel") != std::string::npos);
+}
+
+namespace {
+std::vector<std::string> sentences(const meta_graph& m) {
+  std::vector<std::string> out;
+  const auto found = m.collections.find(std::string(left_out_collection));
+  if (found == m.collections.end()) return out;
+  for (const auto& b : found->second.messages) out.emplace_back(reinterpret_cast<const char*>(b.data()), b.size());
+  return out;
+}
+bool has_node(const meta_graph& m, std::string_view name) {
+  for (const auto& n : m.graph.nodes)
+    if (n.name == name) return true;
+  return false;
+}
+void twice(std::span<float> y, std::span<const float> x) {
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] = 2 * x[i];
+}
+}  // namespace
+
+TEST_CASE("run_graph: a prediction that TensorFlow cannot compute is left out, the others stay") {
+  static constexpr card own{
+      .name = "Own", .operands = 1, .infer = [](inference& r) { r.type = r.in_type(0), r.dims = r.in(0); }};
+  graph g(mode::predict);
+  const auto x = g.placeholder("x", {batch, 3});
+  const auto w = g.variable("w", {3}), counter = g.variable("counter", {}, {.trainable = false, .local = true});
+  const auto other = square(host_call<&twice>({x * w}));
+  g.add_output(output::prediction, "good", x * w);
+  g.add_output(output::prediction, "bad", other);
+  g.add_output(output::prediction, "own", g.add(own, {x}));
+  g.add_output(output::prediction, "changed", assign_add(w, w));
+  g.add_output(output::prediction, "counted", counter + 1.0);
+  const auto m = to_meta_graph(parts_of(g), g.names.chars.first);
+  CHECK(
+      sentences(m) ==
+      std::vector<std::string>{
+          "prediction \"bad\": node \"HostCall\" (HostCall): it calls a function of the program, which no file can "
+          "hold",
+          "prediction \"own\": node \"Own\" (Own): TensorFlow has no such op, and this library knows none that make it "
+          "up",
+          "prediction \"changed\": node \"AssignAdd\" (AssignAdd): it changes a variable, which inference does not"});
+  CHECK(m.collections.at("predictions").nodes ==
+        std::vector<std::string>{"predictions/good:0", "predictions/counted:0"});
+  CHECK(m.signatures.at("serving_default").outputs.contains("good"));
+  CHECK(m.signatures.at("serving_default").inputs.at("x").tensor == "x:0");
+  CHECK(m.collections.at("variables").messages.size() == 1);
+  CHECK(m.collections.at("local_variables").messages.size() == 1);  // not saved, not restored
+  CHECK(!has_node(m, "HostCall"));
+  CHECK(!has_node(m, "Square"));
+}
+
+TEST_CASE("run_graph: what a checkpoint holds beside the model's variables; names that are taken already") {
+  graph g(mode::predict);
+  const auto w = g.variable("w", {2}, {.init = zeros}), taken = g.variable("save/restore_all", {}, {.init = zeros});
+  g.add_output(output::prediction, "w/read", identity(w + taken, "w/read"));
+  const auto m = to_meta_graph(parts_of(g), g.names.chars.first,
+                               {{"w", float32, {2}, true},
+                                {"save/restore_all", float32, {}},
+                                {"w/Adam", float32, {2}},
+                                {"global_step", int64, {}, false, "step"}});
+  CHECK(m.saver->restore_op == "save/restore_all_1");
+  CHECK(m.collections.at("variables").messages.size() == 4);
+  CHECK(m.collections.at("trainable_variables").messages.size() == 1);
+  CHECK(m.collections.at("global_step").messages.size() == 1);
+  const std::string def(reinterpret_cast<const char*>(m.collections.at("variables").messages[0].data()),
+                        m.collections.at("variables").messages[0].size());
+  CHECK(def.find("w/read_1:0") != std::string::npos);  // "w/read" is a node of the model's
+  for (const auto& n : m.graph.nodes)
+    if (n.name == "save/RestoreV2/tensor_names")
+      for (const auto& a : n.attrs)
+        if (a.key == "value")
+          CHECK(std::get<tensor_def>(a.value).strings ==
+                std::vector<std::string>{"w", "save/restore_all", "w/Adam", "step"});
 }

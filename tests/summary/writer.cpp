@@ -412,6 +412,28 @@ TEST_CASE("refusals") {
   log.close();
 }
 
+TEST_CASE("closed and resumed: the same file, unless somebody took it away; with a queue too") {
+  for (const std::size_t queue : {0, 10}) {
+    const memory_files fs;
+    const hand_clock clock;
+    writer log("runs", {.max_queue = queue, .when_full = full_queue::block, .hostname = "here"}, fs, clock);
+    const std::string first = log.path();
+    for (int call = 0; call < 3; ++call) {
+      log.resume();  // of one that is open: nothing
+      log.add_scalar("a", 1, call);
+      log.close();
+      CHECK(fs.d->open.empty());
+    }
+    CHECK(fs.d->files.size() == 1);
+    CHECK(events_of(fs, first).size() == 4);  // one version event
+    fs.d->files.clear();
+    log.resume();
+    log.add_scalar("a", 1, 3);
+    log.close();
+    CHECK(events_of(fs, log.path()).size() == 2);
+  }
+}
+
 TEST_CASE("a full disk: every error comes out, nothing that was accepted is lost or written twice") {
   for (std::size_t room = 0; room < 400; ++room) {
     memory_files fs;

@@ -2,11 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <gradus/checkpoint/flat.hpp>
+#include <gradus/checkpoint/tensor_bundle.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/summary/image.hpp>
 #include <gradus/summary/reader.hpp>
 #include <gradus/testing/temp_dir.hpp>
 #include <gradus/train/composition.hpp>
+#include <gradus/update/adam.hpp>
 #include <gradus/update/gradient_descent.hpp>
 
 #include <limits>
@@ -72,7 +75,7 @@ TEST_CASE("run_log: the graph, then of a step an event of scalars and one of the
   const scalar_value speed{"speed", 8};
   log.add_step(s.steps, 9, 0.5, std::span(&speed, 1));
   std::string said;
-  log.close([&](const std::string& line) { said += line; });
+  log.pause([&](const std::string& line) { said += line; });
   CHECK(said.empty());
 
   const auto events = events_of(log.events().path());
@@ -119,7 +122,7 @@ TEST_CASE("run_log: NaN in a histogram ends the step with TensorFlow's words, an
                        "Nan in summary histogram for: squares; look for the step that made it, or leave such elements "
                        "out",
                        invalid_argument);
-  log.close([](const std::string&) {});
+  log.pause([](const std::string&) {});
   CHECK(events_of(log.events().path()).size() == 2);
 }
 
@@ -133,7 +136,7 @@ TEST_CASE("run_log: what a full queue did not take is said at the end") {
     rejected = log.events().rejected();
   }
   std::string said;
-  log.close([&](const std::string& line) { said += line; });
+  log.pause([&](const std::string& line) { said += line; });
   CHECK(rejected == 1);
   CHECK(said == text("1 events are not in ", log.events().path(), ": the queue of summaries was full; raise max_queue ",
                      "(run_config::summaries), or let it wait by full_queue::block"));
@@ -142,21 +145,82 @@ TEST_CASE("run_log: what a full queue did not take is said at the end") {
 TEST_CASE("run_log: an evaluation is a run of its own; a graph is also a file") {
   const testing::temp_dir dir;
   const std::vector<std::pair<std::string, double>> found{{"loss", 0.5}, {"accuracy", 0.75}};
-  detail::log_evaluation(dir / "eval", found, 60, posix{}, system_clock{});
+  {
+    detail::evaluation_logs<posix, system_clock> logs;
+    logs.add(dir / "eval", found, 60, {}, {});
+    logs.add(dir / "eval", found, 80, {}, {});  // in the same file
+    logs.add(dir / "other", found, 80, {}, {});
+    logs.add(dir / "eval", found, 80, {}, {});  // takes the place of what was said of this step
+  }
   std::vector<std::string> names;
   REQUIRE(posix{}.list(dir / "eval", names) == 0);
   REQUIRE(names.size() == 1);
   const auto events = events_of(join_path(dir / "eval", names[0]));
-  REQUIRE(events.size() == 3);
+  REQUIRE(events.size() == 6);
   CHECK(events[1].log.status == session_log_status::start);
   CHECK(events[1].step == 60);
+  CHECK(events[3].step == 80);
+  CHECK(events[4].log.status == session_log_status::start);
+  CHECK(events[4].step == 80);
   CHECK(events[2].values.at(1).tag == "accuracy");
   CHECK(events[2].values.at(1).simple_value == 0.75f);
 
   auto s = one_step_of<0>();
-  const auto meta = detail::publish_graph(s.steps, dir / "new", posix{});
+  const auto meta = detail::publish_graph(s.steps, dir / "new", posix{}, flat_binary{});
   CHECK(meta.size() > 100);
   const auto pbtxt = read_file(posix{}, join_path(dir / "new", "graph.pbtxt"));
   CHECK(std::string_view(reinterpret_cast<const char*>(pbtxt.data()), pbtxt.size()).find("name: \"w\"") !=
         std::string_view::npos);
+}
+
+namespace {
+std::string_view text_in(const std::vector<std::byte>& b) {
+  return {reinterpret_cast<const char*>(b.data()), b.size()};
+}
+}  // namespace
+
+// The names and types of the .meta file are the bundle's, also where the codec speaks TensorFlow's language.
+TEST_CASE("run_log: what a checkpoint holds, as its codec stores it") {
+  using composed = detail::composition<detail::by_program, adam>;
+  composed::stepper_type steps(detail::by_program{shown_model<0>}.make<composed::model_type>(),
+                               detail::compose_update(adam{}));
+  steps.allocate();
+  steps.initialize(0);
+  const auto of = [&](const auto& codec, std::string_view name) {
+    for (const auto& t : detail::saved_tensors(steps, codec))
+      if (t.name == name) return t;
+    return saved_tensor{};
+  };
+  CHECK(of(flat_binary{}, "w").trainable);
+  CHECK(!of(flat_binary{}, "w/Adam").trainable);
+  CHECK(of(flat_binary{}, "w/Adam").dims == std::vector<std::int64_t>{2});
+  CHECK(of(flat_binary{}, "beta1_power").type == float64);
+  CHECK(of(flat_binary{}, "global_step").type == int64);
+  const tensor_bundle theirs{.names = tensorflow_names{.optimizer = "Adam", .called = "opt", .global_step = "step"}};
+  CHECK(of(theirs, "w/Adam").key == "w/opt");
+  CHECK(of(theirs, "beta1_power").type == float32);
+  CHECK(of(theirs, "global_step").key == "step");
+  const tensor_bundle cut{.parts = {{"w", {"whole", {4}, {2}, {2}}}}};
+  CHECK(of(cut, "w").key == "whole");
+  CHECK(of(cut, "w").slice == "4 2,2");
+  CHECK(of(cut, "w/Adam").key == "whole/Adam");
+  REQUIRE(of(cut, "w").part);
+  CHECK(of(cut, "w").part->full_name == "whole");
+}
+
+// A program that only trains may have a model that is none in mode::predict.
+TEST_CASE("run_log: a model without inference still has a .meta file of its variables, which says why") {
+  const testing::temp_dir dir;
+  static constexpr auto trains_only = [](graph& g) {
+    const auto w = g.variable("w", {2}, {.init = constant_initializer(3)});
+    if (g.mode() == mode::predict) matmul(w, w);
+    return model_spec{.loss = reduce_mean(square(w))};
+  };
+  const auto meta_of = [&](auto s) { return detail::publish_graph(s.steps, dir.path(), posix{}, flat_binary{}); };
+  for (const auto& meta : {meta_of(one_step(detail::by_compiler<trains_only>{})),
+                           meta_of(one_step<detail::by_program>(detail::by_program{trains_only}))}) {
+    CHECK(text_in(meta).find("the model does not build in mode::predict: MatMul") != std::string_view::npos);
+    CHECK(text_in(meta).find("save/restore_all") != std::string_view::npos);
+    CHECK(text_in(meta).find("ApplyAdam") == std::string_view::npos);
+  }
 }

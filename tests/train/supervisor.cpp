@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <latch>
+#include <memory>
 
 #include "../session/turned_clock.hpp"
 #include "supervised.hpp"
@@ -310,4 +311,63 @@ TEST_CASE("supervisor: a model function of the program's, whose sizes come from 
   const double first = sess.loss();
   while (!sv.should_stop()) sess.run();
   CHECK(sess.loss() < first);
+}
+
+namespace {
+// What a log sink is told.
+struct heard {
+  std::vector<std::string> lines;
+  std::vector<progress_report> steps;
+  std::vector<std::int64_t> due;
+};
+struct hearing {
+  using policy_for = kind::log_sink;
+  std::shared_ptr<heard> to = std::make_shared<heard>();
+  void line(std::string_view s) { to->lines.emplace_back(s); }
+  void step(const progress_report& r, bool due) {
+    to->steps.push_back(r);
+    if (due) to->due.push_back(r.step);
+  }
+};
+std::vector<std::string> files_with(const std::string& dir, std::string_view word) {
+  std::vector<std::string> names;
+  REQUIRE(posix{}.list(dir, names) == 0);
+  std::erase_if(names, [&](const std::string& n) { return n.find(word) == std::string::npos; });
+  std::sort(names.begin(), names.end());
+  return names;
+}
+}  // namespace
+
+TEST_CASE("supervisor: what a trainer tells and leaves, it does too: steps, warnings, .meta, one event file") {
+  const testing::temp_dir dir;
+  const points data;
+  const hearing sink;
+  auto input = data.batches(3);
+  auto sv = make_supervisor<line>({.logdir = dir / "run", .log_step_count_steps = 5}, descent, sink, safetensors{});
+  {
+    auto sess = sv.managed_session("", input);
+    while (!sv.should_stop()) sess.run();
+  }
+  CHECK(sink.to->steps.size() == 12);
+  CHECK(sink.to->due == std::vector<std::int64_t>{5, 10});
+  CHECK(sink.to->steps.back().step == 12);
+  CHECK(sink.to->steps.back().max_steps == 0);
+  CHECK(sink.to->steps.back().rate == doctest::Approx(0.01));
+  CHECK(sink.to->steps.back().loss > 0);
+  CHECK(files_with(dir / "run", ".meta") == std::vector<std::string>{"model-0.meta", "model-12.meta"});
+  CHECK(sink.to->lines.empty());
+
+  for (const auto& manifest : files_with(dir / "run", ".manifest"))
+    REQUIRE(posix{}.remove(join_path(dir / "run", manifest)) == 0);
+  auto more = data.batches(1);
+  {
+    auto sess = sv.managed_session("", more);
+    sess.run();
+  }
+  REQUIRE(sink.to->lines.size() == 2);
+  CHECK(sink.to->lines[0].find("model-12.safetensors: ") != std::string::npos);
+  CHECK(sink.to->lines[1].starts_with("restored step 12 from "));
+  CHECK(files_with(dir / "run", "tfevents").size() == 1);
+  CHECK_THROWS_WITH_AS(make_supervisor<line>({.log_step_count_steps = -1}, descent),
+                       doctest::Contains("log_step_count_steps must be at least 0"), invalid_argument);
 }

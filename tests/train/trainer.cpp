@@ -90,6 +90,11 @@ auto on_a_line(const setting& s) {
   return make_trainer(line, gradient_descent{.rate = 0.1}, s.sink, s.clock, s.files, s.config);
 }
 
+// The model with a memory, in a program that is quick to compile.
+auto on_a_line_of(const setting& s) {
+  return make_trainer(rich, gradient_descent{.rate = 0.1}, s.sink, s.clock, s.files, s.config);
+}
+
 run_files::content state_of(auto& trainer) {
   run_files::content out;
   out.step = trainer.global_step();
@@ -598,4 +603,66 @@ TEST_CASE("refusals of train, evaluate and predict") {
   setting wrong;
   wrong.config.keep_checkpoint_max = -1;
   CHECK(refusal<invalid_argument>([&] { interpreted(wrong); }).find("keep_checkpoint_max") != std::string::npos);
+}
+
+namespace {
+int event_files(const faulty_files& files, std::string_view directory) {
+  int n = 0;
+  for (const auto& path : files.files()) {
+    const auto name = path.substr(path.rfind('/') + 1);
+    n += path.substr(0, path.rfind('/')) == directory && name.starts_with("events.out.tfevents.");
+  }
+  return n;
+}
+}  // namespace
+
+TEST_CASE("one event file for each role of a run, whatever is called how often; curves as from many") {
+  setting s;
+  s.config.save_summary_steps = 1;
+  const examples data;
+  auto train_set = data.endless();
+  auto test_set = data.all().batch(10);
+  {
+    auto trainer = on_a_line_of(s);
+    for (int round = 1; round <= 3; ++round) {
+      trainer.train(train_set, {.steps = 4});
+      CHECK(event_files(s.files, "run") == 1);
+      const auto curves = run_files::read_curves(s.files, "run");  // all of it is there already
+      CHECK(run_files::steps_of(curves, "loss").size() == static_cast<std::size_t>(4 * round));
+      trainer.evaluate(test_set);
+      trainer.evaluate(test_set, {.name = "other"});
+      trainer.evaluate(test_set);  // once more at this step: takes the first one's place
+      CHECK(event_files(s.files, "run/eval") == 1);
+      CHECK(event_files(s.files, "run/other") == 1);
+      const auto found = run_files::read_curves(s.files, "run/eval");
+      CHECK(run_files::steps_of(found, "loss").size() == static_cast<std::size_t>(round));
+    }
+  }
+  auto next = on_a_line_of(s);  // another process: a file of its own
+  next.train(train_set, {.steps = 4});
+  CHECK(event_files(s.files, "run") == 2);
+  CHECK(run_files::steps_of(run_files::read_curves(s.files, "run"), "loss").size() == 16);
+}
+
+TEST_CASE("evaluate and predict begin again where data ended") {
+  setting s;
+  const examples data;
+  auto train_set = data.endless();
+  auto trainer = on_a_line_of(s);
+  trainer.train(train_set, {.steps = 3});
+  auto test_set = data.all().batch(10);  // 5 batches, the last of 3
+  const auto all = trainer.evaluate(test_set).values();
+  CHECK(trainer.evaluate(test_set).values() == all);
+  for (int k = 0; k < 2; ++k) {
+    std::int64_t seen = 0;
+    trainer.predict(test_set, [&](const predictions& p) { seen += p.size(); });
+    CHECK(seen == 43);
+  }
+  // Some batches at a time: on from where the last call stopped, and round.
+  const auto first = trainer.evaluate(test_set, {.steps = 3}).values();
+  const auto rest = trainer.evaluate(test_set, {.steps = 3}).values();  // the last two
+  CHECK(first != rest);
+  CHECK(trainer.evaluate(test_set, {.steps = 3}).values() == first);
+  trainer.evaluate(test_set, {.steps = 2});  // the last two: the end was not met
+  CHECK(trainer.evaluate(test_set, {.steps = 3}).values() == first);
 }

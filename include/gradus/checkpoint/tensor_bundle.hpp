@@ -22,7 +22,7 @@ namespace gradus {
 struct stored_tensor {
   std::string name;
   dtype type = dtype::none;
-  std::string slice = {};            // of a part, as TensorFlow's Saver names it: "10 2 0,5:0,2"
+  std::string slice = {};  // of a part, as TensorFlow's Saver names it: "10 2 0,5:0,2"
   std::optional<slice_of> part = {};
 };
 

@@ -43,7 +43,7 @@ struct compiled_model {
   void show_forward(See see) const {
     using built = stage<Build, options(M), 0>;
     constexpr bool rounds = Compute != dtype::none && built::value.size.refusal == 0;
-    see(stage<Build, options(M), rounds ? 1 : 0>::value.parts(), built::value.names,
+    see(stage < Build, options(M), rounds ? 1 : 0 > ::value.parts(), built::value.names,
         std::string_view(built::value.refusal, static_cast<std::size_t>(built::value.size.refusal)));
   }
 

@@ -252,6 +252,22 @@ public:
     open();
   }
 
+  // After close: goes on in the same file, at its end. Where somebody took the file away, in a new one.
+  void resume() {
+    const std::lock_guard one(control_);
+    lock_type lock(mutex_);
+    if (open_) return;
+    std::vector<std::string> names;
+    const int listed = detail::uninterrupted([&] { return fs_.list(logdir_, names); });
+    if (listed != 0 && listed != ENOENT) raise({listed, "list", logdir_});
+    const std::string name = path_.substr(path_.rfind('/') + 1);
+    if (std::find(names.begin(), names.end(), name) == names.end()) return open();
+    file_.emplace(fs_, path_, options_.buffer_bytes);
+    flushed_at_ = clock_.elapsed();
+    if (queue_) queue_->start(*file_);
+    open_ = true;
+  }
+
   // Where this writer writes, or wrote last.
   std::string path() const {
     const std::lock_guard lock(mutex_);

@@ -27,7 +27,7 @@ namespace gradus {
 
 // After a step. Rates are averages over the steps since the last due report.
 struct progress_report {
-  std::int64_t step = 0, max_steps = 0;
+  std::int64_t step = 0, max_steps = 0;    // 0: nobody said how many
   double loss = 0, rate = 0;               // of this step
   double steps_per_sec = 0, eta_secs = 0;  // 0: not known yet
   double now = 0;                          // monotonic seconds
@@ -132,8 +132,9 @@ inline std::string duration(double secs) {
   return buffer;
 }
 inline std::string describe(const progress_report& r) {
-  std::string out =
-      text("step ", r.step, "/", r.max_steps, "  loss ", four_digits(r.loss), "  rate ", four_digits(r.rate));
+  std::string out = text("step ", r.step);
+  if (r.max_steps > 0) out += text("/", r.max_steps);
+  out += text("  loss ", four_digits(r.loss), "  rate ", four_digits(r.rate));
   if (r.steps_per_sec > 0) out += text("  ", four_digits(r.steps_per_sec), " steps/s");
   if (r.eta_secs > 0) out += text("  eta ", duration(r.eta_secs));
   return out;
@@ -159,7 +160,7 @@ struct progress {
   }
   void step(const progress_report& r, bool due) {
     if (!terminal()) return lines_.step(r, due);
-    const bool last = r.step >= r.max_steps;
+    const bool last = r.max_steps > 0 && r.step >= r.max_steps;
     if (!last && r.now - at_ < 0.1) return;  // ten times a second is enough for eyes
     at_ = r.now;
     constexpr int width = 24;

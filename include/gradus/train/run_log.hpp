@@ -1,6 +1,8 @@
 // The event file of a run: the graph at its start, then what steps say. What trainers and supervisors write.
 #pragma once
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -81,19 +83,23 @@ public:
     to_.add_summary(scalars_, step);
     if (!shown.empty()) to_.add_summary(shown, step);
   }
-  // Says what was lost, if the queue was full at times.
+  // A call of the run ends: all of it is in the file, and the file is closed until a later call goes on with it. Says
+  // what was lost since the last time, if the queue was full at times.
   template <class Say>
-  void close(Say say) {
+  void pause(Say say) {
     to_.close();
-    if (const auto lost = to_.rejected(); lost != 0)
+    const auto lost = to_.rejected() - std::exchange(told_, to_.rejected());
+    if (lost != 0)
       say(text(lost, " events are not in ", to_.path(), ": the queue of summaries was full; raise max_queue (",
                "run_config::summaries), or let it wait by full_queue::block"));
   }
+  void resume() { to_.resume(); }
   writer& events() { return to_; }
 
 private:
   writer to_;
   std::vector<scalar_value> scalars_;
+  std::uint64_t told_ = 0;  // of the events that were lost
   bool shows_more_ = true;
 };
 
@@ -140,16 +146,35 @@ std::vector<std::byte> publish_graph(Steps& steps, const std::string& directory,
   return meta;
 }
 
-// What an evaluation found, as a run of its own.
+// What evaluations find: to TensorBoard a run of its own for each name, in a directory and a file of its own.
 template <class FileSystem, class Clock>
-void log_evaluation(const std::string& logdir, std::span<const std::pair<std::string, double>> values,
-                    std::int64_t step, const FileSystem& fs, const Clock& clock) {
-  summary_writer<FileSystem, Clock> log(logdir, {}, fs, clock);
-  log.start(step);
-  std::vector<scalar_value> scalars;
-  for (const auto& [name, v] : values) scalars.push_back({name, static_cast<float>(v)});
-  log.add_summary(scalars, step);
-  log.close();
-}
+class evaluation_logs {
+public:
+  void add(const std::string& logdir, std::span<const std::pair<std::string, double>> values, std::int64_t step,
+           const FileSystem& fs, const Clock& clock) {
+    one* to = nullptr;
+    for (one& o : all_)
+      if (o.logdir == logdir) to = &o;
+    if (to == nullptr)
+      to = &all_.emplace_back(one{
+          logdir, std::make_unique<summary_writer<FileSystem, Clock>>(logdir, summary_writer_options{}, fs, clock)});
+    to->log->resume();
+    // What was said of this step, or of later ones, is dropped: by an earlier process too.
+    if (step <= to->last) to->log->start(step);
+    to->last = step;
+    std::vector<scalar_value> scalars;
+    for (const auto& [name, v] : values) scalars.push_back({name, static_cast<float>(v)});
+    to->log->add_summary(scalars, step);
+    to->log->close();
+  }
+
+private:
+  struct one {
+    std::string logdir;
+    std::unique_ptr<summary_writer<FileSystem, Clock>> log;
+    std::int64_t last = std::numeric_limits<std::int64_t>::max();
+  };
+  std::vector<one> all_;
+};
 
 }  // namespace gradus::detail

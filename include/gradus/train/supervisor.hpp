@@ -36,6 +36,7 @@
 #include "composition.hpp"
 #include "feeding.hpp"
 #include "measure.hpp"
+#include "progress.hpp"
 #include "run_log.hpp"
 #include "supervised_session.hpp"
 #include "supervisor_options.hpp"
@@ -51,6 +52,7 @@ using supervisor_kinds = kinds_and<update_kinds, kind::gate, kind::precision, ki
 template <class Source, class... Policies>
 class supervisor {
   static_assert(policies_fit<detail::supervisor_kinds, Policies...>::value);
+  static_assert(log_sink_fits<policy_of<kind::log_sink, silent, Policies...>>::value);
 
 public:
   using composition = detail::composition<Source, Policies...>;
@@ -167,8 +169,8 @@ private:
     std::vector<placeholder_info> placeholders;
     std::vector<scalar_value> scalars;
     double rate = 0;
-    std::int64_t saved_step = -1, counted_from = 0;
-    double saved_at = 0, summarized_at = 0;
+    std::int64_t saved_step = -1, counted_from = 0, reported_from = 0;
+    double saved_at = 0, summarized_at = 0, reported_at = 0, steps_per_sec = 0;
     bool stepped = false, summarized = false, stopped = false;
   };
 
@@ -210,22 +212,34 @@ private:
     if (found) {
       r->steps.restored();
       r->saved_step = found->step;
+      for (const auto& d : found->damaged) sink_.line(text("passed over ", d.path, ": ", d.reason));
+      if (!found->warning.empty()) sink_.line(text("checkpoint ", found->path, ": ", found->warning));
       sink_.line(text("restored step ", found->step, " from ", found->path));
     }
     r->steps.initialize(options_.tf_random_seed);
     r->steps.template placeholders<mode::train>([&](const placeholder_info& p) { r->placeholders.push_back(p); });
     r->global_step = r->counted_from = r->steps.global_step();
-    r->saved_at = r->summarized_at = clock_.elapsed();
-    log_.reset();
-    if (has_files()) detail::publish_graph(r->steps, options_.logdir, fs_);
+    r->saved_at = r->summarized_at = r->reported_at = clock_.elapsed();
+    r->reported_from = r->counted_from;
+    show_graph(r->steps);
     if (has_files() && options_.summary_writer) {
-      log_.emplace(options_.logdir, *options_.summary_writer, fs_, clock_);
-      log_->add_graph(r->steps);
+      const bool first = !log_;  // later sessions go on in the same file
+      if (first) log_.emplace(options_.logdir, *options_.summary_writer, fs_, clock_);
+      log_->resume();
+      if (first) log_->add_graph(r->steps);
       log_->events().start(found ? found->step + 1 : 0);
     }
     if (saver_ && !found) save(*r);
     coord_.clear_stop();
     running_ = std::move(r);
+  }
+
+  // graph.pbtxt, and what every checkpoint gets as its .meta file.
+  void show_graph(session_type& steps) {
+    if (!has_files()) return;
+    auto meta = saver_ ? detail::publish_graph(steps, options_.logdir, fs_, saver_->codec_policy())
+                       : detail::publish_graph(steps, options_.logdir, fs_, flat_binary{});
+    if (saver_ && !meta.empty()) saver_->attach(".meta", std::move(meta));
   }
 
   // ---- a step and what is due after it
@@ -250,11 +264,22 @@ private:
     if (composition::looks_at_loss && !std::isfinite(r.loss))
       detail::raise_divergence("loss", r.loss, r.global_step, r.saved_step);
     const double now = clock_.elapsed();
+    report(r, now);
     if (log_ && options_.summary_op && options_.save_summaries_secs > 0 &&
         (!r.summarized || now - r.summarized_at >= options_.save_summaries_secs))
       summarize(r, now);
     if (saver_ && options_.save_model_secs > 0 && now - r.saved_at >= options_.save_model_secs) save(r);
     return true;
+  }
+  // Every step to the log sink. Nobody said how many there will be, so max_steps is 0.
+  void report(running& r, double now) {
+    const double every = options_.log_step_count_steps;
+    const bool due = every >= 1 && r.global_step % static_cast<std::int64_t>(every) == 0;
+    if (due || r.steps_per_sec == 0)
+      r.steps_per_sec =
+          now > r.reported_at ? static_cast<double>(r.global_step - r.reported_from) / (now - r.reported_at) : 0;
+    sink_.step({r.global_step, 0, r.loss, r.rate, r.steps_per_sec, 0, now}, due);
+    if (due) r.reported_at = now, r.reported_from = r.global_step;
   }
   void summarize(running& r, double now) {
     const double secs = now - r.summarized_at;
@@ -301,7 +326,7 @@ private:
     if (saver_ && may_save && !first && r.saved_step != r.global_step) attempt([&] { save(r); });
     if (log_) {
       attempt([&] { log_->events().add_session_log(session_log_status::stop, r.global_step); });
-      attempt([&] { log_->close([this](const std::string& line) { sink_.line(line); }); });
+      attempt([&] { log_->pause([this](const std::string& line) { sink_.line(line); }); });
     }
     if (first) std::rethrow_exception(first);
   }

@@ -32,6 +32,7 @@ struct supervisor_options {
   service<saver_options> saver = {};                    // none: nothing is saved or restored
   double save_summaries_secs = 120;                     // 0: never
   double save_model_secs = 600;                         // 0: only where the scope ends, and by save()
+  double log_step_count_steps = 100;                    // a line of progress in the log sink; 0: never
   double stop_grace_secs = 120;                         // for threads of `loop`, once a stop is requested
   std::string checkpoint_basename = "model";            // TensorFlow: model.ckpt; here the codec ends the name
   bool save_on_stop = true;
@@ -46,6 +47,10 @@ inline supervisor_options resolve(supervisor_options o) {
        {std::pair{"save_summaries_secs", o.save_summaries_secs}, std::pair{"save_model_secs", o.save_model_secs},
         std::pair{"stop_grace_secs", o.stop_grace_secs}})
     if (!(secs >= 0)) raise(status::invalid_argument, text("supervisor: ", name, " must be at least 0, got ", secs));
+  if (!(o.log_step_count_steps >= 0) || !(o.log_step_count_steps < 1e15))
+    raise(status::invalid_argument,
+          text("supervisor: log_step_count_steps must be at least 0 and a number of steps, got ",
+               o.log_step_count_steps));
   if (!o.is_chief) {
     o.logdir.clear();
     o.save_summaries_secs = o.save_model_secs = 0;

@@ -10,6 +10,7 @@
 // printed but warnings unless a log sink is among the policies; the position of the input is always saved.
 #pragma once
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -81,17 +82,23 @@ public:
     if (has_files()) hold_directory(alone, fs_, config_.model_dir);
     state_list list = state();
     data.remembers(list);
+    const bool goes_on = ready_;  // with what is in memory
     const bool resumed = prepare(list, false);
     const std::int64_t last = options.max_steps > 0 ? options.max_steps : stepper_.global_step() + options.steps;
     const bool unsaved = saves() && saved_step_ != stepper_.global_step();  // an earlier call could not
     if (stepper_.global_step() >= last && !unsaved) return;
-    std::optional<log_type> log;
-    if (has_files() && config_.save_summary_steps > 0) open_log(log, resumed);
-    training_loop(data, list, log ? &*log : nullptr, last);
-    if (log) log->close([this](const std::string& line) { sink_.line(line); });
+    if (has_files() && config_.save_summary_steps > 0) open_log(goes_on, resumed);
+    try {
+      training_loop(data, list, log_.get(), last);
+    } catch (...) {
+      log_.reset();  // its end is written; a later call begins another file
+      throw;
+    }
+    if (log_) log_->pause([this](const std::string& line) { sink_.line(line); });
   }
 
-  // Runs the model over the data and gives the loss and the metrics.
+  // Runs the model over the data and gives the loss and the metrics. Data that end are rewound, so that the next call
+  // sees them again.
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   evaluation evaluate(Dataset&& data, const evaluate_options& options = {}) {
@@ -104,7 +111,7 @@ public:
     std::int64_t examples = 0, batches_done = 0;
     auto feeds = detail::match_feeds<mode::evaluate>(stepper_, data);
     while (options.steps == 0 || batches_done < options.steps) {
-      const std::int64_t n = detail::fill_feeds<mode::evaluate>(stepper_, data, feeds);
+      const std::int64_t n = next_batch<mode::evaluate>(data, feeds, batches_done == 0);
       if (n == 0) break;
       stepper_.template forward<mode::evaluate>();
       loss += detail::as_number(stepper_.template output_of<mode::evaluate>(output::loss)) * static_cast<double>(n);
@@ -118,7 +125,7 @@ public:
       if (v.size() == 1) result.values_.emplace_back(name, detail::as_number(v));
     });
     if (has_files() && (detail::has_protozero || config_.save_summary_steps > 0))
-      detail::log_evaluation(join_path(config_.model_dir, options.name), result.values_, result.step_, fs_, clock_);
+      evaluations_.add(join_path(config_.model_dir, options.name), result.values_, result.step_, fs_, clock_);
     return result;
   }
 
@@ -138,7 +145,7 @@ public:
     return *p;
   }
 
-  // Calls `see(const predictions&)` for every batch.
+  // Calls `see(const predictions&)` for every batch, and rewinds the data.
   template <class Dataset, class See>
     requires detail::batches_to_change<Dataset>
   void predict(Dataset&& data, See see) {
@@ -149,8 +156,8 @@ public:
     stepper_.template connect<mode::predict>();
     auto feeds = detail::match_feeds<mode::predict>(stepper_, data);
     std::vector<std::pair<std::string, const_tensor_view>> items;
-    for (;;) {
-      const std::int64_t n = detail::fill_feeds<mode::predict>(stepper_, data, feeds);
+    for (bool first = true;; first = false) {
+      const std::int64_t n = next_batch<mode::predict>(data, feeds, first);
       if (n == 0) return;
       stepper_.template forward<mode::predict>();
       items.clear();
@@ -217,6 +224,8 @@ private:
   [[no_unique_address]] typename composition::warm_start_type warm_start_;
   typename composition::decision_type decision_;
   stepper_type stepper_;
+  std::unique_ptr<log_type> log_;  // of training; one file as long as this trainer lives
+  detail::evaluation_logs<file_system_type, clock_type> evaluations_;
   bool ready_ = false, shown_ = false;
   std::int64_t saved_step_ = -1;  // of the newest checkpoint that this trainer wrote (or began to write) or read
   double saved_at_ = 0;
@@ -284,16 +293,29 @@ private:
     ready_ = false;  // a later train restores again, with the input's position
   }
 
+  // The next batch of data that are read to their end; there they begin again. The first read of a call may meet an
+  // end that an earlier one stopped at.
+  template <mode M, class Dataset>
+  std::int64_t next_batch(Dataset& data, detail::feed_plan& feeds, bool first) {
+    std::int64_t n = detail::fill_feeds<M>(stepper_, data, feeds);
+    if (n != 0) return n;
+    data.rewind();
+    if (first) n = detail::fill_feeds<M>(stepper_, data, feeds);
+    return n;
+  }
+
   // graph.pbtxt, and what every checkpoint gets as its .meta file.
   void show_graph() {
     if (!has_files() || !config_.checkpoint_save_graph_def || std::exchange(shown_, true)) return;
     auto meta = detail::publish_graph(stepper_, config_.model_dir, fs_, saves_.files().codec_policy());
     if (!meta.empty()) saves_.files().attach(".meta", std::move(meta));
   }
-  void open_log(std::optional<log_type>& log, bool resumed) {
-    log.emplace(config_.model_dir, config_.summaries, fs_, clock_);
-    log->events().start(resumed ? stepper_.global_step() + 1 : 0);
-    log->add_graph(stepper_);
+  void open_log(bool goes_on, bool resumed) {
+    const bool first = log_ == nullptr;
+    if (first) log_ = std::make_unique<log_type>(config_.model_dir, config_.summaries, fs_, clock_);
+    log_->resume();
+    if (first || !goes_on) log_->events().start(resumed ? stepper_.global_step() + 1 : 0);
+    if (first) log_->add_graph(stepper_);
   }
 
   template <class Dataset>
