@@ -231,7 +231,8 @@ inline std::string svg(const std::vector<run>& runs, const std::vector<std::stri
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const int y = rows * panel_height + 22 * static_cast<int>(i) + 10;
     out += gradus::text("<path stroke=\"", colours[i % std::size(colours)], "\" stroke-width=\"3\" d=\"M58 ", y,
-                        "h24\"/><text x=\"90\" y=\"", y + 4, "\">", escaped(fitting(runs[i].name, width - 100, 12)), "</text>\n");
+                        "h24\"/><text x=\"90\" y=\"", y + 4, "\">", escaped(fitting(runs[i].name, width - 100, 12)),
+                        "</text>\n");
   }
   return out + "</svg>\n";
 }

@@ -160,7 +160,7 @@ TEST_CASE("gradus-events: plots of one point and of many, plain and logarithmic:
     int points;
     std::int64_t stride;
   };
-  const shape_of_curve curves[] = {{0.5, 0.5, 1, 100},     {1e-9, 1e-9, 1, 7'000'000}, {0, 0, 1, 0},
+  const shape_of_curve curves[] = {{0.5, 0.5, 1, 100},      {1e-9, 1e-9, 1, 7'000'000}, {0, 0, 1, 0},
                                    {100, 1e-4, 50, 50'000}, {1e9, 1e-9, 20, 1},         {0.3, 0.5, 20, 3},
                                    {-5, 5, 11, 1000},       {2, 2, 3, 123'457}};
   for (const bool logarithmic : {false, true})
@@ -196,10 +196,12 @@ TEST_CASE("gradus-events: plots of one point and of many, plain and logarithmic:
         const auto begin = svg.find('>', at) + 1, end = svg.find("</text>", begin);
         std::string label = svg.substr(begin, end - begin);
         const double x = attribute(svg, at, " x=\""), y = attribute(svg, at, " y=\"");
-        const bool middle = svg.compare(at, 15, "<text class=\"x\"") == 0, right = svg.compare(at, 15, "<text class=\"y\"") == 0;
+        const bool middle = svg.compare(at, 15, "<text class=\"x\"") == 0,
+                   right = svg.compare(at, 15, "<text class=\"y\"") == 0;
         if (right) values.push_back(label);
         if (const auto raised = label.find("<tspan"); raised != std::string::npos)
-          label = label.substr(0, raised) + label.substr(label.find('>') + 1, label.find("</tspan>") - label.find('>') - 1);
+          label =
+              label.substr(0, raised) + label.substr(label.find('>') + 1, label.find("</tspan>") - label.find('>') - 1);
         std::size_t letters = 0;
         for (const char k : label) letters += (static_cast<unsigned char>(k) & 0xC0) != 0x80;
         const double wide = static_cast<double>(letters) * (middle || right ? 7.0 : 8.5);

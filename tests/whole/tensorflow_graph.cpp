@@ -345,8 +345,8 @@ TEST_CASE("tensorflow_graph: every op is TensorFlow's, and gives our numbers") {
     all.add(name, g);
   }
 
-  // The ops that there are: every card that a header declares, which the script reads. Each is covered above or is known
-  // to be absent, with a reason.
+  // The ops that there are: every card that a header declares, which the script reads. Each is covered above or is
+  // known to be absent, with a reason.
   std::string covered, absent;
   for (const auto name : all.covered) covered += text(name, "\n");
   for (const auto& a : detail::tensorflow_absences) absent += text(a.name, "\n");
