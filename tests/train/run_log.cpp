@@ -102,10 +102,11 @@ TEST_CASE("run_log: a model that cannot be shown is refused at the start") {
                        "Duplicate tag cost found in summary inputs; give one of them another name", invalid_argument);
   auto images = one_step_of<2>();
   auto* const shows = std::exchange(detail::show_images, nullptr);  // as where image.hpp is not included
-  CHECK_THROWS_WITH_AS(log.add_graph(images.steps),
-                       "the summary \"dots\" is of images; include <gradus/summary/image.hpp> in the program, which "
-                       "brings what makes PNG of them",
-                       failed_precondition);
+  CHECK_THROWS_WITH_AS(
+      log.add_graph(images.steps),
+      doctest::Contains("the summary \"dots\" is of images; include <gradus/summary/image.hpp> in the program, which "
+                        "brings what makes PNG of them"),
+      failed_precondition);
   detail::show_images = shows;
   log.add_graph(images.steps);
 }

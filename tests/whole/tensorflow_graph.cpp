@@ -100,7 +100,7 @@ struct written_cases {
     std::vector<saved_tensor> saved;
     for (int i = 0; i < g.nodes.count; ++i) {
       if (g.nodes[i].op != &variable_card) continue;
-      const tensor_view v = s.variable(g.name_of(i));
+      const const_tensor_view v = s.variable(g.name_of(i));
       const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(v.data), v.size_bytes());
       content.records.push_back({std::string(g.name_of(i)), v.type, v.dims, bytes});
     }
