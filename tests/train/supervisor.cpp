@@ -1,4 +1,5 @@
 // costs: 300
+#include <gradus/checkpoint/safetensors.hpp>
 #include <gradus/cluster/server.hpp>
 #include <gradus/gradus.hpp>
 #include <gradus/testing/temp_dir.hpp>

@@ -319,6 +319,8 @@ inline tensorflow_settings tensorflow_settings_of(const shown_node& n, const int
   } else if (op.starts_with("Conv2D") || op.starts_with("MaxPool") || op.starts_with("AvgPool")) {  // window_attr
     put("window", list{1, w[0], w[1], 1}), put("strides", list{1, w[2], w[3], 1});
     put("padding", std::string(w[4] != 0 ? "SAME" : "VALID")), put("filters", list{0, 2, 3, 1});
+    // Their defaults, for readers who do not know them.
+    put("dilations", list{1, 1, 1, 1}), put("format", std::string("NHWC"));
   } else if (op == "LayerNorm" || op == "LayerNormGrad" || op == "LayerNormParameterGrad") {  // layer_norm_attr
     put("epsilon", real(std::bit_cast<double>(std::array<int, 2>{w[2], w[3]})));
     if (w[0] != 0 && op != "LayerNormParameterGrad") formula += " gamma";

@@ -149,16 +149,18 @@ inline constexpr tensorflow_formula tensorflow_formulas[] = {
     // products
     {"MatMul", "MatMul($0, $1){transpose_a=transpose_a, transpose_b=transpose_b}"},
     {"MatMuls", "BatchMatMulV2($0, $1){adj_x=transpose_a, adj_y=transpose_b}"},
-    {"Conv2D", "Conv2D($0, $1){strides=strides, padding=padding}"},
+    {"Conv2D", "Conv2D($0, $1){strides=strides, padding=padding, dilations=dilations, data_format=format}"},
     {"Conv2DBackpropInput",
-     "Conv2DBackpropInput(@shape, Transpose($0, @filters), $1){strides=strides, padding=padding}"},
-    {"Conv2DBackpropFilter", "Conv2DBackpropFilter($0, @shape, $1){strides=strides, padding=padding}"},
-    {"MaxPool", "MaxPool($0){ksize=window, strides=strides, padding=padding}"},
+     "Conv2DBackpropInput(@shape, Transpose($0, @filters), $1){strides=strides, padding=padding, dilations=dilations, "
+     "data_format=format}"},
+    {"Conv2DBackpropFilter",
+     "Conv2DBackpropFilter($0, @shape, $1){strides=strides, padding=padding, dilations=dilations, data_format=format}"},
+    {"MaxPool", "MaxPool($0){ksize=window, strides=strides, padding=padding, data_format=format}"},
     {"MaxPoolGrad",
-     "y = MaxPool($0){ksize=window, strides=strides, padding=padding};"
-     " MaxPoolGrad($0, y, $1){ksize=window, strides=strides, padding=padding}"},
-    {"AvgPool", "AvgPool($0){ksize=window, strides=strides, padding=padding}"},
-    {"AvgPoolGrad", "AvgPoolGrad(@shape, $0){ksize=window, strides=strides, padding=padding}"},
+     "y = MaxPool($0){ksize=window, strides=strides, padding=padding, data_format=format};"
+     " MaxPoolGrad($0, y, $1){ksize=window, strides=strides, padding=padding, data_format=format}"},
+    {"AvgPool", "AvgPool($0){ksize=window, strides=strides, padding=padding, data_format=format}"},
+    {"AvgPoolGrad", "AvgPoolGrad(@shape, $0){ksize=window, strides=strides, padding=padding, data_format=format}"},
     // rows
     {"Softmax", "Softmax($0)"},
     {"LogSoftmax", "LogSoftmax($0)"},
