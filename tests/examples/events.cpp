@@ -10,6 +10,7 @@
 #include <gradus/summary/histogram.hpp>
 #include <gradus/summary/writer.hpp>
 #include <gradus/testing/temp_dir.hpp>
+#include <limits>
 
 extern char** environ;
 
@@ -95,7 +96,7 @@ TEST_CASE("gradus-events: list, tail, export, by TensorBoard's rules") {
   const auto json = w.run({"list", "--json", w.logs + "/b"});
   CHECK(contains(
       json.out,
-      R"({"run":".","tag":"<a,\"b\">","kind":"scalars","points":1,"first_step":1,"last_step":1,"last":null})"));
+      R"({"run":".","tag":"<a,\"b\">","kind":"scalars","points":1,"first_step":1,"last_step":1,"last":"NaN"})"));
 
   const auto csv = w.run({"export", w.logs});
   CHECK(csv.out ==
@@ -116,6 +117,28 @@ TEST_CASE("gradus-events: list, tail, export, by TensorBoard's rules") {
         "step 1  loss = 2, <a,\"b\"> = nan\n"
         "step 1  h = histograms of 129 bytes\n"
         "step 1  session CHECKPOINT model.ckpt\n");
+}
+
+TEST_CASE("gradus-events: what is exported steers no terminal, and tells NaN from the infinities") {
+  const workshop w;
+  writer out(w.logs, {.hostname = "h"}, {}, {});
+  out.start(0);
+  const std::string tag = "\x1b[31mred\u202e\x07\\";
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  int step = 0;
+  for (const float value : {NAN, inf, -inf, 1.0f}) out.add_summary({{tag, value}}, ++step);
+  out.close();
+  const std::string shown = R"(\x1b[31mred\u{202e}\x07\\)";
+  CHECK(contains(w.run({"list", w.logs}).out, shown));
+  const auto csv = w.run({"export", w.logs});
+  CHECK(csv.out == "run,tag,wall_time,step,value\n.," + shown + ",1700000000.5,1,nan\n.," + shown +
+                       ",1700000000.5,2,inf\n.," + shown + ",1700000000.5,3,-inf\n.," + shown + ",1700000000.5,4,1\n");
+  const auto json = w.run({"export", "--format", "json", w.logs});
+  CHECK(json.out == R"([{"run":".","tag":"\u001b[31mred\u202e\u0007\\","points":[[1700000000.5,1,"NaN"],)"
+                    R"([1700000000.5,2,"Infinity"],[1700000000.5,3,"-Infinity"],[1700000000.5,4,1]]}])"
+                    "\n");
+  for (const auto* text : {&csv.out, &json.out})
+    for (const char c : *text) CHECK((c == '\n' || static_cast<unsigned char>(c) >= 0x20));
 }
 
 TEST_CASE("gradus-events: plot makes a picture and a page that need nothing else") {
