@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../store/reader_limits.hpp"
 #include "../store/wire.hpp"
 
 namespace gradus {
