@@ -1,5 +1,6 @@
 // compiled with: -O1 -fsanitize-coverage=trace-pc
 // costs: 120
+// without sanitizers: what is counted is optimized code; hostile_files runs the same readers under them
 // one thread: it reads and judges, and starts none
 // One budget for every reader (store/reader_limits.hpp): small files that would become much memory or much work are
 // refused by an error that names the setting, cheaply, and are read once that setting is raised. What lies on the heap
@@ -380,10 +381,11 @@ const bomb bombs[] = {
 constexpr reader_limits small{
     .record_bytes = 1 << 16, .inflated_bytes = 1 << 18, .inflated_times = 2, .file_bytes = 1 << 21, .entries = 500};
 std::size_t size_of_bomb(const bomb& b) {
-  return b.setting == "entries"        ? 2000
-         : b.setting == "record_bytes" ? 3 << 17
-         : b.setting == "file_bytes"   ? 1 << 22
-                                       : 1 << 20;
+  const int size = b.setting == "entries"        ? 2000
+                   : b.setting == "record_bytes" ? 3 << 17
+                   : b.setting == "file_bytes"   ? 1 << 22
+                                                 : 1 << 20;
+  return static_cast<std::size_t>(size);
 }
 reader_limits without(std::string_view setting) {
   reader_limits l = small;
@@ -449,7 +451,7 @@ TEST_CASE("twice the names cost twice the work") {
     if (b.setting != "entries") continue;
     CAPTURE(b.header);
     std::uint64_t work[2] = {};
-    for (const std::size_t k : {0, 1}) {
+    for (const std::size_t k : {std::size_t{0}, std::size_t{1}}) {
       const testing::temp_dir dir;
       b.make(dir.path(), k == 0 ? 1000 : 8000);
       work[k] = cost_of([&] { b.read(dir.path(), reader_limits::none()); }).work;
