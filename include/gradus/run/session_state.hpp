@@ -47,7 +47,12 @@ private:
 };
 
 // The number of a run that draws: one more than that of the last one. Runs that start side by side take different ones.
-inline void take_number(std::int64_t& last) { __atomic_fetch_add(&last, 1, __ATOMIC_RELAXED); }
+inline void take_number(std::int64_t& last) {
+  if constexpr (__atomic_always_lock_free(sizeof last, nullptr))
+    __atomic_fetch_add(&last, 1, __ATOMIC_RELAXED);
+  else  // a board of 32 bits, where nothing runs side by side
+    ++last;
+}
 // Whether a node reads the seed and the position of the random stream (ops/random.hpp).
 inline bool draws_numbers(const runnable& r) {
   const graph_view& v = r.graph.view;
@@ -62,10 +67,10 @@ inline bool draws_numbers(const runnable& r) {
   return false;
 }
 
-// In a debug build, says so when a session is entered while it is at work.
+// In a debug build, says so when a session is entered while it is at work; not where there are no threads.
 class one_thread_at_a_time {
 public:
-#ifndef NDEBUG
+#if !defined(NDEBUG) && (defined(__unix__) || defined(__APPLE__) || defined(_WIN32))
   explicit one_thread_at_a_time(std::atomic<bool>& busy) : busy_(busy) {
     if (busy_.exchange(true, std::memory_order_acquire))
       raise(status::failed_precondition,
