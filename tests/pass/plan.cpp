@@ -88,13 +88,13 @@ std::string clash(const graph_parts& p, const program& plan) {
   for (int i = 0; i < v.size; ++i) {
     if (v.nodes[i].op->is(trait::control)) continue;
     if (!(plan.places[i] == plan.places[at(memory, i)])) return text("node ", i, " does not lie where its memory is");
-    if (at(memory, i) != i || plan.places[i].region != location::slot) continue;
+    if (at(memory, i) != i || plan.places[i].region != node_place::slot) continue;
     const std::int64_t bytes = count(v.nodes[i].dims) * static_cast<std::int64_t>(size_of(v.nodes[i].type));
     if (plan.slots[plan.places[i].index] != bytes) return text("node ", i, " does not fit its slot");
     if (from(i) % 8 != 0 || to(i) > all) return text("node ", i, " is out of bounds or off its boundary");
     const bool kept = v.nodes[i].op->is(trait::leaf);
     for (int j = 0; j < i; ++j) {
-      if (at(memory, j) != j || plan.places[j].region != location::slot || from(i) >= to(j) || from(j) >= to(i))
+      if (at(memory, j) != j || plan.places[j].region != node_place::slot || from(i) >= to(j) || from(j) >= to(i))
         continue;
       if (kept || v.nodes[j].op->is(trait::leaf)) return text("leaf shares its memory: ", j, " and ", i);
       if (at(until, j) >= i) return text("node ", i, " is written while ", j, " is still read, by ", at(until, j));
@@ -159,9 +159,9 @@ TEST_CASE("a training graph: gradients lie in the gradient arena at their variab
     const node& n = ready.nodes[i];
     if (n.op != &cards::apply) continue;
     ++updates;
-    const location variable = p.places[ready.edges[n.first]], gradient = p.places[ready.edges[n.first + 1]];
-    CHECK(variable.region == location::variable);
-    CHECK(gradient == location{location::gradient, variable.index});
+    const node_place variable = p.places[ready.edges[n.first]], gradient = p.places[ready.edges[n.first + 1]];
+    CHECK(variable.region == node_place::variable);
+    CHECK(gradient == node_place{node_place::gradient, variable.index});
   }
   CHECK(updates == 8);
   CHECK(p.calls.count < ready.nodes.count);
@@ -177,7 +177,7 @@ TEST_CASE("a training graph: gradients lie in the gradient arena at their variab
 
 TEST_CASE("slots of several sizes fit between each other: the worst moment's bytes, where that can be") {
   // a: 0-2, b: 1-3, c: 3-4 where a was, d: 4-5 where b was, e: 3-3 in what is left of a's place
-  const lifetime lives[] = {{0, 2}, {1, 3}, {3, 4}, {4, 5}, {3, 3}, {}};
+  const slot_lifetime lives[] = {{0, 2}, {1, 3}, {3, 4}, {4, 5}, {3, 3}, {}};
   const std::size_t sizes[] = {64, 32, 48, 32, 16, 8};
   std::size_t offsets[6] = {};
   int order[12] = {};
@@ -196,7 +196,7 @@ TEST_CASE("random lifetimes: nothing that is alive together overlaps, and little
   double used = 0, needed = 0;
   for (int trial = 0; trial < 100; ++trial) {
     constexpr int n = 60;
-    lifetime lives[n];
+    slot_lifetime lives[n];
     std::size_t sizes[n], offsets[n] = {}, worst = 0;
     int order[2 * n];
     for (int k = 0; k < n; ++k) lives[k] = {k, k + draw(20)}, sizes[k] = static_cast<std::size_t>(64 * draw(30));

@@ -15,6 +15,8 @@ expected += re.findall(rf"^// expect-{re.escape(family)}: *(.+?) *$", source, re
 limit = re.search(r"^// at most: *(\d+) lines", source, re.M)
 within = re.search(r"^// within: *(\d+) lines", source, re.M)
 whole = re.search(r"^// compile:", source, re.M)
+for line in re.findall(r"^// compiled with: *(.+?) *$", source, re.M):
+    flags += line.split()
 if not expected:
     sys.exit(f"{case} expects no text: write `// expect: ...`")
 if "FIX" not in re.sub(r"//.*", "", source):

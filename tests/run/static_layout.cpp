@@ -49,14 +49,14 @@ static_assert(train::trains<float>() && !train::trains<double>());
 TEST_CASE_TEMPLATE("tensors are aligned, inside, and do not meet what outlives them", G, train, forward) {
   for (int i = 0; i < G::graph.size.nodes; ++i) {
     const node& n = G::graph.nodes[i];
-    if (G::program.places[i].region == location::nowhere) continue;
+    if (G::program.places[i].region == node_place::nowhere) continue;
     const std::size_t at = layout.template offset<G>(i);
     const std::size_t bytes = static_cast<std::size_t>(G::count(i, examples)) * size_of(n.type);
     CHECK(at % device::alignment == 0);
     CHECK(at + bytes <= layout.bytes);
     if (n.op->is(trait::leaf))
       CHECK(at + bytes <= layout.scratch);
-    else if (G::program.places[i].region == location::slot)
+    else if (G::program.places[i].region == node_place::slot)
       CHECK(at >= layout.scratch);
     for (int k = 0; k < i; ++k) {
       if (!n.op->is(trait::leaf) || !G::graph.nodes[k].op->is(trait::leaf)) continue;

@@ -56,7 +56,7 @@ private:
       return q;
     };
     const char* comma = "\n";
-    const auto list = [&comma](bool none) { return comma = "\n", none ? "]" : "\n]"; };
+    const auto list = [&comma](bool empty) { return comma = "\n", empty ? "]" : "\n]"; };
     out.raw(text("{\n\"layout\": ", layout, ",\n\"step\": ", m.step, ",\n\"metadata\": ["));
     for (const auto& [key, value] : m.about) {
       out.raw(text(comma, "{\n\"key\": ", quoted(key), ",\n\"value\": ", quoted(value), "\n}"));
@@ -85,9 +85,9 @@ private:
       return true;
     }
     // A key stands in an object only once, so that counting them is enough.
-    std::string problem(std::string_view what, int expected, bool unknown) const {
+    std::string problem(std::string_view what, int expected, bool stranger) const {
       if (!in_.ok()) return text("its manifest is refused: ", in_.problem());
-      if (unknown) return text("its manifest is refused: ", what, " has the unknown field \"", key, '"');
+      if (stranger) return text("its manifest is refused: ", what, " has the unknown field \"", key, '"');
       if (count_ != expected) return text("its manifest is refused: ", what, " lacks a field");
       return {};
     }

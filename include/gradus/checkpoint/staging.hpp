@@ -194,7 +194,7 @@ struct rolling_snapshot {
       if (!active() || bytes.empty()) return;
       const auto* end = bytes.data() + bytes.size();
       auto at = std::upper_bound(pieces_.begin(), pieces_.end(), bytes.data(),
-                                 [](const std::byte* p, const auto& piece) { return std::less<>{}(p, piece.from); });
+                                 [](const std::byte* p, const auto& other) { return std::less<>{}(p, other.from); });
       if (at != pieces_.begin()) --at;
       for (; at != pieces_.end() && std::less<>{}(at->from, end); ++at)
         if (std::less<>{}(bytes.data(), at->from + at->bytes)) ensure(static_cast<std::size_t>(at - pieces_.begin()));

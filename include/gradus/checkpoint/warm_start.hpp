@@ -148,7 +148,7 @@ warm_started warm_start(std::span<const warm_start_target> targets, const warm_s
   for (const auto& g : groups) {
     const auto info = settings.var_name_to_vocab_info.find(g.name);
     const bool remapped = info != settings.var_name_to_vocab_info.end();
-    if (!remapped && settings.vars_to_warm_start.form() == variables_to_warm_start::forms::none) continue;
+    if (!remapped && settings.vars_to_warm_start.form() == variables_to_warm_start::forms::nothing) continue;
     const auto renamed = previous.find(g.name);
     const std::string& name = renamed == previous.end() ? g.name : renamed->second;
     const auto found = records.find(name);
@@ -224,8 +224,8 @@ std::string warm_start_source(const warm_start_settings& settings, const F& fs) 
     raise(status::invalid_argument,
           "ckpt_to_initialize_from is empty; give the path of a checkpoint, or of a directory with checkpoints");
   while (given.size() > 1 && given.ends_with('/')) given.pop_back();
-  std::vector<std::byte> none;
-  if (try_read(fs, given, 0, none).error == EISDIR) {
+  std::vector<std::byte> nothing;
+  if (try_read(fs, given, 0, nothing).error == EISDIR) {
     const auto state = read_state_file(fs, given);
     std::string moved;
     const std::string newest = state ? listed_path(fs, given, state->newest, moved) : std::string{};

@@ -35,12 +35,12 @@ public:
     element(std::string expression) : text(std::move(expression)) {}
     element(variable_named v) : text(std::move(v.name)), variable(true) {}
   };
-  enum class forms { expression, list, none };
+  enum class forms { expression, list, nothing };
 
   variables_to_warm_start() : variables_to_warm_start(".*") {}
   variables_to_warm_start(const char* expression) : elements_{element(expression)} {}
   variables_to_warm_start(std::string expression) : elements_{element(std::move(expression))} {}
-  variables_to_warm_start(std::nullopt_t) : form_(forms::none) {}
+  variables_to_warm_start(std::nullopt_t) : form_(forms::nothing) {}
   variables_to_warm_start(std::initializer_list<element> list) : form_(forms::list), elements_(list) {}
   variables_to_warm_start(const std::vector<std::string>& list) : form_(forms::list) {
     for (const auto& s : list) elements_.emplace_back(s);
@@ -124,7 +124,7 @@ inline std::vector<warm_start_group> chosen(std::span<const warm_start_target> t
             text("vars_to_warm_start: \"", e.text, "\" is no regular expression: ", problem.what()));
     }
   }
-  if (form == forms::none)
+  if (form == forms::nothing)
     for (std::size_t i = 0; i < targets.size(); ++i) take[i] = targets[i].trainable;
 
   std::vector<warm_start_group> groups;

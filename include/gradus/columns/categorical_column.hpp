@@ -55,7 +55,7 @@ public:
   virtual std::string name() const = 0;
   virtual std::int64_t num_buckets() const = 0;
   // The ids of all values in their order, missing_id where one is missing.
-  virtual void read(const features& batch, id_lists& out) const = 0;
+  virtual void read(const features& examples, id_lists& out) const = 0;
   virtual void needs(std::vector<feature_need>& out) const = 0;
   // How many ids an example has at most, if a feature `key` has width_of(key) values.
   virtual std::int64_t widest(const std::function<std::int64_t(std::string_view)>& width_of) const = 0;
@@ -92,14 +92,14 @@ public:
   std::int64_t widest(const std::function<std::int64_t(std::string_view)>& width_of) const override {
     return width_of(key_);
   }
-  void read(const features& batch, id_lists& out) const override {
-    const feature& f = batch[key_];
+  void read(const features& examples, id_lists& out) const override {
+    const feature& f = examples[key_];
     if (f.kind != kind_)
       raise(status::invalid_argument, text("column \"", key_, "\": expected a feature of ", name_of(kind_), ", found ",
                                            name_of(f.kind), "; set the column's dtype, or read the feature as that"));
     out.clear();
     const bool dense = !f.ragged();
-    for (std::int64_t r = 0; r < batch.rows(); ++r) {
+    for (std::int64_t r = 0; r < examples.rows(); ++r) {
       for (std::size_t i = f.begin(r), end = f.end(r); i < end; ++i) {
         if (kind_ == feature_kind::text) {
           const std::string_view s = f.texts[i];
@@ -143,14 +143,14 @@ public:
   }
   // The ids of every example, in the order of its values, with the weights of a weighted column. Some may be below 0
   // (what a vocabulary does not know, where it says so): look-ups pass over them.
-  id_lists ids(const features& batch) const {
+  id_lists ids(const features& examples) const {
     id_lists out;
-    ids(batch, out);
+    ids(examples, out);
     return out;
   }
   // In the memory that `out` has already.
-  void ids(const features& batch, id_lists& out) const {
-    rule_->read(batch, out);
+  void ids(const features& examples, id_lists& out) const {
+    rule_->read(examples, out);
     std::size_t kept = 0;
     for (std::size_t r = 0, i = 0; r + 1 < out.splits.size(); ++r) {
       for (; i < static_cast<std::size_t>(out.splits[r + 1]); ++i) {

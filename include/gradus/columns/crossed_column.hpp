@@ -79,17 +79,17 @@ public:
         k.column()->rule().needs(out);
     }
   }
-  void read(const features& batch, id_lists& out) const override {
+  void read(const features& examples, id_lists& out) const override {
     std::vector<id_lists> prints;  // of each key, in the order of the chain
     for (const bool dense : {false, true})
       for (const cross_key& k : keys_) {
-        const feature* f = k.feature() != nullptr ? &batch[*k.feature()] : nullptr;
+        const feature* f = k.feature() != nullptr ? &examples[*k.feature()] : nullptr;
         if ((f != nullptr && !f->ragged()) != dense) continue;
-        prints.push_back(f != nullptr ? prints_of(*f, batch.rows()) : k.column()->ids(batch));
+        prints.push_back(f != nullptr ? prints_of(*f, examples.rows()) : k.column()->ids(examples));
       }
     out.clear();
     std::vector<std::size_t> at(prints.size());
-    for (std::int64_t r = 0; r < batch.rows(); ++r) {
+    for (std::int64_t r = 0; r < examples.rows(); ++r) {
       bool more = true;
       for (std::size_t k = 0; k < prints.size(); ++k) {
         at[k] = prints[k].begin(r);

@@ -118,14 +118,14 @@ public:
   const embedding_column_options& options() const { return o_; }
 
   // A batch, with a table [num_buckets, dimension] of your own, into `out` [rows, dimension].
-  void look_up(const embedding_table& table, const features& batch, std::span<float> out) const {
+  void look_up(const embedding_table& table, const features& examples, std::span<float> out) const {
     if (table.rows() != column_.num_buckets() || table.dimension() != dimension_)
       raise(status::invalid_argument, text("column \"", name_, "\": expected a table [", column_.num_buckets(), ", ",
                                            dimension_, "], found [", table.rows(), ", ", table.dimension(), "]"));
-    look_up_embeddings(table, column_.ids(batch), o_.combiner, o_.max_norm, out);
+    look_up_embeddings(table, column_.ids(examples), o_.combiner, o_.max_norm, out);
   }
-  void look_up(std::span<const float> table, const features& batch, std::span<float> out) const {
-    look_up(embedding_table(table, column_.num_buckets(), dimension_), batch, out);
+  void look_up(std::span<const float> table, const features& examples, std::span<float> out) const {
+    look_up(embedding_table(table, column_.num_buckets(), dimension_), examples, out);
   }
 
 private:

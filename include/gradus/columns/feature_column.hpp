@@ -66,14 +66,14 @@ public:
   std::vector<feature_need> needs() const { return numeric() != nullptr ? numeric()->needs() : categorical()->needs(); }
 
   // The numbers of a batch, those of example r at out + r * stride; not of an embedding, which needs a table.
-  void read(const features& batch, float* out, std::int64_t stride) const {
+  void read(const features& examples, float* out, std::int64_t stride) const {
     if (numeric() != nullptr) {
-      for (std::int64_t r = 0; r < batch.rows(); ++r) numeric()->read(batch, r, out + r * stride);
+      for (std::int64_t r = 0; r < examples.rows(); ++r) numeric()->read(examples, r, out + r * stride);
       return;
     }
     if (embedding() != nullptr)
       raise(status::invalid_argument, text("column \"", name(), "\": its numbers are in a table; give the table"));
-    const id_lists ids = categorical()->ids(batch);
+    const id_lists ids = categorical()->ids(examples);
     const std::int64_t n = width();
     for (std::int64_t r = 0; r < ids.rows(); ++r) {
       float* row = out + r * stride;
@@ -139,29 +139,30 @@ public:
   }
 
   // A batch as numbers [rows, width()], float32. Embeddings take their tables from `table_of`.
-  void dense(const features& batch, std::span<float> out, const table_source& table_of = {}) const {
+  void dense(const features& examples, std::span<float> out, const table_source& table_of = {}) const {
     const std::int64_t all = width();
-    if (static_cast<std::int64_t>(out.size()) != batch.rows() * all)
-      raise(status::invalid_argument, text("feature_columns: ", batch.rows(), " examples of ", all,
-                                           " numbers: expected room for ", batch.rows() * all, ", found ", out.size()));
+    if (static_cast<std::int64_t>(out.size()) != examples.rows() * all)
+      raise(status::invalid_argument,
+            text("feature_columns: ", examples.rows(), " examples of ", all, " numbers: expected room for ",
+                 examples.rows() * all, ", found ", out.size()));
     float* at = out.data();
     std::vector<float> embedded;
     for (const auto& c : list_) {
       if (c.embedding() != nullptr && table_of) {
         const auto n = static_cast<std::size_t>(c.width());
-        embedded.resize(static_cast<std::size_t>(batch.rows()) * n);
-        c.embedding()->look_up(table_of(*c.embedding()), batch, embedded);
-        for (std::int64_t r = 0; r < batch.rows(); ++r)
+        embedded.resize(static_cast<std::size_t>(examples.rows()) * n);
+        c.embedding()->look_up(table_of(*c.embedding()), examples, embedded);
+        for (std::int64_t r = 0; r < examples.rows(); ++r)
           std::copy_n(embedded.data() + static_cast<std::size_t>(r) * n, n, at + r * all);
       } else {
-        c.read(batch, at, all);
+        c.read(examples, at, all);
       }
       at += c.width();
     }
   }
-  std::vector<float> dense(const features& batch, const table_source& table_of = {}) const {
-    std::vector<float> out(static_cast<std::size_t>(batch.rows() * width()));
-    dense(batch, out, table_of);
+  std::vector<float> dense(const features& examples, const table_source& table_of = {}) const {
+    std::vector<float> out(static_cast<std::size_t>(examples.rows() * width()));
+    dense(examples, out, table_of);
     return out;
   }
 

@@ -159,39 +159,39 @@ public:
   void operator()(const datum& from, datum& to) const {
     if (from.size() == 0 || from.about(0).dims.rank == 0)
       raise(status::invalid_argument, "feature_layout: expected a batch; put .map behind .batch or .padded_batch");
-    features batch(from.about(0).dims[0]);
+    features examples(from.about(0).dims[0]);
     for (const auto& need : needs_) {
       bool there = need.default_value.empty();
       for (std::size_t k = 0; k < from.size(); ++k) there = there || from.about(k).name == need.key;
       if (!there) continue;  // the column's default
       const const_tensor_view v = from[need.key];
-      batch.add(detail::feature_of({need.key, v.type, v.dims}, v, need));
+      examples.add(detail::feature_of({need.key, v.type, v.dims}, v, need));
     }
-    to.conform(parts_, batch.rows());
-    write_columns(batch, to);
+    to.conform(parts_, examples.rows());
+    write_columns(examples, to);
     for (const auto& c : s_.keep) {
       const const_tensor_view v = from[c.name];
-      if (v.type != c.type || !(v.dims == detail::with_lead(batch.rows(), c.dims)))
-        raise(status::invalid_argument,
-              text("feature_layout keeps \"", c.name, "\" as ", name_of(c.type), ' ', to_text(c.dims),
-                   " of each example, found ", name_of(v.type), ' ', to_text(v.dims), " in a batch of ", batch.rows()));
+      if (v.type != c.type || !(v.dims == detail::with_lead(examples.rows(), c.dims)))
+        raise(status::invalid_argument, text("feature_layout keeps \"", c.name, "\" as ", name_of(c.type), ' ',
+                                             to_text(c.dims), " of each example, found ", name_of(v.type), ' ',
+                                             to_text(v.dims), " in a batch of ", examples.rows()));
       if (v.size_bytes() != 0) std::memcpy(to[c.name].mutable_data(), v.data, v.size_bytes());
     }
   }
   // A batch of features, of parse_example say, to all parts; what is kept and not among the features stays zero.
-  void write(const features& batch, datum& to) const {
-    to.conform(parts_, batch.rows());
-    write_columns(batch, to);
+  void write(const features& examples, datum& to) const {
+    to.conform(parts_, examples.rows());
+    write_columns(examples, to);
     for (const auto& c : s_.keep)
-      if (const feature* f = batch.find(c.name); f != nullptr) detail::keep_feature(*f, c, to[c.name]);
+      if (const feature* f = examples.find(c.name); f != nullptr) detail::keep_feature(*f, c, to[c.name]);
   }
 
 private:
-  void write_columns(const features& batch, datum& to) const {
-    for (const auto& c : dense_) c.read(batch, to.values<float>(c.name()).data(), c.width());
+  void write_columns(const features& examples, datum& to) const {
+    for (const auto& c : dense_) c.read(examples, to.values<float>(c.name()).data(), c.width());
     id_lists ids;
     for (const auto& c : sparse_) {
-      c.ids(batch, ids);
+      c.ids(examples, ids);
       const std::int64_t n = room(c);
       ids.pad_ids(n, to.values<std::int64_t>(text(c.name(), "/ids")));
       if (c.weighted()) ids.pad_weights(n, to.values<float>(text(c.name(), "/weights")));

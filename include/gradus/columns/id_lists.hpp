@@ -62,7 +62,7 @@ struct id_lists {
 
 private:
   template <class T>
-  void pad(std::int64_t width, std::span<T> out, T none, const auto& value_of) const {
+  void pad(std::int64_t width, std::span<T> out, T filler, const auto& value_of) const {
     if (static_cast<std::int64_t>(out.size()) != rows() * width)
       raise(status::invalid_argument, text("ids of ", rows(), " examples, ", width, " each: expected room for ",
                                            rows() * width, " of them, found ", out.size()));
@@ -72,7 +72,8 @@ private:
         raise(status::invalid_argument,
               text("example ", r, " of the batch has ", n, " ids, expected at most ", width, "; give more room"));
       T* row = out.data() + r * width;
-      for (std::int64_t k = 0; k < width; ++k) row[k] = k < n ? value_of(begin(r) + static_cast<std::size_t>(k)) : none;
+      for (std::int64_t k = 0; k < width; ++k)
+        row[k] = k < n ? value_of(begin(r) + static_cast<std::size_t>(k)) : filler;
     }
   }
 };

@@ -49,9 +49,9 @@ public:
   }
 
   // The numbers of example r, `width()` of them, at `to`; with_normalizer false: as the feature has them.
-  void read(const features& batch, std::int64_t r, float* to, bool with_normalizer = true) const {
-    const feature* f = batch.find(key_);
-    if (f == nullptr && o_.default_value.empty()) f = &batch[key_];  // says which there are
+  void read(const features& examples, std::int64_t r, float* to, bool with_normalizer = true) const {
+    const feature* f = examples.find(key_);
+    if (f == nullptr && o_.default_value.empty()) f = &examples[key_];  // says which there are
     const auto n = static_cast<std::size_t>(width()), has = f != nullptr ? f->end(r) - f->begin(r) : 0;
     if (has == 0 && !o_.default_value.empty()) {
       for (std::size_t i = 0; i < n; ++i) to[i] = o_.default_value[o_.default_value.size() == 1 ? 0 : i];
@@ -92,11 +92,11 @@ public:
   std::int64_t num_buckets() const override { return source_.width() * buckets(); }
   std::int64_t widest(const std::function<std::int64_t(std::string_view)>&) const override { return source_.width(); }
   void needs(std::vector<feature_need>& out) const override { out.push_back(source_.needs()[0]); }
-  void read(const features& batch, id_lists& out) const override {
+  void read(const features& examples, id_lists& out) const override {
     std::vector<float> row(static_cast<std::size_t>(source_.width()));
     out.clear();
-    for (std::int64_t r = 0; r < batch.rows(); ++r) {
-      source_.read(batch, r, row.data());
+    for (std::int64_t r = 0; r < examples.rows(); ++r) {
+      source_.read(examples, r, row.data());
       std::int64_t first = 0;
       for (const float v : row) {
         // The number of boundaries that are not above v; NaN is above all, as in TensorFlow.

@@ -31,9 +31,9 @@ public:
   std::int64_t widest(const std::function<std::int64_t(std::string_view)>& width_of) const override {
     return column_.rule().widest(width_of);
   }
-  void read(const features& batch, id_lists& out) const override {
-    column_.rule().read(batch, out);
-    const feature& f = batch[key_];
+  void read(const features& examples, id_lists& out) const override {
+    column_.rule().read(examples, out);
+    const feature& f = examples[key_];
     if (f.kind != kind_)
       raise(status::invalid_argument, text("column \"", name(), "\": expected weights of ", name_of(kind_), ", found ",
                                            name_of(f.kind), "; set the column's dtype"));
@@ -41,7 +41,7 @@ public:
       return f.kind == feature_kind::float32 ? f.floats[i] : static_cast<float>(f.ints[i]);
     };
     out.weights.assign(out.ids.size(), 0);
-    for (std::int64_t r = 0; r < batch.rows(); ++r) {
+    for (std::int64_t r = 0; r < examples.rows(); ++r) {
       // Where one of the two is dense and the other is not, what fills the dense one up has no partner.
       const std::size_t ids = out.end(r) - out.begin(r), weights = f.end(r) - f.begin(r);
       bool fits = true;

@@ -32,7 +32,7 @@ void fill(std::byte* to, const std::byte* one, std::int64_t n) {
 }
 
 // Loops outside a run: extents and the steps of two arrays, in elements.
-struct walk {
+struct box_loops {
   int loops = 0;
   std::int64_t extent[max_rank] = {}, step[max_rank] = {}, other[max_rank] = {};
   std::int64_t begin = 0;  // of the outermost loop
@@ -70,8 +70,8 @@ struct walk {
 
 // The box of a slice or a pad: runs of the inner array, and where they begin in the outer one.
 template <class S>
-walk box_walk(const S& s, std::int64_t& run, std::int64_t& origin) {
-  walk w;
+box_loops box_walk(const S& s, std::int64_t& run, std::int64_t& origin) {
+  box_loops w;
   const int loops = s.raw(0);
   w.loops = loops - 1;
   std::int64_t in = 1, out = 1;
@@ -102,7 +102,7 @@ struct kernel<&cards::transpose> {
         for (int j = 0; j < loops; ++j)
           if (s.raw(7 + j) > s.raw(7 + i)) step[i] *= detail::inner(s, 1 + j);
       }
-      detail::walk w;
+      detail::box_loops w;
       w.loops = loops - 1;
       const std::int64_t run = loops == 1 ? s.dim(1) : detail::inner(s, loops), stride = step[loops - 1];
       std::int64_t size = run;

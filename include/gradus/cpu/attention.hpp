@@ -38,7 +38,7 @@ struct attending {
   template <int Rows, int Columns, bool Part>
   static GRADUS_INLINE void tile(T* c, std::int64_t c_row, bool adds, left_operand a, const T* b, std::int64_t b_row,
                                  std::int64_t steps, std::size_t count) {
-    N acc[Rows][Columns];
+    N acc[std::size_t{Rows}][std::size_t{Columns}];
     for (int r = 0; r < Rows; ++r)
       for (int q = 0; q < Columns; ++q) {
         const T* from = c + r * c_row + q * width;
@@ -46,7 +46,7 @@ struct attending {
       }
     const T* x = a.at;
     for (std::int64_t p = 0; p < steps; ++p, b += b_row, x += a.step) {
-      N w[Columns];
+      N w[std::size_t{Columns}];
       for (int q = 0; q < Columns; ++q) w[q] = Part ? N::load_partial(b, count) : N::load(b + q * width);
       for (int r = 0; r < Rows; ++r) {
         const N v(x[r * a.row]);
@@ -114,12 +114,12 @@ struct attending {
 
   // One row of scores, `seen` of them, to weights; the others to 0.
   void weigh(T* x, std::int64_t seen) const {
-    constexpr T none = -std::numeric_limits<T>::infinity();
+    constexpr T least = -std::numeric_limits<T>::infinity();
     const N by(scale());
     const N most = N(maximum<A>(x, static_cast<std::size_t>(seen))) * by;
     const T total = gradus::reduce<N>(
         static_cast<std::size_t>(seen), T(0),
-        [&](gradus::block<N> acc, std::size_t i, std::size_t k) {
+        [&](gradus::sum_block<N> acc, std::size_t i, std::size_t k) {
           for (std::size_t j = 0; j < acc.packs; ++j) {
             const std::size_t at = j * N::width;
             if (at >= k) break;
@@ -128,7 +128,7 @@ struct attending {
               e.store(x + i + at);
               acc.at[j] = acc.at[j] + e;
             } else {
-              const N e = exp(N::load_partial(x + i + at, k - at, none) * by - most);
+              const N e = exp(N::load_partial(x + i + at, k - at, least) * by - most);
               e.store_partial(x + i + at, k - at);
               acc.at[j] = acc.at[j] + e;
             }
@@ -151,7 +151,7 @@ struct attending {
 
   void weights(T* y, const T* q) const {
     const T* keys = q + wide;
-    alignas(64) T turned[max_head_width * block];
+    alignas(64) T turned[std::size_t{max_head_width * block}];
     for (std::int64_t k = 0; k < time; k += block) {
       const std::int64_t n = rest(time - k), from = causal ? k : 0;
       turn(turned, keys + k * stride, stride, n);
@@ -176,8 +176,8 @@ struct attending {
   void gradients(T* dq, const T* q, const T* weights, const T* y, const T* dy) const {
     const T *keys = q + wide, *values = q + 2 * wide;
     T *dkeys = dq + wide, *dvalues = dq + 2 * wide;
-    alignas(64) T turned[max_head_width * block];
-    alignas(64) T ds[block * block];
+    alignas(64) T turned[std::size_t{max_head_width * block}];
+    alignas(64) T ds[std::size_t{block * block}];
     for (std::int64_t k = 0; k < time; k += block) {
       const std::int64_t n = rest(time - k), first = causal ? k : 0;
       turn(turned, values + k * stride, stride, n);

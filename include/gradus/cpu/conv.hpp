@@ -166,7 +166,7 @@ private:
     };
     const auto edge = [&](std::int64_t from, std::int64_t to) {
       for (std::int64_t ow = from; ow < to; ++ow) {
-        T one[pitch];
+        T one[std::size_t{pitch}];
         sum.template operator()<1>(one, ow);
         const std::int64_t place = ow * step - g.left * g.in;
         const detail::visible v(place, run, g.w * g.in);
@@ -176,7 +176,7 @@ private:
     edge(0, whole.first);
     detail::in_tiles<detail::window_rows(registers), detail::known_windows<G>::across>(
         whole.first, whole.last, [&]<int Rows>(std::int64_t ow, std::int64_t skip) {
-          T rows[Rows * pitch];
+          T rows[std::size_t{Rows * pitch}];
           for (std::int64_t r = 0; r < Rows; ++r)
             N(T(0)).store(rows + r * pitch), N(T(0)).store(rows + r * pitch + width + run);
           sum.template operator()<Rows>(rows + width, ow);

@@ -20,7 +20,7 @@ constexpr bool sums_are_dots(std::int64_t m, std::int64_t k, std::int64_t n) {
 template <class N, class T, int... C>
 GRADUS_INLINE N dots(const T* x, std::int64_t step, const T* y, std::int64_t stride, std::int64_t k, std::size_t count,
                      std::integer_sequence<int, C...>) {
-  static_assert(sizeof...(C) == block<N>::lanes);
+  static_assert(sizeof...(C) == sum_block<N>::lanes);
   constexpr auto run = static_cast<std::int64_t>(reduction_chunk);
   N total(T(0));
   for (std::int64_t p0 = 0; p0 < k; p0 += run) {

@@ -56,13 +56,13 @@ struct matrix_formula {
   }
   template <class N>
   GRADUS_INLINE N value(std::int64_t row, std::int64_t column, std::size_t count) const {
-    N local[X.inputs + X.steps];
+    N local[std::size_t{X.inputs + X.steps}];
     return finish<0>(local, row, column, count);
   }
   // Operand 0 is a product's sums.
   template <class N>
   GRADUS_INLINE N operator()(N sums, std::int64_t row, std::int64_t column, std::size_t count) const {
-    N local[X.inputs + X.steps];
+    N local[std::size_t{X.inputs + X.steps}];
     local[0] = sums;
     return finish<1>(local, row, column, count);
   }
@@ -111,8 +111,8 @@ typename N::value_type sum_of_row(std::int64_t row, std::int64_t columns, Value 
   using T = typename N::value_type;
   return gradus::reduce<N>(
       static_cast<std::size_t>(columns), T(0),
-      [&](block<N> acc, std::size_t i, std::size_t n) {
-        const block<N> b = value(row, static_cast<std::int64_t>(i), n);
+      [&](sum_block<N> acc, std::size_t i, std::size_t n) {
+        const sum_block<N> b = value(row, static_cast<std::int64_t>(i), n);
         for (std::size_t j = 0; j < acc.packs; ++j) acc.at[j] = acc.at[j] + b.at[j];
         return acc;
       },
@@ -174,7 +174,7 @@ struct kernel<&cards::fused_reduction> {
       if constexpr (S::is_fixed) {
         const detail::matrix_formula<A, S::value.formula, 1> f{a, columns};
         const auto block_at = [&](std::int64_t row, std::int64_t i, std::size_t n) __attribute__((always_inline)) {
-          block<N> b;
+          sum_block<N> b;
           if (n == 16) {
             for (std::size_t j = 0; j < b.packs; ++j)
               b.at[j] = f.template value<N>(row, i + static_cast<std::int64_t>(j * N::width), N::width);
@@ -185,7 +185,7 @@ struct kernel<&cards::fused_reduction> {
             const std::size_t some = n - j < N::width ? n - j : N::width;
             f.template value<N>(row, i + static_cast<std::int64_t>(j), some).store_partial(padded + j, some);
           }
-          return block<N>::load(padded);
+          return sum_block<N>::load(padded);
         };
         if (s.raw(2) == 0) {
           if (columns != 1) return sum_rows<N>(s, y, block_at);
@@ -236,7 +236,7 @@ private:
     const bool trees = detail::columns_are_trees(rows, s.dim(1));
     for (std::int64_t j = mine.first; j < mine.last; j += Wide) {
       const auto n = static_cast<std::size_t>(mine.last - j < Wide ? mine.last - j : Wide);
-      alignas(64) T sums[Wide] = {};
+      alignas(64) T sums[std::size_t{Wide}] = {};
       if (trees)
         long_columns<(Wide < 16 ? Wide : 16)>(sums, rows, [&](std::int64_t row, T* to) { add(row, j, n, to); });
       else
@@ -249,7 +249,7 @@ private:
   static void long_columns(T* sums, std::int64_t rows, Add add) {
     constexpr auto run = static_cast<std::int64_t>(reduction_chunk);
     for (std::int64_t first = 0; first < rows; first += run) {
-      alignas(64) T lanes[16 * Pitch + 16] = {};
+      alignas(64) T lanes[std::size_t{16 * Pitch + 16}] = {};
       for (std::int64_t i = 0; i < run && first + i < rows; ++i) add(first + i, lanes + i % 16 * Pitch);
       detail::fold_columns<detail::adding, lane<T, portable>>(lanes, Pitch);
       for (std::int64_t q = 0; q < Pitch; ++q) sums[q] = first == 0 ? lanes[q] : sums[q] + lanes[q];

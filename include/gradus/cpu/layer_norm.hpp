@@ -26,7 +26,7 @@ GRADUS_INLINE T sum_over(std::size_t n, F f) {
   using N = pack<T, A>;
   return gradus::reduce<N>(
       n, T(0),
-      [&](block<N> acc, std::size_t i, std::size_t k) __attribute__((always_inline)) {
+      [&](sum_block<N> acc, std::size_t i, std::size_t k) __attribute__((always_inline)) {
         for (std::size_t j = 0; j < acc.packs && j * N::width < k; ++j) {
           const std::size_t left = k - j * N::width;
           acc.at[j] = f(acc.at[j], i + j * N::width, left < N::width ? left : N::width);

@@ -131,7 +131,7 @@ struct linear {
     using N = pack<First, A>;
     return gradus::reduce<N>(
         n, First(0),
-        [&](block<N> acc, std::size_t i, std::size_t k) {
+        [&](sum_block<N> acc, std::size_t i, std::size_t k) {
           for (std::size_t j = 0; j < acc.packs; ++j) {
             const std::size_t at = j * N::width, left = k < at ? 0 : k - at;
             if (left >= N::width) {

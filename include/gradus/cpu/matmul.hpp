@@ -33,7 +33,7 @@ struct direct_product {
   }
   static GRADUS_INLINE T dot_in_place(const T* x, const T* y, std::size_t n) {
     return gradus::reduce<N>(
-        n, T(0), [ x, y ](block<N> acc, std::size_t i, std::size_t k) __attribute__((always_inline)) {
+        n, T(0), [ x, y ](sum_block<N> acc, std::size_t i, std::size_t k) __attribute__((always_inline)) {
           const auto b = sixteen<N>(x + i, k), c = sixteen<N>(y + i, k);
           for (std::size_t j = 0; j < acc.packs; ++j) acc.at[j] = fma(b.at[j], c.at[j], acc.at[j]);
           return acc;
@@ -209,7 +209,7 @@ struct direct_product {
   template <int Registers, std::int64_t Rows, class E>
   void packed_columns(std::int64_t j, std::int64_t wide, const E& e) const {
     constexpr std::int64_t columns = Registers * width;
-    alignas(64) T packed[depth * columns];
+    alignas(64) T packed[std::size_t{depth * columns}];
     const std::int64_t blocks = (g.k + depth - 1) / depth, steps = ((g.k + blocks - 1) / blocks + 15) / 16 * 16;
     for (std::int64_t k0 = 0; k0 < g.k; k0 += steps) {
       const std::int64_t k1 = g.k - k0 < steps ? g.k : k0 + steps;

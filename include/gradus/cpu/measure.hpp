@@ -13,10 +13,10 @@ void add_measures(std::size_t n, double* sums, Measure at) {
   using T = typename N::value_type;
   for (std::size_t from = 0; from < n; from += reduction_chunk) {
     const std::size_t end = n - from < reduction_chunk ? n : from + reduction_chunk;
-    block<N> total[K];
-    for (auto& b : total) b = block<N>::fill(T(0));
-    for (std::size_t i = from; i < end; i += block<N>::lanes)
-      for (std::size_t j = 0; j < block<N>::packs && i + j * N::width < end; ++j) {
+    sum_block<N> total[K];
+    for (auto& b : total) b = sum_block<N>::fill(T(0));
+    for (std::size_t i = from; i < end; i += sum_block<N>::lanes)
+      for (std::size_t j = 0; j < sum_block<N>::packs && i + j * N::width < end; ++j) {
         const std::size_t here = i + j * N::width, left = end - here;
         std::array<N, K> m;
         if (left >= N::width) {

@@ -10,6 +10,7 @@
 // mask), and, as functions found by their argument: fma sqrt abs copysign min max select both either round floor.
 #pragma once
 #include <bit>
+#include <cfloat>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +33,29 @@ struct portable {
   using policy_for = kind::arithmetic;
   static constexpr bool fuses = false;
 };
+namespace detail {
+// Whether this build computes as IEEE 754 says, each operation rounded once to its type: what `portable` needs.
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
+    (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0)
+inline constexpr bool reorders_arithmetic = true;
+#else
+inline constexpr bool reorders_arithmetic = false;
+#endif
+inline constexpr bool rounds_to_its_type = FLT_EVAL_METHOD == 0 || FLT_EVAL_METHOD == 16;  // 16: with a 16-bit float
+
+template <class A>
+struct arithmetic_fits {
+  static_assert(!std::is_same_v<A, portable> || !reorders_arithmetic,
+                "gradus: `portable` promises the same bits on every machine, and this build lets the compiler change "
+                "arithmetic (-ffast-math or a part of it). Compile without that option, or use `fast`.");
+  static_assert(
+      !std::is_same_v<A, portable> || rounds_to_its_type,
+      "gradus: `portable` promises the same bits on every machine, and this build rounds to other widths than "
+      "the numbers have (x87). Compile with -msse2 -mfpmath=sse, or use `fast`.");
+  static constexpr bool value = true;
+};
+}  // namespace detail
+
 // As `fast`, with square roots of float from the machine's estimate and a Newton step (AVX-512: within 1 unit in the
 // last place, and Adam in 0.7 of the time; elsewhere exact). Lane and pack agree on one machine; another one may
 // differ.
@@ -175,8 +199,8 @@ struct vector_pack {
   }
   GRADUS_INLINE T first() const { return v[0]; }
   GRADUS_INLINE T operator[](std::size_t i) const { return v[i]; }
-  GRADUS_INLINE words bits() const { return words((typename words::vector)v); }
-  static GRADUS_INLINE vector_pack from(words w) { return (reg)w.v; }
+  GRADUS_INLINE words bits() const { return words(reinterpret_cast<typename words::vector>(v)); }
+  static GRADUS_INLINE vector_pack from(words w) { return reinterpret_cast<reg>(w.v); }
   GRADUS_INLINE reg raw() const { return v; }
 
   friend GRADUS_INLINE vector_pack operator+(vector_pack a, vector_pack b) { return reg(a.v + b.v); }

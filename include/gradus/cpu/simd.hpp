@@ -115,23 +115,23 @@ struct mask {
   friend GRADUS_INLINE mask operator||(mask a, mask b) { return {a.v | b.v}; }
   template <class R>
   static GRADUS_INLINE mask less(R a, R b) {
-    return {(vector)(a < b)};
+    return {reinterpret_cast<vector>(a < b)};
   }
   template <class R>
   static GRADUS_INLINE mask at_most(R a, R b) {
-    return {(vector)(a <= b)};
+    return {reinterpret_cast<vector>(a <= b)};
   }
   template <class R>
   static GRADUS_INLINE mask equal(R a, R b) {
-    return {(vector)(a == b)};
+    return {reinterpret_cast<vector>(a == b)};
   }
   template <class R>
   static GRADUS_INLINE mask different(R a, R b) {
-    return {(vector)(a != b)};
+    return {reinterpret_cast<vector>(a != b)};
   }
   template <class R>
   static GRADUS_INLINE R select(mask m, R a, R b) {
-    return (R)((m.v & (vector)a) | (~m.v & (vector)b));
+    return reinterpret_cast<R>((m.v & reinterpret_cast<vector>(a)) | (~m.v & reinterpret_cast<vector>(b)));
   }
 };
 #if defined(__AVX512F__)

@@ -16,7 +16,7 @@ T exponentials(T* y, const T* x, T shift, std::size_t n) {
   using N = pack<T, A>;
   return gradus::reduce<N>(
       n, T(0),
-      [x, y, s = N(shift)](block<N> acc, std::size_t i, std::size_t k) {
+      [x, y, s = N(shift)](sum_block<N> acc, std::size_t i, std::size_t k) {
         for (std::size_t j = 0; j < acc.packs && j * N::width < k; ++j) {
           const std::size_t at = i + j * N::width, left = k - j * N::width;
           if (left >= N::width) {
@@ -39,7 +39,7 @@ T sum_of_exponentials(const T* x, T shift, std::size_t n) {
   using N = pack<T, A>;
   return gradus::reduce<N>(
       n, T(0),
-      [x, s = N(shift)](block<N> acc, std::size_t i, std::size_t k) {
+      [x, s = N(shift)](sum_block<N> acc, std::size_t i, std::size_t k) {
         const auto b = sixteen<N>(x + i, k, -std::numeric_limits<T>::infinity());
         for (std::size_t j = 0; j < acc.packs; ++j) acc.at[j] = acc.at[j] + exp(b.at[j] - s);
         return acc;
@@ -101,7 +101,7 @@ struct short_rows {
   }
   GRADUS_INLINE void store(T* y, std::int64_t n) const {
     for (std::int64_t j = 0; j < n; j += width) {
-      alignas(64) T rows[width * width];
+      alignas(64) T rows[std::size_t{width * width}];
       N block[N::width];
       for (std::int64_t i = 0; i < width; ++i) at[j + i].store(rows + i * width);
       turned(rows, width, width, T(0), block);
@@ -221,7 +221,7 @@ struct kernel<&cards::softmax_xent> {  // sum_j labels_j (log sum_k e^z_k - z_j)
         const N shift(most), log_sum(detail::scalar_log<T, A>(detail::sum_of_exponentials<A>(x, most, n)));
         y[r] = gradus::reduce<N>(
             n, T(0),
-            [=](block<N> acc, std::size_t i, std::size_t k) {
+            [=](sum_block<N> acc, std::size_t i, std::size_t k) {
               const auto l = detail::sixteen<N>(labels + i, k), z = detail::sixteen<N>(x + i, k, most);
               for (std::size_t j = 0; j < acc.packs; ++j)
                 acc.at[j] = fma(l.at[j], log_sum - (z.at[j] - shift), acc.at[j]);

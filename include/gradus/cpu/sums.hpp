@@ -12,25 +12,25 @@ namespace gradus {
 // Sixteen lanes that sums run on, whatever the register holds: lane j takes x[j], x[j + 16], ... and the lanes are then
 // added in halves: j and j + 8, j and j + 4, j and j + 2, 0 and 1.
 template <class N>
-struct block {
+struct sum_block {
   static constexpr std::size_t lanes = 16, packs = lanes / N::width;
-  static_assert(lanes % N::width == 0, "gradus: a register holds more than 16 numbers; give block more lanes");
+  static_assert(lanes % N::width == 0, "gradus: a register holds more than 16 numbers; give sum_block more lanes");
   using T = typename N::value_type;
 
   N at[packs];
 
-  static GRADUS_INLINE block fill(T x) {
-    block b;
+  static GRADUS_INLINE sum_block fill(T x) {
+    sum_block b;
     for (std::size_t i = 0; i < packs; ++i) b.at[i] = N(x);
     return b;
   }
-  static GRADUS_INLINE block load(const T* p) {
-    block b;
+  static GRADUS_INLINE sum_block load(const T* p) {
+    sum_block b;
     for (std::size_t i = 0; i < packs; ++i) b.at[i] = N::load(p + i * N::width);
     return b;
   }
-  static GRADUS_INLINE block load_partial(const T* p, std::size_t n, T rest = T(0)) {
-    block b;
+  static GRADUS_INLINE sum_block load_partial(const T* p, std::size_t n, T rest = T(0)) {
+    sum_block b;
     for (std::size_t i = 0; i < packs; ++i)
       b.at[i] = i * N::width < n ? N::load_partial(p + i * N::width, n - i * N::width, rest) : N(rest);
     return b;
@@ -77,7 +77,7 @@ GRADUS_INLINE typename N::value_type reduce(std::size_t n, typename N::value_typ
   one total(zero);
   std::size_t i = 0;
   do {
-    auto acc = block<N>::fill(zero);
+    auto acc = sum_block<N>::fill(zero);
     const std::size_t end = n - i < reduction_chunk ? n : i + reduction_chunk;
     for (; i + 16 <= end; i += 16) acc = step(acc, i, std::size_t{16});
     if (i < end) acc = step(acc, i, end - i);
@@ -90,8 +90,8 @@ GRADUS_INLINE typename N::value_type reduce(std::size_t n, typename N::value_typ
 
 namespace detail {
 template <class N, class T>
-GRADUS_INLINE block<N> sixteen(const T* x, std::size_t n, T rest = T(0)) {
-  return n == 16 ? block<N>::load(x) : block<N>::load_partial(x, n, rest);
+GRADUS_INLINE sum_block<N> sixteen(const T* x, std::size_t n, T rest = T(0)) {
+  return n == 16 ? sum_block<N>::load(x) : sum_block<N>::load_partial(x, n, rest);
 }
 struct plus {
   GRADUS_INLINE auto operator()(auto a, auto b) const { return a + b; }
@@ -105,7 +105,7 @@ template <class A, class T, class N = pack<T, A>>
 T sum(const T* x, std::size_t n) {
   return reduce<N>(
       n, T(0),
-      [x](block<N> acc, std::size_t i, std::size_t k) {
+      [x](sum_block<N> acc, std::size_t i, std::size_t k) {
         const auto b = detail::sixteen<N>(x + i, k);
         for (std::size_t j = 0; j < acc.packs; ++j) acc.at[j] = acc.at[j] + b.at[j];
         return acc;
@@ -116,7 +116,7 @@ template <class A, class T, class N = pack<T, A>>
 T dot(const T* x, const T* y, std::size_t n) {
   return reduce<N>(
       n, T(0),
-      [x, y](block<N> acc, std::size_t i, std::size_t k) {
+      [x, y](sum_block<N> acc, std::size_t i, std::size_t k) {
         const auto b = detail::sixteen<N>(x + i, k), c = detail::sixteen<N>(y + i, k);
         for (std::size_t j = 0; j < acc.packs; ++j) acc.at[j] = fma(b.at[j], c.at[j], acc.at[j]);
         return acc;
@@ -130,11 +130,11 @@ T sum_of_squares(const T* x, std::size_t n) {
 // -inf for none. A NaN is passed over or kept depending on its place; the place alone decides.
 template <class A, class T, class N = pack<T, A>>
 T maximum(const T* x, std::size_t n) {
-  constexpr T none = -std::numeric_limits<T>::infinity();
+  constexpr T least = -std::numeric_limits<T>::infinity();
   return reduce<N>(
-      n, none,
-      [x](block<N> acc, std::size_t i, std::size_t k) {
-        const auto b = detail::sixteen<N>(x + i, k, none);
+      n, least,
+      [x](sum_block<N> acc, std::size_t i, std::size_t k) {
+        const auto b = detail::sixteen<N>(x + i, k, least);
         for (std::size_t j = 0; j < acc.packs; ++j) acc.at[j] = max(acc.at[j], b.at[j]);
         return acc;
       },

@@ -9,6 +9,7 @@ namespace gradus {
 // What a device offers an updater.
 template <class A>
 struct sweeps {
+  static_assert(detail::arithmetic_fits<A>::value);
   using linear_algebra = linear<A>;  // of rules on matrices
 
   template <class T, class Composed>

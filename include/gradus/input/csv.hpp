@@ -258,18 +258,18 @@ private:
   }
 
   void keep(std::string_view f, const run& r, std::int64_t i, std::int64_t number, datum* out) {
-    const bool none = f.empty() || f == how_.na_value;
+    const bool missing = f.empty() || f == how_.na_value;
     const auto& fallback = columns_[r.column].fallback.value();
-    if (none && !fallback) return wrong("Field ", number, " is required but missing in record!");
+    if (missing && !fallback) return wrong("Field ", number, " is required but missing in record!");
     if (r.type == uint8) {
-      const std::string_view kept = none ? std::string_view(*fallback) : f;
+      const std::string_view kept = missing ? std::string_view(*fallback) : f;
       if (bad_) return;
       const auto to = out->resize(r.column, {static_cast<std::int64_t>(kept.size())});
       if (!kept.empty()) std::memcpy(to.mutable_data(), kept.data(), kept.size());
       return;
     }
     const auto convert = [&]<class Number>(Number n, std::string_view called) {
-      if (none)
+      if (missing)
         std::memcpy(&n, &r.fallback, sizeof n);
       else if (!detail::is_number(f, n))
         return wrong("Field ", number, " in record is not a valid ", called, ": ", f.substr(0, 100));

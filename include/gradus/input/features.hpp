@@ -45,7 +45,10 @@ private:
 };
 
 // What a feature's values are: the three lists of a tf.train.Feature.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against names of the namespace
 enum class feature_kind : std::uint8_t { float32, int64, text };
+#pragma GCC diagnostic pop
 constexpr std::string_view name_of(feature_kind k) {
   return k == feature_kind::float32 ? "float32" : k == feature_kind::int64 ? "int64" : "string";
 }

@@ -29,6 +29,8 @@
 
 namespace gradus {
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against names of the namespace
 enum class idx_type : std::uint8_t {
   uint8 = 0x08,
   int8 = 0x09,
@@ -37,6 +39,7 @@ enum class idx_type : std::uint8_t {
   float32 = 0x0d,
   float64 = 0x0e
 };
+#pragma GCC diagnostic pop
 
 // Bytes per value; 0 for a number that is no type.
 constexpr std::size_t size_of(idx_type t) {

@@ -108,9 +108,9 @@ private:
     if (!how_.ragged) std::memset(rows_[0], 0, static_cast<std::size_t>(how_.features) * sizeof(float));
     // A list of labels may be empty; then the line begins with its first feature.
     const std::string_view first = word();
-    const bool none = how_.multilabel && first.find(':') != first.npos;
-    if (!label(none ? std::string_view() : first, out)) return false;
-    if (none)
+    const bool no_label = how_.multilabel && first.find(':') != first.npos;
+    if (!label(no_label ? std::string_view() : first, out)) return false;
+    if (no_label)
       rest_ = std::string_view(first.data(), static_cast<std::size_t>(rest_.data() + rest_.size() - first.data()));
     blanks();
     std::int64_t query = 0;

@@ -155,13 +155,13 @@ private:
              ", the highest that is known; save a.reshape(...) of fewer axes");
     // Extents may lie, also beside one that is 0.
     std::uint64_t bytes = size_of(type);
-    bool overflow = false, none = false;
+    bool overflow = false, empty = false;
     for (int i = 0; i < a.dims.rank; ++i) {
-      none = none || a.dims[i] == 0;
+      empty = empty || a.dims[i] == 0;
       const auto extent = static_cast<std::uint64_t>(std::max<std::int64_t>(a.dims[i], 1));
       overflow = __builtin_mul_overflow(bytes, extent, &bytes) || overflow;
     }
-    if (overflow || bytes > std::uint64_t{1} << 62 || (!none && bytes > a.bytes.size()))
+    if (overflow || bytes > std::uint64_t{1} << 62 || (!empty && bytes > a.bytes.size()))
       refuse(status::data_loss, part, "its extents ", to_text(a.dims), " need more bytes of values than the ",
              a.bytes.size(), " from byte ", file.size() - a.bytes.size(), " on; it is truncated or its extents lie");
     if (a.dims.rank > 0 && a.dims[0] != 0 && none && !limits.empty_rows)
@@ -170,11 +170,11 @@ private:
       refuse(status::resource_exhausted, part,
              detail::record_too_long("a row", bytes / static_cast<std::uint64_t>(a.dims[0]), limits));
     if (type == boolean)
-      for (std::size_t i = 0; i < (none ? 0 : static_cast<std::size_t>(bytes)); ++i)
+      for (std::size_t i = 0; i < (empty ? 0 : static_cast<std::size_t>(bytes)); ++i)
         if (std::to_integer<unsigned>(a.bytes[i]) > 1)
           refuse(status::data_loss, part, "a bool is 0 or 1; found ", std::to_integer<unsigned>(a.bytes[i]),
                  " at byte ", file.size() - a.bytes.size() + i);
-    if (none) return {type, a.dims, a.bytes.data()};
+    if (empty) return {type, a.dims, a.bytes.data()};
     a.bytes = a.bytes.first(static_cast<std::size_t>(bytes));
     return {type, a.dims, detail::npy_elements(a, size_of(type), swapped, h.inflated).data()};
   }

@@ -193,23 +193,23 @@ private:
 // `names`, one for each record, are what errors call them (TensorFlow's example_names).
 template <std::ranges::input_range Records>
 features parse_example(const Records& records, const example_spec& spec, std::span<const std::string> names = {}) {
-  detail::example_batch batch(spec);
-  if constexpr (std::ranges::sized_range<const Records>) batch.expect(std::ranges::size(records));
+  detail::example_batch found(spec);
+  if constexpr (std::ranges::sized_range<const Records>) found.expect(std::ranges::size(records));
   std::int64_t index = 0;
   for (const auto& r : records) {
     detail::example_place place{.index = index};
     if (static_cast<std::size_t>(index) < names.size()) place.name = names[static_cast<std::size_t>(index)];
-    batch.add(detail::message_of(r), place);
+    found.add(detail::message_of(r), place);
     ++index;
   }
-  return batch.finish();
+  return found.finish();
 }
 // Of one record: a batch of one example.
 template <class Record>
 features parse_single_example(const Record& record, const example_spec& spec, std::string_view name = "<unknown>") {
-  detail::example_batch batch(spec);
-  batch.add(detail::message_of(record), {.name = name});
-  return batch.finish();
+  detail::example_batch found(spec);
+  found.add(detail::message_of(record), {.name = name});
+  return found.finish();
 }
 
 // A feature list of a tf.train.SequenceExample: values of step s are [values.begin(s), values.end(s)).
@@ -242,9 +242,9 @@ sequence_features parse_single_sequence_example(const Record& record, const exam
   using kind_of_entry = example_spec::shape_of;
   sequence_features out;
   const auto message = detail::message_of(record);
-  detail::example_batch batch(context);
-  batch.add(message, {.name = name});
-  out.context = batch.finish();
+  detail::example_batch one(context);
+  one.add(message, {.name = name});
+  out.context = one.finish();
 
   detail::example_place place{.name = name};
   detail::wanted_messages found(lists);

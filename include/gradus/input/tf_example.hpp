@@ -285,16 +285,16 @@ inline auto parse_example_dataset(example_spec spec, const example_parsing& how 
 // The next records, at most n, as a batch of features; at the end it has no rows.
 template <dataset Source>
 features parse_example_batch(Source& records, std::int64_t n, const example_spec& spec) {
-  detail::example_batch batch(spec);
+  detail::example_batch found(spec);
   datum record;
   for (detail::example_place place; place.index < n && detail::read_unit(records, record); ++place.index) {
     if constexpr (requires { records.place(); }) {
       place.describe = [](const void* s) { return static_cast<const Source*>(s)->place(); };
       place.about = &records;
     }
-    batch.add(detail::message_of(record), place);
+    found.add(detail::message_of(record), place);
   }
-  return batch.finish();
+  return found.finish();
 }
 
 }  // namespace gradus

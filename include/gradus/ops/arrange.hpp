@@ -274,8 +274,8 @@ constexpr value stack(std::initializer_list<value> values, int axis = 0) {
 }
 // N equal pieces along the axis: auto [q, k, v] = split<3>(x, -1);
 template <int N>
-constexpr std::array<value, N> split(value x, int axis) {
-  std::array<value, N> pieces{};
+constexpr std::array<value, std::size_t{N}> split(value x, int axis) {
+  std::array<value, std::size_t{N}> pieces{};
   for (auto& p : pieces) p = x;
   const shape& s = x.dims();
   const int at = detail::axis_of(x, axis);

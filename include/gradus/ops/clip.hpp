@@ -79,8 +79,8 @@ constexpr norm root_of(value squares) {
 constexpr value squares_of(value t, int mask) { return gradus::detail::reduce(cards::sum, square(t), mask, true); }
 // a / the norm, and infinity where it is 0, with derivative 0 there; NaN of NaN.
 constexpr value over(value a, const norm& n) {
-  const value none = n.safe.g->constant(std::numeric_limits<double>::infinity(), n.safe.type());
-  const value other = none + stop_gradient(n.root), quotient = a / n.safe;
+  const value unlimited = n.safe.g->constant(std::numeric_limits<double>::infinity(), n.safe.type());
+  const value other = unlimited + stop_gradient(n.root), quotient = a / n.safe;
   return select(n.some, quotient, other);
 }
 // The smaller of two; NaN if the second is. Of equals the second, which then has the gradient.

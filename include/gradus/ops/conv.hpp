@@ -32,16 +32,16 @@ constexpr window_axis place_windows(int n, int k, int stride, bool same) {
 constexpr bool is_image(const shape& s) { return s.rank == 4 && s[1] > 0 && s[2] > 0 && s[3] > 0; }
 // {n, places down, places across, channels} of windows over the image; refuses windows that do not fit.
 constexpr shape window_places(inference& r, const shape& image, const window_attr& a, int channels) {
-  const shape none{image[0], 1, 1, channels};
+  const shape no_place{image[0], 1, 1, channels};
   if (a.kh <= 0 || a.kw <= 0 || a.sh <= 0 || a.sw <= 0) {
     r.refuse("windows and strides must be positive, got window ", a.kh, " x ", a.kw, ", strides ", a.sh, ", ", a.sw);
-    return none;
+    return no_place;
   }
   const int down = place_windows(image[1], a.kh, a.sh, a.same != 0).out;
   const int across = place_windows(image[2], a.kw, a.sw, a.same != 0).out;
   if (down > 0 && across > 0) return {image[0], down, across, channels};
   r.refuse("a window ", a.kh, " x ", a.kw, " does not fit into the image; use padding::same");
-  return none;
+  return no_place;
 }
 constexpr void infer_conv2d(inference& r) {
   infer_floats_apart(r);

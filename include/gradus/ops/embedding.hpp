@@ -50,10 +50,10 @@ constexpr value embedding_lookup_sparse(value params, value ids, const sparse_lo
     return params;
   }
   const auto scope = g.name_scope("embedding_lookup_sparse");
-  const auto none = [&](dtype t) { return g.constant(0, t); };
+  const auto zero = [&](dtype t) { return g.constant(0, t); };
   const int last = s.rank - 1;
-  const value known = greater_equal(ids, none(ids.type()));
-  const value stand_in = maximum(detail::reduce(cards::max, ids, 1 << last, true), none(ids.type()));
+  const value known = greater_equal(ids, zero(ids.type()));
+  const value stand_in = maximum(detail::reduce(cards::max, ids, 1 << last, true), zero(ids.type()));
   value rows = gather(params, select(known, ids, stand_in));
   if (o.max_norm > 0) {
     const int axis[] = {s.rank};
@@ -62,14 +62,14 @@ constexpr value embedding_lookup_sparse(value params, value ids, const sparse_lo
   value weight = cast(known, params.type());
   if (o.weights) {
     const value used =
-        o.combiner == combiner::sum ? known : logical_and(known, greater(o.weights, none(params.type())));
-    weight = select(used, o.weights, none(params.type()));
+        o.combiner == combiner::sum ? known : logical_and(known, greater(o.weights, zero(params.type())));
+    weight = select(used, o.weights, zero(params.type()));
   }
   value out = detail::reduce(cards::sum, rows * expand_dims(weight, -1), 1 << last, false);
   if (o.combiner == combiner::sum) return out;
   const bool mean = o.combiner == combiner::mean;
   const value total = detail::reduce(cards::sum, mean ? weight : square(weight), 1 << last, true);
-  const value any = greater(total, none(params.type())), safe = select(any, total, g.constant(1, params.type()));
+  const value any = greater(total, zero(params.type())), safe = select(any, total, g.constant(1, params.type()));
   return out / (mean ? safe : sqrt(safe));
 }
 

@@ -19,8 +19,8 @@ struct metric {
 constexpr value zero_fraction(value x) {
   const value other = reduce_sum(cast(not_equal(x, x.g->constant(0, x.type())), int64));
   const value all = size_of(x, int64);
-  const value none = cast(all - other, float32), total = cast(all, float32);
-  return none / total;
+  const value zero = cast(all - other, float32), total = cast(all, float32);
+  return zero / total;
 }
 
 namespace metrics {
@@ -60,19 +60,19 @@ constexpr dtype type_of(const options& o) {
 }
 // A sum over batches: what this batch adds, what is stored, and what is stored once this batch is in.
 struct tally {
-  value batch, stored, updated;
+  value of_batch, stored, updated;
 };
-constexpr tally add_up(std::string_view name, value batch) {
-  graph& g = *batch.g;
+constexpr tally add_up(std::string_view name, value of_batch) {
+  graph& g = *of_batch.g;
   const value v =
-      g.variable(name, batch.dims(), {.init = zeros, .trainable = false, .local = true, .type = batch.type()});
-  return {batch, v, assign_add(v, batch)};
+      g.variable(name, of_batch.dims(), {.init = zeros, .trainable = false, .local = true, .type = of_batch.type()});
+  return {of_batch, v, assign_add(v, of_batch)};
 }
 // The metric of a formula on tallies: f(n, d) three times.
 template <class Formula, class... Tallies>
 constexpr metric read(Formula f, const Tallies&... t) {
   const value update = f(t.updated...);
-  return {f(t.stored...), update, f(t.batch...)};
+  return {f(t.stored...), update, f(t.of_batch...)};
 }
 constexpr value ratio(value n, value d) {
   graph& g = *d.g;
@@ -316,16 +316,16 @@ constexpr metric auc(value labels, value predictions, const auc_options& o = {})
   if (o.curve == curve::roc) {
     const auto tn = c.count("true_negatives", false, false);
     return inside::read(
-        [=](value tp, value fn, value fp, value tn) {
-          const value x = fp / (fp + tn + e), hit = tp + e, y = hit / (tp + fn + e);
+        [=](value hits, value misses, value alarms, value rejections) {
+          const value x = alarms / (alarms + rejections + e), hit = hits + e, y = hit / (hits + misses + e);
           return inside::area(x, y, method);
         },
         tp, fn, fp, tn);
   }
   return inside::read(
-      [=](value tp, value fn, value fp) {
-        if (method == summation::careful_interpolation) return inside::careful_area(tp, fp, fn);
-        const value hit = tp + e, recall = hit / (tp + fn + e), precision = hit / (tp + fp + e);
+      [=](value hits, value misses, value alarms) {
+        if (method == summation::careful_interpolation) return inside::careful_area(hits, alarms, misses);
+        const value hit = hits + e, recall = hit / (hits + misses + e), precision = hit / (hits + alarms + e);
         return inside::area(recall, precision, method);
       },
       tp, fn, fp);

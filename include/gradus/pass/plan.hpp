@@ -12,19 +12,19 @@
 
 namespace gradus {
 
-struct location {
+struct node_place {
   enum regions : int { nowhere, slot, variable, gradient };
   int region = nowhere, index = -1;
-  constexpr bool operator==(const location&) const = default;
+  constexpr bool operator==(const node_place&) const = default;
 };
 
 // The nodes between which a slot holds something: the one that writes it, the last that reads it.
-struct lifetime {
+struct slot_lifetime {
   static constexpr int forever = 1 << 30;
   int first = -1, last = forever;  // first = -1: always, as inputs and constants do
   constexpr bool always() const { return first < 0; }
-  constexpr bool meets(const lifetime& o) const { return first <= o.last && o.first <= last; }
-  constexpr bool operator==(const lifetime&) const = default;
+  constexpr bool meets(const slot_lifetime& o) const { return first <= o.last && o.first <= last; }
+  constexpr bool operator==(const slot_lifetime&) const = default;
 };
 
 // One kernel invocation. args[first ...] are nodes: the result, then the operands.
@@ -37,10 +37,10 @@ struct program {
   seq<call> calls;
   seq<signature> signatures;
   seq<int> args;
-  seq<location> places;     // of every node
-  seq<std::int64_t> slots;  // bytes; negative: per example
-  seq<lifetime> lives;      // of each slot
-  seq<int> variables;       // nodes, trainable ones first
+  seq<node_place> places;    // of every node
+  seq<std::int64_t> slots;   // bytes; negative: per example
+  seq<slot_lifetime> lives;  // of each slot
+  seq<int> variables;        // nodes, trainable ones first
   int trainable = 0;
 };
 
@@ -52,9 +52,9 @@ struct program_view {
   int signature_count = 0;
   const int* args = nullptr;
   int arg_count = 0;
-  const location* places = nullptr;
+  const node_place* places = nullptr;
   const std::int64_t* slots = nullptr;
-  const lifetime* lives = nullptr;
+  const slot_lifetime* lives = nullptr;
   int slot_count = 0;
   const int* variables = nullptr;
   int variable_count = 0, trainable = 0;
@@ -106,7 +106,7 @@ public:
     base_ = seq<int>(n, -1), last_ = seq<int>(n, -1);
     table_ = seq<int>(capacity, -1);
     mask_ = static_cast<unsigned>(capacity - 1);
-    out_.places = seq<location>(n, location{});
+    out_.places = seq<node_place>(n, node_place{});
     out_.calls.reserve(n);
     out_.args.reserve(n + v_.edge_count);
   }
@@ -134,7 +134,7 @@ private:
         if (n.op != &variable_card) continue;
         const bool trains = from_words<variable_attr>(v_.ints + n.attr).trainable != 0;
         if (trains != (pass == 0)) continue;
-        out_.places.first[i] = {location::variable, out_.variables.count};
+        out_.places.first[i] = {node_place::variable, out_.variables.count};
         out_.variables.push(i);
       }
       if (pass == 0) out_.trainable = out_.variables.count;
@@ -151,20 +151,20 @@ private:
       for (int e = n.first, end = e + n.inputs; e < end; ++e) last[base[edges[e]]] = i;
       if (n.op == &cards::apply && n.inputs == 2) {  // its gradient lies beside the variable
         const int grad = edges[n.first + 1];
-        out_.places.first[grad] = {location::gradient, out_.places.first[base[edges[n.first]]].index};
+        out_.places.first[grad] = {node_place::gradient, out_.places.first[base[edges[n.first]]].index};
       }
     }
-    for (int i = 0; i < p_.output_count; ++i) last[base[p_.outputs[i].node]] = lifetime::forever;
+    for (int i = 0; i < p_.output_count; ++i) last[base[p_.outputs[i].node]] = slot_lifetime::forever;
   }
 
   constexpr void place(int i) {
     const node& n = v_.nodes[i];
     if (n.op->is(trait::view | trait::writes))
       out_.places.first[i] = out_.places.first[base_.first[i]];
-    else if (!n.op->is(trait::control) && out_.places.first[i].region == location::nowhere) {
-      out_.places.first[i] = {location::slot, out_.slots.count};
+    else if (!n.op->is(trait::control) && out_.places.first[i].region == node_place::nowhere) {
+      out_.places.first[i] = {node_place::slot, out_.slots.count};
       out_.slots.push(bytes_of(n));
-      lifetime life;
+      slot_lifetime life;
       if (reuse_ && !n.op->is(trait::leaf)) {
         life.first = i;
         if (n.inputs != 0 || last_.first[i] >= 0) life.last = last_.first[i] < i ? i : last_.first[i];
@@ -210,7 +210,7 @@ constexpr program plan(const graph_parts& p, bool reuse = true) { return detail:
 // moment, seldom a few per cent more. size(k): bytes of slot k, rounded up as they are to lie. `order`: room for 2 n
 // numbers.
 template <class Size, class Offsets, class Order>
-constexpr std::size_t lay_out_slots(const lifetime* lives, int n, Size size, std::size_t base, Offsets& offsets,
+constexpr std::size_t lay_out_slots(const slot_lifetime* lives, int n, Size size, std::size_t base, Offsets& offsets,
                                     Order& order) {
   const auto at = [](auto& x, int k) -> auto& { return x[static_cast<std::size_t>(k)]; };
   int count = 0, placed = 0;

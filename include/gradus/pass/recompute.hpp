@@ -96,7 +96,7 @@ public:
   }
 
 private:
-  enum : char { backward_node = 1, copies = 2, fixed = 4, kept = 8, needed = 16 };
+  enum : char { backward_node = 1, copies = 2, constant_part = 4, kept_node = 8, needed = 16 };
   const graph_parts& p_;
   const graph_view& v_;
   int segments_;
@@ -107,11 +107,12 @@ private:
 
   constexpr bool is(int i, char flag) const { return (flags_.first[i] & flag) != 0; }
   constexpr bool forgotten(int u) const {
-    return is(u, copies) && !is(u, kept) && segment_.first[u] >= 0 && segment_.first[u] < last_;
+    return is(u, copies) && !is(u, kept_node) && segment_.first[u] >= 0 && segment_.first[u] < last_;
   }
   constexpr std::int64_t weight(int i) const {
     const node& n = v_.nodes[i];
-    if (is(i, backward_node | fixed) || n.op->is(trait::leaf | trait::view | trait::writes | trait::control)) return 0;
+    if (is(i, backward_node | constant_part) || n.op->is(trait::leaf | trait::view | trait::writes | trait::control))
+      return 0;
     const std::int64_t c = gradus::count(n.dims);
     return (c < 0 ? -c : 0) * static_cast<std::int64_t>(size_of(n.type));
   }
@@ -131,13 +132,13 @@ private:
       bool same = n.op != &placeholder_card && gradus::count(n.dims) >= 0;
       for (int e = n.first, end = e + n.inputs; e < end; ++e) {
         copy = copy && written.first[base_.first[v_.edges[e]]] == 0;
-        same = same && is(v_.edges[e], fixed);
+        same = same && is(v_.edges[e], constant_part);
       }
       char f = 0;
       if (n.scope == graph::gradient_scope)
         f = backward_node;
       else if (same)
-        f = fixed;
+        f = constant_part;
       else if (copy)
         f = copies;
       flags_.first[i] = f;
@@ -166,7 +167,7 @@ private:
       const int b = base_.first[i];
       if (alive != 1 || !counts(b) || until.first[b] <= i || segment + 1 >= segments_) continue;
       if (before * segments_ < total * (segment + 1)) continue;
-      flags_.first[b] = static_cast<char>(flags_.first[b] | kept);
+      flags_.first[b] = static_cast<char>(flags_.first[b] | kept_node);
       ends_.push(i + 1), begins_.push(i + 1), ++segment;
     }
     last_ = segment;
@@ -176,9 +177,11 @@ private:
   // What lies in a kept tensor's memory is kept.
   constexpr void keep_memory() {
     for (int i = 0; i < v_.size; ++i)
-      if (is(base_.first[i], kept)) flags_.first[i] = static_cast<char>(flags_.first[i] | kept);
+      if (is(base_.first[i], kept_node)) flags_.first[i] = static_cast<char>(flags_.first[i] | kept_node);
   }
-  constexpr void keep(int i) { flags_.first[base_.first[i]] = static_cast<char>(flags_.first[base_.first[i]] | kept); }
+  constexpr void keep(int i) {
+    flags_.first[base_.first[i]] = static_cast<char>(flags_.first[base_.first[i]] | kept_node);
+  }
   // A segment is what stands between the marks of a region; who is read from outside of it is kept.
   constexpr void find_marked() {
     int depth = 0;
@@ -206,7 +209,7 @@ private:
     keep_memory();
   }
   constexpr bool counts(int i) const {
-    return !is(i, backward_node | fixed) && !v_.nodes[i].op->is(trait::leaf | trait::view | trait::writes);
+    return !is(i, backward_node | constant_part) && !v_.nodes[i].op->is(trait::leaf | trait::view | trait::writes);
   }
 
   constexpr void mark_needed() {

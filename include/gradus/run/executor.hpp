@@ -89,8 +89,8 @@ public:
   // on the caller.
   template <class Machine, class Session>
   void run(Machine& m, Session session) {
-    no_probe none;
-    run(m, std::move(session), none);
+    no_probe unseen;
+    run(m, std::move(session), unseen);
   }
   template <class Machine, class Session, class Probe>
   void run(Machine& m, Session session, Probe& probe) {

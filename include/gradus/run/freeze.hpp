@@ -39,7 +39,7 @@ constexpr graph_extents extents_of(const graph& g) {
   return {g.nodes.count,       g.edges.count,   g.ints.count,  g.names.chars.count,
           g.expressions.count, g.outputs.count, g.gates.count, g.refusal.count};
 }
-constexpr int room(int n) { return n != 0 ? n : 1; }
+constexpr std::size_t room(int n) { return n != 0 ? static_cast<std::size_t>(n) : 1; }
 
 template <graph_extents E>
 struct frozen_graph {
@@ -194,9 +194,9 @@ struct frozen_program {
   call calls[room(E.calls)];
   signature signatures[room(E.signatures)];
   int args[room(E.args)];
-  location places[room(E.places)];
+  node_place places[room(E.places)];
   std::int64_t slots[room(E.slots)];
-  lifetime lives[room(E.slots)];
+  slot_lifetime lives[room(E.slots)];
   int variables[room(E.variables)];
   int trainable;
   program_extents size;
@@ -235,7 +235,7 @@ constexpr program_extents bound_of(const graph_extents& g) {
 // ---- the door: a model that was refused does not compile, and the reason is in the error
 template <int N>
 struct text_piece {
-  char c[N];
+  char c[std::size_t{N}];
 };
 template <text_piece... Reason>
 struct this_model_was_refused {

@@ -157,7 +157,7 @@ public:
     std::size_t sum = 0;
     for (int i = 0; i < r_.graph.view.size; ++i) {
       const node& n = r_.at(i);
-      if (r_.program.places[i].region == location::slot && !n.op->is(trait::view | trait::writes))
+      if (r_.program.places[i].region == node_place::slot && !n.op->is(trait::view | trait::writes))
         sum += align_up(static_cast<std::size_t>(resolve(detail::bytes_of(n), laid_out_for_)));
     }
     return sum;
@@ -202,15 +202,15 @@ private:
     }
     memory_ = buffer::untouched(bytes_);
     for (int i = 0; i < r_.graph.view.size; ++i)
-      if (r_.at(i).op->is(trait::leaf) && r_.program.places[i].region == location::slot)
+      if (r_.at(i).op->is(trait::leaf) && r_.program.places[i].region == node_place::slot)
         std::memset(place_of(i), 0, align_up(static_cast<std::size_t>(resolve(detail::bytes_of(r_.at(i)), batch_))));
   }
   std::byte* place_of(int i) {
-    const location& l = r_.program.places[i];
+    const node_place& l = r_.program.places[i];
     switch (l.region) {
-    case location::slot: return memory_.data() + offsets_[static_cast<std::size_t>(l.index)];
-    case location::variable: return variables_[2 * static_cast<std::size_t>(l.index)];
-    case location::gradient: return variables_[2 * static_cast<std::size_t>(l.index) + 1];
+    case node_place::slot: return memory_.data() + offsets_[static_cast<std::size_t>(l.index)];
+    case node_place::variable: return variables_[2 * static_cast<std::size_t>(l.index)];
+    case node_place::gradient: return variables_[2 * static_cast<std::size_t>(l.index) + 1];
     default: return nullptr;
     }
   }
@@ -246,7 +246,7 @@ private:
     for (int i = 0; i < r_.graph.view.size; ++i)
       if (r_.at(i).op == &placeholder_card) {
         inputs_.push_back({i, {}});
-        inputs_.back().only_read = r_.program.places[i].region == location::slot;
+        inputs_.back().only_read = r_.program.places[i].region == node_place::slot;
       }
     const auto input_of = [this](int node) -> input* {
       const int i = origin(node);

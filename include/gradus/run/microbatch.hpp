@@ -71,7 +71,7 @@ public:
       const node& n = r.at(o.node);
       const bool number = (n.type == float32 || n.type == float64) && gradus::count(n.dims) == 1;
       const bool mean = o.kind == output::loss || o.kind == output::metric || o.kind == output::summary;
-      if (mean && number && r.program.places[o.node].region == location::slot &&
+      if (mean && number && r.program.places[o.node].region == node_place::slot &&
           std::find(averaged_.begin(), averaged_.end(), o.node) == averaged_.end())
         averaged_.push_back(o.node);
     }

@@ -143,8 +143,8 @@ private:
     const auto size = static_cast<std::size_t>(count(resolve(node_of(1).dims, batch_size)));
     gradient_view<T> g{reinterpret_cast<const T*>(at[1]), size, nullptr, false, 0, {}};
     if (p.sparse) {
-      static constexpr std::int64_t none = 0;  // an empty list of rows is a list
-      g.rows = at[2] != nullptr ? static_cast<const void*>(at[2]) : &none;
+      static constexpr std::int64_t no_row = 0;  // an empty list of rows is a list
+      g.rows = at[2] != nullptr ? static_cast<const void*>(at[2]) : &no_row;
       g.wide = node_of(2).type == int64;
       g.row_count = static_cast<std::size_t>(count(resolve(node_of(2).dims, batch_size)));
       g.with_rows(

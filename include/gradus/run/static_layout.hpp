@@ -104,10 +104,10 @@ struct static_layout {
   template <class G>
   constexpr std::size_t offset(int id) const {
     constexpr bool trains = std::is_same_v<G, Train>;
-    const location l = G::program.places[id];
-    if (l.region == location::slot) return trains ? slot[l.index] : forward_slot[l.index];
-    if (l.region == location::variable) return trains ? variable[l.index] : forward_variable[l.index];
-    return l.region == location::gradient ? gradients + variable[l.index] : 0;
+    const node_place l = G::program.places[id];
+    if (l.region == node_place::slot) return trains ? slot[l.index] : forward_slot[l.index];
+    if (l.region == node_place::variable) return trains ? variable[l.index] : forward_variable[l.index];
+    return l.region == node_place::gradient ? gradients + variable[l.index] : 0;
   }
 };
 
@@ -139,14 +139,14 @@ consteval auto lay_out(std::int64_t batch_size, std::size_t mirror_count) {
 
   // what lasts between steps: inputs and constants
   for (int i = 0; i < Train::graph.size.nodes; ++i) {
-    const location l = Train::program.places[i];
-    if (l.region != location::slot || !Train::graph.nodes[i].op->is(trait::leaf)) continue;
+    const node_place l = Train::program.places[i];
+    if (l.region != node_place::slot || !Train::graph.nodes[i].op->is(trait::leaf)) continue;
     out.slot[l.index] = take(bytes_of_node.template operator()<Train>(i));
   }
   for (int i = 0; i < Forward::graph.size.nodes; ++i) {
     const node& n = Forward::graph.nodes[i];
-    const location l = Forward::program.places[i];
-    if (l.region != location::slot || !n.op->is(trait::leaf)) continue;
+    const node_place l = Forward::program.places[i];
+    if (l.region != node_place::slot || !n.op->is(trait::leaf)) continue;
     const int twin = n.op == &placeholder_card ? Train::find_placeholder(Forward::name_of(i)) : -1;
     const bool shared = twin >= 0 && Train::graph.nodes[twin].type == n.type && Train::graph.nodes[twin].dims == n.dims;
     out.forward_slot[l.index] =
@@ -172,13 +172,13 @@ consteval auto lay_out(std::int64_t batch_size, std::size_t mirror_count) {
 // f.operator()<I>() for every I below N; clang ends a fold at 256.
 template <int N, class F>
 constexpr void for_each_below(const F& f) {
-  constexpr int chunk = 64;
+  constexpr int most = 64;
   [&]<int... C>(std::integer_sequence<int, C...>) {
     [[maybe_unused]] const auto some = [&]<int First, int... I>(std::integer_sequence<int, I...>) {
       (f.template operator()<First + I>(), ...);
     };
-    (some.template operator()<C * chunk>(std::make_integer_sequence<int, std::min(chunk, N - C * chunk)>{}), ...);
-  }(std::make_integer_sequence<int, (N + chunk - 1) / chunk>{});
+    (some.template operator()<C * most>(std::make_integer_sequence<int, std::min(most, N - C * most)>{}), ...);
+  }(std::make_integer_sequence<int, (N + most - 1) / most>{});
 }
 
 // The nodes of one op.

@@ -120,8 +120,8 @@ public:
   }
 
   // A slot of the rule, or "average": of the variable's shape and type.
-  tensor_view slot(std::string_view variable, std::string_view slot) {
-    auto& v = find(variable);
+  tensor_view slot(std::string_view name, std::string_view slot) {
+    auto& v = find(name);
     std::string known;
     for (std::size_t k = 0; const mirror& m : update_.mirrors(v.state.branch)) {
       if (v.keeps(update_, m, k)) {
@@ -130,21 +130,21 @@ public:
       }
       ++k;
     }
-    raise(status::not_found, text("there is no slot \"", slot, "\" of \"", variable, "\"; ",
-                                  update_type::rule_type::name, known.empty() ? " keeps none" : " keeps ", known));
+    raise(status::not_found, text("there is no slot \"", slot, "\" of \"", name, "\"; ", update_type::rule_type::name,
+                                  known.empty() ? " keeps none" : " keeps ", known));
   }
   // Names of a variable's slots, in order.
-  std::vector<std::string_view> slot_names(std::string_view variable) {
-    auto& v = find(variable);
+  std::vector<std::string_view> slot_names(std::string_view name) {
+    auto& v = find(name);
     std::vector<std::string_view> names;
     for (std::size_t k = 0; const mirror& m : update_.mirrors(v.state.branch))
       if (v.keeps(update_, m, k++)) names.push_back(m.slot);
     return names;
   }
-  tensor_view average(std::string_view variable)
+  tensor_view average(std::string_view name)
     requires(update_type::has_average)
   {
-    return slot(variable, "average");
+    return slot(name, "average");
   }
 
   std::int64_t global_step() const { return global_step_; }
@@ -153,7 +153,7 @@ public:
     global_step_ = step;
   }
   // The float32 master of a variable of 16-bit numbers; of another, its array.
-  tensor_view master(std::string_view variable) { return find(variable).values; }
+  tensor_view master(std::string_view name) { return find(name).values; }
   // What to multiply the next loss by, 1 without a loss scale; and whether the last step was left out because a
   // gradient was infinite or NaN.
   double loss_scale() const { return update_.loss_scale(); }
@@ -169,12 +169,12 @@ public:
   // example while this one is computed: a large table answers some hundred nanoseconds later. Rows are int32 or int64;
   // one out of range is passed over. Changes nothing.
   template <readable_array Rows>
-  void prefetch(std::string_view variable, const Rows& rows) {
+  void prefetch(std::string_view name, const Rows& rows) {
     const const_tensor_view at = read_view(rows);
-    auto& v = find(variable);
+    auto& v = find(name);
     if (at.type != int32 && at.type != int64)
       raise(status::invalid_argument,
-            text("the row numbers for \"", variable, "\" are ", name_of(at.type), "; expected int32 or int64"));
+            text("the row numbers for \"", name, "\" are ", name_of(at.type), "; expected int32 or int64"));
     if (at.type == int32)
       v.template prefetch<Device>(update_, at.template as<std::int32_t>());
     else

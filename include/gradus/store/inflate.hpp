@@ -320,10 +320,10 @@ inline std::string inflate_raw(std::span<const std::byte> in, std::uint64_t size
       out.resize(static_cast<std::size_t>(
           std::min<std::uint64_t>(size, done + std::max<std::size_t>(done, std::size_t{1} << 14))));
     const std::size_t offered = std::min(in.size() - used, piece), wanted = std::min(out.size() - done, piece);
-    std::byte none;
+    std::byte no_byte;
     zlib.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(in.data() + used));  // read only
     zlib.avail_in = static_cast<uInt>(offered);
-    zlib.next_out = reinterpret_cast<Bytef*>(wanted == 0 ? &none : out.data() + done);
+    zlib.next_out = reinterpret_cast<Bytef*>(wanted == 0 ? &no_byte : out.data() + done);
     zlib.avail_out = static_cast<uInt>(wanted);
     result = ::inflate(&zlib, Z_NO_FLUSH);
     const std::size_t taken = offered - zlib.avail_in, given = wanted - zlib.avail_out;

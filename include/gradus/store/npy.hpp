@@ -114,13 +114,13 @@ private:
     return false;
   }
   std::string shape(npy_array& out, status& kind) {
-    constexpr std::string_view none = "its shape is no tuple of natural numbers of at most 63 bits";
-    if (!take('(')) return std::string(none);
+    constexpr std::string_view no_tuple = "its shape is no tuple of natural numbers of at most 63 bits";
+    if (!take('(')) return std::string(no_tuple);
     for (bool comma = true; !take(')');) {
       std::int64_t n = 0;
       next();
       const auto [past, failed] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), n);
-      if (!comma || failed != std::errc{} || n < 0 || rest_.front() == '-') return std::string(none);
+      if (!comma || failed != std::errc{} || n < 0 || rest_.front() == '-') return std::string(no_tuple);
       rest_.remove_prefix(static_cast<std::size_t>(past - rest_.data()));
       if (!rest_.empty() && rest_.front() == 'L') rest_.remove_prefix(1);  // written by Python 2
       if (out.shape.size() == most_npy_rank) {
@@ -129,7 +129,7 @@ private:
       }
       out.shape.push_back(n);
       comma = take(',');
-      if (!comma && out.shape.size() == 1) return std::string(none);  // (2) is a number
+      if (!comma && out.shape.size() == 1) return std::string(no_tuple);  // (2) is a number
     }
     if (out.shape.size() <= max_rank)
       for (const std::int64_t n : out.shape) out.dims.push(n);

@@ -38,8 +38,8 @@ constexpr int signed_bytes(std::int64_t value) {
 }
 // Byte i of n of the header that marks the length: n ones from the top.
 constexpr unsigned header_byte(int n, int i) {
-  const int ones = n - 8 * i;
-  return ones >= 8 ? 0xFFu : ones <= 0 ? 0u : 0xFF00u >> ones & 0xFFu;
+  const int leading = n - 8 * i;
+  return leading >= 8 ? 0xFFu : leading <= 0 ? 0u : 0xFF00u >> leading & 0xFFu;
 }
 }  // namespace detail
 

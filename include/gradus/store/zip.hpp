@@ -54,9 +54,9 @@ Number zip_number(std::span<const std::byte> bytes, std::size_t at) {
 // Lays a ZIP file out: gives the bytes that stand in front of each member, and those at the end. Names are UTF-8.
 class zip_layout {
 public:
-  // A member's data begin at a multiple of `alignment`, a power of two of at most 4096: a field of the header is as
+  // A member's data begin at a `multiple` of this, a power of two of at most 4096: a field of the header is as
   // long as that takes.
-  explicit zip_layout(std::size_t alignment = 64) : alignment_(alignment) {}
+  explicit zip_layout(std::size_t multiple = 64) : alignment_(multiple) {}
 
   // The local header of the next member, which is stored. Its `size` bytes follow.
   // Error: invalid_argument for a name that is empty, holds a zero byte, or has more than 65535 bytes.

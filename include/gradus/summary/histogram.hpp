@@ -63,7 +63,7 @@ public:
     const std::uint64_t bits = (std::bit_cast<std::uint64_t>(x) & ~(std::uint64_t{1} << 63)) - (negative ? 1 : 0);
     const std::uint64_t key = std::clamp<std::uint64_t>(bits >> shift, first_key, last_key + 1) - first_key;
     std::size_t below = starts_[key];
-    below += above_[below] <= std::bit_cast<double>(bits) ? 1 : 0;
+    below += above_[below] <= std::bit_cast<double>(bits) ? 1u : 0u;
     return negative ? zero - below : std::min(zero + 1 + below, 2 * zero);
   }
 

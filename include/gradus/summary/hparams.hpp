@@ -44,7 +44,10 @@ struct hparam_info {
   std::optional<std::pair<double, double>> interval = {};             // or from ... to ...
   std::variant<std::monostate, std::string, bool, double> type = {};  // where neither says it
 };
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against names of the namespace
 enum class metric_data : std::int32_t { unknown = 0, training = 1, validation = 2 };
+#pragma GCC diagnostic pop
 struct metric_info {
   std::string tag;         // of a curve
   std::string group = {};  // the directory below the trial's own where the curve is; empty: the trial's own
@@ -62,7 +65,10 @@ struct trial_info {
   std::string model_uri = {}, monitor_url = {};
   double start_time_secs = 0;  // since the epoch
 };
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against names of the namespace
 enum class trial_status : std::int32_t { unknown = 0, success = 1, failure = 2, running = 3 };
+#pragma GCC diagnostic pop
 
 namespace detail {
 // google.protobuf.Value.

@@ -132,9 +132,9 @@ inline summary_values merge_summary(std::initializer_list<summary_values> inputs
 template <class T>
 float zero_fraction(std::span<const T> x) {
   if (x.empty()) return std::numeric_limits<float>::quiet_NaN();
-  std::size_t zeros = 0;
-  for (const T v : x) zeros += v == T{} ? 1 : 0;
-  return static_cast<float>(static_cast<double>(zeros) / static_cast<double>(x.size()));
+  std::size_t found = 0;
+  for (const T v : x) found += v == T{} ? 1 : 0;
+  return static_cast<float>(static_cast<double>(found) / static_cast<double>(x.size()));
 }
 
 }  // namespace gradus

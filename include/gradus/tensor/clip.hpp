@@ -92,11 +92,11 @@ struct limit {
 struct entry {
   const_tensor_view from;
   tensor_view into;
-  bool none = true;
+  bool absent = true;
   entry(std::nullopt_t) {}
   template <class X>
     requires std::constructible_from<gradient, X>
-  entry(X&& x) : into(gradient(std::forward<X>(x)).view), none(false) {
+  entry(X&& x) : into(gradient(std::forward<X>(x)).view), absent(false) {
     from = into;
   }
   template <class X>
@@ -104,21 +104,21 @@ struct entry {
     if (x.has_value()) *this = entry(*x);
   }
   // Read from one array, written to another.
-  entry(source x, to out) : from(x.view), into(out.view), none(false) {}
+  entry(source x, to out) : from(x.view), into(out.view), absent(false) {}
 };
 // The same where nothing is written.
 struct term {
   const_tensor_view from;
-  bool none = true;
+  bool absent = true;
   term(std::nullopt_t) {}
   template <class X>
     requires std::constructible_from<source, const X&>
-  term(const X& x) : from(source(x).view), none(false) {}
+  term(const X& x) : from(source(x).view), absent(false) {}
   template <class X>
   term(const std::optional<X>& x) {
     if (x.has_value()) *this = term(*x);
   }
-  term(const entry& e) : from(e.from), none(e.none) {}
+  term(const entry& e) : from(e.from), absent(e.absent) {}
 };
 
 namespace inside {
@@ -314,7 +314,7 @@ void by_average_norm(const X& t, double c, to out) {
 inline double global_norm(std::span<const term> list) {
   double sum = 0;
   for (const term& t : list)
-    if (!t.none) sum += inside::squares_of(t.from);
+    if (!t.absent) sum += inside::squares_of(t.from);
   return std::sqrt(sum);
 }
 inline double global_norm(std::initializer_list<term> list) {
@@ -340,18 +340,18 @@ inline double global_scale(double norm, double c) {
 // all as it is, and gives NaN if c = 0; c < 0 changes nothing.
 inline double by_global_norm(std::span<const entry> list, double c, std::optional<double> use_norm = {}) {
   for (const entry& e : list)
-    if (!e.none) inside::same_place("by_global_norm", e.from, e.into);
+    if (!e.absent) inside::same_place("by_global_norm", e.from, e.into);
   double norm = 0;
   if (use_norm.has_value())
     norm = *use_norm;
   else {
     for (const entry& e : list)
-      if (!e.none) norm += inside::squares_of(e.from);
+      if (!e.absent) norm += inside::squares_of(e.from);
     norm = std::sqrt(norm);
   }
   const double scale = global_scale(norm, c);
   for (const entry& e : list)
-    if (!e.none)
+    if (!e.absent)
       inside::with_float("by_global_norm", e.from.type, [&](auto zero) {
         using T = decltype(zero);
         const auto x = e.from.as<T>();

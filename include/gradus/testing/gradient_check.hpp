@@ -141,7 +141,7 @@ private:
 
   graph& extend(graph& g) {
     dy_ = g.placeholder("gradient_check_dy", y_.dims(), y_.type());
-    const auto found = gradients(g, std::span(&y_, 1), xs_, {.grad_ys = std::span<const value>(&dy_, 1)});
+    const auto found = gradus::gradients(g, std::span(&y_, 1), xs_, {.grad_ys = std::span<const value>(&dy_, 1)});
     for (int k = 0; k < found.size(); ++k) {
       if (!found[k]) raise(status::invalid_argument, text("y does not depend on x ", k, ", or no gradient passes"));
       dx_.push_back(found[k]);

@@ -164,9 +164,9 @@ public:
       detail::for_each_output<mode::predict>(
           stepper_, output::prediction,
           [&](std::string_view name, const tensor_view& v) { items.emplace_back(name, v); });
-      predictions batch;
-      batch.items_ = &items, batch.size_ = n;
-      see(batch);
+      predictions found;
+      found.items_ = &items, found.size_ = n;
+      see(found);
     }
   }
 

@@ -169,7 +169,7 @@ private:
     return x;
   }
   template <class T, class Math>
-  void step_turned(const tensor_step<T>& t, const shape_of& s, double rate, double steps) const {
+  void step_turned(const tensor_step<T>& t, const shape_of& s, double step_rate, double steps) const {
     const std::size_t n = t.theta.size();
     T *const between = t.scratch.data(), *const first = between + n, *const second = first + n;
     T *const theta = t.theta.data(), *const m = t.slots[0].data(), *const v = t.slots[1].data();
@@ -195,8 +195,8 @@ private:
     const T* const step = turn<T, Math>(t, s, u, true, between, first);
     const double correction =
         correct_bias ? std::sqrt(1 - portable_math::pow(beta2, steps)) / (1 - portable_math::pow(beta1, steps)) : 1.0;
-    const auto by = static_cast<T>(portable_math::product(rate, correction));
-    const auto decay = static_cast<T>(portable_math::product(rate, weight_decay));
+    const auto by = static_cast<T>(portable_math::product(step_rate, correction));
+    const auto decay = static_cast<T>(portable_math::product(step_rate, weight_decay));
     Math::map(
         n,
         [=](auto& x, auto si) {
