@@ -16,6 +16,17 @@ static_assert([] {
          softmax_cross_entropy_with_logits(x, x).dims() == shape{batch, 4} &&
          sparse_softmax_cross_entropy(x, label).dims() == shape{batch, 4} && g.refusal.empty();
 }());
+// Labels and logits are told apart by their types, whatever the order: the same node both times, by every name.
+static_assert([] {
+  graph g;
+  const value x = g.placeholder("x", {batch, 6}), label = g.placeholder("label", {batch}, int64);
+  for (const value v : {sparse_softmax_cross_entropy(x, label), sparse_softmax_cross_entropy(label, x),
+                        sparse_softmax_cross_entropy_with_logits(x, label)}) {
+    const node& n = g.nodes[v.id];
+    if (n.op != &cards::sparse_xent || g.edges[n.first] != x.id || g.edges[n.first + 1] != label.id) return false;
+  }
+  return g.refusal.empty();
+}());
 
 namespace {
 template <class T>

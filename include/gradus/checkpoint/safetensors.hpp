@@ -250,15 +250,15 @@ struct safetensors {
     if (out.problem = detail::parse_safetensors(file, tensors, notes, files.limits, out.kind); !out.ok()) return out;
     content.records.reserve(tensors.size());
     for (auto& t : tensors) {
-      const std::string name = t.name.empty() ? "(no name)" : t.name;
+      const std::string shown_name = t.name.empty() ? "(no name)" : t.name;
       const auto* known = detail::find_safetensors_type(&detail::safetensors_type::name, std::string_view(t.type));
-      record r{name, known != nullptr ? known->type : dtype::none, {}, t.bytes};
+      record r{shown_name, known != nullptr ? known->type : dtype::none, {}, t.bytes};
       if (r.type != dtype::none && t.shape.size() <= max_rank) {
         for (const std::uint64_t extent : t.shape) r.dims.push(static_cast<std::int64_t>(extent));
       } else {
         const auto* named = detail::find_opaque_type(&detail::opaque_type::safetensors, std::string_view(t.type));
         const std::string_view type = r.type != dtype::none ? name_of(r.type) : named != nullptr ? named->name : t.type;
-        r = detail::opaque_record(name, type, {t.shape.begin(), t.shape.end()}, t.bytes);
+        r = detail::opaque_record(shown_name, type, {t.shape.begin(), t.shape.end()}, t.bytes);
       }
       if (out.problem = detail::problem_of(r); !out.ok()) return out;
       r.name = std::move(t.name);  // the format allows one without a name

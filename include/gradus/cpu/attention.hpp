@@ -38,7 +38,7 @@ struct attending {
   template <int Rows, int Columns, bool Part>
   static GRADUS_INLINE void tile(T* c, std::int64_t c_row, bool adds, left_operand a, const T* b, std::int64_t b_row,
                                  std::int64_t steps, std::size_t count) {
-    N acc[std::size_t{Rows}][std::size_t{Columns}];
+    N acc[static_cast<std::size_t>(Rows)][static_cast<std::size_t>(Columns)];
     for (int r = 0; r < Rows; ++r)
       for (int q = 0; q < Columns; ++q) {
         const T* from = c + r * c_row + q * width;
@@ -46,7 +46,7 @@ struct attending {
       }
     const T* x = a.at;
     for (std::int64_t p = 0; p < steps; ++p, b += b_row, x += a.step) {
-      N w[std::size_t{Columns}];
+      N w[static_cast<std::size_t>(Columns)];
       for (int q = 0; q < Columns; ++q) w[q] = Part ? N::load_partial(b, count) : N::load(b + q * width);
       for (int r = 0; r < Rows; ++r) {
         const N v(x[r * a.row]);
@@ -151,7 +151,7 @@ struct attending {
 
   void weights(T* y, const T* q) const {
     const T* keys = q + wide;
-    alignas(64) T turned[std::size_t{max_head_width * block}];
+    alignas(64) T turned[static_cast<std::size_t>(max_head_width * block)];
     for (std::int64_t k = 0; k < time; k += block) {
       const std::int64_t n = rest(time - k), from = causal ? k : 0;
       turn(turned, keys + k * stride, stride, n);
@@ -176,8 +176,8 @@ struct attending {
   void gradients(T* dq, const T* q, const T* weights, const T* y, const T* dy) const {
     const T *keys = q + wide, *values = q + 2 * wide;
     T *dkeys = dq + wide, *dvalues = dq + 2 * wide;
-    alignas(64) T turned[std::size_t{max_head_width * block}];
-    alignas(64) T ds[std::size_t{block * block}];
+    alignas(64) T turned[static_cast<std::size_t>(max_head_width * block)];
+    alignas(64) T ds[static_cast<std::size_t>(block * block)];
     for (std::int64_t k = 0; k < time; k += block) {
       const std::int64_t n = rest(time - k), first = causal ? k : 0;
       turn(turned, values + k * stride, stride, n);

@@ -149,6 +149,7 @@ private:
     constexpr std::int64_t known = detail::known_windows<G>::run;
     constexpr auto width = static_cast<std::int64_t>(N::width), held = (known == 0 ? longest : known) / width + 1;
     constexpr std::int64_t pitch = (held + 2) * width;
+    constexpr auto places = static_cast<std::size_t>(pitch);
     constexpr int registers = held < detail::tile_registers ? static_cast<int>(held) : detail::tile_registers;
     const std::int64_t run = g.kw * g.in, step = g.sw * g.in, image = row / g.h, below = row % g.h + g.above;
     const detail::whole_windows whole(g.ow, g.kw, g.sw, g.left, g.w);
@@ -166,7 +167,7 @@ private:
     };
     const auto edge = [&](std::int64_t from, std::int64_t to) {
       for (std::int64_t ow = from; ow < to; ++ow) {
-        T one[std::size_t{pitch}];
+        T one[places];
         sum.template operator()<1>(one, ow);
         const std::int64_t place = ow * step - g.left * g.in;
         const detail::visible v(place, run, g.w * g.in);
@@ -176,7 +177,10 @@ private:
     edge(0, whole.first);
     detail::in_tiles<detail::window_rows(registers), detail::known_windows<G>::across>(
         whole.first, whole.last, [&]<int Rows>(std::int64_t ow, std::int64_t skip) {
-          T rows[std::size_t{Rows * pitch}];
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"  // g++ 12 crashes on a cast here
+          T rows[Rows * pitch];
+#pragma GCC diagnostic pop
           for (std::int64_t r = 0; r < Rows; ++r)
             N(T(0)).store(rows + r * pitch), N(T(0)).store(rows + r * pitch + width + run);
           sum.template operator()<Rows>(rows + width, ow);

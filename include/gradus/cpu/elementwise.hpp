@@ -149,13 +149,13 @@ struct unrolled {
   template <int... K, int... Step>
   static GRADUS_INLINE void sweep(std::byte* const* a, std::int64_t to, const std::int64_t* offset, std::int64_t n,
                                   std::integer_sequence<int, K...>, std::integer_sequence<int, Step...>) {
-    N fixed_operand[std::size_t{X.inputs + 1}];
+    N fixed_operand[static_cast<std::size_t>(X.inputs + 1)];
     ((void)(!moves(K) &&
             (fixed_operand[K] = N(static_cast<T>(at<const element_t<X.operand_type[K]>>(a, K + 1)[offset[K]])), true)),
      ...);
     R* y = at<R>(a, 0) + to;
     const auto some = [&](std::int64_t j, std::size_t count) __attribute__((always_inline)) {
-      N local[std::size_t{X.inputs + X.steps}];
+      N local[static_cast<std::size_t>(X.inputs + X.steps)];
       ((void)(local[K] = moves(K) ? operand<K>(a, offset, j, count) : fixed_operand[K]), ...);
       (step<Step>(local), ...);
       store_as<N>(local[X.inputs + X.steps - 1], y + j, count);

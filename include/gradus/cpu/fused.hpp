@@ -56,13 +56,13 @@ struct matrix_formula {
   }
   template <class N>
   GRADUS_INLINE N value(std::int64_t row, std::int64_t column, std::size_t count) const {
-    N local[std::size_t{X.inputs + X.steps}];
+    N local[static_cast<std::size_t>(X.inputs + X.steps)];
     return finish<0>(local, row, column, count);
   }
   // Operand 0 is a product's sums.
   template <class N>
   GRADUS_INLINE N operator()(N sums, std::int64_t row, std::int64_t column, std::size_t count) const {
-    N local[std::size_t{X.inputs + X.steps}];
+    N local[static_cast<std::size_t>(X.inputs + X.steps)];
     local[0] = sums;
     return finish<1>(local, row, column, count);
   }
@@ -236,7 +236,7 @@ private:
     const bool trees = detail::columns_are_trees(rows, s.dim(1));
     for (std::int64_t j = mine.first; j < mine.last; j += Wide) {
       const auto n = static_cast<std::size_t>(mine.last - j < Wide ? mine.last - j : Wide);
-      alignas(64) T sums[std::size_t{Wide}] = {};
+      alignas(64) T sums[static_cast<std::size_t>(Wide)] = {};
       if (trees)
         long_columns<(Wide < 16 ? Wide : 16)>(sums, rows, [&](std::int64_t row, T* to) { add(row, j, n, to); });
       else
@@ -249,7 +249,7 @@ private:
   static void long_columns(T* sums, std::int64_t rows, Add add) {
     constexpr auto run = static_cast<std::int64_t>(reduction_chunk);
     for (std::int64_t first = 0; first < rows; first += run) {
-      alignas(64) T lanes[std::size_t{16 * Pitch + 16}] = {};
+      alignas(64) T lanes[static_cast<std::size_t>(16 * Pitch + 16)] = {};
       for (std::int64_t i = 0; i < run && first + i < rows; ++i) add(first + i, lanes + i % 16 * Pitch);
       detail::fold_columns<detail::adding, lane<T, portable>>(lanes, Pitch);
       for (std::int64_t q = 0; q < Pitch; ++q) sums[q] = first == 0 ? lanes[q] : sums[q] + lanes[q];

@@ -89,7 +89,7 @@ struct packed_product {
       for (; !a.transposed && i + width <= i1; i += width, to += width * steps) {
         const T* from = a.at + i * down + k0;
         const std::int64_t done = transpose_rows<N>(from, down, steps, [&](std::int64_t p, N column) {
-          alignas(64) T all[std::size_t{width}];
+          alignas(64) T all[static_cast<std::size_t>(width)];
           (minus ? -column : column).store(all);
           for (std::int64_t r = 0; r < width; r += rows)
             std::memcpy(to + r * steps + p * rows, all + r, rows * sizeof(T));
@@ -120,8 +120,8 @@ struct packed_product {
   void run(const E& e) const {
     const std::int64_t m = g.m, n = g.n, k = g.k, stride = g.stride;
     const bool zeroed = into == product_into::overwrite || into == product_into::symmetric;
-    alignas(64) T block[std::size_t{block_rows * depth}];
-    alignas(64) T panel[std::size_t{columns * depth}];
+    alignas(64) T block[static_cast<std::size_t>(block_rows * depth)];
+    alignas(64) T panel[static_cast<std::size_t>(columns * depth)];
     for (std::int64_t k0 = 0; k0 < k; k0 += depth) {
       const std::int64_t k1 = k - k0 < depth ? k : k0 + depth, steps = k1 - k0;
       for (std::int64_t i0 = 0; i0 < m; i0 += block_rows) {

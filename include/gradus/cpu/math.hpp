@@ -333,11 +333,11 @@ GRADUS_INLINE N pow(N x, N y) {
   const detail::halved_exponent<N> e(high);
   const N r = e.r + low;
   N value = e.scaled(fma(r * r, detail::exp_tail(r), r) + N(1));
-  const N inf = detail::infinity<N>(), none = detail::not_a_number<N>();
+  const N inf = detail::infinity<N>(), undefined = detail::not_a_number<N>();
   value = select(a == N(0), select(y < N(0), inf, N(0)), value);
   value = select(a == inf, select(y < N(0), N(0), inf), value);
   const auto odd = y - floor(y * N::of(0.5)) * N(2) == N(1);
-  const N signed_value = select(odd, copysign(value, x), select(floor(y) == y, value, none));
+  const N signed_value = select(odd, copysign(value, x), select(floor(y) == y, value, undefined));
   value = select(x < N(0), select(a == inf, select(odd, -value, value), signed_value),
                  select(both(odd, x == N(0)), copysign(value, x), value));
   value = select(x == x, value, x);

@@ -209,7 +209,7 @@ struct direct_product {
   template <int Registers, std::int64_t Rows, class E>
   void packed_columns(std::int64_t j, std::int64_t wide, const E& e) const {
     constexpr std::int64_t columns = Registers * width;
-    alignas(64) T packed[std::size_t{depth * columns}];
+    alignas(64) T packed[static_cast<std::size_t>(depth * columns)];
     const std::int64_t blocks = (g.k + depth - 1) / depth, steps = ((g.k + blocks - 1) / blocks + 15) / 16 * 16;
     for (std::int64_t k0 = 0; k0 < g.k; k0 += steps) {
       const std::int64_t k1 = g.k - k0 < steps ? g.k : k0 + steps;

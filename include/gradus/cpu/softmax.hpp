@@ -101,7 +101,7 @@ struct short_rows {
   }
   GRADUS_INLINE void store(T* y, std::int64_t n) const {
     for (std::int64_t j = 0; j < n; j += width) {
-      alignas(64) T rows[std::size_t{width * width}];
+      alignas(64) T rows[static_cast<std::size_t>(width * width)];
       N block[N::width];
       for (std::int64_t i = 0; i < width; ++i) at[j + i].store(rows + i * width);
       turned(rows, width, width, T(0), block);

@@ -137,7 +137,7 @@ struct tiles {
                                 std::integer_sequence<int, R...>, std::integer_sequence<int, G...>) {
     constexpr register_places q{};
     const auto last = static_cast<std::size_t>(w.wide - (Registers - 1) * width);
-    N sums[std::size_t{Rows * Registers}];
+    N sums[static_cast<std::size_t>(Rows * Registers)];
     clear(sums, std::make_integer_sequence<int, Rows * Registers>{});
     if (!w.first) {
       if (last == N::width)
@@ -149,7 +149,7 @@ struct tiles {
     const T* y = w.y;
     const std::int64_t row = w.row, step = w.step, y_stride = w.y_stride;
     for (std::int64_t p = w.steps; p > 0; --p, y += y_stride) {
-      N v[std::size_t{Registers}];
+      N v[static_cast<std::size_t>(Registers)];
       if constexpr (Part)
         read_part(v, y, last, q);
       else

@@ -34,7 +34,7 @@ struct sums_of_rows {
   using T = typename N::value_type;
   static constexpr auto width = static_cast<std::int64_t>(N::width);
 
-  N sums[std::size_t{Rows * Registers}];
+  N sums[static_cast<std::size_t>(Rows * Registers)];
   std::size_t some;
 
   GRADUS_INLINE explicit sums_of_rows(std::size_t n) : some(n) {
@@ -104,7 +104,7 @@ private:
                          std::int64_t steps, std::integer_sequence<int, R...>, std::integer_sequence<int, G...>) {
     const T* group[] = {x + 3 * G * row...};
     for (std::int64_t p = steps; p > 0; --p, y += y_stride) {
-      N v[std::size_t{Registers}];
+      N v[static_cast<std::size_t>(Registers)];
       read(v, y);
       (memory::multiply_add(sums + R * Registers, N(group[R / 3][R % 3 * row]), v, register_places{}), ...);
       ((group[G] += step), ...);
@@ -112,14 +112,14 @@ private:
   }
   template <int... R>
   GRADUS_INLINE void add_one(const T* x, const T* y, std::integer_sequence<int, R...>) {
-    N v[std::size_t{Registers}];
+    N v[static_cast<std::size_t>(Registers)];
     read(v, y);
     (memory::multiply_add(sums + R * Registers, N(x[R]), v, register_places{}), ...);
   }
   template <std::int64_t Run, std::int64_t Line, int First, bool All, int... R>
   GRADUS_INLINE void add_taps(const T* x, std::int64_t from, const T* y, visible down,
                               std::integer_sequence<int, R...>) {
-    N v[std::size_t{Registers}];
+    N v[static_cast<std::size_t>(Registers)];
     read(v, y);
     (add_tap<R, All>(v, x, from + (First + R) / Run * Line + (First + R) % Run, (First + R) / Run, down), ...);
   }

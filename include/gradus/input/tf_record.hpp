@@ -82,7 +82,8 @@ public:
     if (!next_record(payload)) return false;
     if (!is_record(out)) out.conform(spec_);
     const auto n = static_cast<std::int64_t>(payload.size());
-    const tensor_view to = out.about(0).dims[0] == n ? out[std::size_t{0}] : out.resize(std::size_t{0}, {n});
+    const tensor_view to =
+        out.about(0).dims[0] == n ? out[static_cast<std::size_t>(0)] : out.resize(std::size_t{0}, {n});
     copy(payload, to.mutable_data());
     return true;
   }

@@ -50,7 +50,10 @@ constexpr value weighted_cross_entropy_with_logits(value logits, value labels, d
 
 namespace losses {
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against the namespace
 enum class reduction { none, sum, sum_by_nonzero_weights, mean, sum_over_batch_size };
+#pragma GCC diagnostic pop
 
 // A number, or a tensor: a scalar, or of the losses' rank with extents that are 1 or equal.
 struct weights {
@@ -212,6 +215,10 @@ constexpr value sparse_softmax_cross_entropy(value labels, value logits, const o
   if (!labels) {
     g.refuse("sparse_softmax_cross_entropy_loss: labels must be a tensor");
     return logits;
+  }
+  if (is_float(labels.type()) && !is_float(logits.type())) {  // types tell them apart, as in gradus:: by this name
+    const value given = labels;
+    labels = logits, logits = given;
   }
   const shape& y = labels.dims();
   if (y.rank > 0 && y.rank == logits.dims().rank && y.back() == 1) labels = squeeze(labels, {-1});

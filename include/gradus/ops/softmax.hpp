@@ -60,8 +60,14 @@ constexpr value softmax_cross_entropy_with_logits(value logits, value labels) {
   return logits.g->add(cards::softmax_xent, {logits, labels});
 }
 // Per row: -log softmax(logits)[label]. A label outside [0, classes) is an error when the step runs.
-constexpr value sparse_softmax_cross_entropy(value logits, value labels) {
+constexpr value sparse_softmax_cross_entropy_with_logits(value logits, value labels) {
   return logits.g->add(cards::sparse_xent, {logits, labels});
+}
+// The same by a shorter name. Its two values may come in either order, because their types tell them apart: labels are
+// whole numbers, logits are not.
+constexpr value sparse_softmax_cross_entropy(value logits, value labels) {
+  const bool swapped = is_float(labels.type()) && !is_float(logits.type());
+  return sparse_softmax_cross_entropy_with_logits(swapped ? labels : logits, swapped ? logits : labels);
 }
 
 namespace detail {

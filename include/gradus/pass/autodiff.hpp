@@ -17,7 +17,10 @@ namespace gradus {
 // not merged; where one is dense all become dense.
 enum class aggregation : int { add_n = 0, experimental_tree = 1, experimental_accumulate_n = 2 };
 // What an x has that no y depends on (tf.UnconnectedGradients): nothing, or zeros like x.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against the namespace
 enum class unconnected : int { none, zero };
+#pragma GCC diagnostic pop
 
 struct gradients_options {
   // Upstream gradients, one per y and like it; an empty entry, or no list: ones.

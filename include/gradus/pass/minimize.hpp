@@ -9,7 +9,10 @@
 namespace gradus {
 
 // When updates may start (tf.train.Optimizer.GATE_*). Gates change order, never values.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against the namespace
 enum class gating : int { none = 0, op = 1, graph = 2 };
+#pragma GCC diagnostic pop
 struct gate_none {
   using policy_for = kind::gate;
   static constexpr gating value = gating::none;

@@ -235,7 +235,7 @@ constexpr program_extents bound_of(const graph_extents& g) {
 // ---- the door: a model that was refused does not compile, and the reason is in the error
 template <int N>
 struct text_piece {
-  char c[std::size_t{N}];
+  char c[static_cast<std::size_t>(N)];
 };
 template <text_piece... Reason>
 struct this_model_was_refused {

@@ -114,9 +114,9 @@ struct tracked_variable {
     if ((view.absent = gradient == nullptr)) return view;
     view.values = gradient_values.template as<T>().data(), view.size = gradient_values.size();
     if (!gradient->sparse) return view;
-    static constexpr std::int32_t none = 0;  // an empty list of rows is a list
+    static constexpr std::int32_t no_row = 0;  // an empty list of rows is a list
     const const_tensor_view& rows = gradient->rows;
-    view.rows = rows.data != nullptr ? static_cast<const void*>(rows.data) : &none;
+    view.rows = rows.data != nullptr ? static_cast<const void*>(rows.data) : &no_row;
     view.wide = rows.type == int64, view.row_count = rows.size(), view.chains = chains;
     return view;
   }

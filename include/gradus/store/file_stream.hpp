@@ -20,12 +20,15 @@
 
 namespace gradus {
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against the namespace
 enum class compression_type : std::uint8_t {
   automatic,  // as the file's first bytes have it
   none,
   gzip,
   zlib
 };
+#pragma GCC diagnostic pop
 
 constexpr std::string_view name_of(compression_type c) {
   constexpr std::string_view names[] = {"automatic", "none", "gzip", "zlib"};

@@ -34,7 +34,10 @@ namespace detail {
 template <file_system FileSystem>
 class event_queue {
 public:
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against the namespace
   enum class goal : std::uint8_t { none, write, flush, sync };
+#pragma GCC diagnostic pop
   using lock_type = std::unique_lock<std::mutex>;
 
   event_queue(std::mutex& mutex, std::size_t max_events, std::size_t buffer_bytes)

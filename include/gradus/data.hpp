@@ -1,0 +1,16 @@
+// Data: every dataset, stage, reader and writer of files. (gradus.hpp brings idx, memory and the first stages.)
+#pragma once
+#include "input/any_dataset.hpp"
+#include "input/combinators.hpp"
+#include "input/criteo.hpp"
+#include "input/csv.hpp"
+#include "input/example.hpp"
+#include "input/idx.hpp"
+#include "input/libsvm.hpp"
+#include "input/memory.hpp"
+#include "input/npy.hpp"
+#include "input/parse_example.hpp"
+#include "input/record_writer.hpp"
+#include "input/text_line.hpp"
+#include "input/tf_example.hpp"
+#include "input/tf_record.hpp"

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Compiles the C++ blocks of README.md and docs/**/*.md, so that what a page shows is what a compiler takes.
+
+    tools/examples.py COMPILER INCLUDE
+
+A block stands behind a mark, a comment that readers do not see:
+
+    <!-- compiled -->                            in a function, behind `using namespace gradus`
+    <!-- compiled: given float x, int n -->      the same, of a function with these parameters
+    <!-- examples/quickstart.cpp -->             a whole program of examples/ (tools/readme.py holds the two together)
+    <!-- not compiled: WHY -->                   a fragment that is no statement
+
+A block without a mark fails. A block has the umbrella, what it includes itself, and tests/docs/context.inc: a model, some
+data. Blocks that include the same share a translation unit. Only the front end runs (-fsyntax-only)."""
+import collections
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+compiler, include = sys.argv[1:]
+root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+pages = ["README.md"]
+for folder, _, names in os.walk(os.path.join(root, "docs")):
+    pages += [os.path.relpath(os.path.join(folder, n), root) for n in names if n.endswith(".md")]
+problems, units, excused = [], collections.defaultdict(list), 0
+for page in sorted(pages):
+    text = open(os.path.join(root, page), encoding="utf-8").read()
+    for block in re.finditer(r"^```cpp\n(.*?)^```", text, re.S | re.M):
+        line = text[:block.start()].count("\n") + 1
+        mark = re.search(r"<!-- ([^\n]*?) -->\n$", text[:block.start()])
+        mark = mark[1] if mark else ""
+        if re.fullmatch(r"examples/\S+\.cpp", mark):
+            continue
+        if re.fullmatch(r"not compiled: .+", mark):
+            excused += 1
+            continue
+        given = re.fullmatch(r"compiled(?:: given (.+))?", mark)
+        if not given:
+            problems.append(f"{page}:{line}: a block of C++ without a mark (tools/examples.py says which there are)")
+            continue
+        code = block[1]
+        includes = frozenset(re.findall(r"^#include <[^>]+>", code, re.M))
+        code = re.sub(r"^#include[^\n]*", "", code, flags=re.M)  # the line stays, so that numbers are the page's
+        units[includes].append((page, line, given[1] or "", code))
+
+with tempfile.TemporaryDirectory() as scratch:
+    for n, (includes, blocks) in enumerate(sorted(units.items(), key=lambda u: sorted(u[0]))):
+        source = ["#include <gradus/gradus.hpp>", *sorted(includes)]
+        source.append(f'#include "{os.path.join(root, "tests/docs/context.inc")}"')
+        for k, (page, line, given, code) in enumerate(blocks):
+            source.append(f"namespace block_{k} {{\n[[maybe_unused]] void example({given}) {{\nusing namespace gradus;")
+            source.append(f'#line {line + 1} "{page}"\n{code}}}\n}}')
+        path = os.path.join(scratch, f"unit_{n}.cpp")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("\n".join(source) + "\n")
+        done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-DGRADUS_ZLIB", "-DGRADUS_PROTOZERO", "-DGRADUS_STB",
+                               "-I", include, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            errors = [e for e in done.stdout.split("\n") if ": error:" in e or ": fatal error:" in e]
+            problems += errors[:12] + (["--- " + " ".join(sorted(includes)), done.stdout[:1500]] if errors else [done.stdout[:3000]])
+count = sum(len(b) for b in units.values())
+print(f"{count} blocks in {len(units)} units compiled, {excused} excused")
+if problems:
+    sys.exit("\n".join(problems))
