@@ -13,7 +13,7 @@ def current(match):
     return f"<!-- {match[1]} -->\n```cpp\n{(root / match[1]).read_text().rstrip()}\n```"
 
 
-mended = re.sub(r"<!-- (\S+) -->\n```cpp\n.*?\n```", current, text, flags=re.S)
+mended = re.sub(r"<!-- (examples\/\S+) -->\n```cpp\n.*?\n```", current, text, flags=re.S)
 if "--check" not in sys.argv:
     readme.write_text(mended)
 elif mended != text:
