@@ -38,6 +38,7 @@ bool touches_files(long long call) {
     SYS_renameat2,
     SYS_unlinkat,
     SYS_mkdirat,
+    SYS_flock,
     SYS_ftruncate,
     SYS_fallocate,
     SYS_fstat,
