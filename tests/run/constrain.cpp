@@ -266,7 +266,12 @@ void everywhere(const plan& p, Policies... policies) {
 TEST_CASE("the rule alone, one sweep for neighbours") { everywhere({}, rule); }
 TEST_CASE("an average looks at what the constraint left") { everywhere({.average = 0.25}, rule, quarter); }
 TEST_CASE("lookahead comes before the constraint, the average after it") {
-  everywhere({.average = 0.25, .looks_ahead = 2}, ahead, quarter);
+  const struct plan p {
+    .average = 0.25, .looks_ahead = 2
+  };
+  SUBCASE("session") { by_session(ahead, quarter).check(p); }
+  SUBCASE("updater") { by_updater<float>(ahead, quarter).check(p); }
+  SUBCASE("updater of float64") { by_updater<double>(ahead, quarter).check(p); }
 }
 TEST_CASE("while gradients accumulate nothing is constrained; what is frozen never is") {
   everywhere({.accumulates = 3, .average = 0.25, .frozen = "f"}, rule, quarter, accumulate{3}, freeze{named{"f"}});
