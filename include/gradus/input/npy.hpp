@@ -164,9 +164,9 @@ private:
     if (overflow || bytes > std::uint64_t{1} << 62 || (!empty && bytes > a.bytes.size()))
       refuse(status::data_loss, part, "its extents ", to_text(a.dims), " need more bytes of values than the ",
              a.bytes.size(), " from byte ", file.size() - a.bytes.size(), " on; it is truncated or its extents lie");
-    if (a.dims.rank > 0 && a.dims[0] != 0 && none && !limits.empty_rows)
+    if (a.dims.rank > 0 && a.dims[0] != 0 && empty && !limits.empty_rows)
       refuse(status::resource_exhausted, part, detail::empty_rows(static_cast<std::uint64_t>(a.dims[0])));
-    if (a.dims.rank > 0 && !none && bytes / static_cast<std::uint64_t>(a.dims[0]) > limits.record_bytes)
+    if (a.dims.rank > 0 && !empty && bytes / static_cast<std::uint64_t>(a.dims[0]) > limits.record_bytes)
       refuse(status::resource_exhausted, part,
              detail::record_too_long("a row", bytes / static_cast<std::uint64_t>(a.dims[0]), limits));
     if (type == boolean)
