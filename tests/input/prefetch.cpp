@@ -111,8 +111,9 @@ TEST_CASE("rewind goes on from where the consumer is, not the thread") {
 }
 
 TEST_CASE("rewind goes on from where the consumer is, also between two noted positions") {
-  // The position of shuffle's first iteration is large at its end, so that none is noted until well into the second.
-  const auto make = [] { return counted(2100).shuffle(2000, 3).repeat(); };
+  // The position of shuffle's first iteration is large at the end of take, so that none is noted until well into the
+  // second.
+  const auto make = [] { return counted(10000).shuffle(2000, 3).take(2100).repeat(); };
   auto ahead = make().prefetch(3);
   auto plain = make();
   for (const std::size_t n : {2150u, 20u, 2110u, 7u}) {
