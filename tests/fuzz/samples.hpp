@@ -35,7 +35,9 @@ inline octets sample(std::string_view reader) {
   s.about = {{"library", "gradus"}, {"model", "digits"}};
   s.records = {{"w", float32, {2, 3}, bytes(w), false},      {"global_step", int64, {}, bytes(step), false},
                {"flags", boolean, {3}, bytes(flags), false}, {"half", bfloat16, {2}, bytes(halves), false},
-               {"none", float64, {0, 4}, {}, false},         {"position", uint8, {3}, bytes(flags), true}};
+               {"none", float64, {0, 4}, {}, false},         {"position", uint8, {3}, bytes(flags), true},
+               {"short", int16, {2}, bytes(halves), false}};
+  s.records.push_back(detail::opaque_record("c", "complex64", {1}, bytes(step)));
   const auto file = [&](const auto& codec) { return joined(codec.encode(s).files.at(0)); };
   if (reader == "flat_binary") return file(flat_binary{});
   if (reader == "cereal_binary") return file(cereal_binary{});
