@@ -190,7 +190,6 @@ TEST_CASE("safetensors: headers") {
            {"[0,8]", "[0,8,8]"},
            {"[0,8]", "[]"},
            {"[0,8]", "[0,8"},
-           {"\"F32\"", "\"F33\""},
            {"\"F32\"", "32"},
            {"\"F32\"", "null"},
            {"\"F32\"", "\"F32"},
@@ -352,7 +351,7 @@ TEST_CASE("bundles: headers and entries of a forger") {
   });
   for (const int shard : {1, -1, 99999, INT32_MAX})
     forged(text("shard ", shard), [shard](auto& e) { e.shard = shard; });
-  for (const int type : {0, -1, 2, 7, 99, INT32_MAX}) forged(text("type ", type), [type](auto& e) { e.type = type; });
+  for (const int type : {0, -1, 2, 7, 101, INT32_MAX}) forged(text("type ", type), [type](auto& e) { e.type = type; });
   forged("another checksum", [](auto& e) { e.crc ^= 1; });
   for (const int shards : {0, -1, 2, 99999, 100000, INT32_MAX})
     must_refuse("tensor_bundle", bundle({{"", detail::bundle_header_bytes(shards)}, {"w", entry([](auto&) {})}}),
