@@ -490,3 +490,16 @@ TEST_CASE("usage") {
   CHECK(place.run({"verify", place.path("w.npz")}).code == 0);
   CHECK(place.run({"verify", place.path("w.safetensors")}).code == 0);
 }
+
+TEST_CASE("--limits: what a checkpoint may cost") {
+  const workshop w;
+  const auto two = w.write("two.ckpt", {1, {}, {{"a", float32, {0}, {}, false}, {"b", float32, {0}, {}, false}}});
+  const auto little = w.run({"--limits", "entries=1", "show", two});
+  CHECK(little.code == 2);
+  CHECK_MESSAGE(contains(little.err, "raise reader_limits::entries"), little.err);
+  CHECK(w.run({"show", two, "--limits", "entries=10,inflated_times=7"}).code == 0);
+  CHECK(w.run({"show", two, "--limits", "none"}).code == 0);
+  const auto wrong = w.run({"show", two, "--limits", "entries"});
+  CHECK(wrong.code == 2);
+  CHECK_MESSAGE(contains(wrong.err, "--limits is \"entries\"; expected none, or "), wrong.err);
+}

@@ -291,3 +291,16 @@ TEST_CASE("gradus-events: torn, damaged and missing files") {
   CHECK(help.code == 0);
   for (const char* word : {"list", "tail", "export", "plot", "Exit codes"}) CHECK(contains(help.out, word));
 }
+
+TEST_CASE("--limits: what a log may cost") {
+  const workshop w;
+  w.write_logs();
+  const auto little = w.run({"list", w.logs, "--limits", "entries=1"});
+  CHECK(little.code == 1);
+  CHECK_MESSAGE(contains(little.err, "raise reader_limits::entries"), little.err);
+  const auto small = w.run({"list", w.logs, "--limits", "record_bytes=20"});
+  CHECK(small.code == 1);
+  CHECK_MESSAGE(contains(small.err, "raise reader_limits::record_bytes"), small.err);
+  CHECK(w.run({"list", w.logs, "--limits", "none"}).code == 0);
+  CHECK(w.run({"list", w.logs, "--limits", "entries=x"}).code == 2);
+}

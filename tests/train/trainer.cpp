@@ -70,28 +70,28 @@ struct listener {
   }
 };
 
-struct setting {
+struct run_setting {
   faulty_files files = {};
   hand_clock clock{};
   run_config config = {.model_dir = "run", .save_summary_steps = 2, .save_checkpoints_steps = 7};
   listener sink = {};
 };
-auto policies_of_rich(const setting& s, auto make) {
+auto policies_of_rich(const run_setting& s, auto make) {
   return make(adam{}, exponential_decay{.initial = 0.02, .decay_steps = 5, .decay_rate = 0.8, .staircase = true},
               clip_by_global_norm{0.5}, exponential_moving_average{.decay = 0.9}, s.sink, s.clock, s.files, s.config);
 }
-auto compiled(const setting& s) {
+auto compiled(const run_setting& s) {
   return policies_of_rich(s, [](const auto&... p) { return make_trainer<rich>(p...); });
 }
-auto interpreted(const setting& s) {
+auto interpreted(const run_setting& s) {
   return policies_of_rich(s, [](const auto&... p) { return make_trainer(rich, p...); });
 }
-auto on_a_line(const setting& s) {
+auto on_a_line(const run_setting& s) {
   return make_trainer(line, gradient_descent{.rate = 0.1}, s.sink, s.clock, s.files, s.config);
 }
 
 // The model with a memory, in a program that is quick to compile.
-auto on_a_line_of(const setting& s) {
+auto on_a_line_of(const run_setting& s) {
   return make_trainer(rich, gradient_descent{.rate = 0.1}, s.sink, s.clock, s.files, s.config);
 }
 
@@ -130,7 +130,7 @@ struct uninterrupted {
   run_files::curves log;
 };
 uninterrupted run_through(const examples& data) {
-  const setting s;
+  const run_setting s;
   auto trainer = compiled(s);
   trainer.train(data.endless(), {.max_steps = last});
   return {run_files::newest_checkpoint(s.files, "run"), run_files::read_curves(s.files, "run")};
@@ -144,7 +144,7 @@ TEST_CASE("stopped after any step and continued by another trainer: the same bit
   CHECK(whole.end.step == last);
   CHECK(whole.end.records.size() > 20);  // variables, slots, averages, powers, random counters, position
   for (std::int64_t k = 1; k < last; ++k) {
-    const setting s;
+    const run_setting s;
     compiled(s).train(data.endless(), {.max_steps = k});
     auto second = compiled(s);
     second.train(data.endless(), {.max_steps = last});
@@ -156,7 +156,7 @@ TEST_CASE("stopped after any step and continued by another trainer: the same bit
 TEST_CASE("one trainer called many times: the same bits, the dataset goes on where it stood") {
   const examples data;
   const auto whole = run_through(data);
-  const setting s;
+  const run_setting s;
   auto trainer = compiled(s);
   auto input = data.endless();
   for (std::int64_t k = 0; k < last; ++k) trainer.train(input, {.steps = 1});
@@ -168,14 +168,14 @@ TEST_CASE("one trainer called many times: the same bits, the dataset goes on whe
 TEST_CASE("the process dies at any operation on a file: the next one ends with the same bits and the same curves") {
   const examples data;
   const auto whole = run_through(data);
-  const setting counted;
+  const run_setting counted;
   compiled(counted).train(data.endless(), {.max_steps = last});
   const std::int64_t operations = counted.files.operations();
   CHECK(operations > 80);
   int later_than_0 = 0;
   for (std::int64_t n = 0; n < operations; ++n) {
     CAPTURE(n);
-    setting s;
+    run_setting s;
     s.files.plan({.at = n, .kill = true});
     CHECK_THROWS_AS(compiled(s).train(data.endless(), {.max_steps = last}), gradus::testing::killed);
     s.files = s.files.after_kill();
@@ -191,7 +191,7 @@ TEST_CASE("the process dies at any operation on a file: the next one ends with t
 
 TEST_CASE("however often it is killed, no temporary and no checkpoint too many is left") {
   const examples data;
-  setting s;
+  run_setting s;
   s.config.save_checkpoints_steps = 2;
   s.config.keep_checkpoint_max = 3;
   compiled(s).train(data.endless(), {.max_steps = 4});
@@ -218,7 +218,7 @@ TEST_CASE("however often it is killed, no temporary and no checkpoint too many i
 
 TEST_CASE("checkpoints without a state file: training refuses, or goes on from the newest if it may") {
   const examples data;
-  setting s;
+  run_setting s;
   compiled(s).train(data.endless(), {.max_steps = 7});
   s.files.remove("run/checkpoint");
   const auto before = s.files.files();
@@ -238,7 +238,7 @@ TEST_CASE("checkpoints without a state file: training refuses, or goes on from t
   CHECK(trainer.global_step() == 9);
   CHECK(std::find(lines.begin(), lines.end(), "restored step 7 from run/model-7.ckpt") != lines.end());
   // The input's checkpoints of another list are none of the model's.
-  setting other;
+  run_setting other;
   make_directories(other.files, "run");
   publish(other.files, "run/input-3.ckpt", "x");
   auto fresh = compiled(other);
@@ -249,13 +249,13 @@ TEST_CASE("checkpoints without a state file: training refuses, or goes on from t
 TEST_CASE("interpreted and compiled, serial and with threads: the same bits") {
   const examples data;
   const auto whole = run_through(data);
-  const setting s;
+  const run_setting s;
   auto trainer = interpreted(s);
   trainer.train(data.endless(), {.max_steps = last});
   CHECK(run_files::difference(run_files::newest_checkpoint(s.files, "run"), whole.end).empty());
   auto here = trainer.evaluate(data.all().batch(8));
 
-  const setting t;  // the function may capture: a size from a file, say
+  const run_setting t;  // the function may capture: a size from a file, say
   int units = 6;
   auto build = [&units](graph& g) { return units == 6 ? rich(g) : model_spec{}; };
   auto threaded = policies_of_rich(t, [&](const auto&... p) { return make_trainer(build, threads{2}, p...); });
@@ -271,7 +271,7 @@ TEST_CASE("interpreted and compiled, serial and with threads: the same bits") {
 TEST_CASE("a short last batch counts as what it is") {
   const std::vector<float> x{1, 2, 3, 4, 5, 6, 7}, y{3, 1, 4, 1, 5, 9, 2};
   std::vector<std::int64_t> seen;
-  setting s;
+  run_setting s;
   s.config = {};
   s.sink.on_step = [&](const progress_report& r, bool) { seen.push_back(r.step); };
   auto trainer = on_a_line(s);
@@ -354,7 +354,7 @@ by_hand evaluate_by_hand(auto& trainer, const examples& data, std::string_view s
 
 TEST_CASE("evaluate and predict against a plain loop, with parameters and with their averages") {
   const examples data;
-  const setting s;
+  const run_setting s;
   auto trainer = compiled(s);
   trainer.train(data.endless(), {.max_steps = 60});
   const auto before = state_of(trainer);
@@ -395,7 +395,7 @@ TEST_CASE("evaluate and predict against a plain loop, with parameters and with t
   CHECK(reader.evaluate(data.all().batch(8), {.use_averages = true, .name = "eval_averages"}).values() ==
         of_averages.values());
   reader.train(data.endless(), {.max_steps = 70});  // and goes on from there
-  setting whole;
+  run_setting whole;
   auto other = compiled(whole);
   other.train(data.endless(), {.max_steps = 70});
   CHECK(run_files::difference(state_of(reader), state_of(other)).empty());
@@ -413,7 +413,7 @@ TEST_CASE("an error in the middle of an evaluation leaves the parameters where t
   const examples data;
   examples wrong;
   wrong.label[20] = 3;
-  const setting s;
+  const run_setting s;
   auto trainer = compiled(s);
   trainer.train(data.endless(), {.max_steps = 9});
   const auto before = state_of(trainer);
@@ -423,7 +423,7 @@ TEST_CASE("an error in the middle of an evaluation leaves the parameters where t
 
 TEST_CASE("max_steps is where to stop, steps is how many more") {
   const examples data;
-  setting s;
+  run_setting s;
   s.config = {};  // no files: nothing is remembered beyond the trainer
   auto trainer = interpreted(s);
   trainer.train(data.endless(), {.max_steps = 4});
@@ -444,7 +444,7 @@ TEST_CASE("max_steps is where to stop, steps is how many more") {
 
 TEST_CASE("what a sink hears: every step, which are due, the rate of the step, speed from the clock") {
   const examples data;
-  setting s;
+  run_setting s;
   s.config.log_step_count_steps = 4;
   std::vector<std::int64_t> due;
   std::vector<progress_report> all;
@@ -477,7 +477,7 @@ TEST_CASE("what a sink hears: every step, which are due, the rate of the step, s
 TEST_CASE("checkpoints by steps, by seconds, at the start and at the end, or never") {
   const examples data;
   const auto steps_saved = [&](const run_config& config) {
-    setting s;
+    run_setting s;
     s.config = config;
     s.config.model_dir = "run";
     s.sink.on_step = [&](const progress_report&, bool) { s.clock.advance(1); };
@@ -507,7 +507,7 @@ TEST_CASE("checkpoints by steps, by seconds, at the start and at the end, or nev
 
 TEST_CASE("curves: the model's summaries, loss, metrics, rate, gradient norm; speed where it is due") {
   const examples data;
-  setting s;
+  run_setting s;
   s.config.save_summary_steps = 3, s.config.log_step_count_steps = 5;
   std::vector<progress_report> heard;
   s.sink.on_step = [&](const progress_report& r, bool) {
@@ -533,7 +533,7 @@ TEST_CASE("curves: the model's summaries, loss, metrics, rate, gradient norm; sp
 TEST_CASE("the data's parts meet placeholders by name; where no name agrees, in order") {
   const std::vector<float> x{1, 2, 3, 4}, y{2, 4, 6, 8}, more(12);
   const auto trained_on = [](auto&& data) {
-    setting s;
+    run_setting s;
     s.config = {};
     auto trainer = on_a_line(s);
     trainer.train(data.batch(2), {.max_steps = 2});
@@ -546,7 +546,7 @@ TEST_CASE("the data's parts meet placeholders by name; where no name agrees, in 
   CHECK(trained_on(from_spans("a", x, extents{1}, "b", y, extents{1})) == expected);
   CHECK(trained_on(from_spans("a", x, "b", y)) == expected);  // [n] for [n, 1]: as many numbers
 
-  setting s;  // a prediction needs no labels
+  run_setting s;  // a prediction needs no labels
   s.config = {};
   auto trainer = on_a_line(s);
   trainer.train(from_spans("x", x, extents{1}, "y", y, extents{1}).batch(2), {.steps = 1});
@@ -578,7 +578,7 @@ TEST_CASE("nothing is written to the screen unless a sink was asked to") {
 
 TEST_CASE("refusals of train, evaluate and predict") {
   const examples data;
-  const setting s;
+  const run_setting s;
   auto trainer = interpreted(s);
   CHECK(refusal<invalid_argument>([&] { trainer.train(data.endless(), {}); }) ==
         "train: give one of max_steps (0) and steps (0)");
@@ -586,7 +586,7 @@ TEST_CASE("refusals of train, evaluate and predict") {
         "train: give one of max_steps (5) and steps (5)");
   CHECK(refusal<failed_precondition>([&] { trainer.evaluate(data.all().batch(8)); }) ==
         "there is no checkpoint in \"run\" to evaluate or predict with; train first");
-  setting no_files;
+  run_setting no_files;
   no_files.config = {};
   auto fresh = interpreted(no_files);
   CHECK(refusal<failed_precondition>([&] { fresh.predict(data.all().batch(8), [](const predictions&) {}); }) ==
@@ -600,7 +600,7 @@ TEST_CASE("refusals of train, evaluate and predict") {
   CHECK(refusal<invalid_argument>([&] {
           plain.evaluate(from_spans("x", x, "y", x).batch(2), {.use_averages = true});
         }) == "use_averages: there is no average among the trainer's policies; add exponential_moving_average{}");
-  setting wrong;
+  run_setting wrong;
   wrong.config.keep_checkpoint_max = -1;
   CHECK(refusal<invalid_argument>([&] { interpreted(wrong); }).find("keep_checkpoint_max") != std::string::npos);
 }
@@ -617,7 +617,7 @@ int event_files(const faulty_files& files, std::string_view directory) {
 }  // namespace
 
 TEST_CASE("one event file for each role of a run, whatever is called how often; curves as from many") {
-  setting s;
+  run_setting s;
   s.config.save_summary_steps = 1;
   const examples data;
   auto train_set = data.endless();
@@ -645,7 +645,7 @@ TEST_CASE("one event file for each role of a run, whatever is called how often; 
 }
 
 TEST_CASE("evaluate and predict begin again where data ended") {
-  setting s;
+  run_setting s;
   const examples data;
   auto train_set = data.endless();
   auto trainer = on_a_line_of(s);
