@@ -22,10 +22,10 @@ inline constexpr auto model = [](graph& g) {
   return model_spec{.loss = reduce_mean(all * g.variable("w", {}, {.init = ones}))};
 };
 
-struct setting {
+struct run_setting {
   using stepper_type = detail::composition<detail::by_program, gradient_descent>::stepper_type;
   stepper_type steps;
-  setting()
+  run_setting()
       : steps(detail::by_program{model}.make<detail::composition<detail::by_program, gradient_descent>::model_type>(),
               detail::compose_update(gradient_descent{.rate = 0.0})) {
     steps.allocate();
@@ -48,7 +48,7 @@ const std::vector<std::int32_t> label{1, 10, 100};
 }  // namespace
 
 TEST_CASE("feeding: by name, whatever the order; a component that nobody takes is read and dropped") {
-  setting s;
+  run_setting s;
   auto data = from_spans("label", label, "weight", x, extents{2}, "x", x, extents{2}).batch(3);
   auto plan = detail::match_feeds<mode::train>(s.steps, data);
   CHECK(detail::fill_feeds<mode::train>(s.steps, data, plan) == 3);
@@ -57,7 +57,7 @@ TEST_CASE("feeding: by name, whatever the order; a component that nobody takes i
 }
 
 TEST_CASE("feeding: in order where no name agrees") {
-  setting s;
+  run_setting s;
   auto data = from_spans("a", x, extents{2}, "b", label).batch(3);
   auto plan = detail::match_feeds<mode::train>(s.steps, data);
   CHECK(detail::fill_feeds<mode::train>(s.steps, data, plan) == 3);
@@ -65,7 +65,7 @@ TEST_CASE("feeding: in order where no name agrees") {
 }
 
 TEST_CASE("feeding: a short last batch, and full ones again") {
-  setting s;
+  run_setting s;
   auto data = from_spans("x", x, extents{2}, "label", label).repeat(2).batch(4);
   auto plan = detail::match_feeds<mode::train>(s.steps, data);
   CHECK(detail::fill_feeds<mode::train>(s.steps, data, plan) == 4);
@@ -78,7 +78,7 @@ TEST_CASE("feeding: a short last batch, and full ones again") {
 }
 
 TEST_CASE("feeding: datasets that do not fit") {
-  setting s;
+  run_setting s;
   const auto match = [&](auto data) { detail::match_feeds<mode::train>(s.steps, data); };
   CHECK_THROWS_WITH_AS(match(from_spans("x", x, extents{2}).batch(1)),
                        doctest::Contains("placeholder \"label\" is not fed: the dataset has "), invalid_argument);
@@ -93,7 +93,7 @@ TEST_CASE("feeding: datasets that do not fit") {
 }
 
 TEST_CASE("feeding: arrays of the program's, by name") {
-  setting s;
+  run_setting s;
   const auto wanted = s.placeholders();
   REQUIRE(wanted.size() == 3);
   const auto give = [&](std::initializer_list<feed> feeds) {

@@ -23,10 +23,10 @@ inline constexpr auto model = [](graph& g) {
 };
 using composition = detail::composition<detail::by_program, gradient_descent>;
 
-struct setting {
+struct run_setting {
   composition::stepper_type steps{detail::by_program{model}.make<composition::model_type>(),
                                   detail::compose_update(gradient_descent{.rate = 0.5})};
-  setting() {
+  run_setting() {
     steps.allocate();
     steps.initialize(0);
     steps.bound<mode::train>(1);
@@ -54,7 +54,7 @@ TEST_CASE("measure: one element of any dtype as a number") {
 }
 
 TEST_CASE("measure: the scalars of a step, each tag once, the model's first") {
-  setting s;
+  run_setting s;
   std::vector<scalar_value> scalars{{"left over", 1}};
   detail::collect_scalars(s.steps, 25, 0.5, scalars);
   const auto value_of = [&](std::string_view tag) {
@@ -78,7 +78,7 @@ TEST_CASE("measure: the scalars of a step, each tag once, the model's first") {
 }
 
 TEST_CASE("measure: the first parameter that is no finite number") {
-  setting s;
+  run_setting s;
   std::string name;
   double value = 0;
   const auto look = [&] {

@@ -27,7 +27,7 @@ struct tally {
   }
 };
 
-struct setting {
+struct run_setting {
   std::size_t elements = 5;
   std::size_t most_per_write = SIZE_MAX;  // bytes: a save of many short writes
   std::int64_t steps = 4;
@@ -42,7 +42,7 @@ struct setting {
 
 // What a process finds that comes after one that ended when `acknowledged` was safe and perhaps one more was not.
 template <class F>
-void judge(const codec_case<F>& c, const setting& with, const F& after, std::int64_t acknowledged, tally& out) {
+void judge(const codec_case<F>& c, const run_setting& with, const F& after, std::int64_t acknowledged, tally& out) {
   ++out.states;
   const auto problem = [&](std::size_t& counter, const std::string& what) {
     ++counter;
@@ -84,7 +84,7 @@ void judge(const codec_case<F>& c, const setting& with, const F& after, std::int
 
 // A run of saves that keeps a few, ended at each operation in turn.
 template <class F>
-tally sweep(const codec_case<F>& c, const way_to_save& way, const setting& with) {
+tally sweep(const codec_case<F>& c, const way_to_save& way, const run_setting& with) {
   tally out;
   bool finished = false;
   for (std::int64_t at = with.first; !finished; at += with.stride) {
@@ -125,7 +125,7 @@ tally sweep(const codec_case<F>& c, const way_to_save& way, const setting& with)
 template <class Mutant>
 tally sweep_mutant(const codec_case<Mutant>& c, const codec_case<faulty_files>& honest) {
   tally out;
-  const setting with{.elements = 200, .steps = 2};
+  const run_setting with{.elements = 200, .steps = 2};
   bool finished = false;
   for (std::int64_t at = 0; !finished; ++at) {
     const Mutant fs;
@@ -162,7 +162,7 @@ TEST_CASE("killed at any operation, by every codec and in every way") {
     for (const auto& way : all_ways) {
       const bool forks = way.name == "fork", waits = way.name == "in place";
       // A long run takes every operation; an ordinary one, which has less time, some of each.
-      std::vector<setting> settings;
+      std::vector<run_setting> settings;
       if (is_long()) {
         settings.push_back({.elements = 300, .most_per_write = forks ? 600u : 100u, .steps = 6});
         settings.push_back({.elements = 40, .steps = 5, .max_to_keep = 1});
@@ -185,7 +185,7 @@ TEST_CASE("killed at any operation, by every codec and in every way") {
 TEST_CASE("without power at any operation, by every codec") {
   tally all;
   for (const auto& c : all_codecs<faulty_files>()) {
-    setting some{.elements = 1500, .most_per_write = 512, .steps = 4, .power = true};
+    run_setting some{.elements = 1500, .most_per_write = 512, .steps = 4, .power = true};
     if (!is_long())
       some.elements = 200, some.steps = 3, some.repeats = true, some.first = 2, some.stride = 11, some.most_names = 5;
     auto t = sweep(c, all_ways[0], some);
