@@ -188,7 +188,9 @@ TEST_CASE("gradus-events: plots of one point and of many, plain and logarithmic:
                                    {-5, 5, 11, 1000},       {2, 2, 3, 123'457}};
   for (const bool logarithmic : {false, true})
     for (const auto& c : curves) {
-      CAPTURE(c.from), CAPTURE(c.points), CAPTURE(logarithmic);
+      CAPTURE(c.from);
+      CAPTURE(c.points);
+      CAPTURE(logarithmic);
       const workshop w;
       writer log(w.logs + "/a", {.hostname = "h"}, {}, {});
       const std::string tag = "loss_of_" + std::string(200, 'w');
