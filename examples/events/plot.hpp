@@ -116,15 +116,18 @@ inline std::vector<double> power_ticks(double from, double to, int most) {
   return out;
 }
 
-// The text, cut to what is about so many pixels wide in the font's size.
+// The text, cut to what is at most so many pixels wide in the font's size, by the widths of a bold sans-serif.
 inline std::string fitting(std::string_view s, double pixels, double font_size) {
-  const auto most = static_cast<std::size_t>(pixels / (0.62 * font_size));
-  std::size_t letters = 0, end = 0;
-  for (std::size_t i = 0; i < s.size(); ++i)
-    if ((static_cast<unsigned char>(s[i]) & 0xC0) != 0x80) {  // a letter begins
-      if (++letters == most) end = i;
-      if (letters > most) return std::string(s.substr(0, end)) + "\xE2\x80\xA6";
-    }
+  double wide = 0;
+  std::size_t end = 0;  // of what fits beside the three dots
+  for (std::size_t i = 0; i < s.size(); ++i) {
+    const auto letter = static_cast<unsigned char>(s[i]);
+    if ((letter & 0xC0) == 0x80) continue;  // goes on with a letter
+    if (wide + 1.1 * font_size <= pixels) end = i;
+    const bool widest = letter >= 0x80 || std::string_view("mwMW@%").find(s[i]) != std::string_view::npos;
+    wide += (widest ? 1.1 : letter >= 'A' && letter <= 'Z' ? 0.85 : 0.72) * font_size;
+    if (wide > pixels) return std::string(s.substr(0, end)) + "\xE2\x80\xA6";
+  }
   return std::string(s);
 }
 
