@@ -286,7 +286,10 @@ struct verdict {
   std::uint64_t tensors = 0, opaque = 0;
   gradus::status kind = gradus::status::data_loss;
 
-  bool is_damaged() const { return !problem.empty() && kind != gradus::status::failed_precondition; }
+  bool is_damaged() const {
+    return !problem.empty() && kind != gradus::status::failed_precondition &&
+           kind != gradus::status::resource_exhausted;
+  }
 };
 verdict judge(const std::string& path, const naming& names) {
   verdict v{path, {}, {}, {}};
