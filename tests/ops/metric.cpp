@@ -260,7 +260,7 @@ TEST_CASE("half of the batches, the state carried over, the other half") {
     CHECK(saved.size() == 23);
     half.s.reset();
     for (const auto& [name, bytes] : saved) {
-      const tensor_view to = rest.s->variable(name);
+      const tensor_view to = rest.s->mutable_variable(name);
       REQUIRE(to.size_bytes() == bytes.size());
       std::memcpy(to.mutable_data(), bytes.data(), bytes.size());
     }
