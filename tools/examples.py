@@ -11,9 +11,11 @@ A block stands behind a mark, a comment that readers do not see:
     <!-- not compiled: WHY -->                   a fragment that is no statement
 
 A block without a mark fails. A block has the umbrella, what it includes itself, and tests/docs/context.inc: a model, some
-data. Blocks that include the same share a translation unit. Only the front end runs (-fsyntax-only)."""
+data. Blocks that include the same share a translation unit. Only the front end runs (-fsyntax-only). Five units are
+compiled, drawn by the commit; with $GRADUS_LONG all of them."""
 import collections
 import os
+import random
 import re
 import subprocess
 import sys
@@ -45,8 +47,12 @@ for page in sorted(pages):
         code = re.sub(r"^#include[^\n]*", "", code, flags=re.M)  # the line stays, so that numbers are the page's
         units[includes].append((page, line, given[1] or "", code))
 
+chosen = sorted(units.items(), key=lambda u: sorted(u[0]))
+if "GRADUS_LONG" not in os.environ and len(chosen) > 5:
+    commit = subprocess.run(["git", "-C", root, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
+    chosen = random.Random(commit).sample(chosen, 5)
 with tempfile.TemporaryDirectory() as scratch:
-    for n, (includes, blocks) in enumerate(sorted(units.items(), key=lambda u: sorted(u[0]))):
+    for n, (includes, blocks) in enumerate(chosen):
         source = ["#include <gradus/gradus.hpp>", *sorted(includes)]
         source.append(f'#include "{os.path.join(root, "tests/docs/context.inc")}"')
         for k, (page, line, given, code) in enumerate(blocks):
@@ -60,7 +66,7 @@ with tempfile.TemporaryDirectory() as scratch:
         if done.returncode != 0:
             errors = [e for e in done.stdout.split("\n") if ": error:" in e or ": fatal error:" in e]
             problems += errors[:12] + (["--- " + " ".join(sorted(includes)), done.stdout[:1500]] if errors else [done.stdout[:3000]])
-count = sum(len(b) for b in units.values())
-print(f"{count} blocks in {len(units)} units compiled, {excused} excused")
+count = sum(len(b) for _, b in chosen)
+print(f"{count} blocks in {len(chosen)} of {len(units)} units compiled, {excused} excused")
 if problems:
     sys.exit("\n".join(problems))
