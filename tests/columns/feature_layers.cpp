@@ -21,7 +21,7 @@ public:
   graph g;
   void begin() { s_.emplace(g), s_->initialize(1); }
   void set(std::string_view name, std::initializer_list<float> list) {
-    const tensor_view v = s_->variable(name);
+    const tensor_view v = s_->mutable_variable(name);
     REQUIRE(v.size() == list.size());
     std::copy(list.begin(), list.end(), v.mutable_as<float>().begin());
   }

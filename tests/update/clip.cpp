@@ -24,6 +24,10 @@ TEST_CASE("clip_by_global_norm scales as TensorFlow does, edge cases included") 
     const double norm = c["args"].contains("use_norm") ? golden::number(c["args"]["use_norm"]) : std::sqrt(squares);
     CHECK(golden::near(norm, golden::number(c["expect_norm"]), rtol, atol));
     const clip_by_global_norm clip{c["args"]["clip_norm"].get<double>()};
+    if (clip.max_norm < 0) {  // TensorFlow passes the gradients on; a policy refuses a setting that clips nothing
+      CHECK_THROWS_AS((composed{gradient_descent{.rate = 1.0}, clip}), invalid_argument);
+      continue;
+    }
     const composed update{gradient_descent{.rate = 1.0}, clip};
     const double scale = update.clip_scale(norm);
     for (std::size_t i = 0; i < c["expect"].size(); ++i) {

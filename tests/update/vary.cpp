@@ -135,7 +135,7 @@ TEST_CASE("a setting is the schedule's value of each step") {
 TEST_CASE("in a chain, in groups, and several settings at once") {
   const chain c{weight_decay{0.0}, momentum{.rate = 1}};
   near(after({1.0}, {{0.0}, {0.0}}, c, vary<&weight_decay<>::strength>(rising{})), {0.9 * 0.8});
-  const multi m{on{named{"x"}, gradient_descent{.rate = 1}}, momentum{.rate = 1}};
+  const multi m{on{named{"w"}, momentum{.rate = 1}}, gradient_descent{.rate = 1}};
   near(after({0.0}, {{1.0}, {1.0}}, m, vary<&momentum::decay>(rising{})), {-(1 + 1.2)});
   near(after({1.0}, {{1.0}, {1.0}}, c, vary<&weight_decay<>::strength>(rising{}), vary<&momentum::decay>(rising{})),
        {(1 - 0.1 - 1) * 0.8 - 1.2});
