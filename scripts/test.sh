@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, runs the tests, prints ctest's closing lines of every configuration.
 #
-#   scripts/test.sh            g++ whole; clang 16 under ASan + UBSan whole; TSan on the tests in which threads begin
+#   scripts/test.sh            g++ whole; of the tests a sample, drawn by the commit, with clang 16 under ASan + UBSan, and
+#                              under TSan of those in which threads begin
 #   scripts/test.sh --quick    g++ whole, nothing else
-#   scripts/test.sh --all      the default, then: what users' options make of four rooms (-O2 -march=native), clang 16
+#   scripts/test.sh --all      the same without samples, then: what users' options make of four rooms (-O2 -march=native), clang 16
 #                              whole, clang 19 edge core, SSE2-only and AVX2 builds, 64-bit ARM under qemu; and the steps
 #                                long          thousands of samples where the default takes dozens: kill sweeps and others
 #                                threads       the tests of TSan 50 times each
@@ -25,7 +26,7 @@ for option in "$@"; do
     --quick) steps=(g++) ;;
     --all) all=yes ;;
     --no-install) install=no ;;
-    -h | --help) sed -n '2,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,21s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "test.sh: unknown option $option (--quick, --all, --no-install)" >&2; exit 2 ;;
     *) steps+=("$option") ;;
   esac

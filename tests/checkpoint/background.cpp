@@ -1,3 +1,4 @@
+// sanitized in every run: a save beside a step
 #include "gradus/checkpoint/background.hpp"
 
 #include "gradus/testing/faulty_files.hpp"

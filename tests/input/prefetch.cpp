@@ -1,3 +1,4 @@
+// sanitized in every run: its thread reads beside ours
 #include <gradus/input/prefetch.hpp>
 
 #include <gradus/input/elements.hpp>

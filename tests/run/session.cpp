@@ -1,3 +1,4 @@
+// sanitized in every run: a run from two threads must be found without a race of its own
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>

@@ -1,3 +1,4 @@
+// sanitized in every run: it reads what strangers wrote
 // compiled with: -O1
 // costs: 300
 // one thread: it reads and judges, and starts none
