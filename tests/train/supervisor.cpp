@@ -365,9 +365,10 @@ TEST_CASE("supervisor: what a trainer tells and leaves, it does too: steps, warn
     auto sess = sv.managed_session("", input);
     CHECK_FALSE(sess.run());  // the data ended
   }
-  REQUIRE(sink.to->lines.size() == 2);
+  REQUIRE(sink.to->lines.size() == 3);
   CHECK(sink.to->lines[0].find("model-12.safetensors: ") != std::string::npos);
   CHECK(sink.to->lines[1].starts_with("restored step 12 from "));
+  CHECK(sink.to->lines[2].find("the data gave no step") != std::string::npos);
   CHECK(files_with(dir / "run", "tfevents").size() == 1);
   CHECK_THROWS_WITH_AS(make_supervisor<line>({.log_step_count_steps = -1}, descent),
                        doctest::Contains("log_step_count_steps must be at least 0"), invalid_argument);
