@@ -16,7 +16,8 @@ namespace gradus {
 // then, but `otherwise` before the error is raised.
 template <class Thread = std::jthread, class F, class Otherwise = void (*)()>
 Thread start_thread(
-    std::string_view who, std::string_view remedy, F&& f, Otherwise otherwise = [] {}) {
+    [[maybe_unused]] std::string_view who, [[maybe_unused]] std::string_view remedy, F&& f,
+    Otherwise otherwise = [] {}) {
 #if defined(__cpp_exceptions)
   try {
     return Thread(std::forward<F>(f));
