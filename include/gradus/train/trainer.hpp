@@ -90,11 +90,11 @@ public:
     if (has_files() && config_.save_summary_steps > 0) open_log(goes_on, resumed);
     try {
       training_loop(data, list, log_.get(), last);
+      if (log_) log_->pause([this](const std::string& line) { sink_.line(line); });
     } catch (...) {
       log_.reset();  // its end is written; a later call begins another file
       throw;
     }
-    if (log_) log_->pause([this](const std::string& line) { sink_.line(line); });
   }
 
   // Runs the model over the data and gives the loss and the metrics. Data that end are rewound, so that the next call
