@@ -145,5 +145,6 @@ TEST_CASE("match_vocabularies: refusals") {
   publish(fs, "short", "a\nb");
   CHECK(says(refused(status::invalid_argument, [](v& i) { i.old_vocab = "short"; }),
              "\"short\" has 2 lines, but old_vocab_size is 3"));
-  CHECK(says(refusal(status::resource_exhausted, [&] { match_vocabularies(info, fs, {.file_bytes = 7}); }), "file_bytes"));
+  CHECK(says(refusal(status::resource_exhausted, [&] { match_vocabularies(info, fs, {.file_bytes = 7}); }),
+             "file_bytes"));
 }

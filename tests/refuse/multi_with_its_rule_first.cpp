@@ -1,4 +1,4 @@
-// expect: gradus: multi takes groups, `on{mask, rule}`, and last one rule for all other variables.
+// expect: gradus: multi takes groups, `on{mask, rule}` or `on{mask, rule, schedule}`, and last one rule for all other variables
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 
