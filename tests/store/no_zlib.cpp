@@ -20,7 +20,7 @@ TEST_CASE("the checksum is zlib's, in pieces too") {
   CHECK(no_zlib::zip_crc32(bytes_of("123456789")) == 0xcbf43926u);  // the check value of the CRC catalogue
   std::vector<std::byte> data(1000);
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * i + 7 * i);
-  for (const std::size_t cut : {0, 1, 500, 999, 1000}) {
+  for (const std::size_t cut : {0u, 1u, 500u, 999u, 1000u}) {
     const auto all = std::span<const std::byte>(data);
     CHECK(no_zlib::zip_crc32(all.subspan(cut), no_zlib::zip_crc32(all.first(cut))) == zip_crc32(data));
   }
@@ -28,7 +28,7 @@ TEST_CASE("the checksum is zlib's, in pieces too") {
 
 TEST_CASE("zlib data are recognized without zlib; text and record lengths are not taken for them") {
   for (const int level : {0, 1, 6, 9})
-    for (const std::size_t size : {0, 1, 100, 70000}) {
+    for (const std::size_t size : {0u, 1u, 100u, 70000u}) {
       std::vector<std::byte> data(size), out;
       for (std::size_t i = 0; i < size; ++i) data[i] = static_cast<std::byte>(i * 37 >> 3);
       deflate_stream stream(false, level);

@@ -413,7 +413,7 @@ TEST_CASE("refusals") {
 }
 
 TEST_CASE("closed and resumed: the same file, unless somebody took it away; with a queue too") {
-  for (const std::size_t queue : {0, 10}) {
+  for (const std::size_t queue : {0u, 10u}) {
     const memory_files fs;
     const hand_clock clock;
     writer log("runs", {.max_queue = queue, .when_full = full_queue::block, .hostname = "here"}, fs, clock);
