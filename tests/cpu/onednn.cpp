@@ -1,3 +1,4 @@
+// one thread: those that begin are the library's own, which no sanitizer instruments
 // needs: onednn
 #include <gradus/cpu/onednn.hpp>
 

@@ -1,3 +1,4 @@
+// one thread: saves in the background are seen in checkpoint/background and whole/background_training
 // costs: 300
 // Every error at every operation of a save, by every codec: it is told, the checkpoints before it are as they were,
 // nothing is left of it once a later save succeeds, no handle stays open. GRADUS_LONG takes every error at every

@@ -1,3 +1,4 @@
+// one thread: saves in the background are seen in checkpoint/background and whole/background_training
 // costs: 300
 // Every codec, saved in every way, killed at every operation on its files, and without power at every operation: the
 // next process finds the last acknowledged step or the one after it, whole, and can go on. GRADUS_LONG visits all,
