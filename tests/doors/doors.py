@@ -14,7 +14,7 @@ import tempfile
 compiler, include, way = sys.argv[1:]
 here = os.path.dirname(os.path.abspath(__file__))
 source = os.path.join(here, "main.cpp")
-common = [compiler, "-std=c++20", "-O0", "-DGRADUS_INLINE=inline", "-I", include]
+common = [*compiler.split(), "-std=c++20", "-O0", "-DGRADUS_INLINE=inline", "-I", include]
 refused = {  # by its name in the program: words that must be said
     "read gz": ("unimplemented", "data.idx.gz", "zlib", "gradus::gradus", "-DGRADUS_ZLIB", "-lz"),
     "stream gz": ("unimplemented", "data.idx.gz", "zlib", "gradus::gradus", "-DGRADUS_ZLIB", "-lz"),

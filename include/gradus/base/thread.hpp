@@ -5,16 +5,43 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "error.hpp"
 
 namespace gradus {
 
+namespace detail {
+// A thread that is waited for when it is destroyed: std::jthread without its stop token, which libc++ 16 has not. Who
+// has to end it says so to it before (a flag beside what it waits for).
+class joining_thread {
+public:
+  joining_thread() = default;
+  template <class F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, joining_thread>)
+  explicit joining_thread(F&& f) : thread_(std::forward<F>(f)) {}
+  joining_thread(joining_thread&&) = default;
+  joining_thread& operator=(joining_thread&& other) {
+    if (joinable()) join();
+    thread_ = std::move(other.thread_);
+    return *this;
+  }
+  ~joining_thread() {
+    if (joinable()) join();
+  }
+  bool joinable() const { return thread_.joinable(); }
+  void join() { thread_.join(); }
+
+private:
+  std::thread thread_;
+};
+}  // namespace detail
+
 // Begins a thread that calls f. `who` begins the sentence ("prefetch"), `remedy` ends it ("leave prefetch out").
 // Error: resource_exhausted if there is none to be had (RLIMIT_NPROC, a container's limit, memory); f is not called
 // then, but `otherwise` before the error is raised.
-template <class Thread = std::jthread, class F, class Otherwise = void (*)()>
+template <class Thread = detail::joining_thread, class F, class Otherwise = void (*)()>
 Thread start_thread(
     [[maybe_unused]] std::string_view who, [[maybe_unused]] std::string_view remedy, F&& f,
     Otherwise otherwise = [] {}) {

@@ -13,7 +13,6 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <thread>
 
 #include "../base/thread.hpp"
 #include "in_place.hpp"
@@ -30,12 +29,15 @@ public:
       : saver_(std::move(s)),
         area_(snapshot),
         when_busy_(when_busy),
-        thread_(start_thread("a saver in the background", "save in place (in_place{})",
-                             [this](std::stop_token stop) { serve(stop); })) {}
+        thread_(start_thread("a saver in the background", "save in place (in_place{})", [this] { serve(); })) {}
   background_saver(const background_saver&) = delete;
   background_saver& operator=(const background_saver&) = delete;
   ~background_saver() {
-    thread_.request_stop();
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    changed_.notify_all();
     thread_.join();
   }
 
@@ -95,10 +97,10 @@ private:
   void raise_error(std::unique_lock<std::mutex>&) {
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
-  void serve(const std::stop_token& stop) {
+  void serve() {
     for (;;) {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, stop, [this] { return busy_; });
+      changed_.wait(lock, [this] { return ending_ || busy_; });
       if (!busy_) return;  // a save that has begun is finished first
       lock.unlock();
       std::exception_ptr error;
@@ -124,14 +126,14 @@ private:
   typename Snapshot::area area_;
   back_pressure when_busy_;
   mutable std::mutex mutex_;
-  std::condition_variable_any changed_;
-  bool busy_ = false;
+  std::condition_variable changed_;
+  bool busy_ = false, ending_ = false;
   std::int64_t skipped_ = 0;
   std::string prefix_;
   std::optional<double> metric_;
   std::deque<save_done> done_;
   std::exception_ptr error_;
-  std::jthread thread_;
+  detail::joining_thread thread_;
 };
 
 template <class Saver>

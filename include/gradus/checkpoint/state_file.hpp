@@ -18,6 +18,7 @@
 #include <optional>
 
 #include "../store/crc32c.hpp"
+#include "../store/decimal.hpp"
 #include "../store/file.hpp"
 
 namespace gradus {
@@ -196,7 +197,7 @@ inline std::string parse_checkpoint_state(std::string_view content, checkpoint_s
     if (name == "all_model_checkpoint_timestamps" || name == "metric") {
       double n = 0;
       const auto end = value.data() + value.size();
-      if (std::from_chars(value.data(), end, n).ptr != end) return text("\"", value, "\" is no number");
+      if (detail::decimal_at(value.data(), end, n).ptr != end) return text("\"", value, "\" is no number");
       if (name == "metric" && out.best.empty()) return "a metric stands before what it measures";
       name == "metric" ? static_cast<void>(out.best.back().second = n) : out.timestamps.push_back(n);
     }

@@ -12,8 +12,6 @@
 #include <deque>
 #include <exception>
 #include <mutex>
-#include <stop_token>
-#include <thread>
 
 #include "../base/thread.hpp"
 #include "unit_stage.hpp"
@@ -29,9 +27,11 @@ public:
 
   map_threads(function f, int threads) : f_(std::move(f)), ring_(static_cast<std::size_t>(threads)) {
     for (int i = 0; i < threads; ++i)
-      threads_.push_back(start_thread(text("map with ", threads, " threads, ", i, " begun,"),
-                                      "ask for fewer (parallel)", [this](std::stop_token stop) { run(stop); }));
+      threads_.push_back(start_thread(
+          text("map with ", threads, " threads, ", i, " begun,"), "ask for fewer (parallel)", [this] { run(); },
+          [this] { end(); }));
   }
+  ~map_threads() { end(); }
   map_threads(const map_threads&) = delete;
   map_threads& operator=(const map_threads&) = delete;
 
@@ -80,12 +80,21 @@ private:
     bool done = false;
     std::exception_ptr error;
   };
-  void run(const std::stop_token& stop) {
+  // The threads go when nothing is left to do, and are waited for when they are destroyed.
+  void end() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    work_.notify_all();
+  }
+  void run() {
     for (;;) {
       place* p = nullptr;
       {
         std::unique_lock lock(mutex_);
-        if (!work_.wait(lock, stop, [&] { return begun_ < put_; })) return;
+        work_.wait(lock, [&] { return ending_ || begun_ < put_; });
+        if (begun_ == put_) return;
         p = &ring_[begun_++ % ring_.size()];
       }
 #if defined(__cpp_exceptions)
@@ -109,9 +118,9 @@ private:
   std::vector<place> ring_;
   std::size_t put_ = 0, begun_ = 0, taken_ = 0;  // put_ and taken_ change on the user's side, begun_ on the threads'
   std::mutex mutex_;
-  std::condition_variable_any work_;
-  std::condition_variable done_;
-  std::vector<std::jthread> threads_;  // last: they end before what they use
+  bool ending_ = false;
+  std::condition_variable work_, done_;
+  std::vector<joining_thread> threads_;  // last: they end before what they use
 };
 
 }  // namespace detail

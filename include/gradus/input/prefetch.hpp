@@ -17,9 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <stop_token>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -128,6 +126,8 @@ private:
       }
     }
 
+    ~workshop() { stop(); }
+
     bool running() const { return thread.joinable(); }
 
     void start() {
@@ -136,18 +136,27 @@ private:
       note(position);
       noted_bytes = position.size();
       produced = consumed = unnoted = 0;
+      stopping = false;
       for (auto& p : ring) p.error = nullptr;
-      thread = start_thread("prefetch", "leave prefetch out", [this](std::stop_token stop) { run(stop); });
+      thread = start_thread("prefetch", "leave prefetch out", [this] { run(); });
     }
 
     // Ends the thread and takes the source back to where the consumer is.
     void halt() {
       if (!running()) return;
-      thread.request_stop();
-      thread.join();
+      stop();
       position_reader from(position, true);
       source.read(from);
       pass(behind);
+    }
+    void stop() {
+      if (!running()) return;
+      {
+        const std::lock_guard lock(mutex);
+        stopping = true;
+      }
+      room.notify_one();
+      thread.join();
     }
     void pass(std::int64_t n) {
       for (std::int64_t k = 1; n > 0 && k > 0; n -= k) k = detail::counted<Source>(source.pull({}, 0, n));
@@ -209,14 +218,14 @@ private:
     }
 
     // The thread's side.
-    void run(const std::stop_token& stop) {
+    void run() {
       const auto size = static_cast<std::int64_t>(ring.size());
       for (bool more = true; more;) {
         {
           std::unique_lock lock(mutex);
-          room.wait(lock, stop, [&] { return produced - consumed < size; });
+          room.wait(lock, [&] { return stopping || produced - consumed < size; });
+          if (stopping) return;
         }
-        if (stop.stop_requested()) return;
         more = fill(ring[static_cast<std::size_t>(produced) % ring.size()]);
         {
           const std::lock_guard lock(mutex);
@@ -266,10 +275,10 @@ private:
     std::int64_t unnoted = 0;
 
     std::mutex mutex;
-    std::condition_variable_any room;
-    std::condition_variable filled;
+    std::condition_variable room, filled;
+    bool stopping = false;                    // changed under the mutex
     std::int64_t produced = 0, consumed = 0;  // each changed under the mutex, by one side; that side may read it freely
-    std::jthread thread;                      // last: it ends before what it uses
+    detail::joining_thread thread;
   };
 
   std::unique_ptr<workshop> shop_;

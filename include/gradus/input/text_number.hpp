@@ -9,6 +9,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "../store/decimal.hpp"
+
 namespace gradus::detail {
 
 constexpr bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
@@ -44,7 +46,7 @@ const char* number_at(const char* p, const char* end, Float& out) {
   static constexpr double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                       1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
   const auto slow = [&]() -> const char* {
-    const auto [past, failed] = std::from_chars(p, end, out);
+    const auto [past, failed] = decimal_at(p, end, out);
     return failed == std::errc{} ? past : nullptr;
   };
   const char* at = p;
@@ -91,7 +93,7 @@ bool is_number(std::string_view field, Number& out) {
   if (number_at(field.data(), end, out) == end) return true;
   if constexpr (std::is_floating_point_v<Number>) {
     long double wide = 0;
-    const auto [past, failed] = std::from_chars(field.data(), end, wide);
+    const auto [past, failed] = decimal_at(field.data(), end, wide);
     if (failed == std::errc{} && past == end) {
       constexpr long double most = std::numeric_limits<Number>::max();
       constexpr auto infinite = std::numeric_limits<Number>::infinity();

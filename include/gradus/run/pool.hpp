@@ -114,7 +114,7 @@ private:
   void (*call_)(void*, int) = nullptr;
   detail::progress started_;
   std::unique_ptr<detail::progress[]> finished_;
-  std::vector<std::jthread> workers_;  // the last member: joined before what they look at goes
+  std::vector<detail::joining_thread> workers_;  // the last member: joined before what they look at goes
 
   static int checked(int size) {
     if (size < 1 || size > 1024)

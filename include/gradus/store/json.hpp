@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "../base/error.hpp"
+#include "decimal.hpp"
 
 namespace gradus {
 
@@ -249,7 +250,7 @@ private:
       good = digits() != 0;
     }
     double value = 0;
-    if (good) good = std::from_chars(text_.data() + from, text_.data() + i, value).ec == std::errc{};
+    if (good) good = detail::decimal_at(text_.data() + from, text_.data() + i, value).ec == std::errc{};
     if (!good) return fail("a value");
     at_ = i, ++values_;
     return true;

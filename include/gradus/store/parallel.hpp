@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 #include <system_error>
-#include <thread>
 #include <vector>
 
+#include "../base/thread.hpp"
 #include "crc32c.hpp"
 
 namespace gradus {
@@ -41,7 +41,7 @@ template <class Work>
 void in_parts(std::size_t bytes, int threads, Work&& work) {
   const std::size_t parts = threads < 1 ? 1 : static_cast<std::size_t>(threads);
   const std::size_t each = (bytes / parts + 4095) / 4096 * 4096;
-  std::vector<std::jthread> others;
+  std::vector<joining_thread> others;
   const auto part = [&work, each, bytes](std::size_t i) {
     work(i, std::min(i * each, bytes), std::min((i + 1) * each, bytes));
   };

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 
+#include "../store/decimal.hpp"
 #include "graph.hpp"
 #include "tensorflow_ops.hpp"
 
@@ -100,7 +101,7 @@ private:
   static bool is_number(std::string_view w) { return !w.empty() && (w[0] == '-' || (w[0] >= '0' && w[0] <= '9')); }
   static double number(std::string_view w) {
     double value = 0;
-    std::from_chars(w.data(), w.data() + w.size(), value);
+    decimal_at(w.data(), w.data() + w.size(), value);
     return value;
   }
   [[noreturn]] static void wrong(const call& c) {

@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+"""libcxx.py COMPILER INCLUDE: README's first program, and with it the umbrella, with LLVM's standard library.
+
+What that lacks in a version that distributions still have (std::jthread and std::from_chars of a double in version 16) is
+easily written by who builds with libstdc++ alone. Warnings are errors. With $GRADUS_LONG, the program of doors.py is
+compiled, linked and run as well. Returns 77, which is a skipped test, where libc++ is not installed."""
+import os
+import subprocess
+import sys
+
+compiler, include = sys.argv[1:]
+here = os.path.dirname(os.path.abspath(__file__))
+command = [compiler, "-std=c++20", "-stdlib=libc++", "-fsyntax-only"]
+probe = subprocess.run([*command, "-xc++", "-"], input="#include <vector>\n", stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, text=True)
+if probe.returncode != 0:
+    print("libc++ is not installed (libc++-16-dev, libc++abi-16-dev; scripts/deps.sh):", probe.stdout[:400])
+    sys.exit(77)
+program = os.path.join(here, "..", "..", "examples", "quickstart.cpp")
+done = subprocess.run([*command, "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-DGRADUS_ZLIB",
+                       "-DGRADUS_PROTOZERO", "-DGRADUS_STB", "-I", include, program])
+if done.returncode == 0 and "GRADUS_LONG" in os.environ:
+    doors = os.path.join(here, "..", "doors", "doors.py")
+    done = subprocess.run([sys.executable, doors, f"{compiler} -stdlib=libc++", include, "whole"])
+sys.exit(1 if done.returncode != 0 else 0)
