@@ -3,6 +3,7 @@
 #include <gradus/ops/loss.hpp>
 #include <gradus/run/static_layout.hpp>
 #include <gradus/update/adam.hpp>
+#include <gradus/update/lamb.hpp>
 
 #include <doctest/doctest.h>
 
@@ -22,7 +23,7 @@ using train = detail::placed_graph<frozen_model<model, detail::static_options<mo
 using forward = detail::placed_graph<frozen_model<model, detail::static_options<mode::predict, adam>>>;
 using device = cpu<portable>;
 constexpr std::int64_t examples = 7;
-constexpr auto layout = detail::lay_out<train, forward, device>(examples, 2);
+constexpr auto layout = detail::lay_out<train, forward, device, composed<adam>>(examples);
 
 constexpr std::size_t rounded(std::size_t bytes) {
   return (bytes + device::alignment - 1) / device::alignment * device::alignment;
@@ -45,6 +46,24 @@ static_assert(train::find_placeholder("z") == -1 && train::find_variable("hidden
 static_assert(train::find_output(output::prediction, "out") == -1 &&
               forward::find_output(output::prediction, "out") >= 0);
 static_assert(train::trains<float>() && !train::trains<double>());
+// Two tables, whose gradients are rows: a rule that measures every row has room for the larger as a dense one.
+namespace {
+constexpr auto tables = [](graph& g) {
+  const auto ids = g.placeholder("ids", {batch}, int32);
+  const auto a = embedding(ids, {.input_dim = 9, .output_dim = 2}),
+             b = embedding(ids, {.input_dim = 4, .output_dim = 3});
+  return model_spec{.loss = reduce_mean(square(a)) + reduce_mean(square(b)), .metrics = {}, .predictions = {}};
+};
+template <class Rule, mode M>
+using placed_tables = detail::placed_graph<frozen_model<tables, detail::static_options<M, Rule>>>;
+template <class Rule>
+constexpr auto layout_of_tables =
+    detail::lay_out<placed_tables<Rule, mode::train>, placed_tables<Rule, mode::predict>, device, composed<Rule>>(3);
+}  // namespace
+static_assert(layout.dense_bytes == 0 && layout_of_tables<adam>.dense_bytes == 0);
+static_assert(layout_of_tables<lamb>.dense_bytes == 9 * 2 * 4);
+static_assert(layout_of_tables<lamb>.dense >= layout_of_tables<lamb>.scratch &&
+              layout_of_tables<lamb>.bytes >= layout_of_tables<lamb>.dense + 9 * 2 * 4);
 
 TEST_CASE_TEMPLATE("tensors are aligned, inside, and do not meet what outlives them", G, train, forward) {
   for (int i = 0; i < G::graph.size.nodes; ++i) {

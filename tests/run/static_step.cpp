@@ -154,6 +154,10 @@ TEST_CASE("a static stepper and one on the heap agree to the bit") {
     CHECK(s.metric<"accuracy">() >= 0.0f);
     CHECK(s.metric<"accuracy">() <= 1.0f);
   }
+  SUBCASE("norms of every row of a table") {
+    auto s = make_static_stepper<mixed>(static_batch<4>{}, lamb{.rate = 0.01});
+    compare<mixed, fast>(s, 8, feed_mixed, lamb{.rate = 0.01});
+  }
   SUBCASE("micro-batches, rows among their gradients") {
     auto s = make_static_stepper<mixed>(static_batch<3>{}, momentum{.rate = 0.1}, accumulate{3});
     compare<mixed, fast>(s, 11, feed_mixed, momentum{.rate = 0.1}, accumulate{3});

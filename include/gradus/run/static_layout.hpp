@@ -1,7 +1,7 @@
 // Where everything of a static_stepper lies: computed by the compiler, offsets from one first byte.
 //
-//   variables (trainable ones first) | gradients | mirrors ... | inputs and constants | scratch | a step's or a
-//   prediction's
+//   variables (trainable ones first) | gradients | mirrors ... | inputs and constants | scratch | a row
+//   gradient as a dense one | a step's or a prediction's
 //
 // Inputs of equal name, type and shape are one memory for training and prediction. What a step computes and what a
 // prediction computes share theirs: only one of the two runs.
@@ -97,7 +97,7 @@ struct static_layout {
   std::size_t slot[room(Train::program.size.slots)];
   std::size_t forward_variable[room(Forward::program.size.variables)];
   std::size_t forward_slot[room(Forward::program.size.slots)];
-  std::size_t trainable_bytes, gradients, mirrors, scratch, bytes;
+  std::size_t trainable_bytes, gradients, mirrors, scratch, dense, dense_bytes, bytes;
 
   constexpr std::size_t mirror(std::size_t k) const { return mirrors + k * trainable_bytes; }
   // Of the tensor of node `id`.
@@ -111,8 +111,8 @@ struct static_layout {
   }
 };
 
-template <class Train, class Forward, class Device>
-consteval auto lay_out(std::int64_t batch_size, std::size_t mirror_count) {
+template <class Train, class Forward, class Device, class Update>
+consteval auto lay_out(std::int64_t batch_size) {
   static_layout<Train, Forward> out{};
   std::size_t at = 0;
   const auto rounded = [](std::size_t bytes) {
@@ -135,7 +135,7 @@ consteval auto lay_out(std::int64_t batch_size, std::size_t mirror_count) {
     out.forward_variable[k] = same >= 0 ? out.variable[same] : take(bytes_of_node.template operator()<Forward>(id));
   }
   out.gradients = take(out.trainable_bytes);
-  out.mirrors = take(out.trainable_bytes * mirror_count);
+  out.mirrors = take(out.trainable_bytes * Update::mirror_count);
 
   // what lasts between steps: inputs and constants
   for (int i = 0; i < Train::graph.size.nodes; ++i) {
@@ -154,9 +154,13 @@ consteval auto lay_out(std::int64_t batch_size, std::size_t mirror_count) {
   }
   std::size_t rows = 0;
   for (int i = 0; i < Train::graph.size.nodes; ++i)
-    if (Train::graph.nodes[i].op == &cards::apply && Train::graph.nodes[i].inputs == 3)
+    if (Train::graph.nodes[i].op == &cards::apply && Train::graph.nodes[i].inputs == 3) {
       rows = std::max(rows, static_cast<std::size_t>(Train::count(Train::input(i, 2), batch_size)));
+      if (Update::stages != 0 && Update::may_decay_all_rows)  // LAMB's norms are of every row
+        out.dense_bytes = std::max(out.dense_bytes, bytes_of_node.template operator()<Train>(i));
+    }
   out.scratch = take(Device::row_scratch(rows) * sizeof(std::int32_t));
+  out.dense = take(out.dense_bytes);
 
   const auto share = [&](const auto& program, auto& offsets) {
     std::array<int, static_cast<std::size_t>(2 * room(std::remove_cvref_t<decltype(program)>::capacity))> order{};

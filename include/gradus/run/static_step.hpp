@@ -43,7 +43,7 @@ public:
 private:
   using train = detail::placed_graph<frozen_model<Build, detail::static_options<mode::train, Policies...>>>;
   using forward = detail::placed_graph<frozen_model<Build, detail::static_options<mode::predict, Policies...>>>;
-  static constexpr auto layout = detail::lay_out<train, forward, device>(batch_size, update_type::mirror_count);
+  static constexpr auto layout = detail::lay_out<train, forward, device, update_type>(batch_size);
   static constexpr auto kept = detail::kept_variables<train>(layout);
   static constexpr std::size_t longest_name = detail::longest_mirror_name<update_type>(kept);
 
@@ -375,8 +375,8 @@ private:
       g.rows = rows.data(), g.wide = sizeof(rows[0]) == 8, g.row_count = rows.size(), g.chains = chains(rows.size());
     }
     if constexpr (n.attrs != 0) states_.of[variable].limit = constraint_of(n, train::graph.ints);
-    variable_step<device, T, update_type> step(update_, states_.of[variable], {at<T>(offset), mirrors.data(), {}}, g,
-                                               scale_, global_step_);
+    const step_memory<T> memory{at<T>(offset), mirrors.data(), {at<T>(layout.dense), layout.dense_bytes / sizeof(T)}};
+    variable_step<device, T, update_type> step(update_, states_.of[variable], memory, g, scale_, global_step_);
     f(step);
   }
   template <class F>
