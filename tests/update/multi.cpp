@@ -5,7 +5,12 @@
 #include <gradus/update/composed.hpp>
 #include <gradus/update/gradient_descent.hpp>
 #include <gradus/update/momentum.hpp>
+#include <gradus/update/plateau.hpp>
+#include <gradus/update/sequence.hpp>
 #include <gradus/update/weight_decay.hpp>
+
+#include <cstring>
+#include <memory>
 
 #include "steps.hpp"
 
@@ -54,4 +59,54 @@ TEST_CASE("groups keep state of their own, the later ones under their number") {
   };
   CHECK(value("beta1_power") == 0.25);
   CHECK(value("group_1/beta1_power") == doctest::Approx(0.81));
+}
+
+namespace {
+// Three groups: two that listen, each in its own way, and one that does not.
+auto listening_groups() {
+  return multi{
+      on{named{"a"}, gradient_descent{}, reduce_on_plateau{.initial = 1, .factor = 0.5, .patience = 0, .threshold = 0}},
+      on{named{"b"}, gradient_descent{}, constant{1}},
+      on{all_variables{}, gradient_descent{},
+         product_of(constant{2}, reduce_on_plateau{.initial = 1, .factor = 0.25, .patience = 1, .threshold = 0}), 2.0}};
+}
+}  // namespace
+TEST_CASE("a schedule of a group listens to what its update watches, and its state is its group's") {
+  using listening = updater<sweeps<fast>, decltype(listening_groups())>;
+  static_assert(composed<decltype(listening_groups())>::watches);
+  static_assert(!composed<multi<on<named, gradient_descent, constant>, on<all_variables, gradient_descent>>>::watches);
+  // what is heard, and the rates from there on: the factor 0.5 at each value that is no better, 0.25 at the second in a
+  // row
+  const double heard[] = {3, 3, 2, 2, 2, 1}, of_a[] = {1, 0.5, 0.5, 0.25, 0.125, 0.125}, of_rest[] = {4, 4, 4, 4, 1, 1};
+  for (const std::size_t stop : {0u, 1u, 2u, 4u, 5u}) {  // before this value another updater goes on from a checkpoint
+    CAPTURE(stop);
+    vec a{0.0}, b{0.0}, c{0.0};
+    const auto make = [&] {
+      auto u = std::make_unique<listening>(listening_groups());
+      u->track("a", a), u->track("b", b), u->track("c", c);
+      return u;
+    };
+    auto u = make();
+    double wa = 0, wc = 0;
+    for (std::size_t i = 0; i < 6; ++i) {
+      if (i == stop) {
+        auto next = make();
+        state_list from, to;
+        u->remembers(from), next->remembers(to);
+        REQUIRE(from.entries().size() == to.entries().size());
+        for (const state_entry& e : to.entries())
+          std::memcpy(e.bytes.data(), from.find(e.name)->bytes.data(), e.bytes.size());
+        u = std::move(next);
+      }
+      u->watch(heard[i]);
+      u->apply({{"a", vec{1.0}}, {"b", vec{1.0}}, {"c", vec{1.0}}});
+      wa -= of_a[i], wc -= of_rest[i];
+      near(a, {wa}), near(b, {-1.0 - static_cast<double>(i)}), near(c, {wc});
+    }
+    state_list list;
+    u->remembers(list);
+    CHECK(list.find("reduce_on_plateau/rate") != nullptr);
+    CHECK(list.find("group_1/reduce_on_plateau/rate") == nullptr);
+    CHECK(list.find("group_2/reduce_on_plateau/rate") != nullptr);
+  }
 }
