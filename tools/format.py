@@ -16,7 +16,7 @@ tool = rest[0] if rest else "clang-format-16"
 files = []
 for top in ("include", "tests", "examples", "benchmarks"):
     for folder, _, names in os.walk(os.path.join(root, top)):
-        files += [os.path.join(folder, n) for n in names if n.endswith((".hpp", ".cpp"))]
+        files += [os.path.join(folder, n) for n in names if n.endswith((".hpp", ".ipp", ".cpp"))]
 version = subprocess.run([tool, "--version"], capture_output=True, text=True).stdout
 if " 16." not in version:
     sys.exit(f"expected clang-format 16, found: {version.strip()}; install clang-format-16")

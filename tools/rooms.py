@@ -114,7 +114,7 @@ def check(root):
     headers = {}
     for folder, _, names in os.walk(base):
         for name in names:
-            if name.endswith(".hpp"):
+            if name.endswith((".hpp", ".ipp")) or folder == os.path.join(base, "compiled"):
                 path = os.path.join(folder, name)
                 headers[os.path.relpath(path, base).replace(os.sep, "/")] = path
     edge, complaints = read_edge_core(root, headers)

@@ -11,13 +11,7 @@
 namespace gradus::detail {
 
 // Why a checkpoint is not what its name in a list says; nothing if it is. Checkpoints of others say no step.
-inline std::string wrong_step(std::string_view name, const snapshot& content) {
-  const auto named = checkpoint_step(name);
-  if (!named || *named == content.step || content.about.count("library") == 0) return {};
-  return text("its name says step ", *named, ", but the checkpoint in it says step ", content.step,
-              ": another checkpoint was copied or renamed to it; put the right file there, or restore this one by its "
-              "path");
-}
+std::string wrong_step(std::string_view name, const snapshot& content);
 
 // Whether `names`, the files of a directory, hold a file of the checkpoint `name`. Only what looks like a checkpoint of
 // ours is ever deleted, whatever a state file says.
@@ -153,3 +147,7 @@ checkpoint_state take_over(const F& fs, const std::string& directory, double now
 }
 
 }  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "folder.ipp"
+#endif

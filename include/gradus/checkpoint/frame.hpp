@@ -44,10 +44,7 @@ public:
     const auto* p = reinterpret_cast<const std::byte*>(&n);
     bytes.insert(bytes.end(), p, p + sizeof n);
   }
-  void raw(std::string_view s) {
-    const auto* p = reinterpret_cast<const std::byte*>(s.data());
-    bytes.insert(bytes.end(), p, p + s.size());
-  }
+  void raw(std::string_view s);
   void string(std::string_view s) { number(static_cast<std::uint32_t>(s.size())), raw(s); }
   void zeros(std::size_t n) { bytes.resize(bytes.size() + n); }
 
@@ -69,18 +66,9 @@ public:
     if (!from.empty()) std::memcpy(&n, from.data(), sizeof n);
     return n;
   }
-  std::string string() {
-    const auto from = take(number<std::uint32_t>());
-    return std::string(reinterpret_cast<const char*>(from.data()), from.size());
-  }
+  std::string string();
   // n bytes, or none at all.
-  std::span<const std::byte> take(std::uint64_t n) {
-    if (n > rest_.size()) bad_ = true;
-    if (bad_) return {};
-    const auto front = rest_.first(static_cast<std::size_t>(n));
-    rest_ = rest_.subspan(static_cast<std::size_t>(n));
-    return front;
-  }
+  std::span<const std::byte> take(std::uint64_t n);
 
 private:
   std::span<const std::byte> rest_;
@@ -88,16 +76,10 @@ private:
 };
 
 // Where in the file something is, as messages say it.
-inline std::string byte_range(std::uint64_t at, std::uint64_t bytes) {
-  return bytes == 0 ? text(" (at ", at, ')') : text(" (", at, " to ", at + bytes - 1, ')');
-}
+std::string byte_range(std::uint64_t at, std::uint64_t bytes);
 
 inline constexpr std::byte zeros[frame::alignment] = {};
-inline bool all_zero(std::span<const std::byte> bytes) {
-  for (const std::byte b : bytes)
-    if (b != std::byte{0}) return false;
-  return true;
-}
+bool all_zero(std::span<const std::byte> bytes);
 
 // What a manifest says of a record besides what the record says itself.
 struct placement {
@@ -164,106 +146,15 @@ encoded frame_encode(std::string_view codec_name, std::string_view suffix, const
 }
 
 // Checks header and manifest bytes; true and `body` if they are whole, else why not.
-inline bool frame_open(std::string_view codec_name, std::span<const std::byte> file, std::span<const std::byte>& body,
-                       std::uint64_t& tensors, decoded& out) {
-  const auto refuse = [&out](status kind, std::string why) {
-    out.kind = kind, out.problem = std::move(why);
-    return false;
-  };
-  const auto chars = [](std::span<const std::byte> b) {
-    return std::string_view(reinterpret_cast<const char*>(b.data()), b.size());
-  };
-  byte_source in(file);
-  const auto magic = in.take(std::min(frame::magic.size(), file.size()));
-  if (chars(magic) != frame::magic.substr(0, magic.size()))
-    return refuse(status::data_loss, text("it does not begin with \"", frame::magic,
-                                          "\", so it is no checkpoint of this library or its first bytes are damaged"));
-  if (file.size() < frame::header_bytes)
-    return refuse(status::data_loss,
-                  text("it is truncated: ", file.size(), " bytes, where the header alone takes ", frame::header_bytes));
-  const auto version = in.number<std::uint32_t>();
-  const auto order = in.number<std::uint32_t>();
-  const auto padded_name = chars(in.take(frame::name_bytes));
-  const auto name = padded_name.substr(0, padded_name.find('\0'));
-  const auto length = in.number<std::uint64_t>();
-  tensors = in.number<std::uint64_t>();
-  const auto file_length = in.number<std::uint64_t>();
-  const auto body_crc = in.number<std::uint32_t>();
-  const auto head_crc = in.number<std::uint32_t>();
-  if (crc32c(file.first(frame::header_bytes - sizeof head_crc)) != head_crc)
-    return refuse(status::data_loss,
-                  text("the header's checksum does not fit its bytes", byte_range(0, frame::header_bytes)));
-  if (version > frame::version)
-    return refuse(status::failed_precondition,
-                  text("it has format version ", version, ", which is newer than version ", frame::version,
-                       " that this library (", written_by, ") reads; use a newer library"));
-  if (version == 0 || order != frame::order_mark)
-    return refuse(status::data_loss, text("its format version ", version, " or byte order mark ", order,
-                                          " was never written by this library"));
-  if (name != codec_name)
-    return refuse(status::failed_precondition,
-                  text("it was written by the codec \"", name, "\", and is read here by \"", codec_name,
-                       "\"; name the codec that wrote it"));
-  if (file.size() < file_length)
-    return refuse(status::data_loss, text("it is truncated: ", file.size(), " of ", file_length, " bytes"));
-  if (file.size() > file_length)
-    return refuse(status::data_loss,
-                  text("it has ", file.size() - file_length, " bytes after its end at ", file_length));
-  body = in.take(length);
-  if (in.bad())
-    return refuse(status::data_loss, text("its manifest claims ", length, " bytes, where ", in.left(), " are left"));
-  if (crc32c(body) != body_crc)
-    return refuse(status::data_loss,
-                  text("the manifest's checksum does not fit its bytes", byte_range(frame::header_bytes, length)));
-  return true;
-}
+bool frame_open(std::string_view codec_name, std::span<const std::byte> file, std::span<const std::byte>& body,
+                std::uint64_t& tensors, decoded& out);
 
 // Binds the manifest's records to their bytes; out.problem tells what does not fit.
-inline void frame_bind(std::span<const std::byte> file, std::size_t body_bytes, std::uint64_t tensors, manifest&& m,
-                       decoded& out, int threads = 1) {
-  out.kind = status::data_loss;
-  if (m.records.size() != tensors) {
-    out.problem = text("the header counts ", tensors, " tensors, the manifest ", m.records.size());
-    return;
-  }
-  byte_source in(file);
-  in.take(frame::header_bytes + body_bytes);
-  for (std::size_t i = 0; i < m.records.size(); ++i) {
-    auto& r = m.records[i];
-    const auto& place = m.places[i];
-    const std::uint64_t at = file.size() - in.left(), next = align_up(at);
-    if (place.offset != next) {
-      out.problem = text("\"", r.name, "\" claims to begin at ", place.offset, ", where ", next, " is its place");
-      return;
-    }
-    const auto gap = in.take(next - at);
-    r.bytes = in.take(place.bytes);
-    if (in.bad()) {
-      out.problem = text("\"", r.name, "\" claims ", place.bytes, " bytes from ", place.offset,
-                         " on, which is past the end of the file");
-      return;
-    }
-    if (!all_zero(gap)) {
-      out.problem = text("the padding before \"", r.name, "\" is damaged", byte_range(at, gap.size()));
-      return;
-    }
-    if (crc32c(r.bytes, threads) != place.crc) {
-      out.problem =
-          text("the checksum of \"", r.name, "\" does not fit its bytes", byte_range(place.offset, place.bytes));
-      return;
-    }
-    if (out.problem = problem_of(r); !out.problem.empty()) return;
-  }
-  if (in.left() != 0) {
-    out.problem = text(in.left(), " bytes belong to no tensor");
-    return;
-  }
-  if (const auto twice = duplicate_name(m.records); !twice.empty()) {
-    out.problem = text("\"", twice, "\" stands in it twice");
-    return;
-  }
-  out.content = {m.step, std::move(m.about), std::move(m.records)};
-  take_opaque_notes(out.content);
-}
+void frame_bind(std::span<const std::byte> file, std::size_t body_bytes, std::uint64_t tensors, manifest&& m,
+                decoded& out, int threads = 1);
 
 }  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "frame.ipp"
+#endif

@@ -27,76 +27,18 @@ struct mismatch {
   std::string problem;  // empty: it fits
 };
 
-inline std::string kind_of(const state_entry& e) {
-  return e.dynamic != nullptr ? std::string("a blob") : text(name_of(e.type), to_text(e.dims));
-}
+std::string kind_of(const state_entry& e);
 
 // status::not_found if anything listed here is missing in the file, else invalid_argument.
-inline mismatch compare(const state_list& list, const snapshot& content, const restore_options& options) {
-  std::map<std::string_view, const record*> records;
-  for (const auto& r : content.records) records.emplace(r.name, &r);
-  std::string missing, extra, other, model;
-  const auto add = [](std::string& line, std::string_view name) {
-    line += text(line.empty() ? "" : ", ", '"', name, '"');
-  };
-  for (const auto& e : list.entries()) {
-    const auto found = records.find(e.name);
-    if (found == records.end()) {
-      add(missing, e.name);
-      continue;
-    }
-    const record& r = *found->second;
-    const bool fits = r.blob == (e.dynamic != nullptr) &&
-                      (r.blob || (r.type == e.type && r.dims == e.dims && r.bytes.size() == e.bytes.size()));
-    if (!fits) {
-      add(other, e.name);
-      other += text(" (", kind_of(e), " here, ", kind_of(r), " in the file)");
-    }
-    records.erase(found);
-  }
-  if (!options.ignore_extra)
-    for (const auto& r : content.records)
-      if (records.count(r.name) != 0) add(extra, r.name);
-  const auto written = content.about.find("model");
-  if (!options.model.empty() && written != content.about.end() && written->second != options.model)
-    model = text('"', options.model, "\" here, \"", written->second, "\" in the file");
-
-  mismatch out;
-  if (!missing.empty()) out.kind = status::not_found, out.problem += text("\n  missing in the file: ", missing);
-  if (!extra.empty()) out.problem += text("\n  in the file, but not in this model: ", extra);
-  if (!other.empty()) out.problem += text("\n  of another type or shape: ", other);
-  if (!model.empty()) out.problem += text("\n  the fingerprint of the model: ", model);
-  return out;
-}
+mismatch compare(const state_list& list, const snapshot& content, const restore_options& options);
 
 // Copies a snapshot that fits. A blob may still refuse (it raises): then the blobs before it get back what they held,
 // and no tensor has been touched.
-inline void copy_into(const state_list& list, const snapshot& content, int threads = 1) {
-  std::map<std::string_view, const record*> records;
-  for (const auto& r : content.records) records.emplace(r.name, &r);
-  std::vector<std::pair<blob*, std::vector<std::byte>>> loaded;
-  const auto load_blobs = [&] {
-    for (const auto& e : list.entries()) {
-      if (e.dynamic == nullptr) continue;
-      std::vector<std::byte> before;
-      e.dynamic->save(before);
-      e.dynamic->load(records.find(e.name)->second->bytes);
-      loaded.emplace_back(e.dynamic, std::move(before));
-    }
-  };
-#if defined(__cpp_exceptions)
-  try {
-    load_blobs();
-  } catch (...) {
-    for (auto it = loaded.rbegin(); it != loaded.rend(); ++it) it->first->load(it->second);
-    throw;
-  }
-#else
-  load_blobs();
-#endif
-  for (const auto& e : list.entries())
-    if (e.dynamic == nullptr && !e.bytes.empty()) copy_bytes(e.bytes, records.find(e.name)->second->bytes, threads);
-}
+void copy_into(const state_list& list, const snapshot& content, int threads = 1);
 
 }  // namespace detail
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "match.ipp"
+#endif

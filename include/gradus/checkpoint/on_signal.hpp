@@ -19,41 +19,23 @@ public:
 
   explicit on_signal(int signal, bool stops = true) : stops_(stops), handler_(std::make_shared<handler>(signal)) {}
 
-  bool due(const save_moment&) {
-    const bool is = handler_->pending();
-    arrived_ = arrived_ || is;
-    return is;
-  }
+  bool due(const save_moment&);
   // Training is to end: the signal came, and `stops` was asked for.
   bool stop() const { return stops_ && arrived_; }
 
 private:
   class handler {
   public:
-    explicit handler(int signal) : signal_(signal) {
-      if (signal <= 0 || signal >= most)
-        raise(status::invalid_argument, text("on_signal: ", signal, " is no signal number; give SIGTERM or another"));
-      struct sigaction mine {};
-      mine.sa_handler = [](int s) { count()[static_cast<std::size_t>(s)] = 1; };
-      mine.sa_flags = SA_RESTART;
-      if (::sigaction(signal, &mine, &before_) != 0)
-        raise(status::invalid_argument, text("on_signal: the signal ", signal, " cannot be caught"));
-    }
+    explicit handler(int signal);
     handler(const handler&) = delete;
     handler& operator=(const handler&) = delete;
     ~handler() { ::sigaction(signal_, &before_, nullptr); }
-    bool pending() {
-      auto& c = count()[static_cast<std::size_t>(signal_)];
-      return c != 0 ? (c = 0, true) : false;
-    }
+    bool pending();
 
   private:
     static constexpr int most = 65;
     // The one thing that a handler can reach is static.
-    static std::array<volatile std::sig_atomic_t, most>& count() {
-      static std::array<volatile std::sig_atomic_t, most> arrived{};
-      return arrived;
-    }
+    static std::array<volatile std::sig_atomic_t, most>& count();
     int signal_;
     struct sigaction before_ {};
   };
@@ -63,3 +45,7 @@ private:
 static_assert(save_decision<on_signal>);
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "on_signal.ipp"
+#endif

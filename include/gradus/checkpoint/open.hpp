@@ -100,10 +100,7 @@ private:
 };
 
 // "runs/model-150.safetensors" without ".safetensors"; nothing if it does not end so.
-inline std::optional<std::string> stem_of(std::string_view path, std::string_view extension) {
-  if (!path.ends_with(extension)) return std::nullopt;
-  return std::string(path.substr(0, path.size() - extension.size()));
-}
+std::optional<std::string> stem_of(std::string_view path, std::string_view extension);
 
 }  // namespace detail
 
@@ -160,3 +157,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "open.ipp"
+#endif

@@ -48,12 +48,7 @@ struct when_better {
   using policy_for = kind::save_when;
   bool higher_is_better = true;
   std::optional<double> best = {};  // a metric that is not finite is none
-  bool due(const save_moment& now) {
-    if (!now.metric || !(*now.metric - *now.metric == 0)) return false;
-    if (best && !(higher_is_better ? *now.metric > *best : *now.metric < *best)) return false;
-    best = now.metric;
-    return true;
-  }
+  bool due(const save_moment& now);
 };
 
 template <save_decision... Decisions>
@@ -83,3 +78,7 @@ static_assert(save_decision<every_steps> && save_decision<every_seconds> && save
 static_assert(save_decision<any_of<every_steps, when_better>>);
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "save_when.ipp"
+#endif

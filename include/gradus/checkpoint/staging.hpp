@@ -44,45 +44,11 @@ struct copy_range {
 class staged_layout {
 public:
   // Names, types and places; true if the arena has to be (re)made: then `bytes()` says how large.
-  bool fit(const state_list& list) {
-    std::size_t at = 0;
-    bool same = content_.records.size() == list.entries().size();
-    for (std::size_t i = 0; i < list.entries().size(); ++i) {
-      const auto& e = list.entries()[i];
-      if (same) {
-        const auto& r = content_.records[i];
-        same = r.name == e.name && r.type == e.type && r.blob == (e.dynamic != nullptr) &&
-               (r.blob || (r.dims == e.dims && r.bytes.size() == e.bytes.size()));
-      }
-      if (e.dynamic == nullptr) at += align_up(e.bytes.size());
-    }
-    if (same) return false;
-    content_.records.clear();
-    bytes_ = at;
-    return true;
-  }
+  bool fit(const state_list& list);
   std::size_t bytes() const { return bytes_; }
 
   // Saves the blobs and points the records into `arena`; the ranges to copy are left in `ranges()`.
-  void point(const state_list& list, std::byte* arena) {
-    content_.records.resize(list.entries().size());
-    blobs_.resize(list.entries().size());
-    ranges_.clear();
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < list.entries().size(); ++i) {
-      const auto& e = list.entries()[i];
-      auto& r = content_.records[i];
-      if (e.dynamic != nullptr) {
-        blobs_[i].clear();
-        e.dynamic->save(blobs_[i]);
-        r = {e.name, dtype::uint8, {static_cast<std::int64_t>(blobs_[i].size())}, blobs_[i], true};
-        continue;
-      }
-      r = {e.name, e.type, e.dims, {arena + at, e.bytes.size()}, false};
-      if (!e.bytes.empty()) ranges_.push_back({e.bytes.data(), arena + at, e.bytes.size()});
-      at += align_up(e.bytes.size());
-    }
-  }
+  void point(const state_list& list, std::byte* arena);
   const std::vector<copy_range>& ranges() const { return ranges_; }
   snapshot& content() { return content_; }
 
@@ -116,14 +82,8 @@ struct copy_snapshot {
   class area {
   public:
     explicit area(const copy_snapshot&) {}
-    void prepare(const state_list& list) {
-      if (layout_.fit(list)) arena_ = buffer(layout_.bytes());
-      layout_.point(list, arena_.data());
-    }
-    void begin(const state_list& list) {
-      prepare(list);
-      for (const auto& r : layout_.ranges()) std::memcpy(r.to, r.from, r.bytes);
-    }
+    void prepare(const state_list& list);
+    void begin(const state_list& list);
     void complete() {}
     write_guard* guard() { return nullptr; }
     void before_step(std::span<const std::span<const std::byte>> = {}) {}
@@ -145,73 +105,25 @@ struct rolling_snapshot {
 
   class area final : public write_guard {
   public:
-    explicit area(const rolling_snapshot& settings) : piece_(settings.piece) {
-      if (piece_ == 0) raise(status::invalid_argument, "rolling_snapshot::piece is 0; give a number of bytes");
-    }
+    explicit area(const rolling_snapshot& settings);
     area(const area&) = delete;
     area& operator=(const area&) = delete;
 
-    void prepare(const state_list& list) {
-      if (layout_.fit(list)) arena_ = buffer(layout_.bytes());
-      layout_.point(list, arena_.data());
-      pieces_.clear();
-      for (const auto& r : layout_.ranges())
-        for (std::size_t at = 0; at < r.bytes; at += piece_)
-          pieces_.push_back({r.from + at, r.to + at, std::min(piece_, r.bytes - at)});
-      // In the order of addresses, so that before_write finds its pieces.
-      std::sort(pieces_.begin(), pieces_.end(),
-                [](const auto& a, const auto& b) { return std::less<>{}(a.from, b.from); });
-      if (pieces_.size() > places_) {
-        states_ = std::make_unique<std::atomic<std::uint8_t>[]>(pieces_.size());
-        places_ = pieces_.size();
-      }
-    }
-    void begin(const state_list& list) {
-      prepare(list);
-      for (std::size_t i = 0; i < pieces_.size(); ++i) states_[i].store(waiting, std::memory_order_relaxed);
-      active_.store(true, std::memory_order_release);
-    }
+    void prepare(const state_list& list);
+    void begin(const state_list& list);
     // Copies what nobody has copied; on the writing thread.
-    void complete() {
-      for (std::size_t i = 0; i < pieces_.size(); ++i) ensure(i);
-      active_.store(false, std::memory_order_release);
-    }
+    void complete();
     // Copies what is left outside of `told`: what changes there, nobody says.
-    void before_step(std::span<const std::span<const std::byte>> told = {}) {
-      if (!active()) return;
-      const auto within = [&](const detail::copy_range& p) {
-        for (const auto& t : told)
-          if (!std::less<>{}(p.from, t.data()) && !std::less<>{}(t.data() + t.size(), p.from + p.bytes)) return true;
-        return false;
-      };
-      for (std::size_t i = 0; i < pieces_.size(); ++i)
-        if (!within(pieces_[i])) ensure(i);
-    }
+    void before_step(std::span<const std::span<const std::byte>> told = {});
     write_guard* guard() { return this; }
     bool active() const override { return active_.load(std::memory_order_acquire); }
     // Copies the pieces that overlap these bytes, or waits for whoever is at it.
-    void before_write(std::span<const std::byte> bytes) override {
-      if (!active() || bytes.empty()) return;
-      const auto* end = bytes.data() + bytes.size();
-      auto at = std::upper_bound(pieces_.begin(), pieces_.end(), bytes.data(),
-                                 [](const std::byte* p, const auto& other) { return std::less<>{}(p, other.from); });
-      if (at != pieces_.begin()) --at;
-      for (; at != pieces_.end() && std::less<>{}(at->from, end); ++at)
-        if (std::less<>{}(bytes.data(), at->from + at->bytes)) ensure(static_cast<std::size_t>(at - pieces_.begin()));
-    }
+    void before_write(std::span<const std::byte> bytes) override;
     snapshot& content() { return layout_.content(); }
 
   private:
     enum : std::uint8_t { waiting, copying, copied };
-    void ensure(std::size_t i) {
-      std::uint8_t expected = waiting;
-      if (states_[i].compare_exchange_strong(expected, copying, std::memory_order_acquire)) {
-        std::memcpy(pieces_[i].to, pieces_[i].from, pieces_[i].bytes);
-        states_[i].store(copied, std::memory_order_release);
-        return;
-      }
-      while (states_[i].load(std::memory_order_acquire) != copied) std::this_thread::yield();
-    }
+    void ensure(std::size_t i);
 
     std::size_t piece_, places_ = 0;
     detail::staged_layout layout_;
@@ -303,3 +215,7 @@ static_assert(staging<fork_snapshot::area>);
 #endif
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "staging.ipp"
+#endif

@@ -38,37 +38,15 @@ struct tensor_bundle {
 
   // Raises invalid_argument for what could not be read back: names that the format needs itself, parts that do not
   // cover their tensor.
-  encoded encode(const snapshot& content) const {
-    const detail::bundle_settings settings{shards, names, parts};
-    return detail::bundle_encoder(settings).run(content);
-  }
-  decoded decode(checkpoint_files& files) const {
-    const detail::bundle_settings settings{shards, names, parts};
-    return detail::bundle_decoder(settings, files).run();
-  }
+  encoded encode(const snapshot& content) const;
+  decoded decode(checkpoint_files& files) const;
   // Where `encode` puts each of these records, in their order: for a .meta file beside the bundle.
-  std::vector<stored_tensor> stored(snapshot content) const {
-    std::deque<std::vector<std::byte>> owned;
-    if (names) names->to_tensorflow(content, owned);
-    const partition_map all = with_slots(parts, content);
-    std::vector<stored_tensor> out;
-    for (const record& r : content.records) {
-      out.push_back({r.name, r.type});
-      const auto part = all.find(r.name);
-      if (part == all.end()) continue;
-      const slice_of& s = part->second;
-      out.back().name = s.full_name;
-      if (detail::is_whole(s)) continue;
-      std::string ranges;
-      for (int i = 0; i < s.full.rank; ++i) {
-        out.back().slice += text(s.full[i], " ");
-        ranges += text(i == 0 ? "" : ":", s.start[i], ",", s.length[i]);
-      }
-      out.back().slice += ranges, out.back().part = s;
-    }
-    return out;
-  }
+  std::vector<stored_tensor> stored(snapshot content) const;
 };
 static_assert(codec<tensor_bundle>);
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "tensor_bundle.ipp"
+#endif

@@ -105,28 +105,12 @@ struct matrix_remapping {
   fill_function backup_initializer = {};
 
   // The rows and columns of the old matrix that have a place in the new one, without the OOV ones.
-  std::int64_t known_rows(const matrix_values& old) const {
-    return rows != nullptr ? static_cast<std::int64_t>(rows->size()) : old.rows;
-  }
-  std::int64_t known_columns(const matrix_values& old) const {
-    return columns != nullptr ? static_cast<std::int64_t>(columns->size()) : old.columns;
-  }
+  std::int64_t known_rows(const matrix_values& old) const;
+  std::int64_t known_columns(const matrix_values& old) const;
 };
 
 // Is every old row and column that is asked for there? Raises invalid_argument.
-inline void check_remapping(const matrix_values& old, const matrix_remapping& to,
-                            std::string_view name = "the matrix") {
-  const auto check = [name](const std::vector<std::int64_t>* list, std::int64_t there, const char* what) {
-    if (list == nullptr) return;
-    const auto most = std::max_element(list->begin(), list->end());
-    if (most != list->end() && *most >= there)
-      raise(status::invalid_argument,
-            text("the old vocabulary has a token in line ", *most + 1, ", but ", name, " had ", there, ' ', what,
-                 "; set old_vocab_size to the lines that were used, or give the vocabulary it was trained with"));
-  };
-  check(to.rows, old.rows, "rows");
-  check(to.columns, old.columns, "columns");
-}
+void check_remapping(const matrix_values& old, const matrix_remapping& to, std::string_view name = "the matrix");
 
 // Rows first ... first + rows - 1 of the new matrix, into `out`: rows * (known columns + column_oov) numbers. The
 // initializer is asked in this order, each time for one block, and never for an empty one:
@@ -138,69 +122,11 @@ inline void check_remapping(const matrix_values& old, const matrix_remapping& to
 // or only [rows, all columns] for a part that begins behind the first OOV row. So initializers that depend on the
 // shape see these shapes and not the variable's; parts ask each for itself. Raises invalid_argument, before `out` is
 // touched.
-inline void remap_matrix(const matrix_values& old, const matrix_remapping& to, std::int64_t first, std::int64_t rows,
-                         std::span<float> out) {
-  const std::int64_t known_rows = to.known_rows(old), columns = to.known_columns(old), width = columns + to.column_oov;
-  check_remapping(old, to);
-  if (first < 0 || rows < 0 || first + rows > known_rows + to.row_oov)
-    raise(status::invalid_argument, text("rows ", first, " to ", first + rows, " are asked for, but there are ",
-                                         known_rows, " and ", to.row_oov, " OOV rows; check the partition"));
-  if (static_cast<std::int64_t>(out.size()) != rows * width ||
-      static_cast<std::int64_t>(old.bytes.size() / sizeof(float)) != old.rows * old.columns)
-    raise(status::invalid_argument,
-          text("remap_matrix: ", rows, " rows of ", width, " take another number of elements than ", out.size(),
-               ", or the old matrix is not what it says"));
-  const auto fill = [&to](const extents& dims, std::span<float> values) {
-    if (!to.backup_initializer)
-      std::fill(values.begin(), values.end(), 0.0f);
-    else if (!values.empty())
-      to.backup_initializer(dims, values);
-  };
-  if (first > known_rows) return fill({rows, width}, out);
-
-  const std::int64_t loaded = std::min(rows, known_rows - first), fresh = rows - loaded;
-  const auto old_row = [&](std::int64_t i) {
-    return to.rows != nullptr ? (*to.rows)[static_cast<std::size_t>(first + i)] : first + i;
-  };
-  const auto old_column = [&](std::int64_t j) {
-    return to.columns != nullptr ? (*to.columns)[static_cast<std::size_t>(j)] : j;
-  };
-  std::int64_t present_rows = 0, present_columns = 0;
-  for (std::int64_t i = 0; i < loaded; ++i) present_rows += old_row(i) >= 0 ? 1 : 0;
-  for (std::int64_t j = 0; j < columns; ++j) present_columns += old_column(j) >= 0 ? 1 : 0;
-
-  const std::int64_t missing = loaded * columns - present_rows * present_columns;
-  std::vector<float> block(static_cast<std::size_t>(missing));
-  fill({missing, 1}, block);
-  const auto cell = [&](std::int64_t i, std::int64_t j) -> float& {
-    return out[static_cast<std::size_t>(i * width + j)];
-  };
-  const auto old_cell = [&](std::int64_t i, std::int64_t j) {
-    return old.bytes.data() + static_cast<std::size_t>(i * old.columns + j) * sizeof(float);
-  };
-  std::size_t next = 0;
-  for (std::int64_t i = 0; i < loaded; ++i) {
-    const std::int64_t from = old_row(i);
-    if (from >= 0 && to.columns == nullptr) {
-      if (columns != 0) std::memcpy(&cell(i, 0), old_cell(from, 0), static_cast<std::size_t>(columns) * sizeof(float));
-      continue;
-    }
-    for (std::int64_t j = 0; j < columns; ++j) {
-      const std::int64_t at = from >= 0 ? old_column(j) : -1;
-      if (at >= 0)
-        std::memcpy(&cell(i, j), old_cell(from, at), sizeof(float));
-      else
-        cell(i, j) = block[next++];
-    }
-  }
-  const auto put = [&](std::int64_t row, std::int64_t count, std::int64_t column, std::int64_t wide) {
-    block.resize(static_cast<std::size_t>(count * wide));
-    fill({count, wide}, block);
-    for (std::int64_t i = 0; i < count; ++i)
-      for (std::int64_t j = 0; j < wide; ++j) cell(row + i, column + j) = block[static_cast<std::size_t>(i * wide + j)];
-  };
-  put(loaded, fresh, 0, columns);
-  put(0, rows, columns, to.column_oov);
-}
+void remap_matrix(const matrix_values& old, const matrix_remapping& to, std::int64_t first, std::int64_t rows,
+                  std::span<float> out);
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "vocab.ipp"
+#endif

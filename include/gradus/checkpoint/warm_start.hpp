@@ -31,56 +31,13 @@ namespace detail {
 // TensorFlow's object-based checkpoints (tf.train.Checkpoint) keep a TrackableObjectGraph that says under which key the
 // variable of a name is stored: nodes = 1 { attributes = 2 { full_name = 2, checkpoint_key = 3 } }.
 inline constexpr std::string_view object_graph_key = "_CHECKPOINTABLE_OBJECT_GRAPH";
-inline std::map<std::string, std::string> keys_of_objects(std::span<const std::byte> object_graph) {
-  std::map<std::string, std::string> keys;
-  for (wire_reader graph(object_graph); graph.next();) {
-    if (graph.key() != field(1, wire::length)) continue;
-    for (auto node = graph.message(); node.next();) {
-      if (node.key() != field(2, wire::length)) continue;
-      std::string name, key;
-      for (auto attribute = node.message(); attribute.next();) {
-        if (attribute.key() == field(2, wire::length)) name = attribute.string();
-        if (attribute.key() == field(3, wire::length)) key = attribute.string();
-      }
-      if (!name.empty() && !key.empty()) keys.emplace(std::move(name), std::move(key));
-    }
-  }
-  return keys;
-}
+std::map<std::string, std::string> keys_of_objects(std::span<const std::byte> object_graph);
 
 // Parts whose places make no sense are the caller's mistake. Raises invalid_argument.
-inline void check_target(const warm_start_target& t) {
-  std::uint64_t bytes = 0;
-  const bool good = bytes_of(t.type, t.dims, bytes) && bytes == t.bytes.size() &&
-                    (!t.slice || (t.slice->length == t.dims && problem_of(*t.slice).empty()));
-  if (!good)
-    raise(status::invalid_argument,
-          text("the variable \"", t.name, "\" cannot be warm-started: its bytes or its place in \"", t.full_name(),
-               "\" do not fit its extents ", to_text(t.dims)));
-}
+void check_target(const warm_start_target& t);
 
 // What is wrong with a variable that gets a new vocabulary, or nothing.
-inline std::string vocab_problem(const warm_start_group& g, const record& old, const vocab_info& info) {
-  const extents& full = g.parts.front()->full();
-  const int tokens = info.axis, other = 1 - info.axis;
-  if (g.parts.front()->type != float32 || full.rank < 1 || full.rank > 2)
-    return text("is ", name_of(g.parts.front()->type), to_text(full),
-                "; a vocabulary belongs to a float32 variable of rank 2, or of rank 1");
-  if (tokens >= full.rank) return text("has rank 1, and so no axis 1; set vocab_info::axis to 0");
-  if (old.blob || old.type != float32 || old.dims.rank != full.rank)
-    return text("is float32", to_text(full), " here, and \"", old.name, "\" is ", name_of(old.type), to_text(old.dims),
-                " in the file");
-  if (full[tokens] - info.num_oov_buckets != info.new_vocab_size)
-    return text("is ", to_text(full), ", but its axis ", tokens,
-                " needs new_vocab_size + num_oov_buckets = ", info.new_vocab_size, " + ", info.num_oov_buckets);
-  if (full.rank == 2 && full[other] != old.dims[other])
-    return text("is ", to_text(full), " here, and \"", old.name, "\" is ", to_text(old.dims),
-                " in the file; only the extent of the vocabulary may differ");
-  for (const auto* part : g.parts)
-    if (full.rank == 2 && part->dims[1] != full[1])
-      return "is partitioned by columns; only partitions by rows can be given a new vocabulary";
-  return {};
-}
+std::string vocab_problem(const warm_start_group& g, const record& old, const vocab_info& info);
 
 // What a variable will hold, before it does: values laid out for each part, or nothing where they are copied.
 struct warm_start_plan {
@@ -94,32 +51,13 @@ struct warm_start_plan {
 inline matrix_values matrix_of(const record& r) { return {r.dims[0], r.dims.rank == 2 ? r.dims[1] : 1, r.bytes}; }
 
 // The plan's lines stay where they are as long as this is used.
-inline matrix_remapping remapping_of(const warm_start_plan& p) {
-  matrix_remapping to{.backup_initializer = p.vocabulary->backup_initializer};
-  (p.vocabulary->axis == 0 ? to.rows : to.columns) = &p.lines;
-  (p.vocabulary->axis == 0 ? to.row_oov : to.column_oov) = p.vocabulary->num_oov_buckets;
-  return to;
-}
+matrix_remapping remapping_of(const warm_start_plan& p);
 
 // A variable that is not partitioned is its own only part.
-inline slice_of slice_of_target(const warm_start_target& t) {
-  if (t.slice) return *t.slice;
-  slice_of all{t.name, t.dims, {}, t.dims};
-  all.start.rank = t.dims.rank;
-  return all;
-}
+slice_of slice_of_target(const warm_start_target& t);
 
 // As TensorFlow says it.
-inline std::string details_of(const warm_start_plan& p) {
-  const std::string_view previous = p.from->name == p.group->name ? "Unchanged" : std::string_view(p.from->name);
-  if (p.vocabulary == nullptr) return text("Warm-starting variable: ", p.group->name, "; prev_var_name: ", previous);
-  const auto& v = *p.vocabulary;
-  return text("Warm-starting variable: ", p.group->name, "; current_vocab: ", v.new_vocab,
-              "; current_vocab_size: ", v.new_vocab_size, "; prev_vocab: ", v.old_vocab,
-              "; prev_vocab_size: ", v.old_vocab_size < 0 ? std::string("All") : text(v.old_vocab_size),
-              "; current_oov: ", v.num_oov_buckets, "; prev_tensor: ", previous,
-              "; initializer: ", v.backup_initializer ? "given" : "zeros");
-}
+std::string details_of(const warm_start_plan& p);
 
 }  // namespace detail
 
@@ -262,3 +200,7 @@ warm_started warm_start(std::span<const warm_start_target> targets, const warm_s
 }
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "warm_start.ipp"
+#endif

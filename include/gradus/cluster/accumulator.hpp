@@ -23,16 +23,8 @@
 namespace gradus {
 
 namespace detail {
-inline void accumulate(std::byte* sum, const std::byte* g, dtype type, std::size_t n) {
-  with_number(type, [&]<class T>() {
-    for (std::size_t i = 0; i < n; ++i) reinterpret_cast<T*>(sum)[i] += reinterpret_cast<const T*>(g)[i];
-  });
-}
-inline void divide(std::byte* sum, dtype type, std::size_t n, std::int64_t by) {
-  with_number(type, [&]<class T>() {
-    for (std::size_t i = 0; i < n; ++i) reinterpret_cast<T*>(sum)[i] /= static_cast<T>(by);
-  });
-}
+void accumulate(std::byte* sum, const std::byte* g, dtype type, std::size_t n);
+void divide(std::byte* sum, dtype type, std::size_t n, std::int64_t by);
 
 // The counting that both kinds share. Result: what a take gives.
 template <class Result>
@@ -155,26 +147,19 @@ public:
   }
   // The mean, `->value()`, once num_required gradients were accepted and the takes before this one are served. It takes
   // all that there are, and global_step goes up by one.
-  ticket take(std::int64_t num_required) {
-    return conditional_accumulator::take(num_required, [this](auto& result) { collect(result); });
-  }
+  ticket take(std::int64_t num_required);
 
 private:
   buffer sum_;
   std::size_t size() const { return static_cast<std::size_t>(gradus::count(dims())); }
   std::size_t bytes() const { return size() * size_of(type()); }
-  void collect(detail::dense_mean& to) {
-    to.type = type(), to.dims = dims(), to.memory = std::exchange(sum_, buffer(bytes()));
-    detail::divide(to.memory.data(), type(), size(), to.averaged_over);
-  }
+  void collect(detail::dense_mean& to);
 };
 
 // Gradients of rows of a table of these extents: the mean of each row over the gradients that had that row.
 class sparse_accumulator : public detail::conditional_accumulator<detail::sparse_mean> {
 public:
-  sparse_accumulator(dtype type, const extents& dims) : conditional_accumulator(type, dims) {
-    if (dims.rank == 0) raise(status::invalid_argument, "a sparse_accumulator is of a table with rows, found a scalar");
-  }
+  sparse_accumulator(dtype type, const extents& dims);
 
   // `rows` is a vector of int32 or int64 in [0, rows of the table), `values` [rows, ...]. A row that one gradient lists
   // twice is summed and counts once (TensorFlow takes it for granted that rows are sorted and distinct).
@@ -195,9 +180,7 @@ public:
     count([this](auto& result) { collect(result); });
     return true;
   }
-  ticket take(std::int64_t num_required) {
-    return conditional_accumulator::take(num_required, [this](auto& result) { collect(result); });
-  }
+  ticket take(std::int64_t num_required);
 
 private:
   struct row {
@@ -206,37 +189,14 @@ private:
   };
   std::map<std::int64_t, row> rows_;
 
-  std::size_t width() const {
-    std::size_t n = 1;
-    for (int i = 1; i < dims().rank; ++i) n *= static_cast<std::size_t>(dims()[i]);
-    return n;
-  }
-  static std::int64_t row_at(const row_values& g, std::size_t i) {
-    return g.rows().type == int64 ? g.rows().as<std::int64_t>()[i] : std::int64_t{g.rows().as<std::int32_t>()[i]};
-  }
-  void check(const row_values& g) const {
-    extents wanted = dims();
-    wanted.dims[0] = static_cast<std::int64_t>(g.size());
-    if (g.values().type != type() || g.values().size() != g.size() * width())
-      raise(status::invalid_argument, text("expected values of ", name_of(type()), " ", to_text(wanted), ", found ",
-                                           name_of(g.values().type), " ", to_text(g.values().dims)));
-    for (std::size_t i = 0; i < g.size(); ++i)
-      if (row_at(g, i) < 0 || row_at(g, i) >= dims()[0])
-        raise(status::invalid_argument,
-              text("row ", row_at(g, i), " of a gradient is out of range; expected [0, ", dims()[0], ")"));
-  }
-  void collect(detail::sparse_mean& to) {
-    const std::size_t bytes = width() * size_of(type());
-    to.type = type(), to.dims = dims(), to.dims.dims[0] = static_cast<std::int64_t>(rows_.size());
-    to.memory = buffer(rows_.size() * bytes);
-    for (std::size_t i = 0; const auto& [at, r] : rows_) {
-      std::byte* const mean = to.memory.data() + i++ * bytes;
-      if (bytes != 0) std::memcpy(mean, r.sum.data(), bytes);
-      detail::divide(mean, type(), width(), r.count);
-      to.rows.push_back(at), to.row_counts.push_back(r.count);
-    }
-    rows_.clear();
-  }
+  std::size_t width() const;
+  static std::int64_t row_at(const row_values& g, std::size_t i);
+  void check(const row_values& g) const;
+  void collect(detail::sparse_mean& to);
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "accumulator.ipp"
+#endif

@@ -23,52 +23,23 @@ public:
   static constexpr std::string_view own_protocol = "in_process";
 
   // Errors: what `resolve` refuses; unimplemented for a protocol other than "in_process".
-  explicit server(server_def def, bool start_now = true) : def_(resolve(std::move(def))) {
-    if (def_.protocol.empty()) def_.protocol = own_protocol;
-    if (def_.protocol != own_protocol)
-      raise(status::unimplemented, text("the protocol \"", def_.protocol,
-                                        "\" takes a transport, and this server has none: it serves sessions "
-                                        "of its own process, protocol \"in_process\""));
-    if (start_now) start();
-  }
+  explicit server(server_def def, bool start_now = true);
   server(const server&) = delete;
 
   // A cluster of one task, job "local".
-  static server_def local_def() {
-    return {.cluster = {{"local", {"localhost:0"}}}, .job_name = "local", .task_index = 0};
-  }
+  static server_def local_def();
 
   // What a session asks for: protocol://address.
-  std::string target() const {
-    return text(def_.protocol, "://", def_.cluster.address(def_.job_name, def_.task_index));
-  }
+  std::string target() const;
   const server_def& def() const { return def_; }
 
   // May be called again while it runs. Error: failed_precondition once it was stopped: make a new one.
-  void start() {
-    const std::lock_guard lock(mutex_);
-    if (state_ == stopped)
-      raise(status::failed_precondition, text("the server \"", target(), "\" was stopped and cannot start again"));
-    state_ = running;
-  }
+  void start();
   // Lets join return, and new sessions fail. Otherwise than TensorFlow, whose servers end with their process.
-  void stop() {
-    {
-      const std::lock_guard lock(mutex_);
-      state_ = stopped;
-    }
-    changed_.notify_all();
-  }
+  void stop();
   // Waits until somebody calls stop. Error: failed_precondition if it was never started, since that may never happen.
-  void join() const {
-    std::unique_lock lock(mutex_);
-    if (state_ == made) raise(status::failed_precondition, text("the server \"", target(), "\" was not started"));
-    changed_.wait(lock, [&] { return state_ == stopped; });
-  }
-  bool is_running() const {
-    const std::lock_guard lock(mutex_);
-    return state_ == running;
-  }
+  void join() const;
+  bool is_running() const;
 
 private:
   enum states { made, running, stopped };
@@ -80,3 +51,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "server.ipp"
+#endif

@@ -31,97 +31,15 @@ namespace detail {
 
 class crossed_rule final : public categorical_rule {
 public:
-  crossed_rule(const std::vector<cross_key>& keys, std::int64_t n, std::uint64_t hash_key)
-      : n_(n), hash_key_(hash_key) {
-    const auto refuse = [](const auto&... pieces) {
-      raise(status::invalid_argument, text("crossed_column: ", pieces...));
-    };
-    if (keys.size() < 2) refuse("expected at least 2 keys, found ", keys.size());
-    check_buckets("crossed_column", n, "a hash_bucket_size");
-    for (const cross_key& k : keys) {
-      if (k.feature() != nullptr) {
-        check_key("crossed_column", *k.feature());
-        keys_.push_back(k);
-        continue;
-      }
-      const categorical_rule& rule = k.column()->rule();
-      if (const auto* inner = dynamic_cast<const crossed_rule*>(&rule)) {  // flattened
-        keys_.insert(keys_.end(), inner->keys_.begin(), inner->keys_.end());
-        continue;
-      }
-      if (rule.hashed())
-        refuse("expected no column that is hashed already, found \"", rule.name(),
-               "\"; give the name of its feature, which is hashed here");
-      if (rule.weighted()) refuse("expected columns without weights, found \"", rule.name(), '"');
-      keys_.push_back(k);
-    }
-  }
-  std::string name() const override {
-    std::vector<std::string> names;
-    for (const cross_key& k : keys_) names.push_back(k.feature() != nullptr ? *k.feature() : k.column()->name());
-    std::sort(names.begin(), names.end());
-    std::string out;
-    for (const auto& s : names) out += text(out.empty() ? "" : "_X_", s);
-    return out;
-  }
+  crossed_rule(const std::vector<cross_key>& keys, std::int64_t n, std::uint64_t hash_key);
+  std::string name() const override;
   std::int64_t num_buckets() const override { return n_; }
-  std::int64_t widest(const std::function<std::int64_t(std::string_view)>& width_of) const override {
-    std::int64_t n = 1;
-    for (const cross_key& k : keys_)
-      n *= k.feature() != nullptr ? width_of(*k.feature()) : k.column()->rule().widest(width_of);
-    return n;
-  }
-  void needs(std::vector<feature_need>& out) const override {
-    for (const cross_key& k : keys_) {
-      if (k.feature() != nullptr)
-        out.push_back({.key = *k.feature(), .kind = feature_kind::text});
-      else
-        k.column()->rule().needs(out);
-    }
-  }
-  void read(const features& examples, id_lists& out) const override {
-    std::vector<id_lists> prints;  // of each key, in the order of the chain
-    for (const bool dense : {false, true})
-      for (const cross_key& k : keys_) {
-        const feature* f = k.feature() != nullptr ? &examples[*k.feature()] : nullptr;
-        if ((f != nullptr && !f->ragged()) != dense) continue;
-        prints.push_back(f != nullptr ? prints_of(*f, examples.rows()) : k.column()->ids(examples));
-      }
-    out.clear();
-    std::vector<std::size_t> at(prints.size());
-    for (std::int64_t r = 0; r < examples.rows(); ++r) {
-      bool more = true;
-      for (std::size_t k = 0; k < prints.size(); ++k) {
-        at[k] = prints[k].begin(r);
-        more = more && at[k] < prints[k].end(r);
-      }
-      while (more) {
-        std::uint64_t h = hash_key_;
-        for (std::size_t k = 0; k < prints.size(); ++k)
-          h = chain_fingerprints(h, static_cast<std::uint64_t>(prints[k].ids[at[k]]));
-        out.add(static_cast<std::int64_t>(h % static_cast<std::uint64_t>(n_)));
-        // Like an odometer, the last key turning fastest.
-        std::size_t k = prints.size();
-        while (k > 0 && ++at[k - 1] == prints[k - 1].end(r)) --k, at[k] = prints[k].begin(r);
-        more = k > 0;
-      }
-      out.end_row();
-    }
-  }
+  std::int64_t widest(const std::function<std::int64_t(std::string_view)>& width_of) const override;
+  void needs(std::vector<feature_need>& out) const override;
+  void read(const features& examples, id_lists& out) const override;
 
 private:
-  id_lists prints_of(const feature& f, std::int64_t rows) const {
-    if (f.kind == feature_kind::float32)
-      raise(status::invalid_argument, text("crossed column \"", name(), "\": expected string or int64, found \"",
-                                           f.name, "\" of float32; cross a bucketized_column of it"));
-    id_lists out;
-    for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::size_t i = f.begin(r), end = f.end(r); i < end; ++i)
-        out.add(f.kind == feature_kind::int64 ? f.ints[i] : static_cast<std::int64_t>(fingerprint64(f.texts[i])));
-      out.end_row();
-    }
-    return out;
-  }
+  id_lists prints_of(const feature& f, std::int64_t rows) const;
 
   std::vector<cross_key> keys_;
   std::int64_t n_;
@@ -135,9 +53,11 @@ struct cross_options {
 };
 // Its name is the names of what is crossed, sorted, with _X_ between them. A cross in a cross is taken apart. Errors,
 // invalid_argument: fewer than 2 keys, hash_bucket_size below 1, a hashed or a weighted column among the keys.
-inline categorical_column crossed_column(const std::vector<cross_key>& keys, std::int64_t hash_bucket_size,
-                                         const cross_options& o = {}) {
-  return categorical_column(std::make_shared<detail::crossed_rule>(keys, hash_bucket_size, o.hash_key));
-}
+categorical_column crossed_column(const std::vector<cross_key>& keys, std::int64_t hash_bucket_size,
+                                  const cross_options& o = {});
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "crossed_column.ipp"
+#endif

@@ -39,49 +39,17 @@ public:
   dense_column(indicator_column c) : what_(std::move(c)) {}
   dense_column(embedding_column c) : what_(std::move(c)) {}
 
-  std::string name() const {
-    return std::visit([](const auto& c) { return std::string(c.name()); }, what_);
-  }
+  std::string name() const;
   // Numbers in an example.
-  std::int64_t width() const {
-    if (const auto* c = std::get_if<bucketized_column>(&what_)) return c->num_buckets();
-    return std::visit(
-        [](const auto& c) -> std::int64_t {
-          if constexpr (requires { c.width(); })
-            return c.width();
-          else
-            return c.num_buckets();
-        },
-        what_);
-  }
+  std::int64_t width() const;
   const numeric_column* numeric() const { return std::get_if<numeric_column>(&what_); }
   const embedding_column* embedding() const { return std::get_if<embedding_column>(&what_); }
   // Of all but a numeric column: the ids under it.
-  const categorical_column* categorical() const {
-    if (const auto* c = std::get_if<bucketized_column>(&what_)) return c;
-    if (const auto* c = std::get_if<indicator_column>(&what_)) return &c->categorical();
-    if (const auto* c = embedding()) return &c->categorical();
-    return nullptr;
-  }
+  const categorical_column* categorical() const;
   std::vector<feature_need> needs() const { return numeric() != nullptr ? numeric()->needs() : categorical()->needs(); }
 
   // The numbers of a batch, those of example r at out + r * stride; not of an embedding, which needs a table.
-  void read(const features& examples, float* out, std::int64_t stride) const {
-    if (numeric() != nullptr) {
-      for (std::int64_t r = 0; r < examples.rows(); ++r) numeric()->read(examples, r, out + r * stride);
-      return;
-    }
-    if (embedding() != nullptr)
-      raise(status::invalid_argument, text("column \"", name(), "\": its numbers are in a table; give the table"));
-    const id_lists ids = categorical()->ids(examples);
-    const std::int64_t n = width();
-    for (std::int64_t r = 0; r < ids.rows(); ++r) {
-      float* row = out + r * stride;
-      std::fill(row, row + n, 0.0f);
-      for (std::size_t i = ids.begin(r); i < ids.end(r); ++i)
-        if (ids.ids[i] >= 0 && ids.ids[i] < n) row[ids.ids[i]] += ids.weight(i);
-    }
-  }
+  void read(const features& examples, float* out, std::int64_t stride) const;
 
 private:
   std::variant<numeric_column, bucketized_column, indicator_column, embedding_column> what_;
@@ -100,18 +68,7 @@ void sort_columns(auto& list, std::string_view what) {
   check_columns(list, what);
 }
 // The features that columns read, each once. Error: one that columns want as two kinds.
-inline void join_needs(std::vector<feature_need>& into, std::vector<feature_need> more) {
-  for (auto& n : more) {
-    const auto same = std::find_if(into.begin(), into.end(), [&](const feature_need& o) { return o.key == n.key; });
-    if (same == into.end())
-      into.push_back(std::move(n));
-    else if (same->kind != n.kind || same->ragged != n.ragged || !(same->dims == n.dims))
-      raise(status::invalid_argument,
-            text("columns want the feature \"", n.key, "\" as ", name_of(same->kind),
-                 same->ragged ? ", any number of them" : text(' ', to_text(same->dims)), ", and as ", name_of(n.kind),
-                 n.ragged ? ", any number of them" : text(' ', to_text(n.dims))));
-  }
-}
+void join_needs(std::vector<feature_need>& into, std::vector<feature_need> more);
 }  // namespace detail
 
 class feature_columns {
@@ -120,54 +77,24 @@ public:
   using table_source = std::function<embedding_table(const embedding_column&)>;
 
   feature_columns(std::initializer_list<dense_column> list) : feature_columns(std::vector<dense_column>(list)) {}
-  explicit feature_columns(std::vector<dense_column> list) : list_(std::move(list)) {
-    detail::sort_columns(list_, "feature_columns");
-  }
+  explicit feature_columns(std::vector<dense_column> list);
   auto begin() const { return list_.begin(); }
   auto end() const { return list_.end(); }
   std::size_t size() const { return list_.size(); }
-  std::int64_t width() const {
-    std::int64_t n = 0;
-    for (const auto& c : list_) n += c.width();
-    return n;
-  }
+  std::int64_t width() const;
   // The features that are read, each once: what a parser of examples has to give.
-  std::vector<feature_need> needs() const {
-    std::vector<feature_need> out;
-    for (const auto& c : list_) detail::join_needs(out, c.needs());
-    return out;
-  }
+  std::vector<feature_need> needs() const;
 
   // A batch as numbers [rows, width()], float32. Embeddings take their tables from `table_of`.
-  void dense(const features& examples, std::span<float> out, const table_source& table_of = {}) const {
-    const std::int64_t all = width();
-    if (static_cast<std::int64_t>(out.size()) != examples.rows() * all)
-      raise(status::invalid_argument,
-            text("feature_columns: ", examples.rows(), " examples of ", all, " numbers: expected room for ",
-                 examples.rows() * all, ", found ", out.size()));
-    float* at = out.data();
-    std::vector<float> embedded;
-    for (const auto& c : list_) {
-      if (c.embedding() != nullptr && table_of) {
-        const auto n = static_cast<std::size_t>(c.width());
-        embedded.resize(static_cast<std::size_t>(examples.rows()) * n);
-        c.embedding()->look_up(table_of(*c.embedding()), examples, embedded);
-        for (std::int64_t r = 0; r < examples.rows(); ++r)
-          std::copy_n(embedded.data() + static_cast<std::size_t>(r) * n, n, at + r * all);
-      } else {
-        c.read(examples, at, all);
-      }
-      at += c.width();
-    }
-  }
-  std::vector<float> dense(const features& examples, const table_source& table_of = {}) const {
-    std::vector<float> out(static_cast<std::size_t>(examples.rows() * width()));
-    dense(examples, out, table_of);
-    return out;
-  }
+  void dense(const features& examples, std::span<float> out, const table_source& table_of = {}) const;
+  std::vector<float> dense(const features& examples, const table_source& table_of = {}) const;
 
 private:
   std::vector<dense_column> list_;
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "feature_column.ipp"
+#endif

@@ -31,31 +31,15 @@ struct id_lists {
   void end_row() { splits.push_back(static_cast<std::int64_t>(ids.size())); }
   void clear() { splits.assign(1, 0), ids.clear(), weights.clear(); }
   // The most ids that an example has.
-  std::int64_t longest() const {
-    std::int64_t n = 0;
-    for (std::size_t r = 0; r + 1 < splits.size(); ++r) n = std::max(n, splits[r + 1] - splits[r]);
-    return n;
-  }
+  std::int64_t longest() const;
 
   // As an array [rows, width], short rows filled with -1; and the weights with 0 (1 for each id if there are none).
   // Errors, invalid_argument: an example has more ids than `width`; `out` has another size.
-  void pad_ids(std::int64_t width, std::span<std::int64_t> out) const {
-    pad(width, out, no_id, [this](std::size_t i) { return ids[i]; });
-  }
-  void pad_weights(std::int64_t width, std::span<float> out) const {
-    pad(width, out, 0.0f, [this](std::size_t i) { return weight(i); });
-  }
-  std::vector<std::int64_t> padded(std::int64_t width) const {
-    std::vector<std::int64_t> out(static_cast<std::size_t>(rows() * width));
-    pad_ids(width, out);
-    return out;
-  }
+  void pad_ids(std::int64_t width, std::span<std::int64_t> out) const;
+  void pad_weights(std::int64_t width, std::span<float> out) const;
+  std::vector<std::int64_t> padded(std::int64_t width) const;
   std::vector<std::int64_t> padded() const { return padded(longest()); }
-  std::vector<float> padded_weights(std::int64_t width) const {
-    std::vector<float> out(static_cast<std::size_t>(rows() * width));
-    pad_weights(width, out);
-    return out;
-  }
+  std::vector<float> padded_weights(std::int64_t width) const;
   std::vector<float> padded_weights() const { return padded_weights(longest()); }
 
   bool operator==(const id_lists&) const = default;
@@ -79,3 +63,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "id_lists.ipp"
+#endif

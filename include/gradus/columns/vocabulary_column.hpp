@@ -33,18 +33,9 @@ namespace detail {
 // What stands for an integer in a vocabulary of text: nothing but its own decimal text does.
 class vocabulary_rule final : public keyed_rule {
 public:
-  vocabulary_rule(std::string_view what, std::string key, feature_kind kind, vocabulary_info info, std::int64_t other)
-      : keyed_rule(what, std::move(key), kind), info_(std::move(info)), other_(other) {
-    if (info_.num_oov_buckets < 0)
-      raise(status::invalid_argument,
-            text(what, " \"", this->key(), "\": expected num_oov_buckets of 0 or more, found ", info_.num_oov_buckets));
-  }
+  vocabulary_rule(std::string_view what, std::string key, feature_kind kind, vocabulary_info info, std::int64_t other);
   // Whether it is a new one.
-  bool add(std::string_view token) {
-    const bool added = ids_.emplace(token, info_.vocabulary_size).second;
-    info_.vocabulary_size += added ? 1 : 0;
-    return added;
-  }
+  bool add(std::string_view token);
   std::int64_t num_buckets() const override { return info_.vocabulary_size + info_.num_oov_buckets; }
   vocabulary_info vocabulary() const override { return info_; }
 
@@ -52,12 +43,7 @@ private:
   struct text_hash : std::hash<std::string_view> {
     using is_transparent = void;
   };
-  std::int64_t id_of(std::string_view s) const override {
-    if (const auto found = ids_.find(s); found != ids_.end()) return found->second;
-    if (info_.num_oov_buckets == 0) return other_;
-    return info_.vocabulary_size +
-           static_cast<std::int64_t>(fingerprint64(s) % static_cast<std::uint64_t>(info_.num_oov_buckets));
-  }
+  std::int64_t id_of(std::string_view s) const override;
   std::int64_t id_of(std::int64_t v) const override { return id_of(std::string_view(decimal_text(v))); }
 
   vocabulary_info info_;
@@ -91,25 +77,15 @@ categorical_column vocabulary_list(std::string key, const Values& list, feature_
 }  // namespace detail
 
 // id = the place in the list, from 0. The feature is text, or int64 for a list of integers.
-inline categorical_column categorical_column_with_vocabulary_list(std::string key,
-                                                                  std::initializer_list<std::string_view> list,
-                                                                  const vocabulary_list_options& o = {}) {
-  return detail::vocabulary_list(std::move(key), list, feature_kind::text, o);
-}
-inline categorical_column categorical_column_with_vocabulary_list(std::string key, const std::vector<std::string>& list,
-                                                                  const vocabulary_list_options& o = {}) {
-  return detail::vocabulary_list(std::move(key), list, feature_kind::text, o);
-}
-inline categorical_column categorical_column_with_vocabulary_list(std::string key,
-                                                                  std::initializer_list<std::int64_t> list,
-                                                                  const vocabulary_list_options& o = {}) {
-  return detail::vocabulary_list(std::move(key), list, feature_kind::int64, o);
-}
-inline categorical_column categorical_column_with_vocabulary_list(std::string key,
-                                                                  const std::vector<std::int64_t>& list,
-                                                                  const vocabulary_list_options& o = {}) {
-  return detail::vocabulary_list(std::move(key), list, feature_kind::int64, o);
-}
+categorical_column categorical_column_with_vocabulary_list(std::string key,
+                                                           std::initializer_list<std::string_view> list,
+                                                           const vocabulary_list_options& o = {});
+categorical_column categorical_column_with_vocabulary_list(std::string key, const std::vector<std::string>& list,
+                                                           const vocabulary_list_options& o = {});
+categorical_column categorical_column_with_vocabulary_list(std::string key, std::initializer_list<std::int64_t> list,
+                                                           const vocabulary_list_options& o = {});
+categorical_column categorical_column_with_vocabulary_list(std::string key, const std::vector<std::int64_t>& list,
+                                                           const vocabulary_list_options& o = {});
 
 // id = the number of the line, from 0. Errors, all named with the file:
 //   invalid_argument     settings that make no sense; no such file; fewer lines than vocabulary_size; with dtype int64
@@ -154,3 +130,7 @@ categorical_column categorical_column_with_vocabulary_file(std::string key, std:
 }
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "vocabulary_column.ipp"
+#endif

@@ -7,25 +7,11 @@ namespace gradus {
 class regarded_batches final : public detail::unit_stage<regarded_batches, true> {
 public:
   // The first extent of every component counts rows, at most n of them. Error: invalid_argument for a scalar component.
-  regarded_batches(any_dataset source, std::int64_t n) : source_(std::move(source)), size_(n) {
-    if (n < 1) raise(status::invalid_argument, text("as_batches(", n, "): expected batches of at least one element"));
-    for (component c : source_.element_spec()) {
-      if (c.dims.rank == 0)
-        raise(status::invalid_argument, text("as_batches: \"", c.name, "\" is a scalar and has no rows"));
-      c.dims = detail::without_lead(c.dims);
-      spec_.push_back(std::move(c));
-    }
-  }
+  regarded_batches(any_dataset source, std::int64_t n);
 
   const components& element_spec() const { return spec_; }
   std::int64_t batch_size() const { return size_; }
-  bool pull_unit(datum& out) {
-    if (!source_.pull(out)) return false;
-    detail::check_unit(out, spec_, true, "as_batches");
-    if (out.about(0).dims[0] > size_)
-      raise(status::invalid_argument, text("as_batches(", size_, "): found a batch of ", out.about(0).dims[0]));
-    return true;
-  }
+  bool pull_unit(datum& out);
   void rewind() { source_.rewind(); }
   std::int64_t cardinality() const { return source_.cardinality(); }
   std::string external_state() const { return source_.external_state(); }
@@ -40,3 +26,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "as_batches.ipp"
+#endif

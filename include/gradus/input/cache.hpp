@@ -30,129 +30,35 @@ namespace detail {
 // its bytes, and the last record is a one and the number of elements in 8 bytes: a file without it was cut.
 class cache_file {
 public:
-  cache_file(std::string path, const components& spec) : path_(std::move(path)), spec_(spec) {
-    header_ = framed("gradus cache 2: " + to_text(spec));
-    old_header_ = framed("gradus cache 1: " + to_text(spec));
-  }
+  cache_file(std::string path, const components& spec);
   cache_file(const cache_file&) = delete;
   cache_file& operator=(const cache_file&) = delete;
   ~cache_file() { drop(); }
 
   // Whether the file is there and whole. If it has to be written again, `why` says for what reason. Errors:
   // failed_precondition if it is something else than the cache of this dataset, and what the file system says.
-  bool whole(std::string& why) const {
-    int h = -1;
-    std::uint64_t size = 0;
-    const int e = uninterrupted([&] { return posix{}.open_read(path_, h, size); });
-    if (e == ENOENT) return false;
-    if (e != 0) raise({e, "open", path_});
-    const posix fs;
-    const closing<posix> at_end(fs, h);
-    const auto begin = bytes_at(h, 0, std::min<std::uint64_t>(size, header_.size()));
-    const auto starts = [&](const std::vector<std::byte>& header) {
-      return std::equal(begin.begin(), begin.end(), header.begin());
-    };
-    if (!starts(header_)) {
-      if (!starts(old_header_))
-        raise(status::failed_precondition, text("\"", path_, "\" is not the cache of this dataset (", to_text(spec_),
-                                                "); remove it, or give another name"));
-      why = "gradus 0.5 wrote it, which did not note whether it is whole";
-      return false;
-    }
-    if (size >= header_.size() + end_bytes) {
-      const auto end = bytes_at(h, size - end_bytes, end_bytes);
-      if (end.size() == end_bytes && end == end_record(get_fixed(end.data() + record_header_bytes + 1, 8))) return true;
-    }
-    why = text("its ", size, " bytes have no end record, so it was cut");
-    return false;
-  }
+  bool whole(std::string& why) const;
   // What dead processes began goes away.
   void clear() const { clear_temporaries_of(posix{}, path_); }
-  void begin_writing() {
-    drop();
-    if (auto p = out_.create(posix{}, path_)) raise(p);
-    pending_ = header_;
-  }
-  void append(const datum& d) {
-    append_record(pending_, [&](std::vector<std::byte>& to) {
-      to.push_back(element);
-      position_writer writer(to);
-      d.write(writer);
-    });
-    if (pending_.size() >= enough) flush();
-  }
-  void finish(std::int64_t count) {
-    const auto end = end_record(static_cast<std::uint64_t>(count));
-    pending_.insert(pending_.end(), end.begin(), end.end());
-    flush();
-    if (auto p = out_.sync(posix{})) raise(p);
-    if (auto p = out_.reveal(posix{})) raise(p);
-    posix{}.sync_directory(directory_of(path_));
-  }
+  void begin_writing();
+  void append(const datum& d);
+  void finish(std::int64_t count);
   // What is not whole goes away.
-  void drop() {
-    out_.discard(posix{});
-    pending_.clear();
-  }
+  void drop();
   // The element after so many; false at the end.
-  bool read(std::int64_t at, datum& to) {
-    if (!in_ || at_ != at) {
-      in_.emplace(file_source<posix>(posix{}, path_), reader_limits::none());  // elements have any size
-      ended_ = false;
-      if (in_->read(bytes_) != record_status::record || framed(bytes_) != header_)
-        raise(status::failed_precondition, text("\"", path_, "\" is not the cache of this dataset (", to_text(spec_),
-                                                "); remove it, or give another name"));
-      for (at_ = 0; at_ < at; ++at_)
-        if (!next())
-          raise(status::data_loss, text("\"", path_, "\": expected more than ", at, " elements, found ", at_));
-    }
-    if (!next()) return false;
-    ++at_;
-    position_reader from(std::span<const std::byte>(bytes_).subspan(1), true);
-    to.read(from, spec_);
-    return true;
-  }
+  bool read(std::int64_t at, datum& to);
 
 private:
   static constexpr std::byte element{0}, last{1};
   static constexpr std::size_t end_bytes = record_overhead_bytes + 9, enough = std::size_t{1} << 16;
 
-  static std::vector<std::byte> framed(std::span<const std::byte> payload) {
-    std::vector<std::byte> out;
-    append_record(out, payload);
-    return out;
-  }
+  static std::vector<std::byte> framed(std::span<const std::byte> payload);
   static std::vector<std::byte> framed(std::string_view s) { return framed(std::as_bytes(std::span(s))); }
-  static std::vector<std::byte> end_record(std::uint64_t count) {
-    std::array<std::byte, 9> payload{last};
-    put_fixed(payload.data() + 1, count, 8);
-    return framed(payload);
-  }
-  std::vector<std::byte> bytes_at(int h, std::uint64_t at, std::uint64_t n) const {
-    std::vector<std::byte> out(static_cast<std::size_t>(n));
-    if (const int e = posix{}.seek(h, at); e != 0) raise({e, "seek in", path_});
-    for (std::size_t done = 0; done < out.size();) {
-      std::size_t moved = 0;
-      const int e = uninterrupted([&] { return posix{}.read(h, std::span(out).subspan(done), moved); });
-      if (e != 0) raise({e, "read", path_});
-      if (moved == 0) out.resize(done);
-      done += moved;
-    }
-    return out;
-  }
-  void flush() {
-    if (auto p = out_.write(posix{}, pending_)) raise(p);
-    pending_.clear();
-  }
+  static std::vector<std::byte> end_record(std::uint64_t count);
+  std::vector<std::byte> bytes_at(int h, std::uint64_t at, std::uint64_t n) const;
+  void flush();
   // The next element's record; false at the end, which has to be where the file says.
-  bool next() {
-    if (ended_) return false;
-    const bool whole = in_->read(bytes_) == record_status::record;
-    if (whole && !bytes_.empty() && bytes_[0] == element) return true;
-    if (whole && framed(bytes_) == end_record(static_cast<std::uint64_t>(at_))) return ended_ = true, false;
-    raise(status::data_loss, text("corrupted record at byte ", in_->offset(), " of the cache \"", path_, "\", behind ",
-                                  at_, " elements; remove the file, and it is written again"));
-  }
+  bool next();
 
   std::string path_;
   components spec_;
@@ -331,3 +237,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "cache.ipp"
+#endif

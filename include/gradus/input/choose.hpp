@@ -14,68 +14,15 @@ namespace gradus {
 class chosen_elements final : public detail::unit_stage<chosen_elements, false> {
 public:
   // Errors: invalid_argument for no dataset, different components, choices that are no int64 scalar.
-  chosen_elements(std::vector<any_dataset> sources, any_dataset choices)
-      : sources_(std::move(sources)), choices_(std::move(choices)), ended_(sources_.size()) {
-    if (sources_.empty()) raise(status::invalid_argument, "choose_from_datasets: expected at least one dataset");
-    spec_ = sources_[0].element_spec();
-    for (const auto& s : sources_)
-      if (!detail::unite(spec_, s.element_spec()))
-        raise(status::invalid_argument, text("choose_from_datasets: expected datasets of the same components, found ",
-                                             to_text(spec_), " and ", to_text(s.element_spec())));
-    const auto& c = choices_.element_spec();
-    if (c.size() != 1 || c[0].type != int64 || c[0].dims.rank != 0)
-      raise(status::invalid_argument,
-            text("choose_from_datasets: expected choices of one int64 scalar, found ", to_text(c)));
-  }
+  chosen_elements(std::vector<any_dataset> sources, any_dataset choices);
 
   const components& element_spec() const { return spec_; }
-  bool pull_unit(datum& out) {
-    while (std::find(ended_.begin(), ended_.end(), false) != ended_.end()) {
-      if (!choices_.pull(choice_)) return false;
-      const auto at = choice_.value<std::int64_t>(0);
-      if (at < 0 || at >= static_cast<std::int64_t>(sources_.size()))
-        raise(status::invalid_argument,
-              text("choose_from_datasets: selector index out of range: ", at, " >= ", sources_.size()));
-      const auto i = static_cast<std::size_t>(at);
-      if (ended_[i]) continue;
-      if (sources_[i].pull(out)) return true;
-      ended_[i] = true;
-    }
-    return false;
-  }
-  void rewind() {
-    choices_.rewind();
-    for (auto& s : sources_) s.rewind();
-    ended_.assign(sources_.size(), false);
-  }
-  std::string external_state() const {
-    for (const auto& s : sources_)
-      if (auto found = s.external_state(); !found.empty()) return found;
-    return choices_.external_state();
-  }
-  void define(std::string& to) const {
-    to += "choose(";
-    for (const auto& s : sources_) {
-      s.define(to);
-      to += ", ";
-    }
-    to += "by ";
-    choices_.define(to);
-    to += ")";
-  }
-  void write(position_writer& to) const {
-    for (const bool e : ended_) to.number(e ? 1 : 0);
-    for (const auto& s : sources_) s.write(to);
-    choices_.write(to);
-  }
-  void read(position_reader& from) {
-    std::vector<bool> ended(sources_.size());
-    for (std::size_t i = 0; i < ended.size(); ++i)
-      ended[i] = from.number(0, 1, "whether a dataset to choose from has ended") == 1;
-    for (auto& s : sources_) s.read(from);
-    choices_.read(from);
-    if (from.apply()) ended_ = std::move(ended);
-  }
+  bool pull_unit(datum& out);
+  void rewind();
+  std::string external_state() const;
+  void define(std::string& to) const;
+  void write(position_writer& to) const;
+  void read(position_reader& from);
 
 private:
   std::vector<any_dataset> sources_;
@@ -85,28 +32,15 @@ private:
   datum choice_;
 };
 
-inline chosen_elements choose_from_datasets(std::vector<any_dataset> datasets, any_dataset choices) {
-  return {std::move(datasets), std::move(choices)};
-}
+chosen_elements choose_from_datasets(std::vector<any_dataset> datasets, any_dataset choices);
 
 // weights: how often each is drawn, in proportion; empty: all alike. A dataset that has ended is still drawn, and
 // passed over.
-inline chosen_elements sample_from_datasets(std::vector<any_dataset> datasets, std::vector<double> weights,
-                                            std::uint64_t seed) {
-  if (weights.empty()) weights.assign(datasets.size(), 1);
-  double sum = 0;
-  for (double& w : weights) {
-    if (!(w >= 0) || w > 1e300) raise(status::invalid_argument, text("sample_from_datasets: a weight of ", w));
-    w = sum += w;
-  }
-  if (weights.size() != datasets.size() || !(sum > 0))
-    raise(status::invalid_argument, text("sample_from_datasets: expected a weight for each of the ", datasets.size(),
-                                         " datasets, not all 0, found ", weights.size()));
-  auto choices = random_dataset(seed).map({{"value", int64, {}}}, [weights](const datum& from, datum& to) {
-    const double at = static_cast<double>(from.value<std::int64_t>(0)) * 0x1p-32 * weights.back();
-    to.set<std::int64_t>(0, std::upper_bound(weights.begin(), weights.end() - 1, at) - weights.begin());
-  });
-  return {std::move(datasets), std::move(choices)};
-}
+chosen_elements sample_from_datasets(std::vector<any_dataset> datasets, std::vector<double> weights,
+                                     std::uint64_t seed);
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "choose.ipp"
+#endif

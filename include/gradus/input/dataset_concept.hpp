@@ -69,9 +69,7 @@ template <class Self, class T>
 using later = typename later_type<Self, T>::type;
 
 // Row `row` of an array whose rows hold what `c` says.
-inline std::byte* row_of(const tensor_view& array, const component& c, std::int64_t row) {
-  return array.mutable_data() + static_cast<std::size_t>(row) * size_bytes(c);
-}
+std::byte* row_of(const tensor_view& array, const component& c, std::int64_t row);
 // How many of what take, skip and repeat count a pull that returned `pulled` stands for.
 template <dataset D>
 std::int64_t counted(std::int64_t pulled) {
@@ -80,3 +78,7 @@ std::int64_t counted(std::int64_t pulled) {
 }  // namespace detail
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "dataset_concept.ipp"
+#endif

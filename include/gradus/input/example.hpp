@@ -27,17 +27,9 @@ enum class key_order : std::uint8_t { as_added, sorted };
 
 namespace detail {
 // The bytes of one tf.train.Feature: a oneof of three lists. An empty list is written too, it says the kind.
-inline void write_feature(wire_writer& w, std::span<const float> values) {
-  w.message(2, [&](wire_writer& list) { list.packed(1, values); });
-}
-inline void write_feature(wire_writer& w, std::span<const std::int64_t> values) {
-  w.message(3, [&](wire_writer& list) { list.packed(1, values); });
-}
-inline void write_feature(wire_writer& w, std::span<const std::string_view> values) {
-  w.message(1, [&](wire_writer& list) {
-    for (const auto v : values) list.bytes(1, v);
-  });
-}
+void write_feature(wire_writer& w, std::span<const float> values);
+void write_feature(wire_writer& w, std::span<const std::int64_t> values);
+void write_feature(wire_writer& w, std::span<const std::string_view> values);
 
 // A map of messages in the making: bytes of all of them in a row, which are kept when the map is used again.
 class message_map {
@@ -72,18 +64,7 @@ public:
   void clear() { used_ = 0; }
   std::size_t size() const { return used_; }
   // The map's fields: number 1, {1: key, 2: value}.
-  void write(wire_writer& w) const {
-    order_of_writing_.clear();
-    for (std::size_t i = 0; i < used_; ++i) order_of_writing_.push_back(i);
-    if (order_ == key_order::sorted)
-      std::sort(order_of_writing_.begin(), order_of_writing_.end(),
-                [&](std::size_t a, std::size_t b) { return entries_[a].key < entries_[b].key; });
-    for (const std::size_t i : order_of_writing_)
-      w.message(1, [&](wire_writer& e) {
-        e.bytes(1, std::string_view(entries_[i].key));
-        e.bytes(2, std::span<const std::byte>(entries_[i].value));
-      });
-  }
+  void write(wire_writer& w) const;
 
 private:
   struct entry {
@@ -139,15 +120,8 @@ public:
 
   void clear() { features_.clear(); }
   // Appends the message.
-  void write(std::vector<std::byte>& out) const {
-    wire_writer w(out);
-    w.message(1, [&](wire_writer& features) { features_.write(features); });
-  }
-  std::vector<std::byte> bytes() const {
-    std::vector<std::byte> out;
-    write(out);
-    return out;
-  }
+  void write(std::vector<std::byte>& out) const;
+  std::vector<std::byte> bytes() const;
 
 private:
   friend detail::takes_lists<example_builder>;
@@ -167,23 +141,11 @@ public:
 
   example_builder& context() { return context_; }
   // A list without steps; steps may follow.
-  sequence_example_builder& add_list(std::string_view key) {
-    lists_.extend(key, [](wire_writer&) {});
-    return *this;
-  }
+  sequence_example_builder& add_list(std::string_view key);
   void clear() { context_.clear(), lists_.clear(); }
   // Appends the message.
-  void write(std::vector<std::byte>& out) const {
-    context_.write(out);  // field 1 is Features in both messages
-    if (lists_.size() == 0) return;
-    wire_writer w(out);
-    w.message(2, [&](wire_writer& lists) { lists_.write(lists); });
-  }
-  std::vector<std::byte> bytes() const {
-    std::vector<std::byte> out;
-    write(out);
-    return out;
-  }
+  void write(std::vector<std::byte>& out) const;
+  std::vector<std::byte> bytes() const;
 
 private:
   friend detail::takes_lists<sequence_example_builder>;
@@ -197,3 +159,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "example.ipp"
+#endif

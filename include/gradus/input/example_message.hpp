@@ -98,20 +98,9 @@ void read_texts(wire_reader list, Put&& put) {
 class feature_message {
 public:
   feature_message() = default;
-  explicit feature_message(std::span<const std::byte> message) : message_(message) {
-    for (wire_reader r(message); r.next();) {
-      if (r.type() != wire::length || r.number() > 3) continue;
-      pieces_ = r.key() == key_ ? pieces_ + 1 : 1;
-      key_ = r.key();
-      list_ = r.bytes();
-    }
-  }
+  explicit feature_message(std::span<const std::byte> message);
   bool missing() const { return key_ == 0; }
-  feature_kind kind() const {
-    return key_ == field(1, wire::length)   ? feature_kind::text
-           : key_ == field(2, wire::length) ? feature_kind::float32
-                                            : feature_kind::int64;
-  }
+  feature_kind kind() const;
   template <class Read>
   void each_list(Read&& read) const {
     if (pieces_ == 1) return read(wire_reader(list_));
@@ -141,27 +130,11 @@ struct example_place {
   const void* about = nullptr;
 
   std::string who() const { return describe != nullptr ? describe(about) : std::string(name); }
-  std::string of(std::string_view key) const {
-    return text("Name: ", who(), ", Key: ", key, ", Index: ", index, ".  ");
-  }
-  [[noreturn]] void wrong_kind(std::string_view key, feature_kind expected, feature_kind found) const {
-    raise(status::invalid_argument, text(of(key), "Data types don't match. Data type: ", data_type(found),
-                                         " but expected type: ", data_type(expected)));
-  }
-  [[noreturn]] void required(std::string_view key, feature_kind expected) const {
-    raise(status::invalid_argument, text("Name: ", who(), ", Feature: ", key, " (data type: ", data_type(expected),
-                                         ") is required but could not be found.  Index: ", index,
-                                         ".  Give it a default_value if it may be missing"));
-  }
-  [[noreturn]] void wrong_count(std::string_view key, feature_kind kind, std::size_t found, const extents& dims) const {
-    raise(status::invalid_argument, text(of(key), "Number of ", data_list(kind), " values != expected.  Values size: ",
-                                         found, " but output shape: ", to_text(dims)));
-  }
-  [[noreturn]] void wrong_steps(std::string_view key, feature_kind kind, std::size_t found, const extents& dims) const {
-    raise(status::invalid_argument,
-          text(of(key), "Number of ", data_list(kind), " values is not a multiple of stride length. Saw ", found,
-               " values but output shape is: ", to_text(dims)));
-  }
+  std::string of(std::string_view key) const;
+  [[noreturn]] void wrong_kind(std::string_view key, feature_kind expected, feature_kind found) const;
+  [[noreturn]] void required(std::string_view key, feature_kind expected) const;
+  [[noreturn]] void wrong_count(std::string_view key, feature_kind kind, std::size_t found, const extents& dims) const;
+  [[noreturn]] void wrong_steps(std::string_view key, feature_kind kind, std::size_t found, const extents& dims) const;
   // f(), whose errors about malformed bytes get this place.
   template <class F>
   void reading(F&& f) const {
@@ -187,24 +160,9 @@ public:
 
   void clear() { std::fill(found_.begin(), found_.end(), one{}); }
   // `map`: a message of entries {1: key, 2: value} in field 1.
-  void add(wire_reader map) {
-    while (map.next()) {
-      if (map.key() != field(1, wire::length)) continue;
-      std::string_view key;
-      std::span<const std::byte> value;
-      for (wire_reader entry = map.message(); entry.next();) switch (entry.key()) {
-        case field(1, wire::length): key = entry.string(); break;
-        case field(2, wire::length): value = entry.bytes(); break;
-        default: break;
-        }
-      if (const auto k = spec_->find(key); k >= 0) found_[static_cast<std::size_t>(k)] = {value, true};
-    }
-  }
+  void add(wire_reader map);
   // All maps in field `number` of a message: official parsers merge them.
-  void add_all(std::span<const std::byte> message, std::uint32_t number) {
-    for (wire_reader r(message); r.next();)
-      if (r.key() == field(number, wire::length)) add(r.message());
-  }
+  void add_all(std::span<const std::byte> message, std::uint32_t number);
   bool has(std::size_t key) const { return found_[key].there; }
   std::span<const std::byte> message(std::size_t key) const { return found_[key].message; }
   feature_message feature(std::size_t key) const { return feature_message(found_[key].message); }
@@ -219,22 +177,10 @@ private:
 };
 
 // Appends the values of a feature of this kind to its list in `to`; returns how many.
-inline std::size_t append_values(const feature_message& from, feature& to) {
-  const std::size_t before = to.size();
-  from.each_list([&](wire_reader list) {
-    switch (to.kind) {
-    case feature_kind::float32: {
-      into_vector<float> out{to.floats};
-      return read_floats(list, out);
-    }
-    case feature_kind::int64: {
-      into_vector<std::int64_t> out{to.ints};
-      return read_ints(list, out);
-    }
-    case feature_kind::text: return read_texts(list, [&](std::string_view s) { to.texts.push_back(s); });
-    }
-  });
-  return to.size() - before;
-}
+std::size_t append_values(const feature_message& from, feature& to);
 
 }  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "example_message.ipp"
+#endif

@@ -19,14 +19,7 @@ struct external_state_rule {
   explicit external_state_rule(external_state_policy p) : policy(p) {}
   virtual ~external_state_rule() = default;
   virtual void log(std::string_view) const {}
-  void allow(const std::string& outside) const {
-    if (outside.empty() || policy == external_state_policy::ignore) return;
-    const auto about = text("the input depends on state outside its position: ", outside);
-    if (policy == external_state_policy::fail)
-      raise(status::failed_precondition,
-            text(about, "; say on_external_state(external_state_policy::ignore) if it may continue differently"));
-    log(text(about, "; restored, it may continue differently"));
-  }
+  void allow(const std::string& outside) const;
   external_state_policy policy;
 };
 template <class Log>
@@ -38,3 +31,7 @@ struct logging_rule final : external_state_rule {
 
 }  // namespace detail
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "external_state.ipp"
+#endif

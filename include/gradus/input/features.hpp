@@ -23,20 +23,11 @@ class text_list {
 public:
   std::size_t size() const { return ends_.size(); }
   bool empty() const { return ends_.empty(); }
-  std::string_view operator[](std::size_t i) const {
-    const std::size_t first = i == 0 ? 0 : ends_[i - 1];
-    return std::string_view(bytes_).substr(first, ends_[i] - first);
-  }
-  void push_back(std::string_view s) {
-    bytes_ += s;
-    ends_.push_back(bytes_.size());
-  }
+  std::string_view operator[](std::size_t i) const;
+  void push_back(std::string_view s);
   void clear() { bytes_.clear(), ends_.clear(); }
   // Only the first n stay.
-  void cut(std::size_t n) {
-    ends_.resize(n);
-    bytes_.resize(n == 0 ? 0 : ends_.back());
-  }
+  void cut(std::size_t n);
   bool operator==(const text_list&) const = default;
 
 private:
@@ -67,13 +58,9 @@ struct feature {
   std::int64_t width = 0;
 
   bool ragged() const { return !splits.empty(); }
-  std::size_t size() const {
-    return kind == feature_kind::float32 ? floats.size() : kind == feature_kind::int64 ? ints.size() : texts.size();
-  }
+  std::size_t size() const;
   // Values of example r: [begin(r), end(r)).
-  std::size_t begin(std::int64_t r) const {
-    return static_cast<std::size_t>(ragged() ? splits[static_cast<std::size_t>(r)] : r * count(dims));
-  }
+  std::size_t begin(std::int64_t r) const;
   std::size_t end(std::int64_t r) const { return begin(r + 1); }
   bool operator==(const feature&) const = default;
 };
@@ -85,35 +72,9 @@ public:
   std::int64_t rows() const { return rows_; }
 
   // Adds one whose values fit the number of examples. Error: invalid_argument if they do not.
-  feature& add(feature f) {
-    if (find(f.name) != nullptr) raise(status::already_exists, text("there is a feature \"", f.name, "\" already"));
-    const auto has = static_cast<std::int64_t>(f.size());
-    if (f.ragged()) {
-      if (static_cast<std::int64_t>(f.splits.size()) != rows_ + 1 || f.splits.front() != 0 || f.splits.back() != has ||
-          !std::is_sorted(f.splits.begin(), f.splits.end()))
-        raise(status::invalid_argument,
-              text("feature \"", f.name, "\": its splits do not divide ", has, " values among ", rows_, " examples"));
-    } else if (has != rows_ * count(f.dims)) {
-      raise(status::invalid_argument, text("feature \"", f.name, "\": expected ", rows_, " examples of ",
-                                           to_text(f.dims), ", found ", has, " values"));
-    }
-    if (!f.places.empty() && f.places.size() != f.size())
-      raise(status::invalid_argument,
-            text("feature \"", f.name, "\": ", f.places.size(), " places for ", has, " values"));
-    list_.push_back(std::move(f));
-    return list_.back();
-  }
-  const feature* find(std::string_view name) const {
-    for (const auto& f : list_)
-      if (f.name == name) return &f;
-    return nullptr;
-  }
-  const feature& operator[](std::string_view name) const {
-    if (const feature* f = find(name)) return *f;
-    std::string names;
-    for (const auto& f : list_) names += text(names.empty() ? "" : ", ", f.name);
-    raise(status::not_found, text("no feature is called \"", name, "\"; there are ", names.empty() ? "none" : names));
-  }
+  feature& add(feature f);
+  const feature* find(std::string_view name) const;
+  const feature& operator[](std::string_view name) const;
   auto begin() const { return list_.begin(); }
   auto end() const { return list_.end(); }
   std::size_t size() const { return list_.size(); }
@@ -124,3 +85,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "features.ipp"
+#endif

@@ -18,60 +18,20 @@ public:
   using next_function = std::function<bool(datum&)>;
   using begin_function = std::function<next_function()>;
 
-  generated(components spec, begin_function begin, const calling& how)
-      : spec_(detail::announced(std::move(spec), "from_generator")), begin_(std::move(begin)), how_(how) {
-    if (!begin_) raise(status::invalid_argument, "from_generator: expected a function");
-  }
+  generated(components spec, begin_function begin, const calling& how);
   // A copy begins again and goes to the same place.
-  generated(const generated& o)
-      : unit_stage(o), spec_(o.spec_), begin_(o.begin_), how_(o.how_), given_(o.given_), ended_(o.ended_) {}
+  generated(const generated& o);
   generated(generated&&) = default;
   generated& operator=(generated&&) = default;
-  generated& operator=(const generated& o) {
-    generated copy(o);
-    return *this = std::move(copy);
-  }
+  generated& operator=(const generated& o);
 
   const components& element_spec() const { return spec_; }
-  bool pull_unit(datum& out) {
-    if (ended_) return false;
-    if (!next_) {
-      next_ = begin_();
-      for (std::int64_t i = 0; i < given_; ++i) {
-        out.conform(spec_);
-        if (!next_(out))
-          raise(status::data_loss, text("from_generator: the position is after ", given_,
-                                        " elements, but the function "
-                                        "made only ",
-                                        i, "; it is another one, or depends on more"));
-      }
-    }
-    out.conform(spec_);
-    if (!next_(out)) {
-      ended_ = true;
-      return false;
-    }
-    detail::check_unit(out, spec_, false, "from_generator's function");
-    ++given_;
-    return true;
-  }
-  void rewind() {
-    next_ = nullptr;
-    given_ = 0, ended_ = false;
-  }
+  bool pull_unit(datum& out);
+  void rewind();
   std::string external_state() const { return how_.stateful ? "from_generator" : ""; }
   void define(std::string& to) const { to += text("generator(", to_text(spec_), ")"); }
-  void write(position_writer& to) const {
-    to.number(given_);
-    to.number(ended_ ? 1 : 0);
-  }
-  void read(position_reader& from) {
-    const auto given = from.number(0, std::numeric_limits<std::int64_t>::max(), "what the generator made");
-    const bool ended = from.number(0, 1, "whether the generator has ended") == 1;
-    if (!from.apply()) return;
-    next_ = nullptr;
-    given_ = given, ended_ = ended;
-  }
+  void write(position_writer& to) const;
+  void read(position_reader& from);
 
 private:
   components spec_;
@@ -82,9 +42,10 @@ private:
   bool ended_ = false;
 };
 
-inline generated from_generator(components spec, generated::begin_function begin,
-                                const calling& how = {.stateful = true}) {
-  return {std::move(spec), std::move(begin), how};
-}
+generated from_generator(components spec, generated::begin_function begin, const calling& how = {.stateful = true});
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "generator.ipp"
+#endif

@@ -49,126 +49,24 @@ public:
   }
 
   const components& element_spec() const { return spec_; }
-  std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
-    if (!out.empty() && (how_.ragged || how_.multilabel))
-      raise(status::failed_precondition,
-            "these elements differ in size; read them with next(datum&), or make them equal with padded_batch");
-    std::int64_t done = 0;
-    if (out.empty()) {
-      while (done < n && pull(scratch_)) ++done;
-      return done;
-    }
-    for (; done < n; ++done) {
-      for (std::size_t k = 0; k < spec_.size(); ++k) rows_[k] = detail::row_of(out[k], spec_[k], first + done);
-      if (!next_record(nullptr)) break;
-    }
-    return done;
-  }
-  bool pull(datum& out) {
-    out.conform(spec_);
-    for (std::size_t k = 0; k < spec_.size(); ++k) rows_[k] = out[k].mutable_data();
-    return next_record(&out);
-  }
+  std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n);
+  bool pull(datum& out);
   // Records and damaged files that ignore_errors has passed over.
   std::int64_t skipped() const { return files_.skipped(); }
   void rewind() { files_.rewind(); }
-  void define(std::string& to) const {
-    to += text("libsvm(", files_.definition(), "; ", to_text(spec_), how_.zero_based ? "; from 0)" : ")");
-  }
+  void define(std::string& to) const;
   void write(position_writer& to) const { files_.write(to); }
   void read(position_reader& from) { files_.read(from); }
 
 private:
   using found_record = detail::found_record;
 
-  bool next_record(datum* out) {
-    return files_.next([&](std::string_view bytes, bool last) {
-      found_record found;
-      std::string_view line;
-      if (!detail::line_in(bytes, last, line, found)) {
-        found.what = found_record::kind::partial;
-        return found;
-      }
-      if (const auto comment = line.find('#'); comment != line.npos) line = line.substr(0, comment);
-      rest_ = line;
-      blanks();
-      if (rest_.empty()) {
-        found.what = found_record::kind::passed;
-      } else {
-        files_.problem.clear();
-        if (!parse(out)) found.what = found_record::kind::bad;
-      }
-      return found;
-    });
-  }
+  bool next_record(datum* out);
 
   // False, and files_.problem says why.
-  bool parse(datum* out) {
-    indices_.clear(), values_.clear();
-    if (!how_.ragged) std::memset(rows_[0], 0, static_cast<std::size_t>(how_.features) * sizeof(float));
-    // A list of labels may be empty; then the line begins with its first feature.
-    const std::string_view first = word();
-    const bool no_label = how_.multilabel && first.find(':') != first.npos;
-    if (!label(no_label ? std::string_view() : first, out)) return false;
-    if (no_label)
-      rest_ = std::string_view(first.data(), static_cast<std::size_t>(rest_.data() + rest_.size() - first.data()));
-    blanks();
-    std::int64_t query = 0;
-    const bool has_query = rest_.starts_with("qid:");
-    if (has_query) {
-      const std::string_view q = word();
-      if (!detail::is_number(q.substr(4), query)) return wrong("expected qid:<number>, found \"", q.substr(0, 50), '"');
-      blanks();
-    }
-    if (how_.qid) {
-      if (!has_query) return wrong("expected qid:<number> behind the label, found none");
-      std::memcpy(rows_[label_ + 1], &query, sizeof query);
-    }
-    auto* const features = reinterpret_cast<float*>(rows_[0]);
-    for (std::int64_t before = -1; !rest_.empty(); blanks()) {
-      const char *const from = rest_.data(), *const end = from + rest_.size();
-      std::int64_t index = 0;
-      float value = 0;
-      const char* at = detail::number_at(from, end, index);
-      const bool named = at != nullptr && at != end && *at == ':';
-      at = named ? detail::number_at(at + 1, end, value) : nullptr;
-      if (at == nullptr || (at != end && *at != ' ' && *at != '\t')) {
-        const std::string_view w = word();
-        const auto colon = w.find(':');
-        if (!named || !detail::is_number(w.substr(colon + 1), value))
-          return wrong("expected <index>:<value>, found \"", w.substr(0, 50), '"');
-      } else {
-        rest_.remove_prefix(static_cast<std::size_t>(at - from));
-      }
-      const std::int64_t base = how_.zero_based ? 0 : 1;
-      if (index < base)
-        return wrong("expected indices from ", base, " on, found ", index, base == 1 ? "; is it zero_based?" : "");
-      index -= base;
-      if (how_.features != 0 && index >= how_.features)
-        return wrong("expected an index of at most ", how_.features - 1 + base, " (", how_.features,
-                     " features), found ", index + base);
-      if (index <= before) return wrong("expected ascending indices, found ", index + base, " after ", before + base);
-      before = index;
-      if (how_.ragged)
-        indices_.push_back(index), values_.push_back(value);
-      else
-        features[index] = value;
-    }
-    if (how_.ragged) {
-      put(*out, 0, indices_);
-      put(*out, 1, values_);
-    }
-    return true;
-  }
+  bool parse(datum* out);
 
-  bool label(std::string_view given, datum* out) {
-    switch (how_.label_type) {
-    case float32: return label_as(given, out, floats_);
-    case float64: return label_as(given, out, doubles_);
-    case int32: return label_as(given, out, ints_);
-    default: return label_as(given, out, longs_);
-    }
-  }
+  bool label(std::string_view given, datum* out);
   template <class Number>
   bool label_as(std::string_view given, datum* out, std::vector<Number>& list) {
     list.clear();
@@ -195,17 +93,8 @@ private:
     if (!list.empty()) std::memcpy(to.mutable_data(), list.data(), list.size() * sizeof(Number));
   }
 
-  void blanks() {
-    std::size_t n = 0;
-    while (n < rest_.size() && (rest_[n] == ' ' || rest_[n] == '\t')) ++n;
-    rest_.remove_prefix(n);
-  }
-  std::string_view word() {
-    const auto end = std::min(rest_.find_first_of(" \t"), rest_.size());
-    const auto w = rest_.substr(0, end);
-    rest_.remove_prefix(end);
-    return w;
-  }
+  void blanks();
+  std::string_view word();
   template <class... Pieces>
   bool wrong(const Pieces&... pieces) {
     files_.problem = text(pieces...);
@@ -234,3 +123,7 @@ libsvm_dataset libsvm(file_list files, const libsvm_options& how, const F& fs = 
 }
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "libsvm.ipp"
+#endif

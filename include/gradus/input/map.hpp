@@ -25,12 +25,7 @@ class map_threads {
 public:
   using function = std::function<void(const datum&, datum&)>;
 
-  map_threads(function f, int threads) : f_(std::move(f)), ring_(static_cast<std::size_t>(threads)) {
-    for (int i = 0; i < threads; ++i)
-      threads_.push_back(start_thread(
-          text("map with ", threads, " threads, ", i, " begun,"), "ask for fewer (parallel)", [this] { run(); },
-          [this] { end(); }));
-  }
+  map_threads(function f, int threads);
   ~map_threads() { end(); }
   map_threads(const map_threads&) = delete;
   map_threads& operator=(const map_threads&) = delete;
@@ -41,38 +36,11 @@ public:
   // The i-th oldest in flight, as it came in: threads only read it.
   const datum& entered(std::size_t i) const { return ring_[(taken_ + i) % ring_.size()].in; }
   datum& next_place() { return ring_[put_ % ring_.size()].in; }
-  void put() {
-    {
-      const std::lock_guard lock(mutex_);
-      ring_[put_ % ring_.size()].done = false;
-      ++put_;
-    }
-    work_.notify_one();
-  }
+  void put();
   // The oldest, when it is done.
-  void take(datum& out) {
-    place& p = ring_[taken_ % ring_.size()];
-    {
-      std::unique_lock lock(mutex_);
-      done_.wait(lock, [&] { return p.done; });
-      ++taken_;
-    }
-#if defined(__cpp_exceptions)
-    if (p.error) std::rethrow_exception(std::exchange(p.error, nullptr));
-#endif
-    std::swap(out, p.out);
-  }
+  void take(datum& out);
   // Waits for those in flight, and forgets them.
-  void drop() {
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] {
-      for (std::size_t i = taken_; i < put_; ++i)
-        if (!ring_[i % ring_.size()].done) return false;
-      return true;
-    });
-    taken_ = put_;
-    for (auto& p : ring_) p.error = nullptr;
-  }
+  void drop();
 
 private:
   struct place {
@@ -81,38 +49,8 @@ private:
     std::exception_ptr error;
   };
   // The threads go when nothing is left to do, and are waited for when they are destroyed.
-  void end() {
-    {
-      const std::lock_guard lock(mutex_);
-      ending_ = true;
-    }
-    work_.notify_all();
-  }
-  void run() {
-    for (;;) {
-      place* p = nullptr;
-      {
-        std::unique_lock lock(mutex_);
-        work_.wait(lock, [&] { return ending_ || begun_ < put_; });
-        if (begun_ == put_) return;
-        p = &ring_[begun_++ % ring_.size()];
-      }
-#if defined(__cpp_exceptions)
-      try {
-        f_(p->in, p->out);
-      } catch (...) {
-        p->error = std::current_exception();
-      }
-#else
-      f_(p->in, p->out);
-#endif
-      {
-        const std::lock_guard lock(mutex_);
-        p->done = true;
-      }
-      done_.notify_one();
-    }
-  }
+  void end();
+  void run();
 
   function f_;
   std::vector<place> ring_;
@@ -253,3 +191,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "map.ipp"
+#endif

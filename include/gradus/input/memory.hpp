@@ -26,54 +26,20 @@ struct named_array {
 class memory_dataset final : public composable<memory_dataset> {
 public:
   // Errors: invalid_argument for no array, an array without a first extent, or arrays of different lengths.
-  explicit memory_dataset(std::span<const named_array> arrays) {
-    if (arrays.empty()) raise(status::invalid_argument, "a dataset needs at least one array, found none");
-    std::set<std::string_view> names;
-    for (const auto& a : arrays) {
-      if (a.values.dims.rank == 0)
-        raise(status::invalid_argument,
-              text("the array \"", a.name, "\" is a scalar; expected its first extent to count the elements"));
-      if (size_of(a.values.type) == 0) raise(status::invalid_argument, text("the array \"", a.name, "\" has no dtype"));
-      if (!names.insert(a.name).second)
-        raise(status::invalid_argument, text("two arrays are called \"", a.name, "\"; rename one of them"));
-      if (!spec_.empty() && a.values.dims[0] != size_)
-        raise(status::invalid_argument, text("the array \"", spec_[0].name, "\" has ", size_, " elements, \"", a.name,
-                                             "\" has ", a.values.dims[0], "; expected the same number"));
-      size_ = a.values.dims[0];
-      component c{a.name, a.values.type, {}};
-      for (int i = 1; i < a.values.dims.rank; ++i) c.dims.push(a.values.dims[i]);
-      spec_.push_back(std::move(c));
-      data_.push_back(a.values.data);
-    }
-  }
+  explicit memory_dataset(std::span<const named_array> arrays);
 
   const components& element_spec() const { return spec_; }
   std::int64_t size() const { return size_; }
   void element(std::int64_t i, std::span<const tensor_view> out, std::int64_t row) const { copy(i, out, row, 1); }
 
-  std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
-    n = std::min(n, size_ - next_);
-    if (!out.empty()) copy(next_, out, first, n);
-    next_ += n;
-    return n;
-  }
+  std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n);
   void rewind() { next_ = 0; }
   void define(std::string& to) const { to += text("memory(", size_, "; ", to_text(spec_), ")"); }
   void write(position_writer& to) const { to.number(next_); }
-  void read(position_reader& from) {
-    const auto next = from.number(0, size_, "the next element");
-    if (from.apply()) next_ = next;
-  }
+  void read(position_reader& from);
 
 private:
-  void copy(std::int64_t i, std::span<const tensor_view> out, std::int64_t row, std::int64_t n) const {
-    for (std::size_t k = 0; k < spec_.size(); ++k) {
-      const std::size_t bytes = size_bytes(spec_[k]);
-      if (bytes == 0 || n == 0) continue;
-      std::memcpy(detail::row_of(out[k], spec_[k], row), data_[k] + static_cast<std::size_t>(i) * bytes,
-                  static_cast<std::size_t>(n) * bytes);
-    }
-  }
+  void copy(std::int64_t i, std::span<const tensor_view> out, std::int64_t row, std::int64_t n) const;
 
   components spec_;
   std::vector<const std::byte*> data_;
@@ -82,9 +48,7 @@ private:
 
 // from_memory({{"x", x_view}, {"y", y_view}}): views of extents [n, ...], the same n for all.
 inline memory_dataset from_memory(std::span<const named_array> arrays) { return memory_dataset(arrays); }
-inline memory_dataset from_memory(std::initializer_list<named_array> arrays) {
-  return memory_dataset(std::span(arrays.begin(), arrays.size()));
-}
+memory_dataset from_memory(std::initializer_list<named_array> arrays);
 
 namespace detail {
 inline void name_arrays(std::vector<named_array>&) {}
@@ -140,10 +104,10 @@ struct named_values {
   }
   std::vector<named_array> arrays;
 };
-inline memory_dataset from_spans(std::initializer_list<named_values> parts) {
-  std::vector<named_array> arrays;
-  for (const auto& part : parts) arrays.insert(arrays.end(), part.arrays.begin(), part.arrays.end());
-  return memory_dataset(arrays);
-}
+memory_dataset from_spans(std::initializer_list<named_values> parts);
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "memory.ipp"
+#endif

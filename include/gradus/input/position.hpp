@@ -41,23 +41,8 @@ public:
   std::size_t left() const { return in_.size(); }
 
   // A number from `least` to `most`; `what` is what it counts, for the message.
-  std::int64_t number(std::int64_t least, std::int64_t most, std::string_view what) {
-    std::int64_t value = 0;
-    const auto from = bytes(sizeof value, what);
-    std::memcpy(&value, from.data(), sizeof value);
-    if (value < least || value > most)
-      raise(status::data_loss, text("the saved input position is damaged: expected ", what, " from ", least, " to ",
-                                    most, ", found ", value));
-    return value;
-  }
-  std::span<const std::byte> bytes(std::uint64_t n, std::string_view what) {
-    if (n > in_.size())
-      raise(status::data_loss,
-            text("the saved input position is damaged: expected ", n, " bytes for ", what, ", found ", in_.size()));
-    const auto piece = in_.first(static_cast<std::size_t>(n));
-    in_ = in_.subspan(static_cast<std::size_t>(n));
-    return piece;
-  }
+  std::int64_t number(std::int64_t least, std::int64_t most, std::string_view what);
+  std::span<const std::byte> bytes(std::uint64_t n, std::string_view what);
 
 private:
   std::span<const std::byte> in_;
@@ -65,3 +50,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "position.ipp"
+#endif

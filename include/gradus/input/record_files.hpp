@@ -62,14 +62,10 @@ public:
     if (paths_.empty()) raise(status::invalid_argument, text(reader_, ": expected at least one file"));
   }
   // A copy opens the file for itself.
-  record_files(const record_files& o)
-      : reader_(o.reader_), paths_(o.paths_), how_(o.how_), open_(o.open_), at_(o.at_), skipped_(o.skipped_) {}
+  record_files(const record_files& o);
   record_files(record_files&&) = default;
   record_files& operator=(record_files&&) = default;
-  record_files& operator=(const record_files& o) {
-    record_files copy(o);
-    return *this = std::move(copy);
-  }
+  record_files& operator=(const record_files& o);
 
   // The next record. `parse(std::string_view bytes, bool last)` gets what comes, more of it if it says `partial`, until
   // with `last` there is no more in the file; it is called anew from the record's beginning. False after the last
@@ -142,78 +138,25 @@ public:
 
   void rewind() { go_to({}); }
   // The directories do not count, the names do.
-  std::string definition() const {
-    if (paths_.size() == 1) return text('"', file_name_of(paths_[0]), '"');
-    std::uint32_t crc = 0;
-    for (const auto& p : paths_) {
-      const std::string_view name = file_name_of(p);
-      crc = extend(extend(crc, name), "/");
-    }
-    return text(paths_.size(), " files from \"", file_name_of(paths_[0]), "\" on, ", crc);
-  }
-  void write(position_writer& to) const {
-    for (const std::int64_t n : {at_.file, at_.byte, at_.record, at_.line, skipped_}) to.number(n);
-  }
-  void read(position_reader& from) {
-    constexpr auto most = std::numeric_limits<std::int64_t>::max() / 2;
-    place_in_files at;
-    at.file = from.number(0, static_cast<std::int64_t>(paths_.size()), "the number of the file");
-    at.byte = from.number(0, most, "the next record's byte");
-    at.record = from.number(0, most, "the next record's number");
-    at.line = from.number(0, most, "the next record's line");
-    const auto skipped = from.number(0, most, "the bad records");
-    if (!from.apply()) return;
-    go_to(at);
-    skipped_ = skipped;
-  }
+  std::string definition() const;
+  void write(position_writer& to) const;
+  void read(position_reader& from);
 
 private:
   struct place_in_files {
     std::int64_t file = 0, byte = 0, record = 0, line = 0;
   };
-  static std::string_view as_chars(std::span<const std::byte> b) {
-    return {reinterpret_cast<const char*>(b.data()), b.size()};
-  }
+  static std::string_view as_chars(std::span<const std::byte> b);
 
   // Stands at bytes of a file; false after the last one.
-  bool ready() {
-    for (; at_.file < static_cast<std::int64_t>(paths_.size()); next_file()) {
-      if (!in_) {
-        in_ = open_(path());
-        if (at_.byte != 0 && !in_->seek(static_cast<std::uint64_t>(at_.byte)))
-          raise(status::failed_precondition, text("\"", path(), "\" ends in front of byte ", at_.byte,
-                                                  ", where the saved position is; it is another file, or was cut"));
-      }
-      if (!in_->ahead(1).empty()) return true;
-    }
-    return false;
-  }
-  void advance(const found_record& found, std::int64_t records) {
-    in_->pass(found.bytes);
-    at_.byte += static_cast<std::int64_t>(found.bytes);
-    at_.record += records, at_.line += found.lines;
-  }
+  bool ready();
+  void advance(const found_record& found, std::int64_t records);
   // Over a record whose end is too far away: to the end of the line.
-  void pass_line() {
-    for (bool ended = false; !ended;) {
-      const auto bytes = as_chars(in_->ahead(1));
-      const auto end = bytes.find('\n');
-      ended = bytes.empty() || end != bytes.npos;
-      const std::size_t n = end == bytes.npos ? bytes.size() : end + 1;
-      in_->pass(n);
-      at_.byte += static_cast<std::int64_t>(n);
-    }
-    ++at_.record, ++at_.line;
-  }
+  void pass_line();
   void next_file() { go_to({.file = at_.file + 1}); }
-  void go_to(const place_in_files& at) {
-    in_.reset();
-    at_ = at;
-  }
+  void go_to(const place_in_files& at);
   const std::string& path() const { return paths_[static_cast<std::size_t>(at_.file)]; }
-  std::string place(const place_in_files& at) const {
-    return text('"', path(), "\", record ", at.record + 1, " (line ", at.line + 1, ", byte ", at.byte, ")");
-  }
+  std::string place(const place_in_files& at) const;
 
   std::string reader_;
   std::vector<std::string> paths_;
@@ -225,14 +168,11 @@ private:
 };
 
 // The line at the beginning of `bytes`, without \n or \r\n. False if its end is not there.
-inline bool line_in(std::string_view bytes, bool last, std::string_view& line, found_record& found) {
-  const auto* end = static_cast<const char*>(std::memchr(bytes.data(), '\n', bytes.size()));
-  if (end == nullptr && !last) return false;
-  line = bytes.substr(0, end == nullptr ? bytes.size() : static_cast<std::size_t>(end - bytes.data()));
-  found.bytes = line.size() + (end == nullptr ? 0 : 1);
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  return true;
-}
+bool line_in(std::string_view bytes, bool last, std::string_view& line, found_record& found);
 
 }  // namespace detail
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "record_files.ipp"
+#endif

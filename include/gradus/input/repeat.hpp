@@ -15,10 +15,7 @@ namespace gradus {
 namespace detail {
 inline constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
 
-inline std::int64_t count_or_all(std::int64_t n, std::string_view stage) {
-  if (n < -1) raise(status::invalid_argument, text(stage, "(", n, "): expected a count, or -1 for no limit"));
-  return n == -1 ? no_limit : n;
-}
+std::int64_t count_or_all(std::int64_t n, std::string_view stage);
 
 // What the three share: the source, and what they say about it.
 template <class Self, dataset Source>
@@ -215,3 +212,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "repeat.ipp"
+#endif

@@ -40,53 +40,23 @@ struct shuffle_settings {
   std::uint64_t seed;
   bool reshuffle;
 
-  void check() const {
-    if (buffer < 1 || buffer > std::numeric_limits<std::uint32_t>::max())
-      raise(status::invalid_argument,
-            text("shuffle(", buffer, "): expected a buffer of 1 to ", std::numeric_limits<std::uint32_t>::max(),
-                 " elements; as many as the dataset has make every order equally likely"));
-  }
+  void check() const;
   random_stream stream(std::int64_t iteration) const { return stream_of_iteration(seed, reshuffle ? iteration : 0); }
-  std::string text_of() const {
-    return text(".shuffle(", buffer, ", ", seed, reshuffle ? "" : ", the same each iteration", ")");
-  }
+  std::string text_of() const;
 };
 
 // The window over a source that gives any element at any time: it holds numbers of elements, and its state is how many
 // were drawn, from which it is built again.
 class index_window {
 public:
-  index_window(const shuffle_settings& s, std::int64_t size)
-      : settings_(s), size_(size), slots_(static_cast<std::size_t>(std::min(s.buffer, size))) {
-    start(0);
-  }
-  void start(std::int64_t iteration) {
-    stream_ = settings_.stream(iteration);
-    iteration_ = iteration, drawn_ = 0;
-    filled_ = entered_ = static_cast<std::int64_t>(slots_.size());
-    for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i] = static_cast<std::int64_t>(i);
-  }
+  index_window(const shuffle_settings& s, std::int64_t size);
+  void start(std::int64_t iteration);
   void start_next() { start(iteration_ + 1); }
   bool empty() const { return filled_ == 0; }
   // The number of the next element.
-  std::int64_t draw() {
-    std::int64_t& slot = slots_[stream_.below(static_cast<std::uint32_t>(filled_))];
-    const std::int64_t drawn = slot;
-    slot = entered_ < size_ ? entered_++ : slots_[static_cast<std::size_t>(--filled_)];
-    ++drawn_;
-    return drawn;
-  }
-  void write(position_writer& to) const {
-    to.number(iteration_);
-    to.number(drawn_);
-  }
-  void read(position_reader& from) {
-    const auto iteration = from.number(0, std::numeric_limits<std::int64_t>::max() - 1, "the iteration of shuffle");
-    const auto drawn = from.number(0, size_, "the number of elements drawn by shuffle");
-    if (!from.apply()) return;
-    start(iteration);
-    while (drawn_ < drawn) draw();
-  }
+  std::int64_t draw();
+  void write(position_writer& to) const;
+  void read(position_reader& from);
 
 private:
   shuffle_settings settings_;
@@ -260,3 +230,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "shuffle.ipp"
+#endif

@@ -25,20 +25,7 @@ public:
       : files_("text_line", std::move(files), {how.compression, how.ignore_errors, how.limits}, fs) {}
 
   const components& element_spec() const { return spec_; }
-  bool pull_unit(datum& out) {
-    return files_.next([&](std::string_view bytes, bool last) {
-      detail::found_record found;
-      std::string_view line;
-      if (!detail::line_in(bytes, last, line, found)) {
-        found.what = detail::found_record::kind::partial;
-        return found;
-      }
-      out.clear();
-      const tensor_view to = out.add(spec_[0].name, uint8, {static_cast<std::int64_t>(line.size())});
-      if (!line.empty()) std::memcpy(to.mutable_data(), line.data(), line.size());
-      return found;
-    });
-  }
+  bool pull_unit(datum& out);
   // Lines and damaged files that ignore_errors has passed over.
   std::int64_t skipped() const { return files_.skipped(); }
   void rewind() { files_.rewind(); }
@@ -59,3 +46,7 @@ text_line_dataset text_line(file_list files, const text_line_options& how = {}, 
 }
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "text_line.ipp"
+#endif

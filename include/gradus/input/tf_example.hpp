@@ -39,27 +39,7 @@ namespace gradus {
 
 // The components that examples become. Error: invalid_argument for texts that are more than one string, and for a name
 // that comes twice.
-inline components example_components(const example_spec& spec) {
-  using shape_of = example_spec::shape_of;
-  components out;
-  for (const auto& e : spec.entries()) {
-    const dtype type = e.kind == feature_kind::float32 ? float32 : e.kind == feature_kind::int64 ? int64 : uint8;
-    const bool is_text = e.kind == feature_kind::text;
-    if (is_text && (e.how == shape_of::sequence || e.how == shape_of::sparse || e.count != 1))
-      raise(status::invalid_argument, text("feature \"", e.name,
-                                           "\": a component holds one string, not several; read this one with "
-                                           "parse_example"));
-    out.push_back({e.name, type, {any_extent}});
-    if (e.how == shape_of::fixed && !is_text) out.back().dims = e.dims;
-    if (e.how == shape_of::sequence) out.back().dims = detail::with_lead(any_extent, e.dims);
-    if (e.how == shape_of::sparse) out.push_back({text(e.name, "_indices"), int64, {any_extent}});
-  }
-  for (std::size_t a = 0; a < out.size(); ++a)
-    for (std::size_t b = 0; b < a; ++b)
-      if (out[a].name == out[b].name)
-        raise(status::invalid_argument, text("two components are called \"", out[a].name, "\""));
-  return out;
-}
+components example_components(const example_spec& spec);
 
 namespace detail {
 
@@ -135,9 +115,7 @@ private:
     m.each_list([&](wire_reader list) { read(list, out); });
     return out.n;
   }
-  static void copy(const void* from, std::size_t bytes, std::byte* to) {
-    if (bytes != 0) std::memcpy(to, from, bytes);
-  }
+  static void copy(const void* from, std::size_t bytes, std::byte* to);
 
   std::shared_ptr<const example_spec> spec_;
   wanted_messages found_;
@@ -154,9 +132,7 @@ inline auto memory_of(datum& d) {
 class example_parser {
 public:
   explicit example_parser(example_spec spec) : spec_(std::make_shared<const example_spec>(std::move(spec))) {}
-  void operator()(const datum& from, datum& to) const {
-    detail::example_decoder(spec_).parse(detail::message_of(from), {}, detail::memory_of(to));
-  }
+  void operator()(const datum& from, datum& to) const;
 
 private:
   std::shared_ptr<const example_spec> spec_;
@@ -298,3 +274,7 @@ features parse_example_batch(Source& records, std::int64_t n, const example_spec
 }
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "tf_example.ipp"
+#endif

@@ -8,19 +8,8 @@
 namespace gradus::detail {
 
 // Elements or rows of `unit` into rows `first`... of the caller's arrays; how many.
-inline std::int64_t copy_rows(const datum& unit, bool batched, const components& spec, std::span<const tensor_view> out,
-                              std::int64_t first) {
-  const std::int64_t rows = batched ? unit.about(0).dims[0] : 1;
-  for (std::size_t k = 0; k < out.size(); ++k) {
-    const std::size_t bytes = unit[k].size_bytes();
-    if (!has_fixed_size(spec[k].dims) || bytes != size_bytes(spec[k]) * static_cast<std::size_t>(rows))
-      raise(status::failed_precondition,
-            text("\"", spec[k].name, "\" differs in size (", to_text(spec[k].dims),
-                 "); read it with next(datum&), or make elements equal with padded_batch"));
-    if (bytes != 0) std::memcpy(row_of(out[k], spec[k], first), unit[k].data, bytes);
-  }
-  return rows;
-}
+std::int64_t copy_rows(const datum& unit, bool batched, const components& spec, std::span<const tensor_view> out,
+                       std::int64_t first);
 
 // Self has `bool pull_unit(datum&)`; of a batched one its units have a first extent more, the rows, the same for all
 // components and not 0.
@@ -45,16 +34,8 @@ private:
 };
 
 // Positions of datasets that a function of the user's made, with their definitions: the function may have changed.
-inline void write_made(position_writer& to, const any_dataset& d) {
-  std::vector<std::byte> bytes;
-  d.save(bytes, external_state_policy::ignore, [](std::string_view) {});
-  to.number(static_cast<std::int64_t>(bytes.size()));
-  to.bytes(bytes);
-}
-inline void read_made(position_reader& from, any_dataset& d) {
-  const auto n = from.number(0, std::numeric_limits<std::int64_t>::max(), "the length of a position");
-  d.load(from.bytes(static_cast<std::uint64_t>(n), "the position in a dataset that a function made"));
-}
+void write_made(position_writer& to, const any_dataset& d);
+void read_made(position_reader& from, any_dataset& d);
 
 // A list of data in a position.
 template <class List>
@@ -76,3 +57,7 @@ List read_data(position_reader& from, const components& spec, std::string_view w
 }
 
 }  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "unit_stage.ipp"
+#endif

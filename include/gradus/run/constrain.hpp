@@ -21,14 +21,7 @@ struct axis_walk {
   std::int64_t extent[max_rank] = {}, stride[max_rank] = {};
   int rank = 0;
 
-  axis_walk(const constraint& c, const extents& dims, bool reduced) {
-    for (int i = 0; i < dims.rank; ++i) {
-      if (c.over(i, dims.rank) != reduced) continue;
-      std::int64_t step = 1;
-      for (int k = i + 1; k < dims.rank; ++k) step *= dims[k];
-      extent[rank] = dims[i], stride[rank++] = step;
-    }
-  }
+  axis_walk(const constraint& c, const extents& dims, bool reduced);
   template <class F>
   void each(F f) const {
     std::int64_t at[max_rank] = {}, offset = 0;
@@ -123,3 +116,7 @@ template <class Device, class T, class Single>
 }  // namespace detail
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "constrain.ipp"
+#endif

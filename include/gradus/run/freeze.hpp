@@ -133,19 +133,7 @@ constexpr graph run_pass(const graph_parts& p, const build_options& o) {
 }
 
 // By the program: a graph ready to be planned. Without NDEBUG the laws of graph/law.hpp are checked after each pass.
-inline graph run_passes(const graph& built, const build_options& o) {
-  const auto lawful = []([[maybe_unused]] int pass, graph g) {
-#if !defined(NDEBUG)
-    if (const char* law = broken_law(parts_of(g)); law != nullptr)
-      raise(status::internal, text("pass ", pass, " broke a law of graphs: ", law, "; please report the model"));
-#endif
-    return g;
-  };
-  const graph a = lawful(1, run_pass<1>(parts_of(built), o)), b = lawful(2, run_pass<2>(parts_of(a), o)),
-              c = lawful(3, run_pass<3>(parts_of(b), o)), d = lawful(4, run_pass<4>(parts_of(c), o)),
-              e = lawful(5, run_pass<5>(parts_of(d), o));
-  return lawful(6, run_pass<6>(parts_of(e), o));
-}
+graph run_passes(const graph& built, const build_options& o);
 
 // By the compiler.
 template <auto Build, build_options O, int Stage>
@@ -303,3 +291,7 @@ struct frozen_model {
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "freeze.ipp"
+#endif

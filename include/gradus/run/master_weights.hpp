@@ -9,29 +9,17 @@ class master_weights {
 public:
   master_weights() = default;
   // Of an array of bfloat16 or float16: starts with its values.
-  explicit master_weights(const tensor_view& array) : array_(array), values_(array.size() * sizeof(float)) {
-    widen(array, values_);
-  }
+  explicit master_weights(const tensor_view& array);
   bool kept() const { return array_.type != dtype::none; }
   dtype array_type() const { return array_.type; }
   tensor_view values() { return {float32, array_.dims, values_.data()}; }
 
   // What is given as 16-bit numbers, as float32; until the next call. Allocates when there were never as many.
-  const_tensor_view widened(const const_tensor_view& gradient) {
-    if (gradient_.size() < gradient.size() * sizeof(float)) gradient_ = buffer(gradient.size() * sizeof(float));
-    widen(gradient, gradient_);
-    return {float32, gradient.dims, gradient_.data()};
-  }
+  const_tensor_view widened(const const_tensor_view& gradient);
 
   // The array takes the master's values, rounded: all, or `count` elements from element `first` on.
   void refresh() { refresh(0, array_.size()); }
-  void refresh(std::size_t first, std::size_t count) {
-    const float* const from = reinterpret_cast<const float*>(values_.data()) + first;
-    if (array_.type == bfloat16)
-      detail::round_each(from, array_.mutable_as<bfloat>().data() + first, count);
-    else if (array_.type == float16)
-      detail::round_each(from, array_.mutable_as<half>().data() + first, count);
-  }
+  void refresh(std::size_t first, std::size_t count);
   template <class Index>
   void refresh_rows(std::span<const Index> rows, std::size_t width) {
     for (const Index row : rows) refresh(static_cast<std::size_t>(row) * width, width);
@@ -41,13 +29,11 @@ private:
   tensor_view array_;
   buffer values_, gradient_;
 
-  static void widen(const const_tensor_view& from, buffer& to) {
-    float* const p = reinterpret_cast<float*>(to.data());
-    if (from.type == bfloat16)
-      detail::widen_each(from.as<bfloat>().data(), p, from.size());
-    else
-      detail::widen_each(from.as<half>().data(), p, from.size());
-  }
+  static void widen(const const_tensor_view& from, buffer& to);
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "master_weights.ipp"
+#endif

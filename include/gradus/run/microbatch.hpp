@@ -27,9 +27,7 @@ struct microbatch {
   using policy_for = kind::microbatch;
   std::int64_t parts = 1;
 
-  void check() const {
-    if (parts < 1) raise(status::invalid_argument, text("microbatch: expected parts >= 1, found ", parts));
-  }
+  void check() const;
 };
 
 namespace detail {
@@ -42,70 +40,12 @@ struct whole_batch {
 class part_sums {
 public:
   // Errors: unimplemented for a model that the parts of a batch would change.
-  void prepare(machine& train, const variable_arena& variables, std::int64_t parts) {
-    parts_ = parts;
-    const runnable& r = train.what();
-    const graph_view& v = r.graph.view;
-    std::vector<bool> updated(static_cast<std::size_t>(v.size));  // by an update, or after one
-    for (int i = 0; i < v.size; ++i) {
-      const node& n = v.nodes[i];
-      const bool own = n.op == &cards::apply || n.op == &cards::global_norm;
-      bool after = false;
-      for (int e = n.first, end = e + n.inputs + n.controls; e < end; ++e)
-        after = after || updated[static_cast<std::size_t>(v.edges[e])];
-      updated[static_cast<std::size_t>(i)] = after || n.op == &cards::apply;
-      if (n.op == &cards::apply && n.inputs == 3)
-        raise(status::unimplemented,
-              text("microbatch: the gradient of \"", r.name_of(v.edges[n.first]),
-                   "\" comes as rows, whose sum is no array; use accumulate{}, or a smaller batch"));
-      if ((n.op->is(trait::writes) && !own) || (after && !own && !n.op->is(trait::control)))
-        raise(status::unimplemented,
-              text("microbatch: the model changes a variable while it computes (", n.op->name,
-                   "), and every part would do it again; leave microbatch out, or the ", n.op->name));
-    }
-    train.cut(parts_);
-    sums_ = tree_sum(parts_, variables.trainable_bytes());
-    averaged_.clear();
-    for (int i = 0; i < r.graph.output_count; ++i) {
-      const output& o = r.graph.outputs[i];
-      const node& n = r.at(o.node);
-      const bool number = (n.type == float32 || n.type == float64) && gradus::count(n.dims) == 1;
-      const bool mean = o.kind == output::loss || o.kind == output::metric || o.kind == output::summary;
-      if (mean && number && r.program.places[o.node].region == node_place::slot &&
-          std::find(averaged_.begin(), averaged_.end(), o.node) == averaged_.end())
-        averaged_.push_back(o.node);
-    }
-    outputs_.resize(averaged_.size());
-    output_sums_ = tree_sum(parts_, outputs_.size() * sizeof(double));
-  }
+  void prepare(machine& train, const variable_arena& variables, std::int64_t parts);
   void restart() { sums_.restart(), output_sums_.restart(); }
   // What the part that `train` has just run leaves behind.
-  void take(machine& train, variable_arena& variables) {
-    sums_.take(variables.gradient_base(),
-               [&](std::byte* to, const std::byte* from) { add_gradients(variables, to, from); });
-    for (std::size_t i = 0; i < averaged_.size(); ++i) outputs_[i] = read_number(train.view(averaged_[i]));
-    output_sums_.take(reinterpret_cast<std::byte*>(outputs_.data()), [this](std::byte* to, const std::byte* from) {
-      add_values(reinterpret_cast<double*>(to), reinterpret_cast<const double*>(from), outputs_.size());
-    });
-  }
+  void take(machine& train, variable_arena& variables);
   // After the last: gradients that were summed over `of` parts become their mean, outputs that of the parts here.
-  void average(machine& train, variable_arena& variables, std::int64_t of) {
-    for (std::size_t i = 0; i < variables.size(); ++i) {
-      if (!variables.info(i).trainable) continue;
-      if (variables.info(i).type == float64)
-        divide_values(reinterpret_cast<double*>(variables.gradient(i)), of, variables.info(i).size());
-      else
-        divide_values(reinterpret_cast<float*>(variables.gradient(i)), of, variables.info(i).size());
-    }
-    for (std::size_t i = 0; i < averaged_.size(); ++i) {
-      const tensor_view v = train.view(averaged_[i]);
-      const double mean = outputs_[i] / static_cast<double>(parts_);
-      if (v.type == float64)
-        *reinterpret_cast<double*>(v.mutable_data()) = mean;
-      else
-        *reinterpret_cast<float*>(v.mutable_data()) = static_cast<float>(mean);
-    }
-  }
+  void average(machine& train, variable_arena& variables, std::int64_t of);
   std::size_t bytes() const { return sums_.bytes() + output_sums_.bytes(); }
 
 private:
@@ -122,17 +62,7 @@ private:
   static void divide_values(T* x, std::int64_t by, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) x[i] /= static_cast<T>(by);
   }
-  static void add_gradients(const variable_arena& variables, std::byte* to, const std::byte* from) {
-    for (std::size_t i = 0; i < variables.size(); ++i) {
-      const variable_info& v = variables.info(i);
-      if (!v.trainable) continue;
-      std::byte* const sum = to + v.offset;
-      if (v.type == float64)
-        add_values(reinterpret_cast<double*>(sum), reinterpret_cast<const double*>(from + v.offset), v.size());
-      else
-        add_values(reinterpret_cast<float*>(sum), reinterpret_cast<const float*>(from + v.offset), v.size());
-    }
-  }
+  static void add_gradients(const variable_arena& variables, std::byte* to, const std::byte* from);
 };
 }  // namespace detail
 
@@ -147,3 +77,7 @@ struct memory_use {
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "microbatch.ipp"
+#endif

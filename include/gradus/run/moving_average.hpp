@@ -34,11 +34,7 @@
 namespace gradus {
 
 namespace detail {
-inline double decay_after(double decay, std::optional<double> num_updates) {
-  if (!num_updates.has_value()) return decay;
-  const double early = (1 + *num_updates) / (10 + *num_updates);
-  return decay < early ? decay : early;
-}
+double decay_after(double decay, std::optional<double> num_updates);
 template <std::floating_point T>
 void follow(std::span<T> average, const T* value, double decay) {
   const T share = static_cast<T>(1 - decay);
@@ -52,11 +48,7 @@ void follow_debiased(std::span<T> average, std::span<T> biased, T& local_step, c
   const T weight = static_cast<T>(1 - portable_math::pow(decay, static_cast<double>(local_step)));
   for (std::size_t i = 0; i < average.size(); ++i) average[i] = biased[i] / weight;
 }
-inline void same_length(std::size_t variable, std::size_t other, const char* what) {
-  if (variable != other)
-    raise(status::invalid_argument, "the variable has ", variable, " elements, ", what, " has ", other,
-          "; expected as many");
-}
+void same_length(std::size_t variable, std::size_t other, const char* what);
 }  // namespace detail
 
 // TensorFlow's assign_moving_average(variable, value, decay, zero_debias=False): variable <- variable - (1 - decay)
@@ -111,39 +103,16 @@ public:
   // Every average takes a step towards its array; or those that are named. num_updates, if given, is the number of
   // updates so far (global_step), and shortens the memory at first. TensorFlow takes it in the constructor, as a
   // variable, and reads it here.
-  void apply(std::optional<double> num_updates = {}) {
-    refuse_while_swapped("apply");
-    for (auto& e : entries_) step(e, num_updates);
-  }
-  void apply(std::initializer_list<std::string_view> names, std::optional<double> num_updates = {}) {
-    apply(std::span<const std::string_view>(names.begin(), names.size()), num_updates);
-  }
-  void apply(std::span<const std::string_view> names, std::optional<double> num_updates = {}) {
-    refuse_while_swapped("apply");
-    for (const auto name : names)
-      if (find(name) == nullptr) unknown(name);
-    for (const auto name : names) step(*find(name), num_updates);
-  }
+  void apply(std::optional<double> num_updates = {});
+  void apply(std::initializer_list<std::string_view> names, std::optional<double> num_updates = {});
+  void apply(std::span<const std::string_view> names, std::optional<double> num_updates = {});
 
   // The average of a variable or tensor, or nothing where none is kept. While swapped in, the variable's own value.
-  std::optional<tensor_view> average(std::string_view name) {
-    entry* const e = find(name);
-    if (e == nullptr) return {};
-    return tensor_view(e->values.type, e->values.dims, e->average.data());
-  }
+  std::optional<tensor_view> average(std::string_view name);
   // Its name in checkpoints; where none is kept, the name that it would get.
-  std::string average_name(std::string_view name) const {
-    for (const auto& e : entries_)
-      if (e.name == name) return e.average_name;
-    return unused(text(name, "/", options_.name));
-  }
+  std::string average_name(std::string_view name) const;
   // The variables that are followed, in order, without the tensors: tf.moving_average_variables().
-  std::vector<std::string> moving_average_variables() const {
-    std::vector<std::string> out;
-    for (const auto& e : entries_)
-      if (e.is_variable) out.push_back(e.name);
-    return out;
-  }
+  std::vector<std::string> moving_average_variables() const;
 
   // What to read from a checkpoint so that evaluation runs on averages: {name in the checkpoint, variable} pairs. All
   // trainable variables and all that are tracked come from their averages, whether one was ever kept or not; every
@@ -153,42 +122,15 @@ public:
     bool operator==(const restored&) const = default;
   };
   std::vector<restored> variables_to_restore(const std::vector<std::string>& trainable,
-                                             const std::vector<std::string>& all) const {
-    auto averaged = trainable;
-    for (auto& name : moving_average_variables()) averaged.push_back(std::move(name));
-    return variables_to_restore_of(averaged, all);
-  }
+                                             const std::vector<std::string>& all) const;
   // variables_to_restore(moving_avg_variables): those that come from their averages are given.
   std::vector<restored> variables_to_restore_of(const std::vector<std::string>& averaged,
-                                                const std::vector<std::string>& all) const {
-    std::vector<restored> out;
-    const auto saved = [&](const std::string& n) {
-      return std::ranges::find(out, n, &restored::saved_as) != out.end();
-    };
-    for (const auto& name : averaged)
-      if (std::ranges::find(out, name, &restored::variable) == out.end()) out.push_back({average_name(name), name});
-    const auto others = [&](const std::string& name) {
-      if (std::ranges::find(averaged, name) == averaged.end() && !saved(name)) out.push_back({name, name});
-    };
-    for (const auto& name : all) others(name);
-    for (const auto& e : entries_) {
-      others(e.average_name);
-      if (e.debiased) others(e.average_name + "/biased"), others(e.average_name + "/local_step");
-    }
-    return out;
-  }
+                                                const std::vector<std::string>& all) const;
 
   // Exchanges variables and averages, bit by bit; tensors stay. In between, `apply` and `remembers` are refused
   // (failed_precondition), and whoever writes the variables writes into what becomes the averages.
-  void swap_in() {
-    refuse_while_swapped("swap_in");
-    exchange();
-  }
-  void swap_out() {
-    if (!swapped_)
-      raise(status::failed_precondition, "the averages are not swapped in; expected swap_in before swap_out");
-    exchange();
-  }
+  void swap_in();
+  void swap_out();
   bool swapped() const { return swapped_; }
   // Averages in the place of variables for as long as this lives.
   class [[nodiscard]] in_place {
@@ -196,9 +138,7 @@ public:
     explicit in_place(moving_averages& of) : of_(of) { of_.swap_in(); }
     in_place(const in_place&) = delete;
     in_place& operator=(const in_place&) = delete;
-    ~in_place() {
-      if (of_.swapped_) of_.exchange();
-    }
+    ~in_place();
 
   private:
     moving_averages& of_;
@@ -206,15 +146,7 @@ public:
 
   // The averages, under average_name; with zero_debias, of a tensor also .../biased and .../local_step. Not the
   // variables, which belong to others.
-  void remembers(state_list& list) {
-    refuse_while_swapped("remembers");
-    for (auto& e : entries_) {
-      list.tensor(e.average_name, e.values.type, e.values.dims, e.average.bytes());
-      if (!e.debiased) continue;
-      list.tensor(e.average_name + "/biased", e.values.type, e.values.dims, e.biased.bytes());
-      list.tensor(e.average_name + "/local_step", e.values.type, {}, e.local_step.bytes());
-    }
-  }
+  void remembers(state_list& list);
 
   const moving_average_options& options() const { return options_; }
 
@@ -226,53 +158,12 @@ private:
     buffer average, biased, local_step;
   };
 
-  void insert(std::string_view name, const tensor_view& values, bool is_variable) {
-    refuse_while_swapped("track");
-    if (name.empty()) raise(status::invalid_argument, "an average needs the name of its variable, found an empty one");
-    if (!is_float(values.type))
-      raise(status::invalid_argument, "expected float32 or float64 for \"", name, "\", found ", name_of(values.type));
-    if (const entry* const e = find(name); e != nullptr) {
-      if (e->values.data == values.data && e->values.type == values.type && e->values.dims == values.dims &&
-          e->is_variable == is_variable)
-        return;
-      raise(status::already_exists, "\"", name, "\" is tracked already, at another array; give one another name");
-    }
-    entry e{std::string(name),
-            average_name(name),
-            values,
-            is_variable,
-            !is_variable && options_.zero_debias,
-            buffer(values.size_bytes()),
-            {},
-            {}};
-    if (is_variable) std::ranges::copy(values.bytes(), e.average.bytes().begin());
-    if (e.debiased) e.biased = buffer(values.size_bytes()), e.local_step = buffer(size_of(values.type));
-    entries_.push_back(std::move(e));
-  }
-  entry* find(std::string_view name) {
-    for (auto& e : entries_)
-      if (e.name == name) return &e;
-    return nullptr;
-  }
+  void insert(std::string_view name, const tensor_view& values, bool is_variable);
+  entry* find(std::string_view name);
   // `wanted`, or with the first of _1, _2, ... that no variable and no average has.
-  std::string unused(const std::string& wanted) const {
-    const auto used = [this](std::string_view name) {
-      for (const auto& e : entries_)
-        if (e.name == name || e.average_name == name) return true;
-      return false;
-    };
-    std::string name = wanted;
-    for (int i = 1; used(name); ++i) name = text(wanted, "_", i);
-    return name;
-  }
+  std::string unused(const std::string& wanted) const;
 
-  void step(entry& e, std::optional<double> num_updates) {
-    const double decay = detail::decay_after(options_.decay, num_updates);
-    if (e.values.type == float32)
-      step_in<float>(e, decay);
-    else
-      step_in<double>(e, decay);
-  }
+  void step(entry& e, std::optional<double> num_updates);
   template <class T>
   static void step_in(entry& e, double decay) {
     const auto as = [&e](buffer& b) { return std::span<T>(reinterpret_cast<T*>(b.data()), e.values.size()); };
@@ -283,17 +174,9 @@ private:
       detail::follow(as(e.average), value, decay);
   }
 
-  void exchange() {
-    for (auto& e : entries_)
-      if (e.is_variable) std::ranges::swap_ranges(e.values.mutable_bytes(), e.average.bytes());
-    swapped_ = !swapped_;
-  }
-  void refuse_while_swapped(const char* what) const {
-    if (swapped_) raise(status::failed_precondition, "the averages are swapped in; expected swap_out before ", what);
-  }
-  [[noreturn]] void unknown(std::string_view name) const {
-    raise(status::not_found, "no variable or tensor is tracked as \"", name, "\"; call track or track_tensor first");
-  }
+  void exchange();
+  void refuse_while_swapped(const char* what) const;
+  [[noreturn]] void unknown(std::string_view name) const;
 
   moving_average_options options_;
   std::deque<entry> entries_;  // a deque: the state list may point at an average while others are added
@@ -301,3 +184,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "moving_average.ipp"
+#endif

@@ -18,9 +18,7 @@ namespace gradus {
 
 // Now, in seconds from any fixed moment. A test brings its own.
 struct steady_seconds {
-  static double now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  }
+  static double now();
 };
 
 template <class Clock = steady_seconds>
@@ -137,3 +135,7 @@ private:
 using step_profile = basic_profile<>;
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "profile.ipp"
+#endif

@@ -9,16 +9,8 @@
 
 namespace gradus::detail {
 
-inline double read_number(const tensor_view& v) {
-  return v.type == float64 ? *reinterpret_cast<const double*>(v.data)
-                           : static_cast<double>(*reinterpret_cast<const float*>(v.data));
-}
-inline tensor_view loss_of(machine& train) {
-  const graph_parts& g = train.what().graph;
-  for (int i = 0; i < g.output_count; ++i)
-    if (g.outputs[i].kind == output::loss) return train.view(g.outputs[i].node);
-  return {};
-}
+double read_number(const tensor_view& v);
+tensor_view loss_of(machine& train);
 
 // sqrt(sum of squares) over the operands of a global_norm node; -1: over all gradients that updates use, in the same
 // order.
@@ -43,22 +35,10 @@ double gradient_norm_of(machine& train, int id = -1) {
 }
 
 // Raises the error of not_finite::raise: the loss, and the first gradient that is infinite or NaN.
-[[noreturn]] inline void refuse_gradients(machine& train, std::int64_t global_step) {
-  const runnable& r = train.what();
-  const graph_view& v = r.graph.view;
-  std::string_view name;
-  double found = 0;
-  for (int i = 0; i < v.size && name.empty(); ++i) {
-    if (v.nodes[i].op != &cards::apply) continue;
-    const tensor_view g = train.view(v.edges[v.nodes[i].first + 1]);
-    const auto look = [&]<class T>(const T* values) {
-      const std::size_t at = first_not_finite(values, g.size());
-      if (at == g.size()) return;
-      name = r.name_of(v.edges[v.nodes[i].first]), found = static_cast<double>(values[at]);
-    };
-    g.type == float64 ? look(reinterpret_cast<const double*>(g.data)) : look(reinterpret_cast<const float*>(g.data));
-  }
-  raise_not_finite(read_number(loss_of(train)), name, found, global_step);
-}
+[[noreturn]] void refuse_gradients(machine& train, std::int64_t global_step);
 
 }  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "step_gradients.ipp"
+#endif

@@ -43,27 +43,10 @@ constexpr line_range lines_of_part(std::size_t bytes, int part, int parts) {
 class variable_arena {
 public:
   // Declares a variable, or finds the one of this name: then dtype and shape must agree.
-  int declare(const variable_info& v) {
-    const int at = find(v.name);
-    if (at < 0) {
-      const std::size_t n = infos_.size();
-      infos_.resize(n + 1);
-      infos_[n] = v;
-      infos_[n].bytes = v.size() * size_of(v.type);
-      return static_cast<int>(n);
-    }
-    const variable_info& known = infos_[static_cast<std::size_t>(at)];
-    if (known.type != v.type || !(known.dims == v.dims))
-      raise(status::invalid_argument,
-            text("variable \"", v.name, "\" is ", name_of(known.type), " ", to_text(known.dims),
-                 " in one graph of the model and ", name_of(v.type), " ", to_text(v.dims), " in another"));
-    return at;
-  }
+  int declare(const variable_info& v);
   // After the last declaration, once: lays the arenas out. `mirrors` arenas lie beside the trainable part, each with
   // mirror_bytes(k, i) for variable i, its own size unless told otherwise; then both lie at the same offset.
-  void allocate(std::size_t mirrors) {
-    allocate(mirrors, [this](std::size_t, std::size_t i) { return infos_[i].bytes; });
-  }
+  void allocate(std::size_t mirrors);
   template <class Bytes>
   void allocate(std::size_t mirrors, Bytes mirror_bytes) {
     allocate(mirrors, mirror_bytes, [this](auto zero_part) {
@@ -100,23 +83,9 @@ public:
     touch([this](std::size_t i, int part, int parts) { zero_part(i, part, parts); });
   }
   // Zeroes part `part` of `parts` of what belongs to variable i: its value, gradient and mirrors.
-  void zero_part(std::size_t i, int part, int parts) {
-    const auto zero = [&](std::byte* from, std::size_t bytes) {
-      const line_range lines = lines_of_part(bytes, part, parts);
-      std::memset(from + lines.first * alignment, 0, (lines.last - lines.first) * alignment);
-    };
-    zero(value(i), infos_[i].bytes);
-    if (!infos_[i].trainable) return;
-    zero(gradient(i), infos_[i].bytes);
-    for (std::size_t k = 0; k < mirror_bytes_.size() / infos_.size(); ++k)
-      zero(mirror(k, i), mirror_bytes_[k * infos_.size() + i]);
-  }
+  void zero_part(std::size_t i, int part, int parts);
 
-  int find(std::string_view name) const {
-    for (std::size_t i = 0; i < infos_.size(); ++i)
-      if (infos_[i].name == name) return static_cast<int>(i);
-    return -1;
-  }
+  int find(std::string_view name) const;
   std::size_t size() const { return infos_.size(); }
   variable_info& info(std::size_t i) { return infos_[i]; }
   const variable_info& info(std::size_t i) const { return infos_[i]; }
@@ -133,9 +102,7 @@ public:
   std::size_t bytes() const { return bytes_; }
   tensor_view view(std::size_t i) { return {infos_[i].type, resolve(infos_[i].dims, 1), value(i)}; }
   // Of a mirror that is shaped as its variable.
-  tensor_view mirror_view(std::size_t k, std::size_t i) {
-    return {infos_[i].type, resolve(infos_[i].dims, 1), mirror(k, i)};
-  }
+  tensor_view mirror_view(std::size_t k, std::size_t i);
 
 private:
   std::vector<variable_info> infos_;
@@ -145,3 +112,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "variables.ipp"
+#endif

@@ -77,30 +77,12 @@ struct coordination {
 class registration {
 public:
   registration() = default;
-  registration(std::shared_ptr<detail::coordination> with, std::string name)
-      : shared_(std::move(with)),
-        member_(std::make_shared<detail::coordination::member>(detail::coordination::member{std::move(name), true})) {
-    const std::lock_guard lock(shared_->mutex);
-    // Ended threads are forgotten, so that a long run that starts many does not gather them.
-    std::erase_if(shared_->members, [](const auto& m) { return !m->alive; });
-    shared_->members.push_back(member_);
-  }
+  registration(std::shared_ptr<detail::coordination> with, std::string name);
   registration(registration&& other) noexcept = default;
-  registration& operator=(registration&& other) noexcept {
-    std::swap(shared_, other.shared_), std::swap(member_, other.member_);
-    return *this;
-  }
+  registration& operator=(registration&& other) noexcept;
   ~registration() { release(); }
 
-  void release() {
-    if (!member_) return;
-    {
-      const std::lock_guard lock(shared_->mutex);
-      member_->alive = false;
-    }
-    shared_->changed.notify_all();
-    member_.reset();
-  }
+  void release();
 
 private:
   std::shared_ptr<detail::coordination> shared_;
@@ -254,3 +236,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "coordinator.ipp"
+#endif

@@ -56,13 +56,7 @@ saveable_iterator<Dataset> make_saveable_from_iterator(Dataset& dataset,
 }
 
 // "fail", "warn" or "ignore". Error: invalid_argument for another word.
-inline external_state_policy parse_external_state_policy(std::string_view word) {
-  if (word == "fail") return external_state_policy::fail;
-  if (word == "warn") return external_state_policy::warn;
-  if (word == "ignore") return external_state_policy::ignore;
-  raise(status::invalid_argument,
-        text("external_state_policy: expected \"fail\", \"warn\" or \"ignore\", found \"", word, "\""));
-}
+external_state_policy parse_external_state_policy(std::string_view word);
 
 enum class step_mismatch { warn, fail, ignore };
 
@@ -220,3 +214,7 @@ private:
 checkpoint_input_pipeline_hook(input_checkpoint_options) -> checkpoint_input_pipeline_hook<>;
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "input_checkpoint.ipp"
+#endif

@@ -18,13 +18,7 @@ concept locks_files =
 inline constexpr std::string_view directory_lock_name = ".gradus-lock";
 
 namespace detail {
-inline long this_process() {
-#if defined(__unix__) || defined(__APPLE__)
-  return static_cast<long>(::getpid());
-#else
-  return 0;
-#endif
-}
+long this_process();
 }  // namespace detail
 
 // Holds `directory` as long as it lives, whatever path leads there; a process that is killed holds nothing any more,
@@ -81,3 +75,7 @@ void hold_directory(std::optional<directory_lock<F>>& lock, const F& fs, const s
 }
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "directory_lock.ipp"
+#endif

@@ -202,29 +202,20 @@ struct posix;  // no such machine; bring a file system of your own
 
 // --- paths ---
 
-inline std::string directory_of(std::string_view path) {
-  const auto slash = path.rfind('/');
-  if (slash == std::string_view::npos) return ".";
-  return std::string(slash == 0 ? path.substr(0, 1) : path.substr(0, slash));
-}
+std::string directory_of(std::string_view path);
 inline std::string_view file_name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-inline std::string join_path(std::string_view directory, std::string_view name) {
-  if (directory.empty() || directory == "." || name.starts_with('/')) return std::string(name);
-  return directory.ends_with('/') ? text(directory, name) : text(directory, '/', name);
-}
+std::string join_path(std::string_view directory, std::string_view name);
 
 // A name that a temporary of `path` may have, and whether a name is one: a process that was killed leaves such a file
 // behind, and whoever owns the directory removes it (store/temporary.hpp).
 inline constexpr std::string_view temporary_mark = ".gradus-tmp-";
 inline std::string temporary_name(std::string_view path, std::uint64_t n) { return text(path, temporary_mark, n); }
-inline bool is_temporary(std::string_view name) {
-  const auto at = name.rfind(temporary_mark);
-  if (at == std::string_view::npos || at + temporary_mark.size() == name.size()) return false;
-  return name.find_first_not_of("0123456789", at + temporary_mark.size()) == std::string_view::npos;
-}
+bool is_temporary(std::string_view name);
 // What it is a temporary of.
-inline std::string_view name_of_temporary(std::string_view temporary) {
-  return temporary.substr(0, temporary.rfind(temporary_mark));
-}
+std::string_view name_of_temporary(std::string_view temporary);
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "file_system.ipp"
+#endif

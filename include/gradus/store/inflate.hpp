@@ -108,33 +108,12 @@ public:
   explicit inflate_stream(std::span<const std::byte> in, std::string_view name) : in_(in), state_(name) {}
 
   // Fills `out` and returns how many bytes it wrote: fewer than asked for only at the end of the data.
-  std::size_t read(std::span<std::byte> out) {
-    std::size_t done = 0;
-    while (done < out.size() && !ended_) {
-      const auto rest = in_.subspan(static_cast<std::size_t>(state_.used()));
-      const auto p = state_.step(rest, out.subspan(done));
-      done += p.given;
-      if (p.bad)
-        state_.damaged();
-      else if (p.ended)
-        next_member(rest.subspan(p.taken));
-      else if (p.taken == rest.size() && p.given == 0)
-        state_.truncated();
-    }
-    return done;
-  }
+  std::size_t read(std::span<std::byte> out);
   // True once all data, and its checksum, has been read.
   bool ended() const { return ended_; }
 
 private:
-  void next_member(std::span<const std::byte> rest) {
-    if (rest.empty())
-      ended_ = true;
-    else if (is_gzip(in_) && is_gzip(rest))
-      state_.next_member();
-    else
-      state_.followed_by(text(rest.size(), " bytes more"));
-  }
+  void next_member(std::span<const std::byte> rest);
 
   std::span<const std::byte> in_;
   detail::inflate_state state_;
@@ -207,23 +186,7 @@ private:
 };
 
 // All bytes behind `in`, at most `most`. Error beside those of the stream: resource_exhausted if there are more.
-inline std::vector<std::byte> inflate(std::span<const std::byte> in, std::size_t most, std::string_view name) {
-  inflate_stream stream(in, name);
-  std::vector<std::byte> out;
-  while (!stream.ended()) {
-    const std::size_t have = out.size();
-    if (have == most) {
-      std::byte one_more;
-      if (stream.read({&one_more, 1}) == 0) break;
-      raise(status::resource_exhausted,
-            text(name, ": decompresses to more than ", most, " bytes; raise the limit if the data is to be trusted"));
-    }
-    const std::size_t step = std::max<std::size_t>(have, std::size_t{1} << 14);
-    out.resize(have + std::min(step, most - have));
-    out.resize(have + stream.read(std::span(out).subspan(have)));
-  }
-  return out;
-}
+std::vector<std::byte> inflate(std::span<const std::byte> in, std::size_t most, std::string_view name);
 
 #if !defined(GRADUS_ZLIB)
 using detail::no_zlib::deflate_stream;
@@ -342,3 +305,7 @@ inline std::string inflate_raw(std::span<const std::byte> in, std::uint64_t size
 #endif
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "inflate.ipp"
+#endif

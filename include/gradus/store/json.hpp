@@ -27,54 +27,16 @@
 namespace gradus {
 
 // Whether these bytes are UTF-8: nothing cut off or longer than needed, no surrogates, nothing above U+10FFFF.
-inline bool is_utf8(std::string_view s) {
-  const auto byte = [&s](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
-  for (std::size_t i = 0; i < s.size();) {
-    const unsigned first = byte(i);
-    if (first < 0x80) {
-      ++i;
-      continue;
-    }
-    const std::size_t length = first >= 0xC2 && first < 0xE0   ? 2
-                               : first >= 0xE0 && first < 0xF0 ? 3
-                               : first >= 0xF0 && first < 0xF5 ? 4
-                                                               : 0;
-    if (length == 0) return false;
-    for (std::size_t k = 1; k < length; ++k)
-      if ((byte(i + k) & 0xC0) != 0x80) return false;
-    const unsigned second = byte(i + 1);
-    if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) || (first == 0xF0 && second < 0x90) ||
-        (first == 0xF4 && second > 0x8F))
-      return false;
-    i += length;
-  }
-  return true;
-}
+bool is_utf8(std::string_view s);
 
 // Appends text as a JSON string, as short as it can be: quotes, backslashes and control characters are escaped (as
 // serde_json, and so the reference writer of safetensors, does it), nothing else. `s` has to be UTF-8.
-inline void append_json_string(std::string& out, std::string_view s) {
-  constexpr std::string_view hex = "0123456789abcdef", plain = "btnvfr";
-  out += '"';
-  for (const char c : s) {
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\')
-      out += '\\', out += c;
-    else if (code >= 8 && code <= 13 && code != 11)
-      out += '\\', out += plain[code - 8u];
-    else if (code < 0x20)
-      out += "\\u00", out += hex[code >> 4], out += hex[code & 15u];
-    else
-      out += c;
-  }
-  out += '"';
-}
+void append_json_string(std::string& out, std::string_view s);
 
 class json_reader {
 public:
   // Refuses what is nested deeper than `max_depth`. `text` must outlive it; messages count bytes from `first_byte`.
-  explicit json_reader(std::string_view text, int max_depth = 4, std::uint64_t first_byte = 0)
-      : text_(text), max_depth_(static_cast<std::size_t>(max_depth)), first_byte_(first_byte) {}
+  explicit json_reader(std::string_view text, int max_depth = 4, std::uint64_t first_byte = 0);
 
   // After a problem every function returns false, and nothing more is read.
   bool ok() const { return problem_.empty(); }
@@ -83,59 +45,27 @@ public:
   std::uint64_t values() const { return values_; }
 
   // The first character of the next value, 0 at the end.
-  char peek() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t'))
-      ++at_;
-    return at_ < text_.size() ? text_[at_] : '\0';
-  }
+  char peek();
 
   bool begin_object() { return begin('{', true); }
   // The next key, behind which its value has to be taken; false at the object's end.
-  bool next_key(std::string& key) {
-    if (!next('}')) return false;
-    if (peek() != '"') return fail("a key");
-    const std::size_t from = at_;
-    if (!quoted(key)) return false;
-    if (peek() != ':') return fail("':'");
-    ++at_;
-    keys_.push_back({hash_of(key), from});
-    return true;
-  }
+  bool next_key(std::string& key);
   bool begin_array() { return begin('[', false); }
   // True if there is another element, which then has to be taken; false at the array's end.
   bool next_element() { return next(']'); }
 
-  bool string(std::string& out) {
-    if (!ok()) return false;
-    if (peek() != '"') return fail("a string");
-    ++values_;
-    return quoted(out);
-  }
+  bool string(std::string& out);
   // A number of at most 64 bits, written in digits alone.
   bool natural(std::uint64_t& out) { return whole(out, "a natural number of at most 64 bits, in digits"); }
   // The same, with a minus before it or not.
   bool integer(std::int64_t& out) { return whole(out, "a whole number of at most 64 bits, in digits"); }
-  bool truth(bool& out) {
-    if (!ok()) return false;
-    out = peek() == 't';
-    return out || peek() == 'f' ? word(out ? "true" : "false") : fail("true or false");
-  }
+  bool truth(bool& out);
   // Takes a null if that is what comes.
   bool null() { return ok() && peek() == 'n' && word("null"); }
   // Takes whatever comes, and all that is in it.
-  bool skip() {
-    const std::size_t outside = open_.size();
-    take();
-    while (ok() && open_.size() > outside)
-      if (open_.back().object ? next_key(scratch_) : next_element()) take();
-    return ok();
-  }
+  bool skip();
   // True if all went well and nothing but white space is left.
-  bool finish() {
-    if (ok() && peek() != '\0') fail("the end");
-    if (ok() && at_ != text_.size()) fail("the end");  // a zero byte is no white space
-    return ok();
-  }
+  bool finish();
 
 private:
   struct container {
@@ -159,162 +89,22 @@ private:
     at_ += static_cast<std::size_t>(past - from), ++values_;
     return true;
   }
-  bool fail(std::string_view expected) {
-    if (!ok()) return false;
-    const std::string found = at_ == text_.size() ? "the end"
-                              : text_[at_] > ' ' && text_[at_] != '\x7f'
-                                  ? text('\'', text_[at_], '\'')
-                                  : text("byte ", static_cast<unsigned char>(text_[at_]));
-    problem_ = text("at byte ", first_byte_ + at_, " expected ", expected, ", found ", found);
-    return false;
-  }
-  bool begin(char bracket, bool object) {
-    if (!ok()) return false;
-    if (peek() != bracket) return fail(object ? "an object" : "a list");
-    if (open_.size() == max_depth_) return fail(text("no more than ", max_depth_, " containers in one another"));
-    ++at_, ++values_;
-    open_.push_back({object, true, keys_.size()});
-    return true;
-  }
+  bool fail(std::string_view expected);
+  bool begin(char bracket, bool object);
   // Past the comma; false at the closing bracket, which it takes.
-  bool next(char bracket) {
-    if (!ok()) return false;
-    if (peek() == bracket) return ++at_, close();
-    if (!open_.back().fresh) {
-      if (peek() != ',') return fail(text("',' or '", bracket, '\''));
-      ++at_;
-      if (peek() == bracket) return fail("something behind the comma");
-    }
-    open_.back().fresh = false;
-    return true;
-  }
-  bool close() {
-    const auto mine = keys_.begin() + static_cast<std::ptrdiff_t>(open_.back().keys);
-    std::string a, b;
-    const auto text_of = [this](const key_place& k, std::string& out) -> const std::string& {
-      std::size_t at = k.from;
-      unquote(at, out);
-      return out;
-    };
-    // Different keys of one hash may have been made on purpose: they are told apart, and cost no more than others.
-    const auto before = [&](const key_place& x, const key_place& y) {
-      return x.hash != y.hash ? x.hash < y.hash : text_of(x, a) < text_of(y, b);
-    };
-    if (keys_.end() - mine > 1) {
-      std::sort(mine, keys_.end(), before);
-      const auto twice = std::adjacent_find(
-          mine, keys_.end(), [&](const auto& x, const auto& y) { return !before(x, y) && !before(y, x); });
-      if (twice != keys_.end())
-        problem_ = text("the key \"", text_of(*twice, a), "\" stands in the object that ends at byte ",
-                        first_byte_ + at_ - 1, " twice");
-    }
-    keys_.erase(mine, keys_.end());
-    open_.pop_back();
-    return false;
-  }
-  void take() {
-    if (!ok()) return;
-    switch (peek()) {
-    case '{': begin('{', true); break;
-    case '[': begin('[', false); break;
-    case '"': string(scratch_); break;
-    case 't': word("true"); break;
-    case 'f': word("false"); break;
-    case 'n': word("null"); break;
-    default: number();
-    }
-  }
-  bool word(std::string_view w) {
-    if (text_.substr(at_, w.size()) != w) return fail(w);
-    at_ += w.size(), ++values_;
-    return true;
-  }
+  bool next(char bracket);
+  bool close();
+  void take();
+  bool word(std::string_view w);
   // Any number; one that is too large for a double is refused, since readers differ in what they make of it.
-  bool number() {
-    const std::size_t from = at_;
-    std::size_t i = at_;
-    const auto digits = [&] {
-      const std::size_t first = i;
-      while (i < text_.size() && text_[i] >= '0' && text_[i] <= '9') ++i;
-      return i - first;
-    };
-    const auto is = [&](char c) { return i < text_.size() && text_[i] == c; };
-    if (is('-')) ++i;
-    const bool zero = is('0');
-    const std::size_t whole = digits();
-    bool good = whole != 0 && !(zero && whole > 1);
-    if (good && is('.')) ++i, good = digits() != 0;
-    if (good && (is('e') || is('E'))) {
-      ++i;
-      if (is('+') || is('-')) ++i;
-      good = digits() != 0;
-    }
-    double value = 0;
-    if (good) good = detail::decimal_at(text_.data() + from, text_.data() + i, value).ec == std::errc{};
-    if (!good) return fail("a value");
-    at_ = i, ++values_;
-    return true;
-  }
-  bool quoted(std::string& out) {
-    std::size_t at = at_;
-    const char* wrong = unquote(at, out);
-    if (wrong == nullptr && !is_utf8(out)) wrong = "text in UTF-8", at = at_;
-    if (wrong != nullptr) return at_ = at, fail(wrong);
-    at_ = at;
-    return true;
-  }
+  bool number();
+  bool quoted(std::string& out);
   // The text between quotes from `at` on; what was expected there if it is none, and where.
-  const char* unquote(std::size_t& at, std::string& out) const {
-    out.clear();
-    for (++at; at < text_.size() && text_[at] != '"';) {
-      std::size_t plain = at;
-      while (plain < text_.size() && text_[plain] != '"' && text_[plain] != '\\' &&
-             static_cast<unsigned char>(text_[plain]) >= 0x20)
-        ++plain;
-      out.append(text_, at, plain - at);
-      if (at = plain; at == text_.size() || text_[at] == '"') break;
-      if (text_[at] != '\\') return "no control character in a string";
-      constexpr std::string_view letters = "\"\\/bfnrt", meanings = "\"\\/\b\f\n\r\t";
-      const char letter = at + 1 < text_.size() ? text_[at + 1] : '\0';
-      if (const auto which = letters.find(letter); letter != '\0' && which != std::string_view::npos) {
-        out += meanings[which], at += 2;
-        continue;
-      }
-      std::uint32_t code = 0, low = 0;
-      if (!unit(at, code) || (code >= 0xDC00 && code < 0xE000)) return "an escape";
-      at += 6;
-      if (code >= 0xD800 && code < 0xDC00) {
-        if (!unit(at, low) || low < 0xDC00 || low >= 0xE000) return "the second half of a surrogate pair";
-        code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00), at += 6;
-      }
-      append_utf8(out, code);
-    }
-    if (at == text_.size()) return "the quote that ends a string";
-    ++at;
-    return nullptr;
-  }
+  const char* unquote(std::size_t& at, std::string& out) const;
   // The four hexadecimal digits of \uXXXX at `at`.
-  bool unit(std::size_t at, std::uint32_t& code) const {
-    if (text_.size() - at < 6 || text_[at] != '\\' || text_[at + 1] != 'u') return false;
-    const char* from = text_.data() + at + 2;
-    return std::from_chars(from, from + 4, code, 16).ptr == from + 4;
-  }
-  static void append_utf8(std::string& out, std::uint32_t code) {
-    const auto put = [&out](std::uint32_t byte) { out += static_cast<char>(static_cast<unsigned char>(byte)); };
-    if (code < 0x80) return put(code);
-    if (code >= 0x10000)
-      put(0xF0 | code >> 18), put(0x80 | (code >> 12 & 0x3F));
-    else if (code >= 0x800)
-      put(0xE0 | code >> 12);
-    else
-      return put(0xC0 | code >> 6), put(0x80 | (code & 0x3F));
-    put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
-  }
-  static std::uint64_t hash_of(std::string_view s) {
-    std::uint64_t h = 14695981039346656037u;
-    for (const char c : s) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    return h;
-  }
+  bool unit(std::size_t at, std::uint32_t& code) const;
+  static void append_utf8(std::string& out, std::uint32_t code);
+  static std::uint64_t hash_of(std::string_view s);
 
   std::string_view text_;
   std::size_t max_depth_;
@@ -326,3 +116,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "json.ipp"
+#endif

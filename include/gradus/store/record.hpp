@@ -33,23 +33,15 @@ inline constexpr std::size_t record_overhead_bytes = record_header_bytes + recor
 
 namespace detail {
 // Little-endian on every machine.
-inline void put_fixed(std::byte* at, std::uint64_t value, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; ++i) at[i] = static_cast<std::byte>(value >> (8 * i));
-}
-inline std::uint64_t get_fixed(const std::byte* at, std::size_t bytes) {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < bytes; ++i) value |= std::to_integer<std::uint64_t>(at[i]) << (8 * i);
-  return value;
-}
+void put_fixed(std::byte* at, std::uint64_t value, std::size_t bytes);
+std::uint64_t get_fixed(const std::byte* at, std::size_t bytes);
 
 // Takes back what was appended, unless kept: a record whose payload could not be written leaves no half of it.
 struct append_guard {
   std::vector<std::byte>& out;
   std::size_t size = out.size();
   bool keep = false;
-  ~append_guard() {
-    if (!keep) out.resize(size);
-  }
+  ~append_guard();
 };
 }  // namespace detail
 
@@ -69,9 +61,7 @@ void append_record(std::vector<std::byte>& out, Body&& body) {
   detail::put_fixed(out.data() + begin + n, payload_crc, 4);
   guard.keep = true;
 }
-inline void append_record(std::vector<std::byte>& out, std::span<const std::byte> payload) {
-  append_record(out, [&](std::vector<std::byte>& o) { o.insert(o.end(), payload.begin(), payload.end()); });
-}
+void append_record(std::vector<std::byte>& out, std::span<const std::byte> payload);
 
 // Where a reader takes bytes from: `read` fills its span as far as there are bytes, and returns how many it gave; fewer
 // than asked means the end of what there is now.
@@ -84,12 +74,7 @@ concept byte_source = requires(S& s, std::span<std::byte> to) {
 struct span_source {
   std::span<const std::byte> left;
 
-  std::size_t read(std::span<std::byte> to) {
-    const std::size_t n = std::min(to.size(), left.size());
-    if (n != 0) std::memcpy(to.data(), left.data(), n);
-    left = left.subspan(n);
-    return n;
-  }
+  std::size_t read(std::span<std::byte> to);
 };
 
 // A regular file, read front to back through a buffer of its own. Raises not_found and the like.
@@ -222,3 +207,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "record.ipp"
+#endif

@@ -56,18 +56,7 @@ private:
 };
 
 // A number that no other process draws. Names that meet all the same only cost another try (O_EXCL).
-inline std::uint64_t fresh_number() {
-  std::uint64_t n = 0;
-#if __has_include(<sys/random.h>)
-  if (::getentropy(&n, sizeof n) == 0) return n;
-#endif
-  static std::atomic<std::uint64_t> count{0};
-  n = reinterpret_cast<std::uintptr_t>(&n) + (++count) * 0x9E3779B97F4A7C15u;
-#if defined(__unix__) || defined(__APPLE__)
-  n ^= static_cast<std::uint64_t>(::getpid()) << 32;
-#endif
-  return n;
-}
+std::uint64_t fresh_number();
 }  // namespace detail
 
 // A file system that can be told to begin with the disk's part of what was just written: large files then need not wait
@@ -248,3 +237,7 @@ void clear_temporaries_of(const F& fs, const std::string& path) {
 }
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "temporary.ipp"
+#endif

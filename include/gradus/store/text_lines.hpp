@@ -21,27 +21,12 @@ class text_lines {
 public:
   // `name` is what messages call the file. Error of next: resource_exhausted for a line longer than the limits allow.
   explicit text_lines(std::vector<std::byte> bytes, std::string name = "a file of lines",
-                      const reader_limits& limits = {})
-      : name_(std::move(name)),
-        limits_(limits),
-        bytes_(std::move(bytes)),
-        rest_(reinterpret_cast<const char*>(bytes_.data()), bytes_.size()) {}
+                      const reader_limits& limits = {});
   text_lines(const text_lines&) = delete;
   text_lines& operator=(const text_lines&) = delete;
 
   // The next line without its end; false after the last one.
-  bool next(std::string_view& line) {
-    if (rest_.empty()) return false;
-    const auto end = rest_.find('\n');
-    line = rest_.substr(0, end);
-    if (line.size() > limits_.record_bytes)
-      raise(status::resource_exhausted,
-            text('"', name_, "\": ", detail::record_too_long(text("line ", taken_ + 1), line.size(), limits_)));
-    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    ++taken_;
-    return true;
-  }
+  bool next(std::string_view& line);
   // How many lines have been given.
   std::int64_t taken() const { return taken_; }
 
@@ -54,3 +39,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "text_lines.ipp"
+#endif

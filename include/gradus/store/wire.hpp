@@ -102,47 +102,21 @@ public:
   void boolean(std::uint32_t number, bool value) { writer_.add_uint32(number, value ? 1 : 0); }
   void float32(std::uint32_t number, float value) { writer_.add_float(number, value); }
   void float64(std::uint32_t number, double value) { writer_.add_double(number, value); }
-  void bytes(std::uint32_t number, std::span<const std::byte> value) {
-    bytes(number, {reinterpret_cast<const char*>(value.data()), value.size()});
-  }
-  void bytes(std::uint32_t number, std::string_view value) {
-    fits(number, value.size());
-    writer_.add_bytes(number, value.data(), value.size());
-  }
+  void bytes(std::uint32_t number, std::span<const std::byte> value);
+  void bytes(std::uint32_t number, std::string_view value);
 
   // proto3 scalars outside a oneof: zero is left out. -0.0 is not zero here, nor for protobuf.
-  void integer_if(std::uint32_t number, std::int64_t value) {
-    if (value != 0) integer(number, value);
-  }
-  void boolean_if(std::uint32_t number, bool value) {
-    if (value) boolean(number, value);
-  }
-  void float32_if(std::uint32_t number, float value) {
-    if (std::bit_cast<std::uint32_t>(value) != 0) float32(number, value);
-  }
-  void float64_if(std::uint32_t number, double value) {
-    if (std::bit_cast<std::uint64_t>(value) != 0) float64(number, value);
-  }
-  void bytes_if(std::uint32_t number, std::span<const std::byte> value) {
-    if (!value.empty()) bytes(number, value);
-  }
-  void bytes_if(std::uint32_t number, std::string_view value) {
-    if (!value.empty()) bytes(number, value);
-  }
+  void integer_if(std::uint32_t number, std::int64_t value);
+  void boolean_if(std::uint32_t number, bool value);
+  void float32_if(std::uint32_t number, float value);
+  void float64_if(std::uint32_t number, double value);
+  void bytes_if(std::uint32_t number, std::span<const std::byte> value);
+  void bytes_if(std::uint32_t number, std::string_view value);
 
   // Repeated scalars, packed. An empty list writes nothing.
-  void packed(std::uint32_t number, std::span<const float> v) {
-    fits(number, v.size_bytes());
-    writer_.add_packed_float(number, v.begin(), v.end());
-  }
-  void packed(std::uint32_t number, std::span<const double> v) {
-    fits(number, v.size_bytes());
-    writer_.add_packed_double(number, v.begin(), v.end());
-  }
-  void packed(std::uint32_t number, std::span<const std::int64_t> v) {
-    fits(number, v.size() * 10);
-    writer_.add_packed_int64(number, v.begin(), v.end());
-  }
+  void packed(std::uint32_t number, std::span<const float> v);
+  void packed(std::uint32_t number, std::span<const double> v);
+  void packed(std::uint32_t number, std::span<const std::int64_t> v);
 
   // A message inside this one: body(wire_writer&) writes its fields. An empty one is written too (`key 00`): presence
   // of a message is information.
@@ -166,11 +140,7 @@ private:
 #else
   using protozero_writer = detail::no_protozero_writer;
 #endif
-  static void fits(std::uint32_t number, std::size_t bytes) {
-    if (bytes > max_message_bytes)
-      raise(status::invalid_argument,
-            text("protobuf field ", number, " holds at most ", max_message_bytes, " bytes, this one has ", bytes));
-  }
+  static void fits(std::uint32_t number, std::size_t bytes);
   wire_writer(wire_writer& parent, std::uint32_t number) : buffer_(parent.buffer_), writer_(parent.writer_, number) {}
   detail::wire_buffer buffer_;  // the root's is what all writers of one message append through
   protozero_writer writer_;
@@ -200,20 +170,7 @@ public:
   explicit wire_reader(std::span<const std::byte> message) : wire_reader(message, 0) {}
 
   // Steps to the next field, past the value of the current one if that was not taken. False at the end.
-  bool next() {
-    if (!taken_) skip();
-    if (at_ == end_) return false;
-    const std::uint64_t key = varint();
-    if (key >> 3 == 0 || key > std::numeric_limits<std::uint32_t>::max())
-      raise(status::data_loss, "malformed protobuf message: expected a field number between 1 and 536870911");
-    const auto type = static_cast<unsigned>(key & 7);
-    if (type != 0 && type != 1 && type != 2 && type != 5)
-      raise(status::data_loss,
-            text("malformed protobuf message: expected wire type 0, 1, 2 or 5, found ", type, " in field ", key >> 3));
-    key_ = static_cast<std::uint32_t>(key);
-    taken_ = false;
-    return true;
-  }
+  bool next();
   std::uint32_t key() const { return key_; }
   std::uint32_t number() const { return key_ >> 3; }
   wire type() const { return static_cast<wire>(key_ & 7); }
@@ -223,71 +180,23 @@ public:
   bool boolean() { return (take(wire::varint), varint()) != 0; }
   float float32() { return std::bit_cast<float>((take(wire::fixed32), fixed<std::uint32_t>())); }
   double float64() { return std::bit_cast<double>((take(wire::fixed64), fixed<std::uint64_t>())); }
-  std::span<const std::byte> bytes() {
-    take(wire::length);
-    const std::uint64_t n = varint();
-    if (n > left())
-      raise(status::data_loss, text("malformed protobuf message: field ", number(), " says it holds ", n,
-                                    " bytes, of which ", left(), " are left"));
-    const auto* first = reinterpret_cast<const std::byte*>(at_);
-    at_ += n;
-    return {first, static_cast<std::size_t>(n)};
-  }
-  std::string_view string() {
-    const auto b = bytes();
-    return {reinterpret_cast<const char*>(b.data()), b.size()};
-  }
-  wire_reader message() {
-    if (depth_ == max_depth)
-      raise(status::data_loss, text("malformed protobuf message: nested deeper than ", max_depth));
-    return wire_reader(bytes(), depth_ + 1);
-  }
+  std::span<const std::byte> bytes();
+  std::string_view string();
+  wire_reader message();
 
   // Repeated scalars, packed or not, in as many pieces as come: appends the current field to `out`.
   void repeated(std::vector<float>& out) { append_fixed<std::uint32_t>(out, wire::fixed32); }
   void repeated(std::vector<double>& out) { append_fixed<std::uint64_t>(out, wire::fixed64); }
-  void repeated(std::vector<std::int64_t>& out) {
-    if (type() == wire::varint) return out.push_back(integer());
-    for (wire_reader piece(bytes(), depth_); piece.at_ != piece.end_;)
-      out.push_back(static_cast<std::int64_t>(piece.varint()));
-  }
+  void repeated(std::vector<std::int64_t>& out);
 
 private:
-  wire_reader(std::span<const std::byte> message, int depth)
-      : at_(reinterpret_cast<const char*>(message.data())), end_(at_ + message.size()), depth_(depth) {
-    if constexpr (!detail::has_protozero)
-      detail::refuse_without(detail::protozero_library,
-                             "reading a protobuf message (of event files, .meta files and tf.train.Example)");
-  }
+  wire_reader(std::span<const std::byte> message, int depth);
 
   std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
-  void take(wire expected) {
-    if (taken_) raise(status::internal, text("the value of protobuf field ", number(), " was taken twice"));
-    if (type() != expected)
-      raise(status::data_loss, text("malformed protobuf message: expected wire type ", static_cast<int>(expected),
-                                    ", found ", static_cast<int>(type()), " in field ", number()));
-    taken_ = true;
-  }
-  void skip() {
-    switch (type()) {
-    case wire::varint: integer(); break;
-    case wire::fixed64: float64(); break;
-    case wire::length: bytes(); break;
-    case wire::fixed32: float32(); break;
-    }
-  }
+  void take(wire expected);
+  void skip();
   // protozero's decoder, whose exceptions stay behind this door.
-  std::uint64_t varint() {
-    const char* problem = nullptr;
-#if defined(GRADUS_PROTOZERO)
-    try {
-      return protozero::decode_varint(&at_, end_);
-    } catch (const protozero::exception& e) {
-      problem = e.what();
-    }
-#endif
-    raise(status::data_loss, text("malformed protobuf message: ", problem));
-  }
+  std::uint64_t varint();
   template <std::unsigned_integral Bits>
   Bits fixed() {
     if (left() < sizeof(Bits))
@@ -321,3 +230,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "wire.ipp"
+#endif

@@ -25,18 +25,9 @@ public:
   using maker = std::function<summary_values()>;
   static constexpr std::string_view summaries = "summaries";  // where TensorFlow puts a summary unless told
 
-  void add(maker make, std::initializer_list<std::string_view> collections = {summaries}) {
-    makers_.push_back(std::move(make));
-    for (const std::string_view name : collections) members_.emplace_back(name, makers_.size() - 1);
-  }
+  void add(maker make, std::initializer_list<std::string_view> collections = {summaries});
   // None where the collection is empty. Raises invalid_argument for a tag that stands twice.
-  std::optional<summary_values> merge_all(std::string_view collection = summaries) const {
-    std::vector<summary_values> made;
-    for (const auto& [name, i] : members_)
-      if (name == collection) made.push_back(makers_[i]());
-    if (made.empty()) return std::nullopt;
-    return merge_summaries(made);
-  }
+  std::optional<summary_values> merge_all(std::string_view collection = summaries) const;
 
 private:
   std::vector<maker> makers_;
@@ -44,9 +35,11 @@ private:
 };
 
 // As tf.merge_all_summaries(key), whose collections are the default graph's.
-inline std::optional<summary_values> merge_all_summaries(const summary_collections& of,
-                                                         std::string_view key = summary_collections::summaries) {
-  return of.merge_all(key);
-}
+std::optional<summary_values> merge_all_summaries(const summary_collections& of,
+                                                  std::string_view key = summary_collections::summaries);
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "collections.ipp"
+#endif

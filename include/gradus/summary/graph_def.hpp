@@ -101,26 +101,7 @@ namespace detail {
 
 // The shortest text that reads back as this double, in the layout that protobuf's Python printer uses: a decimal point
 // or an exponent always, an exponent below 1e-4 and from 1e16 on.
-inline std::string shortest_text(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  char buffer[40];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific).ptr;
-  const std::string_view s(buffer, static_cast<std::size_t>(end - buffer));  // [-]d[.ddd]e[+-]dd
-  const auto e = s.find('e');
-  int exponent = 0;
-  std::from_chars(buffer + e + (s[e + 1] == '+' ? 2 : 1), end, exponent);
-  if (exponent < -4 || exponent >= 16) return std::string(s);
-
-  std::string digits;
-  for (char c : s.substr(0, e))
-    if (c != '-' && c != '.') digits += c;
-  std::string out = std::signbit(value) ? "-" : "";
-  if (exponent < 0) return out + "0." + std::string(static_cast<std::size_t>(-exponent - 1), '0') + digits;
-  const auto whole = static_cast<std::size_t>(exponent) + 1;
-  if (digits.size() <= whole) return out + digits + std::string(whole - digits.size(), '0') + ".0";
-  return out + digits.substr(0, whole) + "." + digits.substr(whole);
-}
+std::string shortest_text(double value);
 
 // One verb per kind of field. This sink writes protobuf bytes and ignores the names...
 struct wire_sink {
@@ -133,11 +114,7 @@ struct wire_sink {
   void type(std::uint32_t number, std::string_view, dtype v) { w.integer(number, static_cast<std::int64_t>(v)); }
   void integers(std::uint32_t number, std::string_view, std::span<const std::int64_t> v) { w.packed(number, v); }
   void booleans(std::uint32_t number, std::string_view, std::span<const std::int64_t> v) { w.packed(number, v); }
-  void types(std::uint32_t number, std::string_view, std::span<const dtype> v) {
-    std::vector<std::int64_t> numbers;
-    for (dtype t : v) numbers.push_back(static_cast<std::int64_t>(t));
-    w.packed(number, numbers);
-  }
+  void types(std::uint32_t number, std::string_view, std::span<const dtype> v);
   void reals(std::uint32_t number, std::string_view, std::span<const float> v) { w.packed(number, v); }
   void reals(std::uint32_t number, std::string_view, std::span<const double> v) { w.packed(number, v); }
   template <class Body>
@@ -154,41 +131,15 @@ struct text_sink {
   std::string& out;
   std::size_t indent = 0;
 
-  void line(std::string_view name, std::string_view value) {
-    out.append(indent, ' ').append(name).append(": ").append(value) += '\n';
-  }
-  void string(std::uint32_t, std::string_view name, std::string_view v) {
-    std::string quoted = "\"";
-    for (char c : v) switch (c) {
-      case '\n': quoted += "\\n"; break;
-      case '\r': quoted += "\\r"; break;
-      case '\t': quoted += "\\t"; break;
-      case '"': quoted += "\\\""; break;
-      case '\'': quoted += "\\'"; break;
-      case '\\': quoted += "\\\\"; break;
-      default:
-        if (const auto byte = static_cast<unsigned char>(c); byte >= 0x20 && byte < 0x7F) {
-          quoted += c;
-        } else {
-          quoted += '\\';
-          for (int shift : {6, 3, 0}) quoted += static_cast<char>('0' + ((byte >> shift) & 7));
-        }
-      }
-    line(name, quoted + "\"");
-  }
+  void line(std::string_view name, std::string_view value);
+  void string(std::uint32_t, std::string_view name, std::string_view v);
   void integer(std::uint32_t, std::string_view name, std::int64_t v) { line(name, text(v)); }
   void real(std::uint32_t, std::string_view name, double v) { line(name, shortest_text(v)); }
   void boolean(std::uint32_t, std::string_view name, bool v) { line(name, v ? "true" : "false"); }
   void type(std::uint32_t, std::string_view name, dtype v) { line(name, data_type_name(v)); }
-  void integers(std::uint32_t n, std::string_view name, std::span<const std::int64_t> v) {
-    for (auto x : v) integer(n, name, x);
-  }
-  void booleans(std::uint32_t n, std::string_view name, std::span<const std::int64_t> v) {
-    for (auto x : v) boolean(n, name, x != 0);
-  }
-  void types(std::uint32_t n, std::string_view name, std::span<const dtype> v) {
-    for (auto x : v) type(n, name, x);
-  }
+  void integers(std::uint32_t n, std::string_view name, std::span<const std::int64_t> v);
+  void booleans(std::uint32_t n, std::string_view name, std::span<const std::int64_t> v);
+  void types(std::uint32_t n, std::string_view name, std::span<const dtype> v);
   template <class Number>
   void reals(std::uint32_t n, std::string_view name, std::span<const Number> v) {
     for (auto x : v) real(n, name, static_cast<double>(x));
@@ -343,19 +294,14 @@ void write_graph_def(Sink& sink, const graph_def& g) {
 
 // Appends the GraphDef message. Raises invalid_argument for an attribute given twice, a data input after a control
 // input, and a constant whose content does not fit its type and extents.
-inline void encode_graph_def(std::vector<std::byte>& out, const graph_def& g) {
-  wire_writer w(out);
-  detail::wire_sink sink{w};
-  detail::write_graph_def(sink, g);
-}
+void encode_graph_def(std::vector<std::byte>& out, const graph_def& g);
 
 // The same in protobuf's text format. tf.train.write_graph publishes it as graph.pbtxt by writing a temporary file and
 // renaming it: store/file.hpp does that.
-inline std::string to_pbtxt(const graph_def& g) {
-  std::string out;
-  detail::text_sink sink{out};
-  detail::write_graph_def(sink, g);
-  return out;
-}
+std::string to_pbtxt(const graph_def& g);
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "graph_def.ipp"
+#endif

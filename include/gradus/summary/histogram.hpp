@@ -30,42 +30,16 @@ struct histogram_counts {
 
 // The 1551 limits: 1e-12 times 1.1, again and again (by multiplication, as TensorFlow does: the bits are its bits) up
 // to 1e20 and the largest double; their negatives; zero between.
-inline std::span<const double> histogram_limits() {
-  static const auto limits = [] {
-    constexpr std::size_t side = 775;
-    std::array<double, 2 * side + 1> all{};
-    double v = 1e-12;
-    for (std::size_t i = 0; i < side; ++i, v *= 1.1) {
-      const double limit = i + 1 == side ? DBL_MAX : v;
-      all[side + 1 + i] = limit;
-      all[side - 1 - i] = -limit;
-    }
-    return all;
-  }();
-  return limits;
-}
+std::span<const double> histogram_limits();
 
 namespace detail {
 // Finds buckets by a number's exponent and first bits: limits grow by a tenth, so a sixteenth holds one at most, and no
 // branch has to be guessed.
 class bucket_finder {
 public:
-  bucket_finder() {
-    for (std::size_t k = 0; k + 1 < starts_.size(); ++k) {
-      const auto least = std::bit_cast<double>((first_key + k) << shift);
-      starts_[k] = static_cast<std::uint16_t>(std::upper_bound(above_.begin(), above_.end(), least) - above_.begin());
-    }
-    starts_.back() = zero - 1;
-  }
+  bucket_finder();
   // The first limit above x, which is finite; the last for the largest double, which has no limit above it.
-  std::size_t operator()(double x) const {
-    const bool negative = x < 0;  // what is below -l is above l, and -l is not below itself: so one bit less
-    const std::uint64_t bits = (std::bit_cast<std::uint64_t>(x) & ~(std::uint64_t{1} << 63)) - (negative ? 1 : 0);
-    const std::uint64_t key = std::clamp<std::uint64_t>(bits >> shift, first_key, last_key + 1) - first_key;
-    std::size_t below = starts_[key];
-    below += above_[below] <= std::bit_cast<double>(bits) ? 1u : 0u;
-    return negative ? zero - below : std::min(zero + 1 + below, 2 * zero);
-  }
+  std::size_t operator()(double x) const;
 
 private:
   static constexpr int shift = 48;  // four bits of the mantissa
@@ -78,30 +52,12 @@ private:
 class histogram_counter {
 public:
   // Raises invalid_argument for a NaN or an infinity; `tag` is for the message.
-  void add(double x, std::string_view tag) {
-    if (!std::isfinite(x)) refuse(x, tag);
-    buckets_[find_(x)] += 1;
-    h_.min = std::min(h_.min, x), h_.max = std::max(h_.max, x);
-    h_.num += 1, h_.sum += x, h_.sum_squares += x * x;
-  }
-  histogram_counts take() {
-    const auto limits = histogram_limits();
-    for (std::size_t i = 0; i < buckets_.size(); ++i) {
-      const bool goes_on = buckets_[i] == 0 && i + 1 < buckets_.size() && buckets_[i + 1] == 0;
-      if (!goes_on) h_.limits.push_back(limits[i]), h_.counts.push_back(buckets_[i]);
-    }
-    return std::move(h_);
-  }
+  void add(double x, std::string_view tag);
+  histogram_counts take();
 
 private:
-  [[noreturn]] static void refuse(double x, std::string_view tag) {
-    raise(status::invalid_argument, text(std::isnan(x) ? "Nan" : "Infinity", " in summary histogram for: ", tag,
-                                         "; look for the step that made it, or leave such elements out"));
-  }
-  static const bucket_finder& finder() {
-    static const bucket_finder once;
-    return once;
-  }
+  [[noreturn]] static void refuse(double x, std::string_view tag);
+  static const bucket_finder& finder();
   const bucket_finder& find_ = finder();
   std::vector<double> buckets_ = std::vector<double>(histogram_limits().size());
   histogram_counts h_;
@@ -117,46 +73,12 @@ histogram_counts count_histogram(std::span<const T> numbers, std::string_view ta
 }
 
 // HistogramProto as bytes.
-inline void encode_histogram(std::vector<std::byte>& out, const histogram_counts& h) {
-  wire_writer w(out);
-  w.float64_if(1, h.min);
-  w.float64_if(2, h.max);
-  w.float64_if(3, h.num);
-  w.float64_if(4, h.sum);
-  w.float64_if(5, h.sum_squares);
-  w.packed(6, h.limits);
-  w.packed(7, h.counts);
-}
+void encode_histogram(std::vector<std::byte>& out, const histogram_counts& h);
 
 // And back. Lists may be packed or not. Raises data_loss for malformed bytes and for lists of different length.
-inline histogram_counts decode_histogram(std::span<const std::byte> bytes) {
-  histogram_counts h;
-  h.min = h.max = 0;  // what is not written is zero
-  for (wire_reader r(bytes); r.next();) switch (r.key()) {
-    case field(1, wire::fixed64): h.min = r.float64(); break;
-    case field(2, wire::fixed64): h.max = r.float64(); break;
-    case field(3, wire::fixed64): h.num = r.float64(); break;
-    case field(4, wire::fixed64): h.sum = r.float64(); break;
-    case field(5, wire::fixed64): h.sum_squares = r.float64(); break;
-    case field(6, wire::length):
-    case field(6, wire::fixed64): r.repeated(h.limits); break;
-    case field(7, wire::length):
-    case field(7, wire::fixed64): r.repeated(h.counts); break;
-    default: break;
-    }
-  if (h.limits.size() != h.counts.size())
-    raise(status::data_loss, text("malformed histogram: expected as many counts as limits, found ", h.counts.size(),
-                                  " and ", h.limits.size()));
-  return h;
-}
+histogram_counts decode_histogram(std::span<const std::byte> bytes);
 
-inline summary_values histogram_summary(std::string_view tag, const histogram_counts& h) {
-  summary_value v;
-  v.tag = tag;
-  v.kind = value_kind::histogram;
-  encode_histogram(v.bytes, h);
-  return {std::move(v)};
-}
+summary_values histogram_summary(std::string_view tag, const histogram_counts& h);
 template <class T>
 summary_values histogram_summary(std::string_view tag, std::span<const T> numbers) {
   return histogram_summary(tag, count_histogram(numbers, tag));
@@ -167,3 +89,7 @@ summary_values histogram_summary(std::string_view tag, const std::vector<T>& num
 }
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "histogram.ipp"
+#endif

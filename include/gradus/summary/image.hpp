@@ -62,30 +62,7 @@ struct image_options {
 
 // A PNG file of 8-bit pixels, 1 to 4 channels (gray, gray and alpha, RGB, RGBA). Raises invalid_argument for extents
 // that are not those of the pixels, and for 2^29 pixels or more.
-inline std::vector<std::byte> encode_png(std::span<const std::uint8_t> pixels, const image_extents& e) {
-  constexpr std::int64_t most = std::int64_t{1} << 29;
-  if (e.height < 1 || e.width < 1 || e.channels < 1 || e.channels > 4 || e.height >= most || e.width >= most ||
-      e.height * e.width >= most || e.height * (e.width * e.channels + 1) > INT_MAX ||
-      pixels.size() != static_cast<std::size_t>(e.height * e.width * e.channels))
-    raise(status::invalid_argument,
-          text("encode_png: expected height x width x channels (1 to 4) bytes of less than 2^29 pixels, got ",
-               pixels.size(), " for ", e.height, " x ", e.width, " x ", e.channels));
-  std::vector<std::byte> out;
-#if !defined(GRADUS_STB)
-  detail::refuse_without(detail::stb_library, "a PNG picture (image_summary, g.summary_image)");
-#else
-  const auto take = [](void* to, void* data, int n) {
-    const auto* first = static_cast<const std::byte*>(data);
-    auto& bytes = *static_cast<std::vector<std::byte>*>(to);
-    bytes.insert(bytes.end(), first, first + n);
-  };
-  const int stride = static_cast<int>(e.width * e.channels);
-  if (gradus_stb::stbi_write_png_to_func(take, &out, static_cast<int>(e.width), static_cast<int>(e.height),
-                                         static_cast<int>(e.channels), pixels.data(), stride) == 0)
-    raise(status::resource_exhausted, "encode_png: no memory for the compressor; make the image smaller");
-#endif
-  return out;
-}
+std::vector<std::byte> encode_png(std::span<const std::uint8_t> pixels, const image_extents& e);
 
 namespace detail {
 // Reals of one image as bytes, by TensorFlow's rule: from 0 to the largest, or, if any is negative, symmetric about
@@ -167,18 +144,14 @@ summary_values image_summary(std::string_view tag, const std::vector<T>& pixels,
 }
 
 namespace detail {
-inline summary_values summarize_images(std::string_view tag, const const_tensor_view& v) {
-  const image_extents e{v.dims[0], v.dims[1], v.dims[2], v.dims[3]};
-  switch (v.type) {
-  case dtype::float32: return image_summary(tag, v.as<float>(), e);
-  case dtype::float64: return image_summary(tag, v.as<double>(), e);
-  case dtype::uint8: return image_summary(tag, v.as<std::uint8_t>(), e);
-  default: return {};
-  }
-}
+summary_values summarize_images(std::string_view tag, const const_tensor_view& v);
 #if defined(GRADUS_STB)
 inline const bool images_are_shown = (show_images = &summarize_images, true);  // before main
 #endif
 }  // namespace detail
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "image.ipp"
+#endif

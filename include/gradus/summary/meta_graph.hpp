@@ -170,34 +170,19 @@ void write_meta_graph(Sink& sink, const meta_graph& m) {
 }  // namespace detail
 
 // VariableDef as bytes.
-inline std::vector<std::byte> encode_variable_def(const variable_def& v) {
-  std::vector<std::byte> out;
-  wire_writer w(out);
-  detail::wire_sink sink{w};
-  detail::write_variable(sink, v);
-  return out;
-}
+std::vector<std::byte> encode_variable_def(const variable_def& v);
 
 // Puts a variable into the collection "variables", and into "trainable_variables" if it is trainable.
-inline void add_variable(meta_graph& m, const variable_def& v) {
-  const auto message = encode_variable_def(v);
-  m.collections["variables"].messages.push_back(message);
-  if (v.trainable) m.collections["trainable_variables"].messages.push_back(message);
-}
+void add_variable(meta_graph& m, const variable_def& v);
 
 // Appends the MetaGraphDef message. Raises invalid_argument for a collection of two kinds, and as encode_graph_def.
-inline void encode_meta_graph(std::vector<std::byte>& out, const meta_graph& m) {
-  wire_writer w(out);
-  detail::wire_sink sink{w};
-  detail::write_meta_graph(sink, m);
-}
+void encode_meta_graph(std::vector<std::byte>& out, const meta_graph& m);
 
 // The same in protobuf's text format.
-inline std::string to_pbtxt(const meta_graph& m) {
-  std::string out;
-  detail::text_sink sink{out};
-  detail::write_meta_graph(sink, m);
-  return out;
-}
+std::string to_pbtxt(const meta_graph& m);
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "meta_graph.ipp"
+#endif

@@ -18,13 +18,7 @@
 namespace gradus {
 
 namespace detail {
-inline void require_images(std::string_view tag) {
-  if (detail::show_images == nullptr)
-    raise(status::failed_precondition, text("the summary \"", tag,
-                                            "\" is of images; include <gradus/summary/image.hpp> in the program, "
-                                            "which brings what makes PNG of them, and compile with -DGRADUS_STB "
-                                            "(the CMake target gradus::gradus does where it finds stb)"));
-}
+void require_images(std::string_view tag);
 }  // namespace detail
 
 // One output's values. `rate` is the output behind audio's clips; it is read for those alone. Raises invalid_argument
@@ -97,3 +91,7 @@ summary_values summarize_outputs(Stepper& stepper) {
 }
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "outputs.ipp"
+#endif

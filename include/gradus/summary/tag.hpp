@@ -38,33 +38,15 @@ constexpr bool is_utf8(std::string_view s) {
 // A name as tf.summary.* make it fit to be a tag: ASCII characters other than letters, digits and -/_. become '_',
 // slashes in front go. Characters beyond ASCII stay (TensorFlow keeps the letters among them), bytes that are not UTF-8
 // become '_': a protobuf string must be UTF-8, and one wrong byte would cost the reader the whole event.
-inline std::string clean_tag(std::string_view name) {
-  std::string out;
-  for (std::size_t i = 0; i < name.size();) {
-    const std::size_t n = detail::utf8_length(name, i);
-    const char c = name[i];
-    const bool keep = n > 1 || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
-                      c == '/' || c == '_' || c == '.';
-    if (n != 0 && keep)
-      out += name.substr(i, n);
-    else
-      out += '_';
-    i += n == 0 ? 1 : n;
-  }
-  out.erase(0, out.find_first_not_of('/') == std::string::npos ? out.size() : out.find_first_not_of('/'));
-  return out;
-}
+std::string clean_tag(std::string_view name);
 
 // The tag of a summary called `name` under a name scope: scope/name, and with a family family/scope/family/name, so
 // that a family is one group in TensorBoard whatever scope its members come from. The scope has been made unique
 // already.
-inline std::string summary_tag(std::string_view name, std::string_view scope = {}, std::string_view family = {}) {
-  const std::string f = clean_tag(family);
-  std::string tag;
-  if (!f.empty()) tag += f + "/";
-  if (!scope.empty()) tag += text(scope, scope.ends_with('/') ? "" : "/");
-  if (!f.empty()) tag += f + "/";
-  return tag + clean_tag(name);
-}
+std::string summary_tag(std::string_view name, std::string_view scope = {}, std::string_view family = {});
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "tag.ipp"
+#endif

@@ -37,14 +37,7 @@ private:
 // What an evaluation found: "loss" and the model's metrics, by name, and at which step.
 class evaluation {
 public:
-  double operator[](std::string_view name) const {
-    std::string known;
-    for (const auto& [n, v] : values_) {
-      if (n == name) return v;
-      known += text(known.empty() ? "" : ", ", n);
-    }
-    raise(status::not_found, text("the evaluation has no \"", name, "\"; it has ", known));
-  }
+  double operator[](std::string_view name) const;
   const std::vector<std::pair<std::string, double>>& values() const { return values_; }
   std::int64_t global_step() const { return step_; }
 
@@ -58,11 +51,7 @@ private:
 // One batch of predictions, by name; views that the next batch overwrites.
 class predictions {
 public:
-  const_tensor_view operator[](std::string_view name) const {
-    for (const auto& [n, v] : *items_)
-      if (n == name) return v;
-    raise(status::not_found, text("the model predicts no \"", name, "\""));
-  }
+  const_tensor_view operator[](std::string_view name) const;
   std::int64_t size() const { return size_; }
 
 private:
@@ -73,3 +62,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "evaluation.ipp"
+#endif

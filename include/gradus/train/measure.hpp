@@ -9,16 +9,7 @@
 
 namespace gradus::detail {
 
-inline double as_number(const tensor_view& v) {
-  switch (v.type) {
-  case float32: return static_cast<double>(*reinterpret_cast<const float*>(v.data));
-  case float64: return *reinterpret_cast<const double*>(v.data);
-  case int32: return *reinterpret_cast<const std::int32_t*>(v.data);
-  case int64: return static_cast<double>(*reinterpret_cast<const std::int64_t*>(v.data));
-  case boolean: return *reinterpret_cast<const bool*>(v.data) ? 1 : 0;
-  default: return static_cast<double>(std::to_integer<int>(*v.data));
-  }
-}
+double as_number(const tensor_view& v);
 
 // Calls visit(name, view) for every output of this kind.
 template <mode M, class Stepper, class Visit>
@@ -73,13 +64,10 @@ bool find_divergence(Stepper& stepper, Found found) {
 }
 
 // `saved_step`: of the newest checkpoint, negative if there is none.
-[[noreturn]] inline void raise_divergence(std::string_view tensor, double value, std::int64_t step,
-                                          std::int64_t saved_step) {
-  raise(status::invalid_argument,
-        text("the model diverged: \"", tensor, "\" is ", std::isnan(value) ? "NaN" : "infinite", " at step ", step,
-             "; lower the learning rate or clip gradients. ",
-             saved_step >= 0 ? text("The checkpoint of step ", saved_step, " is kept")
-                             : std::string("There is no checkpoint")));
-}
+[[noreturn]] void raise_divergence(std::string_view tensor, double value, std::int64_t step, std::int64_t saved_step);
 
 }  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "measure.ipp"
+#endif

@@ -91,9 +91,7 @@ struct warnings {
   using policy_for = kind::log_sink;
   void line(std::string_view) {}
   void step(const progress_report&, bool) {}
-  void warning(std::string_view what) {
-    std::fprintf(stderr, "gradus: warning: %.*s\n", static_cast<int>(what.size()), what.data());
-  }
+  void warning(std::string_view what);
 };
 
 namespace detail {
@@ -105,10 +103,7 @@ void warn(S& sink, std::string_view what) {
     sink.line(what);
 }
 // The end of the data before the last step that was asked for; `trained` is how many steps they gave to this call.
-inline std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t trained) {
-  return text("the data ended at step ", step, ", before step ", last,
-              trained == 0 ? " (they gave no step at all)" : "", "; rewind() them or add .repeat() to go on");
-}
+std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t trained);
 inline constexpr std::string_view gave_nothing =
     "the dataset gave no examples, so nothing was trained: look at the path, at the filters, and at a batch size with "
     "drop_remainder";
@@ -116,74 +111,33 @@ inline constexpr std::string_view gave_nothing =
 
 namespace detail {
 // 1234.5678 as "1235", 0.00012345 as "0.0001234": four digits are enough for a person.
-inline std::string four_digits(double x) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.4g", x);
-  return buffer;
-}
-inline std::string duration(double secs) {
-  const auto s = static_cast<std::int64_t>(secs + 0.5);
-  char buffer[48];
-  if (s >= 3600)
-    std::snprintf(buffer, sizeof buffer, "%d:%02d:%02d", static_cast<int>(s / 3600), static_cast<int>(s / 60 % 60),
-                  static_cast<int>(s % 60));
-  else
-    std::snprintf(buffer, sizeof buffer, "%d:%02d", static_cast<int>(s / 60), static_cast<int>(s % 60));
-  return buffer;
-}
-inline std::string describe(const progress_report& r) {
-  std::string out = text("step ", r.step);
-  if (r.max_steps > 0) out += text("/", r.max_steps);
-  out += text("  loss ", four_digits(r.loss), "  rate ", four_digits(r.rate));
-  if (r.steps_per_sec > 0) out += text("  ", four_digits(r.steps_per_sec), " steps/s");
-  if (r.eta_secs > 0) out += text("  eta ", duration(r.eta_secs));
-  return out;
-}
+std::string four_digits(double x);
+std::string duration(double secs);
+std::string describe(const progress_report& r);
 inline void to_stderr(std::string_view s) { std::fwrite(s.data(), 1, s.size(), stderr); }
 }  // namespace detail
 
 struct log_lines {
   using policy_for = kind::log_sink;
   void line(std::string_view s) { detail::to_stderr(text(s, '\n')); }
-  void step(const progress_report& r, bool due) {
-    if (due) line(detail::describe(r));
-  }
+  void step(const progress_report& r, bool due);
 };
 
 struct progress {
   using policy_for = kind::log_sink;
 
-  void line(std::string_view s) {
-    if (drawn_) detail::to_stderr("\r\x1b[K");
-    drawn_ = false;
-    lines_.line(s);
-  }
-  void step(const progress_report& r, bool due) {
-    if (!terminal()) return lines_.step(r, due);
-    const bool last = r.max_steps > 0 && r.step >= r.max_steps;
-    if (!last && r.now - at_ < 0.1) return;  // ten times a second is enough for eyes
-    at_ = r.now;
-    constexpr int width = 24;
-    const int full = r.max_steps > 0 ? static_cast<int>(width * r.step / r.max_steps) : 0;
-    std::string out = "\r\x1b[K[";
-    for (int i = 0; i < width; ++i) out += i < full ? '=' : i == full ? '>' : ' ';
-    out += text("] ", detail::describe(r));
-    if (last) out += '\n';
-    detail::to_stderr(out);
-    drawn_ = !last;
-  }
+  void line(std::string_view s);
+  void step(const progress_report& r, bool due);
 
 private:
   log_lines lines_;
   double at_ = 0;
   bool drawn_ = false;
-  static bool terminal() {
-#if defined(__unix__) || defined(__APPLE__)
-    return ::isatty(2) == 1;
-#else
-    return false;
-#endif
-  }
+  static bool terminal();
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "progress.ipp"
+#endif

@@ -19,30 +19,7 @@ namespace detail {
 // For each node of the graph that runs, the name under which the graph that is shown has it: a fused node is its last
 // op. Found by scope, op, type and extents, and where several have these in common in their order; where none has, it
 // is the name that `describe` gives.
-inline std::vector<std::string> shown_names(const graph_parts& runs, const graph_parts& shown, const char* names) {
-  std::vector<shown_node> all = describe(shown, names);
-  std::vector<std::string> out;
-  for (shown_node& r : describe(runs, names)) {
-    std::string_view op = r.op;
-    if (r.source->op == &cards::fused_reduction) {
-      op = from_words<fused_reduction_attr>(runs.view.ints + r.source->attr).mean != 0 ? "Mean" : "Sum";
-    } else if (r.source->op->is(trait::expression)) {
-      const expression& x = runs.view.expressions[expression_of(*r.source, runs.view.ints)];
-      if (x.steps > 0) op = x.op[x.steps - 1]->name;
-    }
-    std::string name = std::move(r.name);
-    for (shown_node& s : all) {
-      const bool own = s.source->name >= 0 || s.op == "Apply";  // these keep their names
-      if (s.op != op || s.source->scope != r.source->scope || s.type != r.type || s.dims != r.dims ||
-          (own && s.name != name))
-        continue;
-      name = s.name, s.op = {};  // taken
-      break;
-    }
-    out.push_back(std::move(name));
-  }
-  return out;
-}
+std::vector<std::string> shown_names(const graph_parts& runs, const graph_parts& shown, const char* names);
 }  // namespace detail
 
 // The times of a profiled step (trainer.profile(data, 1), or train_step with a step_profile) for add_run_metadata,
@@ -60,3 +37,7 @@ step_times step_times_of(const Profile& profile, Stepper& steps, double began = 
 }
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "step_times.ipp"
+#endif

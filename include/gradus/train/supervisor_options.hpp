@@ -42,20 +42,10 @@ struct supervisor_options {
 
 // As a supervisor uses them: one that is not the chief has no files and no services. Error: invalid_argument for times
 // that are negative or no numbers.
-inline supervisor_options resolve(supervisor_options o) {
-  for (const auto& [name, secs] :
-       {std::pair{"save_summaries_secs", o.save_summaries_secs}, std::pair{"save_model_secs", o.save_model_secs},
-        std::pair{"stop_grace_secs", o.stop_grace_secs}})
-    if (!(secs >= 0)) raise(status::invalid_argument, text("supervisor: ", name, " must be at least 0, got ", secs));
-  if (!(o.log_step_count_steps >= 0) || !(o.log_step_count_steps < 1e15))
-    raise(status::invalid_argument,
-          text("supervisor: log_step_count_steps must be at least 0 and a number of steps, got ",
-               o.log_step_count_steps));
-  if (!o.is_chief) {
-    o.logdir.clear();
-    o.save_summaries_secs = o.save_model_secs = 0;
-  }
-  return o;
-}
+supervisor_options resolve(supervisor_options o);
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "supervisor_options.ipp"
+#endif

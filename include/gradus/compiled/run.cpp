@@ -1,0 +1,17 @@
+// The bodies of run/, for programs that link gradus::compiled (base/body.hpp).
+#ifndef GRADUS_COMPILED
+#define GRADUS_COMPILED
+#endif
+#include "../run/constrain.ipp"
+#include "../run/freeze.ipp"
+#include "../run/machine.ipp"
+#include "../run/master_weights.ipp"
+#include "../run/microbatch.ipp"
+#include "../run/moving_average.ipp"
+#include "../run/named_gradient.ipp"
+#include "../run/profile.ipp"
+#include "../run/schedule.ipp"
+#include "../run/session.ipp"
+#include "../run/session_state.ipp"
+#include "../run/step_gradients.ipp"
+#include "../run/variables.ipp"

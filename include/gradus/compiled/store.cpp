@@ -1,0 +1,23 @@
+// The bodies of store/, for programs that link gradus::compiled (base/body.hpp).
+#ifndef GRADUS_COMPILED
+#define GRADUS_COMPILED
+#endif
+#include "../store/directory_lock.ipp"
+#include "../store/file_problem.ipp"
+#include "../store/file_stream.ipp"
+#include "../store/file_system.ipp"
+#include "../store/inflate.ipp"
+#include "../store/json.ipp"
+#include "../store/no_zlib.ipp"
+#include "../store/npy.ipp"
+#include "../store/ordered_code.ipp"
+#include "../store/parallel.ipp"
+#include "../store/reader_limits.ipp"
+#include "../store/record.ipp"
+#include "../store/snappy.ipp"
+#include "../store/sorted_table.ipp"
+#include "../store/temporary.ipp"
+#include "../store/text_lines.ipp"
+#include "../store/varint.ipp"
+#include "../store/wire.ipp"
+#include "../store/zip.ipp"

@@ -1,0 +1,16 @@
+// The bodies of train and session and cluster/, for programs that link gradus::compiled (base/body.hpp).
+#ifndef GRADUS_COMPILED
+#define GRADUS_COMPILED
+#endif
+#include "../cluster/accumulator.ipp"
+#include "../cluster/server.ipp"
+#include "../cluster/spec.ipp"
+#include "../session/coordinator.ipp"
+#include "../session/input_checkpoint.ipp"
+#include "../session/master.ipp"
+#include "../train/evaluation.ipp"
+#include "../train/measure.ipp"
+#include "../train/progress.ipp"
+#include "../train/run_config.ipp"
+#include "../train/step_times.ipp"
+#include "../train/supervisor_options.ipp"

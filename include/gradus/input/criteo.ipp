@@ -1,0 +1,105 @@
+// The bodies of criteo.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "criteo.hpp"
+
+namespace gradus {
+
+GRADUS_BODY std::int64_t criteo_dataset::pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
+  std::int64_t done = 0;
+  for (; done < n; ++done) {
+    row to{&no_label_, nowhere_integers_, nowhere_categories_};
+    if (!out.empty()) {
+      const std::size_t k = how_.labels ? 1 : 0;
+      if (how_.labels) to.label = reinterpret_cast<std::int32_t*>(detail::row_of(out[0], spec_[0], first + done));
+      to.integer = reinterpret_cast<float*>(detail::row_of(out[k], spec_[k], first + done));
+      to.category = reinterpret_cast<std::int64_t*>(detail::row_of(out[k + 1], spec_[k + 1], first + done));
+    }
+    if (!next_record(to)) break;
+  }
+  return done;
+}
+
+GRADUS_BODY void criteo_dataset::define(std::string& to) const {
+  to += text("criteo(", files_.definition(), how_.labels ? "" : "; no labels", how_.log_transform ? "; log" : "", "; ",
+             how_.hash_buckets, " buckets)");
+}
+
+GRADUS_BODY bool criteo_dataset::next_record(const row& to) {
+  return files_.next([&](std::string_view bytes, bool last) {
+    found_record found;
+    std::string_view line;
+    if (!detail::line_in(bytes, last, line, found))
+      found.what = found_record::kind::partial;
+    else if (!parse(line, to))
+      found.what = found_record::kind::bad;
+    return found;
+  });
+}
+
+GRADUS_BODY bool criteo_dataset::parse(std::string_view line, const row& to) {
+  const std::int64_t expected = integers + categories + (how_.labels ? 1 : 0);
+  const char *at = line.data(), *const end = at + line.size();
+  std::int64_t number = 0;  // of the field
+  bool more = true;
+  const auto few = [&] { return wrong("expected ", expected, " fields between tabs, found ", number); };
+  const auto past_tab = [&] {
+    ++number;
+    more = at != end;
+    at += more;
+  };
+  if (how_.labels) {
+    std::int32_t label = 0;
+    const char* const past = detail::number_at(at, end, label);
+    if (past == nullptr || (past != end && *past != '\t') || label < 0 || label > 1)
+      return wrong("expected a label of 0 or 1, found \"", field(at, end), '"');
+    *to.label = label;
+    at = past, past_tab();
+  }
+  for (std::int64_t i = 0; i < integers; ++i) {
+    if (!more) return few();
+    float x = how_.missing;
+    if (at != end && *at != '\t') {
+      std::int64_t n = 0;
+      const char* const past = detail::number_at(at, end, n);
+      if (past == nullptr || (past != end && *past != '\t'))
+        return wrong("field ", number, ": expected an integer, found \"", field(at, end), '"');
+      at = past;
+      x = how_.log_transform ? std::log1p(static_cast<float>(std::max<std::int64_t>(n, 0))) : static_cast<float>(n);
+    }
+    to.integer[i] = x;
+    past_tab();
+  }
+  for (std::int64_t i = 0; i < categories; ++i) {
+    if (!more) return few();
+    std::int64_t x = -1;
+    if (at != end && *at != '\t') {
+      const char* const from = at;
+      std::uint32_t n = 0;
+      for (; at != end && *at != '\t' && at - from < 9; ++at) {
+        const int digit = hex_digit(*at);
+        if (digit < 0) break;
+        n = n << 4 | static_cast<std::uint32_t>(digit);
+      }
+      if (at - from != 8 || (at != end && *at != '\t'))
+        return wrong("field ", number, ": expected 8 hexadecimal digits, found \"", field(from, end), '"');
+      x = how_.hash_buckets > 0 ? n % how_.hash_buckets : std::int64_t{n};
+    }
+    to.category[i] = x;
+    past_tab();
+  }
+  return !more || wrong("expected ", expected, " fields between tabs, found more");
+}
+
+GRADUS_BODY int criteo_dataset::hex_digit(char c) {
+  if (detail::is_digit(c)) return c - '0';
+  const char lower = static_cast<char>(c | 0x20);
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+GRADUS_BODY std::string_view criteo_dataset::field(const char* from, const char* end) {
+  const std::string_view rest(from, static_cast<std::size_t>(end - from));
+  return rest.substr(0, std::min<std::size_t>(rest.find('\t'), 50));
+}
+
+}  // namespace gradus

@@ -1,0 +1,17 @@
+// The bodies of external_state.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "external_state.hpp"
+
+namespace gradus::detail {
+
+GRADUS_BODY void external_state_rule::allow(const std::string& outside) const {
+  if (outside.empty() || policy == external_state_policy::ignore) return;
+  const auto about = text("the input depends on state outside its position: ", outside);
+  if (policy == external_state_policy::fail)
+    raise(status::failed_precondition,
+          text(about, "; say on_external_state(external_state_policy::ignore) if it may continue differently"));
+  log(text(about, "; restored, it may continue differently"));
+}
+
+}  // namespace gradus::detail

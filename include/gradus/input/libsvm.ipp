@@ -1,0 +1,135 @@
+// The bodies of libsvm.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "libsvm.hpp"
+
+namespace gradus {
+
+GRADUS_BODY std::int64_t libsvm_dataset::pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
+  if (!out.empty() && (how_.ragged || how_.multilabel))
+    raise(status::failed_precondition,
+          "these elements differ in size; read them with next(datum&), or make them equal with padded_batch");
+  std::int64_t done = 0;
+  if (out.empty()) {
+    while (done < n && pull(scratch_)) ++done;
+    return done;
+  }
+  for (; done < n; ++done) {
+    for (std::size_t k = 0; k < spec_.size(); ++k) rows_[k] = detail::row_of(out[k], spec_[k], first + done);
+    if (!next_record(nullptr)) break;
+  }
+  return done;
+}
+
+GRADUS_BODY bool libsvm_dataset::pull(datum& out) {
+  out.conform(spec_);
+  for (std::size_t k = 0; k < spec_.size(); ++k) rows_[k] = out[k].mutable_data();
+  return next_record(&out);
+}
+
+GRADUS_BODY void libsvm_dataset::define(std::string& to) const {
+  to += text("libsvm(", files_.definition(), "; ", to_text(spec_), how_.zero_based ? "; from 0)" : ")");
+}
+
+GRADUS_BODY bool libsvm_dataset::next_record(datum* out) {
+  return files_.next([&](std::string_view bytes, bool last) {
+    found_record found;
+    std::string_view line;
+    if (!detail::line_in(bytes, last, line, found)) {
+      found.what = found_record::kind::partial;
+      return found;
+    }
+    if (const auto comment = line.find('#'); comment != line.npos) line = line.substr(0, comment);
+    rest_ = line;
+    blanks();
+    if (rest_.empty()) {
+      found.what = found_record::kind::passed;
+    } else {
+      files_.problem.clear();
+      if (!parse(out)) found.what = found_record::kind::bad;
+    }
+    return found;
+  });
+}
+
+GRADUS_BODY bool libsvm_dataset::parse(datum* out) {
+  indices_.clear(), values_.clear();
+  if (!how_.ragged) std::memset(rows_[0], 0, static_cast<std::size_t>(how_.features) * sizeof(float));
+  // A list of labels may be empty; then the line begins with its first feature.
+  const std::string_view first = word();
+  const bool no_label = how_.multilabel && first.find(':') != first.npos;
+  if (!label(no_label ? std::string_view() : first, out)) return false;
+  if (no_label)
+    rest_ = std::string_view(first.data(), static_cast<std::size_t>(rest_.data() + rest_.size() - first.data()));
+  blanks();
+  std::int64_t query = 0;
+  const bool has_query = rest_.starts_with("qid:");
+  if (has_query) {
+    const std::string_view q = word();
+    if (!detail::is_number(q.substr(4), query)) return wrong("expected qid:<number>, found \"", q.substr(0, 50), '"');
+    blanks();
+  }
+  if (how_.qid) {
+    if (!has_query) return wrong("expected qid:<number> behind the label, found none");
+    std::memcpy(rows_[label_ + 1], &query, sizeof query);
+  }
+  auto* const features = reinterpret_cast<float*>(rows_[0]);
+  for (std::int64_t before = -1; !rest_.empty(); blanks()) {
+    const char *const from = rest_.data(), *const end = from + rest_.size();
+    std::int64_t index = 0;
+    float value = 0;
+    const char* at = detail::number_at(from, end, index);
+    const bool named = at != nullptr && at != end && *at == ':';
+    at = named ? detail::number_at(at + 1, end, value) : nullptr;
+    if (at == nullptr || (at != end && *at != ' ' && *at != '\t')) {
+      const std::string_view w = word();
+      const auto colon = w.find(':');
+      if (!named || !detail::is_number(w.substr(colon + 1), value))
+        return wrong("expected <index>:<value>, found \"", w.substr(0, 50), '"');
+    } else {
+      rest_.remove_prefix(static_cast<std::size_t>(at - from));
+    }
+    const std::int64_t base = how_.zero_based ? 0 : 1;
+    if (index < base)
+      return wrong("expected indices from ", base, " on, found ", index, base == 1 ? "; is it zero_based?" : "");
+    index -= base;
+    if (how_.features != 0 && index >= how_.features)
+      return wrong("expected an index of at most ", how_.features - 1 + base, " (", how_.features, " features), found ",
+                   index + base);
+    if (index <= before) return wrong("expected ascending indices, found ", index + base, " after ", before + base);
+    before = index;
+    if (how_.ragged)
+      indices_.push_back(index), values_.push_back(value);
+    else
+      features[index] = value;
+  }
+  if (how_.ragged) {
+    put(*out, 0, indices_);
+    put(*out, 1, values_);
+  }
+  return true;
+}
+
+GRADUS_BODY bool libsvm_dataset::label(std::string_view given, datum* out) {
+  switch (how_.label_type) {
+  case float32: return label_as(given, out, floats_);
+  case float64: return label_as(given, out, doubles_);
+  case int32: return label_as(given, out, ints_);
+  default: return label_as(given, out, longs_);
+  }
+}
+
+GRADUS_BODY void libsvm_dataset::blanks() {
+  std::size_t n = 0;
+  while (n < rest_.size() && (rest_[n] == ' ' || rest_[n] == '\t')) ++n;
+  rest_.remove_prefix(n);
+}
+
+GRADUS_BODY std::string_view libsvm_dataset::word() {
+  const auto end = std::min(rest_.find_first_of(" \t"), rest_.size());
+  const auto w = rest_.substr(0, end);
+  rest_.remove_prefix(end);
+  return w;
+}
+
+}  // namespace gradus

@@ -1,0 +1,12 @@
+// The bodies of profile.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "profile.hpp"
+
+namespace gradus {
+
+GRADUS_BODY double steady_seconds::now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace gradus

@@ -1,0 +1,55 @@
+// The bodies of session_state.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "session_state.hpp"
+
+namespace gradus::detail {
+
+GRADUS_BODY void variables_without_value::save(std::vector<std::byte>& out) const {
+  for (std::size_t i = 0; i < variables_.size(); ++i) {
+    const variable_info& v = variables_.info(i);
+    if (v.local || v.initialized) continue;
+    const auto* p = reinterpret_cast<const std::byte*>(v.name.data());
+    out.insert(out.end(), p, p + v.name.size());
+    out.push_back(std::byte{0});
+  }
+}
+
+GRADUS_BODY void variables_without_value::load(std::span<const std::byte> in) {
+  std::vector<bool> without(variables_.size());
+  std::string_view rest(reinterpret_cast<const char*>(in.data()), in.size());
+  while (!rest.empty()) {
+    const std::size_t end = rest.find('\0');
+    const int at = end == rest.npos ? -1 : variables_.find(rest.substr(0, end));
+    if (at < 0)
+      raise(status::data_loss,
+            "the list of a session's variables without a value names none of its variables; expected the state of a "
+            "session of the same graph");
+    without[static_cast<std::size_t>(at)] = true;
+    rest.remove_prefix(end + 1);
+  }
+  for (std::size_t i = 0; i < variables_.size(); ++i)
+    if (variable_info& v = variables_.info(i); !v.local) v.initialized = !without[i];
+}
+
+GRADUS_BODY void take_number(std::int64_t& last) {
+  if constexpr (__atomic_always_lock_free(sizeof last, nullptr))
+    __atomic_fetch_add(&last, 1, __ATOMIC_RELAXED);
+  else  // a board of 32 bits, where nothing runs side by side
+    ++last;
+}
+
+GRADUS_BODY bool draws_numbers(const runnable& r) {
+  const graph_view& v = r.graph.view;
+  for (int i = 0; i < v.size; ++i) {
+    bool seed = false, step = false;
+    for (int e = v.nodes[i].first, end = e + v.nodes[i].inputs; e < end; ++e) {
+      if (v.nodes[v.edges[e]].op != &variable_card) continue;
+      seed = seed || r.name_of(v.edges[e]) == "random_seed", step = step || r.name_of(v.edges[e]) == "random_step";
+    }
+    if (seed && step) return true;
+  }
+  return false;
+}
+
+}  // namespace gradus::detail

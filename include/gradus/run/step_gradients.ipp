@@ -1,0 +1,38 @@
+// The bodies of step_gradients.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "step_gradients.hpp"
+
+namespace gradus::detail {
+
+GRADUS_BODY double read_number(const tensor_view& v) {
+  return v.type == float64 ? *reinterpret_cast<const double*>(v.data)
+                           : static_cast<double>(*reinterpret_cast<const float*>(v.data));
+}
+
+GRADUS_BODY tensor_view loss_of(machine& train) {
+  const graph_parts& g = train.what().graph;
+  for (int i = 0; i < g.output_count; ++i)
+    if (g.outputs[i].kind == output::loss) return train.view(g.outputs[i].node);
+  return {};
+}
+
+GRADUS_BODY void refuse_gradients(machine& train, std::int64_t global_step) {
+  const runnable& r = train.what();
+  const graph_view& v = r.graph.view;
+  std::string_view name;
+  double found = 0;
+  for (int i = 0; i < v.size && name.empty(); ++i) {
+    if (v.nodes[i].op != &cards::apply) continue;
+    const tensor_view g = train.view(v.edges[v.nodes[i].first + 1]);
+    const auto look = [&]<class T>(const T* values) {
+      const std::size_t at = first_not_finite(values, g.size());
+      if (at == g.size()) return;
+      name = r.name_of(v.edges[v.nodes[i].first]), found = static_cast<double>(values[at]);
+    };
+    g.type == float64 ? look(reinterpret_cast<const double*>(g.data)) : look(reinterpret_cast<const float*>(g.data));
+  }
+  raise_not_finite(read_number(loss_of(train)), name, found, global_step);
+}
+
+}  // namespace gradus::detail

@@ -1,0 +1,51 @@
+// The bodies of variables.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "variables.hpp"
+
+namespace gradus {
+
+GRADUS_BODY int variable_arena::declare(const variable_info& v) {
+  const int at = find(v.name);
+  if (at < 0) {
+    const std::size_t n = infos_.size();
+    infos_.resize(n + 1);
+    infos_[n] = v;
+    infos_[n].bytes = v.size() * size_of(v.type);
+    return static_cast<int>(n);
+  }
+  const variable_info& known = infos_[static_cast<std::size_t>(at)];
+  if (known.type != v.type || !(known.dims == v.dims))
+    raise(status::invalid_argument,
+          text("variable \"", v.name, "\" is ", name_of(known.type), " ", to_text(known.dims),
+               " in one graph of the model and ", name_of(v.type), " ", to_text(v.dims), " in another"));
+  return at;
+}
+
+GRADUS_BODY void variable_arena::allocate(std::size_t mirrors) {
+  allocate(mirrors, [this](std::size_t, std::size_t i) { return infos_[i].bytes; });
+}
+
+GRADUS_BODY void variable_arena::zero_part(std::size_t i, int part, int parts) {
+  const auto zero = [&](std::byte* from, std::size_t bytes) {
+    const line_range lines = lines_of_part(bytes, part, parts);
+    std::memset(from + lines.first * alignment, 0, (lines.last - lines.first) * alignment);
+  };
+  zero(value(i), infos_[i].bytes);
+  if (!infos_[i].trainable) return;
+  zero(gradient(i), infos_[i].bytes);
+  for (std::size_t k = 0; k < mirror_bytes_.size() / infos_.size(); ++k)
+    zero(mirror(k, i), mirror_bytes_[k * infos_.size() + i]);
+}
+
+GRADUS_BODY int variable_arena::find(std::string_view name) const {
+  for (std::size_t i = 0; i < infos_.size(); ++i)
+    if (infos_[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+
+GRADUS_BODY tensor_view variable_arena::mirror_view(std::size_t k, std::size_t i) {
+  return {infos_[i].type, resolve(infos_[i].dims, 1), mirror(k, i)};
+}
+
+}  // namespace gradus

@@ -1,0 +1,23 @@
+// The bodies of evaluation.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "evaluation.hpp"
+
+namespace gradus {
+
+GRADUS_BODY double evaluation::operator[](std::string_view name) const {
+  std::string known;
+  for (const auto& [n, v] : values_) {
+    if (n == name) return v;
+    known += text(known.empty() ? "" : ", ", n);
+  }
+  raise(status::not_found, text("the evaluation has no \"", name, "\"; it has ", known));
+}
+
+GRADUS_BODY const_tensor_view predictions::operator[](std::string_view name) const {
+  for (const auto& [n, v] : *items_)
+    if (n == name) return v;
+  raise(status::not_found, text("the model predicts no \"", name, "\""));
+}
+
+}  // namespace gradus

@@ -1,0 +1,84 @@
+// The bodies of progress.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "progress.hpp"
+
+namespace gradus {
+
+GRADUS_BODY void warnings::warning(std::string_view what) {
+  std::fprintf(stderr, "gradus: warning: %.*s\n", static_cast<int>(what.size()), what.data());
+}
+
+}  // namespace gradus
+
+namespace gradus::detail {
+
+GRADUS_BODY std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t trained) {
+  return text("the data ended at step ", step, ", before step ", last,
+              trained == 0 ? " (they gave no step at all)" : "", "; rewind() them or add .repeat() to go on");
+}
+
+GRADUS_BODY std::string four_digits(double x) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.4g", x);
+  return buffer;
+}
+
+GRADUS_BODY std::string duration(double secs) {
+  const auto s = static_cast<std::int64_t>(secs + 0.5);
+  char buffer[48];
+  if (s >= 3600)
+    std::snprintf(buffer, sizeof buffer, "%d:%02d:%02d", static_cast<int>(s / 3600), static_cast<int>(s / 60 % 60),
+                  static_cast<int>(s % 60));
+  else
+    std::snprintf(buffer, sizeof buffer, "%d:%02d", static_cast<int>(s / 60), static_cast<int>(s % 60));
+  return buffer;
+}
+
+GRADUS_BODY std::string describe(const progress_report& r) {
+  std::string out = text("step ", r.step);
+  if (r.max_steps > 0) out += text("/", r.max_steps);
+  out += text("  loss ", four_digits(r.loss), "  rate ", four_digits(r.rate));
+  if (r.steps_per_sec > 0) out += text("  ", four_digits(r.steps_per_sec), " steps/s");
+  if (r.eta_secs > 0) out += text("  eta ", duration(r.eta_secs));
+  return out;
+}
+
+}  // namespace gradus::detail
+
+namespace gradus {
+
+GRADUS_BODY void log_lines::step(const progress_report& r, bool due) {
+  if (due) line(detail::describe(r));
+}
+
+GRADUS_BODY void progress::line(std::string_view s) {
+  if (drawn_) detail::to_stderr("\r\x1b[K");
+  drawn_ = false;
+  lines_.line(s);
+}
+
+GRADUS_BODY void progress::step(const progress_report& r, bool due) {
+  if (!terminal()) return lines_.step(r, due);
+  const bool last = r.max_steps > 0 && r.step >= r.max_steps;
+  if (!last && r.now - at_ < 0.1) return;  // ten times a second is enough for eyes
+  at_ = r.now;
+  constexpr int width = 24;
+  const int full = r.max_steps > 0 ? static_cast<int>(width * r.step / r.max_steps) : 0;
+  std::string out = "\r\x1b[K[";
+  for (int i = 0; i < width; ++i) out += i < full ? '=' : i == full ? '>' : ' ';
+  out += text("] ", detail::describe(r));
+  if (last) out += '\n';
+  detail::to_stderr(out);
+  drawn_ = !last;
+}
+
+GRADUS_BODY bool progress::terminal() {
+#if defined(__unix__) || defined(__APPLE__)
+  return ::isatty(2) == 1;
+#else
+  return false;
+#endif
+}
+
+}  // namespace gradus
