@@ -11,6 +11,7 @@ Laws:
   doors       each foreign library is included by one header (DOORS below)
   edge core   the headers of tools/edge_core.txt reach no header outside the edge core, none of EDGE_FORBIDS, and the
               edge core has no bare `throw`, `try`, `dynamic_cast` or `typeid` outside base/error.hpp
+  bodies      x.ipp holds bodies that x.hpp declares; x.hpp includes it at its end, a file of compiled/ too
   umbrella    what gradus.hpp includes, through others too, brings none of UMBRELLA_FORBIDS
   mirror      include/gradus/R/F.hpp has tests/R/F.cpp, and the other way round (tests/whole/ answers for no header)
   references  a file that a comment or a page names exists
@@ -114,15 +115,18 @@ def check(root):
     headers = {}
     for folder, _, names in os.walk(base):
         for name in names:
-            if name.endswith((".hpp", ".ipp")) or folder == os.path.join(base, "compiled"):
+            if name.endswith((".hpp", ".ipp")):
                 path = os.path.join(folder, name)
                 headers[os.path.relpath(path, base).replace(os.sep, "/")] = path
+    bodies = {h: headers.pop(h) for h in sorted(headers) if h.endswith(".ipp")}
     edge, complaints = read_edge_core(root, headers)
     found += complaints
+    found += check_bodies(base, headers, bodies)
     reaches = {h: {} for h in headers}  # header -> {included header: line}
 
-    for header, path in sorted(headers.items()):
-        shown = "include/gradus/" + header
+    # x.ipp answers for the same laws as x.hpp, of which it is the second half.
+    for header, path in sorted([*headers.items(), *((b[:-4] + ".hpp", path) for b, path in bodies.items())]):
+        shown = os.path.relpath(path, root).replace(os.sep, "/")
         room = header.split("/")[0] if "/" in header else ""
         text = open(path, encoding="utf-8").read()
         lines = text.split("\n")
@@ -138,6 +142,8 @@ def check(root):
             where = (shown, number)
             if quote == '"':
                 target = os.path.relpath(os.path.join(os.path.dirname(path), what), base).replace(os.sep, "/")
+                if target[:-4] + ".hpp" == header and header[:-4] + ".ipp" in bodies:
+                    continue  # the two halves of one header
                 if target not in headers:
                     found.append((*where, "floors", f'"{what}" is no header of this library'))
                     continue
@@ -205,6 +211,28 @@ def check(root):
     return found + check_references(root), headers
 
 
+def check_bodies(base, headers, bodies):
+    """x.hpp ends by including x.ipp, but for programs that link gradus::compiled; compiled/*.cpp include all of them."""
+    found, compiled = [], set()
+    folder = os.path.join(base, "compiled")
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        for line in open(os.path.join(folder, name), encoding="utf-8"):
+            match = INCLUDE.match(line)
+            if match and match.group(2).endswith(".ipp"):
+                compiled.add(os.path.normpath(os.path.join("compiled", match.group(2))).replace(os.sep, "/"))
+    for body in bodies:
+        header, name = body[:-4] + ".hpp", os.path.basename(body)
+        shown = "include/gradus/" + body
+        if header not in headers:
+            found.append((shown, 1, "bodies", f"there is no {header} that declares what it holds"))
+        elif not open(headers[header], encoding="utf-8").read().endswith(
+                f'#ifndef GRADUS_COMPILED\n#include "{name}"\n#endif\n'):
+            found.append(("include/gradus/" + header, 1, "bodies", f"does not end by including {name} unless GRADUS_COMPILED"))
+        if body not in compiled:
+            found.append((shown, 1, "bodies", "no file of compiled/ includes it"))
+    return found + [("include/gradus/compiled", 1, "bodies", f"there is no {b}") for b in sorted(compiled - set(bodies))]
+
+
 def check_references(root):
     """Comments of C++ files, and pages: every file that they name is there."""
     files = []
@@ -223,7 +251,7 @@ def check_references(root):
     found = []
     for file in sorted(files):
         page = file.endswith(".md")
-        if not page and not (file.endswith((".hpp", ".cpp")) and file.startswith(SPEAKS)):
+        if not page and not (file.endswith((".hpp", ".ipp", ".cpp")) and file.startswith(SPEAKS)):
             continue
         if file == "CHANGELOG.md":  # it speaks of files that were
             continue

@@ -118,9 +118,9 @@ struct cpu : sweeps<Arithmetic> {
 };
 
 // The built-in ops of the interpreter: some 60 kernels and 200 formulas, most of what an interpreting file costs to
-// compile. A program of many such files can have them in one: define GRADUS_EXTERN_KERNELS everywhere, and write
+// compile. gradus::compiled has them once (compiled/kernels.cpp). A program of many such files that does not link it can
+// have them in one file: define GRADUS_EXTERN_KERNELS everywhere, and write there
 //   template struct gradus::built_in_ops<gradus::fast>;
-// in one file.
 template <class Arithmetic>
 struct built_in_ops {
   using entry = typename cpu<Arithmetic>::entry;
@@ -136,7 +136,7 @@ const typename cpu<Arithmetic>::entry* built_in_ops<Arithmetic>::find(const card
     if (e.op != nullptr && e.op == op) return &e;
   return nullptr;
 }
-#if defined(GRADUS_EXTERN_KERNELS)
+#if defined(GRADUS_EXTERN_KERNELS) || defined(GRADUS_COMPILED)
 extern template struct built_in_ops<fast>;
 extern template struct built_in_ops<portable>;
 #endif

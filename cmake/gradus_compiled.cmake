@@ -1,0 +1,15 @@
+# gradus::compiled: what of the library does not depend on a program's types, compiled once, as a static library that is
+# built with the program's flags when something links it. The headers then hold declarations alone (base/body.hpp), so
+# that a program compiles faster. No binary is installed.
+#
+# gradus_add_compiled(FOLDER)   the library of the sources FOLDER/gradus/compiled/*.cpp
+function(gradus_add_compiled include_folder)
+  if(TARGET gradus_compiled)
+    return()
+  endif()
+  file(GLOB sources "${include_folder}/gradus/compiled/*.cpp")
+  add_library(gradus_compiled STATIC EXCLUDE_FROM_ALL ${sources})
+  add_library(gradus::compiled ALIAS gradus_compiled)
+  target_link_libraries(gradus_compiled PUBLIC gradus::gradus)
+  target_compile_definitions(gradus_compiled PUBLIC GRADUS_COMPILED)
+endfunction()
