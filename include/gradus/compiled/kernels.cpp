@@ -1,5 +1,5 @@
-// The interpreter's kernels of both arithmetics, for programs that link gradus::compiled, whose own files leave them out
-// (cpu/device.hpp).
+// The interpreter's kernels of both arithmetics, for programs that link gradus::compiled, whose own files leave them
+// out (cpu/device.hpp).
 #ifndef GRADUS_COMPILED
 #define GRADUS_COMPILED
 #endif

@@ -118,8 +118,8 @@ struct cpu : sweeps<Arithmetic> {
 };
 
 // The built-in ops of the interpreter: some 60 kernels and 200 formulas, most of what an interpreting file costs to
-// compile. gradus::compiled has them once (compiled/kernels.cpp). A program of many such files that does not link it can
-// have them in one file: define GRADUS_EXTERN_KERNELS everywhere, and write there
+// compile. gradus::compiled has them once (compiled/kernels.cpp). A program of many such files that does not link it
+// can have them in one file: define GRADUS_EXTERN_KERNELS everywhere, and write there
 //   template struct gradus::built_in_ops<gradus::fast>;
 template <class Arithmetic>
 struct built_in_ops {
