@@ -39,7 +39,7 @@ void settle() {
 }
 
 struct training {
-  buffer parameters{tensors * elements * sizeof(float)}, gradients{tensors * elements * sizeof(float)};
+  aligned_buffer parameters{tensors * elements * sizeof(float)}, gradients{tensors * elements * sizeof(float)};
   decltype(updater{adam{}}) rule{adam{.rate = 1e-3}};
   std::vector<std::string> names;
   state_list list;
@@ -53,7 +53,7 @@ struct training {
     for (std::size_t i = 0; i < tensors * elements; ++i) g[i] = 1e-3f * static_cast<float>(i % 1000), w[i] = 1;
     rule.remembers(list);
   }
-  static tensor_view view(buffer& b, std::size_t i) {
+  static tensor_view view(aligned_buffer& b, std::size_t i) {
     return {float32, {static_cast<std::int64_t>(elements)}, b.data() + i * elements * sizeof(float)};
   }
   void take_step() {
@@ -94,7 +94,7 @@ void plain_read(benchmark::State& state) {
   settle();
   saver s;
   const auto path = s.save(t.list, folder() + "/m", 1).path;
-  buffer into(static_cast<std::size_t>(bytes_of_state));
+  aligned_buffer into(static_cast<std::size_t>(bytes_of_state));
   for (auto _ : state) {
     const seconds from = now();
     const int h = ::open(path.c_str(), O_RDONLY);
@@ -111,7 +111,7 @@ void plain_read(benchmark::State& state) {
 
 void copy_state(benchmark::State& state) {
   auto& t = shared();
-  buffer into(static_cast<std::size_t>(bytes_of_state) + (1 << 20));
+  aligned_buffer into(static_cast<std::size_t>(bytes_of_state) + (1 << 20));
   for (auto _ : state) {
     const seconds from = now();
     std::size_t at = 0;

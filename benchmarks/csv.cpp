@@ -189,7 +189,7 @@ void npy_rows(benchmark::State& state) {
   constexpr std::int64_t rows = 20000;
   publish(posix{}, dir / "a.npy", detail::npy_head("<f4", {rows, 784}) + std::string(rows * 784 * 4, '\1'));
   auto d = npy(dir / "a.npy").repeat().batch(128);
-  buffer memory(128 * 784 * 4);
+  aligned_buffer memory(128 * 784 * 4);
   const tensor_view out(float32, {128, 784}, memory.data());
   std::int64_t n = 0;
   for (auto _ : state) {

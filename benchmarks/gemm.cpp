@@ -18,7 +18,7 @@ struct operands {
   std::vector<line> a, b, c;
   std::byte* args[3];
 
-  explicit operands(const signature& s) {
+  explicit operands(const detail::signature& s) {
     const auto lines = [&](int x, int y) {
       return (static_cast<std::size_t>(s.dims[0]) * static_cast<std::size_t>(s.dims[x]) *
                   static_cast<std::size_t>(s.dims[y]) +
@@ -36,31 +36,31 @@ struct operands {
     args[2] = reinterpret_cast<std::byte*>(b.data());
   }
 };
-void report(benchmark::State& state, const signature& s) {
+void report(benchmark::State& state, const detail::signature& s) {
   const double flops = 2.0 * s.dims[0] * s.dims[1] * s.dims[2] * s.dims[3];
   state.counters["GFLOP/s"] =
       benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
 }
-template <signature Signature>
+template <detail::signature Signature>
 void compiled(benchmark::State& state) {
   operands o(Signature);
   for (auto _ : state) {
-    kernel<&cards::matmul>::run<fast>(fixed<Signature>{1, 1}, o.args);
+    op_kernel<&cards::matmul>::run<fast>(detail::fixed<Signature>{1, 1}, o.args);
     benchmark::ClobberMemory();
   }
   report(state, Signature);
 }
-void interpreted(benchmark::State& state, const signature& s) {
+void interpreted(benchmark::State& state, const detail::signature& s) {
   operands o(s);
   for (auto _ : state) {
-    kernel<&cards::matmul>::run<fast>(dynamic{1, 1, 0, 1, s}, o.args);
+    op_kernel<&cards::matmul>::run<fast>(detail::dynamic{1, 1, 0, 1, s}, o.args);
     benchmark::ClobberMemory();
   }
   report(state, s);
 }
 template <int Matrices, int M, int N, int K, bool TA = false, bool TB = false>
 void add(const char* tag) {
-  static constexpr signature what{&cards::matmul, {float32, float32, float32}, {Matrices, M, K, N, TA, TB}, {}};
+  static constexpr detail::signature what{&cards::matmul, {float32, float32, float32}, {Matrices, M, K, N, TA, TB}, {}};
   std::string name = std::string("W1/") + tag + "/" + (TA ? "T" : "N") + (TB ? "T" : "N") + "_";
   if (Matrices > 1) name += std::to_string(Matrices) + "x";
   name += std::to_string(M) + "x" + std::to_string(N) + "x" + std::to_string(K);

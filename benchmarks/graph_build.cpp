@@ -28,7 +28,7 @@ void build(benchmark::State& state) {
   for (auto _ : state) {
     const graph built = build_model([&](graph& g) { return residual(g, blocks); }, mode::train);
     const graph ready = run_passes(built, {});
-    const program p = plan(parts_of(ready), true);
+    const detail::program p = detail::plan(parts_of(ready), true);
     nodes = ready.nodes.count, calls = p.calls.count;
     benchmark::DoNotOptimize(p.slots.first);
   }

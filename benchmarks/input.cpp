@@ -24,7 +24,7 @@ struct batch_of_images {
   explicit batch_of_images(std::int64_t n) : memory(static_cast<std::size_t>(n * pixels * 4)) {
     view = tensor_view(float32, {n, pixels}, memory.data());
   }
-  buffer memory;
+  aligned_buffer memory;
   tensor_view view;
 };
 

@@ -13,7 +13,7 @@ namespace {
 using namespace gradus;
 
 void fma_peak(benchmark::State& state) {
-  using N = pack<float, fast>;
+  using N = detail::pack<float, fast>;
   constexpr int chains = 12;  // more than latency times throughput: at most 5 times 2
   const N by(0.9999f), plus(0.0001f);
   N x[chains];
@@ -35,7 +35,7 @@ void fma_peak(benchmark::State& state) {
 constexpr std::size_t bytes = std::size_t{64} << 20;
 
 void bandwidth(benchmark::State& state) {
-  buffer from(bytes), to(bytes);
+  aligned_buffer from(bytes), to(bytes);
   std::memset(from.data(), 1, bytes);
   for (auto _ : state) {
     std::memcpy(to.data(), from.data(), bytes);

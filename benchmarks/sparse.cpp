@@ -50,7 +50,7 @@ template <class Rule>
 void regression(benchmark::State& state, std::size_t batch_size, Rule rule) {
   const subnormal_scope here(subnormal_mode::flush);
   examples data(batch_size);
-  buffer memory(table_size * sizeof(float));
+  aligned_buffer memory(table_size * sizeof(float));
   float* const weight = reinterpret_cast<float*>(memory.data());
   std::vector<float> error(batch_size);
   updater u{rule};
@@ -119,11 +119,11 @@ std::vector<std::int32_t> drawn_rows() {
 template <class Rule>
 void embedding(benchmark::State& state, Rule rule) {
   const subnormal_scope here(subnormal_mode::flush);
-  buffer memory(rows * width * sizeof(float));
+  aligned_buffer memory(rows * width * sizeof(float));
   float* const table = reinterpret_cast<float*>(memory.data());
   std::fill_n(table, rows * width, 0.01f);
   const std::vector<std::int32_t> all = drawn_rows();
-  buffer sums(bags * width * sizeof(float));
+  aligned_buffer sums(bags * width * sizeof(float));
   float* const out = reinterpret_cast<float*>(sums.data());
   updater u{rule};
   u.track("table", tensor_view{float32, {rows, width}, memory.data()});

@@ -30,20 +30,20 @@ struct batches {
     int node;
     std::byte* own;
     std::size_t bytes, apart;
-    buffer all;
+    aligned_buffer all;
   };
   static constexpr std::size_t count = 64, small = 256;
-  machine* to;
+  step_machine* to;
   std::vector<column> columns;
   std::size_t at = 0;
 
   template <class Stepper>
-  batches(Stepper& s, machine& m, std::int64_t batch_size, std::uint32_t classes) : to(&m) {
+  batches(Stepper& s, step_machine& m, std::int64_t batch_size, std::uint32_t classes) : to(&m) {
     stream random;
     s.template placeholders<mode::train>([&](const placeholder_info& p) {
       const auto values = static_cast<std::size_t>(gradus::count(resolve(p.dims, batch_size)));
       column c{p.node, m.address(p.node), values * 4, align_up(values * 4), {}};
-      c.all = buffer(c.apart * count);
+      c.all = aligned_buffer(c.apart * count);
       for (std::size_t i = 0; i < values * count; ++i) {
         const float real = static_cast<float>(random.next()) * 0x1p-24f;
         const auto label = static_cast<std::int32_t>(random.next() % classes);

@@ -34,10 +34,10 @@ constexpr void gradient(gradus::backward& b) { b.to(0, cumsum(b.dy, b.attributes
 }  // namespace mine
 
 template <>
-struct gradus::kernel<&mine::cumsum_card> {
+struct gradus::op_kernel<&mine::cumsum_card> {
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    gradus::typed<0, float, double>(s, [&]<class T>() {
+    gradus::dispatch_type<0, float, double>(s, [&]<class T>() {
       T* y = gradus::at<T>(a, 0);
       const T* x = gradus::at<const T>(a, 1);
       const std::int64_t n = s.dim(1);

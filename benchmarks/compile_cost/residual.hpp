@@ -17,4 +17,5 @@ constexpr auto residual = [](gradus::graph& g) {
 
 // Nodes of the training graph, inputs, variables, gradients and updates among them, before fusion joins some.
 template <int Blocks>
-inline constexpr int graph_nodes = gradus::stage<residual<Blocks>, gradus::build_options{}, 4>::value.size.nodes;
+inline constexpr int graph_nodes =
+    gradus::detail::stage<residual<Blocks>, gradus::build_options{}, 4>::value.size.nodes;

@@ -134,7 +134,7 @@ TEST_CASE("concat and stack, of few and of many") {
   CHECK(get(deep) == std::vector<float>{1, 7, 2, 8, 3, 9, 4, 10});
   CHECK(get(stack({a, c})) == std::vector<float>{1, 2, 3, 4, 7, 8, 9, 10});
 
-  seq<value> many;
+  detail::seq<value> many;
   std::vector<float> expected;
   for (int row = 0; row < 2; ++row)
     for (int i = 0; i < 40; ++i) expected.push_back(row == 0 ? 5.0f : 6.0f);

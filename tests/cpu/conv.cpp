@@ -41,7 +41,7 @@ void check_convolution(const problem& p, lcg& random, double tolerance) {
 // The rules of order in cpu/conv.hpp's head, on single numbers.
 template <class T, class A>
 struct plain {
-  using one = lane<T, A>;
+  using one = detail::lane<T, A>;
   problem p;
   std::vector<T> x, w, dy;  // w: [kh, out, kw, in] for dx
 
@@ -141,8 +141,8 @@ void check_order(const problem& p, lcg& random) {
 // The compiled form, whose tiles are chosen by the compiler.
 using lowered_dims = std::array<int, 13>;
 template <const card* Op, lowered_dims E>
-constexpr signature signature_of = [] {
-  signature s;
+constexpr detail::signature signature_of = [] {
+  detail::signature s;
   s.op = Op;
   for (auto& t : s.types) t = float32;
   for (int i = 0; i < 13; ++i) s.dims[i] = E[static_cast<std::size_t>(i)];
@@ -155,7 +155,7 @@ std::vector<float> compiled(const problem& p, std::size_t size, const std::vecto
   std::byte* args[] = {reinterpret_cast<std::byte*>(y.data()),
                        reinterpret_cast<std::byte*>(const_cast<float*>(a.data())),
                        reinterpret_cast<std::byte*>(const_cast<float*>(b.data()))};
-  kernel<Op>::template run<fast>(fixed<signature_of<Op, E>>{p.n, 1}, args);
+  op_kernel<Op>::template run<fast>(detail::fixed<signature_of<Op, E>>{p.n, 1}, args);
   return y;
 }
 template <lowered_dims E>

@@ -14,7 +14,7 @@ using namespace gradus;
 template <const card* Op, class A = fast>
 std::vector<std::byte> run(const std::vector<int>& dims, std::int64_t rows, std::size_t bytes,
                            std::initializer_list<dtype> types, const std::vector<const void*>& operands, int parts) {
-  signature s;
+  detail::signature s;
   s.op = Op;
   std::copy(dims.begin(), dims.end(), s.dims);
   std::copy(types.begin(), types.end(), s.types);
@@ -22,7 +22,7 @@ std::vector<std::byte> run(const std::vector<int>& dims, std::int64_t rows, std:
   std::vector<std::byte*> args{y.data()};
   for (const void* p : operands) args.push_back(static_cast<std::byte*>(const_cast<void*>(p)));
   for (int part = parts - 1; part >= 0; --part)
-    kernel<Op>::template run<A>(dynamic{rows, 1, part, parts, s}, args.data());
+    op_kernel<Op>::template run<A>(detail::dynamic{rows, 1, part, parts, s}, args.data());
   y.pop_back();
   return y;
 }

@@ -8,7 +8,7 @@ using namespace gradus;
 
 template <class T, class A>
 void columns_are_dots() {
-  using N = pack<T, A>;
+  using N = detail::pack<T, A>;
   for (int k : {8, 9, 16, 31, 33, 100, 5000}) {
     CAPTURE(k);
     const auto steps = static_cast<std::size_t>(k), stride = N::width + 3;

@@ -108,7 +108,7 @@ TEST_CASE("broadcasting as NumPy, through every pattern of three axes") {
           const float p = a[static_cast<std::size_t>((i * 3 + j) * 4 + k)];
           const float q = b[static_cast<std::size_t>(((d[0] == 1 ? 0 : i) * d[1] + (d[1] == 1 ? 0 : j)) * d[2] +
                                                      (d[2] == 1 ? 0 : k))];
-          const float product = (lane<float, fast>(p) * lane<float, fast>(q)).v;  // rounded on its own
+          const float product = (detail::lane<float, fast>(p) * detail::lane<float, fast>(q)).v;  // rounded on its own
           CHECK(got[static_cast<std::size_t>((i * 3 + j) * 4 + k)] == product + q);
         }
   }
@@ -172,7 +172,7 @@ TEST_CASE("an expression in parts has the bits of the whole") {
     CAPTURE(rows);
     CAPTURE(columns);
     const interpreted_graph<cpu<fast>, ops<>> ready(g, build_options{mode::predict, gating::none, false, false});
-    machine m;
+    step_machine m;
     m.connect(
         ready.get(), [](int) -> std::byte* { return nullptr; }, [](int) -> std::byte* { return nullptr; });
     m.bind(rows);

@@ -20,11 +20,11 @@ std::vector<T> numbers(std::int64_t n, std::uint64_t seed) {
 // docs/arithmetic.md: one chain of fused multiply-adds over k, in order.
 template <class A, class T>
 T chain(matrix_operand<T> a, matrix_operand<T> b, std::int64_t i, std::int64_t j, std::int64_t k, T start, bool minus) {
-  lane<T, A> sum = start;
+  detail::lane<T, A> sum = start;
   for (std::int64_t p = 0; p < k; ++p) {
     const T x = a.at[a.transposed ? p * a.stride + i : i * a.stride + p];
     const T y = b.at[b.transposed ? j * b.stride + p : p * b.stride + j];
-    sum = fma(lane<T, A>(minus ? -x : x), lane<T, A>(y), sum);
+    sum = fma(detail::lane<T, A>(minus ? -x : x), detail::lane<T, A>(y), sum);
   }
   return sum.v;
 }

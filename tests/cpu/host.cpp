@@ -17,9 +17,9 @@ void first_two(std::span<float> y, std::span<const float> x) {
 }
 }  // namespace
 template <>
-struct gradus::kernel<&gradus::host_op<&square_and_add>> : gradus::host_kernel<&square_and_add> {};
+struct gradus::op_kernel<&gradus::host_op<&square_and_add>> : gradus::host_kernel<&square_and_add> {};
 template <>
-struct gradus::kernel<&gradus::host_op<&first_two>> : gradus::host_kernel<&first_two> {};
+struct gradus::op_kernel<&gradus::host_op<&first_two>> : gradus::host_kernel<&first_two> {};
 
 namespace {
 using user_ops = op_list<&host_op<&square_and_add>, &host_op<&first_two>>;

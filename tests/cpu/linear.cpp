@@ -36,8 +36,8 @@ TEST_CASE_TEMPLATE("map: every place as a lane computes it, and no place beyond"
     auto theta = numbers<T>(n + 3, 2), m = numbers<T>(n + 3, 3);
     auto want_theta = theta, want_m = m;
     for (std::size_t i = 0; i < n; ++i) {
-      lane<T, fast> x = want_theta[i], y = want_m[i];
-      weighted{}(x, lane<T, fast>(g[i]), y);
+      detail::lane<T, fast> x = want_theta[i], y = want_m[i];
+      weighted{}(x, detail::lane<T, fast>(g[i]), y);
       want_theta[i] = x.v, want_m[i] = y.v;
     }
     linear<fast>::map(n, weighted{}, theta.data(), g.data(), m.data());
@@ -86,7 +86,7 @@ TEST_CASE_TEMPLATE("matmul and gram of dense matrices", T, float, double) {
   CHECK(same(e, f));
 }
 TEST_CASE_TEMPLATE("rotate_rows: one rotation after the other", T, float, double) {
-  using N = lane<T, portable>;
+  using N = detail::lane<T, portable>;
   for (int size : {1, 5, 16, 33, 64, 71}) {
     const auto n = static_cast<std::size_t>(size);
     const std::size_t stride = n + 2;

@@ -47,9 +47,9 @@ template <class T, class A, class F, class G>
 double worst(double low, double high, F f, G want) {
   double largest = 0;
   sweep_arguments<T>(low, high, [&](T x) {
-    const T got = f(lane<T, A>(x)).v;
+    const T got = f(detail::lane<T, A>(x)).v;
     largest = std::max(largest, error(got, want(static_cast<real>(x))));
-    if (!same(f(pack<T, A>(x))[0], got)) largest = 1e12;
+    if (!same(f(detail::pack<T, A>(x))[0], got)) largest = 1e12;
   });
   return largest;
 }
@@ -135,9 +135,9 @@ TEST_CASE("pow is within 1.6 units over its whole range") {
       if (i % 5 == 0) y = static_cast<T>(static_cast<int>(r.below(9)) - 4);
       const real want = std::pow(static_cast<real>(x), static_cast<real>(y));
       if (want > std::numeric_limits<T>::max() || want < std::numeric_limits<T>::min()) continue;
-      const T got = pow(lane<T, A>(x), lane<T, A>(y)).v;
+      const T got = pow(detail::lane<T, A>(x), detail::lane<T, A>(y)).v;
       largest = std::max(largest, error(got, want));
-      if (!same(pow(pack<T, A>(x), pack<T, A>(y))[0], got)) largest = 1e12;
+      if (!same(pow(detail::pack<T, A>(x), detail::pack<T, A>(y))[0], got)) largest = 1e12;
     }
     CHECK(largest <= 1.6);
   };
@@ -149,7 +149,7 @@ TEST_CASE("pow is within 1.6 units over its whole range") {
 
 TEST_CASE("special arguments give what C's library gives") {
   const auto check = []<class T>(T) {
-    using N = lane<T, fast>;
+    using N = detail::lane<T, fast>;
     for (const T x : awkward<T>()) {
       INFO(static_cast<double>(x));
       const auto like = [&](T got, T want, double ulps) {
@@ -180,21 +180,21 @@ TEST_CASE("special arguments give what C's library gives") {
 }
 
 TEST_CASE("subnormals: results right to one unit of the smallest number, arguments taken") {
-  using N = lane<float, fast>;
+  using N = detail::lane<float, fast>;
   for (float x = -87.5f; x > -104; x -= 0.25f) {
     INFO(x);
     CHECK(std::abs(static_cast<double>(exp(N(x)).v) - std::exp(static_cast<double>(x))) <= 1.01 * 0x1p-149);
   }
   CHECK(exp(N(-104.0f)).v == 0);
   CHECK(log(N(0x1p-149f)).v == doctest::Approx(std::log(0x1p-149)));
-  CHECK(log(lane<double, fast>(0x1p-1074)).v == doctest::Approx(-1074 * std::log(2.0)));
+  CHECK(log(detail::lane<double, fast>(0x1p-1074)).v == doctest::Approx(-1074 * std::log(2.0)));
 }
 
 TEST_CASE("portable results, as numbers: the same on every machine and compiler") {
   // A hash of results over fixed arguments, written down from x86-64; tests/edge runs the same functions elsewhere.
   const auto hash = []<class T>(T) {
     std::uint64_t h = 14695981039346656037u;
-    using N = lane<T, portable>;
+    using N = detail::lane<T, portable>;
     philox r(3);
     for (std::uint64_t i = 0; i < 2000; ++i) {
       const N x(static_cast<T>((uniform_float(r.word(0, i)) - 0.5f) * (i % 3 == 0 ? 100 : 4)));

@@ -18,8 +18,8 @@ std::vector<T> numbers(std::size_t n, std::uint64_t seed) {
 // docs/arithmetic.md: one chain of fused multiply-adds over k, in order.
 template <class T, class X, class Y>
 T chain(int k, X x, Y y) {
-  lane<T, fast> sum(T(0));
-  for (int p = 0; p < k; ++p) sum = fma(lane<T, fast>(x(p)), lane<T, fast>(y(p)), sum);
+  detail::lane<T, fast> sum(T(0));
+  for (int p = 0; p < k; ++p) sum = fma(detail::lane<T, fast>(x(p)), detail::lane<T, fast>(y(p)), sum);
   return sum.v;
 }
 // The tree of a dot: sixteen chains a run of 4096, each over every sixteenth place, joined in halves.
@@ -27,10 +27,10 @@ template <class T, class X, class Y>
 T tree(int k, X x, Y y) {
   T total = 0;
   for (int p0 = 0; p0 < k; p0 += 4096) {
-    lane<T, fast> sums[16];
+    detail::lane<T, fast> sums[16];
     for (auto& s : sums) s = T(0);
     for (int p = p0; p < k && p < p0 + 4096; ++p)
-      sums[p % 16] = fma(lane<T, fast>(x(p)), lane<T, fast>(y(p)), sums[p % 16]);
+      sums[p % 16] = fma(detail::lane<T, fast>(x(p)), detail::lane<T, fast>(y(p)), sums[p % 16]);
     for (int half = 8; half > 0; half /= 2)
       for (int c = 0; c < half; ++c) sums[c] = sums[c] + sums[c + half];
     total = p0 == 0 ? sums[0].v : total + sums[0].v;
@@ -43,7 +43,7 @@ T element(const T* a, const T* b, int i, int j, int m, int k, int n, bool ta, bo
   const auto y = [&](int p) { return b[tb ? j * k + p : p * n + j]; };
   return k >= 8 && (n == 1 || (m == 1 && n <= 16)) ? tree<T>(k, x, y) : chain<T>(k, x, y);
 }
-constexpr signature matmul_signature(dtype type, int matrices, int m, int k, int n, bool ta, bool tb) {
+constexpr detail::signature matmul_signature(dtype type, int matrices, int m, int k, int n, bool ta, bool tb) {
   return {&cards::matmul, {type, type, type}, {matrices, m, k, n, ta, tb}, {}};
 }
 // What a layer and a residual connection do.
@@ -98,13 +98,13 @@ struct problem {
     multiply_operands_as<fast, T>(s, args, e);
   }
   bool interpreted(int parts) {
-    const signature what = matmul_signature(dtype_of<T>, matrices, m, k, n, ta, tb);
+    const detail::signature what = matmul_signature(dtype_of<T>, matrices, m, k, n, ta, tb);
     start();
-    for (int part = parts - 1; part >= 0; --part) call(dynamic{0, 1, part, parts, what}, as_is{});
+    for (int part = parts - 1; part >= 0; --part) call(detail::dynamic{0, 1, part, parts, what}, as_is{});
     if (!same(want)) return false;
     start();
     for (int part = 0; part < parts; ++part)
-      call(dynamic{0, 1, part, parts, what}, layer<T>{bias.data(), residual.data(), n});
+      call(detail::dynamic{0, 1, part, parts, what}, layer<T>{bias.data(), residual.data(), n});
     return same(want_layer);
   }
   template <class S>
@@ -136,8 +136,8 @@ void check_compiled() {
     constexpr auto known = matmul_signature(dtype_of<T>, Matrices, M, K, N, t & 1, t & 2);
     constexpr auto batched = matmul_signature(dtype_of<T>, Matrices, 0, K, N, t & 1, t & 2);  // m: the rows
     CAPTURE(t);
-    CHECK(p.compiled(fixed_batch<known, 1, 1>{}));
-    CHECK(p.compiled(fixed<batched>{M, M}));
+    CHECK(p.compiled(detail::fixed_batch<known, 1, 1>{}));
+    CHECK(p.compiled(detail::fixed<batched>{M, M}));
   };
   both(std::integral_constant<int, 0>{}), both(std::integral_constant<int, 1>{});
   both(std::integral_constant<int, 2>{}), both(std::integral_constant<int, 3>{});
@@ -192,7 +192,7 @@ void check_compiled_gradient(int parts) {
   constexpr auto batched = matmul_signature(dtype_of<T>, 1, M, 0, N, true, false);
   CAPTURE(parts);
   p.start();
-  for (int part = 0; part < parts; ++part) p.call(fixed<batched>{K, K, part, parts}, as_is{});
+  for (int part = 0; part < parts; ++part) p.call(detail::fixed<batched>{K, K, part, parts}, as_is{});
   CHECK(p.same(p.want));
 }
 }  // namespace
@@ -203,7 +203,7 @@ TEST_CASE("compiled: the same bits, of the whole and of small kernels") {
   check_compiled<float, 37, 33, 150>();
   check_compiled<float, 5, 4, 6, 3>();
   constexpr auto tile = matmul_signature(float32, 1, 16, 16, 16, true, false);
-  CHECK(problem<float>(1, 16, 16, 16, true, false).compiled(fixed_batch<tile, 1, 1>{}));
+  CHECK(problem<float>(1, 16, 16, 16, true, false).compiled(detail::fixed_batch<tile, 1, 1>{}));
   for (int parts : {1, 3})
     check_compiled_gradient<float, 17, 1, 1>(parts), check_compiled_gradient<float, 16, 3, 1>(parts);
   check_compiled<double, 13, 40, 34>();

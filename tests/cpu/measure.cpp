@@ -50,8 +50,8 @@ TEST_CASE("measures are sums over the elements, whatever the width, and nothing 
     const auto c = update.prepare<float>(0);
     float* none[1] = {};
     double narrow[3] = {}, wide[3] = {};
-    measure<0, fast, float, std::remove_const_t<decltype(update)>, lane<float, fast>>(update, c, 1.0f, theta.data(),
-                                                                                      g.data(), none, n, narrow);
+    measure<0, fast, float, std::remove_const_t<decltype(update)>, detail::lane<float, fast>>(
+        update, c, 1.0f, theta.data(), g.data(), none, n, narrow);
     measure<0, fast>(update, c, 1.0f, theta.data(), g.data(), none, n, wide);
     for (int k = 0; k < 3; ++k) {
       CHECK(narrow[k] == wide[k]);

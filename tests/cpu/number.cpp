@@ -48,8 +48,8 @@ bool same(T a, T b) {
 // A formula on lanes and on packs, over pairs of awkward and of random numbers.
 template <class T, class A, class F>
 void lane_is_pack(F f) {
-  using L = lane<T, A>;
-  using P = pack<T, A>;
+  using L = detail::lane<T, A>;
+  using P = detail::pack<T, A>;
   auto x = random_numbers<T>(512, 1), y = random_numbers<T>(512, 2);
   for (const T a : awkward<T>())
     for (const T b : awkward<T>()) x.push_back(a), y.push_back(b);
@@ -81,8 +81,8 @@ TEST_CASE("lane and pack give the same bits") {
   lane_is_pack([](auto a, auto b) { return min(a, b); });
   lane_is_pack([](auto a, auto b) { return max(a, b); });
   lane_is_pack([](auto a, auto b) { return select(a < b, a, -b); });
-  lane_is_pack([](auto a, auto b) { return select(both(a <= b, a == a), sign(a), copysign(b, a)); });
-  lane_is_pack([](auto a, auto b) { return select(either(a > b, a != b), round(a), floor(b)); });
+  lane_is_pack([](auto a, auto b) { return select(detail::both(a <= b, a == a), sign(a), copysign(b, a)); });
+  lane_is_pack([](auto a, auto b) { return select(detail::either(a > b, a != b), round(a), floor(b)); });
 }
 
 TEST_CASE("a product never contracts with a sum") {
@@ -93,15 +93,15 @@ TEST_CASE("a product never contracts with a sum") {
       volatile T p = x[i] * y[i];
       plain[i] = p + z[i];
     }
-    using L = lane<T, fast>;
+    using L = detail::lane<T, fast>;
     for (std::size_t i = 0; i < 1000; ++i) out[i] = (L(x[i]) * L(y[i]) + L(z[i])).v;
     CHECK(out == plain);
-    using P = pack<T, fast>;
+    using P = detail::pack<T, fast>;
     for (std::size_t i = 0; i + P::width <= 1000; i += P::width)
       (P::load(&x[i]) * P::load(&y[i]) + P::load(&z[i])).store(&out[i]);
     CHECK(out == plain);
     for (std::size_t i = 0; i < 1000; ++i)
-      out[i] = fma(lane<T, portable>(x[i]), lane<T, portable>(y[i]), lane<T, portable>(z[i])).v;
+      out[i] = fma(detail::lane<T, portable>(x[i]), detail::lane<T, portable>(y[i]), detail::lane<T, portable>(z[i])).v;
     CHECK(out == plain);
     if (simd::has_fma<T>) {
       for (std::size_t i = 0; i < 1000; ++i) {
@@ -116,7 +116,7 @@ TEST_CASE("a product never contracts with a sum") {
 }
 
 TEST_CASE("min, max, round and floor say what docs/arithmetic.md says") {
-  using N = lane<float, fast>;
+  using N = detail::lane<float, fast>;
   const float nan = NAN;
   CHECK(min(N(nan), N(1)).v == 1);
   CHECK(std::isnan(min(N(1), N(nan)).v));
@@ -131,14 +131,14 @@ TEST_CASE("min, max, round and floor say what docs/arithmetic.md says") {
     CHECK(same(abs(N(x)).v, std::abs(x)));
   }
   for (const double x : random_numbers<double>(1000, 6)) {
-    using D = lane<double, fast>;
+    using D = detail::lane<double, fast>;
     CHECK(same(round(D(x)).v, std::nearbyint(x)));
     CHECK(same(floor(D(x)).v, std::floor(x)));
   }
 }
 
 TEST_CASE("a partial pack reads and writes its first places only") {
-  using P = pack<float, fast>;
+  using P = detail::pack<float, fast>;
   for (std::size_t n = 0; n <= P::width; ++n) {
     std::vector<float> x(n, 3.0f), y(P::width, -1.0f);
     const P p = P::load_partial(x.data(), n, 7.0f);
@@ -149,7 +149,8 @@ TEST_CASE("a partial pack reads and writes its first places only") {
 }
 
 TEST_CASE("lanes work in constant evaluation") {
-  static_assert((lane<float, fast>(2) * lane<float, fast>(3) + lane<float, fast>(1)).v == 7);
-  static_assert(max(lane<double, portable>(2), lane<double, portable>(3)).v == 3);
-  static_assert(number<lane<float, fast>> && number<pack<float, fast>> && number<pack<double, portable>>);
+  static_assert((detail::lane<float, fast>(2) * detail::lane<float, fast>(3) + detail::lane<float, fast>(1)).v == 7);
+  static_assert(max(detail::lane<double, portable>(2), detail::lane<double, portable>(3)).v == 3);
+  static_assert(number<detail::lane<float, fast>> && number<detail::pack<float, fast>> &&
+                number<detail::pack<double, portable>>);
 }

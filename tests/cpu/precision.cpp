@@ -52,7 +52,7 @@ std::vector<float> hard_floats() {
 template <const card* Op, class Narrow, class A>
 void agrees_with_the_conversion() {
   const auto x = hard_floats<Narrow>();
-  const auto packs = rounded<Op, pack<float, A>>(x), lanes = rounded<Op, lane<float, A>>(x);
+  const auto packs = rounded<Op, detail::pack<float, A>>(x), lanes = rounded<Op, detail::lane<float, A>>(x);
   long wrong = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const float want = Narrow(x[i]);
@@ -76,7 +76,7 @@ void doubles(int bias, int mantissa) {
   for (int i = 0; i < 100000; ++i) x.push_back(std::ldexp(2 * r.uniform() - 1, static_cast<int>(r.below(300)) - 150));
   for (int i = 0; i < 2000; ++i)  // ties, and what a rounding to float first would make one
     for (double d : {0.0, 1e-12, -1e-12}) x.push_back((1 + (i + 0.5) * std::ldexp(1.0, -mantissa)) * (1 + d));
-  const auto packs = rounded<Op, pack<double, fast>>(x), lanes = rounded<Op, lane<double, portable>>(x);
+  const auto packs = rounded<Op, detail::pack<double, fast>>(x), lanes = rounded<Op, detail::lane<double, portable>>(x);
   long wrong = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double want = by_scaling(x[i], bias, mantissa);

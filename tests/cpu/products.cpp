@@ -84,7 +84,7 @@ TEST_CASE("rows are done in pieces that the shape fixes, and then the epilogue")
 }
 TEST_CASE("the op goes to the library, and small shapes do not") {
   const auto calls = [](int m, int n, int k) {
-    signature s{};
+    detail::signature s{};
     s.op = &cards::matmul;
     s.types[0] = float32;
     s.dims[0] = 1, s.dims[1] = m, s.dims[2] = k, s.dims[3] = n;
@@ -93,7 +93,7 @@ TEST_CASE("the op goes to the library, and small shapes do not") {
     std::byte* args[] = {reinterpret_cast<std::byte*>(c.data()), reinterpret_cast<std::byte*>(a.data()),
                          reinterpret_cast<std::byte*>(b.data())};
     counted::calls = 0;
-    kernel<&cards::matmul>::run<products<counted>>(dynamic{1, 1, 0, 1, s}, args);
+    op_kernel<&cards::matmul>::run<products<counted>>(detail::dynamic{1, 1, 0, 1, s}, args);
     CHECK(c == std::vector<float>(c.size(), static_cast<float>(2 * k)));
     return counted::calls;
   };

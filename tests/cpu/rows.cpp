@@ -88,9 +88,9 @@ TEST_CASE("sparse rows: lanes and packs agree, other rows stay, the sum runs in 
     const T scale = T(0.7);
     sweep_rows<fast>(update, c, scale, a.theta.data(), a.pointers.data(), rows, width, listed.data(), values.data(),
                      listed.size(), scratch);
-    sweep_rows<fast, T, composed_type, std::int32_t, lane<T, fast>>(update, c, scale, b.theta.data(), b.pointers.data(),
-                                                                    rows, width, listed.data(), values.data(),
-                                                                    listed.size(), scratch);
+    sweep_rows<fast, T, composed_type, std::int32_t, detail::lane<T, fast>>(
+        update, c, scale, b.theta.data(), b.pointers.data(), rows, width, listed.data(), values.data(), listed.size(),
+        scratch);
     CHECK(a == b);
     // The merged gradient by hand, each value scaled before it is added, swept densely over the listed rows.
     std::vector<T> g(rows * width);
@@ -142,9 +142,9 @@ TEST_CASE("values shared by several rows, and rows swept in parts, have the bits
     };
     const T scale = T(0.7);
     const auto plain = stepped([&](auto& s) {
-      sweep_rows<fast, T, single_type, std::int64_t, lane<T, fast>>(update.single(), c, scale, s.theta.data(),
-                                                                    s.pointers.data(), rows, width, listed.data(),
-                                                                    spread.data(), n, scratch);
+      sweep_rows<fast, T, single_type, std::int64_t, detail::lane<T, fast>>(update.single(), c, scale, s.theta.data(),
+                                                                            s.pointers.data(), rows, width,
+                                                                            listed.data(), spread.data(), n, scratch);
     });
     CHECK(plain == stepped([&](auto& s) {
             sweep_rows<fast>(update.single(), c, scale, s.theta.data(), s.pointers.data(), rows, width, listed.data(),

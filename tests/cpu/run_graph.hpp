@@ -44,9 +44,12 @@ bytes numbers(const graph& g, const node& n, std::int64_t count) {
 }
 
 template <class A, const card*... Ops>
-void run_node(op_list<Ops...>, const signature& s, std::int64_t rows, std::int64_t batch_size, std::byte* const* args) {
+void run_node(op_list<Ops...>, const detail::signature& s, std::int64_t rows, std::int64_t batch_size,
+              std::byte* const* args) {
   const bool found =
-      ((s.op == Ops ? (kernel<Ops>::template run<A>(dynamic{rows, batch_size, 0, 1, s}, args), true) : false) || ...);
+      ((s.op == Ops ? (op_kernel<Ops>::template run<A>(detail::dynamic{rows, batch_size, 0, 1, s}, args), true)
+                    : false) ||
+       ...);
   if (!found) raise(status::unimplemented, text("no kernel here for ", s.op->name));
 }
 
@@ -70,7 +73,7 @@ bytes run(List list, graph& g, value wanted, std::int64_t batch_size, const std:
       out = results[static_cast<std::size_t>(g.edges[n.first])];
     } else {
       out.assign(static_cast<std::size_t>(many) * size_of(n.type), std::byte{0xa5});
-      signature s;
+      detail::signature s;
       lowering l{view, n};
       n.op->lower(l);
       s.op = n.op, s.types[0] = n.type;

@@ -66,17 +66,19 @@ std::vector<T> cross_entropy(const std::vector<T>& x, const std::vector<std::int
                              int classes, std::size_t first, std::size_t rows) {
   const auto n = static_cast<std::size_t>(classes);
   std::vector<T> y(rows * (Op == &cards::sparse_xent ? 1 : n));
-  const signature what{Op, {dtype_of<T>, dtype_of<T>, int32, dtype_of<T>}, {static_cast<int>(rows), classes}, {}};
+  const detail::signature what{
+      Op, {dtype_of<T>, dtype_of<T>, int32, dtype_of<T>}, {static_cast<int>(rows), classes}, {}};
   auto* const from = const_cast<T*>(x.data()) + first * n;
   std::byte* args[] = {reinterpret_cast<std::byte*>(y.data()), reinterpret_cast<std::byte*>(from),
                        reinterpret_cast<std::byte*>(const_cast<std::int32_t*>(label.data()) + first),
                        reinterpret_cast<std::byte*>(const_cast<T*>(dy.data()) + first)};
-  kernel<Op>::template run<fast>(dynamic{1, 1, 0, 1, what}, args);
+  op_kernel<Op>::template run<fast>(detail::dynamic{1, 1, 0, 1, what}, args);
   return y;
 }
 template <class T>
 bool same_number(T a, T b) {
-  return std::bit_cast<typename lane<T, fast>::word>(a) == std::bit_cast<typename lane<T, fast>::word>(b) ||
+  return std::bit_cast<typename detail::lane<T, fast>::word>(a) ==
+             std::bit_cast<typename detail::lane<T, fast>::word>(b) ||
          (std::isnan(a) && std::isnan(b));
 }
 template <class T>

@@ -47,15 +47,15 @@ TEST_CASE("sums are the tree that docs/arithmetic.md draws, at every width") {
       for (std::size_t i = 0; i < n; ++i) products[i] = x[i] * y[i];
       INFO(n);
       CHECK(same(sum<fast>(x.data(), n), plain_sum(x)));
-      CHECK(same(sum<fast, T, lane<T, fast>>(x.data(), n), plain_sum(x)));
+      CHECK(same(sum<fast, T, detail::lane<T, fast>>(x.data(), n), plain_sum(x)));
       CHECK(same(dot<portable>(x.data(), y.data(), n), plain_sum(products)));
-      CHECK(same(dot<portable, T, lane<T, portable>>(x.data(), y.data(), n), plain_sum(products)));
-      CHECK(same(dot<fast>(x.data(), y.data(), n), dot<fast, T, lane<T, fast>>(x.data(), y.data(), n)));
-      CHECK(same(sum_of_squares<fast>(x.data(), n), sum_of_squares<fast, T, lane<T, fast>>(x.data(), n)));
+      CHECK(same(dot<portable, T, detail::lane<T, portable>>(x.data(), y.data(), n), plain_sum(products)));
+      CHECK(same(dot<fast>(x.data(), y.data(), n), dot<fast, T, detail::lane<T, fast>>(x.data(), y.data(), n)));
+      CHECK(same(sum_of_squares<fast>(x.data(), n), sum_of_squares<fast, T, detail::lane<T, fast>>(x.data(), n)));
       T largest = -std::numeric_limits<T>::infinity();
       for (const T v : x) largest = std::max(largest, v);
       CHECK(maximum<fast>(x.data(), n) == largest);
-      CHECK(maximum<portable, T, lane<T, portable>>(x.data(), n) == largest);
+      CHECK(maximum<portable, T, detail::lane<T, portable>>(x.data(), n) == largest);
     }
   };
   check(0.0f);

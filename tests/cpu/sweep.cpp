@@ -32,10 +32,10 @@ template <class T, class Composed>
 void every_width_agrees(const Composed& update) {
   for (std::size_t n : {0u, 1u, 3u, 15u, 16u, 17u, 31u, 33u, 100u}) {
     INFO(n);
-    const auto want = run<T, fast, lane<T, fast>>(update, n);
-    CHECK((run<T, fast, pack<T, fast>>(update, n) == want));
-    CHECK((run<T, portable, pack<T, portable>>(update, n) == want));
-    CHECK((run<T, portable, lane<T, portable>>(update, n) == want));
+    const auto want = run<T, fast, detail::lane<T, fast>>(update, n);
+    CHECK((run<T, fast, detail::pack<T, fast>>(update, n) == want));
+    CHECK((run<T, portable, detail::pack<T, portable>>(update, n) == want));
+    CHECK((run<T, portable, detail::lane<T, portable>>(update, n) == want));
   }
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("follow is the average's step alone") {
     auto a = random_numbers<float>(n, 2), b = a, moved = theta;
     float* const shadows[] = {a.data()};
     const auto c = update.prepare<float>(0);
-    follow<fast>(update, c, theta.data(), shadows, n);
+    detail::follow<fast>(update, c, theta.data(), shadows, n);
     const std::vector<float> g(n);
     float* const mirrors[] = {b.data()};
     sweep<fast>(update, c, 1.0f, moved.data(), g.data(), mirrors, n);

@@ -6,7 +6,7 @@
 
 namespace {
 using namespace gradus;
-using N = pack<float, fast>;
+using N = detail::pack<float, fast>;
 constexpr auto width = static_cast<std::int64_t>(N::width);
 
 std::vector<float> numbers(std::int64_t n, std::uint64_t seed) {
@@ -36,10 +36,10 @@ TEST_CASE("tiles: whole ones downwards, sums in two blocks of k, an epilogue at 
   bool same = true;
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < stride; ++j) {
-      lane<float, fast> sum(0.0f);
+      detail::lane<float, fast> sum(0.0f);
       for (std::int64_t p = 0; p < k; ++p)
-        sum = fma(lane<float, fast>(x[static_cast<std::size_t>(i * k + p)]),
-                  lane<float, fast>(y[static_cast<std::size_t>(p * 2 * width + (j < columns ? j : 0))]), sum);
+        sum = fma(detail::lane<float, fast>(x[static_cast<std::size_t>(i * k + p)]),
+                  detail::lane<float, fast>(y[static_cast<std::size_t>(p * 2 * width + (j < columns ? j : 0))]), sum);
       const float want = i < 8 && j < columns ? sum.v + sum.v : 5.0f;
       same = same && got[static_cast<std::size_t>(i * stride + j)] == want;
     }

@@ -52,7 +52,7 @@ TEST_CASE("tiles cover rows; the last may begin in the one before") {
 }
 
 TEST_CASE("rows that overlap are added in order, each number once") {
-  using N = pack<float, fast>;
+  using N = detail::pack<float, fast>;
   constexpr auto w = static_cast<std::int64_t>(N::width);
   for (std::int64_t n : {1, 5, 16, 30, 40})
     for (std::int64_t stride : {1, 3, 6, 50})

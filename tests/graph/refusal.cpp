@@ -7,12 +7,12 @@
 using namespace gradus;
 
 namespace {
-constexpr seq<char> sentence(std::initializer_list<detail::refusal_piece> pieces) {
-  seq<char> out;
+constexpr detail::seq<char> sentence(std::initializer_list<detail::refusal_piece> pieces) {
+  detail::seq<char> out;
   for (const auto& p : pieces) detail::put_piece(out, p);
   return out;
 }
-constexpr bool says(const seq<char>& s, std::string_view expected) {
+constexpr bool says(const detail::seq<char>& s, std::string_view expected) {
   return std::string_view(s.first, static_cast<std::size_t>(s.count)) == expected;
 }
 static_assert(says(sentence({"takes ", 2, " operands of ", float32}), "takes 2 operands of float32"));

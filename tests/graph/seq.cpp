@@ -4,7 +4,7 @@
 
 #include <utility>
 
-using gradus::seq;
+using gradus::detail::seq;
 
 namespace {
 constexpr bool grows() {

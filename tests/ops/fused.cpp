@@ -8,11 +8,11 @@ using namespace gradus;
 
 namespace {
 template <auto Build>
-constexpr signature lowered(const card& op) {
+constexpr detail::signature lowered(const card& op) {
   graph g;
   Build(g);
   const graph fused = fuse(parts_of(g));
-  const program p = plan(parts_of(fused));
+  const detail::program p = detail::plan(parts_of(fused));
   for (int i = 0; i < p.signatures.count; ++i)
     if (p.signatures[i].op == &op) return p.signatures[i];
   return {};
@@ -24,7 +24,7 @@ constexpr auto layer = [](graph& g) {
 };
 // A product's own extents, then the formulas: no number of an expression, so that graphs share kernels.
 static_assert([] {
-  const signature s = lowered<layer>(cards::fused_matmul);
+  const detail::signature s = lowered<layer>(cards::fused_matmul);
   return s.op == &cards::fused_matmul && s.dims[0] == 1 && s.dims[1] == batch && s.dims[2] == 3 && s.dims[3] == 5 &&
          s.dims[4] == 0 && s.dims[5] == 1 && s.dims[detail::expression_place] == 0 && s.formula.steps == 2;
 }());
@@ -32,7 +32,7 @@ template <int... Axes>
 constexpr auto added = [](graph& g) {
   g.add_output(output::fetch, "y", reduce_sum(exp(g.placeholder("x", {batch, 3, 4})), {Axes...}));
 };
-constexpr bool reduces(const signature& s, int rows, int columns, int sums_rows) {
+constexpr bool reduces(const detail::signature& s, int rows, int columns, int sums_rows) {
   return s.op == &cards::fused_reduction && s.dims[0] == rows && s.dims[1] == columns && s.dims[2] == sums_rows &&
          s.dims[3] == 0 && s.formula.loops == 2;
 }

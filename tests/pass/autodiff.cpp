@@ -16,8 +16,8 @@
 using namespace gradus;
 
 namespace {
-seq<gradient_value> grads(graph& g, std::initializer_list<value> ys, std::initializer_list<value> xs,
-                          const gradients_options& o = {}) {
+detail::seq<gradient_value> grads(graph& g, std::initializer_list<value> ys, std::initializer_list<value> xs,
+                                  const gradients_options& o = {}) {
   return gradients(g, std::span(ys.begin(), ys.size()), std::span(xs.begin(), xs.size()), o);
 }
 std::vector<double> numbers(graph& g, value v) {

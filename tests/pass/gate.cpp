@@ -12,7 +12,7 @@ namespace {
 
 // Whether node a waits for node b, by a path of data and control edges.
 constexpr bool waits_for(const graph& g, int a, int b) {
-  seq<char> reached(g.nodes.count, 0);
+  detail::seq<char> reached(g.nodes.count, 0);
   reached[a] = 1;
   for (int i = a; i > b; --i) {
     if (reached[i] == 0) continue;

@@ -68,7 +68,7 @@ constexpr auto shared_gradient = [](graph& g) {
 };
 static_assert([] {
   const graph g = trained<shared_gradient>();
-  seq<int> gradients;
+  detail::seq<int> gradients;
   for (int i = 0; i < g.nodes.count; ++i)
     if (g.nodes[i].op == &cards::apply) gradients.push(g.edges[g.nodes[i].first + 1]);
   for (int i = 0; i < gradients.count; ++i)

@@ -228,7 +228,7 @@ TEST_CASE("compute_gradients: its errors") {
   refusal_test::check<[](graph& g) { compute_gradients(g.constant(1)); }>("No variables to optimize");
   refusal_test::check<[](graph& g) {
     const value w = g.variable("w", {2});
-    compute_gradients(reduce_sum(w), {.var_list = seq<value>{}});
+    compute_gradients(reduce_sum(w), {.var_list = detail::seq<value>{}});
   }>("No variables to optimize");
   refusal_test::check<[](graph& g) {
     const value w = g.variable("w", {2});

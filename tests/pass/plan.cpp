@@ -62,17 +62,17 @@ std::vector<int> memories(const graph_view& v) {
   return of;
 }
 // Where the slots lie for a batch: first the bytes, then the offsets.
-constexpr std::int64_t places(const program& p, std::int64_t batch_size, seq<std::size_t>& offsets) {
+constexpr std::int64_t places(const detail::program& p, std::int64_t batch_size, detail::seq<std::size_t>& offsets) {
   const auto size = [&](int k) { return (static_cast<std::size_t>(resolve(p.slots[k], batch_size)) + 7) / 8 * 8; };
-  offsets = seq<std::size_t>(p.slots.count, 0);
-  seq<int> order(2 * p.slots.count, 0);
+  offsets = detail::seq<std::size_t>(p.slots.count, 0);
+  detail::seq<int> order(2 * p.slots.count, 0);
   std::size_t at = 0;
   for (int k = 0; k < p.slots.count; ++k)
     if (p.lives[k].always()) offsets[k] = at, at += size(k);
   return static_cast<std::int64_t>(lay_out_slots(p.lives.first, p.slots.count, size, at, offsets.first, order.first));
 }
 // Intervals [made, last use] per memory; two that meet must lie apart. Empty text if all is well.
-std::string clash(const graph_parts& p, const program& plan) {
+std::string clash(const graph_parts& p, const detail::program& plan) {
   const graph_view& v = p.view;
   const auto memory = memories(v);
   const auto at = [](auto& x, int i) -> auto& { return x[static_cast<std::size_t>(i)]; };
@@ -81,7 +81,7 @@ std::string clash(const graph_parts& p, const program& plan) {
   for (int i = 0; i < v.size; ++i)
     for (int k = 0; k < v.nodes[i].inputs; ++k) at(until, at(memory, v.edges[v.nodes[i].first + k])) = i;
   for (int o = 0; o < p.output_count; ++o) at(until, at(memory, p.outputs[o].node)) = v.size;
-  seq<std::size_t> offsets;
+  detail::seq<std::size_t> offsets;
   const std::int64_t all = places(plan, 7, offsets);
   const auto from = [&](int i) { return static_cast<std::int64_t>(offsets[plan.places[i].index]); };
   const auto to = [&](int i) { return from(i) + resolve(plan.slots[plan.places[i].index], 7); };
@@ -102,8 +102,8 @@ std::string clash(const graph_parts& p, const program& plan) {
   }
   return "";
 }
-constexpr std::int64_t total(const program& p, std::int64_t batch_size) {
-  seq<std::size_t> offsets;
+constexpr std::int64_t total(const detail::program& p, std::int64_t batch_size) {
+  detail::seq<std::size_t> offsets;
   return places(p, batch_size, offsets);
 }
 
@@ -117,8 +117,8 @@ constexpr graph chain() {
 // Twenty in a row need the memory of two beside the placeholder's.
 static_assert([] {
   const graph g = chain();
-  return total(plan(parts_of(g), true), 5) == 3 * 5 * 32 && total(plan(parts_of(g), false), 5) == 21 * 5 * 32 &&
-         plan(parts_of(g)).signatures.count == 1;
+  return total(detail::plan(parts_of(g), true), 5) == 3 * 5 * 32 &&
+         total(detail::plan(parts_of(g), false), 5) == 21 * 5 * 32 && detail::plan(parts_of(g)).signatures.count == 1;
 }());
 
 }  // namespace
@@ -129,7 +129,7 @@ TEST_CASE("random graphs: tensors that are alive together never share memory") {
     CAPTURE(seed);
     const graph g = random_graph(seed), f = fuse(parts_of(g));
     for (const graph* each : {&g, &f}) {
-      const program shared = plan(parts_of(*each), true), apart = plan(parts_of(*each), false);
+      const detail::program shared = detail::plan(parts_of(*each), true), apart = detail::plan(parts_of(*each), false);
       CHECK(clash(parts_of(*each), shared) == "");
       CHECK(clash(parts_of(*each), apart) == "");
       CHECK(total(shared, 7) <= total(apart, 7));
@@ -149,7 +149,7 @@ TEST_CASE("a training graph: gradients lie in the gradient arena at their variab
   const graph m = minimize(parts_of(g), {});
   const graph d = remove_dead(parts_of(m)), c = merge_common(parts_of(d)), f = fuse(parts_of(c)),
               ready = add_gates(parts_of(f));
-  const program p = plan(parts_of(ready), true);
+  const detail::program p = detail::plan(parts_of(ready), true);
   CHECK(clash(parts_of(ready), p) == "");
   CHECK(p.trainable == 8);
   CHECK(p.variables.count == 9);  // the one that is not trained comes last
@@ -167,7 +167,7 @@ TEST_CASE("a training graph: gradients lie in the gradient arena at their variab
   CHECK(p.calls.count < ready.nodes.count);
   CHECK(p.signatures.count < p.calls.count);  // equal layers share kernels
   int previous = -1;
-  for (const call& k : p.calls) {  // calls in the graph's order; args are the result and the operands
+  for (const detail::call& k : p.calls) {  // calls in the graph's order; args are the result and the operands
     CHECK(k.node > previous);
     CHECK(p.args[k.first] == k.node);
     CHECK(k.count == ready.nodes[k.node].inputs + 1);

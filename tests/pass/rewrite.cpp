@@ -26,7 +26,7 @@ constexpr bool emitted_and_carried() {
   const graph g = small();
   const graph_parts p = parts_of(g);
   graph h = detail::like(p);
-  seq<int> map(3, -1);
+  detail::seq<int> map(3, -1);
   detail::emit(h, p.view, 0, map.first);
   map[1] = map[0];
   detail::emit(h, p.view, 2, map.first);

@@ -64,7 +64,7 @@ TEST_CASE("compiled and divided: the bits of the interpreter on one thread") {
 
 TEST_CASE("threads of another's pool give the same bits") {
   const bytes reference = train(interpreted<gating::op, true>{mlp}, 5, plain{adam{.rate = 0.01}}, serial{});
-  pool own(3);
+  worker_pool own(3);
   const threads_on on(own, {}, {.part_ns = 0, .worth = 1e9});
   CHECK(train(interpreted<gating::op, false>{mlp}, 5, plain{adam{.rate = 0.01}}, on) == reference);
   CHECK(train(interpreted<gating::op, false>{mlp}, 5, plain{adam{.rate = 0.01}}, on) == reference);

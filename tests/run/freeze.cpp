@@ -50,7 +50,7 @@ constexpr model_spec every_formula(graph& g) {
 // The laws hold after every pass, by the compiler's own word.
 template <auto Build, build_options O, int... Stage>
 constexpr bool lawful(std::integer_sequence<int, Stage...>) {
-  return ((broken_law(stage<Build, O, Stage>::value.parts()) == nullptr) && ...);
+  return ((broken_law(detail::stage<Build, O, Stage>::value.parts()) == nullptr) && ...);
 }
 template <auto Build, build_options O>
 constexpr bool all_lawful = lawful<Build, O>(std::make_integer_sequence<int, last_stage + 1>{});
@@ -63,7 +63,8 @@ template <mode M, int Stage>
 void same(const graph& from, const build_options& o) {
   constexpr build_options options{M, gating::op, true, true};
   const graph here = run_pass<Stage>(parts_of(from), o);
-  CHECK(testing::explain_difference(parts_of(here), stage<&every_formula, options, Stage>::value.parts()) == "");
+  CHECK(testing::explain_difference(parts_of(here), detail::stage<&every_formula, options, Stage>::value.parts()) ==
+        "");
   CHECK(broken_law(parts_of(here)) == nullptr);
   if constexpr (Stage < last_stage) same<M, Stage + 1>(here, o);
 }
@@ -71,13 +72,13 @@ template <mode M>
 void same_everywhere() {
   constexpr build_options options{M, gating::op, true, true};
   const graph built = build_model(every_formula, M);
-  const auto& frozen = stage<&every_formula, options, 0>::value;
+  const auto& frozen = detail::stage<&every_formula, options, 0>::value;
   CHECK(testing::explain_difference(parts_of(built), frozen.parts()) == "");
   REQUIRE(built.names.chars.count == frozen.size.names);
   CHECK(std::memcmp(built.names.chars.first, frozen.names, static_cast<std::size_t>(built.names.chars.count)) == 0);
   same<M, 1>(built, options);
   const graph ready = run_passes(built, options);
-  const program here = plan(parts_of(ready), true);
+  const detail::program here = detail::plan(parts_of(ready), true);
   const auto view = view_of(here), there = frozen_model<&every_formula, options>::program.view();
   REQUIRE(view.call_count == there.call_count);
   REQUIRE(view.signature_count == there.signature_count);

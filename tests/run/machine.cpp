@@ -30,7 +30,7 @@ graph small() {
 TEST_CASE("a machine binds to any batch size, and constants are there") {
   const interpreted_graph<cpu<fast>, ops<>> ready(small(), build_options{mode::predict, gating::none, false, true});
   std::vector<float> w{1, 2, 3, 4, 5, 6};
-  machine m;
+  step_machine m;
   CHECK(!m.connected());
   m.connect(
       ready.get(), [&](int) { return reinterpret_cast<std::byte*>(w.data()); },
@@ -77,7 +77,7 @@ TEST_CASE("a machine binds to any batch size, and constants are there") {
 TEST_CASE("calls one by one are the calls of a run") {
   const interpreted_graph<cpu<fast>, ops<>> ready(small(), build_options{mode::predict, gating::none, false, true});
   std::vector<float> w{1, 2, 3, 4, 5, 6};
-  machine m;
+  step_machine m;
   m.connect(
       ready.get(), [&](int) { return reinterpret_cast<std::byte*>(w.data()); },
       [](int) -> std::byte* { return nullptr; });
@@ -95,7 +95,7 @@ TEST_CASE("what is lent is read in place for one run, and what cannot be is copi
   g.add_output(output::fetch, "out", reshape(out, {4, 4}));
   const interpreted_graph<cpu<fast>, ops<>> ready(std::move(g),
                                                   build_options{mode::predict, gating::none, false, true});
-  machine m;
+  step_machine m;
   const auto none = [](int) -> std::byte* { return nullptr; };
   m.connect(ready.get(), none, none);
   m.bind(2);

@@ -36,17 +36,17 @@ void same_numbers() {
 template <auto Build, build_options O>
 void same_graphs() {
   const graph built = build_model(Build, O.what);
-  CHECK(testing::explain_difference(parts_of(built), stage<Build, O, 0>::value.parts()) == "");
+  CHECK(testing::explain_difference(parts_of(built), detail::stage<Build, O, 0>::value.parts()) == "");
   CHECK(std::string_view(built.names.chars.first, static_cast<std::size_t>(built.names.chars.count)) ==
-        std::string_view(stage<Build, O, 0>::value.names, static_cast<std::size_t>(built.names.chars.count)));
+        std::string_view(detail::stage<Build, O, 0>::value.names, static_cast<std::size_t>(built.names.chars.count)));
   const graph a = run_pass<1>(parts_of(built), O), b = run_pass<2>(parts_of(a), O), c = run_pass<3>(parts_of(b), O),
               d = run_pass<4>(parts_of(c), O), e = run_pass<5>(parts_of(d), O), f = run_pass<6>(parts_of(e), O);
-  CHECK(testing::explain_difference(parts_of(a), stage<Build, O, 1>::value.parts()) == "");
-  CHECK(testing::explain_difference(parts_of(b), stage<Build, O, 2>::value.parts()) == "");
-  CHECK(testing::explain_difference(parts_of(c), stage<Build, O, 3>::value.parts()) == "");
-  CHECK(testing::explain_difference(parts_of(d), stage<Build, O, 4>::value.parts()) == "");
-  CHECK(testing::explain_difference(parts_of(e), stage<Build, O, 5>::value.parts()) == "");
-  CHECK(testing::explain_difference(parts_of(f), stage<Build, O, 6>::value.parts()) == "");
+  CHECK(testing::explain_difference(parts_of(a), detail::stage<Build, O, 1>::value.parts()) == "");
+  CHECK(testing::explain_difference(parts_of(b), detail::stage<Build, O, 2>::value.parts()) == "");
+  CHECK(testing::explain_difference(parts_of(c), detail::stage<Build, O, 3>::value.parts()) == "");
+  CHECK(testing::explain_difference(parts_of(d), detail::stage<Build, O, 4>::value.parts()) == "");
+  CHECK(testing::explain_difference(parts_of(e), detail::stage<Build, O, 5>::value.parts()) == "");
+  CHECK(testing::explain_difference(parts_of(f), detail::stage<Build, O, 6>::value.parts()) == "");
   for (const graph* g : {&built, &a, &b, &c, &d, &e, &f}) CHECK(broken_law(parts_of(*g)) == nullptr);
   const graph whole = run_passes(built, O);
   CHECK(testing::same_graph(parts_of(whole), parts_of(f)));

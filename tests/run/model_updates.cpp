@@ -23,7 +23,7 @@ using model = interpreted_model<cpu<fast>, ops<>, gating::op, false, false>;
 // Threads that know who they are. `run` goes through them one by one while somebody watches.
 thread_local int self = -1;
 struct known_threads {
-  pool threads{3};
+  worker_pool threads{3};
   std::function<void()> before;
   std::function<void(int)> after;
   int size() const { return threads.size(); }
@@ -71,7 +71,7 @@ TEST_CASE("large arenas are zeroed by the threads that update them") {
   };
   s.allocate();
   where.after = nullptr;
-  REQUIRE(all.bytes() >= buffer::large_from);
+  REQUIRE(all.bytes() >= aligned_buffer::large_from);
   CHECK(std::count(owner.begin(), owner.end(), -1) == 0);
   CHECK(std::all_of(all.value_base(), all.value_base() + all.bytes(), [](std::byte x) { return x == std::byte{0}; }));
 

@@ -8,14 +8,14 @@
 
 using namespace gradus;
 
-static_assert(thread_pool<pool>);
+static_assert(thread_pool<worker_pool>);
 
 TEST_CASE("every thread is called once a round, and the caller sees what it wrote") {
   for (int n : {1, 2, 3, 4, 7, 16})
     for (int spins : {0, 50, 20000}) {
       CAPTURE(n);
       CAPTURE(spins);
-      pool p(n, {.spins = spins, .yields = spins / 10});
+      worker_pool p(n, {.spins = spins, .yields = spins / 10});
       CHECK(p.size() == n);
       std::vector<long> sums(static_cast<std::size_t>(n), 0);
       for (int round = 1; round <= 20; ++round)
@@ -25,7 +25,7 @@ TEST_CASE("every thread is called once a round, and the caller sees what it wrot
 }
 
 TEST_CASE("all run at the same time: they may wait for each other") {
-  pool p(4);
+  worker_pool p(4);
   std::atomic<int> here{0};
   for (int round = 1; round <= 5; ++round)
     p.run([&](int) {
@@ -36,8 +36,8 @@ TEST_CASE("all run at the same time: they may wait for each other") {
 }
 
 TEST_CASE("a pool may go without work, and the caller is thread 0") {
-  for (int n = 1; n < 9; ++n) pool idle(n, {.spins = 0, .yields = 0});
-  pool p(3);
+  for (int n = 1; n < 9; ++n) worker_pool idle(n, {.spins = 0, .yields = 0});
+  worker_pool p(3);
   const auto me = std::this_thread::get_id();
   std::thread::id zero;
   p.run([&](int i) {
@@ -59,7 +59,7 @@ TEST_CASE("a number of threads that cannot be") {
   for (int n : {0, -1, 1025}) {
     std::string said;
     try {
-      pool p(n);
+      worker_pool p(n);
     } catch (const invalid_argument& e) {
       said = e.what();
     }

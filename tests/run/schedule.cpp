@@ -13,7 +13,7 @@ namespace {
 using ready_graph = interpreted_graph<cpu<fast>, ops<>>;
 constexpr auto dense_updates = [](const node& n) { return n.op == &cards::apply && n.inputs == 2; };
 constexpr auto none = [](const node&) { return false; };
-const division all{.part_ns = 0, .worth = 1e9};
+const work_division all{.part_ns = 0, .worth = 1e9};
 
 constexpr auto deep = [](graph& g) {
   auto x = g.placeholder("x", {batch, 13});
@@ -90,7 +90,7 @@ TEST_CASE("every edge is kept and every part is somewhere, for any gate and numb
     for (const ready_graph* g : {&gpt_graph, &net})
       for (int n : {1, 2, 3, 7}) {
         const runnable r = g->get();
-        for (const division& d : {all, division{}}) {
+        for (const work_division& d : {all, work_division{}}) {
           const schedule s(r, 5, n, d, dense_updates);
           for (const auto& parts : places(s, r.program.call_count)) {
             REQUIRE(!parts.empty());
@@ -125,11 +125,11 @@ TEST_CASE("what divides has a part on every thread; what does not has one") {
 TEST_CASE("a model too small to gain stays on one thread, a large one does not") {
   const ready_graph g(build_model(deep, mode::train), build_options{mode::train, gating::op, false, false});
   const runnable r = g.get();
-  CHECK(schedule(r, 1, 2, division{}, dense_updates).serial);
-  const schedule large(r, 100000, 2, division{}, dense_updates);
+  CHECK(schedule(r, 1, 2, work_division{}, dense_updates).serial);
+  const schedule large(r, 100000, 2, work_division{}, dense_updates);
   CHECK(!large.serial);
   CHECK(large.all_ns < 0.7 * large.one_ns);
-  CHECK(schedule(r, 100000, 1, division{}, dense_updates).serial);
+  CHECK(schedule(r, 100000, 1, work_division{}, dense_updates).serial);
 }
 
 TEST_CASE("the work of a product and of a convolution") {
@@ -142,7 +142,7 @@ TEST_CASE("the work of a product and of a convolution") {
   const runnable r = g.get();
   std::map<std::string_view, double> flops;
   for (int c = 0; c < r.program.call_count; ++c) {
-    const work w = work_of(r, c, 5);
+    const detail::work w = work_of(r, c, 5);
     CHECK(w.ns > 0);
     flops[r.at(r.program.calls[c].node).op->name.substr(0, 6)] += w.flops;
   }
@@ -196,7 +196,7 @@ std::pair<int, int> first_update_and_last_gradient(const Division& d) {
 }  // namespace
 
 TEST_CASE("two threads: updates start before the last gradient ends, unless the gate is the graph's") {
-  for (const division& d : {all, division{.part_ns = 1e9, .worth = 1e9}}) {
+  for (const work_division& d : {all, work_division{.part_ns = 1e9, .worth = 1e9}}) {
     const auto free = first_update_and_last_gradient<gating::none>(d);
     CHECK(free.first < free.second);
     const auto by_op = first_update_and_last_gradient<gating::op>(d);

@@ -74,7 +74,7 @@ struct two_doors {
   optimizer<default_device, Policies...> opt;
   value train;
   std::unique_ptr<session<default_device, optimizer<default_device, Policies...>>> runs;
-  std::map<std::string, buffer> data;
+  std::map<std::string, aligned_buffer> data;
   std::vector<std::pair<std::string, const_tensor_view>> views;
 
   explicit two_doors(model_spec (*build)(graph&), Policies... policies)
@@ -95,7 +95,7 @@ struct two_doors {
       const tensor_view v = m.view(p.node);
       if (v.type == float64)
         for (double& d : v.mutable_as<double>()) d = 0.25 * (i + 1);
-      buffer& b = data[std::string(p.name)] = buffer(v.size_bytes());
+      aligned_buffer& b = data[std::string(p.name)] = aligned_buffer(v.size_bytes());
       std::memcpy(b.data(), v.data, v.size_bytes());
       views.emplace_back(p.name, const_tensor_view(v.type, v.dims, b.data()));
     });
@@ -291,7 +291,7 @@ constexpr card waits{
     .name = "Waits", .operands = 1, .traits = trait::keeps | trait::blocks, .infer = infer, .lower = lower};
 }  // namespace meeting
 template <>
-struct gradus::kernel<&meeting::waits> {
+struct gradus::op_kernel<&meeting::waits> {
   template <class A, class S>
   static void run(const S&, std::byte* const*) {
     if (meeting::entered == nullptr) return;

@@ -29,7 +29,7 @@ struct of_line {
     steps.initialize(1);
   }
   void step(std::vector<float> x) {
-    machine& m = steps.template bound<mode::train>(1);
+    step_machine& m = steps.template bound<mode::train>(1);
     steps.template placeholders<mode::train>(
         [&](placeholder_info p) { std::memcpy(m.address(p.node), x.data(), 3 * sizeof(float)); });
     steps.train_step();

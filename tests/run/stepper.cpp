@@ -168,7 +168,7 @@ bytes on_batches(Model model, const Executor& executor, std::int64_t batch_size,
   for (std::uint32_t i = 0; i < 3; ++i) {
     fill<decltype(s), mode::train>(s, batch_size, i + 1);
     auto& m = s.template bound<mode::train>(batch_size);
-    std::vector<buffer> mine;
+    std::vector<aligned_buffer> mine;
     std::vector<bytes> before;
     s.template placeholders<mode::train>([&](const placeholder_info& p) {
       if (!lends) return;
@@ -202,7 +202,7 @@ TEST_CASE("batches lent give the bits of batches written, and stay as they were"
 TEST_CASE("what does not fit is not lent") {
   plain_stepper<descent, interpreted<>> s(interpreted<>{mlp}, descent{gradient_descent{.rate = 0.1}});
   s.allocate();
-  const buffer mine(64 * 13 * 4);
+  const aligned_buffer mine(64 * 13 * 4);
   const auto refusal = [&](std::string_view name, dtype type, const extents& dims) -> std::string {
     try {
       s.lend<mode::train>(name, {type, dims, mine.data()});

@@ -79,7 +79,7 @@ TEST_CASE("large arenas are zeroed in parts, every line once") {
   };
   const auto own_size = [&](std::size_t, std::size_t i) { return a.info(i).bytes; };
   a.allocate(2, own_size, touch);
-  CHECK(a.bytes() >= buffer::large_from);
+  CHECK(a.bytes() >= aligned_buffer::large_from);
   CHECK(parts_seen == 3);
   std::size_t other = 0;
   for (std::size_t i = 0; i < a.bytes(); ++i) other += a.value_base()[i] == std::byte{0} ? 0u : 1u;

@@ -24,45 +24,46 @@ TEST_CASE("views know their type and extents, and refuse another") {
 }
 
 TEST_CASE("buffers are aligned, zero, padded, and move") {
-  buffer b(100);
+  aligned_buffer b(100);
   CHECK(b.size() == 100);
   CHECK(reinterpret_cast<std::uintptr_t>(b.data()) % alignment == 0);
   for (std::size_t i = 0; i < align_up(100); ++i) CHECK(b.data()[i] == std::byte{0});
   b.data()[7] = std::byte{1};
-  buffer c(std::move(b));
+  aligned_buffer c(std::move(b));
   CHECK(c.size() == 100);
   CHECK(c.bytes()[7] == std::byte{1});
   CHECK(b.size() == 0);
   CHECK(b.data() == nullptr);
   b = std::move(c);
   CHECK(b.bytes()[7] == std::byte{1});
-  CHECK(buffer(0).data() == nullptr);
+  CHECK(aligned_buffer(0).data() == nullptr);
   CHECK(align_up(1) == 64);
   CHECK(align_up(64) == 64);
 }
 
 TEST_CASE("a large buffer stands on a large page, zero, and moves") {
-  for (const std::size_t bytes : {std::size_t{1}, 2 * gradus::buffer::large_page - 1, 2 * gradus::buffer::large_page,
-                                  5 * gradus::buffer::large_page + 12345}) {
+  for (const std::size_t bytes :
+       {std::size_t{1}, 2 * gradus::aligned_buffer::large_page - 1, 2 * gradus::aligned_buffer::large_page,
+        5 * gradus::aligned_buffer::large_page + 12345}) {
     CAPTURE(bytes);
-    gradus::buffer b(bytes);
+    gradus::aligned_buffer b(bytes);
     const auto at = reinterpret_cast<std::uintptr_t>(b.data());
     CHECK(at % gradus::alignment == 0);
-    if (bytes >= 2 * gradus::buffer::large_page) CHECK(at % gradus::buffer::large_page == 0);
+    if (bytes >= 2 * gradus::aligned_buffer::large_page) CHECK(at % gradus::aligned_buffer::large_page == 0);
     CHECK(b.data()[0] == std::byte{});
     CHECK(b.data()[bytes - 1] == std::byte{});
-    gradus::buffer c(std::move(b)), d(3);
+    gradus::aligned_buffer c(std::move(b)), d(3);
     d = std::move(c);
     CHECK(reinterpret_cast<std::uintptr_t>(d.data()) == at);
     CHECK(d.size() == bytes);
-    d = gradus::buffer();
+    d = gradus::aligned_buffer();
     CHECK(d.size() == 0);
   }
 }
 
 TEST_CASE("an untouched buffer is all there, for its owner to zero") {
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{100}, gradus::buffer::large_from}) {
-    gradus::buffer b = gradus::buffer::untouched(bytes);
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{100}, gradus::aligned_buffer::large_from}) {
+    gradus::aligned_buffer b = gradus::aligned_buffer::untouched(bytes);
     CHECK(b.size() == bytes);
     CHECK((b.data() == nullptr) == (bytes == 0));
     CHECK(reinterpret_cast<std::uintptr_t>(b.data()) % gradus::alignment == 0);

@@ -21,9 +21,9 @@ void wrong_gradient(std::span<double> dx, std::span<const double> dy, std::span<
 }
 }  // namespace
 template <>
-struct gradus::kernel<&gradus::host_op<&squares, &wrong_gradient>> : gradus::host_kernel<&squares> {};
+struct gradus::op_kernel<&gradus::host_op<&squares, &wrong_gradient>> : gradus::host_kernel<&squares> {};
 template <>
-struct gradus::kernel<&gradus::host_op<&wrong_gradient>> : gradus::host_kernel<&wrong_gradient> {};
+struct gradus::op_kernel<&gradus::host_op<&wrong_gradient>> : gradus::host_kernel<&wrong_gradient> {};
 
 TEST_CASE("golden Jacobians, a wrong gradient among them") {
   int known = 0;

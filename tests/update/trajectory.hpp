@@ -64,7 +64,7 @@ inline json case_of_fact(const json& fact) {
 template <class T, class A, class Rule>
 class lanes {
   using update_type = gradus::composed<Rule>;
-  using N = gradus::lane<T, A>;
+  using N = gradus::detail::lane<T, A>;
   struct variable {
     std::vector<T> theta;
     std::size_t rows = 1;
@@ -97,8 +97,8 @@ public:
   }
   void observe(std::size_t v, const std::vector<T>& estimate) {
     auto& x = *variables_[v];
-    gradus::observe<A, T, single_type, N>(single(update_), constants_, x.theta.data(), estimate.data(),
-                                          x.pointers.data(), estimate.size());
+    gradus::detail::observe<A, T, single_type, N>(single(update_), constants_, x.theta.data(), estimate.data(),
+                                                  x.pointers.data(), estimate.size());
   }
   void finish(std::int64_t step) { update_.finish(step); }
   const std::vector<T>& theta(std::size_t v) const { return variables_[v]->theta; }

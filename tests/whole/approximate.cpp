@@ -25,8 +25,8 @@ bool same(float a, float b) { return std::bit_cast<std::uint32_t>(a) == std::bit
 }  // namespace
 
 TEST_CASE("estimated roots are within 1 unit in the last place; lane and pack agree") {
-  using one = lane<float, approximate>;
-  using many = pack<float, approximate>;
+  using one = detail::lane<float, approximate>;
+  using many = detail::pack<float, approximate>;
   random_stream r{11, 0};
   double worst = 0;
   for (int i = 0; i < 200000; ++i) {
@@ -41,7 +41,7 @@ TEST_CASE("estimated roots are within 1 unit in the last place; lane and pack ag
 }
 
 TEST_CASE("zeros, infinities and NaN are as in the exact arithmetic") {
-  using estimate = lane<float, approximate>;
+  using estimate = detail::lane<float, approximate>;
   constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for (const float a : {0.0f, -0.0f, 1.0f, 4.0f, inf, -inf, -1.0f, nan}) {
     const float exact = std::sqrt(a), found = sqrt(estimate(a)).v;
@@ -50,6 +50,6 @@ TEST_CASE("zeros, infinities and NaN are as in the exact arithmetic") {
 }
 
 TEST_CASE("double and division stay exact") {
-  CHECK(sqrt(pack<double, approximate>(2.0))[0] == std::sqrt(2.0));
-  CHECK((pack<float, approximate>(1.0f) / pack<float, approximate>(3.0f))[0] == 1.0f / 3.0f);
+  CHECK(sqrt(detail::pack<double, approximate>(2.0))[0] == std::sqrt(2.0));
+  CHECK((detail::pack<float, approximate>(1.0f) / detail::pack<float, approximate>(3.0f))[0] == 1.0f / 3.0f);
 }

@@ -65,12 +65,12 @@ constexpr std::string_view way_out = "(end other threads or processes, raise the
 TEST_CASE("pool: each thread that cannot begin, of each size") {
   for (const int size : {2, 3, 8, 33})
     for (int had = 0; had < size - 1; had += 1 + size / 12) {
-      const auto said = refusal(had, [&] { pool p(size); });
+      const auto said = refusal(had, [&] { worker_pool p(size); });
       CHECK(said == text("a pool of ", size, " threads, ", had, " of ", size - 1,
                          " begun, cannot begin a thread: Resource temporarily unavailable ", way_out,
                          "ask for fewer)"));
     }
-  pool p(4);
+  worker_pool p(4);
   std::atomic<int> calls{0};
   p.run([&](int) { ++calls; });
   CHECK(calls == 4);

@@ -91,7 +91,7 @@ struct copy_snapshot {
 
   private:
     detail::staged_layout layout_;
-    buffer arena_;
+    aligned_buffer arena_;
   };
 };
 static_assert(staging<copy_snapshot::area>);
@@ -127,7 +127,7 @@ struct rolling_snapshot {
 
     std::size_t piece_, places_ = 0;
     detail::staged_layout layout_;
-    buffer arena_;
+    aligned_buffer arena_;
     std::vector<detail::copy_range> pieces_;
     std::unique_ptr<std::atomic<std::uint8_t>[]> states_;
     std::atomic<bool> active_{false};

@@ -48,7 +48,7 @@ GRADUS_BODY void staged_layout::point(const state_list& list, std::byte* arena) 
 namespace gradus {
 
 GRADUS_BODY void copy_snapshot::area::prepare(const state_list& list) {
-  if (layout_.fit(list)) arena_ = buffer(layout_.bytes());
+  if (layout_.fit(list)) arena_ = aligned_buffer(layout_.bytes());
   layout_.point(list, arena_.data());
 }
 
@@ -62,7 +62,7 @@ GRADUS_BODY rolling_snapshot::area::area(const rolling_snapshot& settings) : pie
 }
 
 GRADUS_BODY void rolling_snapshot::area::prepare(const state_list& list) {
-  if (layout_.fit(list)) arena_ = buffer(layout_.bytes());
+  if (layout_.fit(list)) arena_ = aligned_buffer(layout_.bytes());
   layout_.point(list, arena_.data());
   pieces_.clear();
   for (const auto& r : layout_.ranges())

@@ -110,7 +110,7 @@ struct dense_mean {
   std::int64_t averaged_over = 0;  // gradients; may be more than were asked for
   dtype type = dtype::none;
   extents dims;
-  buffer memory;
+  aligned_buffer memory;
   const_tensor_view value() const { return {type, dims, memory.data()}; }
 };
 struct sparse_mean {
@@ -119,7 +119,7 @@ struct sparse_mean {
   std::vector<std::int64_t> row_counts;  // gradients that had this row: what its sum is divided by
   dtype type = dtype::none;
   extents dims;
-  buffer memory;
+  aligned_buffer memory;
   const_tensor_view values() const { return {type, dims, memory.data()}; }
 };
 }  // namespace detail
@@ -150,7 +150,7 @@ public:
   ticket take(std::int64_t num_required);
 
 private:
-  buffer sum_;
+  aligned_buffer sum_;
   std::size_t size() const { return static_cast<std::size_t>(gradus::count(dims())); }
   std::size_t bytes() const { return size() * size_of(type()); }
   void collect(detail::dense_mean& to);

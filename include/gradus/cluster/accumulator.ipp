@@ -26,7 +26,7 @@ GRADUS_BODY dense_accumulator::ticket dense_accumulator::take(std::int64_t num_r
 }
 
 GRADUS_BODY void dense_accumulator::collect(detail::dense_mean& to) {
-  to.type = type(), to.dims = dims(), to.memory = std::exchange(sum_, buffer(bytes()));
+  to.type = type(), to.dims = dims(), to.memory = std::exchange(sum_, aligned_buffer(bytes()));
   detail::divide(to.memory.data(), type(), size(), to.averaged_over);
 }
 
@@ -64,7 +64,7 @@ GRADUS_BODY void sparse_accumulator::check(const row_values& g) const {
 GRADUS_BODY void sparse_accumulator::collect(detail::sparse_mean& to) {
   const std::size_t bytes = width() * size_of(type());
   to.type = type(), to.dims = dims(), to.dims.dims[0] = static_cast<std::int64_t>(rows_.size());
-  to.memory = buffer(rows_.size() * bytes);
+  to.memory = aligned_buffer(rows_.size() * bytes);
   for (std::size_t i = 0; const auto& [at, r] : rows_) {
     std::byte* const mean = to.memory.data() + i++ * bytes;
     if (bytes != 0) std::memcpy(mean, r.sum.data(), bytes);

@@ -90,7 +90,7 @@ box_loops box_walk(const S& s, std::int64_t& run, std::int64_t& origin) {
 }  // namespace detail
 
 template <>
-struct kernel<&cards::transpose> {
+struct op_kernel<&cards::transpose> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
@@ -122,7 +122,7 @@ struct kernel<&cards::transpose> {
 };
 
 template <>
-struct kernel<&cards::slice> {
+struct op_kernel<&cards::slice> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
@@ -138,7 +138,7 @@ struct kernel<&cards::slice> {
 };
 
 template <>
-struct kernel<&cards::pad> {
+struct op_kernel<&cards::pad> {
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     detail::by_width<0>(s, [&]<int Width>() {
@@ -155,7 +155,7 @@ struct kernel<&cards::pad> {
 };
 
 template <>
-struct kernel<&cards::concat> {
+struct op_kernel<&cards::concat> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
@@ -174,7 +174,7 @@ struct kernel<&cards::concat> {
 };
 
 template <>
-struct kernel<&cards::causal_mask> {
+struct op_kernel<&cards::causal_mask> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
@@ -192,10 +192,10 @@ struct kernel<&cards::causal_mask> {
 };
 
 template <>
-struct kernel<&cards::range> {
+struct op_kernel<&cards::range> {
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double, std::int32_t, std::int64_t, std::uint8_t>(s, [&]<class T>() {
+    dispatch_type<0, float, double, std::int32_t, std::int64_t, std::uint8_t>(s, [&]<class T>() {
       for (std::int64_t i = 0; i < s.dim(0); ++i) at<T>(a, 0)[i] = static_cast<T>(i);
     });
   }

@@ -225,11 +225,11 @@ void each_head(const S& s, F f) {
 }  // namespace detail
 
 template <>
-struct kernel<&cards::attention_weights> {
+struct op_kernel<&cards::attention_weights> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
       detail::each_head<T, A>(s, [&](const auto& h, std::int64_t i, std::int64_t sample, std::int64_t head) {
         h.weights(at<T>(a, 0) + i * h.time * h.time, at<const T>(a, 1) + sample * h.time * h.stride + head * h.each);
       });
@@ -237,11 +237,11 @@ struct kernel<&cards::attention_weights> {
   }
 };
 template <>
-struct kernel<&cards::attention_mix> {
+struct op_kernel<&cards::attention_mix> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
       detail::each_head<T, A>(s, [&](const auto& h, std::int64_t i, std::int64_t sample, std::int64_t head) {
         h.mix(at<T>(a, 0) + sample * h.time * h.wide + head * h.each, at<const T>(a, 1) + i * h.time * h.time,
               at<const T>(a, 2) + sample * h.time * h.stride + 2 * h.wide + head * h.each);
@@ -250,11 +250,11 @@ struct kernel<&cards::attention_mix> {
   }
 };
 template <>
-struct kernel<&cards::attention_grad> {  // operands: packed, weights, result, gradient of the result
+struct op_kernel<&cards::attention_grad> {  // operands: packed, weights, result, gradient of the result
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
       detail::each_head<T, A>(s, [&](const auto& h, std::int64_t i, std::int64_t sample, std::int64_t head) {
         const std::int64_t packed = sample * h.time * h.stride + head * h.each,
                            result = sample * h.time * h.wide + head * h.each;

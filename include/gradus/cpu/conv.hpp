@@ -21,12 +21,12 @@
 namespace gradus {
 
 template <>
-struct kernel<&cards::conv2d> {
+struct op_kernel<&cards::conv2d> {
   static constexpr bool divides = true;
 
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
       const detail::windows<S> g(s);
       const index_range mine = s.share(g.images * g.oh);
       detail::in_registers<A, T, detail::known_windows<detail::windows<S>>::out>(
@@ -69,12 +69,12 @@ private:
 
 // operands: filters [kh, out, kw, in], dy
 template <>
-struct kernel<&cards::conv2d_input> {
+struct op_kernel<&cards::conv2d_input> {
   static constexpr bool divides = true;
 
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
       using G = detail::windows<S>;
       const G g(s);
       if constexpr (G::known) {
@@ -145,7 +145,7 @@ private:
   }
   template <class A, class G, class T>
   static void scatter_row(const G& g, std::int64_t row, T* dx, const T* filters, const T* dy) {
-    using N = pack<T, A>;
+    using N = detail::pack<T, A>;
     constexpr std::int64_t known = detail::known_windows<G>::run;
     constexpr auto width = static_cast<std::int64_t>(N::width), held = (known == 0 ? longest : known) / width + 1;
     constexpr std::int64_t pitch = (held + 2) * width;
@@ -192,12 +192,13 @@ private:
 
 // operands: x, dy
 template <>
-struct kernel<&cards::conv2d_filter> {
+struct op_kernel<&cards::conv2d_filter> {
   static constexpr bool divides = true;
 
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() { pieces<A, T>(s, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2)); });
+    dispatch_type<0, float, double>(
+        s, [&]<class T>() { pieces<A, T>(s, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2)); });
   }
 
 private:

@@ -36,20 +36,20 @@ struct cpu : sweeps<Arithmetic> {
   using step_function = detail::chunk_function;
 
   // One instantiation per signature: equal layers, and the graphs of one model, share it.
-  template <signature Signature>
+  template <detail::signature Signature>
   static void compiled(std::byte* const* args, const call_size& size, const kernel_details*) {
-    kernel<Signature.op>::template run<Arithmetic>(fixed<Signature>{size.rows, size.batch_size, size.part, size.parts},
-                                                   args);
+    op_kernel<Signature.op>::template run<Arithmetic>(
+        detail::fixed<Signature>{size.rows, size.batch_size, size.part, size.parts}, args);
   }
   // Where rows and batch are constants too; no two batch sizes share code.
-  template <signature Signature, std::int64_t Rows, std::int64_t Batch>
+  template <detail::signature Signature, std::int64_t Rows, std::int64_t Batch>
   static void settled(std::byte* const* args) {
-    kernel<Signature.op>::template run<Arithmetic>(fixed_batch<Signature, Rows, Batch>{}, args);
+    op_kernel<Signature.op>::template run<Arithmetic>(detail::fixed_batch<Signature, Rows, Batch>{}, args);
   }
   template <const card* Op>
   static void interpreted(std::byte* const* args, const call_size& size, const kernel_details* what) {
-    kernel<Op>::template run<Arithmetic>(
-        dynamic{size.rows, size.batch_size, size.part, size.parts, *what->value, what->steps}, args);
+    op_kernel<Op>::template run<Arithmetic>(
+        detail::dynamic{size.rows, size.batch_size, size.part, size.parts, *what->value, what->steps}, args);
   }
 
   // Whether a call of this op can be divided among threads.
@@ -69,7 +69,7 @@ struct cpu : sweeps<Arithmetic> {
                                                                reinterpret_cast<element_t<Type>*>(to));
   }
   // Of tensors in an arena: a cache line where there are vectors, else what a double needs.
-  static constexpr std::size_t alignment = pack<float, Arithmetic>::width > 1 ? 64 : alignof(double);
+  static constexpr std::size_t alignment = detail::pack<float, Arithmetic>::width > 1 ? 64 : alignof(double);
 
   struct entry {
     const card* op;

@@ -224,7 +224,7 @@ struct unrolled {
 }  // namespace detail
 
 template <>
-struct kernel<&cards::fused> {
+struct op_kernel<&cards::fused> {
   static constexpr bool divides = true;
 
   template <class A, class S>

@@ -140,13 +140,13 @@ struct interpreted_epilogue : as_is {
 }  // namespace detail
 
 template <>
-struct kernel<&cards::fused_matmul> {
+struct op_kernel<&cards::fused_matmul> {
   static constexpr bool divides = true;
 
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     const std::int64_t columns = s.dim(3);
-    typed<0, float, double>(s, [&]<class T>() {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
       if constexpr (S::is_fixed) {
         multiply_operands_as<A, T>(s, a, detail::matrix_formula<A, S::value.formula, 2>{a, columns});
       } else {
@@ -162,13 +162,13 @@ struct kernel<&cards::fused_matmul> {
 };
 
 template <>
-struct kernel<&cards::fused_reduction> {
+struct op_kernel<&cards::fused_reduction> {
   static constexpr bool divides = true;
 
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
-      using N = pack<T, A>;
+    dispatch_type<0, float, double>(s, [&]<class T>() {
+      using N = detail::pack<T, A>;
       const std::int64_t columns = s.dim(1);
       T* y = at<T>(a, 0);
       if constexpr (S::is_fixed) {
@@ -191,7 +191,7 @@ struct kernel<&cards::fused_reduction> {
           if (columns != 1) return sum_rows<N>(s, y, block_at);
           const index_range mine = s.share(s.dim(0));
           for (std::int64_t row = mine.first; row < mine.last; ++row)  // a tree of one
-            y[row] = (lane<T, A>(T(0)) + f.template value<lane<T, A>>(row, 0, 1)).v;
+            y[row] = (detail::lane<T, A>(T(0)) + f.template value<detail::lane<T, A>>(row, 0, 1)).v;
           return;
         }
         const auto add = [&](std::int64_t row, std::int64_t j, std::size_t n, T * sums) __attribute__((always_inline)) {
@@ -251,7 +251,7 @@ private:
     for (std::int64_t first = 0; first < rows; first += run) {
       alignas(64) T lanes[static_cast<std::size_t>(16 * Pitch + 16)] = {};
       for (std::int64_t i = 0; i < run && first + i < rows; ++i) add(first + i, lanes + i % 16 * Pitch);
-      detail::fold_columns<detail::adding, lane<T, portable>>(lanes, Pitch);
+      detail::fold_columns<detail::adding, detail::lane<T, portable>>(lanes, Pitch);
       for (std::int64_t q = 0; q < Pitch; ++q) sums[q] = first == 0 ? lanes[q] : sums[q] + lanes[q];
     }
   }

@@ -33,11 +33,11 @@ void add_run(T* y, const T* x, std::int64_t n) {
 }  // namespace detail
 
 template <>
-struct kernel<&cards::gather> {
+struct op_kernel<&cards::gather> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<2, std::int32_t, std::int64_t>(s, [&]<class Index>() {
+    dispatch_type<2, std::int32_t, std::int64_t>(s, [&]<class Index>() {
       const auto bytes = s.raw(1) == 0 ? std::size_t{0} : static_cast<std::size_t>(s.dim(1)) * size_of(s.type(0));
       const std::int64_t rows = s.raw(2) == 0 ? 0 : s.dim(2);
       const index_range mine = s.share(s.dim(0));
@@ -50,12 +50,12 @@ struct kernel<&cards::gather> {
 };
 
 template <>
-struct kernel<&cards::rows_to_dense> {  // divided by columns: every row's values are added in order
+struct op_kernel<&cards::rows_to_dense> {  // divided by columns: every row's values are added in order
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double, std::int32_t, std::int64_t>(s, [&]<class T>() {
-      typed<2, std::int32_t, std::int64_t>(s, [&]<class Index>() {
+    dispatch_type<0, float, double, std::int32_t, std::int64_t>(s, [&]<class T>() {
+      dispatch_type<2, std::int32_t, std::int64_t>(s, [&]<class Index>() {
         const std::int64_t width = s.raw(1) == 0 ? 0 : s.dim(1), rows = s.raw(2) == 0 ? 0 : s.dim(2);
         const index_range mine = s.share(width, 64);
         const auto bytes = static_cast<std::size_t>(mine.last - mine.first) * sizeof(T);
@@ -76,11 +76,11 @@ struct kernel<&cards::rows_to_dense> {  // divided by columns: every row's value
 };
 
 template <>
-struct kernel<&cards::one_hot> {
+struct op_kernel<&cards::one_hot> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<1, std::int32_t, std::int64_t>(s, [&]<class Index>() {
+    dispatch_type<1, std::int32_t, std::int64_t>(s, [&]<class Index>() {
       const std::size_t bytes = size_of(s.type(0));
       const std::int64_t depth = s.dim(1);
       const index_range mine = s.share(s.dim(0));

@@ -9,7 +9,7 @@
 
 namespace gradus {
 
-// The kernel of host_op<Function>: template <> struct kernel<&host_op<&f>> : host_kernel<&f> {};
+// The kernel of host_op<Function>: template <> struct op_kernel<&host_op<&f>> : host_kernel<&f> {};
 template <auto Function>
 struct host_kernel {
   template <class A, class S>
@@ -29,10 +29,10 @@ private:
 };
 
 template <>
-struct kernel<&cards::check_between> {
+struct op_kernel<&cards::check_between> {
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
       const T *x = at<const T>(a, 1), low = *at<const T>(a, 2), high = *at<const T>(a, 3);
       for (std::int64_t i = 0; i < s.dim(0); ++i)
         if (!(x[i] >= low && x[i] <= high))

@@ -1,10 +1,10 @@
 // The form of a kernel, and how one text serves the compiled step and the interpreter.
 //
 //   template <>
-//   struct kernel<&cards::softmax> {
+//   struct op_kernel<&cards::softmax> {
 //     template <class A, class S>                        // A: the arithmetic (fast, portable)
 //     static void run(const S& s, std::byte* const* a) { // a[0] is the result, a[1] ... the operands
-//       typed<0, float, double>(s, [&]<class T>() {      // T: the element type of types[0], the result's
+//       dispatch_type<0, float, double>(s, [&]<class T>() {  // T: the element type of types[0], the result's
 //         T* y = at<T>(a, 0);
 //         for (std::int64_t row = 0; row < s.dim(0); ++row) ...
 //
@@ -26,8 +26,8 @@ namespace gradus {
 
 // Specialized once per op. A card without one cannot run on this device.
 template <const card* Op>
-struct kernel {
-  static_assert(Op == nullptr, "gradus: this op has no kernel. Specialize gradus::kernel<&your_card>.");
+struct op_kernel {
+  static_assert(Op == nullptr, "gradus: this op has no kernel. Specialize gradus::op_kernel<&your_card>.");
 };
 // The formula of an elementwise op, on numbers: template <class N> static N at(N a, N b).
 template <const card* Op>
@@ -46,13 +46,14 @@ constexpr index_range share_of(std::int64_t n, std::int64_t grain, int part, int
   return {first < n ? first : n, last < n ? last : n};
 }
 template <const card* Op>
-concept divisible = requires { requires kernel<Op>::divides; };
+concept divisible = requires { requires op_kernel<Op>::divides; };
 
 constexpr std::int64_t extent_at(int d, std::int64_t rows, std::int64_t batch_size) {
   return d > 0 ? d : d == 0 ? rows : -static_cast<std::int64_t>(d) * batch_size;
 }
 }  // namespace detail
 
+namespace detail {
 template <signature Signature>
 struct fixed {
   static constexpr bool is_fixed = true;
@@ -61,9 +62,9 @@ struct fixed {
   static constexpr const signature& value = Signature;  // NOLINT: a template parameter object
   static constexpr dtype type(int i) { return Signature.types[i]; }
   static constexpr int raw(int i) { return Signature.dims[i]; }  // as lowered: for flags and constants
-  constexpr std::int64_t dim(int i) const { return detail::extent_at(Signature.dims[i], rows, batch_size); }
+  constexpr std::int64_t dim(int i) const { return extent_at(Signature.dims[i], rows, batch_size); }
   constexpr index_range share(std::int64_t n, std::int64_t grain = 1) const {
-    return parts == 1 ? index_range{0, n} : detail::share_of(n, grain, part, parts);
+    return parts == 1 ? index_range{0, n} : share_of(n, grain, part, parts);
   }
 };
 // The same with rows and batch as constants: every extent is one. Never divided.
@@ -82,7 +83,7 @@ private:
   // all that builds and differentiates graphs.
   static constexpr auto extents = [] {
     std::array<std::int64_t, max_extents> all{};
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = detail::extent_at(Signature.dims[i], Rows, Batch);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = extent_at(Signature.dims[i], Rows, Batch);
     return all;
   }();
   static constexpr auto raws = [] {
@@ -99,13 +100,14 @@ struct dynamic {
   const void* steps = nullptr;  // of a fused expression: its formulas as functions
   dtype type(int i) const { return value.types[i]; }
   int raw(int i) const { return value.dims[i]; }
-  std::int64_t dim(int i) const { return detail::extent_at(value.dims[i], rows, batch_size); }
-  index_range share(std::int64_t n, std::int64_t grain = 1) const { return detail::share_of(n, grain, part, parts); }
+  std::int64_t dim(int i) const { return extent_at(value.dims[i], rows, batch_size); }
+  index_range share(std::int64_t n, std::int64_t grain = 1) const { return share_of(n, grain, part, parts); }
 };
+}  // namespace detail
 
 // Calls f with the element type of types[I]: resolved when compiled, chosen among Ts when interpreted.
 template <int I, class... Ts, class S, class F>
-void typed(const S& s, F f) {
+void dispatch_type(const S& s, F f) {
   if constexpr (S::is_fixed) {
     f.template operator()<element_t<S::type(I)>>();
   } else {

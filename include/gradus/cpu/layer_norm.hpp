@@ -74,12 +74,12 @@ T layer_norm_epsilon(const S& s) {
 }  // namespace detail
 
 template <>
-struct kernel<&cards::layer_norm> {
+struct op_kernel<&cards::layer_norm> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
-      using N = pack<T, A>;
+    dispatch_type<0, float, double>(s, [&]<class T>() {
+      using N = detail::pack<T, A>;
       const auto n = static_cast<std::size_t>(s.dim(1));
       const T epsilon = detail::layer_norm_epsilon<T>(s);
       const bool scales = s.raw(4) != 0, centers = s.raw(5) != 0;
@@ -114,11 +114,11 @@ struct kernel<&cards::layer_norm> {
 
 // factor (g - mean(g) - x^ mean(g x^)) with g = dy gamma
 template <>
-struct kernel<&cards::layer_norm_grad> {
+struct op_kernel<&cards::layer_norm_grad> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
       if (s.raw(4) != 0)
         rows<A, T, true>(s, a);
       else
@@ -129,7 +129,7 @@ struct kernel<&cards::layer_norm_grad> {
 private:
   template <class A, class T, bool Scales, class S>
   static void rows(const S& s, std::byte* const* a) {
-    using N = pack<T, A>;
+    using N = detail::pack<T, A>;
     const auto n = static_cast<std::size_t>(s.dim(1));
     const T epsilon = detail::layer_norm_epsilon<T>(s), count = static_cast<T>(n);
     const index_range mine = s.share(s.dim(0));
@@ -166,12 +166,12 @@ private:
 
 // dgamma = sum of dy x^, dbeta = sum of dy, down the rows
 template <>
-struct kernel<&cards::layer_norm_grads> {
+struct op_kernel<&cards::layer_norm_grads> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
-      using N = pack<T, A>;
+    dispatch_type<0, float, double>(s, [&]<class T>() {
+      using N = detail::pack<T, A>;
       const std::int64_t n = s.dim(1);
       const T epsilon = detail::layer_norm_epsilon<T>(s);
       const index_range mine = s.share(n, 64);

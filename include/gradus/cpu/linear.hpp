@@ -54,7 +54,7 @@ GRADUS_INLINE void map_place(F& f, std::size_t n, T*... at) {
 template <class A>
 struct linear {
   template <class T>
-  using number = lane<T, A>;
+  using number = detail::lane<T, A>;
 
   template <class T>
   static void matmul(const T* a, bool ta, const T* b, bool tb, T* c, std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -88,7 +88,7 @@ struct linear {
   template <class T>
   static void rotate_rows(T* x, std::int64_t stride, std::int64_t n, std::int64_t low, std::int64_t high, const T* c,
                           const T* s) {
-    using N = pack<T, A>;
+    using N = detail::pack<T, A>;
     constexpr auto width = static_cast<std::int64_t>(N::width);
     std::int64_t j = 0;
     for (; j + 4 * width <= n; j += 4 * width) {
@@ -120,7 +120,7 @@ struct linear {
 
   template <class F, class First, class... Rest>
   static void map(std::size_t n, F f, First* x, Rest*... rest) {
-    using N = pack<std::remove_const_t<First>, A>;
+    using N = detail::pack<std::remove_const_t<First>, A>;
     std::size_t i = 0;
     for (; i + N::width <= n; i += N::width) detail::map_place<N>(f, N::width, x + i, rest + i...);
     if (i < n) detail::map_place<N>(f, n - i, x + i, rest + i...);
@@ -128,7 +128,7 @@ struct linear {
 
   template <class F, class First, class... Rest>
   static auto reduce(std::size_t n, F f, const First* x, const Rest*... rest) {
-    using N = pack<First, A>;
+    using N = detail::pack<First, A>;
     return gradus::reduce<N>(
         n, First(0),
         [&](sum_block<N> acc, std::size_t i, std::size_t k) {

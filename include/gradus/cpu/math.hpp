@@ -339,10 +339,10 @@ GRADUS_INLINE N pow(N x, N y) {
   const auto odd = y - floor(y * N::of(0.5)) * N(2) == N(1);
   const N signed_value = select(odd, copysign(value, x), select(floor(y) == y, value, undefined));
   value = select(x < N(0), select(a == inf, select(odd, -value, value), signed_value),
-                 select(both(odd, x == N(0)), copysign(value, x), value));
+                 select(detail::both(odd, x == N(0)), copysign(value, x), value));
   value = select(x == x, value, x);
   value = select(y == y, value, y);
-  return select(either(y == N(0), x == N(1)), N(1), value);
+  return select(detail::either(y == N(0), x == N(1)), N(1), value);
 }
 
 // sin and cos of x turns (2 pi x radians), for |x| <= 2^20: exact at the quarters.

@@ -378,11 +378,11 @@ void multiply_operands_as(const S& s, std::byte* const* args, const E& e = {}) {
 }
 template <class A, class S, class E = as_is>
 void multiply_operands(const S& s, std::byte* const* args, const E& e = {}) {
-  typed<0, float, double>(s, [&]<class T>() { multiply_operands_as<A, T>(s, args, e); });
+  dispatch_type<0, float, double>(s, [&]<class T>() { multiply_operands_as<A, T>(s, args, e); });
 }
 
 template <>
-struct kernel<&cards::matmul> {
+struct op_kernel<&cards::matmul> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {

@@ -44,7 +44,7 @@ GRADUS_INLINE auto measure_at(const Composed& p, const ready_step<N, Composed>& 
 }  // namespace detail
 
 // sums += what stage `Stage` of the rule must know of this variable (update/rule.hpp), from one read.
-template <std::size_t Stage, class A, class T, class Composed, class N = pack<T, A>>
+template <std::size_t Stage, class A, class T, class Composed, class N = detail::pack<T, A>>
 void measure(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* theta, const T* g,
              T* const* mirrors, std::size_t n, double* sums) {
   const detail::ready_step<N, Composed> k(c, scale);
@@ -62,7 +62,7 @@ void measure(const Composed& p, const typename Composed::template constants<T>& 
   });
 }
 // The same of the values of a sparse gradient, duplicates one by one: for clips at the head, which see nothing else.
-template <std::size_t Stage, class A, class T, class Composed, class N = pack<T, A>>
+template <std::size_t Stage, class A, class T, class Composed, class N = detail::pack<T, A>>
 void measure_values(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* values,
                     std::size_t n, double* sums) {
   const detail::ready_step<N, Composed> k(c, scale);
@@ -77,7 +77,7 @@ void measure_values(const Composed& p, const typename Composed::template constan
 }
 
 // sums += what stage `Stage` must know, over the distinct rows of a sparse gradient, row after row.
-template <std::size_t Stage, class A, class T, class Composed, class Index, class N = pack<T, A>>
+template <std::size_t Stage, class A, class T, class Composed, class Index, class N = detail::pack<T, A>>
 void measure_rows(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* theta,
                   T* const* mirrors, std::size_t width, const Index* rows, const T* values, std::size_t n,
                   std::span<std::int32_t> scratch, double* sums) {
@@ -98,7 +98,7 @@ void measure_rows(const Composed& p, const typename Composed::template constants
 }
 
 // Column sums of squares of a row-major [n / columns, columns], in T, row after row.
-template <class A, class T, class N = pack<T, A>>
+template <class A, class T, class N = detail::pack<T, A>>
 void column_squares(const T* x, std::size_t n, std::size_t columns, T* sums) {
   for (std::size_t j = 0; j < columns; ++j) sums[j] = T(0);
   for (std::size_t row = 0; row < n; row += columns)

@@ -85,14 +85,12 @@ struct word_of<double> {
 namespace detail {
 template <class T, class A>
 concept estimated = GRADUS_ESTIMATES != 0 && sizeof(T) == sizeof(float) && requires { requires A::estimates; };
-}  // namespace detail
-
 template <std::floating_point T, arithmetic A>
 struct lane {
   using value_type = T;
   using policy = A;
-  using word = typename detail::word_of<T>::type;  // the bits of a T
-  using words = word;                              // the bits of a number
+  using word = typename word_of<T>::type;  // the bits of a T
+  using words = word;                      // the bits of a number
   using mask = bool;
   static constexpr std::size_t width = 1;
 
@@ -131,7 +129,7 @@ struct lane {
   friend GRADUS_INLINE constexpr lane max(lane a, lane b) { return a.v > b.v ? a : b; }
   friend GRADUS_INLINE lane sqrt(lane a) {
 #if GRADUS_ESTIMATES
-    if constexpr (detail::estimated<T, A>) return simd::estimated_root(a.v);
+    if constexpr (estimated<T, A>) return simd::estimated_root(a.v);
 #endif
     if constexpr (sizeof(T) == sizeof(float))
       return __builtin_sqrtf(a.v);
@@ -152,7 +150,6 @@ struct lane {
 };
 
 #if GRADUS_SIMD
-namespace detail {
 template <std::floating_point T, arithmetic A, class Arch>
 struct vector_pack {
   using value_type = T;
@@ -235,10 +232,9 @@ private:
     reg r;
   };
 };
-}  // namespace detail
 
 template <class T, class A>
-using pack = detail::vector_pack<T, A, simd::arch>;
+using pack = vector_pack<T, A, simd::arch>;
 
 GRADUS_INLINE auto both(const auto& a, const auto& b) { return a && b; }
 GRADUS_INLINE auto either(const auto& a, const auto& b) { return a || b; }
@@ -249,6 +245,7 @@ using pack = lane<T, A>;
 GRADUS_INLINE constexpr bool both(bool a, bool b) { return a && b; }
 GRADUS_INLINE constexpr bool either(bool a, bool b) { return a || b; }
 #endif
+}  // namespace detail
 
 template <class N>
 concept number = requires(N x, typename N::value_type* p) {

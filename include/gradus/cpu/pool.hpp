@@ -78,12 +78,12 @@ GRADUS_INLINE void give(N x, typename N::value_type* p, std::size_t n) {
 }  // namespace detail
 
 template <>
-struct kernel<&cards::max_pool> {
+struct op_kernel<&cards::max_pool> {
   static constexpr bool divides = true;
 
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
       const detail::windows<S> g(s);
       const T* x = at<const T>(a, 1);
       T* y = at<T>(a, 0);
@@ -105,12 +105,12 @@ struct kernel<&cards::max_pool> {
 
 // operands: x, dy
 template <>
-struct kernel<&cards::max_pool_grad> {
+struct op_kernel<&cards::max_pool_grad> {
   static constexpr bool divides = true;
 
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
       const detail::windows<S> g(s);
       const T *x = at<const T>(a, 1), *dy = at<const T>(a, 2);
       T* dx = at<T>(a, 0);
@@ -143,12 +143,12 @@ struct kernel<&cards::max_pool_grad> {
 };
 
 template <>
-struct kernel<&cards::avg_pool> {
+struct op_kernel<&cards::avg_pool> {
   static constexpr bool divides = true;
 
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
       const detail::windows<S> g(s);
       const T* x = at<const T>(a, 1);
       T* y = at<T>(a, 0);
@@ -168,12 +168,12 @@ struct kernel<&cards::avg_pool> {
 };
 
 template <>
-struct kernel<&cards::avg_pool_grad> {
+struct op_kernel<&cards::avg_pool_grad> {
   static constexpr bool divides = true;
 
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
       const detail::windows<S> g(s);
       const T* dy = at<const T>(a, 1);
       T* dx = at<T>(a, 0);

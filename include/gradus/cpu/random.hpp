@@ -46,10 +46,10 @@ void each_block(std::int64_t n, const draws& d, F f) {
 }  // namespace detail
 
 template <>
-struct kernel<&cards::random_uniform> {
+struct op_kernel<&cards::random_uniform> {
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
       T* y = at<T>(a, 0);
       detail::each_block<T>(s.dim(0), detail::draws(a + 1), [&](std::int64_t first, const auto& words, int n) {
         for (int i = 0; i < n; ++i) y[first + i] = detail::uniform<T>(words, i);
@@ -59,11 +59,11 @@ struct kernel<&cards::random_uniform> {
 };
 
 template <>
-struct kernel<&cards::random_normal> {
+struct op_kernel<&cards::random_normal> {
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
-      using N = lane<T, A>;
+    dispatch_type<0, float, double>(s, [&]<class T>() {
+      using N = detail::lane<T, A>;
       T* y = at<T>(a, 0);
       detail::each_block<T>(s.dim(0), detail::draws(a + 1), [&](std::int64_t first, const auto& words, int n) {
         for (int i = 0; i < n; i += 2) {
@@ -80,10 +80,10 @@ struct kernel<&cards::random_normal> {
 
 // operands: x, rate, seed, step, stream. The float32 draws decide for float64 too, so that both drop the same elements.
 template <>
-struct kernel<&cards::dropout> {
+struct op_kernel<&cards::dropout> {
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
       T* y = at<T>(a, 0);
       const T *x = at<const T>(a, 1), rate = *at<const T>(a, 2), scale = T(1) / (T(1) - rate);
       detail::each_block<float>(s.dim(0), detail::draws(a + 3), [&](std::int64_t first, const auto& words, int n) {

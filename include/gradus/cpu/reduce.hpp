@@ -177,7 +177,7 @@ struct divide_by_count {
 // Divided by kept position, or by column.
 template <class How, class A, class S, class Finish>
 void run_reduction(const S& s, std::byte* const* a, Finish finish) {
-  typed<0, float, double, std::int32_t, std::int64_t, std::uint8_t>(s, [&]<class T>() {
+  dispatch_type<0, float, double, std::int32_t, std::int64_t, std::uint8_t>(s, [&]<class T>() {
     using N = number_of<T, A>;
     T* y = at<T>(a, 0);
     const T* x = at<const T>(a, 1);
@@ -232,7 +232,7 @@ void run_reduction(const S& s, std::byte* const* a, Finish finish) {
 }  // namespace detail
 
 template <>
-struct kernel<&cards::sum> {
+struct op_kernel<&cards::sum> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
@@ -240,7 +240,7 @@ struct kernel<&cards::sum> {
   }
 };
 template <>
-struct kernel<&cards::mean> {  // of no elements: NaN, as TensorFlow
+struct op_kernel<&cards::mean> {  // of no elements: NaN, as TensorFlow
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
@@ -248,7 +248,7 @@ struct kernel<&cards::mean> {  // of no elements: NaN, as TensorFlow
   }
 };
 template <>
-struct kernel<&cards::max> {
+struct op_kernel<&cards::max> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
@@ -256,7 +256,7 @@ struct kernel<&cards::max> {
   }
 };
 template <>
-struct kernel<&cards::min> {
+struct op_kernel<&cards::min> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
@@ -264,11 +264,11 @@ struct kernel<&cards::min> {
   }
 };
 template <>
-struct kernel<&cards::argmax> {
+struct op_kernel<&cards::argmax> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<1, float, double, std::int32_t, std::int64_t, std::uint8_t>(s, [&]<class T>() {
+    dispatch_type<1, float, double, std::int32_t, std::int64_t, std::uint8_t>(s, [&]<class T>() {
       const detail::reduction r(s);
       const T* x = at<const T>(a, 1);
       std::int64_t *y = at<std::int64_t>(a, 0), kept = 1;
@@ -288,14 +288,15 @@ struct kernel<&cards::argmax> {
   }
 };
 template <>
-struct kernel<&cards::size> {
+struct op_kernel<&cards::size> {
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double, std::int32_t, std::int64_t>(s, [&]<class T>() { *at<T>(a, 0) = static_cast<T>(s.dim(0)); });
+    dispatch_type<0, float, double, std::int32_t, std::int64_t>(
+        s, [&]<class T>() { *at<T>(a, 0) = static_cast<T>(s.dim(0)); });
   }
 };
 template <>
-struct kernel<&cards::copy> {
+struct op_kernel<&cards::copy> {
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     std::memcpy(a[0], a[1], static_cast<std::size_t>(s.rows) * size_of(s.type(0)));

@@ -244,13 +244,13 @@ void prefetch_rows(const T* theta, T* const* mirrors, std::size_t row_count, std
 
 // The rule on the distinct rows first <= d < last of a sparse gradient. Rows share nothing, so that ranges may be swept
 // by different threads, with the same bits.
-template <class A, class T, class Composed, class Index, class N = pack<T, A>>
+template <class A, class T, class Composed, class Index, class N = detail::pack<T, A>>
 void sweep_chains(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta,
                   T* const* mirrors, std::size_t width, const Index* rows, const T* values, const row_chains& chains,
                   std::size_t first, std::size_t last, std::size_t per = 1) {
   if (first == last) return;
   const detail::ready_step<N, Composed> k(c, scale);
-  const detail::ready_step<lane<T, A>, Composed> one(c, scale);
+  const detail::ready_step<detail::lane<T, A>, Composed> one(c, scale);
   const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
   if (width < N::width && width != 0) {
     if (width == 1)
@@ -275,7 +275,7 @@ void sweep_chains(const Composed& p, const typename Composed::template constants
 // Sparse: theta is [row_count, width], values is [n / per, width], and value i / per belongs to row rows[i], checked.
 // Values of one row are summed in order of arrival, then the rule runs once per distinct row; other rows stay, unless
 // the rule decays all rows. What comes after the rule is not part of this pass: call `follow`.
-template <class A, class T, class Composed, class Index, class N = pack<T, A>>
+template <class A, class T, class Composed, class Index, class N = detail::pack<T, A>>
 void sweep_rows(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta,
                 T* const* mirrors, std::size_t row_count, std::size_t width, const Index* rows, const T* values,
                 std::size_t n, std::span<std::int32_t> scratch, std::size_t per = 1) {
@@ -289,7 +289,7 @@ void sweep_rows(const Composed& p, const typename Composed::template constants<T
   if constexpr (Composed::may_decay_all_rows) {
     if (p.decays_all_rows()) {
       const detail::ready_step<N, Composed> k(c, scale);
-      const detail::ready_step<lane<T, A>, Composed> one(c, scale);
+      const detail::ready_step<detail::lane<T, A>, Composed> one(c, scale);
       for (std::size_t row = 0; row < row_count; ++row) {
         const std::int32_t position = chains.find(rows, static_cast<std::int64_t>(row));
         if (position >= 0)

@@ -56,7 +56,7 @@ void map_rows(T* y, const T* p, const T* q, std::size_t n, F f) {
 }
 template <class S, class F>
 void with_label_type(const S& s, F f) {
-  typed<2, std::int32_t, std::int64_t>(s, f);
+  dispatch_type<2, std::int32_t, std::int64_t>(s, f);
 }
 inline std::int64_t checked_label(std::int64_t label, std::int64_t row, std::int64_t classes) {
   if (label < 0 || label >= classes)
@@ -135,12 +135,12 @@ private:
 }  // namespace detail
 
 template <>
-struct kernel<&cards::softmax> {
+struct op_kernel<&cards::softmax> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
-      using N = pack<T, A>;
+    dispatch_type<0, float, double>(s, [&]<class T>() {
+      using N = detail::pack<T, A>;
       const auto n = static_cast<std::size_t>(s.dim(1));
       const index_range mine = s.share(s.dim(0));
       for (std::int64_t r = mine.first; r < mine.last; ++r) {
@@ -153,12 +153,12 @@ struct kernel<&cards::softmax> {
   }
 };
 template <>
-struct kernel<&cards::log_softmax> {
+struct op_kernel<&cards::log_softmax> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
-      using N = pack<T, A>;
+    dispatch_type<0, float, double>(s, [&]<class T>() {
+      using N = detail::pack<T, A>;
       const auto n = static_cast<std::size_t>(s.dim(1));
       const index_range mine = s.share(s.dim(0));
       for (std::int64_t r = mine.first; r < mine.last; ++r) {
@@ -172,12 +172,12 @@ struct kernel<&cards::log_softmax> {
   }
 };
 template <>
-struct kernel<&cards::softmax_grad> {  // y (dy - sum(dy y))
+struct op_kernel<&cards::softmax_grad> {  // y (dy - sum(dy y))
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
-      using N = pack<T, A>;
+    dispatch_type<0, float, double>(s, [&]<class T>() {
+      using N = detail::pack<T, A>;
       const auto n = static_cast<std::size_t>(s.dim(1));
       const index_range mine = s.share(s.dim(0));
       for (std::int64_t r = mine.first; r < mine.last; ++r) {
@@ -189,12 +189,12 @@ struct kernel<&cards::softmax_grad> {  // y (dy - sum(dy y))
   }
 };
 template <>
-struct kernel<&cards::log_softmax_grad> {  // dy - e^y sum(dy)
+struct op_kernel<&cards::log_softmax_grad> {  // dy - e^y sum(dy)
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
-      using N = pack<T, A>;
+    dispatch_type<0, float, double>(s, [&]<class T>() {
+      using N = detail::pack<T, A>;
       const auto n = static_cast<std::size_t>(s.dim(1));
       const index_range mine = s.share(s.dim(0));
       for (std::int64_t r = mine.first; r < mine.last; ++r) {
@@ -206,18 +206,18 @@ struct kernel<&cards::log_softmax_grad> {  // dy - e^y sum(dy)
   }
 };
 template <>
-struct kernel<&cards::softmax_xent> {  // sum_j labels_j (log sum_k e^z_k - z_j), z = x - max x
+struct op_kernel<&cards::softmax_xent> {  // sum_j labels_j (log sum_k e^z_k - z_j), z = x - max x
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
       const auto n = static_cast<std::size_t>(s.dim(1));
       T* y = at<T>(a, 0);
       const index_range mine = s.share(s.dim(0));
       for (std::int64_t r = mine.first; r < mine.last; ++r) {
         const T *x = at<const T>(a, 1) + r * s.dim(1), *labels = at<const T>(a, 2) + r * s.dim(1);
         const T most = maximum<A>(x, n);
-        using N = pack<T, A>;
+        using N = detail::pack<T, A>;
         const N shift(most), log_sum(detail::scalar_log<T, A>(detail::sum_of_exponentials<A>(x, most, n)));
         y[r] = gradus::reduce<N>(
             n, T(0),
@@ -233,18 +233,18 @@ struct kernel<&cards::softmax_xent> {  // sum_j labels_j (log sum_k e^z_k - z_j)
   }
 };
 template <>
-struct kernel<&cards::sparse_xent> {
+struct op_kernel<&cards::sparse_xent> {
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
       detail::with_label_type(s, [&]<class L>() {
         const std::int64_t n = s.dim(1);
         T* y = at<T>(a, 0);
         const L* label = at<const L>(a, 2);
         const index_range mine = s.share(s.dim(0));
         std::int64_t r = mine.first;
-        using rows = detail::short_rows<pack<T, A>>;
+        using rows = detail::short_rows<detail::pack<T, A>>;
         if constexpr (rows::supported)
           for (; rows::fit(n) && r + rows::width <= mine.last; r += rows::width) {
             const T* x = at<const T>(a, 1) + r * n;
@@ -253,7 +253,7 @@ struct kernel<&cards::sparse_xent> {
               labelled[i] = x[i * n + detail::checked_label(label[r + i], r + i, n)];
             rows all;
             all.exponentials(x, n);
-            (log(all.total) - (pack<T, A>::load(labelled) - all.most)).store(y + r);
+            (log(all.total) - (detail::pack<T, A>::load(labelled) - all.most)).store(y + r);
           }
         for (; r < mine.last; ++r) {
           const T* x = at<const T>(a, 1) + r * n;
@@ -268,13 +268,13 @@ struct kernel<&cards::sparse_xent> {
   }
 };
 template <>
-struct kernel<&cards::sparse_xent_grad> {  // (softmax - onehot) dy
+struct op_kernel<&cards::sparse_xent_grad> {  // (softmax - onehot) dy
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    typed<0, float, double>(s, [&]<class T>() {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
       detail::with_label_type(s, [&]<class L>() {
-        using N = pack<T, A>;
+        using N = detail::pack<T, A>;
         const std::int64_t n = s.dim(1);
         const auto wide = static_cast<std::size_t>(n);
         const T* dy = at<const T>(a, 3);

@@ -10,7 +10,7 @@ namespace gradus {
 namespace detail {
 template <class A, class S, class F>
 void write_variable(const S& s, std::byte* const* a, F f) {
-  typed<0, float, double, std::int32_t, std::int64_t, std::uint8_t>(s, [&]<class T>() {
+  dispatch_type<0, float, double, std::int32_t, std::int64_t, std::uint8_t>(s, [&]<class T>() {
     using N = number_of<T, A>;
     T* w = at<T>(a, 1);
     const T* x = at<const T>(a, 2);
@@ -23,21 +23,21 @@ void write_variable(const S& s, std::byte* const* a, F f) {
 }  // namespace detail
 
 template <>
-struct kernel<&cards::assign> {
+struct op_kernel<&cards::assign> {
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     std::memmove(a[1], a[2], static_cast<std::size_t>(s.rows) * size_of(s.type(0)));
   }
 };
 template <>
-struct kernel<&cards::assign_add> {
+struct op_kernel<&cards::assign_add> {
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     detail::write_variable<A>(s, a, [](auto w, auto x) { return w + x; });
   }
 };
 template <>
-struct kernel<&cards::assign_sub> {
+struct op_kernel<&cards::assign_sub> {
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     detail::write_variable<A>(s, a, [](auto w, auto x) { return w - x; });

@@ -48,7 +48,7 @@ struct sum_block {
 #endif
     alignas(64) T last[N::width];
     half[0].store(last);
-    using one = lane<T, typename N::policy>;
+    using one = detail::lane<T, typename N::policy>;
     for (std::size_t n = N::width / 2; n >= 1; n /= 2)
       for (std::size_t i = 0; i < n; ++i) last[i] = op(one(last[i]), one(last[i + n])).v;
     return last[0];
@@ -73,7 +73,7 @@ inline constexpr std::size_t reduction_chunk = 4096;
 
 template <class N, class Step, class Operation>
 GRADUS_INLINE typename N::value_type reduce(std::size_t n, typename N::value_type zero, Step step, Operation op) {
-  using one = lane<typename N::value_type, typename N::policy>;
+  using one = detail::lane<typename N::value_type, typename N::policy>;
   one total(zero);
   std::size_t i = 0;
   do {
@@ -101,7 +101,7 @@ struct larger {
 };
 }  // namespace detail
 
-template <class A, class T, class N = pack<T, A>>
+template <class A, class T, class N = detail::pack<T, A>>
 T sum(const T* x, std::size_t n) {
   return reduce<N>(
       n, T(0),
@@ -112,7 +112,7 @@ T sum(const T* x, std::size_t n) {
       },
       detail::plus{});
 }
-template <class A, class T, class N = pack<T, A>>
+template <class A, class T, class N = detail::pack<T, A>>
 T dot(const T* x, const T* y, std::size_t n) {
   return reduce<N>(
       n, T(0),
@@ -123,12 +123,12 @@ T dot(const T* x, const T* y, std::size_t n) {
       },
       detail::plus{});
 }
-template <class A, class T, class N = pack<T, A>>
+template <class A, class T, class N = detail::pack<T, A>>
 T sum_of_squares(const T* x, std::size_t n) {
   return dot<A, T, N>(x, x, n);
 }
 // -inf for none. A NaN is passed over or kept depending on its place; the place alone decides.
-template <class A, class T, class N = pack<T, A>>
+template <class A, class T, class N = detail::pack<T, A>>
 T maximum(const T* x, std::size_t n) {
   constexpr T least = -std::numeric_limits<T>::infinity();
   return reduce<N>(

@@ -129,7 +129,7 @@ GRADUS_INLINE void for_registers(std::size_t n, F f) {
 }  // namespace detail
 
 // Dense, n elements exactly: nothing outside them is touched.
-template <class A, class T, class Composed, class N = pack<T, A>>
+template <class A, class T, class Composed, class N = detail::pack<T, A>>
 void sweep(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta, const T* g,
            T* const* mirrors, std::size_t n) {
   const detail::ready_step<N, Composed> k(c, scale);
@@ -141,7 +141,7 @@ void sweep(const Composed& p, const typename Composed::template constants<T>& c,
 }
 
 // As sweep, where each of `columns` has a factor of its own: g[row, j] * factors[j] (unit-wise clips).
-template <class A, class T, class Composed, class N = pack<T, A>>
+template <class A, class T, class Composed, class N = detail::pack<T, A>>
 void sweep_columns(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* factors,
                    std::size_t columns, T* theta, const T* g, T* const* mirrors, std::size_t n) {
   const detail::ready_step<N, Composed> k(c, scale);
@@ -156,23 +156,23 @@ void sweep_columns(const Composed& p, const typename Composed::template constant
 
 // Dense, with every array padded to 64 bytes: whole registers only. The padding is read and written; what it holds
 // afterwards means nothing (a rule may turn zeros into NaN there).
-template <class A, class T, class Composed, class N = pack<T, A>>
+template <class A, class T, class Composed, class N = detail::pack<T, A>>
 void sweep_padded(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta, const T* g,
                   T* const* mirrors, std::size_t n) {
   sweep<A, T, Composed, N>(p, c, scale, theta, g, mirrors, (n + N::width - 1) / N::width * N::width);
 }
 
+namespace detail {
 // What comes after the rule, in a pass of its own: where the rule touched rows only, or whole tensors.
 template <class A, class T, class Composed, class N = pack<T, A>>
 void follow(const Composed& p, const typename Composed::template constants<T>& c, T* theta, T* const* mirrors,
             std::size_t n) {
-  if constexpr (detail::follows_step<Composed> || Composed::has_average) {
-    const detail::ready_step<N, Composed> k(c, T(1));
-    const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
-    detail::for_registers<N>(n, [&]<detail::extent E>(std::size_t i, std::size_t left) {
-      using detail::read, detail::write;
-      if constexpr (detail::follows_step<Composed>)
-        detail::with_slots<E, Composed, N>(
+  if constexpr (follows_step<Composed> || Composed::has_average) {
+    const ready_step<N, Composed> k(c, T(1));
+    const mirror_pointers<T, Composed::mirror_count> m(mirrors);
+    for_registers<N>(n, [&]<extent E>(std::size_t i, std::size_t left) {
+      if constexpr (follows_step<Composed>)
+        with_slots<E, Composed, N>(
             theta, m, i, left, [&](N at, auto&... slot) { return p.rule().after(at, k.rule, slot...); },
             std::make_index_sequence<Composed::slot_count>{});
       if constexpr (Composed::has_average) {
@@ -183,46 +183,45 @@ void follow(const Composed& p, const typename Composed::template constants<T>& c
     });
   }
 }
-
 // What comes before a rule on tensors, in a pass of its own: to[i] is the gradient that the rule sees.
 template <class A, class T, class Composed, class N = pack<T, A>>
 void before(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta, const T* g,
             T* const* mirrors, std::size_t n, T* to) {
-  const detail::ready_step<N, Composed> k(c, scale);
-  const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
-  detail::for_registers<N>(n, [&]<detail::extent E>(std::size_t i, std::size_t left) {
-    N own = detail::clipped(p, k, detail::read<N, E>(g + i, left));
+  const ready_step<N, Composed> k(c, scale);
+  const mirror_pointers<T, Composed::mirror_count> m(mirrors);
+  for_registers<N>(n, [&]<extent E>(std::size_t i, std::size_t left) {
+    N own = clipped(p, k, read<N, E>(g + i, left));
     if constexpr (requires { requires Composed::rule_type::has_before; })
-      detail::with_slots<E, Composed, N>(
+      with_slots<E, Composed, N>(
           theta, m, i, left,
           [&](N at, auto&... slot) {
             p.rule().before(at, own, k.rule, slot...);
             return at;
           },
           std::make_index_sequence<Composed::slot_count>{});
-    detail::write<E>(own, to + i, left);
+    write<E>(own, to + i, left);
   });
 }
-
 // A rule's second observation (sophia's curvature): moves slots, not theta.
 template <class A, class T, class Composed, class N = pack<T, A>>
 void observe(const Composed& p, const typename Composed::template constants<T>& c, T* theta, const T* estimate,
              T* const* mirrors, std::size_t n) {
-  const detail::ready_step<N, Composed> k(c, T(1));
-  const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
-  detail::for_registers<N>(n, [&]<detail::extent E>(std::size_t i, std::size_t left) {
-    detail::with_slots<E, Composed, N>(
+  const ready_step<N, Composed> k(c, T(1));
+  const mirror_pointers<T, Composed::mirror_count> m(mirrors);
+  for_registers<N>(n, [&]<extent E>(std::size_t i, std::size_t left) {
+    with_slots<E, Composed, N>(
         theta, m, i, left,
         [&](N at, auto&... slot) {
-          p.rule().observe(detail::read<N, E>(estimate + i, left), k.rule, slot...);
+          p.rule().observe(read<N, E>(estimate + i, left), k.rule, slot...);
           return at;
         },
         std::make_index_sequence<Composed::slot_count>{});
   });
 }
+}  // namespace detail
 
 // sum += g.
-template <class A, class T, class N = pack<T, A>>
+template <class A, class T, class N = detail::pack<T, A>>
 void add_to(T* sum, const T* g, std::size_t n) {
   detail::for_registers<N>(n, [&]<detail::extent E>(std::size_t i, std::size_t left) {
     detail::write<E>(detail::read<N, E>(sum + i, left) + detail::read<N, E>(g + i, left), sum + i, left);

@@ -37,17 +37,17 @@ struct sweeps {
   template <class T, class Composed>
   static void follow(const Composed& p, const typename Composed::template constants<T>& c, T* theta, T* const* mirrors,
                      std::size_t n) {
-    gradus::follow<A, T>(p, c, theta, mirrors, n);
+    gradus::detail::follow<A, T>(p, c, theta, mirrors, n);
   }
   template <class T, class Composed>
   static void before(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta,
                      const T* g, T* const* mirrors, std::size_t n, T* to) {
-    gradus::before<A, T>(p, c, scale, theta, g, mirrors, n, to);
+    gradus::detail::before<A, T>(p, c, scale, theta, g, mirrors, n, to);
   }
   template <class T, class Composed>
   static void observe(const Composed& p, const typename Composed::template constants<T>& c, T* theta, const T* estimate,
                       T* const* mirrors, std::size_t n) {
-    gradus::observe<A, T>(p, c, theta, estimate, mirrors, n);
+    gradus::detail::observe<A, T>(p, c, theta, estimate, mirrors, n);
   }
   template <std::size_t Stage, class T, class Composed>
   static void measure(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* theta,

@@ -86,18 +86,19 @@ struct output {
 };
 
 struct graph {
-  seq<node> nodes;
-  seq<int> edges;
-  seq<int> ints;
+  detail::seq<node> nodes;
+  detail::seq<int> edges;
+  detail::seq<int> ints;
   name_table names;
-  seq<expression> expressions;
-  seq<output> outputs;
+  detail::seq<expression> expressions;
+  detail::seq<output> outputs;
   struct member {
     int collection, node;
   };
-  seq<member> members;
-  seq<int> gates;     // {how many, ids...}: gradients of one op, all made before any is used (pass/gate.hpp)
-  seq<char> refusal;  // constant evaluation cannot throw: the first refusal is kept here and printed at the door
+  detail::seq<member> members;
+  detail::seq<int> gates;  // {how many, ids...}: gradients of one op, all made before any is used (pass/gate.hpp)
+  detail::seq<char>
+      refusal;  // constant evaluation cannot throw: the first refusal is kept here and printed at the door
   bool keeps_refusal = false;  // so at run time too (graph/law.hpp asks the shape rules, it does not want an exception)
 
   constexpr graph() = default;
@@ -118,11 +119,11 @@ struct graph {
     refuse_pieces(list, static_cast<int>(sizeof...(Pieces)));
   }
   [[gnu::cold, gnu::noinline]] constexpr void refuse_pieces(const detail::refusal_piece* list, int n) {
-    seq<char> message;
+    detail::seq<char> message;
     for (int i = 0; i < n; ++i) detail::put_piece(message, list[i]);
     refuse_text(message);
   }
-  [[gnu::cold, gnu::noinline]] constexpr void refuse_text(seq<char>& message) {
+  [[gnu::cold, gnu::noinline]] constexpr void refuse_text(detail::seq<char>& message) {
     if (!std::is_constant_evaluated() && !keeps_refusal)
       raise(status::invalid_argument, std::string(message.first, static_cast<std::size_t>(message.count)));
     if (refusal.empty()) refusal = std::move(message);
@@ -330,7 +331,7 @@ struct inference {
     refuse_pieces(list, static_cast<int>(sizeof...(Pieces)));
   }
   [[gnu::cold, gnu::noinline]] constexpr void refuse_pieces(const detail::refusal_piece* list, int n) {
-    seq<char> message;
+    detail::seq<char> message;
     detail::put(message, op.name), detail::put(message, ": ");
     for (int i = 0; i < n; ++i) detail::put_piece(message, list[i]);
     for (int i = 0; i < count && i < 3; ++i)

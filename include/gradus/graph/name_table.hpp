@@ -11,7 +11,7 @@ namespace gradus {
 
 class name_table {
 public:
-  seq<char> chars;
+  detail::seq<char> chars;
 
   constexpr std::string_view text_at(int offset) const {
     if (offset < 0) return {};
@@ -29,7 +29,7 @@ public:
   // The full name in this scope (an offset, or negative: none), with _1, _2, ... if it is taken; as an offset. A scope
   // ends with its '/'.
   [[gnu::cold]] constexpr int unique(int scope, std::string_view wanted, bool is_scope) {
-    seq<char> full;
+    detail::seq<char> full;
     const std::string_view prefix = text_at(scope);
     full.append(prefix.data(), static_cast<int>(prefix.size()));
     full.append(wanted.data(), static_cast<int>(wanted.size()));
@@ -70,7 +70,7 @@ private:
         taken;      // end: 1 + the name's offset, 0: free; next: the number to try when the name is wanted again;
     unsigned hash;  // taken: names a node
   };
-  seq<entry> table_;
+  detail::seq<entry> table_;
   int table_used_ = 0;
 
   constexpr int store(std::string_view text) {
@@ -118,8 +118,8 @@ private:
     return slot;
   }
   constexpr void rehash() {
-    const seq<entry> old = std::move(table_);
-    table_ = seq<entry>::zeroed(old.count == 0 ? 64 : 4 * old.count);
+    const detail::seq<entry> old = std::move(table_);
+    table_ = detail::seq<entry>::zeroed(old.count == 0 ? 64 : 4 * old.count);
     const unsigned mask = static_cast<unsigned>(table_.count - 1);
     for (int i = 0; i < old.count; ++i) {
       if (old.first[i].end == 0) continue;

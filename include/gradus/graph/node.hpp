@@ -96,6 +96,7 @@ constexpr int expression_of(const node& n, const int* ints) { return ints[n.attr
 // Everything a kernel's code depends on, and nothing else: no node, no offset, no batch. Equal layers of one graph, or
 // of several, share one kernel. Extents: negative ones hold the batch, 0 is the number of rows, both known at run time.
 inline constexpr int max_extents = 16, max_types = 4;
+namespace detail {
 struct signature {
   const card* op = nullptr;
   dtype types[max_types] = {};  // of the result, then of the first operands
@@ -103,11 +104,12 @@ struct signature {
   expression formula;  // of a fused node
   constexpr bool operator==(const signature&) const = default;
 };
+}  // namespace detail
 
 // A kernel as the runner calls it: args[0] is the result, args[1] ... the operands. The compiled kernel is a function
 // of its own for each signature and ignores `what`; the interpreted one reads the signature there.
 struct kernel_details {
-  const signature* value = nullptr;
+  const detail::signature* value = nullptr;
   const void* steps = nullptr;  // of a fused expression: its formulas as functions
 };
 // What a call learns when it runs. Large calls are divided: each of `parts` callers does its own part of the work.

@@ -16,8 +16,6 @@ constexpr void copy_run(T* to, const T* from, int n) {
     to[i + 5] = from[i + 5], to[i + 6] = from[i + 6], to[i + 7] = from[i + 7];
   for (; i < n; ++i) to[i] = from[i];
 }
-}  // namespace detail
-
 template <class T>
 struct seq {
   T* first = nullptr;
@@ -92,5 +90,7 @@ struct seq {
   constexpr const T* begin() const { return first; }
   constexpr const T* end() const { return first + count; }
 };
+
+}  // namespace detail
 
 }  // namespace gradus

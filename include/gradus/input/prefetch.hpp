@@ -88,7 +88,7 @@ public:
 private:
   // A place in the ring.
   struct place {
-    buffer memory;
+    aligned_buffer memory;
     std::vector<tensor_view> arrays;
     datum unit;                       // instead of both where elements differ in size
     std::int64_t rows = 0;            // 0: the end
@@ -115,7 +115,7 @@ private:
       for (auto& p : ring) {
         std::size_t bytes = 0;
         for (const auto& c : source.element_spec()) bytes += align_up(size_bytes(c) * static_cast<std::size_t>(rows));
-        p.memory = buffer(bytes);
+        p.memory = aligned_buffer(bytes);
         bytes = 0;
         for (const auto& c : source.element_spec()) {
           extents dims{rows};

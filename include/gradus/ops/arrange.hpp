@@ -267,7 +267,7 @@ constexpr value flatten(value x) {
 }
 // Values of one shape along a new axis.
 constexpr value stack(std::initializer_list<value> values, int axis = 0) {
-  seq<value> list;
+  detail::seq<value> list;
   const value first = *values.begin();
   for (const value& v : values) list.push(expand_dims(v, axis));
   return detail::concat(*first.g, list.first, list.count, detail::axis_of(first, axis, 1));

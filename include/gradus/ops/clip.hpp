@@ -144,8 +144,8 @@ struct item {
   constexpr item(const gradient_value& v) : gradient(v) {}
 };
 namespace inside {
-constexpr seq<gradient_value> gradients_of(std::initializer_list<item> list) {
-  seq<gradient_value> out;
+constexpr detail::seq<gradient_value> gradients_of(std::initializer_list<item> list) {
+  detail::seq<gradient_value> out;
   for (const item& i : list) out.push(i.gradient);
   return out;
 }
@@ -173,8 +173,8 @@ constexpr value global_norm(graph& g, std::initializer_list<item> list) {
 }
 
 struct clipped {
-  seq<gradient_value> list;  // in order; None stays None
-  value norm;                // before clipping, or use_norm
+  detail::seq<gradient_value> list;  // in order; None stays None
+  value norm;                        // before clipping, or use_norm
 };
 // Every entry times s = c min(1 / norm, 1 / c). An infinite or NaN norm makes everything NaN; norm 0 leaves all as it
 // is, and gives NaN if c = 0 too; c < 0 changes nothing. use_norm: a norm known already, a scalar.

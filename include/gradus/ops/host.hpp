@@ -1,7 +1,7 @@
 // Ops written by the user: a C++ function of spans becomes an op (tf.py_func), with a gradient if he gives one.
 //
 //   void clip_tails(std::span<float> y, std::span<const float> x) { ... }          // the result first
-//   template <> struct gradus::kernel<&gradus::host_op<&clip_tails>> : gradus::host_kernel<&clip_tails> {};
+//   template <> struct gradus::op_kernel<&gradus::host_op<&clip_tails>> : gradus::host_kernel<&clip_tails> {};
 //   ...
 //   value y = host_call<&clip_tails>({x});
 //

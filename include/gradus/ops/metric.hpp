@@ -33,7 +33,7 @@ struct options {
 
 // Numbers given as a list in braces, or as a span or std::vector that is known when the program runs. Owns them.
 struct thresholds {
-  seq<double> list;
+  detail::seq<double> list;
   constexpr thresholds() = default;
   constexpr thresholds(std::initializer_list<double> numbers) {
     list.append(numbers.begin(), static_cast<int>(numbers.size()));
@@ -199,7 +199,7 @@ constexpr confusion confuse(value labels, value predictions, value thresholds, c
   if (o.weights) c.weights = as_row(spread(o.weights, predictions, type));
   return c;
 }
-constexpr value column_of(graph& g, const seq<double>& numbers, dtype type) {
+constexpr value column_of(graph& g, const detail::seq<double>& numbers, dtype type) {
   return g.constant(std::span<const double>(numbers.first, static_cast<std::size_t>(numbers.count)), {numbers.count},
                     type);
 }
@@ -249,7 +249,7 @@ namespace inside {
 constexpr value auc_thresholds(graph& g, const auc_options& o, dtype type) {
   const double low = -1e-7, high = 1 + 1e-7;
   if (!o.thresholds.list.empty()) {
-    seq<double> sorted;
+    detail::seq<double> sorted;
     sorted.push(low);
     for (double t : o.thresholds.list) {
       sorted.push(t);

@@ -236,11 +236,11 @@ private:
 }  // namespace detail
 
 // For each x the sum over ys of dy/dx, contracted with grad_ys; empty (None) where no y depends on it.
-constexpr seq<gradient_value> gradients(graph& g, std::span<const value> ys, std::span<const value> xs,
-                                        const gradients_options& o = {}) {
+constexpr detail::seq<gradient_value> gradients(graph& g, std::span<const value> ys, std::span<const value> xs,
+                                                const gradients_options& o = {}) {
   const auto scope = g.name_scope(o.name);
   detail::differentiation d(g, ys, xs, o);
-  seq<gradient_value> result;
+  detail::seq<gradient_value> result;
   for (const value& x : xs) result.push(d.of(x));
   return result;
 }

@@ -11,8 +11,8 @@ constexpr graph merge_common(const graph_parts& p) {
   const graph_view& v = p.view;
   graph g = detail::like(p);
   const int capacity = detail::table_size(v.size);
-  seq<int> table_(capacity, -1), map_(v.size, -1), version_(v.size, 0), base_(v.size, -1);
-  seq<char> own_(v.size, 0);
+  detail::seq<int> table_(capacity, -1), map_(v.size, -1), version_(v.size, 0), base_(v.size, -1);
+  detail::seq<char> own_(v.size, 0);
   int *table = table_.first, *map = map_.first, *version = version_.first, *base = base_.first;
   char* own = own_.first;
   for (int i = v.size - 1; i >= 0 && v.nodes[i].op->is(trait::session); --i)  // updates stand last
@@ -59,8 +59,8 @@ constexpr graph merge_common(const graph_parts& p) {
 constexpr graph remove_dead(const graph_parts& p, bool effects = false) {
   const graph_view& v = p.view;
   graph g = detail::like(p);
-  seq<char> live_(v.size, 0);
-  seq<int> map_(v.size, -1);
+  detail::seq<char> live_(v.size, 0);
+  detail::seq<int> map_(v.size, -1);
   char* live = live_.first;
   for (int i = 0; i < p.output_count; ++i) live[p.outputs[i].node] = 1;
   for (int i = v.size - 1; i >= 0; --i) {

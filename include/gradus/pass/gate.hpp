@@ -20,7 +20,7 @@ constexpr graph add_gates(const graph_parts& p) {
   g.expressions.append(v.expressions, v.expression_count);
   g.outputs.append(p.outputs, p.output_count);
   // gate lists: node -> the sets it belongs to
-  seq<int> set_of_(v.size, -1), link_(p.gate_count, -1), start_of_(p.gate_count, -1);
+  detail::seq<int> set_of_(v.size, -1), link_(p.gate_count, -1), start_of_(p.gate_count, -1);
   for (int i = 0; i < p.gate_count;) {
     const int start = i, n = p.gates[i++];
     for (int k = 0; k < n; ++k, ++i) {
@@ -29,7 +29,8 @@ constexpr graph add_gates(const graph_parts& p) {
     }
   }
   // readers of a memory since its last write: lists through the edges. A view reads and is read as its base.
-  seq<int> base_(v.size, -1), head_(v.size, -1), next_(v.edge_count, -1), by_(v.edge_count, -1), writer_(v.size, -1);
+  detail::seq<int> base_(v.size, -1), head_(v.size, -1), next_(v.edge_count, -1), by_(v.edge_count, -1),
+      writer_(v.size, -1);
   int *base = base_.first, *head = head_.first, *next = next_.first, *by = by_.first, *writer = writer_.first;
   for (int i = 0; i < v.size; ++i) {
     node n = v.nodes[i];

@@ -175,7 +175,7 @@ constexpr graph minimize(const graph_parts& p, const minimize_options& o) {
     g.refuse("the model has no loss: return model_spec{.loss = ...}");
     return g;
   }
-  seq<value> variables;
+  detail::seq<value> variables;
   for (int i = 0; i < p.view.size; ++i) {
     const node& n = p.view.nodes[i];
     if (n.op == &variable_card && from_words<variable_attr>(p.view.ints + n.attr).trainable != 0)
@@ -195,11 +195,11 @@ constexpr graph minimize(const graph_parts& p, const minimize_options& o) {
   }
   detail::differentiation d(
       g, std::span(&y, 1), std::span<const value>(variables.first, static_cast<std::size_t>(variables.count)), options);
-  seq<gradient_value> grads;
-  seq<value> norm_of;
+  detail::seq<gradient_value> grads;
+  detail::seq<value> norm_of;
   bool any = false;
   for (const value& v : variables) grads.push(d.of(v));
-  seq<char> taken(g.nodes.count, 0);
+  detail::seq<char> taken(g.nodes.count, 0);
   for (gradient_value& v : grads) {
     any = any || v;
     if (v.dense) v.dense = detail::materialize(g, v.dense, taken);

@@ -47,8 +47,8 @@ constexpr graph round_operands(const graph_parts& p, dtype compute) {
   const card* rounding = detail::reduce_precision_card(compute);
   graph g = detail::like(p);
   g.enter_gradient_scope();
-  seq<int> map(v.size, -1), base(v.size, -1), version(v.size, 0), copy(v.size, -1), copied(v.size, -1);
-  seq<char> rounded(v.size, 0);
+  detail::seq<int> map(v.size, -1), base(v.size, -1), version(v.size, 0), copy(v.size, -1), copied(v.size, -1);
+  detail::seq<char> rounded(v.size, 0);
   for (int i = 0; i < v.size; ++i) {
     const node& n = v.nodes[i];
     base[i] = n.op->is(trait::view | trait::writes) ? base[v.edges[n.first]] : i;

@@ -49,10 +49,10 @@ public:
     list_.append(list.data(), static_cast<int>(list.size()));
   }
   constexpr bool given() const { return given_; }
-  constexpr const seq<value>& values() const { return list_; }
+  constexpr const detail::seq<value>& values() const { return list_; }
 
 private:
-  seq<value> list_;
+  detail::seq<value> list_;
   bool given_ = false;
 };
 
@@ -248,10 +248,10 @@ constexpr bool some_gradient(const seq<gradient_and_variable>& list, value loss)
 
 // (gradient, variable) for each of var_list. The loss may have any shape: its sum is differentiated. A GATE_GRAPH with
 // no gradient at all is refused here; otherwise it is apply_gradients that refuses.
-constexpr seq<gradient_and_variable> compute_gradients(value loss, const compute_gradients_options& o = {}) {
+constexpr detail::seq<gradient_and_variable> compute_gradients(value loss, const compute_gradients_options& o = {}) {
   if (loss.g == nullptr) raise(status::invalid_argument, "compute_gradients: the loss is empty");
   graph& g = *loss.g;
-  seq<gradient_and_variable> list;
+  detail::seq<gradient_and_variable> list;
   const int gate = static_cast<int>(o.gate_gradients);
   if (gate < 0 || gate > 2) {
     g.refuse("gate_gradients must be one of none, op and graph, got ", gate);
@@ -264,7 +264,7 @@ constexpr seq<gradient_and_variable> compute_gradients(value loss, const compute
       return list;
     }
   }
-  seq<value> xs;
+  detail::seq<value> xs;
   if (o.var_list.given())
     xs.append(o.var_list.values().first, o.var_list.values().count);
   else
@@ -284,7 +284,7 @@ constexpr seq<gradient_and_variable> compute_gradients(value loss, const compute
   options.aggregation_method = o.aggregation_method;
   options.colocate_gradients_with_ops = o.colocate_gradients_with_ops;
   if (o.grad_loss) options.grad_ys = std::span(&o.grad_loss, 1);
-  const seq<gradient_value> found =
+  const detail::seq<gradient_value> found =
       gradients(g, std::span(&loss, 1), std::span<const value>(xs.first, static_cast<std::size_t>(xs.count)), options);
   if (found.count != xs.count) return list;  // refused
   for (int i = 0; i < xs.count; ++i) list.push({found[i], xs[i]});
@@ -310,7 +310,7 @@ constexpr value apply_gradients(std::span<const gradient_and_variable> list, con
     return {&g, 0};
   }
   const std::string_view name = o.name.empty() ? "train" : o.name;
-  seq<value> updates;
+  detail::seq<value> updates;
   {
     const auto scope = g.name_scope(name);
     for (const auto& [d, v] : list) {
@@ -327,7 +327,7 @@ constexpr value apply_gradients(std::span<const gradient_and_variable> list, con
   g.add_to(collection::train_op, op);
   return op;
 }
-constexpr value apply_gradients(const seq<gradient_and_variable>& list, const apply_gradients_options& o = {}) {
+constexpr value apply_gradients(const detail::seq<gradient_and_variable>& list, const apply_gradients_options& o = {}) {
   return apply_gradients(std::span<const gradient_and_variable>(list.first, static_cast<std::size_t>(list.count)), o);
 }
 constexpr value apply_gradients(std::initializer_list<gradient_and_variable> list,
@@ -337,7 +337,7 @@ constexpr value apply_gradients(std::initializer_list<gradient_and_variable> lis
 
 // compute_gradients and apply_gradients.
 constexpr value minimize(value loss, const optimize_options& o = {}) {
-  const seq<gradient_and_variable> list = compute_gradients(loss, detail::gradients_part(o));
+  const detail::seq<gradient_and_variable> list = compute_gradients(loss, detail::gradients_part(o));
   if (list.empty() || !detail::some_gradient(list, loss)) return {loss.g, 0};
   return apply_gradients(list, {o.global_step, o.name});
 }

@@ -27,6 +27,7 @@ struct slot_lifetime {
   constexpr bool operator==(const slot_lifetime&) const = default;
 };
 
+namespace detail {
 // One kernel invocation. args[first ...] are nodes: the result, then the operands.
 struct call {
   int node, signature, first, count;
@@ -43,12 +44,13 @@ struct program {
   seq<int> variables;        // nodes, trainable ones first
   int trainable = 0;
 };
+}  // namespace detail
 
 // What a runner reads.
 struct program_view {
-  const call* calls = nullptr;
+  const detail::call* calls = nullptr;
   int call_count = 0;
-  const signature* signatures = nullptr;
+  const detail::signature* signatures = nullptr;
   int signature_count = 0;
   const int* args = nullptr;
   int arg_count = 0;
@@ -59,7 +61,7 @@ struct program_view {
   const int* variables = nullptr;
   int variable_count = 0, trainable = 0;
 };
-constexpr program_view view_of(const program& p) {
+constexpr program_view view_of(const detail::program& p) {
   return {p.calls.first,     p.calls.count,     p.signatures.first, p.signatures.count, p.args.first,
           p.args.count,      p.places.first,    p.slots.first,      p.lives.first,      p.slots.count,
           p.variables.first, p.variables.count, p.trainable};
@@ -199,11 +201,11 @@ private:
   }
 };
 
-}  // namespace detail
-
 // With `reuse` a tensor's memory serves again after its last reader: right for one thread, which runs calls in order.
 // Without it every tensor has its own, as concurrent calls need.
-constexpr program plan(const graph_parts& p, bool reuse = true) { return detail::planning(p, reuse).run(); }
+constexpr program plan(const graph_parts& p, bool reuse = true) { return planning(p, reuse).run(); }
+
+}  // namespace detail
 
 // Lays out the slots that do not live always: offsets[k] of each, `base` and up; gives the end. The largest first, each
 // at the lowest place that fits between those alive with it; in practice that is what is alive at once at the worst

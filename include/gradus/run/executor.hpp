@@ -77,7 +77,8 @@ namespace detail {
 template <thread_pool Pool>
 class scheduled_runner {
 public:
-  scheduled_runner(Pool& p, const division& d, const waiting& w) : pool_(&p), division_(d), wait_(w), size_(p.size()) {
+  scheduled_runner(Pool& p, const work_division& d, const waiting& w)
+      : pool_(&p), division_(d), wait_(w), size_(p.size()) {
     crowded_ =
         std::thread::hardware_concurrency() != 0 && static_cast<unsigned>(size_) > std::thread::hardware_concurrency();
   }
@@ -126,7 +127,7 @@ private:
     std::uint32_t round = 0;
   };
   Pool* pool_;
-  division division_;
+  work_division division_;
   waiting wait_;
   int size_;
   bool crowded_ = false, in_order_ = true;
@@ -238,14 +239,15 @@ struct threads {
   static constexpr bool concurrent = true;
   int count = 2;  // 1 to 1024
   waiting wait = {};
-  gradus::division division = {};
+  gradus::work_division division = {};
 
-  class runner : pool, public detail::scheduled_runner<pool> {
+  class runner : worker_pool, public detail::scheduled_runner<worker_pool> {
   public:
     explicit runner(const threads& t)
-        : pool(t.count, t.wait), detail::scheduled_runner<pool>(static_cast<pool&>(*this), t.division, t.wait) {}
-    using detail::scheduled_runner<pool>::run;
-    using detail::scheduled_runner<pool>::size;
+        : worker_pool(t.count, t.wait),
+          detail::scheduled_runner<worker_pool>(static_cast<worker_pool&>(*this), t.division, t.wait) {}
+    using detail::scheduled_runner<worker_pool>::run;
+    using detail::scheduled_runner<worker_pool>::size;
   };
 };
 
@@ -256,8 +258,8 @@ struct threads_on {
   static constexpr bool concurrent = true;
   Pool* where;
   waiting wait;
-  gradus::division division;
-  threads_on(Pool& p, const waiting& w = {}, const gradus::division& d = {}) : where(&p), wait(w), division(d) {}
+  gradus::work_division division;
+  threads_on(Pool& p, const waiting& w = {}, const gradus::work_division& d = {}) : where(&p), wait(w), division(d) {}
 
   class runner : public detail::scheduled_runner<Pool> {
   public:

@@ -136,10 +136,10 @@ constexpr graph run_pass(const graph_parts& p, const build_options& o) {
 graph run_passes(const graph& built, const build_options& o);
 
 // By the compiler.
+namespace detail {
 template <auto Build, build_options O, int Stage>
 struct stage;
 
-namespace detail {
 template <auto Build, build_options O, int Stage>
 constexpr graph result_of() {
   if constexpr (Stage == 0)
@@ -155,21 +155,20 @@ constexpr graph_extents bound_of(const graph_extents& s, int pass, const build_o
   if (pass == 6) e.edges = 4 * s.edges + 2 * s.nodes + s.gates, e.gates = 0;
   return e;
 }
-}  // namespace detail
-
 template <auto Build, build_options O, int Stage>
   requires(Stage <= 1)
 struct stage<Build, O, Stage> {
-  static constexpr detail::graph_extents size = detail::extents_of(detail::result_of<Build, O, Stage>());
-  static constexpr auto value = detail::freeze<size>(detail::result_of<Build, O, Stage>());
+  static constexpr graph_extents size = extents_of(result_of<Build, O, Stage>());
+  static constexpr auto value = freeze<size>(result_of<Build, O, Stage>());
 };
 template <auto Build, build_options O, int Stage>
   requires(Stage > 1)
 struct stage<Build, O, Stage> {
-  static constexpr auto wide = detail::freeze<detail::bound_of(stage<Build, O, Stage - 1>::value.size, Stage, O)>(
-      detail::result_of<Build, O, Stage>());
-  static constexpr auto value = detail::narrow<wide.size>(wide);
+  static constexpr auto wide =
+      freeze<bound_of(stage<Build, O, Stage - 1>::value.size, Stage, O)>(result_of<Build, O, Stage>());
+  static constexpr auto value = narrow<wide.size>(wide);
 };
+}  // namespace detail
 
 // ---- the plan as constants
 namespace detail {
@@ -273,7 +272,7 @@ struct accepted<Stage, std::integer_sequence<int, I...>> {
 // does not print: clang would take the answer for no constant.
 template <auto Build, build_options O>
 struct model_fits {
-  using examined = stage<Build, O, stage<Build, O, 0>::value.size.refusal == 0 ? 1 : 0>;
+  using examined = detail::stage<Build, O, detail::stage<Build, O, 0>::value.size.refusal == 0 ? 1 : 0>;
   static constexpr bool value = examined::value.size.refusal == 0;
   using page = detail::accepted<examined>;
 };
@@ -281,11 +280,11 @@ struct model_fits {
 // A model, compiled: its graph, its plan, both constants.
 template <auto Build, build_options O>
 struct frozen_model {
-  using built = stage<Build, O, 0>;
+  using built = detail::stage<Build, O, 0>;
   static_assert(model_fits<Build, O>::page::value);
-  using final_stage = stage<Build, O, model_fits<Build, O>::value ? last_stage : 0>;
+  using final_stage = detail::stage<Build, O, model_fits<Build, O>::value ? last_stage : 0>;
   static constexpr const auto& graph = final_stage::value;
-  static constexpr auto wide = detail::freeze<detail::bound_of(graph.size)>(plan(graph.parts(), O.reuse));
+  static constexpr auto wide = detail::freeze<detail::bound_of(graph.size)>(detail::plan(graph.parts(), O.reuse));
   static constexpr auto program = detail::narrow<wide.size>(wide);
   static constexpr const char* names = built::value.names;
 };

@@ -36,7 +36,7 @@ struct runnable {
   std::string_view name_at(int offset) const;
 };
 
-class machine {
+class step_machine {
 public:
   // `values` and `gradients`: of each of the program's variables, in its order.
   template <class Value, class Gradient>
@@ -115,12 +115,12 @@ private:
   std::vector<bound_call> calls_;
   std::vector<std::size_t> offsets_;
   std::vector<std::byte*> variables_;
-  buffer memory_;
+  aligned_buffer memory_;
   std::vector<int> order_;
   std::int64_t batch_ = -1, laid_out_for_ = -1, parts_ = 1;
   std::size_t bytes_ = 0;
   std::vector<fed_input> feeds_;  // of a machine that was cut, by place
-  buffer feed_memory_;
+  aligned_buffer feed_memory_;
 
   struct input {  // a placeholder
     int node;

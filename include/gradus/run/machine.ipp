@@ -14,7 +14,7 @@ GRADUS_BODY std::string_view runnable::name_at(int offset) const {
   return {names + offset, n};
 }
 
-GRADUS_BODY void machine::bind(std::int64_t whole) {
+GRADUS_BODY void step_machine::bind(std::int64_t whole) {
   if (batch_ >= 0 && whole == batch_ * parts_) return;
   if (whole % parts_ != 0)
     raise(status::invalid_argument, text("a batch of ", whole, " examples cannot be cut into ", parts_,
@@ -25,7 +25,7 @@ GRADUS_BODY void machine::bind(std::int64_t whole) {
   if (batch_size > laid_out_for_) lay_out();
   for (int i = 0; i < p.arg_count; ++i) args_[static_cast<std::size_t>(i)] = place_of(p.args[i]);
   for (int i = 0; i < p.call_count; ++i) {
-    const call& c = p.calls[i];
+    const detail::call& c = p.calls[i];
     calls_[static_cast<std::size_t>(i)] = {r_.kernels[c.signature], args_.data() + c.first,
                                            call_size{resolve(c.rows, batch_size), batch_size},
                                            r_.details != nullptr ? r_.details + c.signature : nullptr, c.node};
@@ -41,13 +41,13 @@ GRADUS_BODY void machine::bind(std::int64_t whole) {
   any_lent_ = false;
 }
 
-GRADUS_BODY void machine::load(std::int64_t part) {
+GRADUS_BODY void step_machine::load(std::int64_t part) {
   for (const fed_input& f : feeds_)
     if (f.bytes != 0)
       std::memcpy(place_of(f.node), feed_memory_.data() + f.offset + static_cast<std::size_t>(part) * f.bytes, f.bytes);
 }
 
-GRADUS_BODY bool machine::lend(int i, std::span<const std::byte> from) {
+GRADUS_BODY bool step_machine::lend(int i, std::span<const std::byte> from) {
   for (input& in : inputs_) {
     if (in.node != i) continue;
     if (from.size() != in.bytes) refuse_bytes(in, from.size());
@@ -64,30 +64,30 @@ GRADUS_BODY bool machine::lend(int i, std::span<const std::byte> from) {
   raise(status::invalid_argument, text("lend: node ", i, " is no placeholder"));
 }
 
-GRADUS_BODY void machine::take_back() {
+GRADUS_BODY void step_machine::take_back() {
   if (!any_lent_) return;
   for (input& in : inputs_)
     if (in.lent != nullptr) restore(in);
   any_lent_ = false;
 }
 
-GRADUS_BODY const std::byte* machine::source(int i) {
+GRADUS_BODY const std::byte* step_machine::source(int i) {
   if (any_lent_)
     for (const input& in : inputs_)
       if (in.lent != nullptr && in.node == origin(i)) return in.lent;
   return address(i);
 }
 
-GRADUS_BODY std::byte* machine::address(int i) {
+GRADUS_BODY std::byte* step_machine::address(int i) {
   if (const fed_input* f = feed_of(i); f != nullptr) return feed_memory_.data() + f->offset;
   return place_of(i);
 }
 
-GRADUS_BODY tensor_view machine::view(int i) {
+GRADUS_BODY tensor_view step_machine::view(int i) {
   return {r_.at(i).type, resolve(r_.at(i).dims, feed_of(i) != nullptr ? batch_ * parts_ : batch_), address(i)};
 }
 
-GRADUS_BODY std::size_t machine::tensor_bytes() const {
+GRADUS_BODY std::size_t step_machine::tensor_bytes() const {
   std::size_t sum = 0;
   for (int i = 0; i < r_.graph.view.size; ++i) {
     const node& n = r_.at(i);
@@ -97,12 +97,12 @@ GRADUS_BODY std::size_t machine::tensor_bytes() const {
   return sum;
 }
 
-GRADUS_BODY void machine::run_one(std::size_t i) const {
+GRADUS_BODY void step_machine::run_one(std::size_t i) const {
   const bound_call& c = calls_[i];
   c.run(c.args, c.size, c.what);
 }
 
-GRADUS_BODY void machine::lay_out() {
+GRADUS_BODY void step_machine::lay_out() {
   const program_view& p = r_.program;
   const auto size = [&](int k) { return align_up(static_cast<std::size_t>(resolve(p.slots[k], batch_))); };
   std::size_t at = 0;
@@ -113,18 +113,18 @@ GRADUS_BODY void machine::lay_out() {
   laid_out_for_ = batch_;
 }
 
-GRADUS_BODY void machine::allocate() {
-  if (bytes_ < buffer::large_from) {
-    memory_ = buffer(bytes_);
+GRADUS_BODY void step_machine::allocate() {
+  if (bytes_ < aligned_buffer::large_from) {
+    memory_ = aligned_buffer(bytes_);
     return;
   }
-  memory_ = buffer::untouched(bytes_);
+  memory_ = aligned_buffer::untouched(bytes_);
   for (int i = 0; i < r_.graph.view.size; ++i)
     if (r_.at(i).op->is(trait::leaf) && r_.program.places[i].region == node_place::slot)
       std::memset(place_of(i), 0, align_up(static_cast<std::size_t>(resolve(detail::bytes_of(r_.at(i)), batch_))));
 }
 
-GRADUS_BODY std::byte* machine::place_of(int i) {
+GRADUS_BODY std::byte* step_machine::place_of(int i) {
   const node_place& l = r_.program.places[i];
   switch (l.region) {
   case node_place::slot: return memory_.data() + offsets_[static_cast<std::size_t>(l.index)];
@@ -134,12 +134,12 @@ GRADUS_BODY std::byte* machine::place_of(int i) {
   }
 }
 
-GRADUS_BODY int machine::origin(int i) const {
+GRADUS_BODY int step_machine::origin(int i) const {
   while (r_.at(i).op->is(trait::view | trait::writes)) i = r_.graph.view.edges[r_.at(i).first];
   return i;
 }
 
-GRADUS_BODY void machine::find_inputs() {
+GRADUS_BODY void step_machine::find_inputs() {
   inputs_.clear();
   for (int i = 0; i < r_.graph.view.size; ++i)
     if (r_.at(i).op == &placeholder_card) {
@@ -153,7 +153,7 @@ GRADUS_BODY void machine::find_inputs() {
     return nullptr;
   };
   const program_view& p = r_.program;
-  for (const call* c = p.calls; c != p.calls + p.call_count; ++c) {
+  for (const detail::call* c = p.calls; c != p.calls + p.call_count; ++c) {
     const node& n = r_.at(c->node);
     for (int k = 0; k < c->count; ++k)
       if (input* in = input_of(p.args[c->first + k]); in != nullptr) {
@@ -167,24 +167,24 @@ GRADUS_BODY void machine::find_inputs() {
     if (input* in = input_of(r_.graph.outputs[i].node); in != nullptr) in->only_read = false;
 }
 
-GRADUS_BODY void machine::restore(input& in) {
+GRADUS_BODY void step_machine::restore(input& in) {
   for (int k : in.args) args_[static_cast<std::size_t>(k)] = in.own;
   in.lent = nullptr;
 }
 
-[[gnu::noinline]] GRADUS_BODY void machine::refuse_bytes(const input& in, std::size_t found) const {
+[[gnu::noinline]] GRADUS_BODY void step_machine::refuse_bytes(const input& in, std::size_t found) const {
   raise(status::invalid_argument,
         text("placeholder \"", r_.name_of(in.node), "\" of a batch of ", batch_ * parts_, " takes ", in.bytes,
              " bytes, found ", found, "; bind to the size of the batch first"));
 }
 
-GRADUS_BODY const machine::fed_input* machine::feed_of(int i) const {
+GRADUS_BODY const step_machine::fed_input* step_machine::feed_of(int i) const {
   for (std::size_t k = 0; k < feeds_.size(); ++k)
     if (feeds_[k].node == i) return &feeds_[k];
   return nullptr;
 }
 
-GRADUS_BODY void machine::lay_out_feeds() {
+GRADUS_BODY void step_machine::lay_out_feeds() {
   std::size_t count = 0, at = 0;
   for (int pass = 0; pass < 2; ++pass) {
     if (pass == 1) feeds_.resize(count);
@@ -201,10 +201,10 @@ GRADUS_BODY void machine::lay_out_feeds() {
         feeds_[k].offset = at;
         at += align_up(static_cast<std::size_t>(parts_) * feeds_[k].bytes);
       }
-  if (feed_memory_.size() < at) feed_memory_ = buffer(at);
+  if (feed_memory_.size() < at) feed_memory_ = aligned_buffer(at);
 }
 
-GRADUS_BODY void machine::fill_constant(int i) {
+GRADUS_BODY void step_machine::fill_constant(int i) {
   const node& n = r_.at(i);
   const int* words = r_.graph.view.ints + n.attr;
   const std::int64_t many = gradus::count(resolve(n.dims, batch_));

@@ -27,9 +27,9 @@ public:
 
 private:
   tensor_view array_;
-  buffer values_, gradient_;
+  aligned_buffer values_, gradient_;
 
-  static void widen(const const_tensor_view& from, buffer& to);
+  static void widen(const const_tensor_view& from, aligned_buffer& to);
 };
 
 }  // namespace gradus

@@ -11,7 +11,7 @@ GRADUS_BODY master_weights::master_weights(const tensor_view& array)
 }
 
 GRADUS_BODY const_tensor_view master_weights::widened(const const_tensor_view& gradient) {
-  if (gradient_.size() < gradient.size() * sizeof(float)) gradient_ = buffer(gradient.size() * sizeof(float));
+  if (gradient_.size() < gradient.size() * sizeof(float)) gradient_ = aligned_buffer(gradient.size() * sizeof(float));
   widen(gradient, gradient_);
   return {float32, gradient.dims, gradient_.data()};
 }
@@ -24,7 +24,7 @@ GRADUS_BODY void master_weights::refresh(std::size_t first, std::size_t count) {
     detail::round_each(from, array_.mutable_as<half>().data() + first, count);
 }
 
-GRADUS_BODY void master_weights::widen(const const_tensor_view& from, buffer& to) {
+GRADUS_BODY void master_weights::widen(const const_tensor_view& from, aligned_buffer& to) {
   float* const p = reinterpret_cast<float*>(to.data());
   if (from.type == bfloat16)
     detail::widen_each(from.as<bfloat>().data(), p, from.size());

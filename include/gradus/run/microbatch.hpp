@@ -40,12 +40,12 @@ struct whole_batch {
 class part_sums {
 public:
   // Errors: unimplemented for a model that the parts of a batch would change.
-  void prepare(machine& train, const variable_arena& variables, std::int64_t parts);
+  void prepare(step_machine& train, const variable_arena& variables, std::int64_t parts);
   void restart() { sums_.restart(), output_sums_.restart(); }
   // What the part that `train` has just run leaves behind.
-  void take(machine& train, variable_arena& variables);
+  void take(step_machine& train, variable_arena& variables);
   // After the last: gradients that were summed over `of` parts become their mean, outputs that of the parts here.
-  void average(machine& train, variable_arena& variables, std::int64_t of);
+  void average(step_machine& train, variable_arena& variables, std::int64_t of);
   std::size_t bytes() const { return sums_.bytes() + output_sums_.bytes(); }
 
 private:

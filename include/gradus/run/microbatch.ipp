@@ -13,7 +13,7 @@ GRADUS_BODY void microbatch::check() const {
 
 namespace gradus::detail {
 
-GRADUS_BODY void part_sums::prepare(machine& train, const variable_arena& variables, std::int64_t parts) {
+GRADUS_BODY void part_sums::prepare(step_machine& train, const variable_arena& variables, std::int64_t parts) {
   parts_ = parts;
   const runnable& r = train.what();
   const graph_view& v = r.graph.view;
@@ -50,7 +50,7 @@ GRADUS_BODY void part_sums::prepare(machine& train, const variable_arena& variab
   output_sums_ = tree_sum(parts_, outputs_.size() * sizeof(double));
 }
 
-GRADUS_BODY void part_sums::take(machine& train, variable_arena& variables) {
+GRADUS_BODY void part_sums::take(step_machine& train, variable_arena& variables) {
   sums_.take(variables.gradient_base(),
              [&](std::byte* to, const std::byte* from) { add_gradients(variables, to, from); });
   for (std::size_t i = 0; i < averaged_.size(); ++i) outputs_[i] = read_number(train.view(averaged_[i]));
@@ -59,7 +59,7 @@ GRADUS_BODY void part_sums::take(machine& train, variable_arena& variables) {
   });
 }
 
-GRADUS_BODY void part_sums::average(machine& train, variable_arena& variables, std::int64_t of) {
+GRADUS_BODY void part_sums::average(step_machine& train, variable_arena& variables, std::int64_t of) {
   for (std::size_t i = 0; i < variables.size(); ++i) {
     if (!variables.info(i).trainable) continue;
     if (variables.info(i).type == float64)

@@ -34,16 +34,16 @@ struct compiled_model {
   // The graph before it is merged and fused, for people to look at; with gradients and updates in mode train.
   template <mode M, class See>
   void show(See see) const {
-    see(stage<Build, options(M), 1>::value.parts(), frozen<M>::names);
+    see(detail::stage<Build, options(M), 1>::value.parts(), frozen<M>::names);
   }
 
   // The same without gradients, and with what the model was refused for, if it was: a mode that the program does not
   // run may be one that the model does not have. see(parts, names, refusal).
   template <mode M, class See>
   void show_forward(See see) const {
-    using built = stage<Build, options(M), 0>;
+    using built = detail::stage<Build, options(M), 0>;
     constexpr bool rounds = Compute != dtype::none && built::value.size.refusal == 0;
-    see(stage < Build, options(M), rounds ? 1 : 0 > ::value.parts(), built::value.names,
+    see(detail::stage < Build, options(M), rounds ? 1 : 0 > ::value.parts(), built::value.names,
         std::string_view(built::value.refusal, static_cast<std::size_t>(built::value.size.refusal)));
   }
 
@@ -58,7 +58,7 @@ struct compiled_model {
 private:
   template <class F, int I>
   static constexpr kernel_function kernel_at() {
-    constexpr signature s = F::program.signatures[I];
+    constexpr detail::signature s = F::program.signatures[I];
     if constexpr (s.op->is(trait::session))
       return nullptr;
     else
@@ -90,12 +90,12 @@ class interpreted_graph {
 public:
   // `built` keeps the names.
   interpreted_graph(graph built, const build_options& o)
-      : built_(std::move(built)), ready_(run_passes(built_, o)), program_(plan(parts_of(ready_), o.reuse)) {
+      : built_(std::move(built)), ready_(run_passes(built_, o)), program_(detail::plan(parts_of(ready_), o.reuse)) {
     const auto n = static_cast<std::size_t>(program_.signatures.count);
     kernels_.resize(n), details_.resize(n), steps_.resize(n);
     divides_ = std::make_unique<bool[]>(n);
     for (std::size_t i = 0; i < n; ++i) {
-      const signature& s = program_.signatures[static_cast<int>(i)];
+      const detail::signature& s = program_.signatures[static_cast<int>(i)];
       details_[i] = {&s, steps_[i].data()};
       if (s.op->is(trait::session)) continue;
       using registry = typename Device::template registry<UserOps>;
@@ -119,7 +119,7 @@ public:
 
 private:
   graph built_, ready_;
-  program program_;
+  detail::program program_;
   std::vector<kernel_function> kernels_;
   std::vector<kernel_details> details_;
   std::unique_ptr<bool[]> divides_;

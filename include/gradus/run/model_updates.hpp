@@ -21,7 +21,7 @@ public:
   Optimizer update;
   typename Executor::runner executor;
   variable_arena variables;
-  machine train;
+  step_machine train;
   std::int64_t global_step = 0;
   write_guard* guard = nullptr;  // is told before a sweep changes what guarded() names
 
@@ -140,7 +140,7 @@ public:
   }
 
   // sqrt(sum of squares) of the last step's gradients, without the loss scale; what clip_by_global_norm looks at.
-  double gradient_norm() const { return gradient_norm_of<Device>(const_cast<machine&>(train)) / loss_scale_; }
+  double gradient_norm() const { return gradient_norm_of<Device>(const_cast<step_machine&>(train)) / loss_scale_; }
 
   // ---- mirrors
   extents mirror_dims(std::size_t k, std::size_t i) const {
@@ -201,7 +201,7 @@ private:
   typename Optimizer::branch_constants branch_constants_{};  // or before each adapts them
   std::vector<subject_state<Optimizer>> states_;             // of each variable that trains
   std::vector<std::vector<std::int32_t>> chains_;            // of each, if its gradient is sparse
-  std::vector<buffer> work_;                                 // for rules that need room; one, or one of each
+  std::vector<aligned_buffer> work_;                         // for rules that need room; one, or one of each
   std::vector<std::size_t> variable_at_;                     // of each node that is an update
   std::vector<std::array<std::byte*, Optimizer::mirror_count + 1>> mirrors_;  // of each variable
   double scale_ = 1, loss_scale_ = 1;                                         // of this step's gradients
@@ -227,8 +227,8 @@ private:
       each_mirror(i, [&](std::size_t k, const mirror&) { mirrors_[i][k] = variables.mirror(k, i); });
       const std::size_t bytes =
           scratch_elements(update, states_[i], Model::may_be_sparse()) * size_of(variables.info(i).type);
-      buffer& work = work_[Executor::concurrent ? i : 0];
-      if (work.size() < bytes) work = buffer(bytes);
+      aligned_buffer& work = work_[Executor::concurrent ? i : 0];
+      if (work.size() < bytes) work = aligned_buffer(bytes);
     }
   }
   // Updates that follow each other, of variables that lie side by side with their gradients, are one sweep: the first
@@ -351,7 +351,7 @@ private:
       const tensor_view dense = train.view(train.what().graph.view.edges[apply.first + 1]);
       gradient = {reinterpret_cast<const T*>(dense.data), dense.size(), nullptr, false, 0, {}};
     }
-    buffer& work = work_[Executor::concurrent ? i : 0];
+    aligned_buffer& work = work_[Executor::concurrent ? i : 0];
     variable_step<Device, T, Optimizer> step(update, states_[i],
                                              {reinterpret_cast<T*>(variables.value(i)), mirrors.data(),
                                               std::span<T>(reinterpret_cast<T*>(work.data()), work.size() / sizeof(T))},

@@ -155,7 +155,7 @@ private:
     std::string name, average_name;
     tensor_view values;
     bool is_variable = false, debiased = false;
-    buffer average, biased, local_step;
+    aligned_buffer average, biased, local_step;
   };
 
   void insert(std::string_view name, const tensor_view& values, bool is_variable);
@@ -166,7 +166,7 @@ private:
   void step(entry& e, std::optional<double> num_updates);
   template <class T>
   static void step_in(entry& e, double decay) {
-    const auto as = [&e](buffer& b) { return std::span<T>(reinterpret_cast<T*>(b.data()), e.values.size()); };
+    const auto as = [&e](aligned_buffer& b) { return std::span<T>(reinterpret_cast<T*>(b.data()), e.values.size()); };
     const T* const value = e.values.template as<T>().data();
     if (e.debiased)
       detail::follow_debiased(as(e.average), as(e.biased), *reinterpret_cast<T*>(e.local_step.data()), value, decay);

@@ -122,11 +122,11 @@ GRADUS_BODY void moving_averages::insert(std::string_view name, const tensor_vie
           values,
           is_variable,
           !is_variable && options_.zero_debias,
-          buffer(values.size_bytes()),
+          aligned_buffer(values.size_bytes()),
           {},
           {}};
   if (is_variable) std::ranges::copy(values.bytes(), e.average.bytes().begin());
-  if (e.debiased) e.biased = buffer(values.size_bytes()), e.local_step = buffer(size_of(values.type));
+  if (e.debiased) e.biased = aligned_buffer(values.size_bytes()), e.local_step = aligned_buffer(size_of(values.type));
   entries_.push_back(std::move(e));
 }
 

@@ -60,7 +60,7 @@ public:
   }
 
   // (gradient, variable) pairs, to be looked at, changed, and given to apply_gradients.
-  seq<gradient_and_variable> compute_gradients(value loss, const compute_gradients_options& o = {}) const {
+  detail::seq<gradient_and_variable> compute_gradients(value loss, const compute_gradients_options& o = {}) const {
     return gradus::compute_gradients(loss, o);
   }
   // Makes slots for the variables that have gradients, and an op that updates them; fetch it to make a step.
@@ -70,7 +70,7 @@ public:
     if (!detail::can_count(g, o.global_step)) return {&g, 0};
     return build(g, list, o);
   }
-  value apply_gradients(const seq<gradient_and_variable>& list, const apply_gradients_options& o = {}) {
+  value apply_gradients(const detail::seq<gradient_and_variable>& list, const apply_gradients_options& o = {}) {
     return apply_gradients(std::span<const gradient_and_variable>(list.first, static_cast<std::size_t>(list.count)), o);
   }
   value apply_gradients(std::initializer_list<gradient_and_variable> list, const apply_gradients_options& o = {}) {

@@ -75,11 +75,11 @@ private:
 
 // size() - 1 threads of its own, and the caller's. Binds none to a processor. run() allocates nothing and takes no
 // lock.
-class pool {
+class worker_pool {
 public:
   // Errors: invalid_argument unless 1 <= size <= 1024; resource_exhausted if a thread cannot be had: those begun before
   // it have ended then.
-  explicit pool(int size, const waiting& w = {}) : size_(checked(size)), wait_(w) {
+  explicit worker_pool(int size, const waiting& w = {}) : size_(checked(size)), wait_(w) {
     crowded_ =
         std::thread::hardware_concurrency() != 0 && static_cast<unsigned>(size) > std::thread::hardware_concurrency();
     finished_ = std::make_unique<detail::progress[]>(static_cast<std::size_t>(size));
@@ -89,9 +89,9 @@ public:
           text("a pool of ", size, " threads, ", i - 1, " of ", size - 1, " begun,"), "ask for fewer",
           [this, i] { work(i); }, [this] { end(); }));  // those begun wait for work, and would be waited for
   }
-  pool(const pool&) = delete;
-  pool& operator=(const pool&) = delete;
-  ~pool() { end(); }
+  worker_pool(const worker_pool&) = delete;
+  worker_pool& operator=(const worker_pool&) = delete;
+  ~worker_pool() { end(); }
   int size() const { return size_; }
   const waiting& wait() const { return wait_; }
   bool crowded() const { return crowded_; }  // more threads than processors

@@ -113,7 +113,7 @@ private:
 
   // An expression says what it is made of.
   std::string op_text(int call_index) const {
-    const signature& s = r_.program.signatures[r_.program.calls[call_index].signature];
+    const detail::signature& s = r_.program.signatures[r_.program.calls[call_index].signature];
     std::string out(s.op->name);
     for (int k = 0; s.op->is(trait::expression) && k < s.formula.steps; ++k)
       out += (k == 0 ? ": " : " ") + std::string(s.formula.op[k]->name);

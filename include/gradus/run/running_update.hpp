@@ -60,7 +60,7 @@ public:
       const auto& p = plan_.updates[u];
       works_[u].subject = subject_state<Update>(update_, p.name, p.dims);
       works_[u].subject.limit = p.limit;
-      works_[u].scratch = buffer(scratch_elements(update_, works_[u].subject, p.sparse) * size_of(p.type));
+      works_[u].scratch = aligned_buffer(scratch_elements(update_, works_[u].subject, p.sparse) * size_of(p.type));
     }
   }
   running_update(const running_update&) = delete;
@@ -98,7 +98,7 @@ public:
 private:
   struct work {
     subject_state<Update> subject;
-    buffer scratch;
+    aligned_buffer scratch;
     std::vector<std::int32_t> chains;  // of sparse gradients' rows
   };
   Update update_;

@@ -10,7 +10,7 @@
 namespace gradus {
 
 // What a schedule reckons with. The numbers decide who computes what, never what comes out.
-struct division {
+struct work_division {
   double part_ns = 10000;     // a call is divided into parts that take at least so long
   double hand_over_ns = 500;  // from the end of a part to the start of one on another thread that waits for it
   double start_ns = 5000;     // of a step on several threads, against one on the caller's alone
@@ -20,11 +20,13 @@ struct division {
   int parts_of(double ns, int threads) const;
 };
 
+namespace detail {
 // An estimate of a call: nanoseconds on one thread of a machine of 2020, and floating-point operations where they are
 // what counts (products, convolutions), else 0.
 struct work {
   double ns = 0, flops = 0;
 };
+}  // namespace detail
 
 namespace detail {
 
@@ -39,7 +41,7 @@ double formula_ns(const card& op);
 // The update of a variable of so many bytes.
 inline double dense_update_ns(double bytes) { return detail::call_ns + 3 * bytes / detail::bytes_in_ns; }
 
-work work_of(const runnable& r, int call_index, std::int64_t batch_size);
+detail::work work_of(const runnable& r, int call_index, std::int64_t batch_size);
 
 class schedule {
 public:
@@ -59,7 +61,7 @@ public:
 
   // `session_divides(node)`: whether a call that the session runs may be divided.
   template <class Divides>
-  schedule(const runnable& r, std::int64_t batch_size, int threads, const division& d, Divides session_divides) {
+  schedule(const runnable& r, std::int64_t batch_size, int threads, const work_division& d, Divides session_divides) {
     const graph_view& v = r.graph.view;
     const int count = r.program.call_count;
     const auto at = [](auto& x, int i) -> auto& { return x[static_cast<std::size_t>(i)]; };
@@ -87,7 +89,7 @@ public:
     std::vector<int> seen(lists.size() * lists.size(), 0);  // how much of u is known done to t
     std::vector<int> ready;
     const auto put = [&](int c) {
-      const work w = work_of(r, c, batch_size);
+      const detail::work w = work_of(r, c, batch_size);
       one_ns += w.ns;
       const node& n = r.at(r.program.calls[c].node);
       const int s = r.program.calls[c].signature;

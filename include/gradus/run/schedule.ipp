@@ -5,7 +5,7 @@
 
 namespace gradus {
 
-GRADUS_BODY int division::parts_of(double ns, int threads) const {
+GRADUS_BODY int work_division::parts_of(double ns, int threads) const {
   const int parts = part_ns <= 0 ? threads : static_cast<int>(std::min<double>(threads, ns / part_ns));
   return parts < 1 ? 1 : parts;
 }
@@ -29,9 +29,9 @@ GRADUS_BODY double formula_ns(const card& op) {
 
 namespace gradus {
 
-GRADUS_BODY work work_of(const runnable& r, int call_index, std::int64_t batch_size) {
-  const call& c = r.program.calls[call_index];
-  const signature& s = r.program.signatures[c.signature];
+GRADUS_BODY detail::work work_of(const runnable& r, int call_index, std::int64_t batch_size) {
+  const detail::call& c = r.program.calls[call_index];
+  const detail::signature& s = r.program.signatures[c.signature];
   const node& n = r.at(c.node);
   const auto extent = [&](int i) {
     const std::int64_t d = s.dims[i];
@@ -41,7 +41,7 @@ GRADUS_BODY work work_of(const runnable& r, int call_index, std::int64_t batch_s
     return detail::elements_of(r.at(i), batch_size) * static_cast<double>(size_of(r.at(i).type));
   };
   const std::string_view op = n.op->name;
-  work w{detail::call_ns, 0};
+  detail::work w{detail::call_ns, 0};
   if (op == "MatMul" || op == "FusedMatMul")
     w.flops = 2 * extent(0) * extent(1) * extent(2) * extent(3);
   else if (op.starts_with("Conv2D"))

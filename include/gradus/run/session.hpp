@@ -193,7 +193,7 @@ private:
   struct prepared {
     std::vector<int> fetches;
     std::unique_ptr<interpreted_graph<Device, user_ops>> graph;
-    gradus::machine machine;
+    gradus::step_machine machine;
     std::vector<placeholder> placeholders;
     bool draws = false;                 // random numbers
     std::vector<bool> reads;            // of the program's variables

@@ -277,8 +277,8 @@ private:
   template <class G, int I>
   void run_call() {
     // Static: g++ fills the automatic ones on the stack, and so keeps the op's card and all that it leads to.
-    static constexpr call c = G::program.calls[I];
-    static constexpr signature s = G::program.signatures[c.signature];
+    static constexpr detail::call c = G::program.calls[I];
+    static constexpr detail::signature s = G::program.signatures[c.signature];
     if constexpr (s.op == &cards::apply) {
       if constexpr (update_type::uniform)
         apply<c.node>();

@@ -10,12 +10,12 @@
 namespace gradus::detail {
 
 double read_number(const tensor_view& v);
-tensor_view loss_of(machine& train);
+tensor_view loss_of(step_machine& train);
 
 // sqrt(sum of squares) over the operands of a global_norm node; -1: over all gradients that updates use, in the same
 // order.
 template <class Device>
-double gradient_norm_of(machine& train, int id = -1) {
+double gradient_norm_of(step_machine& train, int id = -1) {
   const graph_view& v = train.what().graph.view;
   double total = 0;
   const auto add = [&](int grad) {
@@ -35,7 +35,7 @@ double gradient_norm_of(machine& train, int id = -1) {
 }
 
 // Raises the error of not_finite::raise: the loss, and the first gradient that is infinite or NaN.
-[[noreturn]] void refuse_gradients(machine& train, std::int64_t global_step);
+[[noreturn]] void refuse_gradients(step_machine& train, std::int64_t global_step);
 
 }  // namespace gradus::detail
 

@@ -10,14 +10,14 @@ GRADUS_BODY double read_number(const tensor_view& v) {
                            : static_cast<double>(*reinterpret_cast<const float*>(v.data));
 }
 
-GRADUS_BODY tensor_view loss_of(machine& train) {
+GRADUS_BODY tensor_view loss_of(step_machine& train) {
   const graph_parts& g = train.what().graph;
   for (int i = 0; i < g.output_count; ++i)
     if (g.outputs[i].kind == output::loss) return train.view(g.outputs[i].node);
   return {};
 }
 
-GRADUS_BODY void refuse_gradients(machine& train, std::int64_t global_step) {
+GRADUS_BODY void refuse_gradients(step_machine& train, std::int64_t global_step) {
   const runnable& r = train.what();
   const graph_view& v = r.graph.view;
   std::string_view name;

@@ -117,7 +117,7 @@ public:
     return n;
   }
   template <mode M>
-  machine& bound(std::int64_t batch_size) {
+  step_machine& bound(std::int64_t batch_size) {
     auto& m = machine_of<M>();
     if (!m.connected()) connect<M>();
     m.bind(batch_size);
@@ -131,7 +131,7 @@ public:
   // Errors: not_found, and invalid_argument for another dtype or extents than the placeholder's.
   template <mode M>
   bool lend(std::string_view name, const const_tensor_view& from) {
-    machine& m = machine_of<M>();
+    step_machine& m = machine_of<M>();
     const runnable& r = m.what();
     for (int i = 0; i < r.graph.view.size; ++i) {
       if (r.at(i).op != &placeholder_card || r.name_of(i) != name) continue;
@@ -291,13 +291,13 @@ private:
   Model model_;
   updates_type updates_;
   variable_arena local_[2];  // what only evaluation, and only prediction, has
-  machine evaluate_, predict_;
+  step_machine evaluate_, predict_;
   int random_step_ = -1, random_seed_ = -1;
   std::int64_t parts_ = 1;
   detail::part_sums sums_;
 
   template <mode M>
-  machine& machine_of() {
+  step_machine& machine_of() {
     if constexpr (M == mode::train)
       return updates_.train;
     else if constexpr (M == mode::evaluate)
@@ -328,7 +328,7 @@ private:
   }
   // ---- a step's frame
   struct lent_until_end {  // also by an error
-    machine& of;
+    step_machine& of;
     ~lent_until_end() { of.take_back(); }
   };
   void draw_as(std::int64_t step) {  // what random operations draw depends on it

@@ -23,13 +23,13 @@ struct tracked_variable {
   std::string name;
   tensor_view values;  // what is updated
   master_weights master;
-  std::array<buffer, Update::mirror_count> mirrors;
+  std::array<aligned_buffer, Update::mirror_count> mirrors;
   subject_state<Update> state;
   bool summed = false;                       // has no gradient in this step, but accumulated ones that it ends with
   const named_gradient* gradient = nullptr;  // of this step,
   const_tensor_view gradient_values;         // its values in the type of `values`,
   std::size_t gradient_per_value = 1;        // and how many rows share one
-  buffer spread;                             // values of bags, one for each row, where a step must see them
+  aligned_buffer spread;                     // values of bags, one for each row, where a step must see them
 
   // Slots start at their initial values, an average as the array. Errors: invalid_argument for another dtype than
   // float32, float64, bfloat16, float16, and for a constraint that does not fit.
@@ -49,7 +49,7 @@ struct tracked_variable {
     const auto kept = update.mirrors(state.branch);
     for (std::size_t k = 0; k < kept.size(); ++k) {
       if (kept[k].slot.empty()) continue;
-      mirrors[k] = buffer(static_cast<std::size_t>(count(dims_of(update, k))) * size_of(values.type));
+      mirrors[k] = aligned_buffer(static_cast<std::size_t>(count(dims_of(update, k))) * size_of(values.type));
       if (kept[k].starts_as_variable) {
         if (values.size_bytes() != 0) std::memcpy(mirrors[k].data(), values.data, values.size_bytes());
       } else if (values.type == float32) {
@@ -135,7 +135,7 @@ struct tracked_variable {
   // The values of bags, one for each row.
   void spread_values() {
     const std::size_t row = width() * size_of(values.type), n = gradient->rows.size();
-    if (spread.size() < n * row) spread = buffer(n * row);
+    if (spread.size() < n * row) spread = aligned_buffer(n * row);
     for (std::size_t i = 0; i < n && row != 0; ++i)
       std::memcpy(spread.data() + i * row, gradient_values.data + i / gradient_per_value * row, row);
     gradient_values = {values.type, {static_cast<std::int64_t>(n * width())}, spread.data()};
@@ -155,7 +155,7 @@ private:
   // Of 16-bit numbers, as the array whose master is kept.
   bool is_narrow(const named_gradient& g) const { return master.kept() && g.values.type == master.array_type(); }
   template <class T>
-  static void fill(buffer& b, double value) {
+  static void fill(aligned_buffer& b, double value) {
     T* const p = reinterpret_cast<T*>(b.data());
     for (std::size_t i = 0; i < b.size() / sizeof(T); ++i) p[i] = static_cast<T>(value);
   }

@@ -247,7 +247,7 @@ private:
 
   void reserve_scratch(const variable& v, bool may_be_sparse) {
     const std::size_t bytes = scratch_elements(update_, v.state, may_be_sparse) * size_of(v.values.type);
-    if (work_.size() < bytes) work_ = buffer(bytes);
+    if (work_.size() < bytes) work_ = aligned_buffer(bytes);
   }
 
   // Checks gradients against their variables and takes them for this step.
@@ -397,7 +397,7 @@ private:
   update_type update_;
   std::deque<variable> variables_;     // a deque: the state list may point at a variable while others are added
   std::vector<std::int32_t> scratch_;  // of sparse gradients' rows
-  buffer work_;                        // of rules that need room
+  aligned_buffer work_;                // of rules that need room
   std::size_t found_ = 0;              // where `find` found the last
   std::int64_t global_step_ = 0;
   std::size_t checked_ = 0;  // variables that masks were held against

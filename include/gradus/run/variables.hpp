@@ -75,11 +75,11 @@ public:
         at += align_up(mirror_bytes(k, i));
       }
     bytes_ = at;
-    if (bytes_ < buffer::large_from) {
-      memory_ = buffer(bytes_);
+    if (bytes_ < aligned_buffer::large_from) {
+      memory_ = aligned_buffer(bytes_);
       return;
     }
-    memory_ = buffer::untouched(bytes_);
+    memory_ = aligned_buffer::untouched(bytes_);
     touch([this](std::size_t i, int part, int parts) { zero_part(i, part, parts); });
   }
   // Zeroes part `part` of `parts` of what belongs to variable i: its value, gradient and mirrors.
@@ -106,7 +106,7 @@ public:
 
 private:
   std::vector<variable_info> infos_;
-  buffer memory_;
+  aligned_buffer memory_;
   std::vector<std::size_t> mirror_offsets_, mirror_bytes_;  // of mirror k of variable i at k size() + i
   std::size_t trainable_bytes_ = 0, all_bytes_ = 0, bytes_ = 0;
 };

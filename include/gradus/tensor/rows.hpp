@@ -27,7 +27,7 @@ public:
 private:
   dtype row_type_, value_type_;
   extents dims_;
-  buffer rows_, values_;
+  aligned_buffer rows_, values_;
 };
 
 namespace detail {

@@ -70,18 +70,18 @@ struct tensor_view : const_tensor_view {
 
 // Owned bytes, aligned to a cache line, zero at first. Large ones stand on large pages where the system has them: a
 // sweep over a gigabyte then asks for 500 addresses and not for 250,000.
-class buffer {
+class aligned_buffer {
 public:
   static constexpr std::size_t large_page = std::size_t{1} << 21, large_from = 2 * large_page;
 
-  buffer() = default;
-  explicit buffer(std::size_t bytes) : buffer(untouched(bytes)) {
+  aligned_buffer() = default;
+  explicit aligned_buffer(std::size_t bytes) : aligned_buffer(untouched(bytes)) {
     if (bytes != 0) std::memset(data_.get(), 0, align_up(bytes));
   }
   // The same, but whoever uses a part zeroes it first: the system places a page when it is first written, near the
   // processor that writes.
-  static buffer untouched(std::size_t bytes) {
-    buffer b;
+  static aligned_buffer untouched(std::size_t bytes) {
+    aligned_buffer b;
     b.size_ = bytes;
     if (bytes == 0) return b;
     const std::size_t aligned = bytes >= large_from ? large_page : alignment;
@@ -91,8 +91,8 @@ public:
 #endif
     return b;
   }
-  buffer(buffer&& o) noexcept : data_(std::move(o.data_)), size_(std::exchange(o.size_, 0)) {}
-  buffer& operator=(buffer&& o) noexcept {
+  aligned_buffer(aligned_buffer&& o) noexcept : data_(std::move(o.data_)), size_(std::exchange(o.size_, 0)) {}
+  aligned_buffer& operator=(aligned_buffer&& o) noexcept {
     data_ = std::move(o.data_), size_ = std::exchange(o.size_, 0);
     return *this;
   }

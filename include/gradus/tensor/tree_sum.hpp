@@ -34,7 +34,7 @@ public:
   std::size_t bytes() const { return levels_.empty() ? 0 : levels_.size() * levels_[0].size(); }
 
 private:
-  std::vector<buffer> levels_;  // level k: the sum of 2^k neighbours, where bit k of seen_ is set
+  std::vector<aligned_buffer> levels_;  // level k: the sum of 2^k neighbours, where bit k of seen_ is set
   std::uint64_t n_ = 1, seen_ = 0;
 };
 

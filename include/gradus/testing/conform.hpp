@@ -61,7 +61,7 @@ public:
 
   // Two updaters, the second by other means, step by step the same bits: all sizes around a register's.
   void widths(const make_updater& make, const make_updater& other) {
-    constexpr auto width = static_cast<std::int64_t>(pack<T, fast>::width);
+    constexpr auto width = static_cast<std::int64_t>(detail::pack<T, fast>::width);
     for (std::int64_t n = 1; n <= 2 * width + 1; ++n) {
       trial<T> x(make(), {{n}, {3, n}}), y(other(), {{n}, {3, n}});
       if (x.of(0).matrix) return;

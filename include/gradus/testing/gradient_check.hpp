@@ -133,7 +133,7 @@ private:
   std::vector<gradient_value> dx_;
   std::vector<std::vector<double>> x_;
   std::vector<double> upstream_;
-  std::vector<buffer> memory_;
+  std::vector<aligned_buffer> memory_;
   std::vector<fetch> fetches_;
   std::vector<feed> feeds_;
   graph* g_;
@@ -163,7 +163,7 @@ private:
   void put(value v, const std::vector<double>& from) {
     if (g_->nodes[v.id].op == &variable_card)
       return write(v, from, session_.mutable_variable(g_->name_of(v.id)).mutable_data());
-    buffer b(from.size() * size_of(v.type()) + 1);
+    aligned_buffer b(from.size() * size_of(v.type()) + 1);
     write(v, from, b.data());
     feeds_.emplace_back(v, const_tensor_view(v.type(), resolve(v.dims(), o_.batch_size), b.data()));
     memory_.push_back(std::move(b));
