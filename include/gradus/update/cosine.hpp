@@ -38,6 +38,10 @@ struct cosine_decay_restarts {
   double m_mul = 1;
   double alpha = 0;
 
+  constexpr void check() const {
+    detail::check_bound("cosine_decay_restarts", "first_decay_steps", first_decay_steps);
+    detail::check_bound("cosine_decay_restarts", "t_mul", t_mul);
+  }
   constexpr double operator()(std::int64_t global_step) const {
     double left = static_cast<double>(global_step), length = first_decay_steps, period = 0;
     if (t_mul == 1) {

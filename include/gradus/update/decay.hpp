@@ -19,6 +19,7 @@ struct natural_exp_decay {
   double decay_rate = 0;
   bool staircase = false;
 
+  constexpr void check() const { detail::check_bound("natural_exp_decay", "decay_steps", decay_steps); }
   constexpr double operator()(std::int64_t global_step) const {
     const double p = detail::periods(global_step, decay_steps, staircase);
     return portable_math::product(initial, portable_math::exp(portable_math::product(-decay_rate, p)));
@@ -34,6 +35,7 @@ struct inverse_time_decay {
   double decay_rate = 0;
   bool staircase = false;
 
+  constexpr void check() const { detail::check_bound("inverse_time_decay", "decay_steps", decay_steps); }
   constexpr double operator()(std::int64_t global_step) const {
     const double p = detail::periods(global_step, decay_steps, staircase);
     return initial / (1 + portable_math::product(decay_rate, p));
@@ -106,6 +108,7 @@ struct piecewise_constant {
   short_list<std::int64_t, most_boundaries> boundaries = {};
   short_list<double, most_boundaries + 1> values = {};
 
+  constexpr void check() const { (*this)(0); }
   constexpr double operator()(std::int64_t global_step) const {
     if (values.size() != boundaries.size() + 1)
       raise(status::invalid_argument, "piecewise_constant: ", boundaries.size(), " boundaries need ",

@@ -30,6 +30,11 @@ constexpr double along(const std::array<corner, N>& corners, double s, annealing
   const double p = (s - a.step) / (b.step - a.step);
   return how == annealing::cosine ? between(b.rate, a.rate, half_cosine(p)) : between(a.rate, b.rate, p);
 }
+constexpr void check_cycle(std::string_view schedule, double pct_start, double div_factor, double final_div_factor) {
+  check_bound(schedule, "pct_start", pct_start, schedule_bound::share);
+  check_bound(schedule, "div_factor", div_factor);
+  check_bound(schedule, "final_div_factor", final_div_factor);
+}
 }  // namespace detail
 
 // PyTorch's OneCycleLR(max_lr, total_steps, pct_start, anneal_strategy, div_factor, final_div_factor, three_phase):
@@ -46,7 +51,10 @@ struct one_cycle {
   double final_div_factor = 1e4;
   bool three_phase = false;
 
-  constexpr void check() const { detail::check_length("one_cycle", "total_steps", static_cast<double>(total_steps)); }
+  constexpr void check() const {
+    detail::check_length("one_cycle", "total_steps", static_cast<double>(total_steps));
+    detail::check_cycle("one_cycle", pct_start, div_factor, final_div_factor);
+  }
   constexpr double operator()(std::int64_t global_step) const {
     const double total = static_cast<double>(total_steps), s = static_cast<double>(global_step);
     const double low = peak / div_factor, least = low / final_div_factor, up = portable_math::product(pct_start, total);
@@ -69,6 +77,7 @@ struct cosine_onecycle {
 
   constexpr void check() const {
     detail::check_length("cosine_onecycle", "transition_steps", static_cast<double>(transition_steps));
+    detail::check_cycle("cosine_onecycle", pct_start, div_factor, final_div_factor);
   }
   constexpr double operator()(std::int64_t global_step) const {
     const double total = static_cast<double>(transition_steps), low = peak / div_factor;
@@ -92,6 +101,8 @@ struct linear_onecycle {
 
   constexpr void check() const {
     detail::check_length("linear_onecycle", "transition_steps", static_cast<double>(transition_steps));
+    detail::check_cycle("linear_onecycle", pct_start, div_factor, final_div_factor);
+    detail::check_bound("linear_onecycle", "pct_final", pct_final, detail::schedule_bound::share);
   }
   constexpr double operator()(std::int64_t global_step) const {
     const double total = static_cast<double>(transition_steps), low = peak / div_factor;

@@ -18,7 +18,7 @@ enum class plateau_threshold { relative, absolute };  // PyTorch: "rel", "abs"
 // defaults and its order: an observation is one call of scheduler.step(metrics), usually after an evaluation. Optax's
 // contrib reduce_on_plateau gives a factor: use initial = 1, with product_of. A NaN is no better, in either; so here is
 // an infinity of either sign, which in PyTorch becomes a best that nothing can beat when it lies on the better side.
-// factor must be below 1: status::invalid_argument from observe.
+// factor must be below 1: status::invalid_argument from observe, and where an update is made of it.
 struct reduce_on_plateau {
   using policy_for = kind::schedule;
   double initial = 0.001;
@@ -37,10 +37,13 @@ struct reduce_on_plateau {
   std::int64_t bad_observations = 0;  // in a row
   std::int64_t cooldown_left = 0;
 
+  constexpr void check() const {
+    if (!(factor < 1)) raise(status::invalid_argument, "reduce_on_plateau: expected factor < 1, found ", factor);
+  }
   constexpr double operator()(std::int64_t) const { return rate; }
 
   constexpr void observe(double value) {
-    if (!(factor < 1)) raise(status::invalid_argument, "reduce_on_plateau: expected factor < 1, found ", factor);
+    check();
     const bool better = is_better(value);
     if (better) best = value;
     bad_observations = better ? 0 : bad_observations + 1;

@@ -60,7 +60,27 @@ struct no_schedule {
   raise(status::invalid_argument, schedule, ": expected `", setting, "` > 1");
 #endif
 }
+// What a setting of a schedule must be, for its check(): in words, and as a comparison that a NaN fails.
+enum class schedule_bound : unsigned char { positive, not_negative, share };
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_bound(std::string_view schedule, std::string_view setting,
+                                                                schedule_bound bound, [[maybe_unused]] double found) {
+  const std::string_view words = bound == schedule_bound::positive       ? "finite and > 0"
+                                 : bound == schedule_bound::not_negative ? "finite and >= 0"
+                                                                         : "in [0, 1]";
+#if defined(__cpp_exceptions)
+  raise(status::invalid_argument, schedule, ": expected `", setting, "` ", words, ", found ", found);
+#else
+  raise(status::invalid_argument, schedule, ": expected `", setting, "` ", words);
+#endif
+}
+constexpr void check_bound(std::string_view schedule, std::string_view setting, double x,
+                           schedule_bound bound = schedule_bound::positive) {
+  const bool above = bound == schedule_bound::positive ? x > 0 : x >= 0;
+  if (!above || !(bound == schedule_bound::share ? x <= 1 : x < portable_math::infinity))
+    refuse_bound(schedule, setting, bound, x);
+}
 constexpr void check_length(std::string_view schedule, std::string_view setting, double steps) {
+  check_bound(schedule, setting, steps);
   if (!(steps > 1)) refuse_short(schedule, setting, steps);
 }
 // check() of the parts of a schedule, where they have one.
@@ -114,6 +134,7 @@ struct exponential_decay {
   double decay_rate = 1;   // below 1 for a falling rate
   bool staircase = false;  // in jumps, every decay_steps, instead of smoothly
 
+  constexpr void check() const { detail::check_bound("exponential_decay", "decay_steps", decay_steps); }
   constexpr double operator()(std::int64_t global_step) const {
     const double p = detail::periods(global_step, decay_steps, staircase);
     return portable_math::product(initial, portable_math::pow(decay_rate, p));

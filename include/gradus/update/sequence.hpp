@@ -50,7 +50,10 @@ struct schedule_sequence {
   constexpr double operator()(std::int64_t global_step) const {
     return global_step < at_step ? detail::value_at(first, global_step) : detail::value_at(next, global_step - at_step);
   }
-  constexpr void check() const { detail::check_all(first, next); }
+  constexpr void check() const {
+    detail::check_bound("sequence", "at_step", static_cast<double>(at_step), detail::schedule_bound::not_negative);
+    detail::check_all(first, next);
+  }
   // at_later_step counts from the beginning of the whole.
   template <class Later>
   constexpr schedule_sequence<schedule_sequence, Later> then(std::int64_t at_later_step, const Later& later) const {

@@ -218,9 +218,9 @@ inline constexpr auto line_text = [] {
   raise(status::invalid_argument, owner, ": expected `", name, "` ", kind, words, ", its schedule left that range");
 #endif
 }
-constexpr void check_rate(std::string_view owner, double rate, std::int64_t step) {
-  if (!is_in_range(setting_range::not_negative, rate))
-    refuse_scheduled(owner, "rate", setting_range::not_negative, false, rate, step);
+constexpr void check_rate(std::string_view owner, double rate, std::int64_t step, bool may_be_negative) {
+  const setting_range range = may_be_negative ? setting_range::finite : setting_range::not_negative;
+  if (!is_in_range(range, rate)) refuse_scheduled(owner, "rate", range, false, rate, step);
 }
 
 // Line I of the table, of which everything but the value is known when compiling. Without exceptions, as on a board,

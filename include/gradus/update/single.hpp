@@ -191,8 +191,7 @@ public:
   template <class T>
   constants<T> prepare(std::int64_t step) const {
     const step_info at{step, rate(step)};
-    if constexpr (has_schedule && !detail::may_be_negative<Schedule>)
-      detail::check_rate(rule_type::name, at.rate, step);
+    if constexpr (has_schedule) detail::check_rate(rule_type::name, at.rate, step, detail::may_be_negative<Schedule>);
     typename rule_type::template constants<double> c;
     if constexpr (detail::prepares_shared<rule_type>)
       c = rule_.prepare(at, shared_);

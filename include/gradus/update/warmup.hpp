@@ -9,6 +9,10 @@ namespace detail {
 constexpr double warmed(std::int64_t global_step, std::int64_t warmup_steps) {
   return global_step >= warmup_steps ? 1.0 : static_cast<double>(global_step) / static_cast<double>(warmup_steps);
 }
+// A phase may have no steps, but not less.
+constexpr void check_phase(std::string_view schedule, std::string_view setting, std::int64_t steps) {
+  check_bound(schedule, setting, static_cast<double>(steps), schedule_bound::not_negative);
+}
 }  // namespace detail
 
 // initial + (peak - initial) s / warmup_steps, s = min(global_step, warmup_steps): step 0 has `initial`.
@@ -24,6 +28,7 @@ struct linear_warmup {
   double peak = 0.001;
   std::int64_t warmup_steps = 1;
 
+  constexpr void check() const { detail::check_phase("linear_warmup", "warmup_steps", warmup_steps); }
   constexpr double operator()(std::int64_t global_step) const {
     return detail::between(initial, peak, detail::warmed(global_step, warmup_steps));
   }
@@ -45,7 +50,11 @@ struct warmup_cosine_decay {
   double end = 0;
 
   constexpr void check() const {
+    detail::check_phase("warmup_cosine_decay", "warmup_steps", warmup_steps);
     detail::check_length("warmup_cosine_decay", "decay_steps", static_cast<double>(decay_steps));
+    if (decay_steps <= warmup_steps)
+      raise(status::invalid_argument, "warmup_cosine_decay: expected `decay_steps`, which counts the warm-up too, > ",
+            warmup_steps, ", found ", decay_steps);
   }
   constexpr double operator()(std::int64_t global_step) const {
     if (global_step < warmup_steps) return detail::between(initial, peak, detail::warmed(global_step, warmup_steps));
@@ -73,6 +82,9 @@ struct warmup_stable_decay {
   gradus::decay_type decay_type = gradus::decay_type::linear;
 
   constexpr void check() const {
+    detail::check_phase("warmup_stable_decay", "warmup_steps", warmup_steps);
+    detail::check_phase("warmup_stable_decay", "stable_steps", stable_steps);
+    detail::check_phase("warmup_stable_decay", "decay_steps", decay_steps);
     if (warmup_steps + stable_steps < 1)
       detail::check_length("warmup_stable_decay", "decay_steps", static_cast<double>(decay_steps));
   }
@@ -107,6 +119,10 @@ struct inverse_sqrt {
   std::int64_t warmup_steps = 0;
   std::int64_t timescale = 0;
 
+  constexpr void check() const {
+    detail::check_phase("inverse_sqrt", "warmup_steps", warmup_steps);
+    detail::check_phase("inverse_sqrt", "timescale", timescale);
+  }
   double operator()(std::int64_t global_step) const {
     if (global_step < warmup_steps) return portable_math::product(peak, detail::warmed(global_step, warmup_steps));
     const std::int64_t scale = timescale != 0 ? timescale : warmup_steps != 0 ? warmup_steps : 10000;
@@ -124,6 +140,10 @@ struct noam {
   std::int64_t warmup_steps = 4000;
   double factor = 1;
 
+  constexpr void check() const {
+    detail::check_bound("noam", "d_model", d_model);
+    detail::check_bound("noam", "warmup_steps", static_cast<double>(warmup_steps));
+  }
   double operator()(std::int64_t global_step) const {
     const double s = static_cast<double>(global_step), w = static_cast<double>(warmup_steps);
     const double share = global_step < warmup_steps ? s / (w * portable_math::sqrt(w)) : 1 / portable_math::sqrt(s);
