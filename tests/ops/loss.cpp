@@ -4,6 +4,7 @@
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/loss.hpp>
 #include <gradus/pass/autodiff.hpp>
+#include <gradus/pass/optimize.hpp>
 #include <gradus/run/session.hpp>
 #include <gradus/testing/gradient_check.hpp>
 
@@ -72,6 +73,86 @@ TEST_CASE("what losses refuse") {
     const value p = g.placeholder("p", {batch, 4});
     losses::mean_pairwise_squared_error(p, p, {.weights = g.placeholder("w", {batch, 3})});
   }>("mean_pairwise_squared_error: weights [batch, 3] do not fit [batch, 4]");
+}
+
+TEST_CASE("labels and logits that are swapped: types and shapes that show it are refused") {
+  // in losses:: labels come first, and whole numbers can only be labels
+  check<[](graph& g) {
+    losses::sigmoid_cross_entropy(g.placeholder("x", {batch, 3}), g.placeholder("y", {batch, 3}, int32));
+  }>("sigmoid_cross_entropy_loss: labels come first, then logits; found labels of float32 and logits of int32: swap "
+     "them");
+  check<[](graph& g) {
+    losses::softmax_cross_entropy(g.placeholder("x", {batch, 3}, float64), g.placeholder("y", {batch, 3}, int64));
+  }>("softmax_cross_entropy_loss: labels come first, then logits; found labels of float64 and logits of int64: swap "
+     "them");
+  check<[](graph& g) {
+    losses::hinge_loss(g.placeholder("x", {batch, 3}), g.placeholder("y", {batch}, int32));
+  }>("hinge_loss: labels come first, then logits; found labels of float32 and logits of int32: swap them");
+  check<[](graph& g) {
+    losses::log_loss(g.placeholder("p", {batch, 3}), g.placeholder("y", {batch, 3}, int32));
+  }>("log_loss: labels come first, then predictions; found labels of float32 and predictions of int32: swap them");
+  // what ends in _with_logits takes logits first
+  check<[](graph& g) {
+    sparse_softmax_cross_entropy_with_logits(g.placeholder("y", {batch}, int32), g.placeholder("x", {batch, 3}));
+  }>("SparseSoftmaxCrossEntropyWithLogits: logits must be float32 or float64, got int32 (y[batch], x[batch, 3])");
+  check<[](graph& g) {
+    sigmoid_cross_entropy_with_logits(g.placeholder("y", {batch, 3}, int32), g.placeholder("x", {batch, 3}));
+  }>("Mul: operands must have one dtype, got int32 and float32; use cast (y[batch, 3], x[batch, 3])");
+  check<[](graph& g) {
+    weighted_cross_entropy_with_logits(g.placeholder("y", {batch, 3}, int32), g.placeholder("x", {batch, 3}), 2);
+  }>("Exp: takes float32 or float64, got int32; use cast ([batch, 3])");
+  CHECK(refusal_test::thrown<[](graph& g) {
+          softmax_cross_entropy_with_logits(g.placeholder("y", {batch, 3}, int32), g.placeholder("x", {batch, 3}));
+        }>()
+            .find("SoftmaxCrossEntropyWithLogits: operands must all be float32 or all float64") == 0);
+  // class numbers and logits by sparse_softmax_cross_entropy, in any order: one of each, of ranks that fit
+  for (const bool swapped : {false, true}) {
+    graph g;
+    const value x = g.constant({1, 2, 3, 1, 1, 1}, {2, 3}, float64), y = g.constant({2, 0}, {2}, int32);
+    const value in_losses = swapped ? losses::sparse_softmax_cross_entropy(x, y, {.reduction = losses::reduction::sum})
+                                    : losses::sparse_softmax_cross_entropy(y, x, {.reduction = losses::reduction::sum});
+    const value op = reduce_sum(swapped ? sparse_softmax_cross_entropy(y, x) : sparse_softmax_cross_entropy(x, y));
+    session s{g};
+    const double expected = std::log(std::exp(-2) + std::exp(-1) + 1) + std::log(3.0);
+    CHECK(s.run(in_losses).as<double>()[0] == doctest::Approx(expected).epsilon(1e-12));
+    CHECK(s.run(op).as<double>()[0] == doctest::Approx(expected).epsilon(1e-12));
+  }
+  check<[](graph& g) {
+    losses::sparse_softmax_cross_entropy(g.placeholder("x", {batch, 3}), g.placeholder("y", {batch, 3}, int32));
+  }>("SparseSoftmaxCrossEntropyWithLogits: labels must be [batch], one class per row of logits (x[batch, 3], "
+     "y[batch, 3])");
+  check<[](graph& g) {
+    losses::sparse_softmax_cross_entropy(g.placeholder("y", {batch}, int32), g.placeholder("x", {batch, 3}, int32));
+  }>("SparseSoftmaxCrossEntropyWithLogits: logits must be float32 or float64, got int32 (x[batch, 3], y[batch])");
+  check<[](graph& g) { losses::sparse_softmax_cross_entropy(g.placeholder("y", {batch}, int32), value{}); }>(
+      "sparse_softmax_cross_entropy_loss: logits must be a tensor");
+}
+TEST_CASE("labels and logits that are swapped: no gradient reaches the logits where labels get none") {
+  for (const bool in_losses : {true, false}) {
+    graph g;
+    const value x = g.variable("w", {3}) * g.placeholder("x", {batch, 3}), y = g.placeholder("y", {batch, 3});
+    const value loss = in_losses ? losses::softmax_cross_entropy(x, y)  // labels come first here
+                                 : reduce_mean(softmax_cross_entropy_with_logits(y, x));
+    CHECK_THROWS_WITH_AS(minimize(loss), doctest::Contains("No gradients provided for any variable"), invalid_argument);
+  }
+}
+TEST_CASE("labels and predictions that are swapped: the losses in which it makes no difference") {
+  using losses::options;
+  const auto same = [](auto loss) {
+    graph g;
+    const value a = g.constant({0.5, -1, 2, 0.25, 3, -0.125}, {2, 3}, float64),
+                b = g.constant({1, 2, -3, 0.75, 0, 1.5}, {2, 3}, float64);
+    const value ab = loss(a, b), ba = loss(b, a);
+    session s{g};
+    const double first = s.run(ab).as<double>()[0];
+    CHECK(first == s.run(ba).as<double>()[0]);
+    CHECK(first != 0);
+  };
+  same([](value y, value p) { return losses::mean_squared_error(y, p); });
+  same([](value y, value p) { return losses::absolute_difference(y, p); });
+  same([](value y, value p) { return losses::huber_loss(y, p, 0.5); });
+  same([](value y, value p) { return losses::cosine_distance(y, p, 1); });
+  same([](value y, value p) { return losses::mean_pairwise_squared_error(y, p); });
 }
 
 namespace {

@@ -1,5 +1,6 @@
 // Losses as tf.losses and tf.nn have them (TensorFlow 1.15). Labels come first in `losses::`, as in tf.losses; the ops
-// that end in _with_logits take logits first.
+// that end in _with_logits take logits first. Two that are swapped are refused where types show it: whole numbers are
+// labels. Of two float tensors nothing shows it.
 #pragma once
 #include "arrange.hpp"
 #include "softmax.hpp"
@@ -133,6 +134,17 @@ constexpr value each(std::string_view name, value labels, value predictions, con
   const auto p = match(name, labels, predictions);
   return p.fit ? compute_weighted_loss(formula(p.labels, p.predictions), o) : p.predictions;
 }
+// The same where whole numbers can only be labels. `second`: "logits", or what else stands there.
+template <class Formula>
+constexpr value each_of(std::string_view second, std::string_view name, value labels, value logits, const options& o,
+                        Formula formula) {
+  if (labels && logits && is_float(labels.type()) && !is_float(logits.type())) {
+    logits.g->refuse(name, ": labels come first, then ", second, "; found labels of ", labels.type(), " and ", second,
+                     " of ", logits.type(), ": swap them");
+    return logits;
+  }
+  return each(name, labels, logits, o, formula);
+}
 }  // namespace inside
 
 constexpr value mean_squared_error(value labels, value predictions, const options& o = {}) {
@@ -151,7 +163,7 @@ constexpr value huber_loss(value labels, value predictions, double delta = 1, co
   });
 }
 constexpr value log_loss(value labels, value predictions, double epsilon = 1e-7, const options& o = {}) {
-  return inside::each("log_loss", labels, predictions, o, [epsilon](value y, value p) {
+  return inside::each_of("predictions", "log_loss", labels, predictions, o, [epsilon](value y, value p) {
     const value hit = neg(y * log(p + epsilon)), rest = 1.0 - y, logarithm = log(1.0 - p + epsilon);
     const value miss = rest * logarithm;
     return hit - miss;
@@ -159,8 +171,8 @@ constexpr value log_loss(value labels, value predictions, double epsilon = 1e-7,
 }
 // Labels 0 or 1: max(0, 1 - (2 y - 1) logits).
 constexpr value hinge_loss(value labels, value logits, const options& o = {}) {
-  return inside::each("hinge_loss", labels, logits, o,
-                      [](value y, value p) { return relu(1.0 - (y * 2.0 - 1.0) * p); });
+  return inside::each_of("logits", "hinge_loss", labels, logits, o,
+                         [](value y, value p) { return relu(1.0 - (y * 2.0 - 1.0) * p); });
 }
 // 1 - sum(labels * predictions) along the axis, which stays as an extent of 1; both are assumed to have length 1.
 constexpr value cosine_distance(value labels, value predictions, int axis, const options& o = {}) {
@@ -203,18 +215,20 @@ constexpr value mean_pairwise_squared_error(value labels, value predictions, con
 // Labels of any distribution per row, smoothed to y (1 - s) + s / classes; they get no gradient.
 constexpr value softmax_cross_entropy(value onehot_labels, value logits, double label_smoothing = 0,
                                       const options& o = {}) {
-  return inside::each("softmax_cross_entropy_loss", onehot_labels, logits, o, [label_smoothing](value y, value x) {
-    if (label_smoothing != 0) y = y * (1 - label_smoothing) + label_smoothing / x.dims().back();
-    return softmax_cross_entropy_with_logits(x, stop_gradient(y));
-  });
+  return inside::each_of("logits", "softmax_cross_entropy_loss", onehot_labels, logits, o,
+                         [label_smoothing](value y, value x) {
+                           if (label_smoothing != 0) y = y * (1 - label_smoothing) + label_smoothing / x.dims().back();
+                           return softmax_cross_entropy_with_logits(x, stop_gradient(y));
+                         });
 }
 // Labels are class numbers [...] for logits [..., classes]; [..., 1] is taken too.
 constexpr value sparse_softmax_cross_entropy(value labels, value logits, const options& o = {}) {
-  graph& g = *logits.g;
+  if (!labels && !logits) return {};
+  graph& g = logits ? *logits.g : *labels.g;
   const auto scope = g.name_scope(inside::either(o.name, "sparse_softmax_cross_entropy_loss"));
-  if (!labels) {
-    g.refuse("sparse_softmax_cross_entropy_loss: labels must be a tensor");
-    return logits;
+  if (!labels || !logits) {
+    g.refuse("sparse_softmax_cross_entropy_loss: ", labels ? "logits" : "labels", " must be a tensor");
+    return logits ? logits : labels;
   }
   if (is_float(labels.type()) && !is_float(logits.type())) {  // types tell them apart, as in gradus:: by this name
     const value given = labels;
@@ -226,10 +240,11 @@ constexpr value sparse_softmax_cross_entropy(value labels, value logits, const o
 }
 // Labels smoothed to y (1 - s) + s / 2.
 constexpr value sigmoid_cross_entropy(value labels, value logits, double label_smoothing = 0, const options& o = {}) {
-  return inside::each("sigmoid_cross_entropy_loss", labels, logits, o, [label_smoothing](value y, value x) {
-    if (label_smoothing != 0) y = y * (1 - label_smoothing) + label_smoothing * 0.5;
-    return sigmoid_cross_entropy_with_logits(x, y);
-  });
+  return inside::each_of("logits", "sigmoid_cross_entropy_loss", labels, logits, o,
+                         [label_smoothing](value y, value x) {
+                           if (label_smoothing != 0) y = y * (1 - label_smoothing) + label_smoothing * 0.5;
+                           return sigmoid_cross_entropy_with_logits(x, y);
+                         });
 }
 
 // The sum of a collection of losses; 0 for none.
