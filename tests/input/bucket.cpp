@@ -20,7 +20,7 @@ any_dataset sequences() {
   });
 }
 std::int64_t length_of(const datum& e) { return e[0].dims[0]; }
-const bucketing two = {.bucket_boundaries = {3, 5}, .bucket_batch_sizes = {2, 2, 2}};
+const bucket_options two = {.bucket_boundaries = {3, 5}, .bucket_batch_sizes = {2, 2, 2}};
 }  // namespace
 
 TEST_CASE("batches of about one length") {
@@ -55,7 +55,7 @@ TEST_CASE("padded to the boundary, or not at all") {
 }
 
 TEST_CASE("what cannot be") {
-  const auto refused = [](const bucketing& how) {
+  const auto refused = [](const bucket_options& how) {
     return message_of(status::invalid_argument, [&] { sequences().bucket_by_sequence_length(length_of, how); });
   };
   CHECK(refused({.bucket_boundaries = {3}, .bucket_batch_sizes = {2}}).find("+ 1") != std::string::npos);

@@ -7,7 +7,7 @@
 using namespace data_tests;
 
 namespace {
-generated numbers(int size, bool stateful = false) {
+generated_dataset numbers(int size, bool stateful = false) {
   return from_generator(scalar,
                         [size] {
                           return [i = 0, size](datum& e) mutable {

@@ -8,7 +8,7 @@ using namespace data_tests;
 
 namespace {
 const auto parity = [](const datum& e) { return value_of(e) % 2; };
-grouped pairs(std::int64_t n, std::function<std::int64_t(std::int64_t)> size) {
+grouped_dataset pairs(std::int64_t n, std::function<std::int64_t(std::int64_t)> size) {
   return range_dataset(n).group_by_window(
       vectors, parity, [](std::int64_t, any_dataset window) { return std::move(window).batch(10); }, std::move(size));
 }

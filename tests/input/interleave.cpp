@@ -22,14 +22,14 @@ TEST_CASE("flat_map: one after the other") {
 TEST_CASE("interleave: by turns, read ahead or not") {
   const ints expected = {1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 3, 3, 4, 4, 5, 5, 5, 5, 5, 5};
   for (const bool parallel : {false, true}) {
-    const interleaving how{.cycle_length = 2, .block_length = 4, .parallel = parallel};
+    const interleave_options how{.cycle_length = 2, .block_length = 4, .parallel = parallel};
     CHECK(all_of(range_dataset(1, 6).interleave(scalar, repeated_six, how)) == expected);
     resumes([&] { return range_dataset(7).interleave(scalar, below, how); });
   }
 }
 
 TEST_CASE("in any order: the same elements, each dataset's in its order; and so after a restart") {
-  const interleaving how{.cycle_length = 3, .block_length = 2, .parallel = true, .deterministic = false};
+  const interleave_options how{.cycle_length = 3, .block_length = 2, .parallel = true, .deterministic = false};
   const auto make = [&] {
     return range_dataset(1, 6).interleave(
         scalar,

@@ -6,11 +6,12 @@ using namespace pipelines;
 
 static_assert(dataset<counted> && !batched_dataset<counted> && !indexed_dataset<counted>);
 static_assert(dataset<memory_dataset> && indexed_dataset<memory_dataset>);
-static_assert(indexed_dataset<taken<memory_dataset>> && indexed_dataset<skipped<taken<memory_dataset>>>);
-static_assert(!indexed_dataset<repeated<memory_dataset>> && !indexed_dataset<shuffled<memory_dataset>>);
-static_assert(batched_dataset<batches<counted>> && batched_dataset<repeated<batches<counted>>>);
-static_assert(batched_dataset<prefetched<batches<counted>>> && !batched_dataset<prefetched<counted>>);
-static_assert(std::copyable<shuffled<counted>> && !std::copyable<prefetched<counted>>);
+static_assert(indexed_dataset<taken_dataset<memory_dataset>> &&
+              indexed_dataset<skipped_dataset<taken_dataset<memory_dataset>>>);
+static_assert(!indexed_dataset<repeated_dataset<memory_dataset>> && !indexed_dataset<shuffled_dataset<memory_dataset>>);
+static_assert(batched_dataset<batches<counted>> && batched_dataset<repeated_dataset<batches<counted>>>);
+static_assert(batched_dataset<prefetched_dataset<batches<counted>>> && !batched_dataset<prefetched_dataset<counted>>);
+static_assert(std::copyable<shuffled_dataset<counted>> && !std::copyable<prefetched_dataset<counted>>);
 
 TEST_CASE("arrays that do not fit are refused at the door") {
   const std::vector<float> x(6);

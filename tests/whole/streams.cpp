@@ -147,7 +147,7 @@ private:
     case 18: {
       if (endless_) return d;
       use("interleave");
-      const interleaving how{
+      const interleave_options how{
           .cycle_length = 1 + below(4), .block_length = 1 + below(3), .parallel = roll_.below(3) == 0};
       return std::move(d).interleave(
           scalar,

@@ -11,7 +11,7 @@
 
 namespace gradus {
 
-struct bucketing {
+struct bucket_options {
   std::vector<std::int64_t> bucket_boundaries;
   std::vector<std::int64_t> bucket_batch_sizes;  // one more than boundaries
   std::vector<extents> padded_shapes = {};
@@ -26,7 +26,7 @@ struct bucketing {
 
 class bucketed_batches final : public detail::unit_stage<bucketed_batches, true> {
 public:
-  bucketed_batches(any_dataset source, std::function<std::int64_t(const datum&)> length, const bucketing& how);
+  bucketed_batches(any_dataset source, std::function<std::int64_t(const datum&)> length, const bucket_options& how);
 
   const components& element_spec() const { return plans_[0].spec; }
   std::int64_t batch_size() const { return size_; }
@@ -44,7 +44,7 @@ private:
 
   any_dataset source_;
   std::function<std::int64_t(const datum&)> length_;
-  bucketing how_;
+  bucket_options how_;
   std::vector<std::vector<datum>> buckets_;
   std::vector<detail::padding_plan> plans_;  // of any bucket; then of each
   std::int64_t size_ = 1;

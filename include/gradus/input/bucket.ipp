@@ -6,7 +6,7 @@
 namespace gradus {
 
 GRADUS_BODY bucketed_batches::bucketed_batches(any_dataset source, std::function<std::int64_t(const datum&)> length,
-                                               const bucketing& how)
+                                               const bucket_options& how)
     : source_(std::move(source)), length_(std::move(length)), how_(how), buckets_(how.bucket_batch_sizes.size()) {
   if (!length_) raise(status::invalid_argument, "bucket_by_sequence_length: expected a function");
   const auto& b = how.bucket_boundaries;

@@ -74,10 +74,10 @@ private:
 }  // namespace detail
 
 template <bool Batched>
-class cached final : public detail::unit_stage<cached<Batched>, Batched> {
+class cached_dataset final : public detail::unit_stage<cached_dataset<Batched>, Batched> {
 public:
   // `log` is told when a file has to be written again; by default that is a line on stderr.
-  cached(any_units<Batched> source, std::string path, std::function<void(std::string_view)> log = {})
+  cached_dataset(any_units<Batched> source, std::string path, std::function<void(std::string_view)> log = {})
       : source_(std::move(source)),
         unit_spec_(Batched ? detail::with_lead(any_extent, source_.element_spec()) : source_.element_spec()),
         path_(std::move(path)),
@@ -85,11 +85,11 @@ public:
         store_(unit_spec_) {
     open_file();
   }
-  cached(cached&&) = default;
-  cached& operator=(cached&&) = default;
+  cached_dataset(cached_dataset&&) = default;
+  cached_dataset& operator=(cached_dataset&&) = default;
   // Error: failed_precondition while a file is being written.
-  cached(const cached& o)
-      : detail::unit_stage<cached, Batched>(o),
+  cached_dataset(const cached_dataset& o)
+      : detail::unit_stage<cached_dataset, Batched>(o),
         source_(o.source_),
         unit_spec_(o.unit_spec_),
         path_(o.path_),
@@ -103,8 +103,8 @@ public:
       raise(status::failed_precondition, text("cache: \"", path_, "\" is being written; copy the dataset before"));
     open_file();
   }
-  cached& operator=(const cached& o) {
-    cached copy(o);
+  cached_dataset& operator=(const cached_dataset& o) {
+    cached_dataset copy(o);
     return *this = std::move(copy);
   }
 

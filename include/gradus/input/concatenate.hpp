@@ -6,10 +6,10 @@
 namespace gradus {
 
 template <bool Batched>
-class concatenated final : public detail::unit_stage<concatenated<Batched>, Batched> {
+class concatenated_dataset final : public detail::unit_stage<concatenated_dataset<Batched>, Batched> {
 public:
   // Extents in which the two differ may be any. Error: invalid_argument for other names, types or ranks.
-  concatenated(any_units<Batched> first, any_units<Batched> second)
+  concatenated_dataset(any_units<Batched> first, any_units<Batched> second)
       : sources_{std::move(first), std::move(second)}, spec_(sources_[0].element_spec()) {
     if (!detail::unite(spec_, sources_[1].element_spec()))
       raise(status::invalid_argument, text("concatenate: expected two datasets of the same components, found ",

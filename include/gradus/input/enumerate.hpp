@@ -4,10 +4,10 @@
 
 namespace gradus {
 
-class enumerated final : public detail::unit_stage<enumerated, false> {
+class enumerated_dataset final : public detail::unit_stage<enumerated_dataset, false> {
 public:
   // Error: invalid_argument if there is an "index" already.
-  enumerated(any_dataset source, std::int64_t start);
+  enumerated_dataset(any_dataset source, std::int64_t start);
 
   const components& element_spec() const { return spec_; }
   bool pull_unit(datum& out);

@@ -5,7 +5,7 @@
 
 namespace gradus {
 
-GRADUS_BODY enumerated::enumerated(any_dataset source, std::int64_t start)
+GRADUS_BODY enumerated_dataset::enumerated_dataset(any_dataset source, std::int64_t start)
     : source_(std::move(source)), start_(start), next_(start) {
   spec_.push_back({"index", int64, {}});
   for (const auto& c : source_.element_spec()) {
@@ -14,7 +14,7 @@ GRADUS_BODY enumerated::enumerated(any_dataset source, std::int64_t start)
   }
 }
 
-GRADUS_BODY bool enumerated::pull_unit(datum& out) {
+GRADUS_BODY bool enumerated_dataset::pull_unit(datum& out) {
   if (!source_.pull(unit_)) return false;
   out.clear();
   out.add("index", int64);
@@ -28,22 +28,22 @@ GRADUS_BODY bool enumerated::pull_unit(datum& out) {
   return true;
 }
 
-GRADUS_BODY void enumerated::rewind() {
+GRADUS_BODY void enumerated_dataset::rewind() {
   source_.rewind();
   next_ = start_;
 }
 
-GRADUS_BODY void enumerated::define(std::string& to) const {
+GRADUS_BODY void enumerated_dataset::define(std::string& to) const {
   source_.define(to);
   to += text(".enumerate(", start_, ")");
 }
 
-GRADUS_BODY void enumerated::write(position_writer& to) const {
+GRADUS_BODY void enumerated_dataset::write(position_writer& to) const {
   to.number(next_);
   source_.write(to);
 }
 
-GRADUS_BODY void enumerated::read(position_reader& from) {
+GRADUS_BODY void enumerated_dataset::read(position_reader& from) {
   const auto next = from.number(start_, std::numeric_limits<std::int64_t>::max(), "the number of enumerate");
   source_.read(from);
   if (from.apply()) next_ = next;

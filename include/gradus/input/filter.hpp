@@ -5,9 +5,9 @@
 namespace gradus {
 
 template <bool Batched>
-class filtered final : public detail::unit_stage<filtered<Batched>, Batched> {
+class filtered_dataset final : public detail::unit_stage<filtered_dataset<Batched>, Batched> {
 public:
-  filtered(any_units<Batched> source, std::function<bool(const datum&)> keep, const calling& how)
+  filtered_dataset(any_units<Batched> source, std::function<bool(const datum&)> keep, const call_options& how)
       : source_(std::move(source)), keep_(std::move(keep)), how_(how) {
     if (!keep_) raise(status::invalid_argument, "filter: expected a function");
   }
@@ -35,7 +35,7 @@ public:
 private:
   any_units<Batched> source_;
   std::function<bool(const datum&)> keep_;
-  calling how_;
+  call_options how_;
 };
 
 }  // namespace gradus

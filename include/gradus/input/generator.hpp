@@ -13,17 +13,17 @@
 
 namespace gradus {
 
-class generated final : public detail::unit_stage<generated, false> {
+class generated_dataset final : public detail::unit_stage<generated_dataset, false> {
 public:
   using next_function = std::function<bool(datum&)>;
   using begin_function = std::function<next_function()>;
 
-  generated(components spec, begin_function begin, const calling& how);
+  generated_dataset(components spec, begin_function begin, const call_options& how);
   // A copy begins again and goes to the same place.
-  generated(const generated& o);
-  generated(generated&&) = default;
-  generated& operator=(generated&&) = default;
-  generated& operator=(const generated& o);
+  generated_dataset(const generated_dataset& o);
+  generated_dataset(generated_dataset&&) = default;
+  generated_dataset& operator=(generated_dataset&&) = default;
+  generated_dataset& operator=(const generated_dataset& o);
 
   const components& element_spec() const { return spec_; }
   bool pull_unit(datum& out);
@@ -36,13 +36,14 @@ public:
 private:
   components spec_;
   begin_function begin_;
-  calling how_;
+  call_options how_;
   next_function next_;
   std::int64_t given_ = 0;
   bool ended_ = false;
 };
 
-generated from_generator(components spec, generated::begin_function begin, const calling& how = {.stateful = true});
+generated_dataset from_generator(components spec, generated_dataset::begin_function begin,
+                                 const call_options& how = {.stateful = true});
 
 }  // namespace gradus
 

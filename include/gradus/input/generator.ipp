@@ -5,20 +5,20 @@
 
 namespace gradus {
 
-GRADUS_BODY generated::generated(components spec, begin_function begin, const calling& how)
+GRADUS_BODY generated_dataset::generated_dataset(components spec, begin_function begin, const call_options& how)
     : spec_(detail::announced(std::move(spec), "from_generator")), begin_(std::move(begin)), how_(how) {
   if (!begin_) raise(status::invalid_argument, "from_generator: expected a function");
 }
 
-GRADUS_BODY generated::generated(const generated& o)
+GRADUS_BODY generated_dataset::generated_dataset(const generated_dataset& o)
     : unit_stage(o), spec_(o.spec_), begin_(o.begin_), how_(o.how_), given_(o.given_), ended_(o.ended_) {}
 
-GRADUS_BODY generated& generated::operator=(const generated& o) {
-  generated copy(o);
+GRADUS_BODY generated_dataset& generated_dataset::operator=(const generated_dataset& o) {
+  generated_dataset copy(o);
   return *this = std::move(copy);
 }
 
-GRADUS_BODY bool generated::pull_unit(datum& out) {
+GRADUS_BODY bool generated_dataset::pull_unit(datum& out) {
   if (ended_) return false;
   if (!next_) {
     next_ = begin_();
@@ -41,17 +41,17 @@ GRADUS_BODY bool generated::pull_unit(datum& out) {
   return true;
 }
 
-GRADUS_BODY void generated::rewind() {
+GRADUS_BODY void generated_dataset::rewind() {
   next_ = nullptr;
   given_ = 0, ended_ = false;
 }
 
-GRADUS_BODY void generated::write(position_writer& to) const {
+GRADUS_BODY void generated_dataset::write(position_writer& to) const {
   to.number(given_);
   to.number(ended_ ? 1 : 0);
 }
 
-GRADUS_BODY void generated::read(position_reader& from) {
+GRADUS_BODY void generated_dataset::read(position_reader& from) {
   const auto given = from.number(0, std::numeric_limits<std::int64_t>::max(), "what the generator made");
   const bool ended = from.number(0, 1, "whether the generator has ended") == 1;
   if (!from.apply()) return;
@@ -59,7 +59,8 @@ GRADUS_BODY void generated::read(position_reader& from) {
   given_ = given, ended_ = ended;
 }
 
-GRADUS_BODY generated from_generator(components spec, generated::begin_function begin, const calling& how) {
+GRADUS_BODY generated_dataset from_generator(components spec, generated_dataset::begin_function begin,
+                                             const call_options& how) {
   return {std::move(spec), std::move(begin), how};
 }
 

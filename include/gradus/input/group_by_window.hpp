@@ -11,14 +11,14 @@
 
 namespace gradus {
 
-class grouped final : public detail::unit_stage<grouped, false> {
+class grouped_dataset final : public detail::unit_stage<grouped_dataset, false> {
 public:
   using key_function = std::function<std::int64_t(const datum&)>;
   using reduce_function = std::function<any_dataset(std::int64_t, any_dataset)>;
   using size_function = std::function<std::int64_t(std::int64_t)>;
 
-  grouped(any_dataset source, components to, key_function key, reduce_function reduce, size_function size,
-          const calling& how);
+  grouped_dataset(any_dataset source, components to, key_function key, reduce_function reduce, size_function size,
+                  const call_options& how);
 
   const components& element_spec() const { return spec_; }
   bool pull_unit(datum& out);
@@ -38,7 +38,7 @@ private:
   key_function key_;
   reduce_function reduce_;
   size_function size_;
-  calling how_;
+  call_options how_;
   std::map<std::int64_t, std::vector<datum>> groups_;
   std::vector<any_dataset> now_;  // the window that comes out, if any
   std::vector<datum> made_of_;

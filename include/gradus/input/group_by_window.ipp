@@ -5,8 +5,8 @@
 
 namespace gradus {
 
-GRADUS_BODY grouped::grouped(any_dataset source, components to, key_function key, reduce_function reduce,
-                             size_function size, const calling& how)
+GRADUS_BODY grouped_dataset::grouped_dataset(any_dataset source, components to, key_function key,
+                                             reduce_function reduce, size_function size, const call_options& how)
     : source_(std::move(source)),
       spec_(detail::announced(std::move(to), "group_by_window")),
       key_(std::move(key)),
@@ -16,7 +16,7 @@ GRADUS_BODY grouped::grouped(any_dataset source, components to, key_function key
   if (!key_ || !reduce_ || !size_) raise(status::invalid_argument, "group_by_window: expected three functions");
 }
 
-GRADUS_BODY bool grouped::pull_unit(datum& out) {
+GRADUS_BODY bool grouped_dataset::pull_unit(datum& out) {
   for (;;) {
     if (!now_.empty()) {
       if (now_[0].pull(out)) {
@@ -46,22 +46,22 @@ GRADUS_BODY bool grouped::pull_unit(datum& out) {
   }
 }
 
-GRADUS_BODY void grouped::rewind() {
+GRADUS_BODY void grouped_dataset::rewind() {
   source_.rewind();
   groups_.clear(), now_.clear(), made_of_.clear();
   ended_ = false;
 }
 
-GRADUS_BODY std::string grouped::external_state() const {
+GRADUS_BODY std::string grouped_dataset::external_state() const {
   return how_.stateful ? "a function of group_by_window" : source_.external_state();
 }
 
-GRADUS_BODY void grouped::define(std::string& to) const {
+GRADUS_BODY void grouped_dataset::define(std::string& to) const {
   source_.define(to);
   to += text(".group_by_window(", to_text(spec_), ")");
 }
 
-GRADUS_BODY void grouped::write(position_writer& to) const {
+GRADUS_BODY void grouped_dataset::write(position_writer& to) const {
   to.number(ended_ ? 1 : 0);
   to.number(static_cast<std::int64_t>(groups_.size()));
   for (const auto& [key, list] : groups_) {
@@ -77,7 +77,7 @@ GRADUS_BODY void grouped::write(position_writer& to) const {
   source_.write(to);
 }
 
-GRADUS_BODY void grouped::read(position_reader& from) {
+GRADUS_BODY void grouped_dataset::read(position_reader& from) {
   constexpr auto least = std::numeric_limits<std::int64_t>::min(), most = std::numeric_limits<std::int64_t>::max();
   using list = std::vector<datum>;
   const components& spec = source_.element_spec();
@@ -102,7 +102,7 @@ GRADUS_BODY void grouped::read(position_reader& from) {
   now_key_ = now_key, ended_ = ended;
 }
 
-GRADUS_BODY any_dataset grouped::make(std::int64_t key, const std::vector<datum>& list) const {
+GRADUS_BODY any_dataset grouped_dataset::make(std::int64_t key, const std::vector<datum>& list) const {
   any_dataset d = reduce_(key, from_elements(source_.element_spec(), list));
   if (const auto outside = d.external_state(); !outside.empty() && !how_.stateful)
     raise(status::invalid_argument, text("group_by_window: the function made a dataset that depends on outside state "
@@ -111,7 +111,7 @@ GRADUS_BODY any_dataset grouped::make(std::int64_t key, const std::vector<datum>
   return d;
 }
 
-GRADUS_BODY void grouped::flush(std::int64_t key) {
+GRADUS_BODY void grouped_dataset::flush(std::int64_t key) {
   made_of_ = std::move(groups_.find(key)->second);
   groups_.erase(key);
   now_key_ = key;

@@ -16,24 +16,24 @@
 
 namespace gradus {
 
-struct interleaving {
+struct interleave_options {
   std::int64_t cycle_length = 1, block_length = 1;
   bool parallel = false;
   bool deterministic = true;
   bool stateful = false;  // the function depends on more than its argument, or makes datasets that do
 };
 
-class interleaved final : public detail::unit_stage<interleaved, false> {
+class interleaved_dataset final : public detail::unit_stage<interleaved_dataset, false> {
   using function = std::function<any_dataset(const datum&)>;
 
 public:
   // flat_map
-  interleaved(any_dataset source, components to, function f, const calling& how);
-  interleaved(any_dataset source, components to, function f, const interleaving& how);
-  interleaved(interleaved&&) = default;
-  interleaved& operator=(interleaved&&) = default;
-  interleaved(const interleaved& o);
-  interleaved& operator=(const interleaved& o);
+  interleaved_dataset(any_dataset source, components to, function f, const call_options& how);
+  interleaved_dataset(any_dataset source, components to, function f, const interleave_options& how);
+  interleaved_dataset(interleaved_dataset&&) = default;
+  interleaved_dataset& operator=(interleaved_dataset&&) = default;
+  interleaved_dataset(const interleaved_dataset& o);
+  interleaved_dataset& operator=(const interleaved_dataset& o);
 
   const components& element_spec() const { return spec_; }
   bool pull_unit(datum& out);
@@ -55,7 +55,7 @@ private:
 
   private:
     std::vector<any_dataset> plain_;  // one of the two holds one
-    std::vector<prefetched<any_dataset>> ahead_;
+    std::vector<prefetched_dataset<any_dataset>> ahead_;
   };
   struct slot {
     datum from;  // the element that `made` was made of
@@ -68,7 +68,7 @@ private:
   any_dataset source_;
   components spec_;
   function f_;
-  interleaving how_;
+  interleave_options how_;
   bool flat_ = false;
   std::vector<slot> open_;
   std::size_t at_ = 0, open_count_ = 0;

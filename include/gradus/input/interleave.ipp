@@ -5,12 +5,15 @@
 
 namespace gradus {
 
-GRADUS_BODY interleaved::interleaved(any_dataset source, components to, function f, const calling& how)
-    : interleaved(std::move(source), std::move(to), std::move(f), interleaving{.stateful = how.stateful}) {
+GRADUS_BODY interleaved_dataset::interleaved_dataset(any_dataset source, components to, function f,
+                                                     const call_options& how)
+    : interleaved_dataset(std::move(source), std::move(to), std::move(f),
+                          interleave_options{.stateful = how.stateful}) {
   flat_ = true;
 }
 
-GRADUS_BODY interleaved::interleaved(any_dataset source, components to, function f, const interleaving& how)
+GRADUS_BODY interleaved_dataset::interleaved_dataset(any_dataset source, components to, function f,
+                                                     const interleave_options& how)
     : source_(std::move(source)),
       spec_(detail::announced(std::move(to), "interleave or flat_map")),
       f_(std::move(f)),
@@ -22,7 +25,7 @@ GRADUS_BODY interleaved::interleaved(any_dataset source, components to, function
   open_.resize(static_cast<std::size_t>(how.cycle_length));
 }
 
-GRADUS_BODY interleaved::interleaved(const interleaved& o)
+GRADUS_BODY interleaved_dataset::interleaved_dataset(const interleaved_dataset& o)
     : unit_stage(o), source_(o.source_), spec_(o.spec_), f_(o.f_), how_(o.how_), flat_(o.flat_), open_(o.open_.size()) {
   std::vector<std::byte> at;
   position_writer to(at);
@@ -31,12 +34,12 @@ GRADUS_BODY interleaved::interleaved(const interleaved& o)
   read(from);
 }
 
-GRADUS_BODY interleaved& interleaved::operator=(const interleaved& o) {
-  interleaved copy(o);
+GRADUS_BODY interleaved_dataset& interleaved_dataset::operator=(const interleaved_dataset& o) {
+  interleaved_dataset copy(o);
   return *this = std::move(copy);
 }
 
-GRADUS_BODY bool interleaved::pull_unit(datum& out) {
+GRADUS_BODY bool interleaved_dataset::pull_unit(datum& out) {
   std::size_t passed = 0;  // open ones in a row that were not ready
   while (!ended_ || open_count_ > 0) {
     slot& s = open_[at_];
@@ -69,23 +72,23 @@ GRADUS_BODY bool interleaved::pull_unit(datum& out) {
   return false;
 }
 
-GRADUS_BODY void interleaved::rewind() {
+GRADUS_BODY void interleaved_dataset::rewind() {
   source_.rewind();
   for (auto& s : open_) s.made.reset();
   at_ = 0, given_ = 0, open_count_ = 0, ended_ = false;
 }
 
-GRADUS_BODY std::string interleaved::external_state() const {
+GRADUS_BODY std::string interleaved_dataset::external_state() const {
   return how_.stateful ? text("a function of ", flat_ ? "flat_map" : "interleave") : source_.external_state();
 }
 
-GRADUS_BODY void interleaved::define(std::string& to) const {
+GRADUS_BODY void interleaved_dataset::define(std::string& to) const {
   source_.define(to);
   to += flat_ ? text(".flat_map(", to_text(spec_), ")")
               : text(".interleave(", to_text(spec_), "; ", how_.cycle_length, ", ", how_.block_length, ")");
 }
 
-GRADUS_BODY void interleaved::write(position_writer& to) const {
+GRADUS_BODY void interleaved_dataset::write(position_writer& to) const {
   to.number(ended_ ? 1 : 0);
   to.number(static_cast<std::int64_t>(at_));
   to.number(given_);
@@ -98,7 +101,7 @@ GRADUS_BODY void interleaved::write(position_writer& to) const {
   source_.write(to);
 }
 
-GRADUS_BODY void interleaved::read(position_reader& from) {
+GRADUS_BODY void interleaved_dataset::read(position_reader& from) {
   const bool ended = from.number(0, 1, "whether interleave's source has ended") == 1;
   const auto at = from.number(0, how_.cycle_length - 1, "whose turn it is in interleave");
   const auto given = from.number(0, how_.block_length - 1, "what was given in this turn of interleave");
@@ -117,20 +120,20 @@ GRADUS_BODY void interleaved::read(position_reader& from) {
   at_ = static_cast<std::size_t>(at), given_ = given, ended_ = ended;
 }
 
-GRADUS_BODY interleaved::opened::opened(any_dataset d, std::int64_t ahead) {
+GRADUS_BODY interleaved_dataset::opened::opened(any_dataset d, std::int64_t ahead) {
   if (ahead > 0)
     ahead_.emplace_back(std::move(d), ahead);
   else
     plain_.push_back(std::move(d));
 }
 
-GRADUS_BODY void interleaved::opened::write(position_writer& to) const {
+GRADUS_BODY void interleaved_dataset::opened::write(position_writer& to) const {
   if (!ahead_.empty()) return ahead_[0].write(to);
   to.number(0);  // as prefetch: nothing taken since
   plain_[0].write(to);
 }
 
-GRADUS_BODY void interleaved::opened::read(position_reader& from) {
+GRADUS_BODY void interleaved_dataset::opened::read(position_reader& from) {
   if (!ahead_.empty()) return ahead_[0].read(from);
   const auto behind = from.number(0, 256, "what prefetch delivered");
   plain_[0].read(from);
@@ -138,12 +141,12 @@ GRADUS_BODY void interleaved::opened::read(position_reader& from) {
     for (std::int64_t i = 0; i < behind; ++i) plain_[0].pull({}, 0, 1);
 }
 
-GRADUS_BODY void interleaved::turn() {
+GRADUS_BODY void interleaved_dataset::turn() {
   at_ = (at_ + 1) % open_.size();
   given_ = 0;
 }
 
-GRADUS_BODY std::unique_ptr<interleaved::opened> interleaved::make(const datum& element) const {
+GRADUS_BODY std::unique_ptr<interleaved_dataset::opened> interleaved_dataset::make(const datum& element) const {
   any_dataset d = f_(element);
   if (const auto outside = d.external_state(); !outside.empty() && !how_.stateful)
     raise(status::invalid_argument, text("interleave: the function made a dataset that depends on outside state (",

@@ -64,27 +64,27 @@ private:
 }  // namespace detail
 
 template <bool Batched>
-class mapped final : public detail::unit_stage<mapped<Batched>, Batched> {
+class mapped_dataset final : public detail::unit_stage<mapped_dataset<Batched>, Batched> {
   using units = any_units<Batched>;
   using function = std::function<void(const datum&, datum&)>;
 
 public:
   // In place.
-  mapped(units source, std::function<void(datum&)> f, const mapping& how)
-      : mapped(std::move(source), {}, copying(std::move(f)), how) {
+  mapped_dataset(units source, std::function<void(datum&)> f, const map_options& how)
+      : mapped_dataset(std::move(source), {}, copying(std::move(f)), how) {
     spec_ = source_.element_spec();
   }
-  mapped(units source, components to, function f, const mapping& how)
+  mapped_dataset(units source, components to, function f, const map_options& how)
       : source_(std::move(source)), spec_(detail::announced(std::move(to), "map")), f_(std::move(f)), how_(how) {
     if (!f_) raise(status::invalid_argument, "map: expected a function");
     if (how.parallel < 0 || how.parallel > 1024)
       raise(status::invalid_argument, text("map: expected 0 to 1024 threads, found ", how.parallel));
   }
-  mapped(mapped&&) = default;
-  mapped& operator=(mapped&&) = default;
+  mapped_dataset(mapped_dataset&&) = default;
+  mapped_dataset& operator=(mapped_dataset&&) = default;
   // A copy has threads of its own, once it is used; what is in flight is read again.
-  mapped(const mapped& o)
-      : detail::unit_stage<mapped, Batched>(o),
+  mapped_dataset(const mapped_dataset& o)
+      : detail::unit_stage<mapped_dataset, Batched>(o),
         source_(o.source_),
         spec_(o.spec_),
         f_(o.f_),
@@ -97,8 +97,8 @@ public:
     position_reader from(at, true);
     read(from);
   }
-  mapped& operator=(const mapped& o) {
-    mapped copy(o);
+  mapped_dataset& operator=(const mapped_dataset& o) {
+    mapped_dataset copy(o);
     return *this = std::move(copy);
   }
 
@@ -184,7 +184,7 @@ private:
   units source_;
   components spec_;
   function f_;
-  mapping how_;
+  map_options how_;
   datum in_;                   // on its way
   std::deque<datum> waiting_;  // from a position: they come before the source's next
   std::unique_ptr<detail::map_threads> threads_;

@@ -27,10 +27,10 @@
 namespace gradus {
 
 template <dataset Source>
-class prefetched final : public composable<prefetched<Source>> {
+class prefetched_dataset final : public composable<prefetched_dataset<Source>> {
 public:
   // Room for n batches, or for n elements if the source is not batched.
-  prefetched(Source source, std::int64_t n) {
+  prefetched_dataset(Source source, std::int64_t n) {
     if (n < 1) raise(status::invalid_argument, text("prefetch(", n, "): expected room for at least one"));
     shop_ = std::make_unique<workshop>(std::move(source), n);
   }

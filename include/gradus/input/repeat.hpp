@@ -46,12 +46,12 @@ protected:
 // The source n times over, or for ever. Each round begins with the source's rewind, so a shuffle below gives another
 // order each time, and a batch below ends with its epoch (a batch above runs across the seam). An empty source ends it.
 template <dataset Source>
-class repeated final : public detail::counting<repeated<Source>, Source> {
-  using counting = detail::counting<repeated<Source>, Source>;
+class repeated_dataset final : public detail::counting<repeated_dataset<Source>, Source> {
+  using counting = detail::counting<repeated_dataset<Source>, Source>;
   using counting::count_, counting::source_;
 
 public:
-  repeated(Source source, std::int64_t n) : counting(std::move(source), n, "repeat") {}
+  repeated_dataset(Source source, std::int64_t n) : counting(std::move(source), n, "repeat") {}
 
   std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
     std::int64_t done = 0;
@@ -107,12 +107,12 @@ private:
 
 // The first n.
 template <dataset Source>
-class taken final : public detail::counting<taken<Source>, Source> {
-  using counting = detail::counting<taken<Source>, Source>;
+class taken_dataset final : public detail::counting<taken_dataset<Source>, Source> {
+  using counting = detail::counting<taken_dataset<Source>, Source>;
   using counting::count_, counting::source_;
 
 public:
-  taken(Source source, std::int64_t n) : counting(std::move(source), n, "take") {}
+  taken_dataset(Source source, std::int64_t n) : counting(std::move(source), n, "take") {}
 
   std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
     if (used_ == count_) return 0;
@@ -159,12 +159,12 @@ private:
 // All but the first n; nothing if n is -1. They are passed over when the first element is asked for, without being
 // written anywhere.
 template <dataset Source>
-class skipped final : public detail::counting<skipped<Source>, Source> {
-  using counting = detail::counting<skipped<Source>, Source>;
+class skipped_dataset final : public detail::counting<skipped_dataset<Source>, Source> {
+  using counting = detail::counting<skipped_dataset<Source>, Source>;
   using counting::count_, counting::source_;
 
 public:
-  skipped(Source source, std::int64_t n) : counting(std::move(source), n, "skip") {}
+  skipped_dataset(Source source, std::int64_t n) : counting(std::move(source), n, "skip") {}
 
   std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
     return pass() ? source_.pull(out, first, n) : 0;

@@ -73,11 +73,11 @@ private:
 // the source stood when the iteration began and how many were drawn since, whichever is smaller; the latter only as
 // long as going there again reads no more than twice the window, and the source is one that can be read again.
 template <dataset Source>
-class shuffled final : public composable<shuffled<Source>> {
+class shuffled_dataset final : public composable<shuffled_dataset<Source>> {
   static_assert(!batched_dataset<Source>, "gradus: shuffle comes before batch: it shuffles elements");
 
 public:
-  shuffled(Source source, std::int64_t buffer, std::uint64_t seed, bool reshuffle)
+  shuffled_dataset(Source source, std::int64_t buffer, std::uint64_t seed, bool reshuffle)
       : settings_{buffer, seed, reshuffle}, source_(std::move(source)), store_(source_.element_spec()) {
     settings_.check();
     stream_ = settings_.stream(0);
@@ -193,9 +193,9 @@ private:
 
 // Over a source that gives any element at any time: no copies, and a position of two numbers.
 template <indexed_dataset Source>
-class shuffled<Source> final : public composable<shuffled<Source>> {
+class shuffled_dataset<Source> final : public composable<shuffled_dataset<Source>> {
 public:
-  shuffled(Source source, std::int64_t buffer, std::uint64_t seed, bool reshuffle)
+  shuffled_dataset(Source source, std::int64_t buffer, std::uint64_t seed, bool reshuffle)
       : settings_{checked({buffer, seed, reshuffle})}, source_(std::move(source)), window_(settings_, source_.size()) {}
 
   const components& element_spec() const { return source_.element_spec(); }

@@ -59,28 +59,28 @@ class composable : public blob {
 public:
   // Elements in random order from a window of `buffer` elements (shuffle.hpp).
   auto shuffle(std::int64_t buffer, std::uint64_t seed = 0, bool reshuffle_each_iteration = true) const& {
-    return shuffled<Self>(self(), buffer, seed, reshuffle_each_iteration);
+    return shuffled_dataset<Self>(self(), buffer, seed, reshuffle_each_iteration);
   }
   auto shuffle(std::int64_t buffer, std::uint64_t seed = 0, bool reshuffle_each_iteration = true) && {
-    return shuffled<Self>(std::move(self()), buffer, seed, reshuffle_each_iteration);
+    return shuffled_dataset<Self>(std::move(self()), buffer, seed, reshuffle_each_iteration);
   }
   // n times over, or for ever (repeat.hpp).
-  auto repeat(std::int64_t n = -1) const& { return repeated<Self>(self(), n); }
-  auto repeat(std::int64_t n = -1) && { return repeated<Self>(std::move(self()), n); }
+  auto repeat(std::int64_t n = -1) const& { return repeated_dataset<Self>(self(), n); }
+  auto repeat(std::int64_t n = -1) && { return repeated_dataset<Self>(std::move(self()), n); }
   // The first n elements (of batches: batches), -1 for all (repeat.hpp).
-  auto take(std::int64_t n) const& { return taken<Self>(self(), n); }
-  auto take(std::int64_t n) && { return taken<Self>(std::move(self()), n); }
+  auto take(std::int64_t n) const& { return taken_dataset<Self>(self(), n); }
+  auto take(std::int64_t n) && { return taken_dataset<Self>(std::move(self()), n); }
   // All but the first n elements (of batches: batches) (repeat.hpp).
-  auto skip(std::int64_t n) const& { return skipped<Self>(self(), n); }
-  auto skip(std::int64_t n) && { return skipped<Self>(std::move(self()), n); }
+  auto skip(std::int64_t n) const& { return skipped_dataset<Self>(self(), n); }
+  auto skip(std::int64_t n) && { return skipped_dataset<Self>(std::move(self()), n); }
   // n elements at a time, which is what a trainer consumes (batch.hpp).
   auto batch(std::int64_t n, bool drop_remainder = false) const& { return batches<Self>(self(), n, drop_remainder); }
   auto batch(std::int64_t n, bool drop_remainder = false) && {
     return batches<Self>(std::move(self()), n, drop_remainder);
   }
   // A thread that reads up to n elements (of batches: batches) ahead (prefetch.hpp).
-  auto prefetch(std::int64_t n) && { return prefetched<Self>(std::move(self()), n); }
-  auto prefetch(std::int64_t n) const& { return prefetched<Self>(self(), n); }
+  auto prefetch(std::int64_t n) && { return prefetched_dataset<Self>(std::move(self()), n); }
+  auto prefetch(std::int64_t n) const& { return prefetched_dataset<Self>(self(), n); }
 
   // Every count-th element, beginning with number `index` (shard.hpp).
   auto shard(std::int64_t count, std::int64_t index) const& { return shard_of<Self>(self(), count, index); }
@@ -88,75 +88,75 @@ public:
 
   // The others hold their source without its type (any_dataset.hpp); each has its header.
   // f(datum&) changes an element, of a batched dataset a batch, and keeps its components (map.hpp).
-  auto map(auto f, const mapping& how = {}) && {
-    GRADUS_NEEDS_HEADER(map, map, mapped<batched_dataset<Self>>);
-    return mapped<batched_dataset<Self>>(std::move(*this).detached(), std::move(f), how);
+  auto map(auto f, const map_options& how = {}) && {
+    GRADUS_NEEDS_HEADER(map, map, mapped_dataset<batched_dataset<Self>>);
+    return mapped_dataset<batched_dataset<Self>>(std::move(*this).detached(), std::move(f), how);
   }
-  auto map(auto f, const mapping& how = {}) const& {
-    GRADUS_NEEDS_HEADER(map, map, mapped<batched_dataset<Self>>);
-    return mapped<batched_dataset<Self>>(detached(), std::move(f), how);
+  auto map(auto f, const map_options& how = {}) const& {
+    GRADUS_NEEDS_HEADER(map, map, mapped_dataset<batched_dataset<Self>>);
+    return mapped_dataset<batched_dataset<Self>>(detached(), std::move(f), how);
   }
   // f(const datum& from, datum& to) makes another element, of the components `to` (map.hpp).
-  auto map(components to, auto f, const mapping& how = {}) && {
-    GRADUS_NEEDS_HEADER(map, map, mapped<batched_dataset<Self>>);
-    return mapped<batched_dataset<Self>>(std::move(*this).detached(), std::move(to), std::move(f), how);
+  auto map(components to, auto f, const map_options& how = {}) && {
+    GRADUS_NEEDS_HEADER(map, map, mapped_dataset<batched_dataset<Self>>);
+    return mapped_dataset<batched_dataset<Self>>(std::move(*this).detached(), std::move(to), std::move(f), how);
   }
-  auto map(components to, auto f, const mapping& how = {}) const& {
-    GRADUS_NEEDS_HEADER(map, map, mapped<batched_dataset<Self>>);
-    return mapped<batched_dataset<Self>>(detached(), std::move(to), std::move(f), how);
+  auto map(components to, auto f, const map_options& how = {}) const& {
+    GRADUS_NEEDS_HEADER(map, map, mapped_dataset<batched_dataset<Self>>);
+    return mapped_dataset<batched_dataset<Self>>(detached(), std::move(to), std::move(f), how);
   }
   // Those for which keep(const datum&) (filter.hpp).
-  auto filter(auto keep, const calling& how = {}) && {
-    GRADUS_NEEDS_HEADER(filter, filter, filtered<batched_dataset<Self>>);
-    return filtered<batched_dataset<Self>>(std::move(*this).detached(), std::move(keep), how);
+  auto filter(auto keep, const call_options& how = {}) && {
+    GRADUS_NEEDS_HEADER(filter, filter, filtered_dataset<batched_dataset<Self>>);
+    return filtered_dataset<batched_dataset<Self>>(std::move(*this).detached(), std::move(keep), how);
   }
-  auto filter(auto keep, const calling& how = {}) const& {
-    GRADUS_NEEDS_HEADER(filter, filter, filtered<batched_dataset<Self>>);
-    return filtered<batched_dataset<Self>>(detached(), std::move(keep), how);
+  auto filter(auto keep, const call_options& how = {}) const& {
+    GRADUS_NEEDS_HEADER(filter, filter, filtered_dataset<batched_dataset<Self>>);
+    return filtered_dataset<batched_dataset<Self>>(detached(), std::move(keep), how);
   }
   // This and then `other` (concatenate.hpp).
   template <class Other>
   auto concatenate(Other&& other) && {
-    GRADUS_NEEDS_HEADER(concatenate, concatenate, concatenated<batched_dataset<Self>>);
-    return concatenated<batched_dataset<Self>>(std::move(*this).detached(), std::forward<Other>(other));
+    GRADUS_NEEDS_HEADER(concatenate, concatenate, concatenated_dataset<batched_dataset<Self>>);
+    return concatenated_dataset<batched_dataset<Self>>(std::move(*this).detached(), std::forward<Other>(other));
   }
   template <class Other>
   auto concatenate(Other&& other) const& {
-    GRADUS_NEEDS_HEADER(concatenate, concatenate, concatenated<batched_dataset<Self>>);
-    return concatenated<batched_dataset<Self>>(detached(), std::forward<Other>(other));
+    GRADUS_NEEDS_HEADER(concatenate, concatenate, concatenated_dataset<batched_dataset<Self>>);
+    return concatenated_dataset<batched_dataset<Self>>(detached(), std::forward<Other>(other));
   }
   // Read once, then kept: in memory, or in a file (cache.hpp).
   auto cache(std::string path = {}) && {
-    GRADUS_NEEDS_HEADER(cache, cache, cached<batched_dataset<Self>>);
-    return cached<batched_dataset<Self>>(std::move(*this).detached(), std::move(path));
+    GRADUS_NEEDS_HEADER(cache, cache, cached_dataset<batched_dataset<Self>>);
+    return cached_dataset<batched_dataset<Self>>(std::move(*this).detached(), std::move(path));
   }
   // `log` gets the line that says why a file is written again; without it the line goes to stderr.
   template <class Log>
   auto cache(std::string path, Log log) && {
-    GRADUS_NEEDS_HEADER(cache, cache, cached<batched_dataset<Self>>);
-    return cached<batched_dataset<Self>>(std::move(*this).detached(), std::move(path), std::move(log));
+    GRADUS_NEEDS_HEADER(cache, cache, cached_dataset<batched_dataset<Self>>);
+    return cached_dataset<batched_dataset<Self>>(std::move(*this).detached(), std::move(path), std::move(log));
   }
   auto cache(std::string path = {}) const& {
-    GRADUS_NEEDS_HEADER(cache, cache, cached<batched_dataset<Self>>);
-    return cached<batched_dataset<Self>>(detached(), std::move(path));
+    GRADUS_NEEDS_HEADER(cache, cache, cached_dataset<batched_dataset<Self>>);
+    return cached_dataset<batched_dataset<Self>>(detached(), std::move(path));
   }
   // A component "index" in front, which counts from `start` (enumerate.hpp).
   auto enumerate(std::int64_t start = 0) && {
-    GRADUS_NEEDS_HEADER(enumerate, enumerate, detail::later<Self, enumerated>);
-    return detail::later<Self, enumerated>(std::move(*this).detached(), start);
+    GRADUS_NEEDS_HEADER(enumerate, enumerate, detail::later<Self, enumerated_dataset>);
+    return detail::later<Self, enumerated_dataset>(std::move(*this).detached(), start);
   }
   auto enumerate(std::int64_t start = 0) const& {
-    GRADUS_NEEDS_HEADER(enumerate, enumerate, detail::later<Self, enumerated>);
-    return detail::later<Self, enumerated>(detached(), start);
+    GRADUS_NEEDS_HEADER(enumerate, enumerate, detail::later<Self, enumerated_dataset>);
+    return detail::later<Self, enumerated_dataset>(detached(), start);
   }
   // Elements `stride` apart, `size` of them stacked, a window every `shift` elements; shift 0 is `size` (window.hpp).
   auto window(std::int64_t size, std::int64_t shift = 0, std::int64_t stride = 1, bool drop_remainder = false) && {
-    GRADUS_NEEDS_HEADER(window, window, detail::later<Self, windowed>);
-    return detail::later<Self, windowed>(std::move(*this).detached(), size, shift, stride, drop_remainder);
+    GRADUS_NEEDS_HEADER(window, window, detail::later<Self, windowed_dataset>);
+    return detail::later<Self, windowed_dataset>(std::move(*this).detached(), size, shift, stride, drop_remainder);
   }
   auto window(std::int64_t size, std::int64_t shift = 0, std::int64_t stride = 1, bool drop_remainder = false) const& {
-    GRADUS_NEEDS_HEADER(window, window, detail::later<Self, windowed>);
-    return detail::later<Self, windowed>(detached(), size, shift, stride, drop_remainder);
+    GRADUS_NEEDS_HEADER(window, window, detail::later<Self, windowed_dataset>);
+    return detail::later<Self, windowed_dataset>(detached(), size, shift, stride, drop_remainder);
   }
   // Each element once (unique.hpp).
   auto unique() && {
@@ -177,44 +177,44 @@ public:
     return detail::later<Self, padded_batches>(detached(), n, how);
   }
   // Batches of elements of about the same length (bucket.hpp).
-  auto bucket_by_sequence_length(auto length, const detail::later<Self, bucketing>& how) && {
+  auto bucket_by_sequence_length(auto length, const detail::later<Self, bucket_options>& how) && {
     GRADUS_NEEDS_HEADER(bucket_by_sequence_length, bucket, detail::later<Self, bucketed_batches>);
     return detail::later<Self, bucketed_batches>(std::move(*this).detached(), std::move(length), how);
   }
-  auto bucket_by_sequence_length(auto length, const detail::later<Self, bucketing>& how) const& {
+  auto bucket_by_sequence_length(auto length, const detail::later<Self, bucket_options>& how) const& {
     GRADUS_NEEDS_HEADER(bucket_by_sequence_length, bucket, detail::later<Self, bucketed_batches>);
     return detail::later<Self, bucketed_batches>(detached(), std::move(length), how);
   }
   // The elements, of components `to`, of the datasets that f makes of each element: one after the other
   // (interleave.hpp).
-  auto flat_map(components to, auto f, const calling& how = {}) && {
-    GRADUS_NEEDS_HEADER(flat_map, interleave, detail::later<Self, interleaved>);
-    return detail::later<Self, interleaved>(std::move(*this).detached(), std::move(to), std::move(f), how);
+  auto flat_map(components to, auto f, const call_options& how = {}) && {
+    GRADUS_NEEDS_HEADER(flat_map, interleave, detail::later<Self, interleaved_dataset>);
+    return detail::later<Self, interleaved_dataset>(std::move(*this).detached(), std::move(to), std::move(f), how);
   }
-  auto flat_map(components to, auto f, const calling& how = {}) const& {
-    GRADUS_NEEDS_HEADER(flat_map, interleave, detail::later<Self, interleaved>);
-    return detail::later<Self, interleaved>(detached(), std::move(to), std::move(f), how);
+  auto flat_map(components to, auto f, const call_options& how = {}) const& {
+    GRADUS_NEEDS_HEADER(flat_map, interleave, detail::later<Self, interleaved_dataset>);
+    return detail::later<Self, interleaved_dataset>(detached(), std::move(to), std::move(f), how);
   }
   // The same, of several at a time by turns (interleave.hpp).
-  auto interleave(components to, auto f, const detail::later<Self, interleaving>& how) && {
-    GRADUS_NEEDS_HEADER(interleave, interleave, detail::later<Self, interleaved>);
-    return detail::later<Self, interleaved>(std::move(*this).detached(), std::move(to), std::move(f), how);
+  auto interleave(components to, auto f, const detail::later<Self, interleave_options>& how) && {
+    GRADUS_NEEDS_HEADER(interleave, interleave, detail::later<Self, interleaved_dataset>);
+    return detail::later<Self, interleaved_dataset>(std::move(*this).detached(), std::move(to), std::move(f), how);
   }
-  auto interleave(components to, auto f, const detail::later<Self, interleaving>& how) const& {
-    GRADUS_NEEDS_HEADER(interleave, interleave, detail::later<Self, interleaved>);
-    return detail::later<Self, interleaved>(detached(), std::move(to), std::move(f), how);
+  auto interleave(components to, auto f, const detail::later<Self, interleave_options>& how) const& {
+    GRADUS_NEEDS_HEADER(interleave, interleave, detail::later<Self, interleaved_dataset>);
+    return detail::later<Self, interleaved_dataset>(detached(), std::move(to), std::move(f), how);
   }
   // Elements are gathered by key, window_size of each; what `reduce` makes of a full window comes out
   // (group_by_window.hpp).
-  auto group_by_window(components to, auto key, auto reduce, auto window_size, const calling& how = {}) && {
-    GRADUS_NEEDS_HEADER(group_by_window, group_by_window, detail::later<Self, grouped>);
-    return detail::later<Self, grouped>(std::move(*this).detached(), std::move(to), std::move(key), std::move(reduce),
-                                        std::move(window_size), how);
+  auto group_by_window(components to, auto key, auto reduce, auto window_size, const call_options& how = {}) && {
+    GRADUS_NEEDS_HEADER(group_by_window, group_by_window, detail::later<Self, grouped_dataset>);
+    return detail::later<Self, grouped_dataset>(std::move(*this).detached(), std::move(to), std::move(key),
+                                                std::move(reduce), std::move(window_size), how);
   }
-  auto group_by_window(components to, auto key, auto reduce, auto window_size, const calling& how = {}) const& {
-    GRADUS_NEEDS_HEADER(group_by_window, group_by_window, detail::later<Self, grouped>);
-    return detail::later<Self, grouped>(detached(), std::move(to), std::move(key), std::move(reduce),
-                                        std::move(window_size), how);
+  auto group_by_window(components to, auto key, auto reduce, auto window_size, const call_options& how = {}) const& {
+    GRADUS_NEEDS_HEADER(group_by_window, group_by_window, detail::later<Self, grouped_dataset>);
+    return detail::later<Self, grouped_dataset>(detached(), std::move(to), std::move(key), std::move(reduce),
+                                                std::move(window_size), how);
   }
   // Elements that are batches already, of at most n rows, as what a trainer consumes (batch.hpp has the other way).
   auto as_batches(std::int64_t n) && {

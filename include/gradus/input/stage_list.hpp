@@ -5,17 +5,17 @@
 namespace gradus {
 
 template <dataset Source>
-class shuffled;
+class shuffled_dataset;
 template <dataset Source>
-class repeated;
+class repeated_dataset;
 template <dataset Source>
-class taken;
+class taken_dataset;
 template <dataset Source>
-class skipped;
+class skipped_dataset;
 template <dataset Source>
 class batches;
 template <dataset Source>
-class prefetched;
+class prefetched_dataset;
 template <dataset Source>
 class shard_of;
 template <bool Batched>
@@ -23,34 +23,34 @@ class any_units;
 using any_dataset = any_units<false>;
 using any_batches = any_units<true>;
 template <bool Batched>
-class mapped;
+class mapped_dataset;
 template <bool Batched>
-class filtered;
+class filtered_dataset;
 template <bool Batched>
-class zipped;
+class zipped_dataset;
 template <bool Batched>
-class concatenated;
+class concatenated_dataset;
 template <bool Batched>
-class cached;
-class enumerated;
-class windowed;
+class cached_dataset;
+class enumerated_dataset;
+class windowed_dataset;
 class unique_elements;
 class padded_batches;
 class bucketed_batches;
-class interleaved;
-class grouped;
+class interleaved_dataset;
+class grouped_dataset;
 class regarded_batches;
 struct padded_batch_options;
-struct bucketing;
-struct interleaving;
+struct bucket_options;
+struct interleave_options;
 
 // About a function that `map` calls.
-struct mapping {
+struct map_options {
   int parallel = 0;       // so many threads of its own call it, in order; 0: whoever asks for the element does
   bool stateful = false;  // it depends on more than its argument (external_state_policy)
 };
 // About a function that a stage calls, whoever asks for the element.
-struct calling {
+struct call_options {
   bool stateful = false;
 };
 

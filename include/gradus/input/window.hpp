@@ -13,9 +13,9 @@
 
 namespace gradus {
 
-class windowed final : public detail::unit_stage<windowed, false> {
+class windowed_dataset final : public detail::unit_stage<windowed_dataset, false> {
 public:
-  windowed(any_dataset source, std::int64_t size, std::int64_t shift, std::int64_t stride, bool drop_remainder);
+  windowed_dataset(any_dataset source, std::int64_t size, std::int64_t shift, std::int64_t stride, bool drop_remainder);
 
   const components& element_spec() const { return spec_; }
   bool pull_unit(datum& out);

@@ -5,8 +5,8 @@
 
 namespace gradus {
 
-GRADUS_BODY windowed::windowed(any_dataset source, std::int64_t size, std::int64_t shift, std::int64_t stride,
-                               bool drop_remainder)
+GRADUS_BODY windowed_dataset::windowed_dataset(any_dataset source, std::int64_t size, std::int64_t shift,
+                                               std::int64_t stride, bool drop_remainder)
     : source_(std::move(source)),
       size_(size),
       shift_(shift == 0 ? size : shift),
@@ -23,7 +23,7 @@ GRADUS_BODY windowed::windowed(any_dataset source, std::int64_t size, std::int64
   spec_ = detail::with_lead(drop_remainder ? size : any_extent, source_.element_spec());
 }
 
-GRADUS_BODY bool windowed::pull_unit(datum& out) {
+GRADUS_BODY bool windowed_dataset::pull_unit(datum& out) {
   while (!ended_ && static_cast<std::int64_t>(held_.size()) < target_) {
     datum next;
     if (source_.pull(next))
@@ -56,30 +56,30 @@ GRADUS_BODY bool windowed::pull_unit(datum& out) {
   return true;
 }
 
-GRADUS_BODY void windowed::rewind() {
+GRADUS_BODY void windowed_dataset::rewind() {
   source_.rewind();
   held_.clear();
   ended_ = false;
 }
 
-GRADUS_BODY std::int64_t windowed::cardinality() const {
+GRADUS_BODY std::int64_t windowed_dataset::cardinality() const {
   const std::int64_t n = source_.cardinality();
   if (n < 0) return n;
   return drop_remainder_ ? (n < target_ ? 0 : (n - target_) / shift_ + 1) : n / shift_ + (n % shift_ != 0 ? 1 : 0);
 }
 
-GRADUS_BODY void windowed::define(std::string& to) const {
+GRADUS_BODY void windowed_dataset::define(std::string& to) const {
   source_.define(to);
   to += text(".window(", size_, ", ", shift_, ", ", stride_, drop_remainder_ ? ", drop_remainder" : "", ")");
 }
 
-GRADUS_BODY void windowed::write(position_writer& to) const {
+GRADUS_BODY void windowed_dataset::write(position_writer& to) const {
   to.number(ended_ ? 1 : 0);
   detail::write_data(to, held_);
   source_.write(to);
 }
 
-GRADUS_BODY void windowed::read(position_reader& from) {
+GRADUS_BODY void windowed_dataset::read(position_reader& from) {
   const bool ended = from.number(0, 1, "whether the source of window has ended") == 1;
   auto held = detail::read_data<std::deque<datum>>(from, source_.element_spec(), "the elements of a window", target_);
   source_.read(from);

@@ -10,10 +10,11 @@
 namespace gradus {
 
 template <bool Batched>
-class zipped final : public detail::unit_stage<zipped<Batched>, Batched> {
+class zipped_dataset final : public detail::unit_stage<zipped_dataset<Batched>, Batched> {
 public:
   // Errors: invalid_argument for none, for two components of one name, for different batch sizes.
-  explicit zipped(std::vector<any_units<Batched>> sources) : sources_(std::move(sources)), units_(sources_.size()) {
+  explicit zipped_dataset(std::vector<any_units<Batched>> sources)
+      : sources_(std::move(sources)), units_(sources_.size()) {
     if (sources_.empty()) raise(status::invalid_argument, "zip_datasets: expected at least one dataset");
     for (const auto& s : sources_) {
       for (const auto& c : s.element_spec()) {
@@ -93,8 +94,10 @@ auto zip_datasets(First first, Rest... rest) {
   std::vector<any_units<batched>> sources;
   sources.emplace_back(std::move(first));
   (sources.emplace_back(std::move(rest)), ...);
-  return zipped<batched>(std::move(sources));
+  return zipped_dataset<batched>(std::move(sources));
 }
-inline zipped<false> zip_datasets(std::vector<any_dataset> sources) { return zipped<false>(std::move(sources)); }
+inline zipped_dataset<false> zip_datasets(std::vector<any_dataset> sources) {
+  return zipped_dataset<false>(std::move(sources));
+}
 
 }  // namespace gradus
