@@ -21,8 +21,10 @@ besides = {"used", "referenced", "implicit", "constexpr", "invalid", "class", "s
 
 
 # What a program calls its own, beside `using namespace gradus`: words of kernels, of passes and of pipelines.
-words_of_a_program = """lane pack kernel call plan program machine signature work division stage seq fixed dynamic typed before
-follow observe both either buffer pool block mapping cached filtered grouped mapped repeated shuffled skipped taken""".split()
+words_of_a_program = """
+lane pack kernel call plan program machine signature work division stage seq fixed dynamic typed before follow
+observe both either buffer pool block mapping cached filtered grouped mapped repeated shuffled skipped taken
+""".split()
 
 
 def own_words():
