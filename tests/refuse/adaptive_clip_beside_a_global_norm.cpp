@@ -1,4 +1,5 @@
 // expect: gradus: adaptive_clip stands beside a chain with clip_by_global_norm
+// within: 8 lines
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 

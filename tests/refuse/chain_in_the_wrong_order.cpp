@@ -1,4 +1,5 @@
 // expect: gradus: the parts of a chain are in the wrong order
+// within: 8 lines
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 

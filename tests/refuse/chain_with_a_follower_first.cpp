@@ -1,5 +1,6 @@
 // expect: gradus: the parts of a chain are in the wrong order
 // expect: followers such as lookahead after it
+// within: 8 lines
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 

@@ -1,4 +1,5 @@
 // expect: gradus: a multi is no part of a chain, since each of its groups has a rule
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/updater.hpp>

@@ -1,4 +1,5 @@
 // expect: gradus: this part of a chain has no formula
+// within: 8 lines
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 

@@ -1,5 +1,6 @@
 // expect: gradus: this policy is no part of a chain
 // expect: Schedules, averages, accumulation, noise, freeze and loss scale stand
+// within: 8 lines
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 

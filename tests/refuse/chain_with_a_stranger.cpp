@@ -1,4 +1,5 @@
 // expect: gradus: this policy is no part of a chain
+// within: 8 lines
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 

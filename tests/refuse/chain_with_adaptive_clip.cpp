@@ -1,5 +1,6 @@
 // expect: gradus: adaptive_clip is no part of a chain
 // expect: updater{chain{...}, adaptive_clip{0.01}}
+// within: 8 lines
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 

@@ -1,5 +1,6 @@
 // expect: gradus: a chain has exactly one rule, such as gradus::adam{}
 // expect: gradus::multi
+// within: 8 lines
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 

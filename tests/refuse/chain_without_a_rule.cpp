@@ -1,4 +1,5 @@
 // expect: gradus: a chain has exactly one rule, such as gradus::adam{}
+// within: 8 lines
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 

@@ -1,4 +1,5 @@
 // expect: gradus: freeze takes a mask
+// within: 8 lines
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 

@@ -1,6 +1,7 @@
 // A layer is refused by its own name.
 // expect: gradus: the model was refused
 // expect: {"dense \"hidden\": needs units "}
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/gradus.hpp>
 

@@ -1,4 +1,5 @@
 // expect: gradus: this log sink has no member `step`; add `void step(const gradus::progress_report&, bool due)`
+// within: 8 lines
 // at most: 50 lines
 #include <gradus/gradus.hpp>
 

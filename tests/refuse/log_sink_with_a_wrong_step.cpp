@@ -1,4 +1,5 @@
 // expect: gradus: this log sink's `step` cannot be called with (const gradus::progress_report&, bool), so it would
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/gradus.hpp>
 

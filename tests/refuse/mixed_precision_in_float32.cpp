@@ -1,4 +1,5 @@
 // expect: gradus: mixed_precision computes in bfloat16 or float16
+// within: 8 lines
 // at most: 20 lines
 #include <gradus/pass/mixed_precision.hpp>
 

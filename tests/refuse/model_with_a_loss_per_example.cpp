@@ -1,6 +1,7 @@
 // expect: gradus: the model was refused
 // expect: {"the loss must be a scalar, "}
 // expect: {"got [batch]; reduce_mean it"}
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/gradus.hpp>
 

@@ -4,6 +4,7 @@
 // expect: {"MatMul: inner extents "}
 // expect: {"differ: 4 and 5 (x[batch, "}
 // expect: {"4], weights[5, 3])"}
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/gradus.hpp>
 

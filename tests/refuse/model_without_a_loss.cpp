@@ -1,6 +1,7 @@
 // expect: gradus: the model was refused
 // expect: {"the model has no loss: "}
 // expect: {"return model_spec{.loss = "}
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/gradus.hpp>
 

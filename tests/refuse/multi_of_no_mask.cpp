@@ -1,4 +1,5 @@
 // expect: gradus: `on` takes a mask and a rule
+// within: 8 lines
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 

@@ -1,5 +1,6 @@
 // expect: gradus: multi takes groups, `on{mask, rule}` or `on{mask, rule, schedule}`, and last one rule for all other
-// variables at most: 60 lines
+// within: 8 lines
+// at most: 60 lines
 #include <gradus/update/composed.hpp>
 
 #include <gradus/update/adam.hpp>

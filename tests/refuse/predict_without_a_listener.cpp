@@ -1,4 +1,5 @@
 // expect: gradus: predict calls its second argument with every batch
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/gradus.hpp>
 

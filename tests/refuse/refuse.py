@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """refuse.py COMPILER g++|clang CASE.cpp [FLAGS...]: the case must not compile and must say why; with -DFIX it must.
+refuse.py --list FOLDER: at least 25 cases say so within the first 8 lines, whatever the compiler.
 
 The control (-DFIX) is compiled in long runs (GRADUS_LONG): it changes when a case does, the words when anything does."""
 import os
@@ -8,12 +9,21 @@ import subprocess
 import sys
 import tempfile
 
+if sys.argv[1] == "--list":
+    folder = sys.argv[2]
+    sources = {name: open(os.path.join(folder, name), encoding="utf-8").read() for name in sorted(os.listdir(folder)) if name.endswith(".cpp")}
+    soon = [name for name, text in sources.items() if re.search(r"^// within: 8 lines$", text, re.M)]
+    soon = [name for name in soon if not re.search(r"^// (within-|only:)", sources[name], re.M)]
+    print(f"{len(soon)} of {len(sources)} cases name thing, place and remedy within 8 lines:", *soon, sep="\n  ")
+    sys.exit(0 if len(soon) >= 25 else "at least 25 were promised")
+
 compiler, family, case, *flags = sys.argv[1:]
 source = open(case, encoding="utf-8").read()
 expected = re.findall(r"^// expect: *(.+?) *$", source, re.M)
 expected += re.findall(rf"^// expect-{re.escape(family)}: *(.+?) *$", source, re.M)
 limit = re.search(r"^// at most: *(\d+) lines", source, re.M)
-within = re.search(r"^// within: *(\d+) lines", source, re.M)
+within = re.search(rf"^// within-{re.escape(family)}: *(\d+) lines", source, re.M)
+within = within or re.search(r"^// within: *(\d+) lines", source, re.M)
 whole = re.search(r"^// compile:", source, re.M)
 for line in re.findall(r"^// compiled with: *(.+?) *$", source, re.M):
     flags += line.split()
@@ -46,7 +56,8 @@ if limit and lines > int(limit.group(1)):
 if within:
     top = "\n".join(printed.split("\n")[: int(within.group(1))])
     problems += [f"says too late: {text}" for text in expected if plain(text) in printed and plain(text) not in top]
-    if not re.search(re.escape(os.path.basename(case)) + r":\d+", top):
+    # As a place, `file:line:column:`; that the case includes a header is no place of a mistake.
+    if not re.search(r"^\S*" + re.escape(os.path.basename(case)) + r":\d+:\d+:", top, re.M):
         problems.append(f"the first {within.group(1)} lines do not name a line of {os.path.basename(case)}")
 if "internal compiler error" in printed or "PLEASE submit a bug report" in printed:
     problems.append("the compiler crashed")

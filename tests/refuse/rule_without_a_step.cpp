@@ -1,4 +1,5 @@
 // expect: gradus: this rule has no step; add `template <class N> N step(N theta, N g, const constants<N>& c,
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/gradus.hpp>
 

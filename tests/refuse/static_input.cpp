@@ -1,4 +1,5 @@
 // expect: gradus: the model has no placeholder of this name
+// within: 8 lines
 // at most: 20 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>

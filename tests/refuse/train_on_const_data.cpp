@@ -1,4 +1,5 @@
 // expect: gradus: this dataset is const, but reading moves it on
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/gradus.hpp>
 

@@ -1,4 +1,5 @@
 // expect: gradus: this is not a dataset; make one with idx, from_memory or from_spans
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/gradus.hpp>
 

@@ -1,5 +1,6 @@
 // expect: gradus: a trainer takes batches, and this dataset gives one element at a time
 // expect: end the pipeline with `.batch(n)`.
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/gradus.hpp>
 

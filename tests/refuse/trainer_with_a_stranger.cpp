@@ -1,5 +1,6 @@
 // expect: gradus: this argument is not a policy
 // expect: double
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/gradus.hpp>
 

@@ -1,5 +1,6 @@
-// expect: gradus: two policies of one kind were given (the kind is the first template argument of at_most_one)
-// expect: kind::rule
+// expect: gradus: two policies of one kind were given; keep one
+// expect: momentum
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/gradus.hpp>
 

@@ -1,4 +1,5 @@
 // expect: gradus: this dataset is batched already; one batch(n) is enough
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/gradus.hpp>
 

@@ -1,4 +1,5 @@
 // expect: gradus: no rule was given; add one, such as gradus::adam{}, to the policies.
+// within: 8 lines
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 

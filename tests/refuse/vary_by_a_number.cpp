@@ -1,5 +1,6 @@
 // expect: gradus: vary takes a schedule or a function of the step
 // expect: adam{.beta1 = 0.5}
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/updater.hpp>

@@ -1,4 +1,5 @@
 // expect: gradus: vary takes a setting that is a number
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/updater.hpp>

@@ -1,4 +1,5 @@
 // expect: gradus: vary<&policy::setting> names a setting of a policy that is not part of this update.
+// within: 8 lines
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 

@@ -1,4 +1,5 @@
 // expect: gradus: vary takes a setting; this member of the policy is not in its settings()
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/updater.hpp>

@@ -1,4 +1,5 @@
 // expect: gradus: vary takes the address of a setting, as vary<&gradus::adam::beta1>(schedule).
+// within: 8 lines
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 

@@ -1,4 +1,5 @@
 // expect: gradus: vary takes the address of a setting in angle brackets and then a schedule, as
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/updater.hpp>

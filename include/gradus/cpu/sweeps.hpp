@@ -1,5 +1,7 @@
 // The passes of an update as static functions of a device: what run/apply.hpp, an updater and a stepper know of a CPU.
 #pragma once
+#include "../update/vary.hpp"  // before single.hpp: compilers print the path of includes before its refusals
+
 #include "../update/single.hpp"
 #include "linear.hpp"
 #include "measure.hpp"

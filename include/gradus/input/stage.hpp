@@ -74,10 +74,19 @@ public:
   auto skip(std::int64_t n) const& { return skipped_dataset<Self>(self(), n); }
   auto skip(std::int64_t n) && { return skipped_dataset<Self>(std::move(self()), n); }
   // n elements at a time, which is what a trainer consumes (batch.hpp).
-  auto batch(std::int64_t n, bool drop_remainder = false) const& { return batches<Self>(self(), n, drop_remainder); }
-  auto batch(std::int64_t n, bool drop_remainder = false) && {
+  auto batch(std::int64_t n, bool drop_remainder = false) const&
+    requires(!batched_dataset<Self>)
+  {
+    return batches<Self>(self(), n, drop_remainder);
+  }
+  auto batch(std::int64_t n, bool drop_remainder = false) &&
+        requires(!batched_dataset<Self>)
+  {
     return batches<Self>(std::move(self()), n, drop_remainder);
   }
+  Self batch(std::int64_t, bool = false) const&
+    requires(batched_dataset<Self>)
+  __attribute__((unavailable("gradus: this dataset is batched already; one batch(n) is enough")));
   // A thread that reads up to n elements (of batches: batches) ahead (prefetch.hpp).
   auto prefetch(std::int64_t n) && { return prefetched_dataset<Self>(std::move(self()), n); }
   auto prefetch(std::int64_t n) const& { return prefetched_dataset<Self>(self(), n); }

@@ -264,7 +264,8 @@ template <class Stage, class = std::make_integer_sequence<int, piece_count<Stage
 struct accepted;
 template <class Stage, int... I>
 struct accepted<Stage, std::integer_sequence<int, I...>> {
-  static constexpr bool value = this_model_was_refused<piece_of<Stage, I>()...>::value;
+  using reason = this_model_was_refused<piece_of<Stage, I>()...>;
+  static constexpr bool value = reason::value;
 };
 }  // namespace detail
 

@@ -4,8 +4,15 @@
 #include <type_traits>
 
 #include "composition.hpp"
+#include "train_options.hpp"
 
-namespace gradus::detail {
+namespace gradus {
+namespace detail {
+
+using trainer_kinds =
+    kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::warm_start, kind::snapshot, kind::save_when,
+              kind::executor, kind::arithmetic, kind::subnormals, kind::microbatch, kind::recomputation,
+              kind::configuration, kind::clock, kind::file_system, kind::operations, kind::log_sink>;
 
 template <class... Policies>
 struct rule_is_given {
@@ -33,12 +40,112 @@ using policies_are_accepted = std::conjunction<policies_fit<Kinds, Policies...>,
                                                log_sink_fits<policy_of<kind::log_sink, warnings, Policies...>>>;
 template <class Kinds, class Source, class... Policies>
 using door = std::conjunction<policies_are_accepted<Kinds, Policies...>, model_is_accepted<Source, Policies...>>;
-// Behind a door that is shut: why, if the policies' pages have not said it.
-template <class Kinds, class Source, class... Policies>
-constexpr void print_refusal() {
-  if constexpr (policies_are_accepted<Kinds, Policies...>::value) {
-    [[maybe_unused]] constexpr bool open = model_is_accepted<Source, Policies...>::page::value;
-  }
-}
 
-}  // namespace gradus::detail
+// The mistakes that are made most. Each has an overload of make_trainer below that must not be called: compilers print
+// the caller's line first then, and the sentence on it. A page's assertion stands behind the path of its header and
+// behind every instantiation that leads to it.
+enum class refusal { none, stranger, twice, no_rule, no_step, unnamed_step, other_step, not_constexpr, model };
+
+template <class Kind>
+concept many_at_once = requires { requires Kind::many; };
+template <class... Policies, class... Kinds>
+consteval bool given_twice(const kinds<Kinds...>*) {
+  return ((!many_at_once<Kinds> && policies_of<Kinds, Policies...> > 1) || ...);
+}
+template <class R>
+concept lacks_only_a_step = has_name<R> && has_rate<R> && prepares<R> && !has_step<R>;
+// Lambdas are constexpr when they can be; a function must say it. (Functions only: the model is built once more.)
+template <auto Build>
+constexpr bool is_built() {
+  (void)build_model(Build, mode::train);
+  return true;
+}
+template <auto Build>
+concept built_by_compiler =
+    !std::is_pointer_v<decltype(Build)> || requires { typename std::bool_constant<is_built<Build>()>; };
+
+template <auto Build, class... Policies>
+consteval refusal find_refusal() {
+  using rule = policy_of<kind::rule, no_rule, Policies...>;
+  using sink = policy_of<kind::log_sink, warnings, Policies...>;
+  if constexpr (!((policy<Policies> || step_function<Policies>)&&...))
+    return refusal::stranger;
+  else if constexpr (given_twice<Policies...>(static_cast<const trainer_kinds*>(nullptr)))
+    return refusal::twice;
+  else if constexpr (policies_of<kind::rule, Policies...> == 0)
+    return refusal::no_rule;
+  else if constexpr (!is_multi<rule>::value && lacks_only_a_step<rule>)
+    return refusal::no_step;
+  else if constexpr (!names_step<sink>)
+    return refusal::unnamed_step;
+  else if constexpr (!takes_steps<sink>)
+    return refusal::other_step;
+  else if constexpr (!policies_are_accepted<trainer_kinds, Policies...>::value)
+    return refusal::none;  // its page has printed it
+  else if constexpr (!built_by_compiler<Build>)
+    return refusal::not_constexpr;
+  else
+    return model_is_accepted<by_compiler<Build>, Policies...>::value ? refusal::none : refusal::model;
+}
+template <auto Build, class... Policies>
+inline constexpr refusal refusal_of = find_refusal<Build, Policies...>();
+
+// Why a model was refused, as a template argument of the call.
+template <refusal Why, auto Build, class... Policies>
+struct reason_of {
+  using type = void;
+};
+template <auto Build, class... Policies>
+struct reason_of<refusal::model, Build, Policies...> {
+  using type = typename model_is_accepted<by_compiler<Build>, Policies...>::page::reason;
+};
+
+}  // namespace detail
+
+template <auto Model, class... Policies>
+  requires(detail::refusal_of<Model, Policies...> == detail::refusal::stranger)
+detail::refused_trainer make_trainer(const Policies&...) __attribute__((unavailable(
+    "gradus: this argument is not a policy (a policy has `using policy_for = gradus::kind::...;`). See the table of "
+    "policies in README.md.")));
+
+template <auto Model, class... Policies>
+  requires(detail::refusal_of<Model, Policies...> == detail::refusal::twice)
+detail::refused_trainer make_trainer(const Policies&...)
+    __attribute__((unavailable("gradus: two policies of one kind were given; keep one.")));
+
+template <auto Model, class... Policies>
+  requires(detail::refusal_of<Model, Policies...> == detail::refusal::no_rule)
+detail::refused_trainer make_trainer(const Policies&...)
+    __attribute__((unavailable("gradus: no rule was given; add one, such as gradus::adam{}, to the policies.")));
+
+template <auto Model, class... Policies>
+  requires(detail::refusal_of<Model, Policies...> == detail::refusal::no_step)
+detail::refused_trainer make_trainer(const Policies&...) __attribute__((unavailable(
+    "gradus: this rule has no step; add `template <class N> N step(N theta, N g, const constants<N>& c, N& slot...) "
+    "const`, with one N& for each of slots().")));
+
+template <auto Model, class... Policies>
+  requires(detail::refusal_of<Model, Policies...> == detail::refusal::unnamed_step)
+detail::refused_trainer make_trainer(const Policies&...) __attribute__((unavailable(
+    "gradus: this log sink has no member `step`; add `void step(const gradus::progress_report&, bool due)`, which is "
+    "called after every step.")));
+
+template <auto Model, class... Policies>
+  requires(detail::refusal_of<Model, Policies...> == detail::refusal::other_step)
+detail::refused_trainer make_trainer(const Policies&...) __attribute__((unavailable(
+    "gradus: this log sink's `step` cannot be called with (const gradus::progress_report&, bool), so it would never be "
+    "called; write `void step(const gradus::progress_report&, bool due)`.")));
+
+template <auto Model, class... Policies>
+  requires(detail::refusal_of<Model, Policies...> == detail::refusal::not_constexpr)
+detail::refused_trainer make_trainer(const Policies&...) __attribute__((unavailable(
+    "gradus: the compiler cannot run this model function; declare it `constexpr`, and all that it calls, or let the "
+    "program run it: make_trainer(model, policies...).")));
+
+template <auto Model, class... Policies,
+          class Reason = typename detail::reason_of<detail::refusal_of<Model, Policies...>, Model, Policies...>::type>
+  requires(detail::refusal_of<Model, Policies...> == detail::refusal::model)
+detail::refused_trainer make_trainer(const Policies&...) __attribute__((
+    unavailable("gradus: the model was refused; the reason stands in the template arguments, in pieces")));
+
+}  // namespace gradus

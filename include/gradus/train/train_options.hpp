@@ -19,25 +19,35 @@ struct evaluate_options {
   std::string_view name = "eval";  // its events go to model_dir/<name>
 };
 
-// The error page of what is trained on.
-template <class D>
-struct dataset_fits {
-  static_assert(
-      dataset<D>,
-      "gradus: this is not a dataset; make one with idx, from_memory or from_spans, or see input/stage.hpp for "
-      "what yours needs.");
-  static_assert(!dataset<D> || batched_dataset<D>,
-                "gradus: a trainer takes batches, and this dataset gives one element at a time; end the pipeline with "
-                "`.batch(n)`.");
-  static_assert(!batched_dataset<D>,
-                "gradus: this dataset is const, but reading moves it on; give the trainer one that may change.");
-  static constexpr bool value = false;
-};
-
 namespace detail {
 
 template <class D>
 concept batches_to_change = batched_dataset<std::remove_reference_t<D>>;  // a const one is not movable
+
+// What is not trained on: overloads that must not be called, so that compilers print the caller's line first, and the
+// sentence on it.
+#define GRADUS_NOT_TRAINED_ON(what, why)                                                         \
+  template <class D>                                                                             \
+    requires(what)                                                                               \
+  void train(const D&, const train_options&) __attribute__((unavailable(why)));                  \
+  template <class D>                                                                             \
+    requires(what)                                                                               \
+  evaluation evaluate(const D&, const evaluate_options& = {}) __attribute__((unavailable(why))); \
+  template <class D, class See>                                                                  \
+    requires(what)                                                                               \
+  void predict(const D&, const See&) __attribute__((unavailable(why)))
+struct not_trained_on {
+  GRADUS_NOT_TRAINED_ON(!dataset<D>,
+                        "gradus: this is not a dataset; make one with idx, from_memory or from_spans, or "
+                        "see input/stage.hpp for what yours needs.");
+  GRADUS_NOT_TRAINED_ON(dataset<D> && !batched_dataset<D>,
+                        "gradus: a trainer takes batches, and this dataset gives one element at a time; end the "
+                        "pipeline with `.batch(n)`.");
+  GRADUS_NOT_TRAINED_ON(batched_dataset<D>,
+                        "gradus: this dataset is const, but reading moves it on; give the trainer "
+                        "one that may change.");
+};
+#undef GRADUS_NOT_TRAINED_ON
 
 // What a refused trainer's user calls; the refusal has been printed.
 struct refused_trainer {

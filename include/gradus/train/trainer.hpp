@@ -28,15 +28,8 @@
 
 namespace gradus {
 
-namespace detail {
-using trainer_kinds =
-    kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::warm_start, kind::snapshot, kind::save_when,
-              kind::executor, kind::arithmetic, kind::subnormals, kind::microbatch, kind::recomputation,
-              kind::configuration, kind::clock, kind::file_system, kind::operations, kind::log_sink>;
-}  // namespace detail
-
 template <class Source, class... Policies>
-class trainer {
+class trainer : detail::not_trained_on {
   static_assert(policies_fit<detail::trainer_kinds, Policies...>::value);
   static_assert(log_sink_fits<policy_of<kind::log_sink, warnings, Policies...>>::value);
 
@@ -170,20 +163,8 @@ public:
     }
   }
 
-  // What is not batches is refused here, in a sentence.
-  template <class Dataset>
-  void train(const Dataset&, const train_options&) {
-    [[maybe_unused]] constexpr bool fits = dataset_fits<Dataset>::value;
-  }
-  template <class Dataset>
-  evaluation evaluate(const Dataset&, const evaluate_options& = {}) {
-    [[maybe_unused]] constexpr bool fits = dataset_fits<Dataset>::value;
-    return {};
-  }
-  template <class Dataset, class See>
-  void predict(const Dataset&, const See&) {
-    [[maybe_unused]] constexpr bool fits = dataset_fits<Dataset>::value;
-  }
+  // What is no batches is refused, in a sentence.
+  using detail::not_trained_on::evaluate, detail::not_trained_on::predict, detail::not_trained_on::train;
 
   // The loss or a metric of an evaluation, for a schedule that looks at one (reduce_on_plateau); the schedule's state
   // is in the checkpoint.
@@ -415,14 +396,13 @@ private:
 
 // A trainer of a model that the compiler builds. Policies in any order, at most one per kind; a rule is needed.
 template <auto Model, class... Policies>
+  requires(detail::refusal_of<Model, Policies...> == detail::refusal::none)  // the others: door.hpp
 auto make_trainer(const Policies&... policies) {
   using source = detail::by_compiler<Model>;
-  if constexpr (detail::door<detail::trainer_kinds, source, Policies...>::value) {
+  if constexpr (detail::door<detail::trainer_kinds, source, Policies...>::value)
     return trainer<source, Policies...>(source{}, policies...);
-  } else {
-    detail::print_refusal<detail::trainer_kinds, source, Policies...>();
+  else
     return detail::refused_trainer{};
-  }
 }
 // The same for a model function that the program runs, whose sizes may come from anywhere: interpreted.
 template <class Build, class... Policies>

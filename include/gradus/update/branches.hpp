@@ -5,6 +5,8 @@
 #include <tuple>
 #include <type_traits>
 
+#include "vary.hpp"  // before multi.hpp: compilers print the path of includes before its refusals
+
 #include "../base/error.hpp"
 #include "multi.hpp"
 #include "single.hpp"

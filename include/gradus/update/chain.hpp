@@ -67,7 +67,30 @@ struct default_rate_of<Rule> {
 
 template <class... Parts>
 class chain<part_list<Parts...>> : public detail::default_rate_of<policy_of<kind::rule, detail::no_rule, Parts...>> {
-  static_assert(detail::chain_fits<Parts...>::value);
+  // The error page of a chain. Here, not in a class of its own: every instantiation on the way to an assertion is
+  // printed between it and the user's line.
+  using fits = detail::chain_fits<Parts...>;
+  static_assert((part_fits<Parts>::known && ...),
+                "gradus: this policy is no part of a chain; a chain takes clips, transforms (weight_decay), one rule, "
+                "then followers (lookahead). Schedules, averages, accumulation, noise, freeze and loss scale stand "
+                "beside the chain.");
+  static_assert(!(part_fits<Parts>::for_groups || ...),
+                "gradus: a multi is no part of a chain, since each of its groups has a rule; put a chain into each "
+                "group, multi{on{mask, chain{clip, adam{}}}, adam{}}, or a clip beside: updater{multi{...}, clip}.");
+  static_assert(!(part_fits<Parts>::by_columns || ...),
+                "gradus: adaptive_clip is no part of a chain, since it needs the norms of all columns first; it stands "
+                "beside the chain: updater{chain{...}, adaptive_clip{0.01}}.");
+  static_assert(
+      !(part_fits<Parts>::no_formula || ...),
+      "gradus: this part of a chain has no formula; add `template <class N> void before(N& theta, N& g, const "
+      "constants<N>& c, N& slot...) const` (kind::transform), `N clip(N g, const constants<N>& c) const` "
+      "(kind::clip) or `N after(N theta, const constants<N>& c, N& slot...) const` (kind::follower).");
+  static_assert(!fits::parts || fits::rules == 1,
+                "gradus: a chain has exactly one rule, such as gradus::adam{}; rules for different variables stand in "
+                "gradus::multi.");
+  static_assert(!fits::parts || fits::rules != 1 || fits::in_order(),
+                "gradus: the parts of a chain are in the wrong order; clips and transforms come before the rule, "
+                "followers such as lookahead after it.");
   using layout = detail::chain_layout<Parts...>;
   static constexpr std::size_t count = sizeof...(Parts), rule_at = layout::first(layout::rules, true) % count;
   template <std::size_t I>

@@ -16,21 +16,14 @@
 
 namespace gradus {
 
-namespace detail {
-template <class Mask>
-struct on_takes {
-  static_assert(variable_mask<Mask>,
-                "gradus: `on` takes a mask and a rule; a mask says yes or no to (std::string_view name, const extents& "
-                "dims): matrices{}, named{\"encoder/\"}, matching(\"bias$\"), or a lambda.");
-  static constexpr bool value = variable_mask<Mask>;
-};
-}  // namespace detail
-
 // The variables of a mask, their rule and, if wanted, the schedule of their rate; the rate is multiplied by
 // `rate_factor`.
 template <class Mask, class Rule, class Schedule = detail::no_schedule>
 struct on {
-  static_assert(detail::on_takes<Mask>::value && schedule_fits<Schedule>::value);
+  static_assert(variable_mask<Mask>,
+                "gradus: `on` takes a mask and a rule; a mask says yes or no to (std::string_view name, const extents& "
+                "dims): matrices{}, named{\"encoder/\"}, matching(\"bias$\"), or a lambda.");
+  static_assert(schedule_fits<Schedule>::value);
   Mask where;
   Rule rule;
   Schedule schedule;
@@ -38,7 +31,9 @@ struct on {
 };
 template <class Mask, class Rule>
 struct on<Mask, Rule, detail::no_schedule> {
-  static_assert(detail::on_takes<Mask>::value);
+  static_assert(variable_mask<Mask>,
+                "gradus: `on` takes a mask and a rule; a mask says yes or no to (std::string_view name, const extents& "
+                "dims): matrices{}, named{\"encoder/\"}, matching(\"bias$\"), or a lambda.");
   static constexpr detail::no_schedule schedule{};
   Mask where;
   Rule rule;
@@ -80,16 +75,17 @@ struct groups_fit {
     return last;
   }
   static constexpr bool value = of_all == 1 && last_is_of_all();
-  static_assert(
-      value,
-      "gradus: multi takes groups, `on{mask, rule}` or `on{mask, rule, schedule}`, and last one rule for all other "
-      "variables (with a schedule of its own: `on{all_variables{}, rule, schedule}`).");
 };
 }  // namespace detail
 
 // Groups... are on<Mask, Rule>, the last with the mask `all_variables`.
 template <class... Groups>
 class multi {
+  static_assert(
+      detail::groups_fit<Groups...>::value,
+      "gradus: multi takes groups, `on{mask, rule}` or `on{mask, rule, schedule}`, and last one rule for all other "
+      "variables (with a schedule of its own: `on{all_variables{}, rule, schedule}`).");
+
 public:
   using policy_for = kind::rule;
   static constexpr std::size_t count = sizeof...(Groups);
@@ -111,7 +107,6 @@ private:
   std::tuple<Groups...> groups_;
 };
 template <class... Given>
-  requires(detail::groups_fit<Given...>::value)
 multi(const Given&...) -> multi<decltype(detail::group_of(std::declval<const Given&>()))...>;
 
 namespace detail {

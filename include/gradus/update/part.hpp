@@ -66,29 +66,15 @@ consteval bool can_be_part(std::index_sequence<I...>) {
 template <class P>
 concept chain_part = policy<P> && detail::can_be_part<P>(std::make_index_sequence<detail::count_slots<P>()>{});
 
-// The error page of a part.
+// What is wrong with a part, in the order in which a chain says it.
 template <class P>
 struct part_fits {
   static constexpr bool known =
       detail::is_clip<P> || detail::is_rule<P> || detail::is_transform<P> || detail::is_follower<P>;
   static constexpr bool by_columns = requires(const P& p) { p.column_scale(1.0, 1.0); };
-  static_assert(known,
-                "gradus: this policy is no part of a chain; a chain takes clips, transforms (weight_decay), one rule, "
-                "then followers (lookahead). Schedules, averages, accumulation, noise, freeze and loss scale stand "
-                "beside the chain.");
   static constexpr bool for_groups = requires { requires P::is_for_groups; };
-  static_assert(!for_groups,
-                "gradus: a multi is no part of a chain, since each of its groups has a rule; put a chain into each "
-                "group, multi{on{mask, chain{clip, adam{}}}, adam{}}, or a clip beside: updater{multi{...}, clip}.");
-  static_assert(!by_columns,
-                "gradus: adaptive_clip is no part of a chain, since it needs the norms of all columns first; it stands "
-                "beside the chain: updater{chain{...}, adaptive_clip{0.01}}.");
   static constexpr bool value = known && !by_columns && !for_groups && (detail::is_rule<P> || chain_part<P>);
-  static_assert(
-      !known || by_columns || for_groups || value,
-      "gradus: this part of a chain has no formula; add `template <class N> void before(N& theta, N& g, const "
-      "constants<N>& c, N& slot...) const` (kind::transform), `N clip(N g, const constants<N>& c) const` "
-      "(kind::clip) or `N after(N theta, const constants<N>& c, N& slot...) const` (kind::follower).");
+  static constexpr bool no_formula = known && !by_columns && !for_groups && !value;
 };
 
 }  // namespace gradus

@@ -31,18 +31,12 @@ template <class... Parts>
 struct chain_fits {
   static constexpr bool parts = (part_fits<Parts>::value && ...);
   static constexpr std::size_t rules = (std::size_t{0} + ... + std::size_t{is_rule<Parts>});
-  static_assert(!parts || rules == 1,
-                "gradus: a chain has exactly one rule, such as gradus::adam{}; rules for different variables stand in "
-                "gradus::multi.");
   // Transforms and clips come before the rule, followers after it.
   static consteval bool in_order() {
     bool after = false, fine = true;
     (((after = after || is_rule<Parts>), fine = fine && (is_rule<Parts> || is_follower<Parts> == after)), ...);
     return fine;
   }
-  static_assert(!parts || rules != 1 || in_order(),
-                "gradus: the parts of a chain are in the wrong order; clips and transforms come before the rule, "
-                "followers such as lookahead after it.");
   static constexpr bool value = parts && rules == 1 && in_order();
 };
 

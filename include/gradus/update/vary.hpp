@@ -75,10 +75,7 @@ consteval bool is_rate() {
 
 template <class S>
 struct varies_by {
-  static_assert(!std::is_arithmetic_v<S>,
-                "gradus: vary takes a schedule or a function of the step, as vary<&gradus::adam::beta1>(schedule); a "
-                "number that stays is a setting of the policy, as adam{.beta1 = 0.5}.");
-  static_assert(std::is_arithmetic_v<S> || rate_schedule<S>,
+  static_assert(rate_schedule<S>,
                 "gradus: vary takes a schedule or a function of the step, which can be called with a std::int64_t and "
                 "gives a number, as vary<&gradus::adam::beta1>(schedule).");
   static_assert(
@@ -110,6 +107,12 @@ constexpr auto vary(const Schedule& schedule) {
     static_assert(detail::is_setting<Member>(),
                   "gradus: vary takes a setting; this member of the policy is not in its settings(), because it is "
                   "state that the policy keeps.");
+    return detail::refused_variation{};
+  } else if constexpr (std::is_arithmetic_v<Schedule>) {
+    static_assert(
+        !std::is_arithmetic_v<Schedule>,
+        "gradus: vary takes a schedule or a function of the step, as vary<&gradus::adam::beta1>(schedule); a number "
+        "that stays is a setting of the policy, as adam{.beta1 = 0.5}.");
     return detail::refused_variation{};
   } else if constexpr (!detail::varies_by<Schedule>::value) {
     return detail::refused_variation{};
