@@ -144,6 +144,8 @@ def check(root):
                 target = os.path.relpath(os.path.join(os.path.dirname(path), what), base).replace(os.sep, "/")
                 if target[:-4] + ".hpp" == header and header[:-4] + ".ipp" in bodies:
                     continue  # the two halves of one header
+                if target in bodies and path.endswith(".ipp"):  # they come with their header
+                    target = target[:-4] + ".hpp"
                 if target not in headers:
                     found.append((*where, "floors", f'"{what}" is no header of this library'))
                     continue
@@ -294,6 +296,10 @@ def self_test():
         "include/gradus/gradus.hpp": '#pragma once\n#include "base/good.hpp"\n',
         "include/gradus/base/good.hpp": "#pragma once\n#include <vector>\n// throw away: a comment is no throw\n",
         "tests/base/good.cpp": "",
+        "include/gradus/base/two.hpp": '#pragma once\n#ifndef GRADUS_COMPILED\n#include "two.ipp"\n#endif\n',
+        "include/gradus/base/two.ipp": '#pragma once\n#include "two.hpp"\n',
+        "tests/base/two.cpp": "",
+        "include/gradus/compiled/base.cpp": '#include "../base/two.ipp"\n',
     }
     seeds = [  # (file, text, line, law)
         ("include/gradus/base/up.hpp", '#pragma once\n#include "../graph/g.hpp"\n', 2, "floors"),
@@ -317,6 +323,10 @@ def self_test():
         ("tests/base/orphan.cpp", "", 1, "mirror"),
         ("tests/base/good.cpp", "\n// as in base/gone.hpp\n", 2, "references"),
         ("docs/page.md", "see tools/gone.py\n", 1, "references"),
+        ("include/gradus/base/good.ipp", '#pragma once\n#include "good.hpp"\n', 1, "bodies"),  # no file compiles it
+        ("include/gradus/base/two.hpp", "#pragma once\n", 1, "bodies"),
+        ("include/gradus/base/two.ipp", '#pragma once\n#include "../ops/o.hpp"\n', 2, "floors"),
+        ("include/gradus/base/two.ipp", "#pragma once\n\nvoid f() { throw 1; }\n", 3, "edge core"),
     ]
     support = {"include/gradus/graph/g.hpp": "#pragma once\n", "include/gradus/tensor/t.hpp": "#pragma once\n",
                "include/gradus/ops/o.hpp": "#pragma once\n", "include/gradus/testing/t.hpp": "#pragma once\n",
