@@ -32,68 +32,149 @@ GRADUS_BODY std::string shortest_text(double value) {
   return out + digits.substr(0, whole) + "." + digits.substr(whole);
 }
 
-// One verb per kind of field. This sink writes protobuf bytes and ignores the names...
-struct wire_sink {
-  wire_writer& w;
+// Where fields go: one verb for each kind of field, by its number and its name.
+class field_sink {
+public:
+  // Writes the fields of a message that lies in a field.
+  class body {
+  public:
+    template <class F>
+    body(const F& f) : f_(&f), call_([](const void* g, field_sink& to) { (*static_cast<const F*>(g))(to); }) {}
+    void operator()(field_sink& to) const { call_(f_, to); }
 
-  void string(std::uint32_t number, std::string_view, std::string_view v) { w.bytes(number, v); }
-  void integer(std::uint32_t number, std::string_view, std::int64_t v) { w.integer(number, v); }
-  void real(std::uint32_t number, std::string_view, float v) { w.float32(number, v); }
-  void boolean(std::uint32_t number, std::string_view, bool v) { w.boolean(number, v); }
-  void type(std::uint32_t number, std::string_view, dtype v) { w.integer(number, static_cast<std::int64_t>(v)); }
-  void integers(std::uint32_t number, std::string_view, std::span<const std::int64_t> v) { w.packed(number, v); }
-  void booleans(std::uint32_t number, std::string_view, std::span<const std::int64_t> v) { w.packed(number, v); }
-  void types(std::uint32_t number, std::string_view, std::span<const dtype> v);
-  void reals(std::uint32_t number, std::string_view, std::span<const float> v) { w.packed(number, v); }
-  void reals(std::uint32_t number, std::string_view, std::span<const double> v) { w.packed(number, v); }
-  template <class Body>
-  void message(std::uint32_t number, std::string_view, Body&& body) {
+  private:
+    const void* f_;
+    void (*call_)(const void*, field_sink&);
+  };
+
+  virtual void string(std::uint32_t number, std::string_view name, std::string_view v) = 0;
+  virtual void integer(std::uint32_t number, std::string_view name, std::int64_t v) = 0;
+  virtual void real(std::uint32_t number, std::string_view name, float v) = 0;
+  virtual void boolean(std::uint32_t number, std::string_view name, bool v) = 0;
+  virtual void type(std::uint32_t number, std::string_view name, dtype v) = 0;
+  virtual void choice(std::uint32_t number, std::string_view name, std::int64_t v, std::string_view called) = 0;
+  virtual void integers(std::uint32_t number, std::string_view name, std::span<const std::int64_t> v) = 0;
+  virtual void booleans(std::uint32_t number, std::string_view name, std::span<const std::int64_t> v) = 0;
+  virtual void types(std::uint32_t number, std::string_view name, std::span<const dtype> v) = 0;
+  virtual void reals(std::uint32_t number, std::string_view name, std::span<const float> v) = 0;
+  virtual void reals(std::uint32_t number, std::string_view name, std::span<const double> v) = 0;
+  virtual void message(std::uint32_t number, std::string_view name, const body& fields) = 0;
+
+protected:
+  ~field_sink() = default;
+};
+
+// This one writes protobuf bytes and ignores the names...
+class wire_sink final : public field_sink {
+public:
+  explicit wire_sink(wire_writer& to) : w(to) {}
+  void string(std::uint32_t number, std::string_view, std::string_view v) override { w.bytes(number, v); }
+  void integer(std::uint32_t number, std::string_view, std::int64_t v) override { w.integer(number, v); }
+  void real(std::uint32_t number, std::string_view, float v) override { w.float32(number, v); }
+  void boolean(std::uint32_t number, std::string_view, bool v) override { w.boolean(number, v); }
+  void type(std::uint32_t number, std::string_view, dtype v) override {
+    w.integer(number, static_cast<std::int64_t>(v));
+  }
+  void choice(std::uint32_t number, std::string_view, std::int64_t v, std::string_view) override {
+    w.integer(number, v);
+  }
+  void integers(std::uint32_t number, std::string_view, std::span<const std::int64_t> v) override {
+    w.packed(number, v);
+  }
+  void booleans(std::uint32_t number, std::string_view, std::span<const std::int64_t> v) override {
+    w.packed(number, v);
+  }
+  void types(std::uint32_t number, std::string_view, std::span<const dtype> v) override {
+    std::vector<std::int64_t> numbers;
+    for (dtype t : v) numbers.push_back(static_cast<std::int64_t>(t));
+    w.packed(number, numbers);
+  }
+  void reals(std::uint32_t number, std::string_view, std::span<const float> v) override { w.packed(number, v); }
+  void reals(std::uint32_t number, std::string_view, std::span<const double> v) override { w.packed(number, v); }
+  void message(std::uint32_t number, std::string_view, const body& fields) override {
     w.message(number, [&](wire_writer& inner) {
-      wire_sink sink{inner};
-      body(sink);
+      wire_sink sink(inner);
+      fields(sink);
     });
   }
+
+private:
+  wire_writer& w;
 };
 
 // ...and this one writes text and ignores the numbers.
-struct text_sink {
+class text_sink final : public field_sink {
+public:
+  explicit text_sink(std::string& to) : out(to) {}
+  void string(std::uint32_t, std::string_view name, std::string_view v) override {
+    std::string quoted = "\"";
+    for (char c : v) switch (c) {
+      case '\n': quoted += "\\n"; break;
+      case '\r': quoted += "\\r"; break;
+      case '\t': quoted += "\\t"; break;
+      case '"': quoted += "\\\""; break;
+      case '\'': quoted += "\\'"; break;
+      case '\\': quoted += "\\\\"; break;
+      default:
+        if (const auto byte = static_cast<unsigned char>(c); byte >= 0x20 && byte < 0x7F) {
+          quoted += c;
+        } else {
+          quoted += '\\';
+          for (int shift : {6, 3, 0}) quoted += static_cast<char>('0' + ((byte >> shift) & 7));
+        }
+      }
+    line(name, quoted + "\"");
+  }
+  void integer(std::uint32_t, std::string_view name, std::int64_t v) override { line(name, text(v)); }
+  void real(std::uint32_t, std::string_view name, float v) override {
+    line(name, shortest_text(static_cast<double>(v)));
+  }
+  void boolean(std::uint32_t, std::string_view name, bool v) override { line(name, v ? "true" : "false"); }
+  void type(std::uint32_t, std::string_view name, dtype v) override { line(name, data_type_name(v)); }
+  void choice(std::uint32_t, std::string_view name, std::int64_t, std::string_view called) override {
+    line(name, called);
+  }
+  void integers(std::uint32_t, std::string_view name, std::span<const std::int64_t> v) override {
+    for (auto x : v) line(name, text(x));
+  }
+  void booleans(std::uint32_t, std::string_view name, std::span<const std::int64_t> v) override {
+    for (auto x : v) line(name, x != 0 ? "true" : "false");
+  }
+  void types(std::uint32_t, std::string_view name, std::span<const dtype> v) override {
+    for (auto x : v) line(name, data_type_name(x));
+  }
+  void reals(std::uint32_t, std::string_view name, std::span<const float> v) override {
+    for (auto x : v) line(name, shortest_text(static_cast<double>(x)));
+  }
+  void reals(std::uint32_t, std::string_view name, std::span<const double> v) override {
+    for (auto x : v) line(name, shortest_text(x));
+  }
+  void message(std::uint32_t, std::string_view name, const body& fields) override {
+    out.append(indent, ' ').append(name) += " {\n";
+    indent += 2;
+    fields(*this);
+    indent -= 2;
+    out.append(indent, ' ') += "}\n";
+  }
+
+private:
   std::string& out;
   std::size_t indent = 0;
-
-  void line(std::string_view name, std::string_view value);
-  void string(std::uint32_t, std::string_view name, std::string_view v);
-  void integer(std::uint32_t, std::string_view name, std::int64_t v) { line(name, text(v)); }
-  void real(std::uint32_t, std::string_view name, double v) { line(name, shortest_text(v)); }
-  void boolean(std::uint32_t, std::string_view name, bool v) { line(name, v ? "true" : "false"); }
-  void type(std::uint32_t, std::string_view name, dtype v) { line(name, data_type_name(v)); }
-  void integers(std::uint32_t n, std::string_view name, std::span<const std::int64_t> v);
-  void booleans(std::uint32_t n, std::string_view name, std::span<const std::int64_t> v);
-  void types(std::uint32_t n, std::string_view name, std::span<const dtype> v);
-  template <class Number>
-  void reals(std::uint32_t n, std::string_view name, std::span<const Number> v) {
-    for (auto x : v) real(n, name, static_cast<double>(x));
-  }
-  template <class Body>
-  void message(std::uint32_t, std::string_view name, Body&& body) {
-    out.append(indent, ' ').append(name) += " {\n";
-    text_sink inner{out, indent + 2};
-    body(inner);
-    out.append(indent, ' ') += "}\n";
+  void line(std::string_view name, std::string_view value) {
+    out.append(indent, ' ').append(name).append(": ").append(value) += '\n';
   }
 };
 
-template <class Sink>
-void write_shape(Sink& sink, std::span<const std::int64_t> dims, bool unknown_rank) {
+GRADUS_BODY void write_shape(field_sink& sink, std::span<const std::int64_t> dims, bool unknown_rank) {
   for (auto d : dims)
-    sink.message(2, "dim", [&](auto& dim) {
+    sink.message(2, "dim", [&](field_sink& dim) {
       if (d != 0) dim.integer(1, "size", d);
     });
   if (unknown_rank) sink.boolean(3, "unknown_rank", true);
 }
 
 // One element goes into the typed field, more into tensor_content, as TensorFlow's make_tensor_proto does.
-template <class Sink>
-void write_tensor(Sink& sink, const tensor_def& t) {
+GRADUS_BODY void write_tensor(field_sink& sink, const tensor_def& t) {
   const std::size_t width = size_of(t.type);
   std::size_t elements = 1;
   for (auto d : t.dims) {
@@ -105,7 +186,7 @@ void write_tensor(Sink& sink, const tensor_def& t) {
       raise(status::invalid_argument,
             text("a constant of ", elements, " strings holds ", t.strings.size(), "; give one for each element"));
     sink.type(1, "dtype", t.type);
-    sink.message(2, "tensor_shape", [&](auto& s) { write_shape(s, t.dims, false); });
+    sink.message(2, "tensor_shape", [&](field_sink& s) { write_shape(s, t.dims, false); });
     for (const std::string& each : t.strings) sink.string(8, "string_val", each);
     return;
   }
@@ -114,13 +195,13 @@ void write_tensor(Sink& sink, const tensor_def& t) {
     raise(status::invalid_argument, text("a constant of ", elements, " ", name_of(t.type), " takes ", elements, " x ",
                                          width, " bytes, its content has ", t.content.size()));
   sink.type(1, "dtype", t.type);
-  sink.message(2, "tensor_shape", [&](auto& s) { write_shape(s, t.dims, false); });
+  sink.message(2, "tensor_shape", [&](field_sink& s) { write_shape(s, t.dims, false); });
   if (elements > 1)
     return sink.string(4, "tensor_content", {reinterpret_cast<const char*>(t.content.data()), t.content.size()});
   if (elements == 0) return;
   std::uint64_t bits = 0;
   for (std::size_t i = 0; i < width; ++i) bits |= std::to_integer<std::uint64_t>(t.content[i]) << (8 * i);
-  const auto one = [](const auto& v) { return std::span<const std::remove_cvref_t<decltype(v)>>(&v, 1); };
+  const auto one = []<class T>(const T& v) { return std::span<const T>(&v, 1); };
   const float f = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
   const double d = std::bit_cast<double>(bits);
   const auto i32 = std::int64_t{static_cast<std::int32_t>(static_cast<std::uint32_t>(bits))};
@@ -139,9 +220,8 @@ void write_tensor(Sink& sink, const tensor_def& t) {
 }
 
 // Members of a oneof: written even when zero.
-template <class Sink>
 struct attr_writer {
-  Sink& sink;
+  field_sink& sink;
 
   void operator()(const std::string& v) { sink.string(2, "s", v); }
   void operator()(std::int64_t v) { sink.integer(3, "i", v); }
@@ -149,38 +229,35 @@ struct attr_writer {
   void operator()(bool v) { sink.boolean(5, "b", v); }
   void operator()(dtype v) { sink.type(6, "type", v); }
   void operator()(const shape_def& v) {
-    sink.message(7, "shape", [&](auto& s) { write_shape(s, v.dims, v.unknown_rank); });
+    sink.message(7, "shape", [&](field_sink& s) { write_shape(s, v.dims, v.unknown_rank); });
   }
   void operator()(const tensor_def& v) {
-    sink.message(8, "tensor", [&](auto& s) { write_tensor(s, v); });
+    sink.message(8, "tensor", [&](field_sink& s) { write_tensor(s, v); });
   }
-  template <class Body>
-  void list(Body&& body) {
-    sink.message(1, "list", body);
-  }
+  void list(const field_sink::body& values) { sink.message(1, "list", values); }
   void operator()(const std::vector<std::string>& v) {
-    list([&](auto& s) {
+    list([&](field_sink& s) {
       for (const auto& x : v) s.string(2, "s", x);
     });
   }
   void operator()(const std::vector<std::int64_t>& v) {
-    list([&](auto& s) { s.integers(3, "i", v); });
+    list([&](field_sink& s) { s.integers(3, "i", v); });
   }
   void operator()(const std::vector<float>& v) {
-    list([&](auto& s) { s.reals(4, "f", std::span<const float>(v)); });
+    list([&](field_sink& s) { s.reals(4, "f", std::span<const float>(v)); });
   }
   void operator()(const std::vector<dtype>& v) {
-    list([&](auto& s) { s.types(6, "type", v); });
+    list([&](field_sink& s) { s.types(6, "type", v); });
   }
   void operator()(const std::vector<shape_def>& v) {
-    list([&](auto& s) {
-      for (const auto& x : v) s.message(7, "shape", [&](auto& inner) { write_shape(inner, x.dims, x.unknown_rank); });
+    list([&](field_sink& s) {
+      for (const auto& x : v)
+        s.message(7, "shape", [&](field_sink& inner) { write_shape(inner, x.dims, x.unknown_rank); });
     });
   }
 };
 
-template <class Sink>
-void write_node(Sink& sink, const graph_def_node& node) {
+GRADUS_BODY void write_node(field_sink& sink, const graph_def_node& node) {
   if (!node.name.empty()) sink.string(1, "name", node.name);
   if (!node.op.empty()) sink.string(2, "op", node.op);
   bool control = false;
@@ -201,64 +278,19 @@ void write_node(Sink& sink, const graph_def_node& node) {
     if (i != 0 && sorted[i]->key == sorted[i - 1]->key)
       raise(status::invalid_argument,
             text("node \"", node.name, "\" has the attribute \"", sorted[i]->key, "\" twice; keep one"));
-    sink.message(5, "attr", [&](auto& entry) {
+    sink.message(5, "attr", [&](field_sink& entry) {
       entry.string(1, "key", sorted[i]->key);
-      entry.message(2, "value", [&](auto& value) {
-        std::visit(attr_writer<std::remove_cvref_t<decltype(value)>>{value}, sorted[i]->value);
-      });
+      entry.message(2, "value", [&](field_sink& value) { std::visit(attr_writer{value}, sorted[i]->value); });
     });
   }
 }
 
-template <class Sink>
-void write_graph_def(Sink& sink, const graph_def& g) {
-  for (const auto& node : g.nodes) sink.message(1, "node", [&](auto& s) { write_node(s, node); });
-  sink.message(4, "versions", [&](auto& s) {
+GRADUS_BODY void write_graph_def(field_sink& sink, const graph_def& g) {
+  for (const auto& node : g.nodes) sink.message(1, "node", [&](field_sink& s) { write_node(s, node); });
+  sink.message(4, "versions", [&](field_sink& s) {
     if (g.producer != 0) s.integer(1, "producer", g.producer);
     if (g.min_consumer != 0) s.integer(2, "min_consumer", g.min_consumer);
   });
-}
-
-GRADUS_BODY void wire_sink::types(std::uint32_t number, std::string_view, std::span<const dtype> v) {
-  std::vector<std::int64_t> numbers;
-  for (dtype t : v) numbers.push_back(static_cast<std::int64_t>(t));
-  w.packed(number, numbers);
-}
-
-GRADUS_BODY void text_sink::line(std::string_view name, std::string_view value) {
-  out.append(indent, ' ').append(name).append(": ").append(value) += '\n';
-}
-
-GRADUS_BODY void text_sink::string(std::uint32_t, std::string_view name, std::string_view v) {
-  std::string quoted = "\"";
-  for (char c : v) switch (c) {
-    case '\n': quoted += "\\n"; break;
-    case '\r': quoted += "\\r"; break;
-    case '\t': quoted += "\\t"; break;
-    case '"': quoted += "\\\""; break;
-    case '\'': quoted += "\\'"; break;
-    case '\\': quoted += "\\\\"; break;
-    default:
-      if (const auto byte = static_cast<unsigned char>(c); byte >= 0x20 && byte < 0x7F) {
-        quoted += c;
-      } else {
-        quoted += '\\';
-        for (int shift : {6, 3, 0}) quoted += static_cast<char>('0' + ((byte >> shift) & 7));
-      }
-    }
-  line(name, quoted + "\"");
-}
-
-GRADUS_BODY void text_sink::integers(std::uint32_t n, std::string_view name, std::span<const std::int64_t> v) {
-  for (auto x : v) integer(n, name, x);
-}
-
-GRADUS_BODY void text_sink::booleans(std::uint32_t n, std::string_view name, std::span<const std::int64_t> v) {
-  for (auto x : v) boolean(n, name, x != 0);
-}
-
-GRADUS_BODY void text_sink::types(std::uint32_t n, std::string_view name, std::span<const dtype> v) {
-  for (auto x : v) type(n, name, x);
 }
 
 }  // namespace gradus::detail
@@ -267,13 +299,13 @@ namespace gradus {
 
 GRADUS_BODY void encode_graph_def(std::vector<std::byte>& out, const graph_def& g) {
   wire_writer w(out);
-  detail::wire_sink sink{w};
+  detail::wire_sink sink(w);
   detail::write_graph_def(sink, g);
 }
 
 GRADUS_BODY std::string to_pbtxt(const graph_def& g) {
   std::string out;
-  detail::text_sink sink{out};
+  detail::text_sink sink(out);
   detail::write_graph_def(sink, g);
   return out;
 }

@@ -6,13 +6,12 @@
 
 namespace gradus::detail {
 
-template <class Sink>
-void write_string_if(Sink& sink, std::uint32_t number, std::string_view name, std::string_view value) {
+GRADUS_BODY void write_string_if(field_sink& sink, std::uint32_t number, std::string_view name,
+                                 std::string_view value) {
   if (!value.empty()) sink.string(number, name, value);
 }
 
-template <class Sink>
-void write_variable(Sink& sink, const variable_def& v) {
+GRADUS_BODY void write_variable(field_sink& sink, const variable_def& v) {
   const auto or_else = [&v](const std::string& given, std::string_view suffix) {
     return given.empty() ? text(v.name, suffix) : given;
   };
@@ -20,7 +19,7 @@ void write_variable(Sink& sink, const variable_def& v) {
   sink.string(2, "initializer_name", or_else(v.initializer, "/Assign"));
   sink.string(3, "snapshot_name", or_else(v.snapshot, "/read:0"));
   if (v.part)
-    sink.message(4, "save_slice_info_def", [&](auto& s) {
+    sink.message(4, "save_slice_info_def", [&](field_sink& s) {
       write_string_if(s, 1, "full_name", v.part->full_name);
       s.integers(2, "full_shape", v.part->full_shape);
       s.integers(3, "var_offset", v.part->offset);
@@ -30,8 +29,7 @@ void write_variable(Sink& sink, const variable_def& v) {
   if (v.trainable) sink.boolean(7, "trainable", true);
 }
 
-template <class Sink>
-void write_saver(Sink& sink, const saver_def& s) {
+GRADUS_BODY void write_saver(field_sink& sink, const saver_def& s) {
   write_string_if(sink, 1, "filename_tensor_name", s.filename_tensor);
   write_string_if(sink, 2, "save_tensor_name", s.save_tensor);
   write_string_if(sink, 3, "restore_op_name", s.restore_op);
@@ -40,61 +38,57 @@ void write_saver(Sink& sink, const saver_def& s) {
   if (s.keep_checkpoint_every_n_hours != 0)
     sink.real(6, "keep_checkpoint_every_n_hours", s.keep_checkpoint_every_n_hours);
   if (s.version == 0) return;
-  if constexpr (requires { sink.line("", ""); })  // text: an enum by its name
-    sink.line("version", s.version == 2 ? "V2" : "V1");
-  else
-    sink.integer(7, "version", s.version);
+  sink.choice(7, "version", s.version, s.version == 2 ? "V2" : "V1");
 }
 
-template <class Sink>
-void write_collection(Sink& sink, const std::string& name, const collection_def& c) {
+GRADUS_BODY void write_collection(field_sink& sink, const std::string& name, const collection_def& c) {
   const int kinds = !c.nodes.empty() + !c.messages.empty() + !c.integers.empty() + !c.reals.empty();
   if (kinds > 1)
     raise(status::invalid_argument, text("the collection \"", name, "\" holds values of ", kinds,
                                          " kinds; put them into collections of their own"));
   if (!c.messages.empty())
-    return sink.message(2, "bytes_list", [&](auto& s) {
+    return sink.message(2, "bytes_list", [&](field_sink& s) {
       for (const auto& m : c.messages) s.string(1, "value", {reinterpret_cast<const char*>(m.data()), m.size()});
     });
-  if (!c.integers.empty()) return sink.message(3, "int64_list", [&](auto& s) { s.integers(1, "value", c.integers); });
+  if (!c.integers.empty())
+    return sink.message(3, "int64_list", [&](field_sink& s) { s.integers(1, "value", c.integers); });
   if (!c.reals.empty())
-    return sink.message(4, "float_list", [&](auto& s) { s.reals(1, "value", std::span<const float>(c.reals)); });
-  sink.message(1, "node_list", [&](auto& s) {
+    return sink.message(4, "float_list", [&](field_sink& s) { s.reals(1, "value", std::span<const float>(c.reals)); });
+  sink.message(1, "node_list", [&](field_sink& s) {
     for (const auto& n : c.nodes) s.string(1, "value", n);
   });
 }
 
-template <class Sink>
-void write_tensor_infos(Sink& sink, std::uint32_t number, std::string_view field,
-                        const std::map<std::string, tensor_info>& infos) {
+GRADUS_BODY void write_tensor_infos(field_sink& sink, std::uint32_t number, std::string_view field,
+                                    const std::map<std::string, tensor_info>& infos) {
   for (const auto& [name, info] : infos)
-    sink.message(number, field, [&](auto& entry) {
+    sink.message(number, field, [&](field_sink& entry) {
       entry.string(1, "key", name);
-      entry.message(2, "value", [&](auto& value) {
+      entry.message(2, "value", [&](field_sink& value) {
         value.string(1, "name", info.tensor);
         value.type(2, "dtype", info.type);
-        value.message(3, "tensor_shape", [&](auto& s) { write_shape(s, info.shape.dims, info.shape.unknown_rank); });
+        value.message(3, "tensor_shape",
+                      [&](field_sink& s) { write_shape(s, info.shape.dims, info.shape.unknown_rank); });
       });
     });
 }
 
-template <class Sink>
-void write_meta_graph(Sink& sink, const meta_graph& m) {
-  sink.message(1, "meta_info_def", [&](auto& s) {
+GRADUS_BODY void write_meta_graph(field_sink& sink, const meta_graph& m) {
+  sink.message(1, "meta_info_def", [&](field_sink& s) {
     for (const auto& tag : m.tags) s.string(4, "tags", tag);
     write_string_if(s, 5, "tensorflow_version", m.tensorflow_version);
   });
-  sink.message(2, "graph_def", [&](auto& s) { write_graph_def(s, m.graph); });
-  if (m.saver) sink.message(3, "saver_def", [&](auto& s) { write_saver(s, *m.saver); });
+  sink.message(2, "graph_def", [&](field_sink& s) { write_graph_def(s, m.graph); });
+  if (m.saver) sink.message(3, "saver_def", [&](field_sink& s) { write_saver(s, *m.saver); });
   for (const auto& [name, c] : m.collections)
-    sink.message(4, "collection_def", [&](auto& entry) {
+    sink.message(4, "collection_def", [&](field_sink& entry) {
       entry.string(1, "key", name);
-      entry.message(2, "value", [&](auto& value) { write_collection(value, name, c); });
+      entry.message(2, "value", [&](field_sink& value) { write_collection(value, name, c); });
     });
   for (const auto& [name, signature] : m.signatures)
-    sink.message(5, "signature_def", [&](auto& entry) {
+    sink.message(5, "signature_def", [&](field_sink& entry) {
       entry.string(1, "key", name);
-      entry.message(2, "value", [&](auto& value) {
+      entry.message(2, "value", [&](field_sink& value) {
         write_tensor_infos(value, 1, "inputs", signature.inputs);
         write_tensor_infos(value, 2, "outputs", signature.outputs);
         write_string_if(value, 3, "method_name", signature.method);
@@ -109,7 +103,7 @@ namespace gradus {
 GRADUS_BODY std::vector<std::byte> encode_variable_def(const variable_def& v) {
   std::vector<std::byte> out;
   wire_writer w(out);
-  detail::wire_sink sink{w};
+  detail::wire_sink sink(w);
   detail::write_variable(sink, v);
   return out;
 }
@@ -122,13 +116,13 @@ GRADUS_BODY void add_variable(meta_graph& m, const variable_def& v) {
 
 GRADUS_BODY void encode_meta_graph(std::vector<std::byte>& out, const meta_graph& m) {
   wire_writer w(out);
-  detail::wire_sink sink{w};
+  detail::wire_sink sink(w);
   detail::write_meta_graph(sink, m);
 }
 
 GRADUS_BODY std::string to_pbtxt(const meta_graph& m) {
   std::string out;
-  detail::text_sink sink{out};
+  detail::text_sink sink(out);
   detail::write_meta_graph(sink, m);
   return out;
 }
