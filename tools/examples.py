@@ -7,6 +7,8 @@ A block stands behind a mark, a comment that readers do not see:
 
     <!-- compiled -->                            in a function, behind `using namespace gradus`
     <!-- compiled: given float x, int n -->      the same, of a function with these parameters
+    <!-- compiled: goes on from "TEXT" -->       the same, behind the last block before it that holds this text, in braces
+    <!-- compiled: no function -->               at namespace scope
     <!-- examples/quickstart.cpp -->             a whole program of examples/ (tools/readme.py holds the two together)
     <!-- not compiled: WHY -->                   a fragment that is no statement
 
@@ -29,6 +31,7 @@ for folder, _, names in os.walk(os.path.join(root, "docs")):
 problems, units, excused = [], collections.defaultdict(list), 0
 for page in sorted(pages):
     text = open(os.path.join(root, page), encoding="utf-8").read()
+    seen = []  # (includes, given, code, line) of this page
     for block in re.finditer(r"^```cpp\n(.*?)^```", text, re.S | re.M):
         line = text[:block.start()].count("\n") + 1
         mark = re.search(r"<!-- ([^\n]*?) -->\n$", text[:block.start()])
@@ -39,13 +42,27 @@ for page in sorted(pages):
             excused += 1
             continue
         given = re.fullmatch(r"compiled(?:: given (.+))?", mark)
-        if not given:
+        behind = re.fullmatch(r'compiled: goes on from "(.+)"', mark)
+        if behind:
+            before = [b for b in seen if behind[1] in b[2]]
+            if not before:
+                problems.append(f"{page}:{line}: no block before it holds {behind[1]}")
+                continue
+            given = before[-1][1]
+        outside = mark == "compiled: no function"
+        if not given and not outside:
             problems.append(f"{page}:{line}: a block of C++ without a mark (tools/examples.py says which there are)")
             continue
         code = block[1]
         includes = frozenset(re.findall(r"^#include <[^>]+>", code, re.M))
         code = re.sub(r"^#include[^\n]*", "", code, flags=re.M)  # the line stays, so that numbers are the page's
-        units[includes].append((page, line, given[1] or "", code))
+        if behind:
+            includes |= before[-1][0]
+            code = f'{before[-1][2]}{{\n#line {line + 1} "{page}"\n{code}}}\n'
+        first = before[-1][3] if behind else line
+        units[includes].append((page, first, None if outside else given[1] or "", code))
+        if not behind and not outside:
+            seen.append((includes, given, code, line))
 
 chosen = sorted(units.items(), key=lambda u: sorted(u[0]))
 if "GRADUS_LONG" not in os.environ and len(chosen) > 5:
@@ -56,6 +73,9 @@ with tempfile.TemporaryDirectory() as scratch:
         source = ["#include <gradus/gradus.hpp>", *sorted(includes)]
         source.append(f'#include "{os.path.join(root, "tests/docs/context.inc")}"')
         for k, (page, line, given, code) in enumerate(blocks):
+            if given is None:
+                source.append(f'#line {line + 1} "{page}"\n{code}')
+                continue
             source.append(f"namespace block_{k} {{\n[[maybe_unused]] void example({given}) {{\nusing namespace gradus;")
             source.append(f'#line {line + 1} "{page}"\n{code}}}\n}}')
         path = os.path.join(scratch, f"unit_{n}.cpp")

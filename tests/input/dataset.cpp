@@ -108,7 +108,7 @@ private:
   components spec_;
   std::int64_t rows_ = 1;
   int calls_ = 0;
-  std::vector<buffer> memory_;
+  std::vector<gradus::aligned_buffer> memory_;
   std::vector<tensor_view> single_, many_;
 };
 

@@ -35,7 +35,7 @@ with tempfile.TemporaryDirectory() as scratch:
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     common = [*generator, f"-DCMAKE_CXX_COMPILER={a.compiler}"]
 
-    if a.way in ("find_package", "components", "pkg_config"):
+    if a.way in ("find_package", "compiled", "components", "pkg_config"):
         run(a.cmake, "-S", a.source, "-B", f"{scratch}/ours", *common, "-DGRADUS_BUILD_TESTS=OFF",
             "-DGRADUS_BUILD_EXAMPLES=OFF", "-DGRADUS_BUILD_BENCHMARKS=OFF", f"-DCMAKE_INSTALL_PREFIX={prefix}", env=environment)
         run(a.cmake, "--install", f"{scratch}/ours", env=environment)
@@ -86,16 +86,22 @@ with tempfile.TemporaryDirectory() as scratch:
         # No foreign library at all: the package is found and a header that needs none compiles.
         off = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{p}=ON" for p in ("xtensor", "cereal", "nlohmann_json")]
         configure(build + "_bare", *off)
-    configure(build, "-DCOMPONENTS=threads")
+    # Forced inlining without an optimizer makes kernels of megabytes, and this build has none.
+    inlined = "-DGRADUS_INLINE=inline"
+    configure(build, "-DCOMPONENTS=threads", *([f"-DCMAKE_CXX_FLAGS={inlined}"] if a.way == "compiled" else []))
     run(a.cmake, "--build", build, env=environment)
-    said = run(os.path.join(build, "program", "consumer"))
+    said = run(os.path.join(build, "program", "consumer"), cwd=scratch)
     if said.strip() != a.version:
         sys.exit(f"the consumer saw version {said.strip()}, expected {a.version}")
 
     # Only the language level, folders and the macros of libraries that are here may reach a user's compile line. All three
     # libraries are here (scripts/deps.sh).
     macros = ["-DGRADUS_PROTOZERO", "-DGRADUS_STB", "-DGRADUS_ZLIB"]
+    if a.way == "compiled":
+        macros = ["-DGRADUS_COMPILED", inlined, *macros]
     for entry in json.load(open(os.path.join(build, "compile_commands.json"), encoding="utf-8")):
+        if not entry["file"].startswith(here):  # a source of gradus::compiled, which is built for who links it
+            continue
         words = shlex.split(entry["command"])[1:]
         skip = False
         for word in words:
@@ -107,6 +113,10 @@ with tempfile.TemporaryDirectory() as scratch:
                 sys.exit(f"a flag leaked to the user: {word}\n{entry['command']}")
         if sorted(w for w in words if w.startswith("-DGRADUS")) != macros:
             sys.exit(f"expected {macros} on the user's compile line:\n{entry['command']}")
+
+    built = [f for f in files_under(build) if "gradus_compiled" in f and f.endswith((".a", ".o"))]
+    if bool(built) != (a.way == "compiled"):
+        sys.exit(f"gradus::compiled is built where something links it, and only there; found {built}")
 
     run(a.cmake, "--install", build, env=environment)
     if files_under(theirs) != ["bin/consumer"]:
