@@ -75,6 +75,27 @@ TEST_CASE("supervisor: a single program") {
   CHECK(sv.should_stop());
 }
 
+TEST_CASE("supervisor: checkpoints without a state file are refused, or gone on from if it may") {
+  const testing::temp_dir dir;
+  const points data;
+  const std::string logdir = dir / "run";
+  const auto train = [&](bool restore_newest) {
+    auto input = data.batches(3);
+    auto sv = make_supervisor<line>({.logdir = logdir, .restore_newest = restore_newest}, descent);
+    auto sess = sv.managed_session("", input);
+    const std::int64_t began = sess.global_step();
+    while (!sv.should_stop()) sess.run();
+    return std::pair(began, weight(sess));
+  };
+  const auto first = train(false);
+  CHECK(first.first == 0);
+  REQUIRE(posix{}.remove(join_path(logdir, "checkpoint")) == 0);
+  CHECK_THROWS_WITH_AS(train(false), doctest::Contains("Set restore_newest = true to go on from it"),
+                       failed_precondition);
+  CHECK(train(true) == std::pair(std::int64_t{12}, first.second));
+  CHECK(newest_step(logdir) == 12);
+}
+
 TEST_CASE("supervisor: a further service, on a thread that the program asks for") {
   const turned_clock clock;
   const testing::temp_dir dir;
