@@ -18,6 +18,7 @@
 #include <gradus/ops/random.hpp>
 #include <gradus/run/session.hpp>
 #include <gradus/summary/run_graph.hpp>
+#include <gradus/summary/tensorflow_ops.hpp>
 #include <gradus/testing/temp_dir.hpp>
 #include <set>
 
