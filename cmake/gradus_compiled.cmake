@@ -12,4 +12,6 @@ function(gradus_add_compiled include_folder)
   add_library(gradus::compiled ALIAS gradus_compiled)
   target_link_libraries(gradus_compiled PUBLIC gradus::gradus)
   target_compile_definitions(gradus_compiled PUBLIC GRADUS_COMPILED)
+  target_compile_options(gradus_compiled PRIVATE -w) # the user's warnings are for the user's files
+  set_target_properties(gradus_compiled PROPERTIES POSITION_INDEPENDENT_CODE ON) # shared libraries may link it
 endfunction()

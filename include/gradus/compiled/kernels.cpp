@@ -6,4 +6,4 @@
 #include "../cpu/device.hpp"
 
 template struct gradus::built_in_ops<gradus::fast>;
-template struct gradus::built_in_ops<gradus::portable>;
+template struct gradus::built_in_ops<gradus::detail::compiled_beside_fast>;

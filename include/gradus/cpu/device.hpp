@@ -137,8 +137,12 @@ const typename cpu<Arithmetic>::entry* built_in_ops<Arithmetic>::find(const card
   return nullptr;
 }
 #if defined(GRADUS_EXTERN_KERNELS) || defined(GRADUS_COMPILED)
+namespace detail {
+// `portable`, but in a build that it refuses (-ffast-math, x87): there even naming its kernels would be an error.
+using compiled_beside_fast = std::conditional_t<reorders_arithmetic || !rounds_to_its_type, approximate, portable>;
+}  // namespace detail
 extern template struct built_in_ops<fast>;
-extern template struct built_in_ops<portable>;
+extern template struct built_in_ops<detail::compiled_beside_fast>;
 #endif
 
 // What updater and session run on unless told otherwise (declared in run/device.hpp).
