@@ -12,6 +12,7 @@ Laws:
   edge core   the headers of tools/edge_core.txt reach no header outside the edge core, none of EDGE_FORBIDS, and the
               edge core has no bare `throw`, `try`, `dynamic_cast` or `typeid` outside base/error.hpp
   bodies      x.ipp holds bodies that x.hpp declares; x.hpp includes it at its end, a file of compiled/ too
+  build       everything stands in the inline namespace of the build (base/build.hpp), or says that it is of every build
   umbrella    what gradus.hpp includes, through others too, brings none of UMBRELLA_FORBIDS
   mirror      include/gradus/R/F.hpp has tests/R/F.cpp, and the other way round (tests/whole/ answers for no header)
   references  a file that a comment or a page names exists
@@ -132,6 +133,9 @@ def check(root):
         lines = text.split("\n")
         if header not in LISTS and room not in rooms:
             found.append((shown, 1, "floors", f"the room '{room}' is not in rooms.txt"))
+        for number, line in enumerate(lines, 1):
+            if re.match(r"namespace gradus\b(?!::inline GRADUS_BUILD\b)", line) and "// of every build" not in line:
+                found.append((shown, number, "build", "write `namespace gradus::inline GRADUS_BUILD {` (base/build.hpp)"))
         if "#pragma once" not in text:
             found.append((shown, 1, "floors", "no #pragma once"))
         for number, line in enumerate(lines, 1):
@@ -319,6 +323,7 @@ def self_test():
         ("include/gradus/base/io.hpp", "#pragma once\n#include <iostream>\n", 2, "edge core"),
         ("include/gradus/base/toss.hpp", "#pragma once\n\ninline void f() { throw 1; }\n", 3, "edge core"),
         ("include/gradus/graph/leave.hpp", '#pragma once\n#include "../ops/o.hpp"\n', 2, "edge core"),
+        ("include/gradus/base/good.hpp", "#pragma once\nnamespace gradus::detail {\n}\n", 2, "build"),
         ("include/gradus/base/lonely.hpp", "#pragma once\n", 1, "mirror"),
         ("tests/base/orphan.cpp", "", 1, "mirror"),
         ("tests/base/good.cpp", "\n// as in base/gone.hpp\n", 2, "references"),

@@ -6,7 +6,7 @@
 
 #include "contract.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <class C>
 concept clock = requires(const C& c) {

@@ -10,7 +10,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace gradus {
+#include "build.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
 
 namespace kind {
 struct rule {};                       // how a gradient becomes a step: gradient_descent, momentum, adam, ...

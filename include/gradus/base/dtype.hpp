@@ -11,7 +11,7 @@
 #include "float8.hpp"
 #include "half.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 enum class dtype : std::uint8_t {
   none = 0,

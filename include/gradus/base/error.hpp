@@ -15,7 +15,9 @@
 #include <stdexcept>
 #endif
 
-namespace gradus {
+#include "build.hpp"
+
+namespace gradus {  // of every build: what one part of a program throws, another catches
 
 enum class status : int {
   cancelled = 1,
@@ -89,6 +91,9 @@ GRADUS_ERROR(unauthenticated);
 // Defined by the program that builds with -fno-exceptions; must not return.
 [[gnu::weak]] void on_error(status kind, const char* message);
 #endif
+
+}  // namespace gradus
+namespace gradus::inline GRADUS_BUILD {
 
 // The only place that throws. Not constexpr on purpose: reaching it in constant evaluation is the compile error. Cold
 // and out of line, like the messages below: they are most of what a compiler would otherwise inline.

@@ -10,7 +10,9 @@
 #include <bit>
 #include <cstdint>
 
-namespace gradus {
+#include "build.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

@@ -12,7 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace gradus {
+#include "build.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

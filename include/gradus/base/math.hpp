@@ -14,7 +14,9 @@
 #include <limits>
 #include <type_traits>
 
-namespace gradus::portable_math {
+#include "build.hpp"
+
+namespace gradus::inline GRADUS_BUILD::portable_math {
 
 // a * b, rounded, even where the compiler would fuse it with a sum that it meets: g++ does so by default, through
 // inlined functions too. Every product of single numbers that may meet a sum goes through here; g++ 12 drops

@@ -1,13 +1,13 @@
 // Optional libraries: zlib, protozero and stb are used where a macro says so (GRADUS_ZLIB, GRADUS_PROTOZERO,
 // GRADUS_STB), never because a header happens to lie on the path. The CMake target gradus::gradus defines the macro of
 // each library that CMake found. Without the macro everything compiles and links, and what needs the library is refused
-// where it is used, by the sentence below. All files of one program are compiled with the same macros.
+// where it is used, by the sentence below. Files with different macros hold different types (base/build.hpp).
 #pragma once
 #include <string_view>
 
 #include "error.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 struct optional_library {
   std::string_view name, macro, link;  // `link`: the linker's option, empty for a library of headers

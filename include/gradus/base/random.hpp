@@ -7,7 +7,9 @@
 #include <array>
 #include <cstdint>
 
-namespace gradus {
+#include "build.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
 
 struct philox {
   std::uint32_t key[2] = {};

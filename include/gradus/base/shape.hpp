@@ -10,7 +10,7 @@
 
 #include "error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 inline constexpr int batch = -1;
 inline constexpr int max_rank = 6;

@@ -18,7 +18,7 @@
 #include "error.hpp"
 #include "shape.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // State of variable length. `load` gets what an earlier `save` wrote, already checked against its checksum; it must
 // still refuse (status::data_loss) what it cannot use, and leave itself unchanged then.

@@ -7,7 +7,7 @@
 
 #include "contract.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 enum class subnormal_mode : std::uint8_t { keep, flush };
 

@@ -10,7 +10,7 @@
 
 #include "error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 // A thread that is waited for when it is destroyed: std::jthread without its stop token, which libc++ 16 has not. Who

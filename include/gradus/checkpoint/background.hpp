@@ -18,7 +18,7 @@
 #include "in_place.hpp"
 #include "staging.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 enum class back_pressure { wait, skip };
 

@@ -3,7 +3,7 @@
 #pragma once
 #include "bundle_encode.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 class bundle_decoder {
 public:

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "bundle_decode.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY decoded bundle_decoder::run() {
   if (read_index() && open_shards() && check_places() && take_tensors() && take_wholes() && finish())

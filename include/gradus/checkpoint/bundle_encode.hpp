@@ -7,7 +7,7 @@
 #include "bundle_notes.hpp"
 #include "partition.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

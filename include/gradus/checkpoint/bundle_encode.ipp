@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "bundle_encode.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY encoded bundle_encoder::run(const snapshot& original) {
   if (settings_.shards < 1 || settings_.shards > most_bundle_shards)

@@ -15,7 +15,7 @@
 #include "../store/varint.hpp"
 #include "opaque.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // TensorFlow's numbers for types that we do not compute with.
 inline constexpr int bundle_strings = 7, bundle_variant = 21, bundle_version = 1, most_bundle_shards = 99999;

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "bundle_entry.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string bundle_type_name(int type) {
   if (size_of(static_cast<dtype>(type)) != 0) return std::string(name_of(static_cast<dtype>(type)));

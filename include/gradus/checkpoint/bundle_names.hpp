@@ -21,7 +21,7 @@
 #include "../base/math.hpp"
 #include "bundle_notes.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct tensorflow_names {
   std::string optimizer = "Adam";  // what our rule is called in checkpoints, its `name`

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "bundle_names.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY float running_power(float beta, std::int64_t n) {
   float power = beta;
@@ -63,7 +63,7 @@ GRADUS_BODY std::pair<std::string, std::string> slot_parts(const std::string& na
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void tensorflow_names::to_tensorflow(snapshot& content, std::deque<std::vector<std::byte>>& owned) const {
   std::vector<std::string> known;  // names are looked up as they were

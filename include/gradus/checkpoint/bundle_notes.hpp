@@ -6,7 +6,7 @@
 
 #include "codec.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // ".data-00001-of-00004"
 std::string bundle_data_suffix(std::int64_t shard, int shards);

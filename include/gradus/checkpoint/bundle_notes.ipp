@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "bundle_notes.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string bundle_data_suffix(std::int64_t shard, int shards) {
   const auto five = [](std::int64_t n) {

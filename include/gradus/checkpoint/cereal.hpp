@@ -18,7 +18,7 @@
 
 #include "frame.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

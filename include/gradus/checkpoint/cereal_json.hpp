@@ -10,7 +10,7 @@
 #include "../store/json.hpp"
 #include "frame.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct cereal_json {
   using policy_for = kind::codec;

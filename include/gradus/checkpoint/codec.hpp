@@ -28,7 +28,7 @@
 #include "../store/reader_limits.hpp"
 #include "opaque_type.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // The library that wrote a checkpoint, as its metadata names it.
 inline constexpr std::string_view written_by = "gradus " GRADUS_VERSION;

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "codec.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY bool bytes_of(dtype type, const extents& dims, std::uint64_t& bytes) {
   if (size_of(type) == 0 || dims.rank < 0 || dims.rank > max_rank) return false;

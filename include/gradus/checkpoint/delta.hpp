@@ -22,7 +22,7 @@
 #include "match.hpp"
 #include "touched_rows.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A snapshot, and the file that it is in, or will be.
 struct named_snapshot {

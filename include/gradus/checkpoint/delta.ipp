@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "delta.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string_view said(const snapshot& s, std::string_view key) {
   const auto at = s.about.find(std::string(key));
@@ -12,7 +12,7 @@ GRADUS_BODY std::string_view said(const snapshot& s, std::string_view key) {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::uint32_t content_checksum(const snapshot& s) {
   std::vector<const record*> records;
@@ -93,7 +93,7 @@ GRADUS_BODY owned_snapshot make_delta(const state_list& list, const row_tracker&
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::int64_t row_at(const record& indices, std::size_t i) {
   std::int64_t row = 0;
@@ -200,7 +200,7 @@ GRADUS_BODY metadata about_of(const snapshot& newest) {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY delta_chain restore_deltas(const state_list& list, const named_snapshot& base,
                                        std::span<const named_snapshot> deltas, const restore_options& options) {

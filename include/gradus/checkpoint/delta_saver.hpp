@@ -11,7 +11,7 @@
 #include "delta.hpp"
 #include "saver.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct delta_options {
   int deltas_per_base = 20;  // then the next save is whole again

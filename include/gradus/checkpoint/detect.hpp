@@ -18,7 +18,7 @@
 #include "others.hpp"
 #include "sharded.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct detected_checkpoint {
   std::string codec;  // its name: "flat_binary", "safetensors", "sharded", ...

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "detect.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY const known_codec* find_known_codec(std::string_view name) {
   for (const auto& k : known_codecs)

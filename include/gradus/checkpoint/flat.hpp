@@ -7,7 +7,7 @@
 #pragma once
 #include "frame.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct flat_binary {
   using policy_for = kind::codec;

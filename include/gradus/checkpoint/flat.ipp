@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "flat.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY decoded flat_binary::decode(checkpoint_files& files) const {
   std::span<const std::byte> file;

@@ -8,7 +8,7 @@
 #pragma once
 #include "open.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // Why a checkpoint is not what its name in a list says; nothing if it is. Checkpoints of others say no step.
 std::string wrong_step(std::string_view name, const snapshot& content);

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "folder.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string wrong_step(std::string_view name, const snapshot& content) {
   const auto named = checkpoint_step(name);

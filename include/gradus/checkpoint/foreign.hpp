@@ -15,7 +15,7 @@
 #include "../store/json.hpp"
 #include "opaque.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 struct foreign_notes {
   static constexpr std::string_view step_key = "step", blobs_key = "blobs";

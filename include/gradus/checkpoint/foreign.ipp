@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "foreign.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::optional<std::int64_t> step_in(std::string_view s) {
   std::int64_t n = 0;

@@ -18,7 +18,7 @@
 #include "../store/parallel.hpp"
 #include "opaque.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 static_assert(std::endian::native == std::endian::little,
               "gradus: checkpoints are little-endian and are written from memory; this machine is big-endian.");

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "frame.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void byte_sink::raw(std::string_view s) {
   const auto* p = reinterpret_cast<const std::byte*>(s.data());

@@ -3,7 +3,7 @@
 #pragma once
 #include "saver.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A save that is on the disk.
 struct save_done {

@@ -16,7 +16,7 @@
 #include "codec.hpp"
 #include "state_file.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 inline constexpr std::string_view manifest_suffix = ".manifest";
 

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "manifest.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY const manifest_entry* checkpoint_manifest::find(std::string_view suffix) const {
   for (const auto& f : files)
@@ -13,7 +13,7 @@ GRADUS_BODY const manifest_entry* checkpoint_manifest::find(std::string_view suf
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY bool is_checkpoint_suffix(std::string_view suffix, std::string_view extension) {
   if (suffix == manifest_suffix_of(extension)) return true;
@@ -52,7 +52,7 @@ GRADUS_BODY std::uint32_t crc_of(const encoded_file& file, std::uint64_t& bytes)
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::string to_text(const checkpoint_manifest& m) {
   std::string out = text("gradus manifest ", m.version, "\ncodec: ", m.codec, "\nlibrary: ", m.writer, '\n');

@@ -7,7 +7,7 @@
 #include "../store/parallel.hpp"
 #include "codec.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Which snapshots a restore takes.
 struct restore_options {

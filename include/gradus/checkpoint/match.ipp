@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "match.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string kind_of(const state_entry& e) {
   return e.dynamic != nullptr ? std::string("a blob") : text(name_of(e.type), to_text(e.dims));

@@ -13,7 +13,7 @@
 #include "../store/zip.hpp"
 #include "foreign.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct npz {
   using policy_for = kind::codec;

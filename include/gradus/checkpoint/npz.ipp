@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "npz.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY encoded npz::encode(const snapshot& original) const {
   detail::check_savable(original);

@@ -9,7 +9,7 @@
 
 #include "save_when.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Takes the signal over as long as it lives, and gives back what was there before. Two at a time for one signal share
 // it.

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "on_signal.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY bool on_signal::due(const save_moment&) {
   const bool is = handler_->pending();

@@ -7,7 +7,7 @@
 #pragma once
 #include "codec.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 record opaque_record(std::string name, std::string_view type, std::vector<std::int64_t> shape,
                      std::span<const std::byte> bytes);

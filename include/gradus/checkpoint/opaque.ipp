@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "opaque.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY record opaque_record(std::string name, std::string_view type, std::vector<std::int64_t> shape,
                                  std::span<const std::byte> bytes) {

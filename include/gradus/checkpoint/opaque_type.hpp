@@ -12,7 +12,7 @@
 #include "../base/dtype.hpp"
 #include "../base/error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // What a tensor is whose type or rank this library does not have.
 struct opaque_kind {

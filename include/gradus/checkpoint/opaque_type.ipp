@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "opaque_type.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY dtype dtype_named(std::string_view name) {
   for (int t = 1; t < 256; ++t)

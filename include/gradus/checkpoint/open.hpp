@@ -13,7 +13,7 @@
 #include "../store/parallel.hpp"
 #include "manifest.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "open.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::optional<std::string> stem_of(std::string_view path, std::string_view extension) {
   if (!path.ends_with(extension)) return std::nullopt;

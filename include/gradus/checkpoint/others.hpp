@@ -5,7 +5,7 @@
 
 #include "../base/error.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // The name of a ZIP archive's first member, as far as it stands in the archive's first bytes.
 std::string_view first_member_of_zip(std::string_view begin);

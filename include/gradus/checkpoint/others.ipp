@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "others.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string_view first_member_of_zip(std::string_view begin) {
   constexpr std::size_t head = 30;

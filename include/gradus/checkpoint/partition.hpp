@@ -15,7 +15,7 @@
 
 #include "codec.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Where a part lies in its tensor.
 struct slice_of {

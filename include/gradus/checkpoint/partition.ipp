@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "partition.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::int64_t extent_to_cut(const extents& dims, int axis) {
   if (axis < 0 || axis >= dims.rank)
@@ -14,7 +14,7 @@ GRADUS_BODY std::int64_t extent_to_cut(const extents& dims, int axis) {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY cut_along fixed_size_partitioner::operator()(dtype, const extents& dims) const {
   return {axis, std::max<std::int64_t>(1, std::min(shards, detail::extent_to_cut(dims, axis)))};
@@ -76,7 +76,7 @@ GRADUS_BODY partition_map with_slots(const partition_map& parts, const snapshot&
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string problem_of(const slice_of& s) {
   if (s.full.rank != s.start.rank || s.full.rank != s.length.rank) return "its ranks differ";
@@ -176,7 +176,7 @@ GRADUS_BODY std::string assemble(const std::vector<part_record>& parts, record& 
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::string join_parts(snapshot& content, const partition_map& parts,
                                    std::deque<std::vector<std::byte>>& owned) {

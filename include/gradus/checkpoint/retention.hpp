@@ -9,7 +9,7 @@
 #include "../store/reader_limits.hpp"
 #include "state_file.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Beside the newest, the `count` checkpoints whose metric is best are kept.
 struct keep_best {

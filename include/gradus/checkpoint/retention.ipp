@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "retention.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void check(const saver_options& o) {
   if (o.max_to_keep < 0)

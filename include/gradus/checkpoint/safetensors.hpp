@@ -15,7 +15,7 @@
 #include "../store/file_bytes.hpp"
 #include "foreign.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A tensor of a file, of any type and rank that the format knows.
 struct safetensors_tensor {

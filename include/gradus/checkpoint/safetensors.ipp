@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "safetensors.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string parse_safetensors_tensor(json_reader& in, safetensors_tensor& t) {
   std::string field;
@@ -110,7 +110,7 @@ GRADUS_BODY std::string parse_safetensors(std::span<const std::byte> file, std::
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY encoded safetensors::encode(const snapshot& original) const {
   detail::check_savable(original);

@@ -16,7 +16,7 @@
 #include "../base/contract.hpp"
 #include "../base/error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // What a decision may look at: this step, the newest save (step -1: none yet), and what was measured since the step
 // before.

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "save_when.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY bool when_better::due(const save_moment& now) {
   if (!now.metric || !(*now.metric - *now.metric == 0)) return false;

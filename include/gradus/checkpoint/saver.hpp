@@ -20,7 +20,7 @@
 #include "match.hpp"
 #include "retention.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct saved {
   std::string path;

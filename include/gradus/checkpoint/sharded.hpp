@@ -11,7 +11,7 @@
 
 #include "codec.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <codec Codec>
 struct sharded {

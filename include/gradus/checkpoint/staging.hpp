@@ -26,7 +26,7 @@
 #include <unistd.h>
 #endif
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <class Saver, class Snapshot>
 class background_saver;  // checkpoint/background.hpp

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "staging.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY bool staged_layout::fit(const state_list& list) {
   std::size_t at = 0;
@@ -45,7 +45,7 @@ GRADUS_BODY void staged_layout::point(const state_list& list, std::byte* arena) 
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void copy_snapshot::area::prepare(const state_list& list) {
   if (layout_.fit(list)) arena_ = aligned_buffer(layout_.bytes());

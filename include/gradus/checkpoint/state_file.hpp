@@ -21,7 +21,7 @@
 #include "../store/decimal.hpp"
 #include "../store/file.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 inline constexpr std::string_view state_file_name = "checkpoint";
 

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "state_file.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY bool checkpoint_state::keeps(std::string_view name) const {
   return std::find(all.begin(), all.end(), name) != all.end() ||
@@ -12,7 +12,7 @@ GRADUS_BODY bool checkpoint_state::keeps(std::string_view name) const {
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string quoted(std::string_view s) {
   std::string out = "\"";
@@ -130,7 +130,7 @@ GRADUS_BODY bool stays_below(std::string_view path) {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::string to_text(const checkpoint_state& s) {
   std::string out = text(detail::state_head, "\nmodel_checkpoint_path: ", detail::quoted(s.newest), '\n');

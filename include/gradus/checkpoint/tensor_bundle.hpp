@@ -16,7 +16,7 @@
 #include "bundle_decode.hpp"
 #include "bundle_encode.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // How a record lies in a bundle.
 struct stored_tensor {

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "tensor_bundle.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY encoded tensor_bundle::encode(const snapshot& content) const {
   const detail::bundle_settings settings{shards, names, parts};

@@ -13,7 +13,7 @@
 
 #include "../base/error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Which rows of a table have been touched: a bit for each.
 class touched_rows {

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "touched_rows.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void touched_rows::mark(std::int64_t row) {
   if (row < 0 || row >= rows_)

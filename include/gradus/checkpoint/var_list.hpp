@@ -9,7 +9,7 @@
 
 #include "../base/state.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 void copy_entry(state_list& to, const state_entry& e, std::string_view name);

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "var_list.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void copy_entry(state_list& to, const state_entry& e, std::string_view name) {
   if (e.dynamic != nullptr)
@@ -21,7 +21,7 @@ GRADUS_BODY const state_entry& entry_named(const state_list& list, std::string_v
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY state_list only(const state_list& list, const std::vector<std::string>& names) {
   state_list out;

@@ -21,7 +21,7 @@
 #include "../store/file.hpp"
 #include "../store/text_lines.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Fills `out`, which has the elements of this shape, row-major. No function: zeros.
 using fill_function = std::function<void(const extents& dims, std::span<float> out)>;

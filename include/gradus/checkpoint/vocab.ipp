@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "vocab.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::int64_t matrix_remapping::known_rows(const matrix_values& old) const {
   return rows != nullptr ? static_cast<std::int64_t>(rows->size()) : old.rows;

@@ -10,7 +10,7 @@
 #include "../base/clock.hpp"
 #include "state_file.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct wait_options {
   double timeout = std::numeric_limits<double>::infinity();  // seconds; then nothing is returned

@@ -14,7 +14,7 @@
 #include "state_file.hpp"
 #include "warm_start_settings.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // What was done. TensorFlow logs "Warm-starting from: <source>", "Warm-started <count> variables.", and the details at
 // debug level.

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "warm_start.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::map<std::string, std::string> keys_of_objects(std::span<const std::byte> object_graph) {
   std::map<std::string, std::string> keys;

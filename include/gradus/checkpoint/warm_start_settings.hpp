@@ -10,7 +10,7 @@
 #include "partition.hpp"
 #include "vocab.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A variable itself in a list of variables: its full name, not an expression.
 struct variable_named {

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "warm_start_settings.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY variables_to_warm_start::variables_to_warm_start(const std::vector<std::string>& list)
     : form_(forms::list) {
@@ -17,7 +17,7 @@ GRADUS_BODY variables_to_warm_start::variables_to_warm_start(const std::vector<v
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::vector<warm_start_group> chosen(std::span<const warm_start_target> targets,
                                                  const warm_start_settings& s) {

@@ -20,7 +20,7 @@
 
 #include "../tensor/rows.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 void accumulate(std::byte* sum, const std::byte* g, dtype type, std::size_t n);

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "accumulator.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void accumulate(std::byte* sum, const std::byte* g, dtype type, std::size_t n) {
   with_number(type, [&]<class T>() {
@@ -19,7 +19,7 @@ GRADUS_BODY void divide(std::byte* sum, dtype type, std::size_t n, std::int64_t 
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY dense_accumulator::ticket dense_accumulator::take(std::int64_t num_required) {
   return conditional_accumulator::take(num_required, [this](auto& result) { collect(result); });

@@ -16,7 +16,7 @@
 
 #include "spec.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 class server {
 public:

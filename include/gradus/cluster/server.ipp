@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "server.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY server::server(server_def def, bool start_now) : def_(resolve(std::move(def))) {
   if (def_.protocol.empty()) def_.protocol = own_protocol;

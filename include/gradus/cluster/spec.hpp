@@ -13,7 +13,7 @@
 
 #include "../base/error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A task of a job, by number or in order. Its address is text that the transport understands, such as "host:port".
 struct task_address {

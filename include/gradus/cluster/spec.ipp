@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "spec.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY task_address::task_address(int i, std::string at) : index(i), address(std::move(at)) {
   if (i < 0) raise(status::invalid_argument, text("a task's index must be at least 0, got ", i));

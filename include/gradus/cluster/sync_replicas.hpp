@@ -32,7 +32,7 @@
 #include "../run/updater.hpp"
 #include "accumulator.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct sync_replicas_options {
   int replicas_to_aggregate = 1;  // gradients to one update

@@ -23,7 +23,7 @@
 #include "fingerprint.hpp"
 #include "id_lists.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 class categorical_column;
 

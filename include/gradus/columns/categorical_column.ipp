@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "categorical_column.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void check_buckets(std::string_view column, std::int64_t n, std::string_view setting) {
   if (n < 1) raise(status::invalid_argument, text(column, ": expected ", setting, " of at least 1, found ", n));
@@ -49,7 +49,7 @@ GRADUS_BODY void keyed_rule::read(const features& examples, id_lists& out) const
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::vector<feature_need> categorical_column::needs() const {
   std::vector<feature_need> out;
@@ -80,7 +80,7 @@ GRADUS_BODY void categorical_column::ids(const features& examples, id_lists& out
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY hash_bucket_rule::hash_bucket_rule(std::string key, std::int64_t n, feature_kind kind)
     : keyed_rule("categorical_column_with_hash_bucket", std::move(key), kind), n_(n) {
@@ -110,7 +110,7 @@ GRADUS_BODY std::int64_t identity_rule::id_of(std::int64_t v) const {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY categorical_column categorical_column_with_hash_bucket(std::string key, std::int64_t hash_bucket_size,
                                                                    const hash_bucket_options& o) {

@@ -12,7 +12,7 @@
 
 #include "categorical_column.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // What is crossed: a feature by its name, or the ids of a column.
 class cross_key {

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "crossed_column.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY crossed_rule::crossed_rule(const std::vector<cross_key>& keys, std::int64_t n, std::uint64_t hash_key)
     : n_(n), hash_key_(hash_key) {
@@ -101,7 +101,7 @@ GRADUS_BODY id_lists crossed_rule::prints_of(const feature& f, std::int64_t rows
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY categorical_column crossed_column(const std::vector<cross_key>& keys, std::int64_t hash_bucket_size,
                                               const cross_options& o) {

@@ -14,7 +14,7 @@
 #include "../ops/embedding.hpp"
 #include "categorical_column.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct embedding_column_options {
   gradus::combiner combiner = gradus::combiner::mean;

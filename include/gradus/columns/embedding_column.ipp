@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "embedding_column.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY embedding_table::embedding_table(std::span<const float> whole, std::int64_t rows, std::int64_t dimension)
     : embedding_table(std::vector<std::span<const float>>{whole}, rows, dimension) {}

@@ -16,7 +16,7 @@
 #include "vocabulary_column.hpp"
 #include "weighted_column.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // How often an example has each id, as num_buckets numbers; of a weighted column the sum of the weights. Ids below 0
 // count nowhere. (TensorFlow refuses an id that is twice in a weighted example.)

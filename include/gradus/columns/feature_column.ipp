@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "feature_column.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::string dense_column::name() const {
   return std::visit([](const auto& c) { return std::string(c.name()); }, what_);
@@ -47,7 +47,7 @@ GRADUS_BODY void dense_column::read(const features& examples, float* out, std::i
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void join_needs(std::vector<feature_need>& into, std::vector<feature_need> more) {
   for (auto& n : more) {
@@ -64,7 +64,7 @@ GRADUS_BODY void join_needs(std::vector<feature_need>& into, std::vector<feature
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY feature_columns::feature_columns(std::vector<dense_column> list) : list_(std::move(list)) {
   detail::sort_columns(list_, "feature_columns");

@@ -17,7 +17,7 @@
 #include "../ops/matmul.hpp"
 #include "feature_layout.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

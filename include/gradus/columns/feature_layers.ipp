@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "feature_layers.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY int graph_extent(std::int64_t n, std::string_view column) {
   if (n > std::numeric_limits<int>::max())
@@ -30,7 +30,7 @@ GRADUS_BODY fed_ids fed_by(graph& g, const feature_layout& layout, const categor
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY value input_layer(graph& g, const feature_layout& layout, const input_layer_options& o) {
   const auto& columns = layout.input_layer();

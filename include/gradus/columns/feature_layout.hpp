@@ -19,7 +19,7 @@
 #include "../input/datum.hpp"
 #include "feature_column.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A column of a linear model: ids, or numbers other than an embedding's. A bucketized_column is taken by its ids.
 class linear_column {

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "feature_layout.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::string linear_column::name() const {
   return std::visit([](const auto& c) { return c.name(); }, what_);
@@ -11,7 +11,7 @@ GRADUS_BODY std::string linear_column::name() const {
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY feature feature_of(const component& c, const_tensor_view v, const feature_need& need) {
   const auto refuse = [&](std::string_view expected) {
@@ -78,7 +78,7 @@ GRADUS_BODY void keep_feature(const feature& f, const component& c, tensor_view 
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY feature_layout::feature_layout(feature_layout_settings s) : s_(std::move(s)) {
   if (s_.input_layer.empty() && s_.linear_model.empty())

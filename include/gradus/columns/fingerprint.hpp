@@ -15,7 +15,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace gradus {
+#include "../base/build.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail::farm {
 

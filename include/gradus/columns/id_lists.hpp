@@ -13,7 +13,7 @@
 
 #include "../base/error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // What a look-up takes where an example has no id. Every id below 0 is passed over by look-ups.
 inline constexpr std::int64_t no_id = -1;

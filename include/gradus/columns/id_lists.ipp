@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "id_lists.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::int64_t id_lists::longest() const {
   std::int64_t n = 0;

@@ -13,7 +13,7 @@
 
 #include "categorical_column.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct numeric_options {
   extents shape = {1};  // of one example's value

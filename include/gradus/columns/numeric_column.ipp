@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "numeric_column.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY numeric_column::numeric_column(std::string key, numeric_options o)
     : key_(std::move(key)), o_(std::move(o)) {
@@ -47,7 +47,7 @@ GRADUS_BODY void numeric_column::read(const features& examples, std::int64_t r, 
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY bucketized_rule::bucketized_rule(numeric_column source, std::vector<float> boundaries)
     : source_(std::move(source)), boundaries_(std::move(boundaries)) {
@@ -79,7 +79,7 @@ GRADUS_BODY void bucketized_rule::read(const features& examples, id_lists& out) 
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY bucketized_column::bucketized_column(numeric_column source, std::vector<float> boundaries)
     : categorical_column(std::make_shared<detail::bucketized_rule>(std::move(source), std::move(boundaries))) {}

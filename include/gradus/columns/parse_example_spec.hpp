@@ -11,7 +11,7 @@
 #include "../input/parse_example.hpp"
 #include "feature_layout.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A numeric_column's feature is of fixed length, with its default; the others' are of any length. `more` comes behind
 // them: labels. Error: invalid_argument for a feature that is wanted twice.

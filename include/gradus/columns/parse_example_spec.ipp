@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "parse_example_spec.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY example_spec make_parse_example_spec(const std::vector<feature_need>& needs,
                                                  const std::vector<example_feature>& more) {

@@ -15,7 +15,7 @@
 #include "../store/text_lines.hpp"
 #include "categorical_column.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct vocabulary_list_options {
   std::int64_t default_value = -1, num_oov_buckets = 0;

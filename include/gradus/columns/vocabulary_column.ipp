@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "vocabulary_column.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY vocabulary_rule::vocabulary_rule(std::string_view what, std::string key, feature_kind kind,
                                              vocabulary_info info, std::int64_t other)
@@ -28,7 +28,7 @@ GRADUS_BODY std::int64_t vocabulary_rule::id_of(std::string_view s) const {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY categorical_column categorical_column_with_vocabulary_list(std::string key,
                                                                        std::initializer_list<std::string_view> list,

@@ -4,7 +4,7 @@
 #pragma once
 #include "categorical_column.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

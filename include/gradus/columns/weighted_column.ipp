@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "weighted_column.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY weighted_rule::weighted_rule(categorical_column column, std::string weight_key, feature_kind kind)
     : column_(std::move(column)), key_(std::move(weight_key)), kind_(kind) {
@@ -50,7 +50,7 @@ GRADUS_BODY void weighted_rule::read(const features& examples, id_lists& out) co
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY categorical_column weighted_categorical_column(categorical_column column, std::string weight_feature_key,
                                                            const weight_options& o) {

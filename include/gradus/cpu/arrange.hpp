@@ -6,7 +6,7 @@
 #include "../ops/arrange.hpp"
 #include "kernel.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 // Calls f with the bytes of an element of types[I] as a constant.

@@ -11,7 +11,7 @@
 
 #include "products.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct cblas {
   template <class T>

@@ -18,7 +18,7 @@
 #include "pool.hpp"
 #include "window_sums.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <>
 struct op_kernel<&cards::conv2d> {

@@ -17,7 +17,7 @@
 #include "state.hpp"
 #include "sweeps.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // The user's own ops, beside the built-in ones, for graphs that are interpreted: ops<&my_card>{}.
 template <const card*... Ops>

@@ -7,7 +7,7 @@
 #include "sums.hpp"
 #include "tile.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

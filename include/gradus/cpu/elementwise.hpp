@@ -8,7 +8,7 @@
 #include "interpret.hpp"
 #include "math.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

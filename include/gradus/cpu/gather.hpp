@@ -6,7 +6,7 @@
 #include "kernel.hpp"
 #include "number.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 template <const card* Op, class Index>

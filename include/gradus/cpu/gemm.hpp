@@ -15,7 +15,7 @@
 
 #include "tile.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 enum class product_into {
   overwrite,  // c = op(a) op(b)

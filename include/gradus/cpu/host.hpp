@@ -7,7 +7,7 @@
 #include "../ops/host.hpp"
 #include "kernel.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // The kernel of host_op<Function>: template <> struct op_kernel<&host_op<&f>> : host_kernel<&f> {};
 template <auto Function>

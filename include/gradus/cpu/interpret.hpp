@@ -8,7 +8,7 @@
 #include "kernel.hpp"
 #include "number.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

@@ -22,7 +22,7 @@
 
 #include "../ops/elementwise.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Specialized once per op. A card without one cannot run on this device.
 template <const card* Op>

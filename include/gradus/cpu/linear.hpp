@@ -23,7 +23,7 @@
 #include "gemm.hpp"
 #include "sums.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

@@ -10,7 +10,7 @@
 
 #include "number.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 template <class N, class... Rest>

@@ -12,7 +12,7 @@
 #include "products.hpp"
 #include "sums.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

@@ -3,7 +3,7 @@
 #include "rows.hpp"
 #include "sums.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // sums[k] += the k-th of what `at(element, places)` measures, over n elements: sixteen lanes in blocks of 4096 places,
 // the blocks added in double, in order.

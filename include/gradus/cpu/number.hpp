@@ -21,7 +21,7 @@
 #include "../base/math.hpp"
 #include "simd.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // How much the result may depend on the machine. `fast` uses the fused multiply-add where the machine has one;
 // `portable` never does, and so gives the same bits on every IEEE 754 machine.

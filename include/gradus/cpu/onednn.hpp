@@ -10,7 +10,7 @@
 #include "../base/error.hpp"
 #include "products.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct onednn {
   template <class T>

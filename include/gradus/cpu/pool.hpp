@@ -6,7 +6,7 @@
 #include "kernel.hpp"
 #include "window_sums.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

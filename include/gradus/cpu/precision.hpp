@@ -3,7 +3,7 @@
 #include "../ops/precision.hpp"
 #include "elementwise.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

@@ -19,7 +19,7 @@
 
 #include "gemm.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <class Library, arithmetic A = fast>
 struct products : A {

@@ -6,7 +6,7 @@
 #include "kernel.hpp"
 #include "math.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 class draws {

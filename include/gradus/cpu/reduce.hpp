@@ -8,7 +8,7 @@
 #include "elementwise.hpp"
 #include "sums.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

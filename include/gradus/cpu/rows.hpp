@@ -8,7 +8,7 @@
 
 #include "sweep.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // The rows of a sparse gradient, duplicates chained: the distinct rows in order of first occurrence, and for each the
 // positions of its values in order of arrival.

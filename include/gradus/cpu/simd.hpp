@@ -11,14 +11,7 @@
 // Define it as 0 to leave xsimd out.
 #pragma once
 
-#if !defined(GRADUS_SIMD)
-#if (defined(__SSE2__) || defined(__aarch64__)) && __has_include(<xsimd/config/xsimd_arch.hpp>)
-#define GRADUS_SIMD 1
-#endif
-#endif
-#if !defined(GRADUS_SIMD)
-#define GRADUS_SIMD 0
-#endif
+#include "../base/build.hpp"  // GRADUS_SIMD
 
 #include <cstddef>
 #include <cstdint>
@@ -33,7 +26,7 @@
 #define GRADUS_INLINE __attribute__((always_inline)) inline
 #endif
 
-namespace gradus::simd {
+namespace gradus::inline GRADUS_BUILD::simd {
 
 // True where a fused multiply-add is one instruction, for T and for registers of T alike.
 template <class T>

@@ -6,7 +6,7 @@
 #include "math.hpp"
 #include "sums.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

@@ -5,7 +5,7 @@
 #include "../ops/state.hpp"
 #include "elementwise.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 template <class A, class S, class F>

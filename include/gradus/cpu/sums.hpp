@@ -7,7 +7,7 @@
 
 #include "number.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Sixteen lanes that sums run on, whatever the register holds: lane j takes x[j], x[j + 16], ... and the lanes are then
 // added in halves: j and j + 8, j and j + 4, j and j + 2, 0 and 1.

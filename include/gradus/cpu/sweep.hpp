@@ -13,7 +13,7 @@
 #include "../update/composed.hpp"
 #include "math.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

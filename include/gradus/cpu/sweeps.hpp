@@ -6,7 +6,7 @@
 #include "linear.hpp"
 #include "measure.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // What a device offers an updater.
 template <class A>

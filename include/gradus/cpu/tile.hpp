@@ -11,7 +11,7 @@
 
 #include "number.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A row-major matrix in memory, `stride` numbers from row to row; op(it) is its transpose if `transposed`.
 template <class T>

@@ -5,7 +5,7 @@
 #include "tile.hpp"
 #include "windows.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

@@ -2,7 +2,9 @@
 #pragma once
 #include <cstdint>
 
-namespace gradus::detail {
+#include "../base/build.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // The extents as ops/conv.hpp lowers them. Constants where the shape is known when compiling: `known` is then true.
 template <class S, bool = S::is_fixed>

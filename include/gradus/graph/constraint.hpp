@@ -14,7 +14,7 @@
 
 #include "../base/shape.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Axes of a variable, from the front (0, 1, ...) or from the back (-1, ...).
 struct axis_set {

@@ -17,7 +17,7 @@
 #include "refusal.hpp"
 #include "seq.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // As in TensorFlow's model_fn: what the graph is built for. Dropout and batch_norm look at it.
 enum class mode : int { train, evaluate, predict };

@@ -8,7 +8,7 @@
 
 #include "../base/shape.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct initializer {
   enum kinds : int { constant, uniform, normal, truncated_normal, variance_scaling, orthogonal, identity };

@@ -6,7 +6,7 @@
 #pragma once
 #include "parts.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Its text says what must hold. A law may rely on those above it.
 struct law {

@@ -7,7 +7,7 @@
 #include "refusal.hpp"
 #include "seq.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 class name_table {
 public:

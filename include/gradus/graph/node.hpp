@@ -9,7 +9,7 @@
 #include "../base/dtype.hpp"
 #include "../base/shape.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct graph;
 struct inference;

@@ -2,7 +2,7 @@
 #pragma once
 #include "graph.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // What travels beside the nodes.
 struct graph_parts {

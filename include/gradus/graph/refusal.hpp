@@ -6,7 +6,7 @@
 #include "../base/shape.hpp"
 #include "seq.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 struct refusal_piece {
   enum kinds : int { words, extents, integer };

@@ -2,7 +2,7 @@
 #pragma once
 #include "graph.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // What an op's gradient rule sees. `to(i, v)` adds v to the gradient of operand i.
 struct backward {

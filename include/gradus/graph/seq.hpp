@@ -4,7 +4,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace gradus {
+#include "../base/build.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 // Eight to a statement: clang counts statements against the limit of a constant evaluation.

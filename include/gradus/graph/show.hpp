@@ -17,7 +17,7 @@
 
 #include "parts.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct shown_node {
   std::string name;  // unique, and in TensorFlow's grammar: [A-Za-z0-9.][A-Za-z0-9_./-]*

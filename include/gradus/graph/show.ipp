@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "show.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string_view name_in(const char* names, int offset) {
   return names == nullptr || offset < 0 ? std::string_view{} : std::string_view(names + offset);
@@ -23,7 +23,7 @@ GRADUS_BODY std::string unique_names::take(std::string_view wanted) {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::vector<shown_node> describe(const graph_parts& p, const char* names) {
   const graph_view& v = p.view;

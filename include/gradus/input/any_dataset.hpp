@@ -14,7 +14,7 @@
 
 #include "stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <bool Batched>
 class any_units final : public composable<any_units<Batched>> {

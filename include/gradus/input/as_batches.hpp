@@ -2,7 +2,7 @@
 #pragma once
 #include "unit_stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 class regarded_batches final : public detail::unit_stage<regarded_batches, true> {
 public:

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "as_batches.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY regarded_batches::regarded_batches(any_dataset source, std::int64_t n)
     : source_(std::move(source)), size_(n) {

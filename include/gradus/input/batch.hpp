@@ -8,7 +8,7 @@
 #include "cardinality.hpp"
 #include "stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // The sources write straight into the batch's arrays; nothing is copied on the way, and nothing is remembered here: the
 // batch size may change between saving a position and continuing from it.

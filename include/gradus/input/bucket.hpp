@@ -9,7 +9,7 @@
 #pragma once
 #include "padded_batch.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct bucket_options {
   std::vector<std::int64_t> bucket_boundaries;

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "bucket.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY bucketed_batches::bucketed_batches(any_dataset source, std::function<std::int64_t(const datum&)> length,
                                                const bucket_options& how)

@@ -22,7 +22,7 @@
 #include "element_store.hpp"
 #include "unit_stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

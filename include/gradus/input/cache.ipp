@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "cache.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY cache_file::cache_file(std::string path, const components& spec) : path_(std::move(path)), spec_(spec) {
   header_ = framed("gradus cache 2: " + to_text(spec));

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <limits>
 
-namespace gradus {
+#include "../base/build.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
 
 // What cardinality() returns where no number can be given, as in TensorFlow.
 inline constexpr std::int64_t infinite_cardinality = -1, unknown_cardinality = -2;

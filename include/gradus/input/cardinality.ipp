@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "cardinality.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::int64_t cardinality_repeated(std::int64_t source, std::int64_t times) {
   if (times == 0 || source == 0) return 0;

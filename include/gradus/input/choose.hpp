@@ -9,7 +9,7 @@
 #include "range.hpp"
 #include "unit_stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 class chosen_elements final : public detail::unit_stage<chosen_elements, false> {
 public:

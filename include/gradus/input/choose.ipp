@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "choose.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY chosen_elements::chosen_elements(std::vector<any_dataset> sources, any_dataset choices)
     : sources_(std::move(sources)), choices_(std::move(choices)), ended_(sources_.size()) {

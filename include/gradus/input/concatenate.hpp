@@ -3,7 +3,7 @@
 #include "cardinality.hpp"
 #include "unit_stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <bool Batched>
 class concatenated_dataset final : public detail::unit_stage<concatenated_dataset<Batched>, Batched> {

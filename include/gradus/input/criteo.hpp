@@ -15,7 +15,7 @@
 #include "record_files.hpp"
 #include "text_number.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct criteo_options {
   bool labels = true;             // 40 fields; false: 39

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "criteo.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::int64_t criteo_dataset::pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
   std::int64_t done = 0;

@@ -15,7 +15,7 @@
 #include "record_files.hpp"
 #include "text_number.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // What an empty field stands for: nothing (then a field must not be empty), or a number or text.
 class csv_default {

@@ -9,7 +9,7 @@
 #include "datum.hpp"
 #include "position.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <class D>
 concept dataset =

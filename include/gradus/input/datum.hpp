@@ -23,7 +23,7 @@
 #include "../tensor/tensor.hpp"
 #include "position.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // An extent that differs from element to element: the length of a sentence.
 inline constexpr std::int64_t any_extent = -1;

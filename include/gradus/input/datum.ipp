@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "datum.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY bool has_fixed_size(const extents& dims) {
   for (int i = 0; i < dims.rank; ++i)
@@ -23,7 +23,7 @@ GRADUS_BODY std::string to_text(const components& list) {
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY components announced(components spec, std::string_view stage) {
   for (std::size_t k = 0; k < spec.size(); ++k) {
@@ -77,7 +77,7 @@ GRADUS_BODY bool unite(components& into, const components& other) {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY tensor_view datum::operator[](std::size_t k) {
   part& p = parts_[checked(k)];
@@ -173,7 +173,7 @@ GRADUS_BODY std::size_t datum::index_of(std::string_view name) const {
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void check_unit(const datum& d, const components& spec, bool batched, std::string_view who) {
   const auto refuse = [&](std::string_view found) {

@@ -5,7 +5,7 @@
 
 #include "stage.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 class element_store {
 public:

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "element_store.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY element_store::element_store(const components& spec)
     : fixed_(has_fixed_size(spec)), views_(spec.size()), offsets_(spec.size()) {

@@ -6,7 +6,7 @@
 #pragma once
 #include "unit_stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 class element_list final : public detail::unit_stage<element_list, false> {
 public:

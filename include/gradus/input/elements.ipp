@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "elements.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY element_list::element_list(components spec, std::vector<datum> list)
     : spec_(detail::announced(std::move(spec), "from_elements")) {

@@ -2,7 +2,7 @@
 #pragma once
 #include "unit_stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 class enumerated_dataset final : public detail::unit_stage<enumerated_dataset, false> {
 public:

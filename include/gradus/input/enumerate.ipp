@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "enumerate.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY enumerated_dataset::enumerated_dataset(any_dataset source, std::int64_t start)
     : source_(std::move(source)), start_(start), next_(start) {

@@ -21,7 +21,7 @@
 #include "../base/error.hpp"
 #include "../store/wire.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 enum class key_order : std::uint8_t { as_added, sorted };
 

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "example.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void write_feature(wire_writer& w, std::span<const float> values) {
   w.message(2, [&](wire_writer& list) { list.packed(1, values); });
@@ -34,7 +34,7 @@ GRADUS_BODY void message_map::write(wire_writer& w) const {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void example_builder::write(std::vector<std::byte>& out) const {
   wire_writer w(out);

@@ -15,7 +15,7 @@
 #include "../store/wire.hpp"
 #include "example_spec.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 static_assert(std::endian::native == std::endian::little, "gradus: packed floats are copied as this machine has them");
 

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "example_message.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY feature_message::feature_message(std::span<const std::byte> message) : message_(message) {
   for (wire_reader r(message); r.next();) {

@@ -22,7 +22,7 @@
 #include "datum.hpp"
 #include "features.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // The kind of a list, said as float32, int64 or feature_kind::text. Error: invalid_argument for another dtype.
 class list_kind {

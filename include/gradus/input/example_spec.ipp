@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "example_spec.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY feature default_values::as(feature_kind kind, std::int64_t n, std::string_view name) const {
   feature out = values_;

@@ -6,7 +6,7 @@
 
 #include "../base/error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // What saving a position of such a pipeline does. fail: raises failed_precondition and names the stage; warn: says so
 // and saves; ignore: saves.

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "external_state.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void external_state_rule::allow(const std::string& outside) const {
   if (outside.empty() || policy == external_state_policy::ignore) return;

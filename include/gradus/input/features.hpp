@@ -16,7 +16,7 @@
 #include "../base/error.hpp"
 #include "../base/shape.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Strings in one piece of memory, which is kept when the list is used again.
 class text_list {

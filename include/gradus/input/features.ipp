@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "features.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::string_view text_list::operator[](std::size_t i) const {
   const std::size_t first = i == 0 ? 0 : ends_[i - 1];

@@ -2,7 +2,7 @@
 #pragma once
 #include "unit_stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <bool Batched>
 class filtered_dataset final : public detail::unit_stage<filtered_dataset<Batched>, Batched> {

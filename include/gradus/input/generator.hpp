@@ -11,7 +11,7 @@
 #pragma once
 #include "unit_stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 class generated_dataset final : public detail::unit_stage<generated_dataset, false> {
 public:

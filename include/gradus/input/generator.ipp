@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "generator.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY generated_dataset::generated_dataset(components spec, begin_function begin, const call_options& how)
     : spec_(detail::announced(std::move(spec), "from_generator")), begin_(std::move(begin)), how_(how) {

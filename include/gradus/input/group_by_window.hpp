@@ -9,7 +9,7 @@
 
 #include "elements.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 class grouped_dataset final : public detail::unit_stage<grouped_dataset, false> {
 public:

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "group_by_window.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY grouped_dataset::grouped_dataset(any_dataset source, components to, key_function key,
                                              reduce_function reduce, size_function size, const call_options& how)

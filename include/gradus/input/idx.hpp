@@ -27,7 +27,7 @@
 #include "../store/reader_limits.hpp"
 #include "dataset.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against names of the namespace

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "idx.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void swap_values(std::span<std::byte> bytes, std::size_t each) {
   if (each > 1)
@@ -63,7 +63,7 @@ GRADUS_BODY void idx_length_is_wrong(std::string_view name, const idx_header& h,
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY idx_array decode_idx(std::span<const std::byte> file, std::string_view name, const reader_limits& limits) {
   const auto check_limit = [&](const detail::idx_header& h) {
@@ -148,7 +148,7 @@ GRADUS_BODY std::vector<std::byte> encode_idx(const const_tensor_view& array) {
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 [[gnu::noinline]] GRADUS_BODY void scale_pixels(const std::uint8_t* __restrict from, float* __restrict to,
                                                 std::int64_t n) {
@@ -161,7 +161,7 @@ namespace gradus::detail {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY idx_dataset::idx_dataset(idx_array images, idx_array labels, std::string_view images_name,
                                      std::string_view labels_name) {

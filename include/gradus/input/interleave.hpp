@@ -14,7 +14,7 @@
 #include "prefetch.hpp"
 #include "unit_stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct interleave_options {
   std::int64_t cycle_length = 1, block_length = 1;

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "interleave.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY interleaved_dataset::interleaved_dataset(any_dataset source, components to, function f,
                                                      const call_options& how)

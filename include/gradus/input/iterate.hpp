@@ -9,7 +9,7 @@
 
 #include "datum.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <class Dataset>
 class unit_iterator {

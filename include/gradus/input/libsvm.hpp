@@ -10,7 +10,7 @@
 #include "record_files.hpp"
 #include "text_number.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct libsvm_options {
   std::int64_t features = 0;   // how many; a ragged reader need not know (0)

@@ -16,7 +16,7 @@
 #include "../base/thread.hpp"
 #include "unit_stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "map.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY map_threads::map_threads(function f, int threads)
     : f_(std::move(f)), ring_(static_cast<std::size_t>(threads)) {

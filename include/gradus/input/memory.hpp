@@ -15,7 +15,7 @@
 
 #include "stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // An array and what it is called. Its first extent counts elements.
 struct named_array {

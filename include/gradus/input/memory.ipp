@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "memory.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY memory_dataset::memory_dataset(std::span<const named_array> arrays) {
   if (arrays.empty()) raise(status::invalid_argument, "a dataset needs at least one array, found none");

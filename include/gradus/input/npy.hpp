@@ -17,7 +17,7 @@
 #include "../store/npy.hpp"
 #include "dataset.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // An array on a disk and what it is called here.
 struct npy_part {

@@ -10,7 +10,7 @@
 #include "cardinality.hpp"
 #include "unit_stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct padded_batch_options {
   std::vector<extents> padded_shapes = {};  // of each component, any_extent: the batch's longest; empty: all of them so

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "padded_batch.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY padding_plan::padding_plan(const components& from, const std::vector<extents>& shapes,
                                        const std::vector<double>& values)
@@ -87,7 +87,7 @@ GRADUS_BODY void padding_plan::place(std::byte* to, const extents& dims, const_t
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY padded_batches::padded_batches(any_dataset source, std::int64_t n, const padded_batch_options& how)
     : source_(std::move(source)),

@@ -32,7 +32,7 @@
 
 #include "example_message.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

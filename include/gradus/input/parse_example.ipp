@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "parse_example.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::span<const std::byte> message_of(const datum& record) {
   const auto chars = record.values<std::uint8_t>(0);
@@ -144,7 +144,7 @@ GRADUS_BODY features example_batch::finish() {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY const feature_steps& sequence_features::operator[](std::string_view name) const {
   std::string names;

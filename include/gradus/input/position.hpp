@@ -17,7 +17,7 @@
 
 #include "../base/error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 static_assert(std::endian::native == std::endian::little, "gradus: positions are stored as this machine holds numbers");
 

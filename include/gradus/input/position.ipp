@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "position.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::int64_t position_reader::number(std::int64_t least, std::int64_t most, std::string_view what) {
   std::int64_t value = 0;

@@ -24,7 +24,7 @@
 #include "../base/thread.hpp"
 #include "stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <dataset Source>
 class prefetched_dataset final : public composable<prefetched_dataset<Source>> {

@@ -6,7 +6,7 @@
 #include "../base/random.hpp"
 #include "unit_stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // start, start + step, ... before stop; any of them at any time, so a shuffle over it holds no copies.
 class range_dataset final : public composable<range_dataset> {

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "range.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY range_dataset::range_dataset(std::int64_t start, std::int64_t stop, std::int64_t step, std::string name)
     : spec_{{std::move(name), int64, {}}}, start_(start), step_(step) {

@@ -16,7 +16,7 @@
 #include "../store/file_stream.hpp"
 #include "stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A file, or several; a reader takes either.
 class file_list {

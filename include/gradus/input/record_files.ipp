@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "record_files.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY record_files::record_files(const record_files& o)
     : reader_(o.reader_), paths_(o.paths_), how_(o.how_), open_(o.open_), at_(o.at_), skipped_(o.skipped_) {}

@@ -25,7 +25,7 @@
 #include "../store/inflate.hpp"
 #include "../store/record.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct record_writer_options {
   compression_type compression = compression_type::automatic;  // by the name: ".gz" is gzip, all else is not compressed

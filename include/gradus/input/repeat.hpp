@@ -10,7 +10,7 @@
 #include "cardinality.hpp"
 #include "stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 inline constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();

@@ -3,7 +3,7 @@
 #include "cardinality.hpp"
 #include "stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Elements index, index + count, index + 2 count, ...; on a batched dataset batches.
 template <dataset Source>

@@ -22,7 +22,7 @@
 #include "element_store.hpp"
 #include "stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

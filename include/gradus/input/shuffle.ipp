@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "shuffle.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void shuffle_settings::check() const {
   if (buffer < 1 || buffer > std::numeric_limits<std::uint32_t>::max())

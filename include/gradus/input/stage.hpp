@@ -51,7 +51,7 @@
 #include "position.hpp"
 #include "stage_list.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // What every dataset can do. The stages named here live in the headers of their names; dataset.hpp brings them all.
 template <class Self>

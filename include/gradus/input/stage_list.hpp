@@ -2,7 +2,7 @@
 #pragma once
 #include "dataset_concept.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <dataset Source>
 class shuffled_dataset;

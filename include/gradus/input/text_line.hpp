@@ -9,7 +9,7 @@
 #include "record_files.hpp"
 #include "unit_stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct text_line_options {
   compression_type compression = compression_type::automatic;

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "text_line.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY bool text_line_dataset::pull_unit(datum& out) {
   return files_.next([&](std::string_view bytes, bool last) {

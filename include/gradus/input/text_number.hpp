@@ -11,7 +11,7 @@
 
 #include "../store/decimal.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 constexpr bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 

@@ -35,7 +35,7 @@
 #include "parse_example.hpp"
 #include "tf_record.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // The components that examples become. Error: invalid_argument for texts that are more than one string, and for a name
 // that comes twice.

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "tf_example.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY components example_components(const example_spec& spec) {
   using shape_of = example_spec::shape_of;
@@ -29,7 +29,7 @@ GRADUS_BODY components example_components(const example_spec& spec) {
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void example_decoder::copy(const void* from, std::size_t bytes, std::byte* to) {
   if (bytes != 0) std::memcpy(to, from, bytes);
@@ -37,7 +37,7 @@ GRADUS_BODY void example_decoder::copy(const void* from, std::size_t bytes, std:
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void example_parser::operator()(const datum& from, datum& to) const {
   detail::example_decoder(spec_).parse(detail::message_of(from), {}, detail::memory_of(to));

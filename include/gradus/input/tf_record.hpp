@@ -34,7 +34,7 @@
 #include "record_files.hpp"
 #include "stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct tf_record_options {
   compression_type compression = compression_type::automatic;

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "tf_record.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY tf_record_dataset::tf_record_dataset(const tf_record_dataset& o)
     : composable(o), files_(o.files_), options_(o.options_), open_(o.open_), at_(o.at_), last_bytes_(o.last_bytes_) {}

@@ -5,7 +5,7 @@
 
 #include "unit_stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 class unique_elements final : public detail::unit_stage<unique_elements, false> {
 public:

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "unique.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY bool unique_elements::pull_unit(datum& out) {
   while (source_.pull(out)) {

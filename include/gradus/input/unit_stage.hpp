@@ -5,7 +5,7 @@
 
 #include "any_dataset.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // Elements or rows of `unit` into rows `first`... of the caller's arrays; how many.
 std::int64_t copy_rows(const datum& unit, bool batched, const components& spec, std::span<const tensor_view> out,

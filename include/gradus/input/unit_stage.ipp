@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "unit_stage.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::int64_t copy_rows(const datum& unit, bool batched, const components& spec,
                                    std::span<const tensor_view> out, std::int64_t first) {

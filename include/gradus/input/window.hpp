@@ -11,7 +11,7 @@
 
 #include "unit_stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 class windowed_dataset final : public detail::unit_stage<windowed_dataset, false> {
 public:

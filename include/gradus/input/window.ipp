@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "window.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY windowed_dataset::windowed_dataset(any_dataset source, std::int64_t size, std::int64_t shift,
                                                std::int64_t stride, bool drop_remainder)

@@ -7,7 +7,7 @@
 #include "cardinality.hpp"
 #include "unit_stage.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <bool Batched>
 class zipped_dataset final : public detail::unit_stage<zipped_dataset<Batched>, Batched> {

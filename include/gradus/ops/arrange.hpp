@@ -4,7 +4,7 @@
 #pragma once
 #include "gather.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 // ---- transpose

@@ -3,7 +3,7 @@
 #pragma once
 #include "reduce.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 struct attention_attr {

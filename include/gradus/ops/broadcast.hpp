@@ -2,7 +2,7 @@
 #pragma once
 #include "../graph/rules.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 // The extents that both broadcast to: right-aligned, equal or 1. Says false if they do not fit.

@@ -13,7 +13,7 @@
 
 #include "reduce.hpp"
 
-namespace gradus::clip {
+namespace gradus::inline GRADUS_BUILD::clip {
 
 // A number, or a tensor of the operand's dtype that broadcasts to it without enlarging it.
 struct bound {

@@ -2,7 +2,7 @@
 #pragma once
 #include "arrange.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // valid: windows lie inside the image. same: the result has ceil(extent / stride) places, zeros stand around the image,
 // and where their number is odd the extra one is after it (below, right), as TensorFlow has it. PyTorch pads both sides

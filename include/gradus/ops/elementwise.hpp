@@ -3,7 +3,7 @@
 #pragma once
 #include "broadcast.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // ---- shapes
 namespace detail {

@@ -14,7 +14,7 @@
 #include "clip.hpp"
 #include "gather.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // sum = sum w e; mean = sum w e / sum w; sqrtn = sum w e / sqrt(sum w^2).
 enum class combiner : int { mean, sqrtn, sum };

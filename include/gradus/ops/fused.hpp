@@ -4,7 +4,7 @@
 #include "matmul.hpp"
 #include "reduce.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

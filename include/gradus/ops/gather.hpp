@@ -2,7 +2,7 @@
 #pragma once
 #include "reduce.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 constexpr int product(const shape& s, int from) {

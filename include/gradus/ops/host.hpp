@@ -15,7 +15,7 @@
 
 #include "elementwise.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 template <class Function>

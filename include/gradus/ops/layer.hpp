@@ -9,7 +9,7 @@
 #include "softmax.hpp"
 #include "state.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 using activation = value (*)(value);
 

@@ -5,7 +5,7 @@
 
 #include "arrange.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 struct layer_norm_attr {

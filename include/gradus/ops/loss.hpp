@@ -5,7 +5,7 @@
 #include "arrange.hpp"
 #include "softmax.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 constexpr value as_float(value x) { return is_float(x.type()) ? x : cast(x, float32); }

@@ -7,7 +7,7 @@
 #include "loss.hpp"
 #include "state.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Three readings of one metric. `update` counts this batch and gives the new value; `result` reads the value (after
 // the update, if both are fetched); `batch_result` is of this batch alone.

@@ -5,7 +5,7 @@
 
 #include "metric.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 template <class T>

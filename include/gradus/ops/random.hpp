@@ -8,7 +8,7 @@
 #pragma once
 #include "elementwise.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace collection {
 inline constexpr std::string_view random_seed = "random_seed", random_step = "random_step";

@@ -5,7 +5,7 @@
 #pragma once
 #include "elementwise.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 constexpr void infer_write(inference& r) {

@@ -9,7 +9,7 @@
 #include "../ops/arrange.hpp"
 #include "../ops/reduce.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // How contributions to one gradient are added (tf.AggregationMethod). All are a left fold in order of arrival here, so
 // that values do not depend on the choice; it is kept for programs that name it. TensorFlow's EXPERIMENTAL_TREE is such

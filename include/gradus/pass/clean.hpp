@@ -2,7 +2,7 @@
 #pragma once
 #include "rewrite.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Equal op, attributes and operands: one node. One open-addressing table of node numbers, sized once. Reads of one
 // memory before and after a write differ, also when they go through a view. Two variables keep two gradients, equal or

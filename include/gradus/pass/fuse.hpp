@@ -12,7 +12,7 @@
 #include "../ops/fused.hpp"
 #include "rewrite.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

@@ -9,7 +9,7 @@
 #pragma once
 #include "rewrite.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 constexpr graph add_gates(const graph_parts& p) {
   const graph_view& v = p.view;

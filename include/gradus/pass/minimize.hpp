@@ -6,7 +6,7 @@
 #include "autodiff.hpp"
 #include "rewrite.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // When updates may start (tf.train.Optimizer.GATE_*). Gates change order, never values.
 #pragma GCC diagnostic push

@@ -7,7 +7,7 @@
 #include "../ops/precision.hpp"
 #include "rewrite.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A policy of trainers and static steppers:
 //

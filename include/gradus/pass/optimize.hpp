@@ -17,7 +17,7 @@
 
 #include "minimize.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // (gradient, variable); the gradient is empty where TensorFlow has None.
 struct gradient_and_variable {

@@ -10,7 +10,7 @@
 #include "../ops/state.hpp"
 #include "fuse.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct node_place {
   enum regions : int { nowhere, slot, variable, gradient };

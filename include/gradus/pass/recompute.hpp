@@ -11,7 +11,7 @@
 #include "../ops/state.hpp"
 #include "rewrite.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Cuts the forward pass into about `Segments` of equal memory, where a single tensor leads from one side to the other:
 // between layers, between residual blocks. That tensor is kept; what lies inside a segment is computed once more when

@@ -14,7 +14,7 @@
 #include "../update/composed.hpp"
 #include "constrain.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A gradient: dense, or the values of some rows.
 template <class T>

@@ -3,7 +3,7 @@
 #pragma once
 #include "apply.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // The stages over all variables, one after the other: `each(f)` calls f(step) with every variable_step, in a fixed
 // order.

@@ -11,7 +11,7 @@
 #include "../graph/node.hpp"
 #include "../update/single.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 inline constexpr double constraint_epsilon = 1e-7;  // Keras's

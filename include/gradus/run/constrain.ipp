@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "constrain.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY axis_walk::axis_walk(const constraint& c, const extents& dims, bool reduced) {
   for (int i = 0; i < dims.rank; ++i) {

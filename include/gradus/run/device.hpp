@@ -1,8 +1,9 @@
 // The device that a class uses when none is named. Declared here, so that this floor knows no device; defined by
 // gradus/cpu/device.hpp, which the umbrella includes.
 #pragma once
+#include "../base/build.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct default_device;
 

@@ -20,7 +20,7 @@
 #include "../base/subnormals.hpp"
 #include "machine.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Who wants to know when a task starts and ends gives a runner a probe of this form (run/profile.hpp). This one does
 // not: nothing of it is left in the program.

@@ -16,7 +16,7 @@
 #include "../pass/plan.hpp"
 #include "../pass/recompute.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // What a model is compiled for.
 struct build_options {

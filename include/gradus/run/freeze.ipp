@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "freeze.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY graph run_passes(const graph& built, const build_options& o) {
   const auto lawful = []([[maybe_unused]] int pass, graph g) {

@@ -13,7 +13,7 @@
 #include "../graph/graph.hpp"
 #include "machine.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace kind {
 struct optimizer {};  // gradus::optimizer: what a session needs to run its train ops; as many as wanted

@@ -6,7 +6,7 @@
 
 #include "../base/state.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // Calls sweep(first, how many, mirrors from there) for all of `values`, in order.
 template <class T, std::size_t N, class Sweep>

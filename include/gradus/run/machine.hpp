@@ -11,7 +11,7 @@
 #include "../pass/plan.hpp"
 #include "../tensor/tensor.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // One kernel invocation, ready to go: a step is a loop over these.
 struct bound_call {

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "machine.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::string_view runnable::name_at(int offset) const {
   if (offset < 0) return {};

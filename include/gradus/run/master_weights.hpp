@@ -3,7 +3,7 @@
 #pragma once
 #include "../tensor/tensor.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 class master_weights {
 public:

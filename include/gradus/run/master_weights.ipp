@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "master_weights.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY master_weights::master_weights(const tensor_view& array)
     : array_(array), values_(array.size() * sizeof(float)) {

@@ -10,7 +10,7 @@
 #include "../tensor/tree_sum.hpp"
 #include "model_updates.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // The batch is cut into `parts` equal parts, in order; each goes forward and backward alone. Their gradients are summed
 // as a tree fixed by the number of parts (tensor/tree_sum.hpp) and divided by it, so a loss that is a mean over the

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "microbatch.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void microbatch::check() const {
   if (parts < 1) raise(status::invalid_argument, text("microbatch: expected parts >= 1, found ", parts));
@@ -11,7 +11,7 @@ GRADUS_BODY void microbatch::check() const {
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void part_sums::prepare(step_machine& train, const variable_arena& variables, std::int64_t parts) {
   parts_ = parts;

@@ -10,7 +10,7 @@
 #include "freeze.hpp"
 #include "machine.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Built by the compiler: `Build` is a captureless lambda or a function, model_spec(graph&).
 template <auto Build, class Device, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute = dtype::none,

@@ -12,7 +12,7 @@
 #include "step_gradients.hpp"
 #include "variables.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // Everything that a training step reads and changes. Stays where it was made.
 template <class Model, class Optimizer, class Device, class Executor>

@@ -31,7 +31,7 @@
 #include "../base/state.hpp"
 #include "../tensor/access.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 double decay_after(double decay, std::optional<double> num_updates);

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "moving_average.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY double decay_after(double decay, std::optional<double> num_updates) {
   if (!num_updates.has_value()) return decay;
@@ -19,7 +19,7 @@ GRADUS_BODY void same_length(std::size_t variable, std::size_t other, const char
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void moving_averages::apply(std::optional<double> num_updates) {
   refuse_while_swapped("apply");

@@ -5,7 +5,7 @@
 #include "../base/error.hpp"
 #include "../tensor/access.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // The gradient of some rows of a variable (tf.IndexedSlices): `rows` is a vector of int32 or int64, in any order and
 // with repetitions, `values` is [rows, the variable's other extents] (a flat array of that many elements does too).

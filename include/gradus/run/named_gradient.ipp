@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "named_gradient.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void check_extents(const named_gradient& g, const extents& variable) {
   const auto size = static_cast<std::size_t>(count(variable));

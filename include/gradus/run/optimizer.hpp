@@ -29,7 +29,7 @@
 #include "device.hpp"
 #include "running_update.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct optimizer_options {
   std::optional<std::string_view> name = {};  // of slot variables and train ops; unset: the rule's, "Adam"

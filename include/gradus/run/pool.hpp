@@ -13,7 +13,7 @@
 #include "../base/error.hpp"
 #include "../base/thread.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // run(f) calls f(i) for every i < size(), all at the same time, each on a thread of its own (they wait for each
 // other), the caller being 0; it returns when all have, and sees what they wrote. f does not throw.

@@ -14,7 +14,7 @@
 
 #include "schedule.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Now, in seconds from any fixed moment. A test brings its own.
 struct steady_seconds {

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "profile.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY double steady_seconds::now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -11,7 +11,7 @@
 #include "apply_all.hpp"
 #include "graph_update.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

@@ -7,7 +7,7 @@
 
 #include "machine.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // What a schedule reckons with. The numbers decide who computes what, never what comes out.
 struct work_division {

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "schedule.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY int work_division::parts_of(double ns, int threads) const {
   const int parts = part_ns <= 0 ? threads : static_cast<int>(std::min<double>(threads, ns / part_ns));
@@ -12,7 +12,7 @@ GRADUS_BODY int work_division::parts_of(double ns, int threads) const {
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY double elements_of(const node& n, std::int64_t batch_size) {
   return static_cast<double>(gradus::count(resolve(n.dims, batch_size)));
@@ -27,7 +27,7 @@ GRADUS_BODY double formula_ns(const card& op) {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY detail::work work_of(const runnable& r, int call_index, std::int64_t batch_size) {
   const detail::call& c = r.program.calls[call_index];

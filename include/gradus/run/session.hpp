@@ -33,7 +33,7 @@
 #include "session_state.hpp"
 #include "variables.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // What to compute: a tensor of the graph, or the name of a node.
 struct fetch {

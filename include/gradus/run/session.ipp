@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "session.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void accept_feed(std::string_view name, const shape& dims, dtype type, std::int64_t batch_size,
                              const const_tensor_view& data, std::byte* to) {

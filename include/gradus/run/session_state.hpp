@@ -9,7 +9,7 @@
 #include "machine.hpp"
 #include "variables.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // State of a session in a checkpoint: the names of the variables that have no value, each with a zero byte behind it.
 // Local variables are not in checkpoints.

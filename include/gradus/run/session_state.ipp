@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "session_state.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void variables_without_value::save(std::vector<std::byte>& out) const {
   for (std::size_t i = 0; i < variables_.size(); ++i) {

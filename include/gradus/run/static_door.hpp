@@ -8,7 +8,7 @@
 #include "freeze.hpp"
 #include "static_layout.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

@@ -15,7 +15,7 @@
 #include "freeze.hpp"
 #include "variables.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace kind {
 struct memory {};  // where a run's tensors live: static_batch<N>

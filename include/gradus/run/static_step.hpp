@@ -24,7 +24,7 @@
 #include "static_door.hpp"
 #include "static_layout.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Made by make_static_stepper, which refuses what does not fit.
 // A model function, a device, and policies: static_batch<N>, a rule, and as wanted a schedule, a clip, an average, a

@@ -7,7 +7,7 @@
 #include "../update/not_finite.hpp"
 #include "machine.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 double read_number(const tensor_view& v);
 tensor_view loss_of(step_machine& train);

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "step_gradients.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY double read_number(const tensor_view& v) {
   return v.type == float64 ? *reinterpret_cast<const double*>(v.data)

@@ -9,7 +9,7 @@
 #include "model.hpp"
 #include "model_updates.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct placeholder_info {
   std::string_view name;

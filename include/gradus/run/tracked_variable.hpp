@@ -11,7 +11,7 @@
 #include "master_weights.hpp"
 #include "named_gradient.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // Whether something moves every row of a variable after the rule, as lookahead does.
 template <class Single>

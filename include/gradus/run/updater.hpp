@@ -28,7 +28,7 @@
 #include "named_gradient.hpp"
 #include "tracked_variable.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Device says how memory is swept (cpu/sweeps.hpp); the deduction guide binds it to the default one.
 template <class Device, class... Policies>

@@ -10,7 +10,7 @@
 #include "../graph/graph.hpp"
 #include "../tensor/tensor.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct variable_info {
   std::string_view name;

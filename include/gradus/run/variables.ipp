@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "variables.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY int variable_arena::declare(const variable_info& v) {
   const int at = find(v.name);

@@ -30,7 +30,7 @@
 #include "../base/clock.hpp"
 #include "../base/error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct coordinator_options {
   // Errors of these kinds end a run cleanly and are not raised.

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "coordinator.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY registration::registration(std::shared_ptr<detail::coordination> with, std::string name)
     : shared_(std::move(with)),

@@ -27,7 +27,7 @@
 #include "../checkpoint/saver.hpp"
 #include "../input/external_state.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A dataset's position as state, with what to do about state outside it. The dataset must outlive it.
 template <class Dataset>

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "input_checkpoint.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY external_state_policy parse_external_state_policy(std::string_view word) {
   if (word == "fail") return external_state_policy::fail;

@@ -15,7 +15,7 @@
 #include "../base/thread.hpp"
 #include "coordinator.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct looper_options {
   std::string name = "looper";                 // in the error that names threads which do not stop

@@ -16,7 +16,7 @@
 #include "../base/contract.hpp"
 #include "../base/error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace kind {
 struct connection {};  // how a master string becomes a session: in_process, ...

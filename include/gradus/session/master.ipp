@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "master.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY bool is_protocol(std::string_view s) {
   for (char c : s)
@@ -26,7 +26,7 @@ GRADUS_BODY bool split_address(std::string_view address, std::string_view& host,
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY master parse_master(std::string_view given) {
   master m{std::string(given), {}, {}, 0};

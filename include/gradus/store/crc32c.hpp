@@ -23,7 +23,9 @@
 #include <nmmintrin.h>
 #endif
 
-namespace gradus {
+#include "../base/build.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 
 // table[k][b]: the CRC register after byte b and k zero bytes.

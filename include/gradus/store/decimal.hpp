@@ -15,7 +15,9 @@
 #define GRADUS_DECIMAL_BY_STRTOD
 #endif
 
-namespace gradus::detail {
+#include "../base/build.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // The number that stands at `p`, as std::from_chars reads it: no blanks and no + before it, no hexadecimal digits;
 // `out` is left alone unless it is one that fits.

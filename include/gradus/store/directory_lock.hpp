@@ -6,7 +6,7 @@
 
 #include "file.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A file system that can keep a file for one process; those that cannot lock nothing.
 template <class F>

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "directory_lock.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY long this_process() {
 #if defined(__unix__) || defined(__APPLE__)

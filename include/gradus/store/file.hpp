@@ -27,7 +27,7 @@
 #include "reader_limits.hpp"
 #include "temporary.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A file system whose files can be read from any byte on. In others a reader passes over what stands before.
 template <class F>

@@ -6,7 +6,7 @@
 #pragma once
 #include "file.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A file system that can show a file's bytes without reading them. `map` refuses (any errno) what it cannot map, and
 // the file is then read.

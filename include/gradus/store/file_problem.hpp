@@ -8,7 +8,7 @@
 
 #include "../base/error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // An operation on a file that failed. False if it did not.
 struct file_problem {

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "file_problem.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY errno_meaning meaning_of(int e) {
   constexpr std::string_view permissions =
@@ -41,7 +41,7 @@ GRADUS_BODY errno_meaning meaning_of(int e) {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::string describe(const file_problem& p) {
   return text("cannot ", p.operation, " \"", p.path, "\": ", std::strerror(p.error), " (", advice_of_errno(p.error),

@@ -18,7 +18,7 @@
 #include "file.hpp"
 #include "inflate.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against the namespace

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "file_stream.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::size_t file_stream::read(std::span<std::byte> to) {
   const std::size_t ready = std::min(to.size(), ready_.size());

@@ -25,7 +25,7 @@
 #include <unistd.h>
 #endif
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Every operation returns 0 or an errno value and does no more than its system call: it may be interrupted (EINTR), and
 // a write may be short. Copies of a file system are the same file system.

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "file_system.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::string directory_of(std::string_view path) {
   const auto slash = path.rfind('/');

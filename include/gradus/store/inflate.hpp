@@ -5,9 +5,8 @@
 // Compressed bytes come from outside and may be a bomb, so nothing is allocated on their word: a stream is read into
 // memory that the caller has, and `inflate` grows with what really comes out, up to a limit.
 #pragma once
-#if defined(GRADUS_ZLIB) && (1 - GRADUS_ZLIB - 1) == 0  // -DGRADUS_ZLIB=0
-#undef GRADUS_ZLIB
-#endif
+#include "../base/build.hpp"  // first: it reads the macros of optional libraries
+
 #if defined(GRADUS_ZLIB)
 #include <zlib.h>
 #endif
@@ -26,7 +25,7 @@
 #include "no_zlib.hpp"
 #include "reader_limits.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // One compressed byte becomes at most 1032: a file that promises more lies (deflate's longest match, 258 bytes, in 2
 // bits).

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "inflate.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::size_t inflate_stream::read(std::span<std::byte> out) {
   std::size_t done = 0;

@@ -24,7 +24,7 @@
 #include "../base/error.hpp"
 #include "decimal.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Whether these bytes are UTF-8: nothing cut off or longer than needed, no surrogates, nothing above U+10FFFF.
 bool is_utf8(std::string_view s);

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "json.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY bool is_utf8(std::string_view s) {
   const auto byte = [&s](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };

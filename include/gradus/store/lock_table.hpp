@@ -13,7 +13,9 @@
 #include <unistd.h>
 #include <vector>
 
-namespace gradus::detail {
+#include "../base/build.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
 
 class lock_table {
 public:

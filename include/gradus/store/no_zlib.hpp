@@ -12,7 +12,7 @@
 
 #include "../base/optional_library.hpp"
 
-namespace gradus::detail::no_zlib {
+namespace gradus::inline GRADUS_BUILD::detail::no_zlib {
 
 // The constructor raises, so no other function is ever called.
 class inflate_state {

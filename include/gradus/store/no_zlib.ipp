@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "no_zlib.hpp"
 
-namespace gradus::detail::no_zlib {
+namespace gradus::inline GRADUS_BUILD::detail::no_zlib {
 
 GRADUS_BODY deflate_stream::deflate_stream(bool gzip, int) {
   refuse_without(zlib_library, gzip ? "writing gzip data (a file named .gz)" : "writing zlib data",

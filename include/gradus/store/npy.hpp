@@ -21,7 +21,7 @@
 #include "../base/shape.hpp"
 #include "zip.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // A .npy file's header, and what follows it. A type of several fields is the text of its list.
 struct npy_array {

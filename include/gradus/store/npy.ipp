@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "npy.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string npy_header::parse(npy_array& out, status& kind) {
   unsigned seen = 0;

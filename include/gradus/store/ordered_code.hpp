@@ -13,7 +13,9 @@
 #include <string>
 #include <string_view>
 
-namespace gradus::ordered_code {
+#include "../base/build.hpp"
+
+namespace gradus::inline GRADUS_BUILD::ordered_code {
 
 void put_number(std::string& out, std::uint64_t value);
 

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "ordered_code.hpp"
 
-namespace gradus::ordered_code {
+namespace gradus::inline GRADUS_BUILD::ordered_code {
 
 GRADUS_BODY void put_number(std::string& out, std::uint64_t value) {
   const int bytes = static_cast<int>((std::bit_width(value) + 7) / 8);

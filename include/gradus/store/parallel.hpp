@@ -9,7 +9,7 @@
 #include "../base/thread.hpp"
 #include "crc32c.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // crc32c(ab), given crc32c(a), crc32c(b) and the length of b. By the operator for one zero bit, squared as often as the
 // length has bits (zlib's crc32_combine does the same for its polynomial).

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "parallel.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::uint32_t crc32c_joined(std::uint32_t a, std::uint32_t b, std::uint64_t bytes_of_b) {
   std::uint32_t op[32], squared[32];  // what each bit becomes

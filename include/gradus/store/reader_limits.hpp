@@ -13,7 +13,7 @@
 
 #include "../base/error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct reader_limits {
   // The longest record: a line, a TFRecord, an event. It is also the longest row of an array.

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "reader_limits.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string inflated_too_far(std::uint64_t compressed, const reader_limits& limits) {
   return text("its ", compressed, " compressed bytes become more than ", limits.inflated_from(compressed),

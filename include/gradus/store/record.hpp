@@ -25,7 +25,7 @@
 #include "file.hpp"
 #include "reader_limits.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 inline constexpr std::size_t record_header_bytes = 12;
 inline constexpr std::size_t record_footer_bytes = 4;

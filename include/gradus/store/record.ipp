@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "record.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void put_fixed(std::byte* at, std::uint64_t value, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) at[i] = static_cast<std::byte>(value >> (8 * i));
@@ -21,7 +21,7 @@ GRADUS_BODY append_guard::~append_guard() {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void append_record(std::vector<std::byte>& out, std::span<const std::byte> payload) {
   append_record(out, [&](std::vector<std::byte>& o) { o.insert(o.end(), payload.begin(), payload.end()); });

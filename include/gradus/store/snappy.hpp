@@ -14,7 +14,7 @@
 #include "../base/error.hpp"
 #include "varint.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Three bytes of a stream become at most 64: a length that promises more lies.
 inline constexpr std::uint64_t most_snappy_expansion = 22;

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "snappy.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::string snappy_decode(std::span<const std::byte> in, std::size_t most, std::vector<std::byte>& out) {
   out.clear();

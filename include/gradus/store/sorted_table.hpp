@@ -17,7 +17,7 @@
 #include "crc32c.hpp"
 #include "snappy.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // How TensorFlow cuts tables.
 struct table_layout {

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "sorted_table.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::vector<std::byte> table_footer(const table_handle& metaindex, const table_handle& index) {
   std::vector<std::byte> out;
@@ -15,7 +15,7 @@ GRADUS_BODY std::vector<std::byte> table_footer(const table_handle& metaindex, c
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void table_writer::add(std::string_view key, std::span<const std::byte> value) {
   if (any_ && key <= last_)
@@ -108,7 +108,7 @@ GRADUS_BODY std::string table_writer::bumped(std::string_view key, std::size_t i
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string table_block::open(std::span<const std::byte> contents) {
   if (contents.size() < 4) return "it is too short for a number of restarts";
@@ -155,7 +155,7 @@ GRADUS_BODY std::uint32_t table_block::next_restart() const {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::string sorted_table::open(std::span<const std::byte> file) {
   file_ = file;

@@ -31,7 +31,7 @@
 #include <sys/random.h>
 #endif
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 // Repeats an interrupted call; gives up where a signal storm would hold us for ever.

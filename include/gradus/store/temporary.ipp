@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "temporary.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::uint64_t fresh_number() {
   std::uint64_t n = 0;

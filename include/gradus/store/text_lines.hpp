@@ -14,7 +14,7 @@
 
 #include "reader_limits.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Owns the bytes; the lines are views into them, and live as long.
 class text_lines {

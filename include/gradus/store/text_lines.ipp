@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "text_lines.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY text_lines::text_lines(std::vector<std::byte> bytes, std::string name, const reader_limits& limits)
     : name_(std::move(name)),

@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
-namespace gradus::detail {
+#include "../base/build.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
 
 static_assert(std::endian::native == std::endian::little,
               "gradus: fixed numbers of tables are copied from memory; this machine is big-endian.");

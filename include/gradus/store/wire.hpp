@@ -9,9 +9,8 @@
 // Reading: bytes come from outside. Whatever is malformed is status::data_loss; unknown fields, and known ones of
 // another wire type, are to be skipped, as official parsers do. Nothing is allocated on a length's word.
 #pragma once
-#if defined(GRADUS_PROTOZERO) && (1 - GRADUS_PROTOZERO - 1) == 0  // -DGRADUS_PROTOZERO=0
-#undef GRADUS_PROTOZERO
-#endif
+#include "../base/build.hpp"  // first: it reads the macros of optional libraries
+
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -29,7 +28,7 @@
 #include "../base/error.hpp"
 #include "../base/optional_library.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 // What protozero appends to. A type of our own, so that its customization cannot meet another library's.
 struct wire_buffer {
   std::vector<std::byte>* bytes = nullptr;
@@ -85,7 +84,7 @@ struct protozero::buffer_customization<gradus::detail::wire_buffer> {
 };
 #endif
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Protobuf's own cap on one message.
 inline constexpr std::size_t max_message_bytes = (std::size_t{1} << 31) - 1;

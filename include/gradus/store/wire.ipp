@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "wire.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void wire_writer::bytes(std::uint32_t number, std::span<const std::byte> value) {
   bytes(number, {reinterpret_cast<const char*>(value.data()), value.size()});

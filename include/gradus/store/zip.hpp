@@ -22,7 +22,7 @@
 #include "inflate.hpp"
 #include "reader_limits.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct zip_member {
   std::string name;

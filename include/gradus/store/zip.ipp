@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "zip.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::vector<std::byte> zip_layout::member(std::string_view name, std::uint64_t size, std::uint32_t crc) {
   using detail::zip_mark;

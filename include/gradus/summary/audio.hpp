@@ -11,7 +11,7 @@
 
 #include "values.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Row-major: clips of frames of channels.
 struct audio_extents {

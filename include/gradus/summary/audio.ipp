@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "audio.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::vector<std::byte> encode_wav(std::span<const float> samples, float sample_rate,
                                               std::int64_t channels) {

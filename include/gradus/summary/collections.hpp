@@ -15,7 +15,7 @@
 
 #include "values.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Calls that make values. `merge_all` runs those of one collection, in the order in which they were added, and merges
 // what they made. What a graph shows (g.summary_scalar, ...) is the graph's own collection "summaries"; its merge_all

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "collections.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void summary_collections::add(maker make, std::initializer_list<std::string_view> collections) {
   makers_.push_back(std::move(make));

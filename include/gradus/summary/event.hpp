@@ -14,7 +14,7 @@
 #include "../store/reader_limits.hpp"
 #include "../store/wire.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Protobuf's numbers of Event.what's members; `none` if an event has none.
 enum class event_kind : std::uint8_t {

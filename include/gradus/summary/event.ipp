@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "event.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void event_head(wire_writer& w, double wall_time, std::int64_t step) {
   w.float64_if(1, wall_time);
@@ -34,7 +34,7 @@ GRADUS_BODY void summary_fields(wire_writer& summary, std::span<const summary_va
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void encode_version(std::vector<std::byte>& out, double wall_time) {
   wire_writer w(out);
@@ -112,7 +112,7 @@ GRADUS_BODY void encode_event(std::vector<std::byte>& out, const event& e) {
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void join(std::vector<std::byte>& to, std::span<const std::byte> more) {
   to.insert(to.end(), more.begin(), more.end());
@@ -148,7 +148,7 @@ GRADUS_BODY summary_value decode_value(wire_reader r) {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY event decode_event(std::span<const std::byte> payload, const reader_limits& limits) {
   event e;

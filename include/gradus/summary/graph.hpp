@@ -9,7 +9,7 @@
 #include "../graph/show.hpp"
 #include "graph_def.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 shape_def to_shape_def(const shape& s);

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "graph.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY shape_def to_shape_def(const shape& s) {
   shape_def d;
@@ -28,7 +28,7 @@ GRADUS_BODY tensor_def to_tensor_def(const shown_node& s) {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY graph_def to_graph_def(const graph_parts& p, const char* names) {
   graph_def d;

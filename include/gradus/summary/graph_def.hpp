@@ -17,7 +17,7 @@
 #include "../base/dtype.hpp"
 #include "../base/error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // -1 is an extent that is not known before a step runs.
 struct shape_def {

@@ -9,7 +9,7 @@
 #include "../store/wire.hpp"
 #include "graph_def.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string shortest_text(double value) {
   if (std::isnan(value)) return "nan";
@@ -295,7 +295,7 @@ GRADUS_BODY void write_graph_def(field_sink& sink, const graph_def& g) {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void encode_graph_def(std::vector<std::byte>& out, const graph_def& g) {
   wire_writer w(out);

@@ -17,7 +17,7 @@
 
 #include "values.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Bucket i counts x with limits[i-1] <= x < limits[i]. Lists are of equal length; runs of empty buckets are one.
 struct histogram_counts {

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "histogram.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::span<const double> histogram_limits() {
   static const auto limits = [] {
@@ -22,7 +22,7 @@ GRADUS_BODY std::span<const double> histogram_limits() {
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY bucket_finder::bucket_finder() {
   for (std::size_t k = 0; k + 1 < starts_.size(); ++k) {
@@ -69,7 +69,7 @@ GRADUS_BODY const bucket_finder& histogram_counter::finder() {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void encode_histogram(std::vector<std::byte>& out, const histogram_counts& h) {
   wire_writer w(out);

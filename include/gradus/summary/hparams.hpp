@@ -21,7 +21,7 @@
 
 #include "values.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A text, a truth or a number (kept as a double, as TensorBoard does).
 struct hparam_value {

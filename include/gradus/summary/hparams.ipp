@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "hparams.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void hparam_fields(wire_writer& w, const hparam_value& v) {
   switch (v.value.index()) {
@@ -15,7 +15,7 @@ GRADUS_BODY void hparam_fields(wire_writer& w, const hparam_value& v) {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY summary_values hparams_experiment(const hparams_experiment_info& e) {
   return detail::hparams_summary("_hparams_/experiment", [&](wire_writer& data) {

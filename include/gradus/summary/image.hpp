@@ -5,9 +5,8 @@
 //
 // A program whose model has g.summary_image includes this header somewhere; then its trainer shows them.
 #pragma once
-#if defined(GRADUS_STB) && (1 - GRADUS_STB - 1) == 0  // -DGRADUS_STB=0
-#undef GRADUS_STB
-#endif
+#include "../base/build.hpp"  // first: it reads the macros of optional libraries
+
 #include <algorithm>
 #include <array>
 #include <climits>
@@ -49,7 +48,7 @@ namespace gradus_stb {  // not in gradus: its abs would hide the one that stb me
 #include "../tensor/tensor.hpp"
 #include "values.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Row-major: images of rows of pixels of channels: 1 gray, 3 RGB, 4 RGBA.
 struct image_extents {

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "image.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::vector<std::byte> encode_png(std::span<const std::uint8_t> pixels, const image_extents& e) {
   constexpr std::int64_t most = std::int64_t{1} << 29;
@@ -32,7 +32,7 @@ GRADUS_BODY std::vector<std::byte> encode_png(std::span<const std::uint8_t> pixe
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY summary_values summarize_images(std::string_view tag, const const_tensor_view& v) {
   const image_extents e{v.dims[0], v.dims[1], v.dims[2], v.dims[3]};

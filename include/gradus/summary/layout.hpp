@@ -8,7 +8,7 @@
 
 #include "values.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A curve between two others: a mean and its limits, say. All three are tags.
 struct margin_series {

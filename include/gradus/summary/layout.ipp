@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "layout.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY summary_values layout_summary(const std::vector<layout_category>& categories) {
   std::string layout;

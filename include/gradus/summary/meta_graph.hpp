@@ -14,7 +14,7 @@
 
 #include "graph_def.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Which nodes of the graph save and restore. The defaults are the names that tf.train.Saver() gives (a sharded one's
 // save_tensor is "save/Identity:0").

@@ -4,7 +4,7 @@
 #include "graph_def.ipp"
 #include "meta_graph.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void write_string_if(field_sink& sink, std::uint32_t number, std::string_view name,
                                  std::string_view value) {
@@ -98,7 +98,7 @@ GRADUS_BODY void write_meta_graph(field_sink& sink, const meta_graph& m) {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::vector<std::byte> encode_variable_def(const variable_def& v) {
   std::vector<std::byte> out;

@@ -15,7 +15,7 @@
 #include "audio.hpp"
 #include "histogram.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 void require_images(std::string_view tag);

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "outputs.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void require_images(std::string_view tag) {
   if (detail::show_images == nullptr)

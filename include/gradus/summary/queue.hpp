@@ -19,7 +19,7 @@
 #include "../base/thread.hpp"
 #include "../store/file.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // What adding does while max_queue events wait already.
 enum class full_queue : std::uint8_t {

@@ -14,7 +14,7 @@
 #include "../store/record.hpp"
 #include "event.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // One pass over one file. A last record that is torn (the writer was killed, or is still writing) ends the walk like
 // the end of the file, and `truncated()` tells: that is how TensorBoard reads. TensorFlow's iterator raises data_loss

@@ -10,7 +10,7 @@
 #include "../graph/parts.hpp"
 #include "meta_graph.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // One tensor of a checkpoint: a variable of the model, or what the optimizer keeps beside it.
 struct saved_tensor {

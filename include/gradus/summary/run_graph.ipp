@@ -4,7 +4,7 @@
 #include "run_graph.hpp"
 #include "tensorflow_graph.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 class meta_writer {
 public:
@@ -335,7 +335,7 @@ GRADUS_BODY void meta_writer::add_saver(const std::vector<saved_tensor>& saved) 
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY meta_graph to_meta_graph(const graph_parts& p, const char* names, std::vector<saved_tensor> saved,
                                      std::string_view refusal) {

@@ -17,7 +17,7 @@
 
 #include "../store/wire.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // One execution of one node. The name is the node's in the GraphDef; times are seconds from the step's begin.
 struct node_times {

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "run_metadata.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void encode_run_metadata(std::vector<std::byte>& out, const step_times& step) {
   wire_writer w(out);

@@ -6,7 +6,7 @@
 
 #include "../base/error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 // Bytes of the well-formed UTF-8 character that begins at s[i]; 0 if none does (RFC 3629: no overlong forms, no

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "tag.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::string clean_tag(std::string_view name) {
   std::string out;

@@ -8,7 +8,7 @@
 #include "graph.hpp"
 #include "tensorflow_ops.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // A tensor of the graph that is written.
 struct tensorflow_tensor {

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "tensorflow_graph.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY tensor_def tensor_of(dtype type, std::vector<std::int64_t> dims, const std::vector<double>& values) {
   shown_node s;

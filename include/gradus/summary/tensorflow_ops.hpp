@@ -11,7 +11,9 @@
 #pragma once
 #include <string_view>
 
-namespace gradus::detail {
+#include "../base/build.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // How a TensorFlow op's type attributes follow from its inputs: "T=0" is the type of input 0, "N=#" how many inputs
 // there are, "N=#1" one fewer, "T=*1" the list of types from input 1 on. `result`: the number of the input whose type

@@ -20,7 +20,7 @@
 #include "../base/error.hpp"
 #include "event.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // The values of one summary, in order: what one event holds.
 using summary_values = std::vector<summary_value>;

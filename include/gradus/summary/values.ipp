@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "values.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::vector<std::byte> plugin_metadata(std::string_view plugin, std::span<const std::byte> content) {
   std::vector<std::byte> out;
@@ -38,7 +38,7 @@ GRADUS_BODY std::string numbered_tag(std::string_view tag, std::string_view kind
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY summary_values scalar_summary(std::string_view tag, float value) {
   summary_value v;

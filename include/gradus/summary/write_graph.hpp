@@ -10,7 +10,7 @@
 #include "../store/file.hpp"
 #include "graph_def.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Writes the graph as protobuf's text (as TensorFlow 1.15 prints it), or as bytes, and returns the path. The directory
 // is made if it is missing; who reads the file sees the old one or the new one, never a part. Raises what the file

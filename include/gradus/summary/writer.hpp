@@ -50,7 +50,7 @@
 #include "queue.hpp"
 #include "tag.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct summary_writer_options {
   double flush_secs = 120;               // seconds between writes, as in TensorFlow; 0 writes every event at once

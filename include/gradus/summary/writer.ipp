@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "writer.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::string event_file_name(std::int64_t seconds, std::string_view host_and_suffix, int again) {
   const auto padded = [](std::int64_t n, std::size_t width) {
@@ -17,7 +17,7 @@ GRADUS_BODY std::string event_file_name(std::int64_t seconds, std::string_view h
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY bool is_event_file_name(std::string_view name) {
   if (!name.starts_with(event_file_prefix)) return false;

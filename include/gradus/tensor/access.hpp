@@ -16,7 +16,7 @@
 
 #include "tensor.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <class X>
 struct array_access;

@@ -30,7 +30,7 @@
 #include "access.hpp"
 #include "squares.hpp"
 
-namespace gradus::clip {
+namespace gradus::inline GRADUS_BUILD::clip {
 
 namespace inside {
 template <class X>

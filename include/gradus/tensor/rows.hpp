@@ -6,7 +6,7 @@
 
 #include "access.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Rows and their values, owned. `values()` is [rows, the extents of one row]; `gradus::indexed_slices{m.rows(),
 // m.values()}` is a gradient for an updater.

@@ -7,7 +7,7 @@
 
 #include "../base/shape.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Pairwise above 256 elements, so that the error does not grow with n.
 template <class T>

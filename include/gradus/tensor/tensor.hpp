@@ -15,7 +15,7 @@
 #include "../base/error.hpp"
 #include "../base/shape.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Every tensor in an arena starts on a cache line, so that a sweep may run over the padding between two of them.
 inline constexpr std::size_t alignment = 64;

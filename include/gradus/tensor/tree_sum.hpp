@@ -7,7 +7,7 @@
 
 #include "tensor.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Holds at most log2(n), rounded up, partial sums.
 class tree_sum {

@@ -22,7 +22,7 @@
 
 #include "access.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 template <class X>

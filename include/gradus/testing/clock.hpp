@@ -5,7 +5,7 @@
 #include "../base/clock.hpp"
 #include "../base/contract.hpp"
 
-namespace gradus::testing {
+namespace gradus::inline GRADUS_BUILD::testing {
 
 // Copies are the same clock: give one to what is tested, keep one to turn. It stands still by itself.
 class hand_clock {

@@ -25,7 +25,7 @@
 #include "trial.hpp"
 #include "wrapped.hpp"
 
-namespace gradus::testing {
+namespace gradus::inline GRADUS_BUILD::testing {
 
 struct conform_options {
   std::vector<extents> shapes = {{6, 6}, {9}, {}, {2, 2, 4}};  // of the variables, two at least, the first of rank 2

@@ -18,7 +18,7 @@
 
 #include "../store/file.hpp"
 
-namespace gradus::testing {
+namespace gradus::inline GRADUS_BUILD::testing {
 
 // Thrown by the operation at which the process "dies". Afterwards every operation fails and changes nothing, so that
 // destructors cannot tidy up what a killed process would have left.

@@ -18,7 +18,7 @@
 #include "../pass/autodiff.hpp"
 #include "../run/session.hpp"
 
-namespace gradus::testing {
+namespace gradus::inline GRADUS_BUILD::testing {
 
 // Two Jacobians of y by x, row-major: a row for each element of x, a column for each element of y.
 struct jacobians {

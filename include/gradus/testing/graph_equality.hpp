@@ -9,7 +9,7 @@
 #include "../graph/parts.hpp"
 #include "../summary/graph.hpp"
 
-namespace gradus::testing {
+namespace gradus::inline GRADUS_BUILD::testing {
 
 // The first field that differs, and at which node, expression or output; an empty field: none.
 struct graph_difference {

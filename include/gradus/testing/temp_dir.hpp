@@ -7,7 +7,7 @@
 
 #include "../store/file.hpp"
 
-namespace gradus::testing {
+namespace gradus::inline GRADUS_BUILD::testing {
 
 // Under $TMPDIR, else /tmp; its name is unique. POSIX only.
 class temp_dir {

@@ -28,7 +28,7 @@
 #include "graph_equality.hpp"
 #include "temp_dir.hpp"
 
-namespace gradus::testing {
+namespace gradus::inline GRADUS_BUILD::testing {
 
 // No build of this library has it.
 constexpr bool is_built_with_cuda() { return false; }

@@ -13,7 +13,7 @@
 #include "../cpu/sweeps.hpp"
 #include "../run/updater.hpp"
 
-namespace gradus::testing {
+namespace gradus::inline GRADUS_BUILD::testing {
 
 // How an update treats one variable, read off its form.
 struct treatment {

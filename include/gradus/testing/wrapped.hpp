@@ -7,7 +7,7 @@
 #include "../update/weight_decay.hpp"
 #include "trial.hpp"
 
-namespace gradus::testing::inside {
+namespace gradus::inline GRADUS_BUILD::testing::inside {
 
 using make_updater = std::function<std::unique_ptr<any_updater>()>;
 

@@ -13,7 +13,7 @@
 #include "progress.hpp"
 #include "run_config.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // How the model is made ready, given the policies.
 template <auto Build>

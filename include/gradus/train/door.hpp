@@ -6,7 +6,7 @@
 #include "composition.hpp"
 #include "train_options.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 
 using trainer_kinds =

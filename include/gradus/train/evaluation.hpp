@@ -6,7 +6,7 @@
 
 #include "../tensor/tensor.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <class Source, class... Policies>
 class trainer;

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "evaluation.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY double evaluation::operator[](std::string_view name) const {
   std::string known;

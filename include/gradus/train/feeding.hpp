@@ -8,7 +8,7 @@
 #include "../run/session.hpp"
 #include "../run/stepper.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 struct feed_target {
   int node = -1;  // -1: no placeholder takes it

@@ -7,7 +7,7 @@
 #include "../run/stepper.hpp"
 #include "../summary/event.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 double as_number(const tensor_view& v);
 

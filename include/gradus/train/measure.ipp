@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "measure.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY double as_number(const tensor_view& v) {
   switch (v.type) {

@@ -23,7 +23,7 @@
 #include "../base/contract.hpp"
 #include "../base/error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // After a step. Rates are averages over the steps since the last due report.
 struct progress_report {

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "progress.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void warnings::warning(std::string_view what) {
   std::fprintf(stderr, "gradus: warning: %.*s\n", static_cast<int>(what.size()), what.data());
@@ -11,7 +11,7 @@ GRADUS_BODY void warnings::warning(std::string_view what) {
 
 }  // namespace gradus
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t trained) {
   return text("the data ended at step ", step, ", before step ", last,
@@ -46,7 +46,7 @@ GRADUS_BODY std::string describe(const progress_report& r) {
 
 }  // namespace gradus::detail
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void log_lines::step(const progress_report& r, bool due) {
   if (due) line(detail::describe(r));

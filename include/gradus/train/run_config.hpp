@@ -9,7 +9,7 @@
 #include "../checkpoint/retention.hpp"
 #include "../summary/writer.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // For an interval: never. Naming `none` is not the same as leaving it out.
 struct none_given {};

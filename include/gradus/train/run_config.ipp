@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "run_config.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY checkpoint_interval checkpoint_interval_of(const run_config& c) {
   const interval &steps = c.save_checkpoints_steps, &secs = c.save_checkpoints_secs;

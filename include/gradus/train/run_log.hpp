@@ -16,7 +16,7 @@
 #include "../summary/writer.hpp"
 #include "measure.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // Whether the model's graph may show histograms, images or audio: known for a compiled model, and for an interpreted
 // one not before it runs.

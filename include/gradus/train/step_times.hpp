@@ -13,7 +13,7 @@
 #include "../run/profile.hpp"
 #include "../summary/run_metadata.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 // For each node of the graph that runs, the name under which the graph that is shown has it: a fused node is its last

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "step_times.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::vector<std::string> shown_names(const graph_parts& runs, const graph_parts& shown, const char* names) {
   std::vector<shown_node> all = describe(shown, names);

@@ -15,7 +15,7 @@
 #include "measure.hpp"
 #include "run_log.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 struct no_data {};

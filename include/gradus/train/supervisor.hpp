@@ -41,7 +41,7 @@
 #include "supervised_session.hpp"
 #include "supervisor_options.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 using supervisor_kinds = kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::executor,

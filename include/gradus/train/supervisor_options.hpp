@@ -7,7 +7,7 @@
 #include "../checkpoint/saver.hpp"
 #include "run_config.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // An argument that may be `none`: then the supervisor leaves that service to the program.
 template <class Setting>

@@ -3,7 +3,7 @@
 #include "../base/body.hpp"
 #include "supervisor_options.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY supervisor_options resolve(supervisor_options o) {
   for (const auto& [name, secs] :

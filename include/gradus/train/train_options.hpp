@@ -7,7 +7,7 @@
 #include "../input/dataset.hpp"
 #include "evaluation.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct train_options {
   std::int64_t max_steps = 0;  // stop when global_step is there: a resumed run does the rest. One of the two.

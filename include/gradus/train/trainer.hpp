@@ -26,7 +26,7 @@
 #include "run_log.hpp"
 #include "train_options.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <class Source, class... Policies>
 class trainer : detail::not_trained_on {

@@ -13,7 +13,7 @@
 #include "../checkpoint/flat.hpp"
 #include "../checkpoint/warm_start.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <codec Codec = flat_binary>
 struct warm_start_from {

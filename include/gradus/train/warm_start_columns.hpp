@@ -16,7 +16,7 @@
 #include "../columns/feature_layout.hpp"
 #include "warm_start.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <codec Codec = flat_binary>
 class warm_start_columns {

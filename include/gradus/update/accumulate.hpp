@@ -6,7 +6,7 @@
 #include "../base/contract.hpp"
 #include "setting.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A batch of k times the size in the memory of one. `apply` (or a training step) counts micro-batches: global_step goes
 // up by one each time, the rule, its schedules and its clip act at every k-th, on the mean of the k gradients (optax

@@ -11,7 +11,7 @@
 #pragma once
 #include "rule.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct adadelta {
   using policy_for = kind::rule;

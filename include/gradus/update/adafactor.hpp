@@ -34,7 +34,7 @@
 #include "rule.hpp"
 #include "setting.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 enum class adafactor_form { optax, relative };
 

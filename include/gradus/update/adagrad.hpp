@@ -10,7 +10,7 @@
 #include "rule.hpp"
 #include "setting.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct adagrad {
   using policy_for = kind::rule;

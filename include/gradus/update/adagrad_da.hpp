@@ -12,7 +12,7 @@
 #include "rule.hpp"
 #include "setting.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct adagrad_da {
   using policy_for = kind::rule;

@@ -13,7 +13,7 @@
 #include "../base/math.hpp"
 #include "sparse_mode.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct adam {
   using policy_for = kind::rule;

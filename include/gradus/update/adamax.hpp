@@ -12,7 +12,7 @@
 #include "../base/math.hpp"
 #include "sparse_mode.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 enum class adamax_form { torch, tensorflow };
 

@@ -10,7 +10,7 @@
 #pragma once
 #include "sparse_mode.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct add_sign {
   using policy_for = kind::rule;

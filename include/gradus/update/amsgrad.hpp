@@ -15,7 +15,7 @@
 #include "../base/math.hpp"
 #include "sparse_mode.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 enum class amsgrad_form { raw, corrected, raw_eps_hat };
 

@@ -6,7 +6,7 @@
 #include "../base/contract.hpp"
 #include "setting.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // shadow <- shadow - (1 - d)(shadow - theta), after theta's step; shadow starts as theta starts.
 //

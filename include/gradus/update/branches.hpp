@@ -11,7 +11,7 @@
 #include "multi.hpp"
 #include "single.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // The branches: of a plain rule or a chain one.
 template <class Rule, class Schedule, class Clip, class Average, bool Scaled>

@@ -12,7 +12,7 @@
 #include "part_list.hpp"
 #include "vary.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <class List>
 class chain;

@@ -12,7 +12,7 @@
 
 #include "part.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 // Clips that multiply a gradient by one number.

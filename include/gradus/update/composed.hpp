@@ -12,7 +12,7 @@
 #include "not_finite.hpp"
 #include "variations.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 template <class P>

@@ -3,7 +3,7 @@
 #include "../base/random.hpp"
 #include "schedule.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // initial ((1 - alpha) (1 + cos(pi s / decay_steps)) / 2 + alpha), s = min(global_step, decay_steps).
 // TensorFlow: tf.train.cosine_decay. Optax: cosine_decay_schedule(init_value, decay_steps, alpha). PyTorch:

@@ -8,7 +8,7 @@
 #include "../base/error.hpp"
 #include "schedule.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // initial * exp(-decay_rate * global_step / decay_steps); with staircase the quotient is rounded down.
 // TensorFlow: tf.train.natural_exp_decay.

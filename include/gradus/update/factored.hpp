@@ -6,7 +6,7 @@
 
 #include "../base/shape.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 // [outer, rows, middle, columns, inner], rows and columns being the axes, first and second in memory. Means over the
 // columns are [outer, rows, middle, inner], means over the rows [outer, middle, columns, inner].

@@ -3,7 +3,7 @@
 #include "../base/contract.hpp"
 #include "mask.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // freeze{named{"encoder/"}}: by name, by shape, or by any mask (update/mask.hpp, update/matching.hpp).
 template <class Mask>

@@ -16,7 +16,7 @@
 #include "rule.hpp"
 #include "setting.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // How l2 enters the denominator.
 enum class ftrl_l2 {

@@ -6,7 +6,7 @@
 #pragma once
 #include "rule.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct gradient_descent {
   using policy_for = kind::rule;

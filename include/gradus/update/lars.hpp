@@ -19,7 +19,7 @@
 #include "setting.hpp"
 #include "sparse_mode.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 enum class lars_form { tensorflow, optax };
 

@@ -3,7 +3,7 @@
 #pragma once
 #include "adam.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 using lazy_adam = adam;
 

@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <limits>
 
-namespace gradus {
+#include "../base/build.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include "part.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Every k steps: slow <- slow + alpha (theta - slow), theta <- slow. At the end of a chain:
 //   chain{adam{.rate = 1e-3}, lookahead{.every = 5, .alpha = 0.5}}

@@ -7,7 +7,7 @@
 #include "../base/contract.hpp"
 #include "setting.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // The scale halves when a gradient is infinite or NaN, and that step is left out (no variable, slot or average moves;
 // global_step still counts it); it doubles after `growth_interval` steps without one. As torch.cuda.amp.GradScaler,

@@ -7,7 +7,7 @@
 
 #include "../base/shape.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <class M>
 concept variable_mask = std::copy_constructible<M> && requires(const M& m, std::string_view name, const extents& dims) {

@@ -6,7 +6,7 @@
 #include "../base/error.hpp"
 #include "mask.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // Variables in whose name the expression (ECMAScript) is found: matching("kernel$"), matching("^encoder/").
 // PyTorch users select parameters with re.search over named_parameters(): the same search.

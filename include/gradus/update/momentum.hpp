@@ -8,7 +8,7 @@
 #pragma once
 #include "rule.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct momentum {
   using policy_for = kind::rule;

@@ -9,7 +9,7 @@
 #pragma once
 #include "rule.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct momentumw {
   using policy_for = kind::rule;

@@ -14,7 +14,7 @@
 #include "chain.hpp"
 #include "mask.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // The variables of a mask, their rule and, if wanted, the schedule of their rate; the rate is multiplied by
 // `rate_factor`.

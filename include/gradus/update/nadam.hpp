@@ -21,7 +21,7 @@
 #include "../base/math.hpp"
 #include "sparse_mode.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 enum class nadam_form { torch, constant, tensorflow };
 

@@ -7,7 +7,7 @@
 #include "../base/random.hpp"
 #include "rule.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // g <- g + N(0, variance / (1 + step)^decay), after a global norm's clip, before the rule and its chain. Neelakantan et
 // al. 2015, arXiv:1511.06807, section 3; tf.contrib.layers.optimize_loss has constant noise, optax.add_noise this one.

@@ -10,7 +10,7 @@
 #include "../base/contract.hpp"
 #include "../base/error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A norm is infinite, too, where its squares have no room: of float32 gradients beyond 1e19. What the forward pass
 // itself changes (moving averages of batch_norm) is changed before anyone looks.

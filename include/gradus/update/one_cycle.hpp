@@ -9,7 +9,7 @@
 
 #include "schedule.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // How a phase goes from one rate to the next.
 enum class annealing { cosine, linear };

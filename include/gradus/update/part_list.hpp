@@ -5,7 +5,7 @@
 
 #include "part.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <class... Parts>
 struct part_list {};

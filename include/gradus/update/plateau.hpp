@@ -3,7 +3,7 @@
 #include "../base/error.hpp"
 #include "schedule.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 enum class plateau_mode { min, max };                 // what is better: less, as of a loss, or more, as of an accuracy
 enum class plateau_threshold { relative, absolute };  // PyTorch: "rel", "abs"

@@ -14,7 +14,7 @@
 #include "../base/math.hpp"
 #include "sparse_mode.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct power_sign {
   using policy_for = kind::rule;

@@ -11,7 +11,7 @@
 #include "rule.hpp"
 #include "setting.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct proximal_adagrad {
   using policy_for = kind::rule;

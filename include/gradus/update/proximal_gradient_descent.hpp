@@ -10,7 +10,7 @@
 #include "../base/math.hpp"
 #include "rule.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct proximal_gradient_descent {
   using policy_for = kind::rule;

@@ -14,7 +14,7 @@
 #pragma once
 #include "rule.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct rmsprop {
   using policy_for = kind::rule;

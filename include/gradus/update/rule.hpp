@@ -59,7 +59,7 @@
 #include "../base/shape.hpp"
 #include "setting.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // An array that a rule keeps beside each variable, of its shape and type.
 struct slot {

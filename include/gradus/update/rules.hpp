@@ -29,7 +29,7 @@
 #include "soap.hpp"
 #include "sophia.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <class... Rules>
 struct rule_list {

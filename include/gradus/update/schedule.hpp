@@ -25,7 +25,7 @@
 #include "../base/error.hpp"
 #include "../base/math.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 template <class S>
 concept rate_schedule = detail::is_of<kind::schedule, S>() && requires(const S& s, std::int64_t global_step) {

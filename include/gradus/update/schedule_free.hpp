@@ -18,7 +18,7 @@
 #include "../base/math.hpp"
 #include "sparse_mode.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct schedule_free_adamw {
   using policy_for = kind::rule;

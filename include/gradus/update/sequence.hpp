@@ -8,7 +8,7 @@
 #pragma once
 #include "schedule.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 template <class List, class S>

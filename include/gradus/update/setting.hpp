@@ -21,7 +21,7 @@
 
 #include "../base/error.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // For a rule's check(): raises invalid_argument, naming rule and setting, unless `allowed`. Write `allowed` so that a
 // NaN is refused: `x > 0`, not `!(x <= 0)`.

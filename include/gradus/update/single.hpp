@@ -11,7 +11,7 @@
 #include "clip.hpp"
 #include "schedule.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // An array beside a variable, of its shape and type: a slot of the rule, or the average.
 struct mirror {

@@ -33,7 +33,7 @@
 #include "rule.hpp"
 #include "setting.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 struct soap {
   using policy_for = kind::rule;

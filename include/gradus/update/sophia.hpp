@@ -18,7 +18,7 @@
 #include "../base/math.hpp"
 #include "sparse_mode.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 enum class sophia_form { sophia_g, optax };
 

@@ -2,7 +2,7 @@
 #pragma once
 #include "rule.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 enum class sparse_mode {
   lazy,      // nothing: those rows of the variable and of its slots are neither read nor written

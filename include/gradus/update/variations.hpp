@@ -4,7 +4,7 @@
 
 #include "vary.hpp"
 
-namespace gradus::detail {
+namespace gradus::inline GRADUS_BUILD::detail {
 
 template <class P>
 constexpr auto variation_of(const P& p) {

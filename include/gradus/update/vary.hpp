@@ -18,7 +18,7 @@
 #include "schedule.hpp"
 #include "setting.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 // A setting of Owner that follows a schedule. Rate: it is the rate of a rule.
 template <class Owner, rate_schedule Schedule, bool Rate = false>

@@ -2,7 +2,7 @@
 #pragma once
 #include "sequence.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 // From 0 at step 0 to 1 at warmup_steps, and 1 from there on.

@@ -3,7 +3,7 @@
 #include "mask.hpp"
 #include "part.hpp"
 
-namespace gradus {
+namespace gradus::inline GRADUS_BUILD {
 
 enum class decay_mode {
   decoupled,           // theta <- theta - rate * strength * theta, then the rule: AdamW as PyTorch has it

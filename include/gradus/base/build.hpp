@@ -1,0 +1,93 @@
+// The name of this build of the library: what the compiler was told that changes what the code means. Everything stands
+// in an inline namespace of that name (`gradus::inline GRADUS_BUILD`), which a program does not write: `gradus::adam`
+// finds it. Files that were compiled with different answers hold different types, so they may stand in one program; a
+// function that hands an object from one to the other does not link, and the symbol that the linker misses says why.
+// Errors are of every build (base/error.hpp): what one part throws, another catches.
+//
+//   undefined reference to `train(gradus::avx2_fma_zlib::trainer<...>&)'      the caller; the callee has gradus::sse2
+//
+// The name is made of
+//   sse2, sse42, avx, avx2, avx512, neon, scalar   registers (scalar: none, or without xsimd)
+//   _fma             products and sums are fused
+//   _fastmath        -ffast-math or a part of it
+//   _noexceptions    -fno-exceptions
+//   _zlib, _pb, _stb optional libraries: zlib, protozero, stb (base/optional_library.hpp)
+//   _compiled        the bodies come from gradus::compiled (base/body.hpp)
+#pragma once
+
+// -DGRADUS_ZLIB=0 is no definition.
+#if defined(GRADUS_ZLIB) && (1 - GRADUS_ZLIB - 1) == 0
+#undef GRADUS_ZLIB
+#endif
+#if defined(GRADUS_PROTOZERO) && (1 - GRADUS_PROTOZERO - 1) == 0
+#undef GRADUS_PROTOZERO
+#endif
+#if defined(GRADUS_STB) && (1 - GRADUS_STB - 1) == 0
+#undef GRADUS_STB
+#endif
+
+// Whether numbers are as wide as a register (cpu/simd.hpp).
+#if !defined(GRADUS_SIMD)
+#if (defined(__SSE2__) || defined(__aarch64__)) && __has_include(<xsimd/config/xsimd_arch.hpp>)
+#define GRADUS_SIMD 1
+#else
+#define GRADUS_SIMD 0
+#endif
+#endif
+
+#if !GRADUS_SIMD
+#define GRADUS_BUILD_WIDTH scalar
+#elif defined(__aarch64__)
+#define GRADUS_BUILD_WIDTH neon
+#elif defined(__AVX512F__)
+#define GRADUS_BUILD_WIDTH avx512
+#elif defined(__AVX2__)
+#define GRADUS_BUILD_WIDTH avx2
+#elif defined(__AVX__)
+#define GRADUS_BUILD_WIDTH avx
+#elif defined(__SSE4_2__)
+#define GRADUS_BUILD_WIDTH sse42
+#else
+#define GRADUS_BUILD_WIDTH sse2
+#endif
+#if defined(__FMA__) || defined(__FMA4__)
+#define GRADUS_BUILD_FMA _fma
+#else
+#define GRADUS_BUILD_FMA
+#endif
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
+    (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0)
+#define GRADUS_BUILD_MATH _fastmath
+#else
+#define GRADUS_BUILD_MATH
+#endif
+#if defined(__cpp_exceptions)
+#define GRADUS_BUILD_EXCEPTIONS
+#else
+#define GRADUS_BUILD_EXCEPTIONS _noexceptions
+#endif
+#if defined(GRADUS_ZLIB)
+#define GRADUS_BUILD_ZLIB _zlib
+#else
+#define GRADUS_BUILD_ZLIB
+#endif
+#if defined(GRADUS_PROTOZERO)
+#define GRADUS_BUILD_PROTOZERO _pb
+#else
+#define GRADUS_BUILD_PROTOZERO
+#endif
+#if defined(GRADUS_STB)
+#define GRADUS_BUILD_STB _stb
+#else
+#define GRADUS_BUILD_STB
+#endif
+#if defined(GRADUS_COMPILED)
+#define GRADUS_BUILD_FORM _compiled
+#else
+#define GRADUS_BUILD_FORM
+#endif
+#define GRADUS_BUILD_JOIN_THEM(a, b, c, d, e, f, g, h) a##b##c##d##e##f##g##h
+#define GRADUS_BUILD_JOIN(...) GRADUS_BUILD_JOIN_THEM(__VA_ARGS__)
+#define GRADUS_BUILD                                                                                  \
+  GRADUS_BUILD_JOIN(GRADUS_BUILD_WIDTH, GRADUS_BUILD_FMA, GRADUS_BUILD_MATH, GRADUS_BUILD_EXCEPTIONS, \
+                    GRADUS_BUILD_ZLIB, GRADUS_BUILD_PROTOZERO, GRADUS_BUILD_STB, GRADUS_BUILD_FORM)
