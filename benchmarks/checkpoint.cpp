@@ -12,7 +12,7 @@
 #include <gradus/checkpoint/tensor_bundle.hpp>
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/updater.hpp>
-#include <gradus/update/adam.hpp>
+#include <gradus/update/rules/adam.hpp>
 
 namespace {
 

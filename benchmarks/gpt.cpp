@@ -4,7 +4,7 @@
 
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>
-#include <gradus/update/adamw.hpp>
+#include <gradus/update/rules/adamw.hpp>
 
 namespace {
 

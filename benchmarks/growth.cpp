@@ -6,7 +6,7 @@
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>
 #include <gradus/run/stepper.hpp>
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 #include <cstring>
 

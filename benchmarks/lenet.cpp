@@ -5,7 +5,7 @@
 #include <gradus/ops/conv.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <gradus/ops/embedding.hpp>
 #include <gradus/ops/loss.hpp>
 #include <gradus/run/updater.hpp>
-#include <gradus/update/adagrad.hpp>
-#include <gradus/update/ftrl.hpp>
+#include <gradus/update/rules/adagrad.hpp>
+#include <gradus/update/rules/ftrl.hpp>
 
 #include <cmath>
 

@@ -9,8 +9,8 @@
 
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>
-#include <gradus/update/adam.hpp>
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 namespace {
 

@@ -5,7 +5,7 @@ set(edge_core_headers "")
 foreach(line IN LISTS edge_lines)
   string(REGEX REPLACE "^[a-z]+ +([^ ]+).*" "\\1" what "${line}")
   if(line MATCHES "^room ")
-    file(GLOB found CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
       "${PROJECT_SOURCE_DIR}/include/gradus/${what}/*.hpp")
     list(APPEND edge_core_headers ${found})
   elseif(line MATCHES "^header ")

@@ -15,6 +15,8 @@ Laws:
   build       everything stands in the inline namespace of the build (base/build.hpp), or says that it is of every build
   umbrella    what gradus.hpp includes, through others too, brings none of UMBRELLA_FORBIDS
   mirror      include/gradus/R/F.hpp has tests/R/F.cpp, and the other way round (tests/whole/ answers for no header)
+  moved       an old name of a header is one line that says until which version, and one include; it needs no test of its
+              own (tests/CMakeLists.txt compiles all of them at once), no header includes it, and it goes with that version
   references  a file that a comment or a page names exists
 """
 import os
@@ -51,6 +53,7 @@ LEAVES = ("cluster/grpc.hpp", "cluster/mpi.hpp", "cpu/cblas.hpp", "cpu/onednn.hp
 # Files that comments and pages may name. A script without a folder may be somebody else's (TensorFlow's tests).
 REFERENCE = re.compile(r"(?<![\w./<*{}-])((?:[\w.-]+/)*[\w-]+\.(?:hpp|cpp|md)|(?:tools|scripts|tests|benchmarks)/(?:[\w.-]+/)*[\w-]+\.(?:py|sh|json|txt))(?![\w*])")
 SPEAKS = ("include", "tests", "examples", "benchmarks", "docs")  # folders whose comments and pages are read
+MOVED = re.compile(r"// Moved to ([\w/]+\.hpp)\. The old name is here until (\d+\.\d+\.\d+)\.\n")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -123,6 +126,8 @@ def check(root):
     edge, complaints = read_edge_core(root, headers)
     found += complaints
     found += check_bodies(base, headers, bodies)
+    moved, complaints = check_moved(root, base, headers)
+    found += complaints
     reaches = {h: {} for h in headers}  # header -> {included header: line}
 
     # x.ipp answers for the same laws as x.hpp, of which it is the second half.
@@ -154,6 +159,8 @@ def check(root):
                     found.append((*where, "floors", f'"{what}" is no header of this library'))
                     continue
                 reaches[header][target] = number
+                if target in moved:
+                    found.append((*where, "moved", f"{target} is an old name; include {moved[target]}"))
                 other = target.split("/")[0] if "/" in target else ""
                 if target in LISTS:
                     found.append((*where, "no arrows", "nobody includes the umbrella" if target == UMBRELLA
@@ -206,14 +213,15 @@ def check(root):
             walk(header, [header])
 
     for header in sorted(headers):
-        if "/" in header and not os.path.exists(os.path.join(root, "tests", header[:-4] + ".cpp")):
+        if "/" in header and header not in moved and not os.path.exists(os.path.join(root, "tests", header[:-4] + ".cpp")):
             found.append(("include/gradus/" + header, 1, "mirror", f"no test at tests/{header[:-4]}.cpp"))
     for room in rooms:
-        folder = os.path.join(root, "tests", room)
-        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
-            if name.endswith(".cpp") and f"{room}/{name[:-4]}.hpp" not in headers:
-                found.append((f"tests/{room}/{name}", 1, "mirror",
-                              f"no header include/gradus/{room}/{name[:-4]}.hpp (a test of several belongs in tests/whole)"))
+        for folder, _, names in os.walk(os.path.join(root, "tests", room)):
+            for name in sorted(names):
+                file = os.path.relpath(os.path.join(folder, name), os.path.join(root, "tests")).replace(os.sep, "/")
+                if name.endswith(".cpp") and (file[:-4] + ".hpp" not in headers or file[:-4] + ".hpp" in moved):
+                    found.append((f"tests/{file}", 1, "mirror", f"no header include/gradus/{file[:-4]}.hpp "
+                                  "(a test of several belongs in tests/whole)"))
     return found + check_references(root), headers
 
 
@@ -237,6 +245,30 @@ def check_bodies(base, headers, bodies):
         if body not in compiled:
             found.append((shown, 1, "bodies", "no file of compiled/ includes it"))
     return found + [("include/gradus/compiled", 1, "bodies", f"there is no {b}") for b in sorted(compiled - set(bodies))]
+
+
+def check_moved(root, base, headers):
+    """Old names of headers: {old: new}."""
+    moved, found = {}, []
+    says = open(headers["base/version.hpp"], encoding="utf-8").read() if "base/version.hpp" in headers else ""
+    version = [int(n) for n in re.findall(r"#define GRADUS_VERSION_(?:MAJOR|MINOR|PATCH) +(\d+)", says)]
+    for header, path in headers.items():
+        text = open(path, encoding="utf-8").read()
+        if not text.startswith("// Moved to "):
+            continue
+        shown, match = "include/gradus/" + header, MOVED.match(text)
+        if not match:
+            found.append((shown, 1, "moved", "the first line says `// Moved to x/y.hpp. The old name is here until 1.2.3.`"))
+            continue
+        moved[header] = match[1]
+        there = os.path.relpath(match[1], os.path.dirname(header)).replace(os.sep, "/")
+        if match[1] not in headers:
+            found.append((shown, 1, "moved", f"there is no header {match[1]}"))
+        if text[match.end():] != f'#pragma once\n#include "{there}"\n':
+            found.append((shown, 2, "moved", f'it is followed by #pragma once and #include "{there}", and nothing else'))
+        if version >= [int(n) for n in match[2].split(".")]:
+            found.append((shown, 1, "moved", "its time is over: remove it"))
+    return moved, found
 
 
 def check_references(root):
@@ -294,12 +326,16 @@ def check_umbrella(root, compiler):
 
 def self_test():
     """A small house with one breach of each law."""
+    old = '// Moved to base/good.hpp. The old name is here until 9.0.0.\n#pragma once\n#include "good.hpp"\n'
     house = {
         "rooms.txt": "base:\ngraph: base\nops: base graph\ntensor: base\ncheckpoint: base\ntesting: base graph ops\n",
         "tools/edge_core.txt": "room base\nroom graph\n",
         "include/gradus/gradus.hpp": '#pragma once\n#include "base/good.hpp"\n',
         "include/gradus/base/good.hpp": "#pragma once\n#include <vector>\n// throw away: a comment is no throw\n",
         "tests/base/good.cpp": "",
+        "include/gradus/base/older.hpp": old,
+        "include/gradus/base/version.hpp": "#pragma once\n#define GRADUS_VERSION_MAJOR 3\n",
+        "tests/base/version.cpp": "",
         "include/gradus/base/two.hpp": '#pragma once\n#ifndef GRADUS_COMPILED\n#include "two.ipp"\n#endif\n',
         "include/gradus/base/two.ipp": '#pragma once\n#include "two.hpp"\n',
         "tests/base/two.cpp": "",
@@ -330,6 +366,13 @@ def self_test():
         ("docs/page.md", "see tools/gone.py\n", 1, "references"),
         ("include/gradus/base/good.ipp", '#pragma once\n#include "good.hpp"\n', 1, "bodies"),  # no file compiles it
         ("include/gradus/base/two.hpp", "#pragma once\n", 1, "bodies"),
+        ("include/gradus/base/old.hpp", "// Moved to base/good.hpp.\n#pragma once\n", 1, "moved"),
+        ("include/gradus/base/old.hpp", old.replace("good.hpp", "gone.hpp"), 1, "moved"),
+        ("include/gradus/base/old.hpp", old + "int more;\n", 2, "moved"),
+        ("include/gradus/base/old.hpp", old.replace("9.0.0", "0.1.0"), 1, "moved"),
+        ("include/gradus/base/uses.hpp", '#pragma once\n#include "older.hpp"\n', 2, "moved"),
+        ("tests/base/older.cpp", "", 1, "mirror"),
+        ("tests/base/deep/orphan.cpp", "", 1, "mirror"),
         ("include/gradus/base/two.ipp", '#pragma once\n#include "../ops/o.hpp"\n', 2, "floors"),
         ("include/gradus/base/two.ipp", "#pragma once\n\nvoid f() { throw 1; }\n", 3, "edge core"),
     ]

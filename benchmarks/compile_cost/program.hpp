@@ -4,7 +4,7 @@
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>
 #include <gradus/run/stepper.hpp>
-#include <gradus/update/adam.hpp>
+#include <gradus/update/rules/adam.hpp>
 
 template <auto Build>
 int train() {

@@ -11,9 +11,9 @@
 #include <gradus/ops/loss.hpp>
 #include <gradus/ops/model.hpp>
 #include <gradus/train/trainer.hpp>
-#include <gradus/update/adagrad.hpp>
-#include <gradus/update/ftrl.hpp>
 #include <gradus/update/multi.hpp>
+#include <gradus/update/rules/adagrad.hpp>
+#include <gradus/update/rules/ftrl.hpp>
 #include <string>
 
 using namespace gradus;

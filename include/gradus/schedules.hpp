@@ -1,10 +1,10 @@
 // Schedules: every learning-rate schedule, how they are put together, and `vary`, which schedules any other setting.
 #pragma once
-#include "update/cosine.hpp"
-#include "update/decay.hpp"
-#include "update/one_cycle.hpp"
-#include "update/plateau.hpp"
 #include "update/schedule.hpp"
-#include "update/sequence.hpp"
+#include "update/schedules/cosine.hpp"
+#include "update/schedules/decay.hpp"
+#include "update/schedules/one_cycle.hpp"
+#include "update/schedules/plateau.hpp"
+#include "update/schedules/sequence.hpp"
+#include "update/schedules/warmup.hpp"
 #include "update/vary.hpp"
-#include "update/warmup.hpp"

@@ -2,7 +2,7 @@
 #include <gradus/run/session.hpp>
 #include <gradus/run/static_step.hpp>
 #include <gradus/run/updater.hpp>
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 #include <doctest/doctest.h>
 

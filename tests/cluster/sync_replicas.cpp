@@ -3,8 +3,8 @@
 
 #include <gradus/cluster/sync_replicas.hpp>
 #include <gradus/cpu/device.hpp>
-#include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/momentum.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/momentum.hpp>
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <gradus/run/model.hpp>
 #include <gradus/run/stepper.hpp>
 #include <gradus/update/composed.hpp>
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 #include <cstring>
 #include <vector>

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 #include <vector>
 
 #include "updated.hpp"

@@ -4,10 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <gradus/update/adam.hpp>
-#include <gradus/update/ftrl.hpp>
-#include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/momentum.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/ftrl.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/momentum.hpp>
 #include <vector>
 
 #include "updated.hpp"

@@ -6,7 +6,7 @@
 #include <gradus/ops/model.hpp>
 #include <gradus/run/static_step.hpp>
 #include <gradus/run/stepper.hpp>
-#include <gradus/update/momentum.hpp>
+#include <gradus/update/rules/momentum.hpp>
 
 #include "board/board.hpp"
 

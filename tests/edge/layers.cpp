@@ -7,7 +7,7 @@
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>
 #include <gradus/run/static_step.hpp>
-#include <gradus/update/adam.hpp>
+#include <gradus/update/rules/adam.hpp>
 
 #include <new>
 #include <string_view>

@@ -1,11 +1,11 @@
 // Every schedule, and the functions they are made of, has the same bits on every machine. No heap, no C library.
 // flash at most: 16384
 // ram at most: 1024
-#include <gradus/update/cosine.hpp>
-#include <gradus/update/decay.hpp>
-#include <gradus/update/one_cycle.hpp>
-#include <gradus/update/plateau.hpp>
-#include <gradus/update/warmup.hpp>
+#include <gradus/update/schedules/cosine.hpp>
+#include <gradus/update/schedules/decay.hpp>
+#include <gradus/update/schedules/one_cycle.hpp>
+#include <gradus/update/schedules/plateau.hpp>
+#include <gradus/update/schedules/warmup.hpp>
 
 #include "board/board.hpp"
 

@@ -7,7 +7,7 @@
 #include <gradus/ops/loss.hpp>
 #include <gradus/ops/model.hpp>
 #include <gradus/run/static_step.hpp>
-#include <gradus/update/adam.hpp>
+#include <gradus/update/rules/adam.hpp>
 
 #include <new>
 

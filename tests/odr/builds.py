@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 compiler, include = sys.argv[1], os.path.abspath(sys.argv[2])
-HEADER = """#include <gradus/update/adam.hpp>
+HEADER = """#include <gradus/update/rules/adam.hpp>
 #include <gradus/cpu/simd.hpp>
 int width_here();
 int width_there();

@@ -10,7 +10,7 @@
 #include <gradus/run/stepper.hpp>
 #include <gradus/update/clip.hpp>
 #include <gradus/update/composed.hpp>
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/updater.hpp>
-#include <gradus/update/adam.hpp>
+#include <gradus/update/rules/adam.hpp>
 #include <gradus/update/schedule.hpp>
 
 int main() {

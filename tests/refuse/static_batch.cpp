@@ -3,7 +3,7 @@
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/run/static_step.hpp>
-#include <gradus/update/adam.hpp>
+#include <gradus/update/rules/adam.hpp>
 
 inline constexpr auto model = [](gradus::graph& g) {
   const auto x = g.placeholder("x", {gradus::batch, 2});

@@ -3,8 +3,8 @@
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 
-#include <gradus/update/adam.hpp>
 #include <gradus/update/clip.hpp>
+#include <gradus/update/rules/adam.hpp>
 
 int main() {
 #ifdef FIX

@@ -3,8 +3,8 @@
 // at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/updater.hpp>
-#include <gradus/update/adam.hpp>
 #include <gradus/update/lookahead.hpp>
+#include <gradus/update/rules/adam.hpp>
 
 int main() {
 #ifdef FIX

@@ -4,7 +4,7 @@
 #include <gradus/cpu/device.hpp>
 #include <gradus/pass/mixed_precision.hpp>
 #include <gradus/run/updater.hpp>
-#include <gradus/update/adam.hpp>
+#include <gradus/update/rules/adam.hpp>
 
 int main() {
 #ifdef FIX

@@ -1,7 +1,7 @@
 // expect: gradus: include <gradus/cpu/device.hpp>
 // within: 8 lines
 #include <gradus/run/updater.hpp>
-#include <gradus/update/adam.hpp>
+#include <gradus/update/rules/adam.hpp>
 #ifdef FIX
 #include <gradus/cpu/device.hpp>
 #endif

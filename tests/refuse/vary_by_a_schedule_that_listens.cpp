@@ -2,8 +2,8 @@
 // saved at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/updater.hpp>
-#include <gradus/update/momentum.hpp>
-#include <gradus/update/plateau.hpp>
+#include <gradus/update/rules/momentum.hpp>
+#include <gradus/update/schedules/plateau.hpp>
 #include <gradus/update/vary.hpp>
 
 int main() {

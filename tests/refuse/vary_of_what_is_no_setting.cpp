@@ -3,7 +3,7 @@
 // at most: 60 lines
 #include <gradus/update/composed.hpp>
 
-#include <gradus/update/adam.hpp>
+#include <gradus/update/rules/adam.hpp>
 #include <gradus/update/schedule.hpp>
 
 int main() {

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <gradus/cpu/sweeps.hpp>
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 #include <gradus/update/weight_decay.hpp>
 #include <vector>
 

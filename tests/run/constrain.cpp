@@ -7,8 +7,8 @@
 #include <gradus/run/static_step.hpp>
 #include <gradus/run/stepper.hpp>
 #include <gradus/run/updater.hpp>
-#include <gradus/update/gradient_descent.hpp>
 #include <gradus/update/lookahead.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 #include <doctest/doctest.h>
 

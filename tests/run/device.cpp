@@ -4,7 +4,7 @@
 
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/updater.hpp>
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 #include <type_traits>
 
 using namespace gradus;

@@ -12,11 +12,11 @@
 #include <gradus/base/state.hpp>
 #include <gradus/cpu/sweeps.hpp>
 #include <gradus/run/updater.hpp>
-#include <gradus/update/adam.hpp>
 #include <gradus/update/chain.hpp>
-#include <gradus/update/gradient_descent.hpp>
 #include <gradus/update/lookahead.hpp>
-#include <gradus/update/momentum.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/momentum.hpp>
 #include <new>
 #include <numeric>
 #include <string>

@@ -4,10 +4,10 @@
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>
 #include <gradus/run/stepper.hpp>
-#include <gradus/update/adam.hpp>
 #include <gradus/update/average.hpp>
 #include <gradus/update/clip.hpp>
 #include <gradus/update/composed.hpp>
+#include <gradus/update/rules/adam.hpp>
 
 #include <cstring>
 #include <vector>

@@ -8,13 +8,13 @@
 #include <gradus/run/session.hpp>
 #include <gradus/run/updater.hpp>
 #include <gradus/update/accumulate.hpp>
-#include <gradus/update/adagrad.hpp>
-#include <gradus/update/adam.hpp>
 #include <gradus/update/average.hpp>
 #include <gradus/update/clip.hpp>
-#include <gradus/update/ftrl.hpp>
-#include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/momentum.hpp>
+#include <gradus/update/rules/adagrad.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/ftrl.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/momentum.hpp>
 #include <gradus/update/schedule.hpp>
 
 #include <doctest/doctest.h>

@@ -2,9 +2,9 @@
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/optimizer.hpp>
 #include <gradus/run/running_update.hpp>
-#include <gradus/update/adagrad.hpp>
-#include <gradus/update/adam.hpp>
 #include <gradus/update/average.hpp>
+#include <gradus/update/rules/adagrad.hpp>
+#include <gradus/update/rules/adam.hpp>
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 #include <gradus/run/optimizer.hpp>
 #include <gradus/run/session.hpp>
 #include <gradus/testing/temp_dir.hpp>
-#include <gradus/update/momentum.hpp>
+#include <gradus/update/rules/momentum.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 #include <gradus/ops/layer.hpp>
 #include <gradus/pass/recompute.hpp>
 #include <gradus/run/static_door.hpp>
-#include <gradus/update/adam.hpp>
 #include <gradus/update/clip.hpp>
+#include <gradus/update/rules/adam.hpp>
 
 #include <doctest/doctest.h>
 

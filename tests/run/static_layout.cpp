@@ -2,8 +2,8 @@
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>
 #include <gradus/run/static_layout.hpp>
-#include <gradus/update/adam.hpp>
-#include <gradus/update/lamb.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/lamb.hpp>
 
 #include <doctest/doctest.h>
 

@@ -4,12 +4,12 @@
 #include <gradus/ops/loss.hpp>
 #include <gradus/run/static_step.hpp>
 #include <gradus/run/stepper.hpp>
-#include <gradus/update/adam.hpp>
 #include <gradus/update/clip.hpp>
-#include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/lamb.hpp>
-#include <gradus/update/momentum.hpp>
-#include <gradus/update/schedule_free.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/lamb.hpp>
+#include <gradus/update/rules/momentum.hpp>
+#include <gradus/update/rules/schedule_free.hpp>
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 #include "models.hpp"
 

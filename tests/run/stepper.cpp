@@ -1,6 +1,6 @@
 #include "models.hpp"
 
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 #include <doctest/doctest.h>
 

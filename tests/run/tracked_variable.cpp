@@ -1,6 +1,6 @@
 #include <gradus/run/tracked_variable.hpp>
-#include <gradus/update/adam.hpp>
 #include <gradus/update/average.hpp>
+#include <gradus/update/rules/adam.hpp>
 
 #include <doctest/doctest.h>
 

@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <gradus/base/random.hpp>
 #include <gradus/cpu/sweeps.hpp>
-#include <gradus/update/adam.hpp>
-#include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/momentum.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/momentum.hpp>
 #include <new>
 #include <string>
 

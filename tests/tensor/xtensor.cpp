@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <gradus/cpu/sweeps.hpp>
-#include <gradus/update/momentum.hpp>
+#include <gradus/update/rules/momentum.hpp>
 
 using namespace gradus;
 

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/momentum.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/momentum.hpp>
 
 using namespace gradus;
 

@@ -2,10 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include <gradus/update/adam.hpp>
 #include <gradus/update/clip.hpp>
-#include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/lamb.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/lamb.hpp>
 
 using namespace gradus;
 

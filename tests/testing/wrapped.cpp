@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <gradus/update/momentum.hpp>
+#include <gradus/update/rules/momentum.hpp>
 #include <string>
 #include <vector>
 

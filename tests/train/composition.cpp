@@ -2,9 +2,9 @@
 
 #include <gradus/ops/layer.hpp>
 #include <gradus/run/executor.hpp>
-#include <gradus/update/adam.hpp>
 #include <gradus/update/average.hpp>
 #include <gradus/update/clip.hpp>
+#include <gradus/update/rules/adam.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 
 #include <gradus/ops/layer.hpp>
 #include <gradus/train/composition.hpp>
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 #include <doctest/doctest.h>
 

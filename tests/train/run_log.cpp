@@ -9,8 +9,8 @@
 #include <gradus/summary/reader.hpp>
 #include <gradus/testing/temp_dir.hpp>
 #include <gradus/train/composition.hpp>
-#include <gradus/update/adam.hpp>
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 #include <limits>
 

@@ -4,7 +4,7 @@
 
 #include <gradus/ops/layer.hpp>
 #include <gradus/train/composition.hpp>
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 using namespace gradus;
 

@@ -7,7 +7,7 @@
 #include "gradus/ops/layer.hpp"
 #include "gradus/testing/faulty_files.hpp"
 #include "gradus/train/trainer.hpp"
-#include "gradus/update/momentum.hpp"
+#include "gradus/update/rules/momentum.hpp"
 
 using namespace gradus;
 using testing::faulty_files;

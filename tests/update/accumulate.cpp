@@ -1,11 +1,11 @@
 #include <gradus/update/accumulate.hpp>
 
-#include <gradus/update/adam.hpp>
 #include <gradus/update/clip.hpp>
 #include <gradus/update/composed.hpp>
 #include <gradus/update/freeze.hpp>
-#include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/momentum.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/momentum.hpp>
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <gradus/cpu/sweeps.hpp>
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 #include "../golden/golden.hpp"
 

@@ -1,9 +1,9 @@
 #include <gradus/update/branches.hpp>
 
-#include <gradus/update/adam.hpp>
 #include <gradus/update/clip.hpp>
-#include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/momentum.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/momentum.hpp>
 #include <gradus/update/schedule.hpp>
 
 #include <doctest/doctest.h>

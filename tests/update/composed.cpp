@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <gradus/update/adam.hpp>
-#include <gradus/update/momentum.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/momentum.hpp>
 
 using namespace gradus;
 

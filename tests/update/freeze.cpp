@@ -3,8 +3,8 @@
 #include <gradus/update/accumulate.hpp>
 #include <gradus/update/clip.hpp>
 #include <gradus/update/composed.hpp>
-#include <gradus/update/momentum.hpp>
-#include <gradus/update/sophia.hpp>
+#include <gradus/update/rules/momentum.hpp>
+#include <gradus/update/rules/sophia.hpp>
 
 #include "steps.hpp"
 

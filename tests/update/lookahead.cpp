@@ -1,7 +1,7 @@
 #include <gradus/update/lookahead.hpp>
 
 #include <gradus/update/chain.hpp>
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 #include "steps.hpp"
 

@@ -1,9 +1,9 @@
 #include <gradus/update/loss_scale.hpp>
 
-#include <gradus/update/adam.hpp>
 #include <gradus/update/clip.hpp>
 #include <gradus/update/composed.hpp>
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 #include <limits>
 
 #include "steps.hpp"

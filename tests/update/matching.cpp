@@ -1,7 +1,7 @@
 #include <gradus/update/matching.hpp>
 
 #include <gradus/update/freeze.hpp>
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 #include "steps.hpp"
 

@@ -1,12 +1,12 @@
 #include <gradus/update/multi.hpp>
 
-#include <gradus/update/adam.hpp>
 #include <gradus/update/clip.hpp>
 #include <gradus/update/composed.hpp>
-#include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/momentum.hpp>
-#include <gradus/update/plateau.hpp>
-#include <gradus/update/sequence.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/momentum.hpp>
+#include <gradus/update/schedules/plateau.hpp>
+#include <gradus/update/schedules/sequence.hpp>
 #include <gradus/update/weight_decay.hpp>
 
 #include <cstring>

@@ -1,7 +1,7 @@
 #include <gradus/update/noise.hpp>
 
 #include <gradus/update/clip.hpp>
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 #include "steps.hpp"
 

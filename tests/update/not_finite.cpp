@@ -1,9 +1,9 @@
 #include <gradus/run/static_step.hpp>
 #include <gradus/run/updater.hpp>
 #include <gradus/update/accumulate.hpp>
-#include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/momentum.hpp>
 #include <gradus/update/multi.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/momentum.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,10 +1,10 @@
 #include <gradus/update/part.hpp>
 
-#include <gradus/update/adam.hpp>
 #include <gradus/update/chain.hpp>
 #include <gradus/update/clip.hpp>
-#include <gradus/update/gradient_descent.hpp>
 #include <gradus/update/lookahead.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 #include <gradus/update/weight_decay.hpp>
 
 #include "steps.hpp"

@@ -2,11 +2,11 @@
 
 #include <doctest/doctest.h>
 
-#include <gradus/update/adam.hpp>
 #include <gradus/update/clip.hpp>
-#include <gradus/update/gradient_descent.hpp>
 #include <gradus/update/lookahead.hpp>
 #include <gradus/update/mask.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 #include <gradus/update/weight_decay.hpp>
 
 using namespace gradus;

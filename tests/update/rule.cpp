@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <gradus/cpu/sweeps.hpp>
-#include <gradus/update/adam.hpp>
-#include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/momentum.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/momentum.hpp>
 
 using namespace gradus;
 

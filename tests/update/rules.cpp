@@ -314,7 +314,7 @@ TEST_CASE("the other rules agree with plain loops for 1000 steps") {
                    w -= 0.01 * (sgn(c) + 0.1 * w);
                    *s[0] = 0.9 * *s[0] + 0.1 * g;
                  }),
-                 {0}, 1e-11);  // a float32 sign near 0 may differ: tests/update/lion.cpp
+                 {0}, 1e-11);  // a float32 sign near 0 may differ: tests/update/rules/lion.cpp
   agrees<double>(sophia{.rate = 0.01, .beta1 = 0.8, .weight_decay = 0.1},
                  each([](double& w, double g, double** s, double) {
                    *s[0] = 0.8 * *s[0] + 0.2 * g;

@@ -1,10 +1,10 @@
 #include <gradus/update/single.hpp>
 
-#include <gradus/update/adam.hpp>
-#include <gradus/update/gradient_descent.hpp>
 #include <gradus/update/lookahead.hpp>
-#include <gradus/update/rmsprop.hpp>
-#include <gradus/update/schedule_free.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/rmsprop.hpp>
+#include <gradus/update/rules/schedule_free.hpp>
 
 #include "steps.hpp"
 

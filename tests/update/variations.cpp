@@ -1,11 +1,11 @@
 // Which bits a varied update has is in tests/update/vary.cpp; here what the policies of one update are to each other.
 #include <gradus/update/variations.hpp>
 
-#include <gradus/update/adam.hpp>
 #include <gradus/update/clip.hpp>
 #include <gradus/update/composed.hpp>
-#include <gradus/update/momentum.hpp>
 #include <gradus/update/multi.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/momentum.hpp>
 
 #include <string>
 

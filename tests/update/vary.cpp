@@ -6,17 +6,17 @@
 
 #include <gradus/cpu/device.hpp>
 #include <gradus/testing/conform.hpp>
-#include <gradus/update/adagrad.hpp>
-#include <gradus/update/adam.hpp>
-#include <gradus/update/adamax.hpp>
 #include <gradus/update/clip.hpp>
 #include <gradus/update/composed.hpp>
-#include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/momentum.hpp>
 #include <gradus/update/multi.hpp>
-#include <gradus/update/nadam.hpp>
-#include <gradus/update/sequence.hpp>
-#include <gradus/update/soap.hpp>
+#include <gradus/update/rules/adagrad.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/adamax.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/momentum.hpp>
+#include <gradus/update/rules/nadam.hpp>
+#include <gradus/update/rules/soap.hpp>
+#include <gradus/update/schedules/sequence.hpp>
 #include <gradus/update/weight_decay.hpp>
 
 #include <array>

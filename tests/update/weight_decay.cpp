@@ -1,10 +1,10 @@
 #include <gradus/update/weight_decay.hpp>
 
-#include <gradus/update/adam.hpp>
-#include <gradus/update/adamw.hpp>
-#include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/momentum.hpp>
-#include <gradus/update/momentumw.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/adamw.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/momentum.hpp>
+#include <gradus/update/rules/momentumw.hpp>
 
 #include "steps.hpp"
 

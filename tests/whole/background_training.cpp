@@ -7,7 +7,7 @@
 #include "gradus/ops/layer.hpp"
 #include "gradus/testing/temp_dir.hpp"
 #include "gradus/train/trainer.hpp"
-#include "gradus/update/adam.hpp"
+#include "gradus/update/rules/adam.hpp"
 
 using namespace gradus;
 

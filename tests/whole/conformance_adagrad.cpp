@@ -1,11 +1,11 @@
 // without sanitizers: arithmetic; whole/conformance_{norms,matrix} run the same loops under them
 // Rules that divide by accumulated squares.
-#include <gradus/update/adadelta.hpp>
-#include <gradus/update/adagrad.hpp>
-#include <gradus/update/adagrad_da.hpp>
-#include <gradus/update/ftrl.hpp>
-#include <gradus/update/proximal_adagrad.hpp>
-#include <gradus/update/rmsprop.hpp>
+#include <gradus/update/rules/adadelta.hpp>
+#include <gradus/update/rules/adagrad.hpp>
+#include <gradus/update/rules/adagrad_da.hpp>
+#include <gradus/update/rules/ftrl.hpp>
+#include <gradus/update/rules/proximal_adagrad.hpp>
+#include <gradus/update/rules/rmsprop.hpp>
 
 #include "conformance.hpp"
 

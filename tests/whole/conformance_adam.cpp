@@ -1,10 +1,10 @@
 // without sanitizers: arithmetic; whole/conformance_{norms,matrix} run the same loops under them
 // Adam and its nearest.
-#include <gradus/update/adam.hpp>
-#include <gradus/update/adamax.hpp>
-#include <gradus/update/adamw.hpp>
-#include <gradus/update/amsgrad.hpp>
-#include <gradus/update/nadam.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/adamax.hpp>
+#include <gradus/update/rules/adamw.hpp>
+#include <gradus/update/rules/amsgrad.hpp>
+#include <gradus/update/rules/nadam.hpp>
 
 #include "conformance.hpp"
 

@@ -1,12 +1,12 @@
 // without sanitizers: arithmetic; conformance_norms and conformance_matrix run the same loops under them
 // one thread: nothing here runs at the same time
 // Rules without a second moment.
-#include <gradus/update/add_sign.hpp>
-#include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/momentum.hpp>
-#include <gradus/update/momentumw.hpp>
-#include <gradus/update/power_sign.hpp>
-#include <gradus/update/proximal_gradient_descent.hpp>
+#include <gradus/update/rules/add_sign.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/momentum.hpp>
+#include <gradus/update/rules/momentumw.hpp>
+#include <gradus/update/rules/power_sign.hpp>
+#include <gradus/update/rules/proximal_gradient_descent.hpp>
 
 #include "conformance.hpp"
 

@@ -1,8 +1,8 @@
 // one thread: nothing here runs at the same time
 // Rules on whole matrices.
-#include <gradus/update/adafactor.hpp>
-#include <gradus/update/muon.hpp>
-#include <gradus/update/soap.hpp>
+#include <gradus/update/rules/adafactor.hpp>
+#include <gradus/update/rules/muon.hpp>
+#include <gradus/update/rules/soap.hpp>
 
 #include "conformance.hpp"
 

@@ -1,10 +1,10 @@
 // without sanitizers: arithmetic; whole/conformance_{norms,matrix} run the same loops under them
 // Newer rules by numbers, and chains and groups of rules as a user composes them.
-#include <gradus/update/adam.hpp>
-#include <gradus/update/lion.hpp>
-#include <gradus/update/momentum.hpp>
-#include <gradus/update/schedule_free.hpp>
-#include <gradus/update/sophia.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/lion.hpp>
+#include <gradus/update/rules/momentum.hpp>
+#include <gradus/update/rules/schedule_free.hpp>
+#include <gradus/update/rules/sophia.hpp>
 
 #include "conformance.hpp"
 

@@ -1,7 +1,7 @@
 // one thread: nothing here runs at the same time
 // Rules that measure their tensor first.
-#include <gradus/update/lamb.hpp>
-#include <gradus/update/lars.hpp>
+#include <gradus/update/rules/lamb.hpp>
+#include <gradus/update/rules/lars.hpp>
 
 #include "conformance.hpp"
 

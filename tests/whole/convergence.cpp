@@ -2,20 +2,20 @@
 // The optimizers of TensorFlow 1.x.
 #include "convergence.hpp"
 
-#include <gradus/update/adadelta.hpp>
-#include <gradus/update/adagrad.hpp>
-#include <gradus/update/adagrad_da.hpp>
-#include <gradus/update/adam.hpp>
-#include <gradus/update/add_sign.hpp>
-#include <gradus/update/ftrl.hpp>
-#include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/lars.hpp>
-#include <gradus/update/momentum.hpp>
-#include <gradus/update/momentumw.hpp>
-#include <gradus/update/power_sign.hpp>
-#include <gradus/update/proximal_adagrad.hpp>
-#include <gradus/update/proximal_gradient_descent.hpp>
-#include <gradus/update/rmsprop.hpp>
+#include <gradus/update/rules/adadelta.hpp>
+#include <gradus/update/rules/adagrad.hpp>
+#include <gradus/update/rules/adagrad_da.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/add_sign.hpp>
+#include <gradus/update/rules/ftrl.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/lars.hpp>
+#include <gradus/update/rules/momentum.hpp>
+#include <gradus/update/rules/momentumw.hpp>
+#include <gradus/update/rules/power_sign.hpp>
+#include <gradus/update/rules/proximal_adagrad.hpp>
+#include <gradus/update/rules/proximal_gradient_descent.hpp>
+#include <gradus/update/rules/rmsprop.hpp>
 
 using namespace gradus;
 using convergence::converges;

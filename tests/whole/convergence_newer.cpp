@@ -2,17 +2,17 @@
 // The optimizers since TensorFlow 1.x.
 #include "convergence.hpp"
 
-#include <gradus/update/adafactor.hpp>
-#include <gradus/update/adamax.hpp>
-#include <gradus/update/adamw.hpp>
-#include <gradus/update/amsgrad.hpp>
-#include <gradus/update/lamb.hpp>
-#include <gradus/update/lion.hpp>
-#include <gradus/update/muon.hpp>
-#include <gradus/update/nadam.hpp>
-#include <gradus/update/schedule_free.hpp>
-#include <gradus/update/soap.hpp>
-#include <gradus/update/sophia.hpp>
+#include <gradus/update/rules/adafactor.hpp>
+#include <gradus/update/rules/adamax.hpp>
+#include <gradus/update/rules/adamw.hpp>
+#include <gradus/update/rules/amsgrad.hpp>
+#include <gradus/update/rules/lamb.hpp>
+#include <gradus/update/rules/lion.hpp>
+#include <gradus/update/rules/muon.hpp>
+#include <gradus/update/rules/nadam.hpp>
+#include <gradus/update/rules/schedule_free.hpp>
+#include <gradus/update/rules/soap.hpp>
+#include <gradus/update/rules/sophia.hpp>
 
 using namespace gradus;
 using convergence::converges;

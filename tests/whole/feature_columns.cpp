@@ -9,9 +9,9 @@
 #include <gradus/ops/model.hpp>
 #include <gradus/testing/temp_dir.hpp>
 #include <gradus/train/trainer.hpp>
-#include <gradus/update/adagrad.hpp>
-#include <gradus/update/ftrl.hpp>
 #include <gradus/update/multi.hpp>
+#include <gradus/update/rules/adagrad.hpp>
+#include <gradus/update/rules/ftrl.hpp>
 
 #include <doctest/doctest.h>
 

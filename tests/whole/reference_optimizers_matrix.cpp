@@ -1,9 +1,9 @@
 // without sanitizers: arithmetic; whole/conformance_{norms,matrix} run the same loops under them
 // The rules on whole matrices beside a second implementation: loops over plain vectors, eigenvectors by Jacobi's method
 // and orthonormal bases by Gram and Schmidt's.
-#include <gradus/update/adafactor.hpp>
-#include <gradus/update/muon.hpp>
-#include <gradus/update/soap.hpp>
+#include <gradus/update/rules/adafactor.hpp>
+#include <gradus/update/rules/muon.hpp>
+#include <gradus/update/rules/soap.hpp>
 
 #include "reference.hpp"
 

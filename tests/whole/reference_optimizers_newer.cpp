@@ -1,15 +1,15 @@
 // without sanitizers: arithmetic; whole/conformance_{norms,matrix} run the same loops under them
 // The optimizers since TensorFlow 1.x, a thousand steps beside a second implementation. Sparse gradients are zeros
 // elsewhere to them, but in the forms of tf.contrib.
-#include <gradus/update/adamax.hpp>
-#include <gradus/update/adamw.hpp>
-#include <gradus/update/amsgrad.hpp>
-#include <gradus/update/lamb.hpp>
-#include <gradus/update/lars.hpp>
-#include <gradus/update/lion.hpp>
-#include <gradus/update/nadam.hpp>
-#include <gradus/update/schedule_free.hpp>
-#include <gradus/update/sophia.hpp>
+#include <gradus/update/rules/adamax.hpp>
+#include <gradus/update/rules/adamw.hpp>
+#include <gradus/update/rules/amsgrad.hpp>
+#include <gradus/update/rules/lamb.hpp>
+#include <gradus/update/rules/lars.hpp>
+#include <gradus/update/rules/lion.hpp>
+#include <gradus/update/rules/nadam.hpp>
+#include <gradus/update/rules/schedule_free.hpp>
+#include <gradus/update/rules/sophia.hpp>
 
 #include "reference.hpp"
 

@@ -6,8 +6,8 @@
 #include <gradus/cpu/sweeps.hpp>
 #include <gradus/schedules.hpp>
 #include <gradus/update/composed.hpp>
-#include <gradus/update/gradient_descent.hpp>
-#include <gradus/update/momentum.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/momentum.hpp>
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <gradus/summary/outputs.hpp>
 #include <gradus/summary/run_metadata.hpp>
 #include <gradus/train/composition.hpp>
-#include <gradus/update/gradient_descent.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 using namespace gradus;
 

@@ -1,34 +1,3 @@
-// Gradient descent: a step against the gradient.
-//
-//   theta <- theta - rate g
-//
-// TensorFlow's GradientDescentOptimizer, PyTorch's SGD without momentum. Sparse gradients: only listed rows change.
+// Moved to update/rules/gradient_descent.hpp. The old name is here until 0.7.0.
 #pragma once
-#include "rule.hpp"
-
-namespace gradus::inline GRADUS_BUILD {
-
-struct gradient_descent {
-  using policy_for = kind::rule;
-  static constexpr std::string_view name = "GradientDescent";
-
-  std::optional<double> rate = {};  // step length; no default: it depends on the loss
-
-  static constexpr auto settings() {
-    using line = setting<gradient_descent>;
-    return std::array{line{"rate", &gradient_descent::rate, setting_range::not_negative}};
-  }
-
-  template <class N>
-  struct constants {
-    N rate;
-  };
-  constexpr constants<double> prepare(const step_info& at) const { return {at.rate}; }
-
-  template <class N>
-  N step(N theta, N g, const constants<N>& c) const {
-    return theta - c.rate * g;
-  }
-};
-
-}  // namespace gradus
+#include "rules/gradient_descent.hpp"

@@ -39,12 +39,12 @@
 // A rule that treats each tensor differently has `constants<double> adapt(const constants<double>& c, const subject&
 // about, std::span<const double> sums) const`. With `static constexpr std::size_t measures = k` and `template <class N>
 // std::array<N, k> measure(N theta, N g, const constants<N>& c, const N& slot...) const` the sums are those of measure
-// over the tensor: norms that must be known first, at the price of one more read (update/lamb.hpp).
+// over the tensor: norms that must be known first, at the price of one more read (update/rules/lamb.hpp).
 //
 // A rule on matrices, which no formula on single numbers can say, has instead of step
 //   template <class T, class Math> void step_tensor(const tensor_step<T>& t, const constants<double>& c) const;
 // and, if its slots are not like the variable, `extents slot_dims(std::size_t i, const extents& variable) const`; if it
-// needs room, `std::size_t scratch(const extents&) const`, in elements (update/muon.hpp).
+// needs room, `std::size_t scratch(const extents&) const`, in elements (update/rules/muon.hpp).
 #pragma once
 #include <array>
 #include <cstddef>

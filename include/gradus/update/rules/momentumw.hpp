@@ -1,0 +1,46 @@
+// Momentum with decoupled weight decay: momentum.hpp's step after theta <- theta - weight_decay theta.
+//
+//   a <- momentum a + g                         from 0
+//   theta <- theta - weight_decay theta - rate a            with Nesterov: - (rate g + rate momentum a)
+//
+// tf.contrib.opt.MomentumWOptimizer (Loshchilov & Hutter 2019, arXiv:1711.05101: SGDW): the decay is not multiplied by
+// the rate, so a schedule must scale it too. PyTorch's SGD weight_decay is another thing, weight_decay theta added to
+// g. Sparse gradients: only listed rows of theta and a change, and only they decay.
+#pragma once
+#include "../rule.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+struct momentumw {
+  using policy_for = kind::rule;
+  static constexpr std::string_view name = "MomentumW";
+
+  std::optional<double> rate = {};  // step length; no default
+  double momentum = 0.9;            // how much of the sum stays; about 1/(1-momentum) steps are remembered
+  bool use_nesterov = false;        // look ahead along the sum
+  double weight_decay = 0.0;        // the part of theta that each step removes; TensorFlow has no default
+
+  static constexpr auto settings() {
+    using line = setting<momentumw>;
+    return std::array{line{"rate", &momentumw::rate, setting_range::not_negative},
+                      line{"momentum", &momentumw::momentum, setting_range::not_negative},
+                      line{"weight_decay", &momentumw::weight_decay, setting_range::not_negative}};
+  }
+
+  constexpr auto slots() const { return std::array{slot{"momentum", 0.0}}; }
+
+  template <class N>
+  struct constants {
+    N rate, momentum, decay;
+  };
+  constexpr constants<double> prepare(const step_info& at) const { return {at.rate, momentum, weight_decay}; }
+
+  template <class N>
+  N step(N theta, N g, const constants<N>& c, N& a) const {
+    a = c.momentum * a + g;
+    const N shrunk = theta - c.decay * theta;
+    return use_nesterov ? shrunk - (c.rate * g + c.rate * c.momentum * a) : shrunk - c.rate * a;
+  }
+};
+
+}  // namespace gradus
