@@ -62,10 +62,10 @@ TEST_CASE("what a cut save announced is no checkpoint for a reader, and goes whe
     std::vector<std::string> all;
     fs.list("d", all);
     CHECK(detail::announced(fs, "d", all) == names{"m-3.ckpt"});
-    CHECK(detail::candidates<flat_binary>(fs, "d") == names{"d/m-2.ckpt", "d/m-1.ckpt"});
-    CHECK(detail::unlisted<flat_binary>(fs, "d", "m") == names{"m-2.ckpt", "m-1.ckpt"});
-    CHECK(detail::unlisted<flat_binary>(fs, "d", "model").empty());
-    const auto kept = detail::take_over<flat_binary>(fs, "d", 0.5);
+    CHECK(detail::candidates(flat_binary{}, fs, "d") == names{"d/m-2.ckpt", "d/m-1.ckpt"});
+    CHECK(detail::unlisted(flat_binary{}, fs, "d", "m") == names{"m-2.ckpt", "m-1.ckpt"});
+    CHECK(detail::unlisted(flat_binary{}, fs, "d", "model").empty());
+    const auto kept = detail::take_over(flat_binary{}, fs, "d", 0.5);
     if (!first_save) CHECK(kept.all == names{"m-1.ckpt", "m-2.ckpt"});
     if (!first_save) CHECK(kept.timestamps == std::vector<double>{0.5, 0.5});  // they were from the future
     CHECK_FALSE(fs.holds("d/m-3.ckpt"));
@@ -80,7 +80,7 @@ TEST_CASE("beside a damaged state file no checkpoint is removed") {
   put(fs, "d/checkpoint", "nonsense");
   put(fs, "d/m-3.ckpt", "x");
   put(fs, "d/checkpoint.gradus-tmp-1", to_text({"m-3.ckpt", {"m-3.ckpt"}, {1}, {}}));
-  CHECK(detail::take_over<flat_binary>(fs, "d", 0).all.empty());
+  CHECK(detail::take_over(flat_binary{}, fs, "d", 0).all.empty());
   CHECK(fs.files() == names{"d/checkpoint", "d/m-3.ckpt"});
 }
 
@@ -91,6 +91,6 @@ TEST_CASE("where nobody knows who is alive, only temporaries of checkpoints go, 
   put(fs.fs, "d/checkpoint.gradus-tmp-1", to_text({"m-3.ckpt", {"m-3.ckpt"}, {1}, {}}));
   put(fs.fs, "d/m-4.ckpt.gradus-tmp-0", "");
   put(fs.fs, "d/graph.pbtxt.gradus-tmp-0", "");
-  detail::take_over<flat_binary>(fs, "d", 0);
+  detail::take_over(flat_binary{}, fs, "d", 0);
   CHECK(fs.fs.files() == names{"d/graph.pbtxt.gradus-tmp-0", "d/m-3.ckpt"});
 }

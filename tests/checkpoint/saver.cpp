@@ -500,7 +500,7 @@ TEST_CASE("saver: what a living saver is writing is not cleared by another one")
   const auto piece = std::as_bytes(std::span(state.data(), state.size()));
   const std::span<const std::byte> whole = fs.bytes("d/m-1.ckpt");
   const file_content files[] = {{"d/m-2.ckpt", byte_pieces(&whole, 1)}, {"d/checkpoint", byte_pieces(&piece, 1)}};
-  publication<faulty_files> theirs(fs);
+  publication theirs(fs);
   REQUIRE(!theirs.stage(files));
   REQUIRE(!theirs.reveal(1));
   test_saver<>({.max_to_keep = 3}, {}, fs).own("d");

@@ -132,7 +132,7 @@ TEST_CASE("many files: beyond the claims that one process should hold, they are 
   const auto piece = bytes_of("x");
   std::vector<file_content> files;
   for (int i = 0; i < 300; ++i) files.push_back({text("f", i), byte_pieces(&piece, 1)});
-  publication<faulty_files> out(fs);
+  publication out(fs);
   CHECK(!out.stage(files));
   CHECK(fs.open_handles() == 256);
   CHECK(!out.reveal(300));
@@ -148,7 +148,7 @@ TEST_CASE("on the real disk: living processes keep their temporaries, killed one
     REQUIRE(::pipe(ends) == 0);
     const pid_t child = ::fork();
     if (child == 0) {
-      temporary_file<posix> file;
+      temporary_file file;
       bool fine = !file.create(posix{}, dir / "graph.pbtxt");
       if (i % 3 != 0) fine = fine && !file.write(posix{}, bytes_of("half of it"));
       if (i % 3 == 2) fine = fine && !file.sync(posix{});

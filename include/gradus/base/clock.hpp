@@ -3,6 +3,8 @@
 #pragma once
 #include <chrono>
 #include <concepts>
+#include <memory>
+#include <type_traits>
 
 #include "contract.hpp"
 
@@ -24,5 +26,42 @@ struct system_clock {
   }
 };
 static_assert(clock<system_clock>);
+
+// A clock of any type, as one type: for what looks at the time once per file or per save.
+class any_clock {
+public:
+  using policy_for = kind::clock;
+
+  template <class C>
+    requires(!std::same_as<C, any_clock> && clock<C>)
+  any_clock(const C& c) : now_(&now_of<C>), elapsed_(&elapsed_of<C>) {
+    if constexpr (!std::is_empty_v<C>) state_ = std::make_shared<const C>(c);
+  }
+  double now() const { return now_(state_.get()); }
+  double elapsed() const { return elapsed_(state_.get()); }
+
+private:
+  template <class C>
+  static const C& in(const void* state) {
+    if constexpr (std::is_empty_v<C>) {
+      static const C one{};
+      return one;
+    } else {
+      return *static_cast<const C*>(state);
+    }
+  }
+  template <class C>
+  static double now_of(const void* state) {
+    return in<C>(state).now();
+  }
+  template <class C>
+  static double elapsed_of(const void* state) {
+    return in<C>(state).elapsed();
+  }
+
+  double (*now_)(const void*);
+  double (*elapsed_)(const void*);
+  std::shared_ptr<const void> state_;  // nothing where there is none
+};
 
 }  // namespace gradus

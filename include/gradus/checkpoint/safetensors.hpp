@@ -167,7 +167,7 @@ private:
   }
 
   std::string path_;
-  file_bytes<posix> file_;
+  detail::opened_bytes file_;
   std::vector<safetensors_tensor> tensors_;
   std::vector<std::size_t> by_name_;
   metadata about_;

@@ -82,66 +82,29 @@ struct state_problem {
   bool missing = false;
   explicit operator bool() const { return file || !damage.empty(); }
 };
-template <file_system F>
-state_problem try_read_state(const F& fs, const std::string& path, checkpoint_state& out) {
-  std::vector<std::byte> bytes;
-  if (auto p = try_read(fs, path, 16 << 20, bytes)) return {p, {}, p.error == ENOENT};
-  return {{}, parse_checkpoint_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, out)};
-}
+state_problem try_read_state(const any_file_system& fs, const std::string& path, checkpoint_state& out);
 
 // The state file of a directory; nothing if there is none. Raises data_loss if it cannot be understood (TensorFlow then
 // warns and starts anew, which would quietly throw a run away).
-template <file_system F>
-std::optional<checkpoint_state> read_state_file(const F& fs, const std::string& directory) {
-  const std::string path = join_path(directory, state_file_name);
-  checkpoint_state state;
-  const auto problem = try_read_state(fs, path, state);
-  if (problem.missing) return std::nullopt;
-  if (problem.file) raise(problem.file);
-  if (problem)
-    raise(status::data_loss,
-          text("the state file \"", path, "\" is damaged: ", problem.damage,
-               "; restore a checkpoint of this directory by its path, or delete the file and choose with "
-               "restore_newest"));
-  return state;
-}
+std::optional<checkpoint_state> read_state_file(const any_file_system& fs, const std::string& directory);
 
 // Where a checkpoint lies that the state file of a directory names. A path of another machine, absolute and with
 // nothing there, is taken for the checkpoint of that name beside the state file; then `warning` says so.
-template <file_system F>
-std::string listed_path(const F& fs, const std::string& directory, const std::string& said, std::string& warning) {
-  const auto there = [&](const std::string& path) {
-    for (const std::string_view proof : {"", ".index"})  // a tensor_bundle is named by its prefix
-      if (detail::uninterrupted([&] { return fs.exists(path + std::string(proof)); }) == 0) return true;
-    return false;
-  };
-  const auto path = join_path(directory, said);
-  const bool absolute = said.starts_with('/') || said.starts_with('\\') || (said.size() > 2 && said[1] == ':');
-  if (!absolute || there(path)) return path;
-  const std::string name = said.substr(said.find_last_of("/\\") + 1);
-  const auto beside = join_path(directory, name);
-  if (!detail::is_plain_name(name) || !there(beside)) return path;
-  warning += text(warning.empty() ? "" : "; ", "the state file names \"", said, "\", which is not there; \"", beside,
-                  "\" beside it is taken");
-  return beside;
-}
+std::string listed_path(const any_file_system& fs, const std::string& directory, const std::string& said,
+                        std::string& warning);
 
 // The path of the newest checkpoint by the state file; empty if there is no state file or the checkpoint it names is
 // gone. As in TensorFlow there is no looking around for another one: that is restore_options::fallback.
-template <file_system F>
-std::string latest_checkpoint(const F& fs, const std::string& directory) {
-  const auto state = read_state_file(fs, directory);
-  if (!state) return {};
-  auto path = join_path(directory, state->newest);
-  for (const std::string_view proof : {"", ".index"})  // a tensor_bundle is named by its prefix
-    if (detail::uninterrupted([&] { return fs.exists(path + std::string(proof)); }) == 0) return path;
-  return {};
-}
+std::string latest_checkpoint(const any_file_system& fs, const std::string& directory);
 
 // The step in a checkpoint's name: "runs/model-150.ckpt" and "model-150" give 150, "model" nothing.
 std::optional<std::int64_t> checkpoint_step(std::string_view path);
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "state_file.ipp"
+#endif
 
 #ifndef GRADUS_COMPILED
 #include "state_file.ipp"

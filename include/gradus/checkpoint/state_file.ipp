@@ -181,4 +181,51 @@ GRADUS_BODY std::optional<std::int64_t> checkpoint_step(std::string_view path) {
   return step;
 }
 
+GRADUS_BODY state_problem try_read_state(const any_file_system& fs, const std::string& path, checkpoint_state& out) {
+  std::vector<std::byte> bytes;
+  if (auto p = try_read(fs, path, 16 << 20, bytes)) return {p, {}, p.error == ENOENT};
+  return {{}, parse_checkpoint_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, out)};
+}
+
+GRADUS_BODY std::optional<checkpoint_state> read_state_file(const any_file_system& fs, const std::string& directory) {
+  const std::string path = join_path(directory, state_file_name);
+  checkpoint_state state;
+  const auto problem = try_read_state(fs, path, state);
+  if (problem.missing) return std::nullopt;
+  if (problem.file) raise(problem.file);
+  if (problem)
+    raise(status::data_loss,
+          text("the state file \"", path, "\" is damaged: ", problem.damage,
+               "; restore a checkpoint of this directory by its path, or delete the file and choose with "
+               "restore_newest"));
+  return state;
+}
+
+GRADUS_BODY std::string listed_path(const any_file_system& fs, const std::string& directory, const std::string& said,
+                                    std::string& warning) {
+  const auto there = [&](const std::string& path) {
+    for (const std::string_view proof : {"", ".index"})  // a tensor_bundle is named by its prefix
+      if (detail::uninterrupted([&] { return fs.exists(path + std::string(proof)); }) == 0) return true;
+    return false;
+  };
+  const auto path = join_path(directory, said);
+  const bool absolute = said.starts_with('/') || said.starts_with('\\') || (said.size() > 2 && said[1] == ':');
+  if (!absolute || there(path)) return path;
+  const std::string name = said.substr(said.find_last_of("/\\") + 1);
+  const auto beside = join_path(directory, name);
+  if (!detail::is_plain_name(name) || !there(beside)) return path;
+  warning += text(warning.empty() ? "" : "; ", "the state file names \"", said, "\", which is not there; \"", beside,
+                  "\" beside it is taken");
+  return beside;
+}
+
+GRADUS_BODY std::string latest_checkpoint(const any_file_system& fs, const std::string& directory) {
+  const auto state = read_state_file(fs, directory);
+  if (!state) return {};
+  auto path = join_path(directory, state->newest);
+  for (const std::string_view proof : {"", ".index"})  // a tensor_bundle is named by its prefix
+    if (detail::uninterrupted([&] { return fs.exists(path + std::string(proof)); }) == 0) return path;
+  return {};
+}
+
 }  // namespace gradus

@@ -91,4 +91,51 @@ GRADUS_BODY void remap_matrix(const matrix_values& old, const matrix_remapping& 
   put(0, rows, columns, to.column_oov);
 }
 
+GRADUS_BODY std::vector<std::int64_t> match_vocabularies(const vocab_info& info, const any_file_system& fs,
+                                                         const reader_limits& limits) {
+  const auto refuse = [](const auto&... pieces) { raise(status::invalid_argument, text("vocab_info: ", pieces...)); };
+  if (info.new_vocab.empty() || info.old_vocab.empty())
+    refuse(info.new_vocab.empty() ? "new_vocab" : "old_vocab", " is empty; give the path of a vocabulary file");
+  if (info.axis != 0 && info.axis != 1) refuse("axis is ", info.axis, "; give 0 for rows or 1 for columns");
+  if (info.new_vocab_size <= 0)
+    refuse("new_vocab_size is ", info.new_vocab_size, "; give how many lines of \"", info.new_vocab, "\" are used");
+  if (info.num_oov_buckets < 0) refuse("num_oov_buckets is ", info.num_oov_buckets, "; give 0 or more");
+  if (info.old_vocab_size != -1 && info.old_vocab_size <= 0)
+    refuse("old_vocab_size is ", info.old_vocab_size, "; give how many lines of \"", info.old_vocab,
+           "\" were used, or -1 for all");
+  const auto too_few = [&](const std::string& path, const text_lines& lines, const char* setting, std::int64_t wanted) {
+    refuse('"', path, "\" has ", lines.taken(), " lines, but ", setting, " is ", wanted,
+           "; give the file that the model uses, or its number of lines");
+  };
+
+  text_lines old_lines(read_file(fs, info.old_vocab, limits), info.old_vocab, limits);
+  std::unordered_map<std::string_view, std::int64_t> old;
+  std::string_view token;
+  while ((info.old_vocab_size < 0 || old_lines.taken() < info.old_vocab_size) && old_lines.next(token))
+    if (const auto [first, added] = old.emplace(token, old_lines.taken() - 1); !added)
+      raise(status::failed_precondition,
+            text("the vocabulary \"", info.old_vocab, "\" holds \"", token, "\" in lines ", first->second + 1, " and ",
+                 old_lines.taken(), ", so that its row is not known; remove one of them"));
+  if (old_lines.taken() < info.old_vocab_size)
+    too_few(info.old_vocab, old_lines, "old_vocab_size", info.old_vocab_size);
+
+  text_lines new_lines(read_file(fs, info.new_vocab, limits), info.new_vocab, limits);
+  std::vector<std::int64_t> out;
+  std::vector<bool> taken(old.size());
+  while (new_lines.taken() < info.new_vocab_size && new_lines.next(token)) {
+    const auto found = old.find(token);
+    out.push_back(found == old.end() ? -1 : found->second);
+    if (found == old.end()) continue;
+    auto twice = taken[static_cast<std::size_t>(found->second)];
+    if (twice)
+      raise(status::unimplemented,
+            text("the vocabulary \"", info.new_vocab, "\" holds \"", token, "\" twice (again in line ",
+                 new_lines.taken(), "); two tokens cannot continue one old row: remove one of them"));
+    twice = true;
+  }
+  if (new_lines.taken() < info.new_vocab_size)
+    too_few(info.new_vocab, new_lines, "new_vocab_size", info.new_vocab_size);
+  return out;
+}
+
 }  // namespace gradus

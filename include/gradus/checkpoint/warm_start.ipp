@@ -80,3 +80,134 @@ GRADUS_BODY std::string details_of(const warm_start_plan& p) {
 }
 
 }  // namespace gradus::detail
+
+namespace gradus::inline GRADUS_BUILD {
+
+GRADUS_BODY warm_started warm_start(std::span<const warm_start_target> targets, const warm_start_settings& settings,
+                                    const std::string& source, const snapshot& content, const any_file_system& fs) {
+  const auto groups = detail::chosen(targets, settings);
+  detail::check_used(settings.var_name_to_prev_var_name, groups, "var_name_to_prev_var_name");
+  detail::check_used(settings.var_name_to_vocab_info, groups, "var_name_to_vocab_info");
+  std::map<std::string_view, const record*> records;
+  for (const auto& r : content.records) records.emplace(r.name, &r);
+
+  // An object-based checkpoint knows the names; a map that is given replaces its own.
+  auto previous = settings.var_name_to_prev_var_name;
+  const auto objects = records.find(detail::object_graph_key);
+  const bool by_objects = previous.empty() && objects != records.end();
+  if (by_objects) previous = detail::keys_of_objects(objects->second->bytes);
+
+  std::vector<detail::warm_start_plan> plans;
+  std::string missing, other;
+  for (const auto& g : groups) {
+    const auto info = settings.var_name_to_vocab_info.find(g.name);
+    const bool remapped = info != settings.var_name_to_vocab_info.end();
+    if (!remapped && settings.vars_to_warm_start.form() == variables_to_warm_start::forms::nothing) continue;
+    const auto renamed = previous.find(g.name);
+    const std::string& name = renamed == previous.end() ? g.name : renamed->second;
+    const auto found = records.find(name);
+    if (found == records.end() || (by_objects && renamed == previous.end())) {
+      missing += text(missing.empty() ? "" : ", ", '"', name, '"');
+      if (name != g.name) missing += text(" (for \"", g.name, "\")");
+      continue;
+    }
+    const record& from = *found->second;
+    std::string problem;
+    for (const auto* part : g.parts) {
+      detail::check_target(*part);
+      if (part->type != g.parts.front()->type || !(part->full() == g.parts.front()->full()))
+        problem = "has parts of different types or of different wholes";
+      else if (!remapped && (from.blob || from.type != part->type || !(from.dims == part->full())))
+        problem = text("is ", name_of(part->type), to_text(part->full()), " here, and ", detail::kind_of(from),
+                       " in the file");
+    }
+    if (remapped && problem.empty()) problem = detail::vocab_problem(g, from, info->second);
+    if (!problem.empty()) other += text("\n  \"", g.name, "\" ", problem);
+    plans.push_back({&g, &from, remapped ? &info->second : nullptr});
+  }
+  const auto refuse = [&](status kind, const auto&... pieces) {
+    raise(kind, text("warm start from \"", source, "\": ", pieces..., "\nNothing was changed."));
+  };
+  if (!missing.empty())
+    refuse(
+        status::not_found, "the checkpoint does not hold ", missing,
+        "; choose other variables by vars_to_warm_start, or say what they were called by var_name_to_prev_var_name.");
+  if (!other.empty()) refuse(status::invalid_argument, "variables that do not fit:", other);
+
+  for (auto& p : plans) {
+    if (p.vocabulary == nullptr) continue;
+    p.lines = match_vocabularies(*p.vocabulary, fs, settings.limits);
+    const matrix_remapping to = detail::remapping_of(p);
+    check_remapping(detail::matrix_of(*p.from), to, text('"', p.from->name, '"'));
+  }
+  for (auto& p : plans) {
+    if (p.vocabulary == nullptr) continue;
+    const matrix_remapping to = detail::remapping_of(p);
+    for (const auto* part : p.group->parts) {
+      auto& values = p.values.emplace_back(part->bytes.size() / sizeof(float));
+      remap_matrix(detail::matrix_of(*p.from), to, part->slice ? part->slice->start[0] : 0, part->dims[0], values);
+    }
+  }
+
+  // From here on nothing can fail.
+  warm_started out{source, plans.size(), {}, {}, {}};
+  for (const auto& p : plans) {
+    out.names.push_back(p.group->name);
+    out.details.push_back(detail::details_of(p));
+  }
+  for (const auto& p : plans)
+    for (std::size_t i = 0; i < p.group->parts.size(); ++i) {
+      const auto& part = *p.group->parts[i];
+      if (p.vocabulary != nullptr && !part.bytes.empty())
+        std::memcpy(part.bytes.data(), p.values[i].data(), part.bytes.size());
+      else if (p.vocabulary == nullptr)
+        detail::each_run(detail::slice_of_target(part), size_of(part.type),
+                         [&](std::size_t from, std::size_t to, std::size_t bytes) {
+                           std::memcpy(part.bytes.data() + to, p.from->bytes.data() + from, bytes);
+                         });
+    }
+  return out;
+}
+
+GRADUS_BODY std::string warm_start_source(const any_codec& c, const warm_start_settings& settings,
+                                          const any_file_system& fs) {
+  std::string given = settings.ckpt_to_initialize_from;
+  if (given.empty())
+    raise(status::invalid_argument,
+          "ckpt_to_initialize_from is empty; give the path of a checkpoint, or of a directory with checkpoints");
+  while (given.size() > 1 && given.ends_with('/')) given.pop_back();
+  std::vector<std::byte> nothing;
+  if (try_read(fs, given, 0, nothing).error == EISDIR) {
+    const auto state = read_state_file(fs, given);
+    std::string moved;
+    const std::string newest = state ? listed_path(fs, given, state->newest, moved) : std::string{};
+    const auto stem = detail::stem_of(newest, c.extension);
+    const std::string proof = stem ? *stem + std::string(c.proof) : newest;
+    if (!state || detail::uninterrupted([&] { return fs.exists(proof); }) != 0)
+      raise(status::not_found,
+            text("no checkpoint to warm-start from: the directory \"", given, "\" has no file \"", state_file_name,
+                 "\", or the checkpoint that it names is gone; give the path of a checkpoint"));
+    return newest;
+  }
+  if (given.ends_with(c.extension)) return given;
+  return given + std::string(c.extension);
+}
+
+GRADUS_BODY warm_started warm_start(std::span<const warm_start_target> targets, const warm_start_settings& settings,
+                                    const any_codec& codec, const any_file_system& fs) {
+  const std::string path = warm_start_source(codec, settings, fs);
+  const detail::opened_files opened(codec, fs, path, UINT64_MAX, 1, settings.limits);
+  checkpoint_state listed;
+  const decoded& read = opened.result();
+  if (!read.ok())
+    raise(read.kind, text("cannot warm-start from \"", path, "\": ", read.problem, ". Nothing was changed."));
+  // Found through a state file, it has to be of the step that is said there.
+  if (try_read_state(fs, join_path(settings.ckpt_to_initialize_from, state_file_name), listed).file.error == 0)
+    if (const auto other = detail::wrong_step(path, read.content); !other.empty())
+      raise(status::data_loss, text("cannot warm-start from \"", path, "\": ", other, ". Nothing was changed."));
+  auto out = warm_start(targets, settings, path, read.content, fs);
+  out.warning = read.warning;
+  return out;
+}
+
+}  // namespace gradus

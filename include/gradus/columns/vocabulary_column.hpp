@@ -93,43 +93,15 @@ categorical_column categorical_column_with_vocabulary_list(std::string key, cons
 //                        line that is no whole number
 //   failed_precondition  a line stands there twice
 // and what reading a file raises.
-template <file_system F = posix>
 categorical_column categorical_column_with_vocabulary_file(std::string key, std::string vocabulary_file,
-                                                           const vocabulary_file_options& o = {}, const F& fs = {}) {
-  const std::string what = text("categorical_column_with_vocabulary_file \"", key, "\"");
-  const auto refuse = [&](const auto&... pieces) { raise(status::invalid_argument, text(what, ": ", pieces...)); };
-  if (vocabulary_file.empty()) refuse("expected the path of a vocabulary file, found \"\"");
-  if (o.vocabulary_size && *o.vocabulary_size < 1)
-    refuse("expected a vocabulary_size of at least 1, found ", *o.vocabulary_size, "; leave it away to use all lines");
-  if (o.num_oov_buckets > 0 && o.default_value) refuse("expected num_oov_buckets or a default_value, found both");
-  auto rule = std::make_shared<detail::vocabulary_rule>(
-      "categorical_column_with_vocabulary_file", std::move(key), o.dtype,
-      vocabulary_info{.vocabulary_file = vocabulary_file, .num_oov_buckets = o.num_oov_buckets},
-      o.default_value.value_or(-1));
-  if (fs.exists(vocabulary_file) == ENOENT) refuse("there is no file \"", vocabulary_file, '"');
-  text_lines lines(read_file(fs, vocabulary_file, o.limits), vocabulary_file, o.limits);
-  std::string_view line;
-  while ((!o.vocabulary_size || lines.taken() < *o.vocabulary_size) && lines.next(line)) {
-    if (o.dtype == feature_kind::int64) {
-      std::int64_t number = 0;
-      const auto [end, e] = std::from_chars(line.data(), line.data() + line.size(), number);
-      if (e != std::errc{} || end != line.data() + line.size())
-        refuse("expected a whole number in line ", lines.taken(), " of \"", vocabulary_file, "\", found \"", line, '"');
-      if (rule->add(detail::decimal_text(number))) continue;
-    } else if (rule->add(line)) {
-      continue;
-    }
-    raise(status::failed_precondition, text(what, ": line ", lines.taken(), " of \"", vocabulary_file, "\" holds \"",
-                                            line, "\" again; remove one of them"));
-  }
-  if (lines.taken() == 0) refuse('"', vocabulary_file, "\" has no lines");
-  if (o.vocabulary_size && lines.taken() < *o.vocabulary_size)
-    refuse("expected a vocabulary_size of at most ", lines.taken(), ", the lines of \"", vocabulary_file, "\", found ",
-           *o.vocabulary_size);
-  return categorical_column(std::move(rule));
-}
+                                                           const vocabulary_file_options& o = {},
+                                                           const any_file_system& fs = {});
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "vocabulary_column.ipp"
+#endif
 
 #ifndef GRADUS_COMPILED
 #include "vocabulary_column.ipp"

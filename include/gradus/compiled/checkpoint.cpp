@@ -26,6 +26,7 @@
 #include "../checkpoint/retention.ipp"
 #include "../checkpoint/safetensors.ipp"
 #include "../checkpoint/save_when.ipp"
+#include "../checkpoint/saver.ipp"
 #include "../checkpoint/staging.ipp"
 #include "../checkpoint/state_file.ipp"
 #include "../checkpoint/tensor_bundle.ipp"

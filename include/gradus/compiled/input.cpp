@@ -32,6 +32,7 @@
 #include "../input/position.ipp"
 #include "../input/range.ipp"
 #include "../input/record_files.ipp"
+#include "../input/record_writer.ipp"
 #include "../input/repeat.ipp"
 #include "../input/shuffle.ipp"
 #include "../input/text_line.ipp"

@@ -2,7 +2,10 @@
 #ifndef GRADUS_COMPILED
 #define GRADUS_COMPILED
 #endif
+#include "../store/any_file_system.ipp"
 #include "../store/directory_lock.ipp"
+#include "../store/file.ipp"
+#include "../store/file_bytes.ipp"
 #include "../store/file_problem.ipp"
 #include "../store/file_stream.ipp"
 #include "../store/file_system.ipp"

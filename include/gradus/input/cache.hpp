@@ -55,7 +55,7 @@ private:
   static std::vector<std::byte> framed(std::span<const std::byte> payload);
   static std::vector<std::byte> framed(std::string_view s) { return framed(std::as_bytes(std::span(s))); }
   static std::vector<std::byte> end_record(std::uint64_t count);
-  std::vector<std::byte> bytes_at(int h, std::uint64_t at, std::uint64_t n) const;
+  std::vector<std::byte> bytes_at(any_file_system::handle h, std::uint64_t at, std::uint64_t n) const;
   void flush();
   // The next element's record; false at the end, which has to be where the file says.
   bool next();
@@ -63,9 +63,9 @@ private:
   std::string path_;
   components spec_;
   std::vector<std::byte> header_, old_header_;
-  temporary_file<posix> out_;
+  temporary_file out_;
   std::vector<std::byte> pending_;  // not in the file yet
-  std::optional<record_reader<file_source<posix>>> in_;
+  std::optional<record_reader<file_source<any_file_system>>> in_;
   std::int64_t at_ = 0;
   bool ended_ = false;  // in_ has seen the end
   std::vector<std::byte> bytes_;

@@ -11,13 +11,13 @@ GRADUS_BODY cache_file::cache_file(std::string path, const components& spec) : p
 }
 
 GRADUS_BODY bool cache_file::whole(std::string& why) const {
-  int h = -1;
+  any_file_system::handle h{};
   std::uint64_t size = 0;
-  const int e = uninterrupted([&] { return posix{}.open_read(path_, h, size); });
+  const int e = uninterrupted([&] { return any_file_system{}.open_read(path_, h, size); });
   if (e == ENOENT) return false;
   if (e != 0) raise({e, "open", path_});
-  const posix fs;
-  const closing<posix> at_end(fs, h);
+  const any_file_system fs;
+  const closing at_end(fs, h);
   const auto begin = bytes_at(h, 0, std::min<std::uint64_t>(size, header_.size()));
   const auto starts = [&](const std::vector<std::byte>& header) {
     return std::equal(begin.begin(), begin.end(), header.begin());
@@ -39,7 +39,7 @@ GRADUS_BODY bool cache_file::whole(std::string& why) const {
 
 GRADUS_BODY void cache_file::begin_writing() {
   drop();
-  if (auto p = out_.create(posix{}, path_)) raise(p);
+  if (auto p = out_.create(any_file_system{}, path_)) raise(p);
   pending_ = header_;
 }
 
@@ -56,19 +56,20 @@ GRADUS_BODY void cache_file::finish(std::int64_t count) {
   const auto end = end_record(static_cast<std::uint64_t>(count));
   pending_.insert(pending_.end(), end.begin(), end.end());
   flush();
-  if (auto p = out_.sync(posix{})) raise(p);
-  if (auto p = out_.reveal(posix{})) raise(p);
-  posix{}.sync_directory(directory_of(path_));
+  if (auto p = out_.sync(any_file_system{})) raise(p);
+  if (auto p = out_.reveal(any_file_system{})) raise(p);
+  any_file_system{}.sync_directory(directory_of(path_));
 }
 
 GRADUS_BODY void cache_file::drop() {
-  out_.discard(posix{});
+  out_.discard(any_file_system{});
   pending_.clear();
 }
 
 GRADUS_BODY bool cache_file::read(std::int64_t at, datum& to) {
   if (!in_ || at_ != at) {
-    in_.emplace(file_source<posix>(posix{}, path_), reader_limits::none());  // elements have any size
+    in_.emplace(file_source<any_file_system>(any_file_system{}, path_),
+                reader_limits::none());  // elements have any size
     ended_ = false;
     if (in_->read(bytes_) != record_status::record || framed(bytes_) != header_)
       raise(status::failed_precondition, text("\"", path_, "\" is not the cache of this dataset (", to_text(spec_),
@@ -95,12 +96,13 @@ GRADUS_BODY std::vector<std::byte> cache_file::end_record(std::uint64_t count) {
   return framed(payload);
 }
 
-GRADUS_BODY std::vector<std::byte> cache_file::bytes_at(int h, std::uint64_t at, std::uint64_t n) const {
+GRADUS_BODY std::vector<std::byte> cache_file::bytes_at(any_file_system::handle h, std::uint64_t at,
+                                                        std::uint64_t n) const {
   std::vector<std::byte> out(static_cast<std::size_t>(n));
-  if (const int e = posix{}.seek(h, at); e != 0) raise({e, "seek in", path_});
+  if (const int e = any_file_system{}.seek(h, at); e != 0) raise({e, "seek in", path_});
   for (std::size_t done = 0; done < out.size();) {
     std::size_t moved = 0;
-    const int e = uninterrupted([&] { return posix{}.read(h, std::span(out).subspan(done), moved); });
+    const int e = uninterrupted([&] { return any_file_system{}.read(h, std::span(out).subspan(done), moved); });
     if (e != 0) raise({e, "read", path_});
     if (moved == 0) out.resize(done);
     done += moved;
@@ -109,7 +111,7 @@ GRADUS_BODY std::vector<std::byte> cache_file::bytes_at(int h, std::uint64_t at,
 }
 
 GRADUS_BODY void cache_file::flush() {
-  if (auto p = out_.write(posix{}, pending_)) raise(p);
+  if (auto p = out_.write(any_file_system{}, pending_)) raise(p);
   pending_.clear();
 }
 

@@ -32,15 +32,7 @@ public:
   static constexpr std::int64_t integers = 13, categories = 26;
 
   // Error: invalid_argument for a negative number of buckets.
-  template <file_system F = posix>
-  explicit criteo_dataset(file_list files, const criteo_options& how = {}, const F& fs = {})
-      : files_("criteo", std::move(files), {how.compression, how.ignore_errors, how.limits}, fs), how_(how) {
-    if (how.hash_buckets < 0)
-      raise(status::invalid_argument, text("criteo: expected a number of buckets from 0 on, found ", how.hash_buckets));
-    if (how.labels) spec_.push_back({"label", int32, {}});
-    spec_.push_back({"integers", float32, {integers}});
-    spec_.push_back({"categories", int64, {categories}});
-  }
+  explicit criteo_dataset(file_list files, const criteo_options& how = {}, const any_file_system& fs = {});
 
   const components& element_spec() const { return spec_; }
   std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n);
@@ -82,12 +74,13 @@ private:
 
 // Errors while reading: those of opening a file; data_loss for a bad record or a damaged file, naming file, record,
 // line and byte, resource_exhausted for a line above the limit: the next call goes on behind it.
-template <file_system F = posix>
-criteo_dataset criteo(file_list files, const criteo_options& how = {}, const F& fs = {}) {
-  return criteo_dataset(std::move(files), how, fs);
-}
+criteo_dataset criteo(file_list files, const criteo_options& how = {}, const any_file_system& fs = {});
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "criteo.ipp"
+#endif
 
 #ifndef GRADUS_COMPILED
 #include "criteo.ipp"

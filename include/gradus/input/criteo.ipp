@@ -102,4 +102,17 @@ GRADUS_BODY std::string_view criteo_dataset::field(const char* from, const char*
   return rest.substr(0, std::min<std::size_t>(rest.find('\t'), 50));
 }
 
+GRADUS_BODY criteo_dataset::criteo_dataset(file_list files, const criteo_options& how, const any_file_system& fs)
+    : files_("criteo", std::move(files), {how.compression, how.ignore_errors, how.limits}, fs), how_(how) {
+  if (how.hash_buckets < 0)
+    raise(status::invalid_argument, text("criteo: expected a number of buckets from 0 on, found ", how.hash_buckets));
+  if (how.labels) spec_.push_back({"label", int32, {}});
+  spec_.push_back({"integers", float32, {integers}});
+  spec_.push_back({"categories", int64, {categories}});
+}
+
+GRADUS_BODY criteo_dataset criteo(file_list files, const criteo_options& how, const any_file_system& fs) {
+  return criteo_dataset(std::move(files), how, fs);
+}
+
 }  // namespace gradus

@@ -54,13 +54,8 @@ struct csv_options {
 class csv_dataset final : public composable<csv_dataset> {
 public:
   // Error: invalid_argument for columns or options that cannot be.
-  template <file_system F = posix>
-  csv_dataset(file_list files, std::vector<csv_column> columns, const csv_options& how = {}, const F& fs = {})
-      : files_("csv", std::move(files), {how.compression, how.ignore_errors, how.limits}, fs),
-        how_(how),
-        columns_(std::move(columns)) {
-    plan();
-  }
+  csv_dataset(file_list files, std::vector<csv_column> columns, const csv_options& how = {},
+              const any_file_system& fs = {});
 
   const components& element_spec() const { return spec_; }
   std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n);
@@ -168,12 +163,14 @@ private:
 
 // Errors while reading: those of opening a file; data_loss for a bad record or a damaged file, naming file, record,
 // line and byte, resource_exhausted for a record above the limit: the next call goes on behind it.
-template <file_system F = posix>
-csv_dataset csv(file_list files, std::vector<csv_column> columns, const csv_options& how = {}, const F& fs = {}) {
-  return csv_dataset(std::move(files), std::move(columns), how, fs);
-}
+csv_dataset csv(file_list files, std::vector<csv_column> columns, const csv_options& how = {},
+                const any_file_system& fs = {});
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "csv.ipp"
+#endif
 
 #ifndef GRADUS_COMPILED
 #include "csv.ipp"

@@ -239,4 +239,17 @@ GRADUS_BODY bool csv_dataset::default_bits(std::string_view value, dtype type, s
                            : as(std::int64_t{});
 }
 
+GRADUS_BODY csv_dataset::csv_dataset(file_list files, std::vector<csv_column> columns, const csv_options& how,
+                                     const any_file_system& fs)
+    : files_("csv", std::move(files), {how.compression, how.ignore_errors, how.limits}, fs),
+      how_(how),
+      columns_(std::move(columns)) {
+  plan();
+}
+
+GRADUS_BODY csv_dataset csv(file_list files, std::vector<csv_column> columns, const csv_options& how,
+                            const any_file_system& fs) {
+  return csv_dataset(std::move(files), std::move(columns), how, fs);
+}
+
 }  // namespace gradus

@@ -94,22 +94,14 @@ idx_header read_idx_header(std::span<const std::byte> start, std::string_view na
 idx_array decode_idx(std::span<const std::byte> file, std::string_view name, const reader_limits& limits = {});
 
 // The array in a file, gzipped or not. Errors: those of decode_idx, and those of reading a file (not_found, ...).
-template <file_system F = posix>
-idx_array read_idx(const std::string& path, const reader_limits& limits = {}, const F& fs = {}) {
-  return decode_idx(read_file(fs, path, limits), path, limits);
-}
+idx_array read_idx(const std::string& path, const reader_limits& limits = {}, const any_file_system& fs = {});
 
 // The bytes of an IDX file. uint8, int32, float32 and float64. Errors: invalid_argument for another dtype, or an extent
 // that does not fit 32 bits.
 std::vector<std::byte> encode_idx(const const_tensor_view& array);
 
 // Writes the file so that a reader sees all of it or none (store/file.hpp).
-template <file_system F = posix>
-void write_idx(const std::string& path, const const_tensor_view& array, const F& fs = {}) {
-  const auto bytes = encode_idx(array);
-  const std::span<const std::byte> piece = bytes;
-  publish(fs, path, byte_pieces(&piece, 1));
-}
+void write_idx(const std::string& path, const const_tensor_view& array, const any_file_system& fs = {});
 
 namespace detail {
 // x / 255, divided and not multiplied by 1/255: every value is the float nearest to the quotient. Not inlined: g++ then
@@ -151,30 +143,13 @@ private:
 // data/mnist/train-images-idx3-ubyte and data/mnist/train-labels-idx1-ubyte, each with or without ".gz". For ".../test"
 // MNIST's own name ".../t10k" does as well; a directory stands for the "train" in it.
 // Errors: not_found, with all the names that were tried; those of read_idx and idx_dataset.
-template <file_system F = posix>
-idx_dataset idx(const std::string& prefix, const reader_limits& limits = {}, const F& fs = {}) {
-  std::vector<std::string> prefixes = {prefix};
-  if (file_name_of(prefix) == "test") prefixes.push_back(join_path(directory_of(prefix), "t10k"));
-  prefixes.push_back(join_path(prefix, "train"));
-  std::string tried;
-  const auto find = [&](const std::string& path) {
-    for (const char* ending : {"", ".gz"})
-      if (const std::string whole = path + ending; fs.exists(whole) == 0) return whole;
-    tried += text(tried.empty() ? "" : ", ", path, "[.gz]");
-    return std::string();
-  };
-  for (const auto& p : prefixes) {
-    const std::string images = find(p + "-images-idx3-ubyte");
-    if (images.empty()) continue;
-    const std::string labels = find(p + "-labels-idx1-ubyte");
-    if (labels.empty()) break;
-    return idx_dataset(read_idx(images, limits, fs), read_idx(labels, limits, fs), images, labels);
-  }
-  raise(status::not_found, text("no IDX files for \"", prefix, "\": expected its images and labels, did not find ",
-                                tried, "; check the path, or download them"));
-}
+idx_dataset idx(const std::string& prefix, const reader_limits& limits = {}, const any_file_system& fs = {});
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "idx.ipp"
+#endif
 
 #ifndef GRADUS_COMPILED
 #include "idx.ipp"

@@ -209,4 +209,36 @@ GRADUS_BODY void idx_dataset::convert(std::int64_t i, std::span<const tensor_vie
   for (std::int64_t k = 0; k < n; ++k) label[k] = from[k];
 }
 
+GRADUS_BODY idx_array read_idx(const std::string& path, const reader_limits& limits, const any_file_system& fs) {
+  return decode_idx(read_file(fs, path, limits), path, limits);
+}
+
+GRADUS_BODY void write_idx(const std::string& path, const const_tensor_view& array, const any_file_system& fs) {
+  const auto bytes = encode_idx(array);
+  const std::span<const std::byte> piece = bytes;
+  publish(fs, path, byte_pieces(&piece, 1));
+}
+
+GRADUS_BODY idx_dataset idx(const std::string& prefix, const reader_limits& limits, const any_file_system& fs) {
+  std::vector<std::string> prefixes = {prefix};
+  if (file_name_of(prefix) == "test") prefixes.push_back(join_path(directory_of(prefix), "t10k"));
+  prefixes.push_back(join_path(prefix, "train"));
+  std::string tried;
+  const auto find = [&](const std::string& path) {
+    for (const char* ending : {"", ".gz"})
+      if (const std::string whole = path + ending; fs.exists(whole) == 0) return whole;
+    tried += text(tried.empty() ? "" : ", ", path, "[.gz]");
+    return std::string();
+  };
+  for (const auto& p : prefixes) {
+    const std::string images = find(p + "-images-idx3-ubyte");
+    if (images.empty()) continue;
+    const std::string labels = find(p + "-labels-idx1-ubyte");
+    if (labels.empty()) break;
+    return idx_dataset(read_idx(images, limits, fs), read_idx(labels, limits, fs), images, labels);
+  }
+  raise(status::not_found, text("no IDX files for \"", prefix, "\": expected its images and labels, did not find ",
+                                tried, "; check the path, or download them"));
+}
+
 }  // namespace gradus

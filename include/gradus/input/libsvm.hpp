@@ -27,26 +27,7 @@ struct libsvm_options {
 class libsvm_dataset final : public composable<libsvm_dataset> {
 public:
   // Error: invalid_argument for options that cannot be.
-  template <file_system F = posix>
-  libsvm_dataset(file_list files, const libsvm_options& how, const F& fs = {})
-      : files_("libsvm", std::move(files), {how.compression, how.ignore_errors, how.limits}, fs), how_(how) {
-    const bool known =
-        how.label_type == float32 || how.label_type == float64 || how.label_type == int32 || how.label_type == int64;
-    if (!known)
-      raise(status::invalid_argument,
-            text("libsvm: expected labels of float32, float64, int32 or int64, not ", name_of(how.label_type)));
-    if (how.features < 0 || (how.features == 0 && !how.ragged))
-      raise(status::invalid_argument,
-            "libsvm: expected the number of features (.features = n), or .ragged = true, which does not need it");
-    if (how.ragged)
-      spec_ = {{"indices", int64, {any_extent}}, {"values", float32, {any_extent}}};
-    else
-      spec_ = {{"features", float32, {how.features}}};
-    label_ = spec_.size();
-    spec_.push_back({"label", how.label_type, how.multilabel ? extents{any_extent} : extents{}});
-    if (how.qid) spec_.push_back({"qid", int64, {}});
-    rows_.resize(spec_.size());
-  }
+  libsvm_dataset(file_list files, const libsvm_options& how, const any_file_system& fs = {});
 
   const components& element_spec() const { return spec_; }
   std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n);
@@ -117,12 +98,13 @@ private:
 
 // Errors while reading: those of opening a file; data_loss for a bad record or a damaged file, naming file, record,
 // line and byte, resource_exhausted for a line above the limit: the next call goes on behind it.
-template <file_system F = posix>
-libsvm_dataset libsvm(file_list files, const libsvm_options& how, const F& fs = {}) {
-  return libsvm_dataset(std::move(files), how, fs);
-}
+libsvm_dataset libsvm(file_list files, const libsvm_options& how, const any_file_system& fs = {});
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "libsvm.ipp"
+#endif
 
 #ifndef GRADUS_COMPILED
 #include "libsvm.ipp"

@@ -132,4 +132,28 @@ GRADUS_BODY std::string_view libsvm_dataset::word() {
   return w;
 }
 
+GRADUS_BODY libsvm_dataset::libsvm_dataset(file_list files, const libsvm_options& how, const any_file_system& fs)
+    : files_("libsvm", std::move(files), {how.compression, how.ignore_errors, how.limits}, fs), how_(how) {
+  const bool known =
+      how.label_type == float32 || how.label_type == float64 || how.label_type == int32 || how.label_type == int64;
+  if (!known)
+    raise(status::invalid_argument,
+          text("libsvm: expected labels of float32, float64, int32 or int64, not ", name_of(how.label_type)));
+  if (how.features < 0 || (how.features == 0 && !how.ragged))
+    raise(status::invalid_argument,
+          "libsvm: expected the number of features (.features = n), or .ragged = true, which does not need it");
+  if (how.ragged)
+    spec_ = {{"indices", int64, {any_extent}}, {"values", float32, {any_extent}}};
+  else
+    spec_ = {{"features", float32, {how.features}}};
+  label_ = spec_.size();
+  spec_.push_back({"label", how.label_type, how.multilabel ? extents{any_extent} : extents{}});
+  if (how.qid) spec_.push_back({"qid", int64, {}});
+  rows_.resize(spec_.size());
+}
+
+GRADUS_BODY libsvm_dataset libsvm(file_list files, const libsvm_options& how, const any_file_system& fs) {
+  return libsvm_dataset(std::move(files), how, fs);
+}
+
 }  // namespace gradus

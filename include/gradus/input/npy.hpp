@@ -36,9 +36,7 @@ public:
   // Errors: those of opening a file; data_loss for a file or archive that is damaged, failed_precondition for an array
   // that rows cannot be taken of (a dtype or rank that is not here), not_found for a member, resource_exhausted beyond
   // the limits, invalid_argument for a scalar or arrays of different lengths.
-  template <file_system F = posix>
-  explicit npy_dataset(std::span<const npy_part> parts, const npy_options& how = {}, const F& fs = {})
-      : held_(open(parts, how, fs)), rows_(held_->arrays) {}
+  explicit npy_dataset(std::span<const npy_part> parts, const npy_options& how = {}, const any_file_system& fs = {});
 
   const components& element_spec() const { return rows_.element_spec(); }
   std::int64_t size() const { return rows_.size(); }
@@ -50,19 +48,8 @@ public:
   void read(position_reader& from) { rows_.read(from); }
 
   // The names of the arrays in an archive, in its order.
-  template <file_system F = posix>
-  static std::vector<npy_part> members_of(const std::string& path, const F& fs = {}, const reader_limits& limits = {}) {
-    std::vector<npy_part> out;
-    opened file;
-    file.open(path, fs, limits);
-    file.read_members(limits);
-    for (const auto& m : file.members)
-      if (m.name.ends_with(".npy")) {
-        const std::string name = m.name.substr(0, m.name.size() - 4);
-        out.push_back({name, path, name});
-      }
-    return out;
-  }
+  static std::vector<npy_part> members_of(const std::string& path, const any_file_system& fs = {},
+                                          const reader_limits& limits = {});
 
 private:
   struct opened {
@@ -73,13 +60,7 @@ private:
     std::unordered_map<std::string_view, std::size_t> places;  // of members, by name
     std::uint64_t left = 0;                                    // that compressed members may still become
 
-    template <file_system F>
-    void open(const std::string& p, const F& fs, const reader_limits& limits) {
-      auto file = std::make_shared<file_bytes<F>>(fs);
-      if (const auto problem = file->open(p)) raise(problem);
-      path = p, bytes = file->bytes(), owner = std::move(file);
-      left = limits.inflated_from(bytes.size());
-    }
+    void open(const std::string& p, const any_file_system& fs, const reader_limits& limits);
     void read_members(const reader_limits& limits);
   };
   struct held {
@@ -88,21 +69,8 @@ private:
     std::vector<named_array> arrays;
   };
 
-  template <file_system F>
-  static std::shared_ptr<const held> open(std::span<const npy_part> parts, const npy_options& how, const F& fs) {
-    auto h = std::make_shared<held>();
-    for (const auto& part : parts) {
-      auto file = std::find_if(h->files.begin(), h->files.end(), [&](const opened& f) { return f.path == part.path; });
-      if (file == h->files.end()) {
-        h->files.emplace_back().open(part.path, fs, how.limits);
-        file = h->files.end() - 1;
-      }
-      std::span<const std::byte> bytes = file->bytes;
-      if (!part.member.empty()) bytes = member(*file, part, how, *h);
-      h->arrays.push_back({part.name, array(bytes, part, how.limits, *h)});
-    }
-    return h;
-  }
+  static std::shared_ptr<const held> open(std::span<const npy_part> parts, const npy_options& how,
+                                          const any_file_system& fs);
   template <class... Pieces>
   [[noreturn]] static void refuse(status kind, const npy_part& part, const Pieces&... why) {
     raise(kind, text('"', part.path, '"', part.member.empty() ? "" : text(", \"", part.member, '"'), ": ", why...));
@@ -116,35 +84,22 @@ private:
 };
 
 // Rows of one .npy file; the component is called `name`, or as the file without its ending.
-template <file_system F = posix>
-npy_dataset npy(const std::string& path, std::string name, const npy_options& how, const F& fs = {}) {
-  if (name.empty()) {
-    name = file_name_of(path);
-    name = name.substr(0, name.rfind('.') == 0 ? name.size() : name.rfind('.'));
-  }
-  const npy_part part{std::move(name), path};
-  return npy_dataset({&part, 1}, how, fs);
-}
-template <file_system F = posix>
+npy_dataset npy(const std::string& path, std::string name, const npy_options& how, const any_file_system& fs = {});
+template <file_system F = posix>  // so that `{}` means the options
 npy_dataset npy(const std::string& path, std::string name = {}, const F& fs = {}) {
   return npy(path, std::move(name), npy_options{}, fs);
 }
 // Rows of several arrays, which must have the same number of them.
-template <file_system F = posix>
-npy_dataset npy(std::initializer_list<npy_part> parts, const npy_options& how = {}, const F& fs = {}) {
-  return npy_dataset(std::span(parts.begin(), parts.size()), how, fs);
-}
+npy_dataset npy(std::initializer_list<npy_part> parts, const npy_options& how = {}, const any_file_system& fs = {});
 // Rows of members of an archive, in this order; of all its arrays, if no names are given.
-template <file_system F = posix>
 npy_dataset npz_arrays(const std::string& path, const std::vector<std::string>& names = {}, const npy_options& how = {},
-                       const F& fs = {}) {
-  std::vector<npy_part> parts;
-  for (const auto& name : names) parts.push_back({name, path, name});
-  if (parts.empty()) parts = npy_dataset::members_of(path, fs, how.limits);
-  return npy_dataset(parts, how, fs);
-}
+                       const any_file_system& fs = {});
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "npy.ipp"
+#endif
 
 #ifndef GRADUS_COMPILED
 #include "npy.ipp"

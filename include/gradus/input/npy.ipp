@@ -83,4 +83,68 @@ GRADUS_BODY const_tensor_view npy_dataset::array(std::span<const std::byte> file
   return {type, a.dims, detail::npy_elements(a, size_of(type), swapped, h.inflated).data()};
 }
 
+GRADUS_BODY npy_dataset::npy_dataset(std::span<const npy_part> parts, const npy_options& how, const any_file_system& fs)
+    : held_(open(parts, how, fs)), rows_(held_->arrays) {}
+
+GRADUS_BODY std::vector<npy_part> npy_dataset::members_of(const std::string& path, const any_file_system& fs,
+                                                          const reader_limits& limits) {
+  std::vector<npy_part> out;
+  opened file;
+  file.open(path, fs, limits);
+  file.read_members(limits);
+  for (const auto& m : file.members)
+    if (m.name.ends_with(".npy")) {
+      const std::string name = m.name.substr(0, m.name.size() - 4);
+      out.push_back({name, path, name});
+    }
+  return out;
+}
+
+GRADUS_BODY void npy_dataset::opened::open(const std::string& p, const any_file_system& fs,
+                                           const reader_limits& limits) {
+  auto file = std::make_shared<detail::opened_bytes>(fs);
+  if (const auto problem = file->open(p)) raise(problem);
+  path = p, bytes = file->bytes(), owner = std::move(file);
+  left = limits.inflated_from(bytes.size());
+}
+
+GRADUS_BODY std::shared_ptr<const npy_dataset::held> npy_dataset::open(std::span<const npy_part> parts,
+                                                                       const npy_options& how,
+                                                                       const any_file_system& fs) {
+  auto h = std::make_shared<held>();
+  for (const auto& part : parts) {
+    auto file = std::find_if(h->files.begin(), h->files.end(), [&](const opened& f) { return f.path == part.path; });
+    if (file == h->files.end()) {
+      h->files.emplace_back().open(part.path, fs, how.limits);
+      file = h->files.end() - 1;
+    }
+    std::span<const std::byte> bytes = file->bytes;
+    if (!part.member.empty()) bytes = member(*file, part, how, *h);
+    h->arrays.push_back({part.name, array(bytes, part, how.limits, *h)});
+  }
+  return h;
+}
+
+GRADUS_BODY npy_dataset npy(const std::string& path, std::string name, const npy_options& how,
+                            const any_file_system& fs) {
+  if (name.empty()) {
+    name = file_name_of(path);
+    name = name.substr(0, name.rfind('.') == 0 ? name.size() : name.rfind('.'));
+  }
+  const npy_part part{std::move(name), path};
+  return npy_dataset({&part, 1}, how, fs);
+}
+
+GRADUS_BODY npy_dataset npy(std::initializer_list<npy_part> parts, const npy_options& how, const any_file_system& fs) {
+  return npy_dataset(std::span(parts.begin(), parts.size()), how, fs);
+}
+
+GRADUS_BODY npy_dataset npz_arrays(const std::string& path, const std::vector<std::string>& names,
+                                   const npy_options& how, const any_file_system& fs) {
+  std::vector<npy_part> parts;
+  for (const auto& name : names) parts.push_back({name, path, name});
+  if (parts.empty()) parts = npy_dataset::members_of(path, fs, how.limits);
+  return npy_dataset(parts, how, fs);
+}
+
 }  // namespace gradus

@@ -54,13 +54,7 @@ struct found_record {
 class record_files {
 public:
   // `reader` is what messages call the format. Error: invalid_argument for no file.
-  template <file_system F>
-  record_files(std::string_view reader, file_list files, const file_reading& how, const F& fs)
-      : reader_(reader), paths_(std::move(files).paths()), how_(how), open_([fs, how](const std::string& path) {
-          return std::make_unique<file_stream>(path, how.compression, fs, std::size_t{1} << 18, how.limits);
-        }) {
-    if (paths_.empty()) raise(status::invalid_argument, text(reader_, ": expected at least one file"));
-  }
+  record_files(std::string_view reader, file_list files, const file_reading& how, const any_file_system& fs);
   // A copy opens the file for itself.
   record_files(const record_files& o);
   record_files(record_files&&) = default;
@@ -172,6 +166,10 @@ bool line_in(std::string_view bytes, bool last, std::string_view& line, found_re
 
 }  // namespace detail
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "record_files.ipp"
+#endif
 
 #ifndef GRADUS_COMPILED
 #include "record_files.ipp"

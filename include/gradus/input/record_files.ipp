@@ -93,4 +93,12 @@ GRADUS_BODY bool line_in(std::string_view bytes, bool last, std::string_view& li
   return true;
 }
 
+GRADUS_BODY record_files::record_files(std::string_view reader, file_list files, const file_reading& how,
+                                       const any_file_system& fs)
+    : reader_(reader), paths_(std::move(files).paths()), how_(how), open_([fs, how](const std::string& path) {
+        return std::make_unique<file_stream>(path, how.compression, fs, std::size_t{1} << 18, how.limits);
+      }) {
+  if (paths_.empty()) raise(status::invalid_argument, text(reader_, ": expected at least one file"));
+}
+
 }  // namespace gradus::detail

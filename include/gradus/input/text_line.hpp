@@ -20,9 +20,7 @@ struct text_line_options {
 class text_line_dataset final : public detail::unit_stage<text_line_dataset, false> {
 public:
   // Error: invalid_argument for no file. Files are opened when their turn comes.
-  template <file_system F = posix>
-  explicit text_line_dataset(file_list files, const text_line_options& how = {}, const F& fs = {})
-      : files_("text_line", std::move(files), {how.compression, how.ignore_errors, how.limits}, fs) {}
+  explicit text_line_dataset(file_list files, const text_line_options& how = {}, const any_file_system& fs = {});
 
   const components& element_spec() const { return spec_; }
   bool pull_unit(datum& out);
@@ -40,12 +38,13 @@ private:
 
 // Errors while reading: not_found and the like; data_loss where compressed data are damaged; resource_exhausted for a
 // line above the limit, after which the next line comes.
-template <file_system F = posix>
-text_line_dataset text_line(file_list files, const text_line_options& how = {}, const F& fs = {}) {
-  return text_line_dataset(std::move(files), how, fs);
-}
+text_line_dataset text_line(file_list files, const text_line_options& how = {}, const any_file_system& fs = {});
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "text_line.ipp"
+#endif
 
 #ifndef GRADUS_COMPILED
 #include "text_line.ipp"

@@ -20,4 +20,12 @@ GRADUS_BODY bool text_line_dataset::pull_unit(datum& out) {
   });
 }
 
+GRADUS_BODY text_line_dataset::text_line_dataset(file_list files, const text_line_options& how,
+                                                 const any_file_system& fs)
+    : files_("text_line", std::move(files), {how.compression, how.ignore_errors, how.limits}, fs) {}
+
+GRADUS_BODY text_line_dataset text_line(file_list files, const text_line_options& how, const any_file_system& fs) {
+  return text_line_dataset(std::move(files), how, fs);
+}
+
 }  // namespace gradus

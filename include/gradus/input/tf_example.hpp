@@ -241,11 +241,8 @@ private:
 };
 
 // Errors: those of example_components.
-template <file_system F = posix>
 parsed_examples<tf_record_dataset> tf_example(file_list files, example_spec spec, const tf_record_options& options = {},
-                                              const F& fs = {}) {
-  return {tf_record(std::move(files), options, fs), std::move(spec), options.ignore_errors};
-}
+                                              const any_file_system& fs = {});
 
 // For apply: what follows parses records.
 struct example_parsing {
@@ -274,6 +271,10 @@ features parse_example_batch(Source& records, std::int64_t n, const example_spec
 }
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "tf_example.ipp"
+#endif
 
 #ifndef GRADUS_COMPILED
 #include "tf_example.ipp"

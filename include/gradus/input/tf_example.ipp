@@ -43,4 +43,9 @@ GRADUS_BODY void example_parser::operator()(const datum& from, datum& to) const 
   detail::example_decoder(spec_).parse(detail::message_of(from), {}, detail::memory_of(to));
 }
 
+GRADUS_BODY parsed_examples<tf_record_dataset> tf_example(file_list files, example_spec spec,
+                                                          const tf_record_options& options, const any_file_system& fs) {
+  return {tf_record(std::move(files), options, fs), std::move(spec), options.ignore_errors};
+}
+
 }  // namespace gradus

@@ -46,13 +46,7 @@ struct tf_record_options {
 class tf_record_dataset final : public composable<tf_record_dataset> {
 public:
   // Error: invalid_argument without a file. Files are opened when they are read.
-  template <file_system F = posix>
-  explicit tf_record_dataset(file_list files, const tf_record_options& options = {}, const F& fs = {})
-      : files_(std::make_shared<const std::vector<std::string>>(std::move(files).paths())), options_(options) {
-    if (files_->empty()) raise(status::invalid_argument, "tf_record: expected at least one file");
-    open_ = [fs, buffer = options.buffer_bytes, limits = options.limits](
-                const std::string& path, compression_type how) { return file_stream(path, how, fs, buffer, limits); };
-  }
+  explicit tf_record_dataset(file_list files, const tf_record_options& options = {}, const any_file_system& fs = {});
   tf_record_dataset(tf_record_dataset&&) = default;
   tf_record_dataset& operator=(tf_record_dataset&&) = default;
   // A copy opens the file itself, at the same place.
@@ -115,12 +109,13 @@ private:
   bool too_long_ = false;
 };
 
-template <file_system F = posix>
-tf_record_dataset tf_record(file_list files, const tf_record_options& options = {}, const F& fs = {}) {
-  return tf_record_dataset(std::move(files), options, fs);
-}
+tf_record_dataset tf_record(file_list files, const tf_record_options& options = {}, const any_file_system& fs = {});
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "tf_record.ipp"
+#endif
 
 #ifndef GRADUS_COMPILED
 #include "tf_record.ipp"

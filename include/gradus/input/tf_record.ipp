@@ -209,4 +209,17 @@ GRADUS_BODY void tf_record_dataset::pass_over(std::uint64_t n) {
   at_.byte = end, ++at_.record;
 }
 
+GRADUS_BODY tf_record_dataset::tf_record_dataset(file_list files, const tf_record_options& options,
+                                                 const any_file_system& fs)
+    : files_(std::make_shared<const std::vector<std::string>>(std::move(files).paths())), options_(options) {
+  if (files_->empty()) raise(status::invalid_argument, "tf_record: expected at least one file");
+  open_ = [fs, buffer = options.buffer_bytes, limits = options.limits](const std::string& path, compression_type how) {
+    return file_stream(path, how, fs, buffer, limits);
+  };
+}
+
+GRADUS_BODY tf_record_dataset tf_record(file_list files, const tf_record_options& options, const any_file_system& fs) {
+  return tf_record_dataset(std::move(files), options, fs);
+}
+
 }  // namespace gradus

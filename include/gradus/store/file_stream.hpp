@@ -41,27 +41,9 @@ class file_stream {
 public:
   // Errors: those of opening and reading a file (not_found, ...). That it is not compressed as `how` says comes out
   // where it is read, as damage does.
-  template <file_system F = posix>
-  explicit file_stream(std::string path, compression_type how = compression_type::automatic, const F& fs = {},
-                       std::size_t buffer = std::size_t{1} << 18, const reader_limits& limits = {})
-      : path_(std::move(path)), limits_(limits) {
-    file_ = std::make_unique<opened<F>>(fs, path_);
-    std::byte start[4096];
-    const auto begin = std::span<const std::byte>(start).first(file_->read(start));
-    const bool gzip = is_gzip(begin), zlib = !gzip && is_zlib(begin);
-    how_ = how != compression_type::automatic ? how
-           : gzip                             ? compression_type::gzip
-           : zlib                             ? compression_type::zlib
-                                              : compression_type::none;
-    if ((how_ == compression_type::gzip && !gzip) || (how_ == compression_type::zlib && !zlib))
-      wrong_ = text(path_, ": expected ", name_of(how_), " data, found something else at byte 0; ",
-                    "let the compression be found out (automatic), or get the file again");
-    most_ = how_ == compression_type::none ? UINT64_MAX : limits_.inflated_from(file_->size);
-    first_buffer_ = std::max<std::size_t>(buffer, 1);
-    if (how_ == compression_type::none && file_->size < first_buffer_)
-      first_buffer_ = static_cast<std::size_t>(file_->size) + 1;  // and one more, so that the end is seen
-    restart();
-  }
+  explicit file_stream(std::string path, compression_type how = compression_type::automatic,
+                       const any_file_system& fs = {}, std::size_t buffer = std::size_t{1} << 18,
+                       const reader_limits& limits = {});
 
   // Fills `to`, and returns how many bytes it wrote: fewer than asked for only at the end, or in front of damage; the
   // next read then raises. Errors: data_loss for compressed data that are damaged; resource_exhausted where they become
@@ -87,61 +69,25 @@ public:
   compression_type compression() const { return how_; }
 
 private:
-  struct any_file {
-    virtual ~any_file() = default;
-    virtual std::size_t read(std::span<std::byte> to) = 0;
-    virtual void go_to(std::uint64_t offset) = 0;
+  // The file as it lies on the disk.
+  struct raw_file {
+    raw_file(const any_file_system& f, const std::string& p) : fs(f), path(p) { open(); }
+    raw_file(const raw_file&) = delete;
+    raw_file& operator=(const raw_file&) = delete;
+    ~raw_file() { fs.close(h); }
+
+    void open();
+    std::size_t read(std::span<std::byte> to);
+    void go_to(std::uint64_t offset);
+
+    any_file_system fs;
+    std::string path;
+    any_file_system::handle h{};
     std::uint64_t size = 0;
     bool failed = false;
   };
-  template <file_system F>
-  struct opened final : any_file {
-    opened(const F& f, const std::string& p) : fs(f), path(p) { open(); }
-    opened(const opened&) = delete;
-    opened& operator=(const opened&) = delete;
-    ~opened() override { fs.close(h); }
-
-    void open() {
-      const int e = detail::uninterrupted([&] { return fs.open_read(path, h, size); });
-      if (e != 0) raise({e, "open", path});
-    }
-    std::size_t read(std::span<std::byte> to) override {
-      std::size_t done = 0;
-      while (done < to.size()) {
-        std::size_t moved = 0;
-        const int e = detail::uninterrupted([&] { return fs.read(h, to.subspan(done), moved); });
-        failed = e != 0;
-        if (failed) raise({e, "read", path});
-        if (moved == 0) break;
-        done += moved;
-      }
-      return done;
-    }
-    void go_to(std::uint64_t offset) override {
-      if constexpr (seeks_files<F>) {
-        const int e = detail::uninterrupted([&] { return fs.seek(h, offset); });
-        failed = e != 0;
-        if (failed) raise({e, "seek in", path});
-      } else {
-        const auto before = h;
-        open();
-        fs.close(before);
-        std::byte passed[4096];
-        while (offset > 0) {
-          const auto n =
-              read(std::span(passed).first(static_cast<std::size_t>(std::min<std::uint64_t>(offset, sizeof passed))));
-          if (n == 0) return;
-          offset -= n;
-        }
-      }
-    }
-
-    F fs;
-    std::string path;
-    typename F::handle h{};
-  };
   struct compressed {
-    any_file* file;
+    raw_file* file;
     std::size_t read(std::span<std::byte> to) { return file->read(to); }
   };
 
@@ -152,7 +98,7 @@ private:
   reader_limits limits_;
   std::uint64_t most_ = UINT64_MAX, taken_ = 0;  // bytes that compressed data may become, and have become
   bool too_large_ = false;
-  std::unique_ptr<any_file> file_;
+  std::unique_ptr<raw_file> file_;
   std::unique_ptr<inflate_source<compressed>> inflating_;
   compression_type how_ = compression_type::none;
   std::size_t first_buffer_ = 0;

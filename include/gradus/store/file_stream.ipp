@@ -5,6 +5,64 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+GRADUS_BODY file_stream::file_stream(std::string path, compression_type how, const any_file_system& fs,
+                                     std::size_t buffer, const reader_limits& limits)
+    : path_(std::move(path)), limits_(limits) {
+  file_ = std::make_unique<raw_file>(fs, path_);
+  std::byte start[4096];
+  const auto begin = std::span<const std::byte>(start).first(file_->read(start));
+  const bool gzip = is_gzip(begin), zlib = !gzip && is_zlib(begin);
+  how_ = how != compression_type::automatic ? how
+         : gzip                             ? compression_type::gzip
+         : zlib                             ? compression_type::zlib
+                                            : compression_type::none;
+  if ((how_ == compression_type::gzip && !gzip) || (how_ == compression_type::zlib && !zlib))
+    wrong_ = text(path_, ": expected ", name_of(how_), " data, found something else at byte 0; ",
+                  "let the compression be found out (automatic), or get the file again");
+  most_ = how_ == compression_type::none ? UINT64_MAX : limits_.inflated_from(file_->size);
+  first_buffer_ = std::max<std::size_t>(buffer, 1);
+  if (how_ == compression_type::none && file_->size < first_buffer_)
+    first_buffer_ = static_cast<std::size_t>(file_->size) + 1;  // and one more, so that the end is seen
+  restart();
+}
+
+GRADUS_BODY void file_stream::raw_file::open() {
+  const int e = detail::uninterrupted([&] { return fs.open_read(path, h, size); });
+  if (e != 0) raise({e, "open", path});
+}
+
+GRADUS_BODY std::size_t file_stream::raw_file::read(std::span<std::byte> to) {
+  std::size_t done = 0;
+  while (done < to.size()) {
+    std::size_t moved = 0;
+    const int e = detail::uninterrupted([&] { return fs.read(h, to.subspan(done), moved); });
+    failed = e != 0;
+    if (failed) raise({e, "read", path});
+    if (moved == 0) break;
+    done += moved;
+  }
+  return done;
+}
+
+GRADUS_BODY void file_stream::raw_file::go_to(std::uint64_t offset) {
+  if (fs.seeks()) {
+    const int e = detail::uninterrupted([&] { return fs.seek(h, offset); });
+    failed = e != 0;
+    if (failed) raise({e, "seek in", path});
+    return;
+  }
+  const auto before = h;
+  open();
+  fs.close(before);
+  std::byte passed[4096];
+  while (offset > 0) {
+    const auto n =
+        read(std::span(passed).first(static_cast<std::size_t>(std::min<std::uint64_t>(offset, sizeof passed))));
+    if (n == 0) return;
+    offset -= n;
+  }
+}
+
 GRADUS_BODY std::size_t file_stream::read(std::span<std::byte> to) {
   const std::size_t ready = std::min(to.size(), ready_.size());
   if (ready != 0) std::memcpy(to.data(), ready_.data(), ready);

@@ -58,6 +58,33 @@ concept claims_files =
       { fs.open_to_claim(path, opened) } -> std::same_as<int>;  // a file that exists; never through a link
     };
 
+// A file system whose files can be read from any byte on. In others a reader passes over what stands before.
+template <class F>
+concept seeks_files = file_system<F> && requires(const F& fs, typename F::handle h, std::uint64_t offset) {
+  { fs.seek(h, offset) } -> std::same_as<int>;
+};
+
+// A file system that can show a file's bytes without reading them. `map` refuses (any errno) what it cannot map, and
+// the file is then read.
+template <class F>
+concept maps_files = file_system<F> && requires(const F& fs, const std::string& path, std::span<const std::byte>& b) {
+  { fs.map(path, b) } -> std::same_as<int>;
+  { fs.unmap(b) };
+};
+
+// A file system that can be told to begin with the disk's part of what was just written: large files then need not wait
+// for all of it at the sync.
+template <class F>
+concept writes_behind_files =
+    file_system<F> && requires(const F& fs, typename F::handle h, std::size_t bytes) { fs.write_behind(h, bytes); };
+
+// A file system that can keep a file for one process (store/directory_lock.hpp); those that cannot lock nothing.
+template <class F>
+concept locks_files =
+    file_system<F> && requires(const F& fs, const std::string& path, typename F::handle& h, long& owner) {
+      { fs.lock(path, h, owner) } -> std::same_as<int>;
+    };
+
 #if defined(__unix__) || defined(__APPLE__)
 // The operating system's files.
 struct posix {

@@ -77,51 +77,33 @@ struct span_source {
   std::size_t read(std::span<std::byte> to);
 };
 
-// A regular file, read front to back through a buffer of its own. Raises not_found and the like.
-template <file_system F>
-class file_source {
+namespace detail {
+// file_source, whatever its file system.
+class buffered_file {
 public:
-  file_source(F fs, const std::string& path, std::size_t buffer = 1 << 16)
-      : fs_(std::move(fs)), path_(path), buffer_(std::max<std::size_t>(buffer, 1)) {
-    std::uint64_t size = 0;
-    const int e = detail::uninterrupted([&] { return fs_.open_read(path_, handle_, size); });
-    if (e != 0) raise({e, "open", path_});
-    open_ = true;
-  }
-  file_source(file_source&& other) noexcept
-      : fs_(std::move(other.fs_)),
-        path_(std::move(other.path_)),
-        buffer_(std::move(other.buffer_)),
-        ready_(std::exchange(other.ready_, {})),
-        handle_(other.handle_),
-        open_(std::exchange(other.open_, false)) {}
-  file_source& operator=(file_source&&) = delete;
-  ~file_source() {
+  buffered_file(any_file_system fs, const std::string& path, std::size_t buffer);
+  buffered_file(buffered_file&& other) noexcept;
+  buffered_file& operator=(buffered_file&&) = delete;
+  ~buffered_file() {
     if (open_) fs_.close(handle_);
   }
-
-  std::size_t read(std::span<std::byte> to) {
-    std::size_t given = 0;
-    while (given < to.size()) {
-      if (ready_.left.empty()) {
-        std::size_t moved = 0;
-        const int e = detail::uninterrupted([&] { return fs_.read(handle_, buffer_, moved); });
-        if (e != 0) raise({e, "read", path_});
-        if (moved == 0) break;
-        ready_.left = std::span<const std::byte>(buffer_).first(moved);
-      }
-      given += ready_.read(to.subspan(given));
-    }
-    return given;
-  }
+  std::size_t read(std::span<std::byte> to);
 
 private:
-  F fs_;
+  any_file_system fs_;
   std::string path_;
   std::vector<std::byte> buffer_;
   span_source ready_;  // what of the buffer was not given yet; a moved vector keeps its bytes where they are
-  typename F::handle handle_{};
+  any_file_system::handle handle_{};
   bool open_ = false;
+};
+}  // namespace detail
+
+// A regular file, read front to back through a buffer of its own. Raises not_found and the like.
+template <file_system F>
+class file_source : public detail::buffered_file {
+public:
+  file_source(const F& fs, const std::string& path, std::size_t buffer = 1 << 16) : buffered_file(fs, path, buffer) {}
 };
 
 // What stands at the reader's place.

@@ -34,4 +34,39 @@ GRADUS_BODY std::size_t span_source::read(std::span<std::byte> to) {
   return n;
 }
 
+namespace detail {
+
+GRADUS_BODY buffered_file::buffered_file(any_file_system fs, const std::string& path, std::size_t buffer)
+    : fs_(std::move(fs)), path_(path), buffer_(std::max<std::size_t>(buffer, 1)) {
+  std::uint64_t size = 0;
+  const int e = uninterrupted([&] { return fs_.open_read(path_, handle_, size); });
+  if (e != 0) raise({e, "open", path_});
+  open_ = true;
+}
+
+GRADUS_BODY buffered_file::buffered_file(buffered_file&& other) noexcept
+    : fs_(other.fs_),
+      path_(std::move(other.path_)),
+      buffer_(std::move(other.buffer_)),
+      ready_(std::exchange(other.ready_, {})),
+      handle_(other.handle_),
+      open_(std::exchange(other.open_, false)) {}
+
+GRADUS_BODY std::size_t buffered_file::read(std::span<std::byte> to) {
+  std::size_t given = 0;
+  while (given < to.size()) {
+    if (ready_.left.empty()) {
+      std::size_t moved = 0;
+      const int e = uninterrupted([&] { return fs_.read(handle_, buffer_, moved); });
+      if (e != 0) raise({e, "read", path_});
+      if (moved == 0) break;
+      ready_.left = std::span<const std::byte>(buffer_).first(moved);
+    }
+    given += ready_.read(to.subspan(given));
+  }
+  return given;
+}
+
+}  // namespace detail
+
 }  // namespace gradus

@@ -79,70 +79,36 @@ std::string next_event_file_name(std::span<const std::string> names, std::int64_
 std::string host_name();
 }  // namespace detail
 
-// Steps are global steps; wall times are taken from the clock when an event is added. Any thread may call any function.
-// Raises what the file system says (resource_exhausted, permission_denied, ...); invalid_argument for a tag that is not
-// UTF-8 or stands twice in one summary; failed_precondition after close.
-template <file_system FileSystem = posix, clock Clock = system_clock>
-class summary_writer {
+namespace detail {
+// summary_writer, whatever its file system and clock.
+class any_summary_writer {
 public:
   // Makes the directory if it is missing, and the file, with its version event written. Raises unimplemented in a
   // program that was compiled without protozero (GRADUS_PROTOZERO).
-  explicit summary_writer(std::string logdir, summary_writer_options options = {}, FileSystem fs = {}, Clock clock = {})
-      : logdir_(std::move(logdir)), options_(std::move(options)), fs_(std::move(fs)), clock_(std::move(clock)) {
-    if constexpr (!detail::has_protozero)  // before there is a file
-      detail::refuse_without(detail::protozero_library, text("an event file in \"", logdir_, "\""),
-                             "write none (run_config::save_summary_steps = 0)");
-    if (options_.hostname.empty()) options_.hostname = detail::host_name();
-    for (const auto& part : {options_.hostname, options_.filename_suffix})
-      if (part.find('/') != std::string::npos || !detail::is_utf8(part))
-        raise(status::invalid_argument,
-              text("expected a part of a file name for hostname and filename_suffix, found \"", part, "\""));
-    if (!(options_.flush_secs >= 0))
-      raise(status::invalid_argument, text("flush_secs must be at least 0, it is ", options_.flush_secs));
-    scratch_.reserve(4096);
-    if (options_.max_queue > 0) queue_.emplace(mutex_, options_.max_queue, options_.buffer_bytes);
-    open();
-  }
-  summary_writer(const summary_writer&) = delete;
-  summary_writer& operator=(const summary_writer&) = delete;
+  any_summary_writer(std::string logdir, summary_writer_options options, any_file_system fs, any_clock clock);
+  any_summary_writer(const any_summary_writer&) = delete;
+  any_summary_writer& operator=(const any_summary_writer&) = delete;
   // Writes what it can, and cannot say what it could not: close() does.
-  ~summary_writer() = default;
+  ~any_summary_writer() = default;
 
   // Functions that add return whether the event was accepted: always true, but where a full queue rejects.
-  bool add_scalar(std::string_view tag, float value, std::int64_t step) {
-    const scalar_value one{tag, value};
-    return add_summary(std::span<const scalar_value>(&one, 1), step);
-  }
+  bool add_scalar(std::string_view tag, float value, std::int64_t step);
 
   // Several scalars of one step, as one event.
-  bool add_summary(std::span<const scalar_value> values, std::int64_t step) {
-    check_tags(values);
-    return add([&](std::vector<std::byte>& out, double now) { encode_scalars(out, now, step, values); });
-  }
-  bool add_summary(std::initializer_list<scalar_value> values, std::int64_t step) {
-    return add_summary(std::span<const scalar_value>(values.begin(), values.size()), step);
-  }
+  bool add_summary(std::span<const scalar_value> values, std::int64_t step);
+  bool add_summary(std::initializer_list<scalar_value> values, std::int64_t step);
   // Values of any kind: histograms, images, audio, text, ... (values.hpp and its neighbours).
-  bool add_summary(const std::vector<summary_value>& values, std::int64_t step) {
-    check_tags(std::span<const summary_value>(values));
-    return add([&](std::vector<std::byte>& out, double now) { encode_summary(out, now, step, values); });
-  }
+  bool add_summary(const std::vector<summary_value>& values, std::int64_t step);
 
   // A session begins; `first_step` is the smallest step that it may write: one past the restored step, or 0.
   bool start(std::int64_t first_step) { return add_session_log(session_log_status::start, first_step); }
 
   // `checkpoint_path` goes with session_log_status::checkpoint: the prefix, without the step.
   bool add_session_log(session_log_status what, std::int64_t step, std::string_view checkpoint_path = {},
-                       std::string_view msg = {}) {
-    return add([&](std::vector<std::byte>& out, double now) {
-      encode_session_log(out, now, step, what, checkpoint_path, msg);
-    });
-  }
+                       std::string_view msg = {});
 
   // A serialized GraphDef (summary/graph_def.hpp).
-  bool add_graph(std::span<const std::byte> graph_def, std::int64_t step = 0) {
-    return add([&](std::vector<std::byte>& out, double now) { encode_graph(out, now, step, graph_def); });
-  }
+  bool add_graph(std::span<const std::byte> graph_def, std::int64_t step = 0);
 
   // The same, of what `encode_graph_def` takes: to_graph_def(...) of graph.hpp.
   template <class Graph>
@@ -154,19 +120,7 @@ public:
   }
 
   // A serialized RunMetadata: the times of one step's nodes (run_metadata.hpp). Each tag may be used once in a writer.
-  bool add_run_metadata(std::string_view tag, std::span<const std::byte> run_metadata, std::int64_t step) {
-    const scalar_value name{tag};
-    check_tags(std::span<const scalar_value>(&name, 1));
-    lock_type lock(mutex_);
-    if (std::find(run_tags_.begin(), run_tags_.end(), tag) != run_tags_.end())
-      raise(status::invalid_argument,
-            text("the run metadata tag \"", tag, "\" was used already in this writer; give every step its own"));
-    const bool accepted = add(lock, [&](std::vector<std::byte>& out, double now) {
-      encode_tagged_run_metadata(out, now, step, tag, run_metadata);
-    });
-    if (accepted) run_tags_.emplace_back(tag);
-    return accepted;
-  }
+  bool add_run_metadata(std::string_view tag, std::span<const std::byte> run_metadata, std::int64_t step);
 
   // The same, of what `encode_run_metadata` takes: to_step_times(profile).
   template <class Times>
@@ -178,107 +132,30 @@ public:
   }
 
   // Any event; its wall time is kept.
-  bool add_event(const event& e) {
-    return add([&](std::vector<std::byte>& out, double) { encode_event(out, e); });
-  }
+  bool add_event(const event& e);
 
   // To the operating system: TensorBoard sees it, a kill does not lose it.
-  void flush() {
-    const std::lock_guard one(control_);
-    lock_type lock(mutex_);
-    check_open();
-    if (queue_)
-      queue_->drain(lock, queue::goal::flush);
-    else
-      file_->flush();
-    flushed_at_ = clock_.elapsed();
-  }
+  void flush();
   // To the disk: a power failure does not lose it.
-  void sync() {
-    const std::lock_guard one(control_);
-    lock_type lock(mutex_);
-    check_open();
-    if (queue_)
-      queue_->drain(lock, queue::goal::sync);
-    else
-      file_->sync();
-    flushed_at_ = clock_.elapsed();
-  }
+  void sync();
   // Nothing more may be added after it, until reopen. May be called again; after an error too, to try once more.
-  void close() {
-    const std::lock_guard one(control_);
-    lock_type lock(mutex_);
-    close_file(lock);
-  }
+  void close();
   // Goes on in a new file.
-  void reopen() {
-    const std::lock_guard one(control_);
-    lock_type lock(mutex_);
-    close_file(lock);
-    open();
-  }
+  void reopen();
 
   // After close: goes on in the same file, at its end. Where somebody took the file away, in a new one.
-  void resume() {
-    const std::lock_guard one(control_);
-    lock_type lock(mutex_);
-    if (open_) return;
-    std::vector<std::string> names;
-    const int listed = detail::uninterrupted([&] { return fs_.list(logdir_, names); });
-    if (listed != 0 && listed != ENOENT) raise({listed, "list", logdir_});
-    const std::string name = path_.substr(path_.rfind('/') + 1);
-    if (std::find(names.begin(), names.end(), name) == names.end()) return open();
-    file_.emplace(fs_, path_, options_.buffer_bytes);
-    flushed_at_ = clock_.elapsed();
-    if (queue_) queue_->start(*file_);
-    open_ = true;
-  }
+  void resume();
 
   // Where this writer writes, or wrote last.
-  std::string path() const {
-    const std::lock_guard lock(mutex_);
-    return path_;
-  }
+  std::string path() const;
   // Events that a full queue did not take.
-  std::uint64_t rejected() const {
-    const std::lock_guard lock(mutex_);
-    return rejected_;
-  }
+  std::uint64_t rejected() const;
 
 private:
-  using queue = detail::event_queue<FileSystem>;
+  using queue = event_queue;
   using lock_type = std::unique_lock<std::mutex>;
 
-  void open() {
-    make_directories(fs_, logdir_);
-    const double now = clock_.now();
-    const auto seconds = static_cast<std::int64_t>(
-        now >= 0 ? std::min(now, static_cast<double>(detail::last_event_second)) : 0.0);  // NaN too
-    const std::string host_and_suffix = options_.hostname + options_.filename_suffix;
-    int e = EEXIST;
-    for (int tries = 0; e == EEXIST && tries < 1000; ++tries) {  // another process may take a name first
-      std::vector<std::string> names;
-      if (const int listed = detail::uninterrupted([&] { return fs_.list(logdir_, names); }); listed != 0)
-        raise({listed, "list", logdir_});
-      path_ = join_path(logdir_, detail::next_event_file_name(names, seconds, host_and_suffix));
-      typename FileSystem::handle h{};
-      e = detail::uninterrupted([&] { return fs_.create(path_, h); });
-      if (e == 0) fs_.close(h);  // empty: it only took the name
-    }
-    if (e != 0) raise({e, "create", path_});
-    if (const int synced = detail::uninterrupted([&] { return fs_.sync_directory(logdir_); }); synced != 0)
-      raise({synced, "sync the directory", logdir_});
-
-    file_.emplace(fs_, path_, options_.buffer_bytes);
-    scratch_.clear();
-    // Whole seconds, as TensorFlow's events writer stamps it.
-    append_record(scratch_, [&](std::vector<std::byte>& out) { encode_version(out, static_cast<double>(seconds)); });
-    file_->write(scratch_);
-    file_->flush();
-    flushed_at_ = clock_.elapsed();
-    if (queue_) queue_->start(*file_);
-    open_ = true;
-  }
+  void open();
 
   template <class Encode>
   bool add(Encode&& encode) {
@@ -308,30 +185,15 @@ private:
     return true;
   }
 
-  void check_open() const {
-    if (!open_)
-      raise(status::failed_precondition, text("the summary writer of \"", logdir_, "\" is closed; reopen() it first"));
-  }
-  void close_file(lock_type& lock) {
-    if (!open_) return;
-    if (queue_) do
-        queue_->drain(lock, queue::goal::flush);
-      while (!queue_->is_empty());
-    else
-      file_->flush();
-    open_ = false;
-    if (queue_) queue_->stop(lock);
-    append_file<FileSystem> last(std::move(*file_));
-    file_.reset();
-    last.close();
-  }
+  void check_open() const;
+  void close_file(lock_type& lock);
 
   // A summary has few values, and looking for doubles this way needs no memory.
   template <class Value>
   static void check_tags(std::span<const Value> values) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       const std::string_view tag = values[i].tag;
-      if (!detail::is_utf8(tag))
+      if (!is_utf8(tag))
         raise(status::invalid_argument, text("the tag \"", clean_tag(tag),
                                              "\" (cleaned) is not UTF-8; clean_tag does "
                                              "what tf.summary does to names"));
@@ -346,19 +208,36 @@ private:
   mutable std::mutex mutex_;
   std::string logdir_;
   summary_writer_options options_;
-  FileSystem fs_;
-  Clock clock_;
+  any_file_system fs_;
+  any_clock clock_;
   std::string path_;
-  std::vector<std::byte> scratch_;               // one record, before it is appended
-  std::vector<std::string> run_tags_;            // used already; few
-  std::optional<append_file<FileSystem>> file_;  // the thread's, if there is one
+  std::vector<std::byte> scratch_;     // one record, before it is appended
+  std::vector<std::string> run_tags_;  // used already; few
+  std::optional<appended_file> file_;  // the thread's, if there is one
   std::optional<queue> queue_;
   std::uint64_t rejected_ = 0;
   double flushed_at_ = 0;
   bool open_ = false;
 };
+}  // namespace detail
+
+// Steps are global steps; wall times are taken from the clock when an event is added. Any thread may call any function.
+// Raises what the file system says (resource_exhausted, permission_denied, ...); invalid_argument for a tag that is not
+// UTF-8 or stands twice in one summary; failed_precondition after close.
+template <file_system FileSystem = posix, clock Clock = system_clock>
+class summary_writer : public detail::any_summary_writer {
+public:
+  // Makes the directory if it is missing, and the file, with its version event written. Raises unimplemented in a
+  // program that was compiled without protozero (GRADUS_PROTOZERO).
+  explicit summary_writer(std::string logdir, summary_writer_options options = {}, FileSystem fs = {}, Clock clock = {})
+      : any_summary_writer(std::move(logdir), std::move(options), fs, clock) {}
+};
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "writer.ipp"
+#endif
 
 #ifndef GRADUS_COMPILED
 #include "writer.ipp"

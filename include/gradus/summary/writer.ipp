@@ -52,4 +52,180 @@ GRADUS_BODY std::string host_name() {
   return "localhost";
 }
 
+GRADUS_BODY any_summary_writer::any_summary_writer(std::string logdir, summary_writer_options options,
+                                                   any_file_system fs, any_clock clock)
+    : logdir_(std::move(logdir)), options_(std::move(options)), fs_(std::move(fs)), clock_(std::move(clock)) {
+  if (!has_protozero)  // before there is a file
+    refuse_without(protozero_library, text("an event file in \"", logdir_, "\""),
+                   "write none (run_config::save_summary_steps = 0)");
+  if (options_.hostname.empty()) options_.hostname = host_name();
+  for (const auto& part : {options_.hostname, options_.filename_suffix})
+    if (part.find('/') != std::string::npos || !is_utf8(part))
+      raise(status::invalid_argument,
+            text("expected a part of a file name for hostname and filename_suffix, found \"", part, "\""));
+  if (!(options_.flush_secs >= 0))
+    raise(status::invalid_argument, text("flush_secs must be at least 0, it is ", options_.flush_secs));
+  scratch_.reserve(4096);
+  if (options_.max_queue > 0) queue_.emplace(mutex_, options_.max_queue, options_.buffer_bytes);
+  open();
+}
+
+GRADUS_BODY bool any_summary_writer::add_scalar(std::string_view tag, float value, std::int64_t step) {
+  const scalar_value one{tag, value};
+  return add_summary(std::span<const scalar_value>(&one, 1), step);
+}
+
+GRADUS_BODY bool any_summary_writer::add_summary(std::span<const scalar_value> values, std::int64_t step) {
+  check_tags(values);
+  return add([&](std::vector<std::byte>& out, double now) { encode_scalars(out, now, step, values); });
+}
+
+GRADUS_BODY bool any_summary_writer::add_summary(std::initializer_list<scalar_value> values, std::int64_t step) {
+  return add_summary(std::span<const scalar_value>(values.begin(), values.size()), step);
+}
+
+GRADUS_BODY bool any_summary_writer::add_summary(const std::vector<summary_value>& values, std::int64_t step) {
+  check_tags(std::span<const summary_value>(values));
+  return add([&](std::vector<std::byte>& out, double now) { encode_summary(out, now, step, values); });
+}
+
+GRADUS_BODY bool any_summary_writer::add_session_log(session_log_status what, std::int64_t step,
+                                                     std::string_view checkpoint_path, std::string_view msg) {
+  return add(
+      [&](std::vector<std::byte>& out, double now) { encode_session_log(out, now, step, what, checkpoint_path, msg); });
+}
+
+GRADUS_BODY bool any_summary_writer::add_graph(std::span<const std::byte> graph_def, std::int64_t step) {
+  return add([&](std::vector<std::byte>& out, double now) { encode_graph(out, now, step, graph_def); });
+}
+
+GRADUS_BODY bool any_summary_writer::add_run_metadata(std::string_view tag, std::span<const std::byte> run_metadata,
+                                                      std::int64_t step) {
+  const scalar_value name{tag};
+  check_tags(std::span<const scalar_value>(&name, 1));
+  lock_type lock(mutex_);
+  if (std::find(run_tags_.begin(), run_tags_.end(), tag) != run_tags_.end())
+    raise(status::invalid_argument,
+          text("the run metadata tag \"", tag, "\" was used already in this writer; give every step its own"));
+  const bool accepted = add(lock, [&](std::vector<std::byte>& out, double now) {
+    encode_tagged_run_metadata(out, now, step, tag, run_metadata);
+  });
+  if (accepted) run_tags_.emplace_back(tag);
+  return accepted;
+}
+
+GRADUS_BODY bool any_summary_writer::add_event(const event& e) {
+  return add([&](std::vector<std::byte>& out, double) { encode_event(out, e); });
+}
+
+GRADUS_BODY void any_summary_writer::flush() {
+  const std::lock_guard one(control_);
+  lock_type lock(mutex_);
+  check_open();
+  if (queue_)
+    queue_->drain(lock, queue::goal::flush);
+  else
+    file_->flush();
+  flushed_at_ = clock_.elapsed();
+}
+
+GRADUS_BODY void any_summary_writer::sync() {
+  const std::lock_guard one(control_);
+  lock_type lock(mutex_);
+  check_open();
+  if (queue_)
+    queue_->drain(lock, queue::goal::sync);
+  else
+    file_->sync();
+  flushed_at_ = clock_.elapsed();
+}
+
+GRADUS_BODY void any_summary_writer::close() {
+  const std::lock_guard one(control_);
+  lock_type lock(mutex_);
+  close_file(lock);
+}
+
+GRADUS_BODY void any_summary_writer::reopen() {
+  const std::lock_guard one(control_);
+  lock_type lock(mutex_);
+  close_file(lock);
+  open();
+}
+
+GRADUS_BODY void any_summary_writer::resume() {
+  const std::lock_guard one(control_);
+  lock_type lock(mutex_);
+  if (open_) return;
+  std::vector<std::string> names;
+  const int listed = uninterrupted([&] { return fs_.list(logdir_, names); });
+  if (listed != 0 && listed != ENOENT) raise({listed, "list", logdir_});
+  const std::string name = path_.substr(path_.rfind('/') + 1);
+  if (std::find(names.begin(), names.end(), name) == names.end()) return open();
+  file_.emplace(fs_, path_, options_.buffer_bytes);
+  flushed_at_ = clock_.elapsed();
+  if (queue_) queue_->start(*file_);
+  open_ = true;
+}
+
+GRADUS_BODY std::string any_summary_writer::path() const {
+  const std::lock_guard lock(mutex_);
+  return path_;
+}
+
+GRADUS_BODY std::uint64_t any_summary_writer::rejected() const {
+  const std::lock_guard lock(mutex_);
+  return rejected_;
+}
+
+GRADUS_BODY void any_summary_writer::open() {
+  make_directories(fs_, logdir_);
+  const double now = clock_.now();
+  const auto seconds =
+      static_cast<std::int64_t>(now >= 0 ? std::min(now, static_cast<double>(last_event_second)) : 0.0);  // NaN too
+  const std::string host_and_suffix = options_.hostname + options_.filename_suffix;
+  int e = EEXIST;
+  for (int tries = 0; e == EEXIST && tries < 1000; ++tries) {  // another process may take a name first
+    std::vector<std::string> names;
+    if (const int listed = uninterrupted([&] { return fs_.list(logdir_, names); }); listed != 0)
+      raise({listed, "list", logdir_});
+    path_ = join_path(logdir_, next_event_file_name(names, seconds, host_and_suffix));
+    any_file_system::handle h{};
+    e = uninterrupted([&] { return fs_.create(path_, h); });
+    if (e == 0) fs_.close(h);  // empty: it only took the name
+  }
+  if (e != 0) raise({e, "create", path_});
+  if (const int synced = uninterrupted([&] { return fs_.sync_directory(logdir_); }); synced != 0)
+    raise({synced, "sync the directory", logdir_});
+
+  file_.emplace(fs_, path_, options_.buffer_bytes);
+  scratch_.clear();
+  // Whole seconds, as TensorFlow's events writer stamps it.
+  append_record(scratch_, [&](std::vector<std::byte>& out) { encode_version(out, static_cast<double>(seconds)); });
+  file_->write(scratch_);
+  file_->flush();
+  flushed_at_ = clock_.elapsed();
+  if (queue_) queue_->start(*file_);
+  open_ = true;
+}
+
+GRADUS_BODY void any_summary_writer::check_open() const {
+  if (!open_)
+    raise(status::failed_precondition, text("the summary writer of \"", logdir_, "\" is closed; reopen() it first"));
+}
+
+GRADUS_BODY void any_summary_writer::close_file(lock_type& lock) {
+  if (!open_) return;
+  if (queue_) do
+      queue_->drain(lock, queue::goal::flush);
+    while (!queue_->is_empty());
+  else
+    file_->flush();
+  open_ = false;
+  if (queue_) queue_->stop(lock);
+  appended_file last(std::move(*file_));
+  file_.reset();
+  last.close();
+}
+
 }  // namespace gradus::detail
