@@ -1,7 +1,8 @@
-// The bodies of store/, for programs that link gradus::compiled (base/body.hpp).
+// The bodies of base and store/, for programs that link gradus::compiled (base/body.hpp).
 #ifndef GRADUS_COMPILED
 #define GRADUS_COMPILED
 #endif
+#include "../base/clock.ipp"
 #include "../store/any_file_system.ipp"
 #include "../store/directory_lock.ipp"
 #include "../store/file.ipp"

@@ -1,9 +1,8 @@
 // Datasets from arrays in memory. They own nothing: the arrays must outlive the dataset and stay as they are.
 #pragma once
-#include <algorithm>
+#include <algorithm>  // the concepts of ranges; <ranges> has the views, too
 #include <cstring>
 #include <initializer_list>
-#include <ranges>
 #include <set>
 #include <span>
 #include <string>

@@ -18,12 +18,11 @@
 // for a list of another kind, another number of values, or one that is missing and must not be; data_loss for bytes
 // that are no Example. To parse records on their way to a trainer: tf_example.hpp.
 #pragma once
-#include <algorithm>
+#include <algorithm>  // the concepts of ranges; <ranges> has the views, too
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
-#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>

@@ -7,7 +7,6 @@
 // A step without a profile has nothing of this in it. With one, every call costs two looks at the clock more.
 #pragma once
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <string>
 #include <vector>

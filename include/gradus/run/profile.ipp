@@ -3,10 +3,10 @@
 #include "../base/body.hpp"
 #include "profile.hpp"
 
+#include "../base/clock.hpp"
+
 namespace gradus::inline GRADUS_BUILD {
 
-GRADUS_BODY double steady_seconds::now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+GRADUS_BODY double steady_seconds::now() { return system_clock{}.elapsed(); }
 
 }  // namespace gradus
