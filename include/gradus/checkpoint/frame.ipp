@@ -134,4 +134,47 @@ GRADUS_BODY void frame_bind(std::span<const std::byte> file, std::size_t body_by
   take_opaque_notes(out.content);
 }
 
+GRADUS_BODY encoded frame_encode(std::string_view codec_name, std::string_view suffix, const snapshot& original,
+                                 void (*write)(byte_sink&, const manifest&)) {
+  check_savable(original);
+  snapshot rows;
+  if (has_opaque(original)) rows = with_opaque_hidden(original, [](const record&) { return false; });
+  const snapshot& content = has_opaque(original) ? rows : original;
+  manifest m{content.step, content.about, content.records, {}, reader_limits::none()};
+  for (const auto& r : m.records) m.places.push_back({0, r.bytes.size(), crc32c(r.bytes)});
+  byte_sink body;
+  write(body, m);
+  std::uint64_t end = frame::header_bytes + body.bytes.size();
+  for (auto& place : m.places) place.offset = align_up(end), end = place.offset + place.bytes;
+  const std::size_t measured = body.bytes.size();
+  body.bytes.clear();
+  write(body, m);
+  if (body.bytes.size() != measured) raise(status::internal, "the manifest's length depends on the offsets in it");
+
+  byte_sink head;
+  head.raw(frame::magic);
+  head.number(frame::version);
+  head.number(frame::order_mark);
+  head.raw(codec_name);
+  head.zeros(frame::name_bytes - codec_name.size());
+  head.number(std::uint64_t{measured});
+  head.number(std::uint64_t{m.places.size()});
+  head.number(end);
+  head.number(crc32c(body.bytes));
+  head.number(crc32c(head.bytes));
+  head.bytes.insert(head.bytes.end(), body.bytes.begin(), body.bytes.end());
+
+  encoded out;
+  std::uint64_t at = head.bytes.size();
+  std::vector<std::span<const std::byte>> pieces{out.own(std::move(head.bytes))};
+  for (std::size_t i = 0; i < m.places.size(); ++i) {
+    const auto gap = static_cast<std::size_t>(m.places[i].offset - at);
+    if (gap != 0) pieces.push_back(std::span(zeros).first(gap));
+    if (m.places[i].bytes != 0) pieces.push_back(content.records[i].bytes);
+    at = m.places[i].offset + m.places[i].bytes;
+  }
+  out.files.push_back({std::string(suffix), std::move(pieces)});
+  return out;
+}
+
 }  // namespace gradus::detail

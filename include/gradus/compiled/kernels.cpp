@@ -1,6 +1,6 @@
 // The interpreter's kernels of both arithmetics, for programs that link gradus::compiled, whose own files leave them
-// out (cpu/device.hpp).
-#ifndef GRADUS_COMPILED
+// out; with GRADUS_EXTERN_KERNELS, for files that have all but the kernels in them (cpu/device.hpp).
+#if !defined(GRADUS_COMPILED) && !defined(GRADUS_EXTERN_KERNELS)
 #define GRADUS_COMPILED
 #endif
 #include "../cpu/device.hpp"

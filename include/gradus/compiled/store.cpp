@@ -3,6 +3,7 @@
 #define GRADUS_COMPILED
 #endif
 #include "../base/clock.ipp"
+#include "../base/error.ipp"
 #include "../store/any_file_system.ipp"
 #include "../store/directory_lock.ipp"
 #include "../store/file.ipp"
