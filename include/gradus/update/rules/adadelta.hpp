@@ -8,6 +8,11 @@
 // Zeiler 2012, arXiv:1212.5701, which has rate 1. tf.train.AdadeltaOptimizer's default rate of 0.001 is far from it;
 // PyTorch: rate 1, rho 0.9, epsilon 1e-6; Optax: rho 0.9, epsilon 1e-6. All compute the same. Sparse gradients: only
 // listed rows of theta and of the slots change.
+//
+// Source: Zeiler 2012, arXiv:1212.5701
+// TensorFlow: `train.AdadeltaOptimizer`
+// PyTorch: `Adadelta`: `.rate = 1, .rho = 0.9, .epsilon = 1e-6`
+// Optax: `adadelta`: `.rho = 0.9, .epsilon = 1e-6`
 #pragma once
 #include "../rule.hpp"
 

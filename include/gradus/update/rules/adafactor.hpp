@@ -24,6 +24,12 @@
 // Cost: theta, g, and v or m if kept, once as any rule; g and theta once more for the means and rms(theta); and for
 // rms(u) of a factored tensor, which cannot be known before the means are, g a third time (not with clipping_threshold
 // unset). Sparse gradients are made dense. t counts the steps of the optimizer (PyTorch: of each variable).
+//
+// Source: Shazeer & Stern 2018, arXiv:1804.04235
+// TensorFlow: Keras `Adafactor`: `.rate = 0.001, .form = adafactor_form::relative, .epsilon = 1e-30, .eps1 = 0`
+// PyTorch: `Adafactor`: `.rate = 0.01, .form = adafactor_form::relative`; beta2_decay is -`decay_rate`, eps is (`eps1`,
+//   `min_parameter_rms`), d is `clipping_threshold`
+// Optax: `adafactor`; learning_rate=None is `.rate = 1`
 #pragma once
 #include <algorithm>
 #include <cmath>

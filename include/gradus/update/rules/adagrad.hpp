@@ -6,6 +6,11 @@
 // Duchi, Hazan & Singer 2011, JMLR 12. TensorFlow 1.x: tf.train.AdagradOptimizer, which has no epsilon (here 0); its
 // initial accumulator is the guard. PyTorch: initial_accumulator_value 0, epsilon 1e-10. Keras: epsilon 1e-7. Optax:
 // epsilon 1e-7 under the root. Sparse gradients: only listed rows of theta and a change.
+//
+// Source: Duchi, Hazan & Singer 2011
+// TensorFlow: `train.AdagradOptimizer`
+// PyTorch: `Adagrad` without lr_decay: `.initial_accumulator_value = 0, .epsilon = 1e-10`
+// Optax: `adagrad`: epsilon 1e-7 stands under the root there
 #pragma once
 #include "../rule.hpp"
 #include "../setting.hpp"

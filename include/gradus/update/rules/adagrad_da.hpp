@@ -8,6 +8,9 @@
 // the first step. T is the updater's global_step, so it counts steps without this variable too, and a row that is seen
 // late is regularized for all of them. TensorFlow never advances the step by itself; an updater does, once per apply.
 // Sparse gradients: only listed rows change. PyTorch and Optax have no equivalent.
+//
+// Source: Duchi, Hazan & Singer 2011
+// TensorFlow: `train.AdagradDAOptimizer`; the step is the updater's global_step
 #pragma once
 #include "../rule.hpp"
 #include "../setting.hpp"

@@ -7,6 +7,12 @@
 // Kingma & Ba 2015, arXiv:1412.6980, the form just before section 2.1, so epsilon is their epsilon-hat. TensorFlow 1.x
 // agrees; it keeps the powers of beta as running products, as here, but in float32 (here in double). PyTorch and Optax
 // put epsilon inside the bias correction: their epsilon equals this one divided by sqrt(1 - beta2^t).
+//
+// Source: Kingma & Ba 2015, arXiv:1412.6980
+// TensorFlow: `train.AdamOptimizer`: `.sparse = sparse_mode::decay_all`; `contrib.opt.LazyAdamOptimizer`: the default,
+//   also called `lazy_adam`
+// PyTorch: `Adam`: epsilon beside the corrected root: `adamw{.weight_decay = 0}`
+// Optax: `adam`: as PyTorch
 #pragma once
 #include <cmath>
 

@@ -8,6 +8,12 @@
 // tf.contrib.opt.AdaMaxOptimizer and Keras (epsilon 1e-7), both with rate 0.001; its slot is called "v". Sparse
 // gradients: tensorflow changes listed rows only; in the torch form a row that is not listed counts as gradient 0.
 // `sparse` overrules both.
+//
+// Source: Kingma & Ba 2015, section 7.1
+// TensorFlow: `contrib.opt.AdaMaxOptimizer`: `.rate = 0.001, .form = adamax_form::tensorflow`; Keras: also `.epsilon =
+//   1e-7`
+// PyTorch: `Adamax`
+// Optax: `adamax`
 #pragma once
 #include "../../base/math.hpp"
 #include "../sparse_mode.hpp"

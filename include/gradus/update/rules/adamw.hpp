@@ -11,6 +11,12 @@
 //
 // Sparse gradients: in the tensorflow form rows that are not listed move, but do not decay; in the others such rows
 // count as gradient 0, which no reference library defines. sparse_mode::lazy leaves them alone in every form.
+//
+// Source: Loshchilov & Hutter 2019, arXiv:1711.05101
+// TensorFlow: `contrib.opt.AdamWOptimizer`: `.form = adamw_form::tensorflow`; Keras: `.form = adamw_form::keras,
+//   .epsilon = 1e-7, .weight_decay = 0.004`
+// PyTorch: `AdamW`
+// Optax: `adamw`: `.weight_decay = 1e-4`; eps_root is 0
 #pragma once
 #include <cmath>
 

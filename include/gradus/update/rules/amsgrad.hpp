@@ -9,6 +9,11 @@
 // Kumar 2018, arXiv:1904.09237 (without any correction). `raw`: PyTorch's Adam with amsgrad=True; `corrected`: Optax's
 // amsgrad; `raw_eps_hat`: TensorFlow's ApplyAdamWithAmsgrad and Keras (epsilon 1e-7). Sparse gradients: a row that is
 // not listed counts as gradient 0, unless sparse_mode::lazy.
+//
+// Source: Reddi, Kale & Kumar 2018, arXiv:1904.09237
+// TensorFlow: `ApplyAdamWithAmsgrad`: `.form = amsgrad_form::raw_eps_hat`; Keras: also `.epsilon = 1e-7`
+// PyTorch: `Adam(amsgrad=True)`
+// Optax: `amsgrad`: `.form = amsgrad_form::corrected`
 #pragma once
 #include <cmath>
 

@@ -12,6 +12,9 @@
 // and z are both 0, TensorFlow's dense kernel gives 0 and its sparse kernel NaN; here both give 0. A NaN in z stays
 // visible in theta. With l1 = l2 = 0 from theta = 0 this is adagrad (learning_rate_power -0.5) or gradient_descent (0).
 // Sparse gradients: only listed rows of theta and of the slots change, and only they shrink.
+//
+// Source: McMahan et al. 2013
+// TensorFlow: `train.FtrlOptimizer`; Keras: has `beta` too
 #pragma once
 #include "../rule.hpp"
 #include "../setting.hpp"

@@ -3,6 +3,11 @@
 //   theta <- theta - rate g
 //
 // TensorFlow's GradientDescentOptimizer, PyTorch's SGD without momentum. Sparse gradients: only listed rows change.
+//
+// Source: Robbins & Monro 1951
+// TensorFlow: `train.GradientDescentOptimizer`
+// PyTorch: `SGD`
+// Optax: `sgd`
 #pragma once
 #include "../rule.hpp"
 

@@ -8,6 +8,10 @@
 // and Keras (epsilon 1e-7). PyTorch has no equivalent. One more read of theta, g, m and v than an elementwise rule.
 // Sparse gradients: a row that is not listed counts as gradient 0; with sparse_mode::lazy it stays, and the norms are
 // those of the listed rows.
+//
+// Source: You et al. 2020, arXiv:1904.00962
+// TensorFlow: Keras `Lamb`: `.epsilon = 1e-7`
+// Optax: `lamb`
 #pragma once
 #include <cmath>
 

@@ -12,6 +12,10 @@
 // One more read of theta and g than an elementwise rule. Sparse gradients: tensorflow then runs plain momentum with the
 // rate alone on listed rows, without trust or decay (the buffer then holds gradients, as in momentum.hpp); in the optax
 // form a row that is not listed counts as gradient 0, unless sparse_mode::lazy.
+//
+// Source: You, Gitman & Ginsburg 2017, arXiv:1708.03888
+// TensorFlow: `contrib.opt.LARSOptimizer`; eeta is `trust_coefficient`
+// Optax: `lars`: `.weight_decay = 0, .form = lars_form::optax`
 #pragma once
 #include <cmath>
 

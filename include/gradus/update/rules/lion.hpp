@@ -7,6 +7,10 @@
 // Chen et al. 2023, arXiv:2302.06675, which recommends a rate 3 to 10 times below AdamW's and a weight_decay as much
 // above it. Optax: weight_decay 1e-3, no default rate; Keras: rate 0.001, weight_decay none. sign(0) is 0. Sparse
 // gradients: a row that is not listed counts as gradient 0 (it moves by its momentum), unless sparse_mode::lazy.
+//
+// Source: Chen et al. 2023, arXiv:2302.06675
+// TensorFlow: Keras `Lion`: `.rate = 0.001`
+// Optax: `lion`: `.weight_decay = 1e-3`
 #pragma once
 #include "../sparse_mode.hpp"
 

@@ -5,6 +5,11 @@
 //
 // Polyak 1964; Sutskever et al. 2013. TensorFlow 1.x agrees: the rate is applied when a is read, so a change of rate
 // acts at once. PyTorch's SGD is the same with dampening 0. Sparse gradients: rows without one keep theta and a.
+//
+// Source: Polyak 1964; Sutskever et al. 2013
+// TensorFlow: `train.MomentumOptimizer`; `momentum` is `decay` here
+// PyTorch: `SGD(momentum=, nesterov=)` with dampening 0
+// Optax: `sgd(momentum=, nesterov=)`
 #pragma once
 #include "../rule.hpp"
 

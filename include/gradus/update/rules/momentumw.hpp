@@ -6,6 +6,10 @@
 // tf.contrib.opt.MomentumWOptimizer (Loshchilov & Hutter 2019, arXiv:1711.05101: SGDW): the decay is not multiplied by
 // the rate, so a schedule must scale it too. PyTorch's SGD weight_decay is another thing, weight_decay theta added to
 // g. Sparse gradients: only listed rows of theta and a change, and only they decay.
+//
+// Source: Loshchilov & Hutter 2019, arXiv:1711.05101
+// TensorFlow: `contrib.opt.MomentumWOptimizer`
+// PyTorch: –: SGD's weight_decay is added to the gradient
 #pragma once
 #include "../rule.hpp"
 

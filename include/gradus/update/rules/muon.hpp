@@ -25,6 +25,12 @@
 //
 // Everything is computed in the variable's own type (the original: in bfloat16, so its digits differ). Sparse gradients
 // are made dense. t counts the steps of the optimizer.
+//
+// Source: Jordan et al. 2024, kellerjordan.github.io/posts/muon
+// TensorFlow: Keras `Muon`: `.rate = 0.001, .form = muon_form::keras`, about `.fallback = {.rate_scale = 0.1, .epsilon
+//   = 1e-7, .weight_decay = 0.04}`
+// PyTorch: the authors' Muon: `muon{}`
+// Optax: `contrib.muon`: `.form = muon_form::optax, .fallback = {.use_nesterov = true}`
 #pragma once
 #include <cmath>
 

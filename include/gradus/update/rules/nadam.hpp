@@ -15,6 +15,12 @@
 //
 // Sparse gradients: in the tensorflow form m and v decay in all rows, theta moves in listed rows only; in the others a
 // row that is not listed counts as gradient 0. sparse_mode::lazy leaves such rows alone in every form.
+//
+// Source: Dozat 2016
+// TensorFlow: `contrib.opt.NadamOptimizer`: `.rate = 0.001, .form = nadam_form::tensorflow`; Keras: `.rate = 0.001,
+//   .epsilon = 1e-7, .momentum_decay = 1`
+// PyTorch: `NAdam` (from 2.0); weight_decay is its decoupled_weight_decay
+// Optax: `nadam`, `nadamw`: `.form = nadam_form::constant`
 #pragma once
 #include <cmath>
 

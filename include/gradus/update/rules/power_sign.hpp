@@ -8,6 +8,9 @@
 // `sign_decay` here (vary<&power_sign::sign_decay>). PyTorch and Optax have no equivalent. Sparse gradients (refused by
 // TensorFlow): a row that is not listed counts as gradient 0, so that m decays and theta stays, unless
 // sparse_mode::lazy.
+//
+// Source: Bello et al. 2017, arXiv:1709.07417
+// TensorFlow: `contrib.opt.PowerSignOptimizer`; sign_decay_fn is a schedule of `sign_decay`
 #pragma once
 #include <numbers>
 

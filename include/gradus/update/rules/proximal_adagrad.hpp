@@ -7,6 +7,9 @@
 // Duchi, Hazan & Singer 2011, JMLR 12. As tf.train.ProximalAdagradOptimizer, which on dense gradients takes float32
 // variables only; here any. Sparse gradients: only listed rows of theta and of the accumulator change, and only they
 // are penalized. PyTorch and Optax have no equivalent.
+//
+// Source: Duchi, Hazan & Singer 2011
+// TensorFlow: `train.ProximalAdagradOptimizer`
 #pragma once
 #include "../rule.hpp"
 #include "../setting.hpp"

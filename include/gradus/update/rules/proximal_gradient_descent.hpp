@@ -6,6 +6,9 @@
 //
 // Duchi & Singer 2009, JMLR 10 (FOBOS). As tf.train.ProximalGradientDescentOptimizer, which on dense gradients takes
 // float32 variables only; here any. Sparse gradients: only listed rows change, and only they are penalized.
+//
+// Source: Duchi & Singer 2009
+// TensorFlow: `train.ProximalGradientDescentOptimizer`
 #pragma once
 #include "../../base/math.hpp"
 #include "../rule.hpp"

@@ -11,6 +11,12 @@
 // alpha) 0.99. Optax: ms from 0, else the same (epsilon 1e-8). The centered difference is not clamped: where
 // rounding makes it negative the result is NaN, as in TensorFlow; raise epsilon. Sparse gradients: only listed rows of
 // theta and of the slots change.
+//
+// Source: Tieleman & Hinton 2012, lecture 6.5
+// TensorFlow: `train.RMSPropOptimizer`
+// PyTorch: `RMSprop`: epsilon outside the root, the buffer before the rate, mean square from 0; alike only with
+//   momentum 0 and a small epsilon
+// Optax: `rmsprop(momentum=)`: `.initial_rms = 0, .epsilon = 1e-8`
 #pragma once
 #include "../rule.hpp"
 
@@ -53,6 +59,11 @@ struct rmsprop {
 
 // RMSProp with centered=True: divided by the running standard deviation. A rule of its own, since it keeps one array
 // more for each variable.
+//
+// Source: Graves 2013, arXiv:1308.0850
+// TensorFlow: `train.RMSPropOptimizer(centered=True)`
+// PyTorch: `RMSprop(centered=True)`, differing as rmsprop does
+// Optax: `rmsprop(centered=True)`, as rmsprop
 struct centered_rmsprop {
   using policy_for = kind::rule;
   static constexpr std::string_view name = "RMSProp";

@@ -12,6 +12,11 @@
 // differs: its inner rate counts from 0, so step t goes by rate min((t - 1) / warmup_steps, 1) (the first by 0), while
 // its weights count from 1, as ours do. Keras takes c = 1/t (weight_lr_power 0 and r 0 here). Sparse gradients: a row
 // that is not listed counts as gradient 0 (its average goes on), unless sparse_mode::lazy.
+//
+// Source: Defazio et al. 2024, arXiv:2405.15682
+// TensorFlow: Keras: weights 1/t, `.weight_lr_power = 0`
+// PyTorch: – (the authors' AdamWScheduleFree)
+// Optax: `contrib.schedule_free_adamw`
 #pragma once
 #include <cmath>
 

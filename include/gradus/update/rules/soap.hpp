@@ -25,6 +25,9 @@
 // while a long side has seen few gradients, their vectors are any basis of that space, and steps depend on which. t and
 // the next change of basis are counted for each variable, in its slot "step": {t, steps since the last change}. Cost:
 // six products and two grams of matrices in a step. Sparse gradients are made dense.
+//
+// Source: Vyas et al. 2024, arXiv:2409.11321
+// PyTorch: – (the authors' SOAP)
 #pragma once
 #include <cmath>
 

@@ -14,6 +14,10 @@
 // gradient 0, unless sparse_mode::lazy.
 //
 //   u.observe({{"w", estimate}});               // gradus::updater, before apply
+//
+// Source: Liu et al. 2023, arXiv:2305.14342
+// PyTorch: – (the authors' SophiaG)
+// Optax: `contrib.sophia`: `.rho = 0.01, .weight_decay = 1e-4, .form = sophia_form::optax`; observe after the step
 #pragma once
 #include "../../base/math.hpp"
 #include "../sparse_mode.hpp"
