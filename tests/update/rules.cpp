@@ -1,4 +1,4 @@
-// without sanitizers: arithmetic; whole/conformance_{norms,matrix} run the same loops under them
+// without sanitizers: arithmetic; whole/conformance_{norms,matrices} run the same loops under them
 // compiled with: -O3 -march=native
 #include <gradus/update/rules.hpp>
 

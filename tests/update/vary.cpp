@@ -1,4 +1,4 @@
-// without sanitizers: arithmetic; whole/conformance_{norms,matrix} run the same loops under them
+// without sanitizers: arithmetic; whole/conformance_{norms,matrices} run the same loops under them
 // vary<member>(constant{c}) of every rule is part of the conformance suite (testing/conform.hpp, whole/conformance_*);
 // of steppers in tests/run/static_step.cpp, of sessions in tests/run/optimizer.cpp. Here: of the parts around a rule,
 // settings that change, the rate, and what is refused.

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "rule_trials.hpp"
+
 namespace convergence {
 
 using vec = std::vector<double>;
@@ -82,7 +84,8 @@ struct around {
   int every = 1;  // gradients for a step
 };
 
-inline void run(const std::string& rule, const problem& p, const around& how, double tolerance, int steps) {
+// How much worse than the best the loss is in the end.
+inline double left_of(const problem& p, const around& how, int steps) {
   vec w = p.start, g(w.size());
   const auto u = how.make();
   u->track("w", gradus::tensor_view(std::span<double>(w), p.dims));
@@ -97,30 +100,65 @@ inline void run(const std::string& rule, const problem& p, const around& how, do
     REQUIRE(e != nullptr);
     std::memcpy(w.data(), e->bytes.data(), e->bytes.size());
   }
-  const double left = p.loss(w, g) - p.best;
+  return p.loss(w, g) - p.best;
+}
+inline void run(const std::string& rule, const problem& p, const around& how, double tolerance, int steps) {
+  const double left = left_of(p, how, steps);
   INFO(rule, ", ", how.name, ", ", p.name, ": ", left, " above the best after ", steps, " steps");
   CHECK(left <= tolerance);
 }
 
-// Beside the bare rule one update of everything, of which one policy at a time has an effect: compile time.
-template <class Rule>
-void converges(const Rule& rule, const allowance& allowed = {}) {
-  using namespace gradus;
-  using testing::inside::maker;
-  const auto with = [&](double norm, std::int64_t every) {
-    return maker(rule, clip_by_global_norm{norm}, exponential_moving_average{.decay = 0.9}, accumulate{every});
-  };
-  const around ways[] = {{"plain", maker(rule)},
-                         {"clipped", with(1, 1)},
-                         {"averaged", with(0x1p40, 1), true},
-                         {"accumulated", with(0x1p40, 2), false, 2}};
-  static const problem problems[] = {parabola(), rosenbrock(), logistic()};
-  const std::string name(Rule::name);
-  for (const auto& way : ways) {
-    run(name, problems[0], way, allowed.parabola, allowed.steps);
-    run(name, problems[1], way, allowed.rosenbrock, allowed.steps);
-    run(name, problems[2], way, allowed.logistic, allowed.steps);
+inline const problem (&problems())[3] {
+  static const problem all[] = {parabola(), rosenbrock(), logistic()};
+  return all;
+}
+
+struct must_converge {
+  // Beside the bare rule one update of everything, of which one policy at a time has an effect: compile time.
+  template <class Rule>
+  void operator()(const Rule& rule, const allowance& allowed = {}) const {
+    using namespace gradus;
+    using testing::inside::maker;
+    const auto with = [&](double norm, std::int64_t every) {
+      return maker(rule, clip_by_global_norm{norm}, exponential_moving_average{.decay = 0.9}, accumulate{every});
+    };
+    const around ways[] = {{"plain", maker(rule)},
+                           {"clipped", with(1, 1)},
+                           {"averaged", with(0x1p40, 1), true},
+                           {"accumulated", with(0x1p40, 2), false, 2}};
+    const std::string name(Rule::name);
+    for (const auto& way : ways) {
+      run(name, problems()[0], way, allowed.parabola, allowed.steps);
+      run(name, problems()[1], way, allowed.rosenbrock, allowed.steps);
+      run(name, problems()[2], way, allowed.logistic, allowed.steps);
+    }
   }
+  // At the first of these rates at which the bare rule does.
+  template <class Rule>
+  void at_a_rate(Rule rule, const allowance& allowed = {}) const {
+    const double tolerance[] = {allowed.parabola, allowed.rosenbrock, allowed.logistic};
+    for (const double rate : {1.0, 0.3, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002}) {
+      rule.rate = rate;
+      const around plain{"plain", gradus::testing::inside::maker(rule)};
+      bool near = true;
+      for (std::size_t i = 0; i < 3 && near; ++i) near = left_of(problems()[i], plain, allowed.steps) <= tolerance[i];
+      if (near) return (*this)(rule, allowed);
+    }
+    FAIL_CHECK(Rule::name, " converges at no rate; give it its settings in tests/whole/rule_trials.hpp");
+  }
+};
+
+// Of all rules every second, for compile time.
+template <std::size_t Part, class... Rules>
+void half_converge(gradus::rule_list<Rules...>) {
+  std::size_t at = 0;
+  const auto one = [&]<class Rule, std::size_t I>() {
+    if constexpr (I % 2 == Part) rule_trials::of<Rule>::convergence(std::type_identity<Rule>{}, must_converge{}), ++at;
+  };
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (one.template operator()<Rules, I>(), ...);
+  }(std::index_sequence_for<Rules...>{});
+  CHECK(at == (sizeof...(Rules) + 1 - Part) / 2);
 }
 
 }  // namespace convergence

@@ -19,12 +19,13 @@ TEST_CASE("what 0.5.0 wrote opens, and goes on to the same bits") {
        std::getline(list, folder, '\t') && std::getline(list, name, '\t') && std::getline(list, fingerprint);)
     expected[name] = {folder, fingerprint};
   const auto cases = folders::all_cases();
-  CHECK(cases.size() == expected.size());
   const gradus::testing::temp_dir scratch;
   fs::copy(written / "data", scratch / "data", fs::copy_options::recursive);
+  std::size_t opened = 0;
   for (const auto& c : cases) {
     INFO(c.name);
-    REQUIRE(expected.count(c.name) == 1);
+    if (expected.count(c.name) == 0) continue;  // a rule that is younger
+    ++opened;
     const auto& [folder, fingerprint] = expected[c.name];
     fs::copy(written / folder, scratch / folder, fs::copy_options::recursive);
     fs::current_path(scratch / folder);
@@ -37,4 +38,5 @@ TEST_CASE("what 0.5.0 wrote opens, and goes on to the same bits") {
     fs::current_path(here);
     CHECK(got == fingerprint);
   }
+  CHECK(opened == expected.size());
 }

@@ -1,4 +1,4 @@
-// without sanitizers: arithmetic; whole/conformance_{norms,matrix} run the same loops under them
+// without sanitizers: arithmetic; whole/conformance_{norms,matrices} run the same loops under them
 // The optimizers of TensorFlow 1.x, a thousand steps beside a second implementation.
 #include <gradus/update/rules/adadelta.hpp>
 #include <gradus/update/rules/adagrad.hpp>

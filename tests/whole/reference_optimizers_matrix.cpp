@@ -1,4 +1,4 @@
-// without sanitizers: arithmetic; whole/conformance_{norms,matrix} run the same loops under them
+// without sanitizers: arithmetic; whole/conformance_{norms,matrices} run the same loops under them
 // The rules on whole matrices beside a second implementation: loops over plain vectors, eigenvectors by Jacobi's method
 // and orthonormal bases by Gram and Schmidt's.
 #include <gradus/update/rules/adafactor.hpp>

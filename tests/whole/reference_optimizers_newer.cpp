@@ -1,4 +1,4 @@
-// without sanitizers: arithmetic; whole/conformance_{norms,matrix} run the same loops under them
+// without sanitizers: arithmetic; whole/conformance_{norms,matrices} run the same loops under them
 // The optimizers since TensorFlow 1.x, a thousand steps beside a second implementation. Sparse gradients are zeros
 // elsewhere to them, but in the forms of tf.contrib.
 #include <gradus/update/rules/adamax.hpp>

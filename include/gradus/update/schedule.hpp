@@ -118,6 +118,10 @@ constexpr double between(double a, double b, double share) { return a + portable
 }  // namespace detail
 
 // The same rate at every step.
+//
+// Value: rate
+// Settings: `rate`
+// Elsewhere: Optax constant_schedule
 struct constant {
   using policy_for = kind::schedule;
   double rate = 0.001;
@@ -127,6 +131,11 @@ struct constant {
 // initial * decay_rate^(global_step / decay_steps); with staircase the exponent is rounded down.
 // TensorFlow: tf.train.exponential_decay. Optax: exponential_decay(init_value, transition_steps, decay_rate). PyTorch:
 // ExponentialLR(gamma) is decay_steps = 1, StepLR(step_size, gamma) is staircase.
+//
+// Value: initial · decay_rate^p, p = s/D, rounded down with `staircase`
+// Settings: `initial, decay_steps, decay_rate = 1, staircase = false`
+// Elsewhere: Optax exponential_decay(init_value, transition_steps, decay_rate, staircase); PyTorch
+//   ExponentialLR(gamma): D = 1; StepLR(step_size, gamma): staircase
 struct exponential_decay {
   using policy_for = kind::schedule;
   double initial = 0.001;  // the rate at step 0

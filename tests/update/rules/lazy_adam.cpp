@@ -1,4 +1,4 @@
-// without sanitizers: published numbers; whole/conformance_{norms,matrix} run the same loops under them
+// without sanitizers: published numbers; whole/conformance_{norms,matrices} run the same loops under them
 #include <gradus/update/rules/lazy_adam.hpp>
 
 #include "../trajectory.hpp"

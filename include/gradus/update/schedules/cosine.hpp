@@ -8,6 +8,10 @@ namespace gradus::inline GRADUS_BUILD {
 // initial ((1 - alpha) (1 + cos(pi s / decay_steps)) / 2 + alpha), s = min(global_step, decay_steps).
 // TensorFlow: tf.train.cosine_decay. Optax: cosine_decay_schedule(init_value, decay_steps, alpha). PyTorch:
 // CosineAnnealingLR(T_max, eta_min) with alpha = eta_min / initial, up to T_max; it rises again after, this stays.
+//
+// Value: initial ((1-alpha)(1 + cos πs/D)/2 + alpha), s at most D
+// Settings: `initial, decay_steps, alpha = 0`
+// Elsewhere: Optax cosine_decay_schedule; PyTorch CosineAnnealingLR(T_max, eta_min = alpha · initial) up to T_max
 struct cosine_decay {
   using policy_for = kind::schedule;
   double initial = 0.001;
@@ -30,6 +34,12 @@ struct cosine_decay {
 // logarithms is one rounding late at some (t_mul = 3 at the fifth restart) and gives the end of the old period there.
 // With t_mul below 1 the periods end at first_decay_steps / (1 - t_mul); from then on NaN, as in TensorFlow.
 // TensorFlow: tf.train.cosine_decay_restarts. PyTorch: CosineAnnealingWarmRestarts(T_0, T_mult, eta_min).
+//
+// Value: initial ((1-alpha) m_mul^i (1 + cos πf)/2 + alpha), f the done share of period i, which is first_decay_steps ·
+//   t_mul^i long
+// Settings: `initial, first_decay_steps, t_mul = 2, m_mul = 1, alpha = 0`
+// Elsewhere: PyTorch CosineAnnealingWarmRestarts(T_0, T_mult, eta_min); Optax sgdr_schedule (with warm-ups). Restarts
+//   are exact, TensorFlow's are a rounding late at some
 struct cosine_decay_restarts {
   using policy_for = kind::schedule;
   double initial = 0.001;
@@ -70,6 +80,9 @@ constexpr double linear_cosine(double initial, double s, double d, double num_pe
 
 // initial ((alpha + (D - s) / D) (1 + cos(2 pi num_periods s / D)) / 2 + beta), D = decay_steps, s = min(global_step,
 // D). TensorFlow: tf.train.linear_cosine_decay.
+//
+// Value: initial ((alpha + (D-s)/D)(1 + cos(2π num_periods s/D))/2 + beta), s at most D
+// Settings: `initial, decay_steps, num_periods = 0.5, alpha = 0, beta = 0.001`
 struct linear_cosine_decay {
   using policy_for = kind::schedule;
   double initial = 0.001;
@@ -91,6 +104,12 @@ struct linear_cosine_decay {
 //
 // TensorFlow (tf.train.noisy_linear_cosine_decay) draws at every evaluation; here the noise is a function of seed and
 // step, so that a resumed run meets the same. From decay_steps on only the noise goes on.
+//
+// Value: the same with (D-s)/D + N(0, initial_variance / (1+s)^variance_decay)
+// Settings: `initial, decay_steps, initial_variance = 1, variance_decay = 0.55, num_periods = 0.5, alpha = 0, beta =
+//   0.001, seed = 0`
+// Elsewhere: TensorFlow draws anew at each evaluation; here seed and step decide. `.at(s, draw)` takes a draw of yours
+//   from N(0, 1), `.unit_normal(s)` is ours
 struct noisy_linear_cosine_decay {
   using policy_for = kind::schedule;
   static constexpr bool may_be_negative = true;

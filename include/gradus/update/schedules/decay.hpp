@@ -12,6 +12,9 @@ namespace gradus::inline GRADUS_BUILD {
 
 // initial * exp(-decay_rate * global_step / decay_steps); with staircase the quotient is rounded down.
 // TensorFlow: tf.train.natural_exp_decay.
+//
+// Value: initial · exp(-decay_rate · p)
+// Settings: `initial, decay_steps, decay_rate = 0, staircase = false`
 struct natural_exp_decay {
   using policy_for = kind::schedule;
   double initial = 0.001;
@@ -28,6 +31,9 @@ struct natural_exp_decay {
 
 // initial / (1 + decay_rate * global_step / decay_steps); with staircase the quotient is rounded down.
 // TensorFlow: tf.train.inverse_time_decay.
+//
+// Value: initial / (1 + decay_rate · p)
+// Settings: the same
 struct inverse_time_decay {
   using policy_for = kind::schedule;
   double initial = 0.001;
@@ -49,6 +55,12 @@ struct inverse_time_decay {
 // TensorFlow: tf.train.polynomial_decay, `end` is end_learning_rate; tf.train.linear_decay of old. Optax:
 // polynomial_schedule(init_value, end_value, power, transition_steps), linear_schedule with power 1. PyTorch:
 // PolynomialLR with end = 0.
+//
+// Value: (initial - end)(1 - s/D)^power + end, s at most D. `cycle`: D becomes the next multiple of D; at a multiple
+//   the value is `end`
+// Settings: `initial, decay_steps, end = 0.0001, power = 1, cycle = false`
+// Elsewhere: TensorFlow calls `end` end_learning_rate. Optax polynomial_schedule, linear_schedule; PyTorch PolynomialLR
+//   (end = 0)
 struct polynomial_decay {
   using policy_for = kind::schedule;
   double initial = 0.001;
@@ -102,6 +114,11 @@ private:
 // TensorFlow: tf.train.piecewise_constant (a boundary belongs to the left piece). Optax piecewise_constant_schedule and
 // PyTorch's MultiStepLR take factors instead of values, and a boundary belongs to the right piece: give them
 // boundary - 1 here.
+//
+// Value: values[i] for boundaries[i-1] < s <= boundaries[i]
+// Settings: `boundaries` (at most 16), `values` (one more, else invalid_argument when asked): braces or your own arrays
+// Elsewhere: PyTorch MultiStepLR and Optax piecewise_constant_schedule take factors, and switch *at* a boundary:
+//   subtract 1
 struct piecewise_constant {
   using policy_for = kind::schedule;
   static constexpr std::size_t most_boundaries = 16;

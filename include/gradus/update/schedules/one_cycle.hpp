@@ -41,6 +41,12 @@ constexpr void check_cycle(std::string_view schedule, double pct_start, double d
 // from peak / div_factor at step 0 to peak at pct_start * total_steps - 1 (not rounded) to
 // peak / div_factor / final_div_factor at total_steps - 1. With three_phase it falls to peak / div_factor first, as
 // fast as it rose. After total_steps - 1 the last rate stays; PyTorch refuses.
+//
+// Value: peak/div_factor at 0, peak at pct_start·T - 1, peak/div_factor/final_div_factor at T - 1 and after, T =
+//   total_steps; `three_phase` falls to peak/div_factor first, at 2·pct_start·T - 2
+// Settings: `peak, total_steps, pct_start = 0.3, anneal = annealing::cosine` (or `linear`)`, div_factor = 25,
+//   final_div_factor = 1e4, three_phase = false`
+// Elsewhere: PyTorch OneCycleLR; `peak` is max_lr
 struct one_cycle {
   using policy_for = kind::schedule;
   double peak = 0.001;  // PyTorch: max_lr
@@ -67,6 +73,10 @@ struct one_cycle {
 // Optax's cosine_onecycle_schedule(transition_steps, peak_value, pct_start, div_factor, final_div_factor): corners at
 // 0, int(pct_start * transition_steps) and transition_steps, with peak / div_factor, peak and peak / div_factor /
 // final_div_factor.
+//
+// Value: the same values at 0, int(pct_start·T), T = transition_steps
+// Settings: `transition_steps, peak, pct_start = 0.3, div_factor = 25, final_div_factor = 1e4`
+// Elsewhere: Optax cosine_onecycle_schedule
 struct cosine_onecycle {
   using policy_for = kind::schedule;
   std::int64_t transition_steps = 1;
@@ -90,6 +100,11 @@ struct cosine_onecycle {
 // Optax's linear_onecycle_schedule(transition_steps, peak_value, pct_start, pct_final, div_factor, final_div_factor):
 // straight lines between corners at 0, int(pct_start * transition_steps), int(pct_final * transition_steps) and
 // transition_steps, with peak / div_factor, peak, peak / div_factor and peak / div_factor / final_div_factor.
+//
+// Value: lines through peak/div_factor, peak, peak/div_factor, peak/div_factor/final_div_factor at 0, int(pct_start·T),
+//   int(pct_final·T), T
+// Settings: and `pct_final = 0.85`
+// Elsewhere: Optax linear_onecycle_schedule
 struct linear_onecycle {
   using policy_for = kind::schedule;
   std::int64_t transition_steps = 1;

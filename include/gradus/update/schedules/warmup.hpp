@@ -22,6 +22,10 @@ constexpr void check_phase(std::string_view schedule, std::string_view setting, 
 //
 // Optax: linear_schedule(init_value, end_value, transition_steps), warmup_constant_schedule. PyTorch: LinearLR with
 // start_factor = initial / peak.
+//
+// Value: initial + (peak - initial) min(s, W)/W
+// Settings: `initial = 0, peak, warmup_steps`; `.then(next)`
+// Elsewhere: Optax linear_schedule, warmup_constant_schedule; PyTorch LinearLR
 struct linear_warmup {
   using policy_for = kind::schedule;
   double initial = 0;
@@ -41,6 +45,10 @@ struct linear_warmup {
 
 // A linear warm-up from initial to peak, then a half cosine down to `end` at decay_steps, which counts the warm-up too.
 // Optax: warmup_cosine_decay_schedule(init_value, peak_value, warmup_steps, decay_steps, end_value).
+//
+// Value: the warm-up; from W a half cosine from peak to `end` at D, which includes W
+// Settings: `initial = 0, peak, warmup_steps, decay_steps, end = 0`
+// Elsewhere: Optax warmup_cosine_decay_schedule(init_value, peak_value, warmup_steps, decay_steps, end_value)
 struct warmup_cosine_decay {
   using policy_for = kind::schedule;
   double initial = 0;
@@ -72,6 +80,11 @@ enum class decay_type { linear, cosine, one_minus_sqrt };
 // min_ratio over decay_steps, where it stays: WSD, the trapezoid (Hu et al. 2024, arXiv:2404.06395).
 // Hugging Face: get_wsd_schedule(num_warmup_steps, num_stable_steps, num_decay_steps, min_lr_ratio, decay_type), with
 // linear warm-up.
+//
+// Value: peak · (min_ratio + (1 - min_ratio) r): r rises to 1 over W, is 1 for `stable_steps`, falls to 0 over D by
+//   `decay_type::linear` 1-p, `cosine` (1+cos πp)/2 or `one_minus_sqrt` 1-√p
+// Settings: `peak, warmup_steps, stable_steps, decay_steps, min_ratio = 0, decay_type = linear`
+// Elsewhere: WSD; Hugging Face get_wsd_schedule
 struct warmup_stable_decay {
   using policy_for = kind::schedule;
   double peak = 0.001;
@@ -113,6 +126,10 @@ private:
 // peak s / warmup_steps, then peak / sqrt((s - warmup_steps + timescale) / timescale). timescale 0 stands for
 // warmup_steps, or 10000 where that is 0 too; then it is peak sqrt(warmup_steps / s).
 // Hugging Face: get_inverse_sqrt_schedule(num_warmup_steps, timescale).
+//
+// Value: peak · s/W, then peak / √((s - W + T)/T), T = `timescale`, or W, or 10000
+// Settings: `peak, warmup_steps, timescale = 0`
+// Elsewhere: Hugging Face get_inverse_sqrt_schedule
 struct inverse_sqrt {
   using policy_for = kind::schedule;
   double peak = 0.001;
@@ -134,6 +151,10 @@ struct inverse_sqrt {
 // factor / sqrt(d_model) * min(1 / sqrt(s), s / warmup_steps^1.5), s = global_step: up to its peak factor /
 // sqrt(d_model warmup_steps) at s = warmup_steps, then down with the root of s (Vaswani et al. 2017, arXiv:1706.03762,
 // section 5.3). The paper counts steps from 1; global_step begins at 0, where the rate is 0.
+//
+// Value: factor / √d_model · min(1/√s, s/W^1.5); 0 at step 0
+// Settings: `d_model = 512, warmup_steps = 4000, factor = 1`
+// Elsewhere: the Transformer's, which counts from 1
 struct noam {
   using policy_for = kind::schedule;
   double d_model = 512;  // the width of the model

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""places.py COMPILER ROOT: adds an optimizer and a schedule, from the templates beside this file, to a copy of the tree:
+in exactly the places that the table of CONTRIBUTING.md names, and wants everything that should follow to follow:
+
+    the laws of tools/rooms.py hold, the page written by the tool has the new row,
+    the suites that run over the lists take it up without a word of its own (conformance, convergence; a schedule's
+    numbers spoiled one by one), and they, with its own test, pass.
+
+Adding is all that is done by hand. A tree in which something has to be added elsewhere fails here."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+compiler, root = sys.argv[1:3]
+here = os.path.dirname(os.path.abspath(__file__))
+failures = []
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def said_places(tree, what, name):
+    """The files of the row "| an optimizer | 3 | `...`, ... |", and what it counts."""
+    row = re.search(rf"^\| {what} \| (\d+) \| (.*) \|$", read(os.path.join(tree, "CONTRIBUTING.md")), re.M)
+    if not row:
+        sys.exit(f"CONTRIBUTING.md has no row for {what}")
+    files = [f.replace("<it>", name) for f in re.findall(r"`([\w/<>]+\.[hc]pp)`", row[2])]
+    if len(files) != int(row[1]):
+        failures.append(f"CONTRIBUTING.md counts {row[1]} places for {what} and names {len(files)}")
+    return files
+
+
+def run(what, words, **more):
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+    if done.returncode != 0:
+        failures.append(f"{what}:\n" + done.stdout[:4000])
+    return done.returncode == 0
+
+
+def insert_name(text, family, include, name):
+    """One include more in its place, and the name at the end of the list."""
+    lines = text.split("\n")
+    at = next(i for i, line in enumerate(lines) if line.startswith('#include "' + os.path.dirname(include)))
+    while lines[at].startswith('#include "') and lines[at] < f'#include "{include}"':
+        at += 1
+    lines.insert(at, f'#include "{include}"')
+    return re.sub(rf"({family}<\w[^>]*)>;", rf"\1, {name}>;", "\n".join(lines))
+
+
+def compile_and_run(tree, name, unit):
+    source, program = os.path.join(tree, name + ".cpp"), os.path.join(tree, name)
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN\n#include <doctest/doctest.h>\n" + unit)
+    words = [compiler, "-std=c++20", "-O0", "-DGRADUS_INLINE=inline", f'-DGRADUS_SOURCE_DIR="{tree}"', "-I",
+             os.path.join(tree, "include"), "-I", os.path.join(tree, "tests"), source, "-o", program, "-pthread"]
+    if run(f"what follows for {name} does not compile", words):
+        run(f"what follows for {name} does not pass", [program])
+
+
+def add(tree, what, name, template, places, family, page, tool):
+    files = said_places(tree, what, name)
+    header, test, listed = (next((f for f in files if f.startswith(start)), None) for start in places)
+    if None in (header, test, listed) or len(files) != 3:
+        sys.exit(f"CONTRIBUTING.md names {files} for {what}; this test knows how to add a header, a test and a line")
+    shutil.copy(os.path.join(here, template + ".hpp"), os.path.join(tree, header))
+    shutil.copy(os.path.join(here, template + ".cpp"), os.path.join(tree, test))
+    path = os.path.join(tree, listed)
+    text = insert_name(read(path), family, os.path.relpath(header, os.path.dirname(listed)).replace(os.sep, "/"), name)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    run(f"{tool} does not know {name}", [sys.executable, os.path.join(tree, "tools", tool)])
+    if f"| `{name}` |" not in read(os.path.join(tree, "docs", page)):
+        failures.append(f"docs/{page} has no row for {name}")
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    tree = os.path.join(scratch, "tree")
+    for folder in ("include", "tests/update", "tests/whole", "tests/golden", "docs", "tools"):
+        shutil.copytree(os.path.join(root, folder), os.path.join(tree, folder))
+    for file in ("CONTRIBUTING.md", "rooms.txt"):
+        shutil.copy(os.path.join(root, file), tree)
+    add(tree, "an optimizer", "sliding_mean", "optimizer",
+        ("include/gradus/update/rules/", "tests/", "include/gradus/update/rules.hpp"), "rule_list", "optimizers.md",
+        "optimizer_table.py")
+    add(tree, "a schedule", "halved_rate", "schedule",
+        ("include/gradus/update/schedules/", "tests/", "include/gradus/update/schedules.hpp"), "schedule_list",
+        "schedules.md", "schedule_table.py")
+    # The laws of the house, of the rooms that were copied with their tests.
+    laws = subprocess.run([sys.executable, os.path.join(tree, "tools/rooms.py")], stdout=subprocess.PIPE, text=True)
+    for line in laws.stdout.splitlines():
+        if "sliding_mean" in line or "halved_rate" in line:
+            failures.append(line)
+    compile_and_run(tree, "schedule", '#include "update/schedules.cpp"\n#include "update/schedules/halved_rate.cpp"\n')
+    compile_and_run(tree, "optimizer", """#include "update/rules/sliding_mean.cpp"
+#include "whole/conformance.hpp"
+#include "whole/convergence.hpp"
+template <class... Rules>
+constexpr bool is_listed(gradus::rule_list<Rules...>) {
+  return (std::is_same_v<Rules, gradus::sliding_mean> || ...);
+}
+static_assert(is_listed(gradus::all_rules{}));
+using trials = rule_trials::of<gradus::sliding_mean>;  // what the suites do with each rule of the list
+constexpr std::type_identity<gradus::sliding_mean> rule;
+TEST_CASE("conforms") { trials::conformance(rule, must_conform{}); }
+TEST_CASE("converges") { trials::convergence(rule, convergence::must_converge{}); }
+""")
+
+for f in failures:
+    print(f)
+print("everything followed" if not failures else f"{len(failures)} did not follow")
+sys.exit(1 if failures else 0)
