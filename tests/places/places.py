@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""places.py COMPILER ROOT: adds an optimizer and a schedule, from the templates beside this file, to a copy of the tree:
-in exactly the places that the table of CONTRIBUTING.md names, and wants everything that should follow to follow:
+"""places.py COMPILER ROOT: adds an optimizer and a schedule, from the templates beside this file, and in long runs an
+elementwise op, to a copy of the tree: in exactly the places that the table of CONTRIBUTING.md names, and wants
+everything that should follow to follow:
 
     the laws of tools/rooms.py hold, the page written by the tool has the new row,
     the suites that run over the lists take it up without a word of its own (conformance, convergence; a schedule's
-    numbers spoiled one by one), and they, with its own test, pass.
+    numbers spoiled one by one; an op's gradient by finite differences), and they, with its own test, pass.
 
 Adding is all that is done by hand. A tree in which something has to be added elsewhere fails here."""
 import os
@@ -78,9 +79,41 @@ def add(tree, what, name, template, places, family, page, tool):
         failures.append(f"docs/{page} has no row for {name}")
 
 
+# Of an op: in which file, after which line or words, what.
+CARDS, KERNELS = "include/gradus/ops/elementwise.hpp", "include/gradus/cpu/elementwise.hpp"
+VALUES = "tests/ops/elementwise.cpp"
+OP = [
+    (CARDS, "constexpr void grad_softplus(backward&);\n", "constexpr void grad_cubed(backward&);\n"),
+    (CARDS, "inline constexpr card neg{", 'cubed{"Cubed", 1, e, infer_floats, grad_cubed}, neg{'),
+    (CARDS, "constexpr value softplus(value x) { return x.g->add(cards::softplus, {x}); }\n",
+     "constexpr value cubed(value x) { return x.g->add(cards::cubed, {x}); }\n"),
+    (CARDS, "constexpr void grad_softplus(backward& b) { b.to(0, b.dy * sigmoid(b.in(0))); }\n",
+     "constexpr void grad_cubed(backward& b) { b.to(0, b.dy * 3.0 * square(b.in(0))); }\n"),
+    (KERNELS, "GRADUS_FORMULA(square, (N a), a* a)\n", "GRADUS_FORMULA(cubed, (N a), a* a* a)\n"),
+    (KERNELS, "&cards::softplus,", " &cards::cubed,"),
+    (VALUES, "const unary unaries[] = {\n", '    {"cubed", cubed, [](double x) { return x * x * x; }, -3, 3},\n'),
+]
+
+
+def add_op(tree):
+    if {f for f, _, _ in OP} != set(said_places(tree, "an elementwise op", "cubed")):
+        failures.append("CONTRIBUTING.md names other places for an elementwise op than this test has")
+    for file, after, more in OP:
+        text = read(os.path.join(tree, file))
+        if text.count(after) != 1:
+            sys.exit(f"{file} has no single {after}")
+        new = after.replace("neg{", more) if "neg{" in after else after + more
+        with open(os.path.join(tree, file), "w", encoding="utf-8") as out:
+            out.write(text.replace(after, new))
+    compile_and_run(tree, "op", '#include "ops/elementwise.cpp"\n')
+    compile_and_run(tree, "op_gradients", '#include "whole/gradients.cpp"\nTEST_CASE("it is in the list") {\n'
+                    "  std::map<std::string, const card*> ops;\n  note(elementwise_ops{}, ops);\n"
+                    '  CHECK(ops.count("Cubed") == 1);\n}\n')
+
+
 with tempfile.TemporaryDirectory() as scratch:
     tree = os.path.join(scratch, "tree")
-    for folder in ("include", "tests/update", "tests/whole", "tests/golden", "docs", "tools"):
+    for folder in ("include", "docs", "tools", *(f"tests/{f}" for f in ("update", "whole", "golden", "ops", "places"))):
         shutil.copytree(os.path.join(root, folder), os.path.join(tree, folder))
     for file in ("CONTRIBUTING.md", "rooms.txt"):
         shutil.copy(os.path.join(root, file), tree)
@@ -109,6 +142,9 @@ constexpr std::type_identity<gradus::sliding_mean> rule;
 TEST_CASE("conforms") { trials::conformance(rule, must_conform{}); }
 TEST_CASE("converges") { trials::convergence(rule, convergence::must_converge{}); }
 """)
+
+    if "GRADUS_LONG" in os.environ:
+        add_op(tree)
 
 for f in failures:
     print(f)

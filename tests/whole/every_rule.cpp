@@ -22,8 +22,9 @@ std::string sources(const std::string& folder, std::string_view prefix) {
 template <class Rule>
 std::string type_name() {
   std::string_view name = __PRETTY_FUNCTION__;
-  name.remove_prefix(name.find("Rule = gradus::") + std::string_view("Rule = gradus::").size());
-  return std::string(name.substr(0, name.find_first_of(";]")));
+  name.remove_prefix(name.find("Rule = gradus::"));
+  name = name.substr(0, name.find_first_of(";]"));
+  return std::string(name.substr(name.rfind(':') + 1));  // after the name of the build, if the compiler says it
 }
 }  // namespace
 
