@@ -1,12 +1,7 @@
 #include "files.hpp"
 
-#include <gradus/checkpoint/cereal.hpp>
-#include <gradus/checkpoint/cereal_json.hpp>
-#include <gradus/checkpoint/flat.hpp>
-#include <gradus/checkpoint/npz.hpp>
+#include <gradus/checkpoint/all_codecs.hpp>
 #include <gradus/checkpoint/open.hpp>
-#include <gradus/checkpoint/safetensors.hpp>
-#include <gradus/checkpoint/tensor_bundle.hpp>
 #include <set>
 
 #include "limits.hpp"
@@ -18,8 +13,7 @@ using namespace gradus;
 
 template <class Visitor>
 decltype(auto) with_any(const detected_checkpoint& what, Visitor&& visit) {
-  return with_codec<flat_binary, cereal_binary, cereal_portable, cereal_json, safetensors, npz, tensor_bundle>(what,
-                                                                                                               visit);
+  return all_codecs::with(what, visit);
 }
 
 template <codec Codec>
@@ -151,8 +145,11 @@ std::optional<std::vector<std::string>> write_again(const opened& bundle, const 
 }
 
 const std::vector<std::string>& codec_names() {
-  static const std::vector<std::string> all = {"flat_binary", "cereal_binary", "cereal_portable", "cereal_json",
-                                               "safetensors", "npz",           "tensor_bundle"};
+  static const std::vector<std::string> all = [] {
+    std::vector<std::string> names;
+    all_codecs::for_each([&]<class C>(std::type_identity<C>) { names.emplace_back(C::name); });
+    return names;
+  }();
   return all;
 }
 
@@ -173,12 +170,12 @@ std::vector<std::string> write(snapshot content, const destination& to) {
   if (codec == tensor_bundle::name)
     return write_as(tensor_bundle{.shards = std::max(1, to.shards), .names = to.names}, std::move(content), to,
                     tensor_bundle::extension);
-  if (codec == safetensors::name) return write_shards_of(safetensors{}, std::move(content), to);
-  if (codec == npz::name) return write_shards_of(npz{}, std::move(content), to);
-  if (codec == cereal_binary::name) return write_shards_of(cereal_binary{}, std::move(content), to);
-  if (codec == cereal_portable::name) return write_shards_of(cereal_portable{}, std::move(content), to);
-  if (codec == cereal_json::name) return write_shards_of(cereal_json{}, std::move(content), to);
-  return write_shards_of(flat_binary{}, std::move(content), to);
+  std::vector<std::string> written;
+  all_codecs::for_each([&]<class C>(std::type_identity<C>) {
+    if constexpr (!std::is_same_v<C, tensor_bundle>)
+      if (codec == C::name) written = write_shards_of(C{}, std::move(content), to);
+  });
+  return written;
 }
 
 tensorflow_names names_of(std::string_view said) {
@@ -251,7 +248,7 @@ directory look_into(const std::string& path) {
   for (const auto& name : state.all) add(name);
   for (const auto& [name, metric] : state.best) add(name);
   for (const auto& name : names)
-    for (const std::string_view proof : {".ckpt", ".safetensors", ".npz", ".shards", ".index"}) {
+    for (const std::string_view proof : detail::known_proofs()) {
       const auto stem = detail::stem_of(name, proof);
       if (!stem) continue;
       const bool shard = stem->size() > 15 && detail::is_checkpoint_suffix(stem->substr(stem->size() - 15), "") &&

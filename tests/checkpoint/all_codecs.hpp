@@ -6,15 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "gradus/checkpoint/all_codecs.hpp"
 #include "gradus/checkpoint/background.hpp"
-#include "gradus/checkpoint/cereal.hpp"
-#include "gradus/checkpoint/cereal_json.hpp"
-#include "gradus/checkpoint/flat.hpp"
 #include "gradus/checkpoint/in_place.hpp"
-#include "gradus/checkpoint/npz.hpp"
-#include "gradus/checkpoint/safetensors.hpp"
 #include "gradus/checkpoint/sharded.hpp"
-#include "gradus/checkpoint/tensor_bundle.hpp"
 #include "saving.hpp"
 
 namespace saving {
@@ -83,21 +78,17 @@ codec_case<F> case_of(const C& c, std::string name = std::string(C::name)) {
             return any_saver(saver<C, F, hand_clock>(options, c, fs));
           }};
 }
-// A new codec is one line here.
+// Those of the list as they are by default, and what else is written by them.
 template <file_system F>
-const std::vector<codec_case<F>>& all_codecs() {
-  static const std::vector<codec_case<F>> all{
-      case_of<F>(flat_binary{}),
-      case_of<F>(cereal_binary{}),
-      case_of<F>(cereal_portable{}),
-      case_of<F>(cereal_json{}),
-      case_of<F>(safetensors{}),
-      case_of<F>(npz{}),
-      case_of<F>(tensor_bundle{}),
-      case_of<F>(tensor_bundle{.shards = 3}, "tensor_bundle, 3 shards"),
-      case_of<F>(sharded<flat_binary>{.shards = 2}, "sharded flat_binary"),
-      case_of<F>(sharded<safetensors>{.shards = 3}, "sharded safetensors"),
-  };
+const std::vector<codec_case<F>>& codec_cases() {
+  static const std::vector<codec_case<F>> all = [] {
+    std::vector<codec_case<F>> cases;
+    all_codecs::for_each([&]<class C>(std::type_identity<C>) { cases.push_back(case_of<F>(C{})); });
+    cases.push_back(case_of<F>(tensor_bundle{.shards = 3}, "tensor_bundle, 3 shards"));
+    cases.push_back(case_of<F>(sharded<flat_binary>{.shards = 2}, "sharded flat_binary"));
+    cases.push_back(case_of<F>(sharded<safetensors>{.shards = 3}, "sharded safetensors"));
+    return cases;
+  }();
   return all;
 }
 

@@ -8,13 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "gradus/checkpoint/cereal.hpp"
-#include "gradus/checkpoint/cereal_json.hpp"
-#include "gradus/checkpoint/flat.hpp"
+#include "gradus/checkpoint/all_codecs.hpp"
 #include "gradus/checkpoint/manifest.hpp"
-#include "gradus/checkpoint/npz.hpp"
-#include "gradus/checkpoint/safetensors.hpp"
-#include "gradus/checkpoint/tensor_bundle.hpp"
 #include "gradus/input/idx.hpp"
 #include "gradus/store/json.hpp"
 #include "gradus/store/record.hpp"

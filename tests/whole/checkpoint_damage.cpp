@@ -64,7 +64,7 @@ void check(const victim& v) {
 
 TEST_CASE("every flipped bit is noticed, and the message names the file and the place") {
   std::size_t flips = 0;
-  for (const auto& c : all_codecs<faulty_files>()) {
+  for (const auto& c : codec_cases<faulty_files>()) {
     CAPTURE(c.name);
     victim v(c, is_long() ? 16300 : 300);
     std::size_t bits = 0;
@@ -98,7 +98,7 @@ TEST_CASE("every flipped bit is noticed, and the message names the file and the 
 
 TEST_CASE("every truncation, extension, zeroed block and exchange of sectors is noticed") {
   std::size_t tried = 0;
-  for (const auto& c : all_codecs<faulty_files>()) {
+  for (const auto& c : codec_cases<faulty_files>()) {
     CAPTURE(c.name);
     victim v(c, 600);
     for (const auto& file : v.files) {
@@ -140,7 +140,7 @@ TEST_CASE("every truncation, extension, zeroed block and exchange of sectors is 
 }
 
 TEST_CASE("a file that is missing, of another step, or of the same step of another run is noticed") {
-  for (const auto& c : all_codecs<faulty_files>()) {
+  for (const auto& c : codec_cases<faulty_files>()) {
     CAPTURE(c.name);
     victim v(c, 40), other(c, 40);
     other.m.at(4), other.s.save(other.m.list, "d/m", 4);
@@ -167,7 +167,7 @@ TEST_CASE("a file that is missing, of another step, or of the same step of anoth
 }
 
 TEST_CASE("damage is fallen back from: the newest intact one is taken, and the damaged ones are named and kept") {
-  for (const auto& c : all_codecs<faulty_files>()) {
+  for (const auto& c : codec_cases<faulty_files>()) {
     CAPTURE(c.name);
     const faulty_files fs;
     model m;

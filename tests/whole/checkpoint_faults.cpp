@@ -50,7 +50,7 @@ constexpr fault_kind fault_kinds[] = {{ENOSPC, false}, {ENOSPC, true}, {EIO, fal
 
 TEST_CASE("a failing operation: a clear error, the checkpoints before it, no leaks, and the next save works") {
   std::size_t points = 0, failed = 0;
-  for (const auto& c : all_codecs<faulty_files>()) {
+  for (const auto& c : codec_cases<faulty_files>()) {
     CAPTURE(c.name);
     std::size_t which = 0;
     bool finished = false;
@@ -108,7 +108,7 @@ TEST_CASE("a failing operation: a clear error, the checkpoints before it, no lea
 
 TEST_CASE("a failing operation: the same of a save in the background, told by finish") {
   std::size_t failed = 0;
-  for (const auto& c : all_codecs<faulty_files>())
+  for (const auto& c : codec_cases<faulty_files>())
     for (const auto& way : all_ways) {
       if (way.name == "in place") continue;
       CAPTURE(c.name);
@@ -148,7 +148,7 @@ TEST_CASE("a failing operation: the same of a save in the background, told by fi
 }
 
 TEST_CASE("interrupted calls and short writes change nothing") {
-  for (const auto& c : all_codecs<faulty_files>()) {
+  for (const auto& c : codec_cases<faulty_files>()) {
     CAPTURE(c.name);
     const faulty_files expected;
     model m;
@@ -169,7 +169,7 @@ TEST_CASE("interrupted calls and short writes change nothing") {
 
 TEST_CASE("every error at every operation of a restore: it is told, nothing is changed, no handle stays open") {
   std::size_t failed = 0;
-  for (const auto& c : all_codecs<faulty_files>())
+  for (const auto& c : codec_cases<faulty_files>())
     for (const bool persistent : {false, true}) {
       CAPTURE(c.name);
       for (std::int64_t at = 0, done = 1; at <= done; ++at) {

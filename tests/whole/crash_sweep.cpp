@@ -159,7 +159,7 @@ void report(const tally& t, std::string_view what) {
 
 TEST_CASE("killed at any operation, by every codec and in every way") {
   tally all;
-  for (const auto& c : all_codecs<faulty_files>())
+  for (const auto& c : codec_cases<faulty_files>())
     for (const auto& way : all_ways) {
       const bool forks = way.name == "fork", waits = way.name == "in place";
       // A long run takes every operation; an ordinary one, which has less time, some of each.
@@ -185,7 +185,7 @@ TEST_CASE("killed at any operation, by every codec and in every way") {
 
 TEST_CASE("without power at any operation, by every codec") {
   tally all;
-  for (const auto& c : all_codecs<faulty_files>()) {
+  for (const auto& c : codec_cases<faulty_files>()) {
     run_setting some{.elements = 1500, .most_per_write = 512, .steps = 4, .power = true};
     if (!is_long())
       some.elements = 200, some.steps = 3, some.repeats = true, some.first = 2, some.stride = 11, some.most_names = 5;
@@ -200,7 +200,7 @@ TEST_CASE("without power at any operation, by every codec") {
 }
 
 TEST_CASE("the sweep notices files that are not synced, and names that are not") {
-  const auto& honest = all_codecs<faulty_files>()[0];
+  const auto& honest = codec_cases<faulty_files>()[0];
   const auto no_file = sweep_mutant(case_of<never_syncs_files>(flat_binary{}), honest);
   CHECK(no_file.lost + no_file.torn > 0);
   const auto no_name = sweep_mutant(case_of<never_syncs_names>(flat_binary{}), honest);

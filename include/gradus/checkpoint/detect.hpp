@@ -40,19 +40,34 @@ file_head head_of(const any_file_system& fs, const std::string& path, std::size_
 // A file's last 8 bytes; nothing where files cannot be read from their middle.
 std::string tail_of(const any_file_system& fs, const std::string& path);
 
-// The codecs of this library, whether or not the caller knows them.
+// The formats of this library, whether or not the caller knows their codecs: one line each, from which follow what is
+// looked for at a stem, what a file is by its name or its first bytes, and what messages say.
 struct known_codec {
-  std::string_view name, extension, proof;
+  std::string_view name;
+  std::string_view extension, proof;                // as the codec's own; of several with one, a file's frame tells
+  bool (*begins)(std::string_view head) = nullptr;  // whether a file that begins so may be one, whatever its name
+  std::string_view or_another = {};                 // others' files begin so too
 };
-inline constexpr known_codec known_codecs[] = {{"flat_binary", ".ckpt", ".ckpt"},
-                                               {"cereal_binary", ".ckpt", ".ckpt"},
-                                               {"cereal_portable", ".ckpt", ".ckpt"},
-                                               {"cereal_json", ".ckpt", ".ckpt"},
-                                               {"safetensors", ".safetensors", ".safetensors"},
-                                               {"npz", ".npz", ".npz"},
-                                               {"tensor_bundle", "", ".index"},
-                                               {"sharded", ".shards", ".shards"}};
+inline constexpr known_codec known_codecs[] = {
+    {"flat_binary", ".ckpt", ".ckpt"},
+    {"cereal_binary", ".ckpt", ".ckpt"},
+    {"cereal_portable", ".ckpt", ".ckpt"},
+    {"cereal_json", ".ckpt", ".ckpt"},
+    {"safetensors", ".safetensors", ".safetensors",
+     [](std::string_view head) {  // a length below 4 GiB, and JSON
+       return head.size() > 8 && head[8] == '{' && head.substr(4, 4) == std::string_view("\0\0\0\0", 4);
+     }},
+    {"npz", ".npz", ".npz", [](std::string_view head) { return head.starts_with("PK\3\4"); },
+     " or another ZIP archive"},
+    {"tensor_bundle", "", ".index"},
+    {"sharded", ".shards", ".shards"}};
 const known_codec* find_known_codec(std::string_view name);
+// Of a file without our frame: whose name ends so, or else whose first bytes are such.
+const known_codec* find_known_codec(std::string_view path, std::string_view head);
+// ".ckpt", ".safetensors", ...: each once.
+std::vector<std::string_view> known_proofs();
+// ".ckpt, .safetensors, .npz, .index or .shards", or another word before the last.
+std::string list_of_proofs(std::string_view last = " or ");
 
 // "runs/model.data-00001-of-00004" -> "runs/model", nothing for other names.
 std::optional<std::string> bundle_stem(std::string_view path);
@@ -70,8 +85,6 @@ detected_checkpoint detect_file(const any_file_system& fs, const std::string& pa
 
 // Without an extension, or with only a manifest: what is there with this stem.
 detected_checkpoint detect_stem(const any_file_system& fs, const std::string& stem, const std::string& path);
-
-detected_checkpoint detect_file(const any_file_system& fs, const std::string& path, const file_head& head);
 
 template <codec First, codec... Rest, class Visitor>
 decltype(auto) visit_codec(const detected_checkpoint& found, Visitor& visit, std::string_view asked) {
@@ -108,10 +121,6 @@ decltype(auto) with_codec(const std::string& path, const any_file_system& fs, Vi
 }
 
 }  // namespace gradus
-
-#ifndef GRADUS_COMPILED
-#include "detect.ipp"
-#endif
 
 #ifndef GRADUS_COMPILED
 #include "detect.ipp"

@@ -11,6 +11,28 @@ GRADUS_BODY const known_codec* find_known_codec(std::string_view name) {
   return nullptr;
 }
 
+GRADUS_BODY const known_codec* find_known_codec(std::string_view path, std::string_view head) {
+  for (const auto& k : known_codecs)
+    if (path.ends_with(k.proof)) return &k;
+  for (const auto& k : known_codecs)
+    if (k.begins != nullptr && k.begins(head)) return &k;
+  return nullptr;
+}
+
+GRADUS_BODY std::vector<std::string_view> known_proofs() {
+  std::vector<std::string_view> out;
+  for (const auto& k : known_codecs)
+    if (std::find(out.begin(), out.end(), k.proof) == out.end()) out.push_back(k.proof);
+  return out;
+}
+
+GRADUS_BODY std::string list_of_proofs(std::string_view last) {
+  std::string out;
+  const auto all = known_proofs();
+  for (std::size_t i = 0; i < all.size(); ++i) out += text(i == 0 ? "" : i + 1 == all.size() ? last : ", ", all[i]);
+  return out;
+}
+
 GRADUS_BODY std::optional<std::string> bundle_stem(std::string_view path) {
   for (const std::string_view end : {".index", ".meta"})
     if (path.ends_with(end)) return std::string(path.substr(0, path.size() - end.size()));
@@ -86,7 +108,7 @@ GRADUS_BODY detected_checkpoint detect_stem(const any_file_system& fs, const std
                                             const std::string& path) {
   const auto there = [&](const std::string& file) { return head_of(fs, file, 0).error == 0; };
   std::vector<std::string> found;
-  for (const std::string_view proof : {".ckpt", ".safetensors", ".npz", ".index", ".shards"})
+  for (const std::string_view proof : known_proofs())
     if (there(stem + std::string(proof))) found.push_back(stem + std::string(proof));
   if (found.size() > 1) {
     std::string all;
@@ -106,8 +128,8 @@ GRADUS_BODY detected_checkpoint detect_stem(const any_file_system& fs, const std
   }
   if (found.empty())
     raise(status::not_found, text("there is no checkpoint \"", path,
-                                  "\": no such file, and none of that name with .ckpt, .safetensors, .npz, .index or "
-                                  ".shards behind it; check the path"));
+                                  "\": no such file, and none of that name with ", list_of_proofs(),
+                                  " behind it; check the path"));
   return detect_file(fs, found.front(), head_of(fs, found.front(), frame::header_bytes));
 }
 
@@ -120,28 +142,23 @@ GRADUS_BODY detected_checkpoint detect_file(const any_file_system& fs, const std
   }
   if (path.ends_with(".shards")) return {"sharded", codec_of_shards(head.begin), path};
   const std::string_view begin = head.begin;
-  const auto json_at_8 = begin.size() > 8 && begin[8] == '{' && begin.substr(4, 4) == std::string_view("\0\0\0\0", 4);
-  if (!begin.starts_with(frame::magic) && !json_at_8)
+  const bool framed = begin.starts_with(frame::magic);
+  const auto* known = framed ? nullptr : find_known_codec(path, begin);
+  const bool surely = std::any_of(std::begin(known_codecs), std::end(known_codecs), [&](const known_codec& k) {
+    return k.begins != nullptr && k.or_another.empty() && k.begins(begin);
+  });
+  if (!framed && !surely)
     if (const auto advice = advice_for(path, begin, tail_of(fs, path)); !advice.empty())
       raise(status::failed_precondition, text("\"", path, "\" is ", advice));
-  std::string codec;
-  if (begin.starts_with(frame::magic))
-    codec = codec_in_frame(begin);
-  else if (path.ends_with(".ckpt"))
-    codec = "flat_binary";
-  else if (path.ends_with(".safetensors") || (json_at_8 && !path.ends_with(".npz")))
-    codec = "safetensors";
-  else if (path.ends_with(".npz") || begin.starts_with("PK\3\4"))
-    codec = "npz";
+  const std::string codec = framed ? codec_in_frame(begin) : known != nullptr ? std::string(known->name) : "";
   if (codec.empty())
     raise(status::failed_precondition,
           text("\"", path, "\" is no checkpoint of a known format: ", head.size, " bytes",
                begin.empty() ? "" : ", the first of them ", first_bytes(begin),
-               "; known are .ckpt, .safetensors, .npz, .shards and TensorFlow's .index with .data files"));
+               "; known are ", list_of_proofs(" and "), " (TensorFlow's .index with .data files)"));
   if (const auto* k = find_known_codec(codec); k != nullptr && !path.ends_with(k->extension))
     raise(status::failed_precondition,
-          text("\"", path, "\" looks like ", codec, codec == "npz" ? " or another ZIP archive" : "",
-               "; give it a name that ends in \"", k->extension, "\" if it is"));
+          text("\"", path, "\" looks like ", codec, k->or_another, "; give it a name that ends in \"", k->extension, "\" if it is"));
   return {codec, {}, path};
 }
 
