@@ -231,29 +231,37 @@ struct reader {
   bool (*read)(view);               // whether it took it for whole
   void (*seal)(octets&) = nullptr;  // makes its checksums fit
 };
-// A new reader is one line here, and a folder of that name in tests/fuzz/corpus/.
-inline constexpr reader readers[] = {{"flat_binary", &read_with<flat_binary>, &seal_frame},
-                                     {"cereal_binary", &read_with<cereal_binary>, &seal_frame},
-                                     {"cereal_portable", &read_with<cereal_portable>, &seal_frame},
-                                     {"cereal_json", &read_with<cereal_json>, &seal_frame},
-                                     {"safetensors", &read_with<safetensors>},
-                                     {"npz", &read_with<npz>},
-                                     {"tensor_bundle", &read_bundle, &seal_bundle},
-                                     {"manifest", &read_manifest, &seal_manifest},
-                                     {"state_file", &read_state_file_text},
-                                     {"json", &read_json},
-                                     {"sorted_table", &read_table, [](octets& b) { seal_table(b); }},
-                                     {"snappy", &read_snappy},
-                                     {"idx", &read_idx_bytes},
-                                     {"tf_record", &read_tf_record, &seal_record_file},
-                                     {"example", &read_example},
-                                     {"text_line", &read_text_line},
-                                     {"csv", &read_csv},
-                                     {"libsvm", &read_libsvm},
-                                     {"criteo", &read_criteo},
-                                     {"npy", &read_npy},
-                                     {"histogram", &read_histogram},
-                                     {"events", &read_events, &seal_records}};
+// A new reader is one line here, and a folder of that name in tests/fuzz/corpus/. Codecs of one file follow from
+// all_codecs.
+inline constexpr reader other_readers[] = {{"tensor_bundle", &read_bundle, &seal_bundle},
+                                           {"manifest", &read_manifest, &seal_manifest},
+                                           {"state_file", &read_state_file_text},
+                                           {"json", &read_json},
+                                           {"sorted_table", &read_table, [](octets& b) { seal_table(b); }},
+                                           {"snappy", &read_snappy},
+                                           {"idx", &read_idx_bytes},
+                                           {"tf_record", &read_tf_record, &seal_record_file},
+                                           {"example", &read_example},
+                                           {"text_line", &read_text_line},
+                                           {"csv", &read_csv},
+                                           {"libsvm", &read_libsvm},
+                                           {"criteo", &read_criteo},
+                                           {"npy", &read_npy},
+                                           {"histogram", &read_histogram},
+                                           {"events", &read_events, &seal_records}};
+inline const std::vector<reader>& all_readers() {
+  static const std::vector<reader> all = [] {
+    std::vector<reader> out;
+    all_codecs::for_each([&]<class C>(std::type_identity<C>) {
+      if constexpr (!std::is_same_v<C, tensor_bundle>)
+        out.push_back({C::name, &read_with<C>, C::extension == flat_binary::extension ? &seal_frame : nullptr});
+    });
+    out.insert(out.end(), std::begin(other_readers), std::end(other_readers));
+    return out;
+  }();
+  return all;
+}
+inline const std::vector<reader>& readers = all_readers();
 
 // Reads the bytes as they are, and sealed.
 inline void feed(const reader& r, view bytes) {
