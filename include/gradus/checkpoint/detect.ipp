@@ -127,9 +127,8 @@ GRADUS_BODY detected_checkpoint detect_stem(const any_file_system& fs, const std
       raise(status::failed_precondition, text("\"", path, "\" is ", first_tensorflow_format, " (it is in shards)"));
   }
   if (found.empty())
-    raise(status::not_found, text("there is no checkpoint \"", path,
-                                  "\": no such file, and none of that name with ", list_of_proofs(),
-                                  " behind it; check the path"));
+    raise(status::not_found, text("there is no checkpoint \"", path, "\": no such file, and none of that name with ",
+                                  list_of_proofs(), " behind it; check the path"));
   return detect_file(fs, found.front(), head_of(fs, found.front(), frame::header_bytes));
 }
 
@@ -154,11 +153,11 @@ GRADUS_BODY detected_checkpoint detect_file(const any_file_system& fs, const std
   if (codec.empty())
     raise(status::failed_precondition,
           text("\"", path, "\" is no checkpoint of a known format: ", head.size, " bytes",
-               begin.empty() ? "" : ", the first of them ", first_bytes(begin),
-               "; known are ", list_of_proofs(" and "), " (TensorFlow's .index with .data files)"));
+               begin.empty() ? "" : ", the first of them ", first_bytes(begin), "; known are ", list_of_proofs(" and "),
+               " (TensorFlow's .index with .data files)"));
   if (const auto* k = find_known_codec(codec); k != nullptr && !path.ends_with(k->extension))
-    raise(status::failed_precondition,
-          text("\"", path, "\" looks like ", codec, k->or_another, "; give it a name that ends in \"", k->extension, "\" if it is"));
+    raise(status::failed_precondition, text("\"", path, "\" looks like ", codec, k->or_another,
+                                            "; give it a name that ends in \"", k->extension, "\" if it is"));
   return {codec, {}, path};
 }
 
