@@ -96,6 +96,11 @@ bool holds_a_sum(const T* sum, std::size_t n) {
     if (std::bit_cast<bits_of<T>>(sum[i]) != 0) return true;
   return false;
 }
+// What one gradient adds to the global norm.
+template <class Device, class T>
+double squares_of(const T* g, std::size_t n) {
+  return static_cast<double>(Device::sum_of_squares(g, n));
+}
 // Whether a clip by columns is a pass of its own: for rules that look at all of their gradient first.
 template <class Update>
 consteval bool clips_first() {
@@ -170,7 +175,7 @@ public:
   }
 
   // sum of squares of the gradient as the global norm counts it.
-  double squares() const { return static_cast<double>(Device::sum_of_squares(g_.values, g_.size)); }
+  double squares() const { return detail::squares_of<Device>(g_.values, g_.size); }
 
   // Stage I: what is summed over all variables of the branch goes into `sums`; what is this variable's alone is known
   // at once. `settle` follows when every variable has measured.

@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "../pass/minimize.hpp"
-#include "apply_all.hpp"
-#include "guarded.hpp"
 #include "machine.hpp"
 #include "step_gradients.hpp"
+#include "update_step.hpp"
 #include "variables.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -18,22 +17,22 @@ namespace gradus::inline GRADUS_BUILD::detail {
 template <class Model, class Optimizer, class Device, class Executor>
 class model_updates {
 public:
-  Optimizer update;
+  update_step<Optimizer> step;
   typename Executor::runner executor;
   variable_arena variables;
   step_machine train;
-  std::int64_t global_step = 0;
   write_guard* guard = nullptr;  // is told before a sweep changes what guarded() names
 
-  model_updates(Optimizer with, const Executor& on) : update(std::move(with)), executor(on) {}
+  model_updates(Optimizer with, const Executor& on) : step(std::move(with)), executor(on) {}
   model_updates(const model_updates&) = delete;
 
   // After the last variable was declared; `r` is the training graph.
   void allocate(const runnable& r) {
     states_.resize(variables.size());
     for (std::size_t i = 0; i < variables.size(); ++i)
-      if (const variable_info& v = variables.info(i); v.trainable) states_[i] = {update, v.name, resolve(v.dims, 1)};
-    update.check_masks([&](auto f) {
+      if (const variable_info& v = variables.info(i); v.trainable)
+        states_[i] = {step.update, v.name, resolve(v.dims, 1)};
+    step.update.check_masks([&](auto f) {
       for (std::size_t i = 0; i < variables.size(); ++i)
         if (const variable_info& v = variables.info(i); v.trainable) f(v.name, resolve(v.dims, 1));
     });
@@ -58,33 +57,13 @@ public:
         variable_at_[static_cast<std::size_t>(i)] =
             static_cast<std::size_t>(variables.find(train.what().name_of(v.edges[v.nodes[i].first]))),
         states_[variable_at_[static_cast<std::size_t>(i)]].limit = constraint_of(v.nodes[i], v.ints);
-    for (std::size_t i = 0; i < variables.size(); ++i)
-      any_double_ = any_double_ || (variables.info(i).trainable && variables.info(i).type == float64);
     if constexpr (!Optimizer::uniform)
       prepare_work();
     else
       join_updates();
   }
 
-  // ---- a step: begin, every call that has no kernel, end
-  void begin() {
-    update.begin(global_step);
-    scale_ = 1, loss_scale_ = update.loss_scale();
-    if constexpr (Optimizer::uniform) {
-      constants_ = update.template prepare<float>(global_step);
-      if (any_double_) double_constants_ = update.template prepare<double>(global_step);
-    } else {
-      branch_constants_ = update.prepare_branches(global_step);
-    }
-  }
-  void end() {
-    update.finish(global_step);
-    ++global_step;
-  }
-  void take_loss_scale() {
-    update.begin(global_step);
-    loss_scale_ = update.loss_scale();
-  }
+  // ---- a step: step.begin, every call that has no kernel, step.finish
   // The calls without a kernel. An update that is a sweep over whole tensors can be done in parts; where one thread
   // runs all in their order, those that follow each other are done as one.
   struct session_calls {
@@ -108,20 +87,26 @@ public:
     const runnable& r = train.what();
     const node& n = r.at(c.node);
     if (n.op == &cards::global_norm) {
-      if constexpr (Optimizer::looks_for_not_finite) update.see_loss(read_number(loss_of(train)));
-      const double value = Optimizer::uniform ? gradient_norm_of<Device>(train, c.node) : know_all();
-      write_number(c, n.type, value / loss_scale_);
-      if constexpr (Optimizer::uniform) scale_ = update.clip_scale(value);
+      const auto loss = [this] { return read_number(loss_of(train)); };
+      double norm;
+      if constexpr (Optimizer::uniform) {
+        measured_sums<Optimizer> sums;
+        sums.squares = squares_of_gradients<Device>(train, c.node);
+        norm = step.settle(sums, loss);
+      } else {
+        norm = step.know_all([this](auto f) { each_update(f); }, loss);
+      }
+      write_number(c, n.type, norm);
       if constexpr (Optimizer::raises_not_finite)
-        if (update.skips()) refuse_gradients(train, global_step);
+        if (step.skips()) refuse_gradients(train, step.global_step);
     } else if (n.op == &cards::loss_scale) {
-      write_number(c, n.type, loss_scale_);
+      write_number(c, n.type, step.loss_scale());
     } else if constexpr (!Optimizer::uniform) {
-      apply_alone(c.node);
+      with_step(n, [this](auto& one) { step.apply(one); });
     } else if (n.type == float64) {
-      apply<double, InOrder>(n, c, double_constants_);
+      apply<double, InOrder>(n, c);
     } else {
-      apply<float, InOrder>(n, c, constants_);
+      apply<float, InOrder>(n, c);
     }
   }
 
@@ -140,11 +125,13 @@ public:
   }
 
   // sqrt(sum of squares) of the last step's gradients, without the loss scale; what clip_by_global_norm looks at.
-  double gradient_norm() const { return gradient_norm_of<Device>(const_cast<step_machine&>(train)) / loss_scale_; }
+  double gradient_norm() const {
+    return std::sqrt(squares_of_gradients<Device>(const_cast<step_machine&>(train))) / step.loss_scale();
+  }
 
   // ---- mirrors
   extents mirror_dims(std::size_t k, std::size_t i) const {
-    return update.mirror_dims(states_[i].branch, k, resolve(variables.info(i).dims, 1));
+    return step.update.mirror_dims(states_[i].branch, k, resolve(variables.info(i).dims, 1));
   }
   tensor_view mirror_view(std::size_t k, std::size_t i) {
     return {variables.info(i).type, mirror_dims(k, i), variables.mirror(k, i)};
@@ -154,7 +141,7 @@ public:
   void each_mirror(std::size_t i, F f) {
     const variable_info& v = variables.info(i);
     if (!v.trainable) return;
-    for (std::size_t k = 0; const mirror& m : update.mirrors(states_[i].branch)) {
+    for (std::size_t k = 0; const mirror& m : step.update.mirrors(states_[i].branch)) {
       if (!m.slot.empty() && (v.bytes == 0 || count(mirror_dims(k, i)) != 0)) f(k, m);
       ++k;
     }
@@ -177,7 +164,7 @@ public:
     if constexpr (Optimizer::has_evaluation_copy) {
       for (std::size_t i = 0; i < variables.size(); ++i) {
         if (!variables.info(i).trainable) continue;
-        const std::size_t with = update.evaluation_mirror(states_[i].branch);
+        const std::size_t with = step.update.evaluation_mirror(states_[i].branch);
         if (with == Optimizer::mirror_count) continue;
         std::byte *a = variables.value(i), *b = variables.mirror(with, i);
         for (std::size_t k = 0; k < variables.info(i).bytes; ++k) std::swap(a[k], b[k]);
@@ -195,17 +182,12 @@ public:
   }
 
 private:
-  std::vector<std::size_t> joined_;                            // per call: values that its update sweeps
-  typename Optimizer::template constants<float> constants_{};  // of all variables,
-  typename Optimizer::template constants<double> double_constants_{};
-  typename Optimizer::branch_constants branch_constants_{};  // or before each adapts them
-  std::vector<subject_state<Optimizer>> states_;             // of each variable that trains
-  std::vector<std::vector<std::int32_t>> chains_;            // of each, if its gradient is sparse
-  std::vector<aligned_buffer> work_;                         // for rules that need room; one, or one of each
-  std::vector<std::size_t> variable_at_;                     // of each node that is an update
+  std::vector<std::size_t> joined_;                // per call: values that its update sweeps
+  std::vector<subject_state<Optimizer>> states_;   // of each variable that trains
+  std::vector<std::vector<std::int32_t>> chains_;  // of each, if its gradient is sparse
+  std::vector<aligned_buffer> work_;               // for rules that need room; one, or one of each
+  std::vector<std::size_t> variable_at_;           // of each node that is an update
   std::vector<std::array<std::byte*, Optimizer::mirror_count + 1>> mirrors_;  // of each variable
-  double scale_ = 1, loss_scale_ = 1;                                         // of this step's gradients
-  bool any_double_ = false;
 
   // Into how many parts the update of each variable will be divided.
   std::vector<int> parts_of_updates(const runnable& r) const {
@@ -226,7 +208,7 @@ private:
       if (!variables.info(i).trainable) continue;
       each_mirror(i, [&](std::size_t k, const mirror&) { mirrors_[i][k] = variables.mirror(k, i); });
       const std::size_t bytes =
-          scratch_elements(update, states_[i], Model::may_be_sparse()) * size_of(variables.info(i).type);
+          scratch_elements(step.update, states_[i], Model::may_be_sparse()) * size_of(variables.info(i).type);
       aligned_buffer& work = work_[Executor::concurrent ? i : 0];
       if (work.size() < bytes) work = aligned_buffer(bytes);
     }
@@ -270,8 +252,8 @@ private:
       *reinterpret_cast<float*>(c.args[0]) = static_cast<float>(x);
   }
   template <class T, bool InOrder>
-  void apply(const node& n, const bound_call& c, const typename Optimizer::template constants<T>& constants) {
-    if (update.skips()) return;
+  void apply(const node& n, const bound_call& c) {
+    if (step.skips()) return;
     T* theta = reinterpret_cast<T*>(c.args[1]);
     auto values = static_cast<std::size_t>(gradus::count(n.dims));
     std::size_t from = 0;  // of a part
@@ -289,34 +271,21 @@ private:
     std::array<T*, Optimizer::mirror_count + 1> mirrors{};
     for (std::size_t k = 0; k < Optimizer::mirror_count; ++k)
       mirrors[k] = reinterpret_cast<T*>(variables.mirror_base(k) + offset);
-    const auto& single = update.single();
-    if (n.inputs == 2 && n.attrs != 0) {
-      const constraint limit = constraint_of(n, train.what().graph.view.ints);
-      Device::template sweep<T>(single, without_average(constants), static_cast<T>(scale_), theta,
-                                reinterpret_cast<const T*>(c.args[2]), mirrors.data(), values);
-      return constrain_then_average<Device, T>(limit, single, constants, theta, mirrors.data(), resolve(n.dims, 1));
-    }
     if (n.inputs == 2) {
-      const T* const grad = reinterpret_cast<const T*>(c.args[2]) + from;
-      if (!write_guard::possible || guard == nullptr || !guard->active())
-        Device::template sweep<T>(single, constants, static_cast<T>(scale_), theta, grad, mirrors.data(), values);
+      const T* const g = reinterpret_cast<const T*>(c.args[2]) + from;
+      if (n.attrs != 0)
+        step.template sweep_limited<Device>(constraint_of(n, train.what().graph.view.ints), theta, g, mirrors.data(),
+                                            resolve(n.dims, 1));
       else
-        in_guarded_pieces(*guard, theta, mirrors, Optimizer::mirror_count, values,
-                          [&](std::size_t at, std::size_t many, const auto& here) {
-                            Device::template sweep<T>(single, constants, static_cast<T>(scale_), theta + at, grad + at,
-                                                      here.data(), many);
-                          });
+        step.template sweep<Device>(theta, g, mirrors, values, guard);
       return;
     }
     if constexpr (Model::may_be_sparse()) {
       const gradient_view<T> g = sparse_gradient<T>(n);
       g.with_rows([&](const auto* rows) {
-        Device::check_rows(rows, g.row_count, row_count(n));
-        Device::template sweep_rows<T>(single, constants, static_cast<T>(scale_), theta, mirrors.data(), row_count(n),
-                                       row_count(n) == 0 ? 0 : values / row_count(n), rows, g.values, g.row_count,
-                                       g.chains);
+        step.template sweep_rows<Device>(theta, mirrors.data(), row_count(n), values, rows, g.values, g.row_count,
+                                         g.chains);
       });
-      Device::template follow<T>(single, constants, theta, mirrors.data(), values);
     }
   }
 
@@ -333,8 +302,11 @@ private:
     auto& chains = chains_[variable_of(apply)];
     // Grown when a batch is larger than any before.
     if (const std::size_t n = Device::row_scratch(rows.size()); chains.size() < n) chains.resize(n);
-    return {reinterpret_cast<const T*>(values.data), values.size(), row, rows.type == int64, rows.size(),
-            std::span<std::int32_t>(chains)};
+    const gradient_view<T> g{
+        reinterpret_cast<const T*>(values.data), values.size(), row, rows.type == int64, rows.size(),
+        std::span<std::int32_t>(chains)};
+    g.with_rows([&](const auto* listed) { Device::check_rows(listed, g.row_count, row_count(apply)); });
+    return g;
   }
   template <class T, class F>
   void with_step(const node& apply, F f) {
@@ -343,20 +315,17 @@ private:
     for (std::size_t k = 0; k < mirrors.size(); ++k) mirrors[k] = reinterpret_cast<T*>(mirrors_[i][k]);
     gradient_view<T> gradient;
     if constexpr (Model::may_be_sparse())
-      if (apply.inputs == 3) {
-        gradient = sparse_gradient<T>(apply);
-        gradient.with_rows([&](const auto* rows) { Device::check_rows(rows, gradient.row_count, row_count(apply)); });
-      }
+      if (apply.inputs == 3) gradient = sparse_gradient<T>(apply);
     if (apply.inputs == 2) {
       const tensor_view dense = train.view(train.what().graph.view.edges[apply.first + 1]);
       gradient = {reinterpret_cast<const T*>(dense.data), dense.size(), nullptr, false, 0, {}};
     }
     aligned_buffer& work = work_[Executor::concurrent ? i : 0];
-    variable_step<Device, T, Optimizer> step(update, states_[i],
-                                             {reinterpret_cast<T*>(variables.value(i)), mirrors.data(),
-                                              std::span<T>(reinterpret_cast<T*>(work.data()), work.size() / sizeof(T))},
-                                             gradient, scale_, global_step);
-    f(step);
+    auto one = step.template of<Device, T>(states_[i],
+                                           {reinterpret_cast<T*>(variables.value(i)), mirrors.data(),
+                                            std::span<T>(reinterpret_cast<T*>(work.data()), work.size() / sizeof(T))},
+                                           gradient);
+    f(one);
   }
   template <class F>
   void with_step(const node& apply, F f) {
@@ -365,22 +334,11 @@ private:
     else
       with_step<float>(apply, f);
   }
-  // Before the first update; gives the gradients' global norm.
-  double know_all() {
-    return gradus::know_all(update, branch_constants_, global_step, scale_, [this](auto f) {
-      const graph_view& v = train.what().graph.view;
-      for (int i = 0; i < v.size; ++i)
-        if (v.nodes[i].op == &cards::apply) with_step(v.nodes[i], f);
-    });
-  }
-  void apply_alone(int node) {
-    with_step(train.what().at(node), [this](auto& step) {
-      if constexpr (!Optimizer::needs_norm) {
-        step.begin(branch_constants_);
-        step.accumulate();
-      }
-      finish_one(update, step, global_step);
-    });
+  template <class F>
+  void each_update(F f) {
+    const graph_view& v = train.what().graph.view;
+    for (int i = 0; i < v.size; ++i)
+      if (v.nodes[i].op == &cards::apply) with_step(v.nodes[i], f);
   }
 };
 

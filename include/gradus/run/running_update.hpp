@@ -2,14 +2,13 @@
 #pragma once
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "../base/state.hpp"
-#include "apply_all.hpp"
 #include "graph_update.hpp"
+#include "update_step.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -51,16 +50,16 @@ class running_update final : public graph_update {
 public:
   using plan_type = planned_train_op<Update::mirror_count>;
   // What an update node does must be known of all gradients before the first update.
-  static constexpr bool knows_all = Update::needs_norm || Update::global_stages != 0;
+  static constexpr bool knows_all = update_step<Update>::rounds != 0;
 
   running_update(const Update& update, const plan_type& plan, std::vector<optimizer_variable> variables)
-      : update_(update), plan_(plan), variables_(std::move(variables)), works_(plan.updates.size()) {
-    update_.remembers(state_);
+      : step_(update), plan_(plan), variables_(std::move(variables)), works_(plan.updates.size()) {
+    step_.update.remembers(state_);
     for (std::size_t u = 0; u < works_.size(); ++u) {
       const auto& p = plan_.updates[u];
-      works_[u].subject = subject_state<Update>(update_, p.name, p.dims);
+      works_[u].subject = subject_state<Update>(step_.update, p.name, p.dims);
       works_[u].subject.limit = p.limit;
-      works_[u].scratch = aligned_buffer(scratch_elements(update_, works_[u].subject, p.sparse) * size_of(p.type));
+      works_[u].scratch = aligned_buffer(scratch_elements(step_.update, works_[u].subject, p.sparse) * size_of(p.type));
     }
   }
   running_update(const running_update&) = delete;
@@ -101,15 +100,11 @@ private:
     aligned_buffer scratch;
     std::vector<std::int32_t> chains;  // of sparse gradients' rows
   };
-  Update update_;
+  update_step<Update> step_;
   plan_type plan_;
   std::vector<optimizer_variable> variables_;
   std::vector<work> works_;
-  state_list state_;  // into update_
-  typename Update::branch_constants constants_{};
-  std::int64_t step_ = 0;
-  double scale_ = 1;
-  bool only_adds_ = false, skips_ = false;
+  state_list state_;  // into step_.update
 
   static std::int64_t integer(dtype type, const std::byte* p) {
     switch (type) {
@@ -157,74 +152,42 @@ private:
     int next = p.sparse ? 3 : 2;
     for (std::size_t k = 0; k < Update::mirror_count; ++k)
       if (p.slots[k] >= 0) mirrors[k] = reinterpret_cast<T*>(at[next++]);
-    variable_step<Device, T, Update> step(
-        update_, w.subject,
+    auto one = step_.template of<Device, T>(
+        w.subject,
         {reinterpret_cast<T*>(at[0]), mirrors.data(),
          std::span<T>(reinterpret_cast<T*>(w.scratch.data()), w.scratch.size() / sizeof(T))},
-        g, scale_, step_);
-    f(step);
+        g);
+    f(one);
   }
 
   // Operands: the step, the optimizer's own state, then, if all is to be known, those of every update.
   void begin(const runnable& r, const bound_call& c, std::int64_t batch_size) {
     const node& n = r.at(c.node);
-    step_ = integer(r.at(r.graph.view.edges[n.first]).type, c.args[1]);
+    step_.global_step = integer(r.at(r.graph.view.edges[n.first]).type, c.args[1]);
     int first = 1;
     for (const state_entry& e : state_.entries())
       if (!e.bytes.empty()) std::memcpy(e.bytes.data(), c.args[1 + first++], e.bytes.size());
-    constants_ = update_.prepare_branches(step_);
-    only_adds_ = update_.only_accumulates(step_), skips_ = false, scale_ = 1;
-    double norm = 0;
-    if constexpr (knows_all) {
-      const auto each = [&](auto f) {
-        int at = first;
-        for (std::size_t u = 0; u < works_.size(); ++u) {
-          with_step(u, r, c, batch_size, at, f);
-          at += operands(u);
-        }
-      };
-      each([&](auto& step) {
-        step.begin(constants_);
-        step.accumulate();
-      });
-      if (!only_adds_) {
-        double squares = 0;
-        each([&](auto& step) {
-          step.use_accumulated();
-          squares += step.squares();
-        });
-        norm = std::sqrt(squares) * update_.accumulation_share();
-        if constexpr (Update::needs_norm) scale_ = update_.clip_scale(norm);
-        skips_ = update_.skips();
-        if (!skips_)
-          measure_all<Update>([&](auto f) {
-            each([&](auto& step) {
-              step.use_accumulated();
-              f(step);
-            });
-          });
-      }
-    }
-    *reinterpret_cast<double*>(c.args[0]) = norm;
+    step_.begin();
+    const double norm = step_.know_all(
+        [&](auto f) {
+          int at = first;
+          for (std::size_t u = 0; u < works_.size(); ++u) {
+            with_step(u, r, c, batch_size, at, f);
+            at += operands(u);
+          }
+        },
+        [] { return 0.0; });
+    *reinterpret_cast<double*>(c.args[0]) = step_.only_adds() ? 0 : norm;
   }
   void update(const runnable& r, const bound_call& c, std::int64_t batch_size) {
     const auto u = static_cast<std::size_t>(from_words<update_attr>(r.graph.view.ints + r.at(c.node).attr).number);
-    with_step(u, r, c, batch_size, 0, [&](auto& step) {
-      if constexpr (!knows_all) {
-        step.begin(constants_);
-        step.accumulate();
-      }
-      if (only_adds_) return;
-      if (skips_) return step.drop_accumulated();
-      step.use_accumulated();
-      step.apply();
-    });
+    with_step(u, r, c, batch_size, 0, [this](auto& one) { step_.apply(one); });
   }
   // Operands: the optimizer's own count of steps, if it keeps one, and its own state.
   void finish(const bound_call& c) {
-    update_.finish(step_);
+    step_.finish();
     int at = 1;
-    if (plan_.counts) *reinterpret_cast<std::int64_t*>(c.args[at++]) = step_ + 1;
+    if (plan_.counts) *reinterpret_cast<std::int64_t*>(c.args[at++]) = step_.global_step;
     for (const state_entry& e : state_.entries())
       if (!e.bytes.empty()) std::memcpy(c.args[at++], e.bytes.data(), e.bytes.size());
   }

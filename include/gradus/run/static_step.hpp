@@ -19,10 +19,10 @@
 #include <tuple>
 
 #include "../base/subnormals.hpp"
-#include "apply_all.hpp"
 #include "device.hpp"
 #include "static_door.hpp"
 #include "static_layout.hpp"
+#include "update_step.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -51,13 +51,13 @@ public:
   // Bytes of all tensors: variables, gradients, slots, inputs, and the larger of a step's and a prediction's.
   static constexpr std::size_t memory_bytes = layout.bytes;
 
-  [[gnu::always_inline]] explicit static_stepper(Policies... policies) : update_(detail::compose_update(policies...)) {
+  [[gnu::always_inline]] explicit static_stepper(Policies... policies) : step_(detail::compose_update(policies...)) {
     std::memset(memory_, 0, sizeof memory_);
     fill_constants<train>(), fill_constants<forward>();
     if constexpr (!update_type::uniform)
       for (std::size_t i = 0; i < kept.size(); ++i)
-        if (kept[i].trainable) states_.of[i] = {update_, kept[i].name, resolve(kept[i].dims, 1)};
-    update_.check_masks([](auto f) {
+        if (kept[i].trainable) states_.of[i] = {step_.update, kept[i].name, resolve(kept[i].dims, 1)};
+    step_.update.check_masks([](auto f) {
       for (const auto& v : kept)
         if (v.trainable) f(v.name, resolve(v.dims, 1));
     });
@@ -72,8 +72,8 @@ public:
       *at<std::int64_t>(layout.variable[v]) = static_cast<std::int64_t>(seed);
     for (const auto& v : kept)
       if (v.trainable) start_mirrors(v);
-    update_.restart();
-    global_step_ = 0, ready_ = true;
+    step_.update.restart();
+    step_.global_step = 0, ready_ = true;
   }
 
   // ---- a step
@@ -89,16 +89,11 @@ public:
     if (!ready_) not_ready();
     const subnormal_scope numbers(subnormals_here);
     if constexpr (constexpr int v = train::find_variable("random_step"); v >= 0)
-      *at<std::int64_t>(layout.variable[v]) = global_step_;
-    if constexpr (!update_type::uniform) states_.constants = update_.prepare_branches(global_step_);
-    if constexpr (update_type::uniform && train::template trains<float>())
-      constants_ = update_.template prepare<float>(global_step_);
-    if constexpr (update_type::uniform && train::template trains<double>())
-      double_constants_ = update_.template prepare<double>(global_step_);
+      *at<std::int64_t>(layout.variable[v]) = step_.global_step;
+    step_.begin();
     run<train>();
     loss_ = *tensor<train, loss_id>().data();
-    update_.finish(global_step_);
-    ++global_step_;
+    step_.finish();
   }
   // Of the last step, before its update.
   auto loss() const { return loss_; }
@@ -135,7 +130,7 @@ public:
   {
     for (const auto& v : kept) {
       if (!v.trainable) continue;
-      const std::size_t k = update_.evaluation_mirror(update_.branch_of(v.name, resolve(v.dims, 1)));
+      const std::size_t k = step_.update.evaluation_mirror(step_.update.branch_of(v.name, resolve(v.dims, 1)));
       if (k == update_type::mirror_count) continue;
       std::byte* const values = memory_ + v.offset;
       std::swap_ranges(values, values + v.bytes, memory_ + layout.mirror(k) + v.offset);
@@ -149,12 +144,12 @@ public:
     static_assert(v >= 0, "gradus: the model has no variable of this name.");
     return tensor<train, train::program.variables[std::max(v, 0)]>();
   }
-  std::int64_t global_step() const { return global_step_; }
-  double rate() const { return update_.rate(global_step_); }
+  std::int64_t global_step() const { return step_.global_step; }
+  double rate() const { return step_.update.rate(step_.global_step); }
   // Whether the last step's update was left out, and how many were (update/not_finite.hpp).
-  bool skipped() const { return update_.skips(); }
-  std::int64_t skipped_steps() const { return update_.skipped_steps(); }
-  const update_type& optimizer() const { return update_; }
+  bool skipped() const { return step_.update.skips(); }
+  std::int64_t skipped_steps() const { return step_.update.skipped_steps(); }
+  const update_type& optimizer() const { return step_.update; }
 
   // Everything that a resumed run needs, under the names of a checkpoint, in a fixed order. A list has
   //   void tensor(std::string_view name, dtype, const extents&, std::span<std::byte>);
@@ -162,19 +157,19 @@ public:
   // a state_list, or one that writes to flash. Names live for the call; bytes and scalars as long as this object.
   template <class List>
   void remembers(List& list) {
-    list.scalar("global_step", global_step_);
+    list.scalar("global_step", step_.global_step);
     for (const auto& v : kept) {
       if (v.local) continue;
       list.tensor(v.name, v.type, resolve(v.dims, 1), std::span(memory_ + v.offset, v.bytes));
       if (!v.trainable) continue;
-      const auto mirrors = update_.mirrors(update_.branch_of(v.name, resolve(v.dims, 1)));
+      const auto mirrors = step_.update.mirrors(step_.update.branch_of(v.name, resolve(v.dims, 1)));
       for (std::size_t k = 0; k < mirrors.size(); ++k) {
         if (mirrors[k].slot.empty()) continue;
         const detail::mirror_name<longest_name> name(v.name, mirrors[k]);
         list.tensor(name.text(), v.type, resolve(v.dims, 1), std::span(memory_ + layout.mirror(k) + v.offset, v.bytes));
       }
     }
-    update_.remembers(list);
+    step_.update.remembers(list);
   }
   // After a restore: there is nothing left to initialize.
   void restored() { ready_ = true; }
@@ -183,17 +178,12 @@ private:
   static constexpr int loss_id = train::find_output(output::loss, "loss");
   using loss_type = element_t<train::graph.nodes[loss_id].type>;
 
-  update_type update_;
+  update_step<update_type, train::template trains<float>(), train::template trains<double>()> step_;
   struct no_states {};
   struct states {  // of variables that differ in their updates
     subject_state<update_type> of[std::max<std::size_t>(kept.size(), 1)];
-    typename update_type::branch_constants constants{};
   };
   [[no_unique_address]] std::conditional_t<update_type::uniform, no_states, states> states_{};
-  typename update_type::template constants<float> constants_{};
-  typename update_type::template constants<double> double_constants_{};
-  double scale_ = 1;
-  std::int64_t global_step_ = 0;
   loss_type loss_ = 0;
   bool ready_ = false;
   alignas(device::alignment) std::byte memory_[std::max<std::size_t>(layout.bytes, 1)];
@@ -255,7 +245,7 @@ private:
     }
   }
   void start_mirrors(const detail::static_variable& v) {
-    const auto mirrors = update_.mirrors(update_.branch_of(v.name, resolve(v.dims, 1)));
+    const auto mirrors = step_.update.mirrors(step_.update.branch_of(v.name, resolve(v.dims, 1)));
     for (std::size_t k = 0; k < mirrors.size(); ++k) {
       if (mirrors[k].slot.empty()) continue;
       std::byte* to = at<std::byte>(layout.mirror(k) + v.offset);
@@ -271,7 +261,6 @@ private:
   // ---- running
   template <class G>
   void run() {
-    scale_ = 1;
     detail::for_each_below<G::program.size.calls>([&]<int I> { run_call<G, I>(); });
   }
   template <class G, int I>
@@ -283,21 +272,19 @@ private:
       if constexpr (update_type::uniform)
         apply<c.node>();
       else
-        apply_alone<c.node>();
+        with_step<c.node>([this](auto& one) { step_.apply(one); });
     } else if constexpr (s.op == &cards::global_norm) {
-      double value = 0;
-      if constexpr (update_type::looks_for_not_finite)
-        update_.see_loss(static_cast<double>(*tensor<train, loss_id>().data()));
+      const auto loss = [this] { return static_cast<double>(*tensor<train, loss_id>().data()); };
+      double norm;
       if constexpr (update_type::uniform)
-        scale_ = update_.clip_scale(value = norm<c.node>());
+        norm = step_.settle(squares<c.node>(), loss);
       else
-        value = know_all();
-      if constexpr (update_type::scales_loss) value /= update_.loss_scale();
-      *tensor<G, c.node>().data() = static_cast<element_t<s.types[0]>>(value);
+        norm = step_.know_all([this](auto f) { this->each_step(f); }, loss);
+      *tensor<G, c.node>().data() = static_cast<element_t<s.types[0]>>(norm);
       if constexpr (update_type::raises_not_finite)
-        if (update_.skips()) refuse_step();
+        if (step_.skips()) refuse_step(loss());
     } else if constexpr (s.op == &cards::loss_scale) {
-      *tensor<G, c.node>().data() = static_cast<element_t<s.types[0]>>(update_.loss_scale());
+      *tensor<G, c.node>().data() = static_cast<element_t<s.types[0]>>(step_.loss_scale());
     } else {
       [&]<int... A>(std::integer_sequence<int, A...>) {
         std::byte* const args[] = {at<std::byte>(layout.template offset<G>(G::program.args[c.first + A]))...};
@@ -306,48 +293,39 @@ private:
     }
   }
 
-  [[noreturn, gnu::cold, gnu::noinline]] void refuse_step() {
-    static constexpr auto applies = detail::nodes_of<train, &cards::apply>();
-    std::string_view name;
-    double found = 0;
-    detail::for_each_below<applies.size()>([&]<int I> {
-      const auto g = tensor<train, train::input(applies[I], 1)>();
-      const std::size_t at = detail::first_not_finite(g.data(), g.size());
-      if (!name.empty() || at == g.size()) return;
-      constexpr auto& characters = train::template name_alone<train::input(applies[I], 0)>;
-      name = {characters.data(), characters.size() - 1}, found = static_cast<double>(g[at]);
+  [[noreturn]] void refuse_step(double loss) {
+    detail::refuse_gradients(loss, step_.global_step, [this](auto look) {
+      static constexpr auto applies = detail::nodes_of<train, &cards::apply>();
+      detail::for_each_below<applies.size()>([&]<int I> {
+        const auto g = tensor<train, train::input(applies[I], 1)>();
+        constexpr auto& characters = train::template name_alone<train::input(applies[I], 0)>;
+        look({characters.data(), characters.size() - 1}, g.data(), g.size());
+      });
     });
-    detail::raise_not_finite(static_cast<double>(*tensor<train, loss_id>().data()), name, found, global_step_);
   }
   template <int Id>
   void apply() {
-    if (update_.skips()) return;
+    if (step_.skips()) return;
     constexpr node n = train::graph.nodes[Id];
     constexpr int gradient = train::input(Id, 1);
     constexpr std::size_t values = static_cast<std::size_t>(train::count(Id, batch_size));
     constexpr std::size_t offset = layout.template offset<train>(Id);
     using T = element_t<n.type>;
-    const auto& constants = constants_in<T>();
     T* const theta = at<T>(offset);
     std::array<T*, update_type::mirror_count + 1> mirrors{};
     for (std::size_t k = 0; k < update_type::mirror_count; ++k) mirrors[k] = at<T>(layout.mirror(k) + offset);
     const T* const g = at<const T>(layout.template offset<train>(gradient));
-    const auto& single = update_.single();
     if constexpr (n.attrs != 0) {
       constexpr constraint limit = constraint_of(n, train::graph.ints);
-      device::template sweep<T>(single, detail::without_average(constants), static_cast<T>(scale_), theta, g,
-                                mirrors.data(), values);
-      detail::constrain_then_average<device, T>(limit, single, constants, theta, mirrors.data(), resolve(n.dims, 1));
+      step_.template sweep_limited<device>(limit, theta, g, mirrors.data(), resolve(n.dims, 1));
     } else if constexpr (n.inputs == 2) {
-      device::template sweep<T>(single, constants, static_cast<T>(scale_), theta, g, mirrors.data(), values);
+      step_.template sweep<device>(theta, g, mirrors, values);
     } else {
       constexpr std::size_t row_count = static_cast<std::size_t>(n.dims[0]);
       const auto rows = tensor<train, train::input(Id, 2)>();
       device::check_rows(rows.data(), rows.size(), row_count);
-      device::template sweep_rows<T>(single, constants, static_cast<T>(scale_), theta, mirrors.data(), row_count,
-                                     row_count == 0 ? 0 : values / row_count, rows.data(), g, rows.size(),
-                                     chains(rows.size()));
-      device::template follow<T>(single, constants, theta, mirrors.data(), values);
+      step_.template sweep_rows<device>(theta, mirrors.data(), row_count, values, rows.data(), g, rows.size(),
+                                        chains(rows.size()));
     }
   }
   std::span<std::int32_t> chains(std::size_t rows) {
@@ -376,42 +354,21 @@ private:
     }
     if constexpr (n.attrs != 0) states_.of[variable].limit = constraint_of(n, train::graph.ints);
     const step_memory<T> memory{at<T>(offset), mirrors.data(), {at<T>(layout.dense), layout.dense_bytes / sizeof(T)}};
-    variable_step<device, T, update_type> step(update_, states_.of[variable], memory, g, scale_, global_step_);
-    f(step);
+    auto one = step_.template of<device, T>(states_.of[variable], memory, g);
+    f(one);
   }
   template <class F>
   void each_step(F f) {
     static constexpr auto applies = detail::nodes_of<train, &cards::apply>();
     detail::for_each_below<applies.size()>([&]<int I> { with_step<applies[I]>(f); });
   }
-  double know_all() {
-    return gradus::know_all(update_, states_.constants, global_step_, scale_, [this](auto f) { this->each_step(f); });
-  }
   template <int Id>
-  void apply_alone() {
-    with_step<Id>([this](auto& step) {
-      if constexpr (!update_type::needs_norm) {
-        step.begin(states_.constants);
-        step.accumulate();
-      }
-      finish_one(update_, step, global_step_);
-    });
-  }
-  template <class T>
-  const auto& constants_in() const {
-    if constexpr (std::is_same_v<T, double>)
-      return double_constants_;
-    else
-      return constants_;
-  }
-  template <int Id>
-  double norm() {
+  measured_sums<update_type> squares() {
     using T = element_t<train::graph.nodes[Id].type>;
     static constexpr auto gradients = detail::operands_of<train, Id>(layout, batch_size);
-    double total = 0;
-    for (const auto& g : gradients)
-      total += static_cast<double>(device::sum_of_squares(at<const T>(g.offset), g.count));
-    return std::sqrt(total);
+    measured_sums<update_type> sums;
+    for (const auto& g : gradients) sums.squares += detail::squares_of<device>(at<const T>(g.offset), g.count);
+    return sums;
   }
 };
 

@@ -20,19 +20,17 @@ GRADUS_BODY tensor_view loss_of(step_machine& train) {
 GRADUS_BODY void refuse_gradients(step_machine& train, std::int64_t global_step) {
   const runnable& r = train.what();
   const graph_view& v = r.graph.view;
-  std::string_view name;
-  double found = 0;
-  for (int i = 0; i < v.size && name.empty(); ++i) {
-    if (v.nodes[i].op != &cards::apply) continue;
-    const tensor_view g = train.view(v.edges[v.nodes[i].first + 1]);
-    const auto look = [&]<class T>(const T* values) {
-      const std::size_t at = first_not_finite(values, g.size());
-      if (at == g.size()) return;
-      name = r.name_of(v.edges[v.nodes[i].first]), found = static_cast<double>(values[at]);
-    };
-    g.type == float64 ? look(reinterpret_cast<const double*>(g.data)) : look(reinterpret_cast<const float*>(g.data));
-  }
-  raise_not_finite(read_number(loss_of(train)), name, found, global_step);
+  refuse_gradients(read_number(loss_of(train)), global_step, [&](auto look) {
+    for (int i = 0; i < v.size; ++i) {
+      if (v.nodes[i].op != &cards::apply) continue;
+      const tensor_view g = train.view(v.edges[v.nodes[i].first + 1]);
+      const std::string_view name = r.name_of(v.edges[v.nodes[i].first]);
+      if (g.type == float64)
+        look(name, reinterpret_cast<const double*>(g.data), g.size());
+      else
+        look(name, reinterpret_cast<const float*>(g.data), g.size());
+    }
+  });
 }
 
 }  // namespace gradus::detail

@@ -157,11 +157,11 @@ public:
       update_from_sum(parts_);
     } else {
       const subnormal_scope numbers(subnormals_here);
-      draw_as(updates_.global_step);
-      updates_.begin();
+      draw_as(updates_.step.global_step);
+      updates_.step.begin();
       const lent_until_end lent{updates_.train};
       updates_.executor.run(updates_.train, calls_of_step{&updates_}, probe...);
-      updates_.end();
+      updates_.step.finish();
     }
   }
   // With microbatch, the two halves of a step, for who shares one with others. The batch here holds `count` parts,
@@ -174,9 +174,9 @@ public:
       raise(status::invalid_argument, text("sum_parts: expected ", parts_, " parts, the microbatch's, found ", count));
     const subnormal_scope numbers(subnormals_here);
     sums_.restart();
-    updates_.take_loss_scale();
+    updates_.step.begin_gradients();
     for (std::int64_t k = 0; k < count; ++k) {
-      draw_as(updates_.global_step * of + first + k);
+      draw_as(updates_.step.global_step * of + first + k);
       updates_.train.load(k);
       updates_.executor.run(updates_.train, [this](const bound_call& c) {  // norms and updates wait for the last part
         if (updates_.train.what().at(c.node).op == &cards::loss_scale) updates_.template session_call<true>(c);
@@ -189,11 +189,11 @@ public:
     requires cuts
   {
     const subnormal_scope numbers(subnormals_here);
-    updates_.begin();
+    updates_.step.begin();
     sums_.average(updates_.train, updates_.variables, of);
     for (std::size_t i = 0; i < updates_.train.call_count(); ++i)
       if (const bound_call& c = updates_.train.bound(i); c.run == nullptr) updates_.template session_call<true>(c);
-    updates_.end();
+    updates_.step.finish();
   }
   template <mode M>
   void forward() {
@@ -215,9 +215,9 @@ public:
   double gradient_norm() const { return updates_.gradient_norm(); }
   // The factor of the loss in the next step's gradients, and whether the last step was left out for a gradient that is
   // infinite or NaN (update/loss_scale.hpp).
-  double loss_scale() const { return updates_.update.loss_scale(); }
-  bool skipped() const { return updates_.update.skips(); }
-  std::int64_t skipped_steps() const { return updates_.update.skipped_steps(); }  // with not_finite::skip
+  double loss_scale() const { return updates_.step.update.loss_scale(); }
+  bool skipped() const { return updates_.step.update.skips(); }
+  std::int64_t skipped_steps() const { return updates_.step.update.skipped_steps(); }  // with not_finite::skip
 
   // Of training, at the batch size of the last step.
   memory_use memory() const {
@@ -233,9 +233,9 @@ public:
 
   std::int64_t batch_size() const { return updates_.train.batch_size(); }  // of training; of a part, with microbatch
   const auto& executor() const { return updates_.executor; }
-  std::int64_t global_step() const { return updates_.global_step; }
-  double rate() const { return updates_.update.rate(updates_.global_step); }
-  Optimizer& optimizer() { return updates_.update; }
+  std::int64_t global_step() const { return updates_.step.global_step; }
+  double rate() const { return updates_.step.update.rate(updates_.step.global_step); }
+  Optimizer& optimizer() { return updates_.step.update; }
   const Model& model() const { return model_; }
   variable_arena& variables() { return updates_.variables; }
   template <mode M>
@@ -246,7 +246,7 @@ public:
   // Everything that a resumed run needs: global_step, variables, mirrors by TensorFlow's names, the optimizer's own
   // state.
   void remembers(state_list& list) {
-    list.scalar("global_step", updates_.global_step);
+    list.scalar("global_step", updates_.step.global_step);
     for (std::size_t i = 0; i < updates_.variables.size(); ++i) {
       const variable_info& v = updates_.variables.info(i);
       if (v.local || v.name == "global_step") continue;
@@ -256,7 +256,7 @@ public:
         list.tensor(checkpoint_name(v.name, m), kept.type, kept.dims, kept.mutable_bytes());
       });
     }
-    updates_.update.remembers(list);
+    updates_.step.update.remembers(list);
   }
   // Who is told before a dense update changes state, and what it is told of: the rest changes untold.
   void guard(write_guard* g) { updates_.guard = g; }
@@ -282,7 +282,7 @@ public:
   // A slot of a variable by the rule's name for it, "m"; empty if it keeps none of this name.
   tensor_view slot(std::string_view variable, std::string_view name) { return updates_.slot(variable, name); }
   // The loss or a metric, for a schedule that looks at one.
-  void watch(double value) { updates_.update.watch(value); }
+  void watch(double value) { updates_.step.update.watch(value); }
 
 private:
   using updates_type = detail::model_updates<Model, Optimizer, Device, Executor>;

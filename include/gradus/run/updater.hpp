@@ -21,12 +21,11 @@
 #include <vector>
 
 #include "../base/subnormals.hpp"
-#include "apply_all.hpp"
 #include "device.hpp"
-#include "guarded.hpp"
 #include "master_weights.hpp"
 #include "named_gradient.hpp"
 #include "tracked_variable.hpp"
+#include "update_step.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -39,7 +38,7 @@ public:
   static_assert(policies_fit<kinds_and<update_kinds, kind::subnormals>, Policies...>::value);
   using update_type = detail::update_among<Policies...>;
 
-  explicit updater(Policies... policies) : update_(detail::compose_update(policies...)) {}
+  explicit updater(Policies... policies) : step_(detail::compose_update(policies...)) {}
   updater(const updater&) = delete;  // its state list points into it
   updater& operator=(const updater&) = delete;
 
@@ -64,20 +63,18 @@ public:
       raise(status::invalid_argument, "no gradients were given; expected at least one, as {{\"w\", dw}}");
     take(gradients);
     if (std::exchange(checked_, variables_.size()) < variables_.size())
-      update_.check_masks([this](auto f) {
+      step_.update.check_masks([this](auto f) {
         for (const auto& v : variables_) f(v.name, v.values.dims);
       });
-    update_.begin(global_step_);
     const subnormal_scope numbers(detail::subnormals_of<Device, Policies...>());
+    step_.begin();
     if constexpr (update_type::uniform)
       apply_alike();
     else
       apply_each();
-    if constexpr (update_type::scales_loss) norm_ /= update_.loss_scale();
     for (auto& v : variables_)
-      if (v.master.kept() && v.takes_part()) v.refresh_array(update_);
-    update_.finish(global_step_);
-    ++global_step_;
+      if (v.master.kept() && v.takes_part()) v.refresh_array(step_.update);
+    step_.finish();
   }
 
   // A second observation for rules that take one (sophia: the gradient on labels drawn from the model), dense; moves
@@ -89,21 +86,21 @@ public:
     static_assert(update_type::observes, "gradus: no rule of this updater takes observations; sophia does.");
     take(estimates);
     const subnormal_scope numbers(detail::subnormals_of<Device, Policies...>());
-    const auto constants = update_.prepare_branches(global_step_);
+    step_.begin();
     for (auto& v : variables_) {
       if (v.gradient == nullptr) continue;
       if (v.gradient->sparse)
         raise(status::invalid_argument, text("the observation of \"", v.name, "\" has rows; expected a dense one"));
-      with_step(v, 1, [&]<class T>(variable_step<Device, T, update_type>& step) {
-        step.begin(constants);
-        step.observe();
+      with_step(v, [&](auto& one) {
+        one.begin(step_.branch_constants());
+        one.observe();
       });
     }
   }
   // The loss, or a metric, for a schedule that looks at one: reduce_on_plateau.
   void watch(double value) {
     static_assert(update_type::watches, "gradus: no schedule of this updater watches a value; reduce_on_plateau does.");
-    update_.watch(value);
+    step_.update.watch(value);
   }
   // Every variable with an evaluation copy (an average, schedule-free's x) exchanged with it; once more brings the same
   // bits back. Evaluate in between, do not apply.
@@ -111,7 +108,7 @@ public:
     requires(update_type::has_evaluation_copy)
   {
     for (auto& v : variables_) {
-      const std::size_t k = update_.evaluation_mirror(v.state.branch);
+      const std::size_t k = step_.update.evaluation_mirror(v.state.branch);
       if (k == update_type::mirror_count) continue;
       std::byte *const mine = v.mirrors[k].data(), *const theirs = v.values.mutable_data();
       for (std::size_t i = 0; i < v.values.size_bytes(); ++i) std::swap(mine[i], theirs[i]);
@@ -123,9 +120,9 @@ public:
   tensor_view slot(std::string_view name, std::string_view slot) {
     auto& v = find(name);
     std::string known;
-    for (std::size_t k = 0; const mirror& m : update_.mirrors(v.state.branch)) {
-      if (v.keeps(update_, m, k)) {
-        if (m.slot == slot) return {v.values.type, v.dims_of(update_, k), v.mirrors[k].data()};
+    for (std::size_t k = 0; const mirror& m : step_.update.mirrors(v.state.branch)) {
+      if (v.keeps(step_.update, m, k)) {
+        if (m.slot == slot) return {v.values.type, v.dims_of(step_.update, k), v.mirrors[k].data()};
         known += text(known.empty() ? "" : ", ", "\"", m.slot, "\"");
       }
       ++k;
@@ -137,8 +134,8 @@ public:
   std::vector<std::string_view> slot_names(std::string_view name) {
     auto& v = find(name);
     std::vector<std::string_view> names;
-    for (std::size_t k = 0; const mirror& m : update_.mirrors(v.state.branch))
-      if (v.keeps(update_, m, k++)) names.push_back(m.slot);
+    for (std::size_t k = 0; const mirror& m : step_.update.mirrors(v.state.branch))
+      if (v.keeps(step_.update, m, k++)) names.push_back(m.slot);
     return names;
   }
   tensor_view average(std::string_view name)
@@ -147,23 +144,23 @@ public:
     return slot(name, "average");
   }
 
-  std::int64_t global_step() const { return global_step_; }
+  std::int64_t global_step() const { return step_.global_step; }
   void set_global_step(std::int64_t step) {
-    update_.move_to(step);
-    global_step_ = step;
+    step_.update.move_to(step);
+    step_.global_step = step;
   }
   // The float32 master of a variable of 16-bit numbers; of another, its array.
   tensor_view master(std::string_view name) { return find(name).values; }
   // What to multiply the next loss by, 1 without a loss scale; and whether the last step was left out because a
   // gradient was infinite or NaN.
-  double loss_scale() const { return update_.loss_scale(); }
-  bool skipped() const { return update_.skips(); }
-  std::int64_t skipped_steps() const { return update_.skipped_steps(); }  // with not_finite::skip
+  double loss_scale() const { return step_.update.loss_scale(); }
+  bool skipped() const { return step_.update.skips(); }
+  std::int64_t skipped_steps() const { return step_.update.skipped_steps(); }  // with not_finite::skip
   // The rate of the next step, and the norm of the last gradients before clipping, without the loss scale (0 without a
   // clip).
-  double rate() const { return update_.rate(global_step_); }
+  double rate() const { return step_.update.rate(step_.global_step); }
   double gradient_norm() const { return norm_; }
-  const update_type& update() const { return update_; }
+  const update_type& update() const { return step_.update; }
 
   // Asks the memory for rows of a variable and of its slots that a step will want soon, such as those of the next
   // example while this one is computed: a large table answers some hundred nanoseconds later. Rows are int32 or int64;
@@ -176,9 +173,9 @@ public:
       raise(status::invalid_argument,
             text("the row numbers for \"", name, "\" are ", name_of(at.type), "; expected int32 or int64"));
     if (at.type == int32)
-      v.template prefetch<Device>(update_, at.template as<std::int32_t>());
+      v.template prefetch<Device>(step_.update, at.template as<std::int32_t>());
     else
-      v.template prefetch<Device>(update_, at.template as<std::int64_t>());
+      v.template prefetch<Device>(step_.update, at.template as<std::int64_t>());
   }
 
   // Makes room for sparse gradients of up to n rows.
@@ -204,21 +201,21 @@ public:
   void remembers(state_list& list) {
     for (auto& v : variables_) {
       list.tensor(v.name, v.values.type, v.values.dims, v.values.mutable_bytes());
-      for (std::size_t k = 0; const mirror& m : update_.mirrors(v.state.branch)) {
-        if (v.keeps(update_, m, k)) {
-          const extents dims = v.dims_of(update_, k);
+      for (std::size_t k = 0; const mirror& m : step_.update.mirrors(v.state.branch)) {
+        if (v.keeps(step_.update, m, k)) {
+          const extents dims = v.dims_of(step_.update, k);
           list.tensor(checkpoint_name(v.name, m), v.values.type, dims,
                       v.mirrors[k].bytes().first(static_cast<std::size_t>(count(dims)) * size_of(v.values.type)));
         }
         ++k;
       }
     }
-    update_.remembers(list);
-    list.scalar("global_step", global_step_);
+    step_.update.remembers(list);
+    list.scalar("global_step", step_.global_step);
   }
   // To be called after a restore: arrays of 16-bit numbers take their masters' values.
   void restored() {
-    update_.begin(global_step_);
+    step_.update.begin(step_.global_step);
     for (auto& v : variables_) v.master.refresh();
   }
 
@@ -230,7 +227,7 @@ private:
     for (const auto& v : variables_)
       if (v.name == name)
         raise(status::already_exists, text("\"", name, "\" is tracked already; give the second variable another name"));
-    reserve_scratch(variables_.emplace_back(update_, name, array, limit), false);
+    reserve_scratch(variables_.emplace_back(step_.update, name, array, limit), false);
   }
 
   variable& find(std::string_view name) {
@@ -246,7 +243,7 @@ private:
   }
 
   void reserve_scratch(const variable& v, bool may_be_sparse) {
-    const std::size_t bytes = scratch_elements(update_, v.state, may_be_sparse) * size_of(v.values.type);
+    const std::size_t bytes = scratch_elements(step_.update, v.state, may_be_sparse) * size_of(v.values.type);
     if (work_.size() < bytes) work_ = aligned_buffer(bytes);
   }
 
@@ -275,83 +272,70 @@ private:
 
   // f(variable_step) for a variable that has a gradient, or accumulated ones.
   template <class F>
-  void with_step(variable& v, double scale, F f) {
+  void with_step(variable& v, F f) {
     if (v.values.type == float32)
-      with_step_of<float>(v, scale, f);
+      with_step_of<float>(v, f);
     else
-      with_step_of<double>(v, scale, f);
+      with_step_of<double>(v, f);
   }
   template <class T, class F>
-  void with_step_of(variable& v, double scale, F f) {
+  void with_step_of(variable& v, F f) {
     const auto mirrors = v.template mirrors_as<T>();
-    variable_step<Device, T, update_type> step(
-        update_, v.state,
-        {v.values.template mutable_as<T>().data(), mirrors.data(),
-         std::span<T>(reinterpret_cast<T*>(work_.data()), work_.size() / sizeof(T))},
-        v.template view_of_gradient<T>(scratch_), scale, global_step_);
-    f(step);
+    auto one =
+        step_.template of<Device, T>(v.state,
+                                     {v.values.template mutable_as<T>().data(), mirrors.data(),
+                                      std::span<T>(reinterpret_cast<T*>(work_.data()), work_.size() / sizeof(T))},
+                                     v.template view_of_gradient<T>(scratch_));
+    f(one);
+  }
+  // f(name, values, how many) for every gradient of this step, in the order of tracking, so that the order in which
+  // they were given does not matter.
+  template <class F>
+  void each_gradient(F f) const {
+    for (const auto& v : variables_) {
+      if (v.gradient == nullptr) continue;
+      const auto& g = v.gradient_values;
+      if (g.type == float32)
+        f(v.name, g.template as<float>().data(), g.size());
+      else
+        f(v.name, g.template as<double>().data(), g.size());
+    }
   }
 
   // A step where every variable takes the same constants.
   void apply_alike() {
-    double scale = 1;
-    if constexpr (update_type::needs_norm) scale = update_.clip_scale(norm_ = global_norm());
-    if (refuses_or_skips()) return;
-    const auto c32 = update_.template prepare<float>(global_step_);
-    const auto c64 = update_.template prepare<double>(global_step_);
-    for (auto& v : variables_) {
-      if (v.gradient == nullptr) continue;
-      if (v.values.type == float32)
-        step<float>(v, c32, static_cast<float>(scale));
-      else
-        step<double>(v, c64, scale);
+    if constexpr (update_type::needs_norm) {
+      measured_sums<update_type> sums;
+      each_gradient(
+          [&](std::string_view, const auto* g, std::size_t n) { sums.squares += detail::squares_of<Device>(g, n); });
+      norm_ = step_.settle(sums, no_loss);
+      refuse_gradients();
     }
-  }
-  // After the norm is known (update/not_finite.hpp).
-  bool refuses_or_skips() const {
-    if constexpr (update_type::raises_not_finite) {
-      if (update_.skips())
-        for (const auto& v : variables_) {
-          if (v.gradient == nullptr) continue;
-          const auto look = [&]<class T>(std::span<const T> g) {
-            if (const std::size_t at = detail::first_not_finite(g.data(), g.size()); at != g.size())
-              detail::raise_not_finite(0, v.name, static_cast<double>(g[at]), global_step_);
-          };
-          v.values.type == float32 ? look(v.gradient_values.template as<float>())
-                                   : look(v.gradient_values.template as<double>());
-        }
-      if (update_.skips()) detail::raise_not_finite(0, {}, 0, global_step_);
-    }
-    return update_.skips();
+    if (step_.skips()) return;
+    for (auto& v : variables_)
+      if (v.gradient != nullptr) v.values.type == float32 ? sweep<float>(v) : sweep<double>(v);
   }
   // A step where they differ.
   void apply_each() {
-    double scale = 1;
     if constexpr (update_type::accumulates)  // the step is for all that any of its micro-batches had a gradient for
-      if (!update_.only_accumulates(global_step_))
+      if (!step_.only_adds())
         for (auto& v : variables_) v.summed = v.gradient == nullptr && v.holds_sum();
     if (told_of_changes())
       for (auto& v : variables_)
         if (v.takes_part()) tell_guard(v);
     const auto each = [&](auto f) {
       for (auto& v : variables_)
-        if (v.takes_part()) with_step(v, scale, f);
+        if (v.takes_part()) with_step(v, f);
     };
-    norm_ = know_all(update_, update_.prepare_branches(global_step_), global_step_, scale, each);
-    if constexpr (update_type::raises_not_finite) refuses_or_skips();
-    each([&](auto& step) { finish_one(update_, step, global_step_); });
+    norm_ = step_.know_all(each, no_loss);
+    refuse_gradients();
+    each([&](auto& one) { step_.apply(one); });
   }
-
-  // Variables in the order of tracking, so that the order of the gradients does not matter.
-  double global_norm() const {
-    double total = 0;
-    for (const auto& v : variables_) {
-      if (v.gradient == nullptr) continue;
-      const auto& x = v.gradient_values;
-      total += x.type == float32 ? static_cast<double>(Device::sum_of_squares(x.template as<float>().data(), x.size()))
-                                 : Device::sum_of_squares(x.template as<double>().data(), x.size());
-    }
-    return std::sqrt(total);
+  static double no_loss() { return 0; }
+  // After the norm is known (update/not_finite.hpp).
+  void refuse_gradients() const {
+    if constexpr (update_type::raises_not_finite)
+      if (step_.skips()) detail::refuse_gradients(0, step_.global_step, [this](auto f) { each_gradient(f); });
   }
 
   bool told_of_changes() const { return write_guard::possible && guard_ != nullptr && guard_->active(); }
@@ -361,47 +345,28 @@ private:
     for (auto& m : v.mirrors) guard_->before_write(m.bytes());
   }
   template <class T>
-  void step(variable& v, const typename update_type::template constants<T>& c, T scale) {
+  void sweep(variable& v) {
     T* const theta = v.values.template mutable_as<T>().data();
     const auto mirrors = v.template mirrors_as<T>();
-    const named_gradient& g = *v.gradient;
-    const T* const values = v.gradient_values.template as<T>().data();
-    const auto& single = update_.single();
-    if (v.state.limit) {
-      if (told_of_changes()) tell_guard(v);
-      Device::sweep(single, detail::without_average(c), scale, theta, values, mirrors.data(), v.values.size());
-      return detail::constrain_then_average<Device, T>(v.state.limit, single, c, theta, mirrors.data(), v.values.dims);
-    }
-    if (!g.sparse) {
-      if (!told_of_changes())
-        Device::sweep(single, c, scale, theta, values, mirrors.data(), v.values.size());
-      else
-        detail::in_guarded_pieces(*guard_, theta, mirrors, update_type::mirror_count, v.values.size(),
-                                  [&](std::size_t at, std::size_t many, const auto& here) {
-                                    Device::sweep(single, c, scale, theta + at, values + at, here.data(), many);
-                                  });
-      return;
-    }
+    const gradient_view<T> g = v.template view_of_gradient<T>(scratch_);
+    if (!v.state.limit && !g.sparse())
+      return step_.template sweep<Device>(theta, g.values, mirrors, v.values.size(), guard_);
     if (told_of_changes()) tell_guard(v);
-    const auto rows = [&](auto* index) {
-      Device::sweep_rows(single, c, scale, theta, mirrors.data(), v.row_count(), v.width(), index, values,
-                         g.rows.size(), std::span<std::int32_t>(scratch_), v.gradient_per_value);
-    };
-    if (g.rows.type == int32)
-      rows(g.rows.template as<std::int32_t>().data());
-    else
-      rows(g.rows.template as<std::int64_t>().data());
-    Device::follow(single, c, theta, mirrors.data(), v.values.size());
+    if (v.state.limit)
+      return step_.template sweep_limited<Device>(v.state.limit, theta, g.values, mirrors.data(), v.values.dims);
+    g.with_rows([&](const auto* rows) {
+      step_.template sweep_rows<Device>(theta, mirrors.data(), v.row_count(), v.values.size(), rows, g.values,
+                                        g.row_count, g.chains, v.gradient_per_value);
+    });
   }
 
-  update_type update_;
+  update_step<update_type> step_;
+  double norm_ = 0;
   std::deque<variable> variables_;     // a deque: the state list may point at a variable while others are added
   std::vector<std::int32_t> scratch_;  // of sparse gradients' rows
   aligned_buffer work_;                // of rules that need room
   std::size_t found_ = 0;              // where `find` found the last
-  std::int64_t global_step_ = 0;
-  std::size_t checked_ = 0;  // variables that masks were held against
-  double norm_ = 0;
+  std::size_t checked_ = 0;            // variables that masks were held against
   write_guard* guard_ = nullptr;
 };
 

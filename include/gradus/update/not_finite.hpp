@@ -86,6 +86,18 @@ inline const char* name_of_not_finite(double x) { return std::isnan(x) ? "NaN" :
   gradus::raise(status::invalid_argument,
                 text("the gradient of \"", variable, "\" is ", name_of_not_finite(value), where));
 }
+// The same, of the first gradient that is at fault: each(f) calls f(variable, values, how many) for every one.
+template <class Each>
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_gradients(double loss, std::int64_t step, Each each) {
+  std::string_view first;
+  double found = 0;
+  each([&](std::string_view variable, const auto* values, std::size_t n) {
+    if (!first.empty()) return;
+    if (const std::size_t at = first_not_finite(values, n); at != n)
+      first = variable, found = static_cast<double>(values[at]);
+  });
+  raise_not_finite(loss, first, found, step);
+}
 
 }  // namespace detail
 

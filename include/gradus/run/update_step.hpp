@@ -1,0 +1,200 @@
+// One step of an update, whoever owns the memory: an updater's arrays, a model's arenas, static arrays, variables of a
+// graph. Owners walk their memory; what a step is stands here. In order:
+//
+//   begin      constants of the step, in double and float; its loss scale
+//   measure    what must be known of all gradients: sums of doubles, added in the order of the variables
+//   settle     what follows from the sums: norm, factor of the clip, whether the step is left out
+//   apply      variables change, one by one, in any order
+//   finish     the optimizer's own state, such as running powers, moves on
+//
+// Several owners may hold a part of the variables each: every one measures its own, the sums go from one to the next
+// (or, a variable each, are added in the variables' order), all settle the same sums, and the bits are those of one
+// owner. A global norm inside a chain takes its sums in blocks of 4096 values, so there a part begins with the sums of
+// the part before it.
+#pragma once
+#include <array>
+#include <cmath>
+
+#include "apply.hpp"
+#include "guarded.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// What variables add to a measurement.
+template <class Update>
+struct measured_sums {
+  double squares = 0;                    // of gradients, in round 0
+  typename Update::stage_sums stages{};  // of what parts of a chain measure, in the rounds after it
+
+  measured_sums& operator+=(const measured_sums& other) {
+    squares += other.squares;
+    for (std::size_t b = 0; b < stages.size(); ++b)
+      for (std::size_t k = 0; k < stages[b].size(); ++k) stages[b][k] += other.stages[b][k];
+    return *this;
+  }
+};
+
+// Floats, Doubles: types of variables that take part.
+template <class Update, bool Floats = true, bool Doubles = true>
+class update_step {
+public:
+  // Round 0 measures the global norm, where it is wanted; the others what parts of a chain want of all gradients.
+  static constexpr std::size_t rounds = Update::needs_norm ? 1 + Update::global_stages : 0;
+
+  Update update;
+  std::int64_t global_step = 0;  // finished steps of training
+
+  explicit update_step(Update with) : update(std::move(with)) {}
+
+  void begin() {
+    if constexpr (!keeps_doubles)
+      floats_ = update.template prepare<float>(global_step);
+    else
+      constants_ = update.prepare_branches(global_step);
+    if constexpr (keeps_doubles && keeps_floats)
+      floats_ = update.single().template convert<float>(std::get<0>(constants_));
+    begin_gradients();
+    scale_ = 1;
+  }
+  // As much of it as gradients need, where `begin` follows them.
+  void begin_gradients() {
+    update.begin(global_step);
+    if constexpr (Update::scales_loss) loss_scale_.now = update.loss_scale();
+  }
+  void finish() {
+    update.finish(global_step);
+    ++global_step;
+  }
+
+  // ---- measure and settle, round after round; each(f) calls f(variable_step) for every variable of the step
+  template <std::size_t Round = 0, class Each>
+  void measure(Each each, measured_sums<Update>& sums) const {
+    each([&](auto& one) {
+      if constexpr (Round == 0) start(one);
+      if (!only_adds()) one.use_accumulated();
+      if constexpr (Round == 0)
+        sums.squares += one.squares();
+      else
+        one.template measure<Round - 1>(sums.stages);
+    });
+  }
+  // Gives the norm of the gradients before the clip, without the loss scale. `loss`: gives that of the step, if someone
+  // looks at it.
+  template <class Loss>
+  double settle(const measured_sums<Update>& sums, Loss loss) {
+    double norm = std::sqrt(sums.squares);
+    if (!only_adds()) {
+      norm *= update.accumulation_share();
+      if constexpr (Update::looks_for_not_finite) update.see_loss(loss());
+      scale_ = update.clip_scale(norm);
+    }
+    return norm / loss_scale();
+  }
+  template <std::size_t Round, class Each>
+  void settle_stage(Each each, const measured_sums<Update>& sums) const {
+    each([&](auto& one) { one.template settle<Round - 1>(sums.stages); });
+  }
+  // All rounds, where one owner has all variables; the norm, or 0 where nobody wants it.
+  template <class Each, class Loss>
+  double know_all(Each each, Loss loss) {
+    double norm = 0;
+    if constexpr (rounds != 0) {
+      measured_sums<Update> sums;
+      measure(each, sums);
+      norm = settle(sums, loss);
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        if (changes()) (know_stage<I + 1>(each), ...);
+      }(std::make_index_sequence<Update::global_stages>{});
+    }
+    return norm;
+  }
+
+  // ---- apply: one variable
+  template <class Step>
+  void apply(Step& one) const {
+    if constexpr (rounds == 0) start(one);
+    if (only_adds()) return;
+    if (skips()) return one.drop_accumulated();
+    one.use_accumulated();
+    one.apply();
+  }
+  // ---- where every variable takes the same constants (composed::uniform): values that lie side by side
+  template <class Device, class T, std::size_t N>
+  void sweep(T* theta, const T* g, const std::array<T*, N>& mirrors, std::size_t n,
+             write_guard* guard = nullptr) const {
+    const auto& c = constants<T>();
+    const auto some = [&](std::size_t at, std::size_t many, const auto& here) {
+      Device::template sweep<T>(update.single(), c, static_cast<T>(scale_), theta + at, g + at, here.data(), many);
+    };
+    if (!write_guard::possible || guard == nullptr || !guard->active())
+      some(0, n, mirrors);
+    else
+      detail::in_guarded_pieces(*guard, theta, mirrors, Update::mirror_count, n, some);
+  }
+  // Of a variable with a constraint.
+  template <class Device, class T>
+  void sweep_limited(const constraint& limit, T* theta, const T* g, T* const* mirrors, const extents& dims) const {
+    const auto& c = constants<T>();
+    Device::template sweep<T>(update.single(), detail::without_average(c), static_cast<T>(scale_), theta, g, mirrors,
+                              static_cast<std::size_t>(count(dims)));
+    detail::constrain_then_average<Device, T>(limit, update.single(), c, theta, mirrors, dims);
+  }
+  // Of a variable of `many` rows, n in all values, whose gradient has some; `rows` were checked.
+  template <class Device, class T, class Index>
+  void sweep_rows(T* theta, T* const* mirrors, std::size_t many, std::size_t n, const Index* rows, const T* values,
+                  std::size_t listed, std::span<std::int32_t> chains, std::size_t per_value = 1) const {
+    const auto& c = constants<T>();
+    Device::template sweep_rows<T>(update.single(), c, static_cast<T>(scale_), theta, mirrors, many,
+                                   many == 0 ? 0 : n / many, rows, values, listed, chains, per_value);
+    Device::template follow<T>(update.single(), c, theta, mirrors, n);
+  }
+
+  // ---- what was settled
+  // One variable's part of the step.
+  template <class Device, class T>
+  variable_step<Device, T, Update> of(subject_state<Update>& v, const step_memory<T>& memory,
+                                      const gradient_view<T>& gradient) const {
+    return {update, v, memory, gradient, scale_, global_step};
+  }
+  bool skips() const { return update.skips(); }
+  bool only_adds() const { return update.only_accumulates(global_step); }
+  bool changes() const { return !only_adds() && !skips(); }
+  double loss_scale() const { return loss_scale_.now; }
+  const typename Update::branch_constants& branch_constants() const { return constants_; }
+
+private:
+  static constexpr bool keeps_floats = Update::uniform && Floats, keeps_doubles = !Update::uniform || Doubles;
+  struct no_constants {};
+  struct changing {
+    double now = 1;
+  };
+  struct constant_one {
+    static constexpr double now = 1;
+  };
+  [[no_unique_address]] std::conditional_t<keeps_doubles, typename Update::branch_constants, no_constants> constants_{};
+  [[no_unique_address]] std::conditional_t<keeps_floats, typename Update::template constants<float>, no_constants>
+      floats_{};
+  [[no_unique_address]] std::conditional_t<Update::scales_loss, changing, constant_one> loss_scale_{};
+  double scale_ = 1;
+
+  template <class Step>
+  void start(Step& one) const {
+    one.begin(constants_);
+    one.accumulate();
+  }
+  template <std::size_t Round, class Each>
+  void know_stage(Each each) const {
+    measured_sums<Update> sums;
+    measure<Round>(each, sums);
+    settle_stage<Round>(each, sums);
+  }
+  template <class T>
+  const auto& constants() const {
+    if constexpr (std::is_same_v<T, float>)
+      return floats_;
+    else
+      return std::get<0>(constants_);
+  }
+};
+
+}  // namespace gradus
