@@ -89,7 +89,7 @@ TEST_CASE_TEMPLATE("tensors are aligned, inside, and do not meet what outlives t
 TEST_CASE("mirrors are named as in a checkpoint on the heap") {
   for (const mirror& m : {mirror{"m", "Adam", 0}, mirror{"v", "Adam", 1}, mirror{"z", "Long", 1234567890}}) {
     const detail::mirror_name<64> name("scope/w", m);
-    CHECK(name.text() == checkpoint_name("scope/w", m));
+    CHECK(std::string_view(name) == checkpoint_name("scope/w", m));
   }
   constexpr auto kept = detail::kept_variables<train>(layout);
   constexpr std::size_t longest = detail::longest_mirror_name<composed<adam>>(kept);

@@ -21,14 +21,11 @@ TEST_CASE("slots start at zero, an average as the array, which stays where it is
   CHECK(v.width() == 2);
   const auto mirrors = v.mirrors_as<float>();
   int slots = 0;
-  for (std::size_t k = 0; const mirror& m : update.mirrors(v.state.branch)) {
-    if (v.keeps(update, m, k)) {
-      ++slots;
-      CHECK(v.dims_of(update, k) == extents{3, 2});
-      for (std::size_t i = 0; i < 6; ++i) CHECK(mirrors[k][i] == (m.slot == "average" ? w[i] : 0.0f));
-    }
-    ++k;
-  }
+  v.each_mirror_of(update, [&](std::size_t k, const mirror& m, const extents& dims) {
+    ++slots;
+    CHECK(dims == extents{3, 2});
+    for (std::size_t i = 0; i < 6; ++i) CHECK(mirrors[k][i] == (m.slot == "average" ? w[i] : 0.0f));
+  });
   CHECK(slots == 3);
 }
 

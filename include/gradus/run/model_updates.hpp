@@ -7,6 +7,7 @@
 
 #include "../pass/minimize.hpp"
 #include "machine.hpp"
+#include "mirrors.hpp"
 #include "step_gradients.hpp"
 #include "update_step.hpp"
 #include "variables.hpp"
@@ -37,7 +38,7 @@ public:
         if (const variable_info& v = variables.info(i); v.trainable) f(v.name, resolve(v.dims, 1));
     });
     const auto bytes_of_mirror = [this](std::size_t k, std::size_t i) {
-      return static_cast<std::size_t>(count(mirror_dims(k, i))) * size_of(variables.info(i).type);
+      return bytes_of(variables.info(i).type, mirror_dims(k, i));
     };
     variables.allocate(Optimizer::mirror_count, bytes_of_mirror, [&](auto zero_part) {
       const std::vector<int> parts = parts_of_updates(r);
@@ -133,51 +134,44 @@ public:
   extents mirror_dims(std::size_t k, std::size_t i) const {
     return step.update.mirror_dims(states_[i].branch, k, resolve(variables.info(i).dims, 1));
   }
-  tensor_view mirror_view(std::size_t k, std::size_t i) {
-    return {variables.info(i).type, mirror_dims(k, i), variables.mirror(k, i)};
-  }
-  // f(k, mirror) for those that variable i keeps.
+  // f(k, mirror, extents) for those that variable i keeps.
   template <class F>
-  void each_mirror(std::size_t i, F f) {
-    const variable_info& v = variables.info(i);
-    if (!v.trainable) return;
-    for (std::size_t k = 0; const mirror& m : step.update.mirrors(states_[i].branch)) {
-      if (!m.slot.empty() && (v.bytes == 0 || count(mirror_dims(k, i)) != 0)) f(k, m);
-      ++k;
-    }
+  void each_mirror(std::size_t i, F f) const {
+    if (const variable_info& v = variables.info(i); v.trainable)
+      detail::each_mirror(step.update, states_[i].branch, resolve(v.dims, 1), f);
   }
   void start_mirrors(std::size_t i) {
-    each_mirror(i, [&](std::size_t k, const mirror& m) {
-      std::byte* const to = variables.mirror(k, i);
-      const auto n = static_cast<std::size_t>(count(mirror_dims(k, i)));
-      if (m.starts_as_variable)
-        std::memcpy(to, variables.value(i), variables.info(i).bytes);
-      else if (variables.info(i).type == float64)
-        std::fill_n(reinterpret_cast<double*>(to), n, m.initial);
-      else
-        std::fill_n(reinterpret_cast<float*>(to), n, static_cast<float>(m.initial));
+    each_mirror(i, [&](std::size_t k, const mirror& m, const extents& dims) {
+      const dtype type = variables.info(i).type;
+      start_mirror(m, type, variables.mirror(k, i), bytes_of(type, dims), variables.value(i));
     });
+  }
+  void remember(state_list& list, std::size_t i) {
+    const variable_info& v = variables.info(i);
+    if (!v.trainable) return list.tensor(v.name, v.type, resolve(v.dims, 1), variables.view(i).mutable_bytes());
+    remember_variable(
+        list, step.update, states_[i].branch, v.name, v.type, resolve(v.dims, 1), variables.view(i).mutable_bytes(),
+        [&](std::size_t k) { return variables.mirror(k, i); },
+        [&](const mirror& m) { return checkpoint_name(v.name, m); });
   }
 
   // The averages (or what else the rule evaluates at) in place of the variables, and back: the same bits return.
   void swap_averages() {
-    if constexpr (Optimizer::has_evaluation_copy) {
-      for (std::size_t i = 0; i < variables.size(); ++i) {
-        if (!variables.info(i).trainable) continue;
-        const std::size_t with = step.update.evaluation_mirror(states_[i].branch);
-        if (with == Optimizer::mirror_count) continue;
-        std::byte *a = variables.value(i), *b = variables.mirror(with, i);
-        for (std::size_t k = 0; k < variables.info(i).bytes; ++k) std::swap(a[k], b[k]);
-      }
-    }
+    if constexpr (Optimizer::has_evaluation_copy)
+      for (std::size_t i = 0; i < variables.size(); ++i)
+        if (variables.info(i).trainable)
+          swap_evaluation_copy(step.update, states_[i].branch, variables.view(i).mutable_bytes(),
+                               [&](std::size_t k) { return variables.mirror(k, i); });
   }
   // A slot of a variable by the rule's name for it, "m"; empty if it keeps none of this name.
   tensor_view slot(std::string_view variable, std::string_view name) {
     tensor_view found{};
-    if (const int i = variables.find(variable); i >= 0 && variables.info(static_cast<std::size_t>(i)).trainable)
-      each_mirror(static_cast<std::size_t>(i), [&](std::size_t k, const mirror& m) {
-        if (m.slot == name) found = mirror_view(k, static_cast<std::size_t>(i));
+    if (const int at = variables.find(variable); at >= 0) {
+      const auto i = static_cast<std::size_t>(at);
+      each_mirror(i, [&](std::size_t k, const mirror& m, const extents& dims) {
+        if (m.slot == name) found = {variables.info(i).type, dims, variables.mirror(k, i)};
       });
+    }
     return found;
   }
 
@@ -206,7 +200,7 @@ private:
     mirrors_.resize(variables.size());
     for (std::size_t i = 0; i < variables.size(); ++i) {
       if (!variables.info(i).trainable) continue;
-      each_mirror(i, [&](std::size_t k, const mirror&) { mirrors_[i][k] = variables.mirror(k, i); });
+      each_mirror(i, [&](std::size_t k, const mirror&, const extents&) { mirrors_[i][k] = variables.mirror(k, i); });
       const std::size_t bytes =
           scratch_elements(step.update, states_[i], Model::may_be_sparse()) * size_of(variables.info(i).type);
       aligned_buffer& work = work_[Executor::concurrent ? i : 0];

@@ -155,15 +155,11 @@ private:
   void take_slots(value v, detail::planned_update<update_type::mirror_count>& p) {
     graph& g = *v.g;
     const std::size_t branch = made_->update.branch_of(p.name, p.dims);
-    const auto mirrors = made_->update.mirrors(branch);
     p.slots.fill(-1);
-    for (std::size_t k = 0; k < mirrors.size(); ++k) {
-      const mirror& m = mirrors[k];
-      const extents dims = made_->update.mirror_dims(branch, k, p.dims);
-      if (m.slot.empty() || (count(dims) == 0 && count(p.dims) != 0)) continue;
+    detail::each_mirror(made_->update, branch, p.dims, [&](std::size_t k, const mirror& m, const extents& dims) {
       if (const value known = get_slot(v, m.slot); known) {
         p.slots[k] = known.id;
-        continue;
+        return;
       }
       const std::string_view owner =
           made_->renamed && m.optimizer == update_type::rule_type::name ? std::string_view(made_->name) : m.optimizer;
@@ -172,7 +168,7 @@ private:
       if (g.find(name) >= 0) name = text(p.name, "/", owner);
       p.slots[k] = new_variable(g, name, shape_of(dims), p.type, m.initial, g.nodes[v.id].device);
       made_->variables.push_back({&g, p.slots[k], v.id, std::string(m.slot), m.initial, m.starts_as_variable, {}});
-    }
+    });
   }
   // The optimizer's own state in a graph: of the update, in its order; then the count of steps, if it is wanted.
   std::vector<value> take_state(graph& g, int device) {

@@ -1,6 +1,5 @@
 // A train op of gradus::optimizer (run/optimizer.hpp) at work in a session: what was built, and how its nodes run.
 #pragma once
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -8,6 +7,7 @@
 
 #include "../base/state.hpp"
 #include "graph_update.hpp"
+#include "mirrors.hpp"
 #include "update_step.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -73,15 +73,11 @@ public:
   void start(std::size_t i, std::byte* to, const std::byte* beside) const override {
     const optimizer_variable& v = variables_[i];
     const node& n = v.g->nodes[v.node];
-    const auto many = static_cast<std::size_t>(count(n.dims));
     if (v.beside < 0)
       std::memcpy(to, v.own.data(), v.own.size());
-    else if (v.copies)
-      std::memcpy(to, beside, many * size_of(n.type));
-    else if (n.type == float64)
-      std::fill_n(reinterpret_cast<double*>(to), many, v.initial);
     else
-      std::fill_n(reinterpret_cast<float*>(to), many, static_cast<float>(v.initial));
+      start_mirror({.slot = v.slot, .optimizer = {}, .initial = v.initial, .starts_as_variable = v.copies}, n.type, to,
+                   bytes_of(n.type, resolve(n.dims, 1)), beside);
   }
 
   void run(const runnable& r, const bound_call& c, std::int64_t batch_size) override {

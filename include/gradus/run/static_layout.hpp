@@ -280,7 +280,7 @@ public:
     for (std::size_t x = m.number; x != 0; x /= 10) digits[n++] = static_cast<char>('0' + x % 10);
     while (n != 0) characters_[size_++] = digits[--n];
   }
-  std::string_view text() const { return {characters_, size_}; }
+  operator std::string_view() const { return {characters_, size_}; }
 
 private:
   char characters_[Capacity];

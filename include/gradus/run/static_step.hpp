@@ -20,6 +20,7 @@
 
 #include "../base/subnormals.hpp"
 #include "device.hpp"
+#include "mirrors.hpp"
 #include "static_door.hpp"
 #include "static_layout.hpp"
 #include "update_step.hpp"
@@ -130,10 +131,8 @@ public:
   {
     for (const auto& v : kept) {
       if (!v.trainable) continue;
-      const std::size_t k = step_.update.evaluation_mirror(step_.update.branch_of(v.name, resolve(v.dims, 1)));
-      if (k == update_type::mirror_count) continue;
-      std::byte* const values = memory_ + v.offset;
-      std::swap_ranges(values, values + v.bytes, memory_ + layout.mirror(k) + v.offset);
+      detail::swap_evaluation_copy(step_.update, branch_of(v), std::span(memory_ + v.offset, v.bytes),
+                                   [&](std::size_t k) { return memory_ + layout.mirror(k) + v.offset; });
     }
   }
 
@@ -160,14 +159,16 @@ public:
     list.scalar("global_step", step_.global_step);
     for (const auto& v : kept) {
       if (v.local) continue;
-      list.tensor(v.name, v.type, resolve(v.dims, 1), std::span(memory_ + v.offset, v.bytes));
-      if (!v.trainable) continue;
-      const auto mirrors = step_.update.mirrors(step_.update.branch_of(v.name, resolve(v.dims, 1)));
-      for (std::size_t k = 0; k < mirrors.size(); ++k) {
-        if (mirrors[k].slot.empty()) continue;
-        const detail::mirror_name<longest_name> name(v.name, mirrors[k]);
-        list.tensor(name.text(), v.type, resolve(v.dims, 1), std::span(memory_ + layout.mirror(k) + v.offset, v.bytes));
+      const extents dims = resolve(v.dims, 1);
+      const std::span values(memory_ + v.offset, v.bytes);
+      if (!v.trainable) {
+        list.tensor(v.name, v.type, dims, values);
+        continue;
       }
+      detail::remember_variable(
+          list, step_.update, branch_of(v), v.name, v.type, dims, values,
+          [&](std::size_t k) { return memory_ + layout.mirror(k) + v.offset; },
+          [&](const mirror& m) { return detail::mirror_name<longest_name>(v.name, m); });
     }
     step_.update.remembers(list);
   }
@@ -245,17 +246,14 @@ private:
     }
   }
   void start_mirrors(const detail::static_variable& v) {
-    const auto mirrors = step_.update.mirrors(step_.update.branch_of(v.name, resolve(v.dims, 1)));
-    for (std::size_t k = 0; k < mirrors.size(); ++k) {
-      if (mirrors[k].slot.empty()) continue;
-      std::byte* to = at<std::byte>(layout.mirror(k) + v.offset);
-      if (mirrors[k].starts_as_variable)
-        std::memcpy(to, memory_ + v.offset, v.bytes);
-      else if (v.type == float32)
-        std::fill_n(reinterpret_cast<float*>(to), v.bytes / sizeof(float), static_cast<float>(mirrors[k].initial));
-      else if constexpr (train::template trains<double>())
-        std::fill_n(reinterpret_cast<double*>(to), v.bytes / sizeof(double), mirrors[k].initial);
-    }
+    const extents all = resolve(v.dims, 1);
+    detail::each_mirror(step_.update, branch_of(v), all, [&](std::size_t k, const mirror& m, const extents&) {
+      detail::start_mirror<train::template trains<float>(), train::template trains<double>()>(
+          m, v.type, memory_ + layout.mirror(k) + v.offset, v.bytes, memory_ + v.offset);
+    });
+  }
+  std::size_t branch_of(const detail::static_variable& v) const {
+    return step_.update.branch_of(v.name, resolve(v.dims, 1));
   }
 
   // ---- running

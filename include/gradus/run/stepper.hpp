@@ -250,11 +250,7 @@ public:
     for (std::size_t i = 0; i < updates_.variables.size(); ++i) {
       const variable_info& v = updates_.variables.info(i);
       if (v.local || v.name == "global_step") continue;
-      list.tensor(v.name, v.type, resolve(v.dims, 1), updates_.variables.view(i).mutable_bytes());
-      updates_.each_mirror(i, [&](std::size_t k, const mirror& m) {
-        const tensor_view kept = updates_.mirror_view(k, i);
-        list.tensor(checkpoint_name(v.name, m), kept.type, kept.dims, kept.mutable_bytes());
-      });
+      updates_.remember(list, i);
     }
     updates_.step.update.remembers(list);
   }

@@ -9,6 +9,7 @@
 
 #include "apply.hpp"
 #include "master_weights.hpp"
+#include "mirrors.hpp"
 #include "named_gradient.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -46,28 +47,19 @@ struct tracked_variable {
     values = narrow ? master.values() : array;
     state = subject_state<Update>(update, name, values.dims);
     state.limit = limit;
-    const auto kept = update.mirrors(state.branch);
-    for (std::size_t k = 0; k < kept.size(); ++k) {
-      if (kept[k].slot.empty()) continue;
-      mirrors[k] = aligned_buffer(static_cast<std::size_t>(count(dims_of(update, k))) * size_of(values.type));
-      if (kept[k].starts_as_variable) {
-        if (values.size_bytes() != 0) std::memcpy(mirrors[k].data(), values.data, values.size_bytes());
-      } else if (values.type == float32) {
-        fill<float>(mirrors[k], kept[k].initial);
-      } else {
-        fill<double>(mirrors[k], kept[k].initial);
-      }
-    }
+    each_mirror(update, state.branch, values.dims, [&](std::size_t k, const mirror& m, const extents& dims) {
+      mirrors[k] = aligned_buffer(bytes_of(values.type, dims));
+      start_mirror(m, values.type, mirrors[k].data(), mirrors[k].size(), values.data);
+    });
   }
   tracked_variable(const tracked_variable&) = delete;
 
   std::size_t row_count() const { return values.dims.rank == 0 ? 0 : static_cast<std::size_t>(values.dims[0]); }
   std::size_t width() const { return row_count() == 0 ? 0 : values.size() / row_count(); }
-  extents dims_of(const Update& update, std::size_t k) const {
-    return update.mirror_dims(state.branch, k, values.dims);
-  }
-  bool keeps(const Update& update, const mirror& m, std::size_t k) const {
-    return !m.slot.empty() && (count(dims_of(update, k)) != 0 || values.size() == 0);
+  // f(k, mirror, extents) for those that it keeps.
+  template <class F>
+  void each_mirror_of(const Update& update, F f) const {
+    each_mirror(update, state.branch, values.dims, f);
   }
   template <class T>
   std::array<T*, Update::mirror_count + 1> mirrors_as() {
@@ -154,11 +146,6 @@ struct tracked_variable {
 private:
   // Of 16-bit numbers, as the array whose master is kept.
   bool is_narrow(const named_gradient& g) const { return master.kept() && g.values.type == master.array_type(); }
-  template <class T>
-  static void fill(aligned_buffer& b, double value) {
-    T* const p = reinterpret_cast<T*>(b.data());
-    for (std::size_t i = 0; i < b.size() / sizeof(T); ++i) p[i] = static_cast<T>(value);
-  }
   bool moves_listed_rows_only(const Update& update) const {
     if constexpr (Update::accumulates || Update::adds_noise || Update::steps_tensors || Update::clips_columns) {
       return false;

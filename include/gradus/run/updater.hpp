@@ -108,11 +108,9 @@ public:
     requires(update_type::has_evaluation_copy)
   {
     for (auto& v : variables_) {
-      const std::size_t k = step_.update.evaluation_mirror(v.state.branch);
-      if (k == update_type::mirror_count) continue;
-      std::byte *const mine = v.mirrors[k].data(), *const theirs = v.values.mutable_data();
-      for (std::size_t i = 0; i < v.values.size_bytes(); ++i) std::swap(mine[i], theirs[i]);
-      v.master.refresh();
+      const auto mirror_at = [&v](std::size_t k) { return v.mirrors[k].data(); };
+      if (detail::swap_evaluation_copy(step_.update, v.state.branch, v.values.mutable_bytes(), mirror_at))
+        v.master.refresh();
     }
   }
 
@@ -120,13 +118,12 @@ public:
   tensor_view slot(std::string_view name, std::string_view slot) {
     auto& v = find(name);
     std::string known;
-    for (std::size_t k = 0; const mirror& m : step_.update.mirrors(v.state.branch)) {
-      if (v.keeps(step_.update, m, k)) {
-        if (m.slot == slot) return {v.values.type, v.dims_of(step_.update, k), v.mirrors[k].data()};
-        known += text(known.empty() ? "" : ", ", "\"", m.slot, "\"");
-      }
-      ++k;
-    }
+    tensor_view found;
+    v.each_mirror_of(step_.update, [&](std::size_t k, const mirror& m, const extents& dims) {
+      if (m.slot == slot && found.type == dtype::none) found = {v.values.type, dims, v.mirrors[k].data()};
+      known += text(known.empty() ? "" : ", ", "\"", m.slot, "\"");
+    });
+    if (found.type != dtype::none) return found;
     raise(status::not_found, text("there is no slot \"", slot, "\" of \"", name, "\"; ", update_type::rule_type::name,
                                   known.empty() ? " keeps none" : " keeps ", known));
   }
@@ -134,8 +131,7 @@ public:
   std::vector<std::string_view> slot_names(std::string_view name) {
     auto& v = find(name);
     std::vector<std::string_view> names;
-    for (std::size_t k = 0; const mirror& m : step_.update.mirrors(v.state.branch))
-      if (v.keeps(step_.update, m, k++)) names.push_back(m.slot);
+    v.each_mirror_of(step_.update, [&](std::size_t, const mirror& m, const extents&) { names.push_back(m.slot); });
     return names;
   }
   tensor_view average(std::string_view name)
@@ -199,17 +195,11 @@ public:
   // Variables (masters, in float32, of 16-bit ones), their mirrors under TensorFlow's checkpoint names ("w/Adam",
   // "w/Adam_1"), the optimizer's own state and global_step.
   void remembers(state_list& list) {
-    for (auto& v : variables_) {
-      list.tensor(v.name, v.values.type, v.values.dims, v.values.mutable_bytes());
-      for (std::size_t k = 0; const mirror& m : step_.update.mirrors(v.state.branch)) {
-        if (v.keeps(step_.update, m, k)) {
-          const extents dims = v.dims_of(step_.update, k);
-          list.tensor(checkpoint_name(v.name, m), v.values.type, dims,
-                      v.mirrors[k].bytes().first(static_cast<std::size_t>(count(dims)) * size_of(v.values.type)));
-        }
-        ++k;
-      }
-    }
+    for (auto& v : variables_)
+      detail::remember_variable(
+          list, step_.update, v.state.branch, v.name, v.values.type, v.values.dims, v.values.mutable_bytes(),
+          [&v](std::size_t k) { return v.mirrors[k].data(); },
+          [&v](const mirror& m) { return checkpoint_name(v.name, m); });
     step_.update.remembers(list);
     list.scalar("global_step", step_.global_step);
   }

@@ -204,6 +204,8 @@ public:
     if constexpr (accumulates) all[rule_mirrors] = {"accumulated", accumulation_type::name, 0, 0.0, false};
     return all;
   }
+  // Every mirror has its variable's shape.
+  static constexpr bool mirrors_as_variable = branches == 1 && !detail::has_slot_dims<typename first_type::rule_type>;
   // Shape of mirror k; with an extent of 0 where it is not kept.
   extents mirror_dims(std::size_t b, std::size_t k, const extents& variable) const {
     extents dims = variable;

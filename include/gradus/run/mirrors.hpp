@@ -1,0 +1,64 @@
+// What an optimizer keeps beside a variable (slots, average, accumulated gradient), for every owner of memory: which
+// mirrors there are, how they start, the exchange with what evaluation uses, what a checkpoint holds.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "../tensor/tensor.hpp"
+#include "../update/single.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// f(k, mirror, extents) for those that a variable keeps.
+template <class Update, class F>
+void each_mirror(const Update& update, std::size_t branch, const extents& variable, F f) {
+  for (std::size_t k = 0; const mirror& m : update.mirrors(branch)) {
+    if constexpr (Update::mirrors_as_variable) {
+      if (!m.slot.empty()) f(k, m, variable);
+    } else {
+      const extents dims = update.mirror_dims(branch, k, variable);
+      if (!m.slot.empty() && (count(dims) != 0 || count(variable) == 0)) f(k, m, dims);
+    }
+    ++k;
+  }
+}
+
+inline std::size_t bytes_of(dtype type, const extents& dims) {
+  return static_cast<std::size_t>(count(dims)) * size_of(type);
+}
+
+// A mirror before the first step. Floats, Doubles: types that variables may have.
+template <bool Floats = true, bool Doubles = true>
+void start_mirror(const mirror& m, dtype type, std::byte* to, std::size_t bytes, const std::byte* variable) {
+  if (m.starts_as_variable) {
+    if (bytes != 0) std::memcpy(to, variable, bytes);
+  } else if (Doubles && (!Floats || type == float64)) {
+    std::fill_n(reinterpret_cast<double*>(to), bytes / sizeof(double), m.initial);
+  } else {
+    std::fill_n(reinterpret_cast<float*>(to), bytes / sizeof(float), static_cast<float>(m.initial));
+  }
+}
+
+// Exchanges a variable with what evaluation uses in its place, bit by bit, and tells whether there is such a mirror.
+// mirror_at(k): where mirror k begins.
+template <class Update, class MirrorAt>
+bool swap_evaluation_copy(const Update& update, std::size_t branch, std::span<std::byte> values, MirrorAt mirror_at) {
+  const std::size_t k = update.evaluation_mirror(branch);
+  if (k == Update::mirror_count) return false;
+  std::swap_ranges(values.begin(), values.end(), mirror_at(k));
+  return true;
+}
+
+// A variable and its mirrors in a list of state; name_of(mirror): its name there.
+template <class List, class Update, class MirrorAt, class NameOf>
+void remember_variable(List& list, const Update& update, std::size_t branch, std::string_view name, dtype type,
+                       const extents& shape, std::span<std::byte> values, MirrorAt mirror_at, NameOf name_of) {
+  list.tensor(name, type, shape, values);
+  each_mirror(update, branch, shape, [&](std::size_t k, const mirror& m, const extents& dims) {
+    const std::size_t bytes = Update::mirrors_as_variable ? values.size() : bytes_of(type, dims);
+    list.tensor(name_of(m), type, dims, std::span(mirror_at(k), bytes));
+  });
+}
+
+}  // namespace gradus::detail
