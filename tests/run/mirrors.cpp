@@ -41,7 +41,8 @@ TEST_CASE_TEMPLATE("a slot starts at its initial value, an average as the variab
 }
 
 TEST_CASE("averages change places with variables, and back") {
-  one<float, composed<adagrad, exponential_moving_average>> a(composed{adagrad{}, exponential_moving_average{}});
+  one<float, composed<adagrad, exponential_moving_average>> a(
+      composed{adagrad{.rate = 0.1}, exponential_moving_average{}});
   a.mirrors[1] = {7, 8};
   const auto swap = [&] {
     return detail::swap_evaluation_copy(a.update, 0, a.view().mutable_bytes(), [&](std::size_t k) { return a.at(k); });
@@ -52,13 +53,13 @@ TEST_CASE("averages change places with variables, and back") {
   CHECK(swap());
   CHECK(a.values == std::array<float, 2>{3, -4});
 
-  one<float, composed<adam>> none(composed{adam{}});
+  one<float, composed<adam>> none(composed{adam{.rate = 0.1}});
   CHECK(!detail::swap_evaluation_copy(none.update, 0, none.view().mutable_bytes(),
                                       [&](std::size_t k) { return none.at(k); }));
 }
 
 TEST_CASE("a checkpoint holds a variable and its mirrors under TensorFlow's names") {
-  one<float, composed<adam>> a(composed{adam{}});
+  one<float, composed<adam>> a(composed{adam{.rate = 0.1}});
   state_list list;
   detail::remember_variable(
       list, a.update, 0, "w", float32, extents{2}, a.view().mutable_bytes(), [&](std::size_t k) { return a.at(k); },

@@ -21,7 +21,7 @@ TEST_CASE("slots start at zero, an average as the array, which stays where it is
   CHECK(v.width() == 2);
   const auto mirrors = v.mirrors_as<float>();
   int slots = 0;
-  v.each_mirror_of(update, [&](std::size_t k, const mirror& m, const extents& dims) {
+  detail::each_mirror(update, v.state.branch, v.values.dims, [&](std::size_t k, const mirror& m, const extents& dims) {
     ++slots;
     CHECK(dims == extents{3, 2});
     for (std::size_t i = 0; i < 6; ++i) CHECK(mirrors[k][i] == (m.slot == "average" ? w[i] : 0.0f));

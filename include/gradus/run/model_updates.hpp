@@ -38,7 +38,8 @@ public:
         if (const variable_info& v = variables.info(i); v.trainable) f(v.name, resolve(v.dims, 1));
     });
     const auto bytes_of_mirror = [this](std::size_t k, std::size_t i) {
-      return bytes_of(variables.info(i).type, mirror_dims(k, i));
+      const variable_info& v = variables.info(i);
+      return bytes_of(v.type, step.update.mirror_dims(states_[i].branch, k, resolve(v.dims, 1)));
     };
     variables.allocate(Optimizer::mirror_count, bytes_of_mirror, [&](auto zero_part) {
       const std::vector<int> parts = parts_of_updates(r);
@@ -131,9 +132,6 @@ public:
   }
 
   // ---- mirrors
-  extents mirror_dims(std::size_t k, std::size_t i) const {
-    return step.update.mirror_dims(states_[i].branch, k, resolve(variables.info(i).dims, 1));
-  }
   // f(k, mirror, extents) for those that variable i keeps.
   template <class F>
   void each_mirror(std::size_t i, F f) const {

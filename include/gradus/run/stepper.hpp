@@ -259,9 +259,8 @@ public:
   std::vector<std::span<const std::byte>> guarded() { return updates_.guarded(); }
   // Is this the name of a trainable variable?
   bool is_trainable(std::string_view name) const {
-    for (std::size_t i = 0; i < updates_.variables.size(); ++i)
-      if (updates_.variables.info(i).name == name) return updates_.variables.info(i).trainable;
-    return false;
+    const int i = updates_.variables.find(name);
+    return i >= 0 && updates_.variables.info(static_cast<std::size_t>(i)).trainable;
   }
   // Slots and averages begin anew, from what the variables hold now.
   void restart_mirrors() {

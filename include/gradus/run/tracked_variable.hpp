@@ -56,11 +56,6 @@ struct tracked_variable {
 
   std::size_t row_count() const { return values.dims.rank == 0 ? 0 : static_cast<std::size_t>(values.dims[0]); }
   std::size_t width() const { return row_count() == 0 ? 0 : values.size() / row_count(); }
-  // f(k, mirror, extents) for those that it keeps.
-  template <class F>
-  void each_mirror_of(const Update& update, F f) const {
-    each_mirror(update, state.branch, values.dims, f);
-  }
   template <class T>
   std::array<T*, Update::mirror_count + 1> mirrors_as() {
     std::array<T*, Update::mirror_count + 1> all{};

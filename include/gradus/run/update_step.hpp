@@ -47,12 +47,11 @@ public:
   explicit update_step(Update with) : update(std::move(with)) {}
 
   void begin() {
-    if constexpr (!keeps_doubles)
-      floats_ = update.template prepare<float>(global_step);
-    else
-      constants_ = update.prepare_branches(global_step);
-    if constexpr (keeps_doubles && keeps_floats)
+    if constexpr (keeps_doubles) constants_ = update.prepare_branches(global_step);
+    if constexpr (keeps_floats && keeps_doubles)
       floats_ = update.single().template convert<float>(std::get<0>(constants_));
+    else if constexpr (keeps_floats)
+      floats_ = update.template prepare<float>(global_step);
     begin_gradients();
     scale_ = 1;
   }
@@ -103,7 +102,12 @@ public:
       measure(each, sums);
       norm = settle(sums, loss);
       [&]<std::size_t... I>(std::index_sequence<I...>) {
-        if (changes()) (know_stage<I + 1>(each), ...);
+        [[maybe_unused]] const auto stage = [&]<std::size_t Round>() {
+          sums = {};
+          measure<Round>(each, sums);
+          settle_stage<Round>(each, sums);
+        };
+        if (changes()) (stage.template operator()<I + 1>(), ...);
       }(std::make_index_sequence<Update::global_stages>{});
     }
     return norm;
@@ -181,12 +185,6 @@ private:
   void start(Step& one) const {
     one.begin(constants_);
     one.accumulate();
-  }
-  template <std::size_t Round, class Each>
-  void know_stage(Each each) const {
-    measured_sums<Update> sums;
-    measure<Round>(each, sums);
-    settle_stage<Round>(each, sums);
   }
   template <class T>
   const auto& constants() const {

@@ -119,10 +119,12 @@ public:
     auto& v = find(name);
     std::string known;
     tensor_view found;
-    v.each_mirror_of(step_.update, [&](std::size_t k, const mirror& m, const extents& dims) {
-      if (m.slot == slot && found.type == dtype::none) found = {v.values.type, dims, v.mirrors[k].data()};
-      known += text(known.empty() ? "" : ", ", "\"", m.slot, "\"");
-    });
+    detail::each_mirror(step_.update, v.state.branch, v.values.dims,
+                        [&](std::size_t k, const mirror& m, const extents& dims) {
+                          if (m.slot == slot && found.type == dtype::none)
+                            found = {v.values.type, dims, v.mirrors[k].data()};
+                          known += text(known.empty() ? "" : ", ", "\"", m.slot, "\"");
+                        });
     if (found.type != dtype::none) return found;
     raise(status::not_found, text("there is no slot \"", slot, "\" of \"", name, "\"; ", update_type::rule_type::name,
                                   known.empty() ? " keeps none" : " keeps ", known));
@@ -131,7 +133,8 @@ public:
   std::vector<std::string_view> slot_names(std::string_view name) {
     auto& v = find(name);
     std::vector<std::string_view> names;
-    v.each_mirror_of(step_.update, [&](std::size_t, const mirror& m, const extents&) { names.push_back(m.slot); });
+    detail::each_mirror(step_.update, v.state.branch, v.values.dims,
+                        [&](std::size_t, const mirror& m, const extents&) { names.push_back(m.slot); });
     return names;
   }
   tensor_view average(std::string_view name)
