@@ -96,7 +96,7 @@ public:
         sums.squares = squares_of_gradients<Device>(train, c.node);
         norm = step.settle(sums, loss);
       } else {
-        norm = step.know_all([this](auto f) { each_update(f); }, loss);
+        norm = step.know_all([this](auto f) { this->each_update(f); }, loss);
       }
       write_number(c, n.type, norm);
       if constexpr (Optimizer::raises_not_finite)
