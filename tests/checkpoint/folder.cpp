@@ -10,8 +10,8 @@ using gradus::testing::faulty_files;
 using names = std::vector<std::string>;
 
 namespace {
-void put(const faulty_files& fs, const std::string& path, std::string_view content) {
-  int h = 0;
+void put(const any_file_system& fs, const std::string& path, std::string_view content) {
+  any_file_system::handle h{};
   std::size_t written = 0;
   REQUIRE(fs.create(path, h) == 0);
   REQUIRE(write_all(fs, h, std::as_bytes(std::span(content.data(), content.size())), written) == 0);

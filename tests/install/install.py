@@ -95,6 +95,10 @@ with tempfile.TemporaryDirectory() as scratch:
     said = run(os.path.join(build, "program", "consumer"), cwd=scratch)
     if said.strip() != a.version:
         sys.exit(f"the consumer saw version {said.strip()}, expected {a.version}")
+    if a.way == "compiled":  # a program written against 0.5.0, with parts of its own
+        said = run(os.path.join(build, "program", "own_parts"), cwd=scratch)
+        if said.strip() != a.version:
+            sys.exit(f"own_parts said: {said}")
 
     # Only the language level, folders and the macros of libraries that are here may reach a user's compile line. All three
     # libraries are here (scripts/deps.sh).

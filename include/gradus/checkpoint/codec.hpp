@@ -103,7 +103,7 @@ struct decoded {
 // `checks_itself`: every bit of its files is covered by checksums and rules of its own. For any other codec the saver
 // puts a manifest with the size and checksum of every file beside them (checkpoint/manifest.hpp).
 template <class C>
-concept codec = std::copyable<C> && std::same_as<typename C::policy_for, kind::codec> &&
+concept codec = std::same_as<typename C::policy_for, kind::codec> && std::copyable<C> &&
                 requires(const C& c, const snapshot& content, checkpoint_files& files) {
                   { C::name } -> std::convertible_to<std::string_view>;
                   { C::extension } -> std::convertible_to<std::string_view>;

@@ -82,6 +82,7 @@ public:
   opened_checkpoint(const C& c, const F& fs, const std::string& path, std::uint64_t max_bytes = UINT64_MAX,
                     int threads = 1, const reader_limits& limits = {})
       : opened_files(c, fs, path, max_bytes, threads, limits) {}
+  explicit opened_checkpoint(detail::opened_files&& files) : opened_files(std::move(files)) {}
 };
 
 }  // namespace gradus

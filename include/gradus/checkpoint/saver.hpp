@@ -136,6 +136,9 @@ public:
   explicit saver(saver_options options = {}, Codec codec = {}, FileSystem fs = {}, Clock clock = {})
       : any_saver(options, codec, fs, clock), codec_(std::move(codec)), fs_(std::move(fs)) {}
 
+  opened_checkpoint<Codec, FileSystem> read(const std::string& path, int threads = 1) const {
+    return opened_checkpoint<Codec, FileSystem>(any_saver::read(path, threads));
+  }
   const Codec& codec_policy() const { return codec_; }
   const FileSystem& files() const { return fs_; }
 

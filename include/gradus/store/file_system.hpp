@@ -30,7 +30,7 @@ namespace gradus::inline GRADUS_BUILD {
 // Every operation returns 0 or an errno value and does no more than its system call: it may be interrupted (EINTR), and
 // a write may be short. Copies of a file system are the same file system.
 template <class F>
-concept file_system = std::copyable<F> && std::same_as<typename F::policy_for, kind::file_system> &&
+concept file_system = std::same_as<typename F::policy_for, kind::file_system> && std::copyable<F> &&
                       requires(const F& fs, const std::string& path, typename F::handle& opened, typename F::handle h,
                                std::span<const std::byte> from, std::span<std::byte> into, std::size_t& moved,
                                std::uint64_t& bytes, std::vector<std::string>& names) {
