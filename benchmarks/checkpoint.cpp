@@ -8,8 +8,8 @@
 
 #include <cstdlib>
 #include <gradus/checkpoint/background.hpp>
-#include <gradus/checkpoint/safetensors.hpp>
-#include <gradus/checkpoint/tensor_bundle.hpp>
+#include <gradus/codec/safetensors.hpp>
+#include <gradus/codec/tensor_bundle.hpp>
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/updater.hpp>
 #include <gradus/update/rules/adam.hpp>

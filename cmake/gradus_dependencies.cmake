@@ -1,7 +1,7 @@
 # The foreign libraries behind our doors. Read by the build here and, installed, by find_package(gradus), so that both
 # look the same way. For each NAME of GRADUS_DEPENDENCIES, sets gradus_NAME_FOUND and gradus_NAME_TARGET.
 #
-#   xtensor  tensor/xtensor.hpp      cereal    checkpoint/cereal.hpp    protozero  store/wire.hpp
+#   xtensor  tensor/xtensor.hpp      cereal    codec/cereal.hpp         protozero  store/wire.hpp
 #   xsimd    cpu/simd.hpp            json      store/json.hpp           zlib       store/inflate.hpp
 #   threads  the threaded executor   stb       summary/image.hpp
 #

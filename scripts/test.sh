@@ -4,7 +4,7 @@
 #   scripts/test.sh            g++ whole; of the tests a sample, drawn by the commit, with clang 16 under ASan + UBSan, and
 #                              under TSan of those in which threads begin
 #   scripts/test.sh --quick    g++ whole, nothing else
-#   scripts/test.sh --all      the same without samples, then: what users' options make of four rooms (-O2 -march=native), clang 16
+#   scripts/test.sh --all      the same without samples, then: what users' options make of five rooms (-O2 -march=native), clang 16
 #                              whole, clang 19 edge core, SSE2-only and AVX2 builds, 64-bit ARM under qemu; and the steps
 #                                long          thousands of samples where the default takes dozens: kill sweeps and others
 #                                threads       the tests of TSan 50 times each

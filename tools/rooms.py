@@ -29,7 +29,7 @@ import tempfile
 DOORS = {
     "xtensor": (("xtensor/", "xtl/", "xtensor.hpp"), "tensor/xtensor.hpp"),
     "xsimd": (("xsimd/",), "cpu/simd.hpp"),
-    "cereal": (("cereal/",), "checkpoint/cereal.hpp"),
+    "cereal": (("cereal/",), "codec/cereal.hpp"),
     "nlohmann_json": (("nlohmann/",), "store/json.hpp"),
     "protozero": (("protozero/",), "store/wire.hpp"),
     "zlib": (("zlib.h", "zconf.h"), "store/inflate.hpp"),

@@ -1,6 +1,6 @@
 // The commands that write.
 #include <gradus/checkpoint/delta.hpp>
-#include <gradus/checkpoint/open.hpp>
+#include <gradus/codec/open.hpp>
 
 #include "commands.hpp"
 #include "output.hpp"

@@ -1,7 +1,7 @@
 #include "files.hpp"
 
-#include <gradus/checkpoint/all_codecs.hpp>
-#include <gradus/checkpoint/open.hpp>
+#include <gradus/codec/all_codecs.hpp>
+#include <gradus/codec/open.hpp>
 #include <set>
 
 #include "limits.hpp"

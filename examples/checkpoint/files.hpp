@@ -1,7 +1,7 @@
 // Checkpoints of any codec, read and written without the caller knowing which: one unit (files.cpp) knows them all.
 #pragma once
-#include <gradus/checkpoint/bundle_names.hpp>
-#include <gradus/checkpoint/detect.hpp>
+#include <gradus/codec/bundle_names.hpp>
+#include <gradus/codec/detect.hpp>
 #include <memory>
 
 namespace tool {

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <gradus/checkpoint/codec.hpp>
+#include <gradus/codec/codec.hpp>
 #include <limits>
 
 namespace tool {

@@ -1,5 +1,5 @@
 // gradus: train models inside C++ programs. This header is what most programs need; it brings no xtensor, cereal, json,
-// filesystem or regex. Policies that do have headers of their own: checkpoint/cereal.hpp, tensor/xtensor.hpp.
+// filesystem or regex. Policies that do have headers of their own: codec/cereal.hpp, tensor/xtensor.hpp.
 #pragma once
 #include "base/clock.hpp"
 #include "base/contract.hpp"

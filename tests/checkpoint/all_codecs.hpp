@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "gradus/checkpoint/all_codecs.hpp"
 #include "gradus/checkpoint/background.hpp"
 #include "gradus/checkpoint/in_place.hpp"
-#include "gradus/checkpoint/sharded.hpp"
+#include "gradus/codec/all_codecs.hpp"
+#include "gradus/codec/sharded.hpp"
 #include "saving.hpp"
 
 namespace saving {

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "gradus/checkpoint/flat.hpp"
+#include "gradus/codec/flat.hpp"
 #include "gradus/testing/faulty_files.hpp"
 
 using namespace gradus;

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <gradus/base/version.hpp>
 
-#include "gradus/checkpoint/cereal.hpp"
+#include "gradus/codec/cereal.hpp"
 #include "gradus/testing/faulty_files.hpp"
 #include "gradus/testing/temp_dir.hpp"
 #include "saving.hpp"

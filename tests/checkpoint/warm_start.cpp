@@ -5,7 +5,7 @@
 #include <deque>
 #include <numeric>
 
-#include "gradus/checkpoint/flat.hpp"
+#include "gradus/codec/flat.hpp"
 #include "gradus/testing/faulty_files.hpp"
 
 using namespace gradus;

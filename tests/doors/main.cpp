@@ -1,6 +1,6 @@
 // What a first program uses that optional libraries stand behind. It prints one line per thing: the name, and "ok" or
 // what was said; doors.py compares. Its argument is a scratch folder with data.idx.gz (3 bytes of idx, gzipped).
-#include <gradus/checkpoint/npz.hpp>
+#include <gradus/codec/npz.hpp>
 #include <gradus/gradus.hpp>
 #include <gradus/input/memory.hpp>
 #include <gradus/input/record_writer.hpp>

@@ -7,8 +7,8 @@
 
 #include <cstdlib>
 #include <gradus/checkpoint/delta.hpp>
-#include <gradus/checkpoint/flat.hpp>
 #include <gradus/checkpoint/in_place.hpp>
+#include <gradus/codec/flat.hpp>
 #include <gradus/store/sorted_table.hpp>
 #include <gradus/testing/temp_dir.hpp>
 #include <limits>

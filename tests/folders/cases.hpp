@@ -5,13 +5,13 @@
 // undisturbed (`whole`); the last two say the fingerprint of what they end with. Arithmetic is `portable`, so the
 // fingerprints hold on any machine. All paths are relative: a case runs inside its folder.
 #pragma once
-#include <gradus/checkpoint/cereal.hpp>
-#include <gradus/checkpoint/cereal_json.hpp>
 #include <gradus/checkpoint/delta_saver.hpp>
-#include <gradus/checkpoint/npz.hpp>
-#include <gradus/checkpoint/safetensors.hpp>
-#include <gradus/checkpoint/sharded.hpp>
-#include <gradus/checkpoint/tensor_bundle.hpp>
+#include <gradus/codec/cereal.hpp>
+#include <gradus/codec/cereal_json.hpp>
+#include <gradus/codec/npz.hpp>
+#include <gradus/codec/safetensors.hpp>
+#include <gradus/codec/sharded.hpp>
+#include <gradus/codec/tensor_bundle.hpp>
 #include <gradus/gradus.hpp>
 #include <gradus/input/combinators.hpp>
 #include <gradus/input/criteo.hpp>

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "gradus/checkpoint/all_codecs.hpp"
-#include "gradus/checkpoint/manifest.hpp"
+#include "gradus/codec/all_codecs.hpp"
+#include "gradus/codec/manifest.hpp"
 #include "gradus/input/idx.hpp"
 #include "gradus/store/json.hpp"
 #include "gradus/store/record.hpp"

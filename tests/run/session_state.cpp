@@ -1,7 +1,7 @@
 #include <gradus/run/session_state.hpp>
 
-#include <gradus/checkpoint/flat.hpp>
 #include <gradus/checkpoint/saver.hpp>
+#include <gradus/codec/flat.hpp>
 #include <gradus/run/optimizer.hpp>
 #include <gradus/run/session.hpp>
 #include <gradus/testing/temp_dir.hpp>

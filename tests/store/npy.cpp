@@ -20,7 +20,7 @@ std::string parsed(const std::string& file, detail::npy_array& a, status& kind) 
 
 }  // namespace
 
-// More of it, on archives by NumPy, in tests/checkpoint/npz.cpp.
+// More of it, on archives by NumPy, in tests/codec/npz.cpp.
 TEST_CASE("headers as NumPy and others write them") {
   for (const char major : {'\1', '\2', '\3'})
     for (const char* header : {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }",

@@ -1,8 +1,8 @@
 // What a training run left behind, looked at from outside: the records of its checkpoints, and the curves that
 // TensorBoard would show.
 #pragma once
-#include <gradus/checkpoint/flat.hpp>
-#include <gradus/checkpoint/state_file.hpp>
+#include <gradus/codec/flat.hpp>
+#include <gradus/codec/state_file.hpp>
 #include <gradus/summary/reader.hpp>
 #include <gradus/summary/writer.hpp>
 

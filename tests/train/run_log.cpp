@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <gradus/checkpoint/flat.hpp>
-#include <gradus/checkpoint/tensor_bundle.hpp>
+#include <gradus/codec/flat.hpp>
+#include <gradus/codec/tensor_bundle.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/summary/image.hpp>
 #include <gradus/summary/reader.hpp>

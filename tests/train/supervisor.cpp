@@ -1,6 +1,6 @@
 // costs: 300
-#include <gradus/checkpoint/safetensors.hpp>
 #include <gradus/cluster/server.hpp>
+#include <gradus/codec/safetensors.hpp>
 #include <gradus/gradus.hpp>
 #include <gradus/testing/temp_dir.hpp>
 #include <gradus/train/supervisor.hpp>

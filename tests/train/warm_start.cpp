@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "gradus/checkpoint/safetensors.hpp"
+#include "gradus/codec/safetensors.hpp"
 #include "gradus/input/memory.hpp"
 #include "gradus/ops/layer.hpp"
 #include "gradus/testing/faulty_files.hpp"

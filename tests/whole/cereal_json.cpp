@@ -1,6 +1,6 @@
 // cereal itself on the manifests of cereal_json.
 // without sanitizers: RapidJSON adds to null pointers
-#include "gradus/checkpoint/cereal_json.hpp"
+#include "gradus/codec/cereal_json.hpp"
 
 #include <doctest/doctest.h>
 

@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "gradus/base/random.hpp"
-#include "gradus/checkpoint/tensor_bundle.hpp"
+#include "gradus/codec/tensor_bundle.hpp"
 
 using namespace gradus;
 

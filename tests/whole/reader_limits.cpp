@@ -16,15 +16,15 @@
 #include <set>
 
 #include "../../examples/events/plot.hpp"
-#include "gradus/checkpoint/cereal.hpp"
-#include "gradus/checkpoint/cereal_json.hpp"
-#include "gradus/checkpoint/flat.hpp"
-#include "gradus/checkpoint/npz.hpp"
-#include "gradus/checkpoint/open.hpp"
-#include "gradus/checkpoint/safetensors.hpp"
-#include "gradus/checkpoint/sharded.hpp"
-#include "gradus/checkpoint/tensor_bundle.hpp"
 #include "gradus/checkpoint/vocab.hpp"
+#include "gradus/codec/cereal.hpp"
+#include "gradus/codec/cereal_json.hpp"
+#include "gradus/codec/flat.hpp"
+#include "gradus/codec/npz.hpp"
+#include "gradus/codec/open.hpp"
+#include "gradus/codec/safetensors.hpp"
+#include "gradus/codec/sharded.hpp"
+#include "gradus/codec/tensor_bundle.hpp"
 #include "gradus/columns/vocabulary_column.hpp"
 #include "gradus/input/criteo.hpp"
 #include "gradus/input/csv.hpp"
@@ -230,7 +230,7 @@ const bomb bombs[] = {
        write(d + "/f.npz", zipped({{"a.npy", npy_of(text('(', n / 4, ",)"), std::string(n / 4 * 4, '\0'))}}, true));
      },
      [](const std::string& d, const reader_limits& limits) { npz_arrays(d + "/f.npz", {}, {.limits = limits}); }},
-    {"checkpoint/npz.hpp", "inflated_bytes",
+    {"codec/npz.hpp", "inflated_bytes",
      [](const std::string& d, std::size_t n) {
        const std::string half(n / 8 * 4, '\0');  // two members, of which each alone may pass
        write(d + "/f.npz",
@@ -310,31 +310,31 @@ const bomb bombs[] = {
      [](const std::string& d, std::size_t n) { write(d + "/f", idx_of(static_cast<std::uint32_t>(n), 0, 28, "")); },
      [](const std::string& d, const reader_limits& limits) { read_idx(d + "/f", limits); }},
     // Many names.
-    {"checkpoint/flat.hpp", "entries",
+    {"codec/flat.hpp", "entries",
      [](const std::string& d, std::size_t n) { write_tensors(flat_binary{}, d + "/f", n); },
      [](const std::string& d, const reader_limits& limits) { open_checkpoint<flat_binary>(d + "/f", limits); }},
-    {"checkpoint/flat.hpp", "entries",
+    {"codec/flat.hpp", "entries",
      [](const std::string& d, std::size_t n) { write_tensors(flat_binary{}, d + "/f", n, true); },
      [](const std::string& d, const reader_limits& limits) { open_checkpoint<flat_binary>(d + "/f", limits); }},
-    {"checkpoint/cereal.hpp", "entries",
+    {"codec/cereal.hpp", "entries",
      [](const std::string& d, std::size_t n) { write_tensors(cereal_binary{}, d + "/f", n); },
      [](const std::string& d, const reader_limits& limits) { open_checkpoint<cereal_binary>(d + "/f", limits); }},
-    {"checkpoint/cereal.hpp", "entries",
+    {"codec/cereal.hpp", "entries",
      [](const std::string& d, std::size_t n) { write_tensors(cereal_portable{}, d + "/f", n, true); },
      [](const std::string& d, const reader_limits& limits) { open_checkpoint<cereal_portable>(d + "/f", limits); }},
-    {"checkpoint/cereal_json.hpp", "entries",
+    {"codec/cereal_json.hpp", "entries",
      [](const std::string& d, std::size_t n) { write_tensors(cereal_json{}, d + "/f", n); },
      [](const std::string& d, const reader_limits& limits) { open_checkpoint<cereal_json>(d + "/f", limits); }},
-    {"checkpoint/cereal_json.hpp", "entries",
+    {"codec/cereal_json.hpp", "entries",
      [](const std::string& d, std::size_t n) { write_tensors(cereal_json{}, d + "/f", n, true); },
      [](const std::string& d, const reader_limits& limits) { open_checkpoint<cereal_json>(d + "/f", limits); }},
-    {"checkpoint/safetensors.hpp", "entries",
+    {"codec/safetensors.hpp", "entries",
      [](const std::string& d, std::size_t n) { write_tensors(safetensors{}, d + "/f", n); },
      [](const std::string& d, const reader_limits& limits) { open_checkpoint<safetensors>(d + "/f", limits); }},
-    {"checkpoint/safetensors.hpp", "entries",
+    {"codec/safetensors.hpp", "entries",
      [](const std::string& d, std::size_t n) { write_tensors(safetensors{}, d + "/f", n); },
      [](const std::string& d, const reader_limits& limits) { safetensors_file(d + "/f.safetensors", limits); }},
-    {"checkpoint/npz.hpp", "entries", [](const std::string& d, std::size_t n) { write_tensors(npz{}, d + "/f", n); },
+    {"codec/npz.hpp", "entries", [](const std::string& d, std::size_t n) { write_tensors(npz{}, d + "/f", n); },
      [](const std::string& d, const reader_limits& limits) { open_checkpoint<npz>(d + "/f", limits); }},
     {"input/npy.hpp", "entries",
      [](const std::string& d, std::size_t n) {
@@ -343,15 +343,15 @@ const bomb bombs[] = {
        write(d + "/f.npz", zipped(members, false));
      },
      [](const std::string& d, const reader_limits& limits) { npz_arrays(d + "/f.npz", {}, {.limits = limits}); }},
-    {"checkpoint/bundle_decode.hpp", "entries",
+    {"codec/bundle_decode.hpp", "entries",
      [](const std::string& d, std::size_t n) { write_tensors(tensor_bundle{}, d + "/f", n); },
      [](const std::string& d, const reader_limits& limits) { open_checkpoint<tensor_bundle>(d + "/f", limits); }},
-    {"checkpoint/sharded.hpp", "entries",
+    {"codec/sharded.hpp", "entries",
      [](const std::string& d, std::size_t n) { write_tensors(sharded<safetensors>{3}, d + "/f", n); },
      [](const std::string& d, const reader_limits& limits) {
        open_checkpoint<sharded<safetensors>>(d + "/f", limits);
      }},
-    {"checkpoint/manifest.hpp", "entries",
+    {"codec/manifest.hpp", "entries",
      [](const std::string& d, std::size_t n) {
        checkpoint_manifest m{1, "npz", "x", "", {}};
        for (std::size_t i = 0; i < n; ++i) m.files.push_back({text(".a", i), 0, 0});
@@ -463,7 +463,7 @@ TEST_CASE("twice the names cost twice the work") {
 TEST_CASE("the defaults: a megabyte does not become a gigabyte, and a file that grows a hundredfold is read") {
   const reader_limits limits;
   for (const auto& b : bombs) {
-    const bool whole = b.header == "input/idx.hpp" || b.header == "checkpoint/npz.hpp";
+    const bool whole = b.header == "input/idx.hpp" || b.header == "codec/npz.hpp";
     if (b.setting != "inflated_bytes" || (!whole && b.header != "input/tf_record.hpp")) continue;
     CAPTURE(b.header);
     const testing::temp_dir dir;
@@ -519,10 +519,10 @@ TEST_CASE("every header that opens files is on the list, or needs no budget") {
       {"store/zip.hpp", "reads no file; npz and npy are on the list"},
       {"store/inflate.hpp", "reads no file; its callers are on the list"},
       {"store/text_lines.hpp", "reads no file; vocabularies are on the list"},
-      {"checkpoint/codec.hpp", "passes the limits on"},
-      {"checkpoint/open.hpp", "passes the limits on"},
-      {"checkpoint/detect.hpp", "reads 64 bytes"},
-      {"checkpoint/state_file.hpp", "reads at most 16 MiB"},
+      {"codec/codec.hpp", "passes the limits on"},
+      {"codec/open.hpp", "passes the limits on"},
+      {"codec/detect.hpp", "reads 64 bytes"},
+      {"codec/state_file.hpp", "reads at most 16 MiB"},
       {"checkpoint/warm_start.hpp", "asks whether a directory is one"},
       {"input/record_files.hpp", "what csv, libsvm, Criteo and text_line share"},
       {"input/record_writer.hpp", "looks at a file that it is told to go on with"},
@@ -531,7 +531,7 @@ TEST_CASE("every header that opens files is on the list, or needs no budget") {
   std::set<std::string> measured;
   for (const auto& b : bombs) measured.insert(std::string(b.header));
   const std::string root = std::string(GRADUS_SOURCE_DIR) + "/include/gradus/";
-  for (const char* room : {"store", "input", "checkpoint", "summary", "columns", "session", "train"})
+  for (const char* room : {"store", "input", "codec", "checkpoint", "summary", "columns", "session", "train"})
     for (const auto& f : std::filesystem::directory_iterator(root + room)) {
       const auto bytes = read_file(posix{}, f.path().string());
       const std::string_view source(reinterpret_cast<const char*>(bytes.data()), bytes.size());

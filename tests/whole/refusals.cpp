@@ -2,7 +2,7 @@
 // costs: 300
 // What a training run refuses while it runs, read to the letter: what went wrong, where, what to do; and what is left
 // afterwards.
-#include <gradus/checkpoint/cereal.hpp>
+#include <gradus/codec/cereal.hpp>
 #include <gradus/gradus.hpp>
 #include <gradus/input/map.hpp>
 #include <gradus/testing/faulty_files.hpp>

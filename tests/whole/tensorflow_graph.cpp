@@ -7,7 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
-#include <gradus/checkpoint/tensor_bundle.hpp>
+#include <gradus/codec/tensor_bundle.hpp>
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/attention.hpp>
 #include <gradus/ops/conv.hpp>

@@ -6,7 +6,7 @@
 // temporary, which names it: the checkpoint is *announced*. The next process that writes there removes both, and
 // whoever only reads takes no notice of the checkpoint: its save was never acknowledged.
 #pragma once
-#include "open.hpp"
+#include "../codec/open.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 

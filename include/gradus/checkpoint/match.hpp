@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "../base/state.hpp"
+#include "../codec/codec.hpp"
 #include "../store/parallel.hpp"
-#include "codec.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

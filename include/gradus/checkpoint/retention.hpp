@@ -6,8 +6,8 @@
 #pragma once
 #include <limits>
 
+#include "../codec/state_file.hpp"
 #include "../store/reader_limits.hpp"
-#include "state_file.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

@@ -15,7 +15,7 @@
 // from the state file by itself when a run continues.
 #pragma once
 #include "../base/clock.hpp"
-#include "flat.hpp"
+#include "../codec/flat.hpp"
 #include "folder.hpp"
 #include "match.hpp"
 #include "retention.hpp"

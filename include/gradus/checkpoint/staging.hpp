@@ -18,8 +18,8 @@
 
 #include "../base/contract.hpp"
 #include "../base/state.hpp"
+#include "../codec/codec.hpp"
 #include "../tensor/tensor.hpp"
-#include "codec.hpp"
 #if defined(__unix__) || defined(__APPLE__)
 #include <sys/mman.h>
 #include <sys/wait.h>

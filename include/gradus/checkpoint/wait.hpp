@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "../base/clock.hpp"
-#include "state_file.hpp"
+#include "../codec/state_file.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

@@ -8,10 +8,10 @@
 // vocabulary. So an error leaves all variables as they were, where TensorFlow has replaced some by then.
 // docs/warm_start.md has the examples.
 #pragma once
+#include "../codec/state_file.hpp"
 #include "../store/wire.hpp"
 #include "folder.hpp"
 #include "match.hpp"
-#include "state_file.hpp"
 #include "warm_start_settings.hpp"
 
 namespace gradus::inline GRADUS_BUILD {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <regex>
 
-#include "partition.hpp"
+#include "../codec/partition.hpp"
 #include "vocab.hpp"
 
 namespace gradus::inline GRADUS_BUILD {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "../checkpoint/codec.hpp"
+#include "../codec/codec.hpp"
 #include "../summary/graph.hpp"
 #include "../summary/outputs.hpp"
 #include "../summary/run_graph.hpp"

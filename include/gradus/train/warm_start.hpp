@@ -10,8 +10,8 @@
 // warm-started. What it may take over: docs/warm_start.md. It needs exceptions and <regex>.
 #pragma once
 #include "../base/contract.hpp"
-#include "../checkpoint/flat.hpp"
 #include "../checkpoint/warm_start.hpp"
+#include "../codec/flat.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

@@ -1,0 +1,39 @@
+// Every codec of the library as a list of types, for programs that take any checkpoint and for tests that run over all:
+//
+//   all_codecs::with("runs/digits", posix{}, [&](auto codec, const std::string& path) { ... });      as with_codec<...>
+//   all_codecs::for_each([]<class C>(std::type_identity<C>) { std::puts(C::name.data()); });
+//
+// It needs cereal. A program that takes fewer names them: with_codec<flat_binary, safetensors>(...).
+#pragma once
+#include <type_traits>
+
+#include "cereal.hpp"
+#include "cereal_json.hpp"
+#include "detect.hpp"
+#include "flat.hpp"
+#include "npz.hpp"
+#include "safetensors.hpp"
+#include "tensor_bundle.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+template <codec... Codecs>
+struct codec_list {
+  static constexpr std::size_t size = sizeof...(Codecs);
+  // f(std::type_identity<codec>{}) for each.
+  template <class F>
+  static constexpr void for_each(F&& f) {
+    (f(std::type_identity<Codecs>{}), ...);
+  }
+  // What lies at a path, or was detected, with the codec of the list that wrote it (detect.hpp).
+  template <class... Arguments>
+  static decltype(auto) with(Arguments&&... arguments) {
+    return with_codec<Codecs...>(std::forward<Arguments>(arguments)...);
+  }
+};
+
+// sharded<C> is found for each C, and not listed.
+using all_codecs =
+    codec_list<flat_binary, cereal_binary, cereal_portable, cereal_json, safetensors, npz, tensor_bundle>;
+
+}  // namespace gradus

@@ -1,0 +1,43 @@
+// A codec of any type, as one type: a saver calls it once for a file.
+#pragma once
+#include "codec.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+class any_codec {
+public:
+  template <class C>
+    requires(!std::same_as<C, any_codec> && codec<C>)
+  any_codec(const C& c)
+      : name(C::name),
+        extension(C::extension),
+        proof(C::proof),
+        checks_itself(C::checks_itself),
+        checks_tensors(gradus::checks_tensors<C>),
+        encode_(&encode_by<C>),
+        decode_(&decode_by<C>),
+        state_(std::make_shared<const C>(c)) {}
+
+  encoded encode(const snapshot& content) const { return encode_(state_.get(), content); }
+  decoded decode(checkpoint_files& files) const { return decode_(state_.get(), files); }
+
+  // What the concept `codec` says of its type.
+  std::string_view name, extension, proof;
+  bool checks_itself, checks_tensors;
+
+private:
+  template <class C>
+  static encoded encode_by(const void* c, const snapshot& content) {
+    return static_cast<const C*>(c)->encode(content);
+  }
+  template <class C>
+  static decoded decode_by(const void* c, checkpoint_files& files) {
+    return static_cast<const C*>(c)->decode(files);
+  }
+
+  encoded (*encode_)(const void*, const snapshot&);
+  decoded (*decode_)(const void*, checkpoint_files&);
+  std::shared_ptr<const void> state_;
+};
+
+}  // namespace gradus

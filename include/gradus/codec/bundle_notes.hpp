@@ -1,0 +1,34 @@
+// What a tensor bundle of ours says beside its tensors, in one string scalar that TensorFlow never asks for.
+#pragma once
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+#include "codec.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// ".data-00001-of-00004"
+std::string bundle_data_suffix(std::int64_t shard, int shards);
+
+// The string scalar that holds what TensorFlow has no place for: "step 7" and lines of key=value, where \\, \n and \e
+// stand for a backslash, a new line, and an equals sign in a key.
+struct bundle_notes {
+  static constexpr std::string_view name = "_gradus";
+  // Metadata "strings names" -> "[2]": the blob "names" is a string tensor of these extents, as its file holds it.
+  static constexpr std::string_view strings_key = "strings ";
+
+  static std::string escaped(std::string_view s, bool key);
+  static bool unescape(std::string_view s, std::string& out);
+  static std::string write(const std::int64_t* step, const metadata& about);
+  static bool read(std::string_view s, std::optional<std::int64_t>& step, metadata& about);
+};
+
+// The value of a scalar that counts steps, whatever its type; nothing if it is none.
+std::optional<std::int64_t> step_of(const record& r);
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "bundle_notes.ipp"
+#endif

@@ -1,0 +1,34 @@
+// flat_binary: the default codec. Our frame (frame.hpp) around a manifest in a fixed little-endian layout that needs
+// no library to read, fit for the edge core.
+//
+//   manifest = i64 step, u32 count, count * (text key, text value), u32 count, count * tensor
+//   tensor   = text name, u8 dtype, u8 blob, u8 rank, u8 0, rank * i64 extent, u64 offset, u64 bytes, u32 crc32c
+//   text     = u32 length, bytes
+#pragma once
+#include "frame.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+struct flat_binary {
+  using policy_for = kind::codec;
+  static constexpr std::string_view name = "flat_binary";
+  static constexpr std::string_view extension = ".ckpt", proof = extension;
+  static constexpr bool checks_itself = true;
+
+  encoded encode(const snapshot& content) const { return detail::frame_encode(name, extension, content, &write); }
+
+  decoded decode(checkpoint_files& files) const;
+
+private:
+  static void write(detail::byte_sink& out, const detail::manifest& m);
+
+  // Why it cannot be read, or nothing. Counts are not believed: reading stops where the bytes do.
+  static std::string read(std::span<const std::byte> body, detail::manifest& m);
+};
+static_assert(codec<flat_binary>);
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "flat.ipp"
+#endif

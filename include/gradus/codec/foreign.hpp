@@ -1,0 +1,42 @@
+// What our checkpoints say and formats of others have no place for: the step, and which tensors are blobs. Such formats
+// have room for text by key; there it stands among the metadata:
+//
+//   "step"       the step in decimal, unless it is 0
+//   "blobs"      the names of the blobs, a JSON list of strings, unless there are none
+//   "bfloat16", "float8_e4m3", "float8_e5m2"   the same, of tensors of these types, for formats that do not know them
+//   "opaque w"   what w is, of whose type there is none here and none in the format (opaque.hpp)
+//
+// A file from elsewhere may use these keys for something of its own. That stays metadata, as it was.
+#pragma once
+#include <charconv>
+#include <optional>
+#include <unordered_map>
+
+#include "../store/json.hpp"
+#include "opaque.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+struct foreign_notes {
+  static constexpr std::string_view step_key = "step", blobs_key = "blobs";
+};
+
+// The number that a text is, in the way we would write it.
+std::optional<std::int64_t> step_in(std::string_view s);
+
+std::string names_as_text(const std::vector<std::string_view>& names);
+// The names in such a text; nothing if it is none, or if it is empty.
+std::optional<std::vector<std::string>> names_in(std::string_view s);
+
+// The metadata of a snapshot and these notes; `unknown` are the types that the format does not know. Raises
+// invalid_argument for what the format cannot hold: text that is no UTF-8, metadata that would be read as a note.
+metadata with_notes(const snapshot& content, std::string_view codec_name, std::initializer_list<dtype> unknown = {});
+
+// The other way round: `content` has its records, and gets the metadata, the step and the blobs.
+void take_notes(metadata&& notes, snapshot& content);
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "foreign.ipp"
+#endif

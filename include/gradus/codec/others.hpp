@@ -1,0 +1,31 @@
+// Files of models that are no checkpoints here, known by their first bytes or by their names, and what to do with them.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "../base/error.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// The name of a ZIP archive's first member, as far as it stands in the archive's first bytes.
+std::string_view first_member_of_zip(std::string_view begin);
+
+// ONNX has no magic number. It begins with its ir_version and the name of the program that made it: fields 1 and 2.
+bool looks_like_onnx(std::string_view begin);
+
+inline constexpr std::string_view first_tensorflow_format =
+    "a checkpoint of TensorFlow's first format (V1), which this library does not read; in TensorFlow, restore it and "
+    "save it with tf.train.Saver(write_version=tf.train.SaverDef.V2)";
+
+// "model.ckpt-7-00000-of-00002" or "model.ckpt-7-?????-of-00002", as TensorFlow names the shards of its first format.
+bool is_v1_shard(std::string_view name);
+
+// What a file is that begins and ends so, and what to do with it; empty: none that is known here. It must not be asked
+// of a file that begins as one of ours or as safetensors, whose first bytes are a number.
+std::string advice_for(std::string_view path, std::string_view begin, std::string_view end);
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "others.ipp"
+#endif

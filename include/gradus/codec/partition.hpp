@@ -1,0 +1,139 @@
+// Partitioned variables: one logical tensor kept in parts, each with a name of its own ("w/part_0", "w/part_1"). In a
+// checkpoint it is one tensor under its full name, so that any partitioning, or none, can restore any other.
+//
+//   const auto parts = partition_variable("w", {10, 2}, fixed_size_partitioner{.shards = 3}(float32, {10, 2}));
+//   // w/part_0: rows 0..3, w/part_1: rows 4..6, w/part_2: rows 7..9
+//   join_parts(snapshot, parts, owned)     "w/part_0", ... become "w"
+//   cut_parts(snapshot, parts, owned)      "w" becomes "w/part_0", ...
+//
+// As TensorFlow's partitioned_variables.py: one axis is cut, parts differ by at most 1, the first ones are the longer.
+// What is put together may have been cut along any axes, as long as the parts cover the tensor once.
+#pragma once
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+#include "codec.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// Where a part lies in its tensor.
+struct slice_of {
+  std::string full_name;
+  extents full, start, length;
+
+  bool operator==(const slice_of&) const = default;
+};
+// By the parts' own names.
+using partition_map = std::map<std::string, slice_of>;
+
+// What a partitioner decides.
+struct cut_along {
+  int axis = 0;
+  std::int64_t parts = 1;
+
+  bool operator==(const cut_along&) const = default;
+};
+
+namespace detail {
+std::int64_t extent_to_cut(const extents& dims, int axis);
+inline std::int64_t divided_up(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0); }
+}  // namespace detail
+
+// As many parts as are asked for, at most one for each row.
+struct fixed_size_partitioner {
+  std::int64_t shards = 1;
+  int axis = 0;
+
+  // Raises invalid_argument for an axis that the tensor does not have. So do the others.
+  cut_along operator()(dtype, const extents& dims) const;
+};
+
+// At most so many parts, and none smaller than min_slice_bytes.
+struct min_max_partitioner {
+  std::int64_t max_partitions = 1;
+  int axis = 0;
+  std::int64_t min_slice_bytes = 256 << 10;
+
+  cut_along operator()(dtype type, const extents& dims) const;
+};
+
+// No part larger than max_shard_bytes, unless one row is, or max_shards (0: any) parts would not do.
+struct axis_size_partitioner {
+  std::int64_t max_shard_bytes = 64 << 20;
+  int axis = 0;
+  std::int64_t max_shards = 0;
+
+  cut_along operator()(dtype type, const extents& dims) const;
+};
+
+// The parts of one variable: "name/part_0", ... Raises invalid_argument for a cut that the extents do not allow.
+partition_map partition_variable(std::string_view name, const extents& dims, const cut_along& cut);
+
+// The same parts, and those of the tensors that lie beside the variables: with "w/part_0" goes a record
+// "w/part_0/Adam", part of "w/Adam"; and a record "w/Adam" is cut as "w" is. They have the extents of the variable.
+partition_map with_slots(const partition_map& parts, const snapshot& content);
+
+namespace detail {
+
+inline bool is_whole(const slice_of& s) { return s.length == s.full; }
+
+// What is wrong with a part by itself, or nothing.
+std::string problem_of(const slice_of& s);
+
+// Copies between a part and the whole. `move(whole bytes offset, part bytes offset, bytes)` is called for each run.
+template <class Move>
+void each_run(const slice_of& s, std::size_t width, Move&& move) {
+  if (count(s.length) == 0) return;
+  int inner = s.full.rank;  // from here on the part has whole axes
+  while (inner > 0 && s.length[inner - 1] == s.full[inner - 1]) --inner;
+  auto run = static_cast<std::int64_t>(width);
+  for (int i = std::max(inner - 1, 0); i < s.full.rank; ++i) run *= s.length[i];
+  extents at = s.start;
+  for (std::int64_t from = 0;; from += run) {
+    std::int64_t offset = 0;
+    for (int i = 0; i < s.full.rank; ++i) offset = offset * s.full[i] + at[i];
+    move(static_cast<std::size_t>(offset) * width, static_cast<std::size_t>(from), static_cast<std::size_t>(run));
+    int axis = inner - 2;
+    while (axis >= 0 && ++at.dims[axis] == s.start[axis] + s.length[axis]) at.dims[axis] = s.start[axis], --axis;
+    if (axis < 0) return;
+  }
+}
+
+// Do the parts cover their tensor exactly once? Gives what is wrong, or nothing. They all have the same `full`, and
+// nothing is wrong with each.
+std::string problem_of_tiling(std::vector<const slice_of*> parts);
+
+struct part_record {
+  const slice_of* slice;
+  const record* part;
+};
+
+// Puts parts together as `whole`. If they lie in `file` as in the tensor, nothing is copied. Gives what is wrong, or
+// nothing.
+std::string assemble(const std::vector<part_record>& parts, record& whole, std::deque<std::vector<std::byte>>& owned,
+                     std::span<const std::byte> file = {});
+
+}  // namespace detail
+
+// The parts among the records become the tensors that they are parts of, in the place of their first. `owned` takes
+// the bytes that had to be copied. Gives what is wrong, or nothing; then the snapshot is as it was.
+std::string join_parts(snapshot& content, const partition_map& parts, std::deque<std::vector<std::byte>>& owned);
+
+// The tensors that `parts` speak of become those parts. A tensor that is not there is passed over, and so is one whose
+// parts are there already. `owned` takes the bytes of parts that are not in one piece. Gives what is wrong, or nothing;
+// then the snapshot is as it was.
+std::string cut_parts(snapshot& content, const partition_map& parts, std::deque<std::vector<std::byte>>& owned);
+
+// ---- parts as metadata, for codecs whose files know no slices
+// "slice w/part_0" -> "10 2 0,4:- w": extents, start and length of each axis (- is all of it), the full name; but for
+// the name as TensorFlow's shape_and_slices.
+void put_partition(metadata& about, const partition_map& parts);
+// The parts that metadata speak of; nothing if they cannot be read.
+std::optional<partition_map> partition_in(const metadata& about);
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "partition.ipp"
+#endif

@@ -1,0 +1,52 @@
+// tensor_bundle: TensorFlow's checkpoints (V2), written as TensorFlow writes them, byte for byte, and read with every
+// check that their format allows.
+//
+//   <prefix>.data-00000-of-00001     the tensors one after another, in the order of their names; one file a shard
+//   <prefix>.index                   a sorted table (store/sorted_table.hpp): name -> type, shape, place, checksum
+//
+// What TensorFlow has no place for, our metadata and a step that is not that of `global_step`, is one more string
+// tensor, "_gradus", which nobody asks it for; a blob is a string scalar. docs/formats/tensor_bundle.md has the bytes.
+//
+//   tensor_bundle{.shards = 4}
+//   tensor_bundle{.names = tensorflow_names{"Adam"}}       our state as a TensorFlow program's, both ways
+//   (bundle_names.hpp) tensor_bundle{.parts = partition_variable(...)}        parts are written as slices of one
+//   tensor; a tensor that is
+//                                                          read, however it was cut, is cut like this (partition.hpp)
+#pragma once
+#include "bundle_decode.hpp"
+#include "bundle_encode.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// How a record lies in a bundle.
+struct stored_tensor {
+  std::string name;
+  dtype type = dtype::none;
+  std::string slice = {};  // of a part, as TensorFlow's Saver names it: "10 2 0,5:0,2"
+  std::optional<slice_of> part = {};
+};
+
+struct tensor_bundle {
+  using policy_for = kind::codec;
+  static constexpr std::string_view name = "tensor_bundle";
+  static constexpr std::string_view extension = "", proof = ".index";
+  static constexpr bool checks_itself = false, checks_tensors = true;
+
+  int shards = 1;                              // data files
+  std::optional<tensorflow_names> names = {};  // how TensorFlow calls what optimizers keep
+  partition_map parts = {};                    // records that are parts of larger tensors, with their slots
+
+  // Raises invalid_argument for what could not be read back: names that the format needs itself, parts that do not
+  // cover their tensor.
+  encoded encode(const snapshot& content) const;
+  decoded decode(checkpoint_files& files) const;
+  // Where `encode` puts each of these records, in their order: for a .meta file beside the bundle.
+  std::vector<stored_tensor> stored(snapshot content) const;
+};
+static_assert(codec<tensor_bundle>);
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "tensor_bundle.ipp"
+#endif
