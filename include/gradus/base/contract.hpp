@@ -45,6 +45,12 @@ struct clock {};          // system_clock, or a fake one
 struct file_system {};    // posix, or one that forgets
 struct operations {};     // ops<&card...>: the user's own ops for the interpreter
 struct log_sink {};       // where text goes
+struct hook {             // what is called before, after and around the steps of a run
+  static constexpr bool many = true;
+};
+struct saving_listener {  // what is called before and after a run saves
+  static constexpr bool many = true;
+};
 }  // namespace kind
 
 template <class P>
@@ -153,6 +159,12 @@ struct no_policy_of_this_door<P, kind::executor> {
   static_assert(!sizeof(P*),
                 "gradus: this policy is not one that is taken here, because an executor (serial, threads{n}) runs a "
                 "graph; make_trainer, steppers and sessions take it.");
+};
+template <class P>
+struct no_policy_of_this_door<P, kind::configuration> {
+  static_assert(!sizeof(P*),
+                "gradus: this policy is not one that is taken here, because a run_config configures a trainer; what it "
+                "says is said to a supervisor by supervisor_options, its first argument.");
 };
 template <class P>
 struct no_policy_of_this_door<P, kind::microbatch> {

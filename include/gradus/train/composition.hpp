@@ -10,6 +10,7 @@
 #include "../checkpoint/save_when.hpp"
 #include "../cpu/device.hpp"
 #include "../run/stepper.hpp"
+#include "hook.hpp"
 #include "progress.hpp"
 #include "run_config.hpp"
 
@@ -82,6 +83,7 @@ struct composition {
   using saves_type = typename policy_of<kind::snapshot, in_place, Policies...>::template saves<saver_type>;
   using decision_type = policy_of<kind::save_when, config_decision, Policies...>;
   using warm_start_type = policy_of<kind::warm_start, no_warm_start, Policies...>;
+  using hooks_type = hooks_among<Policies...>;
   static constexpr bool warm_starts = !std::is_same_v<warm_start_type, no_warm_start>;
 };
 

@@ -9,10 +9,12 @@
 namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 
-using trainer_kinds =
+// What the run loop takes, through whichever face.
+using loop_kinds =
     kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::warm_start, kind::snapshot, kind::save_when,
-              kind::executor, kind::arithmetic, kind::subnormals, kind::microbatch, kind::recomputation,
-              kind::configuration, kind::clock, kind::file_system, kind::operations, kind::log_sink>;
+              kind::executor, kind::arithmetic, kind::subnormals, kind::microbatch, kind::recomputation, kind::clock,
+              kind::file_system, kind::operations, kind::log_sink, kind::hook, kind::saving_listener>;
+using trainer_kinds = kinds_and<loop_kinds, kind::configuration>;
 
 template <class... Policies>
 struct rule_is_given {
@@ -37,7 +39,8 @@ using policies_are_accepted = std::conjunction<policies_fit<Kinds, Policies...>,
                                                schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
                                                clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
                                                average_fits<policy_of<kind::average, no_average, Policies...>>,
-                                               log_sink_fits<policy_of<kind::log_sink, warnings, Policies...>>>;
+                                               log_sink_fits<policy_of<kind::log_sink, warnings, Policies...>>,
+                                               hooks_fit<Policies...>>;
 template <class Kinds, class Source, class... Policies>
 using door = std::conjunction<policies_are_accepted<Kinds, Policies...>, model_is_accepted<Source, Policies...>>;
 

@@ -9,8 +9,6 @@
 // input stands. As tf.estimator.Estimator; otherwise: evaluate averages over examples, not over batches; nothing is
 // printed but warnings unless a log sink is among the policies; the position of the input is always saved.
 #pragma once
-#include <cmath>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,18 +18,23 @@
 #include "door.hpp"
 #include "evaluation.hpp"
 #include "feeding.hpp"
-#include "measure.hpp"
-#include "progress.hpp"
+#include "loop.hpp"
 #include "run_config.hpp"
-#include "run_log.hpp"
 #include "train_options.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
+
+namespace detail {
+// What a run_config says to the loop.
+loop_settings loop_settings_of(const run_config& c, bool decides_itself);
+saver_options saver_options_of(const run_config& c);
+}  // namespace detail
 
 template <class Source, class... Policies>
 class trainer : detail::not_trained_on {
   static_assert(policies_fit<detail::trainer_kinds, Policies...>::value);
   static_assert(log_sink_fits<policy_of<kind::log_sink, warnings, Policies...>>::value);
+  static_assert(detail::hooks_fit<Policies...>::value);
 
 public:
   using composition = detail::composition<Source, Policies...>;
@@ -43,20 +46,13 @@ public:
 
   explicit trainer(const Source& source, const Policies&... policies)
       : config_(checked(take_policy<kind::configuration, run_config>(policies...))),
-        fs_(take_policy<kind::file_system, posix>(policies...)),
-        clock_(take_policy<kind::clock, system_clock>(policies...)),
-        sink_(take_policy<kind::log_sink, warnings>(policies...)),
-        saves_(typename composition::saver_type({.max_to_keep = config_.keep_checkpoint_max,
-                                                 .keep_checkpoint_every_n_hours = config_.keep_checkpoint_every_n_hours,
-                                                 .best = config_.keep_checkpoint_best,
-                                                 .limits = config_.limits},
-                                                take_policy<kind::codec, flat_binary>(policies...), fs_, clock_),
-               take_policy<kind::snapshot, in_place>(policies...)),
-        warm_start_(take_policy<kind::warm_start, detail::no_warm_start>(policies...)),
-        decision_(detail::decision_of(config_, take_policy<kind::save_when, detail::config_decision>(policies...))),
         stepper_(source.template make<typename composition::model_type>(), detail::compose_update(policies...),
                  take_policy<kind::executor, serial>(policies...), typename composition::subnormals_type{},
-                 take_policy<kind::microbatch, detail::whole_batch>(policies...)) {
+                 take_policy<kind::microbatch, detail::whole_batch>(policies...)),
+        loop_(detail::loop_settings_of(config_, policies_of<kind::save_when, Policies...> != 0),
+              detail::saver_options_of(config_),
+              detail::decision_of(config_, take_policy<kind::save_when, detail::config_decision>(policies...)),
+              policies...) {
     stepper_.allocate();
   }
 
@@ -72,20 +68,36 @@ public:
       raise(status::invalid_argument,
             text("train: give one of max_steps (", options.max_steps, ") and steps (", options.steps, ")"));
     std::optional<directory_lock<file_system_type>> alone;
-    if (has_files()) hold_directory(alone, fs_, config_.model_dir);
+    if (has_files()) hold_directory(alone, loop_.files(), config_.model_dir);
     state_list list = state();
     data.remembers(list);
-    const bool goes_on = ready_;  // with what is in memory
-    const bool resumed = prepare(list, false);
-    const std::int64_t last = options.max_steps > 0 ? options.max_steps : stepper_.global_step() + options.steps;
-    const bool unsaved = saves() && saved_step_ != stepper_.global_step();  // an earlier call could not
-    if (stepper_.global_step() >= last && !unsaved) return;
-    if (has_files() && config_.save_summary_steps > 0) open_log(goes_on, resumed);
+    const bool goes_on = loop_.trusts_memory();
+    const bool resumed = goes_on ? stepper_.global_step() > 0 : loop_.restore(stepper_, list, false);
+    const std::int64_t began = stepper_.global_step();
+    const std::int64_t last = options.max_steps > 0 ? options.max_steps : began + options.steps;
+    // What an earlier call could not save is saved now.
+    if (began >= last && !loop_.unsaved(began)) return;
     try {
-      training_loop(data, list, log_.get(), last);
-      if (log_) log_->pause([this](const std::string& line) { sink_.line(line); });
+      loop_.begin_hooks();
+      if (has_files()) loop_.open_log(stepper_, goes_on ? -1 : resumed ? began + 1 : 0);
+      auto feeds = detail::match_feeds<mode::train>(stepper_, data);
+      const auto fill = [&](stepper_type& s) { return detail::fill_feeds<mode::train>(s, data, feeds) != 0; };
+      loop_.begin(stepper_, list);
+      while (stepper_.global_step() < last && !loop_.should_stop()) {
+        loop_.before_run();
+        if (!loop_.step(last, fill)) {
+          const std::int64_t step = stepper_.global_step();
+          if (step == 0) raise(status::out_of_range, text("train: ", detail::gave_nothing));
+          loop_.warn_of(detail::data_ended(step, last, step - began));
+          break;
+        }
+        loop_.after_run();
+      }
+      loop_.finish();
+      loop_.end_hooks();
+      loop_.pause_log();
     } catch (...) {
-      log_.reset();  // its end is written; a later call begins another file
+      loop_.close_log();
       throw;
     }
   }
@@ -118,7 +130,8 @@ public:
       if (v.size() == 1) result.values_.emplace_back(name, detail::as_number(v));
     });
     if (has_files() && (detail::has_protozero || config_.save_summary_steps > 0))
-      evaluations_.add(join_path(config_.model_dir, options.name), result.values_, result.step_, fs_, clock_);
+      evaluations_.add(join_path(config_.model_dir, options.name), result.values_, result.step_, loop_.files(),
+                       loop_.clock());
     return result;
   }
 
@@ -134,7 +147,7 @@ public:
       stepper_.train_step(p ? *p : p.emplace(stepper_));
     }
     if (!p) raise(status::out_of_range, "profile: the dataset gave no examples");
-    if (saved_step_ >= 0) ready_ = false;
+    loop_.distrust_memory();
     return *p;
   }
 
@@ -175,12 +188,7 @@ public:
 
   // Ranks the newest checkpoint, if it is of this step, for run_config::keep_checkpoint_best; and the decision about
   // the next step may go by it (when_better).
-  void measured(double metric) {
-    metric_ = metric, measured_ = true;
-    if (!saves() || saved_step_ != stepper_.global_step()) return;
-    saves_.finish();
-    saves_.files().measured(metric);
-  }
+  void measured(double metric) { loop_.measured(metric, stepper_.global_step()); }
 
   std::int64_t global_step() const { return stepper_.global_step(); }
   const run_config& config() const { return config_; }
@@ -195,83 +203,24 @@ public:
   }
 
 private:
-  using log_type = detail::run_log<file_system_type, clock_type>;
-
   run_config config_;
-  file_system_type fs_;
-  clock_type clock_;
-  sink_type sink_;
-  typename composition::saves_type saves_;
-  [[no_unique_address]] typename composition::warm_start_type warm_start_;
-  typename composition::decision_type decision_;
   stepper_type stepper_;
-  std::unique_ptr<log_type> log_;  // of training; one file as long as this trainer lives
+  detail::run_loop<composition, stepper_type> loop_;  // behind the stepper, whose state it may be writing to a file
   detail::evaluation_logs<file_system_type, clock_type> evaluations_;
-  bool ready_ = false, shown_ = false;
-  std::int64_t saved_step_ = -1;  // of the newest checkpoint that this trainer wrote (or began to write) or read
-  double saved_at_ = 0;
-  std::optional<double> metric_;
-  std::int64_t saves_made_ = 0;  // behind step 0
-  bool measured_ = false, told_of_best_ = false;
 
   static run_config checked(run_config c) {
     validate(c);
     return c;
   }
-  bool saves() const {
-    if (!std::is_same_v<typename composition::decision_type, detail::config_decision>) return has_files();
-    const checkpoint_interval every = checkpoint_interval_of(config_);
-    return has_files() && (every.steps.active() || every.secs.active());
-  }
   bool has_files() const { return !config_.model_dir.empty(); }
-  std::string prefix() const { return join_path(config_.model_dir, "model"); }
-
-  // Variables get their values: from the newest checkpoint, or from their initializers. Says whether they were
-  // restored.
-  bool prepare(const state_list& list, bool only_reading) {
-    if (ready_) return stepper_.global_step() > 0;
-    saves_.finish();
-    std::optional<restored> found;
-    if (has_files() && !only_reading) saves_.files().own(config_.model_dir);
-    if (has_files())
-      found = saves_.files().restore_latest(list, config_.model_dir,
-                                            {.ignore_extra = only_reading,
-                                             .fallback = config_.restore_fallback,
-                                             .restore_newest = config_.restore_newest,
-                                             .prefix = "model"});
-    if (found) {
-      for (const auto& d : found->damaged) detail::warn(sink_, text("passed over ", d.path, ": ", d.reason));
-      if (!found->warning.empty()) detail::warn(sink_, text("checkpoint ", found->path, ": ", found->warning));
-      stepper_.restored();
-      saved_step_ = found->step;
-      sink_.line(text("restored step ", found->step, " from ", found->path));
-    } else if (only_reading)
-      return false;
-    stepper_.initialize(config_.tf_random_seed);
-    if constexpr (composition::warm_starts)
-      if (!found) warm_start(list);
-    ready_ = true;
-    return found.has_value();
-  }
-  // Slots and averages begin at what the variables have got; those that the settings choose are then taken over too.
-  void warm_start(const state_list& list) {
-    const auto trainable = [this](std::string_view name) { return stepper_.is_trainable(name); };
-    warm_start_.apply(list, trainable, fs_);
-    stepper_.restart_mirrors();
-    const auto done = warm_start_.apply(list, trainable, fs_);
-    sink_.line(text("warm-started ", done.count, " variables from ", done.source));
-    for (const auto& detail : done.details) sink_.line(detail);
-    if (!done.warning.empty()) detail::warn(sink_, text("checkpoint ", done.source, ": ", done.warning));
-  }
   void ready_to_read() {
-    if (ready_) return;
-    const state_list list = state();
-    if (!prepare(list, true))
+    if (loop_.trusts_memory()) return;
+    if (!loop_.restore(stepper_, state(), true))
       raise(status::failed_precondition, has_files() ? text("there is no checkpoint in \"", config_.model_dir,
                                                             "\" to evaluate or predict with; train first")
                                                      : std::string("the model has not been trained: call train first, "
                                                                    "or give run_config a model_dir with a checkpoint"));
-    ready_ = false;  // a later train restores again, with the input's position
+    loop_.read_again_later();  // a later train restores again, with the input's position
   }
 
   // The next batch of data that are read to their end; there they begin again. The first read of a call may meet an
@@ -284,114 +233,6 @@ private:
     if (first) n = detail::fill_feeds<M>(stepper_, data, feeds);
     return n;
   }
-
-  // graph.pbtxt, and what every checkpoint gets as its .meta file.
-  void show_graph() {
-    if (!has_files() || !config_.checkpoint_save_graph_def || std::exchange(shown_, true)) return;
-    auto meta = detail::publish_graph(stepper_, config_.model_dir, fs_, saves_.files().codec_policy());
-    if (!meta.empty()) saves_.files().attach(".meta", std::move(meta));
-  }
-  void open_log(bool goes_on, bool resumed) {
-    const bool first = log_ == nullptr;
-    if (first) log_ = std::make_unique<log_type>(config_.model_dir, config_.summaries, fs_, clock_);
-    log_->resume();
-    if (first || !goes_on) log_->events().start(resumed ? stepper_.global_step() + 1 : 0);
-    if (first) log_->add_graph(stepper_);
-  }
-
-  template <class Dataset>
-  void training_loop(Dataset& data, const state_list& list, log_type* log, std::int64_t last) {
-    auto feeds = detail::match_feeds<mode::train>(stepper_, data);
-    double started = clock_.elapsed();
-    std::int64_t counted_from = stepper_.global_step();
-    saved_at_ = started;
-    show_graph();
-    if (saves()) saves_.prepare(list);
-    stepper_.guard(saves_.guard());
-    const auto told = saves_.guard() != nullptr ? stepper_.guarded() : std::vector<std::span<const std::byte>>{};
-    if (saves() && saved_step_ < 0) save(list, log);
-    const std::int64_t began = stepper_.global_step(), saves_before = saves_made_;
-    double steps_per_sec = 0;
-    bool stop = false;
-    while (stepper_.global_step() < last && !stop) {
-      const std::int64_t n = detail::fill_feeds<mode::train>(stepper_, data, feeds);
-      if (n == 0) {
-        const std::int64_t step = stepper_.global_step();
-        if (step == 0) raise(status::out_of_range, text("train: ", detail::gave_nothing));
-        detail::warn(sink_, detail::data_ended(step, last, step - began));
-        break;
-      }
-      const double rate = stepper_.rate();
-      saves_.before_step(told);
-      stepper_.train_step();
-      const std::int64_t step = stepper_.global_step();
-      const double loss = detail::as_number(stepper_.template output_of<mode::train>(output::loss));
-      if (composition::looks_at_loss && !std::isfinite(loss)) diverged("loss", loss);
-      const double now = clock_.elapsed();
-      const bool counts = divides(config_.log_step_count_steps, step);
-      if (counts || steps_per_sec == 0)
-        steps_per_sec = now > started ? static_cast<double>(step - counted_from) / (now - started) : 0;
-      sink_.step({step, last, loss, rate, steps_per_sec,
-                  steps_per_sec > 0 ? static_cast<double>(last - step) / steps_per_sec : 0, now},
-                 counts || step == last);
-      if (log != nullptr) {
-        if (divides(config_.save_summary_steps, step) || step == 1) summarize(*log, loss, rate);
-        if (counts) log->events().add_scalar("global_step/sec", static_cast<float>(steps_per_sec), step);
-      }
-      if (counts) started = now, counted_from = step;
-      const auto metric = std::exchange(metric_, {});
-      if (saves() && decision_.due({step, saved_step_, now, saved_at_, metric})) save(list, log, metric);
-      if constexpr (requires { decision_.stop(); }) stop = decision_.stop();
-    }
-    if (saves() && saved_step_ != stepper_.global_step()) save(list, log);
-    saves_.finish();
-    tell_saves(log);
-    // One checkpoint may be measured after this call. Of several, all but the last can no longer be ranked.
-    if (config_.keep_checkpoint_best.count > 0 && !measured_ && saves_made_ - saves_before > 1 &&
-        !std::exchange(told_of_best_, true))
-      detail::warn(sink_, text("keep_checkpoint_best keeps the best ", config_.keep_checkpoint_best.count,
-                               ", but none of the ", saves_made_ - saves_before, " checkpoints up to step ",
-                               saved_step_, " was given a metric: call measured(metric) after each of them"));
-  }
-  void summarize(log_type& log, double loss, double rate) {
-    try {
-      log.add_step(stepper_, loss, rate);
-    } catch (const invalid_argument&) {  // NaN in a histogram
-      distrust_memory();
-      throw;
-    }
-  }
-  // A later call reads the newest checkpoint.
-  void distrust_memory() {
-    if (saved_step_ >= 0) ready_ = false;
-  }
-  void save(const state_list& list, log_type* log, std::optional<double> metric = {}) {
-    refuse_divergence();  // a checkpoint is always one to go on from
-    if (log != nullptr)
-      log->events().flush();  // what was logged up to a checkpoint is in the file before the checkpoint is
-    const std::int64_t step = stepper_.global_step();
-    if (saves_.save(list, prefix(), step, {}, metric))
-      saved_step_ = step, saves_made_ += step > 0;
-    else
-      detail::warn(sink_, text("step ", step, " is not saved: the save before it is still being written"));
-    saved_at_ = clock_.elapsed();
-    tell_saves(log);
-  }
-  void tell_saves(log_type* log) {
-    while (const auto done = saves_.next_done()) {
-      for (const auto& path : done->result.not_removed)
-        detail::warn(sink_, text("could not delete the superseded checkpoint ", path));
-      if (log != nullptr) log->events().add_session_log(session_log_status::checkpoint, done->step, prefix());
-    }
-  }
-  void refuse_divergence() {
-    detail::find_divergence(stepper_, [&](std::string_view name, double value) { diverged(name, value); });
-  }
-  [[noreturn]] void diverged(std::string_view tensor, double value) {
-    distrust_memory();
-    detail::raise_divergence(tensor, value, stepper_.global_step(), saved_step_);
-  }
-  static bool divides(double n, std::int64_t step) { return n >= 1 && step % static_cast<std::int64_t>(n) == 0; }
 };
 
 // A trainer of a model that the compiler builds. Policies in any order, at most one per kind; a rule is needed.
@@ -416,3 +257,7 @@ auto make_trainer(Build model, const Policies&... policies) {
 }
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "trainer.ipp"
+#endif

@@ -1,0 +1,422 @@
+// Hooks: functions of the program that a run calls before, after and around its steps. A hook is a policy of a trainer
+// or a supervisor; there may be many, and they are called in the order in which they are given.
+//
+//   struct early_stop {
+//     using policy_for = gradus::kind::hook;
+//     double target;
+//     void after_run(gradus::run_context& context, const gradus::run_values& values) {
+//       if (values.loss < target) context.request_stop();
+//     }
+//   };
+//   auto trainer = gradus::make_trainer<digits>(gradus::adam{}, early_stop{0.01}, config);
+//
+// A hook has one or more of these members, with these signatures:
+//
+//   void begin()                                             once, before the first step of a run
+//   void after_create_session(hooked_session&)               the variables have their values
+//   void before_run(run_context&)                            before every step
+//   void after_run(run_context&, const run_values&)          after every step that was made
+//   void end(hooked_session&)                                the run ends, but not by an error
+//
+// A saving listener has one or more of these:
+//
+//   void begin()                                             as above, before any hook
+//   void before_save(hooked_session&, std::int64_t step)     before a checkpoint is written
+//   bool after_save(hooked_session&, std::int64_t step)      it is on the disk; true (or void for false): stop the run
+//   void end(hooked_session&, std::int64_t step)             the run ends, but not by an error
+//
+// Source: tf.train.SessionRunHook, tf.train.CheckpointSaverListener (1.15). Otherwise than TensorFlow: before_run
+// returns nothing, since values are asked for by name afterwards; a step whose loss is not finite is an error before
+// after_run is called; and what a hook remembers is its own, no checkpoint holds it.
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "../base/contract.hpp"
+#include "../base/error.hpp"
+#include "../base/state.hpp"
+#include "../tensor/tensor.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+namespace detail {
+class hook_calls;
+}
+
+// The run that a hook is called by. It lives until `end` returns.
+class hooked_session {
+public:
+  // Of the last step that was made; 0 before the first.
+  std::int64_t global_step() const { return step_; }
+  // A variable, slot or average by the name that it has in a checkpoint, as it is now.
+  // Error: not_found, with the names that there are.
+  const_tensor_view variable(std::string_view name) const;
+
+private:
+  friend class detail::hook_calls;
+  const state_list* state_ = nullptr;
+  std::int64_t step_ = 0;
+};
+
+// One step of a run, seen by hooks.
+class run_context {
+public:
+  hooked_session& session() { return *session_; }
+  // The run ends after this step, as if it had been the last that was asked for: it is saved, and `end` is called.
+  void request_stop() { stop_ = true; }
+  // Whether a hook has asked for it in this step.
+  bool stop_requested() const { return stop_; }
+
+private:
+  friend class detail::hook_calls;
+  hooked_session* session_ = nullptr;
+  bool stop_ = false;
+};
+
+// What a step gave.
+class run_values {
+public:
+  std::int64_t global_step = 0;  // with this step counted
+  double loss = 0;
+  double learning_rate = 0;  // that the step used
+  // A metric or a scalar summary of the training step, by its name. Error: not_found, with the names that there are.
+  double result(std::string_view name) const { return find_(steps_, name); }
+
+private:
+  friend class detail::hook_calls;
+  double (*find_)(void* steps, std::string_view name) = nullptr;
+  void* steps_ = nullptr;
+};
+
+namespace detail {
+
+// names_x: whether a member of the name x exists, callable or not: the name is ambiguous then. Of a final class it is
+// known only of a name that is neither overloaded nor a template.
+#define GRADUS_NAMES(x)                                                                 \
+  struct has_##x##_too {                                                                \
+    void x();                                                                           \
+  };                                                                                    \
+  template <class T>                                                                    \
+  struct with_##x : T, has_##x##_too {};                                                \
+  template <class T>                                                                    \
+  consteval bool looks_for_##x() {                                                      \
+    if constexpr (std::is_final_v<T>)                                                   \
+      return requires { &T::x; };                                                       \
+    else                                                                                \
+      return !requires { &with_##x<T>::x; };                                            \
+  }                                                                                     \
+  template <class T>                                                                    \
+  inline constexpr bool names_##x = looks_for_##x<T>()
+
+namespace hook_names {
+GRADUS_NAMES(begin);
+GRADUS_NAMES(after_create_session);
+GRADUS_NAMES(before_run);
+GRADUS_NAMES(after_run);
+GRADUS_NAMES(end);
+GRADUS_NAMES(before_save);
+GRADUS_NAMES(after_save);
+// Near names, of other frameworks or by a slip.
+GRADUS_NAMES(on_begin);
+GRADUS_NAMES(on_end);
+GRADUS_NAMES(before_step);
+GRADUS_NAMES(after_step);
+GRADUS_NAMES(on_step);
+GRADUS_NAMES(on_step_begin);
+GRADUS_NAMES(on_step_end);
+GRADUS_NAMES(on_train_begin);
+GRADUS_NAMES(on_train_end);
+GRADUS_NAMES(on_save);
+GRADUS_NAMES(beforeRun);
+GRADUS_NAMES(afterRun);
+GRADUS_NAMES(before_runs);
+GRADUS_NAMES(after_runs);
+GRADUS_NAMES(begins);
+GRADUS_NAMES(ends);
+GRADUS_NAMES(create_session);
+GRADUS_NAMES(after_session_created);
+GRADUS_NAMES(after_create_sess);
+GRADUS_NAMES(beforeSave);
+GRADUS_NAMES(afterSave);
+}  // namespace hook_names
+#undef GRADUS_NAMES
+
+template <class H>
+concept begins = requires(H& h) { h.begin(); };
+template <class H>
+concept is_told_of_session = requires(H& h, hooked_session& s) { h.after_create_session(s); };
+template <class H>
+concept is_called_before_run = requires(H& h, run_context& c) { h.before_run(c); };
+template <class H>
+concept is_called_after_run = requires(H& h, run_context& c, const run_values& v) { h.after_run(c, v); };
+template <class H>
+concept ends = requires(H& h, hooked_session& s) { h.end(s); };
+template <class L>
+concept is_called_before_save = requires(L& l, hooked_session& s, const std::int64_t& step) { l.before_save(s, step); };
+template <class L>
+concept is_called_after_save = requires(L& l, hooked_session& s, const std::int64_t& step) {
+  requires std::is_void_v<decltype(l.after_save(s, step))> || std::is_same_v<decltype(l.after_save(s, step)), bool>;
+};
+template <class L>
+concept ends_saving = requires(L& l, hooked_session& s, const std::int64_t& step) { l.end(s, step); };
+
+template <class H>
+inline constexpr bool has_a_near_name =
+    hook_names::names_on_begin<H> || hook_names::names_on_end<H> || hook_names::names_before_step<H> ||
+    hook_names::names_after_step<H> || hook_names::names_on_step<H> || hook_names::names_on_step_begin<H> ||
+    hook_names::names_on_step_end<H> || hook_names::names_on_train_begin<H> || hook_names::names_on_train_end<H> ||
+    hook_names::names_on_save<H> || hook_names::names_beforeRun<H> || hook_names::names_afterRun<H> ||
+    hook_names::names_before_runs<H> || hook_names::names_after_runs<H> || hook_names::names_begins<H> ||
+    hook_names::names_ends<H> || hook_names::names_create_session<H> || hook_names::names_after_session_created<H> ||
+    hook_names::names_after_create_sess<H> || hook_names::names_beforeSave<H> || hook_names::names_afterSave<H>;
+
+}  // namespace detail
+
+// The error page of a hook: what would never be called does not compile. A member of any other name cannot be told from
+// the hook's own business.
+template <class H>
+struct hook_fits {
+private:
+  static constexpr bool any = detail::hook_names::names_begin<H> || detail::hook_names::names_after_create_session<H> ||
+                              detail::hook_names::names_before_run<H> || detail::hook_names::names_after_run<H> ||
+                              detail::hook_names::names_end<H>;
+  static constexpr bool near_by = detail::has_a_near_name<H> || detail::hook_names::names_before_save<H> ||
+                                  detail::hook_names::names_after_save<H>;
+  static constexpr bool begins = !detail::hook_names::names_begin<H> || detail::begins<H>;
+  static constexpr bool sees_session =
+      !detail::hook_names::names_after_create_session<H> || detail::is_told_of_session<H>;
+  static constexpr bool comes_before = !detail::hook_names::names_before_run<H> || detail::is_called_before_run<H>;
+  static constexpr bool comes_after = !detail::hook_names::names_after_run<H> || detail::is_called_after_run<H>;
+  static constexpr bool ends = !detail::hook_names::names_end<H> || detail::ends<H>;
+
+  static_assert(!near_by,
+                "gradus: this hook has a member whose name is near to one of a hook's, and it would never be called; a "
+                "hook has begin, after_create_session, before_run, after_run, end. What is called around saves is a "
+                "policy of kind::saving_listener.");
+  static_assert(near_by || any,
+                "gradus: this hook has none of a hook's members; add `void after_run(gradus::run_context&, const "
+                "gradus::run_values&)`, or begin, after_create_session, before_run, end.");
+  static_assert(begins,
+                "gradus: this hook's `begin` cannot be called with (), so it would never be called; write `void "
+                "begin()`.");
+  static_assert(sees_session,
+                "gradus: this hook's `after_create_session` cannot be called with (gradus::hooked_session&), so it "
+                "would never be called; write `void after_create_session(gradus::hooked_session&)`.");
+  static_assert(comes_before,
+                "gradus: this hook's `before_run` cannot be called with (gradus::run_context&), so it would never be "
+                "called; write `void before_run(gradus::run_context&)`.");
+  static_assert(comes_after,
+                "gradus: this hook's `after_run` cannot be called with (gradus::run_context&, const "
+                "gradus::run_values&), so it would never be called; write `void after_run(gradus::run_context&, const "
+                "gradus::run_values&)`.");
+  static_assert(ends,
+                "gradus: this hook's `end` cannot be called with (gradus::hooked_session&), so it would never be "
+                "called; write `void end(gradus::hooked_session&)`.");
+
+public:
+  static constexpr bool value = !near_by && any && begins && sees_session && comes_before && comes_after && ends;
+};
+
+// The error page of a saving listener.
+template <class L>
+struct saving_listener_fits {
+private:
+  static constexpr bool any = detail::hook_names::names_begin<L> || detail::hook_names::names_before_save<L> ||
+                              detail::hook_names::names_after_save<L> || detail::hook_names::names_end<L>;
+  static constexpr bool near_by = detail::has_a_near_name<L> || detail::hook_names::names_before_run<L> ||
+                                  detail::hook_names::names_after_run<L> ||
+                                  detail::hook_names::names_after_create_session<L>;
+  static constexpr bool begins = !detail::hook_names::names_begin<L> || detail::begins<L>;
+  static constexpr bool comes_before = !detail::hook_names::names_before_save<L> || detail::is_called_before_save<L>;
+  static constexpr bool comes_after = !detail::hook_names::names_after_save<L> || detail::is_called_after_save<L>;
+  static constexpr bool ends = !detail::hook_names::names_end<L> || detail::ends_saving<L>;
+
+  static_assert(!near_by,
+                "gradus: this saving listener has a member whose name is near to one of a listener's, and it would "
+                "never be called; a listener has begin, before_save, after_save, end. What is called around steps is a "
+                "policy of kind::hook.");
+  static_assert(near_by || any,
+                "gradus: this saving listener has none of a listener's members; add `bool "
+                "after_save(gradus::hooked_session&, std::int64_t step)`, or begin, before_save, end.");
+  static_assert(begins,
+                "gradus: this saving listener's `begin` cannot be called with (), so it would never be called; write "
+                "`void begin()`.");
+  static_assert(comes_before,
+                "gradus: this saving listener's `before_save` cannot be called with (gradus::hooked_session&, "
+                "std::int64_t), so it would never be called; write `void before_save(gradus::hooked_session&, "
+                "std::int64_t step)`.");
+  static_assert(comes_after,
+                "gradus: this saving listener's `after_save` cannot be called with (gradus::hooked_session&, "
+                "std::int64_t), or it gives neither bool nor void; write `bool after_save(gradus::hooked_session&, "
+                "std::int64_t step)`, where true asks the run to stop.");
+  static_assert(ends,
+                "gradus: this saving listener's `end` cannot be called with (gradus::hooked_session&, std::int64_t), "
+                "so it would never be called; write `void end(gradus::hooked_session&, std::int64_t step)`.");
+
+public:
+  static constexpr bool value = !near_by && any && begins && comes_before && comes_after && ends;
+};
+
+namespace detail {
+
+// The pages of those of the pack that are hooks or listeners.
+template <class P>
+consteval bool hook_is_accepted() {
+  if constexpr (is_of<kind::hook, P>())
+    return hook_fits<std::remove_cvref_t<P>>::value;
+  else if constexpr (is_of<kind::saving_listener, P>())
+    return saving_listener_fits<std::remove_cvref_t<P>>::value;
+  else
+    return true;
+}
+template <class... Policies>
+struct hooks_fit {
+  static constexpr bool value = (hook_is_accepted<Policies>() && ...);
+};
+
+template <class P>
+auto hook_or_nothing(const P& p) {
+  if constexpr (is_of<kind::hook, P>() || is_of<kind::saving_listener, P>())
+    return std::tuple<P>(p);
+  else
+    return std::tuple<>();
+}
+[[noreturn]] void raise_no_result(std::string_view name, std::string_view those_there_are);
+
+// What hooks are given.
+class hook_calls {
+public:
+  hook_calls() { context_.session_ = &session_; }
+  hook_calls(const hook_calls&) = delete;
+
+  hooked_session& session() { return session_; }
+  run_context& context() { return context_; }
+  run_values& values() { return values_; }
+  void bind(const state_list& state, std::int64_t step, void* steps, double (*find)(void*, std::string_view)) {
+    session_.state_ = &state, values_.steps_ = steps, values_.find_ = find;
+    session_.step_ = step;
+    context_.stop_ = false;
+  }
+  void at(std::int64_t step) { session_.step_ = step; }
+  void clear_stop() { context_.stop_ = false; }
+
+private:
+  hooked_session session_;
+  run_context context_;
+  run_values values_;
+};
+
+// Hooks and listeners, and what they are given.
+template <class... Hooks>
+class hook_list : public hook_calls {
+public:
+  template <class... Policies>
+  explicit hook_list(const Policies&... policies) : all_(std::tuple_cat(hook_or_nothing(policies)...)) {}
+
+  void begin() {
+    listeners([](auto& l) {
+      if constexpr (begins<decltype(l)>) l.begin();
+    });
+    hooks([](auto& h) {
+      if constexpr (begins<decltype(h)>) h.begin();
+    });
+  }
+  void after_create_session() {
+    hooks([this](auto& h) {
+      if constexpr (is_told_of_session<decltype(h)>) h.after_create_session(session());
+    });
+  }
+  void before_run() {
+    clear_stop();
+    hooks([this](auto& h) {
+      if constexpr (is_called_before_run<decltype(h)>) h.before_run(context());
+    });
+  }
+  // Says whether a hook has asked for a stop.
+  bool after_run() {
+    hooks([this](auto& h) {
+      if constexpr (is_called_after_run<decltype(h)>) h.after_run(context(), std::as_const(values()));
+    });
+    return context().stop_requested();
+  }
+  void before_save(std::int64_t step) {
+    at(step);
+    listeners([this, step](auto& l) {
+      if constexpr (is_called_before_save<decltype(l)>) l.before_save(session(), step);
+    });
+  }
+  // Says whether a listener asks for a stop; all are told.
+  bool after_save(std::int64_t step) {
+    bool stop = false;
+    listeners([this, step, &stop](auto& l) {
+      if constexpr (is_called_after_save<decltype(l)>) {
+        if constexpr (std::is_void_v<decltype(l.after_save(session(), step))>)
+          l.after_save(session(), step);
+        else
+          stop = l.after_save(session(), step) || stop;
+      }
+    });
+    return stop;
+  }
+  void end(std::int64_t step) {
+    at(step);
+    listeners([this, step](auto& l) {
+      if constexpr (ends_saving<decltype(l)>) l.end(session(), step);
+    });
+    hooks([this](auto& h) {
+      if constexpr (ends<decltype(h)>) h.end(session());
+    });
+  }
+
+private:
+  template <class Kind, class F, class H>
+  static void call(F& f, H& h) {
+    if constexpr (is_of<Kind, H>()) f(h);
+  }
+  template <class F>
+  void hooks(F f) {
+    std::apply([&f](Hooks&... all) { (call<kind::hook>(f, all), ...); }, all_);
+  }
+  template <class F>
+  void listeners(F f) {
+    std::apply([&f](Hooks&... all) { (call<kind::saving_listener>(f, all), ...); }, all_);
+  }
+  std::tuple<Hooks...> all_;
+};
+// A run without hooks pays nothing for them.
+template <>
+class hook_list<> {
+public:
+  template <class... Policies>
+  explicit hook_list(const Policies&...) {}
+  void bind(const state_list&, std::int64_t, void*, double (*)(void*, std::string_view)) {}
+  void begin() {}
+  void after_create_session() {}
+  void before_run() {}
+  bool after_run() { return false; }
+  void before_save(std::int64_t) {}
+  bool after_save(std::int64_t) { return false; }
+  void end(std::int64_t) {}
+};
+
+template <class Tuple>
+struct hook_list_of;
+template <class... Hooks>
+struct hook_list_of<std::tuple<Hooks...>> {
+  using type = hook_list<Hooks...>;
+};
+// Those among policies, in order.
+template <class... Policies>
+using hooks_among = typename hook_list_of<decltype(std::tuple_cat(
+    hook_or_nothing(std::declval<const std::remove_cvref_t<Policies>&>())...))>::type;
+
+}  // namespace detail
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "hook.ipp"
+#endif

@@ -1,0 +1,27 @@
+// The bodies of hook.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "hook.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+GRADUS_BODY const_tensor_view hooked_session::variable(std::string_view name) const {
+  const state_entry* found = state_ != nullptr ? state_->find(name) : nullptr;
+  if (found == nullptr || found->dynamic != nullptr) {
+    std::string names;
+    if (state_ != nullptr)
+      for (const auto& e : state_->entries())
+        if (e.dynamic == nullptr) names += text(names.empty() ? "" : ", ", e.name);
+    raise(status::not_found, text("the session has no variable \"", name, "\"; it has ", names));
+  }
+  return {found->type, found->dims, found->bytes.data()};
+}
+
+namespace detail {
+GRADUS_BODY void raise_no_result(std::string_view name, std::string_view those_there_are) {
+  raise(status::not_found, text("a training step gives no number \"", name, "\"; it gives ",
+                                those_there_are.empty() ? "none by name" : those_there_are));
+}
+}  // namespace detail
+
+}  // namespace gradus

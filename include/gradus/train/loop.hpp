@@ -1,0 +1,347 @@
+// The run loop: restore or start, feed, step, look for divergence, log, summarize, save, stop, and the hooks around it.
+// A trainer (trainer.hpp) and a supervisor (supervisor.hpp) are its two faces: they say where data come from, and when a
+// run begins and ends.
+//
+//   restore                  values for the variables, and where the input stands
+//   begin_hooks, begin       the graph is published, a run without a checkpoint saves one
+//   before_run, step, after_run   for every step: hooks; the step, log, summaries, a checkpoint if one is due; hooks
+//   finish, end_hooks        what is unsaved is saved
+//
+// Order and names: tf.train.MonitoredSession and its hooks (1.15). Otherwise than TensorFlow, a step is looked at for
+// NaN before it is saved, so that a checkpoint is always one to go on from.
+#pragma once
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "composition.hpp"
+#include "hook.hpp"
+#include "measure.hpp"
+#include "progress.hpp"
+#include "run_log.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// Where a run has its files, and how often it does what.
+struct loop_settings {
+  std::string directory = {};  // of checkpoints and event files; empty: there are none
+  std::string basename = "model";
+  bool saves = false;                                        // checkpoints; false: what is there is restored all the same
+  bool publishes_graph = false;                              // graph.pbtxt, and a .meta file beside each checkpoint
+  std::optional<summary_writer_options> events = {};         // of the event file; none: there is none
+  double summary_steps = 0;                                  // summaries after these steps, and after the first
+  double summary_secs = 0;                                   // or so long after the last ones; 0: never
+  double log_steps = 100;                                    // a line of progress
+  bool restore_fallback = false, restore_newest = false;     // as in run_config
+  std::uint64_t seed = 0;
+  int keeps_best = 0;
+
+  bool has_files() const { return !directory.empty(); }
+  std::string prefix() const;
+};
+
+// What is said of a checkpoint that was restored.
+std::vector<std::string> warnings_of(const restored& found);
+std::string restored_line(const restored& found);
+// Nothing if checkpoints that can still be ranked were ranked. Of several, all but the last can no longer be.
+std::string unranked_checkpoints(int keeps_best, std::int64_t made, std::int64_t saved_step);
+
+inline bool divides(double n, std::int64_t step) { return n >= 1 && step % static_cast<std::int64_t>(n) == 0; }
+
+// Counts steps per second, between one due report and the next.
+class step_counter {
+public:
+  void start(std::int64_t step, double now) { from_ = step, since_ = now; }
+  // After a step; `last` 0: nobody said how many there will be.
+  progress_report count(std::int64_t step, std::int64_t last, double loss, double rate, double now, double every);
+  bool due() const { return due_; }  // whether the step that was counted is one of every `every`
+  double steps_per_sec() const { return steps_per_sec_; }
+
+private:
+  std::int64_t from_ = 0;
+  double since_ = 0, steps_per_sec_ = 0;
+  bool due_ = false;
+};
+
+template <class Composition, class Steps>
+class run_loop {
+public:
+  using file_system_type = typename Composition::file_system_type;
+  using clock_type = typename Composition::clock_type;
+  using sink_type = typename Composition::sink_type;
+  using log_type = run_log<file_system_type, clock_type>;
+
+  // `files`: of the saver; none, and nothing is saved or restored.
+  template <class... Policies>
+  run_loop(loop_settings settings, const std::optional<saver_options>& files,
+           typename Composition::decision_type decision, const Policies&... policies)
+      : settings_(std::move(settings)),
+        fs_(take_policy<kind::file_system, posix>(policies...)),
+        clock_(take_policy<kind::clock, system_clock>(policies...)),
+        sink_(take_policy<kind::log_sink, warnings>(policies...)),
+        warm_start_(take_policy<kind::warm_start, no_warm_start>(policies...)),
+        decision_(std::move(decision)),
+        hooks_(policies...) {
+    if (files)
+      saves_.emplace(typename Composition::saver_type(*files, take_policy<kind::codec, flat_binary>(policies...), fs_,
+                                                      clock_),
+                     take_policy<kind::snapshot, in_place>(policies...));
+  }
+
+  const loop_settings& settings() const { return settings_; }
+  const file_system_type& files() const { return fs_; }
+  const clock_type& clock() const { return clock_; }
+  sink_type& sink() { return sink_; }
+  void say(std::string_view line) { sink_.line(line); }
+  void warn_of(std::string_view what) { warn(sink_, what); }
+  log_type* log() { return log_.get(); }
+  double loss() const { return loss_; }
+  double rate() const { return rate_; }
+  std::int64_t saved_step() const { return saved_step_; }
+  bool saves() const { return saves_ && settings_.saves; }
+  bool unsaved(std::int64_t step) const { return saves() && saved_step_ != step; }
+
+  // ---- values for the variables: those of the newest checkpoint, else the initializers' and those of a warm start.
+  // Says whether there was a checkpoint. `only_reading`: without one nothing is started, and the directory is not ours.
+  bool restore(Steps& steps, const state_list& list, bool only_reading) {
+    std::optional<restored> found;
+    if (saves_) {
+      saves_->finish();
+      if (has_files()) {
+        if (!only_reading) saves_->files().own(settings_.directory);
+        found = saves_->files().restore_latest(list, settings_.directory,
+                                               {.ignore_extra = only_reading,
+                                                .fallback = settings_.restore_fallback,
+                                                .restore_newest = settings_.restore_newest,
+                                                .prefix = settings_.basename});
+      }
+    }
+    if (found) {
+      for (const auto& w : warnings_of(*found)) warn_of(w);
+      steps.restored();
+      saved_step_ = found->step;
+      say(restored_line(*found));
+    } else if (only_reading)
+      return false;
+    steps.initialize(settings_.seed);
+    if constexpr (Composition::warm_starts)
+      if (!found) start_warm(steps, list);
+    trusted_ = true;
+    return found.has_value();
+  }
+  // Whether the values in memory are those to go on with; what diverged, or trained for a look only, is not.
+  bool trusts_memory() const { return trusted_; }
+  void read_again_later() { trusted_ = false; }
+  void distrust_memory() {
+    if (saved_step_ >= 0) trusted_ = false;
+  }
+  void forget_checkpoints() { saved_step_ = -1, trusted_ = false; }  // another session begins
+
+  // ---- a run
+  void begin_hooks() { hooks_.begin(); }
+  // Opens the event file, or goes on with it. `from`: what it may hold of this step and later is dropped, -1 for
+  // nothing.
+  void open_log(Steps& steps, std::int64_t from) {
+    if (!settings_.events) return;
+    const bool first = log_ == nullptr;
+    if (first) log_ = std::make_unique<log_type>(settings_.directory, *settings_.events, fs_, clock_);
+    log_->resume();
+    if (first || from >= 0) log_->events().start(from < 0 ? 0 : from);
+    if (first) log_->add_graph(steps);
+  }
+  void pause_log() {
+    if (log_) log_->pause([this](const std::string& line) { say(line); });
+  }
+  void close_log() { log_.reset(); }  // its end is written; a later run begins another file
+
+  // The list lives as long as the run.
+  void begin(Steps& steps, const state_list& list) {
+    steps_ = &steps, list_ = &list;
+    stop_ = false;
+    if constexpr (hooked) hooks_.bind(list, steps.global_step(), &steps, &result);
+    saved_at_ = summarized_at_ = clock_.elapsed();
+    summarized_from_ = steps.global_step();
+    summarized_ = false;
+    counter_ = {};
+    counter_.start(steps.global_step(), saved_at_);
+    if (has_files() && settings_.publishes_graph && !std::exchange(published_, true)) publish(steps);
+    told_.clear();
+    if (saves()) {
+      saves_->prepare(list);
+      if (write_guard* g = saves_->guard()) steps.guard(g), told_ = steps.guarded();
+    }
+    made_before_ = saves_made_;
+    if (saves() && saved_step_ < 0) save();
+    stop_ = false;  // the first save asks nobody
+    hooks_.after_create_session();
+  }
+
+  void before_run() { hooks_.before_run(); }
+  // One step on what `fill(steps)` feeds; false if it found no data. `last`: of how many, 0 if nobody knows.
+  // Error: invalid_argument if the model diverged.
+  template <class Fill>
+  bool step(std::int64_t last, Fill fill) {
+    Steps& s = *steps_;
+    if (!fill(s)) return false;
+    rate_ = s.rate();
+    if (saves_) saves_->before_step(told_);
+    s.train_step();
+    const std::int64_t step = s.global_step();
+    loss_ = as_number(s.template output_of<mode::train>(output::loss));
+    if (Composition::looks_at_loss && !std::isfinite(loss_)) diverged("loss", loss_);
+    const double now = clock_.elapsed();
+    const progress_report report = counter_.count(step, last, loss_, rate_, now, settings_.log_steps);
+    sink_.step(report, counter_.due() || step == last);
+    if (log_) {
+      if (divides(settings_.summary_steps, step) || (settings_.summary_steps > 0 && step == 1)) summarize(now);
+      if (settings_.summary_secs > 0 && (!summarized_ || now - summarized_at_ >= settings_.summary_secs))
+        summarize(now);
+      if (settings_.summary_steps > 0 && counter_.due())
+        log_->events().add_scalar("global_step/sec", static_cast<float>(counter_.steps_per_sec()), step);
+    }
+    const auto metric = std::exchange(metric_, {});
+    if (saves() && decision_.due({step, saved_step_, now, saved_at_, metric})) save(metric);
+    if constexpr (requires { decision_.stop(); }) stop_ = stop_ || decision_.stop();
+    if constexpr (hooked) hooks_.at(step);
+    return true;
+  }
+  void after_run() {
+    if constexpr (hooked) {
+      run_values& v = hooks_.values();
+      v.global_step = steps_->global_step(), v.loss = loss_, v.learning_rate = rate_;
+      stop_ = hooks_.after_run() || stop_;
+    }
+  }
+  // Whether a hook, a listener or the decision about saves ends the run.
+  bool should_stop() const { return stop_; }
+
+  // What is unsaved is saved, unless it must not be; what is being written is waited for.
+  void finish(bool may_save = true) {
+    if (!saves_) return;
+    if (may_save && unsaved(steps_->global_step())) save();
+    saves_->finish();
+    tell_saves();
+    if (measured_ || told_of_best_) return;
+    const auto said = unranked_checkpoints(settings_.keeps_best, saves_made_ - made_before_, saved_step_);
+    if (!said.empty()) told_of_best_ = true, warn_of(said);
+  }
+  void end_hooks() { hooks_.end(steps_->global_step()); }
+
+  // A checkpoint now.
+  void save(std::optional<double> metric = {}) {
+    find_divergence(*steps_, [&](std::string_view name, double value) { diverged(name, value); });
+    if (log_) log_->events().flush();  // what was logged up to a checkpoint is in the file before the checkpoint is
+    const std::int64_t step = steps_->global_step();
+    hooks_.before_save(step);
+    if (saves_->save(*list_, settings_.prefix(), step, {}, metric))
+      saved_step_ = step, saves_made_ += step > 0;
+    else
+      warn_of(text("step ", step, " is not saved: the save before it is still being written"));
+    saved_at_ = clock_.elapsed();
+    tell_saves();
+  }
+  // Ranks the newest checkpoint, if it is of this step; and the decision about the next step may go by it.
+  void measured(double metric, std::int64_t step) {
+    metric_ = metric, measured_ = true;
+    if (!saves() || saved_step_ != step) return;
+    saves_->finish();
+    saves_->files().measured(metric);
+  }
+
+private:
+  using hooks_type = typename Composition::hooks_type;
+  static constexpr bool hooked = !std::is_same_v<hooks_type, hook_list<>>;
+
+  loop_settings settings_;
+  file_system_type fs_;
+  clock_type clock_;
+  sink_type sink_;
+  std::optional<typename Composition::saves_type> saves_;
+  [[no_unique_address]] typename Composition::warm_start_type warm_start_;
+  typename Composition::decision_type decision_;
+  [[no_unique_address]] hooks_type hooks_;
+  std::unique_ptr<log_type> log_;
+  Steps* steps_ = nullptr;
+  const state_list* list_ = nullptr;
+  std::vector<std::span<const std::byte>> told_;  // what the guard of a background save is told of
+  step_counter counter_;
+  double loss_ = std::numeric_limits<double>::quiet_NaN(), rate_ = 0;
+  bool trusted_ = false, published_ = false, stop_ = false;
+  std::int64_t saved_step_ = -1;  // of the newest checkpoint that was written (or is being written) or read
+  double saved_at_ = 0, summarized_at_ = 0;
+  std::int64_t summarized_from_ = 0;
+  bool summarized_ = false;
+  std::optional<double> metric_;
+  std::int64_t saves_made_ = 0, made_before_ = 0;  // behind step 0
+  bool measured_ = false, told_of_best_ = false;
+
+  bool has_files() const { return settings_.has_files(); }
+
+  static double result(void* steps, std::string_view name) {
+    Steps& s = *static_cast<Steps*>(steps);
+    std::optional<double> found;
+    std::string names;
+    for (const int kind : {output::metric, output::summary})
+      for_each_output<mode::train>(s, kind, [&](std::string_view is, const tensor_view& v) {
+        if (v.size() != 1) return;
+        if (is == name && !found) found = as_number(v);
+        names += text(names.empty() ? "" : ", ", is);
+      });
+    if (!found) raise_no_result(name, names);
+    return *found;
+  }
+
+  // Slots and averages begin at what the variables have got; those that the settings choose are then taken over too.
+  void start_warm(Steps& steps, const state_list& list) {
+    const auto trainable = [&steps](std::string_view name) { return steps.is_trainable(name); };
+    warm_start_.apply(list, trainable, fs_);
+    steps.restart_mirrors();
+    const auto done = warm_start_.apply(list, trainable, fs_);
+    say(text("warm-started ", done.count, " variables from ", done.source));
+    for (const auto& detail : done.details) say(detail);
+    if (!done.warning.empty()) warn_of(text("checkpoint ", done.source, ": ", done.warning));
+  }
+  void publish(Steps& steps) {
+    std::vector<std::byte> meta;
+    if (!saves_)
+      meta = publish_graph(steps, settings_.directory, fs_, flat_binary{});
+    else if (meta = publish_graph(steps, settings_.directory, fs_, saves_->files().codec_policy()); !meta.empty())
+      saves_->files().attach(".meta", std::move(meta));
+  }
+  // By seconds, a summary says how fast steps were since the one before; by steps, the counter says it.
+  void summarize(double now) {
+    const double secs = now - summarized_at_;
+    const auto steps = static_cast<double>(steps_->global_step() - summarized_from_);
+    const bool adds = settings_.summary_secs > 0 && summarized_ && secs > 0;
+    const scalar_value speed{"global_step/sec", adds ? static_cast<float>(steps / secs) : 0};
+    try {
+      log_->add_step(*steps_, loss_, rate_, std::span(&speed, adds ? 1 : 0));
+    } catch (const invalid_argument&) {  // NaN in a histogram
+      distrust_memory();
+      throw;
+    }
+    summarized_ = true, summarized_at_ = now, summarized_from_ = steps_->global_step();
+  }
+  void tell_saves() {
+    while (const auto done = saves_->next_done()) {
+      for (const auto& path : done->result.not_removed)
+        warn_of(text("could not delete the superseded checkpoint ", path));
+      if (log_) log_->events().add_session_log(session_log_status::checkpoint, done->step, settings_.prefix());
+      stop_ = hooks_.after_save(done->step) || stop_;
+    }
+  }
+  [[noreturn]] void diverged(std::string_view tensor, double value) {
+    distrust_memory();
+    raise_divergence(tensor, value, steps_->global_step(), saved_step_);
+  }
+};
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "loop.ipp"
+#endif

@@ -1,0 +1,37 @@
+// The bodies of loop.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "../store/file_system.hpp"
+#include "loop.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+GRADUS_BODY std::string loop_settings::prefix() const { return has_files() ? join_path(directory, basename) : ""; }
+
+GRADUS_BODY std::vector<std::string> warnings_of(const restored& found) {
+  std::vector<std::string> out;
+  for (const auto& d : found.damaged) out.push_back(text("passed over ", d.path, ": ", d.reason));
+  if (!found.warning.empty()) out.push_back(text("checkpoint ", found.path, ": ", found.warning));
+  return out;
+}
+GRADUS_BODY std::string restored_line(const restored& found) {
+  return text("restored step ", found.step, " from ", found.path);
+}
+
+GRADUS_BODY std::string unranked_checkpoints(int keeps_best, std::int64_t made, std::int64_t saved_step) {
+  if (keeps_best <= 0 || made <= 1) return {};
+  return text("keep_checkpoint_best keeps the best ", keeps_best, ", but none of the ", made,
+              " checkpoints up to step ", saved_step, " was given a metric: call measured(metric) after each of them");
+}
+
+GRADUS_BODY progress_report step_counter::count(std::int64_t step, std::int64_t last, double loss, double rate,
+                                                double now, double every) {
+  due_ = divides(every, step);
+  if (due_ || steps_per_sec_ == 0)
+    steps_per_sec_ = now > since_ ? static_cast<double>(step - from_) / (now - since_) : 0;
+  if (due_) start(step, now);
+  const double left = last > 0 && steps_per_sec_ > 0 ? static_cast<double>(last - step) / steps_per_sec_ : 0;
+  return {step, last, loss, rate, steps_per_sec_, left, now};
+}
+
+}  // namespace gradus::detail
