@@ -15,5 +15,6 @@
 #include "../train/progress.ipp"
 #include "../train/run_config.ipp"
 #include "../train/step_times.ipp"
+#include "../train/supervisor.ipp"
 #include "../train/supervisor_options.ipp"
 #include "../train/trainer.ipp"

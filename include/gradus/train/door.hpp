@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "composition.hpp"
+#include "hook_fits.hpp"
 #include "train_options.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -34,20 +35,32 @@ struct model_is_accepted<by_compiler<Build>, Policies...>
 // The pages in order; the first that refuses is the last that is read. Classes, not functions: clang takes a function
 // in which an assertion failed for no constant. `Kinds`: what this door takes.
 template <class Kinds, class... Policies>
-using policies_are_accepted = std::conjunction<policies_fit<Kinds, Policies...>, rule_is_given<Policies...>,
-                                               one_rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
-                                               schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
-                                               clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
-                                               average_fits<policy_of<kind::average, no_average, Policies...>>,
-                                               log_sink_fits<policy_of<kind::log_sink, warnings, Policies...>>,
-                                               hooks_fit<Policies...>>;
+using policies_are_accepted =
+    std::conjunction<policies_fit<Kinds, Policies...>, rule_is_given<Policies...>,
+                     one_rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
+                     schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
+                     clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
+                     average_fits<policy_of<kind::average, no_average, Policies...>>,
+                     log_sink_fits<policy_of<kind::log_sink, warnings, Policies...>>, hooks_fit<Policies...>>;
 template <class Kinds, class Source, class... Policies>
 using door = std::conjunction<policies_are_accepted<Kinds, Policies...>, model_is_accepted<Source, Policies...>>;
 
 // The mistakes that are made most. Each has an overload of make_trainer below that must not be called: compilers print
 // the caller's line first then, and the sentence on it. A page's assertion stands behind the path of its header and
 // behind every instantiation that leads to it.
-enum class refusal { none, stranger, twice, no_rule, no_step, unnamed_step, other_step, not_constexpr, model };
+enum class refusal {
+  none,
+  stranger,
+  twice,
+  no_rule,
+  no_step,
+  unnamed_step,
+  other_step,
+  hook,
+  listener,
+  not_constexpr,
+  model
+};
 
 template <class Kind>
 concept many_at_once = requires { requires Kind::many; };
@@ -83,6 +96,8 @@ consteval refusal find_refusal() {
     return refusal::unnamed_step;
   else if constexpr (!takes_steps<sink>)
     return refusal::other_step;
+  else if constexpr (!(hook_is_right<Policies>() && ...))
+    return ((!hook_is_right<Policies>() && is_of<kind::hook, Policies>()) || ...) ? refusal::hook : refusal::listener;
   else if constexpr (!policies_are_accepted<trainer_kinds, Policies...>::value)
     return refusal::none;  // its page has printed it
   else if constexpr (!built_by_compiler<Build>)
@@ -138,6 +153,23 @@ template <auto Model, class... Policies>
 detail::refused_trainer make_trainer(const Policies&...) __attribute__((unavailable(
     "gradus: this log sink's `step` cannot be called with (const gradus::progress_report&, bool), so it would never be "
     "called; write `void step(const gradus::progress_report&, bool due)`.")));
+
+template <auto Model, class... Policies>
+  requires(detail::refusal_of<Model, Policies...> == detail::refusal::hook)
+detail::refused_trainer make_trainer(const Policies&...) __attribute__((unavailable(
+    "gradus: this hook has a function that would never be called, or none that would; give it one or more of `void "
+    "begin()`, `void after_create_session(gradus::hooked_session&)`, `void before_run(gradus::run_context&)`, `void "
+    "after_run(gradus::run_context&, const gradus::run_values&)`, `void end(gradus::hooked_session&)`, and no name "
+    "near "
+    "to these. What is called around saves is a policy of kind::saving_listener.")));
+
+template <auto Model, class... Policies>
+  requires(detail::refusal_of<Model, Policies...> == detail::refusal::listener)
+detail::refused_trainer make_trainer(const Policies&...) __attribute__((unavailable(
+    "gradus: this saving listener has a function that would never be called, or none that would; give it one or more "
+    "of `void begin()`, `void before_save(gradus::hooked_session&, std::int64_t step)`, `bool "
+    "after_save(gradus::hooked_session&, std::int64_t step)`, `void end(gradus::hooked_session&, std::int64_t step)`, "
+    "and no name near to these. What is called around steps is a policy of kind::hook.")));
 
 template <auto Model, class... Policies>
   requires(detail::refusal_of<Model, Policies...> == detail::refusal::not_constexpr)

@@ -1,6 +1,6 @@
 // The run loop: restore or start, feed, step, look for divergence, log, summarize, save, stop, and the hooks around it.
-// A trainer (trainer.hpp) and a supervisor (supervisor.hpp) are its two faces: they say where data come from, and when a
-// run begins and ends.
+// A trainer (trainer.hpp) and a supervisor (supervisor.hpp) are its two faces: they say where data come from, and when
+// a run begins and ends.
 //
 //   restore                  values for the variables, and where the input stands
 //   begin_hooks, begin       the graph is published, a run without a checkpoint saves one
@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -30,15 +31,16 @@ namespace gradus::inline GRADUS_BUILD::detail {
 struct loop_settings {
   std::string directory = {};  // of checkpoints and event files; empty: there are none
   std::string basename = "model";
-  bool saves = false;                                        // checkpoints; false: what is there is restored all the same
-  bool publishes_graph = false;                              // graph.pbtxt, and a .meta file beside each checkpoint
-  std::optional<summary_writer_options> events = {};         // of the event file; none: there is none
-  double summary_steps = 0;                                  // summaries after these steps, and after the first
-  double summary_secs = 0;                                   // or so long after the last ones; 0: never
-  double log_steps = 100;                                    // a line of progress
-  bool restore_fallback = false, restore_newest = false;     // as in run_config
+  bool saves = false;                                     // checkpoints; false: what is there is restored all the same
+  bool publishes_graph = false;                           // graph.pbtxt, and a .meta file beside each checkpoint
+  std::optional<summary_writer_options> events = {};      // of the event file; none: there is none
+  double summary_steps = 0;                               // summaries after these steps, and after the first
+  double summary_secs = 0;                                // or so long after the last ones; 0: never
+  double log_steps = 100;                                 // a line of progress
+  bool restore_fallback = false, restore_newest = false;  // as in run_config
   std::uint64_t seed = 0;
   int keeps_best = 0;
+  std::string_view keeps_best_by = "keep_checkpoint_best";  // what the user set
 
   bool has_files() const { return !directory.empty(); }
   std::string prefix() const;
@@ -48,7 +50,7 @@ struct loop_settings {
 std::vector<std::string> warnings_of(const restored& found);
 std::string restored_line(const restored& found);
 // Nothing if checkpoints that can still be ranked were ranked. Of several, all but the last can no longer be.
-std::string unranked_checkpoints(int keeps_best, std::int64_t made, std::int64_t saved_step);
+std::string unranked_checkpoints(const loop_settings& s, std::int64_t made, std::int64_t saved_step);
 
 inline bool divides(double n, std::int64_t step) { return n >= 1 && step % static_cast<std::int64_t>(n) == 0; }
 
@@ -87,9 +89,9 @@ public:
         decision_(std::move(decision)),
         hooks_(policies...) {
     if (files)
-      saves_.emplace(typename Composition::saver_type(*files, take_policy<kind::codec, flat_binary>(policies...), fs_,
-                                                      clock_),
-                     take_policy<kind::snapshot, in_place>(policies...));
+      saves_.emplace(
+          typename Composition::saver_type(*files, take_policy<kind::codec, flat_binary>(policies...), fs_, clock_),
+          take_policy<kind::snapshot, in_place>(policies...));
   }
 
   const loop_settings& settings() const { return settings_; }
@@ -226,8 +228,15 @@ public:
     saves_->finish();
     tell_saves();
     if (measured_ || told_of_best_) return;
-    const auto said = unranked_checkpoints(settings_.keeps_best, saves_made_ - made_before_, saved_step_);
+    const auto said = unranked_checkpoints(settings_, saves_made_ - made_before_, saved_step_);
     if (!said.empty()) told_of_best_ = true, warn_of(said);
+  }
+  // Nothing reads the state any more; what went wrong is not asked.
+  void wait_for_saves() noexcept {
+    try {
+      if (saves_) saves_->finish();
+    } catch (...) {
+    }
   }
   void end_hooks() { hooks_.end(steps_->global_step()); }
 

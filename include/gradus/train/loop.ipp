@@ -18,10 +18,10 @@ GRADUS_BODY std::string restored_line(const restored& found) {
   return text("restored step ", found.step, " from ", found.path);
 }
 
-GRADUS_BODY std::string unranked_checkpoints(int keeps_best, std::int64_t made, std::int64_t saved_step) {
-  if (keeps_best <= 0 || made <= 1) return {};
-  return text("keep_checkpoint_best keeps the best ", keeps_best, ", but none of the ", made,
-              " checkpoints up to step ", saved_step, " was given a metric: call measured(metric) after each of them");
+GRADUS_BODY std::string unranked_checkpoints(const loop_settings& s, std::int64_t made, std::int64_t saved_step) {
+  if (s.keeps_best <= 0 || made <= 1) return {};
+  return text(s.keeps_best_by, " keeps the best ", s.keeps_best, ", but none of the ", made, " checkpoints up to step ",
+              saved_step, " was given a metric: call measured(metric) after each of them");
 }
 
 GRADUS_BODY progress_report step_counter::count(std::int64_t step, std::int64_t last, double loss, double rate,

@@ -46,7 +46,7 @@ public:
     const bool unwinding = std::uncaught_exceptions() > entered_;
     const closing_session last{sv_};
     try {
-      sv_->stop(sv_->options_.save_on_stop && !unwinding);
+      sv_->stop(unwinding);
     } catch (...) {
       if (!unwinding) throw;
     }
@@ -76,7 +76,7 @@ public:
     auto& r = *sv_->running_;
     const std::lock_guard lock(r.mutex);
     if (!r.stepped) return {};
-    detail::collect_scalars(r.steps, r.loss, r.rate, r.scalars);
+    detail::collect_scalars(r.steps, r.loss, sv_->loop_.rate(), r.scalars);
     return r.scalars;
   }
   // All that the model shows of the last step, for `summary_computed`: the scalars and the rest. As
@@ -85,14 +85,15 @@ public:
     auto& r = *sv_->running_;
     const std::lock_guard lock(r.mutex);
     if (!r.stepped) return {};
-    return detail::merged_summary(r.steps, r.loss, r.rate, r.scalars);
+    return detail::merged_summary(r.steps, r.loss, sv_->loop_.rate(), r.scalars);
   }
   // A checkpoint now, between two steps. Error: failed_precondition without a logdir or with saver = none.
   void save() {
     auto& r = *sv_->running_;
     const std::lock_guard lock(r.mutex);
-    if (!sv_->saver_) raise(status::failed_precondition, "save: the supervisor has no logdir, or its saver is none");
-    sv_->save(r);
+    if (!sv_->loop_.saves())
+      raise(status::failed_precondition, "save: the supervisor has no logdir, or its saver is none");
+    sv_->loop_.save();
   }
 
   // ---- on the thread that trains

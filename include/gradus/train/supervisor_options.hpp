@@ -38,7 +38,13 @@ struct supervisor_options {
   bool save_on_stop = true;
   bool restore_newest = false;       // as in run_config: where logdir holds checkpoints, but no state file
   std::uint64_t tf_random_seed = 0;  // of initializers and of ops that draw
+  bool restore_fallback = false;     // as in run_config: a damaged checkpoint is passed over
 };
+
+namespace detail {
+// Of the saver that the options ask for: none without a logdir.
+std::optional<saver_options> saver_options_of(const supervisor_options& o);
+}  // namespace detail
 
 // As a supervisor uses them: one that is not the chief has no files and no services. Error: invalid_argument for times
 // that are negative or no numbers.

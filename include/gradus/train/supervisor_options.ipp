@@ -21,4 +21,11 @@ GRADUS_BODY supervisor_options resolve(supervisor_options o) {
   return o;
 }
 
+namespace detail {
+GRADUS_BODY std::optional<saver_options> saver_options_of(const supervisor_options& o) {
+  if (o.logdir.empty() || !o.saver) return std::nullopt;
+  return *o.saver;
+}
+}  // namespace detail
+
 }  // namespace gradus

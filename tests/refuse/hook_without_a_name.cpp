@@ -1,0 +1,27 @@
+// expect: gradus: this hook has a function that would never be called, or none that would; give it one or more of
+// within: 8 lines
+// at most: 40 lines
+#include <gradus/gradus.hpp>
+
+inline constexpr auto model = [](gradus::graph& g) {
+  using namespace gradus;
+  auto x = g.placeholder("x", {batch, 4});
+  return model_spec{.loss = reduce_mean(square(dense(x, {.units = 3})))};
+};
+
+struct watcher {
+  using policy_for = gradus::kind::hook;
+#ifdef FIX
+  void after_run(gradus::run_context&, const gradus::run_values&) {}
+#else
+  void watch(gradus::run_context&, const gradus::run_values&) {}
+#endif
+};
+
+int main() {
+#ifdef FIX
+  gradus::make_trainer<model>(gradus::adam{}, watcher{});
+#else
+  gradus::make_trainer<model>(gradus::adam{}, watcher{});
+#endif
+}
