@@ -1,5 +1,5 @@
 // without sanitizers: arithmetic; whole/conformance_{norms,matrices} run the same loops under them
-// compiled with: -O3 -march=native
+// compiled with: -O1 -march=native
 #include <gradus/update/rules.hpp>
 
 #include <doctest/doctest.h>
