@@ -12,7 +12,7 @@ using namespace gradus;
 namespace {
 template <class... P>
 std::unique_ptr<testing::any_updater> make(const P&... policies) {
-  return std::make_unique<testing::inside::updater_of<testing::inside::registers<fast>, P...>>(policies...);
+  return std::make_unique<testing::detail::updater_of<testing::detail::registers<fast>, P...>>(policies...);
 }
 }  // namespace
 

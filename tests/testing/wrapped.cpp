@@ -16,8 +16,8 @@ struct counting {
   bool fine = true;
 
   template <class Step>
-  void wrapped(std::string_view what, const testing::inside::make_updater& wrapper,
-               const testing::inside::make_updater& bare, Step step, bool = true) {
+  void wrapped(std::string_view what, const testing::detail::make_updater& wrapper,
+               const testing::detail::make_updater& bare, Step step, bool = true) {
     names.emplace_back(what);
     testing::trial<double> x(wrapper(), {{2, 2}, {3}}), y(bare(), {{2, 2}, {3}});
     const auto before = y.save();
@@ -36,7 +36,7 @@ struct counting {
 
 TEST_CASE("every wrapper is around the rule once, and by hand does the same") {
   counting suite;
-  testing::inside::check_wrappers<double>(suite, momentum{.rate = 0.125});
+  testing::detail::check_wrappers<double>(suite, momentum{.rate = 0.125});
   CHECK(suite.names.size() == 9);
   CHECK(suite.averages == 8);
   CHECK(suite.fine);

@@ -114,9 +114,9 @@ TEST_CASE("a step that is left out has no part in the products") {
 TEST_CASE("a run that was saved goes on with the same bits") {
   using namespace gradus::testing;
   const auto make = [] {
-    return inside::maker(adam{.rate = 0.1}, vary<&adam::beta1>(beta1), vary<&adam::beta2>(beta2),
-                         vary<&accumulate::every>([](std::int64_t step) { return step % 2 == 0 ? 1 : 3; }),
-                         accumulate{});
+    return testing::detail::maker(adam{.rate = 0.1}, vary<&adam::beta1>(beta1), vary<&adam::beta2>(beta2),
+                                  vary<&accumulate::every>([](std::int64_t step) { return step % 2 == 0 ? 1 : 3; }),
+                                  accumulate{});
   };
   for (std::uint64_t at : {1, 2, 3, 5}) {
     trial<double> x(make()(), {{3}}), y(make()(), {{3}});
@@ -149,14 +149,15 @@ TEST_CASE("beside a schedule of the rate, and counted in steps of the rule") {
 TEST_CASE("every setting of every part beside a rule, as a constant") {
   using namespace gradus::testing;
   const auto all = [&]<class P>(const P& part) {
-    for (const auto& line : detail::settings_of<P>) {
-      const double value = inside::another_value(line, part);
+    for (const auto& line : gradus::detail::settings_of<P>) {
+      const double value = testing::detail::another_value(line, part);
       INFO(std::string(P::called), "::", std::string(line.name), " ", value);
       P built = part;
       line.set(built, value);
-      trial<double> x(inside::maker(momentum{.rate = 0.25}, varied<P, constant>{line, constant{value}}, part)(),
-                      {{2, 3}, {4}}),
-          y(inside::maker(momentum{.rate = 0.25}, built)(), {{2, 3}, {4}});
+      trial<double> x(
+          testing::detail::maker(momentum{.rate = 0.25}, varied<P, constant>{line, constant{value}}, part)(),
+          {{2, 3}, {4}}),
+          y(testing::detail::maker(momentum{.rate = 0.25}, built)(), {{2, 3}, {4}});
       for (std::uint64_t t = 0; t < 6; ++t) {
         x.apply(x.draw(t)), y.apply(y.draw(t));
         REQUIRE(first_difference(x.save(), y.save()) == "");

@@ -79,7 +79,7 @@ struct allowance {
 
 struct around {
   std::string name;
-  gradus::testing::inside::make_updater make;
+  gradus::testing::detail::make_updater make;
   bool averaged = false;
   int every = 1;  // gradients for a step
 };
@@ -118,7 +118,7 @@ struct must_converge {
   template <class Rule>
   void operator()(const Rule& rule, const allowance& allowed = {}) const {
     using namespace gradus;
-    using testing::inside::maker;
+    using testing::detail::maker;
     const auto with = [&](double norm, std::int64_t every) {
       return maker(rule, clip_by_global_norm{norm}, exponential_moving_average{.decay = 0.9}, accumulate{every});
     };
@@ -139,7 +139,7 @@ struct must_converge {
     const double tolerance[] = {allowed.parabola, allowed.rosenbrock, allowed.logistic};
     for (const double rate : {1.0, 0.3, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002}) {
       rule.rate = rate;
-      const around plain{"plain", gradus::testing::inside::maker(rule)};
+      const around plain{"plain", gradus::testing::detail::maker(rule)};
       bool near = true;
       for (std::size_t i = 0; i < 3 && near; ++i) near = left_of(problems()[i], plain, allowed.steps) <= tolerance[i];
       if (near) return (*this)(rule, allowed);

@@ -26,7 +26,7 @@ struct bound {
   constexpr bound(value t) : tensor(t), is_number(false) {}
 };
 
-namespace inside {
+namespace detail {
 constexpr bool fit(std::string_view name, value t, const bound& b) {
   graph& g = *t.g;
   if (b.is_number) {
@@ -85,14 +85,14 @@ constexpr value over(value a, const norm& n) {
 }
 // The smaller of two; NaN if the second is. Of equals the second, which then has the gradient.
 constexpr value least(value a, value b) { return select(less(a, b), a, b); }
-}  // namespace inside
+}  // namespace detail
 
 // max(min(t, high), low): low > high gives low everywhere, NaN stays NaN. At a bound the gradient is t's. Tensors of
 // integers take whole numbers.
 constexpr value by_value(value t, bound low, bound high) {
-  if (!inside::fit("clip_by_value", t, low) || !inside::fit("clip_by_value", t, high)) return t;
+  if (!detail::fit("clip_by_value", t, low) || !detail::fit("clip_by_value", t, high)) return t;
   const auto scope = t.g->name_scope("clip_by_value");
-  const value hi = inside::tensor_of(t, high), lo = inside::tensor_of(t, low);
+  const value hi = detail::tensor_of(t, high), lo = detail::tensor_of(t, low);
   const value cut = select(greater(t, hi), hi, t);
   return select(less(cut, lo), lo, cut);
 }
@@ -101,10 +101,10 @@ constexpr value by_value(value t, bound low, bound high) {
 // with derivative 1, and NaN if c <= 0; c < 0 turns other signs and makes norms |c|; an infinite n makes finite
 // elements 0 and infinite ones NaN; a NaN makes all of its norm NaN.
 constexpr value by_norm(value t, bound c, std::span<const int> axes) {
-  if (!inside::floats("clip_by_norm", t) || !inside::fit("clip_by_norm", t, c)) return t;
+  if (!detail::floats("clip_by_norm", t) || !detail::fit("clip_by_norm", t, c)) return t;
   const auto scope = t.g->name_scope("clip_by_norm");
-  const int mask = inside::mask_of("clip_by_norm", t, axes);
-  const value n = inside::root_of(inside::squares_of(t, mask)).root, most = inside::tensor_of(t, c);
+  const int mask = detail::mask_of("clip_by_norm", t, axes);
+  const value n = detail::root_of(detail::squares_of(t, mask)).root, most = detail::tensor_of(t, c);
   const value scaled = t * most, divisor = select(greater(most, n), most, n);
   return scaled / divisor;
 }
@@ -115,12 +115,12 @@ constexpr value by_norm(value t, bound c, std::initializer_list<int> axes = {}) 
 // t c min(N / n, 1 / c), n the L2 norm of all N elements: divided by N, not by sqrt(N). Where n is 0 the derivative is
 // 1; TensorFlow's is NaN.
 constexpr value by_average_norm(value t, bound c) {
-  if (!inside::floats("clip_by_average_norm", t) || !inside::fit("clip_by_average_norm", t, c)) return t;
+  if (!detail::floats("clip_by_average_norm", t) || !detail::fit("clip_by_average_norm", t, c)) return t;
   const auto scope = t.g->name_scope("clip_by_average_norm");
   const int all = (1 << t.dims().rank) - 1;
-  const auto n = inside::root_of(inside::squares_of(t, all));
-  const value most = inside::tensor_of(t, c), limit = 1.0 / most;
-  const value ratio = inside::over(size_of(t, t.type()), n), factor = inside::least(limit, ratio);
+  const auto n = detail::root_of(detail::squares_of(t, all));
+  const value most = detail::tensor_of(t, c), limit = 1.0 / most;
+  const value ratio = detail::over(size_of(t, t.type()), n), factor = detail::least(limit, ratio);
   return t * most * factor;
 }
 
@@ -143,9 +143,9 @@ struct item {
   constexpr item(value v) : gradient{v, {}, {}} {}
   constexpr item(const gradient_value& v) : gradient(v) {}
 };
-namespace inside {
-constexpr detail::seq<gradient_value> gradients_of(std::initializer_list<item> list) {
-  detail::seq<gradient_value> out;
+namespace detail {
+constexpr gradus::detail::seq<gradient_value> gradients_of(std::initializer_list<item> list) {
+  gradus::detail::seq<gradient_value> out;
   for (const item& i : list) out.push(i.gradient);
   return out;
 }
@@ -159,40 +159,40 @@ constexpr value squares_of(std::string_view name, graph& g, std::span<const grad
   }
   return sum ? sum * 2.0 : g.constant(0);
 }
-}  // namespace inside
+}  // namespace detail
 
 // sqrt of the sum of all squares, a scalar. None is left out; an empty list and a list of None have norm 0. At 0 the
 // derivative is 0; TensorFlow's is NaN.
 constexpr value global_norm(graph& g, std::span<const gradient_value> list) {
   const auto scope = g.name_scope("global_norm");
-  return inside::root_of(inside::squares_of("global_norm", g, list)).root;
+  return detail::root_of(detail::squares_of("global_norm", g, list)).root;
 }
 constexpr value global_norm(graph& g, std::initializer_list<item> list) {
-  const auto all = inside::gradients_of(list);
+  const auto all = detail::gradients_of(list);
   return global_norm(g, std::span<const gradient_value>(all.first, static_cast<std::size_t>(all.count)));
 }
 
 struct clipped {
-  detail::seq<gradient_value> list;  // in order; None stays None
-  value norm;                        // before clipping, or use_norm
+  gradus::detail::seq<gradient_value> list;  // in order; None stays None
+  value norm;                                // before clipping, or use_norm
 };
 // Every entry times s = c min(1 / norm, 1 / c). An infinite or NaN norm makes everything NaN; norm 0 leaves all as it
 // is, and gives NaN if c = 0 too; c < 0 changes nothing. use_norm: a norm known already, a scalar.
 constexpr clipped by_global_norm(graph& g, std::span<const gradient_value> list, bound c, value use_norm = {}) {
   const auto scope = g.name_scope("clip_by_global_norm");
-  inside::norm n{use_norm, use_norm, use_norm};
+  detail::norm n{use_norm, use_norm, use_norm};
   if (!use_norm)
-    n = inside::root_of(inside::squares_of("clip_by_global_norm", g, list));
-  else if (use_norm.dims().rank == 0 && inside::floats("clip_by_global_norm", use_norm))
+    n = detail::root_of(detail::squares_of("clip_by_global_norm", g, list));
+  else if (use_norm.dims().rank == 0 && detail::floats("clip_by_global_norm", use_norm))
     n.some = not_equal(use_norm, g.constant(0, use_norm.type()));
   else
     g.refuse("clip_by_global_norm: use_norm must be a scalar, got ", use_norm.dims());
   clipped out;
   out.norm = n.root;
-  if (n.root.dims().rank != 0 || !inside::fit("clip_by_global_norm", n.root, c)) return out;
+  if (n.root.dims().rank != 0 || !detail::fit("clip_by_global_norm", n.root, c)) return out;
   const dtype type = n.root.type();
-  const value most = inside::tensor_of(n.root, c), one = g.constant(1, type), limit = one / most;
-  const value scale = most * inside::least(limit, inside::over(one, n));
+  const value most = detail::tensor_of(n.root, c), one = g.constant(1, type), limit = one / most;
+  const value scale = most * detail::least(limit, detail::over(one, n));
   const value nothing = n.root - n.root, finite = equal(nothing, g.constant(0, type));  // inf - inf is NaN
   const value factor = select(finite, scale, g.constant(std::numeric_limits<double>::quiet_NaN(), type));
   for (const gradient_value& i : list)
@@ -200,7 +200,7 @@ constexpr clipped by_global_norm(graph& g, std::span<const gradient_value> list,
   return out;
 }
 constexpr clipped by_global_norm(graph& g, std::initializer_list<item> list, bound c, value use_norm = {}) {
-  const auto all = inside::gradients_of(list);
+  const auto all = detail::gradients_of(list);
   return by_global_norm(g, std::span<const gradient_value>(all.first, static_cast<std::size_t>(all.count)), c,
                         use_norm);
 }
@@ -210,7 +210,7 @@ constexpr clipped by_global_norm(graph& g, std::initializer_list<item> list, bou
 // where at most one extent is above 1; over axis 0 for rank 2 [in, out] and 3; over all axes but the last for kernels
 // [h, w, in, out].
 constexpr value adaptive(value t, value parameter, double factor, double eps = 1e-3) {
-  if (!inside::floats("clip_adaptive", t)) return t;
+  if (!detail::floats("clip_adaptive", t)) return t;
   const shape dims = t.dims();
   if (parameter.type() != t.type() || !(parameter.dims() == dims)) {
     t.g->refuse("clip_adaptive: the gradient ", dims, " and its parameter ", parameter.dims(),
@@ -222,8 +222,8 @@ constexpr value adaptive(value t, value parameter, double factor, double eps = 1
   int wide = 0;
   for (int i = 0; i < dims.rank; ++i) wide += dims.dims[i] != 1;
   const int all = (1 << dims.rank) - 1, mask = wide <= 1 ? all : dims.rank <= 3 ? 1 : all >> 1;
-  const value n = inside::root_of(inside::squares_of(t, mask)).root;
-  const value size = inside::root_of(inside::squares_of(parameter, mask)).root;
+  const value n = detail::root_of(detail::squares_of(t, mask)).root;
+  const value size = detail::root_of(detail::squares_of(parameter, mask)).root;
   const value least = g.constant(eps, t.type()), tiny = g.constant(1e-6, t.type());
   const value most = select(less(size, least), least, size) * factor;
   const value ratio = most / select(less(n, tiny), tiny, n), scaled = t * ratio;

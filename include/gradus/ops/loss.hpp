@@ -34,15 +34,15 @@ constexpr value l2_loss(value x) { return reduce_sum(square(x)) * 0.5; }
 
 // Each element: max(x, 0) - x z + log(1 + e^-|x|). The gradient is sigmoid(x) - z, at 0 too.
 constexpr value sigmoid_cross_entropy_with_logits(value logits, value labels) {
-  const value positive = detail::at_least_zero(logits), zero = logits.g->constant(0, logits.type());
+  const value positive = gradus::detail::at_least_zero(logits), zero = logits.g->constant(0, logits.type());
   const value most = select(positive, logits, zero), product = logits * labels;
-  const value tail = detail::log_one_plus_exp(logits, positive);
+  const value tail = gradus::detail::log_one_plus_exp(logits, positive);
   return most - product + tail;
 }
 // The same with positive labels counted pos_weight times: (1 - z) x + (1 + (q - 1) z)(log(1 + e^-|x|) + max(-x, 0)).
 constexpr value weighted_cross_entropy_with_logits(value logits, value labels, double pos_weight) {
-  const value positive = detail::at_least_zero(logits), zero = logits.g->constant(0, logits.type());
-  const value logarithm = detail::log_one_plus_exp(logits, positive);
+  const value positive = gradus::detail::at_least_zero(logits), zero = logits.g->constant(0, logits.type());
+  const value logarithm = gradus::detail::log_one_plus_exp(logits, positive);
   const value tail = logarithm + select(positive, zero, neg(logits));
   const value rest = (1.0 - labels) * logits, factor = 1.0 + labels * (pos_weight - 1);
   const value weighted = factor * tail;
@@ -75,7 +75,7 @@ struct options {
 // TensorFlow computes in float32. SUM_BY_NONZERO_WEIGHTS and MEAN are 0 where they would divide by 0.
 constexpr value compute_weighted_loss(value losses, const options& o = {}) {
   graph& g = *losses.g;
-  losses = detail::as_float(losses);
+  losses = gradus::detail::as_float(losses);
   if (!o.weights.is_number && !o.weights.tensor) {
     g.refuse("losses: the weights are no tensor of this graph");
     return losses;
@@ -85,7 +85,7 @@ constexpr value compute_weighted_loss(value losses, const options& o = {}) {
     return losses;
   }
   value w = o.weights.is_number ? g.constant(o.weights.number, losses.type()) : cast(o.weights.tensor, losses.type());
-  if (!detail::weights_fit(w.dims(), losses.dims())) {
+  if (!gradus::detail::weights_fit(w.dims(), losses.dims())) {
     g.refuse("losses: weights ", w.dims(), " do not fit losses ", losses.dims(),
              ": a scalar, or the same rank with extents 1 or equal");
     return losses;
@@ -96,18 +96,18 @@ constexpr value compute_weighted_loss(value losses, const options& o = {}) {
     result = reduce_sum(result);
     const shape dims = losses.dims();
     if (o.reduction == reduction::sum_over_batch_size || (one && o.reduction != reduction::sum))
-      result = detail::divide_no_nan(result, size_of(losses, losses.type()));
+      result = gradus::detail::divide_no_nan(result, size_of(losses, losses.type()));
     else if (o.reduction == reduction::sum_by_nonzero_weights)
-      result = detail::divide_no_nan(
+      result = gradus::detail::divide_no_nan(
           result, reduce_sum(broadcast_to(cast(not_equal(w, g.constant(0, w.type())), losses.type()), dims)));
     else if (o.reduction == reduction::mean)
-      result = detail::divide_no_nan(result, reduce_sum(broadcast_to(w, dims)));
+      result = gradus::detail::divide_no_nan(result, reduce_sum(broadcast_to(w, dims)));
   }
   if (!o.loss_collection.empty()) g.add_to(o.loss_collection, result);
   return result;
 }
 
-namespace inside {
+namespace detail {
 // Labels and predictions of one shape and float dtype, in the loss's scope.
 struct pair {
   value labels, predictions;
@@ -119,7 +119,7 @@ constexpr pair match(std::string_view name, value labels, value predictions) {
     g.refuse(name, ": labels and predictions must be tensors");
     return {predictions, predictions, false};
   }
-  predictions = detail::as_float(predictions);
+  predictions = gradus::detail::as_float(predictions);
   labels = cast(labels, predictions.type());
   const bool fit = labels.dims() == predictions.dims();
   if (!fit) g.refuse(name, ": labels ", labels.dims(), " and predictions ", predictions.dims(), " must have one shape");
@@ -145,25 +145,25 @@ constexpr value each_of(std::string_view second, std::string_view name, value la
   }
   return each(name, labels, logits, o, formula);
 }
-}  // namespace inside
+}  // namespace detail
 
 constexpr value mean_squared_error(value labels, value predictions, const options& o = {}) {
-  return inside::each("mean_squared_error", labels, predictions, o,
+  return detail::each("mean_squared_error", labels, predictions, o,
                       [](value y, value p) { return squared_difference(p, y); });
 }
 constexpr value absolute_difference(value labels, value predictions, const options& o = {}) {
-  return inside::each("absolute_difference", labels, predictions, o, [](value y, value p) { return abs(p - y); });
+  return detail::each("absolute_difference", labels, predictions, o, [](value y, value p) { return abs(p - y); });
 }
 // q = min(|p - y|, delta): q^2 / 2 + delta (|p - y| - q).
 constexpr value huber_loss(value labels, value predictions, double delta = 1, const options& o = {}) {
-  return inside::each("huber_loss", labels, predictions, o, [delta](value y, value p) {
+  return detail::each("huber_loss", labels, predictions, o, [delta](value y, value p) {
     const value e = abs(p - y), q = minimum(e, delta);
     const value inner = square(q) * 0.5, outer = (e - q) * delta;
     return inner + outer;
   });
 }
 constexpr value log_loss(value labels, value predictions, double epsilon = 1e-7, const options& o = {}) {
-  return inside::each_of("predictions", "log_loss", labels, predictions, o, [epsilon](value y, value p) {
+  return detail::each_of("predictions", "log_loss", labels, predictions, o, [epsilon](value y, value p) {
     const value hit = neg(y * log(p + epsilon)), rest = 1.0 - y, logarithm = log(1.0 - p + epsilon);
     const value miss = rest * logarithm;
     return hit - miss;
@@ -171,12 +171,12 @@ constexpr value log_loss(value labels, value predictions, double epsilon = 1e-7,
 }
 // Labels 0 or 1: max(0, 1 - (2 y - 1) logits).
 constexpr value hinge_loss(value labels, value logits, const options& o = {}) {
-  return inside::each_of("logits", "hinge_loss", labels, logits, o,
+  return detail::each_of("logits", "hinge_loss", labels, logits, o,
                          [](value y, value p) { return relu(1.0 - (y * 2.0 - 1.0) * p); });
 }
 // 1 - sum(labels * predictions) along the axis, which stays as an extent of 1; both are assumed to have length 1.
 constexpr value cosine_distance(value labels, value predictions, int axis, const options& o = {}) {
-  return inside::each("cosine_distance", labels, predictions, o,
+  return detail::each("cosine_distance", labels, predictions, o,
                       [axis](value y, value p) { return 1.0 - reduce_sum(p * y, {axis}, true); });
 }
 // Over all pairs of one sample (axis 0), d = p - y, with n elements of weight not 0: 2 sum d^2 / (n - 1) -
@@ -184,8 +184,8 @@ constexpr value cosine_distance(value labels, value predictions, int axis, const
 constexpr value mean_pairwise_squared_error(value labels, value predictions, const options& o = {}) {
   if (!labels && !predictions) return {};
   graph& g = predictions ? *predictions.g : *labels.g;
-  const auto scope = g.name_scope(inside::either(o.name, "mean_pairwise_squared_error"));
-  const auto p = inside::match("mean_pairwise_squared_error", labels, predictions);
+  const auto scope = g.name_scope(detail::either(o.name, "mean_pairwise_squared_error"));
+  const auto p = detail::match("mean_pairwise_squared_error", labels, predictions);
   const shape dims = p.predictions.dims();
   if (!p.fit) return p.predictions;
   if ((!o.weights.is_number && !o.weights.tensor) || dims.rank == 0) {
@@ -194,18 +194,18 @@ constexpr value mean_pairwise_squared_error(value labels, value predictions, con
   }
   const dtype type = p.predictions.type();
   const value w = o.weights.is_number ? g.constant(o.weights.number, type) : cast(o.weights.tensor, type);
-  if (!detail::weights_fit(w.dims(), dims)) {
+  if (!gradus::detail::weights_fit(w.dims(), dims)) {
     g.refuse("mean_pairwise_squared_error: weights ", w.dims(), " do not fit ", dims);
     return p.predictions;
   }
   const int mask = (1 << dims.rank) - 2;
-  const auto per_sample = [&](value x) { return detail::reduce(cards::sum, x, mask, true); };
+  const auto per_sample = [&](value x) { return gradus::detail::reduce(cards::sum, x, mask, true); };
   const value d = p.predictions - p.labels;
   const value n = per_sample(broadcast_to(cast(not_equal(w, g.constant(0, type)), type), dims));
   const value squares = per_sample(square(d)), pairs = maximum(n - 1.0, 0);
-  const value first = detail::divide_no_nan(squares, pairs) * 2.0;
+  const value first = gradus::detail::divide_no_nan(squares, pairs) * 2.0;
   const value square_of_sum = square(per_sample(d)), all = maximum(n * (n - 1.0), 0);
-  const value second = detail::divide_no_nan(square_of_sum, all) * 2.0;
+  const value second = gradus::detail::divide_no_nan(square_of_sum, all) * 2.0;
   const value total = reduce_sum((first - second) * w), some = greater(reduce_sum(n), 0.0);
   const value result = select(some, total, g.constant(0, type));  // without weights 0, whatever the predictions are
   if (!o.loss_collection.empty()) g.add_to(o.loss_collection, result);
@@ -215,7 +215,7 @@ constexpr value mean_pairwise_squared_error(value labels, value predictions, con
 // Labels of any distribution per row, smoothed to y (1 - s) + s / classes; they get no gradient.
 constexpr value softmax_cross_entropy(value onehot_labels, value logits, double label_smoothing = 0,
                                       const options& o = {}) {
-  return inside::each_of("logits", "softmax_cross_entropy_loss", onehot_labels, logits, o,
+  return detail::each_of("logits", "softmax_cross_entropy_loss", onehot_labels, logits, o,
                          [label_smoothing](value y, value x) {
                            if (label_smoothing != 0) y = y * (1 - label_smoothing) + label_smoothing / x.dims().back();
                            return softmax_cross_entropy_with_logits(x, stop_gradient(y));
@@ -225,7 +225,7 @@ constexpr value softmax_cross_entropy(value onehot_labels, value logits, double 
 constexpr value sparse_softmax_cross_entropy(value labels, value logits, const options& o = {}) {
   if (!labels && !logits) return {};
   graph& g = logits ? *logits.g : *labels.g;
-  const auto scope = g.name_scope(inside::either(o.name, "sparse_softmax_cross_entropy_loss"));
+  const auto scope = g.name_scope(detail::either(o.name, "sparse_softmax_cross_entropy_loss"));
   if (!labels || !logits) {
     g.refuse("sparse_softmax_cross_entropy_loss: ", labels ? "logits" : "labels", " must be a tensor");
     return logits ? logits : labels;
@@ -240,7 +240,7 @@ constexpr value sparse_softmax_cross_entropy(value labels, value logits, const o
 }
 // Labels smoothed to y (1 - s) + s / 2.
 constexpr value sigmoid_cross_entropy(value labels, value logits, double label_smoothing = 0, const options& o = {}) {
-  return inside::each_of("logits", "sigmoid_cross_entropy_loss", labels, logits, o,
+  return detail::each_of("logits", "sigmoid_cross_entropy_loss", labels, logits, o,
                          [label_smoothing](value y, value x) {
                            if (label_smoothing != 0) y = y * (1 - label_smoothing) + label_smoothing * 0.5;
                            return sigmoid_cross_entropy_with_logits(x, y);

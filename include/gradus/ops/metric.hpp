@@ -33,7 +33,7 @@ struct options {
 
 // Numbers given as a list in braces, or as a span or std::vector that is known when the program runs. Owns them.
 struct thresholds {
-  detail::seq<double> list;
+  gradus::detail::seq<double> list;
   constexpr thresholds() = default;
   constexpr thresholds(std::initializer_list<double> numbers) {
     list.append(numbers.begin(), static_cast<int>(numbers.size()));
@@ -46,8 +46,8 @@ struct thresholds {
   }
 };
 
-namespace inside {
-using losses::inside::either;
+namespace detail {
+using losses::detail::either;
 
 constexpr dtype type_of(value a, value b, const options& o) {
   if (is_float(o.type)) return o.type;
@@ -81,7 +81,7 @@ constexpr value ratio(value n, value d) {
 }
 constexpr value spread(value weights, value values, dtype type) {
   const shape dims = values.dims();  // a copy: the cast below adds a node
-  if (!detail::weights_fit(weights.dims(), dims)) {
+  if (!gradus::detail::weights_fit(weights.dims(), dims)) {
     values.g->refuse("metrics: weights ", weights.dims(), " do not fit values ", dims,
                      ": a scalar, or the same rank with extents 1 or equal");
     weights = values.g->constant(1, type);
@@ -109,48 +109,48 @@ constexpr metric mean_of(value values, value weights, Formula f) {
 }
 constexpr value itself(value x) { return x; }
 constexpr value as_bool(value x) { return x.type() == boolean ? x : not_equal(x, x.g->constant(0, x.type())); }
-}  // namespace inside
+}  // namespace detail
 
 // sum(values weights) / sum(weights) since the reset; 0 if there were none.
 constexpr metric mean(value values, const options& o = {}) {
-  const auto scope = values.g->name_scope(inside::either(o.name, "mean"));
-  return inside::mean_of(cast(values, inside::type_of(values, values, o)), o.weights, inside::itself);
+  const auto scope = values.g->name_scope(detail::either(o.name, "mean"));
+  return detail::mean_of(cast(values, detail::type_of(values, values, o)), o.weights, detail::itself);
 }
 
 // How often prediction == label. Either both are classes of one shape, or one of the two is logits [..., classes] of
 // float beside integer labels [...]: then the largest is the prediction.
 constexpr metric accuracy(value labels, value predictions, const options& o = {}) {
   graph& g = *labels.g;
-  const auto scope = g.name_scope(inside::either(o.name, "accuracy"));
+  const auto scope = g.name_scope(detail::either(o.name, "accuracy"));
   if (is_float(labels.type()) && labels.dims().rank == predictions.dims().rank + 1) {
     const value logits = labels;
     labels = predictions, predictions = logits;
   }
   if (is_float(predictions.type()) && predictions.dims().rank == labels.dims().rank + 1)
     predictions = argmax(predictions);
-  if (!inside::same("accuracy", labels, predictions)) return {labels, labels, labels};
-  const dtype type = inside::type_of(o);
+  if (!detail::same("accuracy", labels, predictions)) return {labels, labels, labels};
+  const dtype type = detail::type_of(o);
   const value hit = equal(cast(predictions, labels.type()), labels);
-  return inside::mean_of(cast(hit, type), o.weights, inside::itself);
+  return detail::mean_of(cast(hit, type), o.weights, detail::itself);
 }
 
 constexpr metric mean_squared_error(value labels, value predictions, const options& o = {}) {
-  const auto scope = labels.g->name_scope(inside::either(o.name, "mean_squared_error"));
-  const dtype type = inside::type_of(labels, predictions, o);
-  if (!inside::same("mean_squared_error", labels, predictions)) return {labels, labels, labels};
+  const auto scope = labels.g->name_scope(detail::either(o.name, "mean_squared_error"));
+  const dtype type = detail::type_of(labels, predictions, o);
+  if (!detail::same("mean_squared_error", labels, predictions)) return {labels, labels, labels};
   const value p = cast(predictions, type), y = cast(labels, type);
-  return inside::mean_of(squared_difference(p, y), o.weights, inside::itself);
+  return detail::mean_of(squared_difference(p, y), o.weights, detail::itself);
 }
 constexpr metric root_mean_squared_error(value labels, value predictions, const options& o = {}) {
-  const auto scope = labels.g->name_scope(inside::either(o.name, "root_mean_squared_error"));
-  const dtype type = inside::type_of(labels, predictions, o);
-  if (!inside::same("root_mean_squared_error", labels, predictions)) return {labels, labels, labels};
+  const auto scope = labels.g->name_scope(detail::either(o.name, "root_mean_squared_error"));
+  const dtype type = detail::type_of(labels, predictions, o);
+  if (!detail::same("root_mean_squared_error", labels, predictions)) return {labels, labels, labels};
   const value p = cast(predictions, type), y = cast(labels, type);
   const value squares = squared_difference(p, y);
-  return inside::mean_of(squares, o.weights, [](value m) { return sqrt(m); });
+  return detail::mean_of(squares, o.weights, [](value m) { return sqrt(m); });
 }
 
-namespace inside {
+namespace detail {
 constexpr tally count_where(std::string_view name, value where, value weights, dtype type) {
   value n = cast(where, type);
   if (weights) n = n * spread(weights, where, type);
@@ -166,18 +166,18 @@ constexpr metric share_of(std::string_view name, value labels, value predictions
                            : count_where("false_positives", logical_and(p, logical_not(y)), o.weights, type);
   return read([](value n, value m) { return ratio(n, n + m); }, hit, miss);
 }
-}  // namespace inside
+}  // namespace detail
 
 // Labels and predictions count as true where not 0. True positives / all predicted positive; 0 if none.
 constexpr metric precision(value labels, value predictions, const options& o = {}) {
-  return inside::share_of("precision", labels, predictions, o, false);
+  return detail::share_of("precision", labels, predictions, o, false);
 }
 // True positives / all labelled positive; 0 if none.
 constexpr metric recall(value labels, value predictions, const options& o = {}) {
-  return inside::share_of("recall", labels, predictions, o, true);
+  return detail::share_of("recall", labels, predictions, o, true);
 }
 
-namespace inside {
+namespace detail {
 // What happened at every threshold [t]: predicted positive is p > threshold, strictly.
 struct confusion {
   value label, above, weights;  // [1, n], [t, n], [1, n]
@@ -190,7 +190,7 @@ struct confusion {
     return add_up(name, reduce_sum(n, {-1}));
   }
 };
-constexpr value as_row(value x) { return reshape(x, {1, detail::product(x.dims(), 0)}); }
+constexpr value as_row(value x) { return reshape(x, {1, gradus::detail::product(x.dims(), 0)}); }
 constexpr confusion confuse(value labels, value predictions, value thresholds, const options& o) {
   const dtype type = is_float(o.type) ? o.type : predictions.type();
   const value p = as_row(check_between(predictions, 0, 1)), label = as_row(as_bool(labels));
@@ -199,7 +199,7 @@ constexpr confusion confuse(value labels, value predictions, value thresholds, c
   if (o.weights) c.weights = as_row(spread(o.weights, predictions, type));
   return c;
 }
-constexpr value column_of(graph& g, const detail::seq<double>& numbers, dtype type) {
+constexpr value column_of(graph& g, const gradus::detail::seq<double>& numbers, dtype type) {
   return g.constant(std::span<const double>(numbers.first, static_cast<std::size_t>(numbers.count)), {numbers.count},
                     type);
 }
@@ -207,7 +207,7 @@ constexpr metric at_thresholds(std::string_view name, value labels, value predic
                                const metrics::thresholds& thresholds, const options& o, bool recall) {
   graph& g = *labels.g;
   const auto scope = g.name_scope(either(o.name, name));
-  predictions = detail::as_float(predictions);
+  predictions = gradus::detail::as_float(predictions);
   if (!same(name, labels, predictions)) return {labels, labels, labels};
   if (thresholds.list.empty()) {
     g.refuse(name, ": needs at least 1 threshold");
@@ -218,17 +218,17 @@ constexpr metric at_thresholds(std::string_view name, value labels, value predic
   const auto miss = recall ? c.count("false_negatives", false, true) : c.count("false_positives", true, false);
   return read([](value n, value m) { return n / (n + m + 1e-7); }, hit, miss);
 }
-}  // namespace inside
+}  // namespace detail
 
 // Precision, TP / (TP + FP + 1e-7), and recall, TP / (TP + FN + 1e-7), at each of the thresholds [t]. Predictions are
 // floats in [0, 1]; others are an error when the step runs.
 constexpr metric precision_at_thresholds(value labels, value predictions, const metrics::thresholds& thresholds,
                                          const options& o = {}) {
-  return inside::at_thresholds("precision_at_thresholds", labels, predictions, thresholds, o, false);
+  return detail::at_thresholds("precision_at_thresholds", labels, predictions, thresholds, o, false);
 }
 constexpr metric recall_at_thresholds(value labels, value predictions, const metrics::thresholds& thresholds,
                                       const options& o = {}) {
-  return inside::at_thresholds("recall_at_thresholds", labels, predictions, thresholds, o, true);
+  return detail::at_thresholds("recall_at_thresholds", labels, predictions, thresholds, o, true);
 }
 
 enum class curve { roc, pr };
@@ -244,12 +244,12 @@ struct auc_options {
   dtype type = dtype::none;  // of the counts and the area; none: of the predictions
 };
 
-namespace inside {
+namespace detail {
 // -1e-7, 1 / (n - 1), ..., (n - 2) / (n - 1), 1 + 1e-7; or the given ones, sorted, between the same ends.
 constexpr value auc_thresholds(graph& g, const auc_options& o, dtype type) {
   const double low = -1e-7, high = 1 + 1e-7;
   if (!o.thresholds.list.empty()) {
-    detail::seq<double> sorted;
+    gradus::detail::seq<double> sorted;
     sorted.push(low);
     for (double t : o.thresholds.list) {
       sorted.push(t);
@@ -278,23 +278,23 @@ constexpr value area(value x, value y, summation method) {
 // interpolated between thresholds, precision is not.
 constexpr value careful_area(value tp, value fp, value fn) {
   const value p = tp + fp, start = but_last(p), end = but_first(p), tp_start = but_last(tp), tp_end = but_first(tp);
-  const value dtp = tp_start - tp_end, dp = start - end, slope = detail::divide_no_nan(dtp, maximum(dp, 0));
+  const value dtp = tp_start - tp_end, dp = start - end, slope = gradus::detail::divide_no_nan(dtp, maximum(dp, 0));
   const value rise = slope * end, intercept = tp_end - rise;
   const value starts = greater(start, 0), ends = greater(end, 0), some = logical_and(starts, ends);
   const value one = p.g->constant(1, p.type()), above = select(some, start, one), below = select(some, end, one);
   const value gained = slope * (dtp + intercept * log(above / below)), positives = tp_end + but_first(fn);
-  return reduce_sum(detail::divide_no_nan(gained, positives));
+  return reduce_sum(gradus::detail::divide_no_nan(gained, positives));
 }
-}  // namespace inside
+}  // namespace detail
 
 // The area under the curve of recall over false positive rate (roc) or of precision over recall (pr), from counts at
 // the thresholds. Labels count as positive where not 0; predictions are floats in [0, 1], others are an error when the
 // step runs. Constants of 1e-6 keep the rates finite: without positive labels the area is about 1.
 constexpr metric auc(value labels, value predictions, const auc_options& o = {}) {
   graph& g = *labels.g;
-  const auto scope = g.name_scope(inside::either(o.name, "auc"));
-  predictions = detail::as_float(predictions);
-  if (!inside::same("auc", labels, predictions)) return {labels, labels, labels};
+  const auto scope = g.name_scope(detail::either(o.name, "auc"));
+  predictions = gradus::detail::as_float(predictions);
+  if (!detail::same("auc", labels, predictions)) return {labels, labels, labels};
   if (o.curve != curve::roc && o.curve != curve::pr) {
     g.refuse("auc: there is no curve ", static_cast<int>(o.curve));
     return {predictions, predictions, predictions};
@@ -307,26 +307,26 @@ constexpr metric auc(value labels, value predictions, const auc_options& o = {})
     g.refuse("auc: needs at least 2 thresholds, got ", o.num_thresholds);
     return {predictions, predictions, predictions};
   }
-  const value thresholds = inside::auc_thresholds(g, o, predictions.type());
-  const auto c = inside::confuse(labels, predictions, thresholds, {.weights = o.weights, .type = o.type});
+  const value thresholds = detail::auc_thresholds(g, o, predictions.type());
+  const auto c = detail::confuse(labels, predictions, thresholds, {.weights = o.weights, .type = o.type});
   const auto tp = c.count("true_positives", true, true), fn = c.count("false_negatives", false, true),
              fp = c.count("false_positives", true, false);
   const double e = 1e-6;
   const auto method = o.summation_method;
   if (o.curve == curve::roc) {
     const auto tn = c.count("true_negatives", false, false);
-    return inside::read(
+    return detail::read(
         [=](value hits, value misses, value alarms, value rejections) {
           const value x = alarms / (alarms + rejections + e), hit = hits + e, y = hit / (hits + misses + e);
-          return inside::area(x, y, method);
+          return detail::area(x, y, method);
         },
         tp, fn, fp, tn);
   }
-  return inside::read(
+  return detail::read(
       [=](value hits, value misses, value alarms) {
-        if (method == summation::careful_interpolation) return inside::careful_area(hits, alarms, misses);
+        if (method == summation::careful_interpolation) return detail::careful_area(hits, alarms, misses);
         const value hit = hits + e, recall = hit / (hits + misses + e), precision = hit / (hits + alarms + e);
-        return inside::area(recall, precision, method);
+        return detail::area(recall, precision, method);
       },
       tp, fn, fp);
 }

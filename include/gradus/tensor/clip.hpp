@@ -32,7 +32,7 @@
 
 namespace gradus::inline GRADUS_BUILD::clip {
 
-namespace inside {
+namespace detail {
 template <class X>
 concept readable_slices = requires(const X& x) { requires readable_array<decltype(x.values)>; } && !readable_array<X>;
 template <class X>
@@ -40,13 +40,13 @@ concept writable_slices =
     requires(X& x) { requires writable_array<std::remove_reference_t<decltype((x.values))>>; } && !readable_array<X>;
 template <class X>
 concept writable = writable_array<std::remove_reference_t<X>>;
-}  // namespace inside
+}  // namespace detail
 
 // Where a result goes: an array of the operand's dtype and extents, which may be the operand.
 struct to {
   tensor_view view;
   template <class X>
-    requires inside::writable<X>
+    requires detail::writable<X>
   explicit to(X&& x) : view(write_view(x)) {}
 };
 // What is read.
@@ -54,24 +54,24 @@ struct source {
   const_tensor_view view;
   template <readable_array X>
   source(const X& x) : view(read_view(x)) {}
-  template <inside::readable_slices X>
+  template <detail::readable_slices X>
   source(const X& x) : view(read_view(x.values)) {}
 };
 // What is changed in place: an array, ...
 struct array {
   tensor_view view;
   template <class X>
-    requires inside::writable<X>
+    requires detail::writable<X>
   array(X&& x) : view(write_view(x)) {}
 };
 // ... or the values of indexed slices too.
 struct gradient {
   tensor_view view;
   template <class X>
-    requires inside::writable<X>
+    requires detail::writable<X>
   gradient(X&& x) : view(write_view(x)) {}
   template <class X>
-    requires inside::writable_slices<std::remove_reference_t<X>>
+    requires detail::writable_slices<std::remove_reference_t<X>>
   gradient(X&& x) : view(write_view(x.values)) {}
 };
 // A number, or an array that broadcasts to the operand's extents without enlarging them.
@@ -121,7 +121,7 @@ struct term {
   term(const entry& e) : from(e.from), absent(e.absent) {}
 };
 
-namespace inside {
+namespace detail {
 // f(element of the dtype): float32 or float64.
 template <class F>
 void with_float(std::string_view name, dtype type, F f) {
@@ -281,40 +281,40 @@ inline void apply_adaptive(const const_tensor_view& t, const const_tensor_view& 
     });
   });
 }
-}  // namespace inside
+}  // namespace detail
 
 // Each element becomes max(min(t, high), low): low > high gives low everywhere, NaN stays NaN, infinities are cut.
 // Limits are numbers, or arrays of t's dtype that broadcast to t; integers take whole numbers only.
-inline void by_value(gradient t, limit low, limit high) { inside::apply_value(t.view, low, high, t.view); }
-inline void by_value(source t, limit low, limit high, to out) { inside::apply_value(t.view, low, high, out.view); }
+inline void by_value(gradient t, limit low, limit high) { detail::apply_value(t.view, low, high, t.view); }
+inline void by_value(source t, limit low, limit high, to out) { detail::apply_value(t.view, low, high, out.view); }
 
 // (t c) / max(n, c), n the L2 norm over the axes (none given: over all; negative: from the back). Divides also where
 // nothing is to be clipped, so the last bit may change. n = 0 gives zeros, and NaN if c <= 0; c < 0 turns other signs
 // and makes norms |c|; n infinite makes finite elements 0 and infinite ones NaN; n NaN makes all NaN.
-inline void by_norm(gradient t, limit c, std::span<const int> axes) { inside::apply_norm(t.view, c, axes, t.view); }
+inline void by_norm(gradient t, limit c, std::span<const int> axes) { detail::apply_norm(t.view, c, axes, t.view); }
 inline void by_norm(gradient t, limit c, std::initializer_list<int> axes = {}) {
-  inside::apply_norm(t.view, c, {axes.begin(), axes.size()}, t.view);
+  detail::apply_norm(t.view, c, {axes.begin(), axes.size()}, t.view);
 }
 inline void by_norm(source t, limit c, std::span<const int> axes, to out) {
-  inside::apply_norm(t.view, c, axes, out.view);
+  detail::apply_norm(t.view, c, axes, out.view);
 }
 inline void by_norm(source t, limit c, std::initializer_list<int> axes, to out) {
-  inside::apply_norm(t.view, c, {axes.begin(), axes.size()}, out.view);
+  detail::apply_norm(t.view, c, {axes.begin(), axes.size()}, out.view);
 }
-inline void by_norm(source t, limit c, to out) { inside::apply_norm(t.view, c, {}, out.view); }
+inline void by_norm(source t, limit c, to out) { detail::apply_norm(t.view, c, {}, out.view); }
 
 // t c min(N / n, 1 / c), n the L2 norm of all N elements: the "average" divides the norm by N, not by sqrt(N).
-inline void by_average_norm(array t, double c) { inside::apply_average_norm(t.view, c, t.view); }
+inline void by_average_norm(array t, double c) { detail::apply_average_norm(t.view, c, t.view); }
 template <readable_array X>
 void by_average_norm(const X& t, double c, to out) {
-  inside::apply_average_norm(read_view(t), c, out.view);
+  detail::apply_average_norm(read_view(t), c, out.view);
 }
 
 // sqrt of the sum of all squares. None is left out; an empty list and a list of None have norm 0.
 inline double global_norm(std::span<const term> list) {
   double sum = 0;
   for (const term& t : list)
-    if (!t.absent) sum += inside::squares_of(t.from);
+    if (!t.absent) sum += detail::squares_of(t.from);
   return std::sqrt(sum);
 }
 inline double global_norm(std::initializer_list<term> list) {
@@ -340,19 +340,19 @@ inline double global_scale(double norm, double c) {
 // all as it is, and gives NaN if c = 0; c < 0 changes nothing.
 inline double by_global_norm(std::span<const entry> list, double c, std::optional<double> use_norm = {}) {
   for (const entry& e : list)
-    if (!e.absent) inside::same_place("by_global_norm", e.from, e.into);
+    if (!e.absent) detail::same_place("by_global_norm", e.from, e.into);
   double norm = 0;
   if (use_norm.has_value())
     norm = *use_norm;
   else {
     for (const entry& e : list)
-      if (!e.absent) norm += inside::squares_of(e.from);
+      if (!e.absent) norm += detail::squares_of(e.from);
     norm = std::sqrt(norm);
   }
   const double scale = global_scale(norm, c);
   for (const entry& e : list)
     if (!e.absent)
-      inside::with_float("by_global_norm", e.from.type, [&](auto zero) {
+      detail::with_float("by_global_norm", e.from.type, [&](auto zero) {
         using T = decltype(zero);
         const auto x = e.from.as<T>();
         const auto y = e.into.mutable_as<T>();
@@ -378,10 +378,10 @@ double by_global_norm(Range& list, double c, std::optional<double> use_norm = {}
 // rank 2 [in, out] and 3; over all axes but the last for kernels [h, w, in, out]. The parameter has t's dtype and
 // extents. 0.01 is the paper's factor for large batches.
 inline void adaptive(array t, source parameter, double factor, double eps = 1e-3) {
-  inside::apply_adaptive(t.view, parameter.view, factor, eps, t.view);
+  detail::apply_adaptive(t.view, parameter.view, factor, eps, t.view);
 }
 inline void adaptive(source t, source parameter, double factor, double eps, to out) {
-  inside::apply_adaptive(t.view, parameter.view, factor, eps, out.view);
+  detail::apply_adaptive(t.view, parameter.view, factor, eps, out.view);
 }
 
 }  // namespace gradus::clip

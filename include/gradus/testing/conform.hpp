@@ -38,7 +38,7 @@ struct conform_options {
   bool settings = true;           // vary each setting too
 };
 
-namespace inside {
+namespace detail {
 
 // The checks that need nothing of the rule but an updater.
 template <class T>
@@ -61,7 +61,7 @@ public:
 
   // Two updaters, the second by other means, step by step the same bits: all sizes around a register's.
   void widths(const make_updater& make, const make_updater& other) {
-    constexpr auto width = static_cast<std::int64_t>(detail::pack<T, fast>::width);
+    constexpr auto width = static_cast<std::int64_t>(gradus::detail::pack<T, fast>::width);
     for (std::int64_t n = 1; n <= 2 * width + 1; ++n) {
       trial<T> x(make(), {{n}, {3, n}}), y(other(), {{n}, {3, n}});
       if (x.of(0).matrix) return;
@@ -339,7 +339,7 @@ inline void compare_types(const std::string& rule, const make_updater& make, con
     }
 }
 
-}  // namespace inside
+}  // namespace detail
 
 // What the rule does not keep of its promises, a sentence each. A rule without a rate of its own gets 1/16.
 template <class Rule>
@@ -353,14 +353,14 @@ std::vector<std::string> conform(const Rule& given, const conform_options& optio
   if constexpr (requires { std::string_view(Rule::name); }) name = Rule::name;
   std::vector<std::string> failures;
   const auto run = [&]<class T>(std::type_identity<T>) {
-    inside::conformance<T> suite(name, options, failures);
-    const auto bare = inside::maker(rule);
+    detail::conformance<T> suite(name, options, failures);
+    const auto bare = detail::maker(rule);
     suite.bare(bare);
-    suite.widths(bare, inside::single_maker(rule));
+    suite.widths(bare, detail::single_maker(rule));
     if constexpr (gradus::detail::has_settings<Rule>)
-      if (options.settings && options.wrappers) inside::check_varied(suite, rule);
+      if (options.settings && options.wrappers) detail::check_varied(suite, rule);
     if constexpr (gradus::detail::count_global_stages<Rule>() == 0)  // else its variables are not apart
-      if (options.wrappers) inside::check_wrappers<T>(suite, rule);
+      if (options.wrappers) detail::check_wrappers<T>(suite, rule);
   };
   const auto attempt = [&](auto type) {
     try {
@@ -371,7 +371,7 @@ std::vector<std::string> conform(const Rule& given, const conform_options& optio
   };
   attempt(std::type_identity<float>{});
   attempt(std::type_identity<double>{});
-  inside::compare_types(name, inside::maker(rule), options, failures);
+  detail::compare_types(name, detail::maker(rule), options, failures);
   return failures;
 }
 

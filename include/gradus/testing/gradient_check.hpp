@@ -38,7 +38,7 @@ struct check_options {
   std::uint64_t seed = 0;                // of the variables' initializers
 };
 
-namespace inside {
+namespace detail {
 // Shapes given in numbers must fit the graph's, and say what `batch` is.
 inline void fit_shape(std::string_view what, const shape& in_graph, const shape& given, check_options& o, bool& known) {
   bool fits = in_graph.rank == given.rank;
@@ -64,7 +64,7 @@ inline check_options with_shapes(std::span<const value> xs, value y, check_optio
   if (!o.y_shape.empty()) fit_shape("y", y.dims(), o.y_shape[0], o, known);
   return o;
 }
-}  // namespace inside
+}  // namespace detail
 
 // Holds a graph with the gradients of y by all xs, and runs it. Each x is a float placeholder or variable. `Policies`
 // are the session's: ops<&my_card>.
@@ -72,7 +72,7 @@ template <class... Policies>
 class gradient_checker {
 public:
   gradient_checker(graph& g, std::span<const value> xs, value y, const check_options& o, Policies... policies)
-      : o_(inside::with_shapes(xs, y, o)), xs_(xs.begin(), xs.end()), y_(y), g_(&extend(g)), session_(g, policies...) {
+      : o_(detail::with_shapes(xs, y, o)), xs_(xs.begin(), xs.end()), y_(y), g_(&extend(g)), session_(g, policies...) {
     session_.initialize(o.seed);
     for (const value& t : o.init_targets) session_.run(t, {});
     if (!o.x_init_values.empty() && o.x_init_values.size() != xs.size())

@@ -18,7 +18,7 @@ struct graph_difference {
   constexpr explicit operator bool() const { return !field.empty(); }
 };
 
-namespace inside {
+namespace detail {
 constexpr std::string_view differing_field(const graph_view& a, const graph_view& b, int i) {
   const node &x = a.nodes[i], &y = b.nodes[i];
   if (x.op != y.op) return "op";
@@ -35,12 +35,12 @@ constexpr std::string_view differing_field(const graph_view& a, const graph_view
   if (x.scope != y.scope) return "scope";
   return x.device != y.device ? "device" : std::string_view{};
 }
-}  // namespace inside
+}  // namespace detail
 
 // Node by node, field by field, in order; in static_assert too.
 constexpr graph_difference first_difference(const graph_parts& a, const graph_parts& b) {
   for (int i = 0; i < a.view.size && i < b.view.size; ++i)
-    if (const auto field = inside::differing_field(a.view, b.view, i); !field.empty()) return {field, i};
+    if (const auto field = detail::differing_field(a.view, b.view, i); !field.empty()) return {field, i};
   if (a.view.size != b.view.size) return {"number of nodes", a.view.size < b.view.size ? a.view.size : b.view.size};
   if (a.what != b.what) return {"mode", 0};
   if (a.view.expression_count != b.view.expression_count) return {"number of expressions", 0};
@@ -63,7 +63,7 @@ inline std::string explain_difference(const graph_parts& a, const graph_parts& b
   const auto d = first_difference(a, b);
   if (!d) return {};
   const bool both = d.at < a.view.size && d.at < b.view.size;
-  if (both && !inside::differing_field(a.view, b.view, d.at).empty())
+  if (both && !detail::differing_field(a.view, b.view, d.at).empty())
     return text("node ", d.at, " (", a.view.nodes[d.at].op->name, "): ", d.field);
   return text(d.field, ", at ", d.at);
 }

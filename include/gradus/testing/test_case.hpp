@@ -34,7 +34,7 @@ namespace gradus::inline GRADUS_BUILD::testing {
 constexpr bool is_built_with_cuda() { return false; }
 constexpr bool is_gpu_available() { return false; }
 
-namespace inside {
+namespace detail {
 // The elements as numbers that hold every dtype's values but int64's beyond 2^53.
 inline std::vector<double> numbers(const const_tensor_view& v) {
   std::vector<double> out(v.size());
@@ -60,7 +60,7 @@ template <class... Pieces>
 [[noreturn]] void fail(const Pieces&... pieces) {
   raise(status::failed_precondition, text(pieces...));
 }
-}  // namespace inside
+}  // namespace detail
 
 class test_case {
 public:
@@ -77,7 +77,7 @@ public:
   }
   void assert_near(double actual, double expected, double error) const {
     if (!(std::abs(actual - expected) <= error))
-      inside::fail("expected ", expected, " within ", error, ", got ", actual);
+      detail::fail("expected ", expected, " within ", error, ", got ", actual);
   }
   void assert_equal(const graph_def& actual, const graph_def& expected) const {
     assert_equal_graph_def(actual, expected);
@@ -93,10 +93,10 @@ public:
       if (e.kind() == kind && std::string_view(e.what()).find(piece) != std::string_view::npos) return;
       other = text("; got ", name_of(e.kind()), ": ", e.what());
     }
-    inside::fail("expected an error of kind ", name_of(kind), " that says \"", piece, "\"", other);
+    detail::fail("expected an error of kind ", name_of(kind), " that says \"", piece, "\"", other);
 #else
     (void)kind, (void)piece, (void)call;
-    inside::fail("assert_raises needs exceptions");
+    detail::fail("assert_raises needs exceptions");
 #endif
   }
 
@@ -123,8 +123,8 @@ private:
                       std::string_view what) {
     const bool flat = a.size() == e.size() && (a.dims.rank == 1 || e.dims.rank == 1);
     if (!(a.dims == e.dims) && !flat)
-      inside::fail("extents differ: got ", to_text(a.dims), ", expected ", to_text(e.dims));
-    const auto x = inside::numbers(a), y = inside::numbers(e);
+      detail::fail("extents differ: got ", to_text(a.dims), ", expected ", to_text(e.dims));
+    const auto x = detail::numbers(a), y = detail::numbers(e);
     std::size_t wrong = 0, first = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
       const bool same = (std::isnan(x[i]) && std::isnan(y[i])) || x[i] == y[i] ||
@@ -132,7 +132,7 @@ private:
       if (!same && wrong++ == 0) first = i;
     }
     if (wrong != 0)
-      inside::fail(wrong, " of ", x.size(), " elements are not ", what, "; the first at ", first, ": got ", x[first],
+      detail::fail(wrong, " of ", x.size(), " elements are not ", what, "; the first at ", first, ": got ", x[first],
                    ", expected ", y[first]);
   }
 };

@@ -39,7 +39,7 @@ public:
   virtual void pass_step() = 0;  // global_step goes up, nothing else happens
 };
 
-namespace inside {
+namespace detail {
 
 template <class R, std::size_t... I>
 consteval bool can_rest(std::index_sequence<I...>) {
@@ -71,24 +71,24 @@ struct single_numbers : sweeps<A> {
   template <class T, class U>
   static void sweep(const U& u, const typename U::template constants<T>& c, T scale, T* theta, const T* g,
                     T* const* mirrors, std::size_t n) {
-    gradus::sweep<A, T, U, detail::lane<T, A>>(u, c, scale, theta, g, mirrors, n);
+    gradus::sweep<A, T, U, gradus::detail::lane<T, A>>(u, c, scale, theta, g, mirrors, n);
   }
   template <class T, class U, class Index>
   static void sweep_rows(const U& u, const typename U::template constants<T>& c, T scale, T* theta, T* const* mirrors,
                          std::size_t row_count, std::size_t width, const Index* rows, const T* values, std::size_t n,
                          std::span<std::int32_t> scratch, std::size_t per = 1) {
-    gradus::sweep_rows<A, T, U, Index, detail::lane<T, A>>(u, c, scale, theta, mirrors, row_count, width, rows, values,
-                                                           n, scratch, per);
+    gradus::sweep_rows<A, T, U, Index, gradus::detail::lane<T, A>>(u, c, scale, theta, mirrors, row_count, width, rows,
+                                                                   values, n, scratch, per);
   }
   template <class T, class U>
   static void follow(const U& u, const typename U::template constants<T>& c, T* theta, T* const* mirrors,
                      std::size_t n) {
-    gradus::detail::follow<A, T, U, detail::lane<T, A>>(u, c, theta, mirrors, n);
+    gradus::detail::follow<A, T, U, gradus::detail::lane<T, A>>(u, c, theta, mirrors, n);
   }
   template <std::size_t Stage, class T, class U>
   static void measure(const U& u, const typename U::template constants<T>& c, T scale, const T* theta, const T* g,
                       T* const* mirrors, std::size_t n, double* sums) {
-    gradus::measure<Stage, A, T, U, detail::lane<T, A>>(u, c, scale, theta, g, mirrors, n, sums);
+    gradus::measure<Stage, A, T, U, gradus::detail::lane<T, A>>(u, c, scale, theta, g, mirrors, n, sums);
   }
 };
 // The sweeps with registers, and matrices.
@@ -127,7 +127,7 @@ private:
   updater<Device, Policies...> updater_;
 };
 
-}  // namespace inside
+}  // namespace detail
 
 // A step's gradient of one variable; `rows` of a sparse one.
 template <class T>

@@ -7,7 +7,7 @@
 #include "../update/weight_decay.hpp"
 #include "trial.hpp"
 
-namespace gradus::inline GRADUS_BUILD::testing::inside {
+namespace gradus::inline GRADUS_BUILD::testing::detail {
 
 using make_updater = std::function<std::unique_ptr<any_updater>()>;
 
@@ -146,4 +146,4 @@ void check_wrappers(Suite& suite, const Rule& rule) {
   }
 }
 
-}  // namespace gradus::testing::inside
+}  // namespace gradus::testing::detail
