@@ -47,7 +47,3 @@ checkpoint_state take_over(const any_codec& c, const any_file_system& fs, const 
 #ifndef GRADUS_COMPILED
 #include "folder.ipp"
 #endif
-
-#ifndef GRADUS_COMPILED
-#include "folder.ipp"
-#endif

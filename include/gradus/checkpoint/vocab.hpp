@@ -86,7 +86,3 @@ void remap_matrix(const matrix_values& old, const matrix_remapping& to, std::int
 #ifndef GRADUS_COMPILED
 #include "vocab.ipp"
 #endif
-
-#ifndef GRADUS_COMPILED
-#include "vocab.ipp"
-#endif

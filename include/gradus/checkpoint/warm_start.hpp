@@ -83,7 +83,3 @@ warm_started warm_start(std::span<const warm_start_target> targets, const warm_s
 #ifndef GRADUS_COMPILED
 #include "warm_start.ipp"
 #endif
-
-#ifndef GRADUS_COMPILED
-#include "warm_start.ipp"
-#endif

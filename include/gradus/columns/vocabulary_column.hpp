@@ -102,7 +102,3 @@ categorical_column categorical_column_with_vocabulary_file(std::string key, std:
 #ifndef GRADUS_COMPILED
 #include "vocabulary_column.ipp"
 #endif
-
-#ifndef GRADUS_COMPILED
-#include "vocabulary_column.ipp"
-#endif

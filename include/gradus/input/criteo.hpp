@@ -81,7 +81,3 @@ criteo_dataset criteo(file_list files, const criteo_options& how = {}, const any
 #ifndef GRADUS_COMPILED
 #include "criteo.ipp"
 #endif
-
-#ifndef GRADUS_COMPILED
-#include "criteo.ipp"
-#endif

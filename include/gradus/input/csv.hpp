@@ -171,7 +171,3 @@ csv_dataset csv(file_list files, std::vector<csv_column> columns, const csv_opti
 #ifndef GRADUS_COMPILED
 #include "csv.ipp"
 #endif
-
-#ifndef GRADUS_COMPILED
-#include "csv.ipp"
-#endif

@@ -150,7 +150,3 @@ idx_dataset idx(const std::string& prefix, const reader_limits& limits = {}, con
 #ifndef GRADUS_COMPILED
 #include "idx.ipp"
 #endif
-
-#ifndef GRADUS_COMPILED
-#include "idx.ipp"
-#endif

@@ -105,7 +105,3 @@ libsvm_dataset libsvm(file_list files, const libsvm_options& how, const any_file
 #ifndef GRADUS_COMPILED
 #include "libsvm.ipp"
 #endif
-
-#ifndef GRADUS_COMPILED
-#include "libsvm.ipp"
-#endif

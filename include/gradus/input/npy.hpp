@@ -100,7 +100,3 @@ npy_dataset npz_arrays(const std::string& path, const std::vector<std::string>& 
 #ifndef GRADUS_COMPILED
 #include "npy.ipp"
 #endif
-
-#ifndef GRADUS_COMPILED
-#include "npy.ipp"
-#endif

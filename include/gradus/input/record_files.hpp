@@ -170,7 +170,3 @@ bool line_in(std::string_view bytes, bool last, std::string_view& line, found_re
 #ifndef GRADUS_COMPILED
 #include "record_files.ipp"
 #endif
-
-#ifndef GRADUS_COMPILED
-#include "record_files.ipp"
-#endif

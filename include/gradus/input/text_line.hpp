@@ -45,7 +45,3 @@ text_line_dataset text_line(file_list files, const text_line_options& how = {}, 
 #ifndef GRADUS_COMPILED
 #include "text_line.ipp"
 #endif
-
-#ifndef GRADUS_COMPILED
-#include "text_line.ipp"
-#endif

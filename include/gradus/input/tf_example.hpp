@@ -275,7 +275,3 @@ features parse_example_batch(Source& records, std::int64_t n, const example_spec
 #ifndef GRADUS_COMPILED
 #include "tf_example.ipp"
 #endif
-
-#ifndef GRADUS_COMPILED
-#include "tf_example.ipp"
-#endif

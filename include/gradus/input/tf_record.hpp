@@ -116,7 +116,3 @@ tf_record_dataset tf_record(file_list files, const tf_record_options& options = 
 #ifndef GRADUS_COMPILED
 #include "tf_record.ipp"
 #endif
-
-#ifndef GRADUS_COMPILED
-#include "tf_record.ipp"
-#endif

@@ -238,7 +238,3 @@ public:
 #ifndef GRADUS_COMPILED
 #include "writer.ipp"
 #endif
-
-#ifndef GRADUS_COMPILED
-#include "writer.ipp"
-#endif
