@@ -1,6 +1,9 @@
 #include "models.hpp"
 
+#include <gradus/run/updater.hpp>
+#include <gradus/update/loss_scale.hpp>
 #include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/momentum.hpp>
 
 #include <doctest/doctest.h>
 
@@ -254,4 +257,105 @@ TEST_CASE("micro-batches: rows that any of them names are moved, by the mean ove
     for (std::size_t i = 0; i < want.size(); ++i) CHECK(table[i] == doctest::Approx(want[i]));
     for (std::size_t i = 0; i < 2; ++i) CHECK(b[i] == doctest::Approx(want_b[i]));
   }
+}
+
+// ---- gradients that are handed over: an updater that gets them makes the variables of a step, to the bit
+
+namespace {
+constexpr auto bag = [](graph& g) {  // rows of two tables, one of them read by two placeholders, and dense variables
+  auto token = g.placeholder("token", {batch, 3}, int32);
+  auto other = g.placeholder("other", {batch, 2}, int32);
+  auto table = g.variable("table", {11, 4}, {.init = random_normal(0, 1)});
+  auto a = reduce_mean(gather(table, token), {1});
+  auto b = reduce_mean(embedding(other, {.input_dim = 11, .output_dim = 4, .name = "second"}), {1});
+  auto loss = reduce_mean(square(dense(a * b, {.units = 2, .name = "out"}) - 1.0));
+  return model_spec{.loss = loss};
+};
+
+template <class Executor, class Model, class... Policies, class... Settings>
+void handed_over(const char* what, Model (*model)(), std::int64_t batch_size, const Executor& executor,
+                 const std::tuple<Policies...>& policies, const Settings&... settings) {
+  CAPTURE(what);
+  const auto update = std::apply([](const auto&... p) { return composed{p...}; }, policies);
+  using steps = stepper<Model, std::remove_const_t<decltype(update)>, cpu<fast>, Executor, Settings...>;
+  steps alone(model(), update, executor, settings...), shared(model(), update, executor, settings...);
+  alone.allocate(), shared.allocate();
+  alone.initialize(5), shared.initialize(5);
+  auto u = std::apply([](const auto&... p) { return updater<cpu<fast>, Policies...>(p...); }, policies);
+  for (std::size_t i = 0; i < shared.variables().size(); ++i)
+    if (shared.variables().info(i).trainable) u.track(shared.variables().info(i).name, shared.variables().view(i));
+  for (std::uint32_t step = 0; step < 4; ++step) {
+    fill<steps, mode::train>(alone, batch_size, step + 1);
+    fill<steps, mode::train>(shared, batch_size, step + 1);
+    alone.train_step();
+    std::vector<std::pair<bytes, bytes>> kept;  // values and rows, since they may be read until `see` returns
+    std::vector<named_gradient> gradients;
+    kept.reserve(shared.variables().size());
+    shared.compute_gradients([&](const named_gradient& g) {
+      auto& [values, rows] = kept.emplace_back();
+      values.assign(g.values.data, g.values.data + g.values.size_bytes());
+      const const_tensor_view v(g.values.type, g.values.dims, values.data());
+      if (g.sparse) {
+        rows.assign(g.rows.data, g.rows.data + g.rows.size_bytes());
+        gradients.emplace_back(g.name, indexed_slices(const_tensor_view(g.rows.type, g.rows.dims, rows.data()), v));
+      } else {
+        gradients.emplace_back(g.name, v);
+      }
+    });
+    CHECK(shared.global_step() == step);
+    u.apply(gradients);
+    shared.move_to(u.global_step());
+    bytes one, other;
+    take(one, alone.template output_of<mode::train>(output::loss));
+    take(other, shared.template output_of<mode::train>(output::loss));
+    for (std::size_t i = 0; i < alone.variables().size(); ++i)  // those that do not train as well
+      take(one, alone.variables().view(i)), take(other, shared.variables().view(i));
+    CHECK(one == other);
+  }
+  CHECK(alone.global_step() == shared.global_step());
+}
+template <auto Build, bool Reuse, bool Norm>
+auto read_model() {
+  return interpreted_model<cpu<fast>, ops<>, gating::op, Norm, Reuse>{Build};
+}
+}  // namespace
+
+TEST_CASE("gradients of a step, handed to an updater, make the step's variables to the bit") {
+  const std::tuple clipped{adam{.rate = 0.01}, clip_by_global_norm{0.05}};
+  const std::tuple plain{momentum{.rate = 0.1}};
+  handed_over(
+      "dense", +[] { return read_model<mlp, true, true>(); }, 24, serial{}, clipped);
+  handed_over(
+      "batch_norm, dropout", +[] { return read_model<convnet, true, true>(); }, 6, serial{}, clipped);
+  handed_over(
+      "rows", +[] { return read_model<bag, true, false>(); }, 5, serial{}, plain);
+  handed_over(
+      "rows, clipped", +[] { return read_model<bag, true, true>(); }, 5, serial{}, clipped);
+  handed_over(
+      "attention", +[] { return read_model<gpt, true, true>(); }, 4, serial{}, clipped);
+  handed_over(
+      "two threads", +[] { return read_model<gpt, false, true>(); }, 4, threads{2}, clipped);
+  handed_over(
+      "two threads, rows", +[] { return read_model<bag, false, false>(); }, 64, threads{2}, plain);
+  handed_over(
+      "in parts", +[] { return read_model<mlp, true, true>(); }, 24, serial{}, clipped, microbatch{4});
+  handed_over(
+      "compiled", +[] { return compiled_model<bag, cpu<fast>, gating::graph, false, true>{}; }, 5, serial{}, plain);
+}
+
+TEST_CASE("gradients that are handed over hold the scale of the loss") {
+  const auto update = composed{gradient_descent{.rate = 0.25}, static_loss_scale{8}};
+  using scaled = interpreted_model<cpu<fast>, ops<>, gating::op, false, true, dtype::none, true>;
+  stepper<scaled, std::remove_const_t<decltype(update)>, cpu<fast>> s(scaled{bowl}, update);
+  s.allocate();
+  s.initialize(1);
+  s.bound<mode::train>(1);
+  int seen = 0;
+  s.compute_gradients([&](const named_gradient& g) {
+    CHECK(g.name == "w");
+    CHECK(g.values.as<float>()[0] == -6 * 8.0f);
+    ++seen;
+  });
+  CHECK(seen == 1);
+  CHECK(s.loss_scale() == 8);
 }

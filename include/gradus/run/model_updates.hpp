@@ -8,6 +8,7 @@
 #include "../pass/minimize.hpp"
 #include "machine.hpp"
 #include "mirrors.hpp"
+#include "named_gradient.hpp"
 #include "step_gradients.hpp"
 #include "update_step.hpp"
 #include "variables.hpp"
@@ -112,6 +113,21 @@ public:
     }
   }
 
+  // ---- a step without its updates
+  // see(named_gradient) for every trainable variable, in the order of the updates. What see is given lies where the
+  // next call of the step may write.
+  template <class See>
+  void hand_over(See& see) {
+    executor.run(train, gradient_calls<See>{this, &see});
+    if constexpr (Executor::concurrent) each_gradient(see);  // there, memory is not shared
+  }
+  // The same of gradients that a step has left behind.
+  template <class See>
+  void each_gradient(See& see) {
+    for (std::size_t i = 0; i < train.call_count(); ++i)
+      if (const node& n = train.what().at(train.bound(i).node); n.op == &cards::apply) see(gradient_of(n));
+  }
+
   // The state that changes by sweeps alone, of which the guard is told.
   std::vector<std::span<const std::byte>> guarded() {
     std::vector<std::span<const std::byte>> out;
@@ -174,6 +190,29 @@ public:
   }
 
 private:
+  template <class See>
+  struct gradient_calls {
+    model_updates* self;
+    See* see;
+    static bool divides(const node& n) { return session_calls::divides(n); }  // one schedule serves both kinds of step
+    void operator()(const bound_call& c) const {
+      const node& n = self->train.what().at(c.node);
+      if (n.op == &cards::loss_scale)
+        self->write_number(c, n.type, self->step.loss_scale());
+      else if (!Executor::concurrent && n.op == &cards::apply)
+        (*see)(self->gradient_of(n));
+    }
+  };
+  named_gradient gradient_of(const node& apply) {
+    const int* operand = train.what().graph.view.edges + apply.first;
+    const std::string_view name = variables.info(variable_of(apply)).name;
+    const const_tensor_view values = train.view(operand[1]);
+    if (apply.inputs == 2) return {name, values};
+    const tensor_view ids = train.view(operand[2]);
+    const extents all{static_cast<std::int64_t>(ids.size())};  // a row each, whatever the ids' extents
+    return {name, indexed_slices(const_tensor_view(ids.type, all, train.source(operand[2])), values)};
+  }
+
   std::vector<std::size_t> joined_;                // per call: values that its update sweeps
   std::vector<subject_state<Optimizer>> states_;   // of each variable that trains
   std::vector<std::vector<std::int32_t>> chains_;  // of each, if its gradient is sparse

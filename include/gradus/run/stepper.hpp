@@ -195,6 +195,28 @@ public:
       if (const bound_call& c = updates_.train.bound(i); c.run == nullptr) updates_.template session_call<true>(c);
     updates_.step.finish();
   }
+  // The gradients of a step on what the placeholders hold, handed over instead of used: see(const named_gradient&) for
+  // every trainable variable, in the order in which updates would be made; dense ones as arrays, those of embeddings as
+  // rows. Give them to an updater, here or on another machine (tf.train.Optimizer.compute_gradients). A gradient may be
+  // read until `see` returns, and holds the factor loss_scale(). No variable changes but what the model itself changes
+  // when it computes (the moving averages of batch_normalization); global_step stays, so call move_to when the update
+  // is made.
+  template <class See>
+  void compute_gradients(See see) {
+    if constexpr (cuts) {
+      sum_parts(0, parts_, parts_);
+      sums_.average(updates_.train, updates_.variables, parts_);
+      updates_.each_gradient(see);
+    } else {
+      const subnormal_scope numbers(subnormals_here);
+      draw_as(updates_.step.global_step);
+      updates_.step.begin_gradients();
+      const lent_until_end lent{updates_.train};
+      updates_.hand_over(see);
+    }
+  }
+  // Somebody else made the updates up to this step: what random operations draw, and the rate, are of it from now on.
+  void move_to(std::int64_t global_step) { updates_.step.global_step = global_step; }
   template <mode M>
   void forward() {
     const subnormal_scope numbers(subnormals_here);
