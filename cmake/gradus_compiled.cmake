@@ -2,7 +2,10 @@
 # built with the program's flags when something links it. The headers then hold declarations alone (base/body.hpp), so
 # that a program compiles faster. No binary is installed.
 #
-# gradus_add_compiled(FOLDER)   the library of the sources FOLDER/gradus/compiled/*.cpp
+# gradus::pch: the umbrella as a precompiled header of every target that links it, beside gradus::gradus or
+# gradus::compiled.
+#
+# gradus_add_compiled(FOLDER)   both; the library is of the sources FOLDER/gradus/compiled/*.cpp
 function(gradus_add_compiled include_folder)
   if(TARGET gradus_compiled)
     return()
@@ -14,4 +17,8 @@ function(gradus_add_compiled include_folder)
   target_compile_definitions(gradus_compiled PUBLIC GRADUS_COMPILED)
   target_compile_options(gradus_compiled PRIVATE -w) # the user's warnings are for the user's files
   set_target_properties(gradus_compiled PROPERTIES POSITION_INDEPENDENT_CODE ON) # shared libraries may link it
+  add_library(gradus_pch INTERFACE)
+  add_library(gradus::pch ALIAS gradus_pch)
+  target_link_libraries(gradus_pch INTERFACE gradus::gradus)
+  target_precompile_headers(gradus_pch INTERFACE <gradus/gradus.hpp>)
 endfunction()

@@ -35,7 +35,7 @@ with tempfile.TemporaryDirectory() as scratch:
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     common = [*generator, f"-DCMAKE_CXX_COMPILER={a.compiler}"]
 
-    if a.way in ("find_package", "compiled", "components", "pkg_config"):
+    if a.way in ("find_package", "compiled", "pch", "components", "pkg_config"):
         run(a.cmake, "-S", a.source, "-B", f"{scratch}/ours", *common, "-DGRADUS_BUILD_TESTS=OFF",
             "-DGRADUS_BUILD_EXAMPLES=OFF", "-DGRADUS_BUILD_BENCHMARKS=OFF", f"-DCMAKE_INSTALL_PREFIX={prefix}", env=environment)
         run(a.cmake, "--install", f"{scratch}/ours", env=environment)
@@ -109,6 +109,10 @@ with tempfile.TemporaryDirectory() as scratch:
         if not entry["file"].startswith(here):  # a source of gradus::compiled, which is built for who links it
             continue
         words = shlex.split(entry["command"])[1:]
+        if a.way == "pch":
+            if not any(w.endswith("cmake_pch.hxx") for w in words):
+                sys.exit(f"no precompiled header is used:\n{entry['command']}")
+            words = [w for w in words if w not in ("-Winvalid-pch", "-include") and not w.endswith("cmake_pch.hxx")]
         skip = False
         for word in words:
             if skip:
