@@ -6,6 +6,8 @@
 //
 //   undefined reference to `train(gradus::avx2_fma_zlib::trainer<...>&)'      the caller; the callee has gradus::sse2
 //
+// So set what is named below for a whole build, not on one target alone; gradus::compiled has the flags of the build.
+//
 // The name is made of
 //   sse2, sse42, avx, avx2, avx512, neon, scalar   registers (scalar: none, or without xsimd)
 //   _fma             products and sums are fused
