@@ -1,6 +1,6 @@
 // expect: gradus: vary takes the address of a setting in angle brackets and then a schedule, as
 // within: 8 lines
-// at most: 55 lines
+// at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/updater.hpp>
 #include <gradus/update/rules/adam.hpp>

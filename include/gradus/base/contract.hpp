@@ -45,7 +45,10 @@ struct clock {};          // system_clock, or a fake one
 struct file_system {};    // posix, or one that forgets
 struct operations {};     // ops<&card...>: the user's own ops for the interpreter
 struct log_sink {};       // where text goes
-struct hook {             // what is called before, after and around the steps of a run
+struct refused {          // has been refused where it was made; no door says more about it
+  static constexpr bool many = true;
+};
+struct hook {  // what is called before, after and around the steps of a run
   static constexpr bool many = true;
 };
 struct saving_listener {  // what is called before and after a run saves
@@ -108,7 +111,7 @@ constexpr auto take_policy(First&& first, Rest&&... rest) {
 template <class... Kinds>
 struct kinds {
   template <class P>
-  static constexpr bool take = (detail::is_of<Kinds, P>() || ...);
+  static constexpr bool take = (detail::is_of<Kinds, P>() || ...) || detail::is_of<kind::refused, P>();
 };
 
 namespace detail {

@@ -85,7 +85,7 @@ struct varies_by {
   static constexpr bool value = rate_schedule<S> && !observing_schedule<S>;
 };
 struct refused_variation {
-  using policy_for = kind::variation;
+  using policy_for = kind::refused;
 };
 
 }  // namespace detail
