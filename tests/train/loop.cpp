@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "../session/turned_clock.hpp"
 #include "supervised.hpp"
@@ -306,4 +307,37 @@ TEST_CASE("steps per second are of the steps since the last due report") {
   CHECK(c.steps_per_sec() == 5);
   c.count(21, 0, 0.5, 0.1, 111, 0);
   CHECK(!c.due());  // never
+}
+
+namespace {
+struct counts_alone {
+  using policy_for = kind::hook;
+  std::int64_t* calls;
+  void before_run(run_context& c) { *calls += c.session().global_step() >= 0; }
+  void after_run(run_context&, const run_values&) { ++*calls; }
+};
+struct counts_saves {
+  using policy_for = kind::saving_listener;
+  std::int64_t* calls;
+  void after_save(hooked_session&, std::int64_t) { ++*calls; }
+};
+}  // namespace
+
+TEST_CASE("a save that another thread asks for does not meet a hook") {
+  const testing::temp_dir dir;
+  const points data;
+  std::int64_t calls = 0;  // no atomic: hooks and listeners never run at the same time
+  auto input = data.all().repeat(25).batch(2);
+  auto sv = make_supervisor<line>({.logdir = dir / "run"}, descent, counts_alone{&calls}, counts_saves{&calls});
+  auto sess = sv.managed_session("", input);
+  std::thread other([&] {
+    for (int i = 0; i < 20; ++i) sess.save();
+  });
+  while (!sv.should_stop()) sess.run();
+  other.join();
+  CHECK(calls == 1 + 20 + 101 + 100);  // the first save; a step that finds no data begins too
+}
+
+TEST_CASE("values that no step gave have no results") {
+  CHECK_THROWS_WITH_AS(run_values{}.result("loss"), doctest::Contains("gives no number \"loss\""), not_found);
 }

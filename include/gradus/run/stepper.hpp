@@ -203,12 +203,12 @@ public:
   // is made.
   template <class See>
   void compute_gradients(See see) {
+    const subnormal_scope numbers(subnormals_here);
     if constexpr (cuts) {
       sum_parts(0, parts_, parts_);
       sums_.average(updates_.train, updates_.variables, parts_);
       updates_.each_gradient(see);
     } else {
-      const subnormal_scope numbers(subnormals_here);
       draw_as(updates_.step.global_step);
       updates_.step.begin_gradients();
       const lent_until_end lent{updates_.train};

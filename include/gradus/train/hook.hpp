@@ -83,7 +83,7 @@ public:
   double loss = 0;
   double learning_rate = 0;  // that the step used
   // A metric or a scalar summary of the training step, by its name. Error: not_found, with the names that there are.
-  double result(std::string_view name) const { return find_(steps_, name); }
+  double result(std::string_view name) const;
 
 private:
   friend class detail::hook_calls;

@@ -17,6 +17,11 @@ GRADUS_BODY const_tensor_view hooked_session::variable(std::string_view name) co
   return {found->type, found->dims, found->bytes.data()};
 }
 
+GRADUS_BODY double run_values::result(std::string_view name) const {
+  if (find_ == nullptr) detail::raise_no_result(name, {});
+  return find_(steps_, name);
+}
+
 namespace detail {
 GRADUS_BODY void raise_no_result(std::string_view name, std::string_view those_there_are) {
   raise(status::not_found, text("a training step gives no number \"", name, "\"; it gives ",

@@ -238,6 +238,7 @@ private:
   template <class Fill>
   bool step(Fill fill) {
     running& r = *running_;
+    const std::lock_guard lock(r.mutex);  // hooks too: another thread's save tells listeners
     if (r.stopped) raise(status::failed_precondition, "run: the supervisor has stopped; begin another session");
     loop_.before_run();
     if (!step_alone(fill)) return false;
@@ -248,7 +249,6 @@ private:
   template <class Fill>
   bool step_alone(Fill fill) {
     running& r = *running_;
-    const std::lock_guard lock(r.mutex);
     const told_of_step after{&r, &loop_};  // by an error too
     if (!loop_.step(0, fill)) {
       if (r.steps.global_step() == 0) raise(status::out_of_range, text("run: ", detail::gave_nothing));
