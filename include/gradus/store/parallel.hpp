@@ -22,10 +22,10 @@ template <class Work>
 void in_parts(std::size_t bytes, int threads, Work&& work) {
   const std::size_t parts = threads < 1 ? 1 : static_cast<std::size_t>(threads);
   const std::size_t each = (bytes / parts + 4095) / 4096 * 4096;
-  std::vector<joining_thread> others;
   const auto part = [&work, each, bytes](std::size_t i) {
     work(i, std::min(i * each, bytes), std::min((i + 1) * each, bytes));
   };
+  std::vector<joining_thread> others;  // after `part`: they are waited for before it goes
   std::size_t begun = 1;
 #if defined(__cpp_exceptions)
   try {
