@@ -10,9 +10,9 @@
 #                                threads       the tests of TSan 50 times each
 #                                mutants       every small fault of tests/mutants/
 #                                compile_cost  what a user's model costs to compile
-#   scripts/test.sh NAME...    these presets (cmake --list-presets) and steps only, in this order. The steps and tsan read
-#                              what a preset has built, so that --all may be run in pieces: g++ before long, mutants and
-#                              tsan, tsan before threads.
+#   scripts/test.sh NAME...    these presets (cmake --list-presets) and steps only, in this order; with --all too without
+#                              samples, so that --all may be run in pieces. The steps and tsan read what a preset has
+#                              built: g++ before long, mutants and tsan, tsan before threads.
 #
 # Options: --no-install skips the packages.   GRADUS_BUILD=DIR builds there instead of build/.
 # Everything is run even if something before it failed; the exit code is 0 only if all passed.
@@ -26,15 +26,16 @@ for option in "$@"; do
     --quick) steps=(g++) ;;
     --all) all=yes ;;
     --no-install) install=no ;;
-    -h | --help) sed -n '2,21s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "test.sh: unknown option $option (--quick, --all, --no-install)" >&2; exit 2 ;;
     *) steps+=("$option") ;;
   esac
 done
-[ ${#steps[@]} -gt 0 ] || steps=(g++ asan tsan)
-drawn=ON
-[ -z "$all" ] || drawn=OFF
-[ -z "$all" ] || steps=(g++ asan tsan optimized clang-16 clang-19 sse2 avx2 aarch64 long threads mutants compile_cost)
+drawn=ON whole=(g++ asan tsan)
+if [ -n "$all" ]; then
+  drawn=OFF whole+=(optimized clang-16 clang-19 sse2 avx2 aarch64 long threads mutants compile_cost)
+fi
+[ ${#steps[@]} -gt 0 ] || steps=("${whole[@]}")
 
 if [ $install = yes ]; then
   case " ${steps[*]} " in *" clang-19 "* | *" aarch64 "*) all=yes ;; esac
