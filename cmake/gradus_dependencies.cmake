@@ -11,8 +11,8 @@
 set(GRADUS_DEPENDENCIES xtensor xsimd cereal json zlib protozero stb threads)
 set(GRADUS_OPTIONAL_DEPENDENCIES cblas onednn)
 # Those that a macro turns on (base/optional_library.hpp), which gradus::gradus defines where they were found:
-# GRADUS_ZLIB, GRADUS_PROTOZERO, GRADUS_STB.
-set(GRADUS_SWITCHED_DEPENDENCIES zlib protozero stb)
+# GRADUS_ZLIB, GRADUS_PROTOZERO, GRADUS_STB, GRADUS_XSIMD.
+set(GRADUS_SWITCHED_DEPENDENCIES zlib protozero stb xsimd)
 
 # A target that is there already is taken as it is: a parent project may bring its own.
 macro(gradus_find_one name target package)

@@ -2,9 +2,11 @@
 """builds.py COMPILER INCLUDE: files of one program that were compiled with different answers (base/build.hpp).
 
 They stand in one program and each does what its own flags say; where one hands an object to the other, the program does
-not link, and the missing symbol names the caller's build.
+not link, and the missing symbol names the caller's build. With and without xsimd the registers are the same, and so are
+the bits of a training.
 """
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -31,15 +33,55 @@ int width_there() { return GRADUS_SIMD; }
 double beta_there(const gradus::adam& rule) { return rule.beta1; }
 """
 
+# Two rules' updates with a norm over all, by one file with xsimd and by another without; main() compares.
+TRAINS = """#include <gradus/cpu/device.hpp>
+#include <gradus/run/updater.hpp>
+#include <gradus/update/clip.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <cstring>
+#include <vector>
+bool built_with_xsimd_WHERE() {
+#if defined(GRADUS_XSIMD)
+  return true;
+#else
+  return false;
+#endif
+}
+std::size_t bytes_WHERE() { return sizeof(gradus::simd::register_of<float>) + sizeof(gradus::simd::register_of<double>); }
+std::vector<float> trains_WHERE() {
+  std::vector<float> w(1037), dw(1037);
+  gradus::updater u{gradus::adam{.rate = 0.01}, gradus::clip_by_global_norm{0.5}};
+  u.track("w", w);
+  for (int step = 0; step < 5; ++step) {
+    for (std::size_t i = 0; i < w.size(); ++i) dw[i] = 0.1f * static_cast<float>(i % 17) - w[i] * w[i] - 0.7f;
+    u.apply({{"w", dw}});
+  }
+  return w;
+}
+"""
+TRAINS_HERE = TRAINS.replace("WHERE", "here") + """
+bool built_with_xsimd_there();
+std::size_t bytes_there();
+std::vector<float> trains_there();
+int main() {
+  if (built_with_xsimd_here() || !built_with_xsimd_there()) return 2;
+  if (bytes_here() != bytes_there()) return 3;
+  const auto a = trains_here(), b = trains_there();
+  return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0 && a[0] != 0 ? 0 : 4;
+}
+"""
+TRAINS_THERE = TRAINS.replace("WHERE", "there")
+WIDTHS = {"x86_64": [["-msse2"], ["-mavx"], ["-mavx2", "-mfma"], ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512cd"]]}
 
-def links(scratch, here, there):
+
+def links(scratch, here, there, source_here=HERE, source_there=THERE):
     with open(os.path.join(scratch, "here.cpp"), "w", encoding="utf-8") as file:
-        file.write(HERE)
+        file.write(source_here)
     with open(os.path.join(scratch, "there.cpp"), "w", encoding="utf-8") as file:
-        file.write(THERE)
+        file.write(source_there)
     for name, flags in (("here", here), ("there", there)):
-        subprocess.run([compiler, "-std=c++20", "-I", include, *flags, "-c", name + ".cpp", "-o", name + ".o"], cwd=scratch,
-                       check=True)
+        subprocess.run([compiler, "-std=c++20", "-I", include, *flags, "-c",
+                        name + ".cpp", "-o", name + ".o"], cwd=scratch, check=True)
     linked = subprocess.run([compiler, "here.o", "there.o", "-o", "program"], cwd=scratch, stderr=subprocess.PIPE, text=True)
     return linked.returncode == 0, linked.stderr
 
@@ -57,3 +99,26 @@ with tempfile.TemporaryDirectory() as scratch:
     linked, said = links(scratch, [*none, "-DHANDS_OVER"], wide)
     if linked or "gradus::scalar::adam" not in said:
         sys.exit(f"an object was handed from one build to another, and the linker said: {said or 'nothing'}")
+    xsimd, small = ["-DGRADUS_XSIMD"], ["-O1", "-march=native"]
+    linked, said = links(scratch, ["-DHANDS_OVER"], xsimd)
+    if linked or "::adam" not in said:
+        sys.exit(f"an object was handed from a build without xsimd to one with it, and the linker said: {said or 'nothing'}")
+    linked, said = links(scratch, small, [*small, *xsimd], TRAINS_HERE, TRAINS_THERE)
+    if not linked:
+        sys.exit(f"a build with xsimd and one without do not stand in one program:\n{said}")
+    if code := subprocess.run([os.path.join(scratch, "program")]).returncode:
+        sys.exit("with and without xsimd: " + {2: "the macro does not decide", 3: "registers of different widths",
+                                               4: "other numbers"}.get(code, f"exit code {code}"))
+    # The registers of other machines, which this one need not be.
+    same = """#include <gradus/cpu/simd.hpp>
+#include <xsimd/xsimd.hpp>
+template <class T>
+constexpr bool same = std::is_same_v<gradus::simd::register_of<T>,
+                                     typename xsimd::types::simd_register<T, xsimd::default_arch>::register_type>;
+static_assert(same<float> && same<double>);
+"""
+    with open(os.path.join(scratch, "same.cpp"), "w", encoding="utf-8") as file:
+        file.write(same)
+    for flags in WIDTHS.get(platform.machine(), []):
+        if subprocess.run([compiler, "-std=c++20", "-w", "-I", include, *flags, "-fsyntax-only", "same.cpp"], cwd=scratch).returncode:
+            sys.exit(f"with {' '.join(flags)} the registers are not xsimd's")

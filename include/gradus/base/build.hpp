@@ -9,11 +9,10 @@
 // So set what is named below for a whole build, not on one target alone; gradus::compiled has the flags of the build.
 //
 // The name is made of
-//   sse2, sse42, avx, avx2, avx512, neon, scalar   registers (scalar: none, or without xsimd)
-//   _fma             products and sums are fused
-//   _fastmath        -ffast-math or a part of it
+//   sse2, sse42, avx, avx2, avx512, neon, scalar   registers (scalar: none that round as IEEE 754 says, or
+//   GRADUS_SIMD=0) _fma             products and sums are fused _fastmath        -ffast-math or a part of it
 //   _noexceptions    -fno-exceptions
-//   _zlib, _pb, _stb optional libraries: zlib, protozero, stb (base/optional_library.hpp)
+//   _zlib, _pb, _stb, _xsimd   optional libraries: zlib, protozero, stb, xsimd (base/optional_library.hpp)
 //   _compiled        the bodies come from gradus::compiled (base/body.hpp)
 #pragma once
 
@@ -27,10 +26,13 @@
 #if defined(GRADUS_STB) && (1 - GRADUS_STB - 1) == 0
 #undef GRADUS_STB
 #endif
+#if defined(GRADUS_XSIMD) && (1 - GRADUS_XSIMD - 1) == 0
+#undef GRADUS_XSIMD
+#endif
 
 // Whether numbers are as wide as a register (cpu/simd.hpp).
 #if !defined(GRADUS_SIMD)
-#if (defined(__SSE2__) || defined(__aarch64__)) && __has_include(<xsimd/config/xsimd_arch.hpp>)
+#if defined(__SSE2__) || defined(__aarch64__)
 #define GRADUS_SIMD 1
 #else
 #define GRADUS_SIMD 0
@@ -83,13 +85,19 @@
 #else
 #define GRADUS_BUILD_STB
 #endif
+#if defined(GRADUS_XSIMD)
+#define GRADUS_BUILD_XSIMD _xsimd
+#else
+#define GRADUS_BUILD_XSIMD
+#endif
 #if defined(GRADUS_COMPILED)
 #define GRADUS_BUILD_FORM _compiled
 #else
 #define GRADUS_BUILD_FORM
 #endif
-#define GRADUS_BUILD_JOIN_THEM(a, b, c, d, e, f, g, h) a##b##c##d##e##f##g##h
+#define GRADUS_BUILD_JOIN_THEM(a, b, c, d, e, f, g, h, i) a##b##c##d##e##f##g##h##i
 #define GRADUS_BUILD_JOIN(...) GRADUS_BUILD_JOIN_THEM(__VA_ARGS__)
 #define GRADUS_BUILD                                                                                  \
   GRADUS_BUILD_JOIN(GRADUS_BUILD_WIDTH, GRADUS_BUILD_FMA, GRADUS_BUILD_MATH, GRADUS_BUILD_EXCEPTIONS, \
-                    GRADUS_BUILD_ZLIB, GRADUS_BUILD_PROTOZERO, GRADUS_BUILD_STB, GRADUS_BUILD_FORM)
+                    GRADUS_BUILD_ZLIB, GRADUS_BUILD_PROTOZERO, GRADUS_BUILD_STB, GRADUS_BUILD_XSIMD,  \
+                    GRADUS_BUILD_FORM)

@@ -1,7 +1,8 @@
-// Optional libraries: zlib, protozero and stb are used where a macro says so (GRADUS_ZLIB, GRADUS_PROTOZERO,
-// GRADUS_STB), never because a header happens to lie on the path. The CMake target gradus::gradus defines the macro of
-// each library that CMake found. Without the macro everything compiles and links, and what needs the library is refused
-// where it is used, by the sentence below. Files with different macros hold different types (base/build.hpp).
+// Optional libraries: zlib, protozero, stb and xsimd are used where a macro says so (GRADUS_ZLIB, GRADUS_PROTOZERO,
+// GRADUS_STB, GRADUS_XSIMD), never because a header happens to lie on the path. The CMake target gradus::gradus defines
+// the macro of each library that CMake found. Without the macro everything compiles and links, and what needs the
+// library is refused where it is used, by the sentence below (nothing needs xsimd: cpu/simd.hpp). Files with different
+// macros hold different types (base/build.hpp).
 #pragma once
 #include <string_view>
 

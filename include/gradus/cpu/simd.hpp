@@ -1,23 +1,29 @@
-// The door to xsimd, and the operations of one vector register that formulas need.
+// The registers of the machine, the door to xsimd, and the operations of one vector register that formulas need.
 //
-// xsimd (Debian's 8.1 up to 14) finds the architecture and its registers; its functions are left out, which is half a
-// second of every compilation. What registers do is written here, as arithmetic of vectors where the compiler has it.
-// So rounding is in our hands: xsimd 8.1 has no fused multiply-add for AVX-512, and approximates division and square
-// root of float on ARM; min and max mean `a < b ? a : b` and `a > b ? a : b` everywhere, as on x86 (ARM's own treat NaN
-// differently).
+// Registers are as wide as the compiler's options allow. With GRADUS_XSIMD xsimd (Debian's 8.1 up to 14) says which
+// they are, without it the compiler's own macros do; they are the same ones. xsimd's functions are left out, which is
+// half a second of every compilation. What registers do is written here, as arithmetic of vectors where the compiler
+// has it. So rounding is in our hands: xsimd 8.1 has no fused multiply-add for AVX-512, and approximates division and
+// square root of float on ARM; min and max mean `a < b ? a : b` and `a > b ? a : b` everywhere, as on x86 (ARM's own
+// treat NaN differently).
 //
-// GRADUS_SIMD is 0, and numbers are then one lane wide (cpu/number.hpp), where xsimd is not installed and where it has
-// no architecture that rounds as IEEE 754 says (32-bit NEON flushes subnormals and has no division; Cortex-M, RISC-V).
-// Define it as 0 to leave xsimd out.
+// GRADUS_SIMD is 0, and numbers are then one lane wide (cpu/number.hpp), where no register rounds as IEEE 754 says
+// (32-bit NEON flushes subnormals and has no division; Cortex-M has none, RISC-V's have no width when compiling).
+// Define it as 0 for that elsewhere.
 #pragma once
 
 #include "../base/build.hpp"  // GRADUS_SIMD
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
-#if GRADUS_SIMD
+#if GRADUS_SIMD && defined(GRADUS_XSIMD)
 #include <xsimd/config/xsimd_arch.hpp>
+#elif GRADUS_SIMD && defined(__aarch64__)
+#include <arm_neon.h>
+#elif GRADUS_SIMD
+#include <immintrin.h>
 #endif
 
 // Forced: a formula must become one loop body, and no symbol of one architecture may stand in for another's. A build
@@ -45,6 +51,7 @@ inline constexpr bool has_fma =
 
 #if GRADUS_SIMD
 
+#if defined(GRADUS_XSIMD)
 #if defined(__aarch64__)
 using arch = xsimd::neon64;
 #else
@@ -52,6 +59,35 @@ using arch = xsimd::default_arch;
 #endif
 template <class T, class Arch = arch>
 using register_of = typename xsimd::types::simd_register<T, Arch>::register_type;
+#else
+struct arch {
+#if defined(__aarch64__)
+  using of_float = float32x4_t;
+  using of_double = float64x2_t;
+#elif defined(__AVX512F__)
+  using of_float = __m512;
+  using of_double = __m512d;
+#elif defined(__AVX__)
+  using of_float = __m256;
+  using of_double = __m256d;
+#else
+  using of_float = __m128;
+  using of_double = __m128d;
+#endif
+};
+template <class T, class Arch>
+struct register_type;  // a register as a template's argument would lose its attributes
+template <class Arch>
+struct register_type<float, Arch> {
+  using type = typename Arch::of_float;
+};
+template <class Arch>
+struct register_type<double, Arch> {
+  using type = typename Arch::of_double;
+};
+template <class T, class Arch = arch>
+using register_of = typename register_type<T, Arch>::type;
+#endif
 
 // Unsigned integers in the places of a register of floating numbers. (Each type is spelled out: g++ 12 loses the
 // attribute where the size depends on a template argument.)
