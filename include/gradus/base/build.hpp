@@ -16,6 +16,11 @@
 //   _compiled        the bodies come from gradus::compiled (base/body.hpp)
 #pragma once
 
+#if defined(GRADUS_ONE_FILE)
+#error \
+    "gradus: the library in one file and a header of the folder gradus/ are in one source file; include only one of them"
+#endif
+
 // -DGRADUS_ZLIB=0 is no definition.
 #if defined(GRADUS_ZLIB) && (1 - GRADUS_ZLIB - 1) == 0
 #undef GRADUS_ZLIB

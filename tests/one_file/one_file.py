@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""one_file.py COMPILER ROOT [DRAW]: the library in one file (tools/single_header).
+
+    The same tree, in another folder and with other hashes, gives the same bytes.
+    It reads nothing but the standard library and the system's headers.
+    README's first program compiles with it; in long runs a program trains the same bits with it as with the folder.
+    The programs for boards, built from gradus_edge.hpp without exceptions and rtti, print what they print with the
+    folder: one, chosen by DRAW, and all in long runs.
+    Beside the folder, beside the other file, or with GRADUS_COMPILED, it is refused by a sentence of ours, first.
+"""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+long = "GRADUS_LONG" in os.environ
+compiler, root = sys.argv[1], os.path.abspath(sys.argv[2])
+draw = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+FLAGS = ["-std=gnu++20", "-O0", "-DGRADUS_INLINE=inline"]
+MAIN = """#include "model.hpp"
+#include <cstdio>
+int main() { std::printf("%a\\n", static_cast<double>(train().loss)); }
+"""
+
+
+def run(*command, **more):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+
+
+def must(*command, **more):
+    done = run(*command, **more)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)} returned {done.returncode}:\n{done.stdout[:6000]}")
+    return done.stdout
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+def make(tree, folder, seed):
+    must(sys.executable, os.path.join(tree, "tools", "single_header"), folder,
+         env={**os.environ, "PYTHONHASHSEED": seed, "LC_ALL": "C"})
+
+
+def folder_of(one_file, folder):
+    """A folder gradus/ each of whose headers is that one file."""
+    for path, _, names in os.walk(os.path.join(root, "include", "gradus")):
+        for name in names:
+            if name.endswith(".hpp"):
+                write(os.path.join(folder, os.path.relpath(path, os.path.join(root, "include")), name),
+                      f'#include "{one_file}"\n')
+    return folder
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    one = os.path.join(scratch, "one")
+    make(root, one, "1")
+    tree = os.path.join(scratch, "copy")
+    for what in ("include", "tools"):
+        shutil.copytree(os.path.join(root, what), os.path.join(tree, what))
+    shutil.copy(os.path.join(root, "LICENSE"), tree)
+    make(tree, os.path.join(scratch, "again"), "2")
+    for name in ("gradus.hpp", "gradus_edge.hpp"):
+        text, again = (open(os.path.join(scratch, f, name), "rb").read() for f in ("one", "again"))
+        if text != again:
+            sys.exit(f"{name} differs when it is made a second time")
+        if root.encode() in text:
+            sys.exit(f"{name} knows a path of this machine")
+        read = must(compiler, "-std=c++20", "-M", os.path.join(one, name))
+        foreign = re.findall(r"\S*/(?:protozero|xsimd|xtensor|xtl|cereal|nlohmann|stb)/\S+|\S*/zlib\.h", read)
+        if foreign or "/gradus/" in read.replace(one, ""):
+            sys.exit(f"{name} needs more than the standard library: {foreign or read[:2000]}")
+
+    everything = folder_of(os.path.join(one, "gradus.hpp"), os.path.join(scratch, "all"))
+    must(compiler, "-std=c++20", "-fsyntax-only", "-I" + everything, os.path.join(root, "examples", "quickstart.cpp"))
+
+    # The same bits. protozero is inside, so the folder is told that it is there.
+    main = write(os.path.join(scratch, "main.cpp"), MAIN)
+    model = "-I" + os.path.join(root, "tests", "odr")
+    losses = []
+    for include in (everything, os.path.join(root, "include")) if long else ():
+        program = os.path.join(scratch, "program")
+        must(compiler, *FLAGS, "-Wall", "-Wextra", "-Werror", "-DGRADUS_PROTOZERO=1", model, "-I" + include, main, "-o", program,
+             "-pthread")
+        losses.append(must(program))
+    if long and (losses[0] != losses[1] or not losses[0].startswith("0x")):
+        sys.exit(f"one file and the folder train differently: {losses}")
+
+    edge = folder_of(os.path.join(one, "gradus_edge.hpp"), os.path.join(scratch, "edge"))
+    programs = sorted(glob.glob(os.path.join(root, "tests", "edge", "*.cpp")))
+    if not long:
+        programs = [programs[draw % len(programs)]]
+    for source in programs:
+        said = []
+        for include in (edge, os.path.join(root, "include")):
+            program = os.path.join(scratch, "program")
+            must(compiler, *FLAGS, "-fno-exceptions", "-fno-rtti", "-I" + include, source, "-o", program, "-pthread")
+            said.append(must(program))
+        if said[0] != said[1] or not said[0]:
+            sys.exit(f"{source} prints something else from one file:\n{said[0]}\n{said[1]}")
+
+    # Refused, and the first thing said is why.
+    refusals = {
+        "only one of them": ('#include "gradus.hpp"\n#include "gradus/base/error.hpp"\n', []),
+        "include only one of them": ('#include "gradus/base/error.hpp"\n#include "gradus_edge.hpp"\n', []),
+        "gradus.hpp and other headers": ('#include "gradus_edge.hpp"\n#include "gradus.hpp"\n', []),
+        "compile without GRADUS_COMPILED": ('#include "gradus_edge.hpp"\n', ["-DGRADUS_COMPILED"]),
+    }
+    for words, (text, flags) in refusals.items():
+        source = write(os.path.join(scratch, "refused.cpp"), text + "int main() {}\n")
+        done = run(compiler, "-std=c++20", "-fsyntax-only", "-Wfatal-errors", *flags, "-I" + one, "-I" + os.path.join(root, "include"), source)
+        first = next((l for l in done.stdout.splitlines() if "error:" in l), "")
+        if done.returncode == 0 or words not in first:
+            sys.exit(f"expected a refusal that says \"{words}\", got {done.stdout[:2000] or 'none'}")
+print("one file: the same bytes, the same bits")
