@@ -35,7 +35,30 @@ with tempfile.TemporaryDirectory() as scratch:
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     common = [*generator, f"-DCMAKE_CXX_COMPILER={a.compiler}"]
 
-    if a.way in ("find_package", "compiled", "pch", "components", "pkg_config"):
+    way = "find_package" if a.way == "deb" else a.way  # what the consumer does
+    if a.way == "deb":
+        if not shutil.which("dpkg") or not shutil.which("cpack"):
+            print("skipped: dpkg is not here")
+            sys.exit(77)
+        run(a.cmake, "-S", a.source, "-B", f"{scratch}/ours", *common, "-DGRADUS_BUILD_TESTS=OFF",
+            "-DGRADUS_BUILD_EXAMPLES=OFF", "-DGRADUS_BUILD_BENCHMARKS=OFF", env=environment)
+        run(os.path.join(os.path.dirname(a.cmake), "cpack"), "-G", "DEB", cwd=f"{scratch}/ours", env=environment)
+        package = os.path.join(scratch, "ours", f"libgradus-dev_{a.version}_all.deb")
+        if shutil.which("lintian"):
+            run("lintian", "--fail-on", "error", package, env=environment)
+        else:
+            print("lintian is not here (scripts/deps.sh --all)")
+        # Installed where no system is; without a superuser's rights, unpacked.
+        superuser = os.geteuid() == 0
+        root = os.path.join(scratch, "root")
+        os.makedirs(os.path.join(root, "var", "lib", "dpkg", "updates"))
+        os.makedirs(os.path.join(root, "var", "lib", "dpkg", "info"))
+        open(os.path.join(root, "var", "lib", "dpkg", "status"), "w").close()
+        dpkg = ["dpkg", f"--root={root}", f"--log={scratch}/log"]
+        run(*([*dpkg, "-i", package] if superuser else ["dpkg-deb", "-x", package, root]), env=environment)
+        shutil.rmtree(f"{scratch}/ours")
+        prefix = os.path.join(root, "usr")
+    elif a.way in ("find_package", "compiled", "pch", "components", "pkg_config"):
         run(a.cmake, "-S", a.source, "-B", f"{scratch}/ours", *common, "-DGRADUS_BUILD_TESTS=OFF",
             "-DGRADUS_BUILD_EXAMPLES=OFF", "-DGRADUS_BUILD_BENCHMARKS=OFF", f"-DCMAKE_INSTALL_PREFIX={prefix}", env=environment)
         run(a.cmake, "--install", f"{scratch}/ours", env=environment)
@@ -63,7 +86,7 @@ with tempfile.TemporaryDirectory() as scratch:
     wanted_version = ".".join(a.version.split(".")[:2])
 
     def configure(build, *more, **keywords):
-        return run(a.cmake, "-S", f"{here}/consumer", "-B", build, *common, f"-DWAY={a.way}", f"-DVERSION={wanted_version}", f"-DGRADUS_SOURCE={a.source}",
+        return run(a.cmake, "-S", f"{here}/consumer", "-B", build, *common, f"-DWAY={way}", f"-DVERSION={wanted_version}", f"-DGRADUS_SOURCE={a.source}",
                    f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_INSTALL_PREFIX={theirs}", *more, env=environment, **keywords)
 
     if a.way == "components":
@@ -131,4 +154,9 @@ with tempfile.TemporaryDirectory() as scratch:
     run(a.cmake, "--install", build, env=environment)
     if files_under(theirs) != ["bin/consumer"]:
         sys.exit(f"the consumer's installation has files of ours: {files_under(theirs)}")
+    if a.way == "deb" and superuser:
+        run(*dpkg, "--purge", "libgradus-dev", env=environment)
+        left = [f for f in files_under(root) if not f.startswith("var/")]
+        if left or os.path.exists(os.path.join(root, "usr")):
+            sys.exit(f"the package is gone and left {left or 'a folder usr'}")
 print(f"{a.way}: built, ran, nothing leaked")
