@@ -34,8 +34,12 @@
 #define STB_IMAGE_WRITE_STATIC
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STBI_WRITE_NO_STDIO
-namespace gradus_stb {  // not in gradus: its abs would hide the one that stb means
+namespace gradus_stb {                      // not in gradus: its abs would hide the one that stb means
+#if __has_include(<stb/stb_image_write.h>)  // as Debian installs it
 #include <stb/stb_image_write.h>
+#else  // as Conan and vcpkg do
+#include <stb_image_write.h>
+#endif
 }
 #undef STB_IMAGE_WRITE_STATIC
 #undef STB_IMAGE_WRITE_IMPLEMENTATION
