@@ -1,5 +1,7 @@
 // Data: every dataset, stage, reader and writer of files. (gradus.hpp brings idx, memory and the first stages.)
 #pragma once
+#include "base/foreign_macros.hpp"  // first: the standard library does not stand a macro min either
+
 #include "input/any_dataset.hpp"
 #include "input/combinators.hpp"
 #include "input/criteo.hpp"

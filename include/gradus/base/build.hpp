@@ -16,6 +16,8 @@
 //   _compiled        the bodies come from gradus::compiled (base/body.hpp)
 #pragma once
 
+#include "foreign_macros.hpp"
+
 #if defined(GRADUS_ONE_FILE)
 #error \
     "gradus: the library in one file and a header of the folder gradus/ are in one source file; include only one of them"

@@ -144,7 +144,7 @@ struct graph {
         to_words(variable_attr{o.trainable, o.local, o.init.kind, o.init.a, o.init.b, o.init.fan, o.init.distribution});
     const value v = leaf(variable_card, name.empty() ? "Variable" : name, dims, o.type, words.data(),
                          static_cast<int>(words.size()));
-    if (o.constraint) constrain(v, name, o.constraint);
+    if (o.constraint) add_constraint(v, name, o.constraint);
     add_to(o.local ? collection::local_variables : collection::global_variables, v);
     if (o.trainable && !o.local) add_to(collection::trainable_variables, v);
     return v;
@@ -279,7 +279,7 @@ private:
   gradus::mode mode_ = gradus::mode::train;
   int scope_ = -1, device_ = -1;
 
-  [[gnu::cold]] constexpr void constrain(value v, std::string_view name, const gradus::constraint& c) {
+  [[gnu::cold]] constexpr void add_constraint(value v, std::string_view name, const gradus::constraint& c) {
     node& n = nodes[v.id];
     if (const char* problem = detail::constraint_problem(c, n.dims.rank))
       refuse("variable \"", name, "\" ", n.dims, ": ", problem);

@@ -60,9 +60,9 @@ void constrain_norms(const constraint& c, T* w, const extents& dims) {
 }
 }  // namespace detail
 
-// w <- constraint(w). NaN stays NaN.
+// w <- constraint(w). NaN stays NaN. (In brackets, since Arduino has a macro of this name, with arguments.)
 template <class T>
-void constrain(const constraint& c, T* w, const extents& dims) {
+void(constrain)(const constraint& c, T* w, const extents& dims) {
   const std::int64_t n = count(dims);
   switch (c.kind) {
   case constraint::positive:
@@ -105,7 +105,7 @@ template <class Device, class T, class Single>
 [[gnu::noinline]] void constrain_then_average(const constraint& c, const Single& single,
                                               const typename Single::template constants<T>& now, T* theta,
                                               T* const* mirrors, const extents& dims) {
-  constrain(c, theta, dims);
+  (constrain)(c, theta, dims);
   if constexpr (Single::has_average) {
     using alone = single_update<no_step, no_schedule, no_clip, typename Single::average_type>;
     const alone average(no_step{}, no_schedule{}, no_clip{}, single.average());
