@@ -33,11 +33,13 @@ constexpr double infinity = std::numeric_limits<double>::infinity(), least = std
 // braced list takes a number for.
 struct anything {
   template <class T>
-  operator T() const;
+  operator T() const {
+    return {};
+  }
 };
 template <class T>
 struct only {
-  operator T() const;
+  operator T() const { return {}; }
 };
 template <class R, std::size_t Before, class Here, std::size_t After>
 consteval bool takes_list() {

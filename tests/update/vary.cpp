@@ -118,7 +118,7 @@ TEST_CASE("a run that was saved goes on with the same bits") {
                                   vary<&accumulate::every>([](std::int64_t step) { return step % 2 == 0 ? 1 : 3; }),
                                   accumulate{});
   };
-  for (std::uint64_t at : {1, 2, 3, 5}) {
+  for (const std::uint64_t at : {1u, 2u, 3u, 5u}) {
     trial<double> x(make()(), {{3}}), y(make()(), {{3}});
     for (std::uint64_t t = 0; t < at; ++t) x.apply(x.draw(t));
     y.restore(x.save());

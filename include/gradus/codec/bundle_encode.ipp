@@ -1,6 +1,7 @@
 // The bodies of bundle_encode.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/sort.hpp"
 #include "bundle_encode.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -137,7 +138,7 @@ GRADUS_BODY void bundle_encoder::check(const std::string& full, const std::vecto
 }
 
 GRADUS_BODY void bundle_encoder::lay_out() {
-  std::stable_sort(items_.begin(), items_.end(), [](const auto& a, const auto& b) { return a.place < b.place; });
+  detail::sort_stably(items_, [](const auto& a, const auto& b) { return a.place < b.place; });
   const auto bytes_in = [](const bundle_item& i) { return i.head.size() + i.body.size(); };
   std::uint64_t total = 0, before = 0;
   for (const auto& i : items_) total += bytes_in(i);

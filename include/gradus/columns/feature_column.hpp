@@ -10,6 +10,7 @@
 #pragma once
 #include <variant>
 
+#include "../base/sort.hpp"
 #include "crossed_column.hpp"
 #include "embedding_column.hpp"
 #include "numeric_column.hpp"
@@ -64,7 +65,7 @@ void check_columns(const auto& list, std::string_view what) {
       raise(status::invalid_argument, text(what, ": there are two columns \"", list[i].name(), "\"; keep one"));
 }
 void sort_columns(auto& list, std::string_view what) {
-  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.name() < b.name(); });
+  sort_stably(list, [](const auto& a, const auto& b) { return a.name() < b.name(); });
   check_columns(list, what);
 }
 // The features that columns read, each once. Error: one that columns want as two kinds.

@@ -1,6 +1,7 @@
 // The bodies of parse_example.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/sort.hpp"
 #include "parse_example.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -17,8 +18,7 @@ GRADUS_BODY void sort_by_place(feature& f, std::size_t first) {
   if (std::is_sorted(f.places.begin() + static_cast<std::ptrdiff_t>(first), f.places.end())) return;
   std::vector<std::size_t> order(f.places.size() - first);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](auto a, auto b) { return f.places[first + a] < f.places[first + b]; });
+  detail::sort_stably(order, [&](auto a, auto b) { return f.places[first + a] < f.places[first + b]; });
   const auto arrange = [&](auto& list) {
     const auto old = tail(list);
     for (std::size_t i = 0; i < order.size(); ++i) list[first + i] = old[order[i]];

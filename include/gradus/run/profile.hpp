@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "../base/sort.hpp"
 #include "schedule.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -52,7 +53,7 @@ public:
   std::vector<event> events() const {
     std::vector<event> all;
     for (const log& l : logs_) all.insert(all.end(), l.events.begin(), l.events.end());
-    std::stable_sort(all.begin(), all.end(), [](const event& a, const event& b) { return a.start < b.start; });
+    detail::sort_stably(all, [](const event& a, const event& b) { return a.start < b.start; });
     return all;
   }
   // How many steps were taken, by the calls seen.
@@ -88,7 +89,7 @@ public:
     std::vector<line> all = lines();
     double total = 0;
     for (const line& l : all) total += l.seconds;
-    std::stable_sort(all.begin(), all.end(), [](const line& a, const line& b) { return a.seconds > b.seconds; });
+    detail::sort_stably(all, [](const line& a, const line& b) { return a.seconds > b.seconds; });
     std::string out = row("op", "name", "us", "share", "GFLOP/s", "thread");
     for (std::size_t i = 0; i < all.size() && i < most; ++i) {
       const line& l = all[i];
