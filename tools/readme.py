@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that README.md shows programs as they are: the block after <!-- FILE --> equals FILE. Without --check, mends it."""
+"""Checks that README.md shows programs as they are: the block after <!-- FILE --> equals FILE. Without --check, mends it.
+
+Also that the pages beside it link to what exists, and that CITATION.cff has the version."""
 import pathlib
 import re
 import sys
@@ -18,6 +20,14 @@ if "--check" not in sys.argv:
     readme.write_text(mended)
 elif mended != text:
     sys.exit("README.md shows a program that has changed since; run tools/readme.py")
-missing = [p for p in re.findall(r"\]\(([^):#]+)\)", mended) if not (root / p).exists()]
-if missing:
-    sys.exit(f"README.md links to what does not exist: {', '.join(missing)}")
+for page in ("README.md", "SECURITY.md", "SUPPORT.md", "CONTRIBUTING.md"):
+    missing = [p for p in re.findall(r"\]\(([^):#]+)[^):]*\)", (root / page).read_text()) if not (root / p).exists()]
+    if missing:
+        sys.exit(f"{page} links to what does not exist: {', '.join(missing)}")
+# What says the version beside the header that holds it.
+version = ".".join(re.findall(r"^#define GRADUS_VERSION_(?:MAJOR|MINOR|PATCH) +(\d+)",
+                              (root / "include/gradus/base/version.hpp").read_text(), re.M))
+released = re.search(r"^## (\S+) - (\S+)", (root / "CHANGELOG.md").read_text(), re.M)
+for line in (f"version: {version}", f"date-released: {released[2]}"):
+    if line not in (root / "CITATION.cff").read_text().split("\n"):
+        sys.exit(f'CITATION.cff: expected the line "{line}", as include/gradus/base/version.hpp and CHANGELOG.md have it')
