@@ -4,6 +4,7 @@
 
     Those of Arduino, X11 and the system, all at once, after <cmath>: every door compiles.
     Each macro that is refused is refused by the first error, which says its name.
+    An older standard is refused by the first error, and so is an older compiler, unless the program insists.
     Every single letter that the library's code uses is refused, and so is each vendor's macro below that is a word of it:
     the list is complete."""
 import os
@@ -122,6 +123,17 @@ for macro in REFUSED + [f"{letter}=1" for letter in sorted(listed) if len(letter
     name = re.match(r"\w+", macro)[0]
     if done.returncode == 0 or not re.search(rf"gradus: {name}\b.* is a macro here", first):
         failures.append(f"-D'{macro}' is not refused by name: {done.stdout[:400] or 'it compiles'}")
+
+OLDER = {"-std=c++17": "expected C++20",
+         "-U__clang_major__ -D__clang_major__=15" if "clang" in compiler else "-U__GNUC__ -D__GNUC__=11": "or newer, found an older one"}
+for flags, words in OLDER.items():
+    done = compile_text("#include <gradus/base/compiler.hpp>\n", "-w", *flags.split())
+    first = next((line for line in done.stdout.splitlines() if "error:" in line), "")
+    if done.returncode == 0 or words not in first:
+        failures.append(f"{flags}: expected an error that says \"{words}\", found {first or 'none'}")
+    if "std" not in flags and compile_text("#include <gradus/base/compiler.hpp>\n", "-w", "-DGRADUS_UNTESTED_COMPILER",
+                                           *flags.split()).returncode:
+        failures.append(f"{flags}: GRADUS_UNTESTED_COMPILER does not go on")
 
 for f in failures:
     print(f)

@@ -4,6 +4,7 @@
 // Harmless are PI, HIGH, F(x), bit(b), constrain(a, b, c) and all that is no word here (tests/order/macros.py
 // compares). min, max, abs and round are undefined, as the standard library's headers do themselves.
 #pragma once
+#include "compiler.hpp"
 
 #undef min
 #undef max
