@@ -7,6 +7,7 @@ the bits of a training.
 """
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -74,13 +75,13 @@ TRAINS_THERE = TRAINS.replace("WHERE", "there")
 WIDTHS = {"x86_64": [["-msse2"], ["-mavx"], ["-mavx2", "-mfma"], ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512cd"]]}
 
 
-def links(scratch, here, there, source_here=HERE, source_there=THERE):
+def links(scratch, here, there, source_here=HERE, source_there=THERE, include_there=include):
     with open(os.path.join(scratch, "here.cpp"), "w", encoding="utf-8") as file:
         file.write(source_here)
     with open(os.path.join(scratch, "there.cpp"), "w", encoding="utf-8") as file:
         file.write(source_there)
-    for name, flags in (("here", here), ("there", there)):
-        subprocess.run([compiler, "-std=c++20", "-I", include, *flags, "-c",
+    for name, flags, headers in (("here", here, include), ("there", there, include_there)):
+        subprocess.run([compiler, "-std=c++20", "-I", headers, *flags, "-c",
                         name + ".cpp", "-o", name + ".o"], cwd=scratch, check=True)
     linked = subprocess.run([compiler, "here.o", "there.o", "-o", "program"], cwd=scratch, stderr=subprocess.PIPE, text=True)
     return linked.returncode == 0, linked.stderr
@@ -97,7 +98,7 @@ with tempfile.TemporaryDirectory() as scratch:
     if not linked or subprocess.run([os.path.join(scratch, "program")]).returncode != 0:
         sys.exit(f"one build does not link with itself:\n{said}")
     linked, said = links(scratch, [*none, "-DHANDS_OVER"], wide)
-    if linked or "gradus::scalar::adam" not in said:
+    if linked or "gradus::scalar_v" not in said:
         sys.exit(f"an object was handed from one build to another, and the linker said: {said or 'nothing'}")
     xsimd, small = ["-DGRADUS_XSIMD"], ["-O1", "-march=native"]
     linked, said = links(scratch, ["-DHANDS_OVER"], xsimd)
@@ -109,6 +110,20 @@ with tempfile.TemporaryDirectory() as scratch:
     if code := subprocess.run([os.path.join(scratch, "program")]).returncode:
         sys.exit("with and without xsimd: " + {2: "the macro does not decide", 3: "registers of different widths",
                                                4: "other numbers"}.get(code, f"exit code {code}"))
+    # Two versions: the same flags, headers of another version.
+    other = os.path.join(scratch, "other")
+    shutil.copytree(include, other)
+    version = os.path.join(other, "gradus", "base", "version.hpp")
+    with open(version, encoding="utf-8") as file:
+        text = file.read()
+    with open(version, "w", encoding="utf-8") as file:
+        file.write(text.replace("#define GRADUS_VERSION_PATCH ", "#define GRADUS_VERSION_PATCH 9"))
+    linked, said = links(scratch, ["-DHANDS_OVER"], [], include_there=other)
+    if linked or "::adam" not in said:
+        sys.exit(f"an object was handed from one version to another, and the linker said: {said or 'nothing'}")
+    linked, said = links(scratch, [], none, include_there=other)
+    if not linked or subprocess.run([os.path.join(scratch, "program")]).returncode != 0:
+        sys.exit(f"two versions do not stand in one program:\n{said}")
     # The registers of other machines, which this one need not be.
     same = """#include <gradus/cpu/simd.hpp>
 #include <xsimd/xsimd.hpp>

@@ -4,7 +4,8 @@
 // function that hands an object from one to the other does not link, and the symbol that the linker misses says why.
 // Errors are of every build (base/error.hpp): what one part throws, another catches.
 //
-//   undefined reference to `train(gradus::avx2_fma_zlib::trainer<...>&)'      the caller; the callee has gradus::sse2
+//   undefined reference to `train(gradus::avx2_fma_zlib_v0_6_0::trainer<...>&)'   the caller's; the callee has
+//   gradus::sse2_v0_6_0
 //
 // So set what is named below for a whole build, not on one target alone; gradus::compiled has the flags of the build.
 //
@@ -14,9 +15,11 @@
 //   _noexceptions    -fno-exceptions
 //   _zlib, _pb, _stb, _xsimd   optional libraries: zlib, protozero, stb, xsimd (base/optional_library.hpp)
 //   _compiled        the bodies come from gradus::compiled (base/body.hpp)
+//   _v0_6_0          the version: parts of a program may have been written for two
 #pragma once
 
 #include "foreign_macros.hpp"
+#include "version.hpp"
 
 #if defined(GRADUS_ONE_FILE)
 #error \
@@ -102,9 +105,9 @@
 #else
 #define GRADUS_BUILD_FORM
 #endif
-#define GRADUS_BUILD_JOIN_THEM(a, b, c, d, e, f, g, h, i) a##b##c##d##e##f##g##h##i
+#define GRADUS_BUILD_JOIN_THEM(a, b, c, d, e, f, g, h, i, x, y, z) a##b##c##d##e##f##g##h##i##_v##x##_##y##_##z
 #define GRADUS_BUILD_JOIN(...) GRADUS_BUILD_JOIN_THEM(__VA_ARGS__)
 #define GRADUS_BUILD                                                                                  \
   GRADUS_BUILD_JOIN(GRADUS_BUILD_WIDTH, GRADUS_BUILD_FMA, GRADUS_BUILD_MATH, GRADUS_BUILD_EXCEPTIONS, \
                     GRADUS_BUILD_ZLIB, GRADUS_BUILD_PROTOZERO, GRADUS_BUILD_STB, GRADUS_BUILD_XSIMD,  \
-                    GRADUS_BUILD_FORM)
+                    GRADUS_BUILD_FORM, GRADUS_VERSION_MAJOR, GRADUS_VERSION_MINOR, GRADUS_VERSION_PATCH)
