@@ -22,8 +22,10 @@
 #include <xsimd/config/xsimd_arch.hpp>
 #elif GRADUS_SIMD && defined(__aarch64__)
 #include <arm_neon.h>
-#elif GRADUS_SIMD
+#elif GRADUS_SIMD && defined(__AVX__)
 #include <immintrin.h>
+#elif GRADUS_SIMD
+#include <emmintrin.h>  // SSE2 alone: the other header costs half of what all of the standard library does
 #endif
 
 // Forced: a formula must become one loop body, and no symbol of one architecture may stand in for another's. A build
