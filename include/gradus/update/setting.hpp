@@ -111,8 +111,7 @@ public:
     switch (type_) {
     case real: return of.*real_;
     case single: return static_cast<double>(of.*single_);
-    case optional:  // not a copy of the optional: g++ 12 takes the number of an empty one for used
-      return (of.*optional_).has_value() ? std::optional<double>(*(of.*optional_)) : std::nullopt;
+    case optional: return of.*optional_;
     case wide: return static_cast<double>(of.*wide_);
     case narrow: return static_cast<double>(of.*narrow_);
     default: return static_cast<double>(of.*natural_);
