@@ -4,16 +4,18 @@
 // function that hands an object from one to the other does not link, and the symbol that the linker misses says why.
 // Errors are of every build (base/error.hpp): what one part throws, another catches.
 //
-//   undefined reference to `train(gradus::avx2_fma_zlib_v0_6_0::trainer<...>&)'   the caller's; the callee has
-//   gradus::sse2_v0_6_0
+//   undefined reference to `train(gradus::avx2_fma_zlib_v0_6_0::trainer<...>&)'
+//
+// is the caller's; the callee has gradus::sse2_v0_6_0.
 //
 // So set what is named below for a whole build, not on one target alone; gradus::compiled has the flags of the build.
 //
 // The name is made of
-//   sse2, sse42, avx, avx2, avx512, neon, scalar   registers (scalar: none that round as IEEE 754 says, or
-//   GRADUS_SIMD=0) _fma             products and sums are fused _fastmath        -ffast-math or a part of it
+//   sse2, sse42, avx, avx2, avx512, neon, scalar   registers (scalar: cpu/simd.hpp says when)
+//   _fma             products and sums are fused
+//   _fastmath        -ffast-math or a part of it
 //   _noexceptions    -fno-exceptions
-//   _zlib, _pb, _stb, _xsimd   optional libraries: zlib, protozero, stb, xsimd (base/optional_library.hpp)
+//   _zlib, _pb, _stb, _xsimd   optional libraries (base/optional_library.hpp)
 //   _compiled        the bodies come from gradus::compiled (base/body.hpp)
 //   _v0_6_0          the version: parts of a program may have been written for two
 #pragma once

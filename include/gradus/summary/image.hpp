@@ -34,10 +34,11 @@
 #define STB_IMAGE_WRITE_STATIC
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STBI_WRITE_NO_STDIO
-namespace gradus_stb {                      // not in gradus: its abs would hide the one that stb means
-#if __has_include(<stb/stb_image_write.h>)  // as Debian installs it
+// Not in gradus, whose abs would hide the one that stb means. Debian puts stb in a folder; Conan and vcpkg do not.
+namespace gradus_stb {
+#if __has_include(<stb/stb_image_write.h>)
 #include <stb/stb_image_write.h>
-#else  // as Conan and vcpkg do
+#else
 #include <stb_image_write.h>
 #endif
 }
