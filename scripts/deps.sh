@@ -9,7 +9,7 @@ build=(g++ cmake ninja-build ccache zlib1g-dev libxtensor-dev libxsimd-dev libce
 test=(python3 python3-numpy python3-protobuf libleveldb-dev doctest-dev pkg-config clang-16 libclang-rt-16-dev libc++-16-dev libc++abi-16-dev clang-format-16
   strace util-linux
   libbenchmark-dev gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm)
-longer=(clang-19 lintian g++-aarch64-linux-gnu qemu-user libdnnl-dev libopenblas-dev)
+longer=(clang-19 lintian mkdocs doxygen g++-aarch64-linux-gnu qemu-user libdnnl-dev libopenblas-dev)
 
 wanted=("${build[@]}" "${test[@]}")
 for option in "$@"; do
