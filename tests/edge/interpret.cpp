@@ -8,7 +8,7 @@
 #include <gradus/run/stepper.hpp>
 #include <gradus/update/rules/momentum.hpp>
 
-#include "board/board.hpp"
+#include "../../examples/starter/board/board.hpp"
 
 namespace gradus {
 void on_error(status, const char* message) {

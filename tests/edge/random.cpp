@@ -3,7 +3,7 @@
 // ram at most: 1024
 #include <gradus/base/random.hpp>
 
-#include "board/board.hpp"
+#include "../../examples/starter/board/board.hpp"
 
 int main() {
   const gradus::philox zero(0);

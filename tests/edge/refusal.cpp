@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "board/board.hpp"
+#include "../../examples/starter/board/board.hpp"
 
 namespace gradus {
 void on_error(status kind, const char* message) {

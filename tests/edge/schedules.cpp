@@ -7,7 +7,7 @@
 #include <gradus/update/schedules/plateau.hpp>
 #include <gradus/update/schedules/warmup.hpp>
 
-#include "board/board.hpp"
+#include "../../examples/starter/board/board.hpp"
 
 namespace gradus {
 void on_error(status, const char* message) {

@@ -11,7 +11,7 @@
 
 #include <new>
 
-#include "board/board.hpp"
+#include "../../examples/starter/board/board.hpp"
 
 #if !defined(GRADUS_TEST_UNCOUNTED)  // ThreadSanitizer brings its own
 void* operator new(std::size_t) { board::leave(3); }
