@@ -6,6 +6,7 @@
     README's first program compiles with it; in long runs a program trains the same bits with it as with the folder.
     The programs for boards, built from gradus_edge.hpp without exceptions and rtti, print what they print with the
     folder: one, chosen by DRAW, and all in long runs.
+    A program with what it includes as one text (--program) prints what it prints with the folder.
     Beside the folder, beside the other file, or with GRADUS_COMPILED, it is refused by a sentence of ours, first.
 """
 import glob
@@ -105,6 +106,15 @@ with tempfile.TemporaryDirectory() as scratch:
             said.append(must(program))
         if said[0] != said[1] or not said[0]:
             sys.exit(f"{source} prints something else from one file:\n{said[0]}\n{said[1]}")
+
+    # A program as one text: nothing else is on the compiler's way, and it prints the same.
+    source, said = os.path.join(root, "examples", "xor_edge", "main.cpp"), []
+    must(sys.executable, os.path.join(root, "tools", "single_header"), scratch, "--program", source)
+    for what in ([os.path.join(scratch, "main.cpp")], ["-I" + os.path.join(root, "include"), source]):
+        must(compiler, *FLAGS, *what, "-o", os.path.join(scratch, "program"), "-pthread")
+        said.append(must(os.path.join(scratch, "program")))
+    if said[0] != said[1] or "1 xor 0" not in said[0]:
+        sys.exit(f"{source} prints something else as one text:\n{said[0]}\n{said[1]}")
 
     # Refused, and the first thing said is why.
     refusals = {

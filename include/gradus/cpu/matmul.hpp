@@ -63,13 +63,15 @@ struct direct_product {
                                             std::size_t count) {
     dots<Number>(x, 1, y, stride, k, count, std::make_integer_sequence<int, 16>{}).store(to);
   }
-  // Where sums are dots. Numbers of k lie side by side in at least one operand, rows or columns in the other.
-  template <bool Inlined, class E>
+  // Where sums are dots. Numbers of k lie side by side in at least one operand, rows or columns in the other. Columns:
+  // g.n where that is known, else 0.
+  template <bool Inlined, std::int64_t Columns = 0, class E>
   GRADUS_INLINE void run_dots(const E& e) const {
     const T *a = g.a.at, *b = g.b.at;
-    if (g.n == 1 && g.a.step() == 1) {
+    const bool column = Columns > 0 ? Columns == 1 : g.n == 1;  // compilers leave out what a constant excludes
+    if (column && g.a.step() == 1) {
       for (std::int64_t i = 0; i < g.m; ++i) put(dot_of<Inlined>(a + i * g.a.row(), b), i, 0, e);
-    } else if (g.n == 1) {
+    } else if (column) {
       std::int64_t i = 0;
       for (; i < g.m && (reads_parts<N> || i + width <= g.m); i += width) {
         const auto count = static_cast<std::size_t>(g.m - i < width ? g.m - i : width);
@@ -96,12 +98,12 @@ struct direct_product {
     run_dots<false>(e);
   }
 
-  // A few numbers: into the kernel of this very shape, without a call. False where it cannot be so.
-  template <bool RowKnown, class E>
-  GRADUS_INLINE bool run_small(bool as_dots, const E& e) const {
+  // A few numbers that are no dots: into the kernel of this very shape, without a call. False where it cannot be so.
+  template <std::int64_t Columns = 0, class E>
+  GRADUS_INLINE bool run_small(const E& e) const {
     if (g.k == 0) return false;
-    if (as_dots) return run_dots<RowKnown>(e), true;
-    if (g.n == 1 && g.a.row() == 1 && g.stride == 1 && (reads_parts<N> || g.m % width == 0)) {  // a column of chains
+    const bool column = Columns > 0 ? Columns == 1 : g.n == 1;
+    if (column && g.a.row() == 1 && g.stride == 1 && (reads_parts<N> || g.m % width == 0)) {  // a column of chains
       for (std::int64_t i = 0; i < g.m; i += width) {
         const auto count = static_cast<std::size_t>(g.m - i < width ? g.m - i : width);
         N acc(T(0));
@@ -119,7 +121,7 @@ struct direct_product {
       }
       return true;
     }
-    if (g.n == 1) {
+    if (column) {
       for (std::int64_t i = 0; i < g.m; ++i) {
         one acc(T(0));
         for (std::int64_t p = 0; p < g.k; ++p)
@@ -313,54 +315,66 @@ inline constexpr bool is_one_tile = [] {
   else
     return false;
 }();
+// All known, of one matrix, and few numbers: then one of run_dots and run_small is all the code there is.
+template <class S, class Direct>
+inline constexpr bool is_small = [] {
+  constexpr std::int64_t one = known_extent<S>(0, 0), m = known_extent<S>(1, 0), k = known_extent<S>(2, 0),
+                         n = known_extent<S>(3, 0);
+  if constexpr (S::is_fixed)
+    return one == 1 && m > 0 && k > 0 && n > 0 && m * k * n <= small_matmul &&
+           (sums_are_dots(m, k, n) || n == 1 ||
+            ((S::raw(5) == 0 || k == 1) && (reads_parts<typename Direct::N> || n % Direct::width == 0)));
+  else
+    return false;
+}();
 // Without the code of large products where what is known is too little for one. A part of a product is smaller than it.
 template <class S, class Direct>
 inline constexpr bool may_be_large =
     Direct::is_large(known_extent<S>(1, 1 << 20), known_extent<S>(3, 1 << 20), known_extent<S>(2, 1 << 20));
 }  // namespace detail
 
-// The kernel of the op, with an epilogue (cpu/tile.hpp). The rows that it is told are those of all matrices, in order.
-// Divided into runs of rows, or of columns where those are more. multiply_operands_as is for an epilogue that knows T.
-// One that has `stored(first row, end, first column, end)` is told of each part when it lies in memory.
-template <class A, class T, class S, class E = as_is>
-void multiply_operands_as(const S& s, std::byte* const* args, const E& e = {}) {
-  using direct = detail::direct_product<T, A>;
-  const std::int64_t matrices = s.dim(0), m = s.dim(1), k = s.dim(2), n = s.dim(3);
-  const bool ta = s.raw(4) != 0, tb = s.raw(5) != 0, dots = detail::sums_are_dots(m, k, n);
-  const detail::matrix_product<T> all{
-      {at<const T>(args, 1), ta ? m : k, ta}, {at<const T>(args, 2), tb ? k : n, tb}, at<T>(args, 0), n, m, n, k};
-  if constexpr (detail::has_product_library<A, T>)
-    if (detail::library_product<A>(s, all, matrices, e)) return;
-  const auto multiply_part = [&](const detail::matrix_product<T>& g) __attribute__((always_inline)) {
-    if constexpr (detail::may_be_small<S>)
-      if (g.m * g.k * g.n <= detail::small_matmul && direct{g}.template run_small<detail::row_known<S>>(dots, e))
-        return;
+namespace detail {
+// An epilogue that has `stored(first row, end, first column, end)` is told of each part when it lies in memory.
+template <class T, class E>
+GRADUS_INLINE void tell_stored(const matrix_product<T>& g, const E& e) {
+  if constexpr (requires { e.stored(g.row, g.row + g.m, g.column, g.column + g.n); })
+    e.stored(g.row, g.row + g.m, g.column, g.column + g.n);
+}
+// `matrices` products that may be of any size: divided into runs of rows, or of columns where those are more.
+template <class A, class T, class S, class E>
+GRADUS_INLINE void multiply_divided(const S& s, const matrix_product<T>& all, std::int64_t matrices, const E& e) {
+  using direct = direct_product<T, A>;
+  const std::int64_t m = all.m, k = all.k, n = all.n;
+  const bool dots = sums_are_dots(m, k, n);
+  const auto multiply_part = [&](const matrix_product<T>& g) __attribute__((always_inline)) {
+    if constexpr (may_be_small<S>)
+      if (g.m * g.k * g.n <= small_matmul) {
+        if (dots) return direct{g}.template run_dots<row_known<S>>(e);
+        if (direct{g}.run_small(e)) return;
+      }
     if (dots) return direct{g}.run_all_dots(e);
-    direct{g}
-        .template run<detail::known_extent<S>(1, 0), detail::known_extent<S>(3, 0), detail::may_be_large<S, direct>>(e);
+    direct{g}.template run<known_extent<S>(1, 0), known_extent<S>(3, 0), may_be_large<S, direct>>(e);
   };
-  const auto run = [&](const detail::matrix_product<T>& g) __attribute__((always_inline)) {
-    if constexpr (detail::is_one_tile<S, direct>)
-      direct{g}.template one_tile<detail::known_extent<S>(1, 0), detail::known_extent<S>(3, 0)>(
-          detail::known_extent<S>(2, 0), e);
+  const auto run = [&](const matrix_product<T>& g) __attribute__((always_inline)) {
+    if constexpr (is_one_tile<S, direct>)
+      direct{g}.template one_tile<known_extent<S>(1, 0), known_extent<S>(3, 0)>(known_extent<S>(2, 0), e);
     else
       multiply_part(g);
-    if constexpr (requires { e.stored(g.row, g.row + g.m, g.column, g.column + g.n); })
-      e.stored(g.row, g.row + g.m, g.column, g.column + g.n);
+    tell_stored(g, e);
   };
-  if constexpr (detail::may_be_small<S> || detail::is_one_tile<S, direct>)
-    if (matrices == 1 && (detail::is_one_tile<S, direct> || m * k * n <= detail::small_matmul)) {  // not worth dividing
+  if constexpr (may_be_small<S> || is_one_tile<S, direct>)
+    if (matrices == 1 && (is_one_tile<S, direct> || m * k * n <= small_matmul)) {  // not worth dividing
       const index_range whole = s.share(1);
       if (whole.first < whole.last) run(all);
       return;
     }
   const auto matrix = [&](std::int64_t i) __attribute__((always_inline)) {
-    detail::matrix_product<T> g = all;
+    matrix_product<T> g = all;
     g.a.at += i * m * k, g.b.at += i * k * n, g.c += i * m * n, g.row = i * m;
     return g;
   };
-  using panels = typename direct::template panels_of<detail::known_extent<S>(3, 0)>;
-  const bool by_rows = m >= n || m >= 96 || (detail::known_extent<S>(3, 0) > 0 && !panels::even);
+  using panels = typename direct::template panels_of<known_extent<S>(3, 0)>;
+  const bool by_rows = m >= n || m >= 96 || (known_extent<S>(3, 0) > 0 && !panels::even);
   const std::int64_t grain = by_rows ? (m >= 96 ? 24 : 12) : panels::wide * direct::width;  // whole tiles, mostly
   const std::int64_t pieces = ((by_rows ? m : n) + grain - 1) / grain;
   const index_range mine = s.share(matrices * pieces);
@@ -374,6 +388,31 @@ void multiply_operands_as(const S& s, std::byte* const* args, const E& e = {}) {
     const auto end = [&](std::int64_t extent) { return last * grain < extent ? last * grain : extent; };
     run(by_rows ? matrix(i).part(first * grain, end(m), 0, n) : matrix(i).part(0, m, first * grain, end(n)));
     at += last - first;
+  }
+}
+}  // namespace detail
+
+// The kernel of the op, with an epilogue (cpu/tile.hpp). The rows that it is told are those of all matrices, in order.
+// multiply_operands_as is for an epilogue that knows T.
+template <class A, class T, class S, class E = as_is>
+void multiply_operands_as(const S& s, std::byte* const* args, const E& e = {}) {
+  using direct = detail::direct_product<T, A>;
+  const std::int64_t matrices = s.dim(0), m = s.dim(1), k = s.dim(2), n = s.dim(3);
+  const bool ta = s.raw(4) != 0, tb = s.raw(5) != 0;
+  const detail::matrix_product<T> all{
+      {at<const T>(args, 1), ta ? m : k, ta}, {at<const T>(args, 2), tb ? k : n, tb}, at<T>(args, 0), n, m, n, k};
+  if constexpr (detail::has_product_library<A, T>)
+    if (detail::library_product<A>(s, all, matrices, e)) return;
+  if constexpr (detail::is_small<S, direct>) {
+    constexpr std::int64_t columns = detail::known_extent<S>(3, 0);
+    if (const index_range whole = s.share(1); whole.first == whole.last) return;
+    if constexpr (detail::sums_are_dots(detail::known_extent<S>(1, 0), detail::known_extent<S>(2, 0), columns))
+      direct{all}.template run_dots<true, columns>(e);
+    else
+      direct{all}.template run_small<columns>(e);
+    detail::tell_stored(all, e);
+  } else {
+    detail::multiply_divided<A>(s, all, matrices, e);
   }
 }
 template <class A, class S, class E = as_is>
