@@ -1,7 +1,8 @@
 # A Debian package of the headers and the package files, for every architecture:
 #
-#   cmake -S . -B build/deb -DGRADUS_BUILD_TESTS=OFF -DGRADUS_BUILD_EXAMPLES=OFF -DGRADUS_BUILD_BENCHMARKS=OFF
-#   (cd build/deb && cpack -G DEB)                   libgradus-dev_0.6.0_all.deb
+#   cmake --preset headers && cpack -G DEB --config build/headers/CPackConfig.cmake
+#
+# makes build/headers/libgradus-dev_0.6.0_all.deb.
 #
 # With the tools in it (GRADUS_BUILD_TOOLS) it is of this machine's architecture. Who packs it stands in DEBFULLNAME and
 # DEBEMAIL, as for Debian's own tools.
