@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Installs what a build needs and this machine lacks (Debian 12 and its relatives).
 #   scripts/deps.sh [--all] [--demo]
+#   scripts/deps.sh --libc++ VERSION FOLDER
 # --demo: only what scripts/demo.sh needs      --all: also what scripts/test.sh --all needs
+# --libc++: unpacks LLVM's standard library of that version in FOLDER and installs nothing, since two do not go together
 set -euo pipefail
 
 build=(g++ cmake ninja-build ccache zlib1g-dev libxtensor-dev libxsimd-dev libcereal-dev libprotozero-dev
@@ -11,12 +13,20 @@ test=(python3 python3-numpy python3-protobuf libleveldb-dev doctest-dev pkg-conf
   libbenchmark-dev gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm)
 longer=(clang-19 lintian mkdocs doxygen g++-aarch64-linux-gnu qemu-user libdnnl-dev libopenblas-dev)
 
+if [ "${1:-}" = --libc++ ] && [ $# -eq 3 ]; then
+  mkdir -p "$3"
+  cd "$3"
+  apt-get download -qq "libc++-$2-dev" "libc++1-$2" "libc++abi-$2-dev" "libc++abi1-$2" "libunwind-$2"
+  for package in *.deb; do dpkg -x "$package" .; done
+  exit 0
+fi
+
 wanted=("${build[@]}" "${test[@]}")
 for option in "$@"; do
   case $option in
     --demo) wanted=("${build[@]}") ;;
     --all) wanted=("${build[@]}" "${test[@]}" "${longer[@]}") ;;
-    *) echo "deps.sh: unknown option $option (there are --demo and --all)" >&2; exit 2 ;;
+    *) echo "deps.sh: unknown option $option (there are --demo, --all and --libc++)" >&2; exit 2 ;;
   esac
 done
 

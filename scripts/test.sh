@@ -5,7 +5,9 @@
 #                              under TSan of those in which threads begin
 #   scripts/test.sh --quick    g++ whole, nothing else
 #   scripts/test.sh --all      the same without samples, then: what users' options make of five rooms (-O2 -march=native), clang 16
-#                              whole, clang 19 edge core, SSE2-only and AVX2 builds, 64-bit ARM under qemu; and the steps
+#                              whole, clang 19 edge core, SSE2-only and AVX2 builds, 64-bit ARM under qemu, LLVM's standard
+#                              library; clang 19 whole (newest, libc++-19) if GRADUS_NEWEST names a folder into which xtl,
+#                              xtensor, xsimd, cereal and doctest were installed, newer than the system's; and the steps
 #                                long          thousands of samples where the default takes dozens: kill sweeps and others
 #                                threads       the tests of TSan 50 times each
 #                                mutants       every small fault of tests/mutants/
@@ -26,19 +28,19 @@ for option in "$@"; do
     --quick) steps=(g++) ;;
     --all) all=yes ;;
     --no-install) install=no ;;
-    -h | --help) sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,21s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "test.sh: unknown option $option (--quick, --all, --no-install)" >&2; exit 2 ;;
     *) steps+=("$option") ;;
   esac
 done
 drawn=ON whole=(g++ asan tsan)
 if [ -n "$all" ]; then
-  drawn=OFF whole+=(optimized clang-16 clang-19 sse2 avx2 aarch64 long threads mutants compile_cost)
+  drawn=OFF whole+=(optimized clang-16 clang-19 newest libc++-16 libc++-19 sse2 avx2 aarch64 long threads mutants compile_cost)
 fi
 [ ${#steps[@]} -gt 0 ] || steps=("${whole[@]}")
 
 if [ $install = yes ]; then
-  case " ${steps[*]} " in *" clang-19 "* | *" aarch64 "*) all=yes ;; esac
+  case " ${steps[*]} " in *"-19 "* | *" newest "* | *" aarch64 "*) all=yes ;; esac
   scripts/deps.sh ${all:+--all} || exit 1
 fi
 
@@ -78,6 +80,20 @@ run_preset() {
   fi
 }
 
+# What clang 19 needs besides: newer libraries than the system's, for libc++ the unpacked packages.
+run_with_newest() {
+  if [ -z "${GRADUS_NEWEST:-}" ]; then
+    echo "=== $1: skipped, GRADUS_NEWEST names no folder of libraries" | tee -a "$report/summary"
+    return
+  fi
+  if [ "$1" = libc++-19 ] && [ -z "${GRADUS_LIBCXX:-}" ]; then
+    scripts/deps.sh --libc++ 19 "$build/libc++" || { failed+=("$1"); return; }
+    GRADUS_LIBCXX=$(cd "$build/libc++" && pwd)/usr/lib/llvm-19
+    export GRADUS_LIBCXX
+  fi
+  run_preset "$1"
+}
+
 run_ctest() { # name, what runs ctest
   "${@:2}" 2>&1 | tee "$report/$1"
   [ "${PIPESTATUS[0]}" -eq 0 ] || failed+=("$1")
@@ -103,6 +119,7 @@ for step in "${steps[@]}"; do
         --output-on-failure --no-tests=error --repeat until-fail:50 --timeout 7200 ;;
     mutants) run_tool mutants tools/mutants --build "$build/g++" --baseline --jobs "$jobs" --seconds ;;
     compile_cost) run_tool compile_cost tools/compile_cost --check ;;
+    newest | libc++-19) run_with_newest "$step" ;;
     *) run_preset "$step" ;;
   esac
 done
