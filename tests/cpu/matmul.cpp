@@ -1,3 +1,4 @@
+// draws at compile time: shapes of small products
 #include <doctest/doctest.h>
 #include <gradus/base/random.hpp>
 #include <gradus/cpu/matmul.hpp>
@@ -195,10 +196,27 @@ void check_compiled_gradient(int parts) {
   for (int part = 0; part < parts; ++part) p.call(detail::fixed<batched>{K, K, part, parts}, as_is{});
   CHECK(p.same(p.want));
 }
+#ifndef GRADUS_DRAW
+#define GRADUS_DRAW 1
+#endif
+// One of Most numbers, from 1 on.
+template <int Which, int Most>
+inline constexpr int drawn = [] {
+  std::uint64_t x = GRADUS_DRAW;
+  for (int i = 0; i <= Which; ++i) x = (x + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u, x ^= x >> 29;
+  return static_cast<int>(x >> 33) % Most + 1;
+}();
+template <class T, int... Shape>
+void check_drawn(std::integer_sequence<int, Shape...>) {
+  (check_compiled<T, drawn<3 * Shape, 6>, drawn<3 * Shape + 1, 10>, drawn<3 * Shape + 2, 4>>(), ...);
+  (check_compiled_gradient<T, drawn<3 * Shape, 20>, drawn<3 * Shape + 1, 10>, drawn<3 * Shape + 2, 4>>(1), ...);
+}
 }  // namespace
 
 TEST_CASE("compiled: the same bits, of the whole and of small kernels") {
-  check_compiled<float, 1, 8, 16>();
+  check_compiled<float, 1, 8, 16>(), check_compiled<float, 1, 8, 17>(), check_compiled<float, 1, 7, 16>();
+  check_compiled<float, 4, 2, 8>(), check_compiled<float, 3, 4, 1>(), check_compiled<float, 3, 9, 1>();
+  check_compiled<float, 8, 1, 16>(), check_compiled<double, 2, 3, 4>(), check_compiled<double, 5, 7, 3>();
   check_compiled<float, 32, 20, 10>();
   check_compiled<float, 37, 33, 150>();
   check_compiled<float, 5, 4, 6, 3>();
@@ -207,4 +225,8 @@ TEST_CASE("compiled: the same bits, of the whole and of small kernels") {
   for (int parts : {1, 3})
     check_compiled_gradient<float, 17, 1, 1>(parts), check_compiled_gradient<float, 16, 3, 1>(parts);
   check_compiled<double, 13, 40, 34>();
+}
+TEST_CASE("compiled: small products of drawn shapes have the bits of the interpreted ones") {
+  CAPTURE(GRADUS_DRAW);
+  check_drawn<float>(std::make_integer_sequence<int, 8>{});
 }

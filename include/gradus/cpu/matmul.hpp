@@ -109,7 +109,7 @@ struct direct_product {
         N acc(T(0));
         for (std::int64_t p = 0; p < g.k; ++p) {
           const T* from = g.a.at + p * g.a.step() + i;
-          acc = fma(N(g.b.at[p * g.b.step()]), count == N::width ? N::load(from) : N::load_partial(from, count), acc);
+          acc = fma(N(g.b.at[p * g.b.row()]), count == N::width ? N::load(from) : N::load_partial(from, count), acc);
         }
         if constexpr (std::is_same_v<E, as_is>) {
           count == N::width ? acc.store(g.c + i) : acc.store_partial(g.c + i, count);
@@ -125,7 +125,7 @@ struct direct_product {
       for (std::int64_t i = 0; i < g.m; ++i) {
         one acc(T(0));
         for (std::int64_t p = 0; p < g.k; ++p)
-          acc = fma(one(g.a.at[i * g.a.row() + p * g.a.step()]), one(g.b.at[p * g.b.step()]), acc);
+          acc = fma(one(g.a.at[i * g.a.row() + p * g.a.step()]), one(g.b.at[p * g.b.row()]), acc);
         put(acc, i, 0, e);
       }
       return true;
@@ -327,6 +327,12 @@ inline constexpr bool is_small = [] {
   else
     return false;
 }();
+// Whether the sums of some batch may be dots (sums_are_dots).
+template <class S>
+inline constexpr bool may_be_dots = [] {
+  constexpr std::int64_t m = known_extent<S>(1, 0), k = known_extent<S>(2, 0), n = known_extent<S>(3, 0);
+  return (k == 0 || k >= 8) && (n <= 1 || (m <= 1 && n <= 16));
+}();
 // Without the code of large products where what is known is too little for one. A part of a product is smaller than it.
 template <class S, class Direct>
 inline constexpr bool may_be_large =
@@ -345,14 +351,16 @@ template <class A, class T, class S, class E>
 GRADUS_INLINE void multiply_divided(const S& s, const matrix_product<T>& all, std::int64_t matrices, const E& e) {
   using direct = direct_product<T, A>;
   const std::int64_t m = all.m, k = all.k, n = all.n;
-  const bool dots = sums_are_dots(m, k, n);
+  const bool dots = may_be_dots<S> && sums_are_dots(m, k, n);
   const auto multiply_part = [&](const matrix_product<T>& g) __attribute__((always_inline)) {
     if constexpr (may_be_small<S>)
       if (g.m * g.k * g.n <= small_matmul) {
-        if (dots) return direct{g}.template run_dots<row_known<S>>(e);
+        if constexpr (may_be_dots<S>)
+          if (dots) return direct{g}.template run_dots<row_known<S>>(e);
         if (direct{g}.run_small(e)) return;
       }
-    if (dots) return direct{g}.run_all_dots(e);
+    if constexpr (may_be_dots<S>)
+      if (dots) return direct{g}.run_all_dots(e);
     direct{g}.template run<known_extent<S>(1, 0), known_extent<S>(3, 0), may_be_large<S, direct>>(e);
   };
   const auto run = [&](const matrix_product<T>& g) __attribute__((always_inline)) {
