@@ -222,9 +222,10 @@ def port(scratch):
                   f"-DCMAKE_PREFIX_PATH={scratch}/xtensor/moved", f"-DGRADUS_SOURCE={a.source}",
                   "-DCMAKE_DISABLE_FIND_PACKAGE_xtensor=ON", expect_failure=True)
     expect("was installed to be used with xtensor, which was not found" in re.sub(r"\s+", " ", without), without)
-    for answer, words in (("ON", "GRADUS_WITH_XTENSOR is ON, and xtensor was not found; install it"),
-                          ("MAYBE", "GRADUS_WITH_XTENSOR is 'MAYBE'; it may be AUTO, ON or OFF")):
-        said = run(a.cmake, "-S", a.source, "-B", f"{scratch}/refused", *common, *options, "-DGRADUS_WITH_XTENSOR=" + answer,
+    for answer, words in (("XTENSOR=ON", "GRADUS_WITH_XTENSOR is ON, and xtensor was not found; install it"),
+                          ("XTENSOR=MAYBE", "GRADUS_WITH_XTENSOR is 'MAYBE'; it may be AUTO, ON or OFF"),
+                          ("XTENSORS=ON", "there is no option GRADUS_WITH_XTENSORS; there are GRADUS_WITH_XTENSOR, GRADUS_WITH_XSIMD,")):
+        said = run(a.cmake, "-S", a.source, "-B", f"{scratch}/refused_{answer}", *common, *options, "-DGRADUS_WITH_" + answer,
                    "-DCMAKE_DISABLE_FIND_PACKAGE_xtensor=ON", expect_failure=True)
         expect(words in re.sub(r"\s+", " ", said), said)
 

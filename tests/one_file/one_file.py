@@ -125,8 +125,8 @@ with tempfile.TemporaryDirectory() as scratch:
     }
     for words, (text, flags) in refusals.items():
         source = write(os.path.join(scratch, "refused.cpp"), text + "int main() {}\n")
-        done = run(compiler, "-std=c++20", "-fsyntax-only", "-Wfatal-errors", *flags, "-I" + one, "-I" + os.path.join(root, "include"), source)
+        done = run(compiler, "-std=c++20", "-fsyntax-only", *flags, "-I" + one, "-I" + os.path.join(root, "include"), source)
         first = next((l for l in done.stdout.splitlines() if "error:" in l), "")
-        if done.returncode == 0 or words not in first:
+        if done.returncode == 0 or words not in first or done.stdout.count("error:") > 3:
             sys.exit(f"expected a refusal that says \"{words}\", got {done.stdout[:2000] or 'none'}")
 print("one file: the same bytes, the same bits")

@@ -131,6 +131,8 @@ for flags, words in OLDER.items():
     first = next((line for line in done.stdout.splitlines() if "error:" in line), "")
     if done.returncode == 0 or words not in first:
         failures.append(f"{flags}: expected an error that says \"{words}\", found {first or 'none'}")
+    if (count := len(re.findall(r"\berror:", compile_text("#include <gradus/gradus.hpp>\n", "-w", *flags.split()).stdout))) > 3:
+        failures.append(f"{flags}: {count} errors follow the one that says why")
     if "std" not in flags and compile_text("#include <gradus/base/compiler.hpp>\n", "-w", "-DGRADUS_UNTESTED_COMPILER",
                                            *flags.split()).returncode:
         failures.append(f"{flags}: GRADUS_UNTESTED_COMPILER does not go on")

@@ -26,6 +26,7 @@
 #if defined(GRADUS_ONE_FILE)
 #error \
     "gradus: the library in one file and a header of the folder gradus/ are in one source file; include only one of them"
+#include <gradus: the error above says why nothing more is compiled>
 #endif
 
 // -DGRADUS_ZLIB=0 is no definition.

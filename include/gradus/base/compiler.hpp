@@ -1,21 +1,26 @@
 // What compiles the library: C++20, by g++ 12 or clang 16 or newer. Another is refused by one sentence before it fails
-// in a template. GRADUS_UNTESTED_COMPILER goes on with an older compiler.
+// in a template: an include of what is not there ends a compilation, as #error does not, and hundreds of errors would
+// follow. GRADUS_UNTESTED_COMPILER goes on with an older compiler.
 #pragma once
 
 #if __cplusplus < 202002L
 #error \
     "gradus: expected C++20, found an older standard; compile with -std=c++20, or link the CMake target gradus::gradus"
+#include <gradus: the error above says why nothing more is compiled>
 #elif defined(GRADUS_UNTESTED_COMPILER)
 #elif defined(__apple_build_version__)
 #if __clang_major__ < 15
 #error "gradus: expected Xcode 15 or newer, found an older clang; -DGRADUS_UNTESTED_COMPILER goes on with it"
+#include <gradus: the error above says why nothing more is compiled>
 #endif
 #elif defined(__clang__)
 #if __clang_major__ < 16
 #error "gradus: expected clang 16 or newer, found an older one; -DGRADUS_UNTESTED_COMPILER goes on with it"
+#include <gradus: the error above says why nothing more is compiled>
 #endif
 #elif defined(__GNUC__)
 #if __GNUC__ < 12
 #error "gradus: expected g++ 12 or newer, found an older one; -DGRADUS_UNTESTED_COMPILER goes on with it"
+#include <gradus: the error above says why nothing more is compiled>
 #endif
 #endif
