@@ -120,9 +120,10 @@ TEST_CASE("cos_pi, sin_pi and cos agree with the library") {
     default: return std::sin(t);
     }
   };
+  // A judge with a double's bits rounds pi and pi x before its own function does: a unit more again.
   for (double scale : {1.0, 100.0, 1e9}) {
-    CHECK(worst(cos_pi, cos_long, [&] { return r.between(-scale, scale); }) < 0.8 + grant);
-    CHECK(worst(sin_pi, sin_long, [&] { return r.between(-scale, scale); }) < 0.8 + grant);
+    CHECK(worst(cos_pi, cos_long, [&] { return r.between(-scale, scale); }) < 0.8 + 2 * grant);
+    CHECK(worst(sin_pi, sin_long, [&] { return r.between(-scale, scale); }) < 0.8 + 2 * grant);
   }
   const auto cos = [](double x) { return m::cos(x); };
   CHECK(worst(

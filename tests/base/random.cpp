@@ -41,7 +41,7 @@ TEST_CASE("a stream walks through the words and can be put anywhere") {
   std::vector<std::uint32_t> walked;
   for (int i = 0; i < 10; ++i) walked.push_back(s.word());
   CHECK(s.next == 10);
-  for (std::uint64_t i = 0; i < 10; ++i) CHECK(walked[i] == gradus::philox(42).word(0, i));
+  for (std::size_t i = 0; i < 10; ++i) CHECK(walked[i] == gradus::philox(42).word(0, i));
   gradus::random_stream resumed{.seed = 42, .next = 7};
   CHECK(resumed.word() == walked[7]);
 }

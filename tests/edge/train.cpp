@@ -39,12 +39,18 @@ static void draw(gradus::random_stream& stream) {
   for (std::size_t i = 0; i < y.size(); ++i) y[i] = x[8 * i] * x[8 * i + 1] < 0 ? -1.0f : 1.0f;
 }
 
-// The state in a hash, as a flash checkpoint would walk it.
+// The state in a hash, as a flash checkpoint would walk it. The bytes of each number from the lowest on, so that a
+// big-endian machine says the same.
 struct state_hash {
   board::hash hash;
-  void tensor(std::string_view name, gradus::dtype, const gradus::extents&, std::span<std::byte> bytes) {
+  void tensor(std::string_view name, [[maybe_unused]] gradus::dtype type, const gradus::extents&,
+              std::span<std::byte> bytes) {
     for (char c : name) hash.add(static_cast<std::uint32_t>(c));
-    for (std::byte b : bytes) hash.add(static_cast<std::uint32_t>(b));
+    if constexpr (std::endian::native == std::endian::big)
+      for (auto rest = bytes; !rest.empty(); rest = rest.subspan(gradus::size_of(type)))
+        for (std::size_t i = gradus::size_of(type); i != 0; --i) hash.add(static_cast<std::uint32_t>(rest[i - 1]));
+    else
+      for (std::byte b : bytes) hash.add(static_cast<std::uint32_t>(b));
   }
   template <class T>
   void scalar(std::string_view name, T& value) {
