@@ -14,8 +14,9 @@ TEST_CASE("sort_stably sorts, and what is equal keeps its order") {
     std::vector<std::pair<unsigned, std::size_t>> list;
     for (std::size_t i = 0; i < n; ++i) list.emplace_back((x = x * 1664525u + 1013904223u) >> 29, i);
     auto expected = list;  // who is equal in the first number was in the order of the second
-    std::sort(expected.begin(), expected.end(),
-              [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+    std::sort(expected.begin(), expected.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : a.second < b.second;
+    });
     gradus::detail::sort_stably(list, [](const auto& a, const auto& b) { return a.first > b.first; });
     CHECK(list == expected);
   }
