@@ -110,6 +110,17 @@ with tempfile.TemporaryDirectory() as scratch:
     if code := subprocess.run([os.path.join(scratch, "program")]).returncode:
         sys.exit("with and without xsimd: " + {2: "the macro does not decide", 3: "registers of different widths",
                                                4: "other numbers"}.get(code, f"exit code {code}"))
+    # A file that leaves the bodies to gradus::compiled, and one that stands for it: of the same build, or the linker says so.
+    leaves = ["-DGRADUS_COMPILED"]
+    needs = "this_file_needs_gradus_compiled_with_the_same_flags_and_macros"
+    file = "#include <gradus/base/build.hpp>\nint main() {}\n"
+    library = f"#include <gradus/base/build.hpp>\nconst char gradus::detail::{needs} = 0;\n"
+    linked, said = links(scratch, leaves, leaves, file, library)
+    if not linked:
+        sys.exit(f"a file does not link with gradus::compiled of the same build:\n{said}")
+    linked, said = links(scratch, [*leaves, "-DGRADUS_ZLIB"], leaves, file, library)
+    if linked or needs not in said:
+        sys.exit(f"a file was linked with gradus::compiled of another build, and the linker said: {said or 'nothing'}")
     # Two versions: the same flags, headers of another version.
     other = os.path.join(scratch, "other")
     shutil.copytree(include, other)

@@ -114,3 +114,15 @@
   GRADUS_BUILD_JOIN(GRADUS_BUILD_WIDTH, GRADUS_BUILD_FMA, GRADUS_BUILD_MATH, GRADUS_BUILD_EXCEPTIONS, \
                     GRADUS_BUILD_ZLIB, GRADUS_BUILD_PROTOZERO, GRADUS_BUILD_STB, GRADUS_BUILD_XSIMD,  \
                     GRADUS_BUILD_FORM, GRADUS_VERSION_MAJOR, GRADUS_VERSION_MINOR, GRADUS_VERSION_PATCH)
+
+// A program's file that leaves the bodies to gradus::compiled needs one of the same build. Where there is none, the
+// linker misses all that the file uses, and this symbol, whose name says why.
+#if defined(GRADUS_COMPILED)
+namespace gradus::inline GRADUS_BUILD {
+namespace detail {
+extern const char this_file_needs_gradus_compiled_with_the_same_flags_and_macros;
+[[gnu::used]] static const char* const compiled_with_the_same =
+    &this_file_needs_gradus_compiled_with_the_same_flags_and_macros;
+}  // namespace detail
+}  // namespace gradus::inline GRADUS_BUILD
+#endif

@@ -26,3 +26,6 @@
 #include "../store/varint.ipp"
 #include "../store/wire.ipp"
 #include "../store/zip.ipp"
+
+// What a file misses that was compiled in another way than the library (base/build.hpp).
+const char gradus::detail::this_file_needs_gradus_compiled_with_the_same_flags_and_macros = 0;
