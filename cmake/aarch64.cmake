@@ -1,4 +1,4 @@
-# A toolchain: 64-bit ARM from Debian's g++-aarch64-linux-gnu, its programs run by qemu-user.
+# A toolchain: 64-bit ARM from Debian's g++-aarch64-linux-gnu, its programs run by qemu-user. Read by tests/machines too.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)

@@ -5,8 +5,8 @@
 #                              under TSan of those in which threads begin
 #   scripts/test.sh --quick    g++ whole, nothing else
 #   scripts/test.sh --all      the same without samples, then: what users' options make of five rooms (-O2 -march=native), clang 16
-#                              whole, clang 19 edge core, SSE2-only and AVX2 builds, 64-bit ARM under qemu, LLVM's standard
-#                              library; clang 19 whole (newest, libc++-19) if GRADUS_NEWEST names a folder into which xtl,
+#                              whole, clang 19 edge core, SSE2-only and AVX2 builds, four rooms on 64-bit and 32-bit ARM,
+#                              RISC-V and IBM Z under qemu and on 32-bit x86, LLVM's standard library; clang 19 whole (newest, libc++-19) if GRADUS_NEWEST names a folder into which xtl,
 #                              xtensor, xsimd, cereal and doctest were installed, newer than the system's; and the steps
 #                                long          thousands of samples where the default takes dozens: kill sweeps and others
 #                                threads       the tests of TSan 50 times each
@@ -35,12 +35,12 @@ for option in "$@"; do
 done
 drawn=ON whole=(g++ asan tsan)
 if [ -n "$all" ]; then
-  drawn=OFF whole+=(optimized clang-16 clang-19 newest libc++-16 libc++-19 sse2 avx2 aarch64 long threads mutants compile_cost)
+  drawn=OFF whole+=(optimized clang-16 clang-19 newest libc++-16 libc++-19 sse2 avx2 aarch64 armhf riscv64 s390x i686 long threads mutants compile_cost)
 fi
 [ ${#steps[@]} -gt 0 ] || steps=("${whole[@]}")
 
 if [ $install = yes ]; then
-  case " ${steps[*]} " in *"-19 "* | *" newest "* | *" aarch64 "*) all=yes ;; esac
+  case " ${steps[*]} " in *"-19 "* | *" newest "*) all=yes ;; esac
   scripts/deps.sh ${all:+--all} || exit 1
 fi
 

@@ -35,7 +35,8 @@ struct gradient_noise {
     stream = (stream ^ static_cast<std::uint64_t>(step)) * 1099511628211ull;
     const philox draw(seed);
     for (std::size_t i = 0; i < g.size(); i += 2) {  // Box and Muller's pairs
-      const auto w = draw({static_cast<std::uint32_t>(i / 2), static_cast<std::uint32_t>(i / 2 >> 32),
+      const std::uint64_t pair = i / 2;  // of 64 bits where size_t has 32 too: a shift by 32 means nothing there
+      const auto w = draw({static_cast<std::uint32_t>(pair), static_cast<std::uint32_t>(pair >> 32),
                            static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)});
       const double radius = deviation * m::sqrt(-2 * m::log(1 - uniform_double(w[0], w[1])));
       const double angle = 2 * uniform_double(w[2], w[3]);  // in half turns
