@@ -346,62 +346,10 @@ GRADUS_INLINE void tell_stored(const matrix_product<T>& g, const E& e) {
   if constexpr (requires { e.stored(g.row, g.row + g.m, g.column, g.column + g.n); })
     e.stored(g.row, g.row + g.m, g.column, g.column + g.n);
 }
-// `matrices` products that may be of any size: divided into runs of rows, or of columns where those are more.
-template <class A, class T, class S, class E>
-GRADUS_INLINE void multiply_divided(const S& s, const matrix_product<T>& all, std::int64_t matrices, const E& e) {
-  using direct = direct_product<T, A>;
-  const std::int64_t m = all.m, k = all.k, n = all.n;
-  const bool dots = may_be_dots<S> && sums_are_dots(m, k, n);
-  const auto multiply_part = [&](const matrix_product<T>& g) __attribute__((always_inline)) {
-    if constexpr (may_be_small<S>)
-      if (g.m * g.k * g.n <= small_matmul) {
-        if constexpr (may_be_dots<S>)
-          if (dots) return direct{g}.template run_dots<row_known<S>>(e);
-        if (direct{g}.run_small(e)) return;
-      }
-    if constexpr (may_be_dots<S>)
-      if (dots) return direct{g}.run_all_dots(e);
-    direct{g}.template run<known_extent<S>(1, 0), known_extent<S>(3, 0), may_be_large<S, direct>>(e);
-  };
-  const auto run = [&](const matrix_product<T>& g) __attribute__((always_inline)) {
-    if constexpr (is_one_tile<S, direct>)
-      direct{g}.template one_tile<known_extent<S>(1, 0), known_extent<S>(3, 0)>(known_extent<S>(2, 0), e);
-    else
-      multiply_part(g);
-    tell_stored(g, e);
-  };
-  if constexpr (may_be_small<S> || is_one_tile<S, direct>)
-    if (matrices == 1 && (is_one_tile<S, direct> || m * k * n <= small_matmul)) {  // not worth dividing
-      const index_range whole = s.share(1);
-      if (whole.first < whole.last) run(all);
-      return;
-    }
-  const auto matrix = [&](std::int64_t i) __attribute__((always_inline)) {
-    matrix_product<T> g = all;
-    g.a.at += i * m * k, g.b.at += i * k * n, g.c += i * m * n, g.row = i * m;
-    return g;
-  };
-  using panels = typename direct::template panels_of<known_extent<S>(3, 0)>;
-  const bool by_rows = m >= n || m >= 96 || (known_extent<S>(3, 0) > 0 && !panels::even);
-  const std::int64_t grain = by_rows ? (m >= 96 ? 24 : 12) : panels::wide * direct::width;  // whole tiles, mostly
-  const std::int64_t pieces = ((by_rows ? m : n) + grain - 1) / grain;
-  const index_range mine = s.share(matrices * pieces);
-  if (mine.last - mine.first == matrices * pieces) {
-    for (std::int64_t i = 0; i < matrices; ++i) run(matrix(i));
-    return;
-  }
-  for (std::int64_t at = mine.first; at < mine.last;) {
-    const std::int64_t i = at / pieces, first = at % pieces;
-    const std::int64_t last = pieces - first < mine.last - at ? pieces : first + mine.last - at;
-    const auto end = [&](std::int64_t extent) { return last * grain < extent ? last * grain : extent; };
-    run(by_rows ? matrix(i).part(first * grain, end(m), 0, n) : matrix(i).part(0, m, first * grain, end(n)));
-    at += last - first;
-  }
-}
 }  // namespace detail
 
 // The kernel of the op, with an epilogue (cpu/tile.hpp). The rows that it is told are those of all matrices, in order.
-// multiply_operands_as is for an epilogue that knows T.
+// Divided into runs of rows, or of columns where those are more. multiply_operands_as is for an epilogue that knows T.
 template <class A, class T, class S, class E = as_is>
 void multiply_operands_as(const S& s, std::byte* const* args, const E& e = {}) {
   using direct = detail::direct_product<T, A>;
@@ -420,7 +368,56 @@ void multiply_operands_as(const S& s, std::byte* const* args, const E& e = {}) {
       direct{all}.template run_small<columns>(e);
     detail::tell_stored(all, e);
   } else {
-    detail::multiply_divided<A>(s, all, matrices, e);
+    const bool dots = detail::may_be_dots<S> && detail::sums_are_dots(m, k, n);
+    const auto multiply_part = [&](const detail::matrix_product<T>& g) __attribute__((always_inline)) {
+      if constexpr (detail::may_be_small<S>)
+        if (g.m * g.k * g.n <= detail::small_matmul) {
+          if constexpr (detail::may_be_dots<S>)
+            if (dots) return direct{g}.template run_dots<detail::row_known<S>>(e);
+          if (direct{g}.run_small(e)) return;
+        }
+      if constexpr (detail::may_be_dots<S>)
+        if (dots) return direct{g}.run_all_dots(e);
+      direct{g}
+          .template run<detail::known_extent<S>(1, 0), detail::known_extent<S>(3, 0), detail::may_be_large<S, direct>>(
+              e);
+    };
+    const auto run = [&](const detail::matrix_product<T>& g) __attribute__((always_inline)) {
+      if constexpr (detail::is_one_tile<S, direct>)
+        direct{g}.template one_tile<detail::known_extent<S>(1, 0), detail::known_extent<S>(3, 0)>(
+            detail::known_extent<S>(2, 0), e);
+      else
+        multiply_part(g);
+      detail::tell_stored(g, e);
+    };
+    if constexpr (detail::may_be_small<S> || detail::is_one_tile<S, direct>)
+      if (matrices == 1 &&
+          (detail::is_one_tile<S, direct> || m * k * n <= detail::small_matmul)) {  // not worth dividing
+        const index_range whole = s.share(1);
+        if (whole.first < whole.last) run(all);
+        return;
+      }
+    const auto matrix = [&](std::int64_t i) __attribute__((always_inline)) {
+      detail::matrix_product<T> g = all;
+      g.a.at += i * m * k, g.b.at += i * k * n, g.c += i * m * n, g.row = i * m;
+      return g;
+    };
+    using panels = typename direct::template panels_of<detail::known_extent<S>(3, 0)>;
+    const bool by_rows = m >= n || m >= 96 || (detail::known_extent<S>(3, 0) > 0 && !panels::even);
+    const std::int64_t grain = by_rows ? (m >= 96 ? 24 : 12) : panels::wide * direct::width;  // whole tiles, mostly
+    const std::int64_t pieces = ((by_rows ? m : n) + grain - 1) / grain;
+    const index_range mine = s.share(matrices * pieces);
+    if (mine.last - mine.first == matrices * pieces) {
+      for (std::int64_t i = 0; i < matrices; ++i) run(matrix(i));
+      return;
+    }
+    for (std::int64_t at = mine.first; at < mine.last;) {
+      const std::int64_t i = at / pieces, first = at % pieces;
+      const std::int64_t last = pieces - first < mine.last - at ? pieces : first + mine.last - at;
+      const auto end = [&](std::int64_t extent) { return last * grain < extent ? last * grain : extent; };
+      run(by_rows ? matrix(i).part(first * grain, end(m), 0, n) : matrix(i).part(0, m, first * grain, end(n)));
+      at += last - first;
+    }
   }
 }
 template <class A, class S, class E = as_is>
