@@ -2,7 +2,7 @@
 // costs: 300
 // The compiled step and the interpreter give the same bits where sizes are one, two or three: a kernel that knows its
 // extents has ways of its own for few numbers. Sizes are drawn by the commit.
-#include "run/models.hpp"
+#include "../run/models.hpp"
 
 #include <doctest/doctest.h>
 
