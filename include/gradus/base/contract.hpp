@@ -42,6 +42,7 @@ struct recomputation {};  // recompute<segments>: activations computed twice ins
 struct microbatch {};     // microbatch{m}: a batch in m parts
 struct configuration {};  // run_config
 struct clock {};          // system_clock, or a fake one
+struct tasks {};          // what starts threads and waits: the system, or a driver
 struct file_system {};    // posix, or one that forgets
 struct operations {};     // ops<&card...>: the user's own ops for the interpreter
 struct log_sink {};       // where text goes

@@ -38,6 +38,16 @@ private:
 };
 }  // namespace detail
 
+#if defined(__cpp_exceptions)
+namespace detail {
+[[noreturn]] inline void raise_no_thread(std::string_view who, std::string_view remedy, const std::system_error& e) {
+  raise(status::resource_exhausted,
+        text(who, " cannot begin a thread: ", e.code().message(),
+             " (end other threads or processes, raise the limit of them (ulimit -u), or ", remedy, ")"));
+}
+}  // namespace detail
+#endif
+
 // Begins a thread that calls f. `who` begins the sentence ("prefetch"), `remedy` ends it ("leave prefetch out").
 // Error: resource_exhausted if there is none to be had (RLIMIT_NPROC, a container's limit, memory); f is not called
 // then, but `otherwise` before the error is raised.
@@ -50,9 +60,7 @@ Thread start_thread(
     return Thread(std::forward<F>(f));
   } catch (const std::system_error& e) {
     otherwise();
-    raise(status::resource_exhausted,
-          text(who, " cannot begin a thread: ", e.code().message(),
-               " (end other threads or processes, raise the limit of them (ulimit -u), or ", remedy, ")"));
+    detail::raise_no_thread(who, remedy, e);
   }
 #else
   (void)otherwise;

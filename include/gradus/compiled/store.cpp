@@ -4,6 +4,7 @@
 #endif
 #include "../base/clock.ipp"
 #include "../base/error.ipp"
+#include "../base/tasks.ipp"
 #include "../store/any_file_system.ipp"
 #include "../store/directory_lock.ipp"
 #include "../store/file.ipp"

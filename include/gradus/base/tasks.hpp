@@ -1,0 +1,153 @@
+// The one door to waiting: whatever starts a thread, blocks, sleeps or reads the time does it through `tasks`.
+//
+//   gradus::tasks run;                                     // the system's threads and clock
+//   gradus::condition changed(run);
+//   gradus::task reader = run.start("the reader", "read on one thread", [&] { ... });
+//   changed.wait(lock, [&] { return !queue.empty(); });    // as std::condition_variable
+//   if (!changed.wait_for(lock, 5, done)) ...              // five seconds by the clock of `run`
+//
+// A program gives other tasks to what it makes when time shall be turned by hand (testing/hand_tasks.hpp) or when many
+// tasks shall run in a reproducible order. The calls behind the door are made where a thread blocks or starts, never in
+// a step, so they are virtual; with the system's threads, the default, they are direct.
+//
+// Mutexes stay std::mutex: nothing blocks while it holds one, except on a condition, which lets go of it.
+#pragma once
+#if defined(__STDCPP_THREADS__)
+#include <condition_variable>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include "clock.hpp"
+#include "thread.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// What stands behind the door in the place of the system.
+class task_driver {
+public:
+  // A place where tasks wait: what a `condition` is for this driver.
+  class meeting {
+  public:
+    virtual ~meeting() = default;
+    // Unlocks, waits for a notification or for so many seconds (infinity: there is no deadline), and locks again. It
+    // may return early.
+    virtual void wait(std::unique_lock<std::mutex>& lock, double secs) = 0;
+    virtual void notify_one() = 0;
+    virtual void notify_all() = 0;
+  };
+  class running {
+  public:
+    virtual ~running() = default;
+    virtual void join() = 0;  // is called once at most, before destruction
+  };
+
+  virtual ~task_driver() = default;
+  virtual double now() const = 0;      // seconds since the epoch
+  virtual double elapsed() const = 0;  // monotonic seconds
+  virtual void sleep(double secs) = 0;
+  virtual std::unique_ptr<meeting> make_meeting() = 0;
+  // Error: std::system_error if there is no thread to be had.
+  virtual std::unique_ptr<running> start(std::function<void()> body) = 0;
+};
+
+// A task that was started, as std::jthread without its stop token: destroying it waits for its end, so tell it to end
+// before.
+class task {
+public:
+  task() = default;
+  explicit task(detail::joining_thread thread) : thread_(std::move(thread)) {}
+  explicit task(std::unique_ptr<task_driver::running> other) : other_(std::move(other)) {}
+  task(task&&) = default;
+  task& operator=(task&& other);
+  ~task();
+
+  bool joinable() const { return other_ != nullptr || thread_.joinable(); }
+  // Waits for its end.
+  void join();
+
+private:
+  detail::joining_thread thread_;
+  std::unique_ptr<task_driver::running> other_;
+};
+
+// A handle to a driver, or to the system's threads; copies are the same driver. It is a clock as well.
+class tasks {
+public:
+  using policy_for = kind::tasks;
+
+  tasks() = default;
+  explicit tasks(std::shared_ptr<task_driver> driver) : driver_(std::move(driver)) {}
+
+  double now() const;
+  double elapsed() const;
+  void sleep(double secs) const;
+  // Starts a task that calls `body`. `who` begins the sentence of an error ("prefetch"), `remedy` ends it ("leave
+  // prefetch out"). Error: resource_exhausted if there is no thread to be had; `otherwise` is called before.
+  [[nodiscard]] task start(
+      std::string_view who, std::string_view remedy, std::function<void()> body,
+      const std::function<void()>& otherwise = [] {}) const;
+
+  // Null: the system's threads.
+  const std::shared_ptr<task_driver>& driver() const { return driver_; }
+
+private:
+  std::shared_ptr<task_driver> driver_;
+};
+static_assert(clock<tasks>);
+
+// What tasks wait on, under a mutex that the caller holds: std::condition_variable behind the door. It keeps its driver
+// alive. Its tasks all wait with the same mutex.
+class condition {
+public:
+  explicit condition(const tasks& of = {});
+
+  // Waits until it is notified; may return early.
+  void wait(std::unique_lock<std::mutex>& lock) { wait_for(lock, forever); }
+  template <class Done>
+  void wait(std::unique_lock<std::mutex>& lock, Done done) {
+    while (!done()) wait(lock);
+  }
+  // The same for at most so many seconds.
+  void wait_for(std::unique_lock<std::mutex>& lock, double secs);
+  // Waits until done() is true, at most so many seconds; returns what done() last was. Below 0 it does not wait.
+  template <class Done>
+  bool wait_for(std::unique_lock<std::mutex>& lock, double secs, Done done) {
+    if (done()) return true;
+    const double until = tasks_.elapsed() + secs;
+    for (double left = secs; left > 0; left = until - tasks_.elapsed()) {
+      wait_for(lock, left);
+      if (done()) return true;
+    }
+    return false;
+  }
+  void notify_one() {
+    if (meeting_ != nullptr)
+      meeting_->notify_one();
+    else
+      here_.notify_one();
+  }
+  void notify_all() {
+    if (meeting_ != nullptr)
+      meeting_->notify_all();
+    else
+      here_.notify_all();
+  }
+
+  static constexpr double forever = std::numeric_limits<double>::infinity();
+
+private:
+  tasks tasks_;
+  std::condition_variable here_;
+  std::unique_ptr<task_driver::meeting> meeting_;  // null: the system's threads
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "tasks.ipp"
+#endif
+#endif

@@ -1,0 +1,84 @@
+// The bodies of tasks.hpp.
+#pragma once
+#include <cmath>
+
+#include "body.hpp"
+#include "tasks.hpp"
+#if defined(__unix__) || defined(__APPLE__)
+#include <time.h>
+
+#include <cerrno>
+#else
+#include <chrono>
+#include <thread>
+#endif
+
+namespace gradus::inline GRADUS_BUILD {
+
+namespace detail {
+// The system's clocks overflow beyond; who waits longer waits in turns.
+inline constexpr double longest_wait_secs = 3600;
+
+GRADUS_BODY void sleep_on_the_system(double secs) {
+#if defined(__unix__) || defined(__APPLE__)
+  const double whole = std::floor(secs);
+  timespec left{static_cast<time_t>(whole), static_cast<long>((secs - whole) * 1e9)};
+  while (::nanosleep(&left, &left) != 0 && errno == EINTR) {
+  }
+#else
+  std::this_thread::sleep_for(std::chrono::duration<double>(secs));
+#endif
+}
+}  // namespace detail
+
+GRADUS_BODY task::~task() {
+  if (joinable()) join();
+}
+GRADUS_BODY task& task::operator=(task&& other) {
+  if (joinable()) join();
+  thread_ = std::move(other.thread_);
+  other_ = std::move(other.other_);
+  return *this;
+}
+GRADUS_BODY void task::join() {
+  if (other_ != nullptr) {
+    other_->join();
+    other_.reset();
+  } else {
+    thread_.join();
+  }
+}
+
+GRADUS_BODY double tasks::now() const { return driver_ != nullptr ? driver_->now() : system_clock{}.now(); }
+GRADUS_BODY double tasks::elapsed() const { return driver_ != nullptr ? driver_->elapsed() : system_clock{}.elapsed(); }
+GRADUS_BODY void tasks::sleep(double secs) const {
+  if (!(secs > 0)) return;
+  if (driver_ != nullptr) return driver_->sleep(secs);
+  const double until = elapsed() + secs;
+  for (double left = secs; left > 0; left = until - elapsed())
+    detail::sleep_on_the_system(std::fmin(left, detail::longest_wait_secs));
+}
+GRADUS_BODY task tasks::start(std::string_view who, std::string_view remedy, std::function<void()> body,
+                              const std::function<void()>& otherwise) const {
+  if (driver_ == nullptr) return task(start_thread(who, remedy, std::move(body), otherwise));
+#if defined(__cpp_exceptions)
+  try {
+    return task(driver_->start(std::move(body)));
+  } catch (const std::system_error& e) {
+    otherwise();
+    detail::raise_no_thread(who, remedy, e);
+  }
+#else
+  return task(driver_->start(std::move(body)));
+#endif
+}
+
+GRADUS_BODY condition::condition(const tasks& of)
+    : tasks_(of), meeting_(of.driver() != nullptr ? of.driver()->make_meeting() : nullptr) {}
+GRADUS_BODY void condition::wait_for(std::unique_lock<std::mutex>& lock, double secs) {
+  if (meeting_ != nullptr) return meeting_->wait(lock, secs);
+  if (secs == forever) return here_.wait(lock);
+  if (secs > 0) here_.wait_for(lock, std::chrono::duration<double>(std::fmin(secs, detail::longest_wait_secs)));
+}
+
+}  // namespace gradus
