@@ -13,6 +13,7 @@
 #include <string>
 
 #include "../checkpoint/saving.hpp"
+#include "gradus/base/tasks.hpp"
 #include "gradus/checkpoint/background.hpp"
 #include "gradus/input/dataset.hpp"
 #include "gradus/input/map.hpp"
@@ -22,6 +23,7 @@
 #include "gradus/store/parallel.hpp"
 #include "gradus/summary/values.hpp"
 #include "gradus/summary/writer.hpp"
+#include "gradus/testing/hand_tasks.hpp"
 #include "gradus/testing/temp_dir.hpp"
 
 namespace {
@@ -83,6 +85,23 @@ TEST_CASE("pool: each thread that cannot begin, of each size") {
   std::atomic<int> calls{0};
   p.run([&](int) { ++calls; });
   CHECK(calls == 4);
+}
+
+TEST_CASE("a task: nothing is called, and what was to happen otherwise has when the error is raised") {
+  const tasks run;
+  std::string order;
+  const auto said = refusal(0, [&] {
+    const auto none = run.start(
+        "the reader", "read on one thread", [&] { order += 'b'; }, [&] { order += 'o'; });
+  });
+  CHECK(said ==
+        text("the reader cannot begin a thread: Resource temporarily unavailable ", way_out, "read on one thread)"));
+  CHECK(order == "o");
+  const testing::hand_tasks hand;
+  CHECK(refusal(0, [&] {
+          const auto none = hand.tasks().start("the reader", "wait", [] {});
+        }).starts_with("the reader c"));
+  hand.settle();  // what never began is not waited for
 }
 
 TEST_CASE("prefetch: the next element that is asked for begins it, when there are threads again") {
