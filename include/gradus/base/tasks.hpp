@@ -146,8 +146,8 @@ private:
 };
 
 }  // namespace gradus
+#endif
 
 #ifndef GRADUS_COMPILED
 #include "tasks.ipp"
-#endif
 #endif

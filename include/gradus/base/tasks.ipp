@@ -1,9 +1,9 @@
 // The bodies of tasks.hpp.
 #pragma once
-#include <cmath>
-
 #include "body.hpp"
 #include "tasks.hpp"
+#if defined(__STDCPP_THREADS__)
+#include <cmath>
 #if defined(__unix__) || defined(__APPLE__)
 #include <time.h>
 
@@ -82,3 +82,4 @@ GRADUS_BODY void condition::wait_for(std::unique_lock<std::mutex>& lock, double 
 }
 
 }  // namespace gradus
+#endif
