@@ -1,13 +1,10 @@
-// The bodies of train and session and cluster/, for programs that link gradus::compiled (base/body.hpp).
+// The bodies of train and cluster/, for programs that link gradus::compiled (base/body.hpp).
 #ifndef GRADUS_COMPILED
 #define GRADUS_COMPILED
 #endif
 #include "../cluster/accumulator.ipp"
 #include "../cluster/server.ipp"
 #include "../cluster/spec.ipp"
-#include "../session/coordinator.ipp"
-#include "../session/input_checkpoint.ipp"
-#include "../session/master.ipp"
 #include "../train/evaluation.ipp"
 #include "../train/hook.ipp"
 #include "../train/loop.ipp"

@@ -57,11 +57,12 @@ struct padding_plan {
     }
   }
 
+  // `from` into the corner of an array of extents `dims`; `axis` is where the two still may differ.
+  static void place(std::byte* to, const extents& dims, const_tensor_view from, int axis);
+
 private:
   static std::vector<std::byte> bytes_of(const component& c, double v);
   static void fill(std::byte* to, std::size_t bytes, const std::vector<std::byte>& value);
-  // `from` into the corner of an array of extents `dims`; `axis` is where the two still may differ.
-  static void place(std::byte* to, const extents& dims, const_tensor_view from, int axis);
 };
 
 }  // namespace detail

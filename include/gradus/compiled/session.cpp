@@ -1,0 +1,13 @@
+// The bodies of session/, for programs that link gradus::compiled (base/body.hpp).
+#ifndef GRADUS_COMPILED
+#define GRADUS_COMPILED
+#endif
+#include "../session/cancellation.ipp"
+#include "../session/coordinator.ipp"
+#include "../session/input_checkpoint.ipp"
+#include "../session/master.ipp"
+#include "../session/queue/any_queue.ipp"
+#include "../session/queue/core.ipp"
+#include "../session/queue/element.ipp"
+#include "../session/queue/spec.ipp"
+#include "../session/queue/storage.ipp"

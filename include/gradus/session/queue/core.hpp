@@ -1,0 +1,124 @@
+// The engine of all queues: who waits, who is served, what a close does. The kinds differ by their storage alone.
+//
+// A call is an attempt. Attempts stand in two lines, those that bring and those that take, and only the first of a line
+// is served; whenever one has got on, both lines are looked at again until nothing moves. Who looks serves the others
+// too, so a waiting thread wakes with its call done. A plain close stands in the line of those that bring.
+//
+// The lock is held while pointers move. Arrays are copied outside of it, each thread its own, unless they are so small
+// that taking the lock again would cost more.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../cancellation.hpp"
+#include "storage.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// Calls that wait in a queue at the moment: for tests and for those who look into a run that stands still.
+struct pending_calls {
+  std::int64_t enqueues = 0;  // closes that wait behind them too
+  std::int64_t dequeues = 0;
+  bool operator==(const pending_calls&) const = default;
+};
+
+namespace detail {
+
+// What copies elements to where they are wanted.
+class element_reader {
+public:
+  virtual void read(const element_list& from) = 0;
+  bool is_quick = false;  // it cannot fail, and takes less time than a lock
+
+protected:
+  ~element_reader() = default;
+};
+
+class queue_core {
+public:
+  static constexpr std::size_t small = 256;  // bytes that are copied faster than a lock is taken
+
+  // Error: invalid_argument for a spec that is none.
+  queue_core(const queue_spec& spec, const tasks& run);
+  queue_core(const queue_core&) = delete;
+
+  const queue_spec& spec() const { return spec_; }
+  const element_layout& layout() const { return layout_; }
+
+  // One element, or rows of them. Errors: invalid_argument; cancelled if the queue is closed.
+  void enqueue(std::span<const const_tensor_view> from, bool many, const wait_options& wait);
+  // n > 0 elements, or with `up_to` those that are left in a queue that is closed. If the reader fails they go back.
+  // Error: out_of_range if the queue is closed and has too few.
+  void dequeue(std::int64_t n, bool up_to, element_reader& to, const wait_options& wait);
+  void close(bool cancel_pending_enqueues, const wait_options& wait);
+
+  std::int64_t size() const;
+  bool is_closed() const;
+  pending_calls pending() const;
+
+private:
+  // Where a thread waits. They are kept for the next that has to.
+  struct place {
+    explicit place(const tasks& run) : changed(run) {}
+    condition changed;
+  };
+  enum class outcome { none, done, queue_closed, closed_before, too_few, dropped, cancelled, late };
+  struct attempt {
+    enum kinds { put, take, close } kind;
+    std::int64_t requested = 1;
+    bool up_to = false;
+    std::int64_t left = requested;  // elements not yet in, or not yet taken
+    element_list elements = {};     // ready to go in, or taken
+    outcome result = outcome::none;
+    std::int64_t found = 0;  // elements in the queue when there were too few
+    place* at = nullptr;     // where its thread waits
+    attempt *before = nullptr, *next = nullptr;
+
+    bool ended() const { return result != outcome::none; }
+    // Its own thread has to copy more rows before it can go on.
+    bool is_hungry() const { return kind == put && elements.empty() && left > 0; }
+  };
+  struct line {
+    attempt *first = nullptr, *last = nullptr;
+  };
+  class turn;   // the lock, and who is to be woken when it is given back
+  class visit;  // an attempt in its line, until the call ends
+
+  line& line_of(const attempt& a) { return a.kind == attempt::take ? dequeues_ : enqueues_; }
+  bool has_room() const { return spec_.capacity < 0 || storage_->size() < spec_.capacity; }
+  void join(attempt& a);
+  void end(turn& t, attempt& a, outcome how);
+  void serve(turn& t);
+  bool serve_first(turn& t, attempt& a);
+  bool bring(turn& t, attempt& a);
+  bool take(turn& t, attempt& a);
+  void fill(turn& t, attempt& a, std::span<const const_tensor_view> from, bool many);
+  void await(turn& t, attempt& a, const wait_options& wait, double& until);
+  void park(turn& t, attempt& a, double until);
+  void cancel(attempt& a);
+  void check_begin(const wait_options& wait) const;
+  [[noreturn]] void raise_for(const attempt& a, const wait_options& wait) const;
+
+  const queue_spec spec_;
+  const element_layout layout_;
+  const tasks tasks_;
+  mutable std::mutex mutex_;
+  std::unique_ptr<queue_storage> storage_;
+  bool closed_ = false;
+  line enqueues_, dequeues_;
+  element_list free_;     // memory for the next elements
+  std::int64_t all_ = 0;  // elements that were ever made: as many may be in the storage
+  std::vector<std::unique_ptr<place>> places_;
+  std::vector<place*> free_places_;
+};
+
+}  // namespace detail
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "core.ipp"
+#endif

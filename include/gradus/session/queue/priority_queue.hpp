@@ -1,0 +1,28 @@
+// A queue in the order of a key: component 0 of each element, an int64 scalar; the smallest first.
+// tf.queue.PriorityQueue.
+//
+//   gradus::priority_queue q(10, {float32}, {.shapes = {{}}});
+//   q.enqueue(std::int64_t{3}, 0.5F);   // the key, then the components of `types`
+//
+// Elements of equal keys come in the order of insertion; TensorFlow leaves that open. A dequeue_many waits until all
+// its elements are there, so that they are sorted.
+#pragma once
+#include "any_queue.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+class priority_queue : public any_queue {
+public:
+  // `types` and options.shapes are of the components after the key; options.names has the key's first.
+  // Error: invalid_argument.
+  priority_queue(std::int64_t capacity, std::vector<dtype> types, queue_options options = {}, const tasks& run = {})
+      : any_queue(make_spec(capacity, std::move(types), std::move(options)), run) {}
+
+  static queue_spec make_spec(std::int64_t capacity, std::vector<dtype> types, queue_options options = {}) {
+    types.insert(types.begin(), int64);
+    if (!options.shapes.empty() || types.size() == 1) options.shapes.insert(options.shapes.begin(), extents{});
+    return make_queue_spec(queue_kind::priority, capacity, std::move(types), std::move(options));
+  }
+};
+
+}  // namespace gradus

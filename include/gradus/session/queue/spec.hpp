@@ -1,0 +1,69 @@
+// What a queue is, apart from what is in it: its kind, its capacity and its components. Two parts of a program that
+// name the same queue compare what they expect of it.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../../input/datum.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+enum class queue_kind { fifo, random_shuffle, padding_fifo, priority };
+std::string_view name_of(queue_kind kind);
+
+// What every kind has beside its capacity and types.
+struct queue_options {
+  // Extents of each component of one element. Empty: elements have any shape, and there is no dequeue_many.
+  std::vector<extents> shapes = {};
+  // Of the components: then an element is a dictionary.
+  std::vector<std::string> names = {};
+  // Under which sessions share it; empty: they do not.
+  std::string shared_name = {};
+  // In errors; empty: the kind's.
+  std::string name = {};
+  // Of a random shuffle queue: the graph's and its own; both 0: drawn when the queue is made.
+  std::uint64_t seed = 0, seed2 = 0;
+};
+
+struct queue_spec {
+  queue_kind kind = queue_kind::fifo;
+  std::int64_t capacity = -1;  // elements; below 0: no bound
+  std::vector<dtype> dtypes;   // of the components
+  // Extents of the components, all or none. any_extent: only a padding queue has it.
+  std::vector<extents> shapes = {};
+  std::vector<std::string> names = {};
+  std::string shared_name = {};
+  std::string name = {};
+  std::int64_t min_after_dequeue = 0;  // this and the seeds: of a random shuffle queue
+  std::uint64_t seed = 0, seed2 = 0;
+
+  // What errors call it: shared_name, name or the kind.
+  std::string shown_name() const;
+  bool has_shapes() const { return !shapes.empty(); }
+  // Whether all elements have one size.
+  bool has_fixed_size() const;
+  // The components of one element, for a datum. Without names they are component_0 and so on; without shapes they are
+  // scalars.
+  components parts() const;
+
+  // Error: invalid_argument for what is no queue.
+  void check() const;
+  // Whether an element may be enqueued, or rows of elements (`many`): the number of rows, or 1. Errors:
+  // invalid_argument for another number of components, another type or extents, rows of different number.
+  std::int64_t check_element(std::span<const const_tensor_view> element, bool many) const;
+};
+
+queue_spec make_queue_spec(queue_kind kind, std::int64_t capacity, std::vector<dtype> dtypes, queue_options options);
+
+// Errors: invalid_argument if `wanted` is another queue than the one that has its name already; the text has both.
+// Names of components are each user's own, as in TensorFlow.
+void check_same_queue(const queue_spec& existing, const queue_spec& wanted);
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "spec.ipp"
+#endif

@@ -1,0 +1,58 @@
+#include <gradus/session/cancellation.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+using namespace gradus;
+
+TEST_CASE("cancellation: calls every link that is there, once, and later ones at once") {
+  cancellation c;
+  int first = 0, second = 0, third = 0, gone = 0;
+  const cancellation::link a(c, [&] { ++first; });
+  auto b = std::make_unique<cancellation::link>(c, [&] { ++gone; });
+  const cancellation::link d(c, [&] { ++second; });
+  b.reset();
+  CHECK_FALSE(c.is_cancelled());
+  CHECK(c.reason().empty());
+  c.cancel("the session is closed");
+  c.cancel("again");
+  CHECK(c.is_cancelled());
+  CHECK(c.reason() == "the session is closed");
+  const cancellation::link e(c, [&] { ++third; });
+  CHECK(first == 1);
+  CHECK(second == 1);
+  CHECK(third == 1);
+  CHECK(gone == 0);
+}
+
+TEST_CASE("cancellation: links end in any order") {
+  for (int which = 0; which < 3; ++which) {
+    cancellation c;
+    int calls = 0;
+    std::unique_ptr<cancellation::link> links[3];
+    for (auto& l : links) l = std::make_unique<cancellation::link>(c, [&] { ++calls; });
+    links[which].reset();
+    links[(which + 1) % 3].reset();
+    const cancellation::link more(c, [&] { ++calls; });
+    c.cancel();
+    CHECK(calls == 2);
+  }
+}
+
+TEST_CASE("cancellation: a link that has ended is not called any more, also from another thread") {
+  for (int round = 0; round < 200; ++round) {
+    cancellation c;
+    std::atomic<bool> ended{false}, late{false};
+    std::thread other([&] { c.cancel(); });
+    {
+      const cancellation::link l(c, [&] { late = ended.load(); });
+    }
+    ended = true;
+    other.join();
+    CHECK_FALSE(late);
+  }
+}
