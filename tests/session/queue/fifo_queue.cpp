@@ -276,6 +276,7 @@ TEST_CASE("F17 a cancellation ends what waits, on both sides, and the queue is a
   cancellation closing;
   enqueue_rows<float>(full, {1, 2});
   queue_call enqueue([&] { enqueue_rows<float>(full, {3}, {.cancel = &closing}); });
+  until_pending(full, 1, 0);  // a close before it would not wait
   queue_call close([&] { full.close(false, {.cancel = &closing}); });
   queue_call dequeue([&] { empty.dequeue<float>({.cancel = &closing}); });
   queue_call many([&] { empty.dequeue_many(3, {.cancel = &closing}); });
@@ -344,18 +345,23 @@ TEST_CASE("F25 two threads dequeue_many of one queue: no element is lost or doub
 }
 
 TEST_CASE("F26 a dequeue with a timeout: deadline_exceeded, and the queue is as before") {
-  fifo_queue q = floats(4);
-  CHECK_THROWS_WITH_AS(q.dequeue<float>({.timeout_secs = 0.001}),
-                       "queue \"q\": no elements came within 0.001 seconds; let the other side run, or give a longer "
+  const auto time = std::make_shared<passing_time>();
+  fifo_queue q(4, {float32}, {.shapes = {{}}, .name = "q"}, tasks(time));
+  CHECK_THROWS_WITH_AS(q.dequeue<float>({.timeout_secs = 5}),
+                       "queue \"q\": no elements came within 5 seconds; let the other side run, or give a longer "
                        "timeout_secs",
                        deadline_exceeded);
+  CHECK(time->elapsed() == 105);
   CHECK_THROWS_AS(q.dequeue<float>({.timeout_secs = 0}), deadline_exceeded);
   enqueue_rows<float>(q, {1, 2, 3});
-  CHECK_THROWS_AS(q.dequeue_many(4, {.timeout_secs = 0}), deadline_exceeded);
+  CHECK_THROWS_AS(q.dequeue_many(4, {.timeout_secs = 20}), deadline_exceeded);
+  CHECK(time->elapsed() == 125);
   CHECK(q.size() == 3);
   CHECK(q.pending() == pending_calls{});
   q.enqueue(4.0F);
-  CHECK_THROWS_AS(enqueue_rows<float>(q, {5}, {.timeout_secs = 0}), deadline_exceeded);
+  CHECK_THROWS_WITH_AS(enqueue_rows<float>(q, {5}, {.timeout_secs = 300}),
+                       doctest::Contains("there was no room within 300 seconds"), deadline_exceeded);
+  CHECK(time->elapsed() == 425);
   CHECK(dequeue_rows<float>(q, 4, {.timeout_secs = 0}) == list{1, 2, 3, 4});
   CHECK_THROWS_AS(q.dequeue<float>({.timeout_secs = std::nan("")}), invalid_argument);
 }

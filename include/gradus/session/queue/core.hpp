@@ -7,6 +7,7 @@
 // The lock is held while pointers move. Arrays are copied outside of it, each thread its own, unless they are so small
 // that taking the lock again would cost more.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -41,6 +42,7 @@ protected:
 class queue_core {
 public:
   static constexpr std::size_t small = 256;  // bytes that are copied faster than a lock is taken
+  static constexpr int looks = 200;          // before a thread sleeps: some microseconds, less than waking takes
 
   // Error: invalid_argument for a spec that is none.
   queue_core(const queue_spec& spec, const tasks& run);
@@ -64,6 +66,8 @@ private:
   // Where a thread waits. They are kept for the next that has to.
   struct place {
     explicit place(const tasks& run) : changed(run) {}
+    std::atomic<bool> called{false};  // there is news
+    bool asleep = false;
     condition changed;
   };
   enum class outcome { none, done, queue_closed, closed_before, too_few, dropped, cancelled, late };

@@ -4,17 +4,20 @@
 #include <cmath>
 
 #include "../../base/body.hpp"
+#include "../../run/pool.hpp"
 #include "core.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
 class queue_core::turn {
 public:
-  explicit turn(queue_core& c) : lock_(c.mutex_) {}
+  explicit turn(queue_core& c) : lock_(c.mutex_, std::defer_lock) { relock(); }
   ~turn() {
     if (lock_.owns_lock()) unlock();
   }
   void wake(place* at) {
+    at->called.store(true, std::memory_order_release);
+    if (!at->asleep) return;
     if (woken_ == most) notify();
     list_[woken_++] = at;
   }
@@ -23,12 +26,20 @@ public:
     lock_.unlock();
     notify();
   }
+  // It is held for less time than falling asleep takes.
   void relock() {
-    if (!lock_.owns_lock()) lock_.lock();
+    if (lock_.owns_lock()) return;
+    for (int i = 0; i < looks; ++i) {
+      if (lock_.try_lock()) return;
+      relax();
+    }
+    lock_.lock();
   }
-  void wait(condition& on, double secs) {
+  void sleep(place& at, double secs) {
     notify();
-    on.wait_for(lock_, secs);
+    at.asleep = true;
+    at.changed.wait_for(lock_, secs);
+    at.asleep = false;
   }
 
 private:
@@ -259,14 +270,21 @@ GRADUS_BODY void queue_core::await(turn& t, attempt& a, const wait_options& wait
   t.relock();
 }
 
+// If the other side runs, news comes sooner than a thread falls asleep.
 GRADUS_BODY void queue_core::park(turn& t, attempt& a, double until) {
+  if (tasks_.driver() == nullptr && !a.ended() && !a.is_hungry()) {
+    a.at->called.store(false, std::memory_order_relaxed);
+    t.unlock();
+    for (int i = 0; i < looks && !a.at->called.load(std::memory_order_acquire); ++i) relax();
+    t.relock();
+  }
   while (!a.ended() && !a.is_hungry()) {
     const double left = until == condition::forever ? until : until - tasks_.elapsed();
     if (!(left > 0)) {
       end(t, a, outcome::late);
       return serve(t);
     }
-    t.wait(a.at->changed, left);
+    t.sleep(*a.at, left);
   }
 }
 
