@@ -51,7 +51,7 @@ private:
 };
 
 // How long a call may wait.
-struct wait_options {
+struct blocking_options {
   double timeout_secs = condition::forever;  // then it raises deadline_exceeded; 0: it does not wait
   cancellation* cancel = nullptr;            // then it raises cancelled
 };

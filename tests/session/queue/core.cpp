@@ -41,7 +41,7 @@ struct rows {
     keys.push_back(key), ids.push_back(id);
     for (std::int64_t i = 0; i < width; ++i) values.push_back(static_cast<float>(id % 1000 + i));
   }
-  void put(any_queue& q, bool one, const wait_options& wait) const {
+  void put(any_queue& q, bool one, const blocking_options& wait) const {
     const auto n = static_cast<std::int64_t>(ids.size());
     const extents lead = one ? extents{} : extents{n}, wide = one ? extents{width} : extents{n, width};
     const const_tensor_view list[] = {{std::span(keys), lead}, {std::span(ids), lead}, {std::span(values), wide}};

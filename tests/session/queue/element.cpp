@@ -8,13 +8,13 @@
 #include <vector>
 
 using namespace gradus;
+using detail::element_chain;
 using detail::element_layout;
-using detail::element_list;
 using detail::queue_element;
 
 namespace {
-element_list keys(std::initializer_list<std::int64_t> list) {
-  element_list out;
+element_chain keys(std::initializer_list<std::int64_t> list) {
+  element_chain out;
   for (std::int64_t key : list) {
     auto e = std::make_unique<queue_element>();
     e->key = key;
@@ -22,7 +22,7 @@ element_list keys(std::initializer_list<std::int64_t> list) {
   }
   return out;
 }
-std::vector<std::int64_t> keys_of(const element_list& list) {
+std::vector<std::int64_t> keys_of(const element_chain& list) {
   std::vector<std::int64_t> out;
   for (const queue_element* e = list.front(); e != nullptr; e = e->next) out.push_back(e->key);
   CHECK(list.size() == static_cast<std::int64_t>(out.size()));
@@ -31,21 +31,21 @@ std::vector<std::int64_t> keys_of(const element_list& list) {
 using order = std::vector<std::int64_t>;
 }  // namespace
 
-TEST_CASE("element_list: in front, behind, one list and another") {
+TEST_CASE("element_chain: in front, behind, one list and another") {
   for (const bool first_empty : {false, true})
     for (const bool second_empty : {false, true}) {
-      element_list a = first_empty ? keys({}) : keys({1, 2}), b = second_empty ? keys({}) : keys({3, 4, 5});
+      element_chain a = first_empty ? keys({}) : keys({1, 2}), b = second_empty ? keys({}) : keys({3, 4, 5});
       order ab, ba;
       for (const order& o : {keys_of(a), keys_of(b)}) ab.insert(ab.end(), o.begin(), o.end());
       for (const order& o : {keys_of(b), keys_of(a)}) ba.insert(ba.end(), o.begin(), o.end());
-      element_list c = first_empty ? keys({}) : keys({1, 2}), d = second_empty ? keys({}) : keys({3, 4, 5});
+      element_chain c = first_empty ? keys({}) : keys({1, 2}), d = second_empty ? keys({}) : keys({3, 4, 5});
       a.append(b);
       c.prepend(d);
       CHECK(keys_of(a) == ab);
       CHECK(keys_of(c) == ba);
       CHECK(b.empty());
       CHECK(d.empty());
-      element_list one = keys({9}), other = keys({8});
+      element_chain one = keys({9}), other = keys({8});
       a.push_back(one.pop_front()), a.push_front(other.pop_front());
       ab.push_back(9), ab.insert(ab.begin(), 8);
       CHECK(keys_of(a) == ab);

@@ -56,12 +56,12 @@ std::vector<T> values_of(const gradus::const_tensor_view& array) {
 
 // Rows of one component of scalars.
 template <gradus::storable T>
-void enqueue_rows(gradus::any_queue& q, const std::vector<T>& rows, const gradus::wait_options& wait = {}) {
+void enqueue_rows(gradus::any_queue& q, const std::vector<T>& rows, const gradus::blocking_options& wait = {}) {
   const gradus::const_tensor_view view{std::span<const T>(rows)};
   q.enqueue_many(std::span<const gradus::const_tensor_view>(&view, 1), wait);
 }
 template <gradus::storable T>
-std::vector<T> dequeue_rows(gradus::any_queue& q, std::int64_t n, const gradus::wait_options& wait = {}) {
+std::vector<T> dequeue_rows(gradus::any_queue& q, std::int64_t n, const gradus::blocking_options& wait = {}) {
   return values_of<T>(q.dequeue_many(n, wait)[0]);
 }
 

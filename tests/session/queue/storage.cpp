@@ -39,7 +39,7 @@ TEST_CASE("fifo_storage: in the order of insertion; what comes back comes back t
   fifo_storage s;
   put(s, {5, 3, 9, 1});
   CHECK(s.available(false) == 4);
-  element_list taken;
+  element_chain taken;
   for (int i = 0; i < 3; ++i) taken.push_back(s.take());
   put(s, {7});
   s.put_back(taken);
@@ -51,7 +51,7 @@ TEST_CASE("priority_storage: ascending, equal keys as they came, also after some
   priority_storage s;
   CHECK_FALSE(s.gathers());
   put(s, {5, 3, 9, 3, -1, 5});
-  element_list taken;
+  element_chain taken;
   for (int i = 0; i < 3; ++i) taken.push_back(s.take());
   const queue_element *low = taken.front()->next, *high = low->next;
   CHECK(low->key == 3);

@@ -7,9 +7,9 @@
 //
 // Elements are rows of arrays of any dtype; a text is a uint8 array of any extent, as input/text_line.hpp has it. Many
 // threads may call at once: who came first is served first, and each element goes to one of them. A call that waits
-// raises deadline_exceeded or cancelled as its wait_options say, and leaves the queue as it was. The memory of elements
-// is used again, so a queue of shapes allocates nothing once it has been full. The last handle is destroyed when no
-// call is under way.
+// raises deadline_exceeded or cancelled as its blocking_options say, and leaves the queue as it was. The memory of
+// elements is used again, so a queue of shapes allocates nothing once it has been full. The last handle is destroyed
+// when no call is under way.
 //
 // Otherwise than TensorFlow: a dequeue_many that is cancelled or late gives back what it had gathered, also beyond the
 // capacity; close() waits behind pending enqueues on the thread that calls it; more elements at once than a priority
@@ -54,9 +54,9 @@ public:
   // One element: a list of arrays; a dictionary or a datum with the names of the queue's components. A datum for a
   // queue without names is a list. Errors: invalid_argument for what is no element of this queue; cancelled if it is
   // closed.
-  void enqueue(std::span<const const_tensor_view> element, const wait_options& wait = {});
-  void enqueue(std::initializer_list<named_value> element, const wait_options& wait = {});
-  void enqueue(const datum& element, const wait_options& wait = {});
+  void enqueue(std::span<const const_tensor_view> element, const blocking_options& wait = {});
+  void enqueue(std::initializer_list<named_value> element, const blocking_options& wait = {});
+  void enqueue(const datum& element, const blocking_options& wait = {});
   // One element of scalars: enqueue(1, 0.5F).
   template <storable... Scalars>
   void enqueue(const Scalars&... values) {
@@ -65,18 +65,18 @@ public:
     enqueue(std::span<const const_tensor_view>(list));
   }
   // As many elements as the arrays have rows. A queue that has less room takes some and waits with the rest.
-  void enqueue_many(std::span<const const_tensor_view> rows, const wait_options& wait = {});
-  void enqueue_many(std::initializer_list<named_value> rows, const wait_options& wait = {});
-  void enqueue_many(const datum& rows, const wait_options& wait = {});
+  void enqueue_many(std::span<const const_tensor_view> rows, const blocking_options& wait = {});
+  void enqueue_many(std::initializer_list<named_value> rows, const blocking_options& wait = {});
+  void enqueue_many(const datum& rows, const blocking_options& wait = {});
 
   // One element. Errors: out_of_range if the queue is closed and empty; invalid_argument for arrays that are not as the
   // element, or for arrays where the queue has no fixed shapes: take a datum.
-  void dequeue(std::span<const tensor_view> out, const wait_options& wait = {});
-  void dequeue(datum& out, const wait_options& wait = {});
-  datum dequeue(const wait_options& wait = {});
+  void dequeue(std::span<const tensor_view> out, const blocking_options& wait = {});
+  void dequeue(datum& out, const blocking_options& wait = {});
+  datum dequeue(const blocking_options& wait = {});
   // Of a queue of one scalar component.
   template <storable T>
-  T dequeue(const wait_options& wait = {}) {
+  T dequeue(const blocking_options& wait = {}) {
     T value{};
     const tensor_view out(dtype_of<T>, {}, reinterpret_cast<std::byte*>(&value));
     dequeue(std::span<const tensor_view>(&out, 1), wait);
@@ -84,16 +84,16 @@ public:
   }
   // n elements as rows of one datum. Errors: invalid_argument if the queue has no shapes; out_of_range if it is closed
   // and has fewer, which stay.
-  void dequeue_many(std::int64_t n, datum& out, const wait_options& wait = {});
-  datum dequeue_many(std::int64_t n, const wait_options& wait = {});
+  void dequeue_many(std::int64_t n, datum& out, const blocking_options& wait = {});
+  datum dequeue_many(std::int64_t n, const blocking_options& wait = {});
   // n elements, or fewer but at least one if the queue is closed. Error: out_of_range if it is closed and empty.
-  void dequeue_up_to(std::int64_t n, datum& out, const wait_options& wait = {});
-  datum dequeue_up_to(std::int64_t n, const wait_options& wait = {});
+  void dequeue_up_to(std::int64_t n, datum& out, const blocking_options& wait = {});
+  datum dequeue_up_to(std::int64_t n, const blocking_options& wait = {});
 
   // No enqueue after this one; what is in can be taken. Enqueues that wait come before it, so it waits for them. With
   // cancel_pending_enqueues they raise cancelled, and it does not wait. Error: cancelled if the queue is closed
   // already.
-  void close(bool cancel_pending_enqueues = false, const wait_options& wait = {});
+  void close(bool cancel_pending_enqueues = false, const blocking_options& wait = {});
 
   std::int64_t size() const { return core_->size(); }
   bool is_closed() const { return core_->is_closed(); }
@@ -104,10 +104,10 @@ private:
   components parts_;  // of one element
   std::shared_ptr<detail::queue_core> core_;
 
-  void put(std::span<const const_tensor_view> list, bool named, bool many, const wait_options& wait);
-  void put(std::initializer_list<named_value> dictionary, bool many, const wait_options& wait);
-  void put(const datum& element, bool many, const wait_options& wait);
-  void take(std::int64_t n, bool up_to, datum& out, const wait_options& wait);
+  void put(std::span<const const_tensor_view> list, bool named, bool many, const blocking_options& wait);
+  void put(std::initializer_list<named_value> dictionary, bool many, const blocking_options& wait);
+  void put(const datum& element, bool many, const blocking_options& wait);
+  void take(std::int64_t n, bool up_to, datum& out, const blocking_options& wait);
   std::size_t position_of(std::string_view name) const;
   [[noreturn]] void refuse(const std::string& why) const;
 };

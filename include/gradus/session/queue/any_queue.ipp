@@ -12,7 +12,7 @@ public:
   array_reader(const element_layout& layout, std::span<const tensor_view> to, bool quick) : layout_(layout), to_(to) {
     is_quick = quick;
   }
-  void read(const element_list& from) override { layout_.read(*from.front(), to_, -1); }
+  void read(const element_chain& from) override { layout_.read(*from.front(), to_, -1); }
 
 private:
   const element_layout& layout_;
@@ -24,7 +24,7 @@ class datum_reader final : public element_reader {
 public:
   datum_reader(const element_layout& layout, const components& parts, datum& to, bool rows)
       : layout_(layout), parts_(parts), to_(to), rows_(rows) {}
-  void read(const element_list& from) override {
+  void read(const element_chain& from) override {
     if (!rows_) {
       to_.clear();
       for (std::size_t k = 0; k < parts_.size(); ++k)
@@ -88,30 +88,31 @@ GRADUS_BODY any_queue any_queue::from_list(std::int64_t index, std::span<const a
   return queues[static_cast<std::size_t>(index)];
 }
 
-GRADUS_BODY void any_queue::enqueue(std::span<const const_tensor_view> element, const wait_options& wait) {
+GRADUS_BODY void any_queue::enqueue(std::span<const const_tensor_view> element, const blocking_options& wait) {
   put(element, false, false, wait);
 }
-GRADUS_BODY void any_queue::enqueue(std::initializer_list<named_value> element, const wait_options& wait) {
+GRADUS_BODY void any_queue::enqueue(std::initializer_list<named_value> element, const blocking_options& wait) {
   put(element, false, wait);
 }
-GRADUS_BODY void any_queue::enqueue(const datum& element, const wait_options& wait) { put(element, false, wait); }
-GRADUS_BODY void any_queue::enqueue_many(std::span<const const_tensor_view> rows, const wait_options& wait) {
+GRADUS_BODY void any_queue::enqueue(const datum& element, const blocking_options& wait) { put(element, false, wait); }
+GRADUS_BODY void any_queue::enqueue_many(std::span<const const_tensor_view> rows, const blocking_options& wait) {
   put(rows, false, true, wait);
 }
-GRADUS_BODY void any_queue::enqueue_many(std::initializer_list<named_value> rows, const wait_options& wait) {
+GRADUS_BODY void any_queue::enqueue_many(std::initializer_list<named_value> rows, const blocking_options& wait) {
   put(rows, true, wait);
 }
-GRADUS_BODY void any_queue::enqueue_many(const datum& rows, const wait_options& wait) { put(rows, true, wait); }
+GRADUS_BODY void any_queue::enqueue_many(const datum& rows, const blocking_options& wait) { put(rows, true, wait); }
 
 GRADUS_BODY void any_queue::put(std::span<const const_tensor_view> list, bool named, bool many,
-                                const wait_options& wait) {
+                                const blocking_options& wait) {
   if (!named && !names().empty())
     refuse(text("its components have names; give a dictionary or a datum with them, such as {{\"", names()[0],
                 "\", array}}"));
   core_->enqueue(list, many, wait);
 }
 
-GRADUS_BODY void any_queue::put(std::initializer_list<named_value> dictionary, bool many, const wait_options& wait) {
+GRADUS_BODY void any_queue::put(std::initializer_list<named_value> dictionary, bool many,
+                                const blocking_options& wait) {
   if (names().empty()) refuse("it has no names, so it takes no dictionary; give it names, or a list of arrays");
   if (dictionary.size() != names().size())
     refuse(text("expected a dictionary of ", names().size(), " names, got ", dictionary.size()));
@@ -124,7 +125,7 @@ GRADUS_BODY void any_queue::put(std::initializer_list<named_value> dictionary, b
   put(list, true, many, wait);
 }
 
-GRADUS_BODY void any_queue::put(const datum& element, bool many, const wait_options& wait) {
+GRADUS_BODY void any_queue::put(const datum& element, bool many, const blocking_options& wait) {
   detail::view_list list(element.size());
   const bool named = !names().empty();
   if (named && element.size() != names().size())
@@ -133,7 +134,7 @@ GRADUS_BODY void any_queue::put(const datum& element, bool many, const wait_opti
   put(list, named, many, wait);
 }
 
-GRADUS_BODY void any_queue::dequeue(std::span<const tensor_view> out, const wait_options& wait) {
+GRADUS_BODY void any_queue::dequeue(std::span<const tensor_view> out, const blocking_options& wait) {
   const detail::element_layout& layout = core_->layout();
   const queue_spec& s = *spec_;
   if (!layout.is_fixed()) refuse("its elements have no fixed shapes; dequeue into a datum");
@@ -148,38 +149,38 @@ GRADUS_BODY void any_queue::dequeue(std::span<const tensor_view> out, const wait
   core_->dequeue(1, false, reader, wait);
 }
 
-GRADUS_BODY void any_queue::dequeue(datum& out, const wait_options& wait) {
+GRADUS_BODY void any_queue::dequeue(datum& out, const blocking_options& wait) {
   detail::datum_reader reader(core_->layout(), parts_, out, false);
   core_->dequeue(1, false, reader, wait);
 }
 
-GRADUS_BODY datum any_queue::dequeue(const wait_options& wait) {
+GRADUS_BODY datum any_queue::dequeue(const blocking_options& wait) {
   datum out;
   dequeue(out, wait);
   return out;
 }
 
-GRADUS_BODY void any_queue::dequeue_many(std::int64_t n, datum& out, const wait_options& wait) {
+GRADUS_BODY void any_queue::dequeue_many(std::int64_t n, datum& out, const blocking_options& wait) {
   take(n, false, out, wait);
 }
 
-GRADUS_BODY datum any_queue::dequeue_many(std::int64_t n, const wait_options& wait) {
+GRADUS_BODY datum any_queue::dequeue_many(std::int64_t n, const blocking_options& wait) {
   datum out;
   dequeue_many(n, out, wait);
   return out;
 }
 
-GRADUS_BODY void any_queue::dequeue_up_to(std::int64_t n, datum& out, const wait_options& wait) {
+GRADUS_BODY void any_queue::dequeue_up_to(std::int64_t n, datum& out, const blocking_options& wait) {
   take(n, true, out, wait);
 }
 
-GRADUS_BODY datum any_queue::dequeue_up_to(std::int64_t n, const wait_options& wait) {
+GRADUS_BODY datum any_queue::dequeue_up_to(std::int64_t n, const blocking_options& wait) {
   datum out;
   dequeue_up_to(n, out, wait);
   return out;
 }
 
-GRADUS_BODY void any_queue::take(std::int64_t n, bool up_to, datum& out, const wait_options& wait) {
+GRADUS_BODY void any_queue::take(std::int64_t n, bool up_to, datum& out, const blocking_options& wait) {
   const std::string_view what = up_to ? "dequeue_up_to" : "dequeue_many";
   if (!spec_->has_shapes())
     refuse(text(what,
@@ -194,7 +195,7 @@ GRADUS_BODY void any_queue::take(std::int64_t n, bool up_to, datum& out, const w
   core_->dequeue(n, up_to, reader, wait);
 }
 
-GRADUS_BODY void any_queue::close(bool cancel_pending_enqueues, const wait_options& wait) {
+GRADUS_BODY void any_queue::close(bool cancel_pending_enqueues, const blocking_options& wait) {
   core_->close(cancel_pending_enqueues, wait);
 }
 
@@ -202,7 +203,7 @@ GRADUS_BODY std::size_t any_queue::position_of(std::string_view name) const {
   for (std::size_t k = 0; k < names().size(); ++k)
     if (names()[k] == name) return k;
   refuse(text("it has no component \"", name, "\"; its names are ",
-              detail::list_of(names(), [](const std::string& s) { return std::string_view(s); })));
+              detail::in_brackets(names(), [](const std::string& s) { return std::string_view(s); })));
 }
 
 GRADUS_BODY void any_queue::refuse(const std::string& why) const {

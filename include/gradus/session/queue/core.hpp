@@ -32,7 +32,7 @@ namespace detail {
 // What copies elements to where they are wanted.
 class element_reader {
 public:
-  virtual void read(const element_list& from) = 0;
+  virtual void read(const element_chain& from) = 0;
   bool is_quick = false;  // it cannot fail, and takes less time than a lock
 
 protected:
@@ -52,11 +52,11 @@ public:
   const element_layout& layout() const { return layout_; }
 
   // One element, or rows of them. Errors: invalid_argument; cancelled if the queue is closed.
-  void enqueue(std::span<const const_tensor_view> from, bool many, const wait_options& wait);
+  void enqueue(std::span<const const_tensor_view> from, bool many, const blocking_options& wait);
   // n > 0 elements, or with `up_to` those that are left in a queue that is closed. If the reader fails they go back.
   // Error: out_of_range if the queue is closed and has too few.
-  void dequeue(std::int64_t n, bool up_to, element_reader& to, const wait_options& wait);
-  void close(bool cancel_pending_enqueues, const wait_options& wait);
+  void dequeue(std::int64_t n, bool up_to, element_reader& to, const blocking_options& wait);
+  void close(bool cancel_pending_enqueues, const blocking_options& wait);
 
   std::int64_t size() const;
   bool is_closed() const;
@@ -76,7 +76,7 @@ private:
     std::int64_t requested = 1;
     bool up_to = false;
     std::int64_t left = requested;  // elements not yet in, or not yet taken
-    element_list elements = {};     // ready to go in, or taken
+    element_chain elements = {};    // ready to go in, or taken
     outcome result = outcome::none;
     std::int64_t found = 0;  // elements in the queue when there were too few
     place* at = nullptr;     // where its thread waits
@@ -101,11 +101,11 @@ private:
   bool bring(turn& t, attempt& a);
   bool take(turn& t, attempt& a);
   void fill(turn& t, attempt& a, std::span<const const_tensor_view> from, bool many);
-  void await(turn& t, attempt& a, const wait_options& wait, double& until);
+  void await(turn& t, attempt& a, const blocking_options& wait, double& until);
   void park(turn& t, attempt& a, double until);
   void cancel(attempt& a);
-  void check_begin(const wait_options& wait) const;
-  [[noreturn]] void raise_for(const attempt& a, const wait_options& wait) const;
+  void check_begin(const blocking_options& wait) const;
+  [[noreturn]] void raise_for(const attempt& a, const blocking_options& wait) const;
 
   const queue_spec spec_;
   const element_layout layout_;
@@ -114,7 +114,7 @@ private:
   std::unique_ptr<queue_storage> storage_;
   bool closed_ = false;
   line enqueues_, dequeues_;
-  element_list free_;     // memory for the next elements
+  element_chain free_;    // memory for the next elements
   std::int64_t all_ = 0;  // elements that were ever made: as many may be in the storage
   std::vector<std::unique_ptr<place>> places_;
   std::vector<place*> free_places_;

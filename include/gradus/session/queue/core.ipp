@@ -93,7 +93,7 @@ GRADUS_BODY pending_calls queue_core::pending() const {
   return n;
 }
 
-GRADUS_BODY void queue_core::enqueue(std::span<const const_tensor_view> from, bool many, const wait_options& wait) {
+GRADUS_BODY void queue_core::enqueue(std::span<const const_tensor_view> from, bool many, const blocking_options& wait) {
   const std::int64_t rows = spec_.check_element(from, many);
   check_begin(wait);
   if (rows == 0) return;
@@ -115,7 +115,7 @@ GRADUS_BODY void queue_core::enqueue(std::span<const const_tensor_view> from, bo
   if (a.result != outcome::done) raise_for(a, wait);
 }
 
-GRADUS_BODY void queue_core::dequeue(std::int64_t n, bool up_to, element_reader& to, const wait_options& wait) {
+GRADUS_BODY void queue_core::dequeue(std::int64_t n, bool up_to, element_reader& to, const blocking_options& wait) {
   check_begin(wait);
   attempt a{attempt::take, n, up_to};
   double until = -1;
@@ -142,7 +142,7 @@ GRADUS_BODY void queue_core::dequeue(std::int64_t n, bool up_to, element_reader&
   if (a.result != outcome::done) raise_for(a, wait);
 }
 
-GRADUS_BODY void queue_core::close(bool cancel_pending_enqueues, const wait_options& wait) {
+GRADUS_BODY void queue_core::close(bool cancel_pending_enqueues, const blocking_options& wait) {
   attempt a{attempt::close};
   double until = -1;
   if (cancel_pending_enqueues) {
@@ -229,7 +229,7 @@ GRADUS_BODY bool queue_core::take(turn& t, attempt& a) {
 // Copies as many rows as the queue could hold into elements that then are the attempt's.
 GRADUS_BODY void queue_core::fill(turn& t, attempt& a, std::span<const const_tensor_view> from, bool many) {
   const std::int64_t n = spec_.capacity < 0 ? a.left : std::min(a.left, spec_.capacity);
-  element_list blank, filled;
+  element_chain blank, filled;
   while (blank.size() < n && !free_.empty()) blank.push_back(free_.pop_front());
   const std::int64_t missing = n - blank.size();
   const bool is_quick = n == 1 && missing == 0 && layout_.is_fixed() && layout_.fixed_bytes() <= small;
@@ -247,7 +247,7 @@ GRADUS_BODY void queue_core::fill(turn& t, attempt& a, std::span<const const_ten
   a.elements.append(filled);
 }
 
-GRADUS_BODY void queue_core::await(turn& t, attempt& a, const wait_options& wait, double& until) {
+GRADUS_BODY void queue_core::await(turn& t, attempt& a, const blocking_options& wait, double& until) {
   if (a.at == nullptr) {
     if (free_places_.empty()) {
       places_.push_back(std::make_unique<place>(tasks_));
@@ -295,7 +295,7 @@ GRADUS_BODY void queue_core::cancel(attempt& a) {
   serve(t);
 }
 
-GRADUS_BODY void queue_core::check_begin(const wait_options& wait) const {
+GRADUS_BODY void queue_core::check_begin(const blocking_options& wait) const {
   if (wait.cancel != nullptr && wait.cancel->is_cancelled()) {
     attempt a{attempt::close};
     a.result = outcome::cancelled;
@@ -305,7 +305,7 @@ GRADUS_BODY void queue_core::check_begin(const wait_options& wait) const {
     raise(status::invalid_argument, text("queue \"", spec_.shown_name(), "\": timeout_secs is not a number"));
 }
 
-GRADUS_BODY void queue_core::raise_for(const attempt& a, const wait_options& wait) const {
+GRADUS_BODY void queue_core::raise_for(const attempt& a, const blocking_options& wait) const {
   const std::string name = text("queue \"", spec_.shown_name(), "\"");
   switch (a.result) {
   case outcome::queue_closed: raise(status::cancelled, text(name, " is closed; nothing can be enqueued any more"));

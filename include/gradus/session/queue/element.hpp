@@ -23,15 +23,15 @@ struct queue_element {
 };
 
 // Elements one after another. It owns them.
-class element_list {
+class element_chain {
 public:
-  element_list() = default;
-  element_list(element_list&& other) noexcept { *this = std::move(other); }
-  element_list& operator=(element_list&& other) noexcept {
+  element_chain() = default;
+  element_chain(element_chain&& other) noexcept { *this = std::move(other); }
+  element_chain& operator=(element_chain&& other) noexcept {
     std::swap(first_, other.first_), std::swap(last_, other.last_), std::swap(size_, other.size_);
     return *this;
   }
-  ~element_list() {
+  ~element_chain() {
     while (!empty()) delete pop_front();
   }
 
@@ -58,8 +58,8 @@ public:
     return e;
   }
   // The other's elements behind its own, or in front of them.
-  void append(element_list& other);
-  void prepend(element_list& other);
+  void append(element_chain& other);
+  void prepend(element_chain& other);
 
 private:
   queue_element *first_ = nullptr, *last_ = nullptr;
@@ -83,7 +83,7 @@ public:
   // Copies an element out, or into the row `row`, of arrays of its own extents.
   void read(const queue_element& from, std::span<const tensor_view> to, std::int64_t row) const;
   // The elements as rows of `to`, each padded with zeros to the largest.
-  void read_padded(const element_list& from, const components& spec, datum& to) const;
+  void read_padded(const element_chain& from, const components& spec, datum& to) const;
 
 private:
   std::vector<dtype> dtypes_;

@@ -9,7 +9,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-GRADUS_BODY void element_list::append(element_list& other) {
+GRADUS_BODY void element_chain::append(element_chain& other) {
   if (other.empty()) return;
   (last_ == nullptr ? first_ : last_->next) = other.first_;
   last_ = std::exchange(other.last_, nullptr);
@@ -17,7 +17,7 @@ GRADUS_BODY void element_list::append(element_list& other) {
   other.first_ = nullptr;
 }
 
-GRADUS_BODY void element_list::prepend(element_list& other) {
+GRADUS_BODY void element_chain::prepend(element_chain& other) {
   other.append(*this);
   *this = std::move(other);
 }
@@ -72,7 +72,7 @@ GRADUS_BODY void element_layout::read(const queue_element& from, std::span<const
   }
 }
 
-GRADUS_BODY void element_layout::read_padded(const element_list& from, const components& spec, datum& to) const {
+GRADUS_BODY void element_layout::read_padded(const element_chain& from, const components& spec, datum& to) const {
   to.clear();
   for (std::size_t k = 0; k < spec.size(); ++k) {
     extents dims = spec[k].dims;

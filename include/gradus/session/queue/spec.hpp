@@ -62,6 +62,14 @@ queue_spec make_queue_spec(queue_kind kind, std::int64_t capacity, std::vector<d
 // Names of components are each user's own, as in TensorFlow.
 void check_same_queue(const queue_spec& existing, const queue_spec& wanted);
 
+namespace detail {
+std::string in_brackets(const auto& items, auto&& show) {
+  std::string out = "[";
+  for (const auto& item : items) out += text(out.size() == 1 ? "" : ", ", show(item));
+  return out + "]";
+}
+}  // namespace detail
+
 }  // namespace gradus
 
 #ifndef GRADUS_COMPILED

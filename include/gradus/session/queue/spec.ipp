@@ -5,14 +5,6 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-namespace detail {
-GRADUS_BODY std::string list_of(const auto& items, auto&& show) {
-  std::string out = "[";
-  for (const auto& item : items) out += text(out.size() == 1 ? "" : ", ", show(item));
-  return out + "]";
-}
-}  // namespace detail
-
 GRADUS_BODY std::string_view name_of(queue_kind kind) {
   switch (kind) {
   case queue_kind::fifo: return "fifo_queue";
@@ -118,10 +110,12 @@ GRADUS_BODY void check_same_queue(const queue_spec& existing, const queue_spec& 
   if (existing.kind != wanted.kind) refuse("kind", name_of(existing.kind), name_of(wanted.kind));
   const auto bounded = [](std::int64_t capacity) { return std::max<std::int64_t>(capacity, -1); };
   if (bounded(existing.capacity) != bounded(wanted.capacity)) refuse("capacity", existing.capacity, wanted.capacity);
-  const auto types = [](const queue_spec& s) { return detail::list_of(s.dtypes, [](dtype t) { return name_of(t); }); };
+  const auto types = [](const queue_spec& s) {
+    return detail::in_brackets(s.dtypes, [](dtype t) { return name_of(t); });
+  };
   if (existing.dtypes != wanted.dtypes) refuse("component types", types(existing), types(wanted));
   const auto shapes = [](const queue_spec& s) {
-    return detail::list_of(s.shapes, [](const extents& e) { return to_text(e); });
+    return detail::in_brackets(s.shapes, [](const extents& e) { return to_text(e); });
   };
   if (existing.shapes != wanted.shapes) refuse("component shapes", shapes(existing), shapes(wanted));
   if (existing.min_after_dequeue != wanted.min_after_dequeue)

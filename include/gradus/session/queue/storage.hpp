@@ -23,7 +23,7 @@ public:
   virtual void reserve([[maybe_unused]] std::int64_t all) {}
   virtual void put(queue_element* e) = 0;
   // The elements that were taken last, in the order in which they were taken: as if they had never been.
-  virtual void put_back(element_list& taken) = 0;
+  virtual void put_back(element_chain& taken) = 0;
   virtual queue_element* take() = 0;  // of what is available
 };
 
@@ -32,11 +32,11 @@ class fifo_storage final : public queue_storage {
 public:
   std::int64_t size() const override { return list_.size(); }
   void put(queue_element* e) override { list_.push_back(e); }
-  void put_back(element_list& taken) override { list_.prepend(taken); }
+  void put_back(element_chain& taken) override { list_.prepend(taken); }
   queue_element* take() override { return list_.pop_front(); }
 
 private:
-  element_list list_;
+  element_chain list_;
 };
 
 // Any of the elements, all equally likely; the last one takes its place. While the queue is open so many stay.
@@ -50,7 +50,7 @@ public:
   std::int64_t available(bool closed) const override;
   void reserve(std::int64_t all) override;
   void put(queue_element* e) override { list_.push_back(e); }
-  void put_back(element_list& taken) override;
+  void put_back(element_chain& taken) override;
   queue_element* take() override;
 
 private:
@@ -68,7 +68,7 @@ public:
   bool gathers() const override { return false; }  // so that what comes together is sorted
   void reserve(std::int64_t all) override;
   void put(queue_element* e) override;
-  void put_back(element_list& taken) override;
+  void put_back(element_chain& taken) override;
   queue_element* take() override;
 
 private:

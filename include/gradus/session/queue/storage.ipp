@@ -33,7 +33,7 @@ GRADUS_BODY std::int64_t shuffle_storage::available(bool closed) const {
 
 GRADUS_BODY void shuffle_storage::reserve(std::int64_t all) { reserve_more(list_, all); }
 
-GRADUS_BODY void shuffle_storage::put_back(element_list& taken) {
+GRADUS_BODY void shuffle_storage::put_back(element_chain& taken) {
   while (!taken.empty()) list_.push_back(taken.pop_front());
 }
 
@@ -64,7 +64,7 @@ GRADUS_BODY void priority_storage::put(queue_element* e) {
 }
 
 // They keep their numbers, and so their places among equal keys.
-GRADUS_BODY void priority_storage::put_back(element_list& taken) {
+GRADUS_BODY void priority_storage::put_back(element_chain& taken) {
   while (!taken.empty()) {
     heap_.push_back(taken.pop_front());
     std::push_heap(heap_.begin(), heap_.end(), later_key{});
