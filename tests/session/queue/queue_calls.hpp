@@ -2,10 +2,6 @@
 #pragma once
 #include <gradus/session/queue/any_queue.hpp>
 
-#include <condition_variable>
-#include <functional>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -64,36 +60,3 @@ template <gradus::storable T>
 std::vector<T> dequeue_rows(gradus::any_queue& q, std::int64_t n, const gradus::blocking_options& wait = {}) {
   return values_of<T>(q.dequeue_many(n, wait)[0]);
 }
-
-// Time that passes in waits with a deadline, which take none; other waits last until they are ended.
-class passing_time final : public gradus::task_driver {
-public:
-  double now() const override { return elapsed(); }
-  double elapsed() const override {
-    const std::lock_guard lock(mutex_);
-    return time_;
-  }
-  void sleep(double secs) override {
-    const std::lock_guard lock(mutex_);
-    time_ += secs;
-  }
-  std::unique_ptr<meeting> make_meeting() override { return std::make_unique<place>(*this); }
-  std::unique_ptr<running> start(std::function<void()>) override { return nullptr; }
-
-private:
-  struct place final : meeting {
-    explicit place(passing_time& of) : of_(of) {}
-    void wait(std::unique_lock<std::mutex>& lock, double secs) override {
-      if (secs == gradus::condition::forever)
-        changed_.wait(lock);
-      else
-        of_.sleep(secs);
-    }
-    void notify_one() override { changed_.notify_one(); }
-    void notify_all() override { changed_.notify_all(); }
-    passing_time& of_;
-    std::condition_variable changed_;
-  };
-  mutable std::mutex mutex_;
-  double time_ = 100;
-};
