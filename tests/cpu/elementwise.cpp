@@ -73,6 +73,37 @@ TEST_CASE("formulas agree with <cmath>, at every length around a register") {
   }
 }
 
+TEST_CASE("what is not a number goes through every function, so that a loss shows it") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (int n : {1, 7, 16, 33}) {
+    std::vector<float> a(static_cast<std::size_t>(n), 0.5f);
+    for (std::size_t i = 0; i < a.size(); i += 3) a[i] = static_cast<float>(i % 2 == 0 ? nan : -nan);
+    graph g;
+    const value x = g.placeholder("a", {n});
+    const value all[] = {exp(x),  log(x),      log1p(x), sqrt(x), rsqrt(x),      square(x),  abs(x),
+                         sign(x), floor(x),    tanh(x),  erf(x),  sigmoid(x),    relu(x),    elu(x),
+                         gelu(x), softplus(x), -x,       x + 1.0, leaky_relu(x), pow(x, 2.0)};
+    session s{g};
+    for (std::size_t k = 0; k < std::size(all); ++k) {
+      CAPTURE(k);
+      const auto got = s.run(all[k], {{"a", a}}).as<float>();
+      for (std::size_t i = 0; i < a.size(); ++i) CHECK(std::isnan(got[i]) == std::isnan(a[i]));
+    }
+  }
+}
+
+TEST_CASE("a zero is +0 behind relu and elu, whatever its sign was") {
+  const std::vector<float> a(19, -0.0f);
+  graph g;
+  const value x = g.placeholder("a", {19});
+  session s{g};
+  for (const value y : {relu(x), elu(x)})
+    for (const float v : s.run(y, {{"a", a}}).as<float>()) {
+      CHECK(v == 0);
+      CHECK(!std::signbit(v));
+    }
+}
+
 TEST_CASE("comparisons and selection, NaN included") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> a{1, 2, 3, nan, nan}, b{2, 2, 2, 2, nan};

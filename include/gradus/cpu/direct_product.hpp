@@ -1,0 +1,281 @@
+// A matrix product on operands in place, or packed panel by panel on the stack: what most products are (cpu/matmul.hpp
+// chooses). A few numbers at a time where there is little to do, else tiles of registers.
+#pragma once
+#include "dots.hpp"
+#include "gemm.hpp"
+#include "kernel.hpp"
+#include "sums.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+template <class T, class A>
+struct direct_product {
+  using N = pack<T, A>;
+  using one = lane<T, A>;
+  static constexpr auto width = static_cast<std::int64_t>(N::width);
+  static constexpr std::int64_t depth = 256;                // of a packed panel of op(b), of two registers
+  static constexpr int row_registers = 2 * tile_registers;  // of a single row
+  static constexpr std::int64_t row_columns = row_registers * width;
+
+  matrix_product<T> g;
+
+  template <class E>
+  GRADUS_INLINE void put(one x, std::int64_t i, std::int64_t j, const E& e) const {
+    g.c[i * g.stride + j] = e(x, g.row + i, g.column + j, std::size_t{1}).v;
+  }
+  static GRADUS_INLINE T dot_in_place(const T* x, const T* y, std::size_t n) {
+    return gradus::reduce<N>(
+        n, T(0), [ x, y ](sum_block<N> acc, std::size_t i, std::size_t k) __attribute__((always_inline)) {
+          const auto b = sixteen<N>(x + i, k), c = sixteen<N>(y + i, k);
+          for (std::size_t j = 0; j < acc.packs; ++j) acc.at[j] = fma(b.at[j], c.at[j], acc.at[j]);
+          return acc;
+        },
+        plus{});
+  }
+  // Sums of this kind are code of some size: one function for all, or, where all extents are known, part of the kernel.
+  template <bool Inlined>
+  GRADUS_INLINE one dot_of(const T* x, const T* y) const {
+    if constexpr (Inlined)
+      return dot_in_place(x, y, static_cast<std::size_t>(g.k));
+    else
+      return dot<A, T>(x, y, static_cast<std::size_t>(g.k));
+  }
+  template <bool Inlined, class Number>
+  GRADUS_INLINE Number dots_of(const T* x, const T* y, std::int64_t stride, std::size_t count) const {
+    if constexpr (Inlined) {
+      return dots<Number>(x, 1, y, stride, g.k, count, std::make_integer_sequence<int, 16>{});
+    } else {
+      alignas(64) T sums[Number::width];
+      shared_dots<Number>(sums, x, y, stride, g.k, count);
+      return Number::load(sums);
+    }
+  }
+  template <class Number>
+  [[gnu::noinline]] static void shared_dots(T* to, const T* x, const T* y, std::int64_t stride, std::int64_t k,
+                                            std::size_t count) {
+    dots<Number>(x, 1, y, stride, k, count, std::make_integer_sequence<int, 16>{}).store(to);
+  }
+  // Where sums are dots. Numbers of k lie side by side in at least one operand, rows or columns in the other. Columns:
+  // g.n where that is known, else 0.
+  template <bool Inlined, std::int64_t Columns = 0, class E>
+  GRADUS_INLINE void run_dots(const E& e) const {
+    const T *a = g.a.at, *b = g.b.at;
+    const bool column = Columns > 0 ? Columns == 1 : g.n == 1;  // compilers leave out what a constant excludes
+    if (column && g.a.step() == 1) {
+      for (std::int64_t i = 0; i < g.m; ++i) put(dot_of<Inlined>(a + i * g.a.row(), b), i, 0, e);
+    } else if (column) {
+      std::int64_t i = 0;
+      for (; i < g.m && (reads_parts<N> || i + width <= g.m); i += width) {
+        const auto count = static_cast<std::size_t>(g.m - i < width ? g.m - i : width);
+        const N sums = dots_of<Inlined, N>(b, a + i, g.a.step(), count);
+        alignas(64) T all[N::width];
+        sums.store(all);
+        for (std::size_t r = 0; r < count; ++r) put(all[r], i + static_cast<std::int64_t>(r), 0, e);
+      }
+      for (; i < g.m; ++i) put(dots_of<Inlined, one>(b, a + i, g.a.step(), 1), i, 0, e);
+    } else if (g.b.transposed) {
+      for (std::int64_t j = 0; j < g.n; ++j) put(dot_of<Inlined>(a, b + j * g.b.stride), 0, j, e);
+    } else {
+      std::int64_t j = 0;
+      for (; j < g.n && (reads_parts<N> || j + width <= g.n); j += width) {
+        const auto count = static_cast<std::size_t>(g.n - j < width ? g.n - j : width);
+        const N sums = dots_of<Inlined, N>(a, b + j, g.b.stride, count);
+        e(sums, g.row, g.column + j, count).store_partial(g.c + j, count);
+      }
+      for (; j < g.n; ++j) put(dots_of<Inlined, one>(a, b + j, g.b.stride, 1), 0, j, e);
+    }
+  }
+  template <class E>
+  [[gnu::noinline]] void run_all_dots(const E& e) const {
+    run_dots<false>(e);
+  }
+
+  // A few numbers that are no dots: into the kernel of this very shape, without a call. False where it cannot be so.
+  template <std::int64_t Columns = 0, class E>
+  GRADUS_INLINE bool run_small(const E& e) const {
+    if (g.k == 0) return false;
+    const bool column = Columns > 0 ? Columns == 1 : g.n == 1;
+    if (column && g.a.row() == 1 && g.stride == 1 && (reads_parts<N> || g.m % width == 0)) {  // a column of chains
+      for (std::int64_t i = 0; i < g.m; i += width) {
+        const auto count = static_cast<std::size_t>(g.m - i < width ? g.m - i : width);
+        N acc(T(0));
+        for (std::int64_t p = 0; p < g.k; ++p) {
+          const T* from = g.a.at + p * g.a.step() + i;
+          acc = fma(N(g.b.at[p * g.b.row()]), count == N::width ? N::load(from) : N::load_partial(from, count), acc);
+        }
+        if constexpr (std::is_same_v<E, as_is>) {
+          count == N::width ? acc.store(g.c + i) : acc.store_partial(g.c + i, count);
+        } else {
+          alignas(64) T all[N::width];
+          acc.store(all);
+          for (std::size_t r = 0; r < count; ++r) put(all[r], i + static_cast<std::int64_t>(r), 0, e);
+        }
+      }
+      return true;
+    }
+    if (column) {
+      for (std::int64_t i = 0; i < g.m; ++i) {
+        one acc(T(0));
+        for (std::int64_t p = 0; p < g.k; ++p)
+          acc = fma(one(g.a.at[i * g.a.row() + p * g.a.step()]), one(g.b.at[p * g.b.row()]), acc);
+        put(acc, i, 0, e);
+      }
+      return true;
+    }
+    if ((g.b.transposed && g.k > 1) || !(reads_parts<N> || g.n % width == 0)) return false;
+    for (std::int64_t i = 0; i < g.m; ++i)
+      for (std::int64_t j = 0; j < g.n; j += width) {
+        const auto count = static_cast<std::size_t>(g.n - j < width ? g.n - j : width);
+        N acc(T(0));
+        for (std::int64_t p = 0; p < g.k; ++p) {
+          const T* from = g.b.at + (g.k == 1 ? 0 : p * g.b.stride) + j;
+          acc = fma(N(g.a.at[i * g.a.row() + p * g.a.step()]),
+                    count == N::width ? N::load(from) : N::load_partial(from, count), acc);
+        }
+        acc = e(acc, g.row + i, g.column + j, count);
+        if (count == N::width)
+          acc.store(g.c + i * g.stride + j);
+        else
+          acc.store_partial(g.c + i * g.stride + j, count);
+      }
+    return true;
+  }
+
+  // Tiles of one column panel. Where the number of rows is known, of nearly the same height; else from the tallest that
+  // fit to single rows.
+  template <int Registers, bool Part, std::int64_t Rows, class E>
+  static void rows_of(const tile_work<T>& w, const E& e) {
+    constexpr int most = tile_rows(Registers);
+    constexpr std::int64_t tiles_down = (Rows + most - 1) / most;
+    constexpr std::int64_t parts =
+        Rows == 0 ? 1 : tiles_down;  // a division by zero is diagnosed where it is not reached, too
+    constexpr int even = Rows == 0 ? most : static_cast<int>((Rows + parts - 1) / parts);
+    // Eight sums in flight are too few: then as where the number is not known, and most is made a sum of fours.
+    constexpr bool known = Rows != 0 && !(Registers == 1 && tiles_down > 1 && even <= 8);
+    constexpr int tall = known ? even : Rows == 0 ? most : most / 4 * 4;
+    constexpr int less = known ? tall - 1 : (Registers > 2 || most >= 8 ? 4 : 2);
+    constexpr std::int64_t tall_tiles = known ? Rows - tiles_down * less : 0;
+    std::int64_t i = 0;
+    tile_work<T> first = w;
+    if (known && w.tall == Rows) {
+      first.tall = tall_tiles * tall;
+      i = tiles<N, tall, Registers, Part>::down(first, i, e);
+    } else if (w.tall >= tall) {
+      if constexpr (!known) {  // so many of the lower ones that few single rows are left
+        std::int64_t lower = 0;
+        for (int many = 1; many < 3; ++many)
+          if (const std::int64_t rest = w.tall - many * less; rest >= 0 && rest % tall < (w.tall - lower) % tall)
+            lower = many * less;
+        first.tall = w.tall - lower;
+      }
+      i = tiles<N, tall, Registers, Part>::down(first, i, e);
+    }
+    if constexpr (!known || tall_tiles < tiles_down)
+      if (w.tall - i >= less) i = tiles<N, less, Registers, Part>::down(w, i, e);
+    if constexpr (tall > 1)
+      if (w.tall > i) tiles<N, 1, Registers, Part>::down(w, i, e);
+  }
+  GRADUS_INLINE tile_work<T> work(std::int64_t j, std::int64_t wide) const {
+    return {g.a.at, g.a.row(), g.a.step(), g.b.at + j, g.b.stride, g.c + j, g.stride,
+            g.k,    g.m,       wide,       true,       true,       g.row,   g.column + j};
+  }
+  // Columns from j on, as many as Registers hold or `wide`. Parts: such tiles as read parts of registers are there.
+  template <int Registers, bool Parts, std::int64_t Rows, class E>
+  void panel(std::int64_t j, std::int64_t wide, const E& e) const {
+    const bool part = wide < Registers * width;
+    if (g.b.transposed || (part && !(Parts && reads_parts<N>)) || g.m >= 96)
+      return packed_panel<Registers, Rows>(j, wide, e);
+    if constexpr (Parts && reads_parts<N>)
+      if (part) return rows_of<Registers, true, Rows>(work(j, wide), e);
+    rows_of<Registers, false, Rows>(work(j, wide), e);
+  }
+  template <int Registers, std::int64_t Rows, class E>
+  [[gnu::noinline]] void packed_panel(std::int64_t j, std::int64_t wide, const E& e) const {
+    if constexpr (Registers >
+                  2) {  // narrower and deeper: a panel is read for every tile, the result only for every block
+      const std::int64_t pair = 2 * width;
+      for (; wide > width; j += pair, wide -= pair) packed_panel<2, Rows>(j, wide < pair ? wide : pair, e);
+      if (wide > 0) packed_panel<1, Rows>(j, wide, e);
+    } else {
+      packed_columns<Registers, Rows>(j, wide, e);
+    }
+  }
+  template <int Registers, std::int64_t Rows, class E>
+  void packed_columns(std::int64_t j, std::int64_t wide, const E& e) const {
+    constexpr std::int64_t columns = Registers * width;
+    alignas(64) T packed[static_cast<std::size_t>(depth * columns)];
+    const std::int64_t blocks = (g.k + depth - 1) / depth, steps = ((g.k + blocks - 1) / blocks + 15) / 16 * 16;
+    for (std::int64_t k0 = 0; k0 < g.k; k0 += steps) {
+      const std::int64_t k1 = g.k - k0 < steps ? g.k : k0 + steps;
+      pack_columns<N>(packed, columns, g.b, j, wide, k0, k1);
+      tile_work<T> w = work(j, wide);
+      w.x += k0 * w.step, w.y = packed, w.y_stride = columns, w.steps = k1 - k0, w.first = k0 == 0, w.last = k1 == g.k;
+      rows_of<Registers, false, Rows>(w, e);
+    }
+  }
+
+  // One row: more registers side by side, so that there are chains enough.
+  template <class E>
+  void single_row(const E& e) const {
+    for (std::int64_t j = 0; j < g.n; j += row_columns)
+      tiles<N, 1, row_registers, false>::down(work(j, row_columns), 0, e);
+  }
+  // Columns whose number is not known.
+  template <class E>
+  [[gnu::noinline]] void columns_from(std::int64_t j, const E& e) const {
+    constexpr int most = tile_registers;
+    for (; j + most * width <= g.n; j += most * width) panel<most, false, 0>(j, most * width, e);
+    if constexpr (most > 2)
+      for (; j + 2 * width <= g.n; j += 2 * width) panel<2, false, 0>(j, 2 * width, e);
+    for (; j < g.n; j += width) panel<1, false, 0>(j, g.n - j < width ? g.n - j : width, e);
+  }
+  // Columns whose number is: in panels of nearly the same width; how many registers the wide ones and the others have.
+  template <std::int64_t Columns>
+  struct panels_of {
+    static constexpr std::int64_t registers = (Columns + width - 1) / width;
+    static constexpr std::int64_t panels = (registers + tile_registers - 1) / tile_registers;
+    static constexpr int wide = Columns == 0 ? 2 : static_cast<int>((registers + panels - 1) / panels);
+    static constexpr std::int64_t wide_panels = registers - panels * (wide - 1);
+    static constexpr bool even = wide_panels == panels;  // then a share of the columns is some of them
+  };
+  template <std::int64_t Rows, std::int64_t Columns, class E>
+  void known_columns(const E& e) const {
+    using plan = panels_of<Columns>;
+    constexpr bool parts = Columns % width != 0;
+    constexpr std::int64_t wide = plan::wide * width, narrow = wide - width;
+    std::int64_t j = 0;
+    for (const std::int64_t end = plan::even ? g.n : plan::wide_panels * wide; j < end; j += wide)
+      panel<plan::wide, parts && plan::even, Rows>(j, g.n - j < wide ? g.n - j : wide, e);
+    if constexpr (!plan::even)
+      for (; j < g.n; j += narrow) panel<plan::wide - 1, parts, Rows>(j, g.n - j < narrow ? g.n - j : narrow, e);
+  }
+
+  template <std::int64_t Rows, std::int64_t Columns, class E>
+  GRADUS_INLINE void one_tile(std::int64_t steps, const E& e) const {
+    tile_work<T> w = work(0, Columns);
+    w.steps = steps, w.tall = Rows;
+    tiles<N, static_cast<int>(Rows), static_cast<int>(Columns / width), false>::alone(w, e);
+  }
+
+  // Where packing both operands pays. Not where there are no registers: such a machine has no stack for it.
+  static constexpr bool is_large(std::int64_t m, std::int64_t n, std::int64_t k) {
+    return N::width > 1 && m >= 256 && n >= 256 && k >= 256 && m * n * k >= std::int64_t{1} << 28;
+  }
+  // Rows and Columns of the whole: how many there are, where that is known, else 0. MayBeLarge: false where shape says
+  // that it is not.
+  template <std::int64_t Rows, std::int64_t Columns, bool MayBeLarge, class E>
+  void run(const E& e) const {
+    if (g.m == 0 || g.n == 0) return;
+    if (g.k == 0) return empty_sums<A>(g, e);
+    if constexpr (N::width > 1 && MayBeLarge)
+      if (is_large(g.m, g.n, g.k)) return packed_product<T, A>{g, product_into::overwrite}.run(e);
+    if constexpr (Columns % row_columns == 0)
+      if (g.m == 1 && !g.b.transposed && g.n % row_columns == 0) return single_row(e);
+    if constexpr (Columns > 0)
+      known_columns<(Rows <= 128 ? Rows : 0), Columns>(e);
+    else
+      columns_from(0, e);
+  }
+};
+
+}  // namespace gradus::detail
