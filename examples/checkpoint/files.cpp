@@ -1,5 +1,6 @@
 #include "files.hpp"
 
+#include <gradus/base/sort.hpp>
 #include <gradus/codec/all_codecs.hpp>
 #include <gradus/codec/open.hpp>
 #include <set>
@@ -136,9 +137,9 @@ std::optional<std::vector<std::string>> write_again(const opened& bundle, const 
       (to.shards != 0 && to.shards != shards))
     return {};
   encoded same;
-  for (const auto& [suffix, bytes] : bundle.files) same.files.push_back({suffix, {bytes}});
-  // The index completes a bundle, so it comes last.
-  std::stable_partition(same.files.begin(), same.files.end(), [](const auto& f) { return f.suffix != ".index"; });
+  for (const bool is_index : {false, true})  // the index completes a bundle, so it comes last
+    for (const auto& [suffix, bytes] : bundle.files)
+      if ((suffix == ".index") == is_index) same.files.push_back({suffix, {bytes}});
   metadata about = bundle.content.about;
   about.emplace("library", written_by), about["codec"] = tensor_bundle::name;
   return write_encoded<tensor_bundle>(same, about, to, tensor_bundle::extension);
@@ -283,8 +284,8 @@ directory look_into(const std::string& path) {
       if (is(said)) item.kept = true, item.metric = metric;
     for (const auto& said : state.superseded) item.superseded = item.superseded || (is(said) && !item.kept);
   }
-  std::stable_sort(out.checkpoints.begin(), out.checkpoints.end(),
-                   [](const listed& a, const listed& b) { return a.step.value_or(-1) < b.step.value_or(-1); });
+  gradus::detail::sort_stably(
+      out.checkpoints, [](const listed& a, const listed& b) { return a.step.value_or(-1) < b.step.value_or(-1); });
   for (const auto& file : names)
     if (is_temporary(file) || (!owned.contains(file) && (file.ends_with(manifest_suffix) || detail::bundle_stem(file))))
       out.leftovers.push_back(file);

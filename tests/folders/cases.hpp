@@ -111,7 +111,7 @@ struct values {
 template <class Codec>
 folder_case saved_by(std::string name, Codec codec) {
   const auto make = [codec] { return saver<Codec>({.max_to_keep = 2}, codec); };
-  const auto steps = [make](std::int64_t first, std::int64_t last, auto& s, values& v) {
+  const auto steps = [](std::int64_t first, std::int64_t last, auto& s, values& v) {
     for (auto i = first; i <= last; ++i) {
       v.at(i);
       s.save(v.list, "model", i);

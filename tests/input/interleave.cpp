@@ -1,5 +1,6 @@
 #include <gradus/input/interleave.hpp>
 
+#include <gradus/base/sort.hpp>
 #include <gradus/input/dataset.hpp>
 
 #include <algorithm>
@@ -48,7 +49,7 @@ TEST_CASE("in any order: the same elements, each dataset's in its order; and so 
     d.save(at);
     other.load(at);
     while (other.next(e)) seen.push_back(value_of(e));
-    std::stable_sort(seen.begin(), seen.end(), [](auto a, auto b) { return a / 10 < b / 10; });
+    gradus::detail::sort_stably(seen, [](auto a, auto b) { return a / 10 < b / 10; });
     ints expected;
     for (std::int64_t v = 10; v <= 50; v += 10)
       for (int i = 0; i < 6; ++i) expected.push_back(v + i);

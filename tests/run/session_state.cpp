@@ -13,10 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <latch>
 #include <map>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "models.hpp"
@@ -280,46 +278,3 @@ TEST_CASE("a restore gives back which variables have no value; what names none i
   CHECK(!t.is_variable_initialized("b"));  // and has changed nothing
   CHECK(t.is_variable_initialized("a"));
 }
-
-#ifndef NDEBUG
-// An operation in the middle of which another thread comes.
-namespace meeting {
-std::latch *entered = nullptr, *may_leave = nullptr;
-constexpr void infer(inference& r) { r.type = r.in_type(0), r.dims = r.in(0); }
-constexpr void lower(lowering& l) { l.rows = count(l.out()); }
-constexpr card waits{
-    .name = "Waits", .operands = 1, .traits = trait::keeps | trait::blocks, .infer = infer, .lower = lower};
-}  // namespace meeting
-template <>
-struct gradus::op_kernel<&meeting::waits> {
-  template <class A, class S>
-  static void run(const S&, std::byte* const*) {
-    if (meeting::entered == nullptr) return;
-    meeting::entered->count_down();
-    meeting::may_leave->wait();
-  }
-};
-
-TEST_CASE("a debug build says so when two threads run one session") {
-  graph g;
-  const value x = g.placeholder("x", {2}), y = g.add(meeting::waits, {x}), z = x * 2.0;
-  session s{g, ops<&meeting::waits>{}};
-  s.initialize();
-  std::latch entered(1), may_leave(1);
-  meeting::entered = &entered, meeting::may_leave = &may_leave;
-  const std::vector<float> data{1, 2};
-  {
-    std::jthread other([&] { s.run(y, {{x, data}}); });
-    entered.wait();
-    const std::string said = refusal<failed_precondition>([&] { s.run(z, {{x, data}}); });
-    CHECK(said.find("one thread at a time") != std::string::npos);
-    CHECK(said.find("a session of its own, or lock a mutex") != std::string::npos);
-    CHECK_THROWS_AS(s.initialize(), failed_precondition);
-    may_leave.count_down();
-  }
-  meeting::entered = nullptr;
-  CHECK(s.run(z, {{x, data}}).as<float>()[1] == 4);  // an error before does not keep it busy
-  CHECK_THROWS_AS(s.run(z), invalid_argument);
-  CHECK(s.run(z, {{x, data}}).as<float>()[0] == 2);
-}
-#endif

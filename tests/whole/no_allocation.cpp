@@ -6,6 +6,8 @@
 #include <gradus/input/dataset.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>
+#include <gradus/run/optimizer.hpp>
+#include <gradus/run/session.hpp>
 #include <gradus/run/stepper.hpp>
 #include <gradus/update/average.hpp>
 #include <gradus/update/clip.hpp>
@@ -20,6 +22,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <latch>
 #include <new>
 #include <vector>
 
@@ -183,4 +186,47 @@ TEST_CASE("interpreted") {
   CHECK(allocations(interpreted_model<cpu<fast>, ops<>, gating::op, true, true>{model}, serial{}, 1001) == 0);
   CHECK(allocations(interpreted_model<cpu<fast>, ops<>, gating::op, true, false>{model},
                     threads{.count = 2, .division = {.part_ns = 0, .worth = 1e9}}, 1001) == 0);
+}
+
+TEST_CASE("a session's run allocates nothing once its fetches were run, from one thread or from two at once") {
+  graph g(mode::train);
+  const value x = g.placeholder("x", {batch, 12});
+  const value loss =
+      reduce_mean(square(dense(dropout(dense(x, {.units = 16, .activation = relu}), 0.3), {.units = 1})));
+  gradus::optimizer opt{adam{}, clip_by_global_norm{1.0}};
+  const value train = opt.minimize(loss);
+  identity(loss, "loss_of_now");
+  session s{g, opt};
+  s.initialize(1);
+  const std::vector<float> data(8 * 12, 0.5f);
+  const auto step = [&] { return s.run({loss, train}, {{x, data}})[0].as<float>()[0]; };
+  const auto look = [&] { return s.run("loss_of_now", {{x, data}}).as<float>()[0]; };
+  {  // two of each: as many as will overlap
+    const auto a = s.run({loss, train}, {{x, data}}), b = s.run({loss, train}, {{x, data}});
+    const auto c = s.run("loss_of_now", {{x, data}}), d = s.run("loss_of_now", {{x, data}});
+  }
+  float sum = 0;
+  calls = 0, counting = true;
+  for (int i = 0; i < 1000; ++i) sum += step() + look();
+  counting = false;
+  CHECK(calls == 0);
+  std::latch ready(3), done(2), leave(1);
+  {
+    const auto body = [&] {
+      step(), look();
+      ready.arrive_and_wait();
+      for (int i = 0; i < 500; ++i) step(), look();
+      done.count_down();
+      leave.wait();  // its end is not counted
+    };
+    const task one = tasks().start("a test", "do without", body), two = tasks().start("a test", "do without", body);
+    calls = 0;
+    ready.arrive_and_wait();
+    counting = true;
+    done.wait();
+    counting = false;
+    leave.count_down();
+  }
+  CHECK(calls == 0);
+  CHECK(sum > 0);
 }

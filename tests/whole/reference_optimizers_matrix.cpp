@@ -1,6 +1,7 @@
 // without sanitizers: arithmetic; whole/conformance_{norms,matrices} run the same loops under them
 // The rules on whole matrices beside a second implementation: loops over plain vectors, eigenvectors by Jacobi's method
 // and orthonormal bases by Gram and Schmidt's.
+#include <gradus/base/sort.hpp>
 #include <gradus/update/rules/adafactor.hpp>
 #include <gradus/update/rules/muon.hpp>
 #include <gradus/update/rules/soap.hpp>
@@ -61,7 +62,7 @@ matrix ordered(const matrix& a, const matrix& q, Along along) {
   const matrix d = transposed(q) * a * q;
   std::vector<std::size_t> order(a.m);
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) { return d(i, i) > d(j, j); });
+  gradus::detail::sort_stably(order, [&](std::size_t i, std::size_t j) { return d(i, i) > d(j, j); });
   matrix r(q.m, q.n);
   for (std::size_t j = 0; j < q.n; ++j)
     for (std::size_t i = 0; i < q.m; ++i) r(i, j) = q(i, order[j]);

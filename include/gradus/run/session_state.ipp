@@ -6,11 +6,10 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void variables_without_value::save(std::vector<std::byte>& out) const {
-  for (std::size_t i = 0; i < variables_.size(); ++i) {
-    const variable_info& v = variables_.info(i);
-    if (v.local || v.initialized) continue;
-    const auto* p = reinterpret_cast<const std::byte*>(v.name.data());
-    out.insert(out.end(), p, p + v.name.size());
+  for (const resource_variable* const v : variables_) {
+    if (v->local || v->initialized) continue;
+    const auto* p = reinterpret_cast<const std::byte*>(v->name.data());
+    out.insert(out.end(), p, p + v->name.size());
     out.push_back(std::byte{0});
   }
 }
@@ -20,23 +19,31 @@ GRADUS_BODY void variables_without_value::load(std::span<const std::byte> in) {
   std::string_view rest(reinterpret_cast<const char*>(in.data()), in.size());
   while (!rest.empty()) {
     const std::size_t end = rest.find('\0');
-    const int at = end == rest.npos ? -1 : variables_.find(rest.substr(0, end));
-    if (at < 0)
+    std::size_t at = 0;
+    while (at < variables_.size() && (end == rest.npos || variables_[at]->name != rest.substr(0, end))) ++at;
+    if (at == variables_.size())
       raise(status::data_loss,
             "the list of a session's variables without a value names none of its variables; expected the state of a "
             "session of the same graph");
-    without[static_cast<std::size_t>(at)] = true;
+    without[at] = true;
     rest.remove_prefix(end + 1);
   }
   for (std::size_t i = 0; i < variables_.size(); ++i)
-    if (variable_info& v = variables_.info(i); !v.local) v.initialized = !without[i];
+    if (!variables_[i]->local) variables_[i]->initialized = !without[i];
 }
 
-GRADUS_BODY void take_number(std::int64_t& last) {
+GRADUS_BODY std::int64_t take_number(std::int64_t& last) {
   if constexpr (__atomic_always_lock_free(sizeof last, nullptr))
-    __atomic_fetch_add(&last, 1, __ATOMIC_RELAXED);
+    return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
   else  // a board of 32 bits, where nothing runs side by side
-    ++last;
+    return ++last;
+}
+
+GRADUS_BODY std::int64_t last_number(const std::int64_t& last) {
+  if constexpr (__atomic_always_lock_free(sizeof last, nullptr))
+    return __atomic_load_n(&last, __ATOMIC_RELAXED);
+  else
+    return last;
 }
 
 GRADUS_BODY bool draws_numbers(const runnable& r) {

@@ -1,0 +1,88 @@
+// What the runs of sessions change: variables, with their memory and whether they have a value. A session has resources
+// of its own, or shares some with others:
+//
+//   gradus::resources box;
+//   gradus::session trains(g, opt, gradus::shared_resources(box));
+//   gradus::session looks(h, gradus::shared_resources(box));      // a variable of h and g with one name is one
+//   variable
+//
+// As on a TensorFlow server, where sessions share variables by name. The resources outlive their sessions, and a later
+// session may bring more variables. Runs of all these sessions are ordered together: a run that writes a variable
+// excludes the runs that read or write it.
+#pragma once
+#include <deque>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "run_order.hpp"
+#include "variables.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+namespace kind {
+struct resources {};  // whose variables a session uses: its own, or shared_resources
+}  // namespace kind
+
+namespace detail {
+// A variable at an address that stays. Whoever runs holds a turn of the order while it looks at `initialized` and
+// at the memory.
+struct resource_variable {
+  std::string name;
+  dtype type = dtype::none;
+  shape dims;
+  initializer init;
+  bool local = false;
+  bool initialized = false;
+  int number = 0;  // in its resources, for the order of runs
+  aligned_buffer memory;
+
+  std::byte* value() { return memory.data(); }
+  tensor_view view() { return {type, resolve(dims, 1), memory.data()}; }
+};
+}  // namespace detail
+
+class resources {
+public:
+  // `t` is what runs wait by.
+  explicit resources(const tasks& t = {}) : order_(t) {}
+  resources(const resources&) = delete;
+  resources& operator=(const resources&) = delete;
+
+  // Variables so far.
+  std::size_t size() const;
+  bool has(std::string_view name) const;
+  bool is_variable_initialized(std::string_view name) const;
+  // Takes every value away, as tf.Session.reset: the next run of a session asks to initialize. It waits for the runs at
+  // work.
+  void reset();
+
+  // The variable of this name; made, with zeros and without a value, if there is none. Error: invalid_argument, which
+  // names both, if the one that is there has another dtype or shape.
+  detail::resource_variable& declare(const variable_info& v);
+  detail::run_order& order() { return order_; }
+
+private:
+  mutable std::mutex mutex_;
+  std::deque<detail::resource_variable> variables_;
+  mutable detail::run_order order_;
+
+  detail::resource_variable* find(std::string_view name) const;
+};
+
+// A policy of a session: its variables are those of `box`, which outlives it.
+class shared_resources {
+public:
+  using policy_for = kind::resources;
+  explicit shared_resources(resources& box) : box_(&box) {}
+  resources& box() const { return *box_; }
+
+private:
+  resources* box_;
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "resources.ipp"
+#endif

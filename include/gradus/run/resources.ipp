@@ -1,0 +1,59 @@
+// The bodies of resources.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "resources.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+GRADUS_BODY detail::resource_variable* resources::find(std::string_view name) const {
+  for (const auto& v : variables_)
+    if (v.name == name) return const_cast<detail::resource_variable*>(&v);
+  return nullptr;
+}
+
+GRADUS_BODY std::size_t resources::size() const {
+  const std::lock_guard lock(mutex_);
+  return variables_.size();
+}
+
+GRADUS_BODY bool resources::has(std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  return find(name) != nullptr;
+}
+
+GRADUS_BODY bool resources::is_variable_initialized(std::string_view name) const {
+  const detail::run_order::turn here(order_, detail::run_order::alone);
+  const std::lock_guard lock(mutex_);
+  const auto* v = find(name);
+  if (v == nullptr) raise(status::not_found, text("no variable is named \"", name, "\""));
+  return v->initialized;
+}
+
+GRADUS_BODY void resources::reset() {
+  const detail::run_order::turn here(order_, detail::run_order::alone);
+  const std::lock_guard lock(mutex_);
+  for (auto& v : variables_) {
+    v.initialized = false;
+    if (v.memory.size() != 0) std::memset(v.memory.data(), 0, v.memory.size());
+  }
+}
+
+GRADUS_BODY detail::resource_variable& resources::declare(const variable_info& v) {
+  const std::lock_guard lock(mutex_);
+  if (auto* known = find(v.name)) {
+    if (known->type != v.type || !(known->dims == v.dims))
+      raise(status::invalid_argument,
+            text("variable \"", v.name, "\" is ", gradus::name_of(v.type), " ", to_text(v.dims), " in this graph and ",
+                 gradus::name_of(known->type), " ", to_text(known->dims),
+                 " in the resources that the session shares; give one of them another name, or the session resources "
+                 "of its own"));
+    return *known;
+  }
+  auto& made = variables_.emplace_back();
+  made.name = v.name, made.type = v.type, made.dims = v.dims, made.init = v.init, made.local = v.local;
+  made.number = static_cast<int>(variables_.size()) - 1;
+  made.memory = aligned_buffer(v.size() * size_of(v.type));
+  return made;
+}
+
+}  // namespace gradus

@@ -1,0 +1,87 @@
+// What a session's run gives: the fetched tensors, as views of memory that is theirs while the result lives. Then the
+// session's next run of the same fetches takes the memory again; a result does not outlive its session.
+//
+//   const auto y = s.run("y", {{"x", data}});            // a run_result: a const_tensor_view
+//   const auto both = s.run({"y", "loss"}, feeds);       // run_results: both[0], both[1]
+//   const float first = s.run("y", feeds).as<float>()[0];
+#pragma once
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "../tensor/access.hpp"
+#include "machine.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+namespace detail {
+
+// A machine of one set of fetches and what belongs to one run of it. Sets of fetches keep theirs for the next run.
+struct run_memory {
+  step_machine machine;
+  std::vector<const_tensor_view> results;
+  std::vector<aligned_buffer> copies;  // of results that are variables, which other runs may change
+  std::int64_t number = -1;            // of a run that draws random numbers
+  run_memory* next_idle = nullptr;
+};
+// Where a result's memory goes back to.
+class run_memory_owner {
+public:
+  virtual void take_back(run_memory& m) = 0;
+
+protected:
+  ~run_memory_owner() = default;
+};
+class run_lease {
+public:
+  run_lease() = default;
+  run_lease(run_memory_owner& owner, run_memory& memory) : owner_(&owner), memory_(&memory) {}
+  run_lease(run_lease&& o) noexcept : owner_(std::exchange(o.owner_, nullptr)), memory_(o.memory_) {}
+  run_lease& operator=(run_lease&& o) noexcept {
+    std::swap(owner_, o.owner_), std::swap(memory_, o.memory_);
+    return *this;
+  }
+  ~run_lease() {
+    if (owner_ != nullptr) owner_->take_back(*memory_);
+  }
+  run_memory& operator*() const { return *memory_; }
+  run_memory* operator->() const { return memory_; }
+
+private:
+  run_memory_owner* owner_ = nullptr;
+  run_memory* memory_ = nullptr;
+};
+
+}  // namespace detail
+
+// The tensors of a run, in the order of its fetches.
+class run_results {
+public:
+  explicit run_results(detail::run_lease lease) : lease_(std::move(lease)) {}
+
+  std::size_t size() const { return views().size(); }
+  const const_tensor_view& operator[](std::size_t i) const { return views()[i]; }
+  auto begin() const { return views().begin(); }
+  auto end() const { return views().end(); }
+  operator std::span<const const_tensor_view>() const { return views(); }
+
+private:
+  detail::run_lease lease_;
+  std::span<const const_tensor_view> views() const { return lease_->results; }
+};
+
+// The tensor of a run that fetched one.
+class run_result : public const_tensor_view {
+public:
+  explicit run_result(detail::run_lease lease) : const_tensor_view(lease->results[0]), lease_(std::move(lease)) {}
+
+private:
+  detail::run_lease lease_;
+};
+template <>
+struct array_access<run_result> {
+  static const_tensor_view read(const run_result& x) { return x; }
+};
+
+}  // namespace gradus

@@ -1,0 +1,331 @@
+// The bodies of session_core.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "../ops/state.hpp"
+#include "session_core.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+GRADUS_BODY void accept_feed(std::string_view name, const shape& dims, dtype type, std::int64_t batch_size,
+                             const const_tensor_view& data, std::byte* to) {
+  if (data.type != type)
+    raise(status::invalid_argument,
+          text("feed \"", name, "\": expected ", name_of(type), ", got ", name_of(data.type)));
+  const extents wanted = resolve(dims, batch_size);
+  const bool flat = data.dims.rank <= 1 && static_cast<std::int64_t>(data.size()) == count(wanted);
+  if (!(data.dims == wanted) && !flat)
+    raise(status::invalid_argument,
+          text("feed \"", name, "\": expected ", to_text(dims), ", got ", to_text(data.dims)));
+  if (to != nullptr && data.size_bytes() != 0) std::memcpy(to, data.data, data.size_bytes());
+}
+
+GRADUS_BODY std::int64_t batch_of(std::string_view name, const shape& dims, const const_tensor_view& data) {
+  if (!is_batched(dims)) return -1;
+  const std::int64_t per_example = -count(dims), n = static_cast<std::int64_t>(data.size());
+  if (per_example == 0) return data.dims.rank != 0 ? data.dims[0] : 0;
+  if (n % per_example != 0)
+    raise(status::invalid_argument,
+          text("feed \"", name, "\": expected ", to_text(dims), ", got ", to_text(data.dims)));
+  return n / per_example;
+}
+
+// --- memory of runs
+
+GRADUS_BODY run_lease prepared_run::take() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (run_memory* const m = idle_) {
+      idle_ = m->next_idle;
+      return {*this, *m};
+    }
+  }
+  auto made = make();
+  run_memory& m = *made;
+  const std::lock_guard lock(mutex_);
+  all_.push_back(std::move(made));
+  return {*this, m};
+}
+
+GRADUS_BODY void prepared_run::take_back(run_memory& m) {
+  const std::lock_guard lock(mutex_);
+  m.next_idle = idle_;
+  idle_ = &m;
+}
+
+GRADUS_BODY std::unique_ptr<run_memory> prepared_run::make() {
+  auto m = std::make_unique<run_memory>();
+  m->machine.connect(
+      what,
+      [&](int k) {
+        resource_variable* const v = variables[static_cast<std::size_t>(k)];
+        return v == counts_draws ? reinterpret_cast<std::byte*>(&m->number) : v->value();
+      },
+      [](int) -> std::byte* { return nullptr; });
+  m->machine.bind(1);
+  m->results.resize(fetches.size());
+  m->copies.resize(fetches.size());
+  for (std::size_t i = 0; i < fetches.size(); ++i) {
+    const tensor_view view = m->machine.view(what.graph.outputs[i].node);
+    for (resource_variable* const v : variables)
+      if (v->memory.size() != 0 && view.data >= v->value() && view.data < v->value() + v->memory.size())
+        m->copies[i] = aligned_buffer(view.size_bytes());
+  }
+  return m;
+}
+
+// --- variables
+
+GRADUS_BODY session_core::session_core(graph& g, resources* shared)
+    : g_(&g), own_(shared == nullptr ? std::make_unique<resources>() : nullptr), box_(shared ? shared : own_.get()) {
+  for (int i = 0; i < g.nodes.count; ++i) {
+    const node& n = g.nodes[i];
+    if (n.op != &variable_card) continue;
+    const auto a = from_words<variable_attr>(g.ints.first + n.attr);
+    variables_.push_back(
+        &box_->declare({g.name_of(i), n.type, n.dims, {a.kind, a.a, a.b, a.fan, a.distribution}, false, a.local != 0}));
+  }
+  random_step_ = find("random_step");
+}
+
+GRADUS_BODY resource_variable* session_core::find(std::string_view name) const {
+  for (resource_variable* const v : variables_)
+    if (v->name == name) return v;
+  return nullptr;
+}
+
+GRADUS_BODY resource_variable& session_core::variable(std::string_view name) const {
+  if (resource_variable* const v = find(name)) return *v;
+  raise(status::not_found, text("no variable is named \"", name, "\""));
+}
+
+GRADUS_BODY graph_update* session_core::update_of(const graph_view& v, int id) const {
+  if (!is_graph_update(v.nodes[id].op)) return nullptr;
+  const auto a = from_words<update_attr>(v.ints + v.nodes[id].attr);
+  for (const auto& u : updates_)
+    if (u->train_op() == a.train_op) return u.get();
+  return nullptr;
+}
+
+GRADUS_BODY void session_core::initialize(const std::function<void(resource_variable&)>& start) {
+  const run_order::turn here(box_->order(), run_order::alone);
+  const auto is_theirs = [&](const resource_variable& v) {
+    for (const auto& u : updates_)
+      for (std::size_t k = 0; k < u->variables(); ++k)
+        if (u->variable(k).name == v.name) return true;
+    return false;
+  };
+  for (resource_variable* const v : variables_) {
+    if (v->initialized || is_theirs(*v)) continue;
+    start(*v);
+    v->initialized = true;
+  }
+  for (const auto& u : updates_)
+    for (std::size_t k = 0; k < u->variables(); ++k) {
+      const auto [name, beside] = u->variable(k);
+      resource_variable& v = variable(name);
+      if (!v.initialized) u->start(k, v.value(), beside.empty() ? nullptr : variable(beside).value());
+      v.initialized = true;
+    }
+}
+
+GRADUS_BODY void session_core::remembers(state_list& list) {
+  for (resource_variable* const v : variables_)
+    if (!v->local) list.tensor(v->name, v->type, resolve(v->dims, 1), v->view().mutable_bytes());
+  list.dynamic("session/uninitialized", without_value_);
+}
+
+// --- fetches and feeds
+
+GRADUS_BODY int session_core::id_of(const graph* g, int id, std::string_view name) const {
+  if (g != nullptr) {
+    if (g != g_ || id < 0 || id >= g_->nodes.count)
+      raise(status::invalid_argument, "a fed or fetched tensor belongs to another graph than the session's");
+    return id;
+  }
+  if (name.empty())
+    raise(status::invalid_argument, "a fed or fetched tensor is empty; a gradient that is None has no tensor");
+  const int at = g_->find(name);
+  if (at < 0) raise(status::not_found, text("the graph has no node named \"", name, "\""));
+  return at;
+}
+
+GRADUS_BODY int session_core::feed_id(const feed& f) const {
+  const int id = id_of(f.g, f.id, f.name);
+  if (g_->nodes[id].op != &placeholder_card)
+    raise(status::invalid_argument, text("\"", g_->name_of(id), "\" is not a placeholder; only placeholders are fed"));
+  return id;
+}
+
+// Every feed fits its placeholder, needed or not. Gives the number of examples: that of the feeds that are needed, of
+// the others if none of those says, -1 if none does.
+GRADUS_BODY std::int64_t session_core::check_feeds(const prepared_run& p, std::span<const feed> feeds) const {
+  std::int64_t needed = -1, other = -1;
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    const feed& f = feeds[i];
+    const int id = feed_id(f);
+    const node& n = g_->nodes[id];
+    for (std::size_t k = 0; k < i; ++k)
+      if (feed_id(feeds[k]) == id)
+        raise(status::invalid_argument, text("feed \"", g_->name_of(id), "\" is given twice"));
+    const std::int64_t examples = batch_of(g_->name_of(id), n.dims, f.data);
+    accept_feed(g_->name_of(id), n.dims, n.type, examples < 0 ? 1 : examples, f.data, nullptr);
+    if (examples < 0) continue;
+    bool wanted = false;
+    for (const auto& h : p.placeholders) wanted = wanted || h.original == id;
+    if (!wanted) {
+      other = examples;
+      continue;
+    }
+    if (needed >= 0 && examples != needed)
+      raise(status::invalid_argument,
+            text("feed \"", g_->name_of(id), "\" holds ", examples, " examples, another feed ", needed));
+    needed = examples;
+  }
+  return needed >= 0 ? needed : other;
+}
+
+GRADUS_BODY void session_core::take_feeds(const prepared_run& p, run_memory& m, std::span<const feed> feeds) const {
+  const std::int64_t batch_size = check_feeds(p, feeds);
+  const runnable& r = p.what;
+  const auto fed = [&](int original) -> const feed* {
+    for (const feed& f : feeds)
+      if (feed_id(f) == original) return &f;
+    return nullptr;
+  };
+  for (const auto& h : p.placeholders)
+    if (fed(h.original) == nullptr)
+      raise(status::invalid_argument, text("placeholder \"", r.name_of(h.node),
+                                           "\" is needed and was not fed: give {\"", r.name_of(h.node), "\", data}"));
+  m.machine.bind(batch_size < 0 ? 1 : batch_size);
+  for (const auto& h : p.placeholders)
+    accept_feed(r.name_of(h.node), r.at(h.node).dims, r.at(h.node).type, m.machine.batch_size(), fed(h.original)->data,
+                m.machine.address(h.node));
+}
+
+// --- a run
+
+GRADUS_BODY void session_core::start(const prepared_run& p, run_memory& m) const {
+  for (std::size_t k = 0; k < p.variables.size(); ++k)
+    if (p.reads[k] && !p.variables[k]->initialized)
+      raise(status::failed_precondition,
+            text("variable \"", p.variables[k]->name, "\" is not initialized; call initialize(seed)"));
+  auto* const last = random_step_ != nullptr ? reinterpret_cast<std::int64_t*>(random_step_->value()) : nullptr;
+  if (last == nullptr) return;
+  if (p.draws)
+    m.number = take_number(*last);
+  else
+    m.number = last_number(*last);
+}
+
+GRADUS_BODY void session_core::finish(const prepared_run& p, run_memory& m) const {
+  for (resource_variable* const v : p.assigned) v->initialized = true;
+  for (std::size_t i = 0; i < m.results.size(); ++i) {
+    const_tensor_view view = m.machine.view(p.what.graph.outputs[i].node);
+    if (m.copies[i].size() != 0) {
+      std::memcpy(m.copies[i].data(), view.data, view.size_bytes());
+      view.data = m.copies[i].data();
+    }
+    m.results[i] = view;
+  }
+}
+
+// --- what is prepared
+
+// Updates need an optimizer that knows their rule. Calls run side by side have nothing that orders an update and
+// another reader of its slots.
+GRADUS_BODY void session_core::check_updates(const runnable& r, bool concurrent) const {
+  const graph_view& v = r.graph.view;
+  for (int i = 0; i < v.size; ++i) {
+    const node& n = v.nodes[i];
+    if (n.op == &cards::apply)
+      raise(status::failed_precondition,
+            text("the update of \"", r.name_of(v.edges[n.first]),
+                 "\" is a trainer's, made by gradus::minimize or "
+                 "gradus::apply_gradients; in a session use those of a gradus::optimizer"));
+    if (!is_graph_update(n.op)) continue;
+    if (update_of(v, i) == nullptr)
+      raise(status::failed_precondition,
+            "a train op is fetched whose optimizer the session does not know; give it: session s{g, opt}");
+    if (!concurrent || n.op != &cards::update_variable) continue;
+    for (int e = n.first + 2, end = n.first + n.inputs; e < end; ++e)
+      for (int k = 0; v.nodes[v.edges[e]].op == &variable_card && k < v.size; ++k)
+        for (int d = v.nodes[k].first, last = d + v.nodes[k].inputs; d < last; ++d)
+          if (v.edges[d] == v.edges[e] && !is_graph_update(v.nodes[k].op))
+            raise(status::unimplemented, text("\"", r.name_of(v.edges[e]),
+                                              "\" is a slot that this run updates and reads; with threads fetch "
+                                              "it, or read it in a run of its own"));
+  }
+}
+
+GRADUS_BODY prepared_run* session_core::prepared_for(std::span<const fetch> fetches) {
+  const std::lock_guard lock(mutex_);
+  for (auto& p : prepared_) {
+    bool same = p->fetches.size() == fetches.size();
+    for (std::size_t i = 0; same && i < fetches.size(); ++i)
+      same = p->fetches[i] == id_of(fetches[i].g, fetches[i].id, fetches[i].name);
+    if (same) return p.get();
+  }
+  return nullptr;
+}
+
+GRADUS_BODY prepared_run& session_core::prepare(std::span<const fetch> fetches, bool concurrent, const builder& build) {
+  const std::lock_guard one_at_a_time(building_);
+  if (prepared_run* const known = prepared_for(fetches)) return *known;
+  auto made = made_for(fetches, concurrent, build);
+  const std::lock_guard lock(mutex_);
+  prepared_.push_back(std::move(made));
+  return *prepared_.back();
+}
+
+GRADUS_BODY std::unique_ptr<prepared_run> session_core::made_for(std::span<const fetch> fetches, bool concurrent,
+                                                                 const builder& build) const {
+  auto p = std::make_unique<prepared_run>();
+  graph pruned = *g_;
+  pruned.outputs = {};
+  for (const fetch& f : fetches) {
+    const int id = id_of(f.g, f.id, f.name);
+    p->fetches.push_back(id);
+    pruned.outputs.push({output::fetch, -1, id});
+  }
+  p->what = build(std::move(pruned), p->keeps);
+  const runnable& r = p->what;
+  const graph_view& v = r.graph.view;
+  check_updates(r, concurrent);
+
+  for (int k = 0; k < r.program.variable_count; ++k)
+    p->variables.push_back(&variable(r.name_of(r.program.variables[k])));
+  const auto at = [&](int n) -> resource_variable* {
+    return v.nodes[n].op == &variable_card ? &variable(r.name_of(n)) : nullptr;
+  };
+  std::vector<bool> used(static_cast<std::size_t>(v.size));
+  std::vector<resource_variable*> written;
+  for (int i = 0; i < v.size; ++i) {
+    const node& n = r.at(i);
+    const bool overwritten = n.op == &cards::assign;
+    for (int e = n.first + (overwritten ? 1 : 0), end = n.first + n.inputs; e < end; ++e)
+      used[static_cast<std::size_t>(v.edges[e])] = true;
+    if (overwritten) p->assigned.push_back(at(v.edges[n.first]));
+    // A train op writes slots and the optimizer's state too; which of its operands they are is the optimizer's affair.
+    if (n.op->is(trait::writes) || is_graph_update(n.op))
+      for (int e = n.first, end = n.first + (is_graph_update(n.op) ? n.inputs : 1); e < end; ++e)
+        if (resource_variable* const w = at(v.edges[e])) written.push_back(w);
+  }
+  for (int i = 0; i < r.graph.output_count; ++i) used[static_cast<std::size_t>(r.graph.outputs[i].node)] = true;
+  for (int i = 0; i < v.size; ++i)
+    if (r.at(i).op == &placeholder_card && used[static_cast<std::size_t>(i)])
+      p->placeholders.push_back({g_->find(r.name_of(i)), i});
+  for (int k = 0; k < r.program.variable_count; ++k)
+    p->reads.push_back(used[static_cast<std::size_t>(r.program.variables[k])]);
+
+  const bool sets_position = std::find(written.begin(), written.end(), random_step_) != written.end();
+  p->counts_draws = sets_position ? nullptr : random_step_;
+  p->draws = random_step_ != nullptr && draws_numbers(r);
+  run_order::footprint touched;
+  for (resource_variable* const w : written) touched.writes.push_back(w->number);
+  for (std::size_t k = 0; k < p->variables.size(); ++k)
+    if (p->reads[k] && p->variables[k] != p->counts_draws) touched.reads.push_back(p->variables[k]->number);
+  p->kind = box_->order().add(std::move(touched));
+  return p;
+}
+
+}  // namespace gradus::detail

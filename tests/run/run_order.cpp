@@ -1,0 +1,120 @@
+// sanitized in every run: threads that must exclude each other
+#include <gradus/run/run_order.hpp>
+
+#include <doctest/doctest.h>
+#include <gradus/base/random.hpp>
+
+#include <atomic>
+#include <latch>
+#include <memory>
+#include <vector>
+
+using gradus::detail::run_order;
+
+namespace {
+// Begins a run on a thread of its own and says whether it has begun.
+struct other_run {
+  std::atomic<bool> began = false;
+  std::latch may_end{1};
+  gradus::task thread;
+  other_run(run_order& order, int kind) {
+    thread = gradus::tasks().start("a run", "do without", [this, &order, kind] {
+      const run_order::turn here(order, kind);
+      began = true;
+      began.notify_all();
+      may_end.wait();
+    });
+  }
+  void await() { began.wait(false); }
+  void end() {
+    may_end.count_down();
+    thread.join();
+  }
+};
+}  // namespace
+
+TEST_CASE("readers of one variable overlap, also with writers of others") {
+  run_order order;
+  const int reads_a = order.add({{0}, {}}), writes_b = order.add({{}, {1}}), nothing = order.add({{}, {}});
+  const run_order::turn one(order, reads_a), two(order, reads_a), three(order, writes_b), four(order, nothing);
+  CHECK(order.add({{0, 0}, {}}) == reads_a);  // one kind, however it is written
+  CHECK(order.add({{}, {}}) == nothing);
+  CHECK(order.add({{1}, {0}}) != order.add({{0}, {1}}));
+}
+
+TEST_CASE("a writer waits for a reader and for a writer, and for nobody else") {
+  run_order order;
+  const int reads = order.add({{0, 1}, {}}), writes = order.add({{2}, {1}}), elsewhere = order.add({{3}, {2}});
+  (void)elsewhere;
+  for (const int first : {reads, writes, run_order::alone})
+    for (const int second : {reads, writes, run_order::alone}) {
+      if (first == reads && second == reads) continue;
+      auto held = std::make_unique<run_order::turn>(order, first);
+      other_run later(order, second);
+      {  // who touches nothing of either passes, unless somebody wants to be alone
+        if (first != run_order::alone && second != run_order::alone) {
+          const run_order::turn by(order, order.add({{7}, {8}}));
+        }
+      }
+      CHECK(!later.began);
+      held.reset();
+      later.await();
+      later.end();
+    }
+}
+
+TEST_CASE("a reader that comes behind a waiting writer waits, so that writers do not starve") {
+  run_order order;
+  const int reads = order.add({{0}, {}}), writes = order.add({{}, {0}});
+  other_run reader(order, reads);
+  reader.await();
+  other_run writer(order, writes), late(order, reads);
+  // Whichever of the two comes first, the writer is never passed by a reader that came behind it, and both end.
+  reader.end();
+  writer.may_end.count_down();
+  late.await();
+  late.end();
+  writer.await();
+  writer.thread.join();
+}
+
+TEST_CASE("drawn runs of many threads never meet where they exclude each other, and all of them end") {
+  constexpr int variables = 6, threads = 8, runs = 400;
+  struct cell {
+    std::atomic<int> readers{0}, writers{0};
+  };
+  run_order order;
+  std::vector<cell> cells(variables);
+  std::atomic<int> faults{0}, ended{0};
+  {
+    std::vector<gradus::task> all;
+    for (int t = 0; t < threads; ++t)
+      all.push_back(gradus::tasks().start("a test", "do without", [&, t] {
+        gradus::random_stream r{static_cast<std::uint64_t>(t)};
+        for (int i = 0; i < runs; ++i) {
+          run_order::footprint f;
+          for (int v = 0; v < variables; ++v)
+            if (const double u = r.uniform(); u < 0.2)
+              f.writes.push_back(v);
+            else if (u < 0.5)
+              f.reads.push_back(v);
+          const int kind = order.add(f);
+          const run_order::turn here(order, kind);
+          for (const int v : f.reads) {
+            cell& c = cells[static_cast<std::size_t>(v)];
+            ++c.readers;
+            if (c.writers != 0) ++faults;
+          }
+          for (const int v : f.writes) {
+            cell& c = cells[static_cast<std::size_t>(v)];
+            if (++c.writers != 1 || c.readers != 0) ++faults;
+          }
+          for (const int v : f.reads) --cells[static_cast<std::size_t>(v)].readers;
+          for (const int v : f.writes) --cells[static_cast<std::size_t>(v)].writers;
+          ++ended;
+        }
+      }));
+  }
+  CHECK(faults == 0);
+  CHECK(ended == threads * runs);
+}
