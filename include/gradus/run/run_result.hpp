@@ -22,6 +22,7 @@ struct run_memory {
   step_machine machine;
   std::vector<const_tensor_view> results;
   std::vector<aligned_buffer> copies;  // of results that are variables, which other runs may change
+  std::vector<int> fed;                // the placeholder of each feed, in the session's graph
   std::int64_t number = -1;            // of a run that draws random numbers
   run_memory* next_idle = nullptr;
 };

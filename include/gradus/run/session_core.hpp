@@ -116,7 +116,8 @@ private:
   resource_variable* find(std::string_view name) const;
   int id_of(const graph* g, int id, std::string_view name) const;
   int feed_id(const feed& f) const;
-  std::int64_t check_feeds(const prepared_run& p, std::span<const feed> feeds) const;
+  // Checks feeds for the placeholders `fed`.
+  std::int64_t check_feeds(const prepared_run& p, std::span<const feed> feeds, std::span<const int> fed) const;
   void check_updates(const runnable& r, bool concurrent) const;
   std::unique_ptr<prepared_run> made_for(std::span<const fetch> fetches, bool concurrent, const builder& build) const;
 };

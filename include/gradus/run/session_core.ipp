@@ -158,17 +158,17 @@ GRADUS_BODY int session_core::feed_id(const feed& f) const {
 
 // Every feed fits its placeholder, needed or not. Gives the number of examples: that of the feeds that are needed, of
 // the others if none of those says, -1 if none does.
-GRADUS_BODY std::int64_t session_core::check_feeds(const prepared_run& p, std::span<const feed> feeds) const {
+GRADUS_BODY std::int64_t session_core::check_feeds(const prepared_run& p, std::span<const feed> feeds,
+                                                   std::span<const int> fed) const {
   std::int64_t needed = -1, other = -1;
   for (std::size_t i = 0; i < feeds.size(); ++i) {
-    const feed& f = feeds[i];
-    const int id = feed_id(f);
+    const int id = fed[i];
     const node& n = g_->nodes[id];
-    for (std::size_t k = 0; k < i; ++k)
-      if (feed_id(feeds[k]) == id)
-        raise(status::invalid_argument, text("feed \"", g_->name_of(id), "\" is given twice"));
-    const std::int64_t examples = batch_of(g_->name_of(id), n.dims, f.data);
-    accept_feed(g_->name_of(id), n.dims, n.type, examples < 0 ? 1 : examples, f.data, nullptr);
+    if (std::find(fed.begin(), fed.begin() + static_cast<std::ptrdiff_t>(i), id) !=
+        fed.begin() + static_cast<std::ptrdiff_t>(i))
+      raise(status::invalid_argument, text("feed \"", g_->name_of(id), "\" is given twice"));
+    const std::int64_t examples = batch_of(g_->name_of(id), n.dims, feeds[i].data);
+    accept_feed(g_->name_of(id), n.dims, n.type, examples < 0 ? 1 : examples, feeds[i].data, nullptr);
     if (examples < 0) continue;
     bool wanted = false;
     for (const auto& h : p.placeholders) wanted = wanted || h.original == id;
@@ -185,21 +185,20 @@ GRADUS_BODY std::int64_t session_core::check_feeds(const prepared_run& p, std::s
 }
 
 GRADUS_BODY void session_core::take_feeds(const prepared_run& p, run_memory& m, std::span<const feed> feeds) const {
-  const std::int64_t batch_size = check_feeds(p, feeds);
+  m.fed.clear();
+  for (const feed& f : feeds) m.fed.push_back(feed_id(f));
+  const std::int64_t batch_size = check_feeds(p, feeds, m.fed);
   const runnable& r = p.what;
-  const auto fed = [&](int original) -> const feed* {
-    for (const feed& f : feeds)
-      if (feed_id(f) == original) return &f;
-    return nullptr;
-  };
   for (const auto& h : p.placeholders)
-    if (fed(h.original) == nullptr)
+    if (std::find(m.fed.begin(), m.fed.end(), h.original) == m.fed.end())
       raise(status::invalid_argument, text("placeholder \"", r.name_of(h.node),
                                            "\" is needed and was not fed: give {\"", r.name_of(h.node), "\", data}"));
   m.machine.bind(batch_size < 0 ? 1 : batch_size);
-  for (const auto& h : p.placeholders)
-    accept_feed(r.name_of(h.node), r.at(h.node).dims, r.at(h.node).type, m.machine.batch_size(), fed(h.original)->data,
+  for (const auto& h : p.placeholders) {
+    const auto at = static_cast<std::size_t>(std::find(m.fed.begin(), m.fed.end(), h.original) - m.fed.begin());
+    accept_feed(r.name_of(h.node), r.at(h.node).dims, r.at(h.node).type, m.machine.batch_size(), feeds[at].data,
                 m.machine.address(h.node));
+  }
 }
 
 // --- a run
