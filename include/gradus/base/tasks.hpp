@@ -6,9 +6,9 @@
 //   changed.wait(lock, [&] { return !queue.empty(); });    // as std::condition_variable
 //   if (!changed.wait_for(lock, 5, done)) ...              // five seconds by the clock of `run`
 //
-// A program gives other tasks to what it makes when a test turns the time by hand or when many tasks have to run in a
-// reproducible order. The calls behind the door are made where a thread blocks or starts, never in a step, so they are
-// virtual; with the system's threads, the default, they are direct.
+// A program gives other tasks to what it makes when time shall be turned by hand (testing/hand_tasks.hpp) or when many
+// tasks shall run in a reproducible order. The calls behind the door are made where a thread blocks or starts, never in
+// a step, so they are virtual; with the system's threads, the default, they are direct.
 //
 // Mutexes stay std::mutex: nothing blocks while it holds one, except on a condition, which lets go of it.
 #pragma once
