@@ -105,8 +105,8 @@ private:
   std::mutex pool_;  // an executor with threads runs one graph at a time
   detail::session_core core_;
 
-  static resources* box_of(const Policies&... policies) {
-    resources* box = nullptr;
+  static session_resources* box_of(const Policies&... policies) {
+    session_resources* box = nullptr;
     [[maybe_unused]] const auto look = [&](const auto& p) {
       if constexpr (detail::is_of<kind::resources, decltype(p)>()) box = &p.box();
     };

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "graph_update.hpp"
-#include "resources.hpp"
 #include "run_result.hpp"
+#include "session_resources.hpp"
 #include "session_state.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -75,10 +75,10 @@ private:
 
 class session_core {
 public:
-  session_core(graph& g, resources* shared);
+  session_core(graph& g, session_resources* shared);
 
   graph& of() const { return *g_; }
-  resources& box() const { return *box_; }
+  session_resources& box() const { return *box_; }
   std::span<resource_variable* const> variables() const { return variables_; }
   resource_variable& variable(std::string_view name) const;  // error: not_found
   resource_variable* random_step() const { return random_step_; }
@@ -104,8 +104,8 @@ public:
 
 private:
   graph* g_;
-  std::unique_ptr<resources> own_;
-  resources* box_;
+  std::unique_ptr<session_resources> own_;
+  session_resources* box_;
   std::vector<resource_variable*> variables_;
   resource_variable* random_step_ = nullptr;
   std::vector<std::unique_ptr<graph_update>> updates_;

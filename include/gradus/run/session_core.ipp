@@ -75,8 +75,10 @@ GRADUS_BODY std::unique_ptr<run_memory> prepared_run::make() {
 
 // --- variables
 
-GRADUS_BODY session_core::session_core(graph& g, resources* shared)
-    : g_(&g), own_(shared == nullptr ? std::make_unique<resources>() : nullptr), box_(shared ? shared : own_.get()) {
+GRADUS_BODY session_core::session_core(graph& g, session_resources* shared)
+    : g_(&g),
+      own_(shared == nullptr ? std::make_unique<session_resources>() : nullptr),
+      box_(shared ? shared : own_.get()) {
   for (int i = 0; i < g.nodes.count; ++i) {
     const node& n = g.nodes[i];
     if (n.op != &variable_card) continue;

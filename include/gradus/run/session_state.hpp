@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "machine.hpp"
-#include "resources.hpp"
+#include "session_resources.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 

@@ -1,4 +1,4 @@
-#include <gradus/run/resources.hpp>
+#include <gradus/run/session_resources.hpp>
 
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/state.hpp>
@@ -39,7 +39,7 @@ TEST_CASE("sessions with resources of their own share nothing; with one box they
     a.run(more);
     CHECK(floats(b.run(twice)) == std::vector<float>{0, 0});
   }
-  resources box;
+  session_resources box;
   session a{g, shared_resources(box)};
   CHECK(box.size() == 1);
   a.initialize();
@@ -53,7 +53,7 @@ TEST_CASE("sessions with resources of their own share nothing; with one box they
 }
 
 TEST_CASE("a second session brings more variables, which the first does not see as its own") {
-  resources box;
+  session_resources box;
   graph g, h;
   const value w = g.variable("w", {3}, {.init = ones});
   const value same = h.variable("w", {3}, {.init = ones}), other = h.variable("v", {4}, {.init = ones});
@@ -74,7 +74,7 @@ TEST_CASE("a second session brings more variables, which the first does not see 
 }
 
 TEST_CASE("another dtype or shape under one name is refused with both") {
-  resources box;
+  session_resources box;
   graph g, wide, doubled;
   g.variable("w", {2, 3}), wide.variable("w", {3, 2}), doubled.variable("w", {2, 3}, {.type = float64});
   session a{g, shared_resources(box)};
@@ -89,7 +89,7 @@ TEST_CASE("another dtype or shape under one name is refused with both") {
 }
 
 TEST_CASE("reset takes every value away") {
-  resources box;
+  session_resources box;
   graph g;
   const value w = g.variable("w", {2}, {.init = ones});
   session a{g, shared_resources(box)};
@@ -112,7 +112,7 @@ TEST_CASE("two sessions train one model together as one session does alone: slot
   optimizer opt_one{adam{.rate = 0.1}}, opt_two{adam{.rate = 0.1}}, opt{adam{.rate = 0.1}};
   const value train_one = opt_one.minimize(loss_one), train_two = opt_two.minimize(loss_two),
               train = opt.minimize(loss);
-  resources box;
+  session_resources box;
   session a{one, opt_one, shared_resources(box)}, b{two, opt_two, shared_resources(box)};
   session c{alone, opt};
   a.initialize(4), b.initialize(5), c.initialize(4);

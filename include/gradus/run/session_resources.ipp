@@ -1,27 +1,27 @@
-// The bodies of resources.hpp.
+// The bodies of session_resources.hpp.
 #pragma once
 #include "../base/body.hpp"
-#include "resources.hpp"
+#include "session_resources.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
-GRADUS_BODY detail::resource_variable* resources::find(std::string_view name) const {
+GRADUS_BODY detail::resource_variable* session_resources::find(std::string_view name) const {
   for (const auto& v : variables_)
     if (v.name == name) return const_cast<detail::resource_variable*>(&v);
   return nullptr;
 }
 
-GRADUS_BODY std::size_t resources::size() const {
+GRADUS_BODY std::size_t session_resources::size() const {
   const std::lock_guard lock(mutex_);
   return variables_.size();
 }
 
-GRADUS_BODY bool resources::has(std::string_view name) const {
+GRADUS_BODY bool session_resources::has(std::string_view name) const {
   const std::lock_guard lock(mutex_);
   return find(name) != nullptr;
 }
 
-GRADUS_BODY bool resources::is_variable_initialized(std::string_view name) const {
+GRADUS_BODY bool session_resources::is_variable_initialized(std::string_view name) const {
   const detail::run_order::turn here(order_, detail::run_order::alone);
   const std::lock_guard lock(mutex_);
   const auto* v = find(name);
@@ -29,7 +29,7 @@ GRADUS_BODY bool resources::is_variable_initialized(std::string_view name) const
   return v->initialized;
 }
 
-GRADUS_BODY void resources::reset() {
+GRADUS_BODY void session_resources::reset() {
   const detail::run_order::turn here(order_, detail::run_order::alone);
   const std::lock_guard lock(mutex_);
   for (auto& v : variables_) {
@@ -38,7 +38,7 @@ GRADUS_BODY void resources::reset() {
   }
 }
 
-GRADUS_BODY detail::resource_variable& resources::declare(const variable_info& v) {
+GRADUS_BODY detail::resource_variable& session_resources::declare(const variable_info& v) {
   const std::lock_guard lock(mutex_);
   if (auto* known = find(v.name)) {
     if (known->type != v.type || !(known->dims == v.dims))

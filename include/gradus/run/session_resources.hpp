@@ -1,7 +1,7 @@
 // What the runs of sessions change: variables, with their memory and whether they have a value. A session has resources
 // of its own, or shares some with others:
 //
-//   gradus::resources box;
+//   gradus::session_resources box;
 //   gradus::session trains(g, opt, gradus::shared_resources(box));
 //   gradus::session looks(h, gradus::shared_resources(box));      // a variable of h and g with one name is one
 //   variable
@@ -42,12 +42,12 @@ struct resource_variable {
 };
 }  // namespace detail
 
-class resources {
+class session_resources {
 public:
   // `t` is what runs wait by.
-  explicit resources(const tasks& t = {}) : order_(t) {}
-  resources(const resources&) = delete;
-  resources& operator=(const resources&) = delete;
+  explicit session_resources(const tasks& t = {}) : order_(t) {}
+  session_resources(const session_resources&) = delete;
+  session_resources& operator=(const session_resources&) = delete;
 
   // Variables so far.
   std::size_t size() const;
@@ -74,15 +74,15 @@ private:
 class shared_resources {
 public:
   using policy_for = kind::resources;
-  explicit shared_resources(resources& box) : box_(&box) {}
-  resources& box() const { return *box_; }
+  explicit shared_resources(session_resources& box) : box_(&box) {}
+  session_resources& box() const { return *box_; }
 
 private:
-  resources* box_;
+  session_resources* box_;
 };
 
 }  // namespace gradus
 
 #ifndef GRADUS_COMPILED
-#include "resources.ipp"
+#include "session_resources.ipp"
 #endif
