@@ -1,8 +1,10 @@
 #include <gradus/session/coordinator.hpp>
+#include <gradus/testing/hand_tasks.hpp>
 
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <functional>
 #include <latch>
 #include <thread>
 
@@ -12,6 +14,7 @@ using namespace gradus;
 
 static_assert(gradus::waiting_clock<turned_clock>);
 static_assert(!gradus::waiting_clock<system_clock>);
+static_assert(std::is_base_of_v<any_coordinator, coordinator<turned_clock>>);
 
 namespace {
 
@@ -25,9 +28,139 @@ std::string joined_with(Coordinator& coord, const join_options& options = {}) {
   }
 }
 
+// Threads of a coordinator whose time is turned by hand.
+struct by_hand {
+  testing::hand_tasks hand;
+  coordinator<tasks> coord{{}, hand.tasks()};
+
+  task begin(std::string name, std::function<void()> body) {
+    return hand.tasks().start("a test", "do without",
+                              [body = std::move(body), here = std::make_shared<registration>(
+                                                           coord.register_thread(std::move(name)))] { body(); });
+  }
+};
+
 }  // namespace
 
-TEST_CASE("the first error wins, later ones are kept aside") {
+// The facts that TensorFlow's own tests of its Coordinator hold are C1 to C10.
+TEST_CASE("C1 fresh, no stop is requested; then one is") {
+  by_hand t;
+  bool before = true, after = false;
+  const auto waiter = t.begin("waits", [&] {
+    before = t.coord.wait_for_stop(0.01);
+    t.hand.tasks().sleep(1);
+    after = t.coord.wait_for_stop(0.01);
+  });
+  CHECK_FALSE(t.coord.should_stop());
+  t.hand.advance(0.5);
+  CHECK_FALSE(before);
+  t.coord.request_stop();
+  CHECK(t.coord.should_stop());
+  CHECK(t.coord.wait_for_stop(0.01));
+  t.hand.advance(0.51);
+  CHECK(after);
+  CHECK(t.hand.elapsed() == 1.01);  // the second wait took no time
+}
+
+TEST_CASE("C2 another thread's request ends a wait within its time, and one that has none") {
+  by_hand t;
+  double woken = -1, forever = -1;
+  const auto waiter = t.begin("waits", [&] {
+    if (t.coord.wait_for_stop(1)) woken = t.hand.elapsed();
+  });
+  const auto patient = t.begin("waits for good", [&] {
+    t.coord.wait_for_stop();
+    forever = t.hand.elapsed();
+  });
+  const auto asks = t.begin("asks", [&] {
+    t.hand.tasks().sleep(0.25);
+    t.coord.request_stop();
+  });
+  t.hand.advance(0.2);
+  CHECK(forever == -1);
+  t.hand.advance(0.2);
+  CHECK(woken == 0.25);
+  CHECK(forever == 0.25);
+}
+
+TEST_CASE("C3 join waits through the door, for threads that end without a stop") {
+  by_hand t;
+  const auto first = t.begin("first", [&] { t.hand.tasks().sleep(1); }),
+             second = t.begin("second", [&] { t.hand.tasks().sleep(200); });
+  double joined = -1;
+  const auto joiner = t.hand.tasks().start("a test", "do without", [&] {
+    t.coord.join();
+    joined = t.hand.elapsed();
+  });
+  t.hand.advance(199);  // longer than the grace that a stop would begin
+  CHECK(joined == -1);
+  t.hand.advance(2);
+  CHECK(joined == 200);
+  CHECK_FALSE(t.coord.should_stop());
+}
+
+TEST_CASE("C4 a thread that runs on past the grace is an error; the grace begins with the stop") {
+  by_hand t;
+  const auto runs_on = t.begin("runs on", [&] { t.hand.tasks().sleep(100); }),
+             stops = t.begin("stops", [&] { t.coord.wait_for_stop(); }), asks = t.begin("asks", [&] {
+               t.hand.tasks().sleep(10);
+               t.coord.request_stop();
+             });
+  std::string said;
+  double at = -1;
+  const auto joiner = t.hand.tasks().start("a test", "do without", [&] {
+    said = joined_with(t.coord, {.stop_grace_period_secs = 2});
+    at = t.hand.elapsed();
+  });
+  t.hand.advance(50);
+  CHECK(said.starts_with("asked to stop, these threads still run after 2 seconds: \"runs on\"; "));
+  CHECK(at == 12);
+  t.hand.advance(50);
+}
+
+TEST_CASE("C5 C6 of two threads' errors join raises the first, in whatever form they come") {
+  using report = std::function<void(any_coordinator&, const char*)>;
+  const report forms[] = {
+      [](any_coordinator& c, const char* what) { c.request_stop(std::runtime_error(what)); },
+      [](any_coordinator& c, const char* what) { c.request_stop(aborted(what)); },
+      [](any_coordinator& c, const char* what) { c.request_stop(std::make_exception_ptr(std::runtime_error(what))); },
+      [](any_coordinator& c, const char* what) {
+        try {
+          throw std::runtime_error(what);
+        } catch (...) {
+          c.request_stop(std::current_exception());
+        }
+      },
+      [](any_coordinator& c, const char* what) { c.stop_on_exception([&] { throw std::runtime_error(what); }); },
+  };
+  for (const auto& one : forms)
+    for (const auto& other : forms)
+      for (const bool order : {false, true}) {
+        by_hand t;
+        const auto a = t.begin("a", [&] {
+          t.hand.tasks().sleep(order ? 2 : 1);
+          one(t.coord, order ? "Too late" : "First");
+        });
+        const auto b = t.begin("b", [&] {
+          t.hand.tasks().sleep(order ? 1 : 2);
+          other(t.coord, order ? "First" : "Too late");
+        });
+        t.hand.advance(2);
+        CHECK(joined_with(t.coord) == "First");
+        CHECK(t.coord.suppressed().size() == 1);
+      }
+}
+
+TEST_CASE("tasks, what has tasks, and a clock that only tells the time") {
+  const testing::hand_tasks hand;
+  CHECK(coordinator({}, hand.tasks()).tasks().driver() == hand.tasks().driver());
+  CHECK(coordinator({}, hand).tasks().driver() == hand.tasks().driver());
+  CHECK(any_coordinator({}, hand.tasks()).tasks().driver() == hand.tasks().driver());
+  CHECK(coordinator().tasks().driver() == nullptr);
+  CHECK(any_coordinator().tasks().driver() == nullptr);
+}
+
+TEST_CASE("C5 the first error wins, later ones are kept aside") {
   coordinator coord;
   CHECK_FALSE(coord.should_stop());
   coord.raise_requested_exception();
@@ -52,7 +185,7 @@ TEST_CASE("an error after a stop without one is not raised") {
   CHECK(coord.suppressed().size() == 1);
 }
 
-TEST_CASE("clean stops: the end of input, or the kinds that were named") {
+TEST_CASE("C7 clean stops: the end of input, or the kinds that were named") {
   {
     coordinator coord;
     coord.request_stop(out_of_range("the end"));
@@ -77,7 +210,7 @@ TEST_CASE("clean stops: the end of input, or the kinds that were named") {
   }
 }
 
-TEST_CASE("after join an error is raised by request_stop itself; clear_stop begins anew") {
+TEST_CASE("C8 C9 after join an error is raised by request_stop itself; clear_stop begins anew") {
   coordinator coord;
   coord.request_stop();
   coord.join();
@@ -100,7 +233,7 @@ TEST_CASE("stop_on_exception takes what is thrown, whatever it is") {
   CHECK_THROWS_AS(coord.join(), int);
 }
 
-TEST_CASE("join returns when the threads end, and then leaves the flag as it is") {
+TEST_CASE("C3 join returns when the threads end, and then leaves the flag as it is") {
   coordinator coord;
   std::latch go(1);
   std::thread worker([&, here = coord.register_thread("worker")] { go.wait(); });
@@ -132,7 +265,7 @@ TEST_CASE("threads that stop when asked are waited for, however long the grace")
   failing.join();
 }
 
-TEST_CASE("the grace period: stragglers are named, exactly they") {
+TEST_CASE("C4 the grace period: stragglers are named, exactly they") {
   const turned_clock clock(true);
   coordinator coord({}, clock);
   auto first = coord.register_thread("first"), second = coord.register_thread("second"),
@@ -149,7 +282,7 @@ TEST_CASE("the grace period: stragglers are named, exactly they") {
   CHECK(joined_with(coord) == "nothing");  // they are registered no more
 }
 
-TEST_CASE("stragglers may be ignored; a recorded error comes before them; a negative grace waits not at all") {
+TEST_CASE("C10 stragglers may be ignored; a recorded error comes before them; a negative grace waits not at all") {
   const turned_clock clock(true);
   coordinator coord({}, clock);
   auto slow = coord.register_thread("slow");

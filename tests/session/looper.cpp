@@ -1,4 +1,5 @@
 #include <gradus/session/looper.hpp>
+#include <gradus/testing/hand_tasks.hpp>
 
 #include <doctest/doctest.h>
 
@@ -111,4 +112,67 @@ TEST_CASE("looper: refusals") {
                        invalid_argument);
   CHECK_THROWS_AS(looper_thread(coord, std::nan(""), [] {}), invalid_argument);
   CHECK_THROWS_WITH_AS(looper_thread(coord, 1, nullptr), "a looper needs a function to call", invalid_argument);
+}
+
+TEST_CASE("looper: made and started at once, asked whether it lives, waited for") {
+  const testing::hand_tasks hand;
+  coordinator coord({}, hand.tasks());
+  std::vector<double> at;
+  double total = 0;
+  const auto add = [&](std::vector<double>& when, double& sum) {
+    when.push_back(hand.elapsed()), sum += 1;
+    if (when.size() == 2) hand.tasks().sleep(25);  // from 10 to 35
+  };
+  const auto loop = looper_thread<>::loop(coord, 10, add, at, total);
+  CHECK(loop->is_alive());
+  hand.advance(9);
+  CHECK(at == std::vector<double>{0});
+  CHECK_FALSE(loop->join(-1));
+  CHECK_FALSE(loop->join(0));
+  hand.advance(41);
+  CHECK(at == std::vector<double>{0, 10, 35, 35, 40, 50});
+  CHECK(total == 6);
+  CHECK(loop->is_alive());
+
+  bool in_time = true;
+  double ended = -1;
+  const auto joiner = hand.tasks().start("a test", "do without", [&] {
+    in_time = loop->join(4);
+    loop->join();
+    ended = hand.elapsed();
+  });
+  hand.advance(5);
+  CHECK_FALSE(in_time);
+  CHECK(ended == -1);
+  coord.request_stop();
+  hand.settle();
+  CHECK(ended == 55);
+  CHECK_FALSE(loop->is_alive());
+  CHECK(loop->join(-1));
+  CHECK(loop->join(0));
+  coord.join();
+  CHECK(at.size() == 6);
+  CHECK_THROWS_AS(loop->start(), failed_precondition);
+}
+
+TEST_CASE("looper: without an interval it is back to back, and what it throws comes to join") {
+  const testing::hand_tasks hand;
+  coordinator coord({}, hand.tasks());
+  int calls = 0;
+  const auto loop = looper_thread<>::loop(coord, std::nullopt, [&] {
+    if (++calls == 7) raise(status::data_loss, "the seventh");
+  });
+  CHECK_THROWS_WITH_AS(coord.join(), "the seventh", data_loss);
+  CHECK_FALSE(loop->is_alive());
+  CHECK(calls == 7);
+  CHECK(hand.elapsed() == 0);
+}
+
+TEST_CASE("looper: one that was not started neither lives nor can be waited for") {
+  coordinator coord;
+  looper_thread loop(coord, 1, [] {}, {.name = "idle"});
+  CHECK_FALSE(loop.is_alive());
+  CHECK_THROWS_WITH_AS(loop.join(), "the looper \"idle\" is not started; call start() before join()",
+                       failed_precondition);
+  static_assert(std::is_same_v<decltype(loop), looper_thread<system_clock>>);
 }

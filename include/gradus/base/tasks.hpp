@@ -74,6 +74,11 @@ private:
   std::unique_ptr<task_driver::running> other_;
 };
 
+namespace detail {
+// May return early, the more so where the system's clocks would overflow.
+void wait_on_the_system(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, double secs);
+}  // namespace detail
+
 // A handle to a driver, or to the system's threads; copies are the same driver. It is a clock as well.
 class tasks {
 public:

@@ -29,6 +29,9 @@ GRADUS_BODY void sleep_on_the_system(double secs) {
   std::this_thread::sleep_for(std::chrono::duration<double>(secs));
 #endif
 }
+GRADUS_BODY void wait_on_the_system(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, double secs) {
+  changed.wait_for(lock, std::chrono::duration<double>(std::fmin(secs, longest_wait_secs)));
+}
 }  // namespace detail
 
 GRADUS_BODY task::~task() {
@@ -78,7 +81,7 @@ GRADUS_BODY condition::condition(const tasks& of)
 GRADUS_BODY void condition::wait_for(std::unique_lock<std::mutex>& lock, double secs) {
   if (meeting_ != nullptr) return meeting_->wait(lock, secs);
   if (secs == forever) return here_.wait(lock);
-  if (secs > 0) here_.wait_for(lock, std::chrono::duration<double>(std::fmin(secs, detail::longest_wait_secs)));
+  if (secs > 0) detail::wait_on_the_system(here_, lock, secs);
 }
 
 }  // namespace gradus

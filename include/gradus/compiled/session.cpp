@@ -5,6 +5,7 @@
 #include "../session/cancellation.ipp"
 #include "../session/coordinator.ipp"
 #include "../session/input_checkpoint.ipp"
+#include "../session/looper.ipp"
 #include "../session/master.ipp"
 #include "../session/queue/any_queue.ipp"
 #include "../session/queue/core.ipp"

@@ -9,10 +9,13 @@
 #pragma once
 #include <atomic>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
-#include <thread>
+#include <utility>
 
-#include "../base/thread.hpp"
+#include "../base/tasks.hpp"
 #include "coordinator.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -23,60 +26,69 @@ struct looper_options {
   std::function<void()> stop_loop = nullptr;   // after the last, unless an error ended the loop
 };
 
+namespace detail {
+class looper {
+public:
+  looper(any_coordinator& coord, std::optional<double> interval_secs, std::function<void()> run_loop,
+         looper_options options, tasks run);
+  looper(const looper&) = delete;
+  ~looper();
+
+  // Error: failed_precondition if it was started before; resource_exhausted if there is no thread to be had.
+  void start();
+  // It was started and has not ended.
+  bool is_alive() const;
+  // Waits for its end, at most so many seconds (below 0: none); whether it has ended. It asks nobody to stop. Error:
+  // failed_precondition if it was not started.
+  bool join(double timeout_secs = condition::forever);
+
+private:
+  any_coordinator* coord_;
+  double interval_ = 0;
+  std::function<void()> run_loop_;
+  looper_options options_;
+  tasks tasks_;
+  registration registered_;
+  mutable std::mutex mutex_;
+  condition changed_;
+  bool started_ = false, ended_ = false;
+  std::atomic<bool> leave_{false};
+  task task_;  // last: it ends before what it uses
+
+  void loop();
+  void work();
+};
+}  // namespace detail
+
 // Registered with the coordinator from construction on, so start it before anybody joins. Destroyed, it ends its own
 // loop, waits for the call that is running, and leaves the others alone.
 template <clock Clock = system_clock>
-class looper_thread {
+class looper_thread : public detail::looper {
 public:
-  // `interval_secs` 0: back to back. Error: invalid_argument if it is negative or no number.
-  looper_thread(coordinator<Clock>& coord, double interval_secs, std::function<void()> run_loop,
-                looper_options options = {}, Clock clock = {})
-      : coord_(&coord),
-        interval_(interval_secs),
-        run_loop_(std::move(run_loop)),
-        options_(std::move(options)),
-        clock_(std::move(clock)) {
-    if (!(interval_secs >= 0))
-      raise(status::invalid_argument, text("a looper's interval must be at least 0 seconds, got ", interval_secs));
-    if (!run_loop_) raise(status::invalid_argument, "a looper needs a function to call");
-    registered_ = coord.register_thread(options_.name);
-  }
-  looper_thread(const looper_thread&) = delete;
-  ~looper_thread() {
-    leave_ = true;
-    coord_->notify();
-    if (thread_.joinable()) thread_.join();
-  }
+  // `interval_secs` 0 or std::nullopt: back to back. Time and waits are the coordinator's, unless a clock is given.
+  // Error: invalid_argument if the interval is negative or no number.
+  looper_thread(any_coordinator& coord, std::optional<double> interval_secs, std::function<void()> run_loop,
+                looper_options options = {})
+      : looper(coord, interval_secs, std::move(run_loop), std::move(options), coord.tasks()) {}
+  looper_thread(any_coordinator& coord, std::optional<double> interval_secs, std::function<void()> run_loop,
+                looper_options options, Clock clock)
+      : looper(coord, interval_secs, std::move(run_loop), std::move(options), tasks_of(clock)) {}
 
-  void start() {
-    if (thread_.joinable())
-      raise(status::failed_precondition, text("the looper \"", options_.name, "\" is started already"));
-    thread_ = start_thread<std::thread>(text("the looper \"", options_.name, '"'), "loop less",
-                                        [this, here = std::move(registered_)]() mutable {
-                                          coord_->stop_on_exception([this] { loop(); });
-                                          here.release();  // now, and not when the thread's own memory goes
-                                        });
-  }
-
-private:
-  coordinator<Clock>* coord_;
-  double interval_;
-  std::function<void()> run_loop_;
-  looper_options options_;
-  Clock clock_;
-  registration registered_;
-  std::atomic<bool> leave_{false};
-  std::thread thread_;
-
-  void loop() {
-    if (options_.start_loop) options_.start_loop();
-    double next = clock_.elapsed();
-    while (!coord_->wait_until([this] { return leave_.load(); }, next - clock_.elapsed()) && !leave_) {
-      next += interval_;
-      run_loop_();
-    }
-    if (options_.stop_loop) options_.stop_loop();
+  // Makes one that calls f(args...), and starts it. Arguments are taken by reference.
+  template <class F, class... Args>
+  [[nodiscard]] static std::unique_ptr<looper_thread> loop(any_coordinator& coord, std::optional<double> interval_secs,
+                                                           F f, Args&... args) {
+    auto made =
+        std::make_unique<looper_thread>(coord, interval_secs, [f = std::move(f), &args...]() mutable { f(args...); });
+    made->start();
+    return made;
   }
 };
+template <clock Clock, class F>
+looper_thread(coordinator<Clock>&, std::optional<double>, F, looper_options = {}) -> looper_thread<Clock>;
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "looper.ipp"
+#endif

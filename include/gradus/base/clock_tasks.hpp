@@ -1,0 +1,92 @@
+// A clock as tasks: time is the clock's, threads are the system's. What waits takes a clock of any type by this, and
+// its body is ordinary code over `tasks`.
+#pragma once
+#include "clock.hpp"
+#if defined(__STDCPP_THREADS__)
+#include <concepts>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <type_traits>
+#include <utility>
+
+#include "tasks.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// Waiting is the clock's too: a clock with `wait` decides itself how long a wait takes (a test's takes none). It
+// returns when the condition was notified or the seconds are over, and may return early.
+template <class C>
+concept waiting_clock = clock<C> && requires(C& c, std::condition_variable& changed,
+                                             std::unique_lock<std::mutex>& lock) { c.wait(changed, lock, 1.0); };
+
+namespace detail {
+template <clock Clock>
+class clock_driver final : public task_driver {
+public:
+  explicit clock_driver(Clock clock) : clock_(std::move(clock)) {}
+
+  double now() const override { return clock_.now(); }
+  double elapsed() const override { return clock_.elapsed(); }
+  void sleep(double secs) override {
+    if constexpr (waiting_clock<Clock>) {
+      std::mutex alone;
+      std::unique_lock lock(alone);
+      std::condition_variable never;
+      const double until = elapsed() + secs;
+      for (double left = secs; left > 0; left = until - elapsed()) clock_.wait(never, lock, left);
+    } else {
+      tasks().sleep(secs);
+    }
+  }
+  std::unique_ptr<meeting> make_meeting() override { return std::make_unique<place>(clock_); }
+  std::unique_ptr<running> start(std::function<void()> body) override {
+    return std::make_unique<begun>(std::move(body));
+  }
+
+private:
+  class place final : public meeting {
+  public:
+    explicit place(Clock& c) : clock_(&c) {}
+    void wait(std::unique_lock<std::mutex>& lock, double secs) override {
+      if (secs == condition::forever) return changed_.wait(lock);
+      if constexpr (waiting_clock<Clock>)
+        clock_->wait(changed_, lock, secs);
+      else
+        wait_on_the_system(changed_, lock, secs);
+    }
+    void notify_one() override { changed_.notify_one(); }
+    void notify_all() override { changed_.notify_all(); }
+
+  private:
+    std::condition_variable changed_;
+    Clock* clock_;
+  };
+  struct begun final : running {
+    explicit begun(std::function<void()> body) : thread(std::move(body)) {}
+    void join() override { thread.join(); }
+    joining_thread thread;
+  };
+
+  Clock clock_;
+};
+}  // namespace detail
+
+// Of tasks themselves, and of what has tasks (testing/hand_tasks.hpp), these.
+template <clock Clock>
+tasks tasks_of(const Clock& clock) {
+  if constexpr (std::same_as<Clock, tasks>)
+    return clock;
+  else if constexpr (std::same_as<Clock, system_clock>)
+    return {};
+  else if constexpr (requires {
+                       { clock.tasks() } -> std::convertible_to<tasks>;
+                     })
+    return clock.tasks();
+  else
+    return tasks(std::make_shared<detail::clock_driver<Clock>>(clock));
+}
+
+}  // namespace gradus
+#endif
