@@ -10,11 +10,10 @@
 // Destroying it waits for the save under way, and is the one way to lose its error: finish() first, as the trainer
 // does.
 #pragma once
-#include <condition_variable>
 #include <exception>
 #include <mutex>
 
-#include "../base/thread.hpp"
+#include "../base/tasks.hpp"
 #include "in_place.hpp"
 #include "staging.hpp"
 
@@ -25,11 +24,13 @@ enum class back_pressure { wait, skip };
 template <class Saver, class Snapshot>
 class background_saver {
 public:
-  explicit background_saver(Saver s, Snapshot snapshot = {}, back_pressure when_busy = back_pressure::wait)
+  explicit background_saver(Saver s, Snapshot snapshot = {}, back_pressure when_busy = back_pressure::wait,
+                            const tasks& run = {})
       : saver_(std::move(s)),
         area_(snapshot),
         when_busy_(when_busy),
-        thread_(start_thread("a saver in the background", "save in place (in_place{})", [this] { serve(); })) {}
+        changed_(run),
+        thread_(run.start("a saver in the background", "save in place (in_place{})", [this] { serve(); })) {}
   background_saver(const background_saver&) = delete;
   background_saver& operator=(const background_saver&) = delete;
   ~background_saver() {
@@ -126,14 +127,14 @@ private:
   typename Snapshot::area area_;
   back_pressure when_busy_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  condition changed_;
   bool busy_ = false, ending_ = false;
   std::int64_t skipped_ = 0;
   std::string prefix_;
   std::optional<double> metric_;
   std::deque<save_done> done_;
   std::exception_ptr error_;
-  detail::joining_thread thread_;
+  task thread_;  // last: it ends before what it uses
 };
 
 template <class Saver>

@@ -2,12 +2,10 @@
 // contrib's wait_for_new_checkpoint: the directory's state file is looked at every second; a consumer that is slower
 // than the saver sees only the newest.
 #pragma once
-#include <chrono>
 #include <functional>
 #include <limits>
-#include <thread>
 
-#include "../base/clock.hpp"
+#include "../base/clock_tasks.hpp"
 #include "../codec/state_file.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -15,7 +13,8 @@ namespace gradus::inline GRADUS_BUILD {
 struct wait_options {
   double timeout = std::numeric_limits<double>::infinity();  // seconds; then nothing is returned
   double poll = 1;                                           // seconds between two looks
-  // How seconds pass; returns false to give up (a stop token, a coordinator). Left out: the thread sleeps.
+  // How seconds pass; returns false to give up (a stop token, a coordinator). Left out: the thread sleeps, by
+  // the clock where that is tasks.
   std::function<bool(double seconds)> pass = {};
 };
 
@@ -35,7 +34,7 @@ std::string wait_for_new_checkpoint(const F& fs, const std::string& directory, s
     if (left <= 0) return {};
     const double seconds = left < options.poll ? left : options.poll;
     if (!options.pass)
-      std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+      tasks_of(clock).sleep(seconds);
     else if (!options.pass(seconds))
       return {};
   }

@@ -9,11 +9,11 @@
 // tasks are the business of a transport, which this server does not have: only sessions of this process reach it, by
 // the connect policy in_process (session/master.hpp), and a protocol that would take a network is refused.
 #pragma once
-#include <condition_variable>
 #include <mutex>
 #include <string>
 #include <utility>
 
+#include "../base/tasks.hpp"
 #include "spec.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -23,7 +23,7 @@ public:
   static constexpr std::string_view own_protocol = "in_process";
 
   // Errors: what `resolve` refuses; unimplemented for a protocol other than "in_process".
-  explicit server(server_def def, bool start_now = true);
+  explicit server(server_def def, bool start_now = true, const tasks& run = {});
   server(const server&) = delete;
 
   // A cluster of one task, job "local".
@@ -46,7 +46,7 @@ private:
 
   server_def def_;
   mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
+  mutable condition changed_;
   states state_ = made;
 };
 

@@ -5,7 +5,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-GRADUS_BODY server::server(server_def def, bool start_now) : def_(resolve(std::move(def))) {
+GRADUS_BODY server::server(server_def def, bool start_now, const tasks& run)
+    : def_(resolve(std::move(def))), changed_(run) {
   if (def_.protocol.empty()) def_.protocol = own_protocol;
   if (def_.protocol != own_protocol)
     raise(status::unimplemented, text("the protocol \"", def_.protocol,
@@ -30,11 +31,9 @@ GRADUS_BODY void server::start() {
 }
 
 GRADUS_BODY void server::stop() {
-  {
-    const std::lock_guard lock(mutex_);
-    state_ = stopped;
-  }
-  changed_.notify_all();
+  const std::lock_guard lock(mutex_);
+  state_ = stopped;
+  changed_.notify_all();  // under the mutex: who has joined may destroy the server
 }
 
 GRADUS_BODY void server::join() const {

@@ -8,12 +8,11 @@
 // for the elements that were in flight when a position was saved (the position holds them as they came from the
 // source). An error in the function comes out of next() in its turn; the element is lost and the next call goes on.
 #pragma once
-#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <mutex>
 
-#include "../base/thread.hpp"
+#include "../base/tasks.hpp"
 #include "unit_stage.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -25,7 +24,7 @@ class map_threads {
 public:
   using function = std::function<void(const datum&, datum&)>;
 
-  map_threads(function f, int threads);
+  map_threads(function f, int threads, const tasks& of);
   ~map_threads() { end(); }
   map_threads(const map_threads&) = delete;
   map_threads& operator=(const map_threads&) = delete;
@@ -57,8 +56,8 @@ private:
   std::size_t put_ = 0, begun_ = 0, taken_ = 0;  // put_ and taken_ change on the user's side, begun_ on the threads'
   std::mutex mutex_;
   bool ending_ = false;
-  std::condition_variable work_, done_;
-  std::vector<joining_thread> threads_;  // last: they end before what they use
+  condition work_, done_;
+  std::vector<task> threads_;  // last: they end before what they use
 };
 
 }  // namespace detail
@@ -174,7 +173,8 @@ private:
   void start() {
     if (threads_ != nullptr) return;
     threads_ = std::make_unique<detail::map_threads>(
-        [f = f_, spec = spec_](const datum& from, datum& to) { prepare_and_call(f, spec, from, to); }, how_.parallel);
+        [f = f_, spec = spec_](const datum& from, datum& to) { prepare_and_call(f, spec, from, to); }, how_.parallel,
+        tasks(how_.driver));
   }
   void drop() {
     waiting_.clear();

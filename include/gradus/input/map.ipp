@@ -5,10 +5,10 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-GRADUS_BODY map_threads::map_threads(function f, int threads)
-    : f_(std::move(f)), ring_(static_cast<std::size_t>(threads)) {
+GRADUS_BODY map_threads::map_threads(function f, int threads, const tasks& of)
+    : f_(std::move(f)), ring_(static_cast<std::size_t>(threads)), work_(of), done_(of) {
   for (int i = 0; i < threads; ++i)
-    threads_.push_back(start_thread(
+    threads_.push_back(of.start(
         text("map with ", threads, " threads, ", i, " begun,"), "ask for fewer (parallel)", [this] { run(); },
         [this] { end(); }));
 }

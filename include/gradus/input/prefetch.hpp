@@ -10,7 +10,6 @@
 // copied.
 #pragma once
 #include <algorithm>
-#include <condition_variable>
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -21,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "../base/thread.hpp"
+#include "../base/tasks.hpp"
 #include "stage.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -30,9 +29,9 @@ template <dataset Source>
 class prefetched_dataset final : public composable<prefetched_dataset<Source>> {
 public:
   // Room for n batches, or for n elements if the source is not batched.
-  prefetched_dataset(Source source, std::int64_t n) {
+  prefetched_dataset(Source source, std::int64_t n, const tasks& run = {}) {
     if (n < 1) raise(status::invalid_argument, text("prefetch(", n, "): expected room for at least one"));
-    shop_ = std::make_unique<workshop>(std::move(source), n);
+    shop_ = std::make_unique<workshop>(std::move(source), n, run);
   }
 
   const components& element_spec() const { return shop_->source.element_spec(); }
@@ -103,12 +102,15 @@ private:
     static constexpr std::int64_t rare = 256;
     static constexpr std::size_t large = 4096;
 
-    workshop(Source s, std::int64_t n)
+    workshop(Source s, std::int64_t n, const tasks& of)
         : source(std::move(s)),
           fixed(has_fixed_size(source.element_spec())),
           cardinality(source.cardinality()),
           external_state(source.external_state()),
-          ring(static_cast<std::size_t>(n)) {
+          ring(static_cast<std::size_t>(n)),
+          threads(of),
+          room(of),
+          filled(of) {
       if (!fixed) return;
       std::int64_t rows = 1;
       if constexpr (batched_dataset<Source>) rows = source.batch_size();
@@ -138,7 +140,7 @@ private:
       produced = consumed = unnoted = 0;
       stopping = false;
       for (auto& p : ring) p.error = nullptr;
-      thread = start_thread("prefetch", "leave prefetch out", [this] { run(); });
+      thread = threads.start("prefetch", "leave prefetch out", [this] { run(); });
     }
 
     // Ends the thread and takes the source back to where the consumer is.
@@ -274,11 +276,12 @@ private:
     std::size_t noted_bytes = 0;  // the thread's
     std::int64_t unnoted = 0;
 
+    tasks threads;
     std::mutex mutex;
-    std::condition_variable room, filled;
+    condition room, filled;
     bool stopping = false;                    // changed under the mutex
     std::int64_t produced = 0, consumed = 0;  // each changed under the mutex, by one side; that side may read it freely
-    detail::joining_thread thread;
+    task thread;
   };
 
   std::unique_ptr<workshop> shop_;

@@ -90,6 +90,9 @@ public:
   // A thread that reads up to n elements (of batches: batches) ahead (prefetch.hpp).
   auto prefetch(std::int64_t n) && { return prefetched_dataset<Self>(std::move(self()), n); }
   auto prefetch(std::int64_t n) const& { return prefetched_dataset<Self>(self(), n); }
+  // The thread is one of `run`.
+  auto prefetch(std::int64_t n, const tasks& run) && { return prefetched_dataset<Self>(std::move(self()), n, run); }
+  auto prefetch(std::int64_t n, const tasks& run) const& { return prefetched_dataset<Self>(self(), n, run); }
 
   // Every count-th element, beginning with number `index` (shard.hpp).
   auto shard(std::int64_t count, std::int64_t index) const& { return shard_of<Self>(self(), count, index); }

@@ -1,9 +1,13 @@
 // The stages by name: declared here for `composable` (stage.hpp), defined in the headers of their names.
 #pragma once
+#include <memory>
+
 #include "dataset_concept.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
+class tasks;
+class task_driver;
 template <dataset Source>
 class shuffled_dataset;
 template <dataset Source>
@@ -48,6 +52,8 @@ struct interleave_options;
 struct map_options {
   int parallel = 0;       // so many threads of its own call it, in order; 0: whoever asks for the element does
   bool stateful = false;  // it depends on more than its argument (external_state_policy)
+  // What starts those threads (base/tasks.hpp); null: the system.
+  std::shared_ptr<task_driver> driver = {};
 };
 // About a function that a stage calls, whoever asks for the element.
 struct call_options {

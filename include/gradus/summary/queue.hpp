@@ -6,17 +6,15 @@
 // someone flushes: an event does not cost a wake-up.
 #pragma once
 #include <algorithm>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "../base/error.hpp"
-#include "../base/thread.hpp"
+#include "../base/tasks.hpp"
 #include "../store/file.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -39,7 +37,7 @@ public:
 #pragma GCC diagnostic pop
   using lock_type = std::unique_lock<std::mutex>;
 
-  event_queue(std::mutex& mutex, std::size_t max_events, std::size_t buffer_bytes);
+  event_queue(std::mutex& mutex, std::size_t max_events, std::size_t buffer_bytes, const tasks& run = {});
   event_queue(const event_queue&) = delete;
   event_queue& operator=(const event_queue&) = delete;
   ~event_queue();
@@ -67,7 +65,8 @@ private:
 
   std::mutex& mutex_;
   const std::size_t most_, enough_bytes_;
-  std::condition_variable work_, changed_;
+  const tasks tasks_;
+  condition work_, changed_;
   appended_file* file_ = nullptr;
   std::vector<std::byte> filling_, writing_;
   std::size_t filled_ = 0;   // events in filling_
@@ -76,7 +75,7 @@ private:
   std::uint64_t asked_ = 0, done_ = 0, failed_ = 0;  // rounds that somebody waits for
   std::exception_ptr error_;
   bool ending_ = false;
-  std::thread thread_;
+  task thread_;
 };
 
 }  // namespace detail

@@ -5,8 +5,9 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-GRADUS_BODY event_queue::event_queue(std::mutex& mutex, std::size_t max_events, std::size_t buffer_bytes)
-    : mutex_(mutex), most_(max_events), enough_bytes_(buffer_bytes) {}
+GRADUS_BODY event_queue::event_queue(std::mutex& mutex, std::size_t max_events, std::size_t buffer_bytes,
+                                     const tasks& run)
+    : mutex_(mutex), most_(max_events), enough_bytes_(buffer_bytes), tasks_(run), work_(run), changed_(run) {}
 
 GRADUS_BODY event_queue::~event_queue() {
   lock_type lock(mutex_);
@@ -20,7 +21,7 @@ GRADUS_BODY void event_queue::start(appended_file& file) {
   file_ = &file;
   ending_ = false, error_ = nullptr, wanted_ = goal::none;
   for (auto* buffer : {&filling_, &writing_}) buffer->reserve(enough_bytes_ + 4096);
-  thread_ = start_thread<std::thread>("the summary writer", "say max_queue = 0", [this] { work(); });
+  thread_ = tasks_.start("the summary writer", "say max_queue = 0", [this] { work(); });
 }
 
 GRADUS_BODY std::vector<std::byte>* event_queue::room(lock_type& lock, full_queue policy) {
@@ -52,7 +53,7 @@ GRADUS_BODY void event_queue::stop(lock_type& lock) {
   ending_ = true;
   work_.notify_one();
   changed_.notify_all();
-  std::thread ending = std::move(thread_);
+  task ending = std::move(thread_);
   lock.unlock();
   ending.join();
   lock.lock();

@@ -66,7 +66,7 @@ GRADUS_BODY any_summary_writer::any_summary_writer(std::string logdir, summary_w
   if (!(options_.flush_secs >= 0))
     raise(status::invalid_argument, text("flush_secs must be at least 0, it is ", options_.flush_secs));
   scratch_.reserve(4096);
-  if (options_.max_queue > 0) queue_.emplace(mutex_, options_.max_queue, options_.buffer_bytes);
+  if (options_.max_queue > 0) queue_.emplace(mutex_, options_.max_queue, options_.buffer_bytes, options_.run);
   open();
 }
 
