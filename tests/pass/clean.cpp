@@ -19,7 +19,7 @@ constexpr int many(const graph& g, const card& op) {
 template <auto Build>
 constexpr graph merged() {
   graph g;
-  Build(g);
+  decltype(Build){}(g);  // a copy: see ops/refusal.hpp
   return merge_common(parts_of(g));
 }
 constexpr auto equal_chains = [](graph& g) {  // before: two of each; after: one of each

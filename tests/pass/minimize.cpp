@@ -17,7 +17,7 @@ constexpr int many(const graph& g, const card& op) {
 template <auto Build>
 constexpr graph trained(bool norm = false) {
   graph g;
-  Build(g);
+  decltype(Build){}(g);  // a copy: see ops/refusal.hpp
   return minimize(parts_of(g), {gating::none, norm});
 }
 constexpr auto one_layer = [](graph& g) {
