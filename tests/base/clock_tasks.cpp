@@ -23,7 +23,7 @@ struct halving_clock {
 };
 static_assert(waiting_clock<halving_clock>);
 static_assert(!waiting_clock<testing::hand_clock>);
-static_assert(!waiting_clock<tasks>);
+static_assert(!waiting_clock<task_system>);
 }  // namespace
 
 TEST_CASE("tasks are themselves, the system's clock is the system's tasks") {
@@ -31,18 +31,18 @@ TEST_CASE("tasks are themselves, the system's clock is the system's tasks") {
   CHECK(tasks_of(hand.tasks()).driver() == hand.tasks().driver());
   CHECK(tasks_of(hand).driver() == hand.tasks().driver());
   CHECK(tasks_of(system_clock{}).driver() == nullptr);
-  CHECK(tasks_of(tasks{}).driver() == nullptr);
+  CHECK(tasks_of(task_system{}).driver() == nullptr);
 }
 
 TEST_CASE("a clock that only tells the time: its time, and the system's threads and waits") {
   const testing::hand_clock clock(100);
-  const tasks run = tasks_of(clock);
+  const task_system run = tasks_of(clock);
   clock.advance(5);
   CHECK(run.now() == 105);
   CHECK(run.elapsed() == 5);
   run.sleep(1e-3);
   CHECK(run.elapsed() == 5);
-  condition changed(run);
+  task_condition changed(run);
   std::mutex mutex;
   bool done = false;
   std::unique_lock lock(mutex);
@@ -66,8 +66,8 @@ TEST_CASE("a clock that only tells the time: its time, and the system's threads 
 TEST_CASE("a clock that waits is asked for each wait and sleep that has an end") {
   std::vector<double> waits;
   double time = 0;
-  const tasks run = tasks_of(halving_clock{&waits, &time});
-  condition changed(run);
+  const task_system run = tasks_of(halving_clock{&waits, &time});
+  task_condition changed(run);
   std::mutex mutex;
   {
     std::unique_lock lock(mutex);

@@ -9,10 +9,10 @@
 
 using namespace gradus;
 
-static_assert(gradus::clock<tasks>);
-static_assert(!std::is_copy_constructible_v<task>);
-static_assert(std::is_nothrow_move_constructible_v<task>);
-static_assert(!std::is_convertible_v<std::shared_ptr<task_driver>, tasks>);
+static_assert(gradus::clock<task_system>);
+static_assert(!std::is_copy_constructible_v<task_handle>);
+static_assert(std::is_nothrow_move_constructible_v<task_handle>);
+static_assert(!std::is_convertible_v<std::shared_ptr<task_driver>, task_system>);
 
 namespace {
 
@@ -60,25 +60,25 @@ using lines = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("a task calls its body and is waited for when it is destroyed or replaced") {
-  const tasks run;
+  const task_system run;
   int first = 0, second = 0, third = 0;
   {
     auto task = run.start("a test", "do without", [&] { first = 1; });
     CHECK(task.joinable());
     task = run.start("a test", "do without", [&] { second = 1; });
     CHECK(first == 1);
-    gradus::task moved = std::move(task);
+    gradus::task_handle moved = std::move(task);
     moved.join();
     CHECK(second == 1);
     CHECK(!moved.joinable());
     moved = run.start("a test", "do without", [&] { third = 1; });
   }
   CHECK(third == 1);
-  CHECK(!task().joinable());
+  CHECK(!task_handle().joinable());
 }
 
 TEST_CASE("the system's time is the system's, and a sleep takes as long as was said") {
-  const tasks run;
+  const task_system run;
   const double before = system_clock{}.now(), from = run.elapsed();
   CHECK(run.now() >= before);
   CHECK(run.now() < before + 1000);
@@ -88,8 +88,8 @@ TEST_CASE("the system's time is the system's, and a sleep takes as long as was s
 }
 
 TEST_CASE("a condition of the system: a deadline that passes, and a state that comes before") {
-  const tasks run;
-  condition changed(run);
+  const task_system run;
+  task_condition changed(run);
   std::mutex mutex;
   bool done = false;
   {
@@ -97,12 +97,12 @@ TEST_CASE("a condition of the system: a deadline that passes, and a state that c
     const double from = run.elapsed();
     CHECK_FALSE(changed.wait_for(lock, 2e-3, [&] { return done; }));
     CHECK(run.elapsed() - from >= 2e-3);
-    for (const double none : {0.0, -1.0, -condition::forever})
+    for (const double none : {0.0, -1.0, -task_condition::forever})
       CHECK_FALSE(changed.wait_for(lock, none, [&] { return done; }));
     CHECK(changed.wait_for(lock, -1, [] { return true; }));
     CHECK(lock.owns_lock());
   }
-  for (const double secs : {60.0, 1e300, condition::forever}) {
+  for (const double secs : {60.0, 1e300, task_condition::forever}) {
     done = false;
     std::unique_lock lock(mutex);  // the task cannot say so before the wait begins
     const auto other = run.start("a test", "do without", [&] {
@@ -117,12 +117,12 @@ TEST_CASE("a condition of the system: a deadline that passes, and a state that c
 }
 
 TEST_CASE("a condition of the system: notify_all wakes all, notify_one wakes one after the other") {
-  const tasks run;
+  const task_system run;
   for (const bool all : {true, false}) {
-    condition changed(run), waits(run);
+    task_condition changed(run), waits(run);
     std::mutex mutex;
     int waiting = 0, tokens = 0, taken = 0;
-    std::vector<task> waiters;
+    std::vector<task_handle> waiters;
     for (int i = 0; i < 3; ++i)
       waiters.push_back(run.start("a test", "do without", [&] {
         std::unique_lock lock(mutex);
@@ -153,9 +153,9 @@ TEST_CASE("a condition of the system: notify_all wakes all, notify_one wakes one
 
 TEST_CASE("what stands behind the door is asked for everything") {
   const auto driver = std::make_shared<scribe>();
-  const tasks run(driver), copy = run;
+  const task_system run(driver), copy = run;
   CHECK(copy.driver() == driver);
-  CHECK(tasks().driver() == nullptr);
+  CHECK(task_system().driver() == nullptr);
   CHECK(run.now() == 1000);
   run.sleep(2.5);
   run.sleep(0), run.sleep(-1);  // are none
@@ -172,7 +172,7 @@ TEST_CASE("what stands behind the door is asked for everything") {
   CHECK(driver->said == lines{"sleep 2.5", "start", "join", "forget", "start", "join", "forget"});
   driver->said.clear();
   {
-    condition c(run);
+    task_condition c(run);
     std::mutex mutex;
     std::unique_lock lock(mutex);
     c.notify_one(), c.notify_all();
@@ -185,7 +185,7 @@ TEST_CASE("what stands behind the door is asked for everything") {
 TEST_CASE("a wait that returns early waits for what is left, by the driver's time") {
   const auto driver = std::make_shared<scribe>();
   driver->wakes_early = {0.25, 0, 4};  // from the back
-  condition c{tasks(driver)};
+  task_condition c{task_system(driver)};
   std::mutex mutex;
   std::unique_lock lock(mutex);
   int looks = 0;
@@ -212,7 +212,7 @@ TEST_CASE("a condition keeps its driver") {
   auto driver = std::make_shared<scribe>();
   const std::weak_ptr<scribe> alive = driver;
   {
-    condition c{tasks(std::exchange(driver, nullptr))};
+    task_condition c{task_system(std::exchange(driver, nullptr))};
     CHECK(!alive.expired());
     c.notify_all();
   }
@@ -222,7 +222,7 @@ TEST_CASE("a condition keeps its driver") {
 TEST_CASE("where a driver has no thread, the error says for what, and what to do; `otherwise` comes before it") {
   const auto driver = std::make_shared<scribe>();
   driver->refuses = true;
-  const tasks run(driver);
+  const task_system run(driver);
   bool called = false, otherwise = false;
   CHECK_THROWS_WITH_AS((void)run.start(
                            "prefetch", "leave prefetch out", [&] { called = true; }, [&] { otherwise = true; }),

@@ -16,9 +16,9 @@ namespace {
 struct other_run {
   std::atomic<bool> began = false;
   std::latch may_end{1};
-  gradus::task thread;
+  gradus::task_handle thread;
   other_run(run_order& order, int kind) {
-    thread = gradus::tasks().start("a run", "do without", [this, &order, kind] {
+    thread = gradus::task_system().start("a run", "do without", [this, &order, kind] {
       const run_order::turn here(order, kind);
       began = true;
       began.notify_all();
@@ -87,9 +87,9 @@ TEST_CASE("drawn runs of many threads never meet where they exclude each other, 
   std::vector<cell> cells(variables);
   std::atomic<int> faults{0}, ended{0};
   {
-    std::vector<gradus::task> all;
+    std::vector<gradus::task_handle> all;
     for (int t = 0; t < threads; ++t)
-      all.push_back(gradus::tasks().start("a test", "do without", [&, t] {
+      all.push_back(gradus::task_system().start("a test", "do without", [&, t] {
         gradus::random_stream r{static_cast<std::uint64_t>(t)};
         for (int i = 0; i < runs; ++i) {
           run_order::footprint f;

@@ -32,9 +32,9 @@ std::vector<float> floats(const const_tensor_view& v) {
 // body(thread) on so many threads, which begin together; returns when all have ended.
 void on_threads(int count, const std::function<void(int)>& body) {
   std::latch ready(count);
-  std::vector<task> all;
+  std::vector<task_handle> all;
   for (int t = 0; t < count; ++t)
-    all.push_back(tasks().start("a test", "do without", [&, t] {
+    all.push_back(task_system().start("a test", "do without", [&, t] {
       ready.arrive_and_wait();
       body(t);
     }));
@@ -157,11 +157,11 @@ TEST_CASE("a run that writes a variable holds up those that touch it, and nobody
   meeting::entered = &entered, meeting::may_leave = &may_leave;
   std::atomic<bool> read = false;
   {
-    const task writer = tasks().start("a test", "do without", [&] { s.run(slow, {{"x", data}}); });
+    const task_handle writer = task_system().start("a test", "do without", [&] { s.run(slow, {{"x", data}}); });
     entered.wait();
     CHECK(floats(s.run(by)) == std::vector<float>{2, 2});
     CHECK(floats(s.run(more)) == std::vector<float>{2, 2});
-    const task reader = tasks().start("a test", "do without", [&] {
+    const task_handle reader = task_system().start("a test", "do without", [&] {
       const auto r = floats(s.run(reads));
       CHECK(r == std::vector<float>{15, 18});  // the reader waits for the whole write
       read = true;

@@ -31,9 +31,9 @@ std::string joined_with(Coordinator& coord, const join_options& options = {}) {
 // Threads of a coordinator whose time is turned by hand.
 struct by_hand {
   testing::hand_tasks hand;
-  coordinator<tasks> coord{{}, hand.tasks()};
+  coordinator<task_system> coord{{}, hand.tasks()};
 
-  task begin(std::string name, std::function<void()> body) {
+  task_handle begin(std::string name, std::function<void()> body) {
     return hand.tasks().start("a test", "do without",
                               [body = std::move(body), here = std::make_shared<registration>(
                                                            coord.register_thread(std::move(name)))] { body(); });

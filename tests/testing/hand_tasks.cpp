@@ -12,7 +12,7 @@ using testing::hand_tasks;
 
 namespace {
 template <class F>
-task begin(const hand_tasks& hand, F f) {
+task_handle begin(const hand_tasks& hand, F f) {
   return hand.tasks().start("a test", "do without", std::move(f));
 }
 }  // namespace
@@ -38,7 +38,7 @@ TEST_CASE("sleepers wake in the order of their deadlines, at them; of equal ones
   const hand_tasks hand;
   std::string order;  // only one task runs at a time once all sleep
   std::vector<double> at;
-  std::vector<task> sleepers;
+  std::vector<task_handle> sleepers;
   for (const auto& [name, secs] : {std::pair{'a', 3.0}, {'b', 1.0}, {'c', 3.0}, {'d', 0.5}, {'e', 7.0}}) {
     sleepers.push_back(begin(hand, [&, name = name, secs = secs] {
       hand.tasks().sleep(secs);
@@ -65,7 +65,7 @@ TEST_CASE("a wait ends at its deadline and not before; a notification ends it be
   for (const bool notified : {false, true}) {
     const hand_tasks hand;
     std::mutex mutex;
-    condition changed(hand.tasks());
+    task_condition changed(hand.tasks());
     bool done = false, ended = false, result = false;
     const auto waiter = begin(hand, [&] {
       std::unique_lock lock(mutex);
@@ -103,9 +103,9 @@ TEST_CASE("a wait ends at its deadline and not before; a notification ends it be
 TEST_CASE("notify_one wakes who came first, notify_all wakes all, and only those of this condition") {
   const hand_tasks hand;
   std::mutex mutex;
-  condition here(hand.tasks()), there(hand.tasks());
+  task_condition here(hand.tasks()), there(hand.tasks());
   std::string woken;
-  std::vector<task> waiters;
+  std::vector<task_handle> waiters;
   for (const char name : {'a', 'b', 'c', 'd', 'x'}) {
     waiters.push_back(begin(hand, [&, name] {
       std::unique_lock lock(mutex);
@@ -167,7 +167,7 @@ TEST_CASE("a task's body goes before its end is seen") {
 TEST_CASE("a thread of the test waits too, and settle does not wait for it") {
   const hand_tasks hand;
   std::mutex mutex;
-  condition changed(hand.tasks());
+  task_condition changed(hand.tasks());
   bool done = false;
   const auto t = begin(hand, [&] {
     hand.tasks().sleep(0);
@@ -208,10 +208,10 @@ TEST_CASE("settled, nothing moves: drawn chains of notifications and sleeps") {
     std::vector<int> to(hops), pause(hops);
     for (int i = 0; i < hops; ++i) to[std::size_t(i)] = int(draw() % n), pause[std::size_t(i)] = int(draw() % 3);
     std::mutex mutex;
-    std::vector<std::unique_ptr<condition>> mine;
-    for (int i = 0; i < n; ++i) mine.push_back(std::make_unique<condition>(hand.tasks()));
+    std::vector<std::unique_ptr<task_condition>> mine;
+    for (int i = 0; i < n; ++i) mine.push_back(std::make_unique<task_condition>(hand.tasks()));
     int hop = 0, holder = 0;  // hop == hops: the end
-    std::vector<task> all;
+    std::vector<task_handle> all;
     for (int i = 0; i < n; ++i)
       all.push_back(begin(hand, [&, i] {
         std::unique_lock lock(mutex);

@@ -219,7 +219,8 @@ TEST_CASE("a session's run allocates nothing once its fetches were run, from one
       done.count_down();
       leave.wait();  // its end is not counted
     };
-    const task one = tasks().start("a test", "do without", body), two = tasks().start("a test", "do without", body);
+    const task_handle one = task_system().start("a test", "do without", body),
+                      two = task_system().start("a test", "do without", body);
     calls = 0;
     ready.arrive_and_wait();
     counting = true;

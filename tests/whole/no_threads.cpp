@@ -88,7 +88,7 @@ TEST_CASE("pool: each thread that cannot begin, of each size") {
 }
 
 TEST_CASE("a task: nothing is called, and what was to happen otherwise has when the error is raised") {
-  const tasks run;
+  const task_system run;
   std::string order;
   const auto said = refusal(0, [&] {
     const auto none = run.start(

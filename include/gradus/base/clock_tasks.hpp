@@ -37,7 +37,7 @@ public:
       const double until = elapsed() + secs;
       for (double left = secs; left > 0; left = until - elapsed()) clock_.wait(never, lock, left);
     } else {
-      tasks().sleep(secs);
+      task_system().sleep(secs);
     }
   }
   std::unique_ptr<meeting> make_meeting() override { return std::make_unique<place>(clock_); }
@@ -50,7 +50,7 @@ private:
   public:
     explicit place(Clock& c) : clock_(&c) {}
     void wait(std::unique_lock<std::mutex>& lock, double secs) override {
-      if (secs == condition::forever) return changed_.wait(lock);
+      if (secs == task_condition::forever) return changed_.wait(lock);
       if constexpr (waiting_clock<Clock>)
         clock_->wait(changed_, lock, secs);
       else
@@ -75,17 +75,17 @@ private:
 
 // Of tasks themselves, and of what has tasks (testing/hand_tasks.hpp), these.
 template <clock Clock>
-tasks tasks_of(const Clock& clock) {
-  if constexpr (std::same_as<Clock, tasks>)
+task_system tasks_of(const Clock& clock) {
+  if constexpr (std::same_as<Clock, task_system>)
     return clock;
   else if constexpr (std::same_as<Clock, system_clock>)
     return {};
   else if constexpr (requires {
-                       { clock.tasks() } -> std::convertible_to<tasks>;
+                       { clock.tasks() } -> std::convertible_to<task_system>;
                      })
     return clock.tasks();
   else
-    return tasks(std::make_shared<detail::clock_driver<Clock>>(clock));
+    return task_system(std::make_shared<detail::clock_driver<Clock>>(clock));
 }
 
 }  // namespace gradus

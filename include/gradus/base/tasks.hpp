@@ -1,8 +1,8 @@
-// The one door to waiting: whatever starts a thread, blocks, sleeps or reads the time does it through `tasks`.
+// The one door to waiting: whatever starts a thread, blocks, sleeps or reads the time does it through a `task_system`.
 //
-//   gradus::tasks run;                                     // the system's threads and clock
-//   gradus::condition changed(run);
-//   gradus::task reader = run.start("the reader", "read on one thread", [&] { ... });
+//   gradus::task_system run;                                     // the system's threads and clock
+//   gradus::task_condition changed(run);
+//   gradus::task_handle reader = run.start("the reader", "read on one thread", [&] { ... });
 //   changed.wait(lock, [&] { return !queue.empty(); });    // as std::condition_variable
 //   if (!changed.wait_for(lock, 5, done)) ...              // five seconds by the clock of `run`
 //
@@ -29,7 +29,7 @@ namespace gradus::inline GRADUS_BUILD {
 // What stands behind the door in the place of the system.
 class task_driver {
 public:
-  // A place where tasks wait: what a `condition` is for this driver.
+  // A place where tasks wait: what a `task_condition` is for this driver.
   class meeting {
   public:
     virtual ~meeting() = default;
@@ -56,14 +56,14 @@ public:
 
 // A task that was started, as std::jthread without its stop token: destroying it waits for its end, so tell it to end
 // before.
-class task {
+class task_handle {
 public:
-  task() = default;
-  explicit task(detail::joining_thread thread) : thread_(std::move(thread)) {}
-  explicit task(std::unique_ptr<task_driver::running> other) : other_(std::move(other)) {}
-  task(task&&) = default;
-  task& operator=(task&& other);
-  ~task();
+  task_handle() = default;
+  explicit task_handle(detail::joining_thread thread) : thread_(std::move(thread)) {}
+  explicit task_handle(std::unique_ptr<task_driver::running> other) : other_(std::move(other)) {}
+  task_handle(task_handle&&) = default;
+  task_handle& operator=(task_handle&& other);
+  ~task_handle();
 
   bool joinable() const { return other_ != nullptr || thread_.joinable(); }
   // Waits for its end.
@@ -80,19 +80,19 @@ void wait_on_the_system(std::condition_variable& changed, std::unique_lock<std::
 }  // namespace detail
 
 // A handle to a driver, or to the system's threads; copies are the same driver. It is a clock as well.
-class tasks {
+class task_system {
 public:
   using policy_for = kind::tasks;
 
-  tasks() = default;
-  explicit tasks(std::shared_ptr<task_driver> driver) : driver_(std::move(driver)) {}
+  task_system() = default;
+  explicit task_system(std::shared_ptr<task_driver> driver) : driver_(std::move(driver)) {}
 
   double now() const;
   double elapsed() const;
   void sleep(double secs) const;
   // Starts a task that calls `body`. `who` begins the sentence of an error ("prefetch"), `remedy` ends it ("leave
   // prefetch out"). Error: resource_exhausted if there is no thread to be had; `otherwise` is called before.
-  [[nodiscard]] task start(
+  [[nodiscard]] task_handle start(
       std::string_view who, std::string_view remedy, std::function<void()> body,
       const std::function<void()>& otherwise = [] {}) const;
 
@@ -102,13 +102,13 @@ public:
 private:
   std::shared_ptr<task_driver> driver_;
 };
-static_assert(clock<tasks>);
+static_assert(clock<task_system>);
 
 // What tasks wait on, under a mutex that the caller holds: std::condition_variable behind the door. It keeps its driver
 // alive. Its tasks all wait with the same mutex.
-class condition {
+class task_condition {
 public:
-  explicit condition(const tasks& of = {});
+  explicit task_condition(const task_system& of = {});
 
   // Waits until it is notified; may return early.
   void wait(std::unique_lock<std::mutex>& lock) { wait_for(lock, forever); }
@@ -145,7 +145,7 @@ public:
   static constexpr double forever = std::numeric_limits<double>::infinity();
 
 private:
-  tasks tasks_;
+  task_system tasks_;
   std::condition_variable here_;
   std::unique_ptr<task_driver::meeting> meeting_;  // null: the system's threads
 };

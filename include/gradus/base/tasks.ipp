@@ -34,16 +34,16 @@ GRADUS_BODY void wait_on_the_system(std::condition_variable& changed, std::uniqu
 }
 }  // namespace detail
 
-GRADUS_BODY task::~task() {
+GRADUS_BODY task_handle::~task_handle() {
   if (joinable()) join();
 }
-GRADUS_BODY task& task::operator=(task&& other) {
+GRADUS_BODY task_handle& task_handle::operator=(task_handle&& other) {
   if (joinable()) join();
   thread_ = std::move(other.thread_);
   other_ = std::move(other.other_);
   return *this;
 }
-GRADUS_BODY void task::join() {
+GRADUS_BODY void task_handle::join() {
   if (other_ != nullptr) {
     other_->join();
     other_.reset();
@@ -52,33 +52,35 @@ GRADUS_BODY void task::join() {
   }
 }
 
-GRADUS_BODY double tasks::now() const { return driver_ != nullptr ? driver_->now() : system_clock{}.now(); }
-GRADUS_BODY double tasks::elapsed() const { return driver_ != nullptr ? driver_->elapsed() : system_clock{}.elapsed(); }
-GRADUS_BODY void tasks::sleep(double secs) const {
+GRADUS_BODY double task_system::now() const { return driver_ != nullptr ? driver_->now() : system_clock{}.now(); }
+GRADUS_BODY double task_system::elapsed() const {
+  return driver_ != nullptr ? driver_->elapsed() : system_clock{}.elapsed();
+}
+GRADUS_BODY void task_system::sleep(double secs) const {
   if (!(secs > 0)) return;
   if (driver_ != nullptr) return driver_->sleep(secs);
   const double until = elapsed() + secs;
   for (double left = secs; left > 0; left = until - elapsed())
     detail::sleep_on_the_system(std::fmin(left, detail::longest_wait_secs));
 }
-GRADUS_BODY task tasks::start(std::string_view who, std::string_view remedy, std::function<void()> body,
-                              const std::function<void()>& otherwise) const {
-  if (driver_ == nullptr) return task(start_thread(who, remedy, std::move(body), otherwise));
+GRADUS_BODY task_handle task_system::start(std::string_view who, std::string_view remedy, std::function<void()> body,
+                                           const std::function<void()>& otherwise) const {
+  if (driver_ == nullptr) return task_handle(start_thread(who, remedy, std::move(body), otherwise));
 #if defined(__cpp_exceptions)
   try {
-    return task(driver_->start(std::move(body)));
+    return task_handle(driver_->start(std::move(body)));
   } catch (const std::system_error& e) {
     otherwise();
     detail::raise_no_thread(who, remedy, e);
   }
 #else
-  return task(driver_->start(std::move(body)));
+  return task_handle(driver_->start(std::move(body)));
 #endif
 }
 
-GRADUS_BODY condition::condition(const tasks& of)
+GRADUS_BODY task_condition::task_condition(const task_system& of)
     : tasks_(of), meeting_(of.driver() != nullptr ? of.driver()->make_meeting() : nullptr) {}
-GRADUS_BODY void condition::wait_for(std::unique_lock<std::mutex>& lock, double secs) {
+GRADUS_BODY void task_condition::wait_for(std::unique_lock<std::mutex>& lock, double secs) {
   if (meeting_ != nullptr) return meeting_->wait(lock, secs);
   if (secs == forever) return here_.wait(lock);
   if (secs > 0) detail::wait_on_the_system(here_, lock, secs);

@@ -25,7 +25,7 @@ template <class Saver, class Snapshot>
 class background_saver {
 public:
   explicit background_saver(Saver s, Snapshot snapshot = {}, back_pressure when_busy = back_pressure::wait,
-                            const tasks& run = {})
+                            const task_system& run = {})
       : saver_(std::move(s)),
         area_(snapshot),
         when_busy_(when_busy),
@@ -127,14 +127,14 @@ private:
   typename Snapshot::area area_;
   back_pressure when_busy_;
   mutable std::mutex mutex_;
-  condition changed_;
+  task_condition changed_;
   bool busy_ = false, ending_ = false;
   std::int64_t skipped_ = 0;
   std::string prefix_;
   std::optional<double> metric_;
   std::deque<save_done> done_;
   std::exception_ptr error_;
-  task thread_;  // last: it ends before what it uses
+  task_handle thread_;  // last: it ends before what it uses
 };
 
 template <class Saver>

@@ -23,7 +23,7 @@ public:
   static constexpr std::string_view own_protocol = "in_process";
 
   // Errors: what `resolve` refuses; unimplemented for a protocol other than "in_process".
-  explicit server(server_def def, bool start_now = true, const tasks& run = {});
+  explicit server(server_def def, bool start_now = true, const task_system& run = {});
   server(const server&) = delete;
 
   // A cluster of one task, job "local".
@@ -46,7 +46,7 @@ private:
 
   server_def def_;
   mutable std::mutex mutex_;
-  mutable condition changed_;
+  mutable task_condition changed_;
   states state_ = made;
 };
 

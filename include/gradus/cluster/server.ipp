@@ -5,7 +5,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-GRADUS_BODY server::server(server_def def, bool start_now, const tasks& run)
+GRADUS_BODY server::server(server_def def, bool start_now, const task_system& run)
     : def_(resolve(std::move(def))), changed_(run) {
   if (def_.protocol.empty()) def_.protocol = own_protocol;
   if (def_.protocol != own_protocol)

@@ -24,7 +24,7 @@ class map_threads {
 public:
   using function = std::function<void(const datum&, datum&)>;
 
-  map_threads(function f, int threads, const tasks& of);
+  map_threads(function f, int threads, const task_system& of);
   ~map_threads() { end(); }
   map_threads(const map_threads&) = delete;
   map_threads& operator=(const map_threads&) = delete;
@@ -56,8 +56,8 @@ private:
   std::size_t put_ = 0, begun_ = 0, taken_ = 0;  // put_ and taken_ change on the user's side, begun_ on the threads'
   std::mutex mutex_;
   bool ending_ = false;
-  condition work_, done_;
-  std::vector<task> threads_;  // last: they end before what they use
+  task_condition work_, done_;
+  std::vector<task_handle> threads_;  // last: they end before what they use
 };
 
 }  // namespace detail
@@ -174,7 +174,7 @@ private:
     if (threads_ != nullptr) return;
     threads_ = std::make_unique<detail::map_threads>(
         [f = f_, spec = spec_](const datum& from, datum& to) { prepare_and_call(f, spec, from, to); }, how_.parallel,
-        tasks(how_.driver));
+        task_system(how_.driver));
   }
   void drop() {
     waiting_.clear();

@@ -5,7 +5,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-GRADUS_BODY map_threads::map_threads(function f, int threads, const tasks& of)
+GRADUS_BODY map_threads::map_threads(function f, int threads, const task_system& of)
     : f_(std::move(f)), ring_(static_cast<std::size_t>(threads)), work_(of), done_(of) {
   for (int i = 0; i < threads; ++i)
     threads_.push_back(of.start(

@@ -29,7 +29,7 @@ template <dataset Source>
 class prefetched_dataset final : public composable<prefetched_dataset<Source>> {
 public:
   // Room for n batches, or for n elements if the source is not batched.
-  prefetched_dataset(Source source, std::int64_t n, const tasks& run = {}) {
+  prefetched_dataset(Source source, std::int64_t n, const task_system& run = {}) {
     if (n < 1) raise(status::invalid_argument, text("prefetch(", n, "): expected room for at least one"));
     shop_ = std::make_unique<workshop>(std::move(source), n, run);
   }
@@ -102,7 +102,7 @@ private:
     static constexpr std::int64_t rare = 256;
     static constexpr std::size_t large = 4096;
 
-    workshop(Source s, std::int64_t n, const tasks& of)
+    workshop(Source s, std::int64_t n, const task_system& of)
         : source(std::move(s)),
           fixed(has_fixed_size(source.element_spec())),
           cardinality(source.cardinality()),
@@ -276,12 +276,12 @@ private:
     std::size_t noted_bytes = 0;  // the thread's
     std::int64_t unnoted = 0;
 
-    tasks threads;
+    task_system threads;
     std::mutex mutex;
-    condition room, filled;
+    task_condition room, filled;
     bool stopping = false;                    // changed under the mutex
     std::int64_t produced = 0, consumed = 0;  // each changed under the mutex, by one side; that side may read it freely
-    task thread;
+    task_handle thread;
   };
 
   std::unique_ptr<workshop> shop_;

@@ -91,8 +91,10 @@ public:
   auto prefetch(std::int64_t n) && { return prefetched_dataset<Self>(std::move(self()), n); }
   auto prefetch(std::int64_t n) const& { return prefetched_dataset<Self>(self(), n); }
   // The thread is one of `run`.
-  auto prefetch(std::int64_t n, const tasks& run) && { return prefetched_dataset<Self>(std::move(self()), n, run); }
-  auto prefetch(std::int64_t n, const tasks& run) const& { return prefetched_dataset<Self>(self(), n, run); }
+  auto prefetch(std::int64_t n, const task_system& run) && {
+    return prefetched_dataset<Self>(std::move(self()), n, run);
+  }
+  auto prefetch(std::int64_t n, const task_system& run) const& { return prefetched_dataset<Self>(self(), n, run); }
 
   // Every count-th element, beginning with number `index` (shard.hpp).
   auto shard(std::int64_t count, std::int64_t index) const& { return shard_of<Self>(self(), count, index); }

@@ -6,7 +6,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-class tasks;
+class task_system;
 class task_driver;
 template <dataset Source>
 class shuffled_dataset;

@@ -28,7 +28,7 @@ public:
   // The kind of run that excludes all others.
   static constexpr int alone = 0;
 
-  explicit run_order(const tasks& t = {});
+  explicit run_order(const task_system& t = {});
   run_order(const run_order&) = delete;
 
   // Gives equal footprints one number.
@@ -63,7 +63,7 @@ private:
   static bool clash(const footprint& a, const footprint& b);
 
   std::mutex mutex_;
-  condition changed_;
+  task_condition changed_;
   std::vector<kind> kinds_;
   waiter *first_ = nullptr, *last_ = nullptr;
 };

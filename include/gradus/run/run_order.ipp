@@ -5,7 +5,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-GRADUS_BODY run_order::run_order(const tasks& t) : changed_(t) {
+GRADUS_BODY run_order::run_order(const task_system& t) : changed_(t) {
   kinds_.push_back({{}, {alone}, 0});  // every kind that is added excludes it, and it them
 }
 

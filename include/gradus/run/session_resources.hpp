@@ -45,7 +45,7 @@ struct resource_variable {
 class session_resources {
 public:
   // `t` is what runs wait by.
-  explicit session_resources(const tasks& t = {}) : order_(t) {}
+  explicit session_resources(const task_system& t = {}) : order_(t) {}
   session_resources(const session_resources&) = delete;
   session_resources& operator=(const session_resources&) = delete;
 

@@ -52,8 +52,8 @@ private:
 
 // How long a call may wait.
 struct blocking_options {
-  double timeout_secs = condition::forever;  // then it raises deadline_exceeded; 0: it does not wait
-  cancellation* cancel = nullptr;            // then it raises cancelled
+  double timeout_secs = task_condition::forever;  // then it raises deadline_exceeded; 0: it does not wait
+  cancellation* cancel = nullptr;                 // then it raises cancelled
 };
 
 }  // namespace gradus

@@ -50,10 +50,10 @@ struct coordination {
     std::string name;
     bool alive = true;
   };
-  explicit coordination(const tasks& of) : changed(of) {}
+  explicit coordination(const task_system& of) : changed(of) {}
 
   std::mutex mutex;
-  condition changed;
+  task_condition changed;
   bool stop = false, joined = false;
   std::exception_ptr error;
   std::vector<std::exception_ptr> suppressed;
@@ -82,7 +82,7 @@ private:
 class any_coordinator {
 public:
   // Waits are those of `run`.
-  explicit any_coordinator(coordinator_options options = {}, gradus::tasks run = {});
+  explicit any_coordinator(coordinator_options options = {}, gradus::task_system run = {});
   any_coordinator(const any_coordinator&) = delete;
 
   // Asks all threads to stop. The first call decides what join raises: nothing, or this error unless its kind is a
@@ -135,11 +135,11 @@ public:
   bool joined() const;
 
   // Whoever waits with its threads waits by these.
-  const gradus::tasks& tasks() const { return tasks_; }
+  const gradus::task_system& tasks() const { return tasks_; }
 
 private:
   coordinator_options options_;
-  gradus::tasks tasks_;
+  gradus::task_system tasks_;
   std::shared_ptr<detail::coordination> state_;
 
   bool is_clean(const std::exception_ptr& error) const;

@@ -31,7 +31,7 @@ GRADUS_BODY void registration::release() {
   member_.reset();
 }
 
-GRADUS_BODY any_coordinator::any_coordinator(coordinator_options options, gradus::tasks run)
+GRADUS_BODY any_coordinator::any_coordinator(coordinator_options options, gradus::task_system run)
     : options_(std::move(options)), tasks_(std::move(run)), state_(std::make_shared<detail::coordination>(tasks_)) {}
 
 // Notified under the mutex: once it is free, who waited may destroy the coordinator.

@@ -30,7 +30,7 @@ namespace detail {
 class looper {
 public:
   looper(any_coordinator& coord, std::optional<double> interval_secs, std::function<void()> run_loop,
-         looper_options options, tasks run);
+         looper_options options, task_system run);
   looper(const looper&) = delete;
   ~looper();
 
@@ -40,20 +40,20 @@ public:
   bool is_alive() const;
   // Waits for its end, at most so many seconds (below 0: none); whether it has ended. It asks nobody to stop. Error:
   // failed_precondition if it was not started.
-  bool join(double timeout_secs = condition::forever);
+  bool join(double timeout_secs = task_condition::forever);
 
 private:
   any_coordinator* coord_;
   double interval_ = 0;
   std::function<void()> run_loop_;
   looper_options options_;
-  tasks tasks_;
+  task_system tasks_;
   registration registered_;
   mutable std::mutex mutex_;
-  condition changed_;
+  task_condition changed_;
   bool started_ = false, ended_ = false;
   std::atomic<bool> leave_{false};
-  task task_;  // last: it ends before what it uses
+  task_handle task_;  // last: it ends before what it uses
 
   void loop();
   void work();

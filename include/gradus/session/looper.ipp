@@ -6,7 +6,7 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY looper::looper(any_coordinator& coord, std::optional<double> interval_secs, std::function<void()> run_loop,
-                           looper_options options, tasks run)
+                           looper_options options, task_system run)
     : coord_(&coord),
       interval_(interval_secs.value_or(0)),
       run_loop_(std::move(run_loop)),

@@ -37,7 +37,7 @@ public:
 #pragma GCC diagnostic pop
   using lock_type = std::unique_lock<std::mutex>;
 
-  event_queue(std::mutex& mutex, std::size_t max_events, std::size_t buffer_bytes, const tasks& run = {});
+  event_queue(std::mutex& mutex, std::size_t max_events, std::size_t buffer_bytes, const task_system& run = {});
   event_queue(const event_queue&) = delete;
   event_queue& operator=(const event_queue&) = delete;
   ~event_queue();
@@ -65,8 +65,8 @@ private:
 
   std::mutex& mutex_;
   const std::size_t most_, enough_bytes_;
-  const tasks tasks_;
-  condition work_, changed_;
+  const task_system tasks_;
+  task_condition work_, changed_;
   appended_file* file_ = nullptr;
   std::vector<std::byte> filling_, writing_;
   std::size_t filled_ = 0;   // events in filling_
@@ -75,7 +75,7 @@ private:
   std::uint64_t asked_ = 0, done_ = 0, failed_ = 0;  // rounds that somebody waits for
   std::exception_ptr error_;
   bool ending_ = false;
-  task thread_;
+  task_handle thread_;
 };
 
 }  // namespace detail

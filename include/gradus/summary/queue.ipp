@@ -6,7 +6,7 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY event_queue::event_queue(std::mutex& mutex, std::size_t max_events, std::size_t buffer_bytes,
-                                     const tasks& run)
+                                     const task_system& run)
     : mutex_(mutex), most_(max_events), enough_bytes_(buffer_bytes), tasks_(run), work_(run), changed_(run) {}
 
 GRADUS_BODY event_queue::~event_queue() {
@@ -53,7 +53,7 @@ GRADUS_BODY void event_queue::stop(lock_type& lock) {
   ending_ = true;
   work_.notify_one();
   changed_.notify_all();
-  task ending = std::move(thread_);
+  task_handle ending = std::move(thread_);
   lock.unlock();
   ending.join();
   lock.lock();

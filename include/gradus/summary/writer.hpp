@@ -59,7 +59,7 @@ struct summary_writer_options {
   full_queue when_full = full_queue::reject;
   std::string filename_suffix = {};  // ends the file's name; bring your own dot
   std::string hostname = {};         // empty: this machine's
-  tasks run = {};                    // the thread is one of these
+  task_system run = {};              // the thread is one of these
 };
 
 inline constexpr std::string_view event_file_prefix = "events.out.tfevents.";

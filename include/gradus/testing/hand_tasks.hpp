@@ -2,7 +2,7 @@
 //
 //   testing::hand_tasks hand;
 //   coordinator coord({}, hand.tasks());
-//   task waiter = hand.tasks().start("a test", "do without", [&] { stopped = coord.wait_for_stop(5); });
+//   task_handle waiter = hand.tasks().start("a test", "do without", [&] { stopped = coord.wait_for_stop(5); });
 //   hand.advance(4.9);      // the waiter has begun to wait, and it waits still
 //   hand.advance(0.1);      // it has returned, and its task has ended
 //
@@ -130,7 +130,7 @@ private:
     void join() override {
       {
         std::unique_lock held(time_->mutex);
-        if (!ended_) time_->block(held, this, condition::forever);
+        if (!ended_) time_->block(held, this, task_condition::forever);
       }
       thread_.join();
     }
@@ -177,7 +177,7 @@ public:
       : time_(std::make_shared<detail::hand_time>(now)), tasks_(std::make_shared<detail::hand_driver>(time_)) {}
 
   // What code under test is given.
-  const gradus::tasks& tasks() const { return tasks_; }
+  const gradus::task_system& tasks() const { return tasks_; }
   double now() const { return tasks_.now(); }
   double elapsed() const { return tasks_.elapsed(); }
 
@@ -222,7 +222,7 @@ private:
   }
 
   std::shared_ptr<detail::hand_time> time_;
-  gradus::tasks tasks_;
+  gradus::task_system tasks_;
 };
 static_assert(clock<hand_tasks>);
 

@@ -103,7 +103,7 @@ void run_threads(queue_kind kind, int threads, std::int64_t capacity, std::int64
     for (;;) {
       datum d;
       const std::int64_t n = 1 + draw.below(static_cast<std::uint32_t>(std::min<std::int64_t>(capacity, 12)));
-      const double secs = draw.below(4) == 0 ? draw.uniform() * 1e-5 : condition::forever;
+      const double secs = draw.below(4) == 0 ? draw.uniform() * 1e-5 : task_condition::forever;
       try {
         switch (draw.below(3)) {
         case 0: q.dequeue(d, {.timeout_secs = secs}); break;

@@ -362,7 +362,7 @@ TEST_CASE("F26 a dequeue with a timeout: deadline_exceeded, and the queue is as 
     });
   };
   SUBCASE("a dequeue_many, which gives back what it had gathered") {
-    const task many = late([&] { q.dequeue_many(4, {.timeout_secs = 5}); });
+    const task_handle many = late([&] { q.dequeue_many(4, {.timeout_secs = 5}); });
     hand.advance(4.9);
     CHECK(q.pending() == pending_calls{0, 1});
     CHECK(q.size() == 0);
@@ -374,9 +374,9 @@ TEST_CASE("F26 a dequeue with a timeout: deadline_exceeded, and the queue is as 
   }
   SUBCASE("behind another call, which goes on") {
     list first;
-    const task goes_on = hand.tasks().start("a test", "do without", [&] { first = dequeue_rows<float>(q, 4); });
+    const task_handle goes_on = hand.tasks().start("a test", "do without", [&] { first = dequeue_rows<float>(q, 4); });
     hand.settle();
-    const task behind = late([&] { q.dequeue<float>({.timeout_secs = 5}); });
+    const task_handle behind = late([&] { q.dequeue<float>({.timeout_secs = 5}); });
     hand.advance(5);
     CHECK_FALSE(what.empty());
     CHECK(q.pending() == pending_calls{0, 1});
@@ -386,7 +386,7 @@ TEST_CASE("F26 a dequeue with a timeout: deadline_exceeded, and the queue is as 
     enqueue_rows<float>(q, {1, 2, 3, 4});
   }
   SUBCASE("an enqueue_many: what is in stays in") {
-    const task producer = late([&] { enqueue_rows<float>(q, {4, 5}, {.timeout_secs = 300}); });
+    const task_handle producer = late([&] { enqueue_rows<float>(q, {4, 5}, {.timeout_secs = 300}); });
     hand.advance(299);
     CHECK(q.pending() == pending_calls{1, 0});
     hand.advance(1);
@@ -394,7 +394,7 @@ TEST_CASE("F26 a dequeue with a timeout: deadline_exceeded, and the queue is as 
           "queue \"q\": there was no room within 300 seconds; let the other side run, or give a longer timeout_secs");
   }
   SUBCASE("time goes on while rows go in") {
-    const task producer = late([&] { enqueue_rows<float>(q, {4, 5, 6, 7, 8, 9, 10}, {.timeout_secs = 5}); });
+    const task_handle producer = late([&] { enqueue_rows<float>(q, {4, 5, 6, 7, 8, 9, 10}, {.timeout_secs = 5}); });
     hand.advance(3);
     for (float x : {1.0F, 2.0F, 3.0F}) CHECK(q.dequeue<float>() == x);
     hand.advance(1.9);

@@ -35,7 +35,7 @@ struct named_value {
 class any_queue {
 public:
   // A new queue. Error: invalid_argument.
-  explicit any_queue(const queue_spec& spec, const tasks& run = {});
+  explicit any_queue(const queue_spec& spec, const task_system& run = {});
   // A handle to an existing queue, for who expects this one: sessions share queues by name. Error: invalid_argument,
   // with both, if they are not the same (check_same_queue).
   any_queue(const queue_spec& spec, const any_queue& existing);

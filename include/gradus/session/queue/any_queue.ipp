@@ -65,7 +65,7 @@ private:
 
 }  // namespace detail
 
-GRADUS_BODY any_queue::any_queue(const queue_spec& spec, const tasks& run)
+GRADUS_BODY any_queue::any_queue(const queue_spec& spec, const task_system& run)
     : spec_(std::make_shared<const queue_spec>(spec)),
       parts_(spec.parts()),
       core_(std::make_shared<detail::queue_core>(spec, run)) {}

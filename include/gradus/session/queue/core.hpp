@@ -45,7 +45,7 @@ public:
   static constexpr int looks = 200;          // before a thread sleeps: some microseconds, less than waking takes
 
   // Error: invalid_argument for a spec that is none.
-  queue_core(const queue_spec& spec, const tasks& run);
+  queue_core(const queue_spec& spec, const task_system& run);
   queue_core(const queue_core&) = delete;
 
   const queue_spec& spec() const { return spec_; }
@@ -65,10 +65,10 @@ public:
 private:
   // Where a thread waits. They are kept for the next that has to.
   struct place {
-    explicit place(const tasks& run) : changed(run) {}
+    explicit place(const task_system& run) : changed(run) {}
     std::atomic<bool> called{false};  // there is news
     bool asleep = false;
-    condition changed;
+    task_condition changed;
   };
   enum class outcome { none, done, queue_closed, closed_before, too_few, dropped, cancelled, late };
   struct attempt {
@@ -109,7 +109,7 @@ private:
 
   const queue_spec spec_;
   const element_layout layout_;
-  const tasks tasks_;
+  const task_system tasks_;
   mutable std::mutex mutex_;
   std::unique_ptr<queue_storage> storage_;
   bool closed_ = false;

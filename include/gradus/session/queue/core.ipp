@@ -72,7 +72,7 @@ private:
   attempt& attempt_;
 };
 
-GRADUS_BODY queue_core::queue_core(const queue_spec& spec, const tasks& run)
+GRADUS_BODY queue_core::queue_core(const queue_spec& spec, const task_system& run)
     : spec_((spec.check(), spec)), layout_(spec_), tasks_(run), storage_(make_storage(spec_)) {}
 
 GRADUS_BODY std::int64_t queue_core::size() const {
@@ -258,7 +258,8 @@ GRADUS_BODY void queue_core::await(turn& t, attempt& a, const blocking_options& 
     free_places_.pop_back();
   }
   if (until < 0)
-    until = wait.timeout_secs == condition::forever ? condition::forever : tasks_.elapsed() + wait.timeout_secs;
+    until =
+        wait.timeout_secs == task_condition::forever ? task_condition::forever : tasks_.elapsed() + wait.timeout_secs;
   if (wait.cancel == nullptr) return park(t, a, until);
   t.unlock();
   {
@@ -279,7 +280,7 @@ GRADUS_BODY void queue_core::park(turn& t, attempt& a, double until) {
     t.relock();
   }
   while (!a.ended() && !a.is_hungry()) {
-    const double left = until == condition::forever ? until : until - tasks_.elapsed();
+    const double left = until == task_condition::forever ? until : until - tasks_.elapsed();
     if (!(left > 0)) {
       end(t, a, outcome::late);
       return serve(t);

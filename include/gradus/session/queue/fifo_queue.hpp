@@ -9,7 +9,7 @@ namespace gradus::inline GRADUS_BUILD {
 class fifo_queue : public any_queue {
 public:
   // At most `capacity` elements, below 0 any number. Error: invalid_argument.
-  fifo_queue(std::int64_t capacity, std::vector<dtype> dtypes, queue_options options = {}, const tasks& run = {})
+  fifo_queue(std::int64_t capacity, std::vector<dtype> dtypes, queue_options options = {}, const task_system& run = {})
       : any_queue(make_spec(capacity, std::move(dtypes), std::move(options)), run) {}
 
   static queue_spec make_spec(std::int64_t capacity, std::vector<dtype> dtypes, queue_options options = {}) {

@@ -15,7 +15,7 @@ public:
   // A shape for each component, with any_extent where elements differ; they take the place of options.shapes.
   // Error: invalid_argument.
   padding_fifo_queue(std::int64_t capacity, std::vector<dtype> dtypes, std::vector<extents> shapes,
-                     queue_options options = {}, const tasks& run = {})
+                     queue_options options = {}, const task_system& run = {})
       : any_queue(make_spec(capacity, std::move(dtypes), std::move(shapes), std::move(options)), run) {}
 
   static queue_spec make_spec(std::int64_t capacity, std::vector<dtype> dtypes, std::vector<extents> shapes,

@@ -15,7 +15,8 @@ class priority_queue : public any_queue {
 public:
   // `types` and options.shapes are of the components after the key; options.names has the key's first.
   // Error: invalid_argument.
-  priority_queue(std::int64_t capacity, std::vector<dtype> types, queue_options options = {}, const tasks& run = {})
+  priority_queue(std::int64_t capacity, std::vector<dtype> types, queue_options options = {},
+                 const task_system& run = {})
       : any_queue(make_spec(capacity, std::move(types), std::move(options)), run) {}
 
   static queue_spec make_spec(std::int64_t capacity, std::vector<dtype> types, queue_options options = {}) {

@@ -13,7 +13,7 @@ class random_shuffle_queue : public any_queue {
 public:
   // Error: invalid_argument, also unless 0 <= min_after_dequeue < capacity.
   random_shuffle_queue(std::int64_t capacity, std::int64_t min_after_dequeue, std::vector<dtype> dtypes,
-                       queue_options options = {}, const tasks& run = {})
+                       queue_options options = {}, const task_system& run = {})
       : any_queue(make_spec(capacity, min_after_dequeue, std::move(dtypes), std::move(options)), run) {}
 
   static queue_spec make_spec(std::int64_t capacity, std::int64_t min_after_dequeue, std::vector<dtype> dtypes,
