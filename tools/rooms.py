@@ -17,6 +17,8 @@ Laws:
   mirror      include/gradus/R/F.hpp has tests/R/F.cpp, and the other way round (tests/whole/ answers for no header)
   moved       an old name of a header is one line that says until which version, and one include; it needs no test of its
               own (tests/CMakeLists.txt compiles all of them at once), no header includes it, and it goes with that version
+  waiting     the rooms of WAITS_BY_TASKS start threads, block and sleep through base/tasks.hpp alone, so that tasks of a
+              program's own can stand in the system's place
   references  a file that a comment or a page names exists
 """
 import os
@@ -44,6 +46,12 @@ NEVER = ("doctest", "CLI/", "benchmark/", "bits/")
 EDGE_FORBIDS = ("iostream", "istream", "ostream", "sstream", "fstream", "iomanip", "filesystem", "regex", "locale",
                 "typeinfo", "format")
 EDGE_WORDS = re.compile(r"\b(throw|try|catch|dynamic_cast|typeid)\b")
+WAITS_BY_TASKS = ("session", "cluster", "train", "input", "summary", "checkpoint")
+WAITS = re.compile(r"\b(condition_variable|sleep_for|sleep_until|nanosleep|usleep|std::j?thread|joining_thread|start_thread|this_thread|"
+                   r"std::(?:future|promise|async|latch|barrier|counting_semaphore|binary_semaphore)|pthread_\w+)")
+# Drivers, which stand behind the door; and a wait that is as long as the copying of a piece of a megabyte by a thread
+# that is at it, in which nothing else blocks.
+WAITS_ITSELF = {"checkpoint/staging.hpp"}
 UMBRELLA = "gradus.hpp"
 LISTS = {UMBRELLA, "data.hpp", "schedules.hpp", "codecs.hpp", "rules.hpp"}  # what users type; each is a list of includes
 UMBRELLA_FORBIDS = {"xtensor": "/xtensor/", "cereal": "/cereal/", "json": "/nlohmann/",
@@ -183,6 +191,11 @@ def check(root):
                     found.append((*where, "doors", f"<{what}> has no place in a header of this library"))
                 if header in edge and what in EDGE_FORBIDS:
                     found.append((*where, "edge core", f"<{what}> is not for the edge core"))
+        if room in WAITS_BY_TASKS and header not in WAITS_ITSELF:
+            for number, line in enumerate(without_comments(text).split("\n"), 1):
+                if word := WAITS.search(line):
+                    found.append((shown, number, "waiting", f"`{word.group(1)}` goes round base/tasks.hpp; use task_system, "
+                                  "task_condition and task_handle"))
         if header in edge and header != "base/error.hpp":
             guarded = guarded_by_exceptions(lines)
             for number, line in enumerate(without_comments(text).split("\n"), 1):
@@ -378,6 +391,9 @@ def self_test():
         ("tests/base/deep/orphan.cpp", "", 1, "mirror"),
         ("include/gradus/base/two.ipp", '#pragma once\n#include "../ops/o.hpp"\n', 2, "floors"),
         ("include/gradus/base/two.ipp", "#pragma once\n\nvoid f() { throw 1; }\n", 3, "edge core"),
+        ("include/gradus/checkpoint/waits.hpp", "#pragma once\n#include <condition_variable>\n// std::thread\nstd::condition_variable c;\n", 4, "waiting"),
+        ("include/gradus/checkpoint/begins.hpp", "#pragma once\ninline auto f() { return std::thread([] {}); }\n", 2, "waiting"),
+        ("include/gradus/checkpoint/sleeps.hpp", "#pragma once\ninline void f() { std::this_thread::sleep_for(g()); }\n", 2, "waiting"),
     ]
     support = {"include/gradus/graph/g.hpp": "#pragma once\n", "include/gradus/tensor/t.hpp": "#pragma once\n",
                "include/gradus/ops/o.hpp": "#pragma once\n", "include/gradus/testing/t.hpp": "#pragma once\n",
