@@ -249,6 +249,7 @@ constexpr value expand_dims(value x, int axis) {
   }
   return reshape(x, s);
 }
+// The same numbers without the named axes, whose extents are 1; none named: without every axis of extent 1.
 constexpr value squeeze(value x, std::initializer_list<int> axes = {}) {
   const int mask = detail::axis_mask(x, axes);
   shape s;

@@ -90,6 +90,7 @@ inline constexpr card reshape{"Reshape", 1, trait::view, infer_reshape, grad_res
     prevent_gradient{"PreventGradient", 1, trait::view, infer_same};
 }  // namespace cards
 
+// x repeated along axes of extent 1 and along new axes at the front, as NumPy broadcasts. The gradient sums over them.
 constexpr value broadcast_to(value x, const shape& dims) {
   return x.dims() == dims ? x : x.g->add_with(cards::broadcast_to, {x}, detail::to_attr(dims));
 }
@@ -97,6 +98,7 @@ constexpr value broadcast_to(value x, const shape& dims) {
 constexpr value reshape(value x, const shape& dims) {
   return x.dims() == dims ? x : x.g->add_with(cards::reshape, {x}, detail::to_attr(dims));
 }
+// x itself as a node of its own, which a session can fetch by this name.
 constexpr value identity(value x, std::string_view name = {}) { return x.g->add(cards::identity, {x}, name); }
 // Forward identity, backward nothing: gradients(stop_gradient(x), x) is None.
 constexpr value stop_gradient(value x) { return x.g->add(cards::stop_gradient, {x}); }

@@ -124,8 +124,9 @@ constexpr value by_average_norm(value t, bound c) {
   return t * most * factor;
 }
 
-// A gradient's numbers, dense or rows; and the same gradient with other ones.
+// A gradient's numbers: all of a dense one's, or those of a sparse one's rows.
 constexpr value numbers_of(const gradient_value& t) { return t.sparse() ? t.values : t.dense; }
+// The same gradient with other numbers.
 constexpr gradient_value with_numbers(const gradient_value& t, value v) {
   return t.sparse() ? gradient_value{{}, v, t.indices} : gradient_value{v, {}, {}};
 }

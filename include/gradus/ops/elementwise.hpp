@@ -174,6 +174,7 @@ constexpr value elu(value x) { return x.g->add(cards::elu, {x}); }
 // The tanh form 0.5 x (1 + tanh(sqrt(2/pi)(x + 0.044715 x^3))), as GPT uses it (Hendrycks, Gimpel 2016).
 constexpr value gelu(value x) { return x.g->add(cards::gelu, {x}); }
 constexpr value softplus(value x) { return x.g->add(cards::softplus, {x}); }
+// a where the condition is not 0, b elsewhere; the three have one shape or broadcast to it.
 constexpr value select(value condition, value a, value b) { return condition.g->add(cards::select, {condition, a, b}); }
 
 constexpr value operator+(value a, value b) { return add(a, b); }

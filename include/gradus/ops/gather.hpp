@@ -65,6 +65,7 @@ inline constexpr card gather{"Gather", 2, 0, infer_gather, grad_gather, lower_ga
 // Rows of the table: params [rows, ...] at indices [...] (int32 or int64). The gradient of the table is sparse: those
 // rows only. An index outside [0, rows) is an error when the step runs.
 constexpr value gather(value params, value indices) { return params.g->add(cards::gather, {params, indices}); }
+// The same by TensorFlow's name: row ids[...] of the table params.
 constexpr value embedding_lookup(value params, value ids) { return gather(params, ids); }
 // Zeros of this shape with values[i] [n, ...] added to row indices[i], in the order of i: a sparse gradient made dense.
 constexpr value rows_to_dense(value values, value indices, const shape& dims) {

@@ -128,6 +128,7 @@ constexpr value embedding(value ids, const embedding_options& o) {
 struct moments_result {
   value mean, variance;
 };
+// Mean and variance over the axes; the variance is the mean square distance from the mean, as tf.nn.moments has it.
 constexpr moments_result moments(value x, std::initializer_list<int> axes, bool keep_dims = false) {
   const int mask = detail::axis_mask(x, axes);
   const value mean = detail::reduce(cards::mean, x, mask, true);

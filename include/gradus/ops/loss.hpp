@@ -147,10 +147,12 @@ constexpr value each_of(std::string_view second, std::string_view name, value la
 }
 }  // namespace detail
 
+// (labels - predictions)^2, times the weights, reduced.
 constexpr value mean_squared_error(value labels, value predictions, const options& o = {}) {
   return detail::each("mean_squared_error", labels, predictions, o,
                       [](value y, value p) { return squared_difference(p, y); });
 }
+// |labels - predictions|, times the weights, reduced.
 constexpr value absolute_difference(value labels, value predictions, const options& o = {}) {
   return detail::each("absolute_difference", labels, predictions, o, [](value y, value p) { return abs(p - y); });
 }
@@ -162,6 +164,7 @@ constexpr value huber_loss(value labels, value predictions, double delta = 1, co
     return inner + outer;
   });
 }
+// -y log(p + epsilon) - (1 - y) log(1 - p + epsilon): predictions p are probabilities in [0, 1].
 constexpr value log_loss(value labels, value predictions, double epsilon = 1e-7, const options& o = {}) {
   return detail::each_of("predictions", "log_loss", labels, predictions, o, [epsilon](value y, value p) {
     const value hit = neg(y * log(p + epsilon)), rest = 1.0 - y, logarithm = log(1.0 - p + epsilon);

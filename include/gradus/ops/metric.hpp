@@ -134,6 +134,7 @@ constexpr metric accuracy(value labels, value predictions, const options& o = {}
   return detail::mean_of(cast(hit, type), o.weights, detail::itself);
 }
 
+// The mean of (labels - predictions)^2 since the reset, weighted.
 constexpr metric mean_squared_error(value labels, value predictions, const options& o = {}) {
   const auto scope = labels.g->name_scope(detail::either(o.name, "mean_squared_error"));
   const dtype type = detail::type_of(labels, predictions, o);
@@ -141,6 +142,7 @@ constexpr metric mean_squared_error(value labels, value predictions, const optio
   const value p = cast(predictions, type), y = cast(labels, type);
   return detail::mean_of(squared_difference(p, y), o.weights, detail::itself);
 }
+// The square root of that mean.
 constexpr metric root_mean_squared_error(value labels, value predictions, const options& o = {}) {
   const auto scope = labels.g->name_scope(detail::either(o.name, "root_mean_squared_error"));
   const dtype type = detail::type_of(labels, predictions, o);
@@ -226,6 +228,7 @@ constexpr metric precision_at_thresholds(value labels, value predictions, const 
                                          const options& o = {}) {
   return detail::at_thresholds("precision_at_thresholds", labels, predictions, thresholds, o, false);
 }
+// The recall of these, TP / (TP + FN + 1e-7), [t].
 constexpr metric recall_at_thresholds(value labels, value predictions, const metrics::thresholds& thresholds,
                                       const options& o = {}) {
   return detail::at_thresholds("recall_at_thresholds", labels, predictions, thresholds, o, true);

@@ -79,6 +79,7 @@ constexpr value random_uniform(graph& g, const shape& dims, double low = 0, doub
   const value u = detail::random(g, cards::random_uniform, dims, type);
   return low == 0 && high == 1 ? u : u * (high - low) + low;
 }
+// Normal numbers of this mean and standard deviation, new every step.
 constexpr value random_normal(graph& g, const shape& dims, double mean = 0, double deviation = 1,
                               dtype type = float32) {
   const value z = detail::random(g, cards::random_normal, dims, type);

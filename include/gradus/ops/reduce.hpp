@@ -35,9 +35,11 @@ inline constexpr card copy{"DeepCopy", 1, 0, infer_same, grad_identity, lower_co
 constexpr value reduce_mean(value x, std::initializer_list<int> axes = {}, bool keep_dims = false) {
   return detail::reduce(cards::mean, x, detail::axis_mask(x, axes), keep_dims);
 }
+// The largest over the axes; not defined where a NaN is among the numbers. Those that reach it share the gradient.
 constexpr value reduce_max(value x, std::initializer_list<int> axes = {}, bool keep_dims = false) {
   return detail::reduce(cards::max, x, detail::axis_mask(x, axes), keep_dims);
 }
+// The smallest over the axes, likewise.
 constexpr value reduce_min(value x, std::initializer_list<int> axes = {}, bool keep_dims = false) {
   return detail::reduce(cards::min, x, detail::axis_mask(x, axes), keep_dims);
 }

@@ -53,6 +53,7 @@ inline constexpr card softmax{"Softmax", 1, 0, infer_rows, grad_softmax, lower_r
 
 // e^x / sum e^x over the last axis, the largest subtracted first.
 constexpr value softmax(value x) { return x.g->add(cards::softmax, {x}); }
+// Its logarithm, x - log sum e^x, without leaving the range of the numbers.
 constexpr value log_softmax(value x) { return x.g->add(cards::log_softmax, {x}); }
 // Per row: -sum labels * log softmax(logits); [..., classes] twice gives [...]. The gradient is softmax - labels, also
 // where labels do not sum to 1, and labels get none (TensorFlow's first version).

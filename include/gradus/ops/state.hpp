@@ -44,7 +44,9 @@ inline constexpr card loss_scale{"LossScale", 0, trait::session | trait::blocks,
 
 // The variable, changed; use the result to read the new value.
 constexpr value assign(value variable, value v) { return variable.g->add(cards::assign, {variable, v}); }
+// The variable plus v, which has its shape.
 constexpr value assign_add(value variable, value v) { return variable.g->add(cards::assign_add, {variable, v}); }
+// The variable minus v, which has its shape.
 constexpr value assign_sub(value variable, value v) { return variable.g->add(cards::assign_sub, {variable, v}); }
 
 }  // namespace gradus
