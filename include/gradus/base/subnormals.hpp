@@ -16,10 +16,12 @@ enum class subnormal_mode : std::uint8_t { keep, flush };
 // `portable`, whose bits are the same on every machine only so. PyTorch keeps them unless told
 // (torch.set_flush_denormal).
 namespace subnormals {
+// Subnormal numbers are computed with, as IEEE 754 has it.
 struct keep {
   using policy_for = kind::subnormals;
   static constexpr subnormal_mode mode = subnormal_mode::keep;
 };
+// Subnormal numbers count as zero, which is faster.
 struct flush {
   using policy_for = kind::subnormals;
   static constexpr subnormal_mode mode = subnormal_mode::flush;

@@ -32,18 +32,21 @@ concept save_decision =
       { d.due(now) } -> std::convertible_to<bool>;
     };
 
+// A save after every so many steps; 0: never.
 struct every_steps {
   using policy_for = kind::save_when;
   std::int64_t steps = 1000;
   bool due(const save_moment& now) const { return steps > 0 && now.step % steps == 0; }
 };
 
+// A save once so many seconds have passed since the last one; 0: never.
 struct every_seconds {
   using policy_for = kind::save_when;
   double seconds = 600;
   bool due(const save_moment& now) const { return seconds > 0 && now.elapsed - now.saved_elapsed >= seconds; }
 };
 
+// A save when a measured metric is better than at every save before.
 struct when_better {
   using policy_for = kind::save_when;
   bool higher_is_better = true;
@@ -51,6 +54,7 @@ struct when_better {
   bool due(const save_moment& now);
 };
 
+// A save when one of these decisions is due.
 template <save_decision... Decisions>
 struct any_of {
   using policy_for = kind::save_when;

@@ -74,6 +74,7 @@ concept staging = requires(S& s, const state_list& list, std::span<const std::sp
   s.before_step(told);
 };
 
+// Training waits until the state is copied in memory; a thread then writes the copy.
 struct copy_snapshot {
   using policy_for = kind::snapshot;
   template <class Saver>
@@ -96,6 +97,7 @@ struct copy_snapshot {
 };
 static_assert(staging<copy_snapshot::area>);
 
+// A thread copies the state piece by piece while training goes on; what a step is about to change is copied before.
 struct rolling_snapshot {
   using policy_for = kind::snapshot;
   template <class Saver>
@@ -136,6 +138,7 @@ struct rolling_snapshot {
 static_assert(staging<rolling_snapshot::area>);
 
 #if defined(__unix__) || defined(__APPLE__)
+// A child process has the state as it was at the save, and writes it while training goes on.
 struct fork_snapshot {
   using policy_for = kind::snapshot;
   template <class Saver>

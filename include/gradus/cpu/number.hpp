@@ -29,6 +29,7 @@ struct fast {
   using policy_for = kind::arithmetic;
   static constexpr bool fuses = true;
 };
+// The same bits on every machine with IEEE 754 numbers: products are not fused with sums.
 struct portable {
   using policy_for = kind::arithmetic;
   static constexpr bool fuses = false;

@@ -13,14 +13,17 @@ namespace gradus::inline GRADUS_BUILD {
 #pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against the namespace
 enum class gating : int { none = 0, op = 1, graph = 2 };
 #pragma GCC diagnostic pop
+// No gate: an update is made as soon as its own gradient is there.
 struct gate_none {
   using policy_for = kind::gate;
   static constexpr gating value = gating::none;
 };
+// A variable is updated once every op that reads it has computed its gradients.
 struct gate_op {  // the default
   using policy_for = kind::gate;
   static constexpr gating value = gating::op;
 };
+// All gradients are computed before the first update, as clips by the global norm need it.
 struct gate_graph {
   using policy_for = kind::gate;
   static constexpr gating value = gating::graph;

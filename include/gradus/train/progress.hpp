@@ -80,13 +80,14 @@ struct log_sink_fits {
   static constexpr bool value = log_sink<S>;
 };
 
+// Nothing is written anywhere.
 struct silent {
   using policy_for = kind::log_sink;
   void line(std::string_view) {}
   void step(const progress_report&, bool) {}
 };
 
-// The default.
+// The default: warnings go to stderr, and nothing else is written.
 struct warnings {
   using policy_for = kind::log_sink;
   void line(std::string_view) {}
@@ -117,12 +118,14 @@ std::string describe(const progress_report& r);
 inline void to_stderr(std::string_view s) { std::fwrite(s.data(), 1, s.size(), stderr); }
 }  // namespace detail
 
+// A line of stderr for each due step and each message.
 struct log_lines {
   using policy_for = kind::log_sink;
   void line(std::string_view s) { detail::to_stderr(text(s, '\n')); }
   void step(const progress_report& r, bool due);
 };
 
+// A bar on one line of a terminal, which is written over and over; lines where stderr is no terminal.
 struct progress {
   using policy_for = kind::log_sink;
 

@@ -32,6 +32,7 @@ private:
   double every_ = 0;
 };
 
+// Where a trainer writes, how often, and from which seed it starts.
 struct run_config {
   using policy_for = kind::configuration;
 

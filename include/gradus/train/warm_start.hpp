@@ -15,6 +15,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+// Values of a checkpoint, by name, for a run that has none of its own.
 template <codec Codec = flat_binary>
 struct warm_start_from {
   using policy_for = kind::warm_start;

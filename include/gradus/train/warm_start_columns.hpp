@@ -18,6 +18,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+// Embedding tables of feature columns from the checkpoints that the columns name.
 template <codec Codec = flat_binary>
 class warm_start_columns {
 public:
