@@ -17,8 +17,8 @@ struct other_run {
   std::atomic<bool> began = false;
   std::latch may_end{1};
   gradus::task_handle thread;
-  other_run(run_order& order, int kind) {
-    thread = gradus::task_system().start("a run", "do without", [this, &order, kind] {
+  other_run(run_order& order, run_order::kind& kind) {
+    thread = gradus::task_system().start("a run", "do without", [this, &order, &kind] {
       const run_order::turn here(order, kind);
       began = true;
       began.notify_all();
@@ -35,27 +35,26 @@ struct other_run {
 
 TEST_CASE("readers of one variable overlap, also with writers of others") {
   run_order order;
-  const int reads_a = order.add({{0}, {}}), writes_b = order.add({{}, {1}}), nothing = order.add({{}, {}});
+  auto &reads_a = order.add({{0}, {}}), &writes_b = order.add({{}, {1}}), &nothing = order.add({{}, {}});
   const run_order::turn one(order, reads_a), two(order, reads_a), three(order, writes_b), four(order, nothing);
-  CHECK(order.add({{0, 0}, {}}) == reads_a);  // one kind, however it is written
-  CHECK(order.add({{}, {}}) == nothing);
-  CHECK(order.add({{1}, {0}}) != order.add({{0}, {1}}));
+  CHECK(&order.add({{0, 0}, {}}) == &reads_a);  // one kind, however it is written
+  CHECK(&order.add({{}, {}}) == &nothing);
+  CHECK(&order.add({{1}, {0}}) != &order.add({{0}, {1}}));
 }
 
 TEST_CASE("a writer waits for a reader and for a writer, and for nobody else") {
   run_order order;
-  const int reads = order.add({{0, 1}, {}}), writes = order.add({{2}, {1}}), elsewhere = order.add({{3}, {2}});
-  (void)elsewhere;
-  for (const int first : {reads, writes, run_order::alone})
-    for (const int second : {reads, writes, run_order::alone}) {
-      if (first == reads && second == reads) continue;
-      auto held = std::make_unique<run_order::turn>(order, first);
-      other_run later(order, second);
-      {  // who touches nothing of either passes, unless somebody wants to be alone
-        if (first != run_order::alone && second != run_order::alone) {
-          const run_order::turn by(order, order.add({{7}, {8}}));
+  run_order::kind* const kinds[] = {&order.add({{0, 1}, {}}), &order.add({{2}, {1}}), &order.alone()};
+  for (int first = 0; first < 3; ++first)
+    for (int second = 0; second < 3; ++second) {
+      if (first == 0 && second == 0) continue;
+      auto held = std::make_unique<run_order::turn>(order, *kinds[first]);
+      other_run later(order, *kinds[second]);
+      if (first != 2 && second != 2)  // who touches nothing of either passes, unless somebody wants to be alone
+        for (run_order::kind* const by : {&order.add({{7}, {8}}), &order.add({{7}, {}}), &order.add({{}, {}})}) {
+          const run_order::turn here(order, *by);
+          CHECK(!later.began);
         }
-      }
       CHECK(!later.began);
       held.reset();
       later.await();
@@ -63,9 +62,31 @@ TEST_CASE("a writer waits for a reader and for a writer, and for nobody else") {
     }
 }
 
+TEST_CASE("a kind that is added while one is at work or waits that excludes it keeps out until that has ended") {
+  for (const bool writes : {false, true}) {
+    run_order order;
+    auto& writer = order.add({{}, {0}});
+    auto at_work = std::make_unique<run_order::turn>(order, writer);
+    other_run waits(order, writer);
+    auto& late = writes ? order.add({{}, {0, 1}}) : order.add({{0}, {}});
+    other_run later(order, late);
+    {
+      const run_order::turn apart(order, order.add({{5}, {}}));  // it touches nothing of the others
+    }
+    CHECK(!later.began);
+    at_work.reset();
+    waits.may_end.count_down();
+    later.await();
+    later.end();
+    waits.await();
+    waits.thread.join();
+    const run_order::turn again(order, late);  // all is open again
+  }
+}
+
 TEST_CASE("a reader that comes behind a waiting writer waits, so that writers do not starve") {
   run_order order;
-  const int reads = order.add({{0}, {}}), writes = order.add({{}, {0}});
+  auto &reads = order.add({{0}, {}}), &writes = order.add({{}, {0}});
   other_run reader(order, reads);
   reader.await();
   other_run writer(order, writes), late(order, reads);
@@ -98,7 +119,7 @@ TEST_CASE("drawn runs of many threads never meet where they exclude each other, 
               f.writes.push_back(v);
             else if (u < 0.5)
               f.reads.push_back(v);
-          const int kind = order.add(f);
+          auto& kind = order.add(f);
           const run_order::turn here(order, kind);
           for (const int v : f.reads) {
             cell& c = cells[static_cast<std::size_t>(v)];

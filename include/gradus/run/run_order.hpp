@@ -1,20 +1,28 @@
 // Which runs of a graph may be at work at once: a run that writes a variable excludes the runs that read or write it,
 // and only those.
 //
-//   const int kind = order.add({.reads = {0, 3}, .writes = {4}});    // once per set of fetches
+//   run_order::kind& kind = order.add({.reads = {0, 3}, .writes = {4}});    // once per set of fetches
 //   {
-//     const run_order::turn here(order, kind);                       // waits for the runs that exclude it
+//     const run_order::turn here(order, kind);                              // waits for the runs that exclude it
 //     ...
 //   }
 //
 // Runs come in their order of arrival: a run that has to wait is passed only by those that touch nothing of it, so that
 // neither readers nor writers starve.
+//
+// A run that writes nothing begins and ends without a lock while nobody is there who excludes it: it counts itself on a
+// cache line of its thread and then looks whether its kind is closed, and who excludes it closes the kind first and
+// then looks at the counts, so that one of the two sees the other.
 #pragma once
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "../base/tasks.hpp"
+#include "../base/thread_slot.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
@@ -25,46 +33,41 @@ public:
     std::vector<int> reads, writes;
     bool operator==(const footprint&) const = default;
   };
-  // The kind of run that excludes all others.
-  static constexpr int alone = 0;
+  class kind;
 
   explicit run_order(const task_system& t = {});
+  ~run_order();
   run_order(const run_order&) = delete;
 
-  // Gives equal footprints one number.
-  int add(footprint of);
+  // Gives equal footprints one kind.
+  kind& add(footprint of);
+  // The kind of run that excludes all others.
+  kind& alone() { return *kinds_[0]; }
 
-  // A run of this kind is at work while this lives. Nothing is allocated.
+  // A run of this kind is at work while this lives, on the thread that made it. Nothing is allocated.
   class turn {
   public:
-    turn(run_order& order, int kind) : order_(order), kind_(kind) { order_.begin(kind_); }
-    ~turn() { order_.end(kind_); }
+    turn(run_order& order, kind& k) : order_(order), kind_(k), counted_(order.begin(k)) {}
+    ~turn() { order_.end(kind_, counted_); }
     turn(const turn&) = delete;
 
   private:
     run_order& order_;
-    int kind_;
+    kind& kind_;
+    std::atomic<int>* counted_;
   };
 
 private:
-  struct kind {
-    footprint touches;
-    std::vector<int> excludes;  // kinds, this one too if it writes
-    int at_work = 0;
-  };
-  struct waiter {  // on its thread's stack
-    int kind;
-    waiter* next = nullptr;
-  };
+  struct waiter;
 
-  void begin(int kind);
-  void end(int kind);
-  bool may_begin(int kind, const waiter* behind) const;
-  static bool clash(const footprint& a, const footprint& b);
+  // Where the run is counted; null: in the kind, under the mutex.
+  std::atomic<int>* begin(kind& k);
+  void end(kind& k, std::atomic<int>* counted);
+  bool may_begin(const kind& k, const waiter* behind) const;
 
   std::mutex mutex_;
   task_condition changed_;
-  std::vector<kind> kinds_;
+  std::vector<std::unique_ptr<kind>> kinds_;
   waiter *first_ = nullptr, *last_ = nullptr;
 };
 

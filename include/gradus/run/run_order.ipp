@@ -5,71 +5,121 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-GRADUS_BODY run_order::run_order(const task_system& t) : changed_(t) {
-  kinds_.push_back({{}, {alone}, 0});  // every kind that is added excludes it, and it them
-}
+class run_order::kind {
+public:
+  explicit kind(footprint of, bool is_alone = false)
+      : touches(std::move(of)), only_reads(touches.writes.empty() && !is_alone) {}
 
-GRADUS_BODY bool run_order::clash(const footprint& a, const footprint& b) {
-  const auto has = [](const std::vector<int>& list, int x) {
-    return std::find(list.begin(), list.end(), x) != list.end();
+  footprint touches;
+  bool only_reads;
+  std::vector<kind*> excludes;  // this one too if it writes
+  int at_work = 0;              // under the mutex: those that are not counted in `lines`
+  int waiting = 0;              // under the mutex
+  std::atomic<int> closed{0};   // runs that write, are at work or wait, and exclude this kind
+  struct alignas(64) line {
+    std::atomic<int> runs{0};
   };
-  for (const int x : a.writes)
-    if (has(b.writes, x) || has(b.reads, x)) return true;
-  for (const int x : b.writes)
-    if (has(a.reads, x)) return true;
-  return false;
-}
+  std::array<line, thread_slots> lines;
 
-GRADUS_BODY int run_order::add(footprint of) {
+  bool is_idle() const {
+    return at_work == 0 && std::all_of(lines.begin(), lines.end(), [](const line& l) { return l.runs == 0; });
+  }
+  bool excludes_kind(const kind* k) const { return std::find(excludes.begin(), excludes.end(), k) != excludes.end(); }
+  bool clashes_with(const footprint& b) const {
+    const auto has = [](const std::vector<int>& list, int x) {
+      return std::find(list.begin(), list.end(), x) != list.end();
+    };
+    for (const int x : touches.writes)
+      if (has(b.writes, x) || has(b.reads, x)) return true;
+    for (const int x : b.writes)
+      if (has(touches.reads, x)) return true;
+    return false;
+  }
+  // A run that writes closes what it excludes for as long as it waits and works.
+  void close_others(int by) {
+    for (kind* const k : excludes) k->closed += by;
+  }
+};
+// A run that waits, on its thread's stack.
+struct run_order::waiter {
+  kind* of;
+  waiter* next = nullptr;
+};
+
+GRADUS_BODY run_order::run_order(const task_system& t) : changed_(t) {
+  kinds_.push_back(
+      std::make_unique<kind>(footprint{}, true));  // alone: every kind that is added excludes it, and it them
+  kinds_[0]->excludes.push_back(kinds_[0].get());
+}
+GRADUS_BODY run_order::~run_order() = default;
+
+GRADUS_BODY run_order::kind& run_order::add(footprint of) {
   for (auto* list : {&of.reads, &of.writes}) {
     std::sort(list->begin(), list->end());
     list->erase(std::unique(list->begin(), list->end()), list->end());
   }
   const std::lock_guard lock(mutex_);
   for (std::size_t k = 1; k < kinds_.size(); ++k)
-    if (kinds_[k].touches == of) return static_cast<int>(k);
-  const int added = static_cast<int>(kinds_.size());
-  kind made{std::move(of), {alone}, 0};
-  kinds_[alone].excludes.push_back(added);
-  for (int k = 1; k < added; ++k)
-    if (clash(kinds_[static_cast<std::size_t>(k)].touches, made.touches)) {
-      kinds_[static_cast<std::size_t>(k)].excludes.push_back(added);
-      made.excludes.push_back(k);
-    }
-  if (!made.touches.writes.empty()) made.excludes.push_back(added);
+    if (kinds_[k]->touches == of) return *kinds_[k];
+  auto made = std::make_unique<kind>(std::move(of));
+  for (std::size_t i = 0; i < kinds_.size(); ++i) {
+    kind* const k = kinds_[i].get();
+    if (i != 0 && !k->clashes_with(made->touches)) continue;
+    made->excludes.push_back(k);
+    k->excludes.push_back(made.get());
+    if (!k->only_reads) made->closed += k->at_work + k->waiting;  // which will open it as they end
+  }
+  if (!made->only_reads) made->excludes.push_back(made.get());
   kinds_.push_back(std::move(made));
-  return added;
+  return *kinds_.back();
 }
 
 // Of those that wait, the ones before `behind` count; null: all of them.
-GRADUS_BODY bool run_order::may_begin(int kind, const waiter* behind) const {
-  const auto& excludes = kinds_[static_cast<std::size_t>(kind)].excludes;
-  for (const int k : excludes)
-    if (kinds_[static_cast<std::size_t>(k)].at_work != 0) return false;
+GRADUS_BODY bool run_order::may_begin(const kind& k, const waiter* behind) const {
+  for (const kind* const other : k.excludes)
+    if (!other->is_idle()) return false;
   for (const waiter* w = first_; w != behind; w = w->next)
-    if (std::find(excludes.begin(), excludes.end(), w->kind) != excludes.end()) return false;
+    if (k.excludes_kind(w->of)) return false;
   return true;
 }
 
-GRADUS_BODY void run_order::begin(int kind) {
+GRADUS_BODY std::atomic<int>* run_order::begin(kind& k) {
+  std::atomic<int>* const mine = k.only_reads ? &k.lines[thread_slot()].runs : nullptr;
+  if (mine != nullptr) {
+    ++*mine;
+    if (k.closed == 0) return mine;
+    --*mine;
+  }
   std::unique_lock lock(mutex_);
-  if (!may_begin(kind, nullptr)) {
-    waiter me{kind};
+  if (mine != nullptr && first_ != nullptr) changed_.notify_all();  // somebody may have seen it counted
+  if (!k.only_reads) k.close_others(1);
+  if (!may_begin(k, nullptr)) {
+    waiter me{&k};
     (first_ == nullptr ? first_ : last_->next) = &me;
     last_ = &me;
-    changed_.wait(lock, [&] { return may_begin(kind, &me); });
+    ++k.waiting;
+    changed_.wait(lock, [&] { return may_begin(k, &me); });
+    --k.waiting;
     waiter* before = nullptr;
     for (waiter* w = first_; w != &me; w = w->next) before = w;
     (before == nullptr ? first_ : before->next) = me.next;
     if (last_ == &me) last_ = before;
     if (first_ != nullptr) changed_.notify_all();  // who waited behind this one may be free of it
   }
-  ++kinds_[static_cast<std::size_t>(kind)].at_work;
+  ++k.at_work;
+  return nullptr;
 }
 
-GRADUS_BODY void run_order::end(int kind) {
+GRADUS_BODY void run_order::end(kind& k, std::atomic<int>* counted) {
+  if (counted != nullptr) {
+    --*counted;
+    if (k.closed == 0) return;
+  }
   const std::lock_guard lock(mutex_);
-  --kinds_[static_cast<std::size_t>(kind)].at_work;
+  if (counted == nullptr) {
+    --k.at_work;
+    if (!k.only_reads) k.close_others(-1);
+  }
   if (first_ != nullptr) changed_.notify_all();
 }
 

@@ -126,7 +126,7 @@ private:
     detail::prepared_run& p = prepared(fetches);
     detail::run_lease mine = p.take();
     core_.take_feeds(p, *mine, feeds);
-    const detail::run_order::turn here(core_.box().order(), p.kind);
+    const detail::run_order::turn here(core_.box().order(), *p.kind);
     core_.start(p, *mine);
     const subnormal_scope numbers(detail::subnormals_of<Device, Policies...>());
     const auto update = [&](const bound_call& c) {

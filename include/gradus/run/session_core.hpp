@@ -1,6 +1,8 @@
 // What a session does that depends neither on its device nor on its policies: it finds fetches and feeds, keeps what
 // was prepared for each set of fetches, and knows the variables of its graph.
 #pragma once
+#include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -59,16 +61,23 @@ public:
   std::vector<resource_variable*> assigned;   // have a value after a run
   resource_variable* counts_draws = nullptr;  // random_step, unless the part writes it itself
   bool draws = false;                         // random numbers
-  int kind = run_order::alone;
+  run_order::kind* kind = nullptr;
+
+  prepared_run* next = nullptr;  // of the session's list
 
   // Memory of a run that is over, or new.
   run_lease take();
   void take_back(run_memory& m) override;
 
 private:
+  // A thread looks first where it has left memory, so that threads do not share cache lines.
+  struct alignas(64) place {
+    std::atomic<run_memory*> memory{nullptr};
+  };
+  std::array<place, thread_slots> idle_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<run_memory>> all_;
-  run_memory* idle_ = nullptr;
+  run_memory* more_idle_ = nullptr;  // for which there was no place
 
   std::unique_ptr<run_memory> make();
 };
@@ -110,8 +119,9 @@ private:
   resource_variable* random_step_ = nullptr;
   std::vector<std::unique_ptr<graph_update>> updates_;
   variables_without_value without_value_{variables_};
-  std::mutex mutex_, building_;
+  std::mutex building_;
   std::vector<std::unique_ptr<prepared_run>> prepared_;
+  std::atomic<prepared_run*> first_prepared_{nullptr};  // the newest; what it leads to does not change
 
   resource_variable* find(std::string_view name) const;
   int id_of(const graph* g, int id, std::string_view name) const;

@@ -32,10 +32,15 @@ GRADUS_BODY std::int64_t batch_of(std::string_view name, const shape& dims, cons
 // --- memory of runs
 
 GRADUS_BODY run_lease prepared_run::take() {
+  for (unsigned i = 0, at = thread_slot(); i < thread_slots; ++i) {
+    auto& memory = idle_[(at + i) % thread_slots].memory;
+    if (memory.load(std::memory_order_relaxed) == nullptr) continue;
+    if (run_memory* const m = memory.exchange(nullptr, std::memory_order_acquire)) return {*this, *m};
+  }
   {
     const std::lock_guard lock(mutex_);
-    if (run_memory* const m = idle_) {
-      idle_ = m->next_idle;
+    if (run_memory* const m = more_idle_) {
+      more_idle_ = m->next_idle;
       return {*this, *m};
     }
   }
@@ -47,9 +52,13 @@ GRADUS_BODY run_lease prepared_run::take() {
 }
 
 GRADUS_BODY void prepared_run::take_back(run_memory& m) {
+  run_memory* none = nullptr;
+  if (idle_[thread_slot()].memory.compare_exchange_strong(none, &m, std::memory_order_release,
+                                                          std::memory_order_relaxed))
+    return;
   const std::lock_guard lock(mutex_);
-  m.next_idle = idle_;
-  idle_ = &m;
+  m.next_idle = more_idle_;
+  more_idle_ = &m;
 }
 
 GRADUS_BODY std::unique_ptr<run_memory> prepared_run::make() {
@@ -109,7 +118,7 @@ GRADUS_BODY graph_update* session_core::update_of(const graph_view& v, int id) c
 }
 
 GRADUS_BODY void session_core::initialize(const std::function<void(resource_variable&)>& start) {
-  const run_order::turn here(box_->order(), run_order::alone);
+  const run_order::turn here(box_->order(), box_->order().alone());
   const auto is_theirs = [&](const resource_variable& v) {
     for (const auto& u : updates_)
       for (std::size_t k = 0; k < u->variables(); ++k)
@@ -259,12 +268,11 @@ GRADUS_BODY void session_core::check_updates(const runnable& r, bool concurrent)
 }
 
 GRADUS_BODY prepared_run* session_core::prepared_for(std::span<const fetch> fetches) {
-  const std::lock_guard lock(mutex_);
-  for (auto& p : prepared_) {
+  for (auto* p = first_prepared_.load(std::memory_order_acquire); p != nullptr; p = p->next) {
     bool same = p->fetches.size() == fetches.size();
     for (std::size_t i = 0; same && i < fetches.size(); ++i)
       same = p->fetches[i] == id_of(fetches[i].g, fetches[i].id, fetches[i].name);
-    if (same) return p.get();
+    if (same) return p;
   }
   return nullptr;
 }
@@ -272,10 +280,11 @@ GRADUS_BODY prepared_run* session_core::prepared_for(std::span<const fetch> fetc
 GRADUS_BODY prepared_run& session_core::prepare(std::span<const fetch> fetches, bool concurrent, const builder& build) {
   const std::lock_guard one_at_a_time(building_);
   if (prepared_run* const known = prepared_for(fetches)) return *known;
-  auto made = made_for(fetches, concurrent, build);
-  const std::lock_guard lock(mutex_);
-  prepared_.push_back(std::move(made));
-  return *prepared_.back();
+  prepared_.push_back(made_for(fetches, concurrent, build));
+  prepared_run& made = *prepared_.back();
+  made.next = first_prepared_.load(std::memory_order_relaxed);
+  first_prepared_.store(&made, std::memory_order_release);
+  return made;
 }
 
 GRADUS_BODY std::unique_ptr<prepared_run> session_core::made_for(std::span<const fetch> fetches, bool concurrent,
@@ -325,7 +334,7 @@ GRADUS_BODY std::unique_ptr<prepared_run> session_core::made_for(std::span<const
   for (resource_variable* const w : written) touched.writes.push_back(w->number);
   for (std::size_t k = 0; k < p->variables.size(); ++k)
     if (p->reads[k] && p->variables[k] != p->counts_draws) touched.reads.push_back(p->variables[k]->number);
-  p->kind = box_->order().add(std::move(touched));
+  p->kind = &box_->order().add(std::move(touched));
   return p;
 }
 

@@ -22,7 +22,7 @@ GRADUS_BODY bool session_resources::has(std::string_view name) const {
 }
 
 GRADUS_BODY bool session_resources::is_variable_initialized(std::string_view name) const {
-  const detail::run_order::turn here(order_, detail::run_order::alone);
+  const detail::run_order::turn here(order_, order_.alone());
   const std::lock_guard lock(mutex_);
   const auto* v = find(name);
   if (v == nullptr) raise(status::not_found, text("no variable is named \"", name, "\""));
@@ -30,7 +30,7 @@ GRADUS_BODY bool session_resources::is_variable_initialized(std::string_view nam
 }
 
 GRADUS_BODY void session_resources::reset() {
-  const detail::run_order::turn here(order_, detail::run_order::alone);
+  const detail::run_order::turn here(order_, order_.alone());
   const std::lock_guard lock(mutex_);
   for (auto& v : variables_) {
     v.initialized = false;
