@@ -72,7 +72,7 @@ private:
   };
   enum class outcome { none, done, queue_closed, closed_before, too_few, dropped, cancelled, late };
   struct attempt {
-    enum kinds { put, take, close } kind;
+    enum kinds { putting, taking, closing } kind;
     std::int64_t requested = 1;
     bool up_to = false;
     std::int64_t left = requested;  // elements not yet in, or not yet taken
@@ -84,7 +84,7 @@ private:
 
     bool ended() const { return result != outcome::none; }
     // Its own thread has to copy more rows before it can go on.
-    bool is_hungry() const { return kind == put && elements.empty() && left > 0; }
+    bool is_hungry() const { return kind == putting && elements.empty() && left > 0; }
   };
   struct line {
     attempt *first = nullptr, *last = nullptr;
@@ -92,7 +92,7 @@ private:
   class turn;   // the lock, and who is to be woken when it is given back
   class visit;  // an attempt in its line, until the call ends
 
-  line& line_of(const attempt& a) { return a.kind == attempt::take ? dequeues_ : enqueues_; }
+  line& line_of(const attempt& a) { return a.kind == attempt::taking ? dequeues_ : enqueues_; }
   bool has_room() const { return spec_.capacity < 0 || storage_->size() < spec_.capacity; }
   void join(attempt& a);
   void end(turn& t, attempt& a, outcome how);

@@ -97,7 +97,7 @@ GRADUS_BODY void queue_core::enqueue(std::span<const const_tensor_view> from, bo
   const std::int64_t rows = spec_.check_element(from, many);
   check_begin(wait);
   if (rows == 0) return;
-  attempt a{attempt::put, rows};
+  attempt a{attempt::putting, rows};
   double until = -1;
   {
     turn t(*this);
@@ -117,7 +117,7 @@ GRADUS_BODY void queue_core::enqueue(std::span<const const_tensor_view> from, bo
 
 GRADUS_BODY void queue_core::dequeue(std::int64_t n, bool up_to, element_reader& to, const blocking_options& wait) {
   check_begin(wait);
-  attempt a{attempt::take, n, up_to};
+  attempt a{attempt::taking, n, up_to};
   double until = -1;
   {
     turn t(*this);
@@ -143,13 +143,13 @@ GRADUS_BODY void queue_core::dequeue(std::int64_t n, bool up_to, element_reader&
 }
 
 GRADUS_BODY void queue_core::close(bool cancel_pending_enqueues, const blocking_options& wait) {
-  attempt a{attempt::close};
+  attempt a{attempt::closing};
   double until = -1;
   if (cancel_pending_enqueues) {
     turn t(*this);
     closed_ = true;
     while (attempt* first = enqueues_.first)
-      end(t, *first, first->kind == attempt::close ? outcome::closed_before : outcome::dropped);
+      end(t, *first, first->kind == attempt::closing ? outcome::closed_before : outcome::dropped);
     serve(t);
     return;
   }
@@ -175,7 +175,7 @@ GRADUS_BODY void queue_core::end(turn& t, attempt& a, outcome how) {
   (a.before == nullptr ? l.first : a.before->next) = a.next;
   (a.next == nullptr ? l.last : a.next->before) = a.before;
   a.result = how;
-  if (a.kind == attempt::take && how != outcome::done) storage_->put_back(a.elements);
+  if (a.kind == attempt::taking && how != outcome::done) storage_->put_back(a.elements);
   if (a.at != nullptr) t.wake(a.at);
 }
 
@@ -189,12 +189,12 @@ GRADUS_BODY void queue_core::serve(turn& t) {
 
 // Whether anything moved.
 GRADUS_BODY bool queue_core::serve_first(turn& t, attempt& a) {
-  return a.kind == attempt::take ? take(t, a) : bring(t, a);
+  return a.kind == attempt::taking ? take(t, a) : bring(t, a);
 }
 
 GRADUS_BODY bool queue_core::bring(turn& t, attempt& a) {
-  if (a.kind == attempt::close || closed_) {
-    end(t, a, a.kind == attempt::put ? outcome::queue_closed : closed_ ? outcome::closed_before : outcome::done);
+  if (a.kind == attempt::closing || closed_) {
+    end(t, a, a.kind == attempt::putting ? outcome::queue_closed : closed_ ? outcome::closed_before : outcome::done);
     closed_ = true;
     return true;
   }
@@ -298,7 +298,7 @@ GRADUS_BODY void queue_core::cancel(attempt& a) {
 
 GRADUS_BODY void queue_core::check_begin(const blocking_options& wait) const {
   if (wait.cancel != nullptr && wait.cancel->is_cancelled()) {
-    attempt a{attempt::close};
+    attempt a{attempt::closing};
     a.result = outcome::cancelled;
     raise_for(a, wait);
   }
@@ -320,9 +320,9 @@ GRADUS_BODY void queue_core::raise_for(const attempt& a, const blocking_options&
   case outcome::late:
     raise(status::deadline_exceeded,
           text(name, ": ",
-               a.kind == attempt::take    ? "no elements came"
-               : a.kind == attempt::close ? "pending enqueues did not end"
-                                          : "there was no room",
+               a.kind == attempt::taking    ? "no elements came"
+               : a.kind == attempt::closing ? "pending enqueues did not end"
+                                            : "there was no room",
                " within ", wait.timeout_secs, " seconds; let the other side run, or give a longer timeout_secs"));
   default:
     raise(status::cancelled, text(name, ": a waiting call was cancelled",
