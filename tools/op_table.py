@@ -52,7 +52,7 @@ def functions(text):
             i += 1
             continue
         if found := re.match(rf"(?:constexpr|inline) {results} (\w+)\(", line):
-            whole = line
+            whole, start = line, i
             while not re.search(r"\)\s*(\{|requires|;)", whole):
                 i += 1
                 depth += lines[i].count("{") - lines[i].count("}")
@@ -60,17 +60,20 @@ def functions(text):
             arguments = re.search(rf"{found[1]}\((.*?)\)\s*(?:\{{|requires|;)", whole)[1]
             inside = [name for name, _ in spaces]
             if not {"detail", "cards"} & set(inside):
-                yield inside[1:], found[1], arguments, " ".join(comment)
+                taken = re.match(r"template <[^>]* (\w+)>", lines[start - 1])
+                yield inside[1:], found[1] + (f"<{taken[1]}>" if taken else ""), arguments, " ".join(comment)
         if not line.startswith("template"):
             comment, divided = [], False
         i += 1
 
 
-def settings(name):
-    """The fields of an options struct of ops/, as `.name = default`."""
-    for path in sorted(room.glob("*.hpp")):
+def settings(name, header):
+    """The fields of an options struct of ops/, as `.name = default`; of `options`, of the one in this header."""
+    for path in sorted(room.glob("*.hpp")) if name != "options" else [room / f"{header}.hpp"]:
         if body := re.search(rf"^struct {name} \{{\n(.*?)^\}};", path.read_text(), re.S | re.M):
-            fields = re.findall(r"^  [\w:<>, ]+? (\w+) = ([^;]*);", body[1], re.M)
+            fields = []
+            for several in re.findall(r"^  [\w:<>]+(?:<[^;=]*>)? (\w+ = [^;]*);", body[1], re.M):
+                fields += [tuple(one.split(" = ", 1)) for one in re.split(r", (?=\w+ = )", several)]
             return ", ".join(f"`.{field} = {value}`" if value != "{}" else f"`.{field}`" for field, value in fields)
     return ""
 
@@ -87,16 +90,18 @@ for title, headers in sections:
                 continue
             full = "::".join([*spaces, name])
             call = re.sub(r"std::initializer_list<([\w ]+)>", r"{\1, ...}", arguments)
-            call = re.sub(r"const (\w[\w:]*(?:_options|options))& (\w+)(?: = \{\})?", r"\1 \2", call)
+            call = re.sub(r"const ((?:\w*_)?options)& (\w+)(?: = \{\})?", r"\1 \2", call)
             said = comment.replace("|", "\\|").strip()
             if not said and header == "elementwise" and (formula := formulas.get(card_of.get(name, name))):
                 formula = re.sub(r"N\((-?[\d.]+)\)", r"\1", formula)
                 said = "`" + re.sub(r"(\w)\* ", r"\1 * ", re.sub(r"detail::truth<N>\((.*)\)", r"\1", formula)) + "`"
+            if name.startswith("logical_"):
+                said += ", of bools"
             row = rows.setdefault(full, [[], "", ""])
             row[0].append(f"`{full}({call})`")
             row[1] = row[1] or said
-            for options in re.findall(r"(\w+_options)\b", arguments):
-                row[2] = row[2] or settings(options)
+            for options in re.findall(r"\b(\w+_options|options)& o\b", arguments):
+                row[2] = row[2] or settings(options, header)
     out += f"\n## {title}\n\n"
     out += f"Header{'s' if len(headers) > 1 else ''}: {', '.join(f'`ops/{h}.hpp`' for h in headers)}.\n\n| call | what it gives | settings |\n|---|---|---|\n"
     for calls, said, options in rows.values():

@@ -11,16 +11,19 @@ page = root / "docs/policies.md"
 marker = "<!-- made by tools/policy_table.py from the headers -->\n"
 # Kinds whose policies have tables of their own.
 tables = {"rule": "[the table of optimizers](optimizers.md); parts and groups of rules are in [composition](composition.md)",
-          "schedule": "[the table of schedules](schedules.md)", "codec": "[the pages of formats](formats)"}
+          "schedule": "[the table of schedules](schedules.md)", "hook": "your program ([hooks](hooks.md))",
+          "saving_listener": "your program ([hooks](hooks.md))", "codec": "[the pages of formats](formats)"}
 # Kinds that a program does not write as a policy: refused stands for a mistake, transform and follower are parts of a chain.
 left_out = {"refused"}
 stands = {"follower": "It stands in a chain, after the rule: `chain{adam{}, lookahead{}}`.",
           "transform": "It stands in a chain, before the rule: `chain{weight_decay{0.01}, adam{}}`.",
           "tasks": "What waits takes it as a last argument or an option: queues, coordinators, `prefetch`, background savers."}
+written_as = {"varied": "vary<&rule::setting>(schedule)"}
 erased = {"any_file_system", "any_clock"}  # what a policy of the kind becomes, whatever its type
 # The doors, and where each names the kinds that it takes.
 doors = [("`make_trainer`", "train/door.hpp", "trainer_kinds"), ("`make_supervisor`", "train/supervisor.hpp", "supervisor_kinds"),
-         ("`make_static_stepper`", "run/static_door.hpp", "policies_fit"), ("`updater`", "run/updater.hpp", "policies_fit"),
+         ("`make_static_stepper`", "run/static_door.hpp", "policies_fit"), ("`stepper`", "run/stepper.hpp", "policies_fit"),
+         ("`updater`", "run/updater.hpp", "policies_fit"),
          ("`session`", "run/session.hpp", "session_kinds")]
 texts = {path.relative_to(base).as_posix(): path.read_text() for path in sorted(base.rglob("*.hpp")) if "testing" not in path.parts}
 
@@ -38,7 +41,14 @@ def kinds_of(header, name, seen=()):
 
 
 def first_sentence(comment):
-    words = " ".join(line[2:].strip() for line in comment.splitlines() if not line.startswith("//   "))  # without code
+    lines = []
+    for line in comment.splitlines():
+        if line.startswith("//   "):  # code: what was said before it is the sentence
+            if lines:
+                break
+            continue
+        lines.append(line[2:].strip())
+    words = " ".join(lines).strip()
     words = re.sub(r"^-+ [^.]*?(?=[A-Z])", "", words)
     return re.split(r"(?<=\.)(?<!et al\.)\s", words, maxsplit=1)[0].rstrip(":;").replace("|", "\\|") if words else ""
 
@@ -65,14 +75,19 @@ for header, text in texts.items():
             open_spaces.append(opened) if opened else open_spaces and open_spaces.pop()
         full = "::".join([*open_spaces, name])
         if own and name not in erased:
-            policies[own[1]].append((full, said, header))
+            policies[own[1]].append((written_as.get(full, full), said, header))
+    # A policy that is another one and more: template <class Library, arithmetic A> struct products : A.
+    for comment, kind, name in re.findall(r"((?:^//[^\n]*\n)*)^template <[^\n]*\b(\w+) (?:A|Base)\b[^\n]*>\nstruct (\w+) : (?:A|Base) \{", text, re.M):
+        if kind in policies:
+            said = first_sentence(comment) or first_sentence(re.match(r"(?:^//[^\n]*\n)*", text, re.M)[0])
+            policies[kind].append((name, said, header))
 
 taken = {kind: [door for door, header, name in doors if kind in kinds_of(header, name)] for kind in kinds}
 out = ""
 for kind in sorted(kinds, key=lambda k: (not taken[k], k)):
     if kind in left_out:
         continue
-    out += f"\n## {kind.replace('_', ' ')}\n\nIt decides: {kinds[kind]}\n\n"
+    out += f"\n## {kind.replace('_', ' ')}\n\nThe code says of `kind::{kind}`: {kinds[kind]}.\n\n"
     out += f"Taken by {', '.join(taken[kind])}.\n" if taken[kind] else stands[kind] + "\n"
     if kind in tables:
         out += f"\nThe policies of this kind are in {tables[kind]}.\n"
