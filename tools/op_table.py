@@ -60,8 +60,9 @@ def functions(text):
             arguments = re.search(rf"{found[1]}\((.*?)\)\s*(?:\{{|requires|;)", whole)[1]
             inside = [name for name, _ in spaces]
             if not {"detail", "cards"} & set(inside):
-                taken = re.match(r"template <[^>]* (\w+)>", lines[start - 1])
-                yield inside[1:], found[1] + (f"<{taken[1]}>" if taken else ""), arguments, " ".join(comment)
+                taken = re.match(r"template <(.*)>$", lines[start - 1])
+                names = [name + more for more, name in re.findall(r"\w+(\.\.\.)? (\w+)", taken[1])] if taken else []
+                yield inside[1:], found[1] + (f"<{', '.join(names)}>" if names else ""), arguments, " ".join(comment)
         if not line.startswith("template"):
             comment, divided = [], False
         i += 1
