@@ -2,6 +2,7 @@
 #ifndef GRADUS_COMPILED
 #define GRADUS_COMPILED
 #endif
+#include "../run/base_session.ipp"
 #include "../run/constrain.ipp"
 #include "../run/freeze.ipp"
 #include "../run/machine.ipp"
@@ -11,9 +12,11 @@
 #include "../run/named_gradient.ipp"
 #include "../run/profile.ipp"
 #include "../run/run_order.ipp"
+#include "../run/run_trace.ipp"
 #include "../run/schedule.ipp"
 #include "../run/session_core.ipp"
 #include "../run/session_resources.ipp"
 #include "../run/session_state.ipp"
 #include "../run/step_gradients.ipp"
+#include "../run/variable_ops.ipp"
 #include "../run/variables.ipp"

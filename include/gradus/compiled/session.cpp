@@ -2,7 +2,6 @@
 #ifndef GRADUS_COMPILED
 #define GRADUS_COMPILED
 #endif
-#include "../session/cancellation.ipp"
 #include "../session/coordinator.ipp"
 #include "../session/input_checkpoint.ipp"
 #include "../session/looper.ipp"

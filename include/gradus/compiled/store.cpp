@@ -2,6 +2,7 @@
 #ifndef GRADUS_COMPILED
 #define GRADUS_COMPILED
 #endif
+#include "../base/cancellation.ipp"
 #include "../base/clock.ipp"
 #include "../base/error.ipp"
 #include "../base/tasks.ipp"

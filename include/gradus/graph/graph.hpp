@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "../base/error.hpp"
 #include "constraint.hpp"
@@ -160,6 +161,7 @@ struct graph {
   constexpr value constant(std::span<const double> list, const shape& dims, dtype type = float32) {
     if (static_cast<std::int64_t>(list.size()) != gradus::count(dims))
       refuse("constant: ", static_cast<int>(list.size()), " values do not fill ", dims);
+    if (finalized_) refuse_finalized("Const");
     const int at = ints.count;
     for (double d : list) {
       const auto bits = std::bit_cast<std::array<int, 2>>(d);
@@ -201,6 +203,11 @@ struct graph {
       edges.push(before.id), ++nodes[after.id].controls;
   }
 
+  // No node can be made from now on: tf.Graph.finalize. What is shared by threads does not change under them.
+  constexpr void finalize() { finalized_ = true; }
+  constexpr void unsafe_unfinalize() { finalized_ = false; }  // for who finalized it for a while
+  constexpr bool is_finalized() const { return finalized_; }
+
   // ---- scopes: `auto s = g.name_scope("tower");` holds until the end of the block
   class scope {
   public:
@@ -216,6 +223,16 @@ struct graph {
   constexpr scope name_scope(std::string_view name) { return {scope_, names.unique(scope_, name, true)}; }
   // TensorFlow's device strings: "/job:ps/task:0/device:CPU:0".
   constexpr scope device(std::string_view name) { return {device_, intern(name)}; }
+
+  // Ops made in the block wait for these (tf.control_dependencies), and for those of the blocks around it.
+  constexpr scope control_dependencies(std::initializer_list<value> list) {
+    const int before = waits_.count;
+    for (const value& v : list) {
+      if (v.g != this) refuse("control_dependencies: a value belongs to another graph");
+      waits_.push(v.id);
+    }
+    return {waits_.count, std::exchange(waits_.count, before)};
+  }
 
   // Passes work on graphs without names; what they add stands in this scope, shown as "gradients/".
   static constexpr int gradient_scope = -2;
@@ -278,7 +295,14 @@ struct graph {
 private:
   gradus::mode mode_ = gradus::mode::train;
   int scope_ = -1, device_ = -1;
+  detail::seq<int> waits_;  // control_dependencies
+  bool finalized_ = false;
 
+  [[gnu::cold, gnu::noinline]] constexpr void refuse_finalized(std::string_view what) {
+    if (!std::is_constant_evaluated())
+      raise(status::failed_precondition, text("the graph is finalized and cannot be modified: make \"", what,
+                                              "\" before finalize(), which a scaffold and a supervisor call"));
+  }
   [[gnu::cold]] constexpr void add_constraint(value v, std::string_view name, const gradus::constraint& c) {
     node& n = nodes[v.id];
     if (const char* problem = detail::constraint_problem(c, n.dims.rank))
@@ -290,6 +314,7 @@ private:
   }
   [[gnu::cold]] constexpr value leaf(const card& op, std::string_view name, const shape& dims, dtype type,
                                      const int* words, int count) {
+    if (finalized_) refuse_finalized(name);
     node n;
     n.op = &op, n.first = edges.count, n.attr = ints.count, n.attrs = count;
     n.scope = scope_, n.device = device_, n.type = type, n.dims = dims;
@@ -346,6 +371,7 @@ private:
 
 constexpr value graph::add(const card& op, const value* operands, int count, const int* words, int word_count,
                            std::string_view name) {
+  if (finalized_) refuse_finalized(op.name);
   node n;
   n.op = &op, n.first = edges.count, n.inputs = count, n.attr = ints.count, n.attrs = word_count;
   n.scope = scope_, n.device = device_;
@@ -365,6 +391,7 @@ constexpr value graph::add(const card& op, const value* operands, int count, con
   if (!name.empty()) n.name = names.unique(scope_, name, false);
   if (edges.count + count > edges.capacity) edges.reserve(2 * (edges.count + count) + 16);
   for (int i = 0; i < count; ++i) edges.first[edges.count++] = operands[i].id;
+  for (int i = 0; i < waits_.count && !op.is(trait::leaf); ++i) edges.push(waits_[i]), ++n.controls;
   if (word_count != 0) ints.append(words, word_count);
   nodes.push(n);
   return {this, nodes.count - 1};

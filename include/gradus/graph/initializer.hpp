@@ -11,11 +11,11 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct initializer {
-  enum kinds : int { constant, uniform, normal, truncated_normal, variance_scaling, orthogonal, identity };
+  enum kinds : int { constant, uniform, normal, truncated_normal, variance_scaling, orthogonal, identity, from_value };
   enum modes : int { fan_in, fan_out, fan_average };
   int kind = constant;
   // constant: value a; uniform: [a, b); normal, truncated_normal: mean a, deviation b; variance_scaling: scale a;
-  // orthogonal, identity: gain a
+  // orthogonal, identity: gain a; from_value: another value of the graph (variable_from in ops/state.hpp)
   float a = 0, b = 0;
   int fan = fan_average;
   int distribution = truncated_normal;  // of variance_scaling: uniform, normal or truncated_normal
@@ -90,7 +90,8 @@ constexpr const char* initializer_problem(const initializer& i, const shape& dim
   case initializer::constant:
   case initializer::uniform:
   case initializer::normal:
-  case initializer::truncated_normal: return nullptr;
+  case initializer::truncated_normal:
+  case initializer::from_value: return nullptr;
   case initializer::variance_scaling:
     if (!(i.a > 0)) return "variance_scaling needs a scale above 0";
     if (i.fan < initializer::fan_in || i.fan > initializer::fan_average)

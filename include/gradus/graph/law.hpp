@@ -48,6 +48,7 @@ constexpr bool data_carries_numbers(const graph_parts& p) {
     for (int k = 0; k < n.inputs; ++k)
       if (p.view.nodes[p.view.edges[n.first + k]].op->is(trait::control)) return false;
     if (n.op->is(trait::control)) return n.type == dtype::none && n.inputs == 0;
+    if (n.op->is(trait::at_session) && n.type == dtype::none) return true;
     return size_of(n.type) != 0 && !is_for_files(n.type);
   });
 }

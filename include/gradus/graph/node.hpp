@@ -27,6 +27,7 @@ inline constexpr unsigned blocks = 32;       // no gradient passes: the operands
 inline constexpr unsigned session = 64;      // run by the session, not by a kernel: updates, the global norm
 inline constexpr unsigned control = 128;     // carries edges only: no_op
 inline constexpr unsigned expression = 256;  // its last attribute is the number of an expression: what fusion makes
+inline constexpr unsigned at_session = 512;  // its card says how a session runs it (run/session_op.hpp)
 }  // namespace trait
 
 // An op, described once; a node names it by address, so the set of ops is open.

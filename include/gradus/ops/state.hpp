@@ -46,6 +46,27 @@ inline constexpr card loss_scale{"LossScale", 0, trait::session | trait::blocks,
 constexpr value assign(value variable, value v) { return variable.g->add(cards::assign, {variable, v}); }
 // The variable plus v, which has its shape.
 constexpr value assign_add(value variable, value v) { return variable.g->add(cards::assign_add, {variable, v}); }
+// A variable whose first value is computed: from a placeholder, from other variables, from constants. Its shape and
+// dtype are the value's; options.init is not looked at. tf.Variable(initial_value). Graphs of a session have such
+// variables, models have not.
+constexpr value variable_from(std::string_view name, value initial, variable_options o = {}) {
+  graph& g = *initial.g;
+  if (is_batched(initial.dims())) g.refuse("variable \"", name, "\" cannot start from a batch: ", initial.dims());
+  o.init = {.kind = initializer::from_value}, o.type = initial.type();
+  const value v = g.variable(name, initial.dims(), o);
+  g.add(cards::assign, {v, initial});  // the next node: detail::first_assign finds it there
+  return v;
+}
+namespace detail {
+// The node that gives variable `v` its first value, or -1: an initializer does.
+constexpr int first_assign(const graph& g, int v) {
+  const int at = v + 1;
+  if (at >= g.nodes.count || g.nodes.first[at].op != &cards::assign) return -1;
+  const node& n = g.nodes.first[v];
+  const auto a = from_words<variable_attr>(g.ints.first + n.attr);
+  return a.kind == initializer::from_value && g.edges.first[g.nodes.first[at].first] == v ? at : -1;
+}
+}  // namespace detail
 // The variable minus v, which has its shape.
 constexpr value assign_sub(value variable, value v) { return variable.g->add(cards::assign_sub, {variable, v}); }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../tensor/access.hpp"
+#include "feed.hpp"
 #include "machine.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -20,10 +21,13 @@ namespace detail {
 // A machine of one set of fetches and what belongs to one run of it. Sets of fetches keep theirs for the next run.
 struct run_memory {
   step_machine machine;
-  std::vector<const_tensor_view> results;
-  std::vector<aligned_buffer> copies;  // of results that are variables, which other runs may change
-  std::vector<int> fed;                // the placeholder of each feed, in the session's graph
-  std::int64_t number = -1;            // of a run that draws random numbers
+  std::vector<const_tensor_view> results;   // of the fetches
+  std::vector<const_tensor_view> operands;  // of the ops that run behind the kernels
+  std::vector<aligned_buffer> copies;       // of results that are variables, which other runs may change
+  std::vector<feed> given, feeds;           // what ops gave to placeholders, and with it all that is fed
+  std::vector<int> fed;                     // the placeholder of each feed, in the session's graph
+  std::vector<std::shared_ptr<void>> kept;  // memory of the ops before and behind
+  std::int64_t number = -1;                 // of a run that draws random numbers
   run_memory* next_idle = nullptr;
 };
 // Where a result's memory goes back to.

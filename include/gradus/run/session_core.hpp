@@ -1,4 +1,4 @@
-// What a session does that depends neither on its device nor on its policies: it finds fetches and feeds, keeps what
+// What a session is made of (run/base_session.hpp): it finds fetches and feeds, keeps what
 // was prepared for each set of fetches, and knows the variables of its graph.
 #pragma once
 #include <array>
@@ -9,33 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "feed.hpp"
 #include "graph_update.hpp"
 #include "run_result.hpp"
+#include "session_op.hpp"
 #include "session_resources.hpp"
 #include "session_state.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
-
-// What to compute: a tensor of the graph, or the name of a node.
-struct fetch {
-  const graph* g = nullptr;
-  int id = -1;
-  std::string_view name;
-  fetch(const value& v) : g(v.g), id(v.id) {}
-  fetch(std::string_view n) : name(n) {}
-  fetch(const char* n) : name(n) {}
-};
-// What a placeholder holds in this run: a span, a vector, an xt::xtensor (with tensor/xtensor.hpp), a tensor view.
-struct feed {
-  const graph* g = nullptr;
-  int id = -1;
-  std::string_view name;
-  const_tensor_view data;
-  template <readable_array X>
-  feed(const value& v, const X& x) : g(v.g), id(v.id), data(read_view(x)) {}
-  template <readable_array X>
-  feed(std::string_view n, const X& x) : name(n), data(read_view(x)) {}
-};
 
 namespace detail {
 // Copies a feed into its placeholder, or only checks it if `to` is null; flat data is taken where the number of
@@ -52,7 +33,16 @@ public:
   struct placeholder {
     int original, node;  // in the session's graph, and in the part
   };
+  // An op that the session runs before its kernels or behind them.
+  struct own_op {
+    const session_card* op;
+    int original;                  // its node in the session's graph
+    bool asked = true;             // before: whoever waits for it is no placeholder alone
+    std::vector<int> filled = {};  // before: the placeholders that hang on it, in the session's graph
+    int first_operand = 0;         // after: among the outputs of the part
+  };
   std::vector<int> fetches;
+  std::vector<own_op> before, after;
   std::shared_ptr<const void> keeps;  // what `what` points into
   runnable what;
   std::vector<placeholder> placeholders;
@@ -95,16 +85,20 @@ public:
   // The train op that a node belongs to; null: none.
   graph_update* update_of(const graph_view& v, int id) const;
   std::vector<std::unique_ptr<graph_update>>& updates() { return updates_; }
-  // Gives every variable that has no value one: start(v) where no optimizer does.
-  void initialize(const std::function<void(resource_variable&)>& start);
+  // Calls start(v) for each that has no value, unless an optimizer gives it one or it is computed. In a turn alone.
+  void start_drawn(std::span<resource_variable* const> among, const std::function<void(resource_variable&)>& start);
+  // Optimizers give theirs to those that have none. In a turn alone.
+  void start_updates(std::span<resource_variable* const> among);
 
   // What is ready to run for these fetches; null: nothing yet.
   prepared_run* prepared_for(std::span<const fetch> fetches);
   // Makes it, unless another thread has meanwhile. `build` has the pruned graph made ready.
   using builder = std::function<runnable(graph pruned, std::shared_ptr<const void>& keeps)>;
   prepared_run& prepare(std::span<const fetch> fetches, bool concurrent, const builder& build);
-  // Checks the feeds and copies them to where the run reads them.
+  // Checks the feeds, and what ops gave to placeholders that are not fed, and copies them to where the run reads them.
   void take_feeds(const prepared_run& p, run_memory& m, std::span<const feed> feeds) const;
+  // Whether every placeholder that hangs on the op is fed.
+  bool is_fed(const prepared_run::own_op& op, std::span<const feed> feeds) const;
   // Before the calls of a run, and after them; both in its turn.
   void start(const prepared_run& p, run_memory& m) const;
   void finish(const prepared_run& p, run_memory& m) const;
@@ -129,6 +123,8 @@ private:
   // Checks feeds for the placeholders `fed`.
   std::int64_t check_feeds(const prepared_run& p, std::span<const feed> feeds, std::span<const int> fed) const;
   void check_updates(const runnable& r, bool concurrent) const;
+  // Finds the ops that the session runs by itself; gives the part its outputs.
+  void take_own_ops(prepared_run& p, graph& part) const;
   std::unique_ptr<prepared_run> made_for(std::span<const fetch> fetches, bool concurrent, const builder& build) const;
 };
 }  // namespace detail

@@ -71,9 +71,10 @@ GRADUS_BODY std::unique_ptr<run_memory> prepared_run::make() {
       },
       [](int) -> std::byte* { return nullptr; });
   m->machine.bind(1);
-  m->results.resize(fetches.size());
-  m->copies.resize(fetches.size());
-  for (std::size_t i = 0; i < fetches.size(); ++i) {
+  const auto outputs = static_cast<std::size_t>(what.graph.output_count);
+  m->results.resize(fetches.size()), m->operands.resize(outputs - fetches.size());
+  m->copies.resize(outputs), m->kept.resize(before.size() + after.size());
+  for (std::size_t i = 0; i < outputs; ++i) {
     const tensor_view view = m->machine.view(what.graph.outputs[i].node);
     for (resource_variable* const v : variables)
       if (v->memory.size() != 0 && view.data >= v->value() && view.data < v->value() + v->memory.size())
@@ -117,24 +118,28 @@ GRADUS_BODY graph_update* session_core::update_of(const graph_view& v, int id) c
   return nullptr;
 }
 
-GRADUS_BODY void session_core::initialize(const std::function<void(resource_variable&)>& start) {
-  const run_order::turn here(box_->order(), box_->order().alone());
+GRADUS_BODY void session_core::start_drawn(std::span<resource_variable* const> among,
+                                           const std::function<void(resource_variable&)>& start) {
   const auto is_theirs = [&](const resource_variable& v) {
     for (const auto& u : updates_)
       for (std::size_t k = 0; k < u->variables(); ++k)
         if (u->variable(k).name == v.name) return true;
     return false;
   };
-  for (resource_variable* const v : variables_) {
-    if (v->initialized || is_theirs(*v)) continue;
+  for (resource_variable* const v : among) {
+    if (v->initialized || v->init.kind == initializer::from_value || is_theirs(*v)) continue;
     start(*v);
     v->initialized = true;
   }
+}
+
+GRADUS_BODY void session_core::start_updates(std::span<resource_variable* const> among) {
   for (const auto& u : updates_)
     for (std::size_t k = 0; k < u->variables(); ++k) {
       const auto [name, beside] = u->variable(k);
       resource_variable& v = variable(name);
-      if (!v.initialized) u->start(k, v.value(), beside.empty() ? nullptr : variable(beside).value());
+      if (v.initialized || std::find(among.begin(), among.end(), &v) == among.end()) continue;
+      u->start(k, v.value(), beside.empty() ? nullptr : variable(beside).value());
       v.initialized = true;
     }
 }
@@ -195,9 +200,23 @@ GRADUS_BODY std::int64_t session_core::check_feeds(const prepared_run& p, std::s
   return needed >= 0 ? needed : other;
 }
 
+GRADUS_BODY bool session_core::is_fed(const prepared_run::own_op& op, std::span<const feed> feeds) const {
+  return std::all_of(op.filled.begin(), op.filled.end(), [&](int placeholder) {
+    return std::any_of(feeds.begin(), feeds.end(), [&](const feed& f) { return feed_id(f) == placeholder; });
+  });
+}
+
 GRADUS_BODY void session_core::take_feeds(const prepared_run& p, run_memory& m, std::span<const feed> feeds) const {
   m.fed.clear();
   for (const feed& f : feeds) m.fed.push_back(feed_id(f));
+  if (!m.given.empty()) {
+    m.feeds.assign(feeds.begin(), feeds.end());
+    for (const feed& f : m.given) {
+      const int id = feed_id(f);
+      if (std::find(m.fed.begin(), m.fed.end(), id) == m.fed.end()) m.feeds.push_back(f), m.fed.push_back(id);
+    }
+    feeds = m.feeds;
+  }
   const std::int64_t batch_size = check_feeds(p, feeds, m.fed);
   const runnable& r = p.what;
   for (const auto& h : p.placeholders)
@@ -229,13 +248,13 @@ GRADUS_BODY void session_core::start(const prepared_run& p, run_memory& m) const
 
 GRADUS_BODY void session_core::finish(const prepared_run& p, run_memory& m) const {
   for (resource_variable* const v : p.assigned) v->initialized = true;
-  for (std::size_t i = 0; i < m.results.size(); ++i) {
+  for (std::size_t i = 0; i < m.copies.size(); ++i) {
     const_tensor_view view = m.machine.view(p.what.graph.outputs[i].node);
     if (m.copies[i].size() != 0) {
       std::memcpy(m.copies[i].data(), view.data, view.size_bytes());
       view.data = m.copies[i].data();
     }
-    m.results[i] = view;
+    (i < m.results.size() ? m.results[i] : m.operands[i - m.results.size()]) = view;
   }
 }
 
@@ -287,6 +306,56 @@ GRADUS_BODY prepared_run& session_core::prepare(std::span<const fetch> fetches, 
   return made;
 }
 
+GRADUS_BODY void session_core::take_own_ops(prepared_run& p, graph& part) const {
+  const graph& g = *g_;
+  const auto size = static_cast<std::size_t>(g.nodes.count);
+  std::vector<bool> reached(size), asked(size), is_before(size, true), is_after(size);
+  for (const int id : p.fetches) reached[static_cast<std::size_t>(id)] = asked[static_cast<std::size_t>(id)] = true;
+  for (int i = g.nodes.count; i-- > 0;) {
+    if (!reached[static_cast<std::size_t>(i)]) continue;
+    const node& n = g.nodes[i];
+    for (int e = n.first, end = e + n.inputs + n.controls; e < end; ++e) {
+      const auto u = static_cast<std::size_t>(g.edges[e]);
+      reached[u] = true;
+      if (n.op != &placeholder_card) asked[u] = true;
+    }
+  }
+  for (int i = 0; i < g.nodes.count; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (!reached[at]) continue;
+    const node& n = g.nodes[i];
+    const session_card* const own = session_card_of(n.op);
+    const bool before = own != nullptr && own->phase == run_phase::before;
+    const bool after = own != nullptr && own->phase == run_phase::after, waits_only = n.op->is(trait::control);
+    is_before[at] = before || waits_only, is_after[at] = after;
+    for (int e = n.first, end = e + n.inputs + n.controls; e < end; ++e) {
+      const auto u = static_cast<std::size_t>(g.edges[e]);
+      is_before[at] = is_before[at] && is_before[u], is_after[at] = is_after[at] || (waits_only && is_after[u]);
+      if (is_after[u] && !after && !waits_only)
+        raise(status::unimplemented,
+              text(n.op->name, " \"", g.name_of(i), "\" waits for ", g.nodes[g.edges[e]].op->name,
+                   ", which runs when the kernels of a run have ended; let it go in a run of its own"));
+    }
+    if (before && (!is_before[at] || n.inputs != 0))
+      raise(status::unimplemented, text(n.op->name, " \"", g.name_of(i),
+                                        "\" waits for other nodes, and it runs before all kernels of a run; fetch "
+                                        "those in a run of their own"));
+    if (before) p.before.push_back({own, i, asked[at]});
+    if (after) {
+      p.after.push_back({own, i});
+      p.after.back().first_operand = part.outputs.count;
+      for (int e = n.first, end = e + n.inputs; e < end; ++e) part.outputs.push({output::fetch, -1, g.edges[e]});
+    }
+  }
+  for (auto& own : p.before)
+    for (int i = own.original + 1; i < g.nodes.count; ++i) {
+      const node& n = g.nodes[i];
+      if (!reached[static_cast<std::size_t>(i)] || n.op != &placeholder_card) continue;
+      for (int e = n.first + n.inputs, end = e + n.controls; e < end; ++e)
+        if (g.edges[e] == own.original) own.filled.push_back(i);
+    }
+}
+
 GRADUS_BODY std::unique_ptr<prepared_run> session_core::made_for(std::span<const fetch> fetches, bool concurrent,
                                                                  const builder& build) const {
   auto p = std::make_unique<prepared_run>();
@@ -297,6 +366,7 @@ GRADUS_BODY std::unique_ptr<prepared_run> session_core::made_for(std::span<const
     p->fetches.push_back(id);
     pruned.outputs.push({output::fetch, -1, id});
   }
+  take_own_ops(*p, pruned);
   p->what = build(std::move(pruned), p->keeps);
   const runnable& r = p->what;
   const graph_view& v = r.graph.view;
@@ -320,6 +390,12 @@ GRADUS_BODY std::unique_ptr<prepared_run> session_core::made_for(std::span<const
       for (int e = n.first, end = n.first + (is_graph_update(n.op) ? n.inputs : 1); e < end; ++e)
         if (resource_variable* const w = at(v.edges[e])) written.push_back(w);
   }
+  std::vector<int> also_read, also_written;
+  for (int i = 0; i < v.size; ++i)
+    if (const session_card* own = session_card_of(r.at(i).op);
+        own != nullptr && own->phase == run_phase::during && own->touches != nullptr)
+      own->touches({v.ints + r.at(i).attr, static_cast<std::size_t>(r.at(i).attrs)}, also_read, also_written);
+  for (const int id : also_written) written.push_back(&variable(g_->name_of(id)));
   for (int i = 0; i < r.graph.output_count; ++i) used[static_cast<std::size_t>(r.graph.outputs[i].node)] = true;
   for (int i = 0; i < v.size; ++i)
     if (r.at(i).op == &placeholder_card && used[static_cast<std::size_t>(i)])
@@ -334,6 +410,7 @@ GRADUS_BODY std::unique_ptr<prepared_run> session_core::made_for(std::span<const
   for (resource_variable* const w : written) touched.writes.push_back(w->number);
   for (std::size_t k = 0; k < p->variables.size(); ++k)
     if (p->reads[k] && p->variables[k] != p->counts_draws) touched.reads.push_back(p->variables[k]->number);
+  for (const int id : also_read) touched.reads.push_back(variable(g_->name_of(id)).number);
   p->kind = &box_->order().add(std::move(touched));
   return p;
 }

@@ -6,6 +6,10 @@
 namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY int variable_arena::declare(const variable_info& v) {
+  if (v.init.kind == initializer::from_value)
+    raise(status::unimplemented, text("variable \"", v.name,
+                                      "\" starts from a value of the graph, which only a session "
+                                      "computes; give it an initializer, or run the graph in a session"));
   const int at = find(v.name);
   if (at < 0) {
     const std::size_t n = infos_.size();

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "../cancellation.hpp"
+#include "../../base/cancellation.hpp"
 #include "storage.hpp"
 
 namespace gradus::inline GRADUS_BUILD {

@@ -1,4 +1,4 @@
-#include <gradus/session/cancellation.hpp>
+#include <gradus/base/cancellation.hpp>
 
 #include <doctest/doctest.h>
 

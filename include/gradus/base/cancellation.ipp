@@ -1,6 +1,6 @@
 // The bodies of cancellation.hpp.
 #pragma once
-#include "../base/body.hpp"
+#include "body.hpp"
 #include "cancellation.hpp"
 
 namespace gradus::inline GRADUS_BUILD {

@@ -10,8 +10,8 @@
 #include <mutex>
 #include <string>
 
-#include "../base/error.hpp"
-#include "../base/tasks.hpp"
+#include "error.hpp"
+#include "tasks.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

@@ -1,0 +1,127 @@
+// What every session is, whatever its device and policies: tf.Session's interface as ordinary code. Session managers,
+// hooks, queue runners and supervisors work with this class; programs make a `session` (run/session.hpp).
+//
+// Any threads may call `run` at once, also with the same fetches, and any thread may close the session.
+#pragma once
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "run_options.hpp"
+#include "session_core.hpp"
+#include "session_op.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+class base_session {
+public:
+  base_session(const base_session&) = delete;
+  virtual ~base_session();
+
+  graph& of() const { return core_.of(); }
+  session_resources& resources() const { return core_.box(); }
+
+  // Gives every variable that has no value its first one, and the optimizers theirs, beside what those are about. First
+  // values that are computed (variable_from) come after the drawn ones, each when what it reads has a value; they may
+  // take feeds. Error: failed_precondition for values that need each other; and what runs raise.
+  void initialize(std::uint64_t seed = 0, std::initializer_list<feed> feeds = {}) {
+    initialize(seed, std::span<const feed>(feeds.begin(), feeds.size()));
+  }
+  void initialize(std::uint64_t seed, std::span<const feed> feeds);
+  // A variable's memory, to read, while no run writes it. One that has no value yet holds zeros and stays without a
+  // value. Error: not_found.
+  const_tensor_view variable(std::string_view name) { return core_.variable(name).view(); }
+  // The same memory, to write, while no run reads or writes it. The variable is initialized from now on, so write all
+  // of it.
+  tensor_view mutable_variable(std::string_view name);
+  // Whether it has a value: from initialize, mutable_variable, an `assign` that ran, or a restore. Error: not_found.
+  bool is_variable_initialized(std::string_view name) const { return core_.variable(name).initialized; }
+  // The names of those that have none, in the order of the graph. tf.report_uninitialized_variables.
+  std::vector<std::string> report_uninitialized_variables() const;
+
+  // The fetched tensors, in the order of the fetches. Errors: not_found or invalid_argument for what the graph has not
+  // or what does not fit, failed_precondition for a variable that is read and has no value, and for a session that is
+  // closed; cancelled if it is closed while the run waits, deadline_exceeded as the options say; and what kernels
+  // raise.
+  run_results run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds = {},
+                  const run_options& o = {}, run_metadata* told = nullptr) {
+    return run(std::span<const fetch>(fetches.begin(), fetches.size()),
+               std::span<const feed>(feeds.begin(), feeds.size()), o, told);
+  }
+  run_result run(const fetch& f, std::initializer_list<feed> feeds = {}, const run_options& o = {},
+                 run_metadata* told = nullptr) {
+    return run(f, std::span<const feed>(feeds.begin(), feeds.size()), o, told);
+  }
+  run_result run(const fetch& f, std::span<const feed> feeds, const run_options& o = {}, run_metadata* told = nullptr) {
+    return run_result(lease_of(std::span<const fetch>(&f, 1), feeds, o, told));
+  }
+  run_results run(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o = {},
+                  run_metadata* told = nullptr) {
+    return run_results(lease_of(fetches, feeds, o, told));
+  }
+
+  // Everything that a resumed session needs: its variables but the local ones, among them an optimizer's slots and
+  // state and the random stream's seed and position, and which of them have no value. A restore gives all that back.
+  // Save and restore while no run writes.
+  void remembers(state_list& list) { core_.remembers(list); }
+
+  // Runs that wait in queues raise cancelled, now and later; a later run raises failed_precondition. Variables stay as
+  // they are. A second call does nothing.
+  void close();
+  bool is_closed() const { return closing_.is_cancelled(); }
+
+  // For ops that a session runs by itself (run/session_op.hpp): the variable that a node of the graph is.
+  detail::resource_variable& variable_at(int node) const { return core_.variable(of().name_of(node)); }
+  // Gives these variables, nodes of the graph, first values again, whatever they hold. `seed` null: that of the last
+  // call of initialize, and random streams go on.
+  void initialize_again(std::span<const int> variables, const std::uint64_t* seed, std::span<const feed> feeds);
+
+protected:
+  // `concurrent`: the executor runs calls side by side.
+  base_session(graph& g, session_resources* shared, bool concurrent);
+
+  std::vector<std::unique_ptr<graph_update>>& updates() { return core_.updates(); }
+
+  // One run's calls that have no kernel.
+  class own_calls {
+  public:
+    own_calls(base_session& s, const detail::prepared_run& p, detail::run_memory& m) : s_(&s), p_(&p), m_(&m) {}
+    void operator()(const bound_call& c) const;
+
+  private:
+    base_session* s_;
+    const detail::prepared_run* p_;
+    detail::run_memory* m_;
+  };
+
+private:
+  friend class own_calls;
+
+  // The device's part.
+  virtual runnable build(graph pruned, std::shared_ptr<const void>& keeps) const = 0;
+  virtual void start(detail::resource_variable& v, std::uint64_t seed) const = 0;
+  // The calls of one run; told != null: traced.
+  virtual void execute(step_machine& machine, const own_calls& own, run_metadata* told) = 0;
+
+  detail::session_core core_;
+  bool concurrent_;
+  cancellation closing_;
+  std::atomic<std::uint64_t> seed_{0};
+
+  detail::prepared_run& prepared(std::span<const fetch> fetches);
+  detail::run_lease lease_of(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
+                             run_metadata* told);
+  void run_before(const detail::prepared_run& p, detail::run_memory& m, std::span<const feed> feeds,
+                  const blocking_options& wait);
+  void run_after(const detail::prepared_run& p, detail::run_memory& m, const blocking_options& wait);
+  void start_all(std::span<detail::resource_variable* const> among, bool again, std::uint64_t seed, bool keeps_streams,
+                 std::span<const feed> feeds);
+  void start_computed(std::vector<int> variables, std::span<const feed> feeds);
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "base_session.ipp"
+#endif

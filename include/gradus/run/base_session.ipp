@@ -1,0 +1,157 @@
+// The bodies of base_session.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "../ops/state.hpp"
+#include "base_session.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+GRADUS_BODY base_session::base_session(graph& g, session_resources* shared, bool concurrent)
+    : core_(g, shared), concurrent_(concurrent) {}
+GRADUS_BODY base_session::~base_session() = default;
+
+// --- variables
+
+GRADUS_BODY tensor_view base_session::mutable_variable(std::string_view name) {
+  detail::resource_variable& v = core_.variable(name);
+  v.initialized = true;
+  return v.view();
+}
+
+GRADUS_BODY std::vector<std::string> base_session::report_uninitialized_variables() const {
+  const detail::run_order::turn here(resources().order(), resources().order().alone());
+  std::vector<std::string> names;
+  for (const auto* v : core_.variables())
+    if (!v->initialized) names.push_back(v->name);
+  return names;
+}
+
+GRADUS_BODY void base_session::initialize(std::uint64_t seed, std::span<const feed> feeds) {
+  seed_ = seed;
+  start_all(core_.variables(), false, seed, false, feeds);
+}
+
+GRADUS_BODY void base_session::initialize_again(std::span<const int> variables, const std::uint64_t* seed,
+                                                std::span<const feed> feeds) {
+  std::vector<detail::resource_variable*> among;
+  for (const int id : variables) among.push_back(&variable_at(id));
+  start_all(among, true, seed != nullptr ? *seed : seed_.load(), seed == nullptr, feeds);
+}
+
+GRADUS_BODY void base_session::start_all(std::span<detail::resource_variable* const> among, bool again,
+                                         std::uint64_t seed, bool keeps_streams, std::span<const feed> feeds) {
+  const auto is_of_streams = [&](const detail::resource_variable& v) {
+    return &v == core_.random_step() || v.name == "random_seed";
+  };
+  std::vector<int> computed;
+  {
+    const detail::run_order::turn here(resources().order(), resources().order().alone());
+    for (auto* const v : among)
+      if (again && !(keeps_streams && is_of_streams(*v))) v->initialized = false;
+    core_.start_drawn(among, [&](detail::resource_variable& v) {
+      start(v, seed);
+      if (v.name == "random_seed") *reinterpret_cast<std::int64_t*>(v.value()) = static_cast<std::int64_t>(seed);
+      if (&v == core_.random_step()) *reinterpret_cast<std::int64_t*>(v.value()) = -1;  // no run has drawn yet
+    });
+    for (auto* const v : among)
+      if (!v->initialized && v->init.kind == initializer::from_value) computed.push_back(of().find(v->name));
+    if (computed.empty()) core_.start_updates(among);
+  }
+  if (computed.empty()) return;
+  start_computed(std::move(computed), feeds);
+  const detail::run_order::turn here(resources().order(), resources().order().alone());
+  core_.start_updates(among);
+}
+
+// A first value reads what was made before it, so the order of the graph is right.
+GRADUS_BODY void base_session::start_computed(std::vector<int> variables, std::span<const feed> feeds) {
+  std::sort(variables.begin(), variables.end());
+  for (const int v : variables) {
+    const fetch assign(value{&of(), detail::first_assign(of(), v)});
+    lease_of(std::span<const fetch>(&assign, 1), feeds, {}, nullptr);
+  }
+}
+
+// --- runs
+
+GRADUS_BODY void base_session::close() { closing_.cancel("the session was closed"); }
+
+GRADUS_BODY void base_session::own_calls::operator()(const bound_call& c) const {
+  const graph_view& v = p_->what.graph.view;
+  if (graph_update* u = s_->core_.update_of(v, c.node)) return u->run(p_->what, c, m_->machine.batch_size());
+  const node& n = v.nodes[c.node];
+  const session_card* const own = detail::session_card_of(n.op);
+  if (own == nullptr || own->phase != run_phase::during) return;
+  const blocking_options none;
+  std::shared_ptr<void> nothing;
+  std::array<const_tensor_view, 8> operands;
+  const auto count = std::min<std::size_t>(operands.size(), static_cast<std::size_t>(n.inputs));
+  for (std::size_t i = 0; i < count; ++i) operands[i] = m_->machine.view(v.edges[n.first + static_cast<int>(i)]);
+  session_call call{*s_,
+                    {v.ints + n.attr, static_cast<std::size_t>(n.attrs)},
+                    std::span<const const_tensor_view>(operands.data(), count),
+                    m_->machine.view(c.node),
+                    {},
+                    none,
+                    nothing,
+                    nullptr};
+  own->run(call);
+}
+
+GRADUS_BODY void base_session::run_before(const detail::prepared_run& p, detail::run_memory& m,
+                                          std::span<const feed> feeds, const blocking_options& wait) {
+  m.given.clear();
+  for (std::size_t i = 0; i < p.before.size(); ++i) {
+    const auto& own = p.before[i];
+    if (!own.asked && core_.is_fed(own, feeds)) continue;
+    const node& n = of().nodes[own.original];
+    session_call call{
+        *this, {of().ints.first + n.attr, static_cast<std::size_t>(n.attrs)}, {}, {}, feeds, wait, m.kept[i], &m.given};
+    own.op->run(call);
+  }
+}
+
+GRADUS_BODY void base_session::run_after(const detail::prepared_run& p, detail::run_memory& m,
+                                         const blocking_options& wait) {
+  for (std::size_t i = 0; i < p.after.size(); ++i) {
+    const auto& own = p.after[i];
+    const node& n = of().nodes[own.original];
+    const std::size_t first = static_cast<std::size_t>(own.first_operand) - p.fetches.size();
+    session_call call{*this,
+                      {of().ints.first + n.attr, static_cast<std::size_t>(n.attrs)},
+                      std::span(m.operands).subspan(first, static_cast<std::size_t>(n.inputs)),
+                      {},
+                      {},
+                      wait,
+                      m.kept[p.before.size() + i],
+                      nullptr};
+    own.op->run(call);
+  }
+}
+
+GRADUS_BODY detail::prepared_run& base_session::prepared(std::span<const fetch> fetches) {
+  if (detail::prepared_run* const known = core_.prepared_for(fetches)) return *known;
+  return core_.prepare(fetches, concurrent_, [this](graph pruned, std::shared_ptr<const void>& keeps) {
+    return build(std::move(pruned), keeps);
+  });
+}
+
+GRADUS_BODY detail::run_lease base_session::lease_of(std::span<const fetch> fetches, std::span<const feed> feeds,
+                                                     const run_options& o, run_metadata* told) {
+  if (is_closed()) raise(status::failed_precondition, "run: the session is closed; make another one");
+  detail::prepared_run& p = prepared(fetches);
+  detail::run_lease mine = p.take();
+  const blocking_options wait{o.timeout_secs.value_or(task_condition::forever), &closing_};
+  run_before(p, *mine, feeds, wait);
+  core_.take_feeds(p, *mine, feeds);
+  {
+    const detail::run_order::turn here(resources().order(), *p.kind);
+    core_.start(p, *mine);
+    execute(mine->machine, own_calls(*this, p, *mine), o.trace == trace_level::no_trace ? nullptr : told);
+    core_.finish(p, *mine);
+  }
+  run_after(p, *mine, wait);
+  return mine;
+}
+
+}  // namespace gradus

@@ -1,0 +1,41 @@
+// How a session's run is made, and what it tells about itself. tf.RunOptions and tf.RunMetadata (1.15).
+//
+//   gradus::run_metadata told;
+//   s.run(train, feeds, {.timeout_secs = 5, .trace = gradus::trace_level::full_trace}, &told);
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../base/build.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// TensorFlow's RunOptions.TraceLevel. Every level above no_trace measures every node.
+enum class trace_level : int { no_trace = 0, software_trace = 1, hardware_trace = 2, full_trace = 3 };
+
+struct run_options {
+  // How long each queue may let the run wait; then it raises deadline_exceeded. Unset: for as long as it takes.
+  std::optional<double> timeout_secs = {};
+  trace_level trace = trace_level::no_trace;
+};
+
+// When several ask for one run: the longer timeout, the higher trace level. tf.train.MonitoredSession merges the
+// options of hooks so.
+constexpr run_options merged(const run_options& a, const run_options& b) {
+  run_options both = a;
+  if (!a.timeout_secs || (b.timeout_secs && *b.timeout_secs > *a.timeout_secs)) both.timeout_secs = b.timeout_secs;
+  if (b.trace > a.trace) both.trace = b.trace;
+  return both;
+}
+
+struct run_metadata {
+  struct node_time {
+    std::string op, name;  // a node without a name has an empty one
+    int thread = 0;
+    double start_secs = 0, end_secs = 0;  // since the run began
+  };
+  std::vector<node_time> nodes;  // of a traced run, in the order of their starts; empty otherwise
+};
+
+}  // namespace gradus

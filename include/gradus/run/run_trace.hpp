@@ -1,0 +1,32 @@
+// Measures the calls of one run of a session, for its run_metadata. A step_profile (run/profile.hpp) behind a door, so
+// that who runs a session compiles nothing of it.
+#pragma once
+#include <memory>
+
+#include "machine.hpp"
+#include "run_options.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+class run_trace {
+public:
+  run_trace(const step_machine& m, int threads);
+  run_trace(const run_trace&) = delete;
+  ~run_trace();
+
+  // What an executor tells.
+  void start(int thread);
+  void end(int thread, int call, int part, int parts);
+
+  run_metadata told() const;
+
+private:
+  struct measured;
+  std::unique_ptr<measured> measured_;
+};
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "run_trace.ipp"
+#endif

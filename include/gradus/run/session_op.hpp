@@ -1,0 +1,65 @@
+// Ops that a session runs by itself, since they touch what a session has and a kernel has not: its resources, its
+// feeds, which variables have values. The set is open, as that of kernels is: the card says how the op runs.
+//
+//   void run_size(gradus::session_call& c);
+//   inline constexpr gradus::session_card queue_size{{"QueueSizeV2", 0, gradus::trait::session | ...}, &run_size};
+//
+// A run goes through its ops in three phases:
+//
+//   before   in the order of the graph. The run holds no variable, and so may wait as long as it likes; what comes is
+//            put into placeholders, which hang on the op by a control edge, and the batch's size is taken from it. A
+//            node of this phase has no operands and waits for nothing.
+//   during   with the kernels, in their order; the run holds its variables, so nothing may wait.
+//   after    in the order of the graph, when the run has let go of its variables. Its operands stay as they were. No
+//            node but one of this phase, or one that computes nothing, may wait for it.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "../base/cancellation.hpp"
+#include "../graph/graph.hpp"
+#include "../tensor/tensor.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+class base_session;
+struct feed;
+
+enum class run_phase { before, during, after };
+
+// What an op gets when it runs.
+class session_call {
+public:
+  base_session& session;
+  std::span<const int> attributes;              // the words it was built with
+  std::span<const const_tensor_view> operands;  // before: none
+  tensor_view result;                           // during: where its tensor goes
+  std::span<const feed> feeds;                  // of the run; before only
+  const blocking_options& wait;                 // what may block takes it
+  std::shared_ptr<void>& memory;                // its own from run to run, empty at first; before and after
+  std::vector<feed>* given = nullptr;           // before: what placeholders hold in this run
+
+  template <class Attributes>
+  Attributes get() const {
+    return from_words<Attributes>(attributes.data());
+  }
+};
+
+// Its traits have trait::session and trait::keeps.
+struct session_card : card {
+  void (*run)(session_call&) = nullptr;
+  run_phase phase = run_phase::during;
+  // The variables that it reads or writes beside operand 0, as nodes, from its attributes; null: none.
+  void (*touches)(std::span<const int> attributes, std::vector<int>& reads, std::vector<int>& writes) = nullptr;
+};
+
+namespace detail {
+// Null: the op is run by a kernel, or by an optimizer.
+constexpr const session_card* session_card_of(const card* op) {
+  return op->is(trait::at_session) ? static_cast<const session_card*>(op) : nullptr;
+}
+}  // namespace detail
+
+}  // namespace gradus

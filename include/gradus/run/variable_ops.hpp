@@ -1,0 +1,81 @@
+// Ops of a session's graph that look at variables or give them their first values: TensorFlow's initializer ops.
+//
+//   auto init = gradus::global_variables_initializer(g);
+//   auto missing = gradus::report_uninitialized_variables(g);
+//   g.finalize();
+//   gradus::session s{g};
+//   s.run(init);                                            // as s.initialize(), and again where there is a value
+//   gradus::uninitialized_names(g, missing, s.run(missing));  // {}
+//
+// First values are drawn from the seed that the op was made with, else from that of the session's last initialize (0
+// before); the random streams of a graph begin anew only with a seed of the op's own. An initializer runs before
+// everything else of its run, on variables that nobody else uses meanwhile.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base_session.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+namespace detail {
+void run_initialize(session_call& c);
+void run_is_initialized(session_call& c);
+void run_report(session_call& c);
+void run_count_up_to(session_call& c);
+void reads_listed(std::span<const int> attributes, std::vector<int>& reads, std::vector<int>& writes);
+void infer_truth(inference& r);
+void infer_report(inference& r);
+void infer_count(inference& r);
+}  // namespace detail
+
+namespace cards {
+inline constexpr unsigned own_traits = trait::keeps | trait::blocks | trait::session | trait::at_session;
+inline constexpr session_card initialize_variables{
+    {"InitializeVariables", 0, own_traits}, &detail::run_initialize, run_phase::before},
+    is_variable_initialized{{"IsVariableInitialized", 0, own_traits, &detail::infer_truth},
+                            &detail::run_is_initialized,
+                            run_phase::during,
+                            &detail::reads_listed},
+    report_uninitialized{{"ReportUninitializedVariables", 0, own_traits, &detail::infer_report},
+                         &detail::run_report,
+                         run_phase::during,
+                         &detail::reads_listed},
+    count_up_to{{"CountUpTo", 1, own_traits | trait::writes, &detail::infer_count}, &detail::run_count_up_to};
+}  // namespace cards
+
+// An op that gives these variables their first values. An empty list: it does nothing.
+// Error: invalid_argument for what is no variable.
+value variables_initializer(graph& g, std::span<const value> variables, std::optional<std::uint64_t> seed = {});
+// v.initializer in TensorFlow.
+value initializer_of(value variable, std::optional<std::uint64_t> seed = {});
+// Of the variables that the graph has now: all but local ones, or these.
+value global_variables_initializer(graph& g, std::optional<std::uint64_t> seed = {});
+value local_variables_initializer(graph& g, std::optional<std::uint64_t> seed = {});
+// Runs the initializers in collection::table_initializers.
+value tables_initializer(graph& g);
+namespace collection {
+inline constexpr std::string_view table_initializers = "table_initializer";
+}
+
+// A boolean scalar: whether it has a value.
+value is_variable_initialized(value variable);
+// A boolean [number of variables], true for each that has no value; all variables of the graph, or these.
+// uninitialized_names gives them their names. Where TensorFlow has a vector of texts.
+value report_uninitialized_variables(graph& g);
+value report_uninitialized_variables(graph& g, std::span<const value> variables);
+// The names of the variables that such a report of `g` says have no value. Error: invalid_argument if `report` is none.
+std::vector<std::string> uninitialized_names(const graph& g, value report, const const_tensor_view& result);
+
+// Counts an integer variable up by one and gives what it was. Error, when it runs: out_of_range at the limit, and the
+// variable stays. tf.count_up_to.
+value count_up_to(value variable, std::int64_t limit);
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "variable_ops.ipp"
+#endif
