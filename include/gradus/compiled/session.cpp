@@ -9,5 +9,6 @@
 #include "../session/queue/any_queue.ipp"
 #include "../session/queue/core.ipp"
 #include "../session/queue/element.ipp"
+#include "../session/queue/graph_queue.ipp"
 #include "../session/queue/spec.ipp"
 #include "../session/queue/storage.ipp"

@@ -11,9 +11,13 @@
 // excludes the runs that read or write it.
 #pragma once
 #include <deque>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "run_order.hpp"
 #include "variables.hpp"
@@ -45,7 +49,7 @@ struct resource_variable {
 class session_resources {
 public:
   // `t` is what runs wait by.
-  explicit session_resources(const task_system& t = {}) : order_(t) {}
+  explicit session_resources(const task_system& t = {}) : tasks_(t), order_(t) {}
   session_resources(const session_resources&) = delete;
   session_resources& operator=(const session_resources&) = delete;
 
@@ -53,9 +57,15 @@ public:
   std::size_t size() const;
   bool has(std::string_view name) const;
   bool is_variable_initialized(std::string_view name) const;
-  // Takes every value away, as tf.Session.reset: the next run of a session asks to initialize. It waits for the runs at
-  // work.
+  // Takes every value and every object away, as tf.Session.reset: the next run of a session asks to initialize. It
+  // waits for the runs at work. A session that has used an object before keeps that one; make another session.
   void reset();
+
+  // An object beside the variables, such as a queue: found by its name, or made and kept as long as these resources.
+  // Any thread; `make` runs under a lock.
+  std::shared_ptr<void> object(std::string_view name, const std::function<std::shared_ptr<void>()>& make);
+  // What blocks and sleeps for these resources.
+  const task_system& tasks() const { return tasks_; }
 
   // The variable of this name; made, with zeros and without a value, if there is none. Error: invalid_argument, which
   // names both, if the one that is there has another dtype or shape.
@@ -65,6 +75,8 @@ public:
 private:
   mutable std::mutex mutex_;
   std::deque<detail::resource_variable> variables_;
+  std::vector<std::pair<std::string, std::shared_ptr<void>>> objects_;
+  task_system tasks_;
   mutable detail::run_order order_;
 
   detail::resource_variable* find(std::string_view name) const;

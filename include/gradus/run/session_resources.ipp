@@ -36,6 +36,15 @@ GRADUS_BODY void session_resources::reset() {
     v.initialized = false;
     if (v.memory.size() != 0) std::memset(v.memory.data(), 0, v.memory.size());
   }
+  objects_.clear();
+}
+
+GRADUS_BODY std::shared_ptr<void> session_resources::object(std::string_view name,
+                                                            const std::function<std::shared_ptr<void>()>& make) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [known, object] : objects_)
+    if (known == name) return object;
+  return objects_.emplace_back(std::string(name), make()).second;
 }
 
 GRADUS_BODY detail::resource_variable& session_resources::declare(const variable_info& v) {

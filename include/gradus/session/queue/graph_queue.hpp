@@ -1,0 +1,104 @@
+// A queue as ops of a session's graph: what tf.queue.QueueBase is in TensorFlow's graphs.
+//
+//   gradus::graph_queue q(g, make_queue_spec(gradus::queue_kind::fifo, 32, {float32, int64}, {.shapes = {{784}, {}}}));
+//   const value put = q.enqueue({image, label});        // fetch it: s.run(put, feeds)
+//   const auto batch = q.dequeue_many(8);               // batch[0] is [batch, 784], batch[1] is [batch]
+//   const value loss = model(batch[0], batch[1]);       // s.run(loss) takes eight examples
+//   const value close = q.close();
+//
+// A session makes the queue, and sessions with the same resources (run/session_resources.hpp) share it by its
+// shared_name, else by its name in the graph.
+//
+// A run that dequeues does so first: it waits before it holds any variable, what comes is fed to the graph, and the
+// batch is as large as what came. A run enqueues when its kernels have ended, and so lets go of its variables before it
+// waits for room. Closing the session cancels runs that wait; a timeout of run_options leaves the queue as it was. A
+// run that fails after it has dequeued has lost what it took, as in TensorFlow.
+//
+// Otherwise than TensorFlow: all that a run dequeues comes before its kernels, and all that it enqueues after them, so
+// an op cannot wait for an enqueue of its own run; a component that is fed is not dequeued; the components of a
+// dequeue_many have a batch extent whatever n is; a component of a padding queue with several extents that may be any
+// has no place in a graph (one of them can be its batch).
+#pragma once
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../../run/base_session.hpp"
+#include "any_queue.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// The components of what a run dequeues, as tensors.
+class dequeued {
+public:
+  dequeued(std::vector<value> parts, std::vector<std::string> names)
+      : parts_(std::move(parts)), names_(std::move(names)) {}
+  std::size_t size() const { return parts_.size(); }
+  value operator[](std::size_t k) const { return parts_.at(k); }
+  // Error: invalid_argument for a name that the queue has not.
+  value operator[](std::string_view name) const;
+  // Of a queue of one component. Error: invalid_argument for another.
+  operator value() const;
+
+private:
+  std::vector<value> parts_;
+  std::vector<std::string> names_;
+};
+
+class graph_queue {
+public:
+  // Names of the spec: its name, made unique, is the node's. Error: invalid_argument for what is no queue.
+  graph_queue(graph& g, queue_spec spec);
+  // The index-th of queues of the same components. Errors: invalid_argument for no queues, for queues that differ in
+  // types or names; out_of_range.
+  static graph_queue from_list(std::int64_t index, std::span<const graph_queue> queues);
+
+  const queue_spec& spec() const { return spec_; }
+  graph& of() const { return *g_; }
+  // With its scope.
+  std::string_view name() const { return g_->name_of(node_); }
+  value node() const { return {g_, node_}; }
+
+  // Ops that put an element in: a list of tensors, or a dictionary for a queue with names. Errors: invalid_argument for
+  // another number of components, another dtype, a shape that cannot fit; what a run raises is any_queue's.
+  value enqueue(std::span<const value> element);
+  value enqueue(std::initializer_list<value> element) { return enqueue(std::span(element.begin(), element.size())); }
+  value enqueue(std::initializer_list<std::pair<std::string_view, value>> element);
+  // Rows of tensors as elements; a queue that has less room takes some and waits with the rest.
+  value enqueue_many(std::span<const value> rows);
+  value enqueue_many(std::initializer_list<value> rows) { return enqueue_many(std::span(rows.begin(), rows.size())); }
+  value enqueue_many(std::initializer_list<std::pair<std::string_view, value>> rows);
+
+  // Tensors that hold what a run takes. `shapes`: of the components, for a queue without shapes; empty: those of the
+  // queue. Error: unimplemented where a graph has no such tensor (see the top).
+  dequeued dequeue(std::vector<shape> shapes = {});
+  // n elements as rows, [batch, ...]; dequeue_up_to is content with fewer once the queue is closed. Error:
+  // invalid_argument without shapes.
+  dequeued dequeue_many(std::int64_t n);
+  dequeued dequeue_up_to(std::int64_t n);
+
+  value close(bool cancel_pending_enqueues = false);
+  value size();       // int32, a scalar
+  value is_closed();  // boolean, a scalar
+
+  // The queue of a session, as an object: for threads of the program's own.
+  any_queue in(base_session& s) const;
+
+private:
+  graph* g_;
+  queue_spec spec_;
+  int node_ = -1;
+
+  value put(std::span<const value> list, bool named, bool many);
+  value put(std::initializer_list<std::pair<std::string_view, value>> dictionary, bool many);
+  dequeued take(int mode, std::int64_t n, const std::vector<shape>& shapes);
+  void check(std::size_t k, value v, bool many) const;
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "graph_queue.ipp"
+#endif
