@@ -2,6 +2,7 @@
 #ifndef GRADUS_COMPILED
 #define GRADUS_COMPILED
 #endif
+#include "../session/coordinated_thread.ipp"
 #include "../session/coordinator.ipp"
 #include "../session/input_checkpoint.ipp"
 #include "../session/looper.ipp"
@@ -12,3 +13,4 @@
 #include "../session/queue/graph_queue.ipp"
 #include "../session/queue/spec.ipp"
 #include "../session/queue/storage.ipp"
+#include "../session/queue_runner.ipp"

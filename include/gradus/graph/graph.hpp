@@ -242,9 +242,8 @@ struct graph {
   constexpr void add_to(std::string_view name, value v) { members.push({intern(name), v.id}); }
   template <class Visit>
   constexpr void for_each_in(std::string_view name, Visit visit) {
-    const int at = intern(name);
-    for (int i = 0; i < members.count; ++i)
-      if (members[i].collection == at) visit(value{this, members[i].node});
+    for (int i = 0; i < members.count; ++i)  // threads may look at once, so nothing is interned
+      if (names.is(members[i].collection, name)) visit(value{this, members[i].node});
   }
   constexpr void add_output(int kind, std::string_view name, value v) { outputs.push({kind, intern(name), v.id}); }
   // A scalar that the trainer writes for TensorBoard every save_summary_steps.

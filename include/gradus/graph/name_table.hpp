@@ -19,6 +19,9 @@ public:
     while (chars.first[offset + n] != '\0') ++n;
     return {chars.first + offset, static_cast<std::size_t>(n)};
   }
+  constexpr bool is(int offset, std::string_view text) const {
+    return equals(offset, text.data(), static_cast<int>(text.size()));
+  }
   // What describes a graph is cold: in most programs only the compiler runs it.
   constexpr int intern(std::string_view text) {
     const int slot = slot_of(text);

@@ -10,12 +10,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "../base/tasks.hpp"
+#include "coordinated_thread.hpp"
 #include "coordinator.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -35,12 +35,12 @@ public:
   ~looper();
 
   // Error: failed_precondition if it was started before; resource_exhausted if there is no thread to be had.
-  void start();
+  void start() { thread_->start(); }
   // It was started and has not ended.
-  bool is_alive() const;
+  bool is_alive() const { return thread_->is_alive(); }
   // Waits for its end, at most so many seconds (below 0: none); whether it has ended. It asks nobody to stop. Error:
   // failed_precondition if it was not started.
-  bool join(double timeout_secs = task_condition::forever);
+  bool join(double timeout_secs = task_condition::forever) { return thread_->join(timeout_secs); }
 
 private:
   any_coordinator* coord_;
@@ -48,15 +48,10 @@ private:
   std::function<void()> run_loop_;
   looper_options options_;
   task_system tasks_;
-  registration registered_;
-  mutable std::mutex mutex_;
-  task_condition changed_;
-  bool started_ = false, ended_ = false;
   std::atomic<bool> leave_{false};
-  task_handle task_;  // last: it ends before what it uses
+  std::optional<coordinated_thread> thread_;  // last: it ends before what it uses
 
   void loop();
-  void work();
 };
 }  // namespace detail
 
