@@ -14,3 +14,6 @@
 #include "../session/queue/spec.ipp"
 #include "../session/queue/storage.ipp"
 #include "../session/queue_runner.ipp"
+#include "../session/scaffold.ipp"
+#include "../session/session_creator.ipp"
+#include "../session/session_manager.ipp"

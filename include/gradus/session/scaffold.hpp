@@ -1,0 +1,69 @@
+// What a session of a graph needs to get ready: ops that were given, found in the graph's collections, or made.
+// tf.train.Scaffold (1.15).
+//
+//   gradus::scaffold parts({.init_fn = [](gradus::scaffold&, gradus::base_session& s) { ... }});
+//   parts.finalize(g);            // fills what is missing and finalizes the graph
+//
+// Otherwise than TensorFlow: savers are no nodes, so no collection holds them; each scaffold without one gets its own.
+// Summaries are the graph's outputs and need no op.
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "../checkpoint/saver.hpp"
+#include "../run/variable_ops.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+namespace collection {
+inline constexpr std::string_view init_op = "init_op", ready_op = "ready_op",
+                                  ready_for_local_init_op = "ready_for_local_init_op", local_init_op = "local_init_op";
+}
+
+class scaffold;
+struct scaffold_options {
+  value init_op = {};  // default: gives all variables but local ones their first values
+  std::vector<feed> init_feed_dict = {};
+  std::function<void(scaffold&, base_session&)> init_fn = nullptr;
+  value ready_op = {};                 // default: reports variables without a value
+  value ready_for_local_init_op = {};  // default: the same of all but local ones
+  value local_init_op = {};            // default: local variables, tables
+  std::shared_ptr<detail::any_saver> saver = nullptr;
+};
+
+class scaffold {
+public:
+  explicit scaffold(scaffold_options o = {}) : o_(std::move(o)) {}
+  // Of another one, whose parts are taken where none are given here.
+  scaffold(const scaffold& copy_from, scaffold_options o);
+
+  // Fills what is missing, from the graph's collections or by default, and finalizes the graph. A second call does
+  // nothing. Error: failed_precondition if a collection that is looked at has several ops, or if an op is missing and
+  // the graph is finalized already.
+  scaffold& finalize(graph& g);
+  bool is_finalized() const { return finalized_; }
+
+  // Empty before finalize, unless given.
+  value init_op() const { return o_.init_op; }
+  const std::vector<feed>& init_feed_dict() const { return o_.init_feed_dict; }
+  // init_fn, bound to this scaffold; empty without one.
+  std::function<void(base_session&)> init_fn();
+  value ready_op() const { return o_.ready_op; }
+  value ready_for_local_init_op() const { return o_.ready_for_local_init_op; }
+  value local_init_op() const { return o_.local_init_op; }
+  const std::shared_ptr<detail::any_saver>& saver() const { return o_.saver; }
+
+  // The op of a collection; made by `make` and put there if there is none. Error: failed_precondition for several.
+  static value get_or_default(graph& g, std::string_view collection, const std::function<value()>& make);
+
+private:
+  scaffold_options o_;
+  bool finalized_ = false;
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "scaffold.ipp"
+#endif

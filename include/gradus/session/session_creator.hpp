@@ -1,0 +1,69 @@
+// Who makes the sessions of a monitored session: the first, and those after a peer has died.
+// tf.train.SessionCreator, ChiefSessionCreator, WorkerSessionCreator (1.15).
+//
+//   gradus::chief_session_creator chief(gradus::opens(g), parts, {.checkpoint_dir = "runs/digits"});
+//   auto sess = chief.create_session();
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "scaffold.hpp"
+#include "session_manager.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+class session_creator {
+public:
+  virtual ~session_creator() = default;
+  virtual std::unique_ptr<base_session> create_session() = 0;
+};
+
+struct chief_session_options {
+  std::string checkpoint_dir = {};  // at most one of the two
+  std::string checkpoint_filename_with_path = {};
+  double recovery_wait_secs = 30;
+};
+// Restores the variables, or initializes them. The scaffold is finalized by the first session and outlives the creator.
+class chief_session_creator final : public session_creator {
+public:
+  chief_session_creator(session_factory open, graph& g, scaffold& parts, chief_session_options o = {},
+                        task_system t = {})
+      : open_(std::move(open)), g_(&g), parts_(&parts), o_(std::move(o)), tasks_(std::move(t)) {}
+  // Errors: those of session_manager::prepare_session.
+  std::unique_ptr<base_session> create_session() override;
+
+private:
+  session_factory open_;
+  graph* g_;
+  scaffold* parts_;
+  chief_session_options o_;
+  task_system tasks_;
+};
+
+struct worker_session_options {
+  double max_wait_secs = 1800;
+  double recovery_wait_secs = 30;
+};
+// Waits until another session has initialized the variables.
+class worker_session_creator final : public session_creator {
+public:
+  worker_session_creator(session_factory open, graph& g, scaffold& parts, worker_session_options o = {},
+                         task_system t = {})
+      : open_(std::move(open)), g_(&g), parts_(&parts), o_(o), tasks_(std::move(t)) {}
+  // Error: deadline_exceeded.
+  std::unique_ptr<base_session> create_session() override;
+
+private:
+  session_factory open_;
+  graph* g_;
+  scaffold* parts_;
+  worker_session_options o_;
+  task_system tasks_;
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "session_creator.ipp"
+#endif

@@ -1,0 +1,34 @@
+// The bodies of session_creator.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "session_creator.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+namespace detail {
+GRADUS_BODY session_manager manager_of(const scaffold& parts, double recovery_wait_secs, const task_system& t) {
+  return session_manager({.local_init_op = parts.local_init_op(),
+                          .ready_op = parts.ready_op(),
+                          .ready_for_local_init_op = parts.ready_for_local_init_op(),
+                          .recovery_wait_secs = recovery_wait_secs},
+                         t);
+}
+}  // namespace detail
+
+GRADUS_BODY std::unique_ptr<base_session> chief_session_creator::create_session() {
+  parts_->finalize(*g_);
+  return detail::manager_of(*parts_, o_.recovery_wait_secs, tasks_)
+      .prepare_session(open_, {.init_op = parts_->init_op(),
+                               .init_feed_dict = parts_->init_feed_dict(),
+                               .init_fn = parts_->init_fn(),
+                               .from = {.saver = parts_->saver().get(),
+                                        .checkpoint_dir = o_.checkpoint_dir,
+                                        .checkpoint_filename_with_path = o_.checkpoint_filename_with_path}});
+}
+
+GRADUS_BODY std::unique_ptr<base_session> worker_session_creator::create_session() {
+  parts_->finalize(*g_);
+  return detail::manager_of(*parts_, o_.recovery_wait_secs, tasks_).wait_for_session(open_, o_.max_wait_secs);
+}
+
+}  // namespace gradus

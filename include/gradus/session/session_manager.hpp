@@ -1,0 +1,98 @@
+// Makes a session ready: from a checkpoint, by init ops, or by waiting for who does it. tf.train.SessionManager (1.15).
+//
+//   gradus::session_manager manager({.local_init_op = local, .ready_op = report_uninitialized_variables(g)});
+//   auto sess = manager.prepare_session(open, {.init_op = init, .saver = &saver, .checkpoint_dir = "runs/digits"});
+//
+// `open` makes a session: gradus::opens(g), or a function of yours. Sessions that wait for another one's variables
+// share them by resources (run/session_resources.hpp).
+//
+//   prepare_session   restores, or else runs init_op and init_fn; then local_init_op; it is an error if the model is
+//   not
+//                     ready then
+//   recover_session   restores, runs local_init_op, and says whether the model is ready
+//   wait_for_session  tries with a new session every recovery_wait_secs until the model is ready
+//
+// A model is ready when ready_op says so: a report_uninitialized_variables (run/variable_ops.hpp) that reports none;
+// any other boolean tensor without a true; any other tensor; and no op at all. An op that raises failed_precondition
+// because a variable is not initialized is not ready either; any other error passes.
+//
+// Otherwise than TensorFlow: a list of uninitialized variables is a boolean tensor and not one of texts; why a session
+// is not ready is returned, not logged.
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../checkpoint/saver.hpp"
+#include "../run/variable_ops.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+using session_factory = std::function<std::unique_ptr<base_session>()>;
+
+struct session_manager_options {
+  value local_init_op = {};            // of what each session has for itself: local variables, tables
+  value ready_op = {};                 // empty: a model is always ready
+  value ready_for_local_init_op = {};  // empty: local_init_op runs unguarded
+  double recovery_wait_secs = 30;      // between two tries
+  run_options local_init_run_options = {};
+};
+
+// From where variables come. At most one of the two paths.
+struct checkpoint_source {
+  detail::any_saver* saver = nullptr;
+  std::string checkpoint_dir = {};                 // the newest that its state file names
+  std::string checkpoint_filename_with_path = {};  // this one
+  bool wait_for_checkpoint = false;                // in checkpoint_dir, at most max_wait_secs
+  double max_wait_secs = 7200;
+};
+struct prepare_options {
+  value init_op = {};
+  std::span<const feed> init_feed_dict = {};             // of init_op
+  std::function<void(base_session&)> init_fn = nullptr;  // after init_op
+  checkpoint_source from = {};
+};
+
+struct recovered_session {
+  std::unique_ptr<base_session> session;
+  bool initialized = false;
+  std::string why_not = {};  // empty if it is initialized
+};
+
+class session_manager {
+public:
+  // Error: invalid_argument for a ready_for_local_init_op without a local_init_op.
+  explicit session_manager(session_manager_options o = {}, task_system t = {});
+
+  // Errors: failed_precondition if there is no checkpoint and nothing that initializes, or if the model is not ready in
+  // the end; invalid_argument for two paths; what the saver and the ops raise.
+  std::unique_ptr<base_session> prepare_session(const session_factory& open, const prepare_options& o) const;
+  // Raises what the saver and the ops raise, and never that the model is not ready.
+  recovered_session recover_session(const session_factory& open, const checkpoint_source& from) const;
+  // Error: deadline_exceeded once less than recovery_wait_secs of max_wait_secs are left.
+  std::unique_ptr<base_session> wait_for_session(const session_factory& open,
+                                                 double max_wait_secs = task_condition::forever) const;
+
+  const session_manager_options& options() const { return o_; }
+
+private:
+  session_manager_options o_;
+  task_system tasks_;
+
+  struct answer {
+    bool yes = true;
+    std::string why_not = {};
+  };
+  answer is_ready(base_session& s, value op) const;
+  answer try_local_init(base_session& s) const;
+  bool restore(base_session& s, const checkpoint_source& from) const;
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "session_manager.ipp"
+#endif

@@ -1,0 +1,130 @@
+// The bodies of session_manager.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "session_manager.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+namespace detail {
+GRADUS_BODY std::string shown_op(value op) {
+  if (!op) return "none";
+  const std::string_view name = op.g->name_of(op.id);
+  return name.empty() ? text(op.g->nodes[op.id].op->name, " without a name") : text('"', name, '"');
+}
+GRADUS_BODY bool tells_of_initialization(std::string_view what) {
+  return what.find("not initialized") != what.npos || what.find("uninitialized") != what.npos;
+}
+}  // namespace detail
+
+GRADUS_BODY session_manager::session_manager(session_manager_options o, task_system t)
+    : o_(std::move(o)), tasks_(std::move(t)) {
+  if (o_.ready_for_local_init_op && !o_.local_init_op)
+    raise(status::invalid_argument,
+          "session_manager: ready_for_local_init_op is given without a local_init_op, which it would guard; give both, "
+          "or leave it out");
+}
+
+GRADUS_BODY session_manager::answer session_manager::is_ready(base_session& s, value op) const {
+  if (!op) return {};
+  try {
+    const auto result = s.run(op);
+    if (result.type != boolean) return {};
+    if (op.g->nodes[op.id].op == &cards::report_uninitialized) {
+      const std::vector<std::string> names = uninitialized_names(*op.g, op, result);
+      if (names.empty()) return {};
+      std::string list;
+      for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
+      return {false, text("Variables not initialized: ", list)};
+    }
+    for (const bool waits : result.as<bool>())
+      if (waits) return {false, text("the ready op ", detail::shown_op(op), " is not ready: it holds a true")};
+    return {};
+  } catch (const failed_precondition& e) {
+    if (!detail::tells_of_initialization(e.what())) throw;
+    return {false, e.what()};
+  }
+}
+
+GRADUS_BODY session_manager::answer session_manager::try_local_init(base_session& s) const {
+  if (!o_.local_init_op) return {};
+  if (answer ready = is_ready(s, o_.ready_for_local_init_op); !ready.yes) return ready;
+  s.run(o_.local_init_op, {}, o_.local_init_run_options);
+  return {};
+}
+
+GRADUS_BODY bool session_manager::restore(base_session& s, const checkpoint_source& from) const {
+  if (!from.checkpoint_dir.empty() && !from.checkpoint_filename_with_path.empty())
+    raise(status::invalid_argument,
+          text("Can not provide both checkpoint_dir (", from.checkpoint_dir, ") and checkpoint_filename_with_path (",
+               from.checkpoint_filename_with_path, "); give one of them"));
+  if (from.saver == nullptr || (from.checkpoint_dir.empty() && from.checkpoint_filename_with_path.empty()))
+    return false;
+  state_list list;
+  s.remembers(list);
+  if (!from.checkpoint_filename_with_path.empty()) {
+    from.saver->restore(list, from.checkpoint_filename_with_path);
+    return true;
+  }
+  for (double waited = 0;; waited += o_.recovery_wait_secs) {
+    if (from.saver->restore_latest(list, from.checkpoint_dir)) return true;
+    if (!from.wait_for_checkpoint || waited >= from.max_wait_secs) return false;
+    tasks_.sleep(o_.recovery_wait_secs);
+  }
+}
+
+GRADUS_BODY std::unique_ptr<base_session> session_manager::prepare_session(const session_factory& open,
+                                                                           const prepare_options& o) const {
+  std::unique_ptr<base_session> s = open();
+  if (!restore(*s, o.from)) {
+    if (!o.init_op && !o.init_fn && !o_.local_init_op)
+      raise(status::failed_precondition,
+            "Model is not initialized and no init_op or init_fn or local_init_op was given; give one of them, such as "
+            "global_variables_initializer(g), or a directory with a checkpoint");
+    if (o.init_op) s->run(o.init_op, o.init_feed_dict);
+    if (o.init_fn) o.init_fn(*s);
+  }
+  const auto refuse = [&](std::string_view ready, const std::string& why) {
+    raise(status::failed_precondition, text("Init operations did not make model ready", ready, ".  Init op: ",
+                                            detail::shown_op(o.init_op), ", init fn: ", o.init_fn ? "given" : "none",
+                                            ", local_init_op: ", detail::shown_op(o_.local_init_op), ", error: ", why));
+  };
+  if (const answer local = try_local_init(*s); !local.yes) refuse(" for local_init", local.why_not);
+  if (const answer ready = is_ready(*s, o_.ready_op); !ready.yes) refuse("", ready.why_not);
+  return s;
+}
+
+GRADUS_BODY recovered_session session_manager::recover_session(const session_factory& open,
+                                                               const checkpoint_source& from) const {
+  recovered_session r{open(), false, {}};
+  const bool restored = restore(*r.session, from);
+  const answer local = try_local_init(*r.session);
+  if (!restored) {
+    r.why_not = "there is no checkpoint to restore";
+  } else if (!local.yes) {
+    r.why_not = text("the model is not ready for local_init: ", local.why_not);
+  } else {
+    const answer ready = is_ready(*r.session, o_.ready_op);
+    r.initialized = ready.yes, r.why_not = ready.why_not;
+  }
+  return r;
+}
+
+GRADUS_BODY std::unique_ptr<base_session> session_manager::wait_for_session(const session_factory& open,
+                                                                            double max_wait_secs) const {
+  const double until = tasks_.elapsed() + max_wait_secs;
+  for (;;) {
+    std::unique_ptr<base_session> s = open();
+    const answer local = try_local_init(*s);
+    const answer ready = local.yes ? is_ready(*s, o_.ready_op) : local;
+    if (ready.yes) return s;
+    s->close();
+    s.reset();
+    if (until - tasks_.elapsed() - o_.recovery_wait_secs < 0)
+      raise(status::deadline_exceeded,
+            text("Session was not ready after waiting ", max_wait_secs, " secs: ", ready.why_not,
+                 ". Start the chief, which initializes the variables, or wait longer (max_wait_secs)"));
+    tasks_.sleep(o_.recovery_wait_secs);
+  }
+}
+
+}  // namespace gradus
