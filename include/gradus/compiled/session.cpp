@@ -4,6 +4,7 @@
 #endif
 #include "../session/coordinated_thread.ipp"
 #include "../session/coordinator.ipp"
+#include "../session/global_step.ipp"
 #include "../session/input_checkpoint.ipp"
 #include "../session/looper.ipp"
 #include "../session/master.ipp"

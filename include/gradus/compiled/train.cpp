@@ -9,6 +9,7 @@
 #include "../train/hook.ipp"
 #include "../train/loop.ipp"
 #include "../train/measure.ipp"
+#include "../train/monitored_session.ipp"
 #include "../train/progress.ipp"
 #include "../train/run_config.ipp"
 #include "../train/step_times.ipp"

@@ -63,7 +63,9 @@ private:
 // The tensors of a run, in the order of its fetches.
 class run_results {
 public:
-  explicit run_results(detail::run_lease lease) : lease_(std::move(lease)) {}
+  explicit run_results(detail::run_lease lease) : lease_(std::move(lease)), size_(lease_->results.size()) {}
+  // The first so many.
+  run_results(run_results&& all, std::size_t n) : run_results(std::move(all.lease_), n) {}
 
   std::size_t size() const { return views().size(); }
   const const_tensor_view& operator[](std::size_t i) const { return views()[i]; }
@@ -72,14 +74,20 @@ public:
   operator std::span<const const_tensor_view>() const { return views(); }
 
 private:
+  friend class run_result;
   detail::run_lease lease_;
-  std::span<const const_tensor_view> views() const { return lease_->results; }
+  std::size_t size_ = 0;
+
+  run_results(detail::run_lease lease, std::size_t n) : lease_(std::move(lease)), size_(n) {}
+  std::span<const const_tensor_view> views() const { return std::span(lease_->results).first(size_); }
 };
 
 // The tensor of a run that fetched one.
 class run_result : public const_tensor_view {
 public:
   explicit run_result(detail::run_lease lease) : const_tensor_view(lease->results[0]), lease_(std::move(lease)) {}
+  // The first of several.
+  explicit run_result(run_results&& all) : run_result(std::move(all.lease_)) {}
 
 private:
   detail::run_lease lease_;

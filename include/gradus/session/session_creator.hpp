@@ -17,6 +17,8 @@ class session_creator {
 public:
   virtual ~session_creator() = default;
   virtual std::unique_ptr<base_session> create_session() = 0;
+  // Of its sessions; null if it cannot tell before it has made one.
+  virtual graph* of() const { return nullptr; }
 };
 
 struct chief_session_options {
@@ -32,6 +34,7 @@ public:
       : open_(std::move(open)), g_(&g), parts_(&parts), o_(std::move(o)), tasks_(std::move(t)) {}
   // Errors: those of session_manager::prepare_session.
   std::unique_ptr<base_session> create_session() override;
+  graph* of() const override { return g_; }
 
 private:
   session_factory open_;
@@ -53,6 +56,7 @@ public:
       : open_(std::move(open)), g_(&g), parts_(&parts), o_(o), tasks_(std::move(t)) {}
   // Error: deadline_exceeded.
   std::unique_ptr<base_session> create_session() override;
+  graph* of() const override { return g_; }
 
 private:
   session_factory open_;

@@ -14,7 +14,8 @@
 //
 //   void begin()                                             once, before the first step of a run
 //   void after_create_session(hooked_session&)               the variables have their values
-//   void before_run(run_context&)                            before every step
+//   void before_run(run_context&)                            before every step; in a monitored session it may return
+//                                                            session_run_args (train/any_hook.hpp)
 //   void after_run(run_context&, const run_values&)          after every step that was made
 //   void end(hooked_session&)                                the run ends, but not by an error
 //
@@ -25,11 +26,12 @@
 //   bool after_save(hooked_session&, std::int64_t step)      it is on the disk; true (or void for false): stop the run
 //   void end(hooked_session&, std::int64_t step)             the run ends, but not by an error
 //
-// Source: tf.train.SessionRunHook, tf.train.CheckpointSaverListener (1.15). Otherwise than TensorFlow: before_run
-// returns nothing, since values are asked for by name afterwards; a step whose loss is not finite is an error before
-// after_run is called; and what a hook remembers is its own, no checkpoint holds it.
+// Source: tf.train.SessionRunHook, tf.train.CheckpointSaverListener (1.15). Otherwise than TensorFlow: over a
+// model before_run returns nothing, since values are asked for by name afterwards; a step whose loss is not finite is
+// an error before after_run is called; and what a hook remembers is its own, no checkpoint holds it.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -42,6 +44,10 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+class base_session;
+struct run_metadata;
+struct run_options;
+struct session_run_args;
 namespace detail {
 class hook_calls;
 }
@@ -49,14 +55,20 @@ class hook_calls;
 // The run that a hook is called by. It lives until `end` returns.
 class hooked_session {
 public:
-  // Of the last step that was made; 0 before the first.
-  std::int64_t global_step() const { return step_; }
+  // Of the last step that was made; 0 before the first. Of a monitored session: the graph's global step as it is now, 0
+  // without one.
+  std::int64_t global_step() const { return raw_ != nullptr ? step_of_(*raw_) : step_; }
   // A variable, slot or average by the name that it has in a checkpoint, as it is now.
   // Error: not_found, with the names that there are.
   const_tensor_view variable(std::string_view name) const;
+  // The session of a monitored session, without hooks; null over a model of a trainer or a supervisor.
+  base_session* raw_session() const { return raw_; }
 
 private:
   friend class detail::hook_calls;
+  base_session* raw_ = nullptr;
+  std::int64_t (*step_of_)(base_session&) = nullptr;
+  const_tensor_view (*variable_of_)(base_session&, std::string_view) = nullptr;
   const state_list* state_ = nullptr;
   std::int64_t step_ = 0;
 };
@@ -69,10 +81,13 @@ public:
   void request_stop() { stop_ = true; }
   // Whether a hook has asked for it in this step.
   bool stop_requested() const { return stop_; }
+  // What the caller of a monitored session's run asked for; null in a trainer.
+  const session_run_args* original_args() const { return original_; }
 
 private:
   friend class detail::hook_calls;
   hooked_session* session_ = nullptr;
+  const session_run_args* original_ = nullptr;
   bool stop_ = false;
 };
 
@@ -82,6 +97,11 @@ public:
   std::int64_t global_step = 0;  // with this step counted
   double loss = 0;
   double learning_rate = 0;  // that the step used
+  // In a monitored session: what this hook's before_run asked for, in its order, good until the hook returns; the
+  // options of the run, of all who asked; and the run's metadata, empty unless somebody asked for a trace.
+  std::span<const const_tensor_view> results = {};
+  const run_options* options = nullptr;
+  const run_metadata* metadata = nullptr;
   // A metric or a scalar summary of the training step, by its name. Error: not_found, with the names that there are.
   double result(std::string_view name) const;
 
@@ -135,6 +155,11 @@ public:
     session_.step_ = step;
     context_.stop_ = false;
   }
+  void bind(base_session& raw, std::int64_t (*step_of)(base_session&),
+            const_tensor_view (*variable_of)(base_session&, std::string_view)) {
+    session_.raw_ = &raw, session_.step_of_ = step_of, session_.variable_of_ = variable_of;
+  }
+  void asked(const session_run_args* original) { context_.original_ = original; }
   void at(std::int64_t step) { session_.step_ = step; }
   void clear_stop() { context_.stop_ = false; }
 

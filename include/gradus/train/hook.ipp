@@ -6,6 +6,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY const_tensor_view hooked_session::variable(std::string_view name) const {
+  if (raw_ != nullptr) return variable_of_(*raw_, name);
   const state_entry* found = state_ != nullptr ? state_->find(name) : nullptr;
   if (found == nullptr || found->dynamic != nullptr) {
     std::string names;

@@ -84,6 +84,13 @@ struct hook_seen {
   static constexpr bool comes_before = !hook_names::names_before_run<H> || is_called_before_run<H>;
   static constexpr bool comes_after = !hook_names::names_after_run<H> || is_called_after_run<H>;
   static constexpr bool ends = !hook_names::names_end<H> || detail::ends<H>;
+  // before_run returns nothing: what a run over a model takes.
+  static constexpr bool asks_nothing = [] {
+    if constexpr (is_called_before_run<H>)
+      return std::is_void_v<decltype(std::declval<H&>().before_run(std::declval<run_context&>()))>;
+    else
+      return true;
+  }();
 
   static constexpr bool value = !near_by && any && begins && sees_session && comes_before && comes_after && ends;
 };
@@ -91,10 +98,14 @@ struct hook_seen {
 
 // The error page of a hook: what would never be called does not compile. A member of any other name cannot be told from
 // the hook's own business.
-template <class H>
+// `InSession`: of a monitored session, where before_run may ask for tensors.
+template <class H, bool InSession = false>
 struct hook_fits {
 private:
   using seen = detail::hook_seen<H>;
+  static_assert(InSession || seen::asks_nothing,
+                "gradus: this hook's `before_run` returns what a run shall fetch, and a trainer has no such fetches; "
+                "return nothing and ask `values.result(name)` in after_run, or give the hook to a monitored session.");
   static_assert(!seen::near_by,
                 "gradus: this hook has a member whose name is near to one of a hook's, and it would never be called; a "
                 "hook has begin, after_create_session, before_run, after_run, end. What is called around saves is a "
@@ -120,7 +131,7 @@ private:
                 "called; write `void end(gradus::hooked_session&)`.");
 
 public:
-  static constexpr bool value = seen::value;
+  static constexpr bool value = seen::value && (InSession || seen::asks_nothing);
 };
 
 namespace detail {

@@ -1,0 +1,105 @@
+// A hook of any type, for lists that are made when the program runs: the hooks of a monitored session.
+//
+//   struct watch {
+//     gradus::value loss;
+//     gradus::session_run_args before_run(gradus::run_context&) { return {.fetches = {loss}}; }
+//     void after_run(gradus::run_context& c, const gradus::run_values& v) {
+//       if (v.results[0].as<float>()[0] < 0.01f) c.request_stop();
+//     }
+//   };
+//   std::vector<gradus::any_hook> hooks{watch{loss}, gradus::stop_at_step_hook({.last_step = 1000})};
+//
+// A hook is what train/hook.hpp says. In a monitored session before_run may return session_run_args: what it fetches
+// and feeds in this run, beside the caller and the other hooks. One that shall be asked afterwards is given by
+// std::ref, or as a std::shared_ptr.
+#pragma once
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "../run/feed.hpp"
+#include "../run/run_options.hpp"
+#include "hook_fits.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// tf.train.SessionRunArgs. What `feeds` look at stays until the run has ended.
+struct session_run_args {
+  std::vector<fetch> fetches = {};
+  std::vector<feed> feeds = {};
+  run_options options = {};
+};
+
+namespace detail {
+template <class H>
+struct held_hook {
+  using type = H;
+  static H& of(H& h) { return h; }
+};
+template <class H>
+struct held_hook<std::shared_ptr<H>> {
+  using type = H;
+  static H& of(const std::shared_ptr<H>& h) { return *h; }
+};
+template <class H>
+struct held_hook<std::reference_wrapper<H>> {
+  using type = H;
+  static H& of(const std::reference_wrapper<H>& h) { return h.get(); }
+};
+}  // namespace detail
+
+class any_hook {
+public:
+  template <class H>
+    requires(!std::is_same_v<std::remove_cvref_t<H>, any_hook>)
+  any_hook(H hook) : hook_(std::make_shared<model<H>>(std::move(hook))) {}
+
+  void begin() const { hook_->begin(); }
+  void after_create_session(hooked_session& s) const { hook_->after_create_session(s); }
+  session_run_args before_run(run_context& c) const { return hook_->before_run(c); }
+  void after_run(run_context& c, const run_values& v) const { hook_->after_run(c, v); }
+  void end(hooked_session& s) const { hook_->end(s); }
+
+private:
+  struct concept_type {
+    virtual ~concept_type() = default;
+    virtual void begin() = 0;
+    virtual void after_create_session(hooked_session& s) = 0;
+    virtual session_run_args before_run(run_context& c) = 0;
+    virtual void after_run(run_context& c, const run_values& v) = 0;
+    virtual void end(hooked_session& s) = 0;
+  };
+  template <class H>
+  struct model final : concept_type {
+    using held = detail::held_hook<H>;
+    using hook_type = typename held::type;
+    static_assert(hook_fits<hook_type, true>::value);
+    explicit model(H h) : hook(std::move(h)) {}
+
+    void begin() override {
+      if constexpr (detail::begins<hook_type>) held::of(hook).begin();
+    }
+    void after_create_session(hooked_session& s) override {
+      if constexpr (detail::is_told_of_session<hook_type>) held::of(hook).after_create_session(s);
+    }
+    session_run_args before_run(run_context& c) override {
+      if constexpr (!detail::hook_seen<hook_type>::asks_nothing)
+        return held::of(hook).before_run(c);
+      else if constexpr (detail::is_called_before_run<hook_type>)
+        held::of(hook).before_run(c);
+      return {};
+    }
+    void after_run(run_context& c, const run_values& v) override {
+      if constexpr (detail::is_called_after_run<hook_type>) held::of(hook).after_run(c, v);
+    }
+    void end(hooked_session& s) override {
+      if constexpr (detail::ends<hook_type>) held::of(hook).end(s);
+    }
+    H hook;
+  };
+  std::shared_ptr<concept_type> hook_;  // copies are the same hook
+};
+
+}  // namespace gradus

@@ -1,0 +1,140 @@
+// Saves checkpoints of a monitored session: when it begins, every so many steps or seconds, and at the end.
+// tf.train.CheckpointSaverHook (1.15).
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../checkpoint/saver.hpp"
+#include "../../session/scaffold.hpp"
+#include "../any_hook.hpp"
+#include "../second_or_step_timer.hpp"
+#include "needed_global_step.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// A saving listener of any type (train/hook.hpp), for lists that are made when the program runs.
+class any_saving_listener {
+public:
+  template <class L>
+    requires(!std::is_same_v<std::remove_cvref_t<L>, any_saving_listener>)
+  any_saving_listener(L listener) : listener_(std::make_shared<model<L>>(std::move(listener))) {}
+
+  void begin() const { listener_->begin(); }
+  void before_save(hooked_session& s, std::int64_t step) const { listener_->before_save(s, step); }
+  // Whether it asks for a stop.
+  bool after_save(hooked_session& s, std::int64_t step) const { return listener_->after_save(s, step); }
+  void end(hooked_session& s, std::int64_t step) const { listener_->end(s, step); }
+
+private:
+  struct concept_type {
+    virtual ~concept_type() = default;
+    virtual void begin() = 0;
+    virtual void before_save(hooked_session& s, std::int64_t step) = 0;
+    virtual bool after_save(hooked_session& s, std::int64_t step) = 0;
+    virtual void end(hooked_session& s, std::int64_t step) = 0;
+  };
+  template <class L>
+  struct model final : concept_type {
+    using held = detail::held_hook<L>;
+    using listener_type = typename held::type;
+    static_assert(saving_listener_fits<listener_type>::value);
+    explicit model(L l) : listener(std::move(l)) {}
+    void begin() override {
+      if constexpr (detail::begins<listener_type>) held::of(listener).begin();
+    }
+    void before_save(hooked_session& s, std::int64_t step) override {
+      if constexpr (detail::is_called_before_save<listener_type>) held::of(listener).before_save(s, step);
+    }
+    bool after_save(hooked_session& s, std::int64_t step) override {
+      if constexpr (detail::is_called_after_save<listener_type>) {
+        if constexpr (std::is_void_v<decltype(held::of(listener).after_save(s, step))>)
+          held::of(listener).after_save(s, step);
+        else
+          return held::of(listener).after_save(s, step);
+      }
+      return false;
+    }
+    void end(hooked_session& s, std::int64_t step) override {
+      if constexpr (detail::ends_saving<listener_type>) held::of(listener).end(s, step);
+    }
+    L listener;
+  };
+  std::shared_ptr<concept_type> listener_;
+};
+
+struct checkpoint_saver_options {
+  std::optional<double> save_secs = {};  // exactly one of the two
+  std::optional<std::int64_t> save_steps = {};
+  std::shared_ptr<detail::any_saver> saver = nullptr;  // or the scaffold's; neither: one of its own
+  scaffold* parts = nullptr;
+  std::string checkpoint_basename = "model.ckpt";
+  std::vector<any_saving_listener> listeners = {};
+  std::int64_t steps_per_run = 1;  // by how much a run may raise the global step
+  task_system tasks = {};
+};
+
+class checkpoint_saver_hook {
+public:
+  // Errors: invalid_argument for a saver and a scaffold, for both intervals or none.
+  explicit checkpoint_saver_hook(const std::string& checkpoint_dir, checkpoint_saver_options o)
+      : o_(std::move(o)),
+        prefix_(join_path(checkpoint_dir, o_.checkpoint_basename)),
+        timer_({.every_secs = o_.save_secs, .every_steps = o_.save_steps}, o_.tasks) {
+    if (o_.saver != nullptr && o_.parts != nullptr)
+      raise(status::invalid_argument, "checkpoint_saver_hook: You cannot provide both saver and scaffold");
+  }
+
+  void begin() const {
+    for (const auto& l : o_.listeners) l.begin();
+  }
+  // A session that was just made is saved at once: what a listener says then stops nobody.
+  void after_create_session(hooked_session& s) {
+    detail::needed_global_step(s, "checkpoint_saver_hook");
+    const std::int64_t step = s.global_step();
+    save(s, step);
+    timer_.update_last_triggered_step(step);
+  }
+  session_run_args before_run(run_context& c) const {
+    return {.fetches = {detail::needed_global_step(c.session(), "checkpoint_saver_hook")}};
+  }
+  void after_run(run_context& c, const run_values& v) {
+    const std::int64_t stale = detail::step_in(v.results[0]);
+    if (!timer_.should_trigger_for_step(stale + o_.steps_per_run)) return;
+    const std::int64_t step = c.session().global_step();
+    if (!timer_.should_trigger_for_step(step)) return;
+    timer_.update_last_triggered_step(step);
+    if (save(c.session(), step)) c.request_stop();
+  }
+  void end(hooked_session& s) {
+    const std::int64_t last = s.global_step();
+    if (timer_.last_triggered_step() != last) save(s, last);
+    for (const auto& l : o_.listeners) l.end(s, last);
+  }
+
+private:
+  checkpoint_saver_options o_;
+  std::string prefix_;
+  second_or_step_timer timer_;
+
+  detail::any_saver& saver() {
+    if (o_.saver == nullptr)
+      o_.saver =
+          o_.parts != nullptr && o_.parts->saver() != nullptr ? o_.parts->saver() : std::make_shared<gradus::saver<>>();
+    return *o_.saver;
+  }
+  // Says whether a listener asks for a stop; all are told.
+  bool save(hooked_session& s, std::int64_t step) {
+    for (const auto& l : o_.listeners) l.before_save(s, step);
+    state_list list;
+    s.raw_session()->remembers(list);
+    saver().save(list, prefix_, step);
+    bool stop = false;
+    for (const auto& l : o_.listeners) stop = l.after_save(s, step) || stop;
+    return stop;
+  }
+};
+
+}  // namespace gradus

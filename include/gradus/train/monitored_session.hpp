@@ -1,0 +1,177 @@
+// A session with hooks around its runs, and, if wanted, one that is made again when a peer has died.
+// tf.train.MonitoredSession, SingularMonitoredSession (1.15).
+//
+//   gradus::scaffold parts;
+//   gradus::chief_session_creator chief(gradus::opens(g, opt), g, parts, {.checkpoint_dir = "runs/digits"});
+//   gradus::monitored_session sess(chief, {gradus::stop_at_step_hook({.last_step = 1000})});
+//   sess.within([&] {
+//     while (!sess.should_stop()) sess.run(train, feeds);
+//   });
+//
+// The hooks' life:
+//
+//   made         begin of every hook, while the graph is open; the session, by the creator; a coordinator; the queue
+//                runners of the graph; after_create_session of every hook
+//   run          before_run of every hook; one run of what they and the caller ask for; after_run of every hook
+//   the end      end of every hook, unless an error ends it that is neither out_of_range nor a stop; the coordinator
+//                stops and joins; the session closes
+//
+// `within` is TensorFlow's with block: an out_of_range and a stop leave it silently, another error passes; the session
+// is closed then. Without it the destructor closes; what it cannot tell is whether an error that passes through was an
+// out_of_range that did not come from run.
+//
+// Otherwise than TensorFlow: feeds and fetches of hooks are those of the graph, not of compiled models; a feed that is
+// given twice is named. Not safe from several threads.
+#pragma once
+#include <concepts>
+#include <exception>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "../session/queue_runner.hpp"
+#include "../session/session_creator.hpp"
+#include "any_hook.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+struct monitored_session_options {
+  bool recovers = true;  // a run that raises aborted or unavailable is made again, on a new session
+  double stop_grace_period_secs = 120;
+  task_system tasks = {};
+};
+
+// What a function of run_step_fn gets.
+class step_context {
+public:
+  base_session& session() const { return *session_; }
+  // As the monitored session's run, hooks included.
+  run_results run_with_hooks(std::span<const fetch> fetches, std::span<const feed> feeds = {}) const;
+  run_result run_with_hooks(const fetch& f, std::initializer_list<feed> feeds = {}) const;
+  // Leaves the function and the loop around it.
+  [[noreturn]] void request_stop() const;
+
+private:
+  friend class monitored_session;
+  step_context(class monitored_session& m, base_session& s) : monitored_(&m), session_(&s) {}
+  monitored_session* monitored_;
+  base_session* session_;
+};
+// What step_context::request_stop raises; `within` takes it as an end without an error. Python's StopIteration.
+struct stop_iteration final : std::exception {
+  const char* what() const noexcept override { return "a step asked for the end of the loop"; }
+};
+
+class monitored_session {
+public:
+  // The creator outlives it. Errors: what hooks, the creator and its session raise.
+  explicit monitored_session(session_creator& creator, std::vector<any_hook> hooks = {},
+                             monitored_session_options o = {});
+  monitored_session(const monitored_session&) = delete;
+  ~monitored_session() noexcept(false);
+
+  // Errors: failed_precondition after a stop, after close, or if a tensor is fed twice; what runs and hooks raise. If a
+  // thread of the coordinator was aborted, that is raised in place of what the run raised.
+  run_results run(std::span<const fetch> fetches, std::span<const feed> feeds = {}, const run_options& o = {},
+                  run_metadata* told = nullptr);
+  run_results run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds = {},
+                  const run_options& o = {}, run_metadata* told = nullptr) {
+    return run(std::span(fetches.begin(), fetches.size()), std::span(feeds.begin(), feeds.size()), o, told);
+  }
+  run_result run(const fetch& f, std::initializer_list<feed> feeds = {}, const run_options& o = {},
+                 run_metadata* told = nullptr);
+  // Calls f(step_context&) and gives what it gives; runs of its are made again with it where a peer has died.
+  template <class F>
+    requires std::invocable<F&, step_context&>
+  decltype(auto) run_step_fn(F f) {
+    for (;;) {
+      ready();
+      step_context context(*this, *session_);
+      in_step_ = true;
+      try {
+        if constexpr (std::is_void_v<std::invoke_result_t<F&, step_context&>>) {
+          f(context);
+          in_step_ = false;
+          return;
+        } else {
+          auto result = f(context);
+          in_step_ = false;
+          return result;
+        }
+      } catch (...) {
+        in_step_ = false;
+        if (!recover_from_current()) throw;
+      }
+    }
+  }
+
+  // A hook or the coordinator asked for the end, or the session is closed or cannot be made again.
+  bool should_stop();
+  // Runs the body; then closes, whatever ended it (see the top).
+  template <std::invocable Body>
+  void within(Body body) {
+    bool clean = false;
+    try {
+      body();
+      clean = true;
+    } catch (const out_of_range&) {
+      clean = true;
+    } catch (const stop_iteration&) {
+      clean = true;
+    } catch (...) {
+      close_after_error(false);
+      throw;
+    }
+    close_internal(clean);
+  }
+  // Error: failed_precondition if it is closed; what `end` of a hook raises, and what the coordinator holds.
+  void close();
+
+  graph& of() const { return *graph_; }
+  any_coordinator& coord() { return *coord_; }
+  // Without hooks; null once it is closed.
+  base_session* raw_session() const { return session_.get(); }
+
+private:
+  friend class step_context;
+  session_creator* creator_;
+  std::vector<any_hook> hooks_;
+  monitored_session_options o_;
+  graph* graph_ = nullptr;
+  detail::hook_calls calls_;
+  bool closed_ = false, stop_ = false, clean_error_ = false, in_step_ = false, reopens_graph_ = false;
+  std::unique_ptr<base_session> session_;
+  std::unique_ptr<any_coordinator> coord_;
+  std::vector<coordinated_thread> threads_;  // last: they end before what they use
+  int entered_ = std::uncaught_exceptions();
+
+  void open();
+  void ready();
+  void leave_session();
+  bool recover_from_current();
+  void close_internal(bool tells_hooks);
+  void close_after_error(bool tells_hooks) noexcept;
+  run_results run_once(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
+                       run_metadata* told);
+};
+
+// Without recovery: an aborted run comes out as it is.
+class singular_monitored_session : public monitored_session {
+public:
+  explicit singular_monitored_session(session_creator& creator, std::vector<any_hook> hooks = {},
+                                      monitored_session_options o = {})
+      : monitored_session(creator, std::move(hooks), without_recovery(std::move(o))) {}
+
+private:
+  static monitored_session_options without_recovery(monitored_session_options o) {
+    o.recovers = false;
+    return o;
+  }
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "monitored_session.ipp"
+#endif
