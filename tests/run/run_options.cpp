@@ -15,7 +15,7 @@ TEST_CASE("options of several who ask for one run: the longer timeout and the hi
     for (std::size_t k = 0; k < timeouts.size(); ++k)
       for (std::size_t a = 0; a < levels.size(); ++a)
         for (std::size_t b = 0; b < levels.size(); ++b) {
-          const run_options both = merged({timeouts[i], levels[a]}, {timeouts[k], levels[b]});
+          const run_options both = merged_options({timeouts[i], levels[a]}, {timeouts[k], levels[b]});
           CHECK(both.timeout_secs == timeouts[i > k ? i : k]);
           CHECK(both.trace == levels[a > b ? a : b]);
         }

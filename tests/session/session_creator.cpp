@@ -24,9 +24,9 @@ TEST_CASE("the chief initializes, saves and is restored; a worker waits for it, 
   const auto saves = std::make_shared<saver<flat_binary, faulty_files>>(saver_options{}, flat_binary{}, files);
   session_resources box;
   scaffold parts({.saver = saves});
-  worker_session_creator worker(opens(g, shared_resources(box)), g, parts,
+  worker_session_creator worker(sessions_of(g, shared_resources(box)), g, parts,
                                 {.max_wait_secs = 100, .recovery_wait_secs = 1}, hand.tasks());
-  chief_session_creator chief(opens(g, shared_resources(box)), g, parts, {.checkpoint_dir = "runs"});
+  chief_session_creator chief(sessions_of(g, shared_resources(box)), g, parts, {.checkpoint_dir = "runs"});
   parts.finalize(g);
   std::unique_ptr<base_session> of_worker;
   auto waits = hand.tasks().start("a test", "do without", [&] { of_worker = worker.create_session(); });
@@ -47,10 +47,10 @@ TEST_CASE("the chief initializes, saves and is restored; a worker waits for it, 
   of_worker->run(more);
 
   session_resources other;
-  chief_session_creator again(opens(g, shared_resources(other)), g, parts, {.checkpoint_dir = "runs"});
+  chief_session_creator again(sessions_of(g, shared_resources(other)), g, parts, {.checkpoint_dir = "runs"});
   const auto restored = again.create_session();
   CHECK(restored->variable("v").as<float>()[0] == 4);
-  chief_session_creator by_path(opens(g), g, parts, {.checkpoint_filename_with_path = "runs/model-1.ckpt"});
+  chief_session_creator by_path(sessions_of(g), g, parts, {.checkpoint_filename_with_path = "runs/model-1.ckpt"});
   CHECK(by_path.create_session()->variable("v").as<float>()[0] == 4);
   CHECK(w.type() == float32);
 }
@@ -60,7 +60,7 @@ TEST_CASE("a worker gives up after max_wait_secs") {
   graph g;
   g.variable("v", {}, {.init = ones});
   scaffold parts;
-  worker_session_creator worker(opens(g), g, parts, {.max_wait_secs = 1800}, hand.tasks());
+  worker_session_creator worker(sessions_of(g), g, parts, {.max_wait_secs = 1800}, hand.tasks());
   bool late = false;
   auto waits = hand.tasks().start("a test", "do without", [&] {
     try {

@@ -58,7 +58,7 @@ struct counting {
   int closed = 0;
   session_factory opener() {
     return [this]() -> std::unique_ptr<base_session> {
-      auto s = box != nullptr ? opens(g, shared_resources(*box))() : opens(g)();
+      auto s = box != nullptr ? sessions_of(g, shared_resources(*box))() : sessions_of(g)();
       made.push_back(s.get());
       return s;
     };
@@ -69,7 +69,7 @@ struct counting {
 TEST_CASE("M1 prepare with init_op; with init_feed_dict; with init_fn alone") {
   model m;
   session_manager manager({.ready_op = m.ready_v});
-  CHECK(m.of(*manager.prepare_session(opens(m.g), {.init_op = m.init}), "v") == 1);
+  CHECK(m.of(*manager.prepare_session(sessions_of(m.g), {.init_op = m.init}), "v") == 1);
   {
     graph g;
     const value p = g.placeholder("p", {2}), v = variable_from("v", p);
@@ -77,11 +77,11 @@ TEST_CASE("M1 prepare with init_op; with init_feed_dict; with init_fn alone") {
     const std::vector<feed> feeds{{p, data}};
     session_manager fed({.ready_op = report_uninitialized_variables(g)});
     const auto init = global_variables_initializer(g);
-    auto s = fed.prepare_session(opens(g), {.init_op = init, .init_feed_dict = feeds});
+    auto s = fed.prepare_session(sessions_of(g), {.init_op = init, .init_feed_dict = feeds});
     CHECK(s->run(v).as<float>()[1] == 4);
   }
   auto s = manager.prepare_session(
-      opens(m.g), {.init_fn = [](base_session& sess) { sess.mutable_variable("v").mutable_as<float>()[0] = 5; }});
+      sessions_of(m.g), {.init_fn = [](base_session& sess) { sess.mutable_variable("v").mutable_as<float>()[0] = 5; }});
   CHECK(m.of(*s, "v") == 5);
 }
 
@@ -89,7 +89,7 @@ TEST_CASE(
     "M2 prepare without a checkpoint and without anything that initializes; M3 the directory comes back: restored") {
   model m;
   session_manager manager({.ready_op = m.ready_v});
-  const auto prepare = [&] { return manager.prepare_session(opens(m.g), {.from = m.from()}); };
+  const auto prepare = [&] { return manager.prepare_session(sessions_of(m.g), {.from = m.from()}); };
   CHECK(says(refusal<failed_precondition>(prepare), "no init_op or init_fn or local_init_op was given"));
   m.put_checkpoint();
   CHECK(m.of(*prepare(), "v") == 10);
@@ -98,12 +98,12 @@ TEST_CASE(
 TEST_CASE("M4 recover: without a checkpoint not initialized, with one its value and not the initializer's") {
   model m;
   session_manager manager({.ready_op = m.ready_v});
-  auto without = manager.recover_session(opens(m.g), m.from());
+  auto without = manager.recover_session(sessions_of(m.g), m.from());
   CHECK(!without.initialized);
   CHECK(says(without.why_not, "no checkpoint"));
   CHECK(!without.session->is_variable_initialized("v"));
   m.put_checkpoint();
-  auto with = manager.recover_session(opens(m.g), m.from());
+  auto with = manager.recover_session(sessions_of(m.g), m.from());
   CHECK(with.initialized);
   CHECK(with.why_not.empty());
   CHECK(with.session->is_variable_initialized("v"));
@@ -145,11 +145,11 @@ TEST_CASE("M7 recover with both: the local w is the restored v; M8 never ready f
   session_manager manager(
       {.local_init_op = initializer_of(m.w), .ready_op = m.ready_v, .ready_for_local_init_op = m.ready_v});
   m.put_checkpoint();
-  auto r = manager.recover_session(opens(m.g), m.from());
+  auto r = manager.recover_session(sessions_of(m.g), m.from());
   CHECK(r.initialized);
   CHECK(m.of(*r.session, "w") == 10);
   session_manager waits({.local_init_op = initializer_of(m.w), .ready_op = m.ready, .ready_for_local_init_op = never});
-  auto late = waits.recover_session(opens(m.g), m.from());
+  auto late = waits.recover_session(sessions_of(m.g), m.from());
   CHECK(!late.initialized);
   CHECK(says(late.why_not, "not ready for local_init: Variables not initialized: never"));
   CHECK(!late.session->is_variable_initialized("w"));
@@ -165,7 +165,7 @@ TEST_CASE("M9 recover without a saver still runs local_init once, and so does on
     session_manager manager({.local_init_op = more, .ready_op = report_uninitialized_variables(g, std::vector{v})});
     auto r = manager.recover_session(
         [&]() -> std::unique_ptr<base_session> {
-          auto s = opens(g)();
+          auto s = sessions_of(g)();
           s->run(initializer_of(count));
           if (ready) s->run(initializer_of(v));
           return s;
@@ -207,10 +207,11 @@ TEST_CASE("M11 prepare where the model does not get ready for local_init; M12 wh
   const value other = m.g.variable("other", {}, {.init = ones});
   const value of_other = report_uninitialized_variables(m.g, std::vector{other});
   session_manager never({.local_init_op = m.local_init, .ready_op = m.ready, .ready_for_local_init_op = of_other});
-  CHECK(says(refusal<failed_precondition>([&] { never.prepare_session(opens(m.g), {.init_op = m.init}); }),
+  CHECK(says(refusal<failed_precondition>([&] { never.prepare_session(sessions_of(m.g), {.init_op = m.init}); }),
              "Init operations did not make model ready for local_init"));
   session_manager unmet({.local_init_op = m.local_init, .ready_op = of_other});
-  const std::string why = refusal<failed_precondition>([&] { unmet.prepare_session(opens(m.g), {.init_op = m.init}); });
+  const std::string why =
+      refusal<failed_precondition>([&] { unmet.prepare_session(sessions_of(m.g), {.init_op = m.init}); });
   CHECK(says(why, "Init operations did not make model ready.  Init op: "));
   CHECK(says(why, "error: Variables not initialized: other"));
 }
@@ -221,11 +222,12 @@ TEST_CASE("M13 checkpoint_filename_with_path restores that file; both paths are 
   m.put_checkpoint();
   session_manager manager({.ready_op = m.ready_v});
   const std::string path = "elsewhere/model-1.ckpt";
-  CHECK(m.of(*manager.prepare_session(opens(m.g), {.from = {.saver = &m.saves, .checkpoint_filename_with_path = path}}),
+  CHECK(m.of(*manager.prepare_session(sessions_of(m.g),
+                                      {.from = {.saver = &m.saves, .checkpoint_filename_with_path = path}}),
              "v") == 7);
   CHECK(says(refusal<invalid_argument>([&] {
                manager.prepare_session(
-                   opens(m.g),
+                   sessions_of(m.g),
                    {.from = {.saver = &m.saves, .checkpoint_dir = "runs", .checkpoint_filename_with_path = path}});
              }),
              "both checkpoint_dir"));
@@ -266,7 +268,7 @@ TEST_CASE(
     try {
       s = session_manager(mo).prepare_session(
           [&]() -> std::unique_ptr<base_session> {
-            auto one = opens(m.g)();
+            auto one = sessions_of(m.g)();
             one->mutable_variable("ran");
             made = one.get();
             return one;
@@ -306,8 +308,9 @@ TEST_CASE(
     checkpoint_source from = m.from();
     from.wait_for_checkpoint = true, from.max_wait_secs = 5;
     if (appears_after == 0) m.put_checkpoint();
-    auto waiter = hand.tasks().start(
-        "a test", "do without", [&] { got = manager.prepare_session(opens(m.g), {.init_op = m.init, .from = from}); });
+    auto waiter = hand.tasks().start("a test", "do without", [&] {
+      got = manager.prepare_session(sessions_of(m.g), {.init_op = m.init, .from = from});
+    });
     for (int i = 0; i < 5; ++i) {
       hand.settle();
       if (got != nullptr) break;
@@ -325,13 +328,14 @@ TEST_CASE(
   model m;
   const value p = m.g.placeholder("p", {});
   session_manager bad({.ready_op = p});
-  CHECK(says(refusal<invalid_argument>([&] { bad.prepare_session(opens(m.g), {.init_op = m.init}); }), "placeholder"));
+  CHECK(says(refusal<invalid_argument>([&] { bad.prepare_session(sessions_of(m.g), {.init_op = m.init}); }),
+             "placeholder"));
   for (const auto& [op, is_ready] : {std::pair{m.g.constant(3.0), true}, std::pair{m.g.constant(3.0, int32), true},
                                      std::pair{m.g.group({m.init}), true}, std::pair{m.g.constant(0.0, boolean), true},
                                      std::pair{m.g.constant(1.0, boolean), false}}) {
     session_manager manager({.ready_op = op});
     const std::string why =
-        refusal<failed_precondition>([&] { manager.prepare_session(opens(m.g), {.init_op = m.init}); });
+        refusal<failed_precondition>([&] { manager.prepare_session(sessions_of(m.g), {.init_op = m.init}); });
     CHECK((why == "(nothing was refused)") == is_ready);
   }
 }

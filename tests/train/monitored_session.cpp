@@ -48,7 +48,7 @@ struct counting {
       std::make_shared<saver<flat_binary, faulty_files>>(saver_options{}, flat_binary{}, files);
   scaffold parts{{.saver = saves}};
   chief_session_creator chief;
-  explicit counting(chief_session_options o = {}) : chief(opens(g), g, parts, std::move(o)) {
+  explicit counting(chief_session_options o = {}) : chief(sessions_of(g), g, parts, std::move(o)) {
     in_run = [] {};
   }
 };
@@ -154,7 +154,7 @@ TEST_CASE("H15 sessions abort at their 2nd, 3rd, 4th run: all are used in turn; 
   for (int k = 0; k < 3; ++k)
     creator.makers.push_back([&, k] {
       session_number = k, runs = 0;
-      return opens(m.g)();
+      return sessions_of(m.g)();
     });
   in_run = [&] {
     if (++runs == session_number + 2) raise(session_number == 1 ? status::unavailable : status::aborted, "it died");
@@ -274,7 +274,7 @@ TEST_CASE("H25 aborted while the session is created: tried again") {
   for (int k = 0; k < 3; ++k)
     creator.makers.push_back([&, k]() -> std::unique_ptr<base_session> {
       if (k < 2) raise(k == 0 ? status::aborted : status::unavailable, "not yet");
-      auto s = opens(m.g)();
+      auto s = sessions_of(m.g)();
       s->initialize();
       return s;
     });
@@ -402,7 +402,7 @@ TEST_CASE("queue runners of the graph feed a monitored session until the input e
   const value step = create_global_step(g);
   const value train = assign_add(step, q.dequeue());
   scaffold parts;
-  chief_session_creator chief(opens(g), g, parts);
+  chief_session_creator chief(sessions_of(g), g, parts);
   std::int64_t last = -1;
   int runs = 0;
   {

@@ -82,7 +82,7 @@ GRADUS_BODY void base_session::own_calls::operator()(const bound_call& c) const 
   const node& n = v.nodes[c.node];
   const session_card* const own = detail::session_card_of(n.op);
   if (own == nullptr || own->phase != run_phase::during) return;
-  const blocking_options none;
+  const blocking_options no_limit;
   std::shared_ptr<void> nothing;
   std::array<const_tensor_view, 8> operands;
   const auto count = std::min<std::size_t>(operands.size(), static_cast<std::size_t>(n.inputs));
@@ -92,7 +92,7 @@ GRADUS_BODY void base_session::own_calls::operator()(const bound_call& c) const 
                     std::span<const const_tensor_view>(operands.data(), count),
                     m_->machine.view(c.node),
                     {},
-                    none,
+                    no_limit,
                     nothing,
                     nullptr};
   own->run(call);

@@ -22,7 +22,7 @@ struct run_options {
 
 // When several ask for one run: the longer timeout, the higher trace level. tf.train.MonitoredSession merges the
 // options of hooks so.
-constexpr run_options merged(const run_options& a, const run_options& b) {
+constexpr run_options merged_options(const run_options& a, const run_options& b) {
   run_options both = a;
   if (!a.timeout_secs || (b.timeout_secs && *b.timeout_secs > *a.timeout_secs)) both.timeout_secs = b.timeout_secs;
   if (b.trace > a.trace) both.trace = b.trace;

@@ -103,7 +103,7 @@ session(graph&, Policies...) -> session<default_device, Policies...>;
 // A function that makes sessions of this graph with these policies, for who makes them when he needs them: a session
 // manager, a monitored session. The graph outlives them.
 template <class Device = default_device, class... Policies>
-auto opens(graph& g, Policies... policies) {
+auto sessions_of(graph& g, Policies... policies) {
   return [&g, policies...]() -> std::unique_ptr<base_session> {
     return std::make_unique<session<Device, Policies...>>(g, policies...);
   };

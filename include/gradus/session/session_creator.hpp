@@ -1,7 +1,7 @@
 // Who makes the sessions of a monitored session: the first, and those after a peer has died.
 // tf.train.SessionCreator, ChiefSessionCreator, WorkerSessionCreator (1.15).
 //
-//   gradus::chief_session_creator chief(gradus::opens(g), parts, {.checkpoint_dir = "runs/digits"});
+//   gradus::chief_session_creator chief(gradus::sessions_of(g), parts, {.checkpoint_dir = "runs/digits"});
 //   auto sess = chief.create_session();
 #pragma once
 #include <memory>

@@ -3,8 +3,8 @@
 //   gradus::session_manager manager({.local_init_op = local, .ready_op = report_uninitialized_variables(g)});
 //   auto sess = manager.prepare_session(open, {.init_op = init, .saver = &saver, .checkpoint_dir = "runs/digits"});
 //
-// `open` makes a session: gradus::opens(g), or a function of yours. Sessions that wait for another one's variables
-// share them by resources (run/session_resources.hpp).
+// `open` makes a session: gradus::sessions_of(g), or a function of yours. Sessions that wait for another one's
+// variables share them by resources (run/session_resources.hpp).
 //
 //   prepare_session   restores, or else runs init_op and init_fn; then local_init_op; it is an error if the model is
 //   not

@@ -2,7 +2,7 @@
 // tf.train.MonitoredSession, SingularMonitoredSession (1.15).
 //
 //   gradus::scaffold parts;
-//   gradus::chief_session_creator chief(gradus::opens(g, opt), g, parts, {.checkpoint_dir = "runs/digits"});
+//   gradus::chief_session_creator chief(gradus::sessions_of(g, opt), g, parts, {.checkpoint_dir = "runs/digits"});
 //   gradus::monitored_session sess(chief, {gradus::stop_at_step_hook({.last_step = 1000})});
 //   sess.within([&] {
 //     while (!sess.should_stop()) sess.run(train, feeds);

@@ -147,17 +147,17 @@ GRADUS_BODY run_results monitored_session::run_once(std::span<const fetch> fetch
                    ": \"", graph_->name_of(id_of(f)), "\"; feed it in one place"));
     all.fetches.insert(all.fetches.end(), mine.fetches.begin(), mine.fetches.end());
     all.feeds.insert(all.feeds.end(), mine.feeds.begin(), mine.feeds.end());
-    all.options = merged(all.options, mine.options);
+    all.options = merged_options(all.options, mine.options);
     ends.push_back(all.fetches.size());
   }
   run_metadata here;
-  run_metadata& metadata = told != nullptr ? *told : here;
-  run_results results = session_->run(all.fetches, all.feeds, all.options, &metadata);
+  run_metadata& shown = told != nullptr ? *told : here;
+  run_results results = session_->run(all.fetches, all.feeds, all.options, &shown);
   std::size_t first = fetches.size();
   for (std::size_t i = 0; i < hooks_.size(); first = ends[i++]) {
     run_values& values = calls_.values();
     values.results = std::span<const const_tensor_view>(results).subspan(first, ends[i] - first);
-    values.options = &all.options, values.metadata = &metadata;
+    values.options = &all.options, values.metadata = &shown;
     hooks_[i].after_run(calls_.context(), values);
   }
   stop_ = stop_ || calls_.context().stop_requested();

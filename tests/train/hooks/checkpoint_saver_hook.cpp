@@ -96,7 +96,7 @@ TEST_CASE("K5 listeners: begin 1, around each save, end 1; two runs and the end:
   hooked n;
   const value next = assign_add(n.step, n.g.constant(1, int64));
   scaffold parts;
-  chief_session_creator chief(opens(n.g), n.g, parts);
+  chief_session_creator chief(sessions_of(n.g), n.g, parts);
   monitored_session s(
       chief, {checkpoint_saver_hook("d", {.save_steps = 1, .saver = other.saves, .listeners = {std::ref(k)}})});
   s.run(next), s.run(next);

@@ -12,7 +12,7 @@ TEST_CASE("K15 the function's feeds are those of every run") {
   graph g;
   const value a = g.placeholder("a", {}), b = g.placeholder("b", {}), sum = a + b;
   scaffold parts;
-  chief_session_creator chief(opens(g), g, parts);
+  chief_session_creator chief(sessions_of(g), g, parts);
   std::vector<float> of_a{10}, of_b{20};
   int calls = 0;
   monitored_session s(chief, {feed_fn_hook([&] {

@@ -17,7 +17,7 @@ TEST_CASE("hooks that need a global step say so, each by its name, when the grap
   const auto why = [](any_hook h) {
     graph g;
     scaffold parts;
-    chief_session_creator chief(opens(g), g, parts);
+    chief_session_creator chief(sessions_of(g), g, parts);
     try {
       monitored_session s(chief, {h});
     } catch (const failed_precondition& e) {

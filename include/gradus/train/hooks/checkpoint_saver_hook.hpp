@@ -70,7 +70,7 @@ struct checkpoint_saver_options {
   std::optional<std::int64_t> save_steps = {};
   std::shared_ptr<detail::any_saver> saver = nullptr;  // or the scaffold's; neither: one of its own
   scaffold* parts = nullptr;
-  std::string checkpoint_basename = "model.ckpt";
+  std::string checkpoint_basename = "model";  // TensorFlow: model.ckpt; here the codec ends the name
   std::vector<any_saving_listener> listeners = {};
   std::int64_t steps_per_run = 1;  // by how much a run may raise the global step
   task_system tasks = {};
