@@ -198,7 +198,7 @@ TEST_CASE("Q11 its name is the queue's, with its scope") {
 }
 
 TEST_CASE("Q12 add_queue_runner puts it into a collection, from which the threads of all are started") {
-  counted m({3, 5});
+  counted m({30, 5}, 3);  // the queue is full after three: the first runner cannot end before it is told to
   queue_runner one(m.q, {m.ops[0]}),
       two(m.q, {m.ops[1]}, {.queue_closed_exception_types = {status::not_found, status::out_of_range}});
   CHECK(queue_runners_of(m.g).empty());
@@ -217,10 +217,10 @@ TEST_CASE("Q12 add_queue_runner puts it into a collection, from which the thread
   auto threads = start_queue_runners(s, &coord);
   CHECK(threads.size() == 2);
   CHECK(start_queue_runners(s, &coord).empty());  // they run, or wait for the stop
-  while (m.at(s, 0) < 3) std::this_thread::yield();
+  while (m.q.in(s).pending().enqueues == 0) std::this_thread::yield();
   coord.request_stop();
   coord.join();
-  CHECK((m.at(s, 0) == 3 && m.at(s, 1) == 0));
+  CHECK((m.at(s, 0) == 4 && m.at(s, 1) == 0));
 }
 
 TEST_CASE("Q13 start_queue_runners for a session of another graph: nothing, or an error that says so") {
