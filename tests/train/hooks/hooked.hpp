@@ -8,6 +8,7 @@
 #include <gradus/train/any_hook.hpp>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,14 +26,14 @@ struct hooked {
         [](gradus::base_session& b, std::string_view name) { return b.variable(name); });
   }
   void create(const gradus::any_hook& h) { h.begin(), h.after_create_session(calls.session()); }
-  // A run after which the global step is this; whether the hook asked for a stop. What the hook fetches is from before.
+  // A run after which the global step is this; whether the hook asked for a stop.
   bool run_to(const gradus::any_hook& h, std::int64_t step_after) {
     calls.clear_stop();
-    const auto args = h.before_run(calls.context());
-    const gradus::run_results results = s.run(args.fetches, args.feeds);
+    auto args = h.before_run(calls.context());
     const std::vector<std::int64_t> now{step_after};
-    s.run(set, {{to, now}});
-    calls.values().results = results;
+    args.fetches.push_back(set), args.feeds.push_back({to, now});
+    const gradus::run_results results = s.run(args.fetches, args.feeds);
+    calls.values().results = std::span<const gradus::const_tensor_view>(results).first(results.size() - 1);
     h.after_run(calls.context(), calls.values());
     return calls.context().stop_requested();
   }

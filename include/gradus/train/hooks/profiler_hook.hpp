@@ -1,0 +1,58 @@
+// Writes where the time of a run goes, every so many steps or seconds: a timeline for a browser's tracing page
+// (chrome://tracing, Perfetto), and run metadata for TensorBoard. tf.train.ProfilerHook (1.15).
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "../../run/run_options.hpp"
+#include "../../store/file.hpp"
+#include "../../summary/writer.hpp"
+#include "../any_hook.hpp"
+#include "../second_or_step_timer.hpp"
+#include "needed_global_step.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+struct profiler_options {
+  std::optional<std::int64_t> save_steps = {};  // exactly one of the two
+  std::optional<double> save_secs = {};
+  std::string output_dir = {};  // of timeline-<step>.json
+  std::shared_ptr<detail::any_summary_writer> summary_writer =
+      nullptr;  // of the run metadata "step_<step>"; null: none
+  any_file_system files = posix{};
+  task_system tasks = {};
+};
+
+// The first run is never traced: kernels are chosen and memory is taken in it.
+class profiler_hook {
+public:
+  // Error: invalid_argument unless exactly one interval is given.
+  explicit profiler_hook(profiler_options o)
+      : o_(std::move(o)), timer_({.every_secs = o_.save_secs, .every_steps = o_.save_steps}, o_.tasks) {}
+
+  void begin() { next_step_.reset(); }
+  void after_create_session(hooked_session& s) { step_ = detail::needed_global_step(s, "profiler_hook"); }
+  session_run_args before_run(run_context&);
+  void after_run(run_context&, const run_values& v);
+
+private:
+  profiler_options o_;
+  second_or_step_timer timer_;
+  value step_;
+  std::optional<std::int64_t> next_step_;
+  bool due_ = false;
+};
+
+namespace detail {
+// The trace of a run as the JSON of Chrome's tracing page: complete events in microseconds.
+std::string timeline_of(const run_metadata& told);
+}  // namespace detail
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "profiler_hook.ipp"
+#endif

@@ -1,0 +1,64 @@
+// A monitored session with what training needs: checkpoints, summaries, steps per second, first values; for the chief
+// and for workers. tf.train.MonitoredTrainingSession (1.15).
+//
+//   gradus::monitored_training_session sess(g, gradus::sessions_of(g, opt), {.checkpoint_dir = "run"});
+//   sess.within([&] {
+//     while (!sess.should_stop()) sess.run(train, feeds);
+//   });
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hooks/checkpoint_saver_hook.hpp"
+#include "hooks/step_counter_hook.hpp"
+#include "hooks/summary_saver_hook.hpp"
+#include "monitored_session.hpp"
+#include "run_config.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+struct monitored_training_options {
+  bool is_chief = true;             // initializes and saves; the others wait for it, and only `hooks` are theirs
+  std::string checkpoint_dir = {};  // restored from, and saved to
+  scaffold_options parts = {};
+  std::vector<any_hook> hooks = {};             // the last ones
+  std::vector<any_hook> chief_only_hooks = {};  // the first ones
+  // Of each pair one number; naming one leaves the other out; none: never. Neither of the first: 600 seconds; of the
+  // second: 100 steps.
+  interval save_checkpoint_secs = {}, save_checkpoint_steps = {};
+  interval save_summaries_steps = {}, save_summaries_secs = {};
+  double log_step_count_steps = 100;  // steps per second, in the events; 0: never
+  std::string summary_dir = {};       // of the events; empty: checkpoint_dir
+  double stop_grace_period_secs = 120;
+  double max_wait_secs = 7200;  // of who is not the chief
+  task_system tasks = {};
+};
+
+namespace detail {
+// What a session creator looks at as long as the session lives.
+struct training_parts {
+  training_parts(graph& g, session_factory open, const monitored_training_options& o);
+
+  scaffold parts;
+  std::unique_ptr<session_creator> creator;
+};
+std::vector<any_hook> training_hooks(scaffold& parts, const monitored_training_options& o);
+}  // namespace detail
+
+class monitored_training_session : private detail::training_parts, public monitored_session {
+public:
+  // Errors: invalid_argument if both numbers of a pair are given; those of a monitored session.
+  monitored_training_session(graph& g, session_factory open, const monitored_training_options& o)
+      : training_parts(g, std::move(open), o),
+        monitored_session(*creator, detail::training_hooks(parts, o),
+                          {.stop_grace_period_secs = o.stop_grace_period_secs, .tasks = o.tasks}) {}
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "monitored_training_session.ipp"
+#endif

@@ -1,0 +1,52 @@
+// The bodies of monitored_training_session.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "monitored_training_session.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+GRADUS_BODY training_parts::training_parts(graph& g, session_factory open, const monitored_training_options& o)
+    : parts(o.parts) {
+  if (o.is_chief)
+    creator = std::make_unique<chief_session_creator>(
+        std::move(open), g, parts, chief_session_options{.checkpoint_dir = o.checkpoint_dir}, o.tasks);
+  else
+    creator = std::make_unique<worker_session_creator>(
+        std::move(open), g, parts, worker_session_options{.max_wait_secs = o.max_wait_secs}, o.tasks);
+}
+
+GRADUS_BODY std::vector<any_hook> training_hooks(scaffold& parts, const monitored_training_options& o) {
+  if (!o.is_chief) return o.hooks;
+  const auto pair_of = [](interval steps, interval secs, interval default_steps, interval default_secs) {
+    if (!steps.given() && !secs.given()) steps = default_steps, secs = default_secs;
+    timer_options t;
+    if (steps.active()) t.every_steps = static_cast<std::int64_t>(steps.value());
+    if (secs.active()) t.every_secs = secs.value();
+    return t;
+  };
+  const std::string events = o.summary_dir.empty() ? o.checkpoint_dir : o.summary_dir;
+  std::vector<any_hook> all = o.chief_only_hooks;
+  if (!events.empty()) {
+    const auto writer = std::make_shared<summary_writer<>>(events);
+    if (o.log_step_count_steps > 0)
+      all.push_back(step_counter_hook({.every_n_steps = static_cast<std::int64_t>(o.log_step_count_steps),
+                                       .summary_writer = writer,
+                                       .tasks = o.tasks}));
+    const timer_options when = pair_of(o.save_summaries_steps, o.save_summaries_secs, 100.0, none);
+    if (when.every_steps || when.every_secs)
+      all.push_back(summary_saver_hook({.save_steps = when.every_steps,
+                                        .save_secs = when.every_secs,
+                                        .summary_writer = writer,
+                                        .parts = &parts,
+                                        .tasks = o.tasks}));
+  }
+  const timer_options when = pair_of(o.save_checkpoint_steps, o.save_checkpoint_secs, none, 600.0);
+  if (!o.checkpoint_dir.empty() && (when.every_steps || when.every_secs))
+    all.push_back(checkpoint_saver_hook(
+        o.checkpoint_dir,
+        {.save_secs = when.every_secs, .save_steps = when.every_steps, .parts = &parts, .tasks = o.tasks}));
+  all.insert(all.end(), o.hooks.begin(), o.hooks.end());
+  return all;
+}
+
+}  // namespace gradus::detail

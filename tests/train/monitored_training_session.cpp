@@ -1,0 +1,111 @@
+#include <gradus/train/monitored_training_session.hpp>
+
+#include <gradus/codec/state_file.hpp>
+#include <gradus/cpu/device.hpp>
+#include <gradus/ops/state.hpp>
+#include <gradus/run/session.hpp>
+#include <gradus/summary/reader.hpp>
+#include <gradus/testing/temp_dir.hpp>
+#include <gradus/train/hooks/stop_at_step_hook.hpp>
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+using namespace gradus;
+
+namespace {
+struct model {
+  testing::temp_dir dir;
+  graph g;
+  value step = create_global_step(g), next = assign_add(step, g.constant(1, int64));
+  model() { g.summary_scalar("my_summary_tag", g.constant(1.0) * 2.0); }
+  std::string path() const { return dir.path(); }
+
+  // Runs until a step, or a number of runs; the last step.
+  std::int64_t train(monitored_training_options o, int runs) {
+    monitored_training_session s(g, sessions_of(g), o);
+    std::int64_t last = 0;
+    s.within([&] {
+      for (int i = 0; i < runs && !s.should_stop(); ++i) last = s.run(next).as<std::int64_t>()[0];
+    });
+    return last;
+  }
+  // The steps of each tag in the event files.
+  std::map<std::string, std::vector<std::int64_t>> tags() const {
+    std::map<std::string, std::vector<std::int64_t>> found;
+    for (const auto& f : std::filesystem::directory_iterator(path())) {
+      if (f.path().filename().string().find(event_file_prefix) != 0) continue;
+      summary_iterator all(f.path().string());
+      for (const auto& e : all)
+        for (const auto& v : e.values) found[v.tag].push_back(e.step);
+    }
+    return found;
+  }
+  // Steps of the checkpoints that the state file names.
+  std::vector<std::string> checkpoints() const {
+    const auto state = read_state_file(posix{}, path());
+    return state ? state->all : std::vector<std::string>{};
+  }
+};
+}  // namespace
+
+TEST_CASE("H9 101 steps: the user's tag and the steps per second are in the log") {
+  model m;
+  CHECK(m.train({.checkpoint_dir = m.path()}, 101) == 101);
+  const auto tags = m.tags();
+  CHECK(tags.at("my_summary_tag") == std::vector<std::int64_t>{1, 101});
+  CHECK(tags.at("global_step/sec") == std::vector<std::int64_t>{101});
+}
+
+TEST_CASE("H10 save_checkpoint_steps 100, 30 steps: saved at 0 and at the end; begun again it reads 30") {
+  model m;
+  m.train({.checkpoint_dir = m.path(), .save_checkpoint_steps = 100.0}, 30);
+  CHECK(m.checkpoints() == std::vector<std::string>{"model-0.ckpt", "model-30.ckpt"});
+  CHECK(m.train({.checkpoint_dir = m.path(), .save_checkpoint_steps = none, .save_summaries_steps = none}, 1) == 31);
+  CHECK(m.checkpoints() == std::vector<std::string>{"model-0.ckpt", "model-30.ckpt"});
+}
+
+TEST_CASE("H11 not the chief: no saver, no summaries; it waits for the variables of another session") {
+  model m;
+  session_resources box;
+  session chief{m.g, shared_resources(box)};
+  chief.initialize();
+  {
+    std::vector<any_hook> chief_only{stop_at_step_hook({.last_step = 1})};
+    monitored_training_session s(m.g, sessions_of(m.g, shared_resources(box)),
+                                 {.is_chief = false, .checkpoint_dir = m.path(), .chief_only_hooks = chief_only});
+    for (int i = 0; i < 3; ++i) s.run(m.next);
+    CHECK(!s.should_stop());  // the chief's hooks are the chief's
+    s.close();
+  }
+  CHECK(chief.run(m.step).as<std::int64_t>()[0] == 3);
+  CHECK(std::filesystem::is_empty(m.path()));
+}
+
+TEST_CASE("both numbers of a pair are refused, and the user's hooks come last") {
+  model m;
+  CHECK_THROWS_AS(m.train({.checkpoint_dir = m.path(), .save_checkpoint_secs = 1.0, .save_checkpoint_steps = 1.0}, 1),
+                  invalid_argument);
+  CHECK_THROWS_AS(m.train({.checkpoint_dir = m.path(), .save_summaries_steps = 1.0, .save_summaries_secs = 1.0}, 1),
+                  invalid_argument);
+  struct looks {
+    std::string path;
+    std::vector<std::string>* seen;
+    void after_run(run_context&, const run_values&) {
+      const auto state = read_state_file(posix{}, path);
+      *seen = state ? state->all : std::vector<std::string>{};
+    }
+  };
+  std::vector<std::string> first, last;
+  m.train({.checkpoint_dir = m.path(),
+           .hooks = {looks{m.path(), &last}},
+           .chief_only_hooks = {looks{m.path(), &first}},
+           .save_checkpoint_steps = 1.0},
+          1);
+  CHECK(first == std::vector<std::string>{"model-0.ckpt"});
+  CHECK(last == std::vector<std::string>{"model-0.ckpt", "model-1.ckpt"});
+}
