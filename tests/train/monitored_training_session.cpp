@@ -109,3 +109,20 @@ TEST_CASE("both numbers of a pair are refused, and the user's hooks come last") 
   CHECK(first == std::vector<std::string>{"model-0.ckpt"});
   CHECK(last == std::vector<std::string>{"model-0.ckpt", "model-1.ckpt"});
 }
+
+TEST_CASE("K9 graph and meta graph stand once in the event file, and each checkpoint is told") {
+  model m;
+  m.train({.checkpoint_dir = m.path(), .save_checkpoint_steps = 2}, 4);
+  std::string told;
+  for (const auto& f : std::filesystem::directory_iterator(m.path())) {
+    if (f.path().filename().string().find(event_file_prefix) != 0) continue;
+    summary_iterator all(f.path().string());
+    for (const auto& e : all)
+      if (e.what == event_kind::graph_def || e.what == event_kind::meta_graph_def)
+        told += e.what == event_kind::graph_def ? "graph " : "meta ";
+      else if (e.what == event_kind::session_log && e.log.status == session_log_status::checkpoint)
+        told += text(e.step, ' ');
+  }
+  CHECK(told == "graph meta 0 2 4 ");
+  CHECK(std::filesystem::exists(m.path() + "/graph.pbtxt"));
+}

@@ -66,6 +66,12 @@ public:
   // Save and restore while no run writes.
   void remembers(state_list& list) { core_.remembers(list); }
 
+  // While what it gives lives, no run stands between its first kernel and its last, in any session of these resources:
+  // for who saves, restores or looks at variables while other threads run. Its own thread runs nothing meanwhile.
+  [[nodiscard]] detail::run_order::turn pause_runs() const {
+    return detail::run_order::turn(resources().order(), resources().order().alone());
+  }
+
   // Runs that wait in queues raise cancelled, now and later; a later run raises failed_precondition. Variables stay as
   // they are. A second call does nothing.
   void close();

@@ -69,9 +69,8 @@ public:
 
   std::size_t size() const { return views().size(); }
   const const_tensor_view& operator[](std::size_t i) const { return views()[i]; }
-  auto begin() const { return views().begin(); }
+  auto begin() const { return views().begin(); }  // so it is a std::span<const const_tensor_view>, too
   auto end() const { return views().end(); }
-  operator std::span<const const_tensor_view>() const { return views(); }
 
 private:
   friend class run_result;

@@ -17,6 +17,7 @@
 // handle waits for it.
 #pragma once
 #include <exception>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -48,6 +49,8 @@ public:
   static queue_runner from_proto(graph& g, std::span<const std::byte> queue_runner_def);
   // A QueueRunnerDef, as TensorFlow writes it. Error: invalid_argument for an op without a name.
   std::vector<std::byte> to_proto() const;
+  // The same with names from elsewhere, such as a GraphDef's.
+  std::vector<std::byte> to_proto(const std::function<std::string(value)>& name_of) const;
 
   // The queue's, with its scope.
   const std::string& name() const;
@@ -74,7 +77,9 @@ private:
 
 // Puts it into a collection of its graph, as a node, so that whoever has the graph finds it.
 void add_queue_runner(const queue_runner& runner, std::string_view collection = collection::queue_runners);
-// Those of a collection, in the order in which they were added.
+// Whether a node of a graph is one.
+bool is_queue_runner(value v);
+// Those of a collection, in the order in which they were added; what else stands there is passed over.
 std::vector<queue_runner> queue_runners_of(graph& g, std::string_view collection = collection::queue_runners);
 // Makes the threads of all runners of the session's graph. An empty list if there are none.
 [[nodiscard]] std::vector<coordinated_thread> start_queue_runners(

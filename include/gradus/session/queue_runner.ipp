@@ -124,20 +124,22 @@ GRADUS_BODY std::vector<coordinated_thread> queue_runner::create_threads(base_se
 // queue_closed_exception_types 5
 
 GRADUS_BODY std::vector<std::byte> queue_runner::to_proto() const {
-  const made& m = *made_;
-  const auto name_of = [&](value op) {
-    const std::string_view name = m.g->name_of(op.id);
+  return to_proto([&](value op) {
+    const std::string_view name = made_->g->name_of(op.id);
     if (name.empty())
-      raise(status::invalid_argument, text("queue_runner of \"", m.name,
+      raise(status::invalid_argument, text("queue_runner of \"", made_->name,
                                            "\": an op has no name, and a QueueRunnerDef knows ops by their names; "
                                            "name it when it is made"));
-    return name;
-  };
+    return std::string(name);
+  });
+}
+GRADUS_BODY std::vector<std::byte> queue_runner::to_proto(const std::function<std::string(value)>& name_of) const {
+  const made& m = *made_;
   std::vector<std::byte> bytes;
   wire_writer w(bytes);
   w.bytes(1, std::string_view(m.name));
-  for (const value& op : m.enqueue_ops) w.bytes(2, name_of(op));
-  w.bytes(3, name_of(m.close_op)), w.bytes(4, name_of(m.cancel_op));
+  for (const value& op : m.enqueue_ops) w.bytes(2, std::string_view(name_of(op)));
+  w.bytes(3, std::string_view(name_of(m.close_op))), w.bytes(4, std::string_view(name_of(m.cancel_op)));
   std::vector<std::int64_t> codes;
   for (const status s : m.closed_types) codes.push_back(static_cast<int>(s));
   w.packed(5, codes);
@@ -216,9 +218,13 @@ GRADUS_BODY void add_queue_runner(const queue_runner& runner, std::string_view c
   g.add_to(collection, g.add(cards::queue_runner, nullptr, 0, words.data(), static_cast<int>(words.size())));
 }
 
+GRADUS_BODY bool is_queue_runner(value v) { return v.g->nodes[v.id].op == &cards::queue_runner; }
+
 GRADUS_BODY std::vector<queue_runner> queue_runners_of(graph& g, std::string_view collection) {
   std::vector<queue_runner> list;
-  g.for_each_in(collection, [&](value v) { list.push_back(queue_runner_nodes::of_node(g, v.id)); });
+  g.for_each_in(collection, [&](value v) {
+    if (is_queue_runner(v)) list.push_back(queue_runner_nodes::of_node(g, v.id));
+  });
   return list;
 }
 
@@ -226,6 +232,7 @@ GRADUS_BODY std::vector<coordinated_thread> start_queue_runners(base_session& s,
                                                                 std::string_view collection) {
   std::vector<coordinated_thread> all;
   s.of().for_each_in(collection, [&](value v) {
+    if (!is_queue_runner(v)) return;
     for (coordinated_thread& t : queue_runner_nodes::of_session(s, v.id).create_threads(s, coord, start))
       all.push_back(std::move(t));
   });

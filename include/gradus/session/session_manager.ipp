@@ -61,12 +61,17 @@ GRADUS_BODY bool session_manager::restore(base_session& s, const checkpoint_sour
     return false;
   state_list list;
   s.remembers(list);
+  const auto restore_newest = [&] {
+    const auto still = s.pause_runs();
+    return bool(from.saver->restore_latest(list, from.checkpoint_dir));
+  };
   if (!from.checkpoint_filename_with_path.empty()) {
+    const auto still = s.pause_runs();  // of other sessions with these variables
     from.saver->restore(list, from.checkpoint_filename_with_path);
     return true;
   }
   for (double waited = 0;; waited += o_.recovery_wait_secs) {
-    if (from.saver->restore_latest(list, from.checkpoint_dir)) return true;
+    if (restore_newest()) return true;
     if (!from.wait_for_checkpoint || waited >= from.max_wait_secs) return false;
     tasks_.sleep(o_.recovery_wait_secs);
   }

@@ -120,6 +120,9 @@ public:
     return add_graph(std::span<const std::byte>(bytes), step);
   }
 
+  // A serialized MetaGraphDef (summary/meta_graph.hpp).
+  bool add_meta_graph(std::span<const std::byte> meta_graph_def, std::int64_t step = 0);
+
   // A serialized RunMetadata: the times of one step's nodes (run_metadata.hpp). Each tag may be used once in a writer.
   bool add_run_metadata(std::string_view tag, std::span<const std::byte> run_metadata, std::int64_t step);
 

@@ -114,6 +114,15 @@ GRADUS_BODY bool any_summary_writer::add_run_metadata(std::string_view tag, std:
   return accepted;
 }
 
+GRADUS_BODY bool any_summary_writer::add_meta_graph(std::span<const std::byte> meta_graph_def, std::int64_t step) {
+  return add([&](std::vector<std::byte>& out, double now) {
+    event e;
+    e.wall_time = now, e.step = step, e.what = event_kind::meta_graph_def;
+    e.bytes.assign(meta_graph_def.begin(), meta_graph_def.end());
+    encode_event(out, e);
+  });
+}
+
 GRADUS_BODY bool any_summary_writer::add_event(const event& e) {
   return add([&](std::vector<std::byte>& out, double) { encode_event(out, e); });
 }

@@ -26,8 +26,9 @@ GRADUS_BODY std::vector<any_hook> training_hooks(scaffold& parts, const monitore
   };
   const std::string events = o.summary_dir.empty() ? o.checkpoint_dir : o.summary_dir;
   std::vector<any_hook> all = o.chief_only_hooks;
+  std::shared_ptr<any_summary_writer> writer;
   if (!events.empty()) {
-    const auto writer = std::make_shared<summary_writer<>>(events);
+    writer = std::make_shared<summary_writer<>>(events);
     if (o.log_step_count_steps > 0)
       all.push_back(step_counter_hook({.every_n_steps = static_cast<std::int64_t>(o.log_step_count_steps),
                                        .summary_writer = writer,
@@ -42,9 +43,12 @@ GRADUS_BODY std::vector<any_hook> training_hooks(scaffold& parts, const monitore
   }
   const timer_options when = pair_of(o.save_checkpoint_steps, o.save_checkpoint_secs, none, 600.0);
   if (!o.checkpoint_dir.empty() && (when.every_steps || when.every_secs))
-    all.push_back(checkpoint_saver_hook(
-        o.checkpoint_dir,
-        {.save_secs = when.every_secs, .save_steps = when.every_steps, .parts = &parts, .tasks = o.tasks}));
+    all.push_back(checkpoint_saver_hook(o.checkpoint_dir, {.save_secs = when.every_secs,
+                                                           .save_steps = when.every_steps,
+                                                           .parts = &parts,
+                                                           .summary_writer = writer,
+                                                           .write_graph = true,
+                                                           .tasks = o.tasks}));
   all.insert(all.end(), o.hooks.begin(), o.hooks.end());
   return all;
 }

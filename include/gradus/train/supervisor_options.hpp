@@ -1,5 +1,6 @@
 // What a supervisor does besides the loop: names and defaults of tf.train.Supervisor (1.15).
 #pragma once
+#include <concepts>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,6 +16,10 @@ class service {
 public:
   constexpr service() : setting_(Setting{}) {}
   constexpr service(const Setting& s) : setting_(s) {}
+  template <class S>
+    requires(std::convertible_to<S, Setting> && !std::same_as<std::remove_cvref_t<S>, Setting> &&
+             !std::same_as<std::remove_cvref_t<S>, none_given> && !std::same_as<std::remove_cvref_t<S>, service>)
+  constexpr service(S&& s) : setting_(Setting(std::forward<S>(s))) {}
   constexpr service(none_given) {}
   constexpr explicit operator bool() const { return setting_.has_value(); }
   constexpr const Setting& operator*() const { return *setting_; }
@@ -22,6 +27,8 @@ public:
 private:
   std::optional<Setting> setting_;
 };
+// Where a supervisor summarizes and saves: behind the step that finds it due, or on threads, as TensorFlow does.
+enum class service_place : int { in_step, threads };
 struct model_summaries {};  // the model's summaries, loss and metrics, learning rate, gradient norm, steps per second
 
 struct supervisor_options {

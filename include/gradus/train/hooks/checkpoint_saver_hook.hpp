@@ -9,7 +9,10 @@
 
 #include "../../checkpoint/saver.hpp"
 #include "../../session/scaffold.hpp"
+#include "../../summary/graph.hpp"
+#include "../../summary/write_graph.hpp"
 #include "../any_hook.hpp"
+#include "../export_meta_graph.hpp"
 #include "../second_or_step_timer.hpp"
 #include "needed_global_step.hpp"
 
@@ -72,6 +75,9 @@ struct checkpoint_saver_options {
   scaffold* parts = nullptr;
   std::string checkpoint_basename = "model";  // TensorFlow: model.ckpt; here the codec ends the name
   std::vector<any_saving_listener> listeners = {};
+  // Gets the graph once, and a line for each checkpoint.
+  std::shared_ptr<detail::any_summary_writer> summary_writer = nullptr;
+  bool write_graph = false;  // graph.pbtxt into the directory
   std::int64_t steps_per_run = 1;  // by how much a run may raise the global step
   task_system tasks = {};
 };
@@ -94,6 +100,7 @@ public:
   void after_create_session(hooked_session& s) {
     detail::needed_global_step(s, "checkpoint_saver_hook");
     const std::int64_t step = s.global_step();
+    show_graph(s.raw_session()->of());
     save(s, step);
     timer_.update_last_triggered_step(step);
   }
@@ -119,6 +126,13 @@ private:
   std::string prefix_;
   second_or_step_timer timer_;
 
+  bool shown_ = false;
+
+  void show_graph(graph& g) {
+    if (std::exchange(shown_, true)) return;
+    if (o_.write_graph) gradus::write_graph(to_graph_def(g), directory_of(prefix_), "graph.pbtxt");
+    if (o_.summary_writer != nullptr) add_graphs(*o_.summary_writer, g);
+  }
   detail::any_saver& saver() {
     if (o_.saver == nullptr)
       o_.saver =
@@ -128,9 +142,13 @@ private:
   // Says whether a listener asks for a stop; all are told.
   bool save(hooked_session& s, std::int64_t step) {
     for (const auto& l : o_.listeners) l.before_save(s, step);
-    state_list list;
-    s.raw_session()->remembers(list);
-    saver().save(list, prefix_, step);
+    {
+      const auto still = s.raw_session()->pause_runs();  // of queue runners' threads
+      state_list list;
+      s.raw_session()->remembers(list);
+      saver().save(list, prefix_, step);
+    }
+    if (o_.summary_writer != nullptr) o_.summary_writer->add_session_log(session_log_status::checkpoint, step, prefix_);
     bool stop = false;
     for (const auto& l : o_.listeners) stop = l.after_save(s, step) || stop;
     return stop;

@@ -1,4 +1,4 @@
-// Writes scalar summaries of a monitored session for TensorBoard. tf.train.SummarySaverHook (1.15).
+// Writes summaries of a monitored session for TensorBoard. tf.train.SummarySaverHook (1.15).
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,6 +10,7 @@
 #include "../../session/scaffold.hpp"
 #include "../../summary/writer.hpp"
 #include "../any_hook.hpp"
+#include "../graph_summary.hpp"
 #include "../second_or_step_timer.hpp"
 #include "needed_global_step.hpp"
 
@@ -20,8 +21,8 @@ struct summary_saver_options {
   std::optional<double> save_secs = {};
   std::shared_ptr<detail::any_summary_writer> summary_writer = nullptr;  // or
   std::string output_dir = {};                                           // a writer of its own
-  scaffold* parts = nullptr;                                   // the graph's scalar summaries (summary_scalar); or
-  std::vector<std::pair<std::string, value>> summary_op = {};  // these scalars
+  scaffold* parts = nullptr;      // all that the graph shows (g.summary_scalar, ...); or
+  graph_summary summary_op = {};  // this
   task_system tasks = {};
 };
 
@@ -40,8 +41,7 @@ private:
   summary_saver_options o_;
   second_or_step_timer timer_;
   value step_;
-  std::vector<std::string> tags_;
-  std::vector<fetch> scalars_;
+  graph_summary shown_;
   std::optional<std::int64_t> next_step_;
   bool due_ = false;
 };

@@ -1,0 +1,52 @@
+// What a graph shows in summaries, or what a program names, as fetches of a run and as values of its results.
+//
+//   const gradus::graph_summary all = gradus::merge_all(g);      // g.summary_scalar, summary_histogram, ...
+//   writer.add_summary(all.values(s.run(all.fetches(), feeds)), step);
+#pragma once
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../run/base_session.hpp"
+#include "../summary/values.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+class graph_summary {
+public:
+  graph_summary() = default;
+  // Scalars and their tags. Error: invalid_argument for what is not one number.
+  graph_summary(std::vector<std::pair<std::string, value>> scalars);
+  graph_summary(std::initializer_list<std::pair<std::string, value>> scalars)
+      : graph_summary(std::vector<std::pair<std::string, value>>(scalars)) {}
+
+  // Nothing is shown.
+  bool empty() const { return shown_.empty(); }
+  const std::vector<fetch>& fetches() const { return fetches_; }
+  // Of what a run gave for the fetches. Errors: as summarize_output (summary/outputs.hpp).
+  summary_values values(std::span<const const_tensor_view> results) const;
+
+private:
+  friend graph_summary merge_all(graph& g);
+  struct shown {
+    int kind;  // of `output`
+    std::string tag;
+    std::size_t at;  // among the fetches; the rate of audio behind it
+  };
+  void add(int kind, std::string_view tag, value v);
+  std::vector<shown> shown_;
+  std::vector<fetch> fetches_;
+};
+
+// All that the graph shows: tf.summary.merge_all. Errors: invalid_argument for a scalar that is no number;
+// failed_precondition for images where nothing can make them.
+graph_summary merge_all(graph& g);
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "graph_summary.ipp"
+#endif
