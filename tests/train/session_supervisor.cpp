@@ -298,11 +298,12 @@ TEST_CASE("S13 no logdir, but a writer: the events are in its directory") {
 TEST_CASE("S14 a session manager that is given is used") {
   model m;
   m.g.variable("v", {}, {.init = ones});
-  const auto own = std::make_shared<const session_manager>(
-      session_manager_options{.ready_op = report_uninitialized_variables(m.g)});
+  const auto own =
+      std::make_shared<const session_manager>(session_manager_options{.ready_op = report_uninitialized_variables(m.g)});
   session_supervisor sv(m.g, sessions_of(m.g), {.init_op = none, .manager = own});
   CHECK(&sv.session_manager() == own.get());
-  CHECK(says(refusal<failed_precondition>([&] { sv.prepare_or_wait_for_session(); }), "was given"));  // no local_init_op
+  CHECK(
+      says(refusal<failed_precondition>([&] { sv.prepare_or_wait_for_session(); }), "was given"));  // no local_init_op
 }
 
 TEST_CASE("S15 init_op by default; none and an init_fn; init_feed_dict feeds placeholders that variables start from") {
@@ -358,7 +359,8 @@ struct pair_of_tasks {
 };
 }  // namespace
 
-TEST_CASE("S16 chief and worker: the local copy is made after v; the worker's assign_add is seen by the chief's session") {
+TEST_CASE(
+    "S16 chief and worker: the local copy is made after v; the worker's assign_add is seen by the chief's session") {
   pair_of_tasks t;
   testing::hand_tasks hand;
   session_supervisor chief(t.chiefs, sessions_of(t.chiefs, shared_resources(t.box)), {.logdir = t.at.path()});
@@ -422,10 +424,10 @@ TEST_CASE("S19 an init_op that leaves w out: \"Variables not initialized: w\"; l
     const value v = m.g.variable("v", {}, {.init = ones});
     m.g.variable("w", {}, {.init = ones});
     session_supervisor sv(m.g, sessions_of(m.g), m.in({.init_op = variables_initializer(m.g, std::vector{v})}));
-    CHECK(says(refusal<failed_precondition>([&] { sv.prepare_or_wait_for_session(); }),
-               "Variables not initialized: w"));
-    CHECK(says(refusal<failed_precondition>([&] { auto sess = sv.managed_session(); }),
-               "Variables not initialized: w"));
+    CHECK(
+        says(refusal<failed_precondition>([&] { sv.prepare_or_wait_for_session(); }), "Variables not initialized: w"));
+    CHECK(
+        says(refusal<failed_precondition>([&] { auto sess = sv.managed_session(); }), "Variables not initialized: w"));
   }
   model m;
   m.g.variable("v", {}, {.init = ones});
@@ -500,6 +502,7 @@ TEST_CASE("S24 with one at 123: START, step rate, CHECKPOINT at 123, STOP; the c
       serve_by_hand(m, sv);
     const auto all = m.at.events();
     const std::string line = told(all);
+    CHECK(says(line, "START@123"));
     CHECK((line == "version graph meta START@123 global_step/sec@123 CHECKPOINT@123 STOP" ||
            (!managed && line == "version graph meta START@123 CHECKPOINT@123 global_step/sec@123 STOP")));
     for (const event& e : all)
@@ -523,7 +526,7 @@ TEST_CASE("S25 start_queue_runners without runners gives none") {
   add_queue_runner(queue_runner(q, {q.enqueue({n.c})}));
   session_supervisor runs(n.g, sessions_of(n.g), n.in());
   auto has = runs.prepare_or_wait_for_session();
-  CHECK(runs.start_queue_runners(has) == 0);  // they run already
+  CHECK(runs.start_queue_runners(has) == 0);                     // they run already
   CHECK(runs.start_queue_runners(has, std::vector{mine}) == 3);  // and one that cancels
   runs.stop();
 }
@@ -556,14 +559,36 @@ TEST_CASE("a session goes on where the one before ended, with threads and withou
   }
 }
 
+TEST_CASE("the end of the input is saved, an error is not") {
+  for (const bool fails : {false, true}) {
+    model m;
+    const value step = create_global_step(m.g), count = count_up_to(step, 7);
+    session_supervisor sv(m.g, sessions_of(m.g), m.in());
+    const auto train = [&] {
+      auto sess = sv.managed_session();
+      sess.within([&] {
+        for (int i = 0; !sv.should_stop(); ++i) {
+          if (fails && i == 5) raise(status::data_loss, "a bad record");
+          sess.run(count);
+        }
+      });
+    };
+    if (fails)
+      CHECK_THROWS_AS(train(), data_loss);
+    else
+      train();
+    CHECK(says(m.at.checkpoints().back(), fails ? "model-0" : "model-7"));
+  }
+}
+
 TEST_CASE("services in the step: behind the first run that finds one due, of the state after it") {
   model m;
   testing::hand_tasks hand;
   const value step = create_global_step(m.g), next = assign_add(step, m.g.constant(1, int64));
   m.g.summary_scalar("twice", cast(step, float32) * 2.0);
-  session_supervisor sv(m.g, sessions_of(m.g),
-                        m.in({.save_summaries_secs = 10, .save_model_secs = 20, .save_on_stop = false,
-                              .tasks = hand.tasks()}));
+  session_supervisor sv(
+      m.g, sessions_of(m.g),
+      m.in({.save_summaries_secs = 10, .save_model_secs = 20, .save_on_stop = false, .tasks = hand.tasks()}));
   {
     auto sess = sv.managed_session();
     for (int k = 0; k < 5; ++k) {
@@ -581,8 +606,11 @@ TEST_CASE("services on threads, and a loop of one's own: time is turned, and a s
   testing::hand_tasks hand;
   const value step = create_global_step(m.g), next = assign_add(step, m.g.constant(1, int64));
   session_supervisor sv(m.g, sessions_of(m.g),
-                        m.in({.save_summaries_secs = 0, .save_model_secs = 20, .services = service_place::threads,
-                              .save_on_stop = false, .tasks = hand.tasks()}));
+                        m.in({.save_summaries_secs = 0,
+                              .save_model_secs = 20,
+                              .services = service_place::threads,
+                              .save_on_stop = false,
+                              .tasks = hand.tasks()}));
   int calls = 0;
   {
     auto sess = sv.managed_session();

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <latch>
 #include <memory>
 
@@ -182,6 +183,41 @@ TEST_CASE("supervisor: checkpoints and summaries when they are due, by the clock
   REQUIRE(curves.count("global_step/sec") == 1);
   CHECK(curves.at("global_step/sec").front() == run_files::point{3, 0.1f});
   CHECK(curves.at("global_step/sec").size() == 5);
+}
+
+TEST_CASE("supervisor: services on threads go on while no step is made, and get in between steps without a pause") {
+  const testing::temp_dir dir;
+  const points data;
+  for (const bool summarizes : {true, false}) {  // one thread at a time, so that its waits can be counted
+    const turned_clock clock;
+    auto input = data.batches(-1);
+    auto sv = make_supervisor<line>({.logdir = dir / (summarizes ? "events" : "run"),
+                                     .save_summaries_secs = summarizes ? 20.0 : 0,
+                                     .save_model_secs = summarizes ? 0 : 50.0,
+                                     .services = service_place::threads},
+                                    descent, clock);
+    auto sess = sv.managed_session("", input);
+    clock.until_waits(1);  // it has looked once, and found no step
+    for (int i = 1; i <= 12; ++i) {
+      sess.run();
+      clock.turn(10);
+      clock.until_waits(1 + i);  // no step runs, and what is due is done
+    }
+  }
+  CHECK(steps_of(dir / "events", "loss") == std::vector<std::int64_t>{2, 4, 6, 8, 10, 12});
+  CHECK(session_log_of(dir / "run") ==
+        log_of_sessions{"START 0", "CHECKPOINT 0", "CHECKPOINT 5", "CHECKPOINT 10", "CHECKPOINT 12", "STOP 12"});
+
+  auto again = make_supervisor<line>({.logdir = dir / "run", .save_model_secs = 0}, descent);
+  auto more = data.batches(-1);
+  auto sess = again.managed_session("", more);
+  std::atomic<int> looks = 0;
+  again.loop(0, [&] {
+    sess.save();
+    if (++looks == 3) again.request_stop();
+  });
+  while (!again.should_stop()) sess.run();
+  CHECK(looks >= 3);
 }
 
 TEST_CASE("supervisor: services that are none or never") {

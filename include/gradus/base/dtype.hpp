@@ -192,6 +192,32 @@ inline constexpr dtype dtype_of<e5m2> = dtype::float8_e5m2;
 
 constexpr bool is_16_bit_float(dtype t) { return t == dtype::bfloat16 || t == dtype::float16; }
 
+// f<T>() for the element type of a tensor in a graph; nothing for types that stand in files only.
+template <class F>
+constexpr void with_element_type(dtype t, F f) {
+  switch (t) {
+  case dtype::float32: return f.template operator()<float>();
+  case dtype::float64: return f.template operator()<double>();
+  case dtype::int32: return f.template operator()<std::int32_t>();
+  case dtype::int64: return f.template operator()<std::int64_t>();
+  case dtype::uint8: return f.template operator()<std::uint8_t>();
+  case dtype::boolean: return f.template operator()<bool>();
+  case dtype::float16: return f.template operator()<half>();
+  case dtype::bfloat16: return f.template operator()<bfloat>();
+  default: return;
+  }
+}
+// A number as an element: to 16 bits by way of float, to bool whether it is not 0.
+template <class T>
+constexpr T element_from(double x) {
+  if constexpr (dtype_of<T> == dtype::boolean)
+    return x != 0;
+  else if constexpr (is_16_bit_float(dtype_of<T>))
+    return T(static_cast<float>(x));
+  else
+    return static_cast<T>(x);
+}
+
 // What an array may hold, and what is computed with.
 template <class T>
 concept storable = dtype_of<T> != dtype::none;

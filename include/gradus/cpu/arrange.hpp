@@ -14,6 +14,7 @@ template <int I, class S, class F>
 void by_width(const S& s, F f) {
   switch (gradus::size_of(s.type(I))) {
   case 1: return f.template operator()<1>();
+  case 2: return f.template operator()<2>();
   case 4: return f.template operator()<4>();
   default: return f.template operator()<8>();
   }

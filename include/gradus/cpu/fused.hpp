@@ -81,16 +81,8 @@ struct interpreted_formula {
       : x(what), steps(functions), operands(a), columns(wide) {}
 
   const T* value(std::int64_t row, std::int64_t column, std::int64_t count) {
-    for (int k = 0; k < x.inputs; ++k) {
-      switch (x.operand_type[k]) {
-      case float32: read<float>(k, row, column, count); break;
-      case float64: read<double>(k, row, column, count); break;
-      case int32: read<std::int32_t>(k, row, column, count); break;
-      case int64: read<std::int64_t>(k, row, column, count); break;
-      case uint8: read<std::uint8_t>(k, row, column, count); break;
-      default: read<bool>(k, row, column, count);
-      }
-    }
+    for (int k = 0; k < x.inputs; ++k)
+      with_element_type(x.operand_type[k], [&]<class U>() { read<U>(k, row, column, count); });
     for (int s = 0; s < x.steps; ++s)
       steps[s](local[x.inputs + s], local[x.arg[s][0]], local[x.arg[s][1]], local[x.arg[s][2]]);
     return local[x.inputs + x.steps - 1];

@@ -137,7 +137,10 @@ template <class T, int Kind = -1, int Distribution = -1>
   case int32: return detail::initialize_as(init, dims, seed, stream, reinterpret_cast<std::int32_t*>(to));
   case int64: return detail::initialize_as(init, dims, seed, stream, reinterpret_cast<std::int64_t*>(to));
   case boolean: return detail::initialize_as(init, dims, seed, stream, reinterpret_cast<bool*>(to));
-  default: return detail::initialize_as(init, dims, seed, stream, reinterpret_cast<std::uint8_t*>(to));
+  case uint8: return detail::initialize_as(init, dims, seed, stream, reinterpret_cast<std::uint8_t*>(to));
+  case float16: std::fill_n(reinterpret_cast<half*>(to), count(dims), half(init.a)); return;  // graph::variable refuses
+  case bfloat16: std::fill_n(reinterpret_cast<bfloat*>(to), count(dims), bfloat(init.a)); return;  // what is drawn
+  default: return;
   }
 }
 

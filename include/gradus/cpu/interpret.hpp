@@ -75,6 +75,8 @@ template <class To, class From>
 constexpr To to_element(From x) {
   if constexpr (std::is_same_v<To, bool>)
     return x != From(0);
+  else if constexpr (is_16_bit_float(dtype_of<To>))
+    return To(static_cast<float>(x));
   else if constexpr (std::is_floating_point_v<From> && !std::is_floating_point_v<To>) {
     constexpr From low = static_cast<From>(std::numeric_limits<To>::min());
     constexpr From high = static_cast<From>(std::numeric_limits<To>::max());
@@ -159,17 +161,6 @@ private:
   std::byte* const* a_;
   alignas(64) T local_[max_operands + max_steps][chunk];
 
-  template <class F>
-  static void with_type(dtype t, F f) {
-    switch (t) {
-    case float32: return f.template operator()<float>();
-    case float64: return f.template operator()<double>();
-    case int32: return f.template operator()<std::int32_t>();
-    case int64: return f.template operator()<std::int64_t>();
-    case uint8: return f.template operator()<std::uint8_t>();
-    default: return f.template operator()<bool>();
-    }
-  }
   // Where runs of the innermost loop are short: as many as a chunk holds at once. What is the same for every run is
   // read once, what varies with all loops lies in memory as the result does.
   template <class S>
@@ -177,7 +168,7 @@ private:
     const std::int64_t together = chunk / n;
     const int inner = 1 << (x_.loops - 1), all = 2 * inner - 1;
     const auto fill = [&](int k, std::int64_t offset, std::int64_t first, std::int64_t runs) {
-      with_type(x_.operand_type[k], [&]<class U>() {
+      with_element_type(x_.operand_type[k], [&]<class U>() {
         const U* from = at<const U>(a_, k + 1) + offset;
         const bool moves = (x_.varies[k] & inner) != 0;
         for (T* to = local_[k] + first * n; runs > 0; --runs, to += n)
@@ -220,7 +211,7 @@ private:
   }
   // Numbers of operand k to its place, zeros after them.
   void read(int k, std::int64_t from, std::int64_t many) {
-    with_type(x_.operand_type[k], [&]<class U>() {
+    with_element_type(x_.operand_type[k], [&]<class U>() {
       const U* p = at<const U>(a_, k + 1) + from;
       for (std::int64_t i = 0; i < chunk; ++i) local_[k][i] = i < many ? static_cast<T>(p[i]) : T(0);
     });
@@ -234,7 +225,7 @@ private:
       steps_[s](result, number[from[0]], number[from[1]], number[from[2]]);
     }
     if (here) return;
-    with_type(x_.result_type, [&]<class R>() {
+    with_element_type(x_.result_type, [&]<class R>() {
       R* y = at<R>(a_, 0) + to;
       for (std::int64_t i = 0; i < many; ++i) y[i] = to_element<R>(local_[x_.inputs + x_.steps - 1][i]);
     });
@@ -248,7 +239,7 @@ private:
       in_place[k] = moves[k] && x_.operand_type[k] == dtype_of<T>;
       number[k] = local_[k];
       if (!moves[k] && n != 0)
-        with_type(x_.operand_type[k], [&]<class U>() {
+        with_element_type(x_.operand_type[k], [&]<class U>() {
           const auto value = static_cast<T>(at<const U>(a_, k + 1)[offset[k]]);
           for (T& to_fill : local_[k]) to_fill = value;
         });

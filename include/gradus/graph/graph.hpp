@@ -139,7 +139,7 @@ struct graph {
   // does: w, w_1, ...
   [[gnu::cold]] constexpr value variable(std::string_view name, const shape& dims, const variable_options& o = {}) {
     if (is_batched(dims)) refuse("variable \"", name, "\" cannot have a batch extent: ", dims);
-    if (const char* problem = detail::initializer_problem(o.init, dims))
+    if (const char* problem = detail::initializer_problem(o.init, dims, o.type))
       refuse("variable \"", name, "\" ", dims, ": ", problem);
     const auto words =
         to_words(variable_attr{o.trainable, o.local, o.init.kind, o.init.a, o.init.b, o.init.fan, o.init.distribution});

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "../base/dtype.hpp"
 #include "../base/shape.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -85,7 +86,9 @@ constexpr double square_root(double x) {
   }
 }
 // What is wrong with an initializer for a variable of this shape, in words; nullptr: nothing.
-constexpr const char* initializer_problem(const initializer& i, const shape& dims) {
+constexpr const char* initializer_problem(const initializer& i, const shape& dims, dtype type = dtype::float32) {
+  if (is_16_bit_float(type) && i.kind != initializer::constant && i.kind != initializer::from_value)
+    return "numbers of 16 bits are not drawn; begin with zeros, or with a cast of float32 (variable_from)";
   switch (i.kind) {
   case initializer::constant:
   case initializer::uniform:

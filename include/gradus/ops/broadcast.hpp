@@ -37,6 +37,11 @@ struct reduce_attr {
   int mask;  // bit i: axis i is summed away
   int keep;  // keep it as an extent of 1
 };
+// Of an op that computes in its operands' dtype.
+constexpr void refuse_no_numbers(inference& r) {
+  if (r.type == boolean) r.refuse("takes numbers, got bool; use cast");
+  if (is_16_bit_float(r.type)) r.refuse(r.type, " is stored and not computed with; cast to float32, and back");
+}
 constexpr void infer_reduce(inference& r) {
   const auto a = r.attributes<reduce_attr>();
   const shape& s = r.in(0);
@@ -48,7 +53,7 @@ constexpr void infer_reduce(inference& r) {
       r.dims.push(1);
   }
   if (a.mask >> s.rank != 0) r.refuse("an axis is outside the operand's rank ", s.rank);
-  if (r.type == boolean) r.refuse("takes numbers, got bool; use cast");
+  refuse_no_numbers(r);
 }
 // Collapses neighbouring axes that are both kept or both reduced: dims = {first is reduced?, extents...}, padded by 1.
 constexpr void lower_reduce(lowering& l) {

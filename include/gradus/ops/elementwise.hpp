@@ -16,7 +16,7 @@ constexpr void infer_numbers(inference& r) {
     if (!broadcast(r.dims, r.in(i), both)) return r.refuse("shapes ", r.dims, " and ", r.in(i), " do not broadcast");
     r.dims = both;
   }
-  if (r.type == boolean) r.refuse("takes numbers, got bool; use cast");
+  refuse_no_numbers(r);
 }
 constexpr void infer_floats(inference& r) {
   infer_numbers(r);
@@ -149,6 +149,7 @@ constexpr value not_equal(value a, value b) { return a.g->add(cards::not_equal, 
 // Numbers to integers toward zero; to bool: whether they are not 0.
 constexpr value cast(value x, dtype type) {
   if (x.type() == type) return x;
+  if (type == boolean && is_16_bit_float(x.type())) x = cast(x, float32);
   if (type == boolean) return not_equal(x, x.g->constant(0, x.type()));
   return x.g->add_with(cards::cast, {x}, detail::type_attr{static_cast<int>(type)});
 }

@@ -17,12 +17,14 @@ namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 
 // What an elementwise node is computed in. A comparison computes in its operands' type, a cast to float in float (its
-// operand is converted when loaded), a cast to integers in its operand's (the result is converted when stored).
+// operand is converted when loaded), a cast to integers in its operand's (the result is converted when stored). Of
+// float16 and bfloat16 in float32.
 constexpr dtype compute_type(const graph_view& v, const node& n) {
-  const dtype operand = v.nodes[v.edges[n.first]].type;
+  const auto widened = [](dtype t) { return is_16_bit_float(t) ? float32 : t; };
+  const dtype operand = widened(v.nodes[v.edges[n.first]].type), result = widened(n.type);
   if (n.op == &cards::cast)
-    return is_float(n.type) || !is_float(operand) ? n.type == boolean ? operand : n.type : operand;
-  if (n.type != boolean) return n.type;
+    return is_float(result) || !is_float(operand) ? result == boolean ? operand : result : operand;
+  if (n.type != boolean) return result;
   return operand == boolean ? float32 : operand;
 }
 

@@ -146,7 +146,7 @@ private:
     T* p = reinterpret_cast<T*>(to);
     for (std::int64_t i = 0; i < n; ++i) {
       const std::int64_t k = values == 1 ? 0 : i;
-      p[i] = static_cast<T>(std::bit_cast<double>(std::array<int, 2>{words[2 * k], words[2 * k + 1]}));
+      p[i] = element_from<T>(std::bit_cast<double>(std::array<int, 2>{words[2 * k], words[2 * k + 1]}));
     }
   }
   void fill_constant(int i);

@@ -209,14 +209,7 @@ GRADUS_BODY void step_machine::fill_constant(int i) {
   const int* words = r_.graph.view.ints + n.attr;
   const std::int64_t many = gradus::count(resolve(n.dims, batch_));
   std::byte* to = address(i);
-  switch (n.type) {
-  case float32: return fill<float>(to, words, n.attrs / 2, many);
-  case float64: return fill<double>(to, words, n.attrs / 2, many);
-  case int32: return fill<std::int32_t>(to, words, n.attrs / 2, many);
-  case int64: return fill<std::int64_t>(to, words, n.attrs / 2, many);
-  case boolean: return fill<bool>(to, words, n.attrs / 2, many);
-  default: return fill<std::uint8_t>(to, words, n.attrs / 2, many);
-  }
+  with_element_type(n.type, [&]<class T>() { fill<T>(to, words, n.attrs / 2, many); });
 }
 
 }  // namespace gradus

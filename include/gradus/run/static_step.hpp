@@ -222,7 +222,7 @@ private:
     std::array<element_t<n.type>, std::size_t{n.attrs / 2}> values{};
     for (std::size_t i = 0; i < values.size(); ++i) {
       const int* words = G::graph.ints + n.attr + 2 * i;
-      values[i] = static_cast<element_t<n.type>>(std::bit_cast<double>(std::array<int, 2>{words[0], words[1]}));
+      values[i] = element_from<element_t<n.type>>(std::bit_cast<double>(std::array<int, 2>{words[0], words[1]}));
     }
     return values;
   }

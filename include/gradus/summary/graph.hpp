@@ -16,7 +16,7 @@ shape_def to_shape_def(const shape& s);
 template <class T>
 void append_elements(std::vector<std::byte>& to, const std::vector<double>& values) {
   for (double v : values) {
-    const T x = static_cast<T>(v);
+    const T x = element_from<T>(v);
     const auto* p = reinterpret_cast<const std::byte*>(&x);
     to.insert(to.end(), p, p + sizeof(T));
   }

@@ -15,14 +15,7 @@ GRADUS_BODY tensor_def to_tensor_def(const shown_node& s) {
   tensor_def t{s.type, {}, {}};
   if (s.constant.size() > 1)
     for (int i = 0; i < s.dims.rank; ++i) t.dims.push_back(s.dims.dims[i]);
-  switch (s.type) {
-  case dtype::float32: append_elements<float>(t.content, s.constant); break;
-  case dtype::float64: append_elements<double>(t.content, s.constant); break;
-  case dtype::int32: append_elements<std::int32_t>(t.content, s.constant); break;
-  case dtype::int64: append_elements<std::int64_t>(t.content, s.constant); break;
-  case dtype::boolean: append_elements<bool>(t.content, s.constant); break;
-  default: append_elements<std::uint8_t>(t.content, s.constant); break;
-  }
+  with_element_type(s.type, [&]<class T>() { append_elements<T>(t.content, s.constant); });
   return t;
 }
 

@@ -31,12 +31,13 @@ GRADUS_BODY meta_graph export_meta_graph(graph& g) {
     bool variables_alone = true;
     g.for_each_in(of, [&](value v) { variables_alone = variables_alone && g.nodes[v.id].op == &variable_card; });
     for (const queue_runner& r : queue_runners_of(g, of)) to.messages.push_back(r.to_proto(name_of));
-    if (to.messages.empty()) g.for_each_in(of, [&](value v) {
-      if (variables_alone)
-        to.messages.push_back(encode_variable_def({.name = std::string(g.name_of(v.id)), .trainable = false}));
-      else
-        to.nodes.push_back(name_of(v) + (g.nodes[v.id].type != dtype::none ? ":0" : ""));
-    });
+    if (to.messages.empty())
+      g.for_each_in(of, [&](value v) {
+        if (variables_alone)
+          to.messages.push_back(encode_variable_def({.name = std::string(g.name_of(v.id)), .trainable = false}));
+        else
+          to.nodes.push_back(name_of(v) + (g.nodes[v.id].type != dtype::none ? ":0" : ""));
+      });
   }
   return m;
 }

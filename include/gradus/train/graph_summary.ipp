@@ -11,16 +11,9 @@ namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 // Of a scalar; nothing for what is no number.
 GRADUS_BODY std::optional<float> shown_number(const const_tensor_view& x) {
-  switch (x.type) {
-  case dtype::float32: return x.as<float>()[0];
-  case dtype::float64: return static_cast<float>(x.as<double>()[0]);
-  case dtype::float16: return static_cast<float>(x.as<half>()[0]);
-  case dtype::bfloat16: return static_cast<float>(x.as<bfloat>()[0]);
-  case dtype::int32: return static_cast<float>(x.as<std::int32_t>()[0]);
-  case dtype::int64: return static_cast<float>(x.as<std::int64_t>()[0]);
-  case dtype::uint8: return x.as<std::uint8_t>()[0];
-  default: return std::nullopt;
-  }
+  std::optional<float> number;
+  if (x.type != boolean) with_element_type(x.type, [&]<class T>() { number = static_cast<float>(x.as<T>()[0]); });
+  return number;
 }
 }  // namespace detail
 

@@ -253,6 +253,8 @@ public:
     saved_at_ = clock_.elapsed();
     tell_saves();
   }
+  // What the last step shows, into the event file now.
+  void summarize() { summarize(clock_.elapsed()); }
   // Ranks the newest checkpoint, if it is of this step; and the decision about the next step may go by it.
   void measured(double metric, std::int64_t step) {
     metric_ = metric, measured_ = true;
@@ -325,7 +327,7 @@ private:
   void summarize(double now) {
     const double secs = now - summarized_at_;
     const auto steps = static_cast<double>(steps_->global_step() - summarized_from_);
-    const bool adds = settings_.summary_secs > 0 && summarized_ && secs > 0;
+    const bool adds = settings_.summary_steps == 0 && summarized_ && secs > 0;
     const scalar_value speed{"global_step/sec", adds ? static_cast<float>(steps / secs) : 0};
     try {
       log_->add_step(*steps_, loss_, rate_, std::span(&speed, adds ? 1 : 0));

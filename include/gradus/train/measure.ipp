@@ -6,14 +6,9 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY double as_number(const tensor_view& v) {
-  switch (v.type) {
-  case float32: return static_cast<double>(*reinterpret_cast<const float*>(v.data));
-  case float64: return *reinterpret_cast<const double*>(v.data);
-  case int32: return *reinterpret_cast<const std::int32_t*>(v.data);
-  case int64: return static_cast<double>(*reinterpret_cast<const std::int64_t*>(v.data));
-  case boolean: return *reinterpret_cast<const bool*>(v.data) ? 1 : 0;
-  default: return static_cast<double>(std::to_integer<int>(*v.data));
-  }
+  double number = 0;
+  with_element_type(v.type, [&]<class T>() { number = static_cast<double>(*reinterpret_cast<const T*>(v.data)); });
+  return number;
 }
 
 GRADUS_BODY void raise_divergence(std::string_view tensor, double value, std::int64_t step, std::int64_t saved_step) {

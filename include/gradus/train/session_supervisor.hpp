@@ -14,15 +14,15 @@
 //   sess.within([&] { while (!sv.should_stop()) sess.run(train_op); });
 //
 // Services (summaries, steps per second, checkpoints) are done inside the step unless `services` says threads: by `run`
-// of a managed session, behind the first run that finds one due, and once when the session begins. What is saved then is
-// a state between two runs, and a program with one thread writes the same files whatever the machine does meanwhile.
+// of a managed session, behind the first run that finds one due, and once when the session begins. What is saved then
+// is a state between two runs, and a program with one thread writes the same files whatever the machine does meanwhile.
 // TensorFlow's threads save and summarize while no step is made, too. Those that start_standard_services starts, with a
 // session of prepare_or_wait_for_session, are always threads. A save waits for the runs at work, whoever makes it.
 //
 // Otherwise than TensorFlow: a managed session that ends without an error is saved (save_on_stop; TensorFlow loses what
 // was done since the last checkpoint); a checkpoint without a global step is of step 0, and the codec ends its name;
-// threads cannot be abandoned: one that outlives the grace period is named in the error, and waited for when the session
-// is closed.
+// threads cannot be abandoned: one that outlives the grace period is named in the error, and waited for when the
+// session is closed.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -53,17 +53,17 @@ struct session_supervisor_options {
   service<value> ready_for_local_init_op = {};  // default: the collection's, or none
   bool is_chief = true;
   service<value> init_op = {};  // default: the collection's, or gives all variables but local ones their first values
-  std::vector<feed> init_feed_dict = {};  // of init_op
-  service<value> local_init_op = {};      // default: the collection's, or local variables and tables
-  std::string logdir = {};                // checkpoints, events, graph.pbtxt; empty: nothing is left behind
-  service<graph_summary> summary_op = {};                          // default: all that the graph shows
-  service<std::shared_ptr<detail::any_saver>> saver = {};          // default: one, if the graph has variables
-  service<value> global_step = {};                                 // default: the collection's, or "global_step"
-  double save_summaries_secs = 120;                                // 0: no summaries and no steps per second
-  double save_model_secs = 600;                                    // 0: no checkpoints
-  double recovery_wait_secs = 30;                                  // of a worker that waits for the chief
-  double stop_grace_secs = 120;                                    // for threads, once a stop is requested
-  std::string checkpoint_basename = "model";                       // TensorFlow: model.ckpt
+  std::vector<feed> init_feed_dict = {};   // of init_op
+  service<value> local_init_op = {};       // default: the collection's, or local variables and tables
+  std::string logdir = {};                 // checkpoints, events, graph.pbtxt; empty: nothing is left behind
+  service<graph_summary> summary_op = {};  // default: all that the graph shows
+  service<std::shared_ptr<detail::any_saver>> saver = {};            // default: one, if the graph has variables
+  service<value> global_step = {};                                   // default: the collection's, or "global_step"
+  double save_summaries_secs = 120;                                  // 0: no summaries and no steps per second
+  double save_model_secs = 600;                                      // 0: no checkpoints
+  double recovery_wait_secs = 30;                                    // of a worker that waits for the chief
+  double stop_grace_secs = 120;                                      // for threads, once a stop is requested
+  std::string checkpoint_basename = "model";                         // TensorFlow: model.ckpt
   std::shared_ptr<const gradus::session_manager> manager = nullptr;  // default: one of the ops above
   service<std::shared_ptr<detail::any_summary_writer>> summary_writer = {};  // default: of the chief, in logdir
   std::function<void(base_session&)> init_fn = nullptr;                      // after init_op
@@ -116,8 +116,10 @@ public:
   void within(Body body) {
     try {
       body();
+    } catch (const out_of_range&) {  // the end of the input
+      ended_by(std::current_exception(), false);
     } catch (...) {
-      failed(std::current_exception());
+      ended_by(std::current_exception(), true);
     }
     finish();
   }
@@ -131,7 +133,7 @@ private:
   bool in_step_ = false, ended_ = false, failed_ = false;
   int entered_ = std::uncaught_exceptions();
 
-  void failed(std::exception_ptr e);
+  void ended_by(std::exception_ptr e, bool is_failure);
   void finish();
 };
 
@@ -163,7 +165,8 @@ public:
   // taken by reference.
   template <class F, class... Args>
   detail::looper& loop(std::optional<double> interval_secs, F f, Args&... args) {
-    return start_loop(interval_secs, [f = std::move(f), &args...]() mutable { f(args...); }, "loop");
+    return start_loop(
+        interval_secs, [f = std::move(f), &args...]() mutable { f(args...); }, "loop");
   }
 
   // Asks threads to stop and waits for them; then writes STOP and closes the writer, also if an error is raised. It

@@ -154,8 +154,9 @@ GRADUS_BODY void session_supervisor::tick_summary(base_session& sess) {
       return sess.run(fetches, {});
     } catch (const invalid_argument& e) {
       raise(status::invalid_argument,
-            text(e.what(), " (a supervisor runs summaries without feeds; where they take some, give it summary_op = "
-                           "none, run them beside your step, and hand their values to summary_computed)"));
+            text(e.what(),
+                 " (a supervisor runs summaries without feeds; where they take some, give it summary_op = "
+                 "none, run them beside your step, and hand their values to summary_computed)"));
     }
   }();
   const std::span<const const_tensor_view> results = all;
@@ -191,8 +192,9 @@ GRADUS_BODY std::vector<session_supervisor::periodic> session_supervisor::standa
 // Says whether there are any.
 GRADUS_BODY bool session_supervisor::announces_services(base_session& sess) {
   if (!o_.is_chief)
-    raise(status::failed_precondition,
-          "Only chief supervisor can start standard services; make it with is_chief = true, or leave them to the chief");
+    raise(
+        status::failed_precondition,
+        "Only chief supervisor can start standard services; make it with is_chief = true, or leave them to the chief");
   if (o_.logdir.empty()) return false;
   if (global_step_ && summary_writer_ != nullptr)
     summary_writer_->add_session_log(session_log_status::start, step_of(sess));
@@ -204,7 +206,12 @@ GRADUS_BODY std::size_t session_supervisor::start_standard_services(const std::s
   const auto all = standard_services();
   for (const periodic& p : all) {
     if (p.begin != nullptr) (this->*p.begin)(*sess);
-    start_loop(p.secs, [this, sess, tick = p.tick] { if (!sess->is_closed()) (this->*tick)(*sess); }, p.name);
+    start_loop(
+        p.secs,
+        [this, sess, tick = p.tick] {
+          if (!sess->is_closed()) (this->*tick)(*sess);
+        },
+        p.name);
   }
   return all.size();
 }
@@ -219,8 +226,8 @@ GRADUS_BODY void session_supervisor::serve(base_session& sess) {
     if (now - p.last >= p.secs) p.last = now, (this->*p.tick)(sess);
 }
 
-GRADUS_BODY detail::looper& session_supervisor::start_loop(std::optional<double> interval_secs,
-                                                           std::function<void()> f, std::string name) {
+GRADUS_BODY detail::looper& session_supervisor::start_loop(std::optional<double> interval_secs, std::function<void()> f,
+                                                           std::string name) {
   auto made = std::make_unique<looper_thread<>>(coord_, interval_secs, std::move(f),
                                                 looper_options{.name = text(name, ' ', loopers_.size())});
   made->start();
@@ -247,7 +254,8 @@ GRADUS_BODY void session_supervisor::summary_computed(base_session& sess, const 
                                                       std::optional<std::int64_t> step) {
   if (summary_writer_ == nullptr)
     raise(status::failed_precondition,
-          "summary_computed requires a summary writer: the chief has one with a logdir, or the summary_writer it is given");
+          "summary_computed requires a summary writer: the chief has one with a logdir, or the summary_writer it is "
+          "given");
   summary_writer_->add_summary(summary, step ? *step : step_of(sess));
 }
 
@@ -279,8 +287,8 @@ GRADUS_BODY void session_supervisor::stop(const stop_options& o, base_session* s
     }
     int entered = std::uncaught_exceptions();
   } const last{this, o.close_summary_writer};
-  const auto alive = coord_.join(
-      {.stop_grace_period_secs = o_.stop_grace_secs, .ignore_live_threads = o.ignore_live_threads});
+  const auto alive =
+      coord_.join({.stop_grace_period_secs = o_.stop_grace_secs, .ignore_live_threads = o.ignore_live_threads});
   if (!alive.empty()) return;
   end_threads();
   if (saved_last == nullptr || saver_ == nullptr || o_.logdir.empty()) return;
@@ -293,8 +301,8 @@ GRADUS_BODY managed_graph_session::managed_graph_session(session_supervisor& sv,
                                                          const managed_session_options& o)
     : sv_(&sv), o_(o), in_step_(sv.o_.services == service_place::in_step && sv.o_.is_chief) {
   try {
-    session_ = sv.prepare_or_wait_for_session(
-        master, {.start_standard_services = o.start_standard_services && !in_step_});
+    session_ =
+        sv.prepare_or_wait_for_session(master, {.start_standard_services = o.start_standard_services && !in_step_});
     if (!in_step_ || !o.start_standard_services) return;
     if (sv.announces_services(*session_)) sv.services_ = sv.standard_services();
     for (auto& p : sv.services_) {
@@ -303,7 +311,7 @@ GRADUS_BODY managed_graph_session::managed_graph_session(session_supervisor& sv,
     }
     sv.start_queue_runners(session_);
   } catch (...) {
-    failed(std::current_exception());
+    ended_by(std::current_exception(), true);
     finish();
     throw;  // an out_of_range of getting ready is an error: there is no session
   }
@@ -328,8 +336,8 @@ GRADUS_BODY run_results managed_graph_session::run(std::span<const fetch> fetche
   return results;
 }
 
-GRADUS_BODY void managed_graph_session::failed(std::exception_ptr e) {
-  failed_ = true;
+GRADUS_BODY void managed_graph_session::ended_by(std::exception_ptr e, bool is_failure) {
+  failed_ = is_failure;
   sv_->coord_.request_stop(std::move(e));
 }
 

@@ -11,6 +11,7 @@
 
 #include "../base/error.hpp"
 #include "../base/state.hpp"
+#include "../base/step_mutex.hpp"
 #include "feeding.hpp"
 #include "measure.hpp"
 #include "run_log.hpp"
@@ -74,7 +75,7 @@ public:
   // The scalars of the last step, as the supervisor writes them by itself; none before the first.
   std::vector<scalar_value> summary() const {
     auto& r = *sv_->running_;
-    const std::lock_guard lock(r.mutex);
+    const detail::step_mutex::visiting lock(r.mutex);
     if (!r.stepped) return {};
     detail::collect_scalars(r.steps, r.loss, sv_->loop_.rate(), r.scalars);
     return r.scalars;
@@ -83,14 +84,14 @@ public:
   // sess.run(merge_all()).
   summary_values merged_summary() const {
     auto& r = *sv_->running_;
-    const std::lock_guard lock(r.mutex);
+    const detail::step_mutex::visiting lock(r.mutex);
     if (!r.stepped) return {};
     return detail::merged_summary(r.steps, r.loss, sv_->loop_.rate(), r.scalars);
   }
   // A checkpoint now, between two steps. Error: failed_precondition without a logdir or with saver = none.
   void save() {
     auto& r = *sv_->running_;
-    const std::lock_guard lock(r.mutex);
+    const detail::step_mutex::visiting lock(r.mutex);
     if (!sv_->loop_.saves())
       raise(status::failed_precondition, "save: the supervisor has no logdir, or its saver is none");
     sv_->loop_.save();

@@ -12,9 +12,10 @@
 //   sv.stop_on_exception([&] { while (!sv.should_stop()) sess.run(); });
 //
 // Otherwise than TensorFlow:
-// - No threads but those of `loop`. What TensorFlow's summary and checkpoint threads do happens inside `run`, after the
-//   first step that finds it due: so a checkpoint is of one step, and while no step runs nothing happens. (A model that
-//   was just initialized is saved at once; one that was just restored is on the disk already.)
+// - No threads but those of `loop`, unless `services` says threads. What TensorFlow's summary and checkpoint threads do
+//   happens inside `run`, after the first step that finds it due: so the same program on the same data writes the same
+//   checkpoints of the same steps, whatever the machine does beside it, and while no step runs nothing happens. (A
+//   model that was just initialized is saved at once; one that was just restored is on the disk already.)
 // - The scope ends with a checkpoint, unless an error ended it (save_on_stop; TensorFlow saves nothing then). A step
 //   whose loss or parameters are no finite numbers is an error, and never saved.
 // - A dataset given to managed_session is part of the checkpoint, as in TensorFlow the input pipeline is of the graph.
@@ -29,6 +30,7 @@
 #include <tuple>
 #include <vector>
 
+#include "../base/step_mutex.hpp"
 #include "../input/stage.hpp"
 #include "../session/looper.hpp"
 #include "../session/master.hpp"
@@ -53,7 +55,7 @@ Decision decision_of(const supervisor_options&, Decision given) {
 }
 template <>
 inline config_decision decision_of(const supervisor_options& o, config_decision) {
-  return {every_steps{0}, every_seconds{o.save_model_secs}};
+  return {every_steps{0}, every_seconds{o.services == service_place::in_step ? o.save_model_secs : 0}};
 }
 }  // namespace detail
 
@@ -113,7 +115,7 @@ public:
   // next step may go by it (when_better). Called by the thread that trains.
   void measured(double metric) {
     if (!running_) raise(status::failed_precondition, "measured: the supervisor has no session");
-    const std::lock_guard lock(running_->mutex);
+    const detail::step_mutex::visiting lock(running_->mutex);
     loop_.measured(metric, running_->global_step);
   }
 
@@ -178,7 +180,7 @@ private:
     std::optional<directory_lock<typename composition::file_system_type>> alone;
     session_type steps;
     state_list list;
-    std::recursive_mutex mutex;  // a step, a save: a listener may ask for a summary
+    detail::step_mutex mutex;  // a step, a save: a listener may ask for a summary
     std::atomic<double> loss{std::numeric_limits<double>::quiet_NaN()};
     std::atomic<std::int64_t> global_step{0};
     std::vector<placeholder_info> placeholders;
@@ -221,10 +223,28 @@ private:
     try {
       coord_.clear_stop();
       loop_.begin(running_->steps, running_->list);
+      if (options_.services == service_place::threads) start_services();
     } catch (...) {
       close();
       throw;
     }
+  }
+
+  // What run_loop does behind a step otherwise.
+  void start_services() {
+    const auto every = [&](double secs, auto f) {
+      if (secs > 0)
+        loop(secs, [this, f] {
+          const detail::step_mutex::visiting lock(running_->mutex);
+          if (running_->stepped && !running_->stopped) f();
+        });
+    };
+    if (loop_.log() != nullptr && options_.summary_op)
+      every(options_.save_summaries_secs, [this] { loop_.summarize(); });
+    if (loop_.saves())
+      every(options_.save_model_secs, [this] {
+        if (loop_.unsaved(running_->steps.global_step())) loop_.save();
+      });
   }
 
   // What other threads may ask about the last step.
@@ -238,7 +258,7 @@ private:
   template <class Fill>
   bool step(Fill fill) {
     running& r = *running_;
-    const std::lock_guard lock(r.mutex);  // hooks too: another thread's save tells listeners
+    const detail::step_mutex::stepping lock(r.mutex);  // hooks too: another thread's save tells listeners
     if (r.stopped) raise(status::failed_precondition, "run: the supervisor has stopped; begin another session");
     loop_.before_run();
     if (!step_alone(fill)) return false;
@@ -283,7 +303,7 @@ private:
       }
     });
     loopers_.clear();
-    const std::lock_guard lock(r.mutex);
+    const detail::step_mutex::visiting lock(r.mutex);
     r.stopped = true;
     attempt([&] { loop_.finish(options_.save_on_stop && !failed && !first); });
     if (!failed && !first) attempt([&] { loop_.end_hooks(); });

@@ -11,7 +11,7 @@ GRADUS_BODY loop_settings loop_settings_of(const supervisor_options& o) {
   s.saves = s.has_files() && bool(o.saver);
   s.publishes_graph = true;
   if (s.has_files() && o.summary_writer) s.events = *o.summary_writer;
-  s.summary_secs = o.summary_op ? o.save_summaries_secs : 0;
+  s.summary_secs = o.summary_op && o.services == service_place::in_step ? o.save_summaries_secs : 0;
   s.log_steps = o.log_step_count_steps;
   s.restore_fallback = o.restore_fallback, s.restore_newest = o.restore_newest;
   s.seed = o.tf_random_seed;

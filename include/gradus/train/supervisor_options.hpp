@@ -43,6 +43,7 @@ struct supervisor_options {
   double stop_grace_secs = 120;                         // for threads of `loop`, once a stop is requested
   std::string checkpoint_basename = "model";            // TensorFlow: model.ckpt; here the codec ends the name
   bool save_on_stop = true;
+  service_place services = service_place::in_step;  // who summarizes and saves by time
   bool restore_newest = false;       // as in run_config: where logdir holds checkpoints, but no state file
   std::uint64_t tf_random_seed = 0;  // of initializers and of ops that draw
   bool restore_fallback = false;     // as in run_config: a damaged checkpoint is passed over

@@ -77,7 +77,7 @@ struct checkpoint_saver_options {
   std::vector<any_saving_listener> listeners = {};
   // Gets the graph once, and a line for each checkpoint.
   std::shared_ptr<detail::any_summary_writer> summary_writer = nullptr;
-  bool write_graph = false;  // graph.pbtxt into the directory
+  bool write_graph = false;        // graph.pbtxt into the directory
   std::int64_t steps_per_run = 1;  // by how much a run may raise the global step
   task_system tasks = {};
 };
