@@ -18,9 +18,9 @@ GRADUS_BODY std::optional<float> shown_number(const const_tensor_view& x) {
 }  // namespace detail
 
 GRADUS_BODY void graph_summary::add(int kind, std::string_view tag, value v) {
-  constexpr std::int64_t zeros[1] = {};
+  constexpr std::int64_t no_number[1] = {};
   if (kind == output::summary &&
-      (v.dims().rank != 0 || !detail::shown_number({v.type(), {}, reinterpret_cast<const std::byte*>(zeros)})))
+      (v.dims().rank != 0 || !detail::shown_number({v.type(), {}, reinterpret_cast<const std::byte*>(no_number)})))
     raise(status::invalid_argument, text("a scalar summary: expected one number for \"", tag, "\", got ",
                                          name_of(v.type()), " ", to_text(v.dims())));
   if (kind == output::image) detail::require_images(tag);
