@@ -38,12 +38,12 @@ private:
 };
 
 struct constraint {
-  enum kinds : int { none, positive, range, unit, norm, wrong_axes };
+  enum kinds : int { nothing, positive, range, unit, norm, wrong_axes };
   double low = 0, high = 0, rate = 1;
-  int kind = none;
+  int kind = nothing;
   unsigned axes = 0;  // that a norm goes over: from the front, and from the back above them
 
-  constexpr explicit operator bool() const { return kind != none; }
+  constexpr explicit operator bool() const { return kind != nothing; }
   // Whether axis i of `rank` is one of them.
   constexpr bool over(int i, int rank) const { return ((axes >> i | axes >> (16 + rank - 1 - i)) & 1u) != 0; }
 };
@@ -79,7 +79,7 @@ constexpr constraint min_max_norm(double min_value = 0, double max_value = 1, do
 namespace detail {
 // What is wrong with a constraint of a variable of this rank, in words; nullptr: nothing.
 constexpr const char* constraint_problem(const constraint& c, int rank) {
-  if (c.kind == constraint::none || c.kind == constraint::positive) return nullptr;
+  if (c.kind == constraint::nothing || c.kind == constraint::positive) return nullptr;
   if (c.kind == constraint::range)
     return c.low <= c.high ? nullptr : "clip_values needs a low that is not above its high";
   if (c.kind != constraint::unit && c.kind != constraint::norm)
