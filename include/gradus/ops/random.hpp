@@ -55,10 +55,13 @@ constexpr value counter(graph& g, std::string_view name) {
 struct random_source {
   value seed, step, stream;
 };
-// A new stream: its number is the position in the graph, the same whoever builds it.
+// A new stream: its number is the position in the graph, the same whoever builds it. A global step that a session's
+// program or an estimator made before the model does not count, so that they draw what a trainer draws.
 constexpr random_source draw(graph& g) {
   const value seed = counter(g, collection::random_seed), step = counter(g, collection::random_step);
-  return {seed, step, g.constant(g.nodes.count, int64)};
+  int position = g.nodes.count;
+  g.for_each_in(collection::global_step, [&](value) { --position; });
+  return {seed, step, g.constant(position, int64)};
 }
 }  // namespace detail
 
