@@ -17,6 +17,7 @@
 #include "gradus/store/sorted_table.hpp"
 #include "gradus/summary/event.hpp"
 #include "gradus/summary/histogram.hpp"
+#include "gradus/train/run_environment.hpp"
 #include "record_readers.hpp"
 #include "text_readers.hpp"
 
@@ -170,6 +171,19 @@ inline bool read_json(view file) {
   json_reader in(chars(file), 8);
   return in.skip() && in.finish();
 }
+inline bool read_tf_config(view file) {
+  try {
+    const run_config c = run_config::from_tf_config(chars(file), {});
+    insist(c.task_id() >= 0 && c.task_id() <= max_task_index, "a task that no job has");
+    std::size_t tasks = 0;
+    for (const std::string& job : c.cluster_spec().jobs())
+      tasks += static_cast<std::size_t>(c.cluster_spec().num_tasks(job));
+    insist(tasks <= file.size(), "more tasks than bytes");
+    return true;
+  } catch (const invalid_argument&) {
+    return false;
+  }
+}
 inline bool read_table(view file) {
   sorted_table t;
   if (!t.open(file).empty()) return false;
@@ -237,6 +251,7 @@ inline constexpr reader other_readers[] = {{"tensor_bundle", &read_bundle, &seal
                                            {"manifest", &read_manifest, &seal_manifest},
                                            {"state_file", &read_state_file_text},
                                            {"json", &read_json},
+                                           {"tf_config", &read_tf_config},
                                            {"sorted_table", &read_table, [](octets& b) { seal_table(b); }},
                                            {"snappy", &read_snappy},
                                            {"idx", &read_idx_bytes},

@@ -58,6 +58,10 @@ inline octets sample(std::string_view reader) {
     return octets_of(to_text(
         checkpoint_state{"m-2.ckpt", {"m-1.ckpt", "m-2.ckpt"}, {1.5, 2e9}, {"m-0.ckpt"}, {{"m-1.ckpt", 0.25}}}));
   if (reader == "json") return octets_of("{\"a\": [1, -2.5e3, true, null, {\"b\\u00e9\\ud83d\\ude00\": \"c\\n\"}]}");
+  if (reader == "tf_config")
+    return octets_of(
+        R"({"cluster": {"chief": ["h:1"], "worker": {"0": "[::1]:2", "7": "w:65535"}}, "task": {"type": "worker",)"
+        R"( "index": "7"}, "service": {"a": [1]}, "model_dir": "/d", "session_master": "grpc://m:1"})");
   if (reader == "sorted_table") {
     table_writer t({.block_bytes = 64});
     for (int i = 10; i < 30; ++i) t.add(text("key", i), bytes(flags));

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 using namespace gradus;
 
@@ -15,10 +16,11 @@ using seconds_or_none = std::optional<double>;  // what is in force: a number, o
 
 seconds_or_none of(const interval& i) { return i.has_value() ? seconds_or_none(i.value()) : seconds_or_none(); }
 
+template <class Error>
 std::string refusal(const run_config& c) {
   try {
     validate(c);
-  } catch (const invalid_argument& e) {
+  } catch (const Error& e) {
     return e.what();
   }
   return {};
@@ -49,9 +51,10 @@ TEST_CASE("the interval rule: unset, none and a number, each against each") {
     CHECK(of(in_force.steps) == t.in_force_steps);
     CHECK(of(in_force.secs) == t.in_force_secs);
   }
-  CHECK(refusal({.save_checkpoints_steps = 50, .save_checkpoints_secs = 30}) ==
+  CHECK(refusal<invalid_argument>({.save_checkpoints_steps = 50, .save_checkpoints_secs = 30}) ==
         "run_config: save_checkpoints_steps (50) and save_checkpoints_secs (30) are both given; keep one");
-  CHECK(refusal({.save_checkpoints_steps = 0, .save_checkpoints_secs = 0}).find("both given") != std::string::npos);
+  CHECK(refusal<invalid_argument>({.save_checkpoints_steps = 0, .save_checkpoints_secs = 0}).find("both given") !=
+        std::string::npos);
 }
 
 TEST_CASE("an interval is active only as a seconds_or_none above 0") {
@@ -66,34 +69,120 @@ TEST_CASE("an interval is active only as a seconds_or_none above 0") {
   CHECK(!interval(std::numeric_limits<double>::quiet_NaN()).active());
 }
 
-TEST_CASE("defaults are TensorFlow's") {
+TEST_CASE("R1 defaults; a process that is alone") {
   const run_config c;
-  CHECK(c.model_dir.empty());
+  CHECK((c.model_dir.empty() && !c.model_dir.given() && !c.tf_random_seed.has_value()));
   CHECK(c.save_summary_steps == 100);
+  CHECK((!c.save_checkpoints_steps.given() && !c.save_checkpoints_secs.given()));
+  CHECK(of(checkpoint_interval_of(c).secs) == 600.0);
   CHECK(c.keep_checkpoint_max == 5);
   CHECK(c.keep_checkpoint_every_n_hours == 10000);
   CHECK(c.log_step_count_steps == 100);
+  CHECK(c.session_creation_timeout_secs == 7200);
+  CHECK(c.checkpoint_save_graph_def);
+  CHECK((!c.session_config.has_value() && !c.device_fn.has_value() && !c.protocol.has_value()));
+  CHECK((!c.train_distribute.has_value() && !c.eval_distribute.has_value()));
+  CHECK((!c.experimental_distribute.has_value() && !c.experimental_max_worker_delay_secs.has_value()));
   CHECK(c.summaries.flush_secs == 120);  // FileWriter's
-  CHECK(refusal(c).empty());
+  CHECK((c.task_type() == "worker" && c.task_id() == 0 && c.is_chief()));
+  CHECK((c.master().empty() && c.evaluation_master().empty() && !c.service().has_value()));
+  CHECK((c.num_ps_replicas() == 0 && c.num_worker_replicas() == 1));
+  CHECK((c.global_id_in_cluster().has_value() && c.global_id_in_cluster() == 0));
+  CHECK(refusal<invalid_argument>(c).empty());
+}
+
+TEST_CASE("R3 every none is kept") {
+  const run_config c{.model_dir = none,
+                     .tf_random_seed = none,
+                     .save_summary_steps = none,
+                     .save_checkpoints_steps = none,
+                     .save_checkpoints_secs = none,
+                     .session_config = none,
+                     .keep_checkpoint_max = none,
+                     .keep_checkpoint_every_n_hours = none,
+                     .log_step_count_steps = none,
+                     .train_distribute = none,
+                     .device_fn = none,
+                     .protocol = none,
+                     .eval_distribute = none,
+                     .experimental_distribute = none,
+                     .experimental_max_worker_delay_secs = none,
+                     .session_creation_timeout_secs = none};
+  CHECK(refusal<invalid_argument>(c).empty());
+  CHECK((!c.model_dir.given() && c.model_dir.empty()));
+  CHECK((!c.tf_random_seed.has_value() && !c.save_summary_steps.has_value() && !c.session_config.has_value()));
+  CHECK((!c.keep_checkpoint_max.has_value() && !c.keep_checkpoint_every_n_hours.has_value()));
+  CHECK((!c.log_step_count_steps.has_value() && !c.device_fn.has_value() && !c.protocol.has_value()));
+  CHECK((!c.session_creation_timeout_secs.has_value() && !c.experimental_max_worker_delay_secs.has_value()));
+  const auto in_force = checkpoint_interval_of(c);
+  CHECK((!in_force.steps.has_value() && !in_force.secs.has_value()));
+  // What a none comes to where a number is needed: nothing is drawn from a seed, written, logged, or deleted.
+  CHECK((c.tf_random_seed == 0 && c.save_summary_steps == 0 && c.log_step_count_steps == 0));
+  CHECK(c.keep_checkpoint_max == 0);
 }
 
 TEST_CASE("every field is checked, and the refusal names it, its bound and what came") {
-  CHECK(refusal({.save_summary_steps = 0}).empty());
-  CHECK(refusal({.save_summary_steps = -1}) == "run_config: save_summary_steps must be at least 0, got -1");
-  CHECK(refusal({.save_checkpoints_steps = -1}) == "run_config: save_checkpoints_steps must be at least 0, got -1");
-  CHECK(refusal({.save_checkpoints_secs = -0.5}) == "run_config: save_checkpoints_secs must be at least 0, got -0.5");
-  CHECK(refusal({.keep_checkpoint_max = 0}).empty());
-  CHECK(refusal({.keep_checkpoint_max = -1}) == "run_config: keep_checkpoint_max must be at least 0, got -1");
-  CHECK(refusal({.keep_checkpoint_every_n_hours = 0}) ==
+  const auto refused = [](const run_config& c) { return refusal<invalid_argument>(c); };
+  CHECK(refused({.save_summary_steps = 0}).empty());
+  CHECK(refused({.save_summary_steps = -1}) == "run_config: save_summary_steps must be at least 0, got -1");
+  CHECK(refused({.save_checkpoints_steps = -1}) == "run_config: save_checkpoints_steps must be at least 0, got -1");
+  CHECK(refused({.save_checkpoints_secs = -0.5}) == "run_config: save_checkpoints_secs must be at least 0, got -0.5");
+  CHECK(refused({.keep_checkpoint_max = 0}).empty());
+  CHECK(refused({.keep_checkpoint_max = -1}) == "run_config: keep_checkpoint_max must be at least 0, got -1");
+  CHECK(refused({.keep_checkpoint_every_n_hours = 0}) ==
         "run_config: keep_checkpoint_every_n_hours must be above 0, got 0");
-  CHECK(refusal({.log_step_count_steps = 0}) == "run_config: log_step_count_steps must be above 0, got 0");
+  CHECK(refused({.log_step_count_steps = 0}) == "run_config: log_step_count_steps must be above 0, got 0");
+  CHECK(refused({.session_creation_timeout_secs = 0}) ==
+        "run_config: session_creation_timeout_secs must be above 0, got 0");
+  CHECK(refused({.experimental_max_worker_delay_secs = -3}).empty());  // TensorFlow checks no sign either
+  CHECK(refused({.model_dir = ""}).find("model_dir must not be empty") != std::string::npos);
+  CHECK(refused({.device_fn = device_function()}).find("device_fn must be callable") != std::string::npos);
+  CHECK(refused({.device_fn = [](const placed_op&) { return std::string("/job:ps"); }}).empty());
 
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  CHECK(!refusal({.save_summary_steps = nan}).empty());
-  CHECK(!refusal({.save_checkpoints_steps = nan}).empty());
-  CHECK(!refusal({.save_checkpoints_secs = nan}).empty());
-  CHECK(!refusal({.keep_checkpoint_every_n_hours = nan}).empty());
-  CHECK(!refusal({.log_step_count_steps = nan}).empty());
-  CHECK(refusal({.summaries = {.flush_secs = -1}}) == "run_config: summaries.flush_secs must be at least 0, got -1");
-  CHECK(!refusal({.summaries = {.flush_secs = nan}}).empty());
+  CHECK(!refused({.save_summary_steps = nan}).empty());
+  CHECK(!refused({.save_checkpoints_steps = nan}).empty());
+  CHECK(!refused({.save_checkpoints_secs = nan}).empty());
+  CHECK(!refused({.keep_checkpoint_every_n_hours = nan}).empty());
+  CHECK(!refused({.log_step_count_steps = nan}).empty());
+  CHECK(!refused({.session_creation_timeout_secs = nan}).empty());
+  CHECK(refused({.summaries = {.flush_secs = -1}}) == "run_config: summaries.flush_secs must be at least 0, got -1");
+  CHECK(!refused({.summaries = {.flush_secs = nan}}).empty());
 }
+
+TEST_CASE("what takes a network is refused by its name") {
+  const auto refused = [](const run_config& c) { return refusal<unimplemented>(c); };
+  CHECK(refused({.train_distribute = "mirrored"}) ==
+        "run_config: train_distribute (\"mirrored\") takes a strategy that distributes training over a network of "
+        "servers, which this library does not have; leave it out");
+  CHECK(refused({.eval_distribute = "mirrored"}).find("eval_distribute (\"mirrored\")") != std::string::npos);
+  CHECK(refused({.experimental_distribute = distribute_config{.train_distribute = "a"}})
+            .find("experimental_distribute.train_distribute (\"a\")") != std::string::npos);
+  CHECK(refused({.experimental_distribute = distribute_config{.eval_distribute = "a"}})
+            .find("experimental_distribute.eval_distribute (\"a\")") != std::string::npos);
+  CHECK(refused({.experimental_distribute = distribute_config{}}).empty());
+  CHECK(refused({.protocol = "in_process"}).empty());
+  for (const char* p : {"grpc", "grpc+verbs"})
+    CHECK(refused({.protocol = p}).find(text("the protocol \"", p, "\" takes a transport")) != std::string::npos);
+  CHECK(refusal<invalid_argument>({.protocol = "carrier_pigeon"}) ==
+        "run_config: protocol must be none, \"in_process\", \"grpc\" or \"grpc+verbs\", got \"carrier_pigeon\"");
+  CHECK(refusal<invalid_argument>(
+            {.train_distribute = "a", .experimental_distribute = distribute_config{.train_distribute = "b"}})
+            .find("keep one") != std::string::npos);
+  CHECK(refusal<invalid_argument>(
+            {.eval_distribute = "a", .experimental_distribute = distribute_config{.eval_distribute = "b"}})
+            .find("keep one") != std::string::npos);
+  try {
+    detail::validate_for_trainer({.device_fn = [](const placed_op&) { return std::string(); }});
+    FAIL("a trainer took a device_fn");
+  } catch (const unimplemented& e) {
+    CHECK(std::string_view(e.what()).find("device_fn gives devices to the nodes of an estimator's graph") !=
+          std::string_view::npos);
+  }
+}
+
+// A device function has one argument, and it is a node.
+static_assert(!std::is_constructible_v<or_none<device_function>, std::string (*)()>);
+static_assert(!std::is_constructible_v<or_none<device_function>, std::string (*)(int)>);
+static_assert(!std::is_constructible_v<or_none<device_function>, std::string (*)(const placed_op&, int)>);
+static_assert(std::is_constructible_v<or_none<device_function>, std::string (*)(const placed_op&)>);

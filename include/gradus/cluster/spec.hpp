@@ -15,6 +15,9 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+// The largest index of a task: a list of a job's tasks has so many places at most.
+inline constexpr int max_task_index = (1 << 20) - 1;
+
 // A task of a job, by number or in order. Its address is text that the transport understands, such as "host:port".
 struct task_address {
   int index = -1;  // -1: the next one

@@ -6,7 +6,8 @@
 namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY task_address::task_address(int i, std::string at) : index(i), address(std::move(at)) {
-  if (i < 0) raise(status::invalid_argument, text("a task's index must be at least 0, got ", i));
+  if (i < 0 || i > max_task_index)
+    raise(status::invalid_argument, text("a task's index must be from 0 to ", max_task_index, ", got ", i));
 }
 
 GRADUS_BODY cluster_spec::cluster_spec(std::initializer_list<job_tasks> jobs) {

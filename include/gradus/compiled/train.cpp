@@ -19,6 +19,7 @@
 #include "../train/monitored_training_session.ipp"
 #include "../train/progress.ipp"
 #include "../train/run_config.ipp"
+#include "../train/run_environment.ipp"
 #include "../train/session_supervisor.ipp"
 #include "../train/step_times.ipp"
 #include "../train/supervisor.ipp"

@@ -12,8 +12,8 @@ constexpr value as_float(value x) { return is_float(x.type()) ? x : cast(x, floa
 // n / d, and 0 where d is 0; nothing infinite on the way.
 constexpr value divide_no_nan(value n, value d) {
   graph& g = *d.g;
-  const value zero = g.constant(0, d.type()), none = equal(d, zero);
-  return select(none, zero, n / select(none, g.constant(1, d.type()), d));
+  const value zero = g.constant(0, d.type()), is_zero = equal(d, zero);
+  return select(is_zero, zero, n / select(is_zero, g.constant(1, d.type()), d));
 }
 // Weights fit values: a scalar, or of the same rank with each extent 1 or equal.
 constexpr bool weights_fit(const shape& weights, const shape& values) {

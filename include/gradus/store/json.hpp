@@ -44,6 +44,8 @@ public:
   // How many values have been taken, containers among them.
   std::uint64_t values() const { return values_; }
 
+  // How many bytes have been read; behind peek(), where the next value begins.
+  std::size_t position() const { return at_; }
   // The first character of the next value, 0 at the end.
   char peek();
 

@@ -80,8 +80,8 @@ summary_values hparams_summary(std::string_view tag, Body&& body) {
   v.tag = tag;
   v.kind = value_kind::tensor;
   wire_writer tensor(v.bytes);  // float32, of shape [0]
-  const std::int64_t none[] = {0};
-  tensor_head(tensor, 1, none);
+  const std::int64_t no_extent[] = {0};
+  tensor_head(tensor, 1, no_extent);
   std::vector<std::byte> content;
   wire_writer w(content);
   body(w);

@@ -1,48 +1,65 @@
-// How a training run behaves besides its mathematics: where it keeps its files, and how often it does what. The names,
-// defaults and rules of tf.estimator.RunConfig (1.15).
+// How a training run behaves besides its mathematics: where it keeps its files, how often it does what, and which task
+// of which cluster it is. The names, defaults and rules of tf.estimator.RunConfig (1.15).
+//
+//   gradus::run_config config{.model_dir = "runs/a", .save_checkpoints_steps = 100};   // one process
+//   auto task = gradus::run_config::from_environment(config);     // as TF_CONFIG says; train/run_environment.hpp
+//   auto often = task.replace({{"save_checkpoints_steps", 10}});  // a copy that differs; the same header
 #pragma once
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <string>
+#include <string_view>
 
 #include "../base/contract.hpp"
 #include "../base/error.hpp"
+#include "../base/or_none.hpp"
 #include "../checkpoint/retention.hpp"
+#include "../graph/placed_op.hpp"
+#include "../run/session_options.hpp"
 #include "../summary/writer.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
-// For an interval: never. Naming `none` is not the same as leaving it out.
-struct none_given {};
-inline constexpr none_given none{};
+class cluster_spec;
+struct config_change;
 
-// Left out, none, or a number.
-class interval {
+namespace detail {
+struct run_place;
+
+// A folder, or none. One that was given empty is refused when the configuration is checked.
+class folder_setting : public std::string {
 public:
-  constexpr interval() = default;
-  constexpr interval(none_given) : given_(true) {}
-  constexpr interval(double every) : given_(true), number_(true), every_(every) {}
-  constexpr bool given() const { return given_; }
-  constexpr bool has_value() const { return number_; }
-  constexpr double value() const { return every_; }
-  // A number above 0: only then does anything happen.
-  constexpr bool active() const { return number_ && every_ > 0; }
+  folder_setting() = default;
+  folder_setting(none_given) {}
+  template <class S>
+    requires(std::convertible_to<S, std::string> && !std::same_as<std::remove_cvref_t<S>, folder_setting>)
+  folder_setting(S&& folder) : std::string(std::forward<S>(folder)), given_(true) {}
+  bool given() const { return given_; }
 
 private:
-  bool given_ = false, number_ = false;
-  double every_ = 0;
+  bool given_ = false;
+};
+}  // namespace detail
+
+// TensorFlow's DistributeConfig: names of distribution strategies, which clusters will read.
+struct distribute_config {
+  or_none<std::string> train_distribute = {}, eval_distribute = {};
 };
 
 // Where a trainer writes, how often, and from which seed it starts.
 struct run_config {
   using policy_for = kind::configuration;
 
-  std::string model_dir = {};            // checkpoints and event files; empty: the run leaves nothing behind
-  std::uint64_t tf_random_seed = 0;      // of initializers and of ops that draw (dropout); shuffle has its own
-  double save_summary_steps = 100;       // what TensorBoard shows, every so many steps; 0: never
-  interval save_checkpoints_steps = {};  // one of the two; neither: every 600 seconds; none: no checkpoints
+  detail::folder_setting model_dir = {};       // checkpoints and event files; none: the run leaves nothing behind
+  or_none<std::uint64_t> tf_random_seed = {};  // of initializers and of ops that draw (dropout); none is 0
+  or_none<double> save_summary_steps = 100;    // what TensorBoard shows, every so many steps; 0, none: never
+  interval save_checkpoints_steps = {};        // one of the two; neither: every 600 seconds; none: no checkpoints
   interval save_checkpoints_secs = {};
-  int keep_checkpoint_max = 5;  // 0: all
-  double keep_checkpoint_every_n_hours = 10000;
+  // Of sessions; none: what a task's role asks for (from_environment). Trainers have no sessions.
+  or_none<session_options> session_config = {};
+  or_none<int> keep_checkpoint_max = 5;  // 0, none: all
+  or_none<double> keep_checkpoint_every_n_hours = 10000;
   keep_best keep_checkpoint_best = {};    // beside the newest: those with the best metric (trainer.save)
   bool checkpoint_save_graph_def = true;  // graph.pbtxt in model_dir, and a .meta file beside each checkpoint
   // Where the newest checkpoint is damaged, go on from the newest intact one (it is named; the damaged one is kept).
@@ -51,10 +68,51 @@ struct run_config {
   // Where model_dir holds checkpoints but no state file, go on from the newest intact one. False: that is an error, and
   // training does not start anew beside them (TensorFlow does).
   bool restore_newest = false;
-  reader_limits limits = {};          // of a checkpoint that is read: how many tensors, how much after inflation
-  double log_step_count_steps = 100;  // progress, and steps per second for TensorBoard
+  reader_limits limits = {};  // of a checkpoint that is read: how many tensors, how much after inflation
+  or_none<double> log_step_count_steps = 100;  // progress, and steps per second for TensorBoard; none: never
   // How training's events are written: flush_secs; with max_queue by a thread, and what a full queue does.
   summary_writer_options summaries = {};
+  // What a network of servers will read. Until there is one, a value here is refused.
+  or_none<std::string> train_distribute = {};
+  // The device of each node of an estimator's graph. Trainers refuse it.
+  or_none<device_function> device_fn = {};
+  or_none<std::string> protocol = {};  // of the server that a task starts: none, "in_process"; "grpc" is refused as yet
+  or_none<std::string> eval_distribute = {};
+  or_none<distribute_config> experimental_distribute = {};
+  // Of workers, which begin one after another; none: 60.
+  or_none<std::int64_t> experimental_max_worker_delay_secs = {};
+  or_none<double> session_creation_timeout_secs = 7200;  // how long a worker waits for the chief
+  // Which task of which cluster this process is, from TF_CONFIG; null: it is alone. Set by from_environment.
+  std::shared_ptr<const detail::run_place> place = {};
+
+  // As the environment variable TF_CONFIG says, and `given` for the rest; without the variable the process is alone.
+  // What takes part in that stands in train/run_environment.hpp, with replace and cluster_spec. Errors:
+  // invalid_argument for what is no JSON or makes no sense, naming it; and what `validate` refuses.
+  static run_config from_environment();
+  static run_config from_environment(run_config given);
+  // The same of a text.
+  static run_config from_tf_config(std::string_view json, run_config given);
+  // A copy with other values of TensorFlow's seventeen parameters. Where one interval gets a number, the other becomes
+  // none. Errors: invalid_argument for another name ("is not supported"), for a value of another type, for both
+  // intervals; and what `validate` refuses.
+  run_config replace(std::initializer_list<config_change> changes) const;
+
+  // The role: "worker" for a process that is alone, else "chief", "worker", "ps", "evaluator", "master" or a job of the
+  // cluster's own.
+  const std::string& task_type() const;
+  int task_id() const;
+  bool is_chief() const;
+  // What a session is asked for: "" for this process, else "grpc://host:port" or TF_CONFIG's session_master.
+  const std::string& master() const;
+  const std::string& evaluation_master() const;
+  int num_ps_replicas() const;
+  int num_worker_replicas() const;  // workers and the chief
+  // Chief, others by their names, then ps, numbered through. An evaluator has none.
+  or_none<int> global_id_in_cluster() const;
+  // Empty for a process that is alone and for an evaluator.
+  const gradus::cluster_spec& cluster_spec() const;
+  // The JSON object that TF_CONFIG has under "service", as it stands there.
+  const or_none<std::string>& service() const;
 };
 
 // The rule of two intervals: neither given, 600 seconds; one given, that one; two numbers are an error.
@@ -64,6 +122,21 @@ struct checkpoint_interval {
 checkpoint_interval checkpoint_interval_of(const run_config& c);
 
 void validate(const run_config& c);
+
+namespace detail {
+// Which task of which cluster a process is, and what follows from that.
+struct run_place {
+  std::string task_type = "worker", master = {}, evaluation_master = {};
+  int task_id = 0, num_ps_replicas = 0, num_worker_replicas = 1;
+  bool is_chief = true;
+  or_none<int> global_id = 0;
+  or_none<std::string> service = {};
+  std::string environment = {};                              // TF_CONFIG's: "cloud", "google"
+  std::shared_ptr<const gradus::cluster_spec> cluster = {};  // null: empty
+};
+// Also refuses what a trainer cannot do.
+void validate_for_trainer(const run_config& c);
+}  // namespace detail
 
 }  // namespace gradus
 

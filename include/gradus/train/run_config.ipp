@@ -14,22 +14,86 @@ GRADUS_BODY checkpoint_interval checkpoint_interval_of(const run_config& c) {
   return {steps, secs};
 }
 
+namespace detail {
+template <class Setting>
+void refuse_below(std::string_view name, const Setting& setting, double least, bool open) {
+  if (!setting.has_value()) return;
+  const double value = static_cast<double>(setting.value());
+  if (open ? !(value > least) : !(value >= least))
+    raise(status::invalid_argument,
+          text("run_config: ", name, " must be ", open ? "above " : "at least ", least, ", got ", value));
+}
+
+GRADUS_BODY void refuse_strategy(std::string_view name, const or_none<std::string>& strategy) {
+  if (strategy.has_value())
+    raise(status::unimplemented,
+          text("run_config: ", name, " (\"", strategy.value(),
+               "\") takes a strategy that distributes training over a network of servers, which this library does not "
+               "have; leave it out"));
+}
+
+GRADUS_BODY const run_place& place_of(const run_config& c) {
+  static const run_place alone;
+  return c.place != nullptr ? *c.place : alone;
+}
+}  // namespace detail
+
 GRADUS_BODY void validate(const run_config& c) {
+  using detail::refuse_below;
+  if (c.model_dir.given() && c.model_dir.empty())
+    raise(status::invalid_argument,
+          "run_config: model_dir must not be empty; leave it out, or give none, for a run without files");
   checkpoint_interval_of(c);
-  const auto refuse_below = [](std::string_view name, double value, double least, bool open) {
-    if (open ? !(value > least) : !(value >= least))
-      raise(status::invalid_argument,
-            text("run_config: ", name, " must be ", open ? "above " : "at least ", least, ", got ", value));
-  };
   refuse_below("save_summary_steps", c.save_summary_steps, 0, false);
-  if (c.save_checkpoints_steps.has_value())
-    refuse_below("save_checkpoints_steps", c.save_checkpoints_steps.value(), 0, false);
-  if (c.save_checkpoints_secs.has_value())
-    refuse_below("save_checkpoints_secs", c.save_checkpoints_secs.value(), 0, false);
+  refuse_below("save_checkpoints_steps", c.save_checkpoints_steps, 0, false);
+  refuse_below("save_checkpoints_secs", c.save_checkpoints_secs, 0, false);
   refuse_below("keep_checkpoint_max", c.keep_checkpoint_max, 0, false);
   refuse_below("keep_checkpoint_every_n_hours", c.keep_checkpoint_every_n_hours, 0, true);
   refuse_below("log_step_count_steps", c.log_step_count_steps, 0, true);
-  refuse_below("summaries.flush_secs", c.summaries.flush_secs, 0, false);
+  refuse_below("session_creation_timeout_secs", c.session_creation_timeout_secs, 0, true);
+  refuse_below("summaries.flush_secs", or_none<double>(c.summaries.flush_secs), 0, false);
+  if (c.device_fn.has_value() && !c.device_fn.value())
+    raise(status::invalid_argument, "run_config: device_fn must be callable; give none instead of an empty function");
+  if (c.experimental_distribute.has_value()) {
+    const distribute_config& d = c.experimental_distribute.value();
+    if ((c.train_distribute.has_value() && d.train_distribute.has_value()) ||
+        (c.eval_distribute.has_value() && d.eval_distribute.has_value()))
+      raise(status::invalid_argument,
+            "run_config: a strategy stands in experimental_distribute and in train_distribute or eval_distribute; keep "
+            "one");
+    detail::refuse_strategy("experimental_distribute.train_distribute", d.train_distribute);
+    detail::refuse_strategy("experimental_distribute.eval_distribute", d.eval_distribute);
+  }
+  detail::refuse_strategy("train_distribute", c.train_distribute);
+  detail::refuse_strategy("eval_distribute", c.eval_distribute);
+  if (const std::string& p = c.protocol; c.protocol.has_value() && p != "in_process") {
+    if (p == "grpc" || p == "grpc+verbs")
+      raise(status::unimplemented, text("run_config: the protocol \"", p,
+                                        "\" takes a transport, which servers do not have; leave it out, or give "
+                                        "\"in_process\""));
+    raise(status::invalid_argument,
+          text("run_config: protocol must be none, \"in_process\", \"grpc\" or \"grpc+verbs\", got \"", p, '"'));
+  }
 }
+
+GRADUS_BODY void detail::validate_for_trainer(const run_config& c) {
+  validate(c);
+  if (c.device_fn.has_value())
+    raise(status::unimplemented,
+          "run_config: device_fn gives devices to the nodes of an estimator's graph, and a trainer computes on one "
+          "device; leave it out");
+}
+
+GRADUS_BODY const std::string& run_config::task_type() const { return detail::place_of(*this).task_type; }
+GRADUS_BODY int run_config::task_id() const { return detail::place_of(*this).task_id; }
+GRADUS_BODY bool run_config::is_chief() const { return detail::place_of(*this).is_chief; }
+GRADUS_BODY const std::string& run_config::master() const { return detail::place_of(*this).master; }
+GRADUS_BODY const std::string& run_config::evaluation_master() const {
+  return detail::place_of(*this).evaluation_master;
+}
+GRADUS_BODY int run_config::num_ps_replicas() const { return detail::place_of(*this).num_ps_replicas; }
+GRADUS_BODY int run_config::num_worker_replicas() const { return detail::place_of(*this).num_worker_replicas; }
+GRADUS_BODY or_none<int> run_config::global_id_in_cluster() const { return detail::place_of(*this).global_id; }
+GRADUS_BODY const or_none<std::string>& run_config::service() const { return detail::place_of(*this).service; }
 
 }  // namespace gradus

@@ -209,7 +209,7 @@ private:
   detail::evaluation_logs<file_system_type, clock_type> evaluations_;
 
   static run_config checked(run_config c) {
-    validate(c);
+    detail::validate_for_trainer(c);
     return c;
   }
   bool has_files() const { return !config_.model_dir.empty(); }

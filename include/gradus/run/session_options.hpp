@@ -1,0 +1,22 @@
+// What a session is asked for beside its graph: the settings of TensorFlow's ConfigProto that a run of this library
+// has a use for.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "../base/build.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+struct session_options {
+  // A node whose device is not there is computed elsewhere. Held for the cluster: one process has one device.
+  bool allow_soft_placement = false;
+  // The tasks that the session needs ("/job:ps", "/job:worker/task:1"); empty: all of them. Held for the cluster.
+  std::vector<std::string> device_filters = {};
+  // Variables of its own, on a server whose sessions share theirs otherwise.
+  bool isolate_session_state = false;
+
+  friend bool operator==(const session_options&, const session_options&) = default;
+};
+
+}  // namespace gradus
