@@ -46,14 +46,14 @@ NEVER = ("doctest", "CLI/", "benchmark/", "bits/")
 EDGE_FORBIDS = ("iostream", "istream", "ostream", "sstream", "fstream", "iomanip", "filesystem", "regex", "locale",
                 "typeinfo", "format")
 EDGE_WORDS = re.compile(r"\b(throw|try|catch|dynamic_cast|typeid)\b")
-WAITS_BY_TASKS = ("session", "cluster", "train", "input", "summary", "checkpoint")
+WAITS_BY_TASKS = ("session", "cluster", "train", "estimator", "input", "summary", "checkpoint")
 WAITS = re.compile(r"\b(condition_variable|sleep_for|sleep_until|nanosleep|usleep|std::j?thread|joining_thread|start_thread|this_thread|"
                    r"std::(?:future|promise|async|latch|barrier|counting_semaphore|binary_semaphore)|pthread_\w+)")
 # Drivers, which stand behind the door; and a wait that is as long as the copying of a piece of a megabyte by a thread
 # that is at it, in which nothing else blocks.
 WAITS_ITSELF = {"checkpoint/staging.hpp"}
 UMBRELLA = "gradus.hpp"
-LISTS = {UMBRELLA, "data.hpp", "schedules.hpp", "codecs.hpp", "rules.hpp"}  # what users type; each is a list of includes
+LISTS = {UMBRELLA, "data.hpp", "schedules.hpp", "codecs.hpp", "rules.hpp", "estimator.hpp"}  # what users type; each is a list of includes
 UMBRELLA_FORBIDS = {"xtensor": "/xtensor/", "cereal": "/cereal/", "json": "/nlohmann/",
                     "filesystem": "/filesystem", "regex": "/regex", "chrono": "/chrono$", "sstream": "/sstream", "iostream": "/iostream",
                     "ranges": "/ranges$", "testing": "/gradus/testing/",

@@ -1,0 +1,49 @@
+// The optimizers of a graph, whatever their rules and however many: what a session is given where their types are not
+// known, as in an estimator.
+//
+//   gradus::optimizer deep{gradus::adam{.rate = 0.01}}, wide{gradus::ftrl{.rate = 0.2}};
+//   gradus::any_optimizers both{deep, wide};
+//   gradus::session s{g, both};
+#pragma once
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "../base/contract.hpp"
+#include "../run/graph_update.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+class any_optimizers {
+public:
+  using policy_for = kind::optimizer;
+
+  any_optimizers() = default;
+  // Any optimizers of graphs (run/optimizer.hpp). Copies share what the optimizers have made, so one that is put in
+  // before its minimize is called serves as well.
+  template <class... Optimizers>
+    requires(sizeof...(Optimizers) != 0 && (detail::is_of<kind::optimizer, Optimizers>() && ...) &&
+             (!std::is_same_v<std::remove_cvref_t<Optimizers>, any_optimizers> && ...))
+  any_optimizers(const Optimizers&... all) {
+    (add(all), ...);
+  }
+
+  template <class Optimizer>
+    requires(detail::is_of<kind::optimizer, Optimizer>())
+  void add(const Optimizer& o) {
+    runs_.push_back([o](const graph& g, std::vector<std::unique_ptr<graph_update>>& to) { o.run_in(g, to); });
+  }
+  std::size_t size() const { return runs_.size(); }
+  bool empty() const { return runs_.empty(); }
+
+  // For a session: the train ops of all of them that were built in its graph.
+  void run_in(const graph& g, std::vector<std::unique_ptr<graph_update>>& to) const {
+    for (const auto& run : runs_) run(g, to);
+  }
+
+private:
+  std::vector<std::function<void(const graph&, std::vector<std::unique_ptr<graph_update>>&)>> runs_;
+};
+
+}  // namespace gradus

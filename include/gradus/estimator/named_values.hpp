@@ -1,0 +1,65 @@
+// Tensors of one graph by name, in the order in which they were given: the features and labels that a model_fn gets,
+// the predictions that it gives. A Python dict of tensors.
+//
+//   gradus::value x = features["x"];                                 // not_found names those that there are
+//   return gradus::estimator_spec{.mode = m, .predictions = {{"classes", classes}, {"logits", logits}}};
+//
+// Where there is exactly one, it is that value by itself: `gradus::value y = labels;`.
+#pragma once
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../base/error.hpp"
+#include "../graph/graph.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+class named_values {
+public:
+  using entry = std::pair<std::string, value>;
+
+  named_values() = default;
+  // One tensor without a name of its own: TensorFlow's "a tensor in place of a dict". Its key is "output".
+  named_values(value only) {
+    if (only) add("output", only), single_ = true;
+  }
+  // Errors: those of add.
+  named_values(std::initializer_list<entry> list) {
+    for (const entry& e : list) add(e.first, e.second);
+  }
+
+  // Errors: already_exists for a name that is there; invalid_argument for an empty value, an empty name, and for a
+  // value of another graph than those before it.
+  void add(std::string_view name, value v);
+  // Error: not_found, with the names that there are.
+  value operator[](std::string_view name) const;
+  bool contains(std::string_view name) const { return find(name) != nullptr; }
+  // The value, if there is exactly one. Error: failed_precondition for none and for several.
+  operator value() const { return only(); }
+  value only() const;
+
+  std::size_t size() const { return list_.size(); }
+  bool empty() const { return list_.empty(); }
+  // Whether it was made from one tensor that had no name.
+  bool is_single() const { return single_; }
+  auto begin() const { return list_.begin(); }
+  auto end() const { return list_.end(); }
+  std::vector<std::string> names() const;
+  // In which they live. Error: failed_precondition if there are none.
+  graph& of() const;
+
+private:
+  std::vector<entry> list_;
+  bool single_ = false;
+
+  const value* find(std::string_view name) const;
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "named_values.ipp"
+#endif
