@@ -8,6 +8,7 @@
 #include "../base/tasks.ipp"
 #include "../store/any_file_system.ipp"
 #include "../store/directory_lock.ipp"
+#include "../store/directory_tree.ipp"
 #include "../store/file.ipp"
 #include "../store/file_bytes.ipp"
 #include "../store/file_problem.ipp"

@@ -6,6 +6,7 @@
 #include "../summary/audio.ipp"
 #include "../summary/collections.ipp"
 #include "../summary/event.ipp"
+#include "../summary/feature_def.ipp"
 #include "../summary/graph.ipp"
 #include "../summary/graph_def.ipp"
 #include "../summary/histogram.ipp"

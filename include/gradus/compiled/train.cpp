@@ -7,6 +7,7 @@
 #include "../cluster/spec.ipp"
 #include "../train/evaluation.ipp"
 #include "../train/export_meta_graph.ipp"
+#include "../train/export_saved_model.ipp"
 #include "../train/graph_summary.ipp"
 #include "../train/hook.ipp"
 #include "../train/hooks/logging_tensor_hook.ipp"

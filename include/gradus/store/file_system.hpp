@@ -85,6 +85,12 @@ concept locks_files =
       { fs.lock(path, h, owner) } -> std::same_as<int>;
     };
 
+// A file system that can remove an empty directory (store/directory_tree.hpp).
+template <class F>
+concept removes_directories = file_system<F> && requires(const F& fs, const std::string& path) {
+  { fs.remove_directory(path) } -> std::same_as<int>;
+};
+
 #if defined(__unix__) || defined(__APPLE__)
 // The operating system's files.
 struct posix {
@@ -190,6 +196,7 @@ struct posix {
     return done(::stat(path.c_str(), &s));
   }
   int make_directory(const std::string& path) const { return done(::mkdir(path.c_str(), 0777)); }
+  int remove_directory(const std::string& path) const { return done(::rmdir(path.c_str())); }
   int sync_directory(const std::string& path) const {
     const int h = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (h < 0) return errno;

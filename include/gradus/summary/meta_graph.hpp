@@ -60,6 +60,11 @@ struct signature_def {
   std::string method = "tensorflow/serving/predict";
 };
 
+// A file that the graph reads, in the folder assets of a SavedModel, and the tensor of strings that holds its name.
+struct asset_def {
+  std::string tensor, filename;
+};
+
 struct meta_graph {
   graph_def graph;
   std::optional<saver_def> saver = saver_def{};
@@ -67,6 +72,7 @@ struct meta_graph {
   std::map<std::string, signature_def> signatures = {};
   std::vector<std::string> tags;
   std::string tensorflow_version;  // of the program that made the graph
+  std::vector<asset_def> assets = {};
 };
 
 // VariableDef as bytes.
@@ -80,6 +86,9 @@ void encode_meta_graph(std::vector<std::byte>& out, const meta_graph& m);
 
 // The same in protobuf's text format.
 std::string to_pbtxt(const meta_graph& m);
+
+// A SavedModel message: what saved_model.pb holds, graphs of one model for several purposes. As encode_meta_graph.
+void encode_saved_model(std::vector<std::byte>& out, std::span<const meta_graph> graphs);
 
 }  // namespace gradus
 

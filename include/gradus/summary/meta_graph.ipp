@@ -94,6 +94,11 @@ GRADUS_BODY void write_meta_graph(field_sink& sink, const meta_graph& m) {
         write_string_if(value, 3, "method_name", signature.method);
       });
     });
+  for (const asset_def& asset : m.assets)
+    sink.message(6, "asset_file_def", [&](field_sink& a) {
+      a.message(1, "tensor_info", [&](field_sink& t) { write_string_if(t, 1, "name", asset.tensor); });
+      write_string_if(a, 2, "filename", asset.filename);
+    });
 }
 
 }  // namespace gradus::detail
@@ -125,6 +130,14 @@ GRADUS_BODY std::string to_pbtxt(const meta_graph& m) {
   detail::text_sink sink(out);
   detail::write_meta_graph(sink, m);
   return out;
+}
+
+GRADUS_BODY void encode_saved_model(std::vector<std::byte>& out, std::span<const meta_graph> graphs) {
+  wire_writer w(out);
+  detail::wire_sink sink(w);
+  sink.integer(1, "saved_model_schema_version", 1);
+  for (const meta_graph& m : graphs)
+    sink.message(2, "meta_graphs", [&](detail::field_sink& s) { detail::write_meta_graph(s, m); });
 }
 
 }  // namespace gradus

@@ -32,6 +32,18 @@ inline constexpr std::string_view left_out_collection = "gradus_left_out";
 meta_graph to_meta_graph(const graph_parts& p, const char* names, std::vector<saved_tensor> saved = {},
                          std::string_view refusal = {});
 
+// What is fed and fetched by keys, as numbers of nodes: a placeholder each, and whatever is computed.
+struct node_signature {
+  std::map<std::string, int> inputs, outputs;
+  std::string method = "tensorflow/serving/predict";
+};
+
+// The same for these signatures instead of the model's predictions: what their outputs are computed from, their inputs,
+// and the variables `saved`. Errors, which name signature and key: unimplemented for an output that TensorFlow cannot
+// compute, invalid_argument for an input that is no placeholder, and for an output that needs one which is no input.
+meta_graph to_meta_graph(const graph_parts& p, const char* names, std::vector<saved_tensor> saved,
+                         const std::map<std::string, node_signature>& signatures);
+
 }  // namespace gradus
 
 #ifndef GRADUS_COMPILED

@@ -11,6 +11,7 @@ public:
   meta_writer(const graph_parts& p, const char* names, std::string_view refusal);
 
   meta_graph run(std::vector<saved_tensor> saved);
+  void use(const std::map<std::string, node_signature>& signatures) { asked_ = &signatures; }
 
 private:
   using tensor = tensorflow_tensor;
@@ -24,6 +25,7 @@ private:
   std::vector<bool> wanted_;
   std::vector<tensor> written_;  // of each of our nodes
   std::vector<std::string> variables_;
+  const std::map<std::string, node_signature>* asked_ = nullptr;  // null: the model's predictions
 
   static bool is_variable(const shown_node& n) { return n.source->op == &variable_card; }
   variable_attr settings_of(const shown_node& n) const;
@@ -33,6 +35,9 @@ private:
   // ---- what is written: the nodes that predictions are made of, unless one of them is not to be had
   std::string problem_of(const shown_node& n, bool batched_input) const;
   void find_wanted();
+  void want_predictions(const std::vector<std::string>& problems);
+  void want_signatures(const std::vector<std::string>& problems);
+  void want_operands(std::vector<bool>& of) const;
   bool needs_batch() const;
 
   // ---- nodes
@@ -46,6 +51,8 @@ private:
 
   // ---- what is fed and fetched, by the names that the model gave
   void add_predictions();
+  void add_signatures();
+  tensor_info info_of(int node) const;
 
   // ---- the nodes that tf.train.Saver() makes
   void add_saver(const std::vector<saved_tensor>& saved);
@@ -60,7 +67,7 @@ GRADUS_BODY meta_writer::meta_writer(const graph_parts& p, const char* names, st
 }
 
 GRADUS_BODY meta_graph meta_writer::run(std::vector<saved_tensor> saved) {
-  if (saved.empty())
+  if (saved.empty() && asked_ == nullptr)
     for (const shown_node& n : nodes_)
       if (is_variable(n) && settings_of(n).local == 0)
         saved.push_back({n.name, n.type, to_shape_def(n.dims).dims, settings_of(n).trainable != 0});
@@ -70,7 +77,10 @@ GRADUS_BODY meta_graph meta_writer::run(std::vector<saved_tensor> saved) {
   for (const saved_tensor& s : saved) add_saved(s);
   for (std::size_t i = 0; i < nodes_.size(); ++i)
     if (wanted_[i]) add_node(i);
-  add_predictions();
+  if (asked_ != nullptr)
+    add_signatures();
+  else
+    add_predictions();
   add_saver(saved);
   m_.graph = std::move(to_.def);
   return std::move(m_);
@@ -107,6 +117,29 @@ GRADUS_BODY void meta_writer::find_wanted() {
     for (int k = 0; k < nodes_[i].source->inputs && problems[i].empty(); ++k)
       problems[i] = problems[static_cast<std::size_t>(input(i, k))];
   }
+  if (asked_ != nullptr)
+    want_signatures(problems);
+  else
+    want_predictions(problems);
+  want_operands(wanted_);
+  // One placeholder says how large the batch is: one that is fed anyway, if there is one.
+  for (const bool fed : {true, false})
+    for (std::size_t i = 0; i < nodes_.size() && !to_.batch_from; ++i) {
+      const shown_node& n = nodes_[i];
+      if (n.source->op != &placeholder_card || (fed && !wanted_[i]) || !is_batched(n.dims)) continue;
+      for (int axis = 0; axis < n.dims.rank; ++axis)
+        if (n.dims.dims[axis] < 0) to_.batch_from = {{n.name, n.type}, axis, -n.dims.dims[axis]};
+      if (!fed) wanted_[i] = needs_batch();
+    }
+}
+
+GRADUS_BODY void meta_writer::want_operands(std::vector<bool>& of) const {
+  for (std::size_t i = nodes_.size(); i-- > 0;)
+    if (of[i])
+      for (int k = 0; k < nodes_[i].source->inputs; ++k) of[static_cast<std::size_t>(input(i, k))] = true;
+}
+
+GRADUS_BODY void meta_writer::want_predictions(const std::vector<std::string>& problems) {
   collection_def left_out;
   const auto say = [&left_out](const std::string& s) {
     const auto bytes = std::as_bytes(std::span(s));
@@ -125,18 +158,40 @@ GRADUS_BODY void meta_writer::find_wanted() {
   }
   if (!any) say(why_none_);
   if (!left_out.messages.empty()) m_.collections[std::string(left_out_collection)] = std::move(left_out);
-  for (std::size_t i = nodes_.size(); i-- > 0;)
-    if (wanted_[i])
-      for (int k = 0; k < nodes_[i].source->inputs; ++k) wanted_[static_cast<std::size_t>(input(i, k))] = true;
-  // One placeholder says how large the batch is: one that is fed anyway, if there is one.
-  for (const bool fed : {true, false})
-    for (std::size_t i = 0; i < nodes_.size() && !to_.batch_from; ++i) {
-      const shown_node& n = nodes_[i];
-      if (n.source->op != &placeholder_card || (fed && !wanted_[i]) || !is_batched(n.dims)) continue;
-      for (int axis = 0; axis < n.dims.rank; ++axis)
-        if (n.dims.dims[axis] < 0) to_.batch_from = {{n.name, n.type}, axis, -n.dims.dims[axis]};
-      if (!fed) wanted_[i] = needs_batch();
+}
+
+GRADUS_BODY void meta_writer::want_signatures(const std::vector<std::string>& problems) {
+  for (const auto& [name, signature] : *asked_) {
+    const auto checked = [&, &of = name](const std::string& key, int node) {
+      if (node < 0 || static_cast<std::size_t>(node) >= nodes_.size())
+        raise(status::invalid_argument, text("signature \"", of, "\": \"", key, "\" is no tensor of the graph"));
+      return static_cast<std::size_t>(node);
+    };
+    std::vector<bool> needed(nodes_.size()), fed(nodes_.size());
+    for (const auto& [key, node] : signature.inputs) {
+      const std::size_t i = checked(key, node);
+      if (nodes_[i].source->op != &placeholder_card)
+        raise(status::invalid_argument, text("signature \"", name, "\": the input \"", key, "\" is node \"",
+                                             nodes_[i].name, "\" (", nodes_[i].op, "); give a placeholder"));
+      wanted_[i] = fed[i] = true;
     }
+    for (const auto& [key, node] : signature.outputs) {
+      const std::size_t i = checked(key, node);
+      if (nodes_[i].type == dtype::none)
+        raise(status::invalid_argument, text("signature \"", name, "\": the output \"", key, "\" is node \"",
+                                             nodes_[i].name, "\" (", nodes_[i].op, "), which makes no tensor"));
+      if (!problems[i].empty())
+        raise(status::unimplemented, text("signature \"", name, "\": the output \"", key,
+                                          "\" cannot be written in TensorFlow's ops: ", problems[i]));
+      wanted_[i] = needed[i] = true;
+    }
+    want_operands(needed);
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      if (needed[i] && !fed[i] && nodes_[i].source->op == &placeholder_card)
+        raise(status::invalid_argument,
+              text("signature \"", name, "\": its outputs need the placeholder \"", nodes_[i].name,
+                   "\", which is none of its inputs; name it there, or leave out the output that needs it"));
+  }
 }
 
 GRADUS_BODY bool meta_writer::needs_batch() const {
@@ -289,6 +344,20 @@ GRADUS_BODY void meta_writer::add_predictions() {
   m_.signatures["serving_default"] = std::move(signature);
 }
 
+GRADUS_BODY tensor_info meta_writer::info_of(int node) const {
+  const auto i = static_cast<std::size_t>(node);
+  return {written_[i].name + ":0", written_[i].type, to_shape_def(nodes_[i].dims)};
+}
+
+GRADUS_BODY void meta_writer::add_signatures() {
+  for (const auto& [name, asked] : *asked_) {
+    signature_def& s = m_.signatures[name];
+    s.method = asked.method;
+    for (const auto& [key, node] : asked.inputs) s.inputs[key] = info_of(node);
+    for (const auto& [key, node] : asked.outputs) s.outputs[key] = info_of(node);
+  }
+}
+
 GRADUS_BODY void meta_writer::add_saver(const std::vector<saved_tensor>& saved) {
   if (saved.empty()) {
     m_.saver = std::nullopt;
@@ -340,6 +409,13 @@ namespace gradus::inline GRADUS_BUILD {
 GRADUS_BODY meta_graph to_meta_graph(const graph_parts& p, const char* names, std::vector<saved_tensor> saved,
                                      std::string_view refusal) {
   return detail::meta_writer(p, names, refusal).run(std::move(saved));
+}
+
+GRADUS_BODY meta_graph to_meta_graph(const graph_parts& p, const char* names, std::vector<saved_tensor> saved,
+                                     const std::map<std::string, node_signature>& signatures) {
+  detail::meta_writer writer(p, names, {});
+  writer.use(signatures);
+  return writer.run(std::move(saved));
 }
 
 }  // namespace gradus

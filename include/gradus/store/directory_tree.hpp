@@ -1,0 +1,44 @@
+// A directory with all that is in it: exports, which are written whole, get their name at once, and are removed when
+// newer ones are there.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "file.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// A directory on its way to its name. Its files are written and synced one by one in "<path>.gradus-tmp-<number>";
+// `reveal` gives that the name. What a process that was killed leaves behind stays under the temporary name, which no
+// reader takes for an export.
+class staged_directory {
+public:
+  staged_directory(any_file_system fs, std::string path);
+  staged_directory(const staged_directory&) = delete;
+  staged_directory& operator=(const staged_directory&) = delete;
+  // Removes what was not revealed.
+  ~staged_directory();
+
+  // Of a file in it: its name while it is written. Directories above it are created.
+  std::string place_for(const std::string& file);
+  void write(const std::string& file, byte_pieces pieces);
+  void write(const std::string& file, std::span<const std::byte> bytes);
+  // The directory gets its name: `path`, or another one beside it. False if that name is taken; then it stays as it
+  // was. Nothing is ever replaced.
+  bool reveal(const std::string& path);
+
+private:
+  any_file_system fs_;
+  std::string name_;  // empty: it is revealed
+};
+
+// Removes a directory and all that is in it; links are removed, not followed. One that is not there is no error. Where
+// a file system cannot remove directories they stay, empty.
+file_problem remove_tree(const any_file_system& fs, const std::string& path);
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "directory_tree.ipp"
+#endif
