@@ -9,6 +9,7 @@
 #include "../train/export_meta_graph.ipp"
 #include "../train/graph_summary.ipp"
 #include "../train/hook.ipp"
+#include "../train/hooks/early_stopping_hook.ipp"
 #include "../train/hooks/logging_tensor_hook.ipp"
 #include "../train/hooks/profiler_hook.ipp"
 #include "../train/hooks/step_counter_hook.ipp"
