@@ -56,3 +56,33 @@ TEST_CASE("any_hook calls what the hook has, in every way to hold it") {
   call(same);
   CHECK(shared->seen == "bcraebcrae");
 }
+
+namespace {
+struct adds_ops {
+  graph** given;
+  void begin(graph& g) { *given = &g; }
+};
+struct adds_ops_or_not {
+  std::string* seen;
+  void begin() { *seen += "alone "; }
+  void begin(graph&) { *seen += "graph "; }
+};
+}  // namespace
+
+TEST_CASE("begin(graph&) gets the graph that a session will have, and is refused where there is none") {
+  graph g;
+  graph* given = nullptr;
+  any_hook(adds_ops{&given}).begin(&g);
+  CHECK(given == &g);
+  std::string why;
+  try {
+    any_hook(adds_ops{&given}).begin();
+  } catch (const failed_precondition& e) {
+    why = e.what();
+  }
+  CHECK(why.find("begin(graph&) adds ops to the graph of a session, and here is none") != std::string::npos);
+  std::string seen;
+  any_hook(adds_ops_or_not{&seen}).begin(&g);
+  any_hook(adds_ops_or_not{&seen}).begin();
+  CHECK(seen == "graph alone ");
+}

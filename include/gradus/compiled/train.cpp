@@ -10,6 +10,7 @@
 #include "../train/export_saved_model.ipp"
 #include "../train/graph_summary.ipp"
 #include "../train/hook.ipp"
+#include "../train/hooks/early_stopping_hook.ipp"
 #include "../train/hooks/logging_tensor_hook.ipp"
 #include "../train/hooks/profiler_hook.ipp"
 #include "../train/hooks/step_counter_hook.ipp"

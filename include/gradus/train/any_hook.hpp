@@ -33,6 +33,11 @@ struct session_run_args {
 };
 
 namespace detail {
+[[noreturn]] inline void raise_no_graph() {
+  raise(status::failed_precondition,
+        "a hook's begin(graph&) adds ops to the graph of a session, and here is none: a trainer's model is compiled, "
+        "and a session_creator tells its graph by of()");
+}
 template <class H>
 struct held_hook {
   using type = H;
@@ -56,7 +61,9 @@ public:
     requires(!std::is_same_v<std::remove_cvref_t<H>, any_hook>)
   any_hook(H hook) : hook_(std::make_shared<model<H>>(std::move(hook))) {}
 
-  void begin() const { hook_->begin(); }
+  // `open`: the graph of the session that will be, to which ops can be added; null where there is none.
+  // Error: failed_precondition without one, for a hook that has only begin(graph&).
+  void begin(graph* open = nullptr) const { hook_->begin(open); }
   void after_create_session(hooked_session& s) const { hook_->after_create_session(s); }
   session_run_args before_run(run_context& c) const { return hook_->before_run(c); }
   void after_run(run_context& c, const run_values& v) const { hook_->after_run(c, v); }
@@ -65,7 +72,7 @@ public:
 private:
   struct concept_type {
     virtual ~concept_type() = default;
-    virtual void begin() = 0;
+    virtual void begin(graph* open) = 0;
     virtual void after_create_session(hooked_session& s) = 0;
     virtual session_run_args before_run(run_context& c) = 0;
     virtual void after_run(run_context& c, const run_values& v) = 0;
@@ -78,7 +85,11 @@ private:
     static_assert(hook_fits<hook_type, true>::value);
     explicit model(H h) : hook(std::move(h)) {}
 
-    void begin() override {
+    void begin(graph* open) override {
+      if constexpr (detail::begins_in_graph<hook_type>) {
+        if (open != nullptr) return held::of(hook).begin(*open);
+        if constexpr (!detail::begins<hook_type>) detail::raise_no_graph();
+      }
       if constexpr (detail::begins<hook_type>) held::of(hook).begin();
     }
     void after_create_session(hooked_session& s) override {

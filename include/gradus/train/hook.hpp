@@ -12,7 +12,8 @@
 //
 // A hook has one or more of these members, with these signatures:
 //
-//   void begin()                                             once, before the first step of a run
+//   void begin()                                             once, before the first step of a run; in a monitored
+//                                                            session it may be begin(graph&), which adds ops
 //   void after_create_session(hooked_session&)               the variables have their values
 //   void before_run(run_context&)                            before every step; in a monitored session it may return
 //                                                            session_run_args (train/any_hook.hpp)
@@ -45,6 +46,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 class base_session;
+struct graph;
 struct run_metadata;
 struct run_options;
 struct session_run_args;
@@ -115,6 +117,8 @@ namespace detail {
 
 template <class H>
 concept begins = requires(H& h) { h.begin(); };
+template <class H>
+concept begins_in_graph = requires(H& h, graph& g) { h.begin(g); };
 template <class H>
 concept is_told_of_session = requires(H& h, hooked_session& s) { h.after_create_session(s); };
 template <class H>

@@ -80,6 +80,7 @@ struct hook_seen {
   static constexpr bool near_by =
       has_a_near_name<H> || hook_names::names_before_save<H> || hook_names::names_after_save<H>;
   static constexpr bool begins = !hook_names::names_begin<H> || detail::begins<H>;
+  static constexpr bool begins_in_session = begins || begins_in_graph<H>;
   static constexpr bool sees_session = !hook_names::names_after_create_session<H> || is_told_of_session<H>;
   static constexpr bool comes_before = !hook_names::names_before_run<H> || is_called_before_run<H>;
   static constexpr bool comes_after = !hook_names::names_after_run<H> || is_called_after_run<H>;
@@ -92,7 +93,8 @@ struct hook_seen {
       return true;
   }();
 
-  static constexpr bool value = !near_by && any && begins && sees_session && comes_before && comes_after && ends;
+  static constexpr bool all_but_begin = !near_by && any && sees_session && comes_before && comes_after && ends;
+  static constexpr bool value = all_but_begin && begins;
 };
 }  // namespace detail
 
@@ -113,7 +115,7 @@ private:
   static_assert(seen::near_by || seen::any,
                 "gradus: this hook has none of a hook's members; add `void after_run(gradus::run_context&, const "
                 "gradus::run_values&)`, or begin, after_create_session, before_run, end.");
-  static_assert(seen::begins,
+  static_assert(InSession ? seen::begins_in_session : seen::begins,
                 "gradus: this hook's `begin` cannot be called with (), so it would never be called; write `void "
                 "begin()`.");
   static_assert(seen::sees_session,
@@ -131,7 +133,8 @@ private:
                 "called; write `void end(gradus::hooked_session&)`.");
 
 public:
-  static constexpr bool value = seen::value && (InSession || seen::asks_nothing);
+  static constexpr bool value =
+      InSession ? seen::all_but_begin && seen::begins_in_session : seen::value && seen::asks_nothing;
 };
 
 namespace detail {

@@ -44,7 +44,7 @@ GRADUS_BODY monitored_session::monitored_session(session_creator& creator, std::
                                                  monitored_session_options o)
     : creator_(&creator), hooks_(std::move(hooks)), o_(std::move(o)) {
   const bool was_open = creator.of() != nullptr && !creator.of()->is_finalized();
-  for (const any_hook& h : hooks_) h.begin();
+  for (const any_hook& h : hooks_) h.begin(creator.of());
   ready();
   graph_ = &session_->of();
   reopens_graph_ = was_open;

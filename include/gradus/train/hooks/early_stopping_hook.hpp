@@ -1,0 +1,83 @@
+// Ends a training when its evaluations say so. tf.estimator.experimental.make_early_stopping_hook, and its four ready
+// ones: stop_if_no_increase_hook, stop_if_no_decrease_hook, stop_if_higher_hook, stop_if_lower_hook (1.15).
+//
+//   gradus::monitored_session sess(chief, {gradus::stop_if_no_decrease_hook(
+//       "loss", 1000, {.eval_dir = "runs/digits/eval", .min_steps = 500, .run_every_steps = 100})});
+//
+// The evaluations are the scalars in the event files of eval_dir, which an evaluator writes while the training goes on.
+// Only the chief reads them. When it decides, it sets the boolean variable signal_early_stopping/STOP and ends its own
+// session; every other task gives the same hook with is_chief = false, which fetches that variable in each run.
+//
+// Otherwise than TensorFlow: the directory is said, since no estimator is asked for it; run_every_steps alone leaves
+// the seconds out; a metric that is NaN is worse than any number; over a model of a trainer, which has no other tasks,
+// the hook asks for the stop and makes no variable.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "../../base/tasks.hpp"
+#include "../../store/any_file_system.hpp"
+#include "../any_hook.hpp"
+#include "../second_or_step_timer.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+struct early_stopping_options {
+  std::string eval_dir = {};                          // of the four ready ones: where the evaluations' events are
+  std::int64_t min_steps = 0;                         // of the four: evaluations of earlier steps do not count
+  std::optional<double> run_every_secs = {};          // how often the chief decides: one of the two;
+  std::optional<std::int64_t> run_every_steps = {};   // neither: every 60 seconds
+  bool is_chief = true;                               // decides; false: only looks at the variable
+  std::function<void(const std::string&)> sink = {};  // gets the reason of a stop, as a line
+  any_file_system files = {};
+  task_system tasks = {};
+};
+
+class early_stopping_hook {
+public:
+  // `should_stop`: nothing as long as the training goes on, else why it ends.
+  using decision = std::function<std::optional<std::string>()>;
+  // Errors: invalid_argument for both intervals, for one that is not above 0, and for no function.
+  early_stopping_hook(decision should_stop, early_stopping_options o);
+
+  void begin() {}
+  // Finds or makes the variable. Error: failed_precondition if there is none and the graph is finalized.
+  void begin(graph& g);
+  session_run_args before_run(run_context& c) const;
+  void after_run(run_context& c, const run_values& v);
+
+private:
+  decision should_stop_;
+  early_stopping_options o_;
+  second_or_step_timer timer_;
+  value flag_, raise_flag_;
+};
+
+// Stops when the function says so, which is called on the thread that trains. Errors: as above.
+early_stopping_hook make_early_stopping_hook(std::function<bool()> should_stop, early_stopping_options o = {});
+
+// Stops when the metric's best value is so many steps old. Errors, of all four: invalid_argument as above and without
+// an eval_dir; in a run: not_found for evaluations without this metric, and what reading the files raises.
+early_stopping_hook stop_if_no_increase_hook(std::string metric_name, std::int64_t max_steps_without_increase,
+                                             early_stopping_options o);
+early_stopping_hook stop_if_no_decrease_hook(std::string metric_name, std::int64_t max_steps_without_decrease,
+                                             early_stopping_options o);
+// Stops when the metric of any evaluation is above, or below, the threshold.
+early_stopping_hook stop_if_higher_hook(std::string metric_name, double threshold, early_stopping_options o);
+early_stopping_hook stop_if_lower_hook(std::string metric_name, double threshold, early_stopping_options o);
+
+// The scalars in a directory's event files, by step and tag; of a tag that a step has twice, the later file's. Empty
+// for a directory that is not there. tf.estimator.experimental.read_eval_metrics.
+using eval_metrics = std::map<std::int64_t, std::map<std::string, float, std::less<>>>;
+eval_metrics read_eval_metrics(const std::string& eval_dir, const any_file_system& files = {});
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "early_stopping_hook.ipp"
+#endif
