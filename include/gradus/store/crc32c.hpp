@@ -12,7 +12,6 @@
 //   mask(crc), unmask(crc)   as record formats store it: a CRC over data that holds CRCs is weak, so the stored one is
 //                            rotated and offset
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -28,9 +27,15 @@
 namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 
-// table[k][b]: the CRC register after byte b and k zero bytes.
+// Plain arrays: a compiler takes a third of the memory for what is evaluated without std::array's calls.
+template <int Count>
+struct crc32c_tables {
+  std::uint32_t of[Count][256] = {};
+};
+// of[k][b]: the CRC register after byte b and k zero bytes.
 inline constexpr auto crc32c_table = [] {
-  std::array<std::array<std::uint32_t, 256>, 8> table{};
+  crc32c_tables<8> made;
+  auto& table = made.of;
   for (std::uint32_t b = 0; b < 256; ++b) {
     std::uint32_t r = b;
     for (int bit = 0; bit < 8; ++bit) r = (r >> 1) ^ ((r & 1u) != 0 ? 0x82F63B78u : 0u);
@@ -38,13 +43,13 @@ inline constexpr auto crc32c_table = [] {
   }
   for (std::size_t k = 1; k < 8; ++k)
     for (std::size_t b = 0; b < 256; ++b) table[k][b] = (table[k - 1][b] >> 8) ^ table[0][table[k - 1][b] & 0xFF];
-  return table;
+  return made;
 }();
 
 // The register after `n` bytes, by table. Bytes are taken one by one, so the result is the same on any endianness.
 template <class Byte>
 constexpr std::uint32_t crc32c_by_table(std::uint32_t r, const Byte* p, std::size_t n) {
-  const auto& t = crc32c_table;
+  const auto& t = crc32c_table.of;
   const auto at = [&p](int i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(p[i])); };
   for (; n >= 8; n -= 8, p += 8) {
     const std::uint32_t low = r ^ (at(0) | at(1) << 8 | at(2) << 16 | at(3) << 24);
@@ -61,7 +66,7 @@ inline constexpr std::size_t crc32c_run = 4096;  // bytes of each of three runs;
 // shift[k][b]: what byte k of the register, b, becomes after crc32c_run zero bytes. Going on over zeros is linear, so
 // the operator for one zero bit, squared often enough, is the one for the run.
 inline constexpr auto crc32c_shift = [] {
-  std::array<std::uint32_t, 32> op{};  // op[i]: what bit i becomes
+  std::uint32_t op[32] = {};  // op[i]: what bit i becomes
   op[0] = 0x82F63B78u;
   for (std::size_t i = 1; i < 32; ++i) op[i] = 1u << (i - 1);
   const auto apply = [&op](std::uint32_t r) {
@@ -70,20 +75,21 @@ inline constexpr auto crc32c_shift = [] {
     return out;
   };
   for (std::size_t bits = 1; bits < 8 * crc32c_run; bits *= 2) {
-    std::array<std::uint32_t, 32> squared{};
+    std::uint32_t squared[32] = {};
     for (std::size_t i = 0; i < 32; ++i) squared[i] = apply(op[i]);
-    op = squared;
+    for (std::size_t i = 0; i < 32; ++i) op[i] = squared[i];
   }
-  std::array<std::array<std::uint32_t, 256>, 4> table{};
+  crc32c_tables<4> made;
+  auto& table = made.of;
   for (std::size_t k = 0; k < 4; ++k)
     for (std::uint32_t b = 1; b < 256; ++b)
       table[k][b] = (b & (b - 1)) == 0 ? apply(b << (8 * k)) : table[k][b & (b - 1)] ^ table[k][b & (~b + 1)];
-  return table;
+  return made;
 }();
 
 #if defined(__x86_64__)
 inline std::uint64_t crc32c_after_run(std::uint64_t r) {
-  const auto& t = crc32c_shift;
+  const auto& t = crc32c_shift.of;
   return t[0][r & 0xFF] ^ t[1][(r >> 8) & 0xFF] ^ t[2][(r >> 16) & 0xFF] ^ t[3][(r >> 24) & 0xFF];
 }
 #endif

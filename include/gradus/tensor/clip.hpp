@@ -19,6 +19,8 @@
 // Arithmetic: squares are summed in double (tensor/squares.hpp), elements are computed in their own dtype, as
 // TensorFlow does. For the same on graphs see ops/clip.hpp; as policies of an optimizer, update/clip.hpp. Nothing
 // allocates but a list given as a range.
+//
+// Functions are templates on nothing (`template <class = void>`), so that a program that does not clip pays for none.
 #pragma once
 #include <cmath>
 #include <initializer_list>
@@ -130,12 +132,14 @@ void with_float(std::string_view name, dtype type, F f) {
   raise(status::invalid_argument,
         text("clip::", name, ": expected an array of float32 or float64, found ", name_of(type)));
 }
-inline void same_place(std::string_view name, const const_tensor_view& from, const tensor_view& into) {
+template <class = void>
+void same_place(std::string_view name, const const_tensor_view& from, const tensor_view& into) {
   if (from.type != into.type || !(from.dims == into.dims))
     raise(status::invalid_argument, text("clip::", name, ": expected a result of ", name_of(from.type), ' ',
                                          to_text(from.dims), ", found ", name_of(into.type), ' ', to_text(into.dims)));
 }
-inline double squares_of(const const_tensor_view& t) {
+template <class = void>
+double squares_of(const const_tensor_view& t) {
   double sum = 0;
   with_float("global_norm", t.type, [&](auto zero) {
     const auto x = t.as<decltype(zero)>();
@@ -143,7 +147,8 @@ inline double squares_of(const const_tensor_view& t) {
   });
   return sum;
 }
-inline unsigned mask_of(std::string_view name, const extents& dims, std::span<const int> axes) {
+template <class = void>
+unsigned mask_of(std::string_view name, const extents& dims, std::span<const int> axes) {
   if (axes.empty()) return (1u << dims.rank) - 1;
   unsigned mask = 0;
   for (const int a : axes) {
@@ -213,13 +218,15 @@ void value_of(const const_tensor_view& t, const limit& low, const limit& high, c
   else
     for (std::size_t i = 0; i < x.size(); ++i) y[i] = one(x[i], lo.at(i), hi.at(i));
 }
-inline void apply_value(const const_tensor_view& t, const limit& low, const limit& high, const tensor_view& out) {
+template <class = void>
+void apply_value(const const_tensor_view& t, const limit& low, const limit& high, const tensor_view& out) {
   same_place("by_value", t, out);
   if (t.type == int32) return value_of<std::int32_t>(t, low, high, out);
   if (t.type == int64) return value_of<std::int64_t>(t, low, high, out);
   with_float("by_value", t.type, [&](auto zero) { value_of<decltype(zero)>(t, low, high, out); });
 }
-inline void apply_norm(const const_tensor_view& t, const limit& c, std::span<const int> axes, const tensor_view& out) {
+template <class = void>
+void apply_norm(const const_tensor_view& t, const limit& c, std::span<const int> axes, const tensor_view& out) {
   same_place("by_norm", t, out);
   const squares groups(t.dims, mask_of("by_norm", t.dims, axes));
   with_float("by_norm", t.type, [&](auto zero) {
@@ -238,7 +245,8 @@ inline void apply_norm(const const_tensor_view& t, const limit& c, std::span<con
     });
   });
 }
-inline void apply_average_norm(const const_tensor_view& t, double c, const tensor_view& out) {
+template <class = void>
+void apply_average_norm(const const_tensor_view& t, double c, const tensor_view& out) {
   same_place("by_average_norm", t, out);
   with_float("by_average_norm", t.type, [&](auto zero) {
     using T = decltype(zero);
@@ -250,8 +258,9 @@ inline void apply_average_norm(const const_tensor_view& t, double c, const tenso
     for (std::size_t i = 0; i < x.size(); ++i) y[i] = x[i] * most * factor;
   });
 }
-inline void apply_adaptive(const const_tensor_view& t, const const_tensor_view& parameter, double factor, double eps,
-                           const tensor_view& out) {
+template <class = void>
+void apply_adaptive(const const_tensor_view& t, const const_tensor_view& parameter, double factor, double eps,
+                    const tensor_view& out) {
   same_place("adaptive", t, out);
   if (parameter.type != t.type || !(parameter.dims == t.dims))
     raise(status::invalid_argument,
@@ -285,39 +294,59 @@ inline void apply_adaptive(const const_tensor_view& t, const const_tensor_view& 
 
 // Each element becomes max(min(t, high), low): low > high gives low everywhere, NaN stays NaN, infinities are cut.
 // Limits are numbers, or arrays of t's dtype that broadcast to t; integers take whole numbers only.
-inline void by_value(gradient t, limit low, limit high) { detail::apply_value(t.view, low, high, t.view); }
-inline void by_value(source t, limit low, limit high, to out) { detail::apply_value(t.view, low, high, out.view); }
+template <class = void>
+void by_value(gradient t, limit low, limit high) {
+  detail::apply_value(t.view, low, high, t.view);
+}
+template <class = void>
+void by_value(source t, limit low, limit high, to out) {
+  detail::apply_value(t.view, low, high, out.view);
+}
 
 // (t c) / max(n, c), n the L2 norm over the axes (none given: over all; negative: from the back). Divides also where
 // nothing is to be clipped, so the last bit may change. n = 0 gives zeros, and NaN if c <= 0; c < 0 turns other signs
 // and makes norms |c|; n infinite makes finite elements 0 and infinite ones NaN; n NaN makes all NaN.
-inline void by_norm(gradient t, limit c, std::span<const int> axes) { detail::apply_norm(t.view, c, axes, t.view); }
-inline void by_norm(gradient t, limit c, std::initializer_list<int> axes = {}) {
+template <class = void>
+void by_norm(gradient t, limit c, std::span<const int> axes) {
+  detail::apply_norm(t.view, c, axes, t.view);
+}
+template <class = void>
+void by_norm(gradient t, limit c, std::initializer_list<int> axes = {}) {
   detail::apply_norm(t.view, c, {axes.begin(), axes.size()}, t.view);
 }
-inline void by_norm(source t, limit c, std::span<const int> axes, to out) {
+template <class = void>
+void by_norm(source t, limit c, std::span<const int> axes, to out) {
   detail::apply_norm(t.view, c, axes, out.view);
 }
-inline void by_norm(source t, limit c, std::initializer_list<int> axes, to out) {
+template <class = void>
+void by_norm(source t, limit c, std::initializer_list<int> axes, to out) {
   detail::apply_norm(t.view, c, {axes.begin(), axes.size()}, out.view);
 }
-inline void by_norm(source t, limit c, to out) { detail::apply_norm(t.view, c, {}, out.view); }
+template <class = void>
+void by_norm(source t, limit c, to out) {
+  detail::apply_norm(t.view, c, {}, out.view);
+}
 
 // t c min(N / n, 1 / c), n the L2 norm of all N elements: the "average" divides the norm by N, not by sqrt(N).
-inline void by_average_norm(array t, double c) { detail::apply_average_norm(t.view, c, t.view); }
+template <class = void>
+void by_average_norm(array t, double c) {
+  detail::apply_average_norm(t.view, c, t.view);
+}
 template <readable_array X>
 void by_average_norm(const X& t, double c, to out) {
   detail::apply_average_norm(read_view(t), c, out.view);
 }
 
 // sqrt of the sum of all squares. None is left out; an empty list and a list of None have norm 0.
-inline double global_norm(std::span<const term> list) {
+template <class = void>
+double global_norm(std::span<const term> list) {
   double sum = 0;
   for (const term& t : list)
     if (!t.absent) sum += detail::squares_of(t.from);
   return std::sqrt(sum);
 }
-inline double global_norm(std::initializer_list<term> list) {
+template <class = void>
+double global_norm(std::initializer_list<term> list) {
   return global_norm(std::span<const term>(list.begin(), list.size()));
 }
 template <class Range>
@@ -338,7 +367,8 @@ inline double global_scale(double norm, double c) {
 // Every entry times global_scale(norm, c), a double rounded to the entry's dtype. Gives the norm: use_norm if it is
 // given, else the list's. An infinite or NaN norm makes every element NaN, so that a broken step shows; norm 0 leaves
 // all as it is, and gives NaN if c = 0; c < 0 changes nothing.
-inline double by_global_norm(std::span<const entry> list, double c, std::optional<double> use_norm = {}) {
+template <class = void>
+double by_global_norm(std::span<const entry> list, double c, std::optional<double> use_norm = {}) {
   for (const entry& e : list)
     if (!e.absent) detail::same_place("by_global_norm", e.from, e.into);
   double norm = 0;
@@ -360,7 +390,8 @@ inline double by_global_norm(std::span<const entry> list, double c, std::optiona
       });
   return norm;
 }
-inline double by_global_norm(std::initializer_list<entry> list, double c, std::optional<double> use_norm = {}) {
+template <class = void>
+double by_global_norm(std::initializer_list<entry> list, double c, std::optional<double> use_norm = {}) {
   return by_global_norm(std::span<const entry>(list.begin(), list.size()), c, use_norm);
 }
 template <class Range>
@@ -377,10 +408,12 @@ double by_global_norm(Range& list, double c, std::optional<double> use_norm = {}
 // factor max(|p|, eps). Norms are of one unit each: of the whole where at most one extent is above 1; over axis 0 for
 // rank 2 [in, out] and 3; over all axes but the last for kernels [h, w, in, out]. The parameter has t's dtype and
 // extents. 0.01 is the paper's factor for large batches.
-inline void adaptive(array t, source parameter, double factor, double eps = 1e-3) {
+template <class = void>
+void adaptive(array t, source parameter, double factor, double eps = 1e-3) {
   detail::apply_adaptive(t.view, parameter.view, factor, eps, t.view);
 }
-inline void adaptive(source t, source parameter, double factor, double eps, to out) {
+template <class = void>
+void adaptive(source t, source parameter, double factor, double eps, to out) {
   detail::apply_adaptive(t.view, parameter.view, factor, eps, out.view);
 }
 
