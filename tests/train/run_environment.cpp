@@ -206,7 +206,7 @@ TEST_CASE("R5 what follows from the role: chief, master, worker 1, ps 0, evaluat
   const auto master = task_of(in_legacy("master", 0));
   CHECK((master.task_type() == "master" && master.task_id() == 0 && master.is_chief()));
   CHECK((master.master() == "grpc://host0:0" && master.num_ps_replicas() == 2 && master.num_worker_replicas() == 4));
-  CHECK(master.cluster_spec().address("worker", 2) == "host5:5");
+  CHECK(master.cluster_spec().task_address("worker", 2) == "host5:5");
   CHECK(filters_of(master) == filters{"/job:ps", "/job:master"});
 
   const auto worker = task_of(in_six("worker", 1));

@@ -20,7 +20,7 @@ GRADUS_BODY server_def server::local_def() {
 }
 
 GRADUS_BODY std::string server::target() const {
-  return text(def_.protocol, "://", def_.cluster.address(def_.job_name, def_.task_index));
+  return text(def_.protocol, "://", def_.cluster.task_address(def_.job_name, def_.task_index));
 }
 
 GRADUS_BODY void server::start() {

@@ -3,6 +3,7 @@
 #define GRADUS_COMPILED
 #endif
 #include "../cluster/accumulator.ipp"
+#include "../cluster/cluster_def.ipp"
 #include "../cluster/server.ipp"
 #include "../cluster/spec.ipp"
 #include "../train/evaluation.ipp"
