@@ -56,7 +56,7 @@ TEST_CASE("server: refusals") {
                        doctest::Contains("the protocol \"grpc\" takes a transport, and this server has none"),
                        unimplemented);
   CHECK_THROWS_AS(server({.cluster = cluster}), invalid_argument);
-  CHECK_THROWS_AS(server({.cluster = cluster, .job_name = "worker", .task_index = 2}), invalid_argument);
+  CHECK_THROWS_AS(server({.cluster = cluster, .job_name = "worker", .task_index = 2}), not_found);
 }
 
 TEST_CASE("P11 what a server is given beside its definition stands in its definition") {

@@ -53,12 +53,10 @@ TEST_CASE("cluster_spec: equal however written; from a vector too") {
 
 TEST_CASE("cluster_spec: refusals") {
   const cluster_spec c{{"worker", {{1, "a:1"}}}, {"idle", {}}};
-  CHECK_THROWS_WITH_AS(c.num_tasks("ps"), "the cluster has no job \"ps\"; it has worker, idle", invalid_argument);
-  CHECK_THROWS_WITH_AS(cluster_spec{}.task_indices("ps"), "the cluster has no job \"ps\"; it has none",
-                       invalid_argument);
-  CHECK_THROWS_WITH_AS(c.task_address("worker", 0), "the cluster's job \"worker\" has no task 0; it has 1",
-                       invalid_argument);
-  CHECK_THROWS_AS(c.task_address("idle", 0), invalid_argument);
+  CHECK_THROWS_WITH_AS(c.num_tasks("ps"), "the cluster has no job \"ps\"; it has worker, idle", not_found);
+  CHECK_THROWS_WITH_AS(cluster_spec{}.task_indices("ps"), "the cluster has no job \"ps\"; it has none", not_found);
+  CHECK_THROWS_WITH_AS(c.task_address("worker", 0), "the cluster's job \"worker\" has no task 0; it has 1", not_found);
+  CHECK_THROWS_AS(c.task_address("idle", 0), not_found);
   CHECK_THROWS_WITH_AS((cluster_spec{{"ps", {"a:1"}}, {"ps", {"b:1"}}}), "cluster: the job \"ps\" is given twice",
                        invalid_argument);
   CHECK_THROWS_WITH_AS((cluster_spec{{"ps", {{1, "a:1"}, {1, "b:1"}}}}), "cluster: the job \"ps\" has task 1 twice",
@@ -87,8 +85,8 @@ TEST_CASE("server_def: what is left out is filled in where that takes no guess")
                        "the cluster has 2 jobs; say by job_name which this server is of", invalid_argument);
   CHECK_THROWS_WITH_AS(resolve({.cluster = one_task, .job_name = "worker"}),
                        "the job \"worker\" has 2 tasks; say by task_index which this server is", invalid_argument);
-  CHECK_THROWS_AS(resolve({.cluster = one_task, .job_name = "chief"}), invalid_argument);
-  CHECK_THROWS_AS(resolve({.cluster = one_task, .job_name = "ps", .task_index = 0}), invalid_argument);
+  CHECK_THROWS_AS(resolve({.cluster = one_task, .job_name = "chief"}), not_found);
+  CHECK_THROWS_AS(resolve({.cluster = one_task, .job_name = "ps", .task_index = 0}), not_found);
 }
 
 TEST_CASE("cluster_spec: from maps") {
@@ -113,6 +111,6 @@ TEST_CASE("cluster_spec: a sparse job {1: a} has one task, index 1, and a list w
   CHECK(c.job_tasks("dense").size() == 2);
   CHECK(c.job_tasks("dense")[0].value() == "b:1");
   CHECK(c.job_tasks("idle").empty());
-  CHECK_THROWS_AS(c.job_tasks("unknown"), invalid_argument);
+  CHECK_THROWS_AS(c.job_tasks("unknown"), not_found);
   CHECK_THROWS_AS(task_address(max_task_index + 1, "a:1"), invalid_argument);
 }

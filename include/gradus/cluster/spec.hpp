@@ -64,7 +64,7 @@ public:
   // Names, in the order of their mention.
   std::vector<std::string> jobs() const;
   bool has(std::string_view job) const { return find(job) != nullptr; }
-  // Errors of all below: invalid_argument for a job or a task that is not there.
+  // Errors of all below: not_found for a job or a task that is not there.
   int num_tasks(std::string_view job) const { return static_cast<int>(at(job).size()); }
   std::vector<int> task_indices(std::string_view job) const;
   const std::string& task_address(std::string_view job, int index) const;
@@ -109,8 +109,8 @@ struct server_def {
   friend bool operator==(const server_def&, const server_def&) = default;
 };
 
-// With what was left out filled in. Error: invalid_argument if that takes a guess, for a job or task that the cluster
-// does not have.
+// With what was left out filled in. Errors: invalid_argument if that takes a guess, not_found for a job or task that
+// the cluster does not have.
 server_def resolve(server_def def);
 
 }  // namespace gradus

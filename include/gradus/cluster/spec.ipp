@@ -65,8 +65,7 @@ GRADUS_BODY const std::string& cluster_spec::task_address(std::string_view job, 
   const tasks& t = at(job);
   const auto found = t.find(index);
   if (found == t.end())
-    raise(status::invalid_argument,
-          text("the cluster's job \"", job, "\" has no task ", index, "; it has ", list_of(t)));
+    raise(status::not_found, text("the cluster's job \"", job, "\" has no task ", index, "; it has ", list_of(t)));
   return found->second;
 }
 
@@ -120,7 +119,7 @@ GRADUS_BODY const cluster_spec::tasks& cluster_spec::at(std::string_view job) co
   if (const tasks* t = find(job)) return *t;
   std::string known;
   for (const auto& j : jobs_) known += text(known.empty() ? "" : ", ", j.first);
-  raise(status::invalid_argument,
+  raise(status::not_found,
         text("the cluster has no job \"", job, "\"; it has ", known.empty() ? std::string("none") : known));
 }
 
