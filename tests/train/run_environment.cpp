@@ -364,6 +364,19 @@ TEST_CASE("TF_CONFIG: text from outside is read strictly, and costs what its len
   CHECK(says(refused(R"({"task": {"index": -1099511627776}})"), "the task's index must be 0"));
 }
 
+TEST_CASE("devices of an estimator's nodes: of device_fn, of the cluster's parameter servers, of nobody") {
+  const auto given = device_function_of({.device_fn = [](const placed_op&) { return std::string("/cpu:1"); }});
+  CHECK(given({}) == "/cpu:1");
+  CHECK(!device_function_of({}));
+  CHECK(!device_function_of(task_of(in_six("evaluator", 0))));
+  const auto worker = device_function_of(task_of(in_six("worker", 1)));
+  CHECK(worker({.type = "VariableV2"}) == "/job:ps/task:0");
+  CHECK(worker({.type = "MatMul"}) == "/job:worker/task:1");
+  CHECK(worker({.type = "VariableV2", .device = "/cpu:0"}) == "/job:ps/task:1/device:CPU:0");
+  CHECK(worker({.type = "VariableV2"}) == "/job:ps/task:0");
+  CHECK(device_function_of(task_of(in_six("chief", 0)))({.type = "Add"}) == "/job:chief/task:0");
+}
+
 TEST_CASE("TF_CONFIG is read from the environment; absent, it says nothing") {
   const char* const before = std::getenv("TF_CONFIG");
   const std::string kept = before == nullptr ? "" : before;

@@ -4,6 +4,7 @@
 #endif
 #include "../cluster/accumulator.ipp"
 #include "../cluster/cluster_def.ipp"
+#include "../cluster/device_setter.ipp"
 #include "../cluster/server.ipp"
 #include "../cluster/spec.ipp"
 #include "../train/evaluation.ipp"
