@@ -58,3 +58,52 @@ TEST_CASE("server: refusals") {
   CHECK_THROWS_AS(server({.cluster = cluster}), invalid_argument);
   CHECK_THROWS_AS(server({.cluster = cluster, .job_name = "worker", .task_index = 2}), not_found);
 }
+
+TEST_CASE("P11 what a server is given beside its definition stands in its definition") {
+  const session_options config{.allow_soft_placement = true, .device_filters = {"/job:ps"}};
+  const server local = server::create_local_server(config);
+  CHECK(local.def().default_session_config == config);
+  CHECK(local.def().job_name == "local");
+  CHECK((local.def().task_index == 0 && local.def().cluster.num_tasks("local") == 1));
+  CHECK(local.target().rfind("in_process://localhost:", 0) == 0);
+  CHECK(local.target() != server::create_local_server().target());
+
+  const server_def written{.cluster = cluster,
+                           .job_name = "ps",
+                           .task_index = 0,
+                           .protocol = "in_process",
+                           .default_session_config = {.device_filters = {"/job:worker"}}};
+  CHECK(server(written).def() == written);
+  const server said(written, {.job_name = "worker", .task_index = 1, .config = config, .start = false});
+  CHECK((said.def().job_name == "worker" && said.def().task_index == 1 && !said.is_running()));
+  CHECK(said.def().default_session_config ==
+        session_options{.allow_soft_placement = true, .device_filters = {"/job:worker", "/job:ps"}});  // merged
+  CHECK(said.target() == "in_process://w1:2223");
+  const server merged(written, {.config = {.isolate_session_state = true}});
+  CHECK(merged.def().default_session_config.isolate_session_state);
+  CHECK(merged.def().job_name == "ps");
+  CHECK_THROWS_AS(server(written, {.protocol = "grpc"}), unimplemented);
+}
+
+TEST_CASE("server: one job with one task needs no name and no number, and the number need not be 0") {
+  const server s({.cluster = {{"ps", {{5, "p5:1"}}}}});
+  CHECK((s.def().job_name == "ps" && s.def().task_index == 5));
+  CHECK(s.target() == "in_process://p5:1");
+}
+
+TEST_CASE("server: the resources that sessions of some settings get") {
+  server s(server::local_def());
+  const auto shared = s.resources_for(none);
+  CHECK(shared.get() == &s.resources());
+  CHECK(s.resources_for(session_options{.allow_soft_placement = true}) == shared);
+  const auto own = s.resources_for(session_options{.isolate_session_state = true});
+  CHECK(own != shared);
+  CHECK(own != s.resources_for(session_options{.isolate_session_state = true}));
+  cancellation closing, theirs, late;
+  shared->enter(closing), own->enter(theirs);
+  s.stop();
+  CHECK((closing.is_cancelled() && theirs.is_cancelled()));
+  s.resources_for(session_options{.isolate_session_state = true})->enter(late);
+  CHECK(late.reason() == "the server \"in_process://localhost:0\" was stopped");
+  shared->leave(closing), own->leave(theirs);
+}

@@ -14,7 +14,7 @@ TEST_CASE("cluster_spec: dense jobs") {
   CHECK(c.jobs() == names{"worker", "ps"});  // in the order of their mention
   CHECK(c.num_tasks("worker") == 3);
   CHECK(c.task_indices("ps") == numbers{0, 1});
-  CHECK(c.address("worker", 2) == "w2:2222");
+  CHECK(c.task_address("worker", 2) == "w2:2222");
   CHECK(c.is_dense("worker"));
   CHECK(c.has("ps"));
   CHECK_FALSE(c.has("chief"));
@@ -29,7 +29,7 @@ TEST_CASE("cluster_spec: sparse jobs, and jobs without tasks") {
   CHECK(c.task_indices("worker") == numbers{1});
   CHECK_FALSE(c.is_dense("worker"));
   CHECK(c.task_indices("ps") == numbers{3, 7});
-  CHECK(c.address("ps", 3) == "c:1");
+  CHECK(c.task_address("ps", 3) == "c:1");
   CHECK(c.num_tasks("idle") == 0);
   CHECK(c.is_dense("idle"));
 }
@@ -37,7 +37,7 @@ TEST_CASE("cluster_spec: sparse jobs, and jobs without tasks") {
 TEST_CASE("cluster_spec: one job with one or two tasks is not mistaken for something else") {
   const cluster_spec one{{"local", {"localhost:0"}}}, two{{"ps", {"p0:1", "p1:1"}}};
   CHECK(one.num_tasks("local") == 1);
-  CHECK(two.address("ps", 1) == "p1:1");
+  CHECK(two.task_address("ps", 1) == "p1:1");
 }
 
 TEST_CASE("cluster_spec: equal however written; from a vector too") {
@@ -55,8 +55,8 @@ TEST_CASE("cluster_spec: refusals") {
   const cluster_spec c{{"worker", {{1, "a:1"}}}, {"idle", {}}};
   CHECK_THROWS_WITH_AS(c.num_tasks("ps"), "the cluster has no job \"ps\"; it has worker, idle", not_found);
   CHECK_THROWS_WITH_AS(cluster_spec{}.task_indices("ps"), "the cluster has no job \"ps\"; it has none", not_found);
-  CHECK_THROWS_WITH_AS(c.address("worker", 0), "the cluster's job \"worker\" has no task 0; it has 1", not_found);
-  CHECK_THROWS_AS(c.address("idle", 0), not_found);
+  CHECK_THROWS_WITH_AS(c.task_address("worker", 0), "the cluster's job \"worker\" has no task 0; it has 1", not_found);
+  CHECK_THROWS_AS(c.task_address("idle", 0), not_found);
   CHECK_THROWS_WITH_AS((cluster_spec{{"ps", {"a:1"}}, {"ps", {"b:1"}}}), "cluster: the job \"ps\" is given twice",
                        invalid_argument);
   CHECK_THROWS_WITH_AS((cluster_spec{{"ps", {{1, "a:1"}, {1, "b:1"}}}}), "cluster: the job \"ps\" has task 1 twice",
@@ -87,4 +87,30 @@ TEST_CASE("server_def: what is left out is filled in where that takes no guess")
                        "the job \"worker\" has 2 tasks; say by task_index which this server is", invalid_argument);
   CHECK_THROWS_AS(resolve({.cluster = one_task, .job_name = "chief"}), not_found);
   CHECK_THROWS_AS(resolve({.cluster = one_task, .job_name = "ps", .task_index = 0}), not_found);
+}
+
+TEST_CASE("cluster_spec: from maps") {
+  const std::map<std::string, std::vector<std::string>> dense{{"ps", {"a:1", "b:1"}}, {"worker", {"c:1"}}};
+  CHECK(cluster_spec(dense) == cluster_spec{{"ps", {"a:1", "b:1"}}, {"worker", {"c:1"}}});
+  const std::map<std::string, cluster_spec::tasks> sparse{{"ps", {{0, "a:1"}, {1, "b:1"}}}, {"worker", {{5, "c:1"}}}};
+  CHECK(cluster_spec(sparse) == cluster_spec{{"ps", {"a:1", "b:1"}}, {"worker", {{5, "c:1"}}}});
+  const cluster_spec::dict mixed{{"ps", std::vector<std::string>{"a:1"}}, {"worker", cluster_spec::tasks{{1, "c:1"}}}};
+  CHECK(cluster_spec(mixed) == cluster_spec{{"ps", {"a:1"}}, {"worker", {{1, "c:1"}}}});
+  CHECK(cluster_spec(std::map<std::string, std::vector<std::string>>{}) == cluster_spec{});
+  CHECK_THROWS_AS((cluster_spec(std::map<std::string, cluster_spec::tasks>{{"ps", {{-1, "a:1"}}}})), invalid_argument);
+}
+
+TEST_CASE("cluster_spec: a sparse job {1: a} has one task, index 1, and a list with a hole") {
+  const cluster_spec c{{"worker", {{1, "a:1"}}}, {"dense", {"b:1", "c:1"}}, {"idle", {}}};
+  CHECK(c.num_tasks("worker") == 1);
+  CHECK(c.task_indices("worker") == numbers{1});
+  const auto holes = c.job_tasks("worker");
+  REQUIRE(holes.size() == 2);
+  CHECK(!holes[0].has_value());
+  CHECK((holes[1].has_value() && holes[1].value() == "a:1"));
+  CHECK(c.job_tasks("dense").size() == 2);
+  CHECK(c.job_tasks("dense")[0].value() == "b:1");
+  CHECK(c.job_tasks("idle").empty());
+  CHECK_THROWS_AS(c.job_tasks("unknown"), not_found);
+  CHECK_THROWS_AS(task_address(max_task_index + 1, "a:1"), invalid_argument);
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gradus/cluster/cluster_def.hpp"
 #include "gradus/codec/all_codecs.hpp"
 #include "gradus/codec/manifest.hpp"
 #include "gradus/input/idx.hpp"
@@ -184,6 +185,21 @@ inline bool read_tf_config(view file) {
     return false;
   }
 }
+inline bool read_server_def(view file) {
+  const auto made = [&](auto read) {
+    try {
+      const server_def def = read();
+      insist(server_def_from_proto(to_proto(def)) == def, "a ServerDef that does not come back from bytes");
+      insist(server_def_from_pbtxt(to_pbtxt(def)) == def, "a ServerDef that does not come back from text");
+      return true;
+    } catch (const invalid_argument&) {
+    } catch (const data_loss&) {
+    }
+    return false;
+  };
+  const bool wire = made([&] { return server_def_from_proto(file); });
+  return made([&] { return server_def_from_pbtxt(chars(file)); }) || wire;
+}
 inline bool read_table(view file) {
   sorted_table t;
   if (!t.open(file).empty()) return false;
@@ -252,6 +268,7 @@ inline constexpr reader other_readers[] = {{"tensor_bundle", &read_bundle, &seal
                                            {"state_file", &read_state_file_text},
                                            {"json", &read_json},
                                            {"tf_config", &read_tf_config},
+                                           {"server_def", &read_server_def},
                                            {"sorted_table", &read_table, [](octets& b) { seal_table(b); }},
                                            {"snappy", &read_snappy},
                                            {"idx", &read_idx_bytes},

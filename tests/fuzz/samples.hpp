@@ -62,6 +62,11 @@ inline octets sample(std::string_view reader) {
     return octets_of(
         R"({"cluster": {"chief": ["h:1"], "worker": {"0": "[::1]:2", "7": "w:65535"}}, "task": {"type": "worker",)"
         R"( "index": "7"}, "service": {"a": [1]}, "model_dir": "/d", "session_master": "grpc://m:1"})");
+  if (reader == "server_def")
+    return octets_of(to_pbtxt(server_def{.cluster = {{"a", {{3, "b:1"}}}},
+                                         .job_name = "a",
+                                         .task_index = 3,
+                                         .default_session_config = {.device_filters = {"/job:a"}}}));
   if (reader == "sorted_table") {
     table_writer t({.block_bytes = 64});
     for (int i = 10; i < 30; ++i) t.add(text("key", i), bytes(flags));

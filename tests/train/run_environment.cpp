@@ -206,7 +206,7 @@ TEST_CASE("R5 what follows from the role: chief, master, worker 1, ps 0, evaluat
   const auto master = task_of(in_legacy("master", 0));
   CHECK((master.task_type() == "master" && master.task_id() == 0 && master.is_chief()));
   CHECK((master.master() == "grpc://host0:0" && master.num_ps_replicas() == 2 && master.num_worker_replicas() == 4));
-  CHECK(master.cluster_spec().address("worker", 2) == "host5:5");
+  CHECK(master.cluster_spec().task_address("worker", 2) == "host5:5");
   CHECK(filters_of(master) == filters{"/job:ps", "/job:master"});
 
   const auto worker = task_of(in_six("worker", 1));
@@ -362,6 +362,19 @@ TEST_CASE("TF_CONFIG: text from outside is read strictly, and costs what its len
   }
   CHECK(says(refused(R"({"task": {"index": 1099511627776}})"), "the task's index must be at most 1048575"));
   CHECK(says(refused(R"({"task": {"index": -1099511627776}})"), "the task's index must be 0"));
+}
+
+TEST_CASE("devices of an estimator's nodes: of device_fn, of the cluster's parameter servers, of nobody") {
+  const auto given = device_function_of({.device_fn = [](const placed_op&) { return std::string("/cpu:1"); }});
+  CHECK(given({}) == "/cpu:1");
+  CHECK(!device_function_of({}));
+  CHECK(!device_function_of(task_of(in_six("evaluator", 0))));
+  const auto worker = device_function_of(task_of(in_six("worker", 1)));
+  CHECK(worker({.type = "VariableV2"}) == "/job:ps/task:0");
+  CHECK(worker({.type = "MatMul"}) == "/job:worker/task:1");
+  CHECK(worker({.type = "VariableV2", .device = "/cpu:0"}) == "/job:ps/task:1/device:CPU:0");
+  CHECK(worker({.type = "VariableV2"}) == "/job:ps/task:0");
+  CHECK(device_function_of(task_of(in_six("chief", 0)))({.type = "Add"}) == "/job:chief/task:0");
 }
 
 TEST_CASE("TF_CONFIG is read from the environment; absent, it says nothing") {

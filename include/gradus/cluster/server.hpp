@@ -1,22 +1,43 @@
-// A server: one task of a cluster, in this process. TensorFlow's tf.train.Server, without a network as yet.
+// A server: one task of a cluster, in this process, with the variables and queues that its sessions share. TensorFlow's
+// tf.train.Server, without a network as yet.
 //
 //   gradus::server server({.cluster = cluster, .job_name = "worker", .task_index = 0});
-//   auto sv = gradus::make_supervisor<model>({.logdir = dir}, gradus::in_process{server}, gradus::adam{});
-//   auto sess = sv.managed_session(server.target());
+//   const gradus::in_process here{server};
+//   auto sv = gradus::make_supervisor(g, gradus::sessions_of(g), {.logdir = dir, .connect = here});
+//   auto sess = sv.managed_session(server.target());                // its variables are the server's
+//   auto open = here.sessions(server.target(), gradus::sessions_of(h));   // for session managers and creators
+//
+// Sessions of a server find variables and queues by their names, whatever graphs they run; they keep their values when
+// a session ends. So chief and other tasks can run side by side in one process.
 //
 // It opens no port, starts no thread and is registered nowhere: it knows which task this process is, gives that a name
 // that a session can be asked for, and holds a ps's main thread in `join` until somebody stops it. Messages between
 // tasks are the business of a transport, which this server does not have: only sessions of this process reach it, by
 // the connect policy in_process (session/master.hpp), and a protocol that would take a network is refused.
 #pragma once
+#include <initializer_list>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "../base/or_none.hpp"
 #include "../base/tasks.hpp"
+#include "../run/session_resources.hpp"
 #include "spec.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
+
+// What is said beside a ServerDef: each replaces what the definition has, and the session's settings are merged.
+struct server_arguments {
+  or_none<std::string> job_name = {};
+  or_none<int> task_index = {};
+  or_none<std::string> protocol = {};
+  session_options config = {};
+  bool start = true;
+  task_system tasks = {};
+};
 
 class server {
 public:
@@ -24,10 +45,17 @@ public:
 
   // Errors: what `resolve` refuses; unimplemented for a protocol other than "in_process".
   explicit server(server_def def, bool start_now = true, const task_system& run = {});
+  server(server_def def, const server_arguments& a);
   server(const server&) = delete;
+  // Stops it.
+  ~server();
 
   // A cluster of one task, job "local".
   static server_def local_def();
+  // A server of one task, job "local", for a program that is its own cluster. Where TensorFlow's port is one that the
+  // system chooses, each has a number of its own.
+  static server create_local_server(const session_options& config = {}, bool start_now = true,
+                                    const task_system& run = {});
 
   // What a session asks for: protocol://address.
   std::string target() const;
@@ -35,19 +63,35 @@ public:
 
   // May be called again while it runs. Error: failed_precondition once it was stopped: make a new one.
   void start();
-  // Lets join return, and new sessions fail. Otherwise than TensorFlow, whose servers end with their process.
+  // Closes its sessions, so that what waits in their queues raises cancelled, lets join return, and new sessions fail.
+  // Otherwise than TensorFlow, whose servers end with their process.
   void stop();
   // Waits until somebody calls stop. Error: failed_precondition if it was never started, since that may never happen.
   void join() const;
   bool is_running() const;
 
+  // What its sessions share: variables, queues.
+  session_resources& resources() const { return *resources_; }
+  // What a session with these settings (none: the server's own) lives in: what all share, or resources of its own with
+  // isolate_session_state. They outlive the server if the session does.
+  std::shared_ptr<session_resources> resources_for(const or_none<session_options>& config) const;
+  // Closes its sessions and takes the values of all variables and all queues away, also of isolated sessions;
+  // tf.Session.reset. `containers`: of these containers alone. Graphs name no container, so everything is in the
+  // default one, "" or "localhost".
+  void reset(std::initializer_list<std::string_view> containers = {}) const;
+
 private:
   enum states { made, running, stopped };
 
   server_def def_;
+  task_system tasks_;
   mutable std::mutex mutex_;
   mutable task_condition changed_;
   states state_ = made;
+  std::shared_ptr<session_resources> resources_;
+  mutable std::vector<std::weak_ptr<session_resources>> isolated_;
+
+  std::vector<std::shared_ptr<session_resources>> all_resources() const;  // under the mutex
 };
 
 }  // namespace gradus

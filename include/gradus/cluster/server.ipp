@@ -1,12 +1,29 @@
 // The bodies of server.hpp.
 #pragma once
+#include <algorithm>
+#include <atomic>
+
 #include "../base/body.hpp"
 #include "server.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
+namespace detail {
+// What is given beside a definition replaces it; a session's settings are merged as protobuf merges messages.
+GRADUS_BODY server_def with_arguments(server_def def, const server_arguments& a) {
+  if (a.job_name.has_value()) def.job_name = a.job_name.value();
+  if (a.task_index.has_value()) def.task_index = a.task_index.value();
+  if (a.protocol.has_value()) def.protocol = a.protocol.value();
+  session_options& o = def.default_session_config;
+  o.allow_soft_placement = o.allow_soft_placement || a.config.allow_soft_placement;
+  o.isolate_session_state = o.isolate_session_state || a.config.isolate_session_state;
+  o.device_filters.insert(o.device_filters.end(), a.config.device_filters.begin(), a.config.device_filters.end());
+  return def;
+}
+}  // namespace detail
+
 GRADUS_BODY server::server(server_def def, bool start_now, const task_system& run)
-    : def_(resolve(std::move(def))), changed_(run) {
+    : def_(resolve(std::move(def))), tasks_(run), changed_(run), resources_(std::make_shared<session_resources>(run)) {
   if (def_.protocol.empty()) def_.protocol = own_protocol;
   if (def_.protocol != own_protocol)
     raise(status::unimplemented, text("the protocol \"", def_.protocol,
@@ -15,12 +32,25 @@ GRADUS_BODY server::server(server_def def, bool start_now, const task_system& ru
   if (start_now) start();
 }
 
+GRADUS_BODY server::server(server_def def, const server_arguments& a)
+    : server(detail::with_arguments(std::move(def), a), a.start, a.tasks) {}
+
+GRADUS_BODY server::~server() { stop(); }
+
 GRADUS_BODY server_def server::local_def() {
   return {.cluster = {{"local", {"localhost:0"}}}, .job_name = "local", .task_index = 0};
 }
 
+GRADUS_BODY server server::create_local_server(const session_options& config, bool start_now, const task_system& run) {
+  static std::atomic<unsigned> made_so_far{0};
+  const unsigned number = made_so_far++ % 65535 + 1;  // a port's numbers
+  server_def def{.cluster = {{"local", {text("localhost:", number)}}}, .job_name = "local", .task_index = 0};
+  def.default_session_config = config;
+  return server(std::move(def), start_now, run);
+}
+
 GRADUS_BODY std::string server::target() const {
-  return text(def_.protocol, "://", def_.cluster.address(def_.job_name, def_.task_index));
+  return text(def_.protocol, "://", def_.cluster.task_address(def_.job_name, def_.task_index));
 }
 
 GRADUS_BODY void server::start() {
@@ -31,9 +61,15 @@ GRADUS_BODY void server::start() {
 }
 
 GRADUS_BODY void server::stop() {
-  const std::lock_guard lock(mutex_);
-  state_ = stopped;
-  changed_.notify_all();  // under the mutex: who has joined may destroy the server
+  const std::string why = text("the server \"", target(), "\" was stopped");
+  std::vector<std::shared_ptr<session_resources>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    state_ = stopped;
+    all = all_resources();
+    changed_.notify_all();  // under the mutex: who has joined may destroy the server
+  }
+  for (const auto& r : all) r->close_sessions(why, true);
 }
 
 GRADUS_BODY void server::join() const {
@@ -45,6 +81,39 @@ GRADUS_BODY void server::join() const {
 GRADUS_BODY bool server::is_running() const {
   const std::lock_guard lock(mutex_);
   return state_ == running;
+}
+
+GRADUS_BODY std::vector<std::shared_ptr<session_resources>> server::all_resources() const {
+  std::vector<std::shared_ptr<session_resources>> all{resources_};
+  for (const auto& known : isolated_)
+    if (auto alive = known.lock()) all.push_back(std::move(alive));
+  return all;
+}
+
+GRADUS_BODY std::shared_ptr<session_resources> server::resources_for(const or_none<session_options>& config) const {
+  const session_options& o = config.has_value() ? config.value() : def_.default_session_config;
+  if (!o.isolate_session_state) return resources_;
+  auto own = std::make_shared<session_resources>(tasks_);
+  const std::lock_guard lock(mutex_);
+  if (state_ == stopped) own->close_sessions(text("the server \"", target(), "\" was stopped"), true);
+  std::erase_if(isolated_, [](const auto& known) { return known.expired(); });
+  isolated_.push_back(own);
+  return own;
+}
+
+GRADUS_BODY void server::reset(std::initializer_list<std::string_view> containers) const {
+  const bool takes_default =
+      containers.size() == 0 || std::any_of(containers.begin(), containers.end(),
+                                            [](std::string_view c) { return c.empty() || c == "localhost"; });
+  std::vector<std::shared_ptr<session_resources>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all = all_resources();
+  }
+  for (const auto& r : all) {
+    r->close_sessions(text("the server \"", target(), "\" was reset"));
+    if (takes_default) r->reset();
+  }
 }
 
 }  // namespace gradus

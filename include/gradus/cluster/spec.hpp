@@ -3,17 +3,24 @@
 //   gradus::cluster_spec cluster{{"ps", {"ps0:2222", "ps1:2222"}},
 //                                {"worker", {"worker0:2222", "worker1:2222"}}};
 //   gradus::cluster_spec some{{"worker", {{1, "worker1:2222"}, {7, "worker7:2222"}}}};   // sparse: by index
+//
+// Also from maps, and from a cluster_def, which is what files and other programs have (cluster/cluster_def.hpp).
 #pragma once
 #include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "../base/error.hpp"
+#include "../base/or_none.hpp"
+#include "../run/session_options.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
+
+struct cluster_def;
 
 // The largest index of a task: a list of a job's tasks has so many places at most.
 inline constexpr int max_task_index = (1 << 20) - 1;
@@ -36,14 +43,22 @@ struct job_tasks {
 class cluster_spec {
 public:
   using tasks = std::map<int, std::string>;  // by index; dense if the indices are 0, 1, ... without a hole
+  // Dense jobs as lists, others and those without tasks by index.
+  using dict = std::map<std::string, std::variant<std::vector<std::string>, tasks>>;
 
   cluster_spec() = default;
-  cluster_spec(std::initializer_list<job_tasks> jobs);
-  explicit cluster_spec(const std::vector<job_tasks>& jobs);
+  cluster_spec(std::initializer_list<gradus::job_tasks> jobs);
+  explicit cluster_spec(const std::vector<gradus::job_tasks>& jobs);
+  explicit cluster_spec(const cluster_def& def);
+  // Of a map: a job's tasks are a vector of addresses, a map of them by index, or one of both (dict).
+  template <class Tasks>
+  explicit cluster_spec(const std::map<std::string, Tasks>& jobs) {
+    for (const auto& [name, tasks_of_job] : jobs) add(name, tasks_of_job);
+  }
 
   // Errors: invalid_argument for a job without a name, with a name that a device string cannot hold, or given twice;
-  // for a task given twice or without an address, for indices mixed with none.
-  void add(const job_tasks& job);
+  // for a task given twice or without an address, for indices mixed with none, below 0 or above max_task_index.
+  void add(const gradus::job_tasks& job);
 
   explicit operator bool() const { return !jobs_.empty(); }
   // Names, in the order of their mention.
@@ -52,9 +67,15 @@ public:
   // Errors of all below: not_found for a job or a task that is not there.
   int num_tasks(std::string_view job) const { return static_cast<int>(at(job).size()); }
   std::vector<int> task_indices(std::string_view job) const;
-  const std::string& address(std::string_view job, int index) const;
+  const std::string& task_address(std::string_view job, int index) const;
+  // Addresses by index, with none where there is no task.
+  std::vector<or_none<std::string>> job_tasks(std::string_view job) const;
   const tasks& job(std::string_view name) const { return at(name); }
   bool is_dense(std::string_view job) const;
+
+  dict as_dict() const;
+  // Jobs in the order of their names. In cluster/cluster_def.hpp.
+  cluster_def as_cluster_def() const;
 
   friend bool operator==(const cluster_spec& a, const cluster_spec& b) {
     if (a.jobs_.size() != b.jobs_.size()) return false;
@@ -66,18 +87,26 @@ public:
 private:
   std::vector<std::pair<std::string, tasks>> jobs_;
 
+  void add(const std::string& name, const std::vector<std::string>& addresses);
+  void add(const std::string& name, const tasks& by_index);
+  void add(const std::string& name, const dict::mapped_type& either) {
+    std::visit([&](const auto& t) { add(name, t); }, either);
+  }
   static bool is_job_name(std::string_view s);
   static std::string list_of(const tasks& t);
   const tasks* find(std::string_view job) const;
   const tasks& at(std::string_view job) const;
 };
 
-// Which task of which cluster a server is.
+// Which task of which cluster a server is. As protobuf's bytes and text: cluster/cluster_def.hpp.
 struct server_def {
   cluster_spec cluster = {};
-  std::string job_name = {};  // may be left out if the cluster has one job
-  int task_index = -1;        // may be left out if the job has one task
-  std::string protocol = {};  // empty: the server's own
+  std::string job_name = {};                    // may be left out if the cluster has one job
+  int task_index = -1;                          // may be left out if the job has one task
+  std::string protocol = {};                    // empty: the server's own
+  session_options default_session_config = {};  // of sessions that bring none
+
+  friend bool operator==(const server_def&, const server_def&) = default;
 };
 
 // With what was left out filled in. Errors: invalid_argument if that takes a guess, not_found for a job or task that

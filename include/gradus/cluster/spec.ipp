@@ -10,15 +10,15 @@ GRADUS_BODY task_address::task_address(int i, std::string at) : index(i), addres
     raise(status::invalid_argument, text("a task's index must be from 0 to ", max_task_index, ", got ", i));
 }
 
-GRADUS_BODY cluster_spec::cluster_spec(std::initializer_list<job_tasks> jobs) {
+GRADUS_BODY cluster_spec::cluster_spec(std::initializer_list<gradus::job_tasks> jobs) {
   for (const auto& j : jobs) add(j);
 }
 
-GRADUS_BODY cluster_spec::cluster_spec(const std::vector<job_tasks>& jobs) {
+GRADUS_BODY cluster_spec::cluster_spec(const std::vector<gradus::job_tasks>& jobs) {
   for (const auto& j : jobs) add(j);
 }
 
-GRADUS_BODY void cluster_spec::add(const job_tasks& job) {
+GRADUS_BODY void cluster_spec::add(const gradus::job_tasks& job) {
   const auto refuse = [&](const std::string& why) {
     raise(status::invalid_argument, text("cluster: the job \"", job.name, "\" ", why));
   };
@@ -37,6 +37,18 @@ GRADUS_BODY void cluster_spec::add(const job_tasks& job) {
   jobs_.emplace_back(job.name, std::move(known));
 }
 
+GRADUS_BODY void cluster_spec::add(const std::string& name, const std::vector<std::string>& addresses) {
+  gradus::job_tasks job{name, {}};
+  for (const std::string& at : addresses) job.tasks.emplace_back(at);
+  add(job);
+}
+
+GRADUS_BODY void cluster_spec::add(const std::string& name, const tasks& by_index) {
+  gradus::job_tasks job{name, {}};
+  for (const auto& [index, where] : by_index) job.tasks.emplace_back(index, where);
+  add(job);
+}
+
 GRADUS_BODY std::vector<std::string> cluster_spec::jobs() const {
   std::vector<std::string> names;
   for (const auto& j : jobs_) names.push_back(j.first);
@@ -49,12 +61,33 @@ GRADUS_BODY std::vector<int> cluster_spec::task_indices(std::string_view job) co
   return indices;
 }
 
-GRADUS_BODY const std::string& cluster_spec::address(std::string_view job, int index) const {
+GRADUS_BODY const std::string& cluster_spec::task_address(std::string_view job, int index) const {
   const tasks& t = at(job);
   const auto found = t.find(index);
   if (found == t.end())
     raise(status::not_found, text("the cluster's job \"", job, "\" has no task ", index, "; it has ", list_of(t)));
   return found->second;
+}
+
+GRADUS_BODY std::vector<or_none<std::string>> cluster_spec::job_tasks(std::string_view job) const {
+  const tasks& t = at(job);
+  std::vector<or_none<std::string>> list(t.empty() ? 0 : static_cast<std::size_t>(t.rbegin()->first) + 1);
+  for (const auto& [index, where] : t) list[static_cast<std::size_t>(index)] = where;
+  return list;
+}
+
+GRADUS_BODY cluster_spec::dict cluster_spec::as_dict() const {
+  dict all;
+  for (const auto& [name, t] : jobs_) {
+    if (t.empty() || !is_dense(name)) {
+      all.emplace(name, t);
+      continue;
+    }
+    std::vector<std::string> list;
+    for (const auto& task : t) list.push_back(task.second);
+    all.emplace(name, std::move(list));
+  }
+  return all;
 }
 
 GRADUS_BODY bool cluster_spec::is_dense(std::string_view job) const {
@@ -106,7 +139,7 @@ GRADUS_BODY server_def resolve(server_def def) {
                                            " tasks; say by task_index which this server is"));
     def.task_index = indices[0];
   }
-  def.cluster.address(def.job_name, def.task_index);
+  def.cluster.task_address(def.job_name, def.task_index);
   return def;
 }
 

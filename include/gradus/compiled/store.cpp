@@ -26,6 +26,7 @@
 #include "../store/sorted_table.ipp"
 #include "../store/temporary.ipp"
 #include "../store/text_lines.ipp"
+#include "../store/text_message.ipp"
 #include "../store/varint.ipp"
 #include "../store/wire.ipp"
 #include "../store/zip.ipp"

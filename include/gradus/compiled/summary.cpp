@@ -2,6 +2,7 @@
 #ifndef GRADUS_COMPILED
 #define GRADUS_COMPILED
 #endif
+#include "../graph/device_spec.ipp"
 #include "../graph/show.ipp"
 #include "../summary/audio.ipp"
 #include "../summary/collections.ipp"

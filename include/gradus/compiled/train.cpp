@@ -3,6 +3,8 @@
 #define GRADUS_COMPILED
 #endif
 #include "../cluster/accumulator.ipp"
+#include "../cluster/cluster_def.ipp"
+#include "../cluster/device_setter.ipp"
 #include "../cluster/server.ipp"
 #include "../cluster/spec.ipp"
 #include "../train/evaluation.ipp"

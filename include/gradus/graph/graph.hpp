@@ -13,18 +13,14 @@
 #include "../base/error.hpp"
 #include "constraint.hpp"
 #include "initializer.hpp"
+#include "mode.hpp"
 #include "name_table.hpp"
 #include "node.hpp"
+#include "placer.hpp"
 #include "refusal.hpp"
 #include "seq.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
-
-// As in TensorFlow's model_fn: what the graph is built for. Dropout and batch_norm look at it.
-enum class mode : int { train, evaluate, predict };
-constexpr std::string_view name_of(mode m) {
-  return m == mode::train ? "train" : m == mode::evaluate ? "evaluate" : "predict";
-}
 
 // A tensor of a graph: the result of one node.
 struct value {
@@ -42,13 +38,6 @@ struct gradient_value {
   constexpr explicit operator bool() const { return bool(dense) || bool(values); }
   constexpr bool sparse() const { return bool(values); }
 };
-
-namespace collection {
-inline constexpr std::string_view global_variables = "variables", trainable_variables = "trainable_variables",
-                                  local_variables = "local_variables", losses = "losses", summaries = "summaries",
-                                  update_ops = "update_ops", train_op = "train_op",
-                                  moving_average_variables = "moving_average_variables", global_step = "global_step";
-}
 
 struct variable_options {
   initializer init = glorot_uniform;
@@ -170,8 +159,7 @@ struct graph {
     node n;
     n.op = &constant_card, n.first = edges.count, n.attr = at, n.attrs = ints.count - at;
     n.scope = scope_, n.device = device_, n.type = type, n.dims = dims;
-    nodes.push(n);
-    return {this, nodes.count - 1};
+    return made(n);
   }
 
   // ---- ops
@@ -223,6 +211,12 @@ struct graph {
   constexpr scope name_scope(std::string_view name) { return {scope_, names.unique(scope_, name, true)}; }
   // TensorFlow's device strings: "/job:ps/task:0/device:CPU:0".
   constexpr scope device(std::string_view name) { return {device_, intern(name)}; }
+  // By a function of each node (placed_op.hpp).
+  template <class F>
+    requires(!std::is_convertible_v<F, std::string_view>)
+  detail::device_scope<F> device(F f) {
+    return {*this, placer_, device_, std::move(f)};
+  }
 
   // Ops made in the block wait for these (tf.control_dependencies), and for those of the blocks around it.
   constexpr scope control_dependencies(std::initializer_list<value> list) {
@@ -294,9 +288,15 @@ struct graph {
 private:
   gradus::mode mode_ = gradus::mode::train;
   int scope_ = -1, device_ = -1;
+  detail::placer_slot placer_;
   detail::seq<int> waits_;  // control_dependencies
   bool finalized_ = false;
 
+  constexpr value made(const node& n) {
+    nodes.push(n);
+    if (placer_.now != nullptr) placer_.now->place(*placer_.now, *this, nodes.count - 1);
+    return {this, nodes.count - 1};
+  }
   [[gnu::cold, gnu::noinline]] constexpr void refuse_finalized(std::string_view what) {
     if (!std::is_constant_evaluated())
       raise(status::failed_precondition, text("the graph is finalized and cannot be modified: make \"", what,
@@ -323,8 +323,7 @@ private:
     for (int i = 0; i < dims.rank; ++i) symbolic += dims.dims[i] < 0;
     if (symbolic > 1) refuse("\"", name, "\": at most one extent may be batch, got ", dims);
     if (is_for_files(type)) refuse("\"", name, "\": ", type, " stands in files only; use int32, uint8 or float32");
-    nodes.push(n);
-    return {this, nodes.count - 1};
+    return made(n);
   }
 };
 
@@ -392,8 +391,7 @@ constexpr value graph::add(const card& op, const value* operands, int count, con
   for (int i = 0; i < count; ++i) edges.first[edges.count++] = operands[i].id;
   for (int i = 0; i < waits_.count && !op.is(trait::leaf); ++i) edges.push(waits_[i]), ++n.controls;
   if (word_count != 0) ints.append(words, word_count);
-  nodes.push(n);
-  return {this, nodes.count - 1};
+  return made(n);
 }
 
 }  // namespace gradus

@@ -136,4 +136,12 @@ struct graph_view {
   int expression_count = 0;
 };
 
+// Names of collections, TensorFlow's GraphKeys.
+namespace collection {
+inline constexpr std::string_view global_variables = "variables", trainable_variables = "trainable_variables",
+                                  local_variables = "local_variables", losses = "losses", summaries = "summaries",
+                                  update_ops = "update_ops", train_op = "train_op",
+                                  moving_average_variables = "moving_average_variables", global_step = "global_step";
+}
+
 }  // namespace gradus

@@ -4,8 +4,10 @@
 // Any threads may call `run` at once, also with the same fetches, and any thread may close the session.
 #pragma once
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "run_options.hpp"
@@ -76,6 +78,8 @@ public:
   // they are. A second call does nothing.
   void close();
   bool is_closed() const { return closing_.is_cancelled(); }
+  // `what` lives as long as the session: the resources of a server.
+  void keep(std::shared_ptr<const void> what) { kept_ = std::move(what); }
 
   // For ops that a session runs by itself (run/session_op.hpp): the variable that a node of the graph is.
   detail::resource_variable& variable_at(int node) const { return core_.variable(of().name_of(node)); }
@@ -110,7 +114,9 @@ private:
   // The calls of one run; told != null: traced.
   virtual void execute(step_machine& machine, const own_calls& own, run_metadata* told) = 0;
 
+  std::shared_ptr<const void> kept_;  // first, so it goes last
   detail::session_core core_;
+  session_resources* shared_;  // null: its own
   bool concurrent_;
   cancellation closing_;
   std::atomic<std::uint64_t> seed_{0};

@@ -7,8 +7,12 @@
 namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY base_session::base_session(graph& g, session_resources* shared, bool concurrent)
-    : core_(g, shared), concurrent_(concurrent) {}
-GRADUS_BODY base_session::~base_session() = default;
+    : core_(g, shared), shared_(shared), concurrent_(concurrent) {
+  if (shared_ != nullptr) shared_->enter(closing_);
+}
+GRADUS_BODY base_session::~base_session() {
+  if (shared_ != nullptr) shared_->leave(closing_);
+}
 
 // --- variables
 
@@ -138,7 +142,8 @@ GRADUS_BODY detail::prepared_run& base_session::prepared(std::span<const fetch> 
 
 GRADUS_BODY detail::run_lease base_session::lease_of(std::span<const fetch> fetches, std::span<const feed> feeds,
                                                      const run_options& o, run_metadata* told) {
-  if (is_closed()) raise(status::failed_precondition, "run: the session is closed; make another one");
+  if (is_closed())
+    raise(status::failed_precondition, text("run: the session is closed (", closing_.reason(), "); make another one"));
   detail::prepared_run& p = prepared(fetches);
   detail::run_lease mine = p.take();
   const blocking_options wait{o.timeout_secs.value_or(task_condition::forever), &closing_};

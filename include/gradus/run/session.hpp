@@ -20,6 +20,7 @@
 // "random_step" when it starts, as a stepper takes its step. A saver saves a session (`remembers`): variables, slots,
 // the position of the random stream, and which variables have no value yet.
 #pragma once
+#include <concepts>
 #include <memory>
 #include <mutex>
 
@@ -51,16 +52,21 @@ class session final : public base_session {
 public:
   // The graph is used as it is now; it must stay as it is and outlive the session. Error: invalid_argument if a
   // variable has another dtype or shape than the one of its name in shared resources.
-  explicit session(graph& g, Policies... policies)
-      : base_session(g, box_of(policies...), executor::concurrent),
-        executor_(take_policy<kind::executor, serial>(policies...)) {
+  explicit session(graph& g, Policies... policies) : session(box_of(policies...), g, policies...) {}
+  // In resources that are known when the program runs; they outlive the session. Not with a policy of resources.
+  session(session_resources& shared, graph& g, Policies... policies)
+    requires(!(detail::is_of<kind::resources, const Policies&>() || ...))
+      : session(&shared, g, policies...) {}
+
+private:
+  session(session_resources* box, graph& g, const Policies&... policies)
+      : base_session(g, box, executor::concurrent), executor_(take_policy<kind::executor, serial>(policies...)) {
     [[maybe_unused]] const auto join = [&](const auto& p) {
       if constexpr (detail::is_of<kind::optimizer, decltype(p)>()) p.run_in(g, updates());
     };
     (join(policies), ...);
   }
 
-private:
   typename executor::runner executor_;
   std::mutex pool_;  // an executor with threads runs one graph at a time
 
@@ -101,11 +107,15 @@ template <class... Policies>
 session(graph&, Policies...) -> session<default_device, Policies...>;
 
 // A function that makes sessions of this graph with these policies, for who makes them when he needs them: a session
-// manager, a monitored session. The graph outlives them.
+// manager, a monitored session. The graph outlives them. The function also takes session_resources, for who knows only
+// when a session is made whose variables it shares (a server's).
 template <class Device = default_device, class... Policies>
 auto sessions_of(graph& g, Policies... policies) {
-  return [&g, policies...]() -> std::unique_ptr<base_session> {
-    return std::make_unique<session<Device, Policies...>>(g, policies...);
+  return [&g, policies... ]<class... Shared>(Shared & ... shared) -> std::unique_ptr<base_session>
+           requires(sizeof...(Shared) <= 1 &&
+                    std::constructible_from<session<Device, Policies...>, Shared&..., graph&, const Policies&...>)
+  {
+    return std::make_unique<session<Device, Policies...>>(shared..., g, policies...);
   };
 }
 

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "../base/cancellation.hpp"
 #include "run_order.hpp"
 #include "variables.hpp"
 
@@ -61,6 +62,14 @@ public:
   // waits for the runs at work. A session that has used an object before keeps that one; make another session.
   void reset();
 
+  // Closes the sessions that share these resources: what waits in their queues raises cancelled, and a later run
+  // failed_precondition. `later_ones_too`: every session that comes is closed from the beginning. A second call with
+  // it changes nothing.
+  void close_sessions(const std::string& why, bool later_ones_too = false);
+  // A session comes and goes; `closing` is what closes it.
+  void enter(cancellation& closing);
+  void leave(cancellation& closing);
+
   // An object beside the variables, such as a queue: found by its name, or made and kept as long as these resources.
   // Any thread; `make` runs under a lock.
   std::shared_ptr<void> object(std::string_view name, const std::function<std::shared_ptr<void>()>& make);
@@ -78,6 +87,9 @@ private:
   std::vector<std::pair<std::string, std::shared_ptr<void>>> objects_;
   task_system tasks_;
   mutable detail::run_order order_;
+  std::mutex sessions_mutex_;
+  std::vector<cancellation*> sessions_;
+  std::string closed_;  // why later sessions are closed, or empty
 
   detail::resource_variable* find(std::string_view name) const;
 };

@@ -39,6 +39,22 @@ GRADUS_BODY void session_resources::reset() {
   objects_.clear();
 }
 
+// The mutex is held while they are closed, so that none of them ends under the call.
+GRADUS_BODY void session_resources::close_sessions(const std::string& why, bool later_ones_too) {
+  const std::lock_guard lock(sessions_mutex_);
+  if (later_ones_too && closed_.empty()) closed_ = why;
+  for (cancellation* const closing : sessions_) closing->cancel(why);
+}
+GRADUS_BODY void session_resources::enter(cancellation& closing) {
+  const std::lock_guard lock(sessions_mutex_);
+  sessions_.push_back(&closing);
+  if (!closed_.empty()) closing.cancel(closed_);
+}
+GRADUS_BODY void session_resources::leave(cancellation& closing) {
+  const std::lock_guard lock(sessions_mutex_);
+  std::erase(sessions_, &closing);
+}
+
 GRADUS_BODY std::shared_ptr<void> session_resources::object(std::string_view name,
                                                             const std::function<std::shared_ptr<void>()>& make) {
   const std::lock_guard lock(mutex_);

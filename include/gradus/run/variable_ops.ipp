@@ -76,7 +76,9 @@ GRADUS_BODY value variables_initializer(graph& g, std::span<const value> variabl
   return detail::list_op(g, cards::initialize_variables, {words.begin(), words.end()}, variables);
 }
 GRADUS_BODY value initializer_of(value variable, std::optional<std::uint64_t> seed) {
-  return variables_initializer(*variable.g, std::span<const value>(&variable, 1), seed);
+  const value v = variables_initializer(*variable.g, std::span<const value>(&variable, 1), seed);
+  variable.g->nodes[v.id].device = variable.g->nodes[variable.id].device;
+  return v;
 }
 GRADUS_BODY value global_variables_initializer(graph& g, std::optional<std::uint64_t> seed) {
   return variables_initializer(g, detail::in_collection(g, collection::global_variables), seed);

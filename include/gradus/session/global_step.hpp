@@ -7,7 +7,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Makes it, named "global_step". Error: already_exists if the graph has one.
+// Makes it, named "global_step": 0, not trainable, in the collections `variables` and `global_step`. Error:
+// invalid_argument if the graph has one.
 value create_global_step(graph& g);
 // Empty if the graph has none. Errors: failed_precondition for several; invalid_argument if it is no scalar variable of
 // int32 or int64.

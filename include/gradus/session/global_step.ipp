@@ -25,7 +25,8 @@ GRADUS_BODY value get_global_step(graph& g) {
 
 GRADUS_BODY value create_global_step(graph& g) {
   if (get_global_step(g))
-    raise(status::already_exists, "the graph has a global step already; get_or_create_global_step takes it");
+    raise(status::invalid_argument, text("\"", g.name_of(get_global_step(g).id),
+                                         "\" is the graph's global step already; get_or_create_global_step takes it"));
   const value step = g.variable("global_step", {}, {.init = zeros, .trainable = false, .type = int64});
   g.add_to(collection::global_step, step);
   return step;

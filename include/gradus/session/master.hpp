@@ -6,6 +6,9 @@
 //
 // A supervisor turns a master string into a session by its connect policy. `in_process`, the default, reaches this
 // process and refuses the rest, saying what is missing; a policy that speaks a network is given in its place.
+//
+//   gradus::server here = gradus::server::create_local_server();
+//   gradus::in_process{here}.sessions(here.target(), gradus::sessions_of(g))   // makes sessions that share variables
 #pragma once
 #include <charconv>
 #include <concepts>
@@ -15,6 +18,8 @@
 
 #include "../base/contract.hpp"
 #include "../base/error.hpp"
+#include "../base/or_none.hpp"
+#include "../run/session_options.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -40,7 +45,8 @@ bool split_address(std::string_view address, std::string_view& host, int& port);
 // Error: invalid_argument for what is no master string.
 master parse_master(std::string_view given);
 
-// A server, as far as connecting to it goes (cluster/server.hpp).
+// A server, as far as connecting to it goes (cluster/server.hpp). One that has resources says by
+// `resources_for(session_options)` which of them a session gets.
 template <class S>
 concept reachable = requires(const S& s) {
   { s.target() } -> std::convertible_to<std::string>;
@@ -67,17 +73,40 @@ public:
 
   in_process() = default;
   explicit in_process(const Server& server) : server_(&server) {}
+  // Of what its sessions on the server are asked for, in place of the server's own settings.
+  in_process(const Server& server, session_options config) : server_(&server), config_(std::move(config)) {}
 
-  // Errors: unavailable for a server of this process that does not run, or for an address of its protocol at which this
-  // process has none; unimplemented for a protocol that takes a network.
+  // What `open_here` makes of session_resources& is made on the server, if the server has resources: sessions of it
+  // share variables by name, and end when it stops. Errors: unavailable for a server of this process that does not run,
+  // or for an address of its protocol at which this process has none; unimplemented for a protocol that takes a
+  // network.
   template <class OpenHere>
   decltype(auto) connect(const master& m, OpenHere&& open_here) const {
-    if (!m.is_this_process()) check(m);
+    if (!m.is_this_process()) {
+      check(m);
+      if constexpr (requires { open_here(*server_->resources_for(config_))->keep(server_->resources_for(config_)); }) {
+        const auto resources = server_->resources_for(config_);
+        auto made = open_here(*resources);
+        made->keep(resources);
+        return made;
+      }
+    }
     return open_here();
+  }
+  // The same, of a master string: what a session_supervisor takes as `connect`.
+  template <class OpenHere>
+  decltype(auto) operator()(std::string_view at, OpenHere&& open_here) const {
+    return connect(parse_master(at), std::forward<OpenHere>(open_here));
+  }
+  // A function that makes sessions of the master `at` by `open`, for session managers, creators and monitored sessions.
+  template <class Open>
+  auto sessions(std::string_view at, Open open) const {
+    return [policy = *this, m = parse_master(at), open = std::move(open)] { return policy.connect(m, open); };
   }
 
 private:
   const Server* server_ = nullptr;
+  or_none<session_options> config_ = {};
 
   void check(const master& m) const {
     const std::string known = server_ == nullptr ? std::string() : server_->target();

@@ -4,7 +4,8 @@
 //   auto sess = manager.prepare_session(open, {.init_op = init, .saver = &saver, .checkpoint_dir = "runs/digits"});
 //
 // `open` makes a session: gradus::sessions_of(g), or a function of yours. Sessions that wait for another one's
-// variables share them by resources (run/session_resources.hpp).
+// variables share them by resources (run/session_resources.hpp), or by a server that has such resources:
+// in_process{server}.sessions(server.target(), sessions_of(g)).
 //
 //   prepare_session   restores, or else runs init_op and init_fn; then local_init_op; it is an error if the model is
 //   not
@@ -19,11 +20,14 @@
 // Otherwise than TensorFlow: a list of uninitialized variables is a boolean tensor and not one of texts; why a session
 // is not ready is returned, not logged.
 #pragma once
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "../checkpoint/saver.hpp"
@@ -31,7 +35,27 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-using session_factory = std::function<std::unique_ptr<base_session>()>;
+// Makes sessions: sessions_of(g), or a function of yours that gives a std::unique_ptr<base_session>. One that takes
+// session_resources& as well can make them on a server (cluster/server.hpp).
+class session_factory {
+public:
+  template <class F>
+    requires(!std::same_as<F, session_factory> && std::is_invocable_r_v<std::unique_ptr<base_session>, F&>)
+  session_factory(F make)
+      : make_([make = std::move(make)](session_resources* shared) mutable -> std::unique_ptr<base_session> {
+          if (shared == nullptr) return make();
+          if constexpr (std::is_invocable_r_v<std::unique_ptr<base_session>, F&, session_resources&>)
+            return make(*shared);
+          else
+            return nullptr;
+        }) {}
+  std::unique_ptr<base_session> operator()() const { return make_(nullptr); }
+  // Error: invalid_argument for a function that takes no resources.
+  std::unique_ptr<base_session> operator()(session_resources& shared) const;
+
+private:
+  std::function<std::unique_ptr<base_session>(session_resources* shared)> make_;
+};
 
 struct session_manager_options {
   value local_init_op = {};            // of what each session has for itself: local variables, tables

@@ -5,6 +5,15 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+GRADUS_BODY std::unique_ptr<base_session> session_factory::operator()(session_resources& shared) const {
+  auto made = make_(&shared);
+  if (made == nullptr)
+    raise(status::invalid_argument,
+          "a session is to use a server's variables, and the function that makes sessions cannot say so: it takes no "
+          "session_resources&, or its sessions have a policy shared_resources; give sessions_of(g, policies...)");
+  return made;
+}
+
 namespace detail {
 GRADUS_BODY std::string shown_op(value op) {
   if (!op) return "none";

@@ -21,6 +21,7 @@
 #include <utility>
 #include <variant>
 
+#include "../cluster/device_setter.hpp"
 #include "../cluster/spec.hpp"
 #include "run_config.hpp"
 
@@ -68,6 +69,11 @@ struct config_change {
   std::string_view name;
   config_value value;
 };
+
+// What gives the nodes of an estimator's graph their devices: device_fn of the configuration; else, if the cluster has
+// parameter servers, a replica_device_setter with this task as the worker; else an empty function, which leaves nodes
+// where they are. For g.device(...).
+device_function device_function_of(const run_config& c);
 
 // A TF_CONFIG longer than this is refused.
 inline constexpr std::size_t max_tf_config_bytes = std::size_t{1} << 20;

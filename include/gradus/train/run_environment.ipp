@@ -284,6 +284,14 @@ GRADUS_BODY run_config run_config::from_environment(run_config given) {
 }
 GRADUS_BODY run_config run_config::from_environment() { return from_environment(run_config{}); }
 
+GRADUS_BODY device_function device_function_of(const run_config& c) {
+  if (c.device_fn.has_value()) return c.device_fn.value();
+  if (c.num_ps_replicas() == 0) return nullptr;
+  return replica_device_setter({.ps_tasks = c.num_ps_replicas(),
+                                .worker_device = text("/job:", c.task_type(), "/task:", c.task_id()),
+                                .cluster = c.cluster_spec()});
+}
+
 GRADUS_BODY const gradus::cluster_spec& run_config::cluster_spec() const {
   static const gradus::cluster_spec alone;
   return place != nullptr && place->cluster != nullptr ? *place->cluster : alone;

@@ -1,0 +1,31 @@
+// TensorFlow's device strings, in parts: "/job:ps/replica:0/task:1/device:CPU:0". tf.DeviceSpec (1.15).
+//
+//   auto spec = gradus::device_spec::from_string("/job:ps/cpu:0");   // also the older "/cpu:0" and "/gpu:*"
+//   spec.task = 3;
+//   spec.to_string();                                                // "/job:ps/task:3/device:CPU:0"
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "../base/or_none.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+struct device_spec {
+  std::string job = {};  // empty: not said
+  or_none<int> replica = {}, task = {};
+  std::string device_type = {};    // "CPU", "GPU"; empty: not said
+  or_none<int> device_index = {};  // not said: "*", any
+
+  // Error: invalid_argument for what is no device string.
+  static device_spec from_string(std::string_view text);
+  std::string to_string() const;
+  // This, where `other` says nothing.
+  device_spec merged(const device_spec& other) const;
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "device_spec.ipp"
+#endif

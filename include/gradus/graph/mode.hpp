@@ -1,0 +1,14 @@
+// What a graph is built for, as in TensorFlow's model_fn. Dropout and batch_norm look at it.
+#pragma once
+#include <string_view>
+
+#include "../base/build.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+enum class mode : int { train, evaluate, predict };
+constexpr std::string_view name_of(mode m) {
+  return m == mode::train ? "train" : m == mode::evaluate ? "evaluate" : "predict";
+}
+
+}  // namespace gradus
