@@ -2,6 +2,12 @@
 #ifndef GRADUS_COMPILED
 #define GRADUS_COMPILED
 #endif
+#include "../estimator/checkpoint_values.ipp"
+#include "../estimator/estimator.ipp"
+#include "../estimator/estimator_input.ipp"
 #include "../estimator/estimator_spec.ipp"
 #include "../estimator/export_output.ipp"
-#include "../estimator/named_values.ipp"
+#include "../estimator/model_function.ipp"
+#include "../estimator/named_tensors.ipp"
+#include "../estimator/owned_tensor.ipp"
+#include "../estimator/prediction_range.ipp"
