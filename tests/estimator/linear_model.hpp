@@ -44,8 +44,10 @@ inline estimator_spec model(const named_tensors& features, value labels, mode m)
 // The same line in double precision by hand: w, b after so many steps on the batches in order.
 struct fitted {
   double w = 0, b = 0;
-  explicit fitted(int steps, int begin = 0) {
-    for (int s = begin; s < begin + steps; ++s) {
+  explicit fitted(int steps) { train(steps); }
+  // So many more, from the first batch on.
+  fitted& train(int steps) {
+    for (int s = 0; s < steps; ++s) {
       double dw = 0, db = 0;
       for (int i = 0; i < 2; ++i) {
         const auto at = static_cast<std::size_t>(2 * (s % 2) + i);
@@ -54,6 +56,7 @@ struct fitted {
       }
       w -= 0.05 * dw, b -= 0.05 * db;
     }
+    return *this;
   }
   double loss(int batch_number) const {
     double sum = 0;

@@ -2,8 +2,8 @@
 #ifndef GRADUS_COMPILED
 #define GRADUS_COMPILED
 #endif
-#include "../estimator/checkpoint_values.ipp"
 #include "../estimator/estimator.ipp"
+#include "../estimator/checkpoint_values.ipp"
 #include "../estimator/estimator_input.ipp"
 #include "../estimator/estimator_spec.ipp"
 #include "../estimator/export_output.ipp"

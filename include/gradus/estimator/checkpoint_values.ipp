@@ -53,6 +53,7 @@ GRADUS_BODY owned_tensor variable_in(const std::string& path, std::string_view n
     if (r.name == name) return owned_tensor(const_tensor_view(r.type, r.dims, r.bytes.data()));
     names.push_back(r.name);
   }
+  std::sort(names.begin(), names.end());
   raise(status::not_found,
         text("the checkpoint \"", path, "\" has no variable \"", name, "\"; it has: ", listed(names)));
 }

@@ -115,7 +115,8 @@ public:
 
   // Trains from the newest checkpoint on, if there is one. Returns at once, and calls no function, where max_steps is
   // reached. Errors: invalid_argument for both or a not positive number of steps, in the role evaluator or ps, for
-  // saving listeners without anything that saves; failed_precondition if model_dir is being trained into; what
+  // saving listeners without anything that saves; unimplemented for a task whose variables are in another process;
+  // failed_precondition if model_dir is being trained into; what
   // model_fn, input_fn, hooks and runs raise.
   estimator& train(const input_function& input_fn, const estimator_train_options& o = {});
   // Of the newest checkpoint, or of one. Without any, of variables with their first values. Errors: invalid_argument
@@ -167,6 +168,7 @@ private:
   model_function model_fn_;
   std::vector<std::shared_ptr<eval_events>> events_;
   any_batches* running_ = nullptr;
+  bool reaches_no_other_ = false;  // sessions by default, and a cluster whose variables are elsewhere
 };
 
 }  // namespace gradus

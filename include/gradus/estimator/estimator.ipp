@@ -95,6 +95,12 @@ GRADUS_BODY bool shows(graph& g, std::string_view tag) {
   return false;
 }
 
+GRADUS_BODY saver_options saver_options_for(const run_config& c) {
+  saver_options o{.max_to_keep = c.keep_checkpoint_max, .best = c.keep_checkpoint_best, .limits = c.limits};
+  if (c.keep_checkpoint_every_n_hours.has_value()) o.keep_checkpoint_every_n_hours = c.keep_checkpoint_every_n_hours;
+  return o;
+}
+
 GRADUS_BODY std::int64_t whole(double every) { return static_cast<std::int64_t>(every); }
 
 GRADUS_BODY void check_positive(std::string_view what, std::optional<std::int64_t> n) {
@@ -144,7 +150,11 @@ GRADUS_BODY estimator_options estimator::checked(estimator_options o) {
 }
 
 GRADUS_BODY void estimator::find_model_dir() {
-  if (o_.sessions == nullptr) o_.sessions = estimator_sessions();
+  if (o_.sessions == nullptr) {
+    o_.sessions = estimator_sessions();
+    reaches_no_other_ =
+        o_.config.num_ps_replicas() > 0 || (!o_.config.is_chief() && o_.config.task_type() != "evaluator");
+  }
   if (o_.model_dir.empty()) {
     std::string path = (std::filesystem::temp_directory_path() / "gradus-estimator-XXXXXX").string();
     if (::mkdtemp(path.data()) == nullptr)
@@ -188,6 +198,16 @@ GRADUS_BODY estimator::built estimator::build(gradus::mode m, const input_functi
 
 GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const estimator_train_options& o) {
   const run_config& c = o_.config;
+  if (c.task_type() == "evaluator" || c.task_type() == "ps")
+    raise(status::invalid_argument,
+          text("Train has been called wrong configuration. Please use train_and_evaluate, which calls the proper "
+               "function for the role \"",
+               c.task_type(), "\" of this process"));
+  if (reaches_no_other_)
+    raise(status::unimplemented,
+          text("the variables of this cluster are in another process than this ", c.task_type(),
+               ", and sessions of this library do not reach one yet; train with a cluster of a chief and an evaluator, "
+               "or give estimator_options::sessions that reach them"));
   if (o.steps && o.max_steps)
     raise(status::invalid_argument,
           text("Can not provide both steps (", *o.steps, ") and max_steps (", *o.max_steps, "); give one of them"));
@@ -196,20 +216,20 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
     say("Skipping training since max_steps has already saved.");
     return *this;
   }
-  make_directories(any_file_system(), o_.model_dir);
-  const detail::held_directory alone(any_file_system(), o_.model_dir);
+  const bool chief = c.is_chief();
+  std::optional<detail::held_directory> alone;
+  if (chief) {
+    make_directories(any_file_system(), o_.model_dir);
+    alone.emplace(any_file_system(), o_.model_dir);
+  }
 
   built b = build(gradus::mode::train, input_fn);
   graph& g = *b.g;
   if (!detail::shows(g, "loss")) g.summary_scalar("loss", b.spec.loss);
   g.add_to(collection::losses, b.spec.loss);
   if (b.parts->saver() == nullptr)
-    b.parts->give_saver(std::make_shared<detail::any_saver>(
-        saver_options{.max_to_keep = c.keep_checkpoint_max,
-                      .keep_checkpoint_every_n_hours = c.keep_checkpoint_every_n_hours,
-                      .best = c.keep_checkpoint_best,
-                      .limits = c.limits},
-        o_.codec, any_file_system(), o_.tasks));
+    b.parts->give_saver(
+        std::make_shared<detail::any_saver>(detail::saver_options_for(c), o_.codec, any_file_system(), o_.tasks));
 
   // As TensorFlow orders them (train/hook.hpp): who saves sees a step before who looks for a NaN in it.
   std::vector<any_hook> of_all{std::ref(*b.input)};
@@ -223,15 +243,17 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
                                           .tasks = o_.tasks}));
   of_all.insert(of_all.end(), b.spec.training_hooks.begin(), b.spec.training_hooks.end());
 
-  std::vector<any_hook> hooks = b.spec.training_chief_hooks;
+  std::vector<any_hook> hooks;
   checkpoint_saver_hook* saves = nullptr;
   for (const auto* list : {&of_all, &b.spec.training_chief_hooks})
     for (const any_hook& h : *list)
       if (saves == nullptr) saves = h.get_if<checkpoint_saver_hook>();
+  std::shared_ptr<detail::any_summary_writer> writer;
+  if (chief) writer = std::make_shared<summary_writer<>>(o_.model_dir, c.summaries);
   const checkpoint_interval when = checkpoint_interval_of(c);
-  const auto writer = std::make_shared<summary_writer<>>(o_.model_dir, c.summaries);
+  std::shared_ptr<checkpoint_saver_hook> mine;
   if (saves == nullptr && (when.steps.active() || when.secs.active())) {
-    auto mine = std::make_shared<checkpoint_saver_hook>(
+    mine = std::make_shared<checkpoint_saver_hook>(
         o_.model_dir,
         checkpoint_saver_options{
             .save_secs = when.secs.active() ? std::optional(when.secs.value()) : std::nullopt,
@@ -241,21 +263,24 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
             .write_graph = c.checkpoint_save_graph_def,
             .tasks = o_.tasks});
     saves = mine.get();
-    hooks.insert(hooks.begin(), mine);
   }
   if (!o.saving_listeners.empty() && saves == nullptr)
     raise(status::invalid_argument,
           "There should be a CheckpointSaverHook to use saving_listeners. Please set one of the "
           "run_config.save_checkpoints_steps or save_checkpoints_secs.");
   for (const any_saving_listener& l : o.saving_listeners) saves->add_listener(l);
-  if (c.log_step_count_steps > 0)
-    hooks.push_back(step_counter_hook(
-        {.every_n_steps = detail::whole(c.log_step_count_steps), .summary_writer = writer, .tasks = o_.tasks}));
-  if (c.save_summary_steps > 0)
-    hooks.push_back(summary_saver_hook({.save_steps = detail::whole(c.save_summary_steps),
-                                        .summary_writer = writer,
-                                        .parts = b.parts.get(),
-                                        .tasks = o_.tasks}));
+  if (chief) {
+    if (mine != nullptr) hooks.push_back(mine);
+    hooks.insert(hooks.end(), b.spec.training_chief_hooks.begin(), b.spec.training_chief_hooks.end());
+    if (c.log_step_count_steps > 0)
+      hooks.push_back(step_counter_hook(
+          {.every_n_steps = detail::whole(c.log_step_count_steps), .summary_writer = writer, .tasks = o_.tasks}));
+    if (c.save_summary_steps > 0)
+      hooks.push_back(summary_saver_hook({.save_steps = detail::whole(c.save_summary_steps),
+                                          .summary_writer = writer,
+                                          .parts = b.parts.get(),
+                                          .tasks = o_.tasks}));
+  }
   hooks.insert(hooks.end(), of_all.begin(), of_all.end());
 
   const auto restore = [&](base_session& s) {

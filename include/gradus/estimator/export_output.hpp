@@ -18,8 +18,6 @@ struct export_output {
 };
 // By the name of the signature.
 using export_outputs_map = std::map<std::string, export_output>;
-// Of the signature that is taken where none is named.
-inline constexpr std::string_view default_signature = "serving_default";
 
 // Any tensors by name; one without a name is "output".
 export_output predict_output(const named_tensors& outputs);

@@ -44,7 +44,7 @@ public:
   // Error: invalid_argument if they are of another type.
   template <class P>
     requires(std::is_class_v<P> && !std::is_same_v<P, run_config>)
-  operator const P&() const {
+  operator P() const {  // by value: of a reference g++ 12 makes no value
     if (type_ != tag_of<P>()) refuse();
     return *static_cast<const P*>(held_.get());
   }
@@ -83,7 +83,7 @@ auto model_arguments(const model_call& c, const P& p) {
                         only_if<(Wants & wants_config) != 0>(c.config));
 }
 template <unsigned Wants, class P>
-auto input_arguments(gradus::mode m, const P& p, const run_config& c) {
+auto input_arguments(const gradus::mode& m, const P& p, const run_config& c) {
   return std::tuple_cat(only_if<(Wants & wants_mode) != 0>(m), only_if<(Wants & wants_params) != 0>(p),
                         only_if<(Wants & wants_config) != 0>(c));
 }
@@ -115,7 +115,7 @@ consteval unsigned wanted_by_input() {
   if constexpr (I == std::size(input_wants))
     return fits_nothing;
   else if constexpr (is_called_by<Result, F,
-                                  decltype(input_arguments<input_wants[I]>(std::declval<gradus::mode>(),
+                                  decltype(input_arguments<input_wants[I]>(std::declval<const gradus::mode&>(),
                                                                            std::declval<const any_params&>(),
                                                                            std::declval<const run_config&>()))>::value)
     return input_wants[I];
