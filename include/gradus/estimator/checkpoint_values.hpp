@@ -42,6 +42,10 @@ void restore_variables(base_session& s, const std::string& path, std::uint64_t s
 std::function<void(base_session&)> warm_starter(const estimator_warm_start& from, graph& g,
                                                 std::function<void(const std::string&)> say);
 
+// Holds a directory for a role in a model_dir. Error: failed_precondition, with the role, if somebody has it.
+void hold_role(std::optional<held_directory>& alone, const std::string& directory, const std::string& model_dir,
+               const std::string& role);
+
 // While it lives, a pointer points to something.
 template <class T>
 class pointed_to_while {

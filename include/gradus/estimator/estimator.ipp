@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "../base/body.hpp"
+#include "../cluster/spec.hpp"
 #include "../cpu/device.hpp"
 #include "../ops/broadcast.hpp"
 #include "../session/global_step.hpp"
@@ -125,18 +126,6 @@ struct stop_after_evals {
 
 }  // namespace detail
 
-GRADUS_BODY const owned_tensor& evaluation_result::tensor(std::string_view name) const {
-  const auto found = all_.find(name);
-  if (found != all_.end()) return found->second;
-  std::vector<std::string> names;
-  for (const auto& [n, v] : all_) names.push_back(n);
-  raise(status::not_found, text("the evaluation has no \"", name, "\"; there are: ", detail::listed(names)));
-}
-GRADUS_BODY void evaluation_result::set_global_step(std::int64_t step) {
-  step_ = step;
-  set("global_step", const_tensor_view(std::span<const std::int64_t>(&step, 1), {}));
-}
-
 // ---- construction
 
 GRADUS_BODY estimator_options estimator::checked(estimator_options o) {
@@ -220,7 +209,8 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
   std::optional<detail::held_directory> alone;
   if (chief) {
     make_directories(any_file_system(), o_.model_dir);
-    alone.emplace(any_file_system(), o_.model_dir);
+    detail::hold_role(alone, o_.model_dir, o_.model_dir,
+                      bool(c.cluster_spec()) ? c.task_type() : std::string("training"));
   }
 
   built b = build(gradus::mode::train, input_fn);
