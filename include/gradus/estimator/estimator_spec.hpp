@@ -24,7 +24,7 @@
 #include "../train/any_hook.hpp"
 #include "any_optimizers.hpp"
 #include "export_output.hpp"
-#include "named_values.hpp"
+#include "named_tensors.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -33,7 +33,7 @@ using named_metrics = std::map<std::string, metric>;
 
 struct estimator_spec {
   gradus::mode mode = gradus::mode::train;
-  named_values predictions = {};
+  named_tensors predictions = {};
   value loss = {};  // of one element
   value train_op = {};
   named_metrics eval_metric_ops = {};

@@ -7,22 +7,20 @@
 #include <string>
 #include <string_view>
 
-#include "named_values.hpp"
+#include "named_tensors.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
 // A signature's outputs, and TensorFlow Serving's name of how they are asked for.
 struct export_output {
   std::string method_name;
-  named_values outputs;
+  named_tensors outputs;
 };
 // By the name of the signature.
 using export_outputs_map = std::map<std::string, export_output>;
-// Of the signature that is taken where none is named.
-inline constexpr std::string_view default_signature = "serving_default";
 
 // Any tensors by name; one without a name is "output".
-export_output predict_output(const named_values& outputs);
+export_output predict_output(const named_tensors& outputs);
 // "scores": float32; "classes". One of the two may be empty. Error: invalid_argument if both are, and for scores of
 // another dtype.
 export_output classification_output(value scores, value classes = {});

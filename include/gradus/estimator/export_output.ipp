@@ -1,13 +1,14 @@
 // The bodies of export_output.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../train/export_saved_model.hpp"
 #include "export_output.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
-GRADUS_BODY export_output predict_output(const named_values& outputs) {
+GRADUS_BODY export_output predict_output(const named_tensors& outputs) {
   if (outputs.empty()) raise(status::invalid_argument, "predict_output: expected at least one tensor, got none");
-  return {"tensorflow/serving/predict", outputs};
+  return {std::string(signature_method::predict), outputs};
 }
 
 GRADUS_BODY export_output classification_output(value scores, value classes) {
@@ -16,19 +17,19 @@ GRADUS_BODY export_output classification_output(value scores, value classes) {
   if (scores && !is_float(scores.type()))
     raise(status::invalid_argument,
           text("classification_output: scores must be of float32 or float64, got ", name_of(scores.type())));
-  named_values all;
+  named_tensors all;
   if (scores) all.add("scores", scores);
   if (classes) all.add("classes", classes);
-  return {"tensorflow/serving/classify", all};
+  return {std::string(signature_method::classify), all};
 }
 
 GRADUS_BODY export_output regression_output(value outputs) {
   if (!outputs || !is_float(outputs.type()))
     raise(status::invalid_argument, text("regression_output: expected a tensor of float32 or float64, got ",
                                          outputs ? name_of(outputs.type()) : std::string_view("none")));
-  named_values all;
+  named_tensors all;
   all.add("outputs", outputs);
-  return {"tensorflow/serving/regress", all};
+  return {std::string(signature_method::regress), all};
 }
 
 }  // namespace gradus

@@ -53,6 +53,10 @@ public:
   value ready_for_local_init_op() const { return o_.ready_for_local_init_op; }
   value local_init_op() const { return o_.local_init_op; }
   const std::shared_ptr<detail::any_saver>& saver() const { return o_.saver; }
+  // Takes this saver, unless there is one: for who knows the default better than finalize.
+  void give_saver(std::shared_ptr<detail::any_saver> s) {
+    if (o_.saver == nullptr) o_.saver = std::move(s);
+  }
 
   // The op of a collection; made by `make` and put there if there is none. Error: failed_precondition for several.
   static value get_or_default(graph& g, std::string_view collection, const std::function<value()>& make);

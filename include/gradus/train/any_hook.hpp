@@ -68,8 +68,19 @@ public:
   session_run_args before_run(run_context& c) const { return hook_->before_run(c); }
   void after_run(run_context& c, const run_values& v) const { hook_->after_run(c, v); }
   void end(hooked_session& s) const { hook_->end(s); }
+  // The hook itself, if it is of this type; else null.
+  template <class H>
+  H* get_if() const {
+    return hook_->kind() == kind_of<H>() ? static_cast<H*>(hook_->itself()) : nullptr;
+  }
 
 private:
+  // An address for each type of hook.
+  template <class H>
+  static const void* kind_of() {
+    static constexpr char mark = 0;
+    return &mark;
+  }
   struct concept_type {
     virtual ~concept_type() = default;
     virtual void begin(graph* open) = 0;
@@ -77,6 +88,8 @@ private:
     virtual session_run_args before_run(run_context& c) = 0;
     virtual void after_run(run_context& c, const run_values& v) = 0;
     virtual void end(hooked_session& s) = 0;
+    virtual const void* kind() const = 0;
+    virtual void* itself() = 0;
   };
   template <class H>
   struct model final : concept_type {
@@ -108,6 +121,8 @@ private:
     void end(hooked_session& s) override {
       if constexpr (detail::ends<hook_type>) held::of(hook).end(s);
     }
+    const void* kind() const override { return kind_of<hook_type>(); }
+    void* itself() override { return const_cast<std::remove_const_t<hook_type>*>(&held::of(hook)); }
     H hook;
   };
   std::shared_ptr<concept_type> hook_;  // copies are the same hook

@@ -93,6 +93,8 @@ public:
       raise(status::invalid_argument, "checkpoint_saver_hook: You cannot provide both saver and scaffold");
   }
 
+  // One listener more, told behind the others. Before the session is made.
+  void add_listener(any_saving_listener l) { o_.listeners.push_back(std::move(l)); }
   void begin() const {
     for (const auto& l : o_.listeners) l.begin();
   }

@@ -17,17 +17,17 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-class named_values {
+class named_tensors {
 public:
   using entry = std::pair<std::string, value>;
 
-  named_values() = default;
+  named_tensors() = default;
   // One tensor without a name of its own: TensorFlow's "a tensor in place of a dict". Its key is "output".
-  named_values(value only) {
+  named_tensors(value only) {
     if (only) add("output", only), single_ = true;
   }
   // Errors: those of add.
-  named_values(std::initializer_list<entry> list) {
+  named_tensors(std::initializer_list<entry> list) {
     for (const entry& e : list) add(e.first, e.second);
   }
 
@@ -61,5 +61,5 @@ private:
 }  // namespace gradus
 
 #ifndef GRADUS_COMPILED
-#include "named_values.ipp"
+#include "named_tensors.ipp"
 #endif

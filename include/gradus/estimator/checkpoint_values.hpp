@@ -1,0 +1,65 @@
+// Values of checkpoints, for graphs that did not write them: an estimator's evaluations, predictions and warm starts,
+// and who asks for a variable.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../run/base_session.hpp"
+#include "../store/directory_lock.hpp"
+#include "../store/reader_limits.hpp"
+#include "owned_tensor.hpp"
+#include "warm_start_source.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// A checkpoint as its path names it, and the codec that wrote it: flat_binary, safetensors, TensorFlow's, or those
+// sharded. Errors: those of detect_checkpoint.
+struct found_checkpoint {
+  std::string path;
+  any_codec codec;
+};
+found_checkpoint find_checkpoint(const std::string& path);
+// `path`. Error: not_found if it is empty.
+const std::string& needed_checkpoint(const std::string& path, const std::string& directory);
+
+// The names of a checkpoint's tensors, and one of them. Errors: those of reading; not_found, with the names.
+std::vector<std::string> variables_in(const std::string& path, const reader_limits& limits);
+owned_tensor variable_in(const std::string& path, std::string_view name, const reader_limits& limits);
+// The global step of the newest checkpoint; 0 if there is none, or none that can be read.
+std::int64_t step_in_directory(const std::string& directory);
+
+// Gives all global variables of the session what the checkpoint has under their names; the seed and the position of
+// the random stream a first value where it has none. Errors: not_found for variables that it lacks, invalid_argument
+// for another dtype or shape.
+void restore_variables(base_session& s, const std::string& path, std::uint64_t seed, const reader_limits& limits);
+
+// What warm-starts a session of this graph and says so; null without a source.
+std::function<void(base_session&)> warm_starter(const estimator_warm_start& from, graph& g,
+                                                std::function<void(const std::string&)> say);
+
+// Holds a directory for a role in a model_dir. Error: failed_precondition, with the role, if somebody has it.
+void hold_role(std::optional<held_directory>& alone, const std::string& directory, const std::string& model_dir,
+               const std::string& role);
+
+// While it lives, a pointer points to something.
+template <class T>
+class pointed_to_while {
+public:
+  pointed_to_while(T*& where, T* what) : where_(&where) { where = what; }
+  pointed_to_while(const pointed_to_while&) = delete;
+  ~pointed_to_while() { *where_ = nullptr; }
+
+private:
+  T** where_;
+};
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "checkpoint_values.ipp"
+#endif

@@ -1,0 +1,159 @@
+// A model as a function of its features: trained, evaluated and asked, each in a graph and a session of its own.
+// tf.estimator.Estimator (1.15).
+//
+//   gradus::estimator_spec model_fn(const gradus::named_tensors& features, gradus::value labels, gradus::mode m);
+//   gradus::estimator digits(model_fn, {.model_dir = "runs/digits"});
+//   digits.train([] { return gradus::labelled(training().repeat().batch(128), {"label"}); }, {.steps = 5000});
+//   const auto found = digits.evaluate([] { return gradus::labelled(tests().batch(128), {"label"}); });
+//   std::printf("%f\n", found["accuracy"]);
+//   for (const auto& p : digits.predict([&] { return unknown().batch(32); })) use(p["classes"].as<std::int32_t>()[0]);
+//
+// What variables hold lives in model_dir alone: each call restores the newest checkpoint, and train writes some.
+//
+// Otherwise than TensorFlow: the position of the input is in no checkpoint there, nor here (a trainer keeps it:
+// docs/composition.md); nothing is printed but warnings, unless `log` is given; only one process, and one training of
+// it, may train into a model_dir.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../codec/flat.hpp"
+#include "../run/session.hpp"
+#include "../train/hooks/checkpoint_saver_hook.hpp"
+#include "estimator_input.hpp"
+#include "estimator_spec.hpp"
+#include "evaluation_result.hpp"
+#include "model_function.hpp"
+#include "owned_tensor.hpp"
+#include "prediction_range.hpp"
+#include "warm_start_source.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// Makes a session of a graph with its optimizers.
+using session_maker = std::function<std::unique_ptr<base_session>(graph&, const any_optimizers&)>;
+// With policies of a session (run/session.hpp): estimator_sessions(threads{4}, ops<&mine>).
+template <class Device = default_device, class... Policies>
+session_maker estimator_sessions(Policies... policies) {
+  return [policies...](graph& g, const any_optimizers& all) -> std::unique_ptr<base_session> {
+    return std::make_unique<session<Device, any_optimizers, Policies...>>(g, all, policies...);
+  };
+}
+
+struct estimator_options {
+  std::string model_dir = {};  // or config.model_dir; neither: a temporary directory, which stays
+  run_config config = {};
+  estimator_warm_start warm_start_from = {};  // where model_dir has no checkpoint yet
+  any_codec codec = flat_binary{};            // of the checkpoints that train writes
+  session_maker sessions = nullptr;           // null: estimator_sessions()
+  std::function<void(const std::string& line)> log = nullptr;
+  task_system tasks = {};
+};
+
+struct estimator_train_options {
+  std::optional<std::int64_t> steps = {};      // of this call; at most one of the two, neither: until the input ends
+  std::optional<std::int64_t> max_steps = {};  // of all calls
+  std::vector<any_hook> hooks = {};
+  std::vector<any_saving_listener> saving_listeners = {};
+};
+struct estimator_evaluate_options {
+  std::optional<std::int64_t> steps = {};  // batches; left out: until the input ends
+  std::vector<any_hook> hooks = {};
+  std::string checkpoint_path = {};  // empty: the newest
+  std::string name = {};             // of the evaluation: its events go to model_dir/eval_<name>, else model_dir/eval
+};
+struct estimator_predict_options {
+  std::vector<std::string> predict_keys = {};  // empty: all
+  std::vector<any_hook> hooks = {};
+  std::string checkpoint_path = {};
+  bool yield_single_examples = true;  // false: a prediction is a batch
+};
+
+class monitored_session;
+namespace detail {
+class estimator_creator;
+class prediction_of_estimator;
+}
+
+class estimator {
+public:
+  // model_fn: model_function.hpp. Params: any struct, copied; what model_fn and input_fn get does not change.
+  // Errors: invalid_argument for a model_fn that holds no function, for two model_dirs that differ, for a run_config
+  // that `validate` refuses.
+  template <class ModelFn>
+  explicit estimator(ModelFn model_fn, estimator_options o = {})
+      : estimator(std::move(model_fn), std::move(o), no_params{}) {}
+  template <class ModelFn, class Params>
+  estimator(ModelFn model_fn, estimator_options o, Params params)
+      : estimator(std::make_shared<const Params>(std::move(params)), std::move(model_fn), std::move(o)) {}
+
+  // Trains from the newest checkpoint on, if there is one. Returns at once, and calls no function, where max_steps is
+  // reached. Errors: invalid_argument for both or a not positive number of steps, in the role evaluator or ps, for
+  // saving listeners without anything that saves; unimplemented for a task whose variables are in another process;
+  // failed_precondition if model_dir is being trained into; what
+  // model_fn, input_fn, hooks and runs raise.
+  estimator& train(const input_function& input_fn, const estimator_train_options& o = {});
+  // Of the newest checkpoint, or of one. Without any, of variables with their first values. Errors: invalid_argument
+  // for a not positive number of steps; not_found and invalid_argument where the checkpoint lacks a variable that the
+  // model has in mode evaluate, or has it otherwise.
+  evaluation_result evaluate(const input_function& input_fn, const estimator_evaluate_options& o = {});
+  // A range that is read once; everything begins when its begin() is called. The estimator outlives it. Errors, then
+  // and while it is read: as above; invalid_argument for keys of which there are none, and for single examples of
+  // predictions whose batches are not equally long.
+  prediction_range predict(const input_function& input_fn, const estimator_predict_options& o = {});
+
+  // Of the newest checkpoint. Error: not_found if there is none.
+  std::vector<std::string> get_variable_names() const;
+  owned_tensor get_variable_value(std::string_view name) const;
+  // Its path; empty if there is none.
+  std::string latest_checkpoint() const;
+
+  const std::string& model_dir() const { return o_.model_dir; }
+  const run_config& config() const { return o_.config; }
+  // Where an evaluation of this name writes its events.
+  std::string eval_dir(std::string_view name = {}) const;
+  // The batches that the call at work reads, for what saves their position; null between calls.
+  any_batches* running_batches() const { return running_; }
+  // A line for who reads the log.
+  void say(const std::string& line) const;
+  void warn(const std::string& line) const;
+
+private:
+  template <class ModelFn, class Params>
+  estimator(std::shared_ptr<const Params> params, ModelFn model_fn, estimator_options o)
+      : params_(params), o_(checked(std::move(o))) {
+    model_fn_ = make_model_function(std::move(model_fn), std::move(params));
+    find_model_dir();
+  }
+  static estimator_options checked(estimator_options o);
+  void find_model_dir();
+
+  friend class detail::prediction_of_estimator;
+  struct built;
+  struct eval_events;
+  built build(gradus::mode m, const input_function& input_fn) const;
+  detail::estimator_creator creator_of(built& b, const std::string& checkpoint) const;
+  void run_once(built& b, const std::string& checkpoint, const std::vector<any_hook>& hooks,
+                const std::function<void(monitored_session&)>& body);
+  void write_evaluation(const std::string& logdir, const evaluation_result& found, const std::string& checkpoint);
+
+  any_params params_;
+  estimator_options o_;
+  model_function model_fn_;
+  std::vector<std::shared_ptr<eval_events>> events_;
+  any_batches* running_ = nullptr;
+  bool reaches_no_other_ = false;  // sessions by default, and a cluster whose variables are elsewhere
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "estimator.ipp"
+#endif

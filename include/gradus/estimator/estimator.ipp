@@ -1,0 +1,529 @@
+// The bodies of estimator.hpp.
+#pragma once
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "../base/body.hpp"
+#include "../cluster/spec.hpp"
+#include "../cpu/device.hpp"
+#include "../ops/broadcast.hpp"
+#include "../session/global_step.hpp"
+#include "../session/session_creator.hpp"
+#include "../store/directory_lock.hpp"
+#include "../summary/values.hpp"
+#include "../train/hooks/final_ops_hook.hpp"
+#include "../train/hooks/logging_tensor_hook.hpp"
+#include "../train/hooks/nan_tensor_hook.hpp"
+#include "../train/hooks/step_counter_hook.hpp"
+#include "../train/hooks/stop_at_step_hook.hpp"
+#include "../train/hooks/summary_saver_hook.hpp"
+#include "../train/monitored_session.hpp"
+#include "checkpoint_values.hpp"
+#include "estimator.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// One graph of a call, and what lives as long.
+struct estimator::built {
+  std::unique_ptr<graph> g;
+  std::shared_ptr<running_input> input;
+  estimator_spec spec;
+  value step;
+  std::shared_ptr<scaffold> parts;
+};
+// The event files of one directory of evaluations.
+struct estimator::eval_events {
+  std::string logdir;
+  summary_writer<> log;
+  std::int64_t last = std::numeric_limits<std::int64_t>::max();
+  explicit eval_events(const std::string& dir) : logdir(dir), log(dir) {}
+};
+
+namespace detail {
+
+// Makes the sessions of an estimator's graph: variables come from a checkpoint, else from their initializers, a warm
+// start, and the scaffold's init_fn, in this order.
+class estimator_creator final : public session_creator {
+public:
+  using maker = std::function<std::unique_ptr<base_session>()>;
+  using filler = std::function<bool(base_session&)>;  // false: there is no checkpoint
+
+  estimator_creator(maker open, graph& g, std::shared_ptr<scaffold> parts, filler restore,
+                    std::function<void(base_session&)> warm_start, task_system t)
+      : open_(std::move(open)),
+        g_(&g),
+        parts_(std::move(parts)),
+        restore_(std::move(restore)),
+        warm_start_(std::move(warm_start)),
+        tasks_(std::move(t)) {}
+  std::unique_ptr<base_session> create_session() override {
+    parts_->finalize(*g_);
+    return session_manager({.local_init_op = parts_->local_init_op(),
+                            .ready_op = parts_->ready_op(),
+                            .ready_for_local_init_op = parts_->ready_for_local_init_op()},
+                           tasks_)
+        .prepare_session(open_, {.init_fn = [this](base_session& s) { fill(s); }});
+  }
+  graph* of() const override { return g_; }
+
+private:
+  maker open_;
+  graph* g_;
+  std::shared_ptr<scaffold> parts_;
+  filler restore_;
+  std::function<void(base_session&)> warm_start_;
+  task_system tasks_;
+
+  void fill(base_session& s) {
+    if (restore_(s)) return;
+    s.run(parts_->init_op(), parts_->init_feed_dict());
+    if (warm_start_) warm_start_(s);
+    if (const auto init = parts_->init_fn()) init(s);
+  }
+};
+
+GRADUS_BODY std::shared_ptr<scaffold> parts_of(const estimator_spec& spec, graph& g, std::uint64_t seed) {
+  auto parts = spec.scaffold != nullptr ? spec.scaffold : std::make_shared<scaffold>();
+  if (!parts->init_op())  // where finalize looks for one
+    scaffold::get_or_default(g, collection::init_op, [&] { return global_variables_initializer(g, seed); });
+  return parts;
+}
+
+GRADUS_BODY bool shows(graph& g, std::string_view tag) {
+  for (int i = 0; i < g.outputs.count; ++i)
+    if (g.outputs[i].is_summary() && g.text_at(g.outputs[i].name) == tag) return true;
+  return false;
+}
+
+GRADUS_BODY saver_options saver_options_for(const run_config& c) {
+  saver_options o{.max_to_keep = c.keep_checkpoint_max, .best = c.keep_checkpoint_best, .limits = c.limits};
+  if (c.keep_checkpoint_every_n_hours.has_value()) o.keep_checkpoint_every_n_hours = c.keep_checkpoint_every_n_hours;
+  return o;
+}
+
+GRADUS_BODY std::int64_t whole(double every) { return static_cast<std::int64_t>(every); }
+
+GRADUS_BODY void check_positive(std::string_view what, std::optional<std::int64_t> n) {
+  if (n && *n <= 0) raise(status::invalid_argument, text("Must specify ", what, " > 0, given: ", *n));
+}
+
+// Raised again with what it means for an estimator.
+[[noreturn]] GRADUS_BODY void raise_modes_disagree(const error& e, gradus::mode m) {
+  raise(e.kind(), text("the model_fn for mode ", name_of(m),
+                       " does not have the variables of the checkpoint, which "
+                       "mode train wrote: ",
+                       e.what(), ". Make the same variables, with the same shapes, in every mode"));
+}
+
+// Ends an evaluation after so many batches.
+struct stop_after_evals {
+  std::int64_t left;
+  void after_run(run_context& c, const run_values&) {
+    if (--left <= 0) c.request_stop();
+  }
+};
+
+}  // namespace detail
+
+// ---- construction
+
+GRADUS_BODY estimator_options estimator::checked(estimator_options o) {
+  validate(o.config);
+  if (!o.model_dir.empty() && !o.config.model_dir.empty() && o.model_dir != o.config.model_dir)
+    raise(status::invalid_argument,
+          text("model_dir are set both in constructor and RunConfig, but with different values. In constructor: \"",
+               o.model_dir, "\", in RunConfig: \"", o.config.model_dir, "\""));
+  if (o.model_dir.empty()) o.model_dir = o.config.model_dir;
+  return o;
+}
+
+GRADUS_BODY void estimator::find_model_dir() {
+  if (o_.sessions == nullptr) {
+    o_.sessions = estimator_sessions();
+    reaches_no_other_ =
+        o_.config.num_ps_replicas() > 0 || (!o_.config.is_chief() && o_.config.task_type() != "evaluator");
+  }
+  if (o_.model_dir.empty()) {
+    std::string path = (std::filesystem::temp_directory_path() / "gradus-estimator-XXXXXX").string();
+    if (::mkdtemp(path.data()) == nullptr)
+      raise(status::unavailable, text("an estimator without a model_dir takes a temporary directory, and \"", path,
+                                      "\" could not be made; give a model_dir"));
+    o_.model_dir = path;
+    warn(text("Using temporary folder as model directory: ", path));
+  }
+  o_.config.model_dir = o_.model_dir;
+}
+
+GRADUS_BODY void estimator::say(const std::string& line) const {
+  if (o_.log) o_.log(line);
+}
+GRADUS_BODY void estimator::warn(const std::string& line) const {
+  if (o_.log)
+    o_.log(text("WARNING: ", line));
+  else
+    std::fprintf(stderr, "gradus: %s\n", line.c_str());
+}
+
+GRADUS_BODY std::string estimator::eval_dir(std::string_view name) const {
+  return join_path(o_.model_dir, name.empty() ? std::string("eval") : text("eval_", name));
+}
+
+// ---- graphs
+
+GRADUS_BODY estimator::built estimator::build(gradus::mode m, const input_function& input_fn) const {
+  if (!input_fn) raise(status::invalid_argument, "input_fn must be given: this one holds no function");
+  built b{.g = std::make_unique<graph>(m), .input = {}, .spec = {}, .step = {}, .parts = {}};
+  b.step = create_global_step(*b.g);
+  b.input = std::make_shared<running_input>(*b.g, input_fn({m, params_, o_.config}), m != gradus::mode::predict);
+  b.spec = model_fn_({b.input->features(), b.input->labels(), m, o_.config});
+  validate(b.spec, m, *b.g);
+  if (b.spec.loss && b.spec.loss.dims().rank != 0) b.spec.loss = reshape(b.spec.loss, {});
+  b.parts = detail::parts_of(b.spec, *b.g, o_.config.tf_random_seed);
+  return b;
+}
+
+// ---- train
+
+GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const estimator_train_options& o) {
+  const run_config& c = o_.config;
+  if (c.task_type() == "evaluator" || c.task_type() == "ps")
+    raise(status::invalid_argument,
+          text("Train has been called wrong configuration. Please use train_and_evaluate, which calls the proper "
+               "function for the role \"",
+               c.task_type(), "\" of this process"));
+  if (reaches_no_other_)
+    raise(status::unimplemented,
+          text("the variables of this cluster are in another process than this ", c.task_type(),
+               ", and sessions of this library do not reach one yet; train with a cluster of a chief and an evaluator, "
+               "or give estimator_options::sessions that reach them"));
+  if (o.steps && o.max_steps)
+    raise(status::invalid_argument,
+          text("Can not provide both steps (", *o.steps, ") and max_steps (", *o.max_steps, "); give one of them"));
+  detail::check_positive("steps", o.steps), detail::check_positive("max_steps", o.max_steps);
+  if (o.max_steps && *o.max_steps <= detail::step_in_directory(o_.model_dir)) {
+    say("Skipping training since max_steps has already saved.");
+    return *this;
+  }
+  const bool chief = c.is_chief();
+  std::optional<detail::held_directory> alone;
+  if (chief) {
+    make_directories(any_file_system(), o_.model_dir);
+    detail::hold_role(alone, o_.model_dir, o_.model_dir,
+                      bool(c.cluster_spec()) ? c.task_type() : std::string("training"));
+  }
+
+  built b = build(gradus::mode::train, input_fn);
+  graph& g = *b.g;
+  if (!detail::shows(g, "loss")) g.summary_scalar("loss", b.spec.loss);
+  g.add_to(collection::losses, b.spec.loss);
+  if (b.parts->saver() == nullptr)
+    b.parts->give_saver(
+        std::make_shared<detail::any_saver>(detail::saver_options_for(c), o_.codec, any_file_system(), o_.tasks));
+
+  // As TensorFlow orders them (train/hook.hpp): who saves sees a step before who looks for a NaN in it.
+  std::vector<any_hook> of_all{std::ref(*b.input)};
+  of_all.insert(of_all.end(), o.hooks.begin(), o.hooks.end());
+  if (o.steps || o.max_steps) of_all.push_back(stop_at_step_hook({.num_steps = o.steps, .last_step = o.max_steps}));
+  of_all.push_back(nan_tensor_hook(b.spec.loss));
+  if (o_.log && c.log_step_count_steps > 0)
+    of_all.push_back(logging_tensor_hook({{"loss", b.spec.loss}, {"step", b.step}},
+                                         {.every_n_iter = detail::whole(c.log_step_count_steps),
+                                          .sink = [this](const std::string& line) { say(line); },
+                                          .tasks = o_.tasks}));
+  of_all.insert(of_all.end(), b.spec.training_hooks.begin(), b.spec.training_hooks.end());
+
+  std::vector<any_hook> hooks;
+  checkpoint_saver_hook* saves = nullptr;
+  for (const auto* list : {&of_all, &b.spec.training_chief_hooks})
+    for (const any_hook& h : *list)
+      if (saves == nullptr) saves = h.get_if<checkpoint_saver_hook>();
+  std::shared_ptr<detail::any_summary_writer> writer;
+  if (chief) writer = std::make_shared<summary_writer<>>(o_.model_dir, c.summaries);
+  const checkpoint_interval when = checkpoint_interval_of(c);
+  std::shared_ptr<checkpoint_saver_hook> mine;
+  if (saves == nullptr && (when.steps.active() || when.secs.active())) {
+    mine = std::make_shared<checkpoint_saver_hook>(
+        o_.model_dir,
+        checkpoint_saver_options{
+            .save_secs = when.secs.active() ? std::optional(when.secs.value()) : std::nullopt,
+            .save_steps = when.steps.active() ? std::optional(detail::whole(when.steps.value())) : std::nullopt,
+            .parts = b.parts.get(),
+            .summary_writer = writer,
+            .write_graph = c.checkpoint_save_graph_def,
+            .tasks = o_.tasks});
+    saves = mine.get();
+  }
+  if (!o.saving_listeners.empty() && saves == nullptr)
+    raise(status::invalid_argument,
+          "There should be a CheckpointSaverHook to use saving_listeners. Please set one of the "
+          "run_config.save_checkpoints_steps or save_checkpoints_secs.");
+  for (const any_saving_listener& l : o.saving_listeners) saves->add_listener(l);
+  if (chief) {
+    if (mine != nullptr) hooks.push_back(mine);
+    hooks.insert(hooks.end(), b.spec.training_chief_hooks.begin(), b.spec.training_chief_hooks.end());
+    if (c.log_step_count_steps > 0)
+      hooks.push_back(step_counter_hook(
+          {.every_n_steps = detail::whole(c.log_step_count_steps), .summary_writer = writer, .tasks = o_.tasks}));
+    if (c.save_summary_steps > 0)
+      hooks.push_back(summary_saver_hook({.save_steps = detail::whole(c.save_summary_steps),
+                                          .summary_writer = writer,
+                                          .parts = b.parts.get(),
+                                          .tasks = o_.tasks}));
+  }
+  hooks.insert(hooks.end(), of_all.begin(), of_all.end());
+
+  const auto restore = [&](base_session& s) {
+    state_list list;
+    s.remembers(list);
+    return bool(b.parts->saver()->restore_latest(list, o_.model_dir,
+                                                 {.fallback = c.restore_fallback, .restore_newest = c.restore_newest}));
+  };
+  detail::estimator_creator creator(
+      [&] { return o_.sessions(g, b.spec.optimizers); }, g, b.parts, restore,
+      detail::warm_starter(o_.warm_start_from, g, [this](const std::string& l) { say(l); }), o_.tasks);
+  const detail::pointed_to_while at_work(running_, &b.input->batches());
+  std::int64_t runs = 0;
+  double last_loss = 0;
+  monitored_session sess(creator, hooks, {.tasks = o_.tasks});
+  sess.within([&] {
+    while (!sess.should_stop()) {
+      const run_results r = sess.run({b.spec.train_op, b.spec.loss, b.step});
+      last_loss = owned_tensor(r[1]).number(), ++runs;
+    }
+  });
+  if (runs == 0)
+    warn("Training with estimator made no steps. Perhaps input is empty or misspecified.");
+  else
+    say(text("Loss for final step: ", last_loss, "."));
+  return *this;
+}
+
+// ---- evaluate
+
+GRADUS_BODY evaluation_result estimator::evaluate(const input_function& input_fn, const estimator_evaluate_options& o) {
+  detail::check_positive("steps", o.steps);
+  const std::string path = o.checkpoint_path.empty() ? latest_checkpoint() : o.checkpoint_path;
+  if (path.empty())
+    say(text("Could not find trained model in model_dir: ", o_.model_dir, ", running initialization to evaluate."));
+
+  built b = build(gradus::mode::evaluate, input_fn);
+  graph& g = *b.g;
+  std::vector<std::string> names;
+  std::vector<value> results;
+  std::vector<fetch> updates;
+  {
+    const auto scope = g.name_scope("evaluation");
+    b.spec.eval_metric_ops["loss"] = metrics::mean(b.spec.loss, {.name = "loss"});
+    const value count = g.variable("eval_step", {}, {.init = zeros, .trainable = false, .local = true, .type = int64});
+    updates.emplace_back(assign_add(count, g.constant(1, int64)));
+  }
+  for (const auto& [name, m] : b.spec.eval_metric_ops) {
+    names.push_back(name), results.push_back(m.result), updates.emplace_back(m.update);
+  }
+  results.push_back(b.step);
+
+  final_ops_hook last(results);
+  std::vector<any_hook> hooks{std::ref(*b.input)};
+  hooks.insert(hooks.end(), o.hooks.begin(), o.hooks.end());
+  if (o.steps) hooks.push_back(detail::stop_after_evals{*o.steps});
+  hooks.insert(hooks.end(), b.spec.evaluation_hooks.begin(), b.spec.evaluation_hooks.end());
+  hooks.push_back(std::ref(last));
+  run_once(b, path, hooks, [&](monitored_session& sess) {
+    while (!sess.should_stop()) sess.run(updates);
+  });
+
+  evaluation_result found;
+  const datum& values = last.final_ops_values();
+  for (std::size_t i = 0; i < names.size(); ++i) found.set(names[i], values[i]);
+  found.set_global_step(detail::step_in(values[names.size()]));
+  write_evaluation(eval_dir(o.name), found, path);
+  return found;
+}
+
+GRADUS_BODY void estimator::run_once(built& b, const std::string& checkpoint, const std::vector<any_hook>& hooks,
+                                     const std::function<void(monitored_session&)>& body) {
+  detail::estimator_creator creator = creator_of(b, checkpoint);
+  const detail::pointed_to_while at_work(running_, &b.input->batches());
+  monitored_session sess(creator, hooks, {.tasks = o_.tasks});
+  sess.within([&] { body(sess); });
+}
+
+GRADUS_BODY void estimator::write_evaluation(const std::string& logdir, const evaluation_result& found,
+                                             const std::string& checkpoint) {
+  std::shared_ptr<eval_events> to;
+  for (const auto& e : events_)
+    if (e->logdir == logdir) to = e;
+  if (to == nullptr)
+    to = events_.emplace_back(std::make_shared<eval_events>(logdir));
+  else
+    to->log.resume();
+  const std::int64_t step = found.global_step();
+  if (step <= to->last) to->log.start(step);  // what was said of this step, or of later ones, is dropped
+  to->last = step;
+  summary_values all;
+  std::string line;
+  for (const auto& [name, v] : found) {
+    if (v.size() != 1) continue;
+    line += text(line.empty() ? "" : ", ", name, " = ", v.number());
+    if (name != "global_step") all.push_back(scalar_summary(name, static_cast<float>(v.number())).front());
+  }
+  if (!checkpoint.empty()) all.push_back(text_summary("checkpoint_path", checkpoint).front());
+  to->log.add_summary(all, step);
+  to->log.close();
+  say(text("Saving dict for global step ", step, ": ", line));
+}
+
+GRADUS_BODY detail::estimator_creator estimator::creator_of(built& b, const std::string& checkpoint) const {
+  const gradus::mode m = b.g->mode();
+  const auto restore = [this, checkpoint, m, seed = o_.config.tf_random_seed](base_session& s) {
+    if (checkpoint.empty()) return false;
+    try {
+      detail::restore_variables(s, checkpoint, seed, o_.config.limits);
+    } catch (const not_found& e) {
+      detail::raise_modes_disagree(e, m);
+    } catch (const invalid_argument& e) {
+      detail::raise_modes_disagree(e, m);
+    }
+    return true;
+  };
+  return {[this, &b] { return o_.sessions(*b.g, b.spec.optimizers); },
+          *b.g,
+          b.parts,
+          restore,
+          detail::warm_starter(o_.warm_start_from, *b.g, [this](const std::string& l) { say(l); }),
+          o_.tasks};
+}
+
+// ---- what there is in model_dir
+
+GRADUS_BODY std::string estimator::latest_checkpoint() const {
+  return gradus::latest_checkpoint(any_file_system(), o_.model_dir);
+}
+GRADUS_BODY std::vector<std::string> estimator::get_variable_names() const {
+  return detail::variables_in(detail::needed_checkpoint(latest_checkpoint(), o_.model_dir), o_.config.limits);
+}
+GRADUS_BODY owned_tensor estimator::get_variable_value(std::string_view name) const {
+  return detail::variable_in(detail::needed_checkpoint(latest_checkpoint(), o_.model_dir), name, o_.config.limits);
+}
+
+// ---- predict
+
+namespace detail {
+class prediction_of_estimator final : public prediction_run {
+public:
+  prediction_of_estimator(estimator& e, input_function input_fn, estimator_predict_options o)
+      : e_(&e), input_fn_(std::move(input_fn)), o_(std::move(o)) {}
+
+  void begin() override {
+    if (begun_) return;
+    begun_ = true;
+    const std::string path = o_.checkpoint_path.empty() ? e_->latest_checkpoint() : o_.checkpoint_path;
+    if (path.empty())
+      e_->say(
+          text("Could not find trained model in model_dir: ", e_->model_dir(), ", running initialization to predict."));
+    b_ = std::make_unique<estimator::built>(e_->build(gradus::mode::predict, input_fn_));
+    take_keys();
+    std::vector<any_hook> hooks{std::ref(*b_->input)};
+    hooks.insert(hooks.end(), o_.hooks.begin(), o_.hooks.end());
+    hooks.insert(hooks.end(), b_->spec.prediction_hooks.begin(), b_->spec.prediction_hooks.end());
+    creator_ = std::make_unique<estimator_creator>(e_->creator_of(*b_, path));
+    at_work_ = std::make_unique<pointed_to_while<any_batches>>(e_->running_, &b_->input->batches());
+    session_ = std::make_unique<monitored_session>(*creator_, hooks, monitored_session_options{.tasks = e_->o_.tasks});
+    next_batch();
+  }
+  bool ended() const override { return session_ == nullptr; }
+  void next() override {
+    if (o_.yield_single_examples && ++at_ < length_)
+      show();
+    else
+      next_batch();
+  }
+
+private:
+  estimator* e_;
+  input_function input_fn_;
+  estimator_predict_options o_;
+  bool begun_ = false;
+  std::vector<std::string> keys_;
+  std::vector<fetch> fetches_;
+  std::int64_t at_ = 0, length_ = 0;  // of the batch
+  // In the order of their making.
+  std::unique_ptr<estimator::built> b_;
+  std::unique_ptr<estimator_creator> creator_;
+  std::unique_ptr<pointed_to_while<any_batches>> at_work_;
+  std::unique_ptr<monitored_session> session_;
+  std::optional<run_results> batch_;
+
+  void take_keys() {
+    const named_tensors& all = b_->spec.predictions;
+    if (!o_.predict_keys.empty() && all.is_single())
+      raise(status::invalid_argument, "predict_keys argument is not valid in case of non-dict predictions.");
+    for (const auto& [name, v] : all)
+      if (o_.predict_keys.empty() ||
+          std::find(o_.predict_keys.begin(), o_.predict_keys.end(), name) != o_.predict_keys.end())
+        keys_.push_back(name), fetches_.emplace_back(v);
+    if (keys_.empty())
+      raise(status::invalid_argument, text("Expected to run at least one output from ", listed(all.names()),
+                                           ", provided ", listed(o_.predict_keys), "."));
+  }
+  void leave() {
+    batch_.reset();
+    const auto last = std::move(session_);  // gone before the graph is
+    last->close();
+  }
+  void next_batch() {
+    batch_.reset();
+    try {
+      do {
+        if (session_->should_stop()) return leave();
+        batch_.emplace(session_->run(fetches_));
+        length_ = o_.yield_single_examples ? batch_length() : 1, at_ = 0;
+      } while (length_ == 0);
+      show();
+    } catch (const out_of_range&) {
+      leave();
+    } catch (...) {
+      batch_.reset();
+      const auto last = std::move(session_);
+      last->within([] { throw; });  // the hooks are not told of an end
+      throw;
+    }
+  }
+  std::int64_t batch_length() const {
+    std::int64_t n = -1;
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      const extents& dims = (*batch_)[i].dims;
+      const std::int64_t mine = dims.rank == 0 ? -1 : dims[0];
+      if (mine < 0)
+        raise(status::invalid_argument, text("the prediction \"", keys_[i], "\" is a scalar, which has no examples; ",
+                                             "set yield_single_examples to false"));
+      if (n >= 0 && mine != n)
+        raise(status::invalid_argument,
+              text("Batch length of predictions should be same. \"", keys_[i], "\" has different batch length than ",
+                   "others: ", mine, ", not ", n, "; set yield_single_examples to false"));
+      n = mine;
+    }
+    return n;
+  }
+  void show() {
+    clear();
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      const const_tensor_view& all = (*batch_)[i];
+      if (!o_.yield_single_examples) {
+        add(keys_[i], all);
+        continue;
+      }
+      const extents one = without_lead(all.dims);
+      const std::size_t bytes = static_cast<std::size_t>(count(one)) * size_of(all.type);
+      add(keys_[i], const_tensor_view(all.type, one, all.data + static_cast<std::size_t>(at_) * bytes));
+    }
+  }
+};
+}  // namespace detail
+
+GRADUS_BODY prediction_range estimator::predict(const input_function& input_fn, const estimator_predict_options& o) {
+  return prediction_range(std::make_shared<detail::prediction_of_estimator>(*this, input_fn, o));
+}
+
+}  // namespace gradus

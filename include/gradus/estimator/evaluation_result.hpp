@@ -1,0 +1,38 @@
+// The numbers of an estimator's evaluation, by name.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "owned_tensor.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// What an evaluation found, by name: the metrics of the spec, "loss" (the mean over the batches) and "global_step".
+class evaluation_result {
+public:
+  // Errors: not_found, with the names that there are; invalid_argument for a metric that is no single number.
+  double operator[](std::string_view name) const { return tensor(name).number(); }
+  const owned_tensor& tensor(std::string_view name) const;
+  bool contains(std::string_view name) const { return all_.contains(name); }
+  std::int64_t global_step() const { return step_; }
+  bool empty() const { return all_.empty(); }  // nothing was evaluated
+  auto begin() const { return all_.begin(); }
+  auto end() const { return all_.end(); }
+  // For an evaluation of one's own.
+  void set(std::string name, const const_tensor_view& v) { all_[std::move(name)] = owned_tensor(v); }
+  void set_global_step(std::int64_t step);
+
+private:
+  std::map<std::string, owned_tensor, std::less<>> all_;
+  std::int64_t step_ = 0;
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "evaluation_result.ipp"
+#endif

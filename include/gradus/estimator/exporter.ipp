@@ -1,0 +1,81 @@
+// The bodies of exporter.hpp.
+#pragma once
+#include <filesystem>
+
+#include "../base/body.hpp"
+#include "../train/export_saved_model.hpp"
+#include "../train/hooks/early_stopping_hook.hpp"
+#include "exporter.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+namespace detail {
+GRADUS_BODY void check_exporter(std::string_view what, std::optional<int> keeps,
+                                const serving_input_function& serving) {
+  if (keeps && *keeps <= 0)
+    raise(status::invalid_argument,
+          text(what, ": exports_to_keep, if provided, must be a positive number. Got ", *keeps));
+  if (!serving)
+    raise(status::invalid_argument,
+          text(what, ": expected a serving function, which makes what the exported model is fed with"));
+}
+
+GRADUS_BODY void keep_newest_exports(const std::string& base, std::optional<int> n) {
+  if (!n) return;
+  std::vector<std::string> all = exports_in(any_file_system(), base);
+  for (std::size_t i = 0; i + static_cast<std::size_t>(*n) < all.size(); ++i) {
+    std::error_code ignored;  // the next export tries again
+    std::filesystem::remove_all(all[i], ignored);
+  }
+}
+
+GRADUS_BODY bool loss_is_smaller(const evaluation_result& best, const evaluation_result& now) {
+  return now["loss"] < best["loss"];
+}
+}  // namespace detail
+
+GRADUS_BODY latest_exporter::latest_exporter(std::string name, exporter_options o)
+    : name_(std::move(name)), o_(std::move(o)) {
+  detail::check_exporter("latest_exporter", o_.exports_to_keep, o_.serving);
+}
+GRADUS_BODY std::string latest_exporter::export_model(const export_call& c) const {
+  std::string path =
+      c.save(c.export_path, o_.serving, {.assets_extra = o_.assets_extra, .checkpoint_path = c.checkpoint_path});
+  detail::keep_newest_exports(c.export_path, o_.exports_to_keep);
+  return path;
+}
+
+GRADUS_BODY final_exporter::final_exporter(std::string name, exporter_options o)
+    : name_(std::move(name)), o_(std::move(o)) {
+  detail::check_exporter("final_exporter", {}, o_.serving);
+}
+GRADUS_BODY std::string final_exporter::export_model(const export_call& c) const {
+  if (!c.is_the_final_export) return {};
+  return c.save(c.export_path, o_.serving, {.assets_extra = o_.assets_extra, .checkpoint_path = c.checkpoint_path});
+}
+
+GRADUS_BODY best_exporter::best_exporter(std::string name, best_exporter_options o)
+    : name_(std::move(name)), o_(std::move(o)) {
+  detail::check_exporter("best_exporter", o_.exports_to_keep, o_.serving);
+  if (!o_.compare) o_.compare = detail::loss_is_smaller;
+}
+GRADUS_BODY std::string best_exporter::export_model(const export_call& c) {
+  if (!o_.event_dir.empty() && read_ != c.model_dir) {
+    read_ = c.model_dir, best_.reset();
+    for (const auto& [step, metrics] : read_eval_metrics(join_path(c.model_dir, o_.event_dir))) {
+      if (step >= c.eval_result.global_step()) break;  // this evaluation's own, and what is not of this run
+      evaluation_result earlier;
+      for (const auto& [tag, v] : metrics) earlier.set(tag, const_tensor_view(std::span<const float>(&v, 1), {}));
+      earlier.set_global_step(step);
+      if (!best_ || o_.compare(*best_, earlier)) best_ = std::move(earlier);
+    }
+  }
+  if (best_ && !o_.compare(*best_, c.eval_result)) return {};
+  std::string path =
+      c.save(c.export_path, o_.serving, {.assets_extra = o_.assets_extra, .checkpoint_path = c.checkpoint_path});
+  best_ = c.eval_result;
+  detail::keep_newest_exports(c.export_path, o_.exports_to_keep);
+  return path;
+}
+
+}  // namespace gradus

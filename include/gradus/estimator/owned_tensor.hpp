@@ -1,0 +1,32 @@
+// A tensor that owns its numbers: what an estimator gives back, which lasts when the session is gone.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "../tensor/tensor.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// Copies share the bytes, which nobody changes.
+class owned_tensor : public const_tensor_view {
+public:
+  owned_tensor() = default;
+  explicit owned_tensor(const const_tensor_view& copied) : const_tensor_view(copied) {
+    if (copied.size_bytes() == 0) return;
+    auto mine = std::make_shared<aligned_buffer>(copied.size_bytes());
+    std::memcpy(mine->data(), copied.data, copied.size_bytes());
+    data = mine->data();
+    bytes_ = std::move(mine);
+  }
+  // Of a scalar, or of a tensor of one element. Errors: invalid_argument for more or less, or another dtype.
+  double number() const;
+
+private:
+  std::shared_ptr<const aligned_buffer> bytes_;
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "owned_tensor.ipp"
+#endif

@@ -1,0 +1,37 @@
+// What an exported model is fed with: tf.estimator.export.ServingInputReceiver (1.15) and what builds one.
+//
+//   auto serving = gradus::raw_serving_input({{"x", float32, {4}}});       // a placeholder [batch, 4], named "x"
+//   digits.export_saved_model("export/digits", serving);
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+
+#include "../input/datum.hpp"
+#include "model_function.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// What the model_fn gets, and the placeholders that a caller feeds, by the keys that he uses. Often they are the same.
+struct serving_input {
+  named_tensors features;
+  named_tensors receiver_tensors = {};  // empty: the features
+  model_labels labels = {};             // of an export for training or evaluation
+};
+// Makes them in the graph of an export.
+using serving_input_function = std::function<serving_input(graph&)>;
+
+// A placeholder for each component, whose extents are those of one example; the names in `labels` are labels.
+// tf.estimator.export.build_raw_serving_input_receiver_fn.
+serving_input_function raw_serving_input(components features, components labels = {});
+
+struct saved_model_options {
+  std::map<std::string, std::string> assets_extra = {};  // path below assets.extra/: the file that is copied there
+  std::string checkpoint_path = {};                      // empty: the newest
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "serving_input.ipp"
+#endif

@@ -1,0 +1,107 @@
+// Trains, evaluates and exports, as the role of this process wants it. tf.estimator.train_and_evaluate (1.15).
+//
+//   gradus::train_and_evaluate(est, gradus::train_spec(input_fn, {.max_steps = 20'000}), gradus::eval_spec(eval_fn));
+//
+//   the role              what is done
+//   alone                 trains, and evaluates what it saves: not more often than throttle_secs, the last step in any
+//                         case; gives the last evaluation and what was exported then
+//   chief                 starts its server and trains; the evaluator of the cluster evaluates
+//   worker i              starts its server, waits min(D, 5 (i + 1)) seconds, trains; D = 60, or
+//                         experimental_max_worker_delay_secs
+//   ps                    starts its server, which serves until it is stopped
+//   evaluator             waits start_delay_secs; evaluates each newest checkpoint, looking every throttle_secs, until
+//                         one of max_steps or later was evaluated
+//   master                as chief, and evaluates as a process that is alone
+//
+// Chief and evaluator of a cluster without ps are two processes that share the model_dir and nothing else:
+// scripts/train_and_evaluate.sh starts both. One process of a role at a time: another is refused, by its role.
+//
+// Otherwise than TensorFlow: an evaluator with throttle_secs 0 that finds no new checkpoint waits a second before it
+// looks again, where TensorFlow's looks without a pause.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../cluster/server.hpp"
+#include "estimator.hpp"
+#include "train_spec.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// What an evaluation of train_and_evaluate came to.
+struct eval_outcome {
+  enum statuses { evaluated, missing_checkpoint, no_new_checkpoint };
+  statuses status = missing_checkpoint;
+  evaluation_result metrics = {};  // empty unless evaluated
+  std::string checkpoint_path = {};
+};
+// What a process that trains and evaluates gives: the last evaluation, and what each exporter wrote then (empty paths
+// for those that exported nothing).
+struct train_and_evaluate_result {
+  evaluation_result metrics = {};
+  std::vector<std::string> export_results = {};
+};
+
+// Is asked before each evaluation and told after it; what says false ends the loop, and with it a training.
+struct continuous_eval_listener {
+  std::function<bool()> before_eval = nullptr;
+  std::function<bool(const eval_outcome&)> after_eval = nullptr;
+};
+
+struct train_and_evaluate_options {
+  continuous_eval_listener listener = {};
+  // Starts the server of this task and gives what holds it; null: a gradus::server. What it gives is kept until the
+  // end; of a ps, `join` waits for its end.
+  struct running_server {
+    std::function<void()> join = nullptr;
+    std::shared_ptr<void> held = nullptr;
+  };
+  std::function<running_server(const run_config&)> start_server = nullptr;
+  task_system tasks = {};
+};
+
+namespace detail {
+// What train_and_evaluate needs of an estimator, whatever its type.
+struct estimator_face {
+  const run_config* config = nullptr;
+  std::string model_dir;
+  std::function<void(const input_function&, const estimator_train_options&)> train;
+  std::function<evaluation_result(const input_function&, const estimator_evaluate_options&)> evaluate;
+  std::function<std::string()> latest_checkpoint;
+  std::function<std::string(const std::string& base, const serving_input_function&, const saved_model_options&)> save;
+  std::function<void(const std::string&)> say, warn;
+};
+train_and_evaluate_result train_and_evaluate_by(const estimator_face& e, const train_spec& train, const eval_spec& eval,
+                                                const train_and_evaluate_options& o);
+}  // namespace detail
+
+// Estimators have config(), model_dir(), train, evaluate, latest_checkpoint, and what says a line. Errors:
+// invalid_argument for an evaluator of an index above 0, and for a role that there is not; failed_precondition where
+// no server can be started, and if another process has the role; what training, evaluations and exports raise.
+template <class Estimator>
+train_and_evaluate_result train_and_evaluate(Estimator& e, const train_spec& train, const eval_spec& eval,
+                                             const train_and_evaluate_options& o = {}) {
+  detail::estimator_face face;
+  face.config = &e.config(), face.model_dir = e.model_dir();
+  face.train = [&e](const input_function& f, const estimator_train_options& how) { e.train(f, how); };
+  face.evaluate = [&e](const input_function& f, const estimator_evaluate_options& how) { return e.evaluate(f, how); };
+  face.latest_checkpoint = [&e] { return e.latest_checkpoint(); };
+  if constexpr (requires(const serving_input_function& s, const saved_model_options& how) {
+                  e.export_saved_model(std::string(), s, how);
+                })
+    face.save = [&e](const std::string& base, const serving_input_function& s, const saved_model_options& how) {
+      return e.export_saved_model(base, s, how);
+    };
+  face.say = [&e](const std::string& line) { e.say(line); };
+  face.warn = [&e](const std::string& line) { e.warn(line); };
+  return detail::train_and_evaluate_by(face, train, eval, o);
+}
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "train_and_evaluate.ipp"
+#endif

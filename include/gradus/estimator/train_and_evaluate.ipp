@@ -1,0 +1,255 @@
+// The bodies of train_and_evaluate.hpp.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+
+#include "../base/body.hpp"
+#include "../cluster/spec.hpp"
+#include "../store/directory_lock.hpp"
+#include "../train/second_or_step_timer.hpp"
+#include "train_and_evaluate.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// Evaluates the newest checkpoint, once, and has it exported.
+class checkpoint_evaluator {
+public:
+  checkpoint_evaluator(const estimator_face& e, const eval_spec& spec, std::optional<std::int64_t> max_steps,
+                       const task_system& t)
+      : e_(&e), spec_(&spec), max_steps_(max_steps), tasks_(t) {}
+
+  std::pair<eval_outcome, std::vector<std::string>> evaluate_and_export() {
+    const std::string newest = e_->latest_checkpoint();
+    if (newest.empty()) {
+      warn("Estimator is not trained yet. Will start an evaluation when a checkpoint is ready.");
+      return {{.status = eval_outcome::missing_checkpoint}, {}};
+    }
+    if (newest == last_) {
+      warn(
+          "No new checkpoint ready for evaluation. Skip the current evaluation pass as evaluation results are expected "
+          "to be same for the same checkpoint.");
+      return {{.status = eval_outcome::no_new_checkpoint}, {}};
+    }
+    eval_outcome found{
+        .status = eval_outcome::evaluated,
+        .metrics = e_->evaluate(
+            spec_->input_fn(),
+            {.steps = spec_->steps(), .hooks = spec_->hooks(), .checkpoint_path = newest, .name = spec_->name()}),
+        .checkpoint_path = newest};
+    if (found.metrics.empty())
+      raise(status::invalid_argument, "an estimator's evaluate should never return empty metrics");
+    if (!found.metrics.contains("global_step"))
+      raise(status::invalid_argument, "the result of an estimator's evaluate should have \"global_step\"");
+    const bool is_final = max_steps_ && found.metrics.global_step() >= *max_steps_;
+    std::vector<std::string> exported;
+    for (const any_exporter& x : spec_->exporters())
+      exported.push_back(x.export_model({.model_dir = e_->model_dir,
+                                         .export_path = join_path(join_path(e_->model_dir, "export"), x.name()),
+                                         .checkpoint_path = newest,
+                                         .eval_result = found.metrics,
+                                         .is_the_final_export = is_final,
+                                         .save = e_->save}));
+    warned_.reset();
+    last_ = newest;
+    return {std::move(found), std::move(exported)};
+  }
+
+private:
+  const estimator_face* e_;
+  const eval_spec* spec_;
+  std::optional<std::int64_t> max_steps_;
+  task_system tasks_;
+  std::string last_;
+  std::optional<double> warned_;
+
+  void warn(const std::string& line) {
+    const double now = tasks_.elapsed();
+    if (warned_ && now - *warned_ <= 600) return;
+    warned_ = now;
+    e_->warn(line);
+  }
+};
+
+GRADUS_BODY bool asks_to_go_on(const continuous_eval_listener& l) { return !l.before_eval || l.before_eval(); }
+GRADUS_BODY bool tells_to_go_on(const continuous_eval_listener& l, const eval_outcome& found) {
+  return !l.after_eval || l.after_eval(found);
+}
+
+// Evaluates behind the saves of a training, on its thread.
+class evaluating_listener {
+public:
+  evaluating_listener(checkpoint_evaluator& evaluator, const estimator_face& e, const eval_spec& spec,
+                      const train_and_evaluate_options& o)
+      : evaluator_(&evaluator), e_(&e), o_(&o), throttle_(spec.throttle_secs()) {}
+
+  void begin() { first_ = true, last_step_.reset(), last_begun_.reset(); }
+  bool after_save(hooked_session&, std::int64_t step) {
+    if (std::exchange(first_, false)) return false;  // nothing is trained yet
+    if (!asks_to_go_on(o_->listener)) {
+      e_->say("Exiting training and evaluation loop, as requested by before_eval.");
+      return true;
+    }
+    if (last_step_ == step) return false;
+    if (last_begun_ && o_->tasks.elapsed() < *last_begun_ + throttle_) {
+      e_->say(text("Skip the current checkpoint eval due to throttle secs (", throttle_, " secs)."));
+      return false;
+    }
+    evaluate(step);
+    if (tells_to_go_on(o_->listener, outcome)) return false;
+    e_->say("Exiting evaluation, as requested by after_eval.");
+    return true;
+  }
+  void end(hooked_session&, std::int64_t step) {
+    if (last_step_ == step || !asks_to_go_on(o_->listener)) return;
+    evaluate(step);
+    tells_to_go_on(o_->listener, outcome);
+  }
+
+  eval_outcome outcome;
+  std::vector<std::string> exported;
+
+private:
+  checkpoint_evaluator* evaluator_;
+  const estimator_face* e_;
+  const train_and_evaluate_options* o_;
+  double throttle_;
+  bool first_ = true;
+  std::optional<std::int64_t> last_step_;
+  std::optional<double> last_begun_;
+
+  void evaluate(std::int64_t step) {
+    last_step_ = step, last_begun_ = o_->tasks.elapsed();
+    std::tie(outcome, exported) = evaluator_->evaluate_and_export();
+    if (outcome.status != eval_outcome::evaluated)
+      raise(status::failed_precondition,
+            "There was no new checkpoint after the training: who saves must write into the estimator's model_dir");
+  }
+};
+
+class role_runner {
+public:
+  role_runner(const estimator_face& e, const train_spec& train, const eval_spec& eval,
+              const train_and_evaluate_options& o)
+      : e_(&e), train_(&train), eval_(&eval), o_(&o) {}
+
+  train_and_evaluate_result run() {
+    const run_config& c = *e_->config;
+    const std::string& type = c.task_type();
+    if (type == "evaluator" && c.task_id() > 0)
+      raise(status::invalid_argument,
+            text("For distributed training, there can only be one `evaluator` task (with task id 0). Given task id ",
+                 c.task_id()));
+    if (!c.cluster_spec() && type != "evaluator") return train_with_evaluations({});
+    if (type == "local")
+      raise(status::invalid_argument,
+            "`task.type` in TF_CONFIG cannot be `local`. Leaving `cluster` and `task` out of TF_CONFIG trains and "
+            "evaluates in this process alone.");
+    if (type == "evaluator") {
+      evaluate_continuously();
+      return {};
+    }
+    if (type == "ps") {
+      const auto server = start_server();
+      if (server.join) server.join();
+      return {};
+    }
+    if (type == "master") {
+      const auto server = start_server();
+      return train_with_evaluations({});
+    }
+    if (type == "chief" || type == "worker") {
+      // Before it sleeps: the servers of a cluster wait for each other.
+      const auto server = start_server();
+      if (type == "worker") sleep_before_training();
+      train(train_->saving_listeners());
+      return {};
+    }
+    raise(status::invalid_argument,
+          text("Task type \"", type,
+               "\" is not supported. Supported task types are chief, evaluator, master, ps, worker"));
+  }
+
+private:
+  using running_server = train_and_evaluate_options::running_server;
+  const estimator_face* e_;
+  const train_spec* train_;
+  const eval_spec* eval_;
+  const train_and_evaluate_options* o_;
+
+  void train(const std::vector<any_saving_listener>& listeners) const {
+    e_->train(train_->input_fn(),
+              {.max_steps = train_->max_steps(), .hooks = train_->hooks(), .saving_listeners = listeners});
+  }
+  train_and_evaluate_result train_with_evaluations(std::vector<any_saving_listener> listeners) const {
+    checkpoint_evaluator evaluator(*e_, *eval_, train_->max_steps(), o_->tasks);
+    const auto behind = std::make_shared<evaluating_listener>(evaluator, *e_, *eval_, *o_);
+    listeners = train_->saving_listeners();
+    listeners.emplace_back(behind);
+    train(listeners);
+    return {std::move(behind->outcome.metrics), std::move(behind->exported)};
+  }
+
+  running_server start_server() const {
+    const run_config& c = *e_->config;
+    if (c.place != nullptr && c.place->environment == "google" && c.task_type() != "ps") return {};
+    if (c.master().empty()) {
+      const auto jobs = c.cluster_spec().jobs();
+      const bool alone = jobs.size() == 1 && c.cluster_spec().num_tasks(jobs[0]) == 1;
+      if (!alone || c.task_type() == "ps")
+        raise(status::failed_precondition, text("Could not start server of ", c.task_type(),
+                                                ": the run_config has no master for this task; set "
+                                                "TF_CONFIG, with an address for it"));
+      e_->say("Skip starting Tensorflow server as there is only one node in the cluster.");
+      return {};
+    }
+    e_->say("Start Tensorflow server.");
+    if (o_->start_server) return o_->start_server(c);
+    const auto here = std::make_shared<gradus::server>(
+        server_def{.cluster = c.cluster_spec(), .job_name = c.task_type(), .task_index = c.task_id()}, true, o_->tasks);
+    return {[here] { here->join(); }, here};
+  }
+  void sleep_before_training() const {
+    const run_config& c = *e_->config;
+    const auto& most = c.experimental_max_worker_delay_secs;
+    const std::int64_t secs =
+        std::min<std::int64_t>(most.has_value() ? most.value() : 60, 5 * (std::int64_t{c.task_id()} + 1));
+    if (secs <= 0) return;
+    e_->say(text("Waiting ", secs, " secs before starting training."));
+    o_->tasks.sleep(static_cast<double>(secs));
+  }
+
+  void evaluate_continuously() const {
+    std::optional<held_directory> alone;
+    hold_role(alone,
+              join_path(e_->model_dir, eval_->name().empty() ? std::string("eval") : text("eval_", eval_->name())),
+              e_->model_dir, "evaluator");
+    if (eval_->start_delay_secs() > 0) {
+      e_->say(text("Waiting ", eval_->start_delay_secs(), " secs before starting eval."));
+      o_->tasks.sleep(eval_->start_delay_secs());
+    }
+    checkpoint_evaluator evaluator(*e_, *eval_, train_->max_steps(), o_->tasks);
+    for (;;) {
+      const double began = o_->tasks.elapsed();
+      if (!asks_to_go_on(o_->listener)) return e_->say("Exiting evaluation, as requested by before_eval.");
+      const eval_outcome found = evaluator.evaluate_and_export().first;
+      if (!tells_to_go_on(o_->listener, found)) return e_->say("Exiting evaluation, as requested by after_eval.");
+      const bool evaluated = found.status == eval_outcome::evaluated;
+      if (evaluated && train_->max_steps() && found.metrics.global_step() >= *train_->max_steps())
+        return e_->say(text("Exiting evaluation, global_step=", found.metrics.global_step(),
+                            " >= train max_steps=", *train_->max_steps()));
+      double left = eval_->throttle_secs() - (o_->tasks.elapsed() - began);
+      if (!evaluated && eval_->throttle_secs() == 0) left = 1;
+      if (left > 0) o_->tasks.sleep(left);
+    }
+  }
+};
+
+GRADUS_BODY train_and_evaluate_result train_and_evaluate_by(const estimator_face& e, const train_spec& train,
+                                                            const eval_spec& eval,
+                                                            const train_and_evaluate_options& o) {
+  return role_runner(e, train, eval, o).run();
+}
+
+}  // namespace gradus::detail

@@ -1,0 +1,528 @@
+#include <gradus/estimator/estimator.hpp>
+
+#include <gradus/codec/safetensors.hpp>
+#include <gradus/codec/tensor_bundle.hpp>
+#include <gradus/summary/reader.hpp>
+#include <gradus/train/run_environment.hpp>
+
+#include "linear_model.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+using namespace gradus;
+using doctest::Approx;
+
+namespace {
+// Says who was called, and when.
+struct recorder {
+  std::vector<std::string>* calls;
+  std::string name;
+  void begin() { calls->push_back(name + ".begin"); }
+  void after_create_session(hooked_session&) { calls->push_back(name + ".session"); }
+  void after_run(run_context&, const run_values&) { calls->push_back(name + ".run"); }
+  void end(hooked_session&) { calls->push_back(name + ".end"); }
+};
+struct saves_seen {
+  std::vector<std::int64_t>* steps;
+  bool stops = false;
+  bool after_save(hooked_session&, std::int64_t step) {
+    steps->push_back(step);
+    return stops;
+  }
+};
+// Scalars in the event files of a directory, by tag: the last of each; and texts.
+struct events {
+  std::map<std::string, float> last;
+  std::map<std::string, std::int64_t> steps;
+  bool has_checkpoint_path = false;
+  explicit events(const std::string& directory) {
+    if (!std::filesystem::exists(directory)) return;
+    for (const auto& f : std::filesystem::directory_iterator(directory)) {
+      if (f.path().filename().string().find(event_file_prefix) != 0) continue;
+      summary_iterator all(f.path().string());
+      for (const auto& e : all)
+        for (const auto& v : e.values) {
+          if (v.kind == value_kind::simple_value) last[v.tag] = v.simple_value, steps[v.tag] = e.step;
+          has_checkpoint_path = has_checkpoint_path || v.tag == "checkpoint_path";
+        }
+    }
+  }
+};
+std::string message_of(auto&& f) {
+  try {
+    f();
+  } catch (const error& e) {
+    return e.what();
+  }
+  return {};
+}
+estimator_spec without_labels(const named_tensors& features, mode m) {
+  return {.mode = m, .predictions = {{"x", features["x"] * 2.0}}};
+}
+struct rate {
+  double of = 0.05;
+};
+}  // namespace
+
+TEST_CASE("E13 constructor") {
+  testing::temp_dir dir, other;
+  const std::function<estimator_spec(const named_tensors&)> nothing;
+  CHECK_THROWS_WITH_AS(estimator(nothing, {.model_dir = dir.path()}), doctest::Contains("model_fn must be given"),
+                       invalid_argument);
+  CHECK_FALSE(is_model_function<decltype(&line::model), rate>);  // params that it does not take
+  CHECK_FALSE(is_model_function<estimator_spec(const named_tensors&, const char*)>);
+  estimator no_labels(without_labels, {.model_dir = dir.path()});
+  CHECK((*no_labels.predict([] { return line::data(); }).begin())["x"].as<float>()[0] == 2);
+  rate mine;
+  mine.of = 0.25;
+  double seen = 0;
+  estimator with_params(
+      [&](const named_tensors& f, value y, mode m, rate r) -> estimator_spec {
+        seen = r.of;
+        r.of = 17;
+        return line::model(f, y, m);
+      },
+      {.model_dir = dir.path()}, mine);
+  mine.of = 0.5;
+  with_params.train(line::endless, {.steps = 1});
+  CHECK(seen == 0.25);
+  with_params.train(line::endless, {.steps = 1});
+  CHECK(seen == 0.25);
+  CHECK(estimator(line::model, {.model_dir = dir.path(), .config = {.model_dir = dir.path()}}).model_dir() ==
+        dir.path());
+  CHECK_THROWS_WITH_AS(estimator(line::model, {.model_dir = dir.path(), .config = {.model_dir = other.path()}}),
+                       doctest::Contains("but with different values"), invalid_argument);
+  std::vector<std::string> lines;
+  const estimator temporary(line::model, {.log = [&](const std::string& l) { lines.push_back(l); }});
+  CHECK(std::filesystem::is_directory(temporary.model_dir()));
+  CHECK(temporary.config().model_dir == temporary.model_dir());
+  CHECK(lines ==
+        std::vector<std::string>{"WARNING: Using temporary folder as model directory: " + temporary.model_dir()});
+  std::filesystem::remove(temporary.model_dir());
+}
+
+TEST_CASE("E14 model_fn called once per train call; input_fn, too") {
+  testing::temp_dir dir;
+  int models = 0, inputs = 0;
+  estimator e([&](const named_tensors& f, value y, mode m) -> estimator_spec { return ++models, line::model(f, y, m); },
+              {.model_dir = dir.path()});
+  const auto input = [&]() -> estimator_input { return ++inputs, line::endless(); };
+  e.train(input, {.steps = 4});
+  CHECK(models == 1);
+  CHECK(inputs == 1);
+  e.train(input, {.steps = 4});
+  CHECK(models == 2);
+  CHECK(inputs == 2);
+}
+
+TEST_CASE("E15 steps adds, max_steps does not; max_steps reached: model_fn is not called") {
+  testing::temp_dir dir;
+  int models = 0;
+  std::vector<std::string> lines;
+  estimator e([&](const named_tensors& f, value y, mode m) -> estimator_spec { return ++models, line::model(f, y, m); },
+              {.model_dir = dir.path(), .log = [&](const std::string& l) { lines.push_back(l); }});
+  const auto step = [&] { return e.get_variable_value("global_step").number(); };
+  e.train(line::endless, {.steps = 5}).train(line::endless, {.steps = 5});
+  CHECK(step() == 10);
+  e.train(line::endless, {.max_steps = 12});
+  CHECK(step() == 12);
+  e.train(line::endless, {.max_steps = 12});
+  CHECK(step() == 12);
+  CHECK(models == 3);
+  CHECK(lines.back() == "Skipping training since max_steps has already saved.");
+  for (const std::int64_t bad : {0, -3}) {
+    CHECK_THROWS_AS(e.train(line::endless, {.steps = bad}), invalid_argument);
+    CHECK_THROWS_AS(e.train(line::endless, {.max_steps = bad}), invalid_argument);
+    CHECK_THROWS_AS(e.evaluate(line::once, {.steps = bad}), invalid_argument);
+  }
+  CHECK_THROWS_WITH_AS(e.train(line::endless, {.steps = 1, .max_steps = 20}),
+                       "Can not provide both steps (1) and max_steps (20); give one of them", invalid_argument);
+  e.train(line::once);  // until the input ends
+  CHECK(step() == 14);
+  CHECK(models == 4);
+}
+
+TEST_CASE("the trained values are those of the arithmetic, and go on where they stopped") {
+  testing::temp_dir dir;
+  estimator e(line::model, {.model_dir = dir.path()});
+  e.train(line::endless, {.steps = 6});
+  const line::fitted six(6), ten(10);
+  CHECK(e.get_variable_value("w").number() == Approx(six.w));
+  e.train(line::endless, {.steps = 4});
+  CHECK(e.get_variable_value("w").number() == Approx(ten.w));
+  CHECK(e.get_variable_value("b").number() == Approx(ten.b));
+  CHECK(e.get_variable_names() == std::vector<std::string>{"b", "global_step", "w"});
+  CHECK(e.latest_checkpoint() == dir.path() + "/model-10.ckpt");
+  CHECK_THROWS_AS(e.get_variable_value("nonsense"), not_found);
+  testing::temp_dir empty;
+  CHECK_THROWS_AS(estimator(line::model, {.model_dir = empty.path()}).get_variable_names(), not_found);
+}
+
+TEST_CASE("E16 warm start only without checkpoint") {
+  testing::temp_dir from, dir;
+  estimator(line::model, {.model_dir = from.path()}).train(line::endless, {.steps = 6});
+  const double w = estimator(line::model, {.model_dir = from.path()}).get_variable_value("w").number();
+  std::vector<std::string> lines;
+  estimator e(line::model, {.model_dir = dir.path(), .warm_start_from = from.path(), .log = [&](const std::string& l) {
+                              lines.push_back(l);
+                            }});
+  CHECK(e.evaluate(line::once)["mean_y"] == Approx(6.0).epsilon(0.1));  // of warm variables, without a checkpoint
+  CHECK((*e.predict(line::once).begin())["y"].as<float>()[0] == Approx(3.0).epsilon(0.1));
+  e.train(line::endless, {.steps = 1, .hooks = {[&] {
+                                        struct first_value {
+                                          double expected;
+                                          void after_create_session(hooked_session& s) {
+                                            CHECK(s.variable("w").as<float>()[0] == Approx(expected));
+                                            CHECK(s.global_step() == 0);  // not trainable, so not taken
+                                          }
+                                        };
+                                        return first_value{w};
+                                      }()}});
+  const auto said = [&] { return std::count(lines.begin(), lines.end(), "Warm-started 2 variables."); };
+  CHECK(said() == 3);
+  e.train(line::endless, {.steps = 1});
+  CHECK(said() == 3);
+}
+
+TEST_CASE("E17 hooks of spec, caller and chief all begin, in TensorFlow's order; chief hooks only on the chief") {
+  testing::temp_dir dir;
+  std::vector<std::string> calls;
+  session_resources box;
+  const auto model = [&](const named_tensors& f, value y, mode m) -> estimator_spec {
+    estimator_spec spec = line::model(f, y, m);
+    spec.training_chief_hooks = {recorder{&calls, "chief"}};
+    spec.training_hooks = {recorder{&calls, "spec"}};
+    return spec;
+  };
+  const auto options_of = [&](const std::string& type) {
+    return estimator_options{
+        .config = run_config::from_tf_config(
+            R"({"cluster": {"chief": ["a:1"], "worker": ["b:1"]}, "task": {"type": ")" + type + R"(", "index": 0}})",
+            {.model_dir = dir.path()}),
+        .sessions = estimator_sessions(shared_resources(box))};
+  };
+  estimator chief(model, options_of("chief")), worker(model, options_of("worker"));
+  chief.train(line::endless, {.steps = 1, .hooks = {recorder{&calls, "caller"}}});
+  const auto three = [](const std::string& what) {
+    return std::vector<std::string>{"chief" + what, "caller" + what, "spec" + what};
+  };
+  std::vector<std::string> all;
+  for (const char* what : {".begin", ".session", ".run", ".end"})
+    for (const auto& c : three(what)) all.push_back(c);
+  CHECK(calls == all);
+  const auto saved = chief.latest_checkpoint();
+  calls.clear();
+  worker.train(line::endless, {.steps = 1, .hooks = {recorder{&calls, "caller"}}});
+  CHECK(calls.size() == 8);
+  CHECK(std::count(calls.begin(), calls.end(), "chief.begin") == 0);
+  CHECK(chief.latest_checkpoint() == saved);  // the worker saves nothing
+}
+
+TEST_CASE("E8 no saver hook and listeners; a saver hook of the caller's own serves them") {
+  testing::temp_dir dir;
+  std::vector<std::int64_t> steps;
+  estimator e(line::model, {.config = {.model_dir = dir.path(), .save_checkpoints_steps = none}});
+  CHECK_THROWS_WITH_AS(e.train(line::endless, {.steps = 3, .saving_listeners = {saves_seen{&steps}}}),
+                       doctest::Contains("There should be a CheckpointSaverHook to use saving_listeners"),
+                       invalid_argument);
+  e.train(line::endless, {.steps = 3});
+  CHECK(e.latest_checkpoint().empty());
+  e.train(line::endless, {.steps = 3,
+                          .hooks = {checkpoint_saver_hook(dir.path(), {.save_steps = 2})},
+                          .saving_listeners = {saves_seen{&steps}}});
+  CHECK(steps == std::vector<std::int64_t>{0, 2, 3});
+}
+
+TEST_CASE("a listener may end the training; checkpoints are kept as the run_config says, with relative names") {
+  testing::temp_dir dir;
+  std::vector<std::int64_t> steps;
+  estimator e(line::model,
+              {.config = {.model_dir = dir.path(), .save_checkpoints_steps = 2, .keep_checkpoint_max = 2}});
+  e.train(line::endless, {.steps = 9, .saving_listeners = {saves_seen{&steps}}});
+  CHECK(steps == std::vector<std::int64_t>{0, 2, 4, 6, 8, 9});
+  CHECK(read_state_file(posix{}, dir.path())->all == std::vector<std::string>{"model-8.ckpt", "model-9.ckpt"});
+  e.train(line::endless, {.steps = 9, .saving_listeners = {saves_seen{&steps, true}}});
+  CHECK(e.get_variable_value("global_step").number() == 11);  // what it says of the first save stops nobody
+}
+
+TEST_CASE("E18 evaluate") {
+  testing::temp_dir dir;
+  estimator e(line::model, {.config = {.model_dir = dir.path(), .save_checkpoints_steps = 5}});
+  e.train(line::endless, {.steps = 10});
+  const line::fitted five(5), ten(10);
+  const auto found = e.evaluate(line::once);
+  CHECK(found["mean_y"] == Approx(ten.w * 2.5 + ten.b));
+  CHECK(found["loss"] == Approx((ten.loss(0) + ten.loss(1)) / 2));
+  CHECK(found["global_step"] == 10);
+  CHECK(found.global_step() == 10);
+  const events here(dir.path() + "/eval");
+  CHECK(here.last.at("loss") == Approx(found["loss"]));
+  CHECK(here.steps.at("mean_y") == 10);
+  CHECK_FALSE(here.last.contains("global_step"));
+  CHECK(here.has_checkpoint_path);
+  e.evaluate(line::endless, {.steps = 1, .name = "first"});
+  CHECK(events(dir.path() + "/eval_first").last.at("loss") == Approx(ten.loss(0)));
+
+  const auto naughty = [](std::string name) {
+    return [name](const named_tensors& f, value y, mode m) -> estimator_spec {
+      estimator_spec spec = line::model(f, y, m);
+      spec.eval_metric_ops[name] = metrics::mean(f["x"]);
+      return spec;
+    };
+  };
+  CHECK_THROWS_AS(estimator(naughty("loss"), {.model_dir = dir.path()}).evaluate(line::once), invalid_argument);
+  CHECK_THROWS_AS(estimator(naughty("global_step"), {.model_dir = dir.path()}).evaluate(line::once), invalid_argument);
+  const auto earlier = e.evaluate(line::once, {.checkpoint_path = dir.path() + "/model-5.ckpt"});
+  CHECK(earlier.global_step() == 5);
+  CHECK(earlier["loss"] == Approx((five.loss(0) + five.loss(1)) / 2));
+  testing::temp_dir empty;
+  const auto fresh = estimator(line::model, {.model_dir = empty.path()}).evaluate(line::once);
+  const line::fitted none_yet(0);
+  CHECK(fresh.global_step() == 0);
+  CHECK(fresh["loss"] == Approx((none_yet.loss(0) + none_yet.loss(1)) / 2));
+  CHECK_THROWS_WITH_AS(found["accuracy"], doctest::Contains("there are: \"global_step\", \"loss\", \"mean_y\""),
+                       not_found);
+}
+
+TEST_CASE("evaluation hooks: the caller's, then the spec's; one may end it; an input without batches") {
+  testing::temp_dir dir;
+  std::vector<std::string> calls;
+  const auto model = [&](const named_tensors& f, value y, mode m) -> estimator_spec {
+    estimator_spec spec = line::model(f, y, m);
+    spec.evaluation_hooks = {recorder{&calls, "spec"}};
+    return spec;
+  };
+  estimator e(model, {.model_dir = dir.path()});
+  e.train(line::endless, {.steps = 1});
+  CHECK(calls.empty());
+  e.evaluate(line::endless, {.steps = 2, .hooks = {recorder{&calls, "caller"}}});
+  CHECK(calls == std::vector<std::string>{"caller.begin", "spec.begin", "caller.session", "spec.session", "caller.run",
+                                          "spec.run", "caller.run", "spec.run", "caller.end", "spec.end"});
+  const auto nothing = e.evaluate([] { return labelled(line::data().take(0), {"y"}); });
+  CHECK(nothing["loss"] == 0);
+  CHECK(nothing.global_step() == 1);
+}
+
+TEST_CASE("E19 predict") {
+  testing::temp_dir dir;
+  estimator e(line::model, {.model_dir = dir.path()});
+  e.train(line::endless, {.steps = 10});
+  const line::fitted ten(10);
+  std::vector<float> single;
+  for (const prediction& p : e.predict(line::once)) {
+    CHECK(p.size() == 2);
+    CHECK(p["y"].dims.rank == 0);
+    CHECK(p["twice"].as<float>()[0] == 2 * p["y"].as<float>()[0]);
+    single.push_back(p["y"].as<float>()[0]);
+  }
+  REQUIRE(single.size() == 4);
+  CHECK(single[3] == Approx(4 * ten.w + ten.b));
+  for (const prediction& p : e.predict(line::once, {.predict_keys = {"twice"}})) {
+    CHECK(p.size() == 1);
+    CHECK(p.begin()->first == "twice");
+  }
+  const auto begin = [](prediction_range all) { static_cast<void>(all.begin()); };
+  CHECK_THROWS_WITH_AS(begin(e.predict(line::once, {.predict_keys = {"thrice"}})),
+                       "Expected to run at least one output from \"y\", \"twice\", provided \"thrice\".",
+                       invalid_argument);
+  int batches = 0;
+  for (const prediction& p : e.predict(line::once, {.yield_single_examples = false})) {
+    CHECK(p["y"].dims.dims[0] == 2);
+    CHECK(p["y"].as<float>()[1] == single[static_cast<std::size_t>(2 * batches + 1)]);
+    ++batches;
+  }
+  CHECK(batches == 2);
+  const auto unequal = [](const named_tensors& f, mode m) -> estimator_spec {
+    return {.mode = m, .predictions = {{"a", f["x"]}, {"b", f.of().constant(1, float32, {3})}}};
+  };
+  testing::temp_dir empty;
+  estimator u(unequal, {.model_dir = empty.path()});
+  CHECK_THROWS_WITH_AS(begin(u.predict(line::once)), doctest::Contains("\"b\" has different batch length"),
+                       invalid_argument);
+  CHECK((*u.predict(line::once, {.yield_single_examples = false}).begin()).size() == 2);
+  // Lazily: nothing before the first is asked for, and no run ahead of it.
+  int inputs = 0;
+  std::vector<std::string> calls;
+  {
+    auto later =
+        e.predict([&]() -> estimator_input { return ++inputs, line::once(); }, {.hooks = {recorder{&calls, "caller"}}});
+    CHECK(inputs == 0);
+    auto it = later.begin();
+    const auto runs = [&] { return std::count(calls.begin(), calls.end(), "caller.run"); };
+    CHECK(runs() == 1);
+    ++it;
+    CHECK(runs() == 1);
+    ++it;
+    CHECK(runs() == 2);
+  }
+  CHECK(inputs == 1);
+  CHECK(calls.back() == "caller.end");
+}
+
+TEST_CASE("a prediction of one tensor without a name; a scalar has no examples; of one checkpoint") {
+  testing::temp_dir dir;
+  const auto plain = [](const named_tensors& f, mode m) -> estimator_spec {
+    return {.mode = m, .predictions = f["x"] * 3.0};
+  };
+  estimator e(plain, {.model_dir = dir.path()});
+  std::vector<float> seen;
+  for (const const_tensor_view p : e.predict([] { return line::data(); })) seen.push_back(p.as<float>()[0]);
+  CHECK(seen == std::vector<float>{3, 6, 9, 12});
+  const auto first = [](estimator& of, const estimator_predict_options& o) {
+    static_cast<void>(of.predict([] { return line::data(); }, o).begin());
+  };
+  CHECK_THROWS_AS(first(e, {.predict_keys = {"output"}}), invalid_argument);
+  const auto total = [](const named_tensors& f, mode m) -> estimator_spec {
+    return {.mode = m, .predictions = {{"sum", reduce_sum(f["x"])}}};
+  };
+  estimator s(total, {.model_dir = dir.path()});
+  CHECK_THROWS_WITH_AS(first(s, {}), doctest::Contains("is a scalar, which has no examples"), invalid_argument);
+  testing::temp_dir trained;
+  estimator t(line::model, {.config = {.model_dir = trained.path(), .save_checkpoints_steps = 5}});
+  t.train(line::endless, {.steps = 10});
+  const line::fitted five(5);
+  const auto early = t.predict(line::once, {.checkpoint_path = trained.path() + "/model-5"});
+  CHECK((*prediction_range(early).begin())["y"].as<float>()[0] == Approx(five.w + five.b));
+}
+
+TEST_CASE("an error in the middle of predictions comes out, and ends the session without telling the hooks of an end") {
+  testing::temp_dir dir;
+  std::vector<std::string> calls;
+  struct fails {
+    int runs = 0;
+    void after_run(run_context&, const run_values&) {
+      if (++runs == 2) raise(status::internal, "no more");
+    }
+  };
+  estimator e(line::model, {.model_dir = dir.path()});
+  auto all = e.predict(line::once, {.hooks = {recorder{&calls, "caller"}, fails{}}});
+  auto it = all.begin();
+  ++it;
+  CHECK_THROWS_WITH_AS(++it, "no more", internal);
+  CHECK(it == all.end());
+  CHECK(std::count(calls.begin(), calls.end(), "caller.end") == 0);
+}
+
+TEST_CASE("modes that disagree on a variable are refused, and the variable is named") {
+  testing::temp_dir dir;
+  const auto disagree = [](const named_tensors& f, value y, mode m) -> estimator_spec {
+    estimator_spec spec = line::model(f, y, m);
+    if (m == mode::evaluate) f.of().variable("only_evaluated", {});
+    if (m == mode::predict) spec.predictions = {{"y", f.of().variable("w_2", {}) * f["x"]}};
+    return spec;
+  };
+  estimator e(disagree, {.model_dir = dir.path()});
+  e.train(line::endless, {.steps = 1});
+  const auto said = message_of([&] { e.evaluate(line::once); });
+  CHECK(said.find("the model_fn for mode evaluate does not have the variables of the checkpoint") == 0);
+  CHECK(said.find("only_evaluated") != said.npos);
+  CHECK(message_of([&] { static_cast<void>(e.predict(line::once).begin()); }).find("\"w_2\"") != std::string::npos);
+}
+
+TEST_CASE("one training at a time; an evaluation beside it is free") {
+  testing::temp_dir dir;
+  estimator e(line::model, {.model_dir = dir.path()}), second(line::model, {.model_dir = dir.path()});
+  struct meanwhile {
+    estimator* other;
+    std::string said;
+    double loss = -1;
+    void after_run(run_context&, const run_values&) {
+      said = message_of([&] { other->train(line::endless, {.steps = 1}); });
+      loss = other->evaluate(line::once)["loss"];
+    }
+  };
+  const auto hook = std::make_shared<meanwhile>(&second);
+  e.train(line::endless, {.steps = 1, .hooks = {hook}});
+  CHECK(hook->said.find(text("the role \"training\" in \"", dir.path(), "\" is taken: expected to be the only one")) ==
+        0);
+  CHECK(hook->loss == Approx((line::fitted(0).loss(0) + line::fitted(0).loss(1)) / 2));
+}
+
+TEST_CASE("a NaN ends training, after the step was saved if it was due") {
+  testing::temp_dir dir;
+  const auto bad = [](const named_tensors& f, value y, mode m) -> estimator_spec {
+    estimator_spec spec = line::model(f, y, m);
+    spec.loss = spec.loss / (spec.loss - spec.loss);
+    return spec;
+  };
+  estimator e(bad, {.config = {.model_dir = dir.path(), .save_checkpoints_steps = 1}});
+  CHECK(message_of([&] { e.train(line::endless, {.steps = 3}); }).empty());  // an infinity is none
+  const auto worse = [](const named_tensors& f, value y, mode m) -> estimator_spec {
+    estimator_spec spec = line::model(f, y, m);
+    const value nothing = spec.loss - spec.loss;
+    spec.loss = nothing / nothing;
+    return spec;
+  };
+  testing::temp_dir other;
+  estimator n(worse, {.config = {.model_dir = other.path(), .save_checkpoints_steps = 1}});
+  CHECK(message_of([&] { n.train(line::endless, {.steps = 3}); }).find("NaN loss during training") == 0);
+  CHECK(n.latest_checkpoint() == other.path() + "/model-1.ckpt");
+}
+
+TEST_CASE("what training writes: the loss and the graph for TensorBoard; a training without batches is warned of") {
+  testing::temp_dir dir;
+  std::vector<std::string> lines;
+  estimator e(line::model, {.config = {.model_dir = dir.path(), .save_summary_steps = 2, .log_step_count_steps = 2},
+                            .log = [&](const std::string& l) { lines.push_back(l); }});
+  e.train(line::endless, {.steps = 5});
+  const events here(dir.path());
+  CHECK(here.steps.at("loss") == 5);
+  CHECK(here.last.contains("global_step/sec"));
+  CHECK(std::filesystem::exists(dir.path() + "/graph.pbtxt"));
+  CHECK(std::count_if(lines.begin(), lines.end(), [](const auto& l) { return l.starts_with("loss = "); }) == 3);
+  CHECK(lines.back().starts_with("Loss for final step: "));
+  e.train([] { return labelled(line::data().take(0), {"y"}); });
+  CHECK(lines.back() == "WARNING: Training with estimator made no steps. Perhaps input is empty or misspecified.");
+}
+
+TEST_CASE("roles that do not train are told so; a worker whose variables are elsewhere, too") {
+  testing::temp_dir dir;
+  const auto as = [&](const std::string& type) {
+    return run_config::from_tf_config(
+        R"({"cluster": {"chief": ["a:1"], "ps": ["b:1"], "worker": ["c:1"]}, "task": {"type": ")" + type +
+            R"(", "index": 0}})",
+        {.model_dir = dir.path()});
+  };
+  for (const char* type : {"ps", "evaluator"}) {
+    estimator e(line::model, {.config = as(type)});
+    CHECK_THROWS_WITH_AS(e.train(line::endless, {.steps = 1}), doctest::Contains("Please use train_and_evaluate"),
+                         invalid_argument);
+  }
+  for (const char* type : {"chief", "worker"}) {
+    estimator e(line::model, {.config = as(type)});
+    CHECK_THROWS_AS(e.train(line::endless, {.steps = 1}), unimplemented);
+  }
+}
+
+TEST_CASE("another codec's checkpoints: written, gone on from, evaluated, warm-started from") {
+  for (const any_codec& c : {any_codec(safetensors{}), any_codec(tensor_bundle{})}) {
+    testing::temp_dir dir, other;
+    estimator e(line::model, {.model_dir = dir.path(), .codec = c});
+    e.train(line::endless, {.steps = 3}).train(line::endless, {.steps = 3});
+    CHECK(e.get_variable_value("w").number() == Approx(line::fitted(3).train(3).w));
+    const auto found = e.evaluate(line::once);
+    CHECK(found.global_step() == 6);
+    estimator warm(line::model, {.model_dir = other.path(), .warm_start_from = dir.path()});
+    CHECK(warm.evaluate(line::once)["loss"] == Approx(found["loss"]));
+  }
+}
+
+TEST_CASE("the batches of the call at work can be had") {
+  testing::temp_dir dir;
+  estimator e(line::model, {.model_dir = dir.path()});
+  CHECK(e.running_batches() == nullptr);
+  struct looks {
+    estimator* of;
+    bool found = false;
+    void begin() { found = of->running_batches() != nullptr && of->running_batches()->batch_size() == 2; }
+  };
+  const auto hook = std::make_shared<looks>(&e);
+  e.train(line::endless, {.steps = 1, .hooks = {hook}});
+  CHECK(hook->found);
+  CHECK(e.running_batches() == nullptr);
+}
