@@ -10,8 +10,9 @@
 //   }, adagrad{.rate = 0.1});
 //
 // They make the placeholders that the layout's batches feed, by name, once for both. So call them where no name scope
-// is open; or give a source, as an estimator's model does, whose features are tensors already. A model that the compiler builds says the same by hand: its placeholders, and sparse_embedding and
-// sparse_linear of ops/embedding.hpp. As tf.feature_column.input_layer and linear_model (TensorFlow 1.15).
+// is open; or give a source, as an estimator's model does, whose features are tensors already. A model that the
+// compiler builds says the same by hand: its placeholders, and sparse_embedding and sparse_linear of ops/embedding.hpp.
+// As tf.feature_column.input_layer and linear_model (TensorFlow 1.15).
 #pragma once
 #include <functional>
 #include <string>

@@ -81,8 +81,9 @@ GRADUS_BODY value linear_model(graph& g, const feature_layout& layout, const lin
   if (columns.empty()) raise(status::invalid_argument, "linear_model: the layout has no columns for it");
   std::vector<detail::fed_ids> fed;
   for (const auto& c : columns)
-    fed.push_back(c.dense() != nullptr ? detail::fed_ids{detail::fed_by(g, c.name(), c.dense()->width(), float32, o.source), {}}
-                                       : detail::fed_by(g, layout, *c.categorical(), o.source));
+    fed.push_back(c.dense() != nullptr
+                      ? detail::fed_ids{detail::fed_by(g, c.name(), c.dense()->width(), float32, o.source), {}}
+                      : detail::fed_by(g, layout, *c.categorical(), o.source));
   const auto scope = g.name_scope(o.name);
   value total;
   for (std::size_t i = 0; i < columns.size(); ++i) {

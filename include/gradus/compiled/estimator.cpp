@@ -3,8 +3,13 @@
 #define GRADUS_COMPILED
 #endif
 #include "../estimator/binary_class_head.ipp"
+#include "../estimator/canned/baseline.ipp"
+#include "../estimator/canned/canned_estimator.ipp"
 #include "../estimator/canned/canned_input.ipp"
 #include "../estimator/canned/canned_model.ipp"
+#include "../estimator/canned/dnn.ipp"
+#include "../estimator/canned/dnn_linear_combined.ipp"
+#include "../estimator/canned/linear.ipp"
 #include "../estimator/checkpoint_values.ipp"
 #include "../estimator/estimator.ipp"
 #include "../estimator/estimator_input.ipp"

@@ -27,10 +27,10 @@ GRADUS_BODY estimator_spec binary_class_head::create_estimator_spec(const head_a
     all_ids = detail::all_class_ids(logits, 2);
   }
   const named_tensors predictions{{"logits", logits},
-                                 {"logistic", logistic},
-                                 {"probabilities", probabilities},
-                                 {"class_ids", class_ids},
-                                 {"all_class_ids", all_ids}};
+                                  {"logistic", logistic},
+                                  {"probabilities", probabilities},
+                                  {"class_ids", class_ids},
+                                  {"all_class_ids", all_ids}};
   export_outputs_map exports;
   if (a.mode == gradus::mode::predict) {
     const export_output classes = classification_output(probabilities, all_ids);

@@ -1,5 +1,5 @@
-// The layers of the canned models as graphs: TensorFlow's names of variables, numbers of facts N, the same model written
-// by hand. What the estimators do with them: linear.cpp, dnn.cpp, dnn_linear_combined.cpp, baseline.cpp.
+// The layers of the canned models as graphs: TensorFlow's names of variables, numbers of facts N, the same model
+// written by hand. What the estimators do with them: linear.cpp, dnn.cpp, dnn_linear_combined.cpp, baseline.cpp.
 #include <gradus/estimator/canned/canned_model.hpp>
 
 #include "../head_run.hpp"
@@ -35,29 +35,19 @@ named_tensors placeholders(graph& g, const components& parts) {
   }
   return all;
 }
-void set(session<>& s, const std::string& name, const std::vector<float>& values) {
-  const auto to = s.mutable_variable(name).mutable_as<float>();
-  REQUIRE(to.size() == values.size());
-  std::copy(values.begin(), values.end(), to.begin());
-}
-std::vector<float> get(session<>& s, const std::string& name) {
-  const auto from = s.variable(name).as<float>();
-  return {from.begin(), from.end()};
-}
 const numeric_column x("x");
 const auto town = categorical_column_with_hash_bucket("town", 5);
 
 }  // namespace
 
 TEST_CASE("canned_model: variables have TensorFlow's names") {
-  const canned_model m(multi_class_head(3), {.dnn = dnn_part{.feature_columns = {x, embedding_column(town, 2)},
-                                                             .hidden_units = {4, 3},
-                                                             .batch_norm = true},
-                                             .linear = linear_part{.feature_columns = {x, town}}});
+  const canned_model m(
+      multi_class_head(3),
+      {.dnn = dnn_part{.feature_columns = {x, embedding_column(town, 2)}, .hidden_units = {4, 3}, .batch_norm = true},
+       .linear = linear_part{.feature_columns = {x, town}}});
   graph g;
   create_global_step(g);
-  const named_tensors features =
-      placeholders(g, {{"x", float32, {1}}, {"town/ids", int64, {1}}});
+  const named_tensors features = placeholders(g, {{"x", float32, {1}}, {"town/ids", int64, {1}}});
   const auto spec = m(features, g.placeholder("y", {batch}, int64), mode::train);
   CHECK(names_in(g, collection::trainable_variables) ==
         std::vector<std::string>{"dnn/hiddenlayer_0/batchnorm_0/beta", "dnn/hiddenlayer_0/batchnorm_0/gamma",
@@ -76,9 +66,9 @@ TEST_CASE("canned_model: variables have TensorFlow's names") {
   // As TensorFlow's: the mean of a batch of value 1 moves by 0.001 of itself.
   std::vector<std::string> shown;
   for (int i = 0; i < g.outputs.count; ++i) shown.emplace_back(g.text_at(g.outputs[i].name));
-  for (const char* tag : {"loss", "average_loss", "dnn/hiddenlayer_0/fraction_of_zero_values",
-                          "dnn/hiddenlayer_1/activation", "dnn/logits/fraction_of_zero_values", "linear/bias",
-                          "linear/fraction_of_zero_weights"})
+  for (const char* tag :
+       {"loss", "average_loss", "dnn/hiddenlayer_0/fraction_of_zero_values", "dnn/hiddenlayer_1/activation",
+        "dnn/logits/fraction_of_zero_values", "linear/bias", "linear/fraction_of_zero_weights"})
     CHECK_MESSAGE(std::count(shown.begin(), shown.end(), tag) == 1, tag);
   const graph::scope scope = g.name_scope("later");
   refuses("the graph has a tensor \"dnn\" already", [&] {
@@ -90,7 +80,8 @@ TEST_CASE("canned_model: variables have TensorFlow's names") {
 }
 
 TEST_CASE("canned_model: batch norm's momentum; dropout only where the model is trained") {
-  const canned_model m(regression_head(), {.dnn = dnn_part{.feature_columns = {x}, .hidden_units = {2}, .batch_norm = true}});
+  const canned_model m(regression_head(),
+                       {.dnn = dnn_part{.feature_columns = {x}, .hidden_units = {2}, .batch_norm = true}});
   graph g;
   create_global_step(g);
   const auto spec = m(placeholders(g, {{"x", float32, {1}}}), g.placeholder("y", {batch}), mode::train);
@@ -104,7 +95,8 @@ TEST_CASE("canned_model: batch norm's momentum; dropout only where the model is 
   const auto mean = s.variable("dnn/hiddenlayer_0/batchnorm_0/moving_mean").as<float>();
   CHECK(mean[0] == doctest::Approx(0.009));
   CHECK(mean[1] == 0);
-  const canned_model drops(regression_head(), {.dnn = dnn_part{.feature_columns = {x}, .hidden_units = {2}, .dropout = 0.5}});
+  const canned_model drops(regression_head(),
+                           {.dnn = dnn_part{.feature_columns = {x}, .hidden_units = {2}, .dropout = 0.5}});
   const auto draws = [&](mode which) {
     graph h(which);
     drops(placeholders(h, {{"x", float32, {1}}}), h.placeholder("y", {batch}), which);
@@ -169,7 +161,8 @@ TEST_CASE("canned_model: the same as the model written by hand, bit for bit") {
     wide = linear_model(h, layout, {.source = source});
   }
   const value loss = reduce_sum(sigmoid_cross_entropy_with_logits(deep + wide, cast(expand_dims(y, -1), float32)));
-  optimizer adagrads{adagrad{.rate = 0.05}}, ftrls{ftrl{.rate = 0.2}};
+  optimizer adagrads{adagrad{.rate = 0.05}};
+  optimizer ftrls{ftrl{.rate = 0.2}};
   std::vector<gradient_and_variable> first, second;
   for (const auto& p : compute_gradients(loss))
     (h.name_of(p.variable.id).starts_with("dnn/") ? first : second).push_back(p);
@@ -190,8 +183,9 @@ TEST_CASE("canned_model: what is refused") {
           [] { canned_model(regression_head(), {.dnn = dnn_part{.feature_columns = {}, .hidden_units = {1}}}); });
   refuses("a linear model: expected feature_columns, found none",
           [] { canned_model(regression_head(), {.linear = linear_part{}}); });
-  refuses("hidden_units must be 1 or more each, found 0",
-          [] { canned_model(regression_head(), {.dnn = dnn_part{.feature_columns = {x}, .hidden_units = {2, 0}}}); });
+  refuses("hidden_units must be 1 or more each, found 0", [] {
+    canned_model(regression_head(), {.dnn = dnn_part{.feature_columns = {x}, .hidden_units = {2, 0}}});
+  });
   refuses("dropout must be in [0, 1), found 1", [] {
     canned_model(regression_head(), {.dnn = dnn_part{.feature_columns = {x}, .hidden_units = {2}, .dropout = 1}});
   });

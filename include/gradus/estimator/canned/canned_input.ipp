@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "../../base/body.hpp"
+#include "../../input/map.hpp"
 #include "canned_input.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -14,9 +15,8 @@ GRADUS_BODY label_reader::label_reader(const component& label, const any_head& h
   const bool is_text = label.type == dtype::uint8 && label.dims.rank == 1 && label.dims[0] != 1;
   if (vocabulary_.empty()) {
     if (is_text && label.dims[0] == any_extent)
-      raise(status::invalid_argument,
-            text("the label \"", label.name, "\" is a text, uint8 ", to_text(label.dims),
-                 "; give the label_vocabulary, or labels that are numbers"));
+      raise(status::invalid_argument, text("the label \"", label.name, "\" is a text, uint8 ", to_text(label.dims),
+                                           "; give the label_vocabulary, or labels that are numbers"));
     return;
   }
   if (label.type != dtype::uint8 || label.dims.rank != 1)
@@ -43,9 +43,9 @@ GRADUS_BODY void label_reader::read(const const_tensor_view& from, tensor_view t
       const std::string_view word(at, n);
       const auto found = std::find(vocabulary_.begin(), vocabulary_.end(), word);
       if (found == vocabulary_.end())
-        raise(status::invalid_argument, text("the label \"", part_.name, "\" of example ", row, " of the batch is \"",
-                                             word, "\", which the label_vocabulary of ", vocabulary_.size(),
-                                             " texts does not have"));
+        raise(status::invalid_argument,
+              text("the label \"", part_.name, "\" of example ", row, " of the batch is \"", word,
+                   "\", which the label_vocabulary of ", vocabulary_.size(), " texts does not have"));
       id = found - vocabulary_.begin();
       at += bytes, ++row;
     }
@@ -78,8 +78,9 @@ struct canned_stage {
 
   void operator()(const datum& from, datum& to) const {
     if (from.size() == 0 || from.about(0).dims.rank == 0)
-      raise(status::invalid_argument, "a canned estimator: expected batches from the input_fn; end its data with "
-                                      ".batch(n) or .padded_batch(n)");
+      raise(status::invalid_argument,
+            "a canned estimator: expected batches from the input_fn; end its data with "
+            ".batch(n) or .padded_batch(n)");
     const std::int64_t rows = from.about(0).dims[0];
     if (layout) {
       (*layout)(from, to);
@@ -130,14 +131,14 @@ GRADUS_BODY estimator_input canned_input(estimator_input in, gradus::mode m, con
     stage.labels.emplace_back(*c, head);
     for (const component& part : stage.parts)
       if (part.name == name)
-        raise(status::invalid_argument, text("the label \"", name, "\" is also what the columns make of a feature of "
+        raise(status::invalid_argument, text("the label \"", name,
+                                             "\" is also what the columns make of a feature of "
                                              "this name; a label cannot be a feature"));
     stage.parts.push_back(stage.labels.back().part());
   }
   std::vector<std::string> labels = std::move(in.labels);
   const components parts = stage.parts;
-  return {any_batches(std::move(in.batches).map(parts, std::move(stage), {.parallel = o.parallel})),
-          std::move(labels)};
+  return {any_batches(std::move(in.batches).map(parts, std::move(stage), {.parallel = o.parallel})), std::move(labels)};
 }
 
 }  // namespace gradus

@@ -65,8 +65,7 @@ GRADUS_BODY value linear_logits(const named_tensors& features, const feature_lay
   {
     const auto scope = detail::model_scope(g, "linear");
     logits = linear_model(
-        g, layout,
-        {.units = units, .sparse_combiner = part.sparse_combiner, .source = detail::source_of(features)});
+        g, layout, {.units = units, .sparse_combiner = part.sparse_combiner, .source = detail::source_of(features)});
   }
   if (g.mode() != gradus::mode::train) return logits;
   value nonzero, all;
@@ -112,11 +111,11 @@ GRADUS_BODY canned_model::canned_model(any_head head, canned_model_settings s)
   }
   if (s_.linear && s_.linear->feature_columns.empty())
     raise(status::invalid_argument, "a linear model: expected feature_columns, found none");
-  columns_.emplace(feature_layout_settings{
-      .input_layer = s_.dnn ? s_.dnn->feature_columns : std::vector<dense_column>{},
-      .linear_model = s_.linear ? s_.linear->feature_columns : std::vector<linear_column>{},
-      .ids_per_example = s_.ids_per_example,
-      .ids_of = s_.ids_of});
+  columns_.emplace(
+      feature_layout_settings{.input_layer = s_.dnn ? s_.dnn->feature_columns : std::vector<dense_column>{},
+                              .linear_model = s_.linear ? s_.linear->feature_columns : std::vector<linear_column>{},
+                              .ids_per_example = s_.ids_per_example,
+                              .ids_of = s_.ids_of});
   layout_.emplace(*columns_);
 }
 
