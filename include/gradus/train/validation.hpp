@@ -36,8 +36,8 @@ struct stop_condition {
   std::int64_t max_steps = 0;            // without a better value; 0: never by that
   std::optional<double> threshold = {};  // ends once the value is on its better side, and not on it
 };
-stop_condition when_no_decrease(std::string metric, std::int64_t max_steps);
-stop_condition when_no_increase(std::string metric, std::int64_t max_steps);
+stop_condition when_no_decrease(std::string metric, std::int64_t most_steps);
+stop_condition when_no_increase(std::string metric, std::int64_t most_steps);
 stop_condition when_lower(std::string metric, double threshold);
 stop_condition when_higher(std::string metric, double threshold);
 

@@ -8,11 +8,11 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-GRADUS_BODY stop_condition when_no_decrease(std::string metric, std::int64_t max_steps) {
-  return {.metric = std::move(metric), .max_steps = max_steps};
+GRADUS_BODY stop_condition when_no_decrease(std::string of, std::int64_t most_steps) {
+  return {.metric = std::move(of), .max_steps = most_steps};
 }
-GRADUS_BODY stop_condition when_no_increase(std::string metric, std::int64_t max_steps) {
-  return {.metric = std::move(metric), .higher_is_better = true, .max_steps = max_steps};
+GRADUS_BODY stop_condition when_no_increase(std::string of, std::int64_t most_steps) {
+  return {.metric = std::move(of), .higher_is_better = true, .max_steps = most_steps};
 }
 GRADUS_BODY stop_condition when_lower(std::string metric, double threshold) {
   return {.metric = std::move(metric), .threshold = threshold};
