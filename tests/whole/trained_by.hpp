@@ -1,6 +1,7 @@
 // One model, one seed, one input, trained by each runtime that there is: what same_bits.cpp compares and kills.
 #pragma once
 #include <gradus/codecs.hpp>
+#include <gradus/estimator.hpp>
 #include <gradus/gradus.hpp>
 #include <gradus/run/optimizer.hpp>
 #include <gradus/train/hooks/checkpoint_saver_hook.hpp>
@@ -19,11 +20,14 @@ namespace trained_by {
 using namespace gradus;
 
 // Dropout, so that the position of the random stream has to be resumed as well.
-inline constexpr auto model = [](graph& g) {
-  const value x = g.placeholder("x", {gradus::batch, 6}), y = g.placeholder("y", {gradus::batch, 1});
+constexpr value loss_of(value x, value y) {
   const value hidden = dropout(tanh(dense(x, {.units = 9, .name = "hidden"})), 0.25);
   const value error = dense(hidden, {.units = 1, .name = "out"}) - y;
-  return model_spec{.loss = reduce_mean(square(error))};
+  return reduce_mean(square(error));
+}
+inline constexpr auto model = [](graph& g) {
+  const value x = g.placeholder("x", {gradus::batch, 6}), y = g.placeholder("y", {gradus::batch, 1});
+  return model_spec{.loss = loss_of(x, y)};
 };
 inline const auto built_by_program = [](graph& g) { return model(g); };
 inline constexpr int batch_size = 8, examples = 8 * 13;
@@ -112,14 +116,33 @@ inline void by_session_supervisor(const std::string& dir, std::int64_t steps, st
   });
 }
 
-inline constexpr std::string_view ways[] = {"trainer", "interpreted trainer", "supervisor", "monitored session",
-                                            "session supervisor"};
+// An estimator's input begins where its newest checkpoint stands.
+inline void by_estimator(std::int64_t steps, const run_config& config) {
+  const points data;
+  estimator model(
+      [](const named_tensors& features, value y, gradus::mode m) -> estimator_spec {
+        const value loss = loss_of(features["x"], y);
+        optimizer opt{rule, rate, clip};
+        return {.mode = m,
+                .loss = loss,
+                .train_op = opt.minimize(loss, {.global_step = get_global_step(*loss.g)}),
+                .optimizers = {opt}};
+      },
+      {.config = config});
+  const std::int64_t done =
+      model.latest_checkpoint().empty() ? 0 : model.get_variable_value("global_step").as<std::int64_t>()[0];
+  model.train([&] { return labelled(data.batches().skip(done), {"y"}); }, {.max_steps = steps});
+}
+
+inline constexpr std::string_view ways[] = {"trainer",           "interpreted trainer", "supervisor",
+                                            "monitored session", "session supervisor",  "estimator"};
 inline void train(std::string_view way, const std::string& dir, std::int64_t steps, std::int64_t save_steps) {
   const run_config config = config_of(dir, save_steps);
   if (way == "trainer") return by_trainer(steps, make_trainer<model>(rule, rate, clip, config));
   if (way == "interpreted trainer") return by_trainer(steps, make_trainer(built_by_program, rule, rate, clip, config));
   if (way == "supervisor") return by_supervisor(dir, steps, save_steps);
   if (way == "monitored session") return by_monitored_session(dir, steps, save_steps);
+  if (way == "estimator") return by_estimator(steps, config);
   by_session_supervisor(dir, steps, save_steps);
 }
 
