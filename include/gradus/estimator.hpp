@@ -1,4 +1,11 @@
 // The door of the estimator. Not part of gradus.hpp, which costs a program no more for it.
 #pragma once
+#include "estimator/binary_class_head.hpp"
+#include "estimator/canned/baseline.hpp"
+#include "estimator/canned/dnn.hpp"
+#include "estimator/canned/dnn_linear_combined.hpp"
+#include "estimator/canned/linear.hpp"
 #include "estimator/estimator.hpp"
+#include "estimator/multi_class_head.hpp"
+#include "estimator/regression_head.hpp"
 #include "estimator/train_and_evaluate.hpp"

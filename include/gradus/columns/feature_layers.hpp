@@ -10,30 +10,38 @@
 //   }, adagrad{.rate = 0.1});
 //
 // They make the placeholders that the layout's batches feed, by name, once for both. So call them where no name scope
-// is open. A model that the compiler builds says the same by hand: its placeholders, and sparse_embedding and
-// sparse_linear of ops/embedding.hpp. As tf.feature_column.input_layer and linear_model (TensorFlow 1.15).
+// is open; or give a source, as an estimator's model does, whose features are tensors already. A model that the
+// compiler builds says the same by hand: its placeholders, and sparse_embedding and sparse_linear of ops/embedding.hpp.
+// As tf.feature_column.input_layer and linear_model (TensorFlow 1.15).
 #pragma once
+#include <functional>
+#include <string>
+
 #include "../ops/arrange.hpp"
 #include "../ops/matmul.hpp"
 #include "feature_layout.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
+// Where a layer finds what the layout's batches hold, by the component's name.
+using feature_source = std::function<value(const std::string& name)>;
+
 namespace detail {
 
 int graph_extent(std::int64_t n, std::string_view column);
-value fed_by(graph& g, const std::string& name, std::int64_t width, dtype type);
+value fed_by(graph& g, const std::string& name, std::int64_t width, dtype type, const feature_source& source);
 // Ids of a column in a graph, and their weights if it has any.
 struct fed_ids {
   value ids, weights;
 };
-fed_ids fed_by(graph& g, const feature_layout& layout, const categorical_column& c);
+fed_ids fed_by(graph& g, const feature_layout& layout, const categorical_column& c, const feature_source& source);
 
 }  // namespace detail
 
 struct input_layer_options {
   std::string_view name = "input_layer";
   bool trainable = true;
+  feature_source source = {};  // none: placeholders of the components' names, found or made
 };
 // The layout's columns side by side, in the order of their names. Variables: of an embedding_column
 // "<name>/<column>_embedding/embedding_weights", of shared ones "<name>/<table>/embedding_weights".
@@ -44,6 +52,7 @@ struct linear_model_options {
   int units = 1;
   combiner sparse_combiner = combiner::sum;
   bool trainable = true;
+  feature_source source = {};  // none: placeholders of the components' names, found or made
 };
 // The sum of all columns, each times its weights, and a bias: [batch, units]. Variables, zeros at first:
 // "<name>/<column>/weights" [num_buckets or width, units] and "<name>/bias_weights" [units].

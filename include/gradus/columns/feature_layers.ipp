@@ -12,7 +12,17 @@ GRADUS_BODY int graph_extent(std::int64_t n, std::string_view column) {
   return static_cast<int>(n);
 }
 
-GRADUS_BODY value fed_by(graph& g, const std::string& name, std::int64_t width, dtype type) {
+GRADUS_BODY value fed_by(graph& g, const std::string& name, std::int64_t width, dtype type,
+                         const feature_source& source) {
+  if (source) {
+    const value v = source(name);
+    const shape wanted{batch, graph_extent(width, name)};
+    if (v.g != &g || v.dims().rank != 2 || v.dims().back() != wanted.back() || v.type() != type)
+      raise(status::invalid_argument,
+            text("the feature \"", name, "\": expected ", name_of(type), ' ', to_text(wanted), ", found ",
+                 v ? text(name_of(v.type()), ' ', to_text(v.dims())) : std::string("no tensor of this graph")));
+    return v;
+  }
   if (const int id = g.find(name); id >= 0) return {&g, id};
   const value v = g.placeholder(name, {batch, graph_extent(width, name)}, type);
   if (g.name_of(v.id) != name)
@@ -22,10 +32,11 @@ GRADUS_BODY value fed_by(graph& g, const std::string& name, std::int64_t width, 
   return v;
 }
 
-GRADUS_BODY fed_ids fed_by(graph& g, const feature_layout& layout, const categorical_column& c) {
+GRADUS_BODY fed_ids fed_by(graph& g, const feature_layout& layout, const categorical_column& c,
+                           const feature_source& source) {
   const std::int64_t room = layout.room(c);
-  const value ids = fed_by(g, text(c.name(), "/ids"), room, int64);
-  return {ids, c.weighted() ? fed_by(g, text(c.name(), "/weights"), room, float32) : value{}};
+  const value ids = fed_by(g, text(c.name(), "/ids"), room, int64, source);
+  return {ids, c.weighted() ? fed_by(g, text(c.name(), "/weights"), room, float32, source) : value{}};
 }
 
 }  // namespace gradus::detail
@@ -38,8 +49,8 @@ GRADUS_BODY value input_layer(graph& g, const feature_layout& layout, const inpu
   std::vector<value> pieces;
   std::vector<detail::fed_ids> ids;
   for (const auto& c : columns) {
-    pieces.push_back(c.embedding() != nullptr ? value{} : detail::fed_by(g, c.name(), c.width(), float32));
-    ids.push_back(c.embedding() != nullptr ? detail::fed_by(g, layout, *c.categorical()) : detail::fed_ids{});
+    pieces.push_back(c.embedding() != nullptr ? value{} : detail::fed_by(g, c.name(), c.width(), float32, o.source));
+    ids.push_back(c.embedding() != nullptr ? detail::fed_by(g, layout, *c.categorical(), o.source) : detail::fed_ids{});
   }
   const auto scope = g.name_scope(o.name);
   std::vector<std::pair<std::string, value>> tables;
@@ -70,8 +81,9 @@ GRADUS_BODY value linear_model(graph& g, const feature_layout& layout, const lin
   if (columns.empty()) raise(status::invalid_argument, "linear_model: the layout has no columns for it");
   std::vector<detail::fed_ids> fed;
   for (const auto& c : columns)
-    fed.push_back(c.dense() != nullptr ? detail::fed_ids{detail::fed_by(g, c.name(), c.dense()->width(), float32), {}}
-                                       : detail::fed_by(g, layout, *c.categorical()));
+    fed.push_back(c.dense() != nullptr
+                      ? detail::fed_ids{detail::fed_by(g, c.name(), c.dense()->width(), float32, o.source), {}}
+                      : detail::fed_by(g, layout, *c.categorical(), o.source));
   const auto scope = g.name_scope(o.name);
   value total;
   for (std::size_t i = 0; i < columns.size(); ++i) {

@@ -47,12 +47,16 @@ session_maker estimator_sessions(Policies... policies) {
   };
 }
 
+// What the batches of every input_fn go through on their way to the model_fn: the columns of a canned estimator.
+using input_stage = std::function<estimator_input(estimator_input, gradus::mode)>;
+
 struct estimator_options {
   std::string model_dir = {};  // or config.model_dir; neither: a temporary directory, which stays
   run_config config = {};
   estimator_warm_start warm_start_from = {};  // where model_dir has no checkpoint yet
   any_codec codec = flat_binary{};            // of the checkpoints that train writes
   session_maker sessions = nullptr;           // null: estimator_sessions()
+  input_stage stage = nullptr;                // null: model_fn reads what input_fn gives
   std::function<void(const std::string& line)> log = nullptr;
   task_system tasks = {};
 };

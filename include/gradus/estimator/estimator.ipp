@@ -175,7 +175,9 @@ GRADUS_BODY estimator::built estimator::build(gradus::mode m, const input_functi
   if (!input_fn) raise(status::invalid_argument, "input_fn must be given: this one holds no function");
   built b{.g = std::make_unique<graph>(m), .input = {}, .spec = {}, .step = {}, .parts = {}};
   b.step = create_global_step(*b.g);
-  b.input = std::make_shared<running_input>(*b.g, input_fn({m, params_, o_.config}), m != gradus::mode::predict);
+  estimator_input batches = input_fn({m, params_, o_.config});
+  if (o_.stage) batches = o_.stage(std::move(batches), m);
+  b.input = std::make_shared<running_input>(*b.g, std::move(batches), m != gradus::mode::predict);
   b.spec = model_fn_({b.input->features(), b.input->labels(), m, o_.config});
   validate(b.spec, m, *b.g);
   if (b.spec.loss && b.spec.loss.dims().rank != 0) b.spec.loss = reshape(b.spec.loss, {});

@@ -66,6 +66,7 @@ struct compute_gradients_options {
 struct apply_gradients_options {
   value global_step = {};      // a variable that is incremented by 1 after all updates
   std::string_view name = {};  // of the train op and the scope of the updates
+  bool counts_step = true;     // false: global_step is read and not incremented; who joins several train ops counts
 };
 struct optimize_options {
   value global_step = {};
@@ -322,7 +323,7 @@ constexpr value apply_gradients(std::span<const gradient_and_variable> list, con
   }
   const value done = g.add(no_op_card, nullptr, 0);
   for (const value& u : updates) g.depend(done, u);
-  const value op = detail::count_step(g, done, o.global_step);
+  const value op = detail::count_step(g, done, o.counts_step ? o.global_step : value{});
   detail::name_as_scope(g, op, updates[0].id);
   g.add_to(collection::train_op, op);
   return op;

@@ -110,6 +110,14 @@ public:
     return list;
   }
   const update_type& update() const { return made_->update; }
+  // The same settings for another graph, with nothing made yet: copies share what they have made, this one does not.
+  optimizer fresh() const {
+    optimizer other(*this);
+    other.made_ = std::make_shared<made>(made_->update);
+    other.made_->name = made_->name, other.made_->renamed = made_->renamed;
+    other.made_->use_locking = made_->use_locking;
+    return other;
+  }
 
   // For a session: the train ops that were built in its graph.
   void run_in(const graph& g, std::vector<std::unique_ptr<graph_update>>& runs) const {
@@ -273,7 +281,7 @@ private:
     if (plan.counts) operands.insert(operands.begin(), step);
     finish = operands.empty() ? g.add(no_op_card, nullptr, 0) : add(cards::finish_updates, operands, -1);
     for (const value& u : updates) g.depend(finish, u);
-    const value op = detail::count_step(g, finish, o.global_step);
+    const value op = detail::count_step(g, finish, o.counts_step ? o.global_step : value{});
     detail::name_as_scope(g, op, begin.id);
     g.add_to(collection::train_op, op);
     made_->last = &g;

@@ -6,6 +6,9 @@
 //   while (...) { hook.before_run(step); step = train(input); hook.after_run(step); }
 //   hook.end(step);
 //
+// It is a hook of a monitored session as well, given to it by std::ref or in a std::shared_ptr; it then stands before
+// the hooks that read the inputs (train/hooks/checkpoint_input_pipeline_hook.hpp makes one as a run_config says).
+//
 // This is tf.data.experimental.CheckpointInputPipelineHook: every worker saves its own input beside the model, in
 // `input-<step>.ckpt` (of several workers: `input_<task type>_<task id>-<step>.ckpt`), and names it in
 // `checkpoint_input` (`checkpoint_input_<task type>_<task id>`), never in `checkpoint`. The first before_run restores,
@@ -13,11 +16,14 @@
 //
 // Model and input are then different files, saved one after the other: killed between the two, a run goes on with an
 // input that is some steps off. TensorFlow does not notice; here the input's step is compared with the model's, and a
-// difference is said, or refused. There is none where the position is part of the model's checkpoint:
+// difference is said, or refused. Nor does TensorFlow count a restore as a save: it saves again behind the next step,
+// and then at other steps than the model's saver; here it counts. There is no difference where the position is part of
+// the model's checkpoint:
 //
 //   auto position = make_saveable_from_iterator(input);
 //   position.remembers(list);      // the state list that the model's saver gets: its SAVEABLE_OBJECTS
 #pragma once
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <string>
@@ -127,6 +133,16 @@ private:
     return path.substr(0, path.size() - name.size()) + state + std::string(name.substr(state_file_name.size()));
   }
 };
+
+// What a monitored session gives its hooks; their types are of a room above this one.
+template <class S>
+concept session_with_step = requires(S& s) {
+  { s.global_step() } -> std::same_as<std::int64_t>;
+};
+template <class C>
+concept context_of_session = requires(C& c) {
+  { c.session() } -> session_with_step;
+};
 }  // namespace detail
 
 template <file_system FileSystem = posix, clock Clock = system_clock>
@@ -168,6 +184,7 @@ public:
     saved_step_ = -1;
     const auto found = saver_.restore_latest(list_, options_.model_dir, {.restore_newest = options_.restore_newest});
     if (!found) return save(step);
+    if (found->step == step) saved_step_ = step, saved_at_ = clock_.elapsed();
     if (found->step == step || options_.mismatch == step_mismatch::ignore) return;
     const auto about =
         text("the input's checkpoint \"", found->path, "\" is of step ", found->step, ", the model's of step ", step,
@@ -181,6 +198,24 @@ public:
   }
   void end(std::int64_t step) {
     if (step != saved_step_) save(step);
+  }
+
+  // As a hook of a monitored session, whose global step it is then.
+  template <detail::session_with_step Session>
+  void after_create_session(Session&) {
+    after_create_session();
+  }
+  template <detail::context_of_session Context>
+  void before_run(Context& c) {
+    if (first_run_) before_run(c.session().global_step());
+  }
+  template <detail::context_of_session Context, class Values>
+  void after_run(Context& c, const Values&) {
+    after_run(c.session().global_step());
+  }
+  template <detail::session_with_step Session>
+  void end(Session& s) {
+    end(s.global_step());
   }
 
   const std::vector<std::string>& checkpoints() const { return saver_.checkpoints(); }

@@ -231,6 +231,10 @@ public:
     const auto said = unranked_checkpoints(settings_, saves_made_ - made_before_, saved_step_);
     if (!said.empty()) told_of_best_ = true, warn_of(said);
   }
+  // No save reads the state after this.
+  void settle_saves() {
+    if (saves_) saves_->finish(), tell_saves();
+  }
   // Nothing reads the state any more; what went wrong is not asked.
   void wait_for_saves() noexcept {
     try {

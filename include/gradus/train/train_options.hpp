@@ -13,6 +13,8 @@ struct train_options {
   std::int64_t max_steps = 0;  // stop when global_step is there: a resumed run does the rest. One of the two.
   std::int64_t steps = 0;      // stop after so many steps of this call
 };
+struct hooked_train_options;     // with hooks of a list that is made when the program runs: run_hooks.hpp
+struct validated_train_options;  // with a validation while it trains: validation.hpp
 struct evaluate_options {
   std::int64_t steps = 0;          // batches; 0: until the data ends
   bool use_averages = false;       // with exponential_moving_average: evaluate the averages in place of the parameters
@@ -20,6 +22,20 @@ struct evaluate_options {
 };
 
 namespace detail {
+
+// What a run does beside its steps if it has no more than policies.
+struct nothing_more {
+  void remembers(state_list&) {}
+  bool is_over() const { return false; }
+  bool is_pending(std::int64_t, std::int64_t) const { return false; }
+  void begin() {}
+  void start(const state_list&, std::int64_t) {}
+  void before_run() {}
+  void after_run(std::int64_t) {}
+  bool should_stop() const { return false; }
+  void finish(std::int64_t, std::int64_t) {}
+  void end(std::int64_t) {}
+};
 
 template <class D>
 concept batches_to_change = batched_dataset<std::remove_reference_t<D>>;  // a const one is not movable

@@ -9,6 +9,7 @@
 // input stands. As tf.estimator.Estimator; otherwise: evaluate averages over examples, not over batches; nothing is
 // printed but warnings unless a log sink is among the policies; the position of the input is always saved.
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ namespace detail {
 // What a run_config says to the loop.
 loop_settings loop_settings_of(const run_config& c, bool decides_itself);
 saver_options saver_options_of(const run_config& c);
+struct validation_state;
 }  // namespace detail
 
 template <class Source, class... Policies>
@@ -64,43 +66,17 @@ public:
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   void train(Dataset&& data, const train_options& options) {
-    if ((options.max_steps > 0) == (options.steps > 0))
-      raise(status::invalid_argument,
-            text("train: give one of max_steps (", options.max_steps, ") and steps (", options.steps, ")"));
-    std::optional<directory_lock<file_system_type>> alone;
-    if (has_files()) hold_directory(alone, loop_.files(), config_.model_dir);
-    state_list list = state();
-    data.remembers(list);
-    const bool goes_on = loop_.trusts_memory();
-    const bool resumed = goes_on ? stepper_.global_step() > 0 : loop_.restore(stepper_, list, false);
-    const std::int64_t began = stepper_.global_step();
-    const std::int64_t last = options.max_steps > 0 ? options.max_steps : began + options.steps;
-    // What an earlier call could not save is saved now.
-    if (began >= last && !loop_.unsaved(began)) return;
-    try {
-      loop_.begin_hooks();
-      if (has_files()) loop_.open_log(stepper_, goes_on ? -1 : resumed ? began + 1 : 0);
-      auto feeds = detail::match_feeds<mode::train>(stepper_, data);
-      const auto fill = [&](stepper_type& s) { return detail::fill_feeds<mode::train>(s, data, feeds) != 0; };
-      loop_.begin(stepper_, list);
-      while (stepper_.global_step() < last && !loop_.should_stop()) {
-        loop_.before_run();
-        if (!loop_.step(last, fill)) {
-          const std::int64_t step = stepper_.global_step();
-          if (step == 0) raise(status::out_of_range, text("train: ", detail::gave_nothing));
-          loop_.warn_of(detail::data_ended(step, last, step - began));
-          break;
-        }
-        loop_.after_run();
-      }
-      loop_.finish();
-      loop_.end_hooks();
-      loop_.pause_log();
-    } catch (...) {
-      loop_.close_log();
-      throw;
-    }
+    detail::nothing_more more;
+    train_with(data, options, more);
   }
+  // The same with more beside the steps: {.max_steps = 5000, .hooks = {...}}, of train/run_hooks.hpp;
+  // {.max_steps = 5000, .validation = {test_set, 100}}, of train/validation.hpp.
+  template <class Dataset>
+    requires detail::batches_to_change<Dataset>
+  void train(Dataset&& data, const hooked_train_options& options);
+  template <class Dataset>
+    requires detail::batches_to_change<Dataset>
+  void train(Dataset&& data, const validated_train_options& options);
 
   // Runs the model over the data and gives the loss and the metrics. Data that end are rewound, so that the next call
   // sees them again.
@@ -207,6 +183,54 @@ private:
   stepper_type stepper_;
   detail::run_loop<composition, stepper_type> loop_;  // behind the stepper, whose state it may be writing to a file
   detail::evaluation_logs<file_system_type, clock_type> evaluations_;
+  std::shared_ptr<detail::validation_state> validation_;  // null until a run validates
+
+  template <class Dataset, class More>
+  void train_with(Dataset& data, const train_options& options, More& more) {
+    if ((options.max_steps > 0) == (options.steps > 0))
+      raise(status::invalid_argument,
+            text("train: give one of max_steps (", options.max_steps, ") and steps (", options.steps, ")"));
+    std::optional<directory_lock<file_system_type>> alone;
+    if (has_files()) hold_directory(alone, loop_.files(), config_.model_dir);
+    state_list list = state();
+    data.remembers(list);
+    more.remembers(list);
+    const bool goes_on = loop_.trusts_memory();
+    const bool resumed = goes_on ? stepper_.global_step() > 0 : loop_.restore(stepper_, list, false);
+    const std::int64_t began = stepper_.global_step();
+    const std::int64_t last = options.max_steps > 0 ? options.max_steps : began + options.steps;
+    // What an earlier call could not save is saved now.
+    if ((began >= last || more.is_over()) && !loop_.unsaved(began) && !more.is_pending(began, last)) return;
+    try {
+      loop_.begin_hooks();
+      more.begin();
+      if (has_files()) loop_.open_log(stepper_, goes_on ? -1 : resumed ? began + 1 : 0);
+      auto feeds = detail::match_feeds<mode::train>(stepper_, data);
+      const auto fill = [&](stepper_type& s) { return detail::fill_feeds<mode::train>(s, data, feeds) != 0; };
+      loop_.begin(stepper_, list);
+      more.start(list, began);
+      while (stepper_.global_step() < last && !loop_.should_stop() && !more.should_stop()) {
+        loop_.before_run();
+        more.before_run();
+        if (!loop_.step(last, fill)) {
+          const std::int64_t step = stepper_.global_step();
+          if (step == 0) raise(status::out_of_range, text("train: ", detail::gave_nothing));
+          loop_.warn_of(detail::data_ended(step, last, step - began));
+          break;
+        }
+        loop_.after_run();
+        more.after_run(stepper_.global_step());
+      }
+      more.finish(stepper_.global_step(), last);
+      loop_.finish();
+      loop_.end_hooks();
+      more.end(stepper_.global_step());
+      loop_.pause_log();
+    } catch (...) {
+      loop_.close_log();
+      throw;
+    }
+  }
 
   static run_config checked(run_config c) {
     detail::validate_for_trainer(c);

@@ -36,6 +36,7 @@ public:
   dequeued(std::vector<value> parts, std::vector<std::string> names)
       : parts_(std::move(parts)), names_(std::move(names)) {}
   std::size_t size() const { return parts_.size(); }
+  const std::vector<std::string>& names() const { return names_; }  // none: empty
   value operator[](std::size_t k) const { return parts_.at(k); }
   // Error: invalid_argument for a name that the queue has not.
   value operator[](std::string_view name) const;
@@ -70,6 +71,8 @@ public:
   value enqueue_many(std::span<const value> rows);
   value enqueue_many(std::initializer_list<value> rows) { return enqueue_many(std::span(rows.begin(), rows.size())); }
   value enqueue_many(std::initializer_list<std::pair<std::string_view, value>> rows);
+  // Of a queue with or without names: tensors in the order of its components.
+  value put_in_order(std::span<const value> list, bool many) { return put(list, true, many); }
 
   // Tensors that hold what a run takes. `shapes`: of the components, for a queue without shapes; empty: those of the
   // queue. Error: unimplemented where a graph has no such tensor (see the top).
@@ -96,6 +99,11 @@ private:
   dequeued take(int mode, std::int64_t n, const std::vector<shape>& shapes);
   void check(std::size_t k, value v, bool many) const;
 };
+
+namespace detail {
+// The queue that a node is, in a session.
+any_queue queue_in(base_session& session, int node, bool with_names);
+}  // namespace detail
 
 }  // namespace gradus
 

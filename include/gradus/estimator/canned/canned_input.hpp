@@ -1,0 +1,53 @@
+// From batches of data to what a canned model reads: features through the layout of its columns, weights of examples as
+// they are, labels as numbers of classes. A stage of the dataset, in as many threads as it is told.
+//
+// In the data a label is a component by itself: a number, or a text (uint8, the bytes along the last axis) where the
+// head has a label_vocabulary.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "../../columns/feature_layout.hpp"
+#include "../estimator_input.hpp"
+#include "../head.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+struct canned_input_options {
+  int parallel = 0;  // threads of the stage that reads columns; 0: the one that asks for batches
+};
+
+namespace detail {
+
+// The name of the component by which a model without columns knows how many examples a batch has.
+inline constexpr std::string_view rows_component = "examples";
+
+// Labels of one component: texts to numbers, or a look at numbers.
+class label_reader {
+public:
+  // Errors, invalid_argument: a vocabulary and labels that are no text; text and no vocabulary.
+  label_reader(const component& label, const any_head& head);
+  // What comes out: int64 of a text, else as it is.
+  const component& part() const { return part_; }
+  // Errors, invalid_argument: a text that the vocabulary does not have; a number outside of the head's classes.
+  void read(const const_tensor_view& from, tensor_view to) const;
+
+private:
+  component part_;
+  std::vector<std::string> vocabulary_;
+  int classes_;
+  void check(double label, std::int64_t row) const;
+};
+
+}  // namespace detail
+
+// `layout` may be null: a model without columns. Errors: not_found for a label that the data have not; those of the
+// layout and of labels.
+estimator_input canned_input(estimator_input in, gradus::mode m, const feature_layout_settings* layout,
+                             const any_head& head, const canned_input_options& o = {});
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "canned_input.ipp"
+#endif

@@ -1,0 +1,85 @@
+// What is in a canned estimator: the layers of TensorFlow's linear and dnn models, alone or added up, under a head. The
+// estimators that users type (linear.hpp, dnn.hpp, dnn_linear_combined.hpp, baseline.hpp) are this with other settings.
+//
+// Variables have TensorFlow's names (1.15), so that a checkpoint of its canned models is one of these:
+//
+//   dnn/input_from_feature_columns/input_layer/<column>_embedding/embedding_weights
+//   dnn/hiddenlayer_<k>/{kernel,bias}, dnn/hiddenlayer_<k>/batchnorm_<k>/{gamma,beta,moving_mean,moving_variance}
+//   dnn/logits/{kernel,bias}
+//   linear/linear_model/<column>/weights, linear/linear_model/bias_weights
+//   baseline/bias
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../../columns/feature_layers.hpp"
+#include "../../ops/layer.hpp"
+#include "canned_input.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// The learning rates of optimizers that are given by name: TensorFlow's, "historical artifacts" in its words.
+namespace detail {
+inline constexpr double dnn_rate = 0.05, linear_rate = 0.2, baseline_rate = 0.3, joined_dnn_rate = 0.001,
+                        joined_linear_rate = 0.005;
+// min(most, 1 / sqrt(columns)).
+double linear_rate_of(double most, std::size_t columns);
+}  // namespace detail
+
+struct dnn_part {
+  std::vector<dense_column> feature_columns;
+  std::vector<int> hidden_units;
+  optimizer_choice optimizer = "Adagrad";
+  double rate = detail::dnn_rate;  // of an optimizer that is given by name
+  gradus::activation activation_fn = relu;
+  double dropout = 0;
+  bool batch_norm = false;
+};
+struct linear_part {
+  std::vector<linear_column> feature_columns;
+  optimizer_choice optimizer = "Ftrl";
+  double rate = detail::linear_rate;
+  combiner sparse_combiner = combiner::sum;
+};
+
+// Logits [batch, units], the layout's features taken from `features`. Summaries as TensorFlow's: of each layer the
+// fraction of zeros and a histogram.
+value dnn_logits(const named_tensors& features, const feature_layout& layout, int units, const dnn_part& part);
+value linear_logits(const named_tensors& features, const feature_layout& layout, int units, const linear_part& part);
+// The same number for every example: a bias for each unit.
+value baseline_logits(const named_tensors& features, int units);
+
+struct canned_model_settings {
+  std::optional<dnn_part> dnn = {};
+  std::optional<linear_part> linear = {};
+  std::optional<optimizer_choice> baseline = {};  // its optimizer
+  std::int64_t ids_per_example = 1;               // as feature_layout has them
+  std::vector<std::pair<std::string, std::int64_t>> ids_of = {};
+  canned_input_options input = {};
+};
+
+// A model_fn, and what its input_fn's data go through.
+class canned_model {
+public:
+  // Errors: invalid_argument for columns that do not fit, for hidden units and a dropout that make no sense.
+  canned_model(any_head head, canned_model_settings s);
+
+  // The model_fn. Each part's optimizer moves the variables of its own scope; a step adds 1 to the global step.
+  estimator_spec operator()(const named_tensors& features, value labels, gradus::mode m) const;
+  // The input_fn's batches as the model reads them.
+  estimator_input read(estimator_input in, gradus::mode m) const;
+  const any_head& head() const { return head_; }
+
+private:
+  any_head head_;
+  canned_model_settings s_;
+  std::optional<feature_layout_settings> columns_;
+  std::optional<feature_layout> layout_;
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "canned_model.ipp"
+#endif

@@ -1,0 +1,161 @@
+// Hooks of a list that is made when the program runs, for a trainer's runs (hooks that are policies: train/hook.hpp).
+//
+//   std::vector<gradus::any_hook> hooks;
+//   if (watches) hooks.push_back(watch{});
+//   trainer.train(data, {.max_steps = 5000, .hooks = hooks});
+//
+// They are called behind those that are policies. before_run may return session_run_args whose fetches are names:
+//
+//   struct watch {
+//     gradus::session_run_args before_run(gradus::run_context&) { return {.fetches = {"loss", "hidden/kernel"}}; }
+//     void after_run(gradus::run_context&, const gradus::run_values& v) { v.results[0].as<float>()[0]; }
+//   };
+//
+// There is a name for each output of the training graph (loss, metrics, summaries, what the model gave g.add_output),
+// for each entry of a checkpoint (variables, slots, averages, global_step), and for the step's learning_rate and
+// gradient_norm, of float64. What is fetched may be read until the hook returns. tf.train.SessionRunHook in
+// tf.estimator's train(hooks=...).
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "any_hook.hpp"
+#include "trainer.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+namespace detail {
+// A list that is not left out: so compilers tell {.max_steps = 9} from {.max_steps = 9, .hooks = {h}}. For that it has
+// no constructor that `{}` calls.
+class given_hooks {
+public:
+  template <class... Hooks>
+    requires(sizeof...(Hooks) > 0 && (!std::same_as<std::remove_cvref_t<Hooks>, std::vector<any_hook>> && ...) &&
+             (!std::same_as<std::remove_cvref_t<Hooks>, given_hooks> && ...))
+  given_hooks(Hooks&&... hooks) : all_{any_hook(std::forward<Hooks>(hooks))...} {}
+  given_hooks(std::vector<any_hook> hooks) : all_(std::move(hooks)) {}
+  const std::vector<any_hook>& all() const { return all_; }
+
+private:
+  std::vector<any_hook> all_;
+};
+
+// Where a run's hooks find what they fetch.
+struct step_source {
+  void* steps = nullptr;
+  // The output of this name, as it is after a step; of no type if there is none, and the names that there are then.
+  const_tensor_view (*output)(void* steps, std::string_view name, bool after_step, std::string* names) = nullptr;
+  double (*gradient_norm)(void* steps) = nullptr;
+  double (*number)(void* steps, std::string_view name) = nullptr;  // of run_values::result
+};
+
+// The hooks of one run over a model.
+class run_time_hooks : public hook_calls {
+public:
+  explicit run_time_hooks(std::vector<any_hook> hooks) : hooks_(std::move(hooks)) {}
+
+  void begin() const {
+    for (const any_hook& h : hooks_) h.begin();
+  }
+  void start(const step_source& from, const state_list& list, std::int64_t step);
+  // Errors: not_found for a fetch that there is not; invalid_argument for a tensor of a graph, feeds, and a trace.
+  void before_run();
+  void after_run(std::int64_t step, double loss, double rate);
+  bool should_stop() const { return stop_; }
+  void end(std::int64_t step);
+
+private:
+  std::vector<any_hook> hooks_;
+  step_source from_ = {};
+  const state_list* list_ = nullptr;
+  std::vector<session_run_args> asked_;
+  std::vector<const_tensor_view> results_;
+  double rate_ = 0, norm_ = 0;
+  bool stop_ = false;
+
+  const_tensor_view find(std::string_view name, bool after_step);
+};
+
+template <class Steps>
+step_source source_of_steps(Steps& steps) {
+  step_source from = {};
+  from.steps = &steps;
+  from.output = [](void* of, std::string_view name, bool after_step, std::string* names) -> const_tensor_view {
+    Steps& s = *static_cast<Steps*>(of);
+    const runnable& r = s.template graph<mode::train>();
+    for (int i = 0; i < r.graph.output_count; ++i) {
+      const auto& out = r.graph.outputs[i];
+      if (out.name < 0 || out.kind == output::update || out.kind == output::norm) continue;
+      const std::string_view is = r.name_at(out.name);
+      if (names != nullptr) *names += text(names->empty() ? "" : ", ", is);
+      if (is != name) continue;
+      int n = 0;
+      for (int k = 0; k < i; ++k) n += r.graph.outputs[k].kind == out.kind;
+      static const float before = 0;
+      return after_step ? const_tensor_view(s.template output_of<mode::train>(out.kind, n))
+                        : const_tensor_view(float32, {}, reinterpret_cast<const std::byte*>(&before));
+    }
+    return {};
+  };
+  from.gradient_norm = [](void* of) { return static_cast<Steps*>(of)->gradient_norm(); };
+  from.number = [](void* of, std::string_view name) -> double {
+    Steps& s = *static_cast<Steps*>(of);
+    std::string names;
+    std::optional<double> found;
+    for (const int kind : {output::metric, output::summary})
+      for_each_output<mode::train>(s, kind, [&](std::string_view is, const tensor_view& v) {
+        if (v.size() != 1) return;
+        if (is == name && !found) found = as_number(v);
+        names += text(names.empty() ? "" : ", ", is);
+      });
+    if (!found) raise_no_result(name, names);
+    return *found;
+  };
+  return from;
+}
+
+// What a run does beside its steps: hooks of a run-time list.
+template <class Steps, class Loop>
+struct hooked_run {
+  Steps* steps;
+  Loop* loop;
+  run_time_hooks hooks;
+
+  void remembers(state_list&) {}
+  bool is_over() const { return false; }
+  bool is_pending(std::int64_t, std::int64_t) const { return false; }
+  void begin() { hooks.begin(); }
+  void start(const state_list& list, std::int64_t step) { hooks.start(source_of_steps(*steps), list, step); }
+  void before_run() { hooks.before_run(); }
+  void after_run(std::int64_t step) { hooks.after_run(step, loop->loss(), loop->rate()); }
+  bool should_stop() const { return hooks.should_stop(); }
+  void finish(std::int64_t, std::int64_t) {}
+  void end(std::int64_t step) { hooks.end(step); }
+};
+}  // namespace detail
+
+struct hooked_train_options {
+  std::int64_t max_steps = 0;  // as in train_options
+  std::int64_t steps = 0;
+  detail::given_hooks hooks;  // {a, b}, or a vector<any_hook>
+};
+
+template <class Source, class... Policies>
+template <class Dataset>
+  requires detail::batches_to_change<Dataset>
+void trainer<Source, Policies...>::train(Dataset&& data, const hooked_train_options& options) {
+  detail::hooked_run<stepper_type, decltype(loop_)> more{&stepper_, &loop_,
+                                                         detail::run_time_hooks(options.hooks.all())};
+  train_with(data, {options.max_steps, options.steps}, more);
+}
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "run_hooks.ipp"
+#endif

@@ -1,0 +1,178 @@
+// Validation while a trainer trains: every so many steps the model is evaluated on other data; the training may end by
+// what it finds, and may end with the best parameters.
+//
+//   trainer.train(data, {.max_steps = 5000,
+//                        .validation = {.data = test_set,
+//                                       .every_n_steps = 100,
+//                                       .stop_when = gradus::when_no_decrease("loss", 500),
+//                                       .restore_best = true}});
+//
+// All of that is in the checkpoint: the best value and its step, the last value, where the validation's data stand and,
+// with restore_best, the best parameters, which make it twice as large. So a run that is killed and run again validates
+// at the same steps and ends with the same bits, and a run that its rule has ended does not go on when it is run again;
+// with a rule that is content with more it does. A directory's runs all validate, or none does.
+//
+// Evaluations are written to model_dir/eval, as trainer.evaluate writes them. keep_checkpoint_best ranks checkpoints by
+// the rule's metric. Of early stopping while an evaluator runs beside the training: hooks/early_stopping_hook.hpp.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../input/any_dataset.hpp"
+#include "run_hooks.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// When a validation ends the training, and which of two evaluations is the better. A metric that is NaN is the worst.
+struct stop_condition {
+  std::string metric = "loss";
+  bool higher_is_better = false;
+  std::int64_t max_steps = 0;            // without a better value; 0: never by that
+  std::optional<double> threshold = {};  // ends once the value is on its better side, and not on it
+};
+stop_condition when_no_decrease(std::string metric, std::int64_t most_steps);
+stop_condition when_no_increase(std::string metric, std::int64_t most_steps);
+stop_condition when_lower(std::string metric, double threshold);
+stop_condition when_higher(std::string metric, double threshold);
+
+struct train_validation {
+  // A batched dataset. It is copied in, or moved where it cannot be copied, and is read to its end by each evaluation.
+  mutable any_units<true> data;
+  std::int64_t every_n_steps = 0;  // above 0
+  stop_condition stop_when = {};   // left out: nothing ends by it
+  // A run that reached its last step, or that the rule ended, ends with the variables, slots and averages of its best
+  // evaluation; only the step stays. The last checkpoint holds them.
+  bool restore_best = false;
+  evaluate_options evaluation = {};
+};
+
+struct validated_train_options {
+  std::int64_t max_steps = 0;  // as in train_options
+  std::int64_t steps = 0;
+  std::vector<any_hook> hooks = {};  // as in run_hooks.hpp
+  train_validation validation;
+};
+
+namespace detail {
+// What is remembered of a model: the bytes of a list's entries.
+class kept_values final : public blob {
+public:
+  void keep(const state_list& from);
+  // Error: data_loss for what another model kept, and nothing changes.
+  void put_back(const state_list& to) const;
+  bool empty() const { return bytes_.empty(); }
+  void save(std::vector<std::byte>& out) const override;
+  void load(std::span<const std::byte> in) override;
+
+private:
+  std::vector<std::byte> bytes_;  // of each entry: how many, and they
+};
+
+// What is in the checkpoint.
+struct validation_state {
+  double best = std::numeric_limits<double>::quiet_NaN(), last = best;
+  std::int64_t best_step = -1, last_step = -1;  // -1: no evaluation yet
+  std::int64_t waits = 0;                       // evaluations since the best one
+  std::int64_t ended_step = -1;                 // at which the best was put back
+  kept_values best_values = {};
+
+  void remembers(state_list& list);
+  // Says whether it is the best so far.
+  bool take(double value, std::int64_t step, bool higher_is_better);
+  bool ends(const stop_condition& c) const;
+};
+
+// What the trainer does for it.
+struct validation_calls {
+  std::function<evaluation()> evaluate;
+  std::function<void()> settle, save;          // saves that read the state have ended; a checkpoint now
+  std::function<void(double value)> measured;  // of the newest checkpoint
+  std::function<void(const std::string&)> say;
+};
+
+class validated_steps {
+public:
+  // Error: invalid_argument for settings that mean nothing.
+  validated_steps(const train_validation& v, validation_state& s, state_list model, validation_calls calls);
+
+  void remembers(state_list& list);
+  bool is_over() const { return s_->ends(v_->stop_when); }
+  bool is_pending(std::int64_t step, std::int64_t last) const {
+    return (is_due(step) && s_->last_step != step) || puts_back(step, last);
+  }
+  void look(std::int64_t step) {
+    if (is_due(step) && s_->last_step != step) validate(step);
+  }
+  void finish(std::int64_t step, std::int64_t last);
+
+private:
+  const train_validation* v_;
+  validation_state* s_;
+  state_list model_;  // what the best values are of
+  validation_calls calls_;
+  bool changed_ = false;
+
+  bool is_due(std::int64_t step) const { return step > 0 && step % v_->every_n_steps == 0; }
+  bool puts_back(std::int64_t step, std::int64_t last) const {
+    return v_->restore_best && (step >= last || is_over()) && !s_->best_values.empty() && s_->ended_step != step;
+  }
+  void validate(std::int64_t step);
+};
+
+template <class Steps, class Loop>
+struct validated_run : hooked_run<Steps, Loop> {
+  using hooked = hooked_run<Steps, Loop>;
+  validated_steps validation;
+
+  void remembers(state_list& list) { validation.remembers(list); }
+  bool is_over() const { return validation.is_over(); }
+  bool is_pending(std::int64_t step, std::int64_t last) const { return validation.is_pending(step, last); }
+  void start(const state_list& list, std::int64_t step) {
+    hooked::start(list, step);
+    validation.look(step);  // of a run that was killed before its evaluation
+  }
+  void after_run(std::int64_t step) {
+    hooked::after_run(step);
+    validation.look(step);
+  }
+  bool should_stop() const { return hooked::should_stop() || validation.is_over(); }
+  void finish(std::int64_t step, std::int64_t last) { validation.finish(step, last); }
+};
+}  // namespace detail
+
+template <class Source, class... Policies>
+template <class Dataset>
+  requires detail::batches_to_change<Dataset>
+void trainer<Source, Policies...>::train(Dataset&& data, const validated_train_options& options) {
+  if (validation_ == nullptr) validation_ = std::make_shared<detail::validation_state>();
+  const train_validation& v = options.validation;
+  detail::validation_calls calls;
+  calls.evaluate = [&] {
+    if (v.evaluation.use_averages) loop_.settle_saves();  // the averages stand where parameters are read
+    return evaluate(v.data, v.evaluation);
+  };
+  calls.settle = [&] { loop_.settle_saves(); };
+  calls.save = [&] {
+    if (loop_.saves()) loop_.save();
+  };
+  calls.measured = [&](double value) {
+    if (config_.keep_checkpoint_best.count > 0) measured(value);
+  };
+  calls.say = [&](const std::string& line) { loop_.say(line); };
+  detail::validated_run<stepper_type, decltype(loop_)> more{
+      {&stepper_, &loop_, detail::run_time_hooks(options.hooks)},
+      detail::validated_steps(v, *validation_, state(), std::move(calls))};
+  train_with(data, {options.max_steps, options.steps}, more);
+}
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "validation.ipp"
+#endif

@@ -1,0 +1,141 @@
+// The bodies of validation.hpp.
+#pragma once
+#include <cmath>
+#include <cstring>
+
+#include "../base/body.hpp"
+#include "validation.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+GRADUS_BODY stop_condition when_no_decrease(std::string of, std::int64_t most_steps) {
+  return {.metric = std::move(of), .max_steps = most_steps};
+}
+GRADUS_BODY stop_condition when_no_increase(std::string of, std::int64_t most_steps) {
+  return {.metric = std::move(of), .higher_is_better = true, .max_steps = most_steps};
+}
+GRADUS_BODY stop_condition when_lower(std::string metric, double threshold) {
+  return {.metric = std::move(metric), .threshold = threshold};
+}
+GRADUS_BODY stop_condition when_higher(std::string metric, double threshold) {
+  return {.metric = std::move(metric), .higher_is_better = true, .threshold = threshold};
+}
+
+namespace detail {
+GRADUS_BODY void kept_values::keep(const state_list& from) {
+  bytes_.clear();
+  std::vector<std::byte> one;
+  for (const state_entry& e : from.entries()) {
+    one.clear();
+    if (e.dynamic != nullptr) e.dynamic->save(one);
+    const std::span<const std::byte> what = e.dynamic != nullptr ? std::span<const std::byte>(one) : e.bytes;
+    const std::uint64_t size = what.size();
+    const auto* head = reinterpret_cast<const std::byte*>(&size);
+    bytes_.insert(bytes_.end(), head, head + sizeof size);
+    bytes_.insert(bytes_.end(), what.begin(), what.end());
+  }
+}
+
+GRADUS_BODY void kept_values::put_back(const state_list& to) const {
+  std::vector<std::span<const std::byte>> parts;
+  const auto bad = [] {
+    raise(status::data_loss, "the best values of a validation are of another model, or damaged; nothing is put back");
+  };
+  for (std::size_t at = 0; at < bytes_.size();) {
+    std::uint64_t size = 0;
+    if (bytes_.size() - at < sizeof size) bad();
+    std::memcpy(&size, bytes_.data() + at, sizeof size);
+    at += sizeof size;
+    if (size > bytes_.size() - at) bad();
+    parts.emplace_back(bytes_.data() + at, static_cast<std::size_t>(size));
+    at += static_cast<std::size_t>(size);
+  }
+  if (parts.size() != to.entries().size()) bad();
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (to.entries()[i].dynamic == nullptr && to.entries()[i].bytes.size() != parts[i].size()) bad();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const state_entry& e = to.entries()[i];
+    if (e.dynamic != nullptr)
+      e.dynamic->load(parts[i]);
+    else if (!parts[i].empty())
+      std::memcpy(e.bytes.data(), parts[i].data(), parts[i].size());
+  }
+}
+
+GRADUS_BODY void kept_values::save(std::vector<std::byte>& out) const {
+  out.insert(out.end(), bytes_.begin(), bytes_.end());
+}
+GRADUS_BODY void kept_values::load(std::span<const std::byte> in) { bytes_.assign(in.begin(), in.end()); }
+
+GRADUS_BODY void validation_state::remembers(state_list& list) {
+  list.scalar("validation/best", best), list.scalar("validation/best_step", best_step);
+  list.scalar("validation/last", last), list.scalar("validation/last_step", last_step);
+  list.scalar("validation/waits", waits), list.scalar("validation/ended_step", ended_step);
+  list.dynamic("validation/best_values", best_values);
+}
+
+GRADUS_BODY bool validation_state::take(double value, std::int64_t step, bool higher_is_better) {
+  last = value, last_step = step;
+  const bool better =
+      best_step < 0 || (std::isnan(best) && !std::isnan(value)) || (higher_is_better ? value > best : value < best);
+  waits = better ? 0 : waits + 1;
+  if (better) best = value, best_step = step;
+  return better;
+}
+
+GRADUS_BODY bool validation_state::ends(const stop_condition& c) const {
+  if (last_step < 0) return false;
+  if (c.threshold && (c.higher_is_better ? last > *c.threshold : last < *c.threshold)) return true;
+  return c.max_steps > 0 && last_step - best_step >= c.max_steps;
+}
+
+GRADUS_BODY validated_steps::validated_steps(const train_validation& v, validation_state& s, state_list model,
+                                             validation_calls calls)
+    : v_(&v), s_(&s), calls_(std::move(calls)) {
+  if (v.every_n_steps <= 0)
+    raise(status::invalid_argument, text("validation: expected every_n_steps above 0, got ", v.every_n_steps));
+  if (v.stop_when.max_steps < 0)
+    raise(status::invalid_argument,
+          text("validation: expected stop_when.max_steps to be 0 or more, got ", v.stop_when.max_steps));
+  for (const state_entry& e : model.entries())
+    if (e.name == "global_step")
+      continue;
+    else if (e.dynamic != nullptr)
+      model_.dynamic(e.name, *e.dynamic);
+    else
+      model_.tensor(e.name, e.type, e.dims, e.bytes);
+}
+
+GRADUS_BODY void validated_steps::remembers(state_list& list) {
+  s_->remembers(list);
+  v_->data.remembers(list, "validation/input");
+}
+
+GRADUS_BODY void validated_steps::validate(std::int64_t step) {
+  const evaluation found = calls_.evaluate();
+  const double value = found[v_->stop_when.metric];
+  const bool better = s_->take(value, step, v_->stop_when.higher_is_better);
+  if (better && v_->restore_best) s_->best_values.keep(model_);
+  changed_ = true;
+  calls_.measured(value);
+  const std::string best = better ? ", the best so far" : text(", the best is ", s_->best, " of step ", s_->best_step);
+  calls_.say(text("validation at step ", step, ": ", v_->stop_when.metric, " ", value, best,
+                  is_over() ? "; the training ends by its rule" : ""));
+}
+
+GRADUS_BODY void validated_steps::finish(std::int64_t step, std::int64_t last) {
+  if (puts_back(step, last)) {
+    calls_.settle();
+    if (s_->best_step != step) {
+      s_->best_values.put_back(model_);
+      calls_.say(text("the model is that of step ", s_->best_step, ": ", v_->stop_when.metric, " ", s_->best));
+    }
+    s_->ended_step = step, changed_ = true;
+  }
+  // A checkpoint of this step may be from before its evaluation.
+  if (changed_ && (step >= last || is_over())) calls_.save();
+  changed_ = false;
+}
+}  // namespace detail
+
+}  // namespace gradus

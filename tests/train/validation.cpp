@@ -1,0 +1,255 @@
+// costs: 100
+#include <gradus/train/validation.hpp>
+
+#include <gradus/checkpoint/background.hpp>
+#include <gradus/gradus.hpp>
+#include <gradus/testing/faulty_files.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "run_files.hpp"
+
+using namespace gradus;
+using gradus::testing::faulty_files;
+
+namespace {
+inline constexpr auto line = [](graph& g) {
+  auto x = g.placeholder("x", {batch, 1});
+  auto y = g.placeholder("y", {batch, 1});
+  auto guess = dense(x, {.units = 1, .name = "line", .kernel_initializer = ones});
+  return model_spec{.loss = reduce_mean(square(guess - y))};
+};
+// Trained towards y = 3 x from y = x. The validation's y = 2 x is met on the way, so its loss falls, then rises.
+const std::vector<float> xs{1, 2, -1, -2}, ys{3, 6, -3, -6}, others{2, 4, -2, -4};
+auto data() { return from_spans("x", xs, extents{1}, "y", ys, extents{1}).shuffle(4, 5).repeat().batch(2); }
+auto test_set() { return from_spans("x", xs, extents{1}, "y", others, extents{1}).shuffle(4, 9).batch(3); }
+
+template <class... More>
+auto make(const faulty_files& files, const More&... more) {
+  return make_trainer<line>(adam{.rate = 0.05}, files, silent{}, more...,
+                            run_config{.model_dir = "run", .save_checkpoints_steps = 3, .keep_checkpoint_max = 0});
+}
+std::string why(const std::function<void()>& call, status kind) {
+  try {
+    call();
+  } catch (const error& e) {
+    CHECK(e.kind() == kind);
+    return e.what();
+  }
+  return "(nothing was refused)";
+}
+struct each_step {
+  std::function<void(run_context&, const run_values&)> f;
+  void after_run(run_context& c, const run_values& v) { f(c, v); }
+};
+// The losses of evaluations at every so many steps, made apart: a training without validation, evaluated by hand.
+std::vector<double> losses_by_hand(int every, int steps) {
+  faulty_files files;
+  auto t = make(files);
+  std::vector<double> all;
+  auto input = data();
+  for (int s = every; s <= steps; s += every)
+    t.train(input, {.max_steps = s}), all.push_back(t.evaluate(test_set())["loss"]);
+  return all;
+}
+const float& weight(auto& trainer) {
+  return reinterpret_cast<const float&>(*trainer.state().find("line/kernel")->bytes.data());
+}
+}  // namespace
+
+TEST_CASE("validates every so many steps, and ends by the rule at the step where it says so") {
+  constexpr int every = 4, patience = 12;
+  const auto losses = losses_by_hand(every, 80);
+  std::size_t best = 0, end = 0;
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    if (losses[i] < losses[best]) best = i;
+    if (static_cast<int>(i - best) * every >= patience) {
+      end = i;
+      break;
+    }
+  }
+  REQUIRE((best > 0 && end > best));
+  for (const bool restore : {false, true}) {
+    faulty_files files;
+    std::vector<float> weights{1};
+    auto t = make(files);
+    t.train(data(), {.max_steps = 1000,
+                     .hooks = {each_step{[&](run_context& c, const run_values&) {
+                       weights.push_back(c.session().variable("line/kernel").as<float>()[0]);
+                     }}},
+                     .validation = {.data = test_set(),
+                                    .every_n_steps = every,
+                                    .stop_when = when_no_decrease("loss", patience),
+                                    .restore_best = restore}});
+    CHECK(t.global_step() == static_cast<std::int64_t>(end + 1) * every);
+    CHECK(weight(t) == weights[restore ? (best + 1) * every : (end + 1) * every]);
+    // The newest checkpoint holds what the memory holds, and a run that is begun again makes no step.
+    auto again = make(files);
+    again.train(data(), {.max_steps = 1000,
+                         .hooks = {each_step{[](run_context&, const run_values&) { FAIL("a step"); }}},
+                         .validation = {test_set(), every, when_no_decrease("loss", patience), restore}});
+    CHECK((again.global_step() == t.global_step() && weight(again) == weight(t)));
+    CHECK(t.evaluate(test_set())["loss"] == losses[restore ? best : end]);
+    // With a rule that is content with more it goes on.
+    again.train(data(), {.max_steps = t.global_step() + 2,
+                         .validation = {test_set(), every, when_no_decrease("loss", patience + 100), restore}});
+    CHECK(again.global_step() == t.global_step() + 2);
+  }
+}
+
+TEST_CASE("a threshold ends it at the first evaluation beyond, in either direction") {
+  const auto losses = losses_by_hand(4, 24);
+  const double between = (losses[1] + losses[2]) / 2;
+  REQUIRE((losses[1] > between && losses[2] < between));
+  for (const auto& [rule, steps] :
+       {std::pair(when_lower("loss", between), 12), std::pair(when_higher("loss", between), 4),
+        std::pair(when_lower("loss", losses[2]), 16)}) {
+    faulty_files files;
+    auto t = make(files);
+    t.train(data(), {.max_steps = 16, .validation = {test_set(), 4, rule}});
+    CHECK(t.global_step() == steps);
+  }
+}
+
+TEST_CASE("killed at any step and run again, the run ends with the same bits, and its checkpoint too") {
+  const auto train = [](auto& t, const auto& on) {
+    t.train(
+        data(),
+        {.max_steps = 1000,
+         .hooks = {on},
+         .validation = {
+             .data = test_set(), .every_n_steps = 4, .stop_when = when_no_decrease("loss", 8), .restore_best = true}});
+  };
+  faulty_files whole;
+  auto undisturbed = make(whole);
+  train(undisturbed, each_step{[](run_context&, const run_values&) {}});
+  const auto expected = run_files::newest_checkpoint(whole, "run");
+  CHECK(expected.step == undisturbed.global_step());
+  struct killed {};
+  for (std::int64_t at = 1; at <= expected.step; ++at) {
+    faulty_files files;
+    {
+      auto first = make(files);
+      // Behind the step's checkpoint, and before its validation.
+      CHECK_THROWS_AS(train(first, each_step{[&](run_context&, const run_values& v) {
+                              if (v.global_step == at) throw killed();
+                            }}),
+                      killed);
+    }
+    auto second = make(files);
+    train(second, each_step{[](run_context&, const run_values&) {}});
+    CHECK(run_files::difference(run_files::newest_checkpoint(files, "run"), expected) == "");
+  }
+}
+
+TEST_CASE("killed at any operation of the last save, the best parameters still come back") {
+  const auto train = [](auto& t) {
+    t.train(data(), {.max_steps = 30, .validation = {.data = test_set(), .every_n_steps = 5, .restore_best = true}});
+  };
+  faulty_files whole;
+  auto undisturbed = make(whole);
+  train(undisturbed);
+  const auto expected = run_files::newest_checkpoint(whole, "run");
+  CHECK(expected.step == 30);
+  CHECK(weight(undisturbed) < 2.3F);  // that of the end is beyond
+  // The checkpoint of step 30 that the loop wrote by itself, and nothing behind it.
+  faulty_files files;
+  {
+    auto first = make(files);
+    struct killed {};
+    CHECK_THROWS_AS(first.train(data(), {.max_steps = 30,
+                                         .hooks = {each_step{[](run_context&, const run_values& v) {
+                                           if (v.global_step == 30) throw killed();
+                                         }}},
+                                         .validation = {test_set(), 5, {}, true}}),
+                    killed);
+  }
+  auto second = make(files);
+  train(second);
+  CHECK(run_files::difference(run_files::newest_checkpoint(files, "run"), expected) == "");
+}
+
+TEST_CASE("somebody else's stop puts nothing back, and the run goes on where it was") {
+  faulty_files a, b;
+  auto whole = make(a), parts = make(b);
+  const auto options = [](std::int64_t stop) {
+    return each_step{[stop](run_context& c, const run_values& v) {
+      if (v.global_step == stop) c.request_stop();
+    }};
+  };
+  auto x = data(), y = data();
+  whole.train(x, {.max_steps = 40, .hooks = {options(0)}, .validation = {test_set(), 5, {}, true}});
+  const train_validation kept{test_set(), 5, {}, true};
+  for (const std::int64_t stop : {5, 23, 40})
+    parts.train(y, {.max_steps = 40, .hooks = {options(stop)}, .validation = kept});
+  CHECK(parts.global_step() == 40);
+  CHECK(weight(parts) == weight(whole));
+}
+
+TEST_CASE("in memory alone, with averages, and with saves in the background") {
+  const auto train = [](auto t) {
+    t.train(data(),
+            {.max_steps = 40,
+             .validation = {
+                 .data = test_set(), .every_n_steps = 4, .restore_best = true, .evaluation = {.use_averages = true}}});
+    return weight(t);
+  };
+  const exponential_moving_average average{.decay = 0.5};
+  faulty_files a, b;
+  const float in_place_bits = train(make(a, average));
+  CHECK(train(make(b, average, copy_snapshot{})) == in_place_bits);
+  CHECK(train(make_trainer<line>(adam{.rate = 0.05}, average)) == in_place_bits);
+  CHECK(run_files::difference(run_files::newest_checkpoint(a, "run"), run_files::newest_checkpoint(b, "run")) == "");
+}
+
+TEST_CASE("what means nothing is refused; an unknown metric says which there are") {
+  faulty_files files;
+  auto t = make(files);
+  CHECK(why(
+            [&] {
+              t.train(data(), {.max_steps = 5, .validation = {test_set(), 0}});
+            },
+            status::invalid_argument) == "validation: expected every_n_steps above 0, got 0");
+  CHECK(why(
+            [&] {
+              t.train(data(), {.max_steps = 5, .validation = {test_set(), 1, when_no_increase("loss", -1)}});
+            },
+            status::invalid_argument)
+            .find("0 or more, got -1") != std::string::npos);
+  CHECK(why(
+            [&] {
+              t.train(data(), {.max_steps = 5, .validation = {test_set(), 1, when_no_increase("auc", 1)}});
+            },
+            status::not_found)
+            .find("loss") != std::string::npos);
+}
+
+TEST_CASE("a NaN is the worst value; what was kept of another model is refused, and nothing changes") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  detail::validation_state s;
+  CHECK((s.take(nan, 1, false) && !s.take(nan, 2, false) && s.waits == 1));
+  CHECK((s.take(5, 3, false) && !s.take(nan, 4, false) && !s.take(5, 5, false) && s.take(4, 6, false)));
+  CHECK((s.best == 4 && s.best_step == 6 && s.waits == 0));
+  detail::kept_values kept;
+  std::vector<float> a{1, 2}, b{3}, c{4, 5, 6};
+  state_list small, large;
+  small.tensor("a", {2}, std::span(a)), small.tensor("b", {1}, std::span(b));
+  large.tensor("a", {2}, std::span(a)), large.tensor("c", {3}, std::span(c));
+  kept.keep(small);
+  a = {7, 8};
+  CHECK(why([&] { kept.put_back(large); }, status::data_loss).find("of another model") != std::string::npos);
+  CHECK(a == std::vector<float>{7, 8});
+  b = {9};
+  kept.put_back(small);
+  CHECK((a == std::vector<float>{1, 2} && b == std::vector<float>{3}));
+  std::vector<std::byte> bytes;
+  kept.save(bytes);
+  bytes.pop_back();
+  detail::kept_values torn;
+  torn.load(bytes);
+  CHECK(why([&] { torn.put_back(small); }, status::data_loss).find("damaged") != std::string::npos);
+}
