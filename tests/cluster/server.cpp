@@ -99,11 +99,11 @@ TEST_CASE("server: the resources that sessions of some settings get") {
   const auto own = s.resources_for(session_options{.isolate_session_state = true});
   CHECK(own != shared);
   CHECK(own != s.resources_for(session_options{.isolate_session_state = true}));
-  cancellation closing, theirs, late;
+  detail::session_end closing, theirs, late;
   shared->enter(closing), own->enter(theirs);
   s.stop();
-  CHECK((closing.is_cancelled() && theirs.is_cancelled()));
+  CHECK((closing.closing.is_cancelled() && theirs.closing.is_cancelled() && !closing.lost));
   s.resources_for(session_options{.isolate_session_state = true})->enter(late);
-  CHECK(late.reason() == "the server \"in_process://localhost:0\" was stopped");
+  CHECK(late.closing.reason() == "the server \"in_process://localhost:0\" was stopped");
   shared->leave(closing), own->leave(theirs);
 }

@@ -126,3 +126,33 @@ TEST_CASE("two sessions train one model together as one session does alone: slot
   }
   for (const char* name : {"w", "w/Adam", "w/Adam_1"}) CHECK(floats(a.variable(name)) == floats(c.variable(name)));
 }
+
+TEST_CASE("sessions of resources are closed together; those that were aborted say so") {
+  graph g;
+  const value v = g.variable("v", {}, {.init = ones});
+  session_resources box;
+  const auto kind_of = [&](base_session& s) {
+    try {
+      s.run(v);
+    } catch (const error& e) {
+      return e.kind();
+    }
+    return status{};
+  };
+  session alone{g};
+  session first{g, shared_resources(box)};
+  session second(box, g);
+  alone.initialize(), first.initialize();
+  CHECK((kind_of(first) == status{} && kind_of(second) == status{}));
+  second.close();
+  box.abort_sessions("gone");
+  CHECK(kind_of(first) == status::aborted);
+  CHECK(kind_of(second) == status::failed_precondition);  // it was closed before
+  CHECK(kind_of(alone) == status{});
+  session third(box, g);
+  CHECK(kind_of(third) == status{});
+  box.close_sessions("over");
+  CHECK(kind_of(third) == status::failed_precondition);
+  session late(box, g);
+  CHECK(late.is_closed());
+}

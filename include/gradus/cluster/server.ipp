@@ -69,7 +69,7 @@ GRADUS_BODY void server::stop() {
     all = all_resources();
     changed_.notify_all();  // under the mutex: who has joined may destroy the server
   }
-  for (const auto& r : all) r->close_sessions(why, true);
+  for (const auto& r : all) r->close_sessions(why);
 }
 
 GRADUS_BODY void server::join() const {
@@ -95,7 +95,7 @@ GRADUS_BODY std::shared_ptr<session_resources> server::resources_for(const or_no
   if (!o.isolate_session_state) return resources_;
   auto own = std::make_shared<session_resources>(tasks_);
   const std::lock_guard lock(mutex_);
-  if (state_ == stopped) own->close_sessions(text("the server \"", target(), "\" was stopped"), true);
+  if (state_ == stopped) own->close_sessions(text("the server \"", target(), "\" was stopped"));
   std::erase_if(isolated_, [](const auto& known) { return known.expired(); });
   isolated_.push_back(own);
   return own;
@@ -111,7 +111,7 @@ GRADUS_BODY void server::reset(std::initializer_list<std::string_view> container
     all = all_resources();
   }
   for (const auto& r : all) {
-    r->close_sessions(text("the server \"", target(), "\" was reset"));
+    r->abort_sessions(text("the server \"", target(), "\" was reset"));
     if (takes_default) r->reset();
   }
 }

@@ -44,8 +44,8 @@ public:
 
   // The fetched tensors, in the order of the fetches. Errors: not_found or invalid_argument for what the graph has not
   // or what does not fit, failed_precondition for a variable that is read and has no value, and for a session that is
-  // closed; cancelled if it is closed while the run waits, deadline_exceeded as the options say; and what kernels
-  // raise.
+  // closed (aborted where its variables were taken away with it); cancelled if it is closed while the run waits,
+  // deadline_exceeded as the options say; and what kernels raise.
   run_results run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds = {},
                   const run_options& o = {}, run_metadata* told = nullptr) {
     return run(std::span<const fetch>(fetches.begin(), fetches.size()),
@@ -77,7 +77,7 @@ public:
   // Runs that wait in queues raise cancelled, now and later; a later run raises failed_precondition. Variables stay as
   // they are. A second call does nothing.
   void close();
-  bool is_closed() const { return closing_.is_cancelled(); }
+  bool is_closed() const { return end_.closing.is_cancelled(); }
   // `what` lives as long as the session: the resources of a server.
   void keep(std::shared_ptr<const void> what) { kept_ = std::move(what); }
 
@@ -118,7 +118,7 @@ private:
   detail::session_core core_;
   session_resources* shared_;  // null: its own
   bool concurrent_;
-  cancellation closing_;
+  detail::session_end end_;
   std::atomic<std::uint64_t> seed_{0};
 
   detail::prepared_run& prepared(std::span<const fetch> fetches);

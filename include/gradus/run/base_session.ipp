@@ -8,10 +8,10 @@ namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY base_session::base_session(graph& g, session_resources* shared, bool concurrent)
     : core_(g, shared), shared_(shared), concurrent_(concurrent) {
-  if (shared_ != nullptr) shared_->enter(closing_);
+  if (shared_ != nullptr) shared_->enter(end_);
 }
 GRADUS_BODY base_session::~base_session() {
-  if (shared_ != nullptr) shared_->leave(closing_);
+  if (shared_ != nullptr) shared_->leave(end_);
 }
 
 // --- variables
@@ -78,7 +78,7 @@ GRADUS_BODY void base_session::start_computed(std::vector<int> variables, std::s
 
 // --- runs
 
-GRADUS_BODY void base_session::close() { closing_.cancel("the session was closed"); }
+GRADUS_BODY void base_session::close() { end_.closing.cancel("the session was closed"); }
 
 GRADUS_BODY void base_session::own_calls::operator()(const bound_call& c) const {
   const graph_view& v = p_->what.graph.view;
@@ -143,10 +143,11 @@ GRADUS_BODY detail::prepared_run& base_session::prepared(std::span<const fetch> 
 GRADUS_BODY detail::run_lease base_session::lease_of(std::span<const fetch> fetches, std::span<const feed> feeds,
                                                      const run_options& o, run_metadata* told) {
   if (is_closed())
-    raise(status::failed_precondition, text("run: the session is closed (", closing_.reason(), "); make another one"));
+    raise(end_.lost ? status::aborted : status::failed_precondition,
+          text("run: the session is closed (", end_.closing.reason(), "); make another one"));
   detail::prepared_run& p = prepared(fetches);
   detail::run_lease mine = p.take();
-  const blocking_options wait{o.timeout_secs.value_or(task_condition::forever), &closing_};
+  const blocking_options wait{o.timeout_secs.value_or(task_condition::forever), &end_.closing};
   run_before(p, *mine, feeds, wait);
   core_.take_feeds(p, *mine, feeds);
   {

@@ -10,6 +10,7 @@
 // session may bring more variables. Runs of all these sessions are ordered together: a run that writes a variable
 // excludes the runs that read or write it.
 #pragma once
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -47,6 +48,14 @@ struct resource_variable {
 };
 }  // namespace detail
 
+namespace detail {
+// What ends a session from outside.
+struct session_end {
+  cancellation closing;
+  std::atomic<bool> lost{false};  // its variables are gone: a run raises aborted
+};
+}  // namespace detail
+
 class session_resources {
 public:
   // `t` is what runs wait by.
@@ -62,13 +71,15 @@ public:
   // waits for the runs at work. A session that has used an object before keeps that one; make another session.
   void reset();
 
-  // Closes the sessions that share these resources: what waits in their queues raises cancelled, and a later run
-  // failed_precondition. `later_ones_too`: every session that comes is closed from the beginning. A second call with
-  // it changes nothing.
-  void close_sessions(const std::string& why, bool later_ones_too = false);
-  // A session comes and goes; `closing` is what closes it.
-  void enter(cancellation& closing);
-  void leave(cancellation& closing);
+  // Closes the sessions that share these resources, and those that will: what waits in their queues raises cancelled,
+  // and a later run failed_precondition.
+  void close_sessions(const std::string& why);
+  // Closes those that there are, since what they worked with is about to go: what waits raises cancelled, and a later
+  // run aborted, upon which a monitored session makes another one.
+  void abort_sessions(const std::string& why);
+  // A session comes and goes.
+  void enter(detail::session_end& s);
+  void leave(detail::session_end& s);
 
   // An object beside the variables, such as a queue: found by its name, or made and kept as long as these resources.
   // Any thread; `make` runs under a lock.
@@ -88,7 +99,7 @@ private:
   task_system tasks_;
   mutable detail::run_order order_;
   std::mutex sessions_mutex_;
-  std::vector<cancellation*> sessions_;
+  std::vector<detail::session_end*> sessions_;
   std::string closed_;  // why later sessions are closed, or empty
 
   detail::resource_variable* find(std::string_view name) const;

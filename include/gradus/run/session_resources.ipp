@@ -40,19 +40,26 @@ GRADUS_BODY void session_resources::reset() {
 }
 
 // The mutex is held while they are closed, so that none of them ends under the call.
-GRADUS_BODY void session_resources::close_sessions(const std::string& why, bool later_ones_too) {
+GRADUS_BODY void session_resources::close_sessions(const std::string& why) {
   const std::lock_guard lock(sessions_mutex_);
-  if (later_ones_too && closed_.empty()) closed_ = why;
-  for (cancellation* const closing : sessions_) closing->cancel(why);
+  if (closed_.empty()) closed_ = why;
+  for (detail::session_end* const s : sessions_) s->closing.cancel(why);
 }
-GRADUS_BODY void session_resources::enter(cancellation& closing) {
+GRADUS_BODY void session_resources::abort_sessions(const std::string& why) {
   const std::lock_guard lock(sessions_mutex_);
-  sessions_.push_back(&closing);
-  if (!closed_.empty()) closing.cancel(closed_);
+  for (detail::session_end* const s : sessions_) {
+    if (!s->closing.is_cancelled()) s->lost = true;  // one that was closed before stays merely closed
+    s->closing.cancel(why);
+  }
 }
-GRADUS_BODY void session_resources::leave(cancellation& closing) {
+GRADUS_BODY void session_resources::enter(detail::session_end& s) {
   const std::lock_guard lock(sessions_mutex_);
-  std::erase(sessions_, &closing);
+  sessions_.push_back(&s);
+  if (!closed_.empty()) s.closing.cancel(closed_);
+}
+GRADUS_BODY void session_resources::leave(detail::session_end& s) {
+  const std::lock_guard lock(sessions_mutex_);
+  std::erase(sessions_, &s);
 }
 
 GRADUS_BODY std::shared_ptr<void> session_resources::object(std::string_view name,
