@@ -17,6 +17,7 @@
 #include "../summary/meta_graph.ipp"
 #include "../summary/outputs.ipp"
 #include "../summary/queue.ipp"
+#include "../summary/read_graph_def.ipp"
 #include "../summary/reader.ipp"
 #include "../summary/run_graph.ipp"
 #include "../summary/run_metadata.ipp"
