@@ -19,7 +19,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-struct saved_model_options {
+struct saved_model_load_options {
   std::vector<std::string> tags = {"serve"};  // all tags of the graph that is wanted, in any order
   import_options imports = {};                // limits, the file system, and what stands for ops that are not known
 };
@@ -42,7 +42,7 @@ public:
   using open_session = std::function<std::unique_ptr<base_session>(graph&)>;
 
   // load_saved_model is what a program calls.
-  saved_model(std::string directory, const saved_model_options& o, const open_session& open);
+  saved_model(std::string directory, const saved_model_load_options& o, const open_session& open);
 
   // What can be asked for: inputs and outputs by key, with dtypes and extents (-1: the batch), and the method's name.
   const std::map<std::string, signature_def>& signatures() const { return imported_.about().signatures; }
@@ -84,7 +84,8 @@ private:
 // not_found for no export at this path, for tags that no graph of it has, for variables that are not in it; data_loss;
 // those of import_meta_graph.
 template <class Device = default_device, class... Policies>
-saved_model load_saved_model(const std::string& directory, const saved_model_options& o = {}, Policies... policies) {
+saved_model load_saved_model(const std::string& directory, const saved_model_load_options& o = {},
+                             Policies... policies) {
   return saved_model(directory, o, [policies...](graph& g) -> std::unique_ptr<base_session> {
     return std::make_unique<session<Device, Policies...>>(g, policies...);
   });
@@ -92,7 +93,7 @@ saved_model load_saved_model(const std::string& directory, const saved_model_opt
 
 namespace detail {
 // The graph of an export with these tags.
-meta_graph graph_with_tags(const std::string& directory, const saved_model_options& o);
+meta_graph graph_with_tags(const std::string& directory, const saved_model_load_options& o);
 }  // namespace detail
 
 }  // namespace gradus

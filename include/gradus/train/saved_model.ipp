@@ -23,7 +23,7 @@ std::string keys_of(const Map& map) {
   return quoted_names(map, [](const auto& e) -> const std::string& { return e.first; });
 }
 
-GRADUS_BODY meta_graph graph_with_tags(const std::string& directory, const saved_model_options& o) {
+GRADUS_BODY meta_graph graph_with_tags(const std::string& directory, const saved_model_load_options& o) {
   const any_file_system& fs = o.imports.files;
   const std::string path = join_path(directory, "saved_model.pb");
   if (uninterrupted([&] { return fs.exists(path); }) != 0) {
@@ -53,7 +53,7 @@ GRADUS_BODY const const_tensor_view& named_predictions::operator[](std::string_v
                                 detail::quoted_names(keys_, [](const std::string& k) { return k; })));
 }
 
-GRADUS_BODY saved_model::saved_model(std::string directory, const saved_model_options& o, const open_session& open)
+GRADUS_BODY saved_model::saved_model(std::string directory, const saved_model_load_options& o, const open_session& open)
     : directory_(std::move(directory)), imported_(detail::graph_with_tags(directory_, o), o.imports) {
   const meta_graph& m = imported_.about();
   for (const auto& [name, s] : m.signatures) {
