@@ -57,9 +57,9 @@ struct graph_def_attr {
 struct graph_def_node {
   std::string name;  // "hidden/dense/kernel": '/' makes the hierarchy that TensorBoard folds
   std::string op;
-  std::vector<std::string> inputs;  // "node", "node:1" for a later output, then "^node" for control dependencies
-  std::string device;
-  std::vector<graph_def_attr> attrs;  // any order; written sorted by key
+  std::vector<std::string> inputs = {};  // "node", "node:1" for a later output, then "^node" for control dependencies
+  std::string device = {};
+  std::vector<graph_def_attr> attrs = {};  // any order; written sorted by key
 };
 
 struct graph_def {

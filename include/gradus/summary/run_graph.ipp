@@ -1,5 +1,7 @@
 // The bodies of run_graph.hpp.
 #pragma once
+#include <algorithm>
+
 #include "../base/body.hpp"
 #include "run_graph.hpp"
 #include "tensorflow_graph.hpp"
@@ -214,7 +216,12 @@ GRADUS_BODY void meta_writer::add_node(std::size_t i) {
     return;
   }
   if (n.source->op == &placeholder_card) {
-    written_[i] = to_.add(n.name, "Placeholder", {}, {{"dtype", n.type}, {"shape", to_shape_def(n.dims)}}, n.type);
+    std::vector<graph_def_attr> attrs{{"dtype", n.type}, {"shape", to_shape_def(n.dims)}};
+    // An extent of several batches is -1 to TensorFlow; who imports the graph here reads how many they are.
+    std::vector<std::int64_t> own(n.dims.dims, n.dims.dims + n.dims.rank);
+    if (std::any_of(own.begin(), own.end(), [](std::int64_t d) { return d < -1; }))
+      attrs.push_back({"_gradus_shape", std::move(own)});
+    written_[i] = to_.add(n.name, "Placeholder", {}, std::move(attrs), n.type);
     return;
   }
   if (n.source->op == &constant_card) {

@@ -1,4 +1,4 @@
-// A graph and its variables as TensorFlow 1.x's SavedModel: what a server predicts from.
+// A graph and its variables as TensorFlow 1.x's SavedModel: what a server, or saved_model.hpp, predicts from.
 //
 //   gradus::export_saved_model("export/census", sess, {{"serving_default", {{{"x", x}}, {{"scores", y}}}}});
 //

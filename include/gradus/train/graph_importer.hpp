@@ -1,0 +1,55 @@
+// Nodes of TensorFlow's as nodes of a graph of ours, one after another as they are asked for (import_meta_graph.hpp is
+// what a program uses).
+#pragma once
+#include <map>
+
+#include "import_words.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// A placeholder in the place of a tensor of the file.
+struct stand_in_placeholder {
+  shape dims;
+  dtype type = float32;
+};
+
+}  // namespace gradus
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// What a variable is besides its shape, by its name: collections say it.
+struct imported_variable {
+  bool trainable = true, local = false;
+  std::string initial_value = {};  // a node's name
+};
+
+class graph_importer final : public import_words {
+public:
+  graph_importer(graph_def d, std::map<std::string, imported_variable> variables,
+                 std::map<std::string, stand_in_placeholder> stand_ins);
+
+  // The tensor, made now if it was not asked for before. Errors: not_found for no such tensor; unimplemented for an op
+  // that this library has not, invalid_argument for what makes no sense, each with the name of the node that is to
+  // blame, which may stand long before this one.
+  value tensor(std::string_view name);
+  // Why it cannot be had; nothing if it can.
+  std::string problem(std::string_view name);
+
+private:
+  std::map<std::string, imported_variable> variables_;
+  std::map<std::string, stand_in_placeholder> stand_ins_;
+
+  void make_all(int node);
+  value make(int i);
+  value special(int i, std::string_view op, bool& known);
+  value strided_slice(int i);
+  value leaf(int i, std::string_view op);
+  value variable(int i);
+  bool first_value(int i, const imported_variable& a, const shape& dims, dtype type, variable_options& o, value& from);
+};
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "graph_importer.ipp"
+#endif

@@ -1,0 +1,85 @@
+// A .meta file read back into a graph: tf.train.import_meta_graph (1.15).
+//
+//   gradus::imported_graph model = gradus::import_meta_graph("runs/digits/model-500.meta");
+//   gradus::session s{model.of()};
+//   model.restore(s, "runs/digits/model-500");
+//   const auto y = s.run(model["predictions/class"], {{"image", images}});
+//
+// Nodes of TensorFlow's become nodes of this library's graph as far as they are asked for: by signatures, by
+// collections, by you. An op that is missing here is an error of the tensor that needs it, and no error of the others:
+// a graph of TensorFlow's holds its whole training step. Ops that to_meta_graph (summary/run_graph.hpp) writes come
+// back as they were, and compute the same bits. Extents that are not known (-1) are the batch, so each tensor has one
+// of them at most.
+//
+// What is not imported: ops that change variables, save or restore (savers are objects here), queues, control flow,
+// texts. Control inputs are dropped, but for those from ops that change a variable, which are refused.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../checkpoint/saver.hpp"
+#include "../run/base_session.hpp"
+#include "../store/any_file_system.hpp"
+#include "../summary/read_graph_def.hpp"
+#include "graph_importer.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+struct import_options {
+  // Tensors of the file in whose place a placeholder stands, by name: for an op that this library has not, or a queue.
+  std::map<std::string, stand_in_placeholder> placeholders = {};
+  reader_limits limits = {};
+  any_file_system files = {};
+};
+
+class imported_graph {
+public:
+  // Errors: invalid_argument for a file whose nodes make no graph (graph_index.hpp).
+  explicit imported_graph(meta_graph m, import_options o = {});
+  imported_graph(imported_graph&&) = default;
+  imported_graph& operator=(imported_graph&&) = default;
+
+  // Stays where it is when this object is moved.
+  graph& of() const { return importer_->of(); }
+  // The tensor "x", "x:0" of the file. Made now if nothing has asked for it, so not while the graph is finalized.
+  // Errors: not_found; unimplemented or invalid_argument, naming the node that cannot be had.
+  value operator[](std::string_view tensor) const { return importer_->tensor(tensor); }
+
+  // What the file says besides nodes: collections as they are there, tags, signatures, the saver's settings.
+  const meta_graph& about() const { return about_; }
+  // Names of placeholders and of variables that the graph has now.
+  std::vector<std::string> placeholders() const;
+  std::vector<std::string> variables() const;
+  // What signatures and collections ask for and cannot be had, by the tensor's name; and why.
+  const std::map<std::string, std::string>& left_out() const { return left_out_; }
+
+  // A saver with the file's settings for TensorFlow's checkpoints (V2); null if the file has none. What
+  // tf.train.import_meta_graph returns.
+  std::shared_ptr<detail::any_saver> saver() const;
+  // Gives the variables of a session of this graph, all but local ones, their values from a checkpoint of TensorFlow's
+  // (its prefix). Errors, and then nothing is changed: not_found and invalid_argument, naming all variables that are
+  // not there or have another dtype or shape; data_loss.
+  void restore(base_session& s, const std::string& prefix) const;
+
+private:
+  meta_graph about_;
+  import_options o_;
+  std::unique_ptr<detail::graph_importer> importer_;
+  std::map<std::string, std::string> left_out_;
+
+  void ask(std::string_view tensor, std::string_view collection);
+};
+
+// Of a file, or of its bytes. Errors: those of decode_meta_graph, of imported_graph, and of reading a file.
+imported_graph import_meta_graph(const std::string& path, const import_options& o = {});
+imported_graph import_meta_graph(std::span<const std::byte> bytes, const import_options& o = {});
+// Of a GraphDef, as tf.import_graph_def: its variables count as trainable.
+imported_graph import_graph_def(std::span<const std::byte> bytes, const import_options& o = {});
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "import_meta_graph.ipp"
+#endif

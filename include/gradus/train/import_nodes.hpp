@@ -1,0 +1,80 @@
+// What an import knows of the nodes of a file, and of those that it has made: values, and the numbers that TensorFlow
+// computes in a graph and this library has to know before (shapes, axes). graph_importer.hpp is the whole.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../graph/graph.hpp"
+#include "../summary/graph_index.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// The largest extent, and the largest number of elements: kernels multiply extents as ints.
+inline constexpr std::int64_t most_extent = std::int64_t{1} << 27, most_elements = std::int64_t{1} << 46;
+
+class import_nodes {
+public:
+  graph& of() { return *g_; }
+  const graph_index& nodes() const { return index_; }
+
+protected:
+  explicit import_nodes(graph_def d)
+      : g_(std::make_unique<graph>(gradus::mode::predict)),
+        index_(std::move(d)),
+        made_(static_cast<std::size_t>(index_.size())) {}
+  ~import_nodes() = default;
+
+  // An extent, or a number of a shape that is computed: n, or n times the batch.
+  struct number {
+    std::int64_t n = 0;
+    bool batch = false;
+    bool operator==(const number&) const = default;
+  };
+  struct numbers {
+    std::vector<number> list = {};
+    bool scalar = false;
+  };
+  struct made_node {
+    value v = {};
+    status kind = status::unknown;
+    std::string problem = {};
+    bool done() const { return bool(v) || !problem.empty(); }
+  };
+
+  std::unique_ptr<graph> g_;
+  graph_index index_;
+  std::vector<made_node> made_;
+  std::vector<int> needs_;  // nodes that the one that is being made waits for
+
+  made_node& at(int i) { return made_[static_cast<std::size_t>(i)]; }
+  // The tensor if it is there; otherwise it is among needs_. Raises the problem of one that cannot be had.
+  value have(tensor_place t);
+  bool have_all(const std::vector<tensor_place>& list, std::vector<value>& out);
+  value input(int i, std::size_t k);
+  [[noreturn]] void refuse(int i, std::string_view why, status kind = status::invalid_argument) const;
+
+  dtype type_of(int i, std::string_view key) const;
+  shape shape_of(int i, std::string_view key) const;
+  void check_extents(int i, const shape& s) const;
+  const tensor_def& constant_of(int i, tensor_place t) const;
+  const tensor_def* constant_at(tensor_place t) const;
+  // A tensor of whole numbers that is known before a run; false: it waits for needs_.
+  bool whole_numbers(int i, tensor_place t, numbers& out, int depth = 0);
+  bool shape_numbers(int i, tensor_place t, shape& out);
+  bool axes_of(int i, tensor_place t, int rank, int& mask, bool all_if_empty);
+  static int to_extent(const import_nodes& self, int i, const number& n);
+
+  // A node under the name of the file's node i; a constant, under this name unless it is empty.
+  value add(const card& op, const std::vector<value>& operands, const std::vector<int>& words, int i);
+  value constant(int i, const tensor_def& t, std::string_view name);
+};
+
+// The elements of an int32 or int64 constant; none of another.
+std::vector<std::int64_t> whole_numbers_in(const tensor_def& t);
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "import_nodes.ipp"
+#endif
