@@ -2,6 +2,7 @@
 #ifndef GRADUS_COMPILED
 #define GRADUS_COMPILED
 #endif
+#include "../estimator/estimator.ipp"
 #include "../estimator/binary_class_head.ipp"
 #include "../estimator/canned/baseline.ipp"
 #include "../estimator/canned/canned_estimator.ipp"
@@ -11,7 +12,6 @@
 #include "../estimator/canned/dnn_linear_combined.ipp"
 #include "../estimator/canned/linear.ipp"
 #include "../estimator/checkpoint_values.ipp"
-#include "../estimator/estimator.ipp"
 #include "../estimator/estimator_input.ipp"
 #include "../estimator/estimator_spec.ipp"
 #include "../estimator/evaluation_result.ipp"
