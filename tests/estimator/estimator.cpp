@@ -3,6 +3,7 @@
 #include <gradus/codec/safetensors.hpp>
 #include <gradus/codec/tensor_bundle.hpp>
 #include <gradus/summary/reader.hpp>
+#include <gradus/testing/hand_tasks.hpp>
 #include <gradus/train/run_environment.hpp>
 
 #include "linear_model.hpp"
@@ -53,6 +54,10 @@ struct events {
     }
   }
 };
+std::string read_text(const std::string& path) {
+  const auto bytes = read_file(posix{}, path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 std::string message_of(auto&& f) {
   try {
     f();
@@ -525,4 +530,76 @@ TEST_CASE("the batches of the call at work can be had") {
   e.train(line::endless, {.steps = 1, .hooks = {hook}});
   CHECK(hook->found);
   CHECK(e.running_batches() == nullptr);
+}
+
+TEST_CASE("E20 export") {
+  testing::temp_dir dir, base, other;
+  testing::hand_tasks hand(1.7e9);
+  estimator e(line::model, {.config = {.model_dir = dir.path(), .save_checkpoints_steps = 5}, .tasks = hand.tasks()});
+  const auto serving = raw_serving_input({{"x", float32, {}}});
+  CHECK_THROWS_WITH_AS(e.export_saved_model(base.path(), serving), doctest::Contains("Couldn't find trained model at"),
+                       not_found);
+  CHECK(std::filesystem::is_empty(base.path()));
+  e.train(line::endless, {.steps = 10});
+  // The newest checkpoint, under ten digits of seconds.
+  const std::string path = e.export_saved_model(base.path(), serving);
+  CHECK(path == base.path() + "/1700000000");
+  CHECK(detail::variable_in(path, "w", {}).number() == Approx(line::fitted(10).w));
+  CHECK(std::filesystem::exists(path + "/saved_model.pb"));
+  hand.advance(1);
+  const std::string early =
+      e.export_saved_model(base.path(), serving, {.checkpoint_path = dir.path() + "/model-5.ckpt"});
+  CHECK(detail::variable_in(early, "w", {}).number() == Approx(line::fitted(5).w));
+  // Assets.
+  publish(posix{}, other.path() + "/words.txt", "a\nb\n");
+  hand.advance(1);
+  const std::string with = e.export_saved_model(
+      base.path(), serving, {.assets_extra = {{"sub/vocabulary.txt", other.path() + "/words.txt"}}});
+  CHECK(std::filesystem::file_size(with + "/assets.extra/sub/vocabulary.txt") == 4);
+  // Of the source of a warm start, where nothing was trained yet.
+  testing::temp_dir fresh;
+  hand.advance(1);
+  estimator warm(line::model, {.model_dir = fresh.path(), .warm_start_from = dir.path(), .tasks = hand.tasks()});
+  CHECK(detail::variable_in(warm.export_saved_model(base.path(), serving), "w", {}).number() ==
+        Approx(line::fitted(10).w));
+  // An export is a source of a warm start, too.
+  testing::temp_dir third;
+  estimator from_export(line::model, {.model_dir = third.path(), .warm_start_from = path});
+  CHECK(from_export.evaluate(line::once)["loss"] == Approx(e.evaluate(line::once)["loss"]));
+  // Three modes.
+  const auto supervised = raw_serving_input({{"x", float32, {}}}, {{"y", float32, {}}});
+  hand.advance(1);
+  const std::string three = e.export_all_saved_models(
+      base.path(), {{mode::train, supervised}, {mode::evaluate, supervised}, {mode::predict, serving}});
+  const std::string bytes = read_text(three + "/saved_model.pb");
+  for (const char* word : {"serving_default", "train", "eval", "tensorflow/supervised/training",
+                           "tensorflow/supervised/eval", "tensorflow/serving/predict", "predictions/y"})
+    CHECK(bytes.find(word) != bytes.npos);
+  CHECK(e.export_all_saved_models(base.path() + "/one", {{mode::evaluate, supervised}}).ends_with("/one/1700000004"));
+  CHECK_THROWS_AS(e.export_all_saved_models(base.path(), {}), invalid_argument);
+  CHECK_THROWS_AS(e.export_saved_model(base.path(), nullptr), invalid_argument);
+}
+
+TEST_CASE("the signatures of an export: one is the default, of several one must be") {
+  testing::temp_dir dir, base;
+  const auto with = [&](export_outputs_map outputs) {
+    return [outputs, names = std::vector<std::string>()](const named_tensors& f, value y, mode m) -> estimator_spec {
+      estimator_spec spec = line::model(f, y, m);
+      if (m != mode::predict) return spec;
+      for (const auto& [name, o] : outputs) spec.export_outputs[name] = regression_output(spec.predictions["y"]);
+      return spec;
+    };
+  };
+  const auto serving = raw_serving_input({{"x", float32, {}}});
+  estimator one(with({{"mine", {}}}), {.model_dir = dir.path()}),
+      several(with({{"a", {}}, {"b", {}}}), {.model_dir = dir.path()}),
+      named_one(with({{"a", {}}, {"serving_default", {}}}), {.model_dir = dir.path()});
+  one.train(line::endless, {.steps = 1});
+  const std::string bytes = read_text(one.export_saved_model(base.path() + "/one", serving) + "/saved_model.pb");
+  CHECK(bytes.find("mine") != bytes.npos);
+  CHECK(bytes.find("serving_default") != bytes.npos);
+  CHECK(bytes.find("tensorflow/serving/regress") != bytes.npos);
+  CHECK_THROWS_WITH_AS(several.export_saved_model(base.path(), serving), doctest::Contains("Multiple export_outputs"),
+                       invalid_argument);
+  CHECK_FALSE(named_one.export_saved_model(base.path() + "/named", serving).empty());
 }

@@ -240,6 +240,36 @@ TEST_CASE("after_eval ends an evaluator") {
   CHECK(told == notes{"model-1.ckpt", "none"});
 }
 
+TEST_CASE("an evaluator that is started again takes up what one before it has found") {
+  run_of r(as(four, "evaluator"));
+  r.e.save("runs/model-200.ckpt");
+  CHECK(r.to_its_end() == notes{"0 evaluate runs/model-200.ckpt", "0 end"});
+  r.to_its_end();  // at 100: it was of the last step
+  CHECK(r.e.seen().back() == "100 end");
+  CHECK(r.e.seen().size() == 4);  // it evaluates nothing, and says that there is nothing new
+  // Killed behind an evaluation, before it was exported: its events are taken.
+  run_of killed(as(four, "evaluator"));
+  killed.e.save("runs/model-200.ckpt");
+  {
+    summary_writer<> log(killed.e.model_dir() + "/eval");
+    log.add_scalar("loss", 0.25f, 200);
+    log.close();
+  }
+  std::vector<double> losses;
+  killed.o.listener.after_eval = [&](const eval_outcome& found) {
+    losses.push_back(found.metrics["loss"]);
+    return true;
+  };
+  CHECK(killed.to_its_end() == notes{"0 end"});
+  CHECK(losses == std::vector<double>{0.25});
+  // A file that is none of ours counts as none.
+  run_of other(as(four, "evaluator"));
+  make_directories(posix{}, other.e.model_dir() + "/eval");
+  publish(posix{}, other.e.model_dir() + "/eval/evaluated", "nonsense");
+  other.e.save("runs/model-200.ckpt");
+  CHECK(other.to_its_end() == notes{"0 evaluate runs/model-200.ckpt", "0 end"});
+}
+
 namespace {
 // An exporter that notes its calls.
 struct noting_exporter {

@@ -33,6 +33,7 @@
 #include "model_function.hpp"
 #include "owned_tensor.hpp"
 #include "prediction_range.hpp"
+#include "serving_input.hpp"
 #include "warm_start_source.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -113,6 +114,19 @@ public:
   // predictions whose batches are not equally long.
   prediction_range predict(const input_function& input_fn, const estimator_predict_options& o = {});
 
+  // Writes `<base>/<ten digits of seconds>`, a SavedModel (train/export_saved_model.hpp) of the newest checkpoint, or
+  // of one; without any, of the source of the warm start. Its signatures are the spec's export_outputs; of a single one
+  // it is "serving_default", too. Gives its path. Errors: not_found without a checkpoint; invalid_argument for several
+  // export_outputs of which none is "serving_default"; those of evaluate, and of gradus::export_saved_model.
+  std::string export_saved_model(const std::string& base, const serving_input_function& serving,
+                                 const saved_model_options& o = {});
+  // The same with a graph for each mode that there is an input for: train, evaluate, predict, in this order. The
+  // variables are those of the first. Graphs to train and to evaluate have the signatures "train" and "eval", with the
+  // loss and the predictions. tf.estimator.Estimator.experimental_export_all_saved_models.
+  std::string export_all_saved_models(const std::string& base,
+                                      const std::map<gradus::mode, serving_input_function>& inputs,
+                                      const saved_model_options& o = {});
+
   // Of the newest checkpoint. Error: not_found if there is none.
   std::vector<std::string> get_variable_names() const;
   owned_tensor get_variable_value(std::string_view name) const;
@@ -143,6 +157,7 @@ private:
   struct built;
   struct eval_events;
   built build(gradus::mode m, const input_function& input_fn) const;
+  built build_to_export(gradus::mode m, const serving_input_function& serving, serving_input& in) const;
   detail::estimator_creator creator_of(built& b, const std::string& checkpoint) const;
   void run_once(built& b, const std::string& checkpoint, const std::vector<any_hook>& hooks,
                 const std::function<void(monitored_session&)>& body);

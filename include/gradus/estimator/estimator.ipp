@@ -12,6 +12,7 @@
 #include "../session/session_creator.hpp"
 #include "../store/directory_lock.hpp"
 #include "../summary/values.hpp"
+#include "../train/export_saved_model.hpp"
 #include "../train/hooks/final_ops_hook.hpp"
 #include "../train/hooks/logging_tensor_hook.hpp"
 #include "../train/hooks/nan_tensor_hook.hpp"
@@ -396,6 +397,85 @@ GRADUS_BODY detail::estimator_creator estimator::creator_of(built& b, const std:
           restore,
           detail::warm_starter(o_.warm_start_from, *b.g, [this](const std::string& l) { say(l); }),
           o_.tasks};
+}
+
+// ---- export
+
+namespace detail {
+// As TensorFlow's model_fn.export_outputs_for_mode.
+GRADUS_BODY std::map<std::string, export_signature> signatures_of(const estimator_spec& spec, const serving_input& in) {
+  const auto put = [](std::map<std::string, value>& to, const named_tensors& from) {
+    for (const auto& [key, v] : from) to[key] = v;
+  };
+  export_signature base;
+  put(base.inputs, in.receiver_tensors.empty() ? in.features : in.receiver_tensors);
+  std::map<std::string, export_signature> all;
+  if (spec.mode != gradus::mode::predict) {
+    put(base.inputs, in.labels);
+    const bool trains = spec.mode == gradus::mode::train;
+    base.method_name = trains ? "tensorflow/supervised/training" : "tensorflow/supervised/eval";
+    base.outputs["loss"] = spec.loss;
+    for (const auto& [key, v] : spec.predictions)
+      base.outputs[spec.predictions.is_single() ? std::string("predictions") : text("predictions/", key)] = v;
+    all[trains ? "train" : "eval"] = base;
+    return all;
+  }
+  auto outputs = spec.export_outputs;
+  if (outputs.empty()) outputs.emplace(default_signature, predict_output(spec.predictions));
+  if (outputs.size() == 1) outputs.emplace(default_signature, outputs.begin()->second);
+  if (!outputs.contains(std::string(default_signature)))
+    raise(status::invalid_argument,
+          "Multiple export_outputs were provided, but none of them is specified as the default. Do this by naming one "
+          "of them \"serving_default\"");
+  for (const auto& [name, o] : outputs) {
+    export_signature& s = all[name] = base;
+    put(s.outputs, o.outputs), s.method_name = o.method_name;
+  }
+  return all;
+}
+}  // namespace detail
+
+GRADUS_BODY estimator::built estimator::build_to_export(gradus::mode m, const serving_input_function& serving,
+                                                        serving_input& in) const {
+  if (!serving) raise(status::invalid_argument, "a serving function must be given: this one holds no function");
+  built b{.g = std::make_unique<graph>(m), .input = {}, .spec = {}, .step = {}, .parts = {}};
+  b.step = create_global_step(*b.g);
+  in = serving(*b.g);
+  b.spec = model_fn_({in.features, in.labels, m, o_.config});
+  validate(b.spec, m, *b.g);
+  if (b.spec.loss && b.spec.loss.dims().rank != 0) b.spec.loss = reshape(b.spec.loss, {});
+  b.parts = detail::parts_of(b.spec, *b.g, o_.config.tf_random_seed);
+  return b;
+}
+
+GRADUS_BODY std::string estimator::export_saved_model(const std::string& base, const serving_input_function& serving,
+                                                      const saved_model_options& o) {
+  return export_all_saved_models(base, {{gradus::mode::predict, serving}}, o);
+}
+
+GRADUS_BODY std::string estimator::export_all_saved_models(const std::string& base,
+                                                           const std::map<gradus::mode, serving_input_function>& inputs,
+                                                           const saved_model_options& o) {
+  if (inputs.empty()) raise(status::invalid_argument, "No valid modes for exporting found: give an input for a mode");
+  std::string path = o.checkpoint_path.empty() ? latest_checkpoint() : o.checkpoint_path;
+  if (path.empty() && o_.warm_start_from) path = o_.warm_start_from.settings().ckpt_to_initialize_from;
+  if (path.empty())
+    raise(status::not_found, text("Couldn't find trained model at \"", o_.model_dir, "\": train first"));
+  std::vector<built> all;
+  std::vector<export_graph> graphs;
+  for (const auto& [m, serving] : inputs) {  // in the order of modes
+    serving_input in;
+    all.push_back(build_to_export(m, serving, in));
+    const auto tag = m == gradus::mode::train      ? saved_model_tag::training
+                     : m == gradus::mode::evaluate ? saved_model_tag::evaluation
+                                                   : saved_model_tag::serving;
+    graphs.push_back({all.back().g.get(), detail::signatures_of(all.back().spec, in), {std::string(tag)}});
+  }
+  const auto s = creator_of(all.front(), path).create_session();
+  std::string written =
+      gradus::export_saved_model(base, *s, graphs, {.assets_extra = o.assets_extra, .tasks = o_.tasks});
+  say(text("SavedModel written to: ", written));
+  return written;
 }
 
 // ---- what there is in model_dir

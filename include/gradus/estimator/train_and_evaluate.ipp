@@ -1,14 +1,15 @@
 // The bodies of train_and_evaluate.hpp.
 #pragma once
 #include <algorithm>
-#include <array>
-#include <limits>
+#include <charconv>
 #include <optional>
+#include <tuple>
 
 #include "../base/body.hpp"
 #include "../cluster/spec.hpp"
 #include "../store/directory_lock.hpp"
-#include "../train/second_or_step_timer.hpp"
+#include "../train/hooks/early_stopping_hook.hpp"
+#include "checkpoint_values.hpp"
 #include "train_and_evaluate.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -16,9 +17,14 @@ namespace gradus::inline GRADUS_BUILD::detail {
 // Evaluates the newest checkpoint, once, and has it exported.
 class checkpoint_evaluator {
 public:
+  // `memory`: the directory of the evaluations, of one that goes on where an earlier process was killed; else empty.
   checkpoint_evaluator(const estimator_face& e, const eval_spec& spec, std::optional<std::int64_t> max_steps,
-                       const task_system& t)
-      : e_(&e), spec_(&spec), max_steps_(max_steps), tasks_(t) {}
+                       const task_system& t, std::string memory = {})
+      : e_(&e), spec_(&spec), max_steps_(max_steps), tasks_(t), memory_(std::move(memory)) {
+    recall();
+  }
+  // Whether one of the last step was evaluated.
+  bool has_seen_the_last() const { return max_steps_ && last_step_ && *last_step_ >= *max_steps_; }
 
   std::pair<eval_outcome, std::vector<std::string>> evaluate_and_export() {
     const std::string newest = e_->latest_checkpoint();
@@ -26,18 +32,17 @@ public:
       warn("Estimator is not trained yet. Will start an evaluation when a checkpoint is ready.");
       return {{.status = eval_outcome::missing_checkpoint}, {}};
     }
-    if (newest == last_) {
+    if (newest == last_ || file_name_of(newest) == remembered_) {
       warn(
           "No new checkpoint ready for evaluation. Skip the current evaluation pass as evaluation results are expected "
           "to be same for the same checkpoint.");
       return {{.status = eval_outcome::no_new_checkpoint}, {}};
     }
-    eval_outcome found{
-        .status = eval_outcome::evaluated,
-        .metrics = e_->evaluate(
-            spec_->input_fn(),
-            {.steps = spec_->steps(), .hooks = spec_->hooks(), .checkpoint_path = newest, .name = spec_->name()}),
-        .checkpoint_path = newest};
+    eval_outcome found{.status = eval_outcome::evaluated, .metrics = known(newest), .checkpoint_path = newest};
+    if (found.metrics.empty())
+      found.metrics = e_->evaluate(
+          spec_->input_fn(),
+          {.steps = spec_->steps(), .hooks = spec_->hooks(), .checkpoint_path = newest, .name = spec_->name()});
     if (found.metrics.empty())
       raise(status::invalid_argument, "an estimator's evaluate should never return empty metrics");
     if (!found.metrics.contains("global_step"))
@@ -52,7 +57,9 @@ public:
                                          .is_the_final_export = is_final,
                                          .save = e_->save}));
     warned_.reset();
-    last_ = newest;
+    last_ = newest, last_step_ = found.metrics.global_step();
+    if (!memory_.empty())
+      publish(any_file_system(), join_path(memory_, memory_name), text(*last_step_, ' ', file_name_of(newest)));
     return {std::move(found), std::move(exported)};
   }
 
@@ -61,8 +68,34 @@ private:
   const eval_spec* spec_;
   std::optional<std::int64_t> max_steps_;
   task_system tasks_;
-  std::string last_;
+  std::string memory_, remembered_, last_;
+  std::optional<std::int64_t> last_step_;
   std::optional<double> warned_;
+  bool looked_ = false;
+
+  // "150 model-150.ckpt": of the last checkpoint that was evaluated and exported.
+  static constexpr std::string_view memory_name = "evaluated";
+
+  void recall() {
+    std::vector<std::byte> bytes;
+    if (memory_.empty() || try_read(any_file_system(), join_path(memory_, memory_name), 4096, bytes)) return;
+    const std::string_view said(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    std::int64_t step = 0;
+    const auto [end, problem] = std::from_chars(said.data(), said.data() + said.size(), step);
+    if (problem != std::errc() || end == said.data() + said.size()) return;
+    last_step_ = step, remembered_ = std::string(end + 1, said.data() + said.size());
+  }
+  // What a process that was killed behind this evaluation has left of it; it may not have been exported.
+  evaluation_result known(const std::string& checkpoint) {
+    evaluation_result found;
+    if (std::exchange(looked_, true) || memory_.empty()) return found;
+    const auto step = checkpoint_step(checkpoint);
+    const auto all = read_eval_metrics(memory_);
+    if (!step || !all.contains(*step)) return found;
+    for (const auto& [tag, v] : all.at(*step)) found.set(tag, const_tensor_view(std::span<const float>(&v, 1), {}));
+    found.set_global_step(*step);
+    return found;
+  }
 
   void warn(const std::string& line) {
     const double now = tasks_.elapsed();
@@ -221,24 +254,24 @@ private:
   }
 
   void evaluate_continuously() const {
+    const std::string directory =
+        join_path(e_->model_dir, eval_->name().empty() ? std::string("eval") : text("eval_", eval_->name()));
     std::optional<held_directory> alone;
-    hold_role(alone,
-              join_path(e_->model_dir, eval_->name().empty() ? std::string("eval") : text("eval_", eval_->name())),
-              e_->model_dir, "evaluator");
+    hold_role(alone, directory, e_->model_dir, "evaluator");
     if (eval_->start_delay_secs() > 0) {
       e_->say(text("Waiting ", eval_->start_delay_secs(), " secs before starting eval."));
       o_->tasks.sleep(eval_->start_delay_secs());
     }
-    checkpoint_evaluator evaluator(*e_, *eval_, train_->max_steps(), o_->tasks);
+    checkpoint_evaluator evaluator(*e_, *eval_, train_->max_steps(), o_->tasks, directory);
     for (;;) {
       const double began = o_->tasks.elapsed();
       if (!asks_to_go_on(o_->listener)) return e_->say("Exiting evaluation, as requested by before_eval.");
       const eval_outcome found = evaluator.evaluate_and_export().first;
       if (!tells_to_go_on(o_->listener, found)) return e_->say("Exiting evaluation, as requested by after_eval.");
       const bool evaluated = found.status == eval_outcome::evaluated;
-      if (evaluated && train_->max_steps() && found.metrics.global_step() >= *train_->max_steps())
-        return e_->say(text("Exiting evaluation, global_step=", found.metrics.global_step(),
-                            " >= train max_steps=", *train_->max_steps()));
+      if (evaluator.has_seen_the_last())
+        return e_->say(
+            text("Exiting evaluation: a checkpoint of max_steps (", *train_->max_steps(), ") was evaluated"));
       double left = eval_->throttle_secs() - (o_->tasks.elapsed() - began);
       if (!evaluated && eval_->throttle_secs() == 0) left = 1;
       if (left > 0) o_->tasks.sleep(left);
