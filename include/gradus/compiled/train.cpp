@@ -17,6 +17,7 @@
 #include "../train/hooks/profiler_hook.ipp"
 #include "../train/hooks/step_counter_hook.ipp"
 #include "../train/hooks/summary_saver_hook.ipp"
+#include "../train/input_producer.ipp"
 #include "../train/loop.ipp"
 #include "../train/measure.ipp"
 #include "../train/monitored_session.ipp"
