@@ -9,6 +9,7 @@
 #include "../checkpoint/retention.ipp"
 #include "../checkpoint/save_when.ipp"
 #include "../checkpoint/saver.ipp"
+#include "../checkpoint/signal_watch.ipp"
 #include "../checkpoint/staging.ipp"
 #include "../checkpoint/touched_rows.ipp"
 #include "../checkpoint/var_list.ipp"

@@ -12,7 +12,6 @@
 #include "../session/queue/core.ipp"
 #include "../session/queue/element.ipp"
 #include "../session/queue/graph_queue.ipp"
-#include "../session/queue/input_producer.ipp"
 #include "../session/queue/spec.ipp"
 #include "../session/queue/storage.ipp"
 #include "../session/queue_runner.ipp"

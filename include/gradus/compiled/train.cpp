@@ -21,6 +21,7 @@
 #include "../train/import_meta_graph.ipp"
 #include "../train/import_nodes.ipp"
 #include "../train/import_words.ipp"
+#include "../train/input_producer.ipp"
 #include "../train/loop.ipp"
 #include "../train/measure.ipp"
 #include "../train/monitored_session.ipp"

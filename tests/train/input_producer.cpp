@@ -1,5 +1,5 @@
 // sanitized in every run: threads that fill and drain queues
-#include <gradus/session/queue/input_producer.hpp>
+#include <gradus/train/input_producer.hpp>
 
 #include <gradus/cpu/device.hpp>
 #include <gradus/input/dataset.hpp>

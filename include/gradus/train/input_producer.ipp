@@ -7,10 +7,10 @@
 #include <cstring>
 #include <random>
 
-#include "../../base/body.hpp"
-#include "../../base/random.hpp"
-#include "../../ops/gather.hpp"
-#include "../../run/variable_ops.hpp"
+#include "../base/body.hpp"
+#include "../base/random.hpp"
+#include "../ops/gather.hpp"
+#include "../run/variable_ops.hpp"
 #include "input_producer.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -73,7 +73,7 @@ GRADUS_BODY value epoch_of(graph& g, const producer_options& o) {
     raise(status::invalid_argument, text("input_producer: expected num_epochs above 0, got ", *o.num_epochs,
                                          "; leave it out for an input without end"));
   const value epochs = g.variable(o.name.empty() ? "input_producer/epochs" : o.name + "/epochs", {},
-                                  {.init = zeros, .trainable = false, .local = true, .type = int64});
+                                  {.init = gradus::zeros, .trainable = false, .local = true, .type = int64});
   return count_up_to(epochs, *o.num_epochs);
 }
 

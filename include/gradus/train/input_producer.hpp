@@ -24,9 +24,9 @@
 #include <utility>
 #include <vector>
 
-#include "../../input/any_dataset.hpp"
-#include "../queue_runner.hpp"
-#include "graph_queue.hpp"
+#include "../input/any_dataset.hpp"
+#include "../session/queue/graph_queue.hpp"
+#include "../session/queue_runner.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

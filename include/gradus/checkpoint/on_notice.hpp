@@ -1,0 +1,34 @@
+// on_notice: a checkpoint when something tells that the machine is about to be taken away (a file that a cloud's agent
+// writes, a metadata server that a thread asks), and the end of training after it, or not.
+//
+//   make_trainer<digits>(adam{}, any_of{every_seconds{600}, on_notice{[] { return told.load(); }}}, run_config{...});
+//
+// Of a signal: on_signal.hpp.
+#pragma once
+#include <functional>
+#include <utility>
+
+#include "save_when.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+class on_notice {
+public:
+  using policy_for = kind::save_when;
+
+  // `told` is asked after every step, on the thread that trains, until it says true: then the step is saved.
+  // Error: invalid_argument without a function.
+  explicit on_notice(std::function<bool()> told, bool stops = true) : told_(std::move(told)), stops_(stops) {
+    if (!told_) raise(status::invalid_argument, "on_notice: expected a function that says whether a notice came");
+  }
+  bool due(const save_moment&) { return !arrived_ && (arrived_ = told_()); }
+  // Training is to end: the notice came, and `stops` was asked for.
+  bool stop() const { return stops_ && arrived_; }
+
+private:
+  std::function<bool()> told_;
+  bool stops_, arrived_ = false;
+};
+static_assert(save_decision<on_notice>);
+
+}  // namespace gradus

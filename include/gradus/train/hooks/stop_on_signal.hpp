@@ -1,0 +1,43 @@
+// Ends a run in order when the program is told to end: the step at work is finished, what is unsaved is saved, hooks
+// get their end, files are closed. A second signal ends the program at once. POSIX only.
+//
+//   gradus::stop_on_signal on_signal;   // SIGTERM and SIGINT
+//   auto trainer = gradus::make_trainer<digits>(gradus::adam{}, on_signal, config);   // a supervisor takes it likewise
+//   gradus::monitored_session sess(chief, {on_signal, ...});
+//   while (!on_signal.arrived()) trainer.train(data, {.steps = 100}), trainer.evaluate(test_set);
+//
+// It watches from when it is made until its last copy is gone; a run that begins after the signal makes one step. A
+// step that waits for its input is not woken: let a loop of a supervisor do that, whose stop ends what waits in queues.
+//
+//   sv.loop(0.5, [&] { on_signal.tell(sv); });
+//
+// TensorFlow 1.x has nothing of the kind; its programs die, and lose what is behind the last checkpoint.
+#pragma once
+#include "../../checkpoint/signal_watch.hpp"
+#include "../hook.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+class stop_on_signal {
+public:
+  using policy_for = kind::hook;
+
+  // Error: invalid_argument for what is no signal, or cannot be caught.
+  explicit stop_on_signal(std::initializer_list<int> signals = {SIGTERM, SIGINT}) : watch_(signals) {}
+
+  void after_run(run_context& c, const run_values&) const {
+    if (arrived()) c.request_stop();
+  }
+  // One of the signals came.
+  bool arrived() const { return watch_.arrived(); }
+  // Asks a supervisor or a coordinator to stop, if one came. From any thread.
+  template <class Stops>
+  void tell(Stops& of) const {
+    if (arrived()) of.request_stop();
+  }
+
+private:
+  signal_watch watch_;
+};
+
+}  // namespace gradus
