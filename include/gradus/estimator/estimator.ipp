@@ -19,6 +19,7 @@
 #include "../train/hooks/stop_at_step_hook.hpp"
 #include "../train/hooks/summary_saver_hook.hpp"
 #include "../train/monitored_session.hpp"
+#include "../train/run_environment.hpp"
 #include "checkpoint_values.hpp"
 #include "estimator.hpp"
 
