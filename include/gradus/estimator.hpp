@@ -6,6 +6,7 @@
 #include "estimator/canned/dnn_linear_combined.hpp"
 #include "estimator/canned/linear.hpp"
 #include "estimator/estimator.hpp"
+#include "estimator/estimator_input_hook.hpp"
 #include "estimator/multi_class_head.hpp"
 #include "estimator/regression_head.hpp"
 #include "estimator/train_and_evaluate.hpp"

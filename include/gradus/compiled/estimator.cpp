@@ -13,6 +13,7 @@
 #include "../estimator/canned/linear.ipp"
 #include "../estimator/checkpoint_values.ipp"
 #include "../estimator/estimator_input.ipp"
+#include "../estimator/estimator_input_hook.ipp"
 #include "../estimator/estimator_spec.ipp"
 #include "../estimator/evaluation_result.ipp"
 #include "../estimator/export_output.ipp"

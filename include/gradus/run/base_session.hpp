@@ -58,7 +58,7 @@ public:
   run_result run(const fetch& f, std::span<const feed> feeds, const run_options& o = {}, run_metadata* told = nullptr) {
     return run_result(lease_of(std::span<const fetch>(&f, 1), feeds, o, told));
   }
-  run_results run(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o = {},
+  run_results run(std::span<const fetch> fetches, std::span<const feed> feeds = {}, const run_options& o = {},
                   run_metadata* told = nullptr) {
     return run_results(lease_of(fetches, feeds, o, told));
   }

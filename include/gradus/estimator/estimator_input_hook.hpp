@@ -1,0 +1,53 @@
+// Saves where an estimator's input stands, so that a training that is started again reads on where it was:
+// tf.data.experimental.CheckpointInputPipelineHook(estimator, external_state_policy).
+//
+//   gradus::estimator est(model_fn, {.model_dir = "runs/a"});
+//   while (true) {
+//     est.train(train_input_fn, {.steps = 1000, .hooks = {gradus::estimator_input_hook(est)}});
+//     if (enough(est.evaluate(eval_input_fn))) break;      // without the hook: this input begins anew
+//   }
+//
+// The files are those of checkpoint_input_pipeline_hook (session/input_checkpoint.hpp), as often as the estimator's
+// run_config says. Every call of train reads on where the last one ended, as far as the input's checkpoint says; one
+// that was killed, where the model's checkpoint does.
+#pragma once
+#include <memory>
+#include <utility>
+
+#include "../train/hooks/checkpoint_input_pipeline_hook.hpp"
+#include "estimator.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+class estimator_input_hook {
+public:
+  // The estimator outlives it. Errors: invalid_argument if its run_config saves no checkpoints; for a policy that is
+  // not "fail", "warn" or "ignore".
+  explicit estimator_input_hook(estimator& est, external_state_policy policy = external_state_policy::fail)
+      : est_(&est), options_(input_checkpoint_of(est, policy)) {
+    options_.log = [est = est_](std::string_view line) { est->warn(std::string(line)); };
+  }
+  estimator_input_hook(estimator& est, std::string_view policy)
+      : estimator_input_hook(est, parse_external_state_policy(policy)) {}
+
+  // Error: failed_precondition outside of a call of the estimator.
+  void begin();
+  // The input stands where it stood, before anybody reads it.
+  void after_create_session(hooked_session& s) {
+    saves_->after_create_session();
+    saves_->before_run(s.global_step());
+  }
+  void after_run(run_context& c, const run_values&) { saves_->after_run(c.session().global_step()); }
+  void end(hooked_session& s) { saves_->end(s.global_step()); }
+
+private:
+  estimator* est_;
+  input_checkpoint_options options_;
+  std::shared_ptr<checkpoint_input_pipeline_hook<>> saves_;  // of the call at work
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "estimator_input_hook.ipp"
+#endif
