@@ -603,3 +603,30 @@ TEST_CASE("the signatures of an export: one is the default, of several one must 
                        invalid_argument);
   CHECK_FALSE(named_one.export_saved_model(base.path() + "/named", serving).empty());
 }
+
+TEST_CASE("device_fn of the configuration gives devices to the nodes of the training graph, the global step first") {
+  testing::temp_dir dir;
+  std::vector<std::string> asked, trained, evaluated;
+  estimator est(
+      [&](const named_tensors& f, value y, mode m) -> estimator_spec {
+        auto spec = line::model(f, y, m);
+        graph& g = *spec.loss.g;
+        auto& devices = m == mode::train ? trained : evaluated;
+        for (int i = 0; i < g.nodes.count; ++i)
+          devices.push_back(g.nodes[i].device < 0 ? std::string() : std::string(g.text_at(g.nodes[i].device)));
+        return spec;
+      },
+      {.model_dir = dir.path(), .config = {.device_fn = [&](const placed_op& op) {
+                                  if (op.type == "VariableV2") asked.push_back(std::string(op.name));
+                                  return std::string(op.type == "VariableV2" ? "/job:ps/task:1" : "/cpu:0");
+                                }}});
+  est.train(line::endless, {.steps = 1});
+  est.evaluate(line::once, {.steps = 1});
+  REQUIRE(!asked.empty());
+  CHECK(asked.front() == "global_step");
+  REQUIRE(!trained.empty());
+  CHECK(trained.front() == "/job:ps/task:1");
+  for (const std::string& device : trained) CHECK((device == "/job:ps/task:1" || device == "/cpu:0"));
+  REQUIRE(!evaluated.empty());
+  for (const std::string& device : evaluated) CHECK(device.empty());
+}

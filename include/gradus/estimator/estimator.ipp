@@ -176,6 +176,8 @@ GRADUS_BODY std::string estimator::eval_dir(std::string_view name) const {
 GRADUS_BODY estimator::built estimator::build(gradus::mode m, const input_function& input_fn) const {
   if (!input_fn) raise(status::invalid_argument, "input_fn must be given: this one holds no function");
   built b{.g = std::make_unique<graph>(m), .input = {}, .spec = {}, .step = {}, .parts = {}};
+  // As TensorFlow's, which gives devices to the nodes of training alone; the global step takes the first turn.
+  const auto placed = b.g->device(m == gradus::mode::train ? device_function_of(o_.config) : device_function());
   b.step = create_global_step(*b.g);
   estimator_input batches = input_fn({m, params_, o_.config});
   if (o_.stage) batches = o_.stage(std::move(batches), m);
