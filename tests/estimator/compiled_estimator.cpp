@@ -65,10 +65,12 @@ TEST_CASE("predictions: examples, a key, batches; lazily") {
   for (const prediction& p : e.predict(data, {.yield_single_examples = false})) sizes.push_back(p["y"].dims[0]);
   CHECK(sizes == std::vector<std::int64_t>{2, 2, 1});
   int inputs = 0;
-  auto later = e.predict([&](mode m) { return ++inputs, CHECK(m == mode::predict), data(); });
+  mode asked = mode::train;
+  auto later = e.predict([&](mode m) { return ++inputs, asked = m, data(); });
   CHECK(inputs == 0);
   CHECK((*later.begin())["y"].as<float>()[0] == all[0]);
   CHECK(inputs == 1);
+  CHECK(asked == mode::predict);
   const auto wrong = [&] { static_cast<void>(e.predict(data, {.predict_keys = {"z"}}).begin()); };
   CHECK_THROWS_WITH_AS(wrong(), "Expected to run at least one output from \"y\", \"twice\", provided \"z\".",
                        invalid_argument);
