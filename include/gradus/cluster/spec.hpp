@@ -68,6 +68,8 @@ public:
   int num_tasks(std::string_view job) const { return static_cast<int>(at(job).size()); }
   std::vector<int> task_indices(std::string_view job) const;
   const std::string& task_address(std::string_view job, int index) const;
+  // Its name before 0.6, for one version.
+  const std::string& address(std::string_view job, int index) const { return task_address(job, index); }
   // Addresses by index, with none where there is no task.
   std::vector<or_none<std::string>> job_tasks(std::string_view job) const;
   const tasks& job(std::string_view name) const { return at(name); }
