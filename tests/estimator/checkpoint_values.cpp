@@ -6,6 +6,7 @@
 #include <gradus/run/session.hpp>
 #include <gradus/session/global_step.hpp>
 #include <gradus/testing/temp_dir.hpp>
+#include <gradus/train/export_saved_model.hpp>
 
 #include <doctest/doctest.h>
 
@@ -45,6 +46,19 @@ TEST_CASE("what a checkpoint of any codec holds, by its directory or path") {
                          not_found);
   };
   look(flat_binary{}), look(safetensors{}), look(tensor_bundle{});
+}
+
+TEST_CASE("an export is a checkpoint, whatever codec other checkpoints have") {
+  testing::temp_dir dir;
+  graph g;
+  g.variable("w", {2}, {.init = constant_initializer(5)});
+  session s{g};
+  s.initialize(1);
+  const export_graph one{&g, {}};
+  const std::string path = export_saved_model(dir.path(), s, std::span(&one, 1));
+  CHECK(detail::find_checkpoint(path).path == path + "/variables/variables");
+  CHECK(detail::find_checkpoint(path).codec.name == tensor_bundle::name);
+  CHECK(detail::variable_in(path, "w", {}).as<float>()[1] == 5);
 }
 
 TEST_CASE("no checkpoint, and one that cannot be read, are step 0") {

@@ -19,6 +19,7 @@
 #include "gradus/summary/event.hpp"
 #include "gradus/summary/histogram.hpp"
 #include "gradus/train/run_environment.hpp"
+#include "graph_readers.hpp"
 #include "record_readers.hpp"
 #include "text_readers.hpp"
 
@@ -280,6 +281,7 @@ inline constexpr reader other_readers[] = {{"tensor_bundle", &read_bundle, &seal
                                            {"criteo", &read_criteo},
                                            {"npy", &read_npy},
                                            {"histogram", &read_histogram},
+                                           {"meta_graph", &read_meta_graph},
                                            {"events", &read_events, &seal_records}};
 inline const std::vector<reader>& all_readers() {
   static const std::vector<reader> all = [] {

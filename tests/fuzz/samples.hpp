@@ -92,6 +92,7 @@ inline octets sample(std::string_view reader) {
     return octets_of(line + line.substr(1).insert(0, "\n"));
   }
   if (reader == "example") return sample_example();
+  if (reader == "meta_graph") return sample_meta_graph();
   if (reader == "tf_record") {
     octets out{std::byte{0}};  // the first byte chooses options (record_readers.hpp)
     for (const auto* r : {"first", "", "a third record, of more than 20 bytes"}) append_record(out, octets_of(r));

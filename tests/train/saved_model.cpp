@@ -1,6 +1,8 @@
 #include <gradus/train/saved_model.hpp>
 
 #include <gradus/base/tasks.hpp>
+#include <gradus/checkpoint/warm_start.hpp>
+#include <gradus/codec/flat.hpp>
 #include <gradus/codec/tensor_bundle.hpp>
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>
@@ -145,4 +147,36 @@ TEST_CASE("a damaged or foreign bundle of variables is refused") {
   };
   swap("variables.index"), swap("variables.data-00000-of-00001");
   CHECK(says(refusal<not_found>([&] { load_saved_model(e.path); }), "has no \"logits/bias\"; nothing was restored"));
+}
+
+TEST_CASE("a new model begins with the variables of an export, whatever codec its checkpoints have") {
+  exported e;
+  graph g;
+  dense(g.placeholder("x", {batch, 3}), {.units = 4, .name = "hidden"});
+  dense(g.placeholder("h", {batch, 2}), {.units = 2, .name = "other"});
+  session fresh{g};
+  fresh.initialize(1);
+  state_list list;
+  fresh.remembers(list);
+  std::vector<warm_start_target> targets;
+  for (const auto& s : list.entries())
+    if (s.dynamic == nullptr) targets.push_back({s.name, s.type, s.dims, s.bytes, true, std::nullopt});
+  for (const std::string& path : {e.path, e.path + "/", e.path + "/variables/variables"}) {
+    const bool named = path.ends_with("variables");
+    std::memset(fresh.mutable_variable("hidden/kernel").mutable_data(), 0, 48);
+    const warm_start_settings from{.ckpt_to_initialize_from = path, .vars_to_warm_start = "hidden"};
+    const warm_started done =
+        named ? warm_start(targets, from, tensor_bundle{}, posix{}) : warm_start(targets, from, flat_binary{}, posix{});
+    CHECK(done.names == std::vector<std::string>{"hidden/kernel", "hidden/bias"});
+    CHECK(done.source == e.path + "/variables/variables");
+    CHECK(std::ranges::equal(fresh.variable("hidden/kernel").bytes(), e.s->variable("hidden/kernel").bytes()));
+  }
+  CHECK(says(refusal<not_found>([&] {
+               warm_start(targets, {.ckpt_to_initialize_from = e.path, .vars_to_warm_start = "other"}, flat_binary{},
+                          posix{});
+             }),
+             "other/kernel"));
+  CHECK(says(refusal<not_found>(
+                 [&] { warm_start(targets, {.ckpt_to_initialize_from = e.dir / "e"}, flat_binary{}, posix{}); }),
+             "no checkpoint to warm-start from"));
 }

@@ -424,7 +424,7 @@ TEST_CASE("the corpus of the fuzzers") {
       const auto bytes = read_file(posix{}, join_path(folder, name));
       const std::size_t before = live;
       most = before;
-      feed(r, bytes);
+      fuzz::feed(r, bytes);
       CHECK_MESSAGE(most - before <= 2 * bytes.size() + (std::size_t{16} << 20), r.name, "/", name);
       ++files;
     }

@@ -69,8 +69,13 @@ std::string details_of(const warm_start_plan& p);
 warm_started warm_start(std::span<const warm_start_target> targets, const warm_start_settings& settings,
                         const std::string& source, const snapshot& content, const any_file_system& fs);
 
+// Whether this directory is a SavedModel (train/export_saved_model.hpp), whose variables are a tensor bundle: then the
+// path of that, whatever codec the other checkpoints of a program have.
+std::optional<std::string> variables_of_export(const std::string& directory, const any_file_system& fs);
+
 // The checkpoint that ckpt_to_initialize_from names: of a directory the newest, of a path without extension the one
-// with the codec's. Raises invalid_argument if it is empty, not_found if there is no checkpoint.
+// with the codec's; of an export its variables. Raises invalid_argument if it is empty, not_found if there is no
+// checkpoint.
 std::string warm_start_source(const any_codec& c, const warm_start_settings& settings, const any_file_system& fs);
 
 // Warm-starts the targets from the checkpoint or directory that the settings name. Raises what the other warm_start

@@ -1,6 +1,7 @@
 // The bodies of warm_start.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../codec/tensor_bundle.hpp"
 #include "warm_start.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -169,6 +170,18 @@ GRADUS_BODY warm_started warm_start(std::span<const warm_start_target> targets, 
   return out;
 }
 
+GRADUS_BODY std::optional<std::string> variables_of_export(const std::string& directory, const any_file_system& fs) {
+  std::string at = directory;
+  while (at.size() > 1 && at.ends_with('/')) at.pop_back();
+  const auto is_there = [&](const std::string& path) {
+    return detail::uninterrupted([&] { return fs.exists(path); }) == 0;
+  };
+  const std::string variables = join_path(at, "variables/variables");
+  if (at.empty() || !is_there(variables + ".index")) return std::nullopt;
+  if (!is_there(join_path(at, "saved_model.pb")) && !is_there(join_path(at, "saved_model.pbtxt"))) return std::nullopt;
+  return variables;
+}
+
 GRADUS_BODY std::string warm_start_source(const any_codec& c, const warm_start_settings& settings,
                                           const any_file_system& fs) {
   std::string given = settings.ckpt_to_initialize_from;
@@ -176,6 +189,7 @@ GRADUS_BODY std::string warm_start_source(const any_codec& c, const warm_start_s
     raise(status::invalid_argument,
           "ckpt_to_initialize_from is empty; give the path of a checkpoint, or of a directory with checkpoints");
   while (given.size() > 1 && given.ends_with('/')) given.pop_back();
+  if (auto variables = variables_of_export(given, fs)) return *std::move(variables);
   std::vector<std::byte> nothing;
   if (try_read(fs, given, 0, nothing).error == EISDIR) {
     const auto state = read_state_file(fs, given);
@@ -196,7 +210,9 @@ GRADUS_BODY std::string warm_start_source(const any_codec& c, const warm_start_s
 GRADUS_BODY warm_started warm_start(std::span<const warm_start_target> targets, const warm_start_settings& settings,
                                     const any_codec& codec, const any_file_system& fs) {
   const std::string path = warm_start_source(codec, settings, fs);
-  const detail::opened_files opened(codec, fs, path, UINT64_MAX, 1, settings.limits);
+  const bool exported = variables_of_export(settings.ckpt_to_initialize_from, fs).has_value();
+  const detail::opened_files opened(exported ? any_codec(tensor_bundle{}) : codec, fs, path, UINT64_MAX, 1,
+                                    settings.limits);
   checkpoint_state listed;
   const decoded& read = opened.result();
   if (!read.ok())

@@ -55,7 +55,7 @@ private:
 
 struct warm_start_settings {
   std::string ckpt_to_initialize_from =
-      {};  // a checkpoint's path, with or without extension, or a directory: its newest
+      {};  // a checkpoint's path, with or without extension; a directory: its newest; or an export (a SavedModel)
   variables_to_warm_start vars_to_warm_start = {};
   // By full name (of a partitioned variable, not of its parts), without ":0".
   std::map<std::string, vocab_info> var_name_to_vocab_info = {};

@@ -12,6 +12,7 @@
 #include "../estimator/canned/dnn_linear_combined.ipp"
 #include "../estimator/canned/linear.ipp"
 #include "../estimator/checkpoint_values.ipp"
+#include "../estimator/compiled_estimator.ipp"
 #include "../estimator/estimator_input.ipp"
 #include "../estimator/estimator_input_hook.ipp"
 #include "../estimator/estimator_spec.ipp"

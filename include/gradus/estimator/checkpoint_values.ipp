@@ -16,6 +16,8 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY found_checkpoint find_checkpoint(const std::string& path) {
+  if (auto variables = variables_of_export(path, any_file_system()))
+    return {*std::move(variables), any_codec(tensor_bundle{})};
   return with_codec<flat_binary, safetensors, tensor_bundle>(path, any_file_system(), [](auto c, const std::string& p) {
     return found_checkpoint{p, any_codec(c)};
   });

@@ -53,6 +53,11 @@ class predictions {
 public:
   const_tensor_view operator[](std::string_view name) const;
   std::int64_t size() const { return size_; }
+  // see(name, view) for each.
+  template <class See>
+  void for_each(See see) const {
+    for (const auto& [name, v] : *items_) see(std::string_view(name), v);
+  }
 
 private:
   template <class, class...>

@@ -9,6 +9,7 @@
 // input stands. As tf.estimator.Estimator; otherwise: evaluate averages over examples, not over batches; nothing is
 // printed but warnings unless a log sink is among the policies; the position of the input is always saved.
 #pragma once
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -77,6 +78,12 @@ public:
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   void train(Dataset&& data, const validated_train_options& options);
+  // `{}`, of which g++ does not know which options it is.
+  template <class Dataset>
+    requires detail::batches_to_change<Dataset>
+  void train(Dataset&& data, std::initializer_list<detail::nothing_more>) {
+    train(data, train_options{});
+  }
 
   // Runs the model over the data and gives the loss and the metrics. Data that end are rewound, so that the next call
   // sees them again.

@@ -1,0 +1,201 @@
+// An estimator of a model that the compiler builds: train, evaluate and predict of estimator.hpp, made of a trainer's
+// steps. Params are constants of the model, the rule is a policy.
+//
+//   auto digits = gradus::make_estimator<model>(gradus::adam{.rate = 1e-3}, gradus::run_config{.model_dir = "runs/a"});
+//   digits.train([] { return training(); }, {.max_steps = 5000});
+//   digits.evaluate([] { return tests(); })["accuracy"];
+//
+// The numbers are those of make_trainer with the same policies. The input_fn gives a batched dataset, of its own type,
+// and takes of mode and config what it wants; which of its components are what is said by the names of the model's
+// placeholders, so labels are not named. As with a trainer the position of the input is in the checkpoint, an
+// evaluation's loss is the mean over examples, and saving listeners are policies. What needs a graph of its own for
+// each mode (export, warm start from settings per call, prediction of a subset of keys before it is computed) is an
+// estimator's.
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../train/run_hooks.hpp"
+#include "../train/trainer.hpp"
+#include "checkpoint_values.hpp"
+#include "estimator_input.hpp"
+#include "evaluation_result.hpp"
+#include "prediction_range.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+struct compiled_train_options {
+  std::optional<std::int64_t> steps = {};      // of this call; at most one of the two, neither: until the input ends
+  std::optional<std::int64_t> max_steps = {};  // of all calls
+  std::vector<any_hook> hooks = {};            // train/run_hooks.hpp
+};
+struct compiled_evaluate_options {
+  std::optional<std::int64_t> steps = {};
+  std::string name = {};
+};
+struct compiled_predict_options {
+  std::vector<std::string> predict_keys = {};
+  bool yield_single_examples = true;
+};
+
+namespace detail {
+// Batches of another dataset, of which a reader gets one; then it is at an end, until it rewinds.
+class one_batch_at_a_time final : public composable<one_batch_at_a_time> {
+public:
+  explicit one_batch_at_a_time(any_batches from) : from_(std::move(from)) {}
+  const components& element_spec() const { return from_.element_spec(); }
+  std::int64_t batch_size() const { return from_.batch_size(); }
+  std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
+    return std::exchange(given_, true) ? 0 : from_.pull(out, first, n);
+  }
+  void rewind() { given_ = false; }
+  void define(std::string& to) const { from_.define(to); }
+  void write(position_writer& to) const { from_.write(to); }
+  void read(position_reader& from) { from_.read(from); }
+
+private:
+  any_batches from_;
+  bool given_ = false;
+};
+
+// The predictions of a batch as views of examples.
+class batch_of_predictions : public prediction_run {
+public:
+  batch_of_predictions(std::vector<std::string> keys, bool single) : keys_(std::move(keys)), single_(single) {}
+  void begin() final {
+    if (!std::exchange(begun_, true)) next_batch();
+  }
+  bool ended() const final { return ended_; }
+  void next() final {
+    if (single_ && ++at_ < length_)
+      show();
+    else
+      next_batch();
+  }
+
+protected:
+  // Reads the next batch into `batch`; false: there is none.
+  virtual bool read(std::vector<std::pair<std::string, owned_tensor>>& batch) = 0;
+
+private:
+  std::vector<std::string> keys_;
+  bool single_, begun_ = false, ended_ = false;
+  std::int64_t at_ = 0, length_ = 0;
+  std::vector<std::pair<std::string, owned_tensor>> batch_;
+
+  void next_batch();
+  void show();
+};
+}  // namespace detail
+
+template <class Trainer>
+class compiled_estimator {
+public:
+  explicit compiled_estimator(Trainer made) : trainer_(std::make_unique<Trainer>(std::move(made))) {}
+  template <class Make>
+    requires std::same_as<std::invoke_result_t<Make>, Trainer>
+  explicit compiled_estimator(Make make) : trainer_(new Trainer(make())) {}
+
+  // Errors: invalid_argument for both or a not positive number of steps; those of the trainer's train.
+  template <class InputFn>
+  compiled_estimator& train(InputFn input_fn, const compiled_train_options& o = {}) {
+    if (o.steps && o.max_steps)
+      raise(status::invalid_argument,
+            text("Can not provide both steps (", *o.steps, ") and max_steps (", *o.max_steps, "); give one of them"));
+    check_positive("steps", o.steps), check_positive("max_steps", o.max_steps);
+    if (o.max_steps && *o.max_steps <= detail::step_in_directory(model_dir())) return *this;
+    auto data = batches_of(input_fn, mode::train);
+    hooked_train_options how{.max_steps = o.max_steps.value_or(0), .steps = o.steps.value_or(0), .hooks = o.hooks};
+    if (!o.steps && !o.max_steps) how.max_steps = std::numeric_limits<std::int64_t>::max();
+    trainer_->train(data, how);
+    return *this;
+  }
+  // Error: failed_precondition before there is a checkpoint; those of the trainer's evaluate.
+  template <class InputFn>
+  evaluation_result evaluate(InputFn input_fn, const compiled_evaluate_options& o = {}) {
+    check_positive("steps", o.steps);
+    auto data = batches_of(input_fn, mode::evaluate);
+    const std::string name = o.name.empty() ? std::string("eval") : text("eval_", o.name);
+    const evaluation found = trainer_->evaluate(data, {.steps = o.steps.value_or(0), .name = name});
+    evaluation_result all;
+    for (const auto& [key, v] : found.values()) all.set(key, const_tensor_view(std::span<const double>(&v, 1), {}));
+    all.set_global_step(found.global_step());
+    return all;
+  }
+  // A range that is read once; a batch is computed when it is got to. The estimator outlives it.
+  template <class InputFn>
+  prediction_range predict(InputFn input_fn, const compiled_predict_options& o = {}) {
+    return prediction_range(std::make_shared<predicting<InputFn>>(*this, std::move(input_fn), o));
+  }
+
+  std::string latest_checkpoint() const { return gradus::latest_checkpoint(any_file_system(), model_dir()); }
+  std::vector<std::string> get_variable_names() const {
+    return detail::variables_in(detail::needed_checkpoint(latest_checkpoint(), model_dir()), config().limits);
+  }
+  owned_tensor get_variable_value(std::string_view name) const {
+    return detail::variable_in(detail::needed_checkpoint(latest_checkpoint(), model_dir()), name, config().limits);
+  }
+  const std::string& model_dir() const { return config().model_dir; }
+  const run_config& config() const { return trainer_->config(); }
+  Trainer& trainer() { return *trainer_; }
+
+private:
+  std::unique_ptr<Trainer> trainer_;
+
+  static void check_positive(std::string_view what, std::optional<std::int64_t> n) {
+    if (n && *n <= 0) raise(status::invalid_argument, text("Must specify ", what, " > 0, given: ", *n));
+  }
+  template <class InputFn>
+  auto batches_of(InputFn& f, mode m) const {
+    if constexpr (std::is_invocable_v<InputFn&, mode, const run_config&>)
+      return f(m, config());
+    else if constexpr (std::is_invocable_v<InputFn&, mode>)
+      return f(m);
+    else if constexpr (std::is_invocable_v<InputFn&, const run_config&>)
+      return f(config());
+    else
+      return f();
+  }
+
+  template <class InputFn>
+  class predicting final : public detail::batch_of_predictions {
+  public:
+    predicting(compiled_estimator& e, InputFn f, const compiled_predict_options& o)
+        : batch_of_predictions(o.predict_keys, o.yield_single_examples), e_(&e), f_(std::move(f)) {}
+
+  private:
+    compiled_estimator* e_;
+    InputFn f_;
+    std::optional<detail::one_batch_at_a_time> data_;
+
+    bool read(std::vector<std::pair<std::string, owned_tensor>>& batch) override {
+      if (!data_) data_.emplace(any_batches(e_->batches_of(f_, mode::predict)));
+      batch.clear();
+      e_->trainer_->predict(*data_, [&](const predictions& p) {
+        p.for_each(
+            [&](std::string_view name, const const_tensor_view& v) { batch.emplace_back(name, owned_tensor(v)); });
+      });
+      return !batch.empty();
+    }
+  };
+};
+
+// Policies as make_trainer's, in any order. What does not fit is refused there.
+template <auto Model, class... Policies>
+auto make_estimator(const Policies&... policies) {
+  return compiled_estimator<decltype(make_trainer<Model>(policies...))>(
+      [&] { return make_trainer<Model>(policies...); });
+}
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "compiled_estimator.ipp"
+#endif
