@@ -51,6 +51,8 @@ TEST_CASE("P1 ClusterDef: one task, two, two jobs, sparse indices") {
   CHECK(there_and_back(two) == two);
   const cluster_spec jobs{{"local", {"localhost:2222"}}, {"remote", {"h:1", "h:2", "h:3"}}};
   CHECK(there_and_back(jobs) == jobs);
+  const cluster_def sorted = cluster_spec{{"worker", {"h:1"}}, {"ps", {"h:2"}}}.as_cluster_def();
+  CHECK((sorted.job.size() == 2 && sorted.job[0].name == "ps" && sorted.job[1].name == "worker"));
   const cluster_spec sparse{{"local", {{0, "a:1"}, {7, "b:2"}, {200, "c:3"}}}};
   CHECK(there_and_back(sparse) == sparse);
   CHECK(cluster_spec(cluster_def::from_pbtxt("job { name: 'local' tasks { key: 7 value: 'b:2' } "

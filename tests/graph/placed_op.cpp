@@ -67,6 +67,11 @@ TEST_CASE("device functions and strings around each other: the inner one's answe
     CHECK(device_of(g, g.constant(1)) == "/job:ps/device:CPU:0");
   }
   {
+    const auto outer = g.device("/job:outer");
+    { const auto inner = g.device(ps); }
+    CHECK(device_of(g, g.constant(1)) == "/job:outer");  // what was asked for before is asked for again
+  }
+  {
     const auto outer = g.device(append);
     CHECK(device_of(g, g.constant(1)) == "/task:1");
     const auto inner = g.device(ps);
