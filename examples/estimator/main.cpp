@@ -64,7 +64,7 @@ dnn_linear_combined_classifier classifier(const std::string& vocabulary, const s
   const bucketized_column decade(numeric_column("age"), {25, 30, 35, 40, 45, 50, 55, 60});
   const numeric_column hours("hours", {.normalizer_fn = [](float v) { return (v - 40) / 12; }});
   return dnn_linear_combined_classifier(
-      {.linear_feature_columns = {job, school, decade, crossed_column({"occupation", "education"}, 500)},
+      {.linear_feature_columns = {job, school, decade, crossed_column({job, "education"}, 500)},
        .linear_optimizer = ftrl{.rate = 0.05},
        .dnn_feature_columns = {embedding_column(job, 4), indicator_column(school), decade, hours},
        .dnn_optimizer = adagrad{.rate = 0.02},
@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
       if (++shown == 3) break;
     }
     std::printf("tensorboard --logdir %s\n", dir.c_str());
-    const bool learned = six["accuracy"] > six["accuracy_baseline"] + 0.05 && ten["auc"] > six["auc"],
+    const bool learned = six["accuracy"] > six["accuracy_baseline"] + 0.05 && ten["auc"] > six["auc"] + 0.005,
                began_well = begin["accuracy"] > begin["accuracy_baseline"] + 0.03;
     return learned && began_well ? 0 : 1;
   } catch (const error& e) {

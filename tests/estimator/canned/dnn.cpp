@@ -89,23 +89,6 @@ TEST_CASE("dnn: one training step, by the chain rule; the default is Adagrad of 
   }
 }
 
-TEST_CASE("dnn: a checkpoint of TensorFlow's, slots and all, is trained on in place, in its format") {
-  testing::temp_dir dir;
-  auto all = small_network();
-  for (const stored& v : small_network())
-    all.push_back({v.name + "/Adagrad", v.dims, std::vector<float>(v.values.size(), 0.5f)});
-  write_checkpoint(dir.path(), all);
-  dnn_regressor_options o{.feature_columns = {x}, .hidden_units = {2, 2}, .model_dir = dir.path()};
-  o.estimator.codec = tensor_bundle{};
-  dnn_regressor e(o);
-  e.train(examples{{10}, {1}, {}}, {.max_steps = 101});
-  CHECK(variable(e, "global_step")[0] == 101);
-  const double g = -6.16;  // of the last bias, as above; its accumulator was 0.5
-  close(variable(e, "dnn/logits/bias")[0], 0.3 - 0.05 * g / std::sqrt(0.5 + g * g));
-  close(variable(e, "dnn/logits/bias/Adagrad")[0], 0.5 + g * g);
-  CHECK(e.latest_checkpoint() == dir / "model.ckpt-101");
-}
-
 TEST_CASE("dnn: dropout and batch normalization; a checkpoint is taken up, whatever they are in prediction") {
   testing::temp_dir dir;
   const examples data{{1, 2, 3, 4}, {0, 0, 1, 1}, {}};
