@@ -82,7 +82,7 @@ public:
 
 protected:
   // Reads the next batch into `batch`; false: there is none.
-  virtual bool read(std::vector<std::pair<std::string, owned_tensor>>& batch) = 0;
+  virtual bool read(std::vector<std::pair<std::string, owned_tensor>>& to) = 0;
 
 private:
   std::vector<std::string> keys_;
@@ -175,14 +175,13 @@ private:
     InputFn f_;
     std::optional<detail::one_batch_at_a_time> data_;
 
-    bool read(std::vector<std::pair<std::string, owned_tensor>>& batch) override {
+    bool read(std::vector<std::pair<std::string, owned_tensor>>& to) override {
       if (!data_) data_.emplace(any_batches(e_->batches_of(f_, mode::predict)));
-      batch.clear();
+      to.clear();
       e_->trainer_->predict(*data_, [&](const predictions& p) {
-        p.for_each(
-            [&](std::string_view name, const const_tensor_view& v) { batch.emplace_back(name, owned_tensor(v)); });
+        p.for_each([&](std::string_view name, const const_tensor_view& v) { to.emplace_back(name, owned_tensor(v)); });
       });
-      return !batch.empty();
+      return !to.empty();
     }
   };
 };
