@@ -103,9 +103,9 @@ struct sharded {
     }
     out.content.about["codec"] = name;
     if (const auto twice = detail::duplicate_name(out.content.records); !twice.empty()) {
-      const auto why = text("\"", twice, "\" stands in two shards");
-      out = {};
-      out.problem = why;
+      decoded no;
+      no.problem = text("\"", twice, "\" stands in two shards");
+      return no;
     }
     return out;
   }

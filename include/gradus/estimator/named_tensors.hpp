@@ -17,6 +17,11 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+namespace detail {
+// "\"a\", \"b\""; "none" for no names.
+std::string listed(const std::vector<std::string>& names);
+}  // namespace detail
+
 class named_tensors {
 public:
   using entry = std::pair<std::string, value>;

@@ -6,7 +6,6 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// "\"a\", \"b\""; "none" for no names.
 GRADUS_BODY std::string listed(const std::vector<std::string>& names) {
   std::string all;
   for (const std::string& n : names) all += text(all.empty() ? "" : ", ", '"', n, '"');

@@ -9,6 +9,7 @@
 #include "../cluster/spec.hpp"
 #include "../store/directory_lock.hpp"
 #include "../train/hooks/early_stopping_hook.hpp"
+#include "../train/run_environment.hpp"
 #include "checkpoint_values.hpp"
 #include "train_and_evaluate.hpp"
 

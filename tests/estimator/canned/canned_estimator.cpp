@@ -49,3 +49,13 @@ TEST_CASE("canned_estimator: names of classes") {
     refuses("class_of: expected the prediction of one example", [&] { e.class_of(p); });
   for (const prediction& p : e.predict(two, {.predict_keys = {"logits"}})) refuses("class_ids", [&] { e.class_of(p); });
 }
+
+TEST_CASE("canned_estimator: what an exported model is fed with") {
+  testing::temp_dir dir;
+  const auto town = categorical_column_with_hash_bucket("town", 5);
+  linear_classifier e({.feature_columns = {numeric_column("x"), town}, .model_dir = dir.path()});
+  graph g(mode::predict);
+  const serving_input in = e.serving()(g);
+  CHECK(in.features.names() == std::vector<std::string>{"town/ids", "x"});
+  CHECK((in.features["town/ids"].type() == int64 && in.features["x"].dims() == shape{batch, 1}));
+}

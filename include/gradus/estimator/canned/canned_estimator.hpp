@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "../estimator.hpp"
+#include "../serving_input.hpp"
 #include "canned_model.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -30,8 +31,11 @@ public:
   // What the class of a prediction, of one example, is called. Graphs hold no texts, so a prediction has "class_ids"
   // where TensorFlow has "classes" too. Errors: not_found if it has none, invalid_argument if it is a batch's.
   std::string class_of(const prediction& p) const;
+  // For an export: a placeholder for each component that the columns make, "age" or "town/ids".
+  serving_input_function serving() const { return raw_serving_input(parts_); }
 
 private:
+  components parts_;
   std::vector<std::string> classes_;
 };
 

@@ -70,6 +70,8 @@ public:
   // The input_fn's batches as the model reads them.
   estimator_input read(estimator_input in, gradus::mode m) const;
   const any_head& head() const { return head_; }
+  // What its features are: what the columns make, without weights of examples.
+  components parts() const;
 
 private:
   any_head head_;

@@ -164,6 +164,10 @@ GRADUS_BODY estimator_spec canned_model::operator()(const named_tensors& feature
   return spec;
 }
 
+GRADUS_BODY components canned_model::parts() const {
+  return layout_ ? layout_->parts() : components{{std::string(detail::rows_component), dtype::float32, {}}};
+}
+
 GRADUS_BODY estimator_input canned_model::read(estimator_input in, gradus::mode m) const {
   return canned_input(std::move(in), m, columns_ ? &*columns_ : nullptr, head_, s_.input);
 }
