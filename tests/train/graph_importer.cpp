@@ -169,3 +169,14 @@ TEST_CASE("a chain of 20000 ops needs no stack") {
   CHECK(g["19999"].dims() == shape{1});
   CHECK(g.left_out().empty());
 }
+
+TEST_CASE("a problem that many nodes share takes no more than a line of each") {
+  const std::string long_name(100000, 'n');
+  std::vector<graph_def_node> nodes{input("x", {1}), {long_name, "NoSuchOp", {"x"}}};
+  for (int i = 0; i < 100; ++i)
+    nodes.push_back({std::to_string(i), "Relu", {i == 0 ? long_name : std::to_string(i - 1)}});
+  const auto g = of(std::move(nodes));
+  const std::string& why = g.left_out().at("99");
+  CHECK(why.size() < 1000);
+  CHECK(says(why, "node \"nnn"));
+}

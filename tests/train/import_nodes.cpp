@@ -109,3 +109,13 @@ TEST_CASE("placeholders and constants that no graph here has") {
   CHECK(says(problem({{"c", "Const", {}, {}, {{"dtype", float32}, {"value", tensor_def{float32, {0}, {}}}}}}, "c"),
              "an extent of 0"));
 }
+
+TEST_CASE("a shape that would be computed in 2^50 steps") {
+  std::vector<graph_def_node> nodes{input("x", {4}), single("m0", 1)};
+  for (int i = 1; i <= 50; ++i) {
+    const std::string before = text("m", i - 1);
+    nodes.push_back({text("m", i), "Mul", {before, before}});
+  }
+  nodes.push_back({"to", "Pack", {"m50", "m50"}}), nodes.push_back({"y", "Reshape", {"x", "to"}});
+  CHECK(says(problem(std::move(nodes), "y"), "it takes too many steps to compute it"));
+}

@@ -59,7 +59,11 @@ GRADUS_BODY void graph_importer::make_all(int node) {
       const std::string_view why = e.what();
       const bool named = why.find(said_of(index_.node(i))) != std::string_view::npos || why.starts_with("node \"");
       at(i).kind = e.kind();
-      at(i).problem = named ? std::string(why) : text(said_of(index_.node(i)), ": ", why);
+      std::string problem = named ? std::string(why) : text(said_of(index_.node(i)), ": ", why);
+      // Every node behind this one keeps it, and a name may be as long as a file.
+      constexpr std::size_t most = 600;
+      if (problem.size() > most) problem.resize(most), problem += " ...";
+      at(i).problem = std::move(problem);
       continue;
     }
     stack.insert(stack.end(), needs_.begin(), needs_.end());

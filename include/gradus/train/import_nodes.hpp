@@ -46,6 +46,7 @@ protected:
   graph_index index_;
   std::vector<made_node> made_;
   std::vector<int> needs_;  // nodes that the one that is being made waits for
+  int steps_ = 0;           // in which a shape is computed
 
   made_node& at(int i) { return made_[static_cast<std::size_t>(i)]; }
   // The tensor if it is there; otherwise it is among needs_. Raises the problem of one that cannot be had.

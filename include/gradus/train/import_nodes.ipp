@@ -110,7 +110,9 @@ GRADUS_BODY bool import_nodes::whole_numbers(int i, tensor_place t, numbers& out
   const auto no = [&](std::string_view why) {
     refuse(i, text("\"", index_.name_of(t), "\" has to be known before the graph runs: ", why), status::unimplemented);
   };
-  if (depth > static_cast<int>(most)) no("it takes too many steps to compute it");
+  // Both ways of a product may lead to one node, so the number of steps is not bounded by the number of nodes.
+  steps_ = depth == 0 ? 0 : steps_ + 1;
+  if (depth > static_cast<int>(most) || steps_ > 4096) no("it takes too many steps to compute it");
   if (t.output != 0) no("it is a second output");
   const graph_def_node& n = index_.node(t.node);
   const auto& in = index_.inputs(t.node);
