@@ -2,6 +2,7 @@
 #pragma once
 #include <gradus/codecs.hpp>
 #include <gradus/estimator.hpp>
+#include <gradus/estimator/compiled_estimator.hpp>
 #include <gradus/gradus.hpp>
 #include <gradus/run/optimizer.hpp>
 #include <gradus/train/hooks/checkpoint_saver_hook.hpp>
@@ -134,8 +135,15 @@ inline void by_estimator(std::int64_t steps, const run_config& config) {
   model.train([&] { return labelled(data.batches().skip(done), {"y"}); }, {.max_steps = steps});
 }
 
+inline void by_compiled_estimator(std::int64_t steps, const run_config& config) {
+  const points data;
+  auto e = make_estimator<model>(rule, rate, clip, config);
+  e.train([&] { return data.batches(); }, {.max_steps = steps});
+}
+
 inline constexpr std::string_view ways[] = {"trainer",           "interpreted trainer", "supervisor",
-                                            "monitored session", "session supervisor",  "estimator"};
+                                            "monitored session", "session supervisor",  "estimator",
+                                            "compiled estimator"};
 inline void train(std::string_view way, const std::string& dir, std::int64_t steps, std::int64_t save_steps) {
   const run_config config = config_of(dir, save_steps);
   if (way == "trainer") return by_trainer(steps, make_trainer<model>(rule, rate, clip, config));
@@ -143,6 +151,7 @@ inline void train(std::string_view way, const std::string& dir, std::int64_t ste
   if (way == "supervisor") return by_supervisor(dir, steps, save_steps);
   if (way == "monitored session") return by_monitored_session(dir, steps, save_steps);
   if (way == "estimator") return by_estimator(steps, config);
+  if (way == "compiled estimator") return by_compiled_estimator(steps, config);
   by_session_supervisor(dir, steps, save_steps);
 }
 
