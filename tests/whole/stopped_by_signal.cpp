@@ -1,4 +1,5 @@
 // costs: 60
+// runs: stopped_by_signal
 // Signals a program that trains: it saves and ends in order, or, asked twice, ends at once.
 #include <gradus/codec/state_file.hpp>
 #include <gradus/store/file_system.hpp>
