@@ -1,5 +1,6 @@
 #include <gradus/estimator/checkpoint_values.hpp>
 
+#include <gradus/checkpoint/saver.hpp>
 #include <gradus/codec/safetensors.hpp>
 #include <gradus/codec/tensor_bundle.hpp>
 #include <gradus/cpu/device.hpp>

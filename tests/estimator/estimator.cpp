@@ -2,6 +2,7 @@
 
 #include <gradus/codec/safetensors.hpp>
 #include <gradus/codec/tensor_bundle.hpp>
+#include <gradus/estimator/checkpoint_values.hpp>
 #include <gradus/summary/reader.hpp>
 #include <gradus/testing/hand_tasks.hpp>
 #include <gradus/train/run_environment.hpp>

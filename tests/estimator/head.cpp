@@ -4,6 +4,7 @@
 #include <gradus/estimator/regression_head.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/session/global_step.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 
 #include "head_run.hpp"
 
