@@ -35,6 +35,7 @@
 #include "gradus/input/tf_example.hpp"
 #include "gradus/summary/reader.hpp"
 #include "gradus/testing/temp_dir.hpp"
+#include "gradus/train/import_meta_graph.hpp"
 
 namespace {
 std::size_t live = 0, most = 0;
@@ -170,6 +171,20 @@ template <codec C>
 void open_checkpoint(const std::string& stem, const reader_limits& limits) {
   const opened_checkpoint<C, posix> opened({}, {}, stem + std::string(C::extension), UINT64_MAX, 1, limits);
   if (!opened.result().ok()) raise(opened.result().kind, opened.result().problem);
+}
+
+// A field of a protobuf message: bytes of a length.
+std::string field_of(int number, std::string_view payload) {
+  std::string out(1, static_cast<char>(number << 3 | 2));
+  std::size_t n = payload.size();
+  for (; n >= 0x80; n >>= 7) out += static_cast<char>(n | 0x80);
+  return out + static_cast<char>(n) + std::string(payload);
+}
+// A GraphDef of nodes that do nothing.
+std::string graph_of(std::size_t nodes) {
+  std::string out;
+  for (std::size_t i = 0; i < nodes; ++i) out += field_of(1, field_of(1, text("n", i)) + field_of(2, "NoOp"));
+  return out;
 }
 
 // One way to be expensive: what is written in a folder for `n` (bytes or entries), and how it is read. The reader has
@@ -369,7 +384,17 @@ const bomb bombs[] = {
      [](const std::string& d, const reader_limits& limits) {
        for (const auto& e : summary_iterator(d + "/f", posix{}, limits)) (void)e;
      }},
+    {"summary/read_graph_def.hpp", "entries", [](const std::string& d, std::size_t n) { write(d + "/f", graph_of(n)); },
+     [](const std::string& d, const reader_limits& limits) { decode_graph_def(read_file(posix{}, d + "/f"), limits); }},
+    {"train/import_meta_graph.hpp", "entries",
+     [](const std::string& d, std::size_t n) { write(d + "/f", field_of(2, graph_of(n))); },
+     [](const std::string& d, const reader_limits& limits) { import_meta_graph(d + "/f", {.limits = limits}); }},
     // Files that are held whole.
+    {"train/import_meta_graph.hpp", "file_bytes",  // a field that nobody knows
+     [](const std::string& d, std::size_t n) {
+       write(d + "/f", field_of(2, graph_of(2)) + field_of(15, many("x", n)));
+     },
+     [](const std::string& d, const reader_limits& limits) { import_meta_graph(d + "/f", {.limits = limits}); }},
     {"input/idx.hpp", "file_bytes",
      [](const std::string& d, std::size_t n) {
        write(d + "/f", idx_of(static_cast<std::uint32_t>(n), 1, 1, std::string(n, '\0')));
@@ -524,6 +549,8 @@ TEST_CASE("every header that opens files is on the list, or needs no budget") {
       {"codec/detect.hpp", "reads 64 bytes"},
       {"codec/state_file.hpp", "reads at most 16 MiB"},
       {"checkpoint/warm_start.hpp", "asks whether a directory is one"},
+      {"train/saved_model.hpp", "passes the limits on"},
+      {"train/export_saved_model.hpp", "reads assets that its program names"},
       {"input/record_files.hpp", "what csv, libsvm, Criteo and text_line share"},
       {"input/record_writer.hpp", "looks at a file that it is told to go on with"},
       {"input/cache.hpp", "reads what this process wrote"},
