@@ -23,7 +23,7 @@ namespace gradus::inline GRADUS_BUILD {
 class signal_watch {
 public:
   // Error: invalid_argument for what is no signal, or cannot be caught.
-  explicit signal_watch(std::initializer_list<int> signals = {SIGTERM, SIGINT});
+  explicit signal_watch(std::initializer_list<int> numbers = {SIGTERM, SIGINT});
   // One of them came, since this was made.
   bool arrived() const;
 

@@ -35,12 +35,12 @@ struct watched_signals {
 
 class signal_watch::taken {
 public:
-  explicit taken(std::initializer_list<int> signals) {
+  explicit taken(std::initializer_list<int> numbers) {
     auto& all = detail::watched_signals::all();
-    for (const int s : signals)
+    for (const int s : numbers)
       if (s <= 0 || s >= detail::watched_signals::most)
         raise(status::invalid_argument, text("signal_watch: ", s, " is no signal number; give SIGTERM or another"));
-    for (const int s : signals) {
+    for (const int s : numbers) {
       const auto at = static_cast<std::size_t>(s);
       seen_.push_back(s);
       if (all.watched[at] != 0) continue;  // by another one, which gives it back
@@ -81,7 +81,7 @@ private:
   }
 };
 
-GRADUS_BODY signal_watch::signal_watch(std::initializer_list<int> signals) : taken_(std::make_shared<taken>(signals)) {}
+GRADUS_BODY signal_watch::signal_watch(std::initializer_list<int> numbers) : taken_(std::make_shared<taken>(numbers)) {}
 GRADUS_BODY bool signal_watch::arrived() const { return taken_->arrived(); }
 
 }  // namespace gradus

@@ -23,7 +23,7 @@ public:
   using policy_for = kind::hook;
 
   // Error: invalid_argument for what is no signal, or cannot be caught.
-  explicit stop_on_signal(std::initializer_list<int> signals = {SIGTERM, SIGINT}) : watch_(signals) {}
+  explicit stop_on_signal(std::initializer_list<int> numbers = {SIGTERM, SIGINT}) : watch_(numbers) {}
 
   void after_run(run_context& c, const run_values&) const {
     if (arrived()) c.request_stop();
