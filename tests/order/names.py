@@ -43,8 +43,8 @@ def name_in(line):
 
 
 def members():
-    """Of namespace gradus: those declared in it directly, or in the inline namespace of the build."""
-    found, inside, build = set(), False, False
+    """Of namespace gradus: those declared in it directly, in the inline namespace of the build, or in an inline one there."""
+    found, inside, build, inner = set(), False, False, False
     with tempfile.TemporaryDirectory() as scratch:
         path = os.path.join(scratch, "all.cpp")
         with open(path, "w", encoding="utf-8") as file:
@@ -59,8 +59,12 @@ def members():
                     build = line[2:].startswith("NamespaceDecl") and " inline" in line
                     if not build and line[2:].split(" ", 1)[0] in declarations:
                         found.add(name_in(line[2:]))
-                elif inside and build and line[2:4] in ("|-", "`-") and line[4:].split(" ", 1)[0] in declarations:
-                    found.add(name_in(line[4:]))
+                elif inside and build and line[2:4] in ("|-", "`-"):
+                    inner = line[4:].startswith("NamespaceDecl") and " inline" in line
+                    if not inner and line[4:].split(" ", 1)[0] in declarations:
+                        found.add(name_in(line[4:]))
+                elif inside and build and inner and line[4:6] in ("|-", "`-") and line[6:].split(" ", 1)[0] in declarations:
+                    found.add(name_in(line[6:]))
     if dump.returncode != 0 or len(found) < 100:
         sys.exit(f"{compiler} returned {dump.returncode} and listed {len(found)} names")
     return found

@@ -10,7 +10,10 @@ namespace gradus::inline GRADUS_BUILD {
 
 // No value. For an interval it means never, and naming it is not the same as leaving the interval out.
 struct none_given {};
+// In a namespace of its own: g++ 12 otherwise warns (-Wshadow) of every enumerator that is called none as well.
+inline namespace the_word_none {
 inline constexpr none_given none{};
+}
 
 // A value or none. Where it is used as a value, none is T{}: 0, an empty text.
 template <class T>

@@ -28,7 +28,7 @@ namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 
 // Plain arrays: a compiler takes a third of the memory for what is evaluated without std::array's calls.
-template <int Count>
+template <std::size_t Count>
 struct crc32c_tables {
   std::uint32_t of[Count][256] = {};
 };
