@@ -37,8 +37,8 @@ std::string refusal(Call call) {
 TEST_CASE("sessions of any policies are one type, run by one pointer") {
   graph g;
   const value x = g.placeholder("x", {batch}), w = g.variable("w", {}, {.init = ones}), y = x + w;
+  session_resources box;  // outlives its sessions
   std::vector<std::unique_ptr<base_session>> all;
-  session_resources box;
   all.push_back(std::make_unique<session<default_device>>(g));
   all.push_back(std::make_unique<session<default_device, threads>>(g, threads{2}));
   all.push_back(std::make_unique<session<default_device, shared_resources>>(g, shared_resources(box)));
