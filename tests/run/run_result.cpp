@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -94,4 +96,15 @@ TEST_CASE("results are a list of views, and one is a view") {
   const const_tensor_view one = s.run(z, {{"x", data}});
   CHECK(floats(one) == std::vector<float>{3, 6});
   CHECK(read_view(s.run(y, {{"x", data}})).size() == 2);
+}
+
+TEST_CASE("the lists of results that live at once lie on cache lines of their own") {
+  graph g;
+  const value x = g.placeholder("x", {batch, 2});
+  const value y = x * 2.0;
+  session<> s{g};
+  const std::array<float, 2> fed{1, 2};
+  std::vector<run_results> alive;
+  for (int i = 0; i < 8; ++i) alive.push_back(s.run({y}, {{"x", fed}}));
+  for (const run_results& r : alive) CHECK(reinterpret_cast<std::uintptr_t>(&r[0]) % alignment == 0);
 }

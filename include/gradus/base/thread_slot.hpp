@@ -2,6 +2,7 @@
 #pragma once
 #if defined(__STDCPP_THREADS__)
 #include <atomic>
+#include <bit>
 
 #include "build.hpp"
 
@@ -10,11 +11,41 @@ namespace gradus::inline GRADUS_BUILD::detail {
 // So many places are enough: threads that share one only wait for its cache line.
 inline constexpr unsigned thread_slots = 16;
 
-// Threads are given 0, 1, 2, ... in the order in which they ask first.
+// Numbers of threads that live, one bit each. The lowest free one is given, and is free again when its thread ends:
+// counted on, the numbers would come round, and a thread would share with one that lives long.
+class thread_slot_holder {
+public:
+  thread_slot_holder() {
+    unsigned known = taken().load(std::memory_order_relaxed);
+    do {
+      slot_ = static_cast<unsigned>(std::countr_one(known));
+      owns_ = slot_ < thread_slots;
+    } while (owns_ && !taken().compare_exchange_weak(known, known | 1U << slot_, std::memory_order_relaxed));
+    if (!owns_) slot_ = shared();
+  }
+  ~thread_slot_holder() {
+    if (owns_) taken().fetch_and(~(1U << slot_), std::memory_order_relaxed);
+  }
+  thread_slot_holder(const thread_slot_holder&) = delete;
+  unsigned slot() const { return slot_; }
+
+private:
+  unsigned slot_ = 0;
+  bool owns_ = false;
+
+  static std::atomic<unsigned>& taken() {
+    static std::atomic<unsigned> bits{0};
+    return bits;
+  }
+  // Of more threads than places.
+  static unsigned shared() {
+    static std::atomic<unsigned> next{0};
+    return next.fetch_add(1, std::memory_order_relaxed) % thread_slots;
+  }
+};
 inline unsigned thread_slot() {
-  static std::atomic<unsigned> next{0};
-  thread_local const unsigned mine = next.fetch_add(1, std::memory_order_relaxed) % thread_slots;
-  return mine;
+  thread_local const thread_slot_holder mine;
+  return mine.slot();
 }
 
 }  // namespace gradus::detail
