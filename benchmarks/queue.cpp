@@ -5,7 +5,9 @@
 #include <gradus/session/queue/fifo_queue.hpp>
 #include <gradus/session/queue/random_shuffle_queue.hpp>
 
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -68,6 +70,38 @@ void scalar_parked(benchmark::State& state) {
   state.SetItemsProcessed(2 * state.iterations());
 }
 BENCHMARK(scalar_parked)->UseRealTime();
+
+// The same by a condition variable and nothing else.
+void bare_condition_variable(benchmark::State& state) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int turn = 0;  // whose it is; 2: it is over
+  const auto hand_to = [&](int next, int mine) {
+    std::unique_lock lock(mutex);
+    if (turn == 2) return false;
+    turn = next;
+    changed.notify_one();
+    changed.wait(lock, [&] { return turn == mine || turn == 2; });
+    return turn != 2;
+  };
+  std::thread other([&] {
+    {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return turn != 0; });
+    }
+    while (hand_to(0, 1)) {
+    }
+  });
+  for (auto _ : state) hand_to(1, 0);
+  {
+    const std::lock_guard lock(mutex);
+    turn = 2;
+  }
+  changed.notify_one();
+  other.join();
+  state.SetItemsProcessed(2 * state.iterations());
+}
+BENCHMARK(bare_condition_variable)->UseRealTime();
 
 constexpr std::int64_t rows = 128, row_floats = 768;  // 3 KB
 constexpr std::size_t batch_bytes = rows * row_floats * 4;

@@ -81,7 +81,7 @@ GRADUS_BODY void tensorflow_names::to_tensorflow(snapshot& content, std::deque<s
       const std::int64_t n = detail::factors_in(value, beta);
       const float single = static_cast<float>(value);
       std::string name = (scope.empty() ? "" : scope + "/") + text("beta", which, "_power");
-      if (!group.empty()) name += "_" + std::string(group);
+      if (!group.empty()) name += text("_", group);
       detail::replace_scalar(r,
                              n != 0             ? detail::running_power(static_cast<float>(beta), n)
                              : single < FLT_MIN ? 0

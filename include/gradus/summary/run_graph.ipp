@@ -390,7 +390,7 @@ GRADUS_BODY void meta_writer::add_saver(const std::vector<saved_tensor>& saved) 
                                   strings("save/SaveV2/shape_and_slices", slices)};
   inputs.insert(inputs.end(), variables_.begin(), variables_.end());
   const std::string save = to_.add(to_.take("save/SaveV2"), "SaveV2", inputs, {{"dtypes", types}}, {}).name;
-  const std::string saved_to = to_.add(to_.take("save/control_dependency"), "Identity", {file, "^" + save},
+  const std::string saved_to = to_.add(to_.take("save/control_dependency"), "Identity", {file, text("^", save)},
                                        {{"T", string_in_graphs}}, string_in_graphs)
                                    .name;
   const std::string restore =
@@ -401,9 +401,9 @@ GRADUS_BODY void meta_writer::add_saver(const std::vector<saved_tensor>& saved) 
   std::vector<std::string> all;
   for (std::size_t i = 0; i < saved.size(); ++i) {
     const std::string value = i == 0 ? restore : text(restore, ":", i);
-    all.push_back("^" + to_.add(to_.take("save/Assign"), "Assign", {variables_[i], value},
-                                {{"T", types[i]}, {"use_locking", true}, {"validate_shape", true}}, types[i])
-                            .name);
+    const auto assign = to_.add(to_.take("save/Assign"), "Assign", {variables_[i], value},
+                                {{"T", types[i]}, {"use_locking", true}, {"validate_shape", true}}, types[i]);
+    all.push_back(text("^", assign.name));
   }
   const std::string whole = to_.add(to_.take("save/restore_all"), "NoOp", std::move(all), {}, {}).name;
   m_.saver = saver_def{.filename_tensor = file + ":0", .save_tensor = saved_to + ":0", .restore_op = whole};

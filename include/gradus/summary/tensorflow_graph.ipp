@@ -152,7 +152,7 @@ GRADUS_BODY tensorflow_graph::tensor tensorflow_graph::expression(call& c, bool 
   std::vector<std::string> after;
   while (!take(c, ')')) {
     if (take(c, '^')) {
-      after.push_back("^" + expression(c, false).name);
+      after.push_back(text("^", expression(c, false).name));
     } else if (c.text.substr(c.at).starts_with("$*")) {
       c.at += 2;
       inputs.insert(inputs.end(), c.operands.begin(), c.operands.end());
