@@ -193,7 +193,7 @@ TEST_CASE("other ops say the type they compute in") {
   CHECK(d.nodes[1].name == "Same");
   CHECK(d.nodes[1].inputs == std::vector<std::string>{"x"});
   CHECK(d.nodes[1].attrs[0].key == "T");
-  CHECK(std::get<dtype>(d.nodes[1].attrs[0].value) == int64);
+  CHECK(d.nodes[1].attrs[0].value.get<dtype>() == int64);
   std::vector<std::byte> bytes;
   encode_graph_def(bytes, d);
   CHECK(!bytes.empty());

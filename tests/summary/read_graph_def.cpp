@@ -107,7 +107,7 @@ TEST_CASE("a constant's typed field, whose last element stands for the rest, as 
   const graph_def g = decode_graph_def(bytes);
   REQUIRE(g.nodes.size() == 1);
   CHECK(g.nodes[0].op == "Const");
-  const auto& t = std::get<tensor_def>(g.nodes[0].attrs.at(0).value);
+  const auto& t = g.nodes[0].attrs.at(0).value.get<tensor_def>();
   REQUIRE((t.dims == std::vector<std::int64_t>{4} && t.content.size() == 16));
   float numbers[4];
   std::memcpy(numbers, t.content.data(), 16);

@@ -99,6 +99,6 @@ TEST_CASE("run_graph: what a checkpoint holds beside the model's variables; name
     if (n.name == "save/RestoreV2/tensor_names")
       for (const auto& a : n.attrs)
         if (a.key == "value")
-          CHECK(std::get<tensor_def>(a.value).strings ==
+          CHECK(a.value.get<tensor_def>().strings ==
                 std::vector<std::string>{"w", "save/restore_all", "w/Adam", "step"});
 }

@@ -12,8 +12,8 @@ std::string line_of(const graph_def_node& n) {
   out += ")";
   for (const auto& a : n.attrs) {
     out += " " + a.key;
-    if (const auto* t = std::get_if<dtype>(&a.value)) out += text("=", name_of(*t));
-    if (const auto* i = std::get_if<std::int64_t>(&a.value)) out += text("=", *i);
+    if (const auto* t = a.value.get_if<dtype>()) out += text("=", name_of(*t));
+    if (const auto* i = a.value.get_if<std::int64_t>()) out += text("=", *i);
   }
   return out;
 }

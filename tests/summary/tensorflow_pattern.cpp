@@ -77,7 +77,7 @@ TEST_CASE("attributes: those of the formula, those that are settings, and Tensor
     REQUIRE(m);
     CHECK(m->operands == std::vector<tensor_place>{{0, 0}});
     CHECK(*m->tensor("axes") == tensor_place{1, 0});
-    return std::get<bool>(*m->attr("keep"));
+    return m->attr("keep")->get<bool>();
   };
   CHECK_FALSE(keeps("a"));
   CHECK(keeps("b"));

@@ -56,7 +56,7 @@ GRADUS_BODY saved any_saver::save(snapshot content, std::string_view prefix, std
   const file_content state_file{join_path(directory, state_file_name), byte_pieces(&listed_bytes, 1)};
 
   publication out_of_sight(fs_);
-  auto problem = out_of_sight.stage(files);
+  auto problem = out_of_sight.stage({files.data(), files.size()});
   if (!problem) problem = out_of_sight.stage(std::span(&state_file, 1));
   // The staged state file announces the checkpoint (folder.hpp), so it has to be there before that.
   if (!problem) problem = out_of_sight.sync_directory();

@@ -9,6 +9,7 @@
 #include "../summary/event.ipp"
 #include "../summary/feature_def.ipp"
 #include "../summary/graph.ipp"
+#include "../summary/attr_value.ipp"
 #include "../summary/graph_def.ipp"
 #include "../summary/graph_index.ipp"
 #include "../summary/histogram.ipp"

@@ -55,7 +55,7 @@ GRADUS_BODY memory_dataset from_memory(std::initializer_list<named_array> arrays
 GRADUS_BODY memory_dataset from_spans(std::initializer_list<named_values> parts) {
   std::vector<named_array> arrays;
   for (const auto& part : parts) arrays.insert(arrays.end(), part.arrays.begin(), part.arrays.end());
-  return memory_dataset(arrays);
+  return memory_dataset(std::span<const named_array>(arrays.data(), arrays.size()));
 }
 
 }  // namespace gradus

@@ -39,7 +39,7 @@ GRADUS_BODY void base_session::initialize_again(std::span<const int> variables, 
                                                 std::span<const feed> feeds) {
   std::vector<detail::resource_variable*> among;
   for (const int id : variables) among.push_back(&variable_at(id));
-  start_all(among, true, seed != nullptr ? *seed : seed_.load(), seed == nullptr, feeds);
+  start_all({among.data(), among.size()}, true, seed != nullptr ? *seed : seed_.load(), seed == nullptr, feeds);
 }
 
 GRADUS_BODY void base_session::start_all(std::span<detail::resource_variable* const> among, bool again,
@@ -123,7 +123,7 @@ GRADUS_BODY void base_session::run_after(const detail::prepared_run& p, detail::
     const std::size_t first = static_cast<std::size_t>(own.first_operand) - p.fetches.size();
     session_call call{*this,
                       {of().ints.first + n.attr, static_cast<std::size_t>(n.attrs)},
-                      std::span(m.operands).subspan(first, static_cast<std::size_t>(n.inputs)),
+                      {m.operands.data() + first, static_cast<std::size_t>(n.inputs)},
                       {},
                       {},
                       wait,

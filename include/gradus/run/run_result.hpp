@@ -44,7 +44,7 @@ struct alignas(alignment) run_memory {
   line_vector<const_tensor_view> operands;  // of the ops that run behind the kernels
   std::vector<aligned_buffer> copies;       // of results that are variables, which other runs may change
   std::vector<feed> given;                  // what ops gave to placeholders,
-  line_vector<feed> feeds;                  // and with it all that is fed
+  std::vector<feed> feeds;                  // and with it all that is fed
   line_vector<int> fed;                     // the placeholder of each feed, in the session's graph
   std::vector<std::shared_ptr<void>> kept;  // memory of the ops before and behind
   std::int64_t number = -1;                 // of a run that draws random numbers
@@ -98,7 +98,7 @@ private:
   std::size_t size_ = 0;
 
   run_results(detail::run_lease lease, std::size_t n) : lease_(std::move(lease)), size_(n) {}
-  std::span<const const_tensor_view> views() const { return std::span(lease_->results).first(size_); }
+  std::span<const const_tensor_view> views() const { return {lease_->results.data(), size_}; }
 };
 
 // The tensor of a run that fetched one.

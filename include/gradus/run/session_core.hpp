@@ -78,7 +78,7 @@ public:
 
   graph& of() const { return *g_; }
   session_resources& box() const { return *box_; }
-  std::span<resource_variable* const> variables() const { return variables_; }
+  std::span<resource_variable* const> variables() const { return {variables_.data(), variables_.size()}; }
   resource_variable& variable(std::string_view name) const;  // error: not_found
   resource_variable* random_step() const { return random_step_; }
 

@@ -215,9 +215,9 @@ GRADUS_BODY void session_core::take_feeds(const prepared_run& p, run_memory& m, 
       const int id = feed_id(f);
       if (std::find(m.fed.begin(), m.fed.end(), id) == m.fed.end()) m.feeds.push_back(f), m.fed.push_back(id);
     }
-    feeds = m.feeds;
+    feeds = {m.feeds.data(), m.feeds.size()};
   }
-  const std::int64_t batch_size = check_feeds(p, feeds, m.fed);
+  const std::int64_t batch_size = check_feeds(p, feeds, {m.fed.data(), m.fed.size()});
   const runnable& r = p.what;
   for (const auto& h : p.placeholders)
     if (std::find(m.fed.begin(), m.fed.end(), h.original) == m.fed.end())

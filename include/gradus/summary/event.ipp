@@ -105,7 +105,9 @@ GRADUS_BODY void encode_event(std::vector<std::byte>& out, const event& e) {
     });
     break;
   case event_kind::summary:
-    w.message(member, [&](wire_writer& summary) { detail::summary_fields(summary, e.values); });
+    w.message(member, [&](wire_writer& summary) {
+      detail::summary_fields(summary, {e.values.data(), e.values.size()});
+    });
     break;
   }
 }

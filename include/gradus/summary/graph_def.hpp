@@ -11,43 +11,13 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "../base/dtype.hpp"
 #include "../base/error.hpp"
+#include "attr_value.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
-
-// -1 is an extent that is not known before a step runs.
-struct shape_def {
-  std::vector<std::int64_t> dims;
-  bool unknown_rank = false;
-};
-
-// TensorFlow's number of its strings, which no tensor of ours holds: for constants and attributes of a GraphDef only.
-inline constexpr dtype string_in_graphs{7};
-
-// A constant. `content` holds all elements, row-major, little-endian; extents are all known. A constant of strings
-// holds them in `strings`.
-struct tensor_def {
-  dtype type = dtype::none;
-  std::vector<std::int64_t> dims;
-  std::vector<std::byte> content;
-  std::vector<std::string> strings = {};
-
-  template <computable T>
-  static tensor_def scalar(T value) {
-    tensor_def t{dtype_of<T>, {}, std::vector<std::byte>(sizeof(T))};
-    std::memcpy(t.content.data(), &value, sizeof(T));
-    return t;
-  }
-};
-
-// What an attribute may be. A vector is TensorFlow's list(...).
-using attr_value =
-    std::variant<std::int64_t, float, bool, dtype, shape_def, std::string, tensor_def, std::vector<std::int64_t>,
-                 std::vector<float>, std::vector<std::string>, std::vector<dtype>, std::vector<shape_def>>;
 
 struct graph_def_attr {
   std::string key;  // a leading '_' marks an attribute that graph comparison ignores

@@ -87,7 +87,7 @@ public:
   void types(std::uint32_t number, std::string_view, std::span<const dtype> v) override {
     std::vector<std::int64_t> numbers;
     for (dtype t : v) numbers.push_back(static_cast<std::int64_t>(t));
-    w.packed(number, numbers);
+    w.packed(number, std::span<const std::int64_t>(numbers.data(), numbers.size()));
   }
   void reals(std::uint32_t number, std::string_view, std::span<const float> v) override { w.packed(number, v); }
   void reals(std::uint32_t number, std::string_view, std::span<const double> v) override { w.packed(number, v); }
@@ -244,10 +244,10 @@ struct attr_writer {
     list([&](field_sink& s) { s.integers(3, "i", v); });
   }
   void operator()(const std::vector<float>& v) {
-    list([&](field_sink& s) { s.reals(4, "f", std::span<const float>(v)); });
+    list([&](field_sink& s) { s.reals(4, "f", std::span<const float>(v.data(), v.size())); });
   }
   void operator()(const std::vector<dtype>& v) {
-    list([&](field_sink& s) { s.types(6, "type", v); });
+    list([&](field_sink& s) { s.types(6, "type", {v.data(), v.size()}); });
   }
   void operator()(const std::vector<shape_def>& v) {
     list([&](field_sink& s) {
@@ -280,7 +280,7 @@ GRADUS_BODY void write_node(field_sink& sink, const graph_def_node& node) {
             text("node \"", node.name, "\" has the attribute \"", sorted[i]->key, "\" twice; keep one"));
     sink.message(5, "attr", [&](field_sink& entry) {
       entry.string(1, "key", sorted[i]->key);
-      entry.message(2, "value", [&](field_sink& value) { std::visit(attr_writer{value}, sorted[i]->value); });
+      entry.message(2, "value", [&](field_sink& value) { sorted[i]->value.visit(attr_writer{value}); });
     });
   }
 }

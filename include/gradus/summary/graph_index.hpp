@@ -41,7 +41,7 @@ public:
   const T* as(int i, std::string_view key) const {
     const attr_value* v = attribute(i, key);
     if (v == nullptr) return nullptr;
-    if (const T* typed = std::get_if<T>(v)) return typed;
+    if (const T* typed = v->get_if<T>()) return typed;
     wrong_kind(i, key);
   }
   // The same where an attribute must be there.

@@ -80,15 +80,15 @@ GRADUS_BODY const attr_value& tensorflow_graph::setting(const call& c, std::stri
 
 GRADUS_BODY tensorflow_graph::tensor tensorflow_graph::setting_as_tensor(call& c, std::string_view name) {
   const attr_value& v = setting(c, name);
-  if (const auto* dims = std::get_if<shape_def>(&v)) return shape_tensor(c, *dims);
+  if (const auto* dims = v.get_if<shape_def>()) return shape_tensor(c, *dims);
   const std::string own = helper_name(c, name);
-  if (const auto* whole = std::get_if<tensor_def>(&v)) return constant(own, *whole);
+  if (const auto* whole = v.get_if<tensor_def>()) return constant(own, *whole);
   std::vector<double> values;
-  if (const auto* one = std::get_if<std::int64_t>(&v)) {
+  if (const auto* one = v.get_if<std::int64_t>()) {
     values.push_back(static_cast<double>(*one));
     return constant(own, tensor_of(int32, {}, values));
   }
-  for (const std::int64_t n : std::get<std::vector<std::int64_t>>(v)) values.push_back(static_cast<double>(n));
+  for (const std::int64_t n : v.get<std::vector<std::int64_t>>()) values.push_back(static_cast<double>(n));
   return constant(own, tensor_of(int32, {static_cast<std::int64_t>(values.size())}, values));
 }
 
@@ -222,7 +222,7 @@ GRADUS_BODY tensorflow_graph::tensor tensorflow_graph::add_op(call& c, std::stri
     type = inputs.at(static_cast<std::size_t>(number(result))).type;
   else
     for (const auto& a : attrs)
-      if (a.key == result) type = std::get<dtype>(a.value);
+      if (a.key == result) type = a.value.get<dtype>();
   std::vector<std::string> names;
   for (const tensor& t : inputs) names.push_back(t.name);
   names.insert(names.end(), after.begin(), after.end());

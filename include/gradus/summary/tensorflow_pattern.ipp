@@ -245,7 +245,7 @@ private:
     if (v == nullptr) v = default_attribute(key);
     if (v == nullptr) return false;
     const auto is = [v](const auto& wanted) {
-      const auto* typed = std::get_if<std::decay_t<decltype(wanted)>>(v);
+      const auto* typed = v->get_if<std::decay_t<decltype(wanted)>>();
       return typed != nullptr && *typed == wanted;
     };
     if (word == "true") return is(true);
@@ -264,7 +264,7 @@ private:
   bool holds(tensor_place t, const pattern_term& e) const {
     if (t.output != 0 || g_.node(t.node).op != "Const") return false;
     const attr_value* v = g_.attribute(t.node, "value");
-    const auto* c = v == nullptr ? nullptr : std::get_if<tensor_def>(v);
+    const auto* c = v == nullptr ? nullptr : v->get_if<tensor_def>();
     if (c == nullptr || !c->dims.empty() || (e.whole && c->type != int32)) return false;
     bool equal = false;
     with_element_type(c->type, [&]<class T>() {

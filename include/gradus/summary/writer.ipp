@@ -85,8 +85,10 @@ GRADUS_BODY bool any_summary_writer::add_summary(std::initializer_list<scalar_va
 }
 
 GRADUS_BODY bool any_summary_writer::add_summary(const std::vector<summary_value>& values, std::int64_t step) {
-  check_tags(std::span<const summary_value>(values));
-  return add([&](std::vector<std::byte>& out, double now) { encode_summary(out, now, step, values); });
+  check_tags(std::span<const summary_value>(values.data(), values.size()));
+  return add([&](std::vector<std::byte>& out, double now) {
+    encode_summary(out, now, step, {values.data(), values.size()});
+  });
 }
 
 GRADUS_BODY bool any_summary_writer::add_session_log(session_log_status what, std::int64_t step,

@@ -73,20 +73,19 @@ inline bool same_attr(const attr_value& a, const attr_value& b) {
   const auto same_shape = [](const shape_def& x, const shape_def& y) {
     return x.dims == y.dims && x.unknown_rank == y.unknown_rank;
   };
-  return a.index() == b.index() && std::visit(
-                                       [&](const auto& x) {
-                                         using T = std::remove_cvref_t<decltype(x)>;
-                                         const T& y = std::get<T>(b);
-                                         if constexpr (std::is_same_v<T, shape_def>)
-                                           return same_shape(x, y);
-                                         else if constexpr (std::is_same_v<T, tensor_def>)
-                                           return x.type == y.type && x.dims == y.dims && x.content == y.content;
-                                         else if constexpr (std::is_same_v<T, std::vector<shape_def>>)
-                                           return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_shape);
-                                         else
-                                           return x == y;
-                                       },
-                                       a);
+  return a.visit([&]<class T>(const T& x) {
+    const T* const other = b.get_if<T>();
+    if (other == nullptr) return false;
+    const T& y = *other;
+    if constexpr (std::is_same_v<T, shape_def>)
+      return same_shape(x, y);
+    else if constexpr (std::is_same_v<T, tensor_def>)
+      return x.type == y.type && x.dims == y.dims && x.content == y.content;
+    else if constexpr (std::is_same_v<T, std::vector<shape_def>>)
+      return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_shape);
+    else
+      return x == y;
+  });
 }
 
 // Raises failed_precondition with what differs, worded as TensorFlow's. Nodes are matched by name, in any order; op,

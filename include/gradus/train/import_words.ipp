@@ -151,7 +151,7 @@ GRADUS_BODY bool import_words::words_of(int i, const pattern_match& m, std::stri
                                         std::vector<int>& words) {
   const auto flag = [&](std::string_view name) {
     const attr_value* a = m.attr(name);
-    const bool* b = a == nullptr ? nullptr : std::get_if<bool>(a);
+    const bool* b = a == nullptr ? nullptr : a->get_if<bool>();
     if (a != nullptr && b == nullptr) refuse(i, text("the attribute for \"", name, "\" is no boolean"));
     return b != nullptr && *b ? 1 : 0;
   };
@@ -292,7 +292,7 @@ GRADUS_BODY bool import_words::window_words(int i, const pattern_match& m, std::
                                             const std::vector<value>& operands, std::vector<int>& words) {
   const auto list = [&](std::string_view name) {
     const attr_value* a = m.attr(name);
-    const auto* l = a == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(a);
+    const auto* l = a == nullptr ? nullptr : a->get_if<std::vector<std::int64_t>>();
     if (l == nullptr || l->size() != 4 || (*l)[0] != 1 || (*l)[3] != 1 || (*l)[1] < 1 || (*l)[2] < 1 ||
         (*l)[1] > 1 << 15 || (*l)[2] > 1 << 15)
       refuse(i, text("its ", name, " are not [1, height, width, 1], which this library has alone"),
@@ -301,7 +301,7 @@ GRADUS_BODY bool import_words::window_words(int i, const pattern_match& m, std::
   };
   const auto word = [&](std::string_view name) {
     const attr_value* a = m.attr(name);
-    const auto* s = a == nullptr ? nullptr : std::get_if<std::string>(a);
+    const auto* s = a == nullptr ? nullptr : a->get_if<std::string>();
     return s == nullptr ? std::string_view() : std::string_view(*s);
   };
   if (word("format") != "NHWC")
@@ -348,7 +348,7 @@ GRADUS_BODY bool import_words::as_written(int i, const pattern_match& m, value v
     const auto found =
         std::find_if(settings.begin(), settings.end(), [&, &key = name](const auto& p) { return p.first == key; });
     bool same = found != settings.end();
-    const auto* whole = same ? std::get_if<tensor_def>(&found->second) : nullptr;
+    const auto* whole = same ? found->second.get_if<tensor_def>() : nullptr;
     if (whole != nullptr) {
       const tensor_def& c = constant_of(i, place);
       same = c.type == whole->type && c.content == whole->content;
@@ -356,11 +356,11 @@ GRADUS_BODY bool import_words::as_written(int i, const pattern_match& m, value v
       numbers got;
       if (!whole_numbers(i, place, got)) return false;
       std::vector<number> wanted;
-      if (const auto* list = std::get_if<std::vector<std::int64_t>>(&found->second))
+      if (const auto* list = found->second.get_if<std::vector<std::int64_t>>())
         for (const std::int64_t x : *list) wanted.push_back({x, false});
-      else if (const auto* one = std::get_if<std::int64_t>(&found->second))
+      else if (const auto* one = found->second.get_if<std::int64_t>())
         wanted.push_back({*one, false});
-      else if (std::holds_alternative<shape_def>(found->second))
+      else if (found->second.get_if<shape_def>() != nullptr)
         for (int k = 0; k < n.dims.rank; ++k)
           wanted.push_back({std::abs(std::int64_t{n.dims.dims[k]}), n.dims.dims[k] < 0});
       same = got.list == wanted;
