@@ -4,12 +4,12 @@
 #endif
 #include "../graph/device_spec.ipp"
 #include "../graph/show.ipp"
+#include "../summary/attr_value.ipp"
 #include "../summary/audio.ipp"
 #include "../summary/collections.ipp"
 #include "../summary/event.ipp"
 #include "../summary/feature_def.ipp"
 #include "../summary/graph.ipp"
-#include "../summary/attr_value.ipp"
 #include "../summary/graph_def.ipp"
 #include "../summary/graph_index.ipp"
 #include "../summary/histogram.ipp"
