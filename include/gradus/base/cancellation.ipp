@@ -26,7 +26,23 @@ GRADUS_BODY status cancellation::kind() const {
   return kind_;
 }
 
-GRADUS_BODY bool detail::pause(const task_system& t, double secs, std::initializer_list<cancellation*> unless) {
+GRADUS_BODY cancellation::link::link(cancellation& to, std::function<void()> on_cancel)
+    : to_(to), on_cancel_(std::move(on_cancel)) {
+  const std::lock_guard lock(to_.mutex_);
+  next_ = to_.first_;
+  if (next_ != nullptr) next_->before_ = this;
+  to_.first_ = this;
+  if (to_.is_cancelled()) on_cancel_();
+}
+
+GRADUS_BODY cancellation::link::~link() {
+  const std::lock_guard lock(to_.mutex_);
+  (before_ != nullptr ? before_->next_ : to_.first_) = next_;
+  if (next_ != nullptr) next_->before_ = before_;
+}
+
+namespace detail {
+GRADUS_BODY bool pause(const task_system& t, double secs, std::initializer_list<cancellation*> unless) {
   std::mutex mutex;
   task_condition changed(t);
   bool woken = false;
@@ -42,20 +58,6 @@ GRADUS_BODY bool detail::pause(const task_system& t, double secs, std::initializ
   changed.wait_for(lock, secs, [&] { return woken; });
   return !woken;
 }
-
-GRADUS_BODY cancellation::link::link(cancellation& to, std::function<void()> on_cancel)
-    : to_(to), on_cancel_(std::move(on_cancel)) {
-  const std::lock_guard lock(to_.mutex_);
-  next_ = to_.first_;
-  if (next_ != nullptr) next_->before_ = this;
-  to_.first_ = this;
-  if (to_.is_cancelled()) on_cancel_();
-}
-
-GRADUS_BODY cancellation::link::~link() {
-  const std::lock_guard lock(to_.mutex_);
-  (before_ != nullptr ? before_->next_ : to_.first_) = next_;
-  if (next_ != nullptr) next_->before_ = before_;
-}
+}  // namespace detail
 
 }  // namespace gradus
