@@ -89,3 +89,13 @@ TEST_CASE("wait: for_each_checkpoint sees each new one once, and skips what came
   CHECK(n == 2);
   CHECK(seen == std::vector<std::string>{"d/m-1.ckpt", "d/m-3.ckpt"});
 }
+
+TEST_CASE("wait: a stop that was there before lets one look be made") {
+  run r;
+  cancellation stop;
+  stop.cancel();
+  CHECK(wait_for_new_checkpoint(r.fs, "d", {}, {.stop = &stop}, r.clock).empty());
+  CHECK(wait_for_new_checkpoint(r.fs, "d", {}, {.pass = [](double) { return true; }, .stop = &stop}, r.clock).empty());
+  r.save(10);
+  CHECK(wait_for_new_checkpoint(r.fs, "d", {}, {.stop = &stop}, r.clock) == "d/m-10.ckpt");
+}

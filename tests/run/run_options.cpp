@@ -1,5 +1,7 @@
 #include <gradus/run/run_options.hpp>
 
+#include <gradus/base/cancellation.hpp>
+
 #include <doctest/doctest.h>
 
 #include <optional>
@@ -19,4 +21,12 @@ TEST_CASE("options of several who ask for one run: the longer timeout and the hi
           CHECK(both.timeout_secs == timeouts[i > k ? i : k]);
           CHECK(both.trace == levels[a > b ? a : b]);
         }
+}
+
+TEST_CASE("options of several who ask for one run: the first stop that there is") {
+  cancellation a, b;
+  CHECK(merged_options({}, {}).stop == nullptr);
+  CHECK(merged_options({.stop = &a}, {}).stop == &a);
+  CHECK(merged_options({}, {.stop = &b}).stop == &b);
+  CHECK(merged_options({.stop = &a}, {.stop = &b}).stop == &a);
 }

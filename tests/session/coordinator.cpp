@@ -384,3 +384,26 @@ TEST_CASE("a token may outlive its coordinator, and be moved") {
   }
   kept.release();
 }
+
+TEST_CASE("what stops with a coordinator: cancelled by its first stop, whatever it was; another one after clear_stop") {
+  for (const bool fails : {false, true}) {
+    coordinator coord;
+    const auto stops = coord.stopping();
+    CHECK(stops == coord.stopping());
+    CHECK(!stops->is_cancelled());
+    bool stopped_then = false;
+    const cancellation::link sees(*stops, [&] { stopped_then = coord.should_stop(); });
+    if (fails)
+      coord.request_stop(data_loss("no"));
+    else
+      coord.request_stop();
+    CHECK(stopped_then);  // who is ended by it finds the stop
+    CHECK((stops->is_cancelled() && stops->kind() == status::out_of_range));
+    CHECK(stops->reason() == "a stop was requested");
+    coord.clear_stop();
+    CHECK((stops->is_cancelled() && !coord.stopping()->is_cancelled()));
+    const auto later = coord.stopping();
+    coord.clear_stop();
+    CHECK(later == coord.stopping());  // nothing had stopped
+  }
+}

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <functional>
 
 using namespace gradus;
@@ -142,4 +143,185 @@ TEST_CASE("what cannot be fetched is an error before the step that says what cou
   };
   CHECK(why([&] { train(adds_ops{}); }, status::failed_precondition).find("here is none") != std::string::npos);
   CHECK(trainer.global_step() == 0);
+}
+
+// --- the same lists of a supervisor over a model
+
+namespace {
+auto supervise() { return make_supervisor<line>({}, gradus::momentum{.rate = 0.1, .decay = 0.5}); }
+const std::vector<fetch> all_kinds{
+    "loss", "cost", "guess", "line/kernel", "line/kernel/Momentum", "global_step", "learning_rate", "gradient_norm"};
+// What a hook saw in each step, as one text.
+struct writing_down {
+  std::string* log;
+  session_run_args before_run(run_context&) { return {.fetches = all_kinds}; }
+  void after_run(run_context&, const run_values& v) {
+    for (const const_tensor_view& r : v.results)
+      for (std::size_t i = 0; i < r.size(); ++i)
+        *log += text(r.type == float32   ? static_cast<double>(r.as<float>()[i])
+                     : r.type == float64 ? r.as<double>()[i]
+                                         : static_cast<double>(r.as<std::int64_t>()[i]),
+                     ' ');
+    *log += text("| ", v.global_step, ' ', v.loss, ' ', v.learning_rate, ' ', v.result("cost"), '\n');
+  }
+};
+// The steps of a session until something stops the supervisor, or so many.
+template <class Supervisor, class Session>
+std::int64_t loop(Supervisor& sv, Session& sess, std::int64_t most) {
+  while (!sv.should_stop() && sess.global_step() < most) sess.run();
+  return sess.global_step();
+}
+}  // namespace
+
+TEST_CASE("a session of a supervisor calls the hooks of its list behind the policies, each once a step") {
+  std::string log;
+  auto input = data();
+  auto sv = make_supervisor<line>({}, gradient_descent{.rate = 0.1}, as_policy{{&log, "p"}});
+  {
+    const std::vector<any_hook> hooks{recording{&log, "a"}, recording{&log, "b"}};
+    auto sess = sv.managed_session("", input, {.hooks = hooks});
+    CHECK(log == "p begin; a begin; b begin; p session at 0; a session at 0; b session at 0; ");
+    log.clear();
+    CHECK(sess.run());
+    CHECK(log == "p before; a before; b before; p after 1; a after 1; b after 1; ");
+    log.clear();
+  }
+  CHECK(log == "p end at 1; a end at 1; b end at 1; ");
+  // The next session has its own list, or none.
+  log.clear();
+  {
+    auto sess = sv.managed_session("", input);
+    sess.run();
+  }
+  CHECK(log.find("a ") == std::string::npos);
+  // Without data, on arrays of the program's.
+  log.clear();
+  {
+    auto sess = sv.managed_session("", {.hooks = {recording{&log, "c"}}});
+    sess.run({{"x", xs}, {"y", ys}});
+    sv.stop();  // `end` is called once
+  }
+  CHECK(log ==
+        "p begin; c begin; p session at 0; c session at 0; p before; c before; p after 1; c after 1; p end at 1; c end "
+        "at 1; ");
+  // An error ends a run without `end`.
+  log.clear();
+  CHECK_THROWS_WITH_AS(
+      [&] {
+        auto sess = sv.managed_session("", input, {.hooks = {recording{&log, "d"}}});
+        sess.run();
+        raise(status::internal, "no more");
+      }(),
+      "no more", internal);
+  CHECK(log.find("d after 1") != std::string::npos);
+  CHECK(log.find("d end") == std::string::npos);
+}
+
+TEST_CASE("hooks of a supervisor see in each step what a trainer's see, compiled and interpreted, fed and read") {
+  std::string of_trainer, read, fed, interpreted;
+  auto trainer = make();
+  trainer.train(data(), {.max_steps = 3, .hooks = {writing_down{&of_trainer}}});
+  CHECK(std::count(of_trainer.begin(), of_trainer.end(), '\n') == 3);
+  auto input = data();
+  auto sv = supervise();
+  {
+    auto sess = sv.managed_session("", input, {.hooks = {writing_down{&read}}});
+    CHECK(loop(sv, sess, 3) == 3);
+  }
+  {
+    auto sess = sv.managed_session("", {.hooks = {writing_down{&fed}}});
+    for (int i = 0; i < 3; ++i) sess.run({{"x", xs}, {"y", ys}});
+  }
+  auto by_program = make_supervisor(line, {}, gradus::momentum{.rate = 0.1, .decay = 0.5});
+  {
+    auto again = data();
+    auto sess = by_program.managed_session("", again, {.hooks = {writing_down{&interpreted}}});
+    CHECK(loop(by_program, sess, 3) == 3);
+  }
+  CHECK(read == of_trainer);
+  CHECK(fed == of_trainer);
+  CHECK(interpreted == of_trainer);
+}
+
+TEST_CASE("a hook's stop asks the supervisor to stop, which counts the step that asked; hooks do not change the bits") {
+  const auto kernel = [](auto& sess) {
+    auto& v = sess.steps().variables();
+    float w = 0;
+    std::memcpy(&w, v.value(static_cast<std::size_t>(v.find("line/kernel"))), sizeof w);
+    return w;
+  };
+  for (const auto services : {service_place::in_step, service_place::threads}) {
+    auto sv = make_supervisor<line>({.services = services}, gradus::momentum{.rate = 0.1, .decay = 0.5});
+    auto input = data();
+    float with = 0, without = 1;
+    {
+      auto sess = sv.managed_session("", input, {.hooks = {fetching{{"loss"}, [](run_context& c, const run_values& v) {
+                                                                      if (v.global_step == 3) c.request_stop();
+                                                                    }}}});
+      CHECK(loop(sv, sess, 100) == 3);
+      CHECK(sv.should_stop());
+      with = kernel(sess);
+    }
+    {
+      auto again = data();
+      auto sess = sv.managed_session("", again);
+      CHECK(loop(sv, sess, 3) == 3);
+      CHECK(!sv.should_stop());
+      without = kernel(sess);
+    }
+    CHECK(with == without);
+  }
+}
+
+TEST_CASE("what a supervisor's hook cannot fetch is an error before the step that says what could be") {
+  auto sv = supervise();
+  auto input = data();
+  const auto run = [&](const any_hook& h) {
+    auto sess = sv.managed_session("", input, {.hooks = {h}});
+    const auto w = sess.global_step();
+    try {
+      sess.run();
+    } catch (...) {
+      CHECK(sess.global_step() == w);
+      throw;
+    }
+  };
+  CHECK(why([&] { run(fetching{{"logits"}}); }, status::not_found) ==
+        "a hook fetches \"logits\", which the model does not keep; of a step can be fetched: guess, cost, loss, "
+        "global_step, line/kernel, line/kernel/Momentum, line/bias, line/bias/Momentum, learning_rate, gradient_norm. "
+        "What else is computed can be fetched once the model names it with g.add_output");
+  graph g;
+  const value v = g.variable("w", {2}, {});
+  CHECK(why([&] { run(fetching{{v}}); }, status::invalid_argument) ==
+        "a hook fetches a tensor of a graph from a supervisor, whose model is not that graph; give its name, \"w\", "
+        "and let the model name it with g.add_output");
+  struct feeds_x {
+    session_run_args before_run(run_context&) { return {.feeds = {{"x", xs}}}; }
+  };
+  CHECK(why([&] { run(feeds_x{}); }, status::invalid_argument) ==
+        "a hook feeds a step of a supervisor, whose placeholders are fed by its data; add what is fed there, or feed "
+        "in a monitored session");
+  const auto run_fed = [&] {
+    auto sess = sv.managed_session("", {.hooks = {feeds_x{}}});
+    sess.run({{"x", xs}, {"y", ys}});
+  };
+  CHECK(why(run_fed, status::invalid_argument).find("fed by what run is given; add") != std::string::npos);
+  struct traces {
+    session_run_args before_run(run_context&) { return {.options = {.trace = trace_level::full_trace}}; }
+  };
+  CHECK(why([&] { run(traces{}); }, status::invalid_argument).find("a step of a supervisor; trainer.profile(data)") !=
+        std::string::npos);
+  struct adds_ops {
+    void begin(graph&) {}
+  };
+  CHECK(why([&] { run(adds_ops{}); }, status::failed_precondition).find("here is none: the model of a trainer or") !=
+        std::string::npos);
+  // None of that is left behind: another session goes.
+  int seen = 0;
+  {
+    auto sess = sv.managed_session("", input,
+                                   {.hooks = {fetching{{"loss"}, [&](run_context&, const run_values&) { ++seen; }}}});
+    sess.run();
+  }
+  CHECK(seen == 1);
 }

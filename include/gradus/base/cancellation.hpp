@@ -7,6 +7,7 @@
 #pragma once
 #include <atomic>
 #include <functional>
+#include <initializer_list>
 #include <mutex>
 #include <string>
 
@@ -21,11 +22,12 @@ public:
   cancellation() = default;
   cancellation(const cancellation&) = delete;
 
-  // Whatever waits with it, now or later, raises cancelled with this reason. The first reason stays.
-  void cancel(const std::string& why = "the call was cancelled");
+  // Whatever waits with it, now or later, raises an error of this kind with this reason. The first ones stay.
+  void cancel(const std::string& why = "the call was cancelled", status kind = status::cancelled);
   bool is_cancelled() const { return cancelled_.load(std::memory_order_acquire); }
   // Empty until it is cancelled.
   std::string reason() const;
+  status kind() const;
 
   // For what waits: calls `on_cancel` when the calls are cancelled, at once if they are. Destroying it waits while
   // on_cancel runs; on_cancel makes and destroys none of these.
@@ -47,14 +49,21 @@ private:
   mutable std::mutex mutex_;
   std::atomic<bool> cancelled_{false};
   std::string reason_;
+  status kind_ = status::cancelled;
   link* first_ = nullptr;
 };
 
 // How long a call may wait.
 struct blocking_options {
   double timeout_secs = task_condition::forever;  // then it raises deadline_exceeded; 0: it does not wait
-  cancellation* cancel = nullptr;                 // then it raises cancelled
+  cancellation* cancel = nullptr;                 // then it raises cancelled, or what the cancellation says
+  cancellation* stop = nullptr;                   // the same, but a call that need not wait is made
 };
+
+namespace detail {
+// Sleeps so many seconds, or until one of these (null: nothing) is cancelled; says whether none was.
+bool pause(const task_system& t, double secs, std::initializer_list<cancellation*> unless);
+}  // namespace detail
 
 }  // namespace gradus
 

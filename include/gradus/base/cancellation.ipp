@@ -1,15 +1,17 @@
 // The bodies of cancellation.hpp.
 #pragma once
+#include <list>
+
 #include "body.hpp"
 #include "cancellation.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
 // The mutex is held while the links are called, so that none of them ends under the call.
-GRADUS_BODY void cancellation::cancel(const std::string& why) {
+GRADUS_BODY void cancellation::cancel(const std::string& why, status kind) {
   const std::lock_guard lock(mutex_);
   if (is_cancelled()) return;
-  reason_ = why;
+  reason_ = why, kind_ = kind;
   cancelled_.store(true, std::memory_order_release);
   for (link* l = first_; l != nullptr; l = l->next_) l->on_cancel_();
 }
@@ -17,6 +19,11 @@ GRADUS_BODY void cancellation::cancel(const std::string& why) {
 GRADUS_BODY std::string cancellation::reason() const {
   const std::lock_guard lock(mutex_);
   return reason_;
+}
+
+GRADUS_BODY status cancellation::kind() const {
+  const std::lock_guard lock(mutex_);
+  return kind_;
 }
 
 GRADUS_BODY cancellation::link::link(cancellation& to, std::function<void()> on_cancel)
@@ -33,5 +40,24 @@ GRADUS_BODY cancellation::link::~link() {
   (before_ != nullptr ? before_->next_ : to_.first_) = next_;
   if (next_ != nullptr) next_->before_ = before_;
 }
+
+namespace detail {
+GRADUS_BODY bool pause(const task_system& t, double secs, std::initializer_list<cancellation*> unless) {
+  std::mutex mutex;
+  task_condition changed(t);
+  bool woken = false;
+  std::list<cancellation::link> links;  // last: they end before what they use
+  for (cancellation* const c : unless)
+    if (c != nullptr)
+      links.emplace_back(*c, [&] {
+        const std::lock_guard lock(mutex);
+        woken = true;
+        changed.notify_all();
+      });
+  std::unique_lock lock(mutex);
+  changed.wait_for(lock, secs, [&] { return woken; });
+  return !woken;
+}
+}  // namespace detail
 
 }  // namespace gradus

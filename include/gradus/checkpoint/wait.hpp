@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "../base/cancellation.hpp"
 #include "../base/clock_tasks.hpp"
 #include "../codec/state_file.hpp"
 
@@ -16,10 +17,11 @@ struct wait_options {
   // How seconds pass; returns false to give up (a stop token, a coordinator). Left out: the thread sleeps, by
   // the clock where that is tasks.
   std::function<bool(double seconds)> pass = {};
+  cancellation* stop = nullptr;  // gives up at once when it is cancelled: a coordinator's stopping()
 };
 
-// The path of the newest checkpoint once it is another one than `last` (empty: any); empty after the time-out. A state
-// file that is damaged or being made is "not yet".
+// The path of the newest checkpoint once it is another one than `last` (empty: any); empty after the time-out or a
+// stop. A state file that is damaged or being made is "not yet".
 template <file_system F, clock Clock = system_clock>
 std::string wait_for_new_checkpoint(const F& fs, const std::string& directory, std::string_view last = {},
                                     const wait_options& options = {}, const Clock& clock = {}) {
@@ -31,10 +33,10 @@ std::string wait_for_new_checkpoint(const F& fs, const std::string& directory, s
     if (!try_read_state(fs, join_path(directory, state_file_name), state) && join_path(directory, state.newest) != last)
       if (auto path = latest_checkpoint(fs, directory); !path.empty() && path != last) return path;
     const double left = until - clock.elapsed();
-    if (left <= 0) return {};
+    if (left <= 0 || (options.stop != nullptr && options.stop->is_cancelled())) return {};
     const double seconds = left < options.poll ? left : options.poll;
     if (!options.pass)
-      tasks_of(clock).sleep(seconds);
+      detail::pause(tasks_of(clock), seconds, {options.stop});
     else if (!options.pass(seconds))
       return {};
   }

@@ -44,7 +44,7 @@ public:
 
   // The fetched tensors, in the order of the fetches. Errors: not_found or invalid_argument for what the graph has not
   // or what does not fit, failed_precondition for a variable that is read and has no value, and for a session that is
-  // closed (aborted where its variables were taken away with it); cancelled if it is closed while the run waits,
+  // closed; cancelled if it is closed while the run waits; both aborted where its variables were taken away with it;
   // deadline_exceeded as the options say; and what kernels raise.
   run_results run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds = {},
                   const run_options& o = {}, run_metadata* told = nullptr) {
@@ -78,6 +78,8 @@ public:
   // they are. A second call does nothing.
   void close();
   bool is_closed() const { return end_.closing.is_cancelled(); }
+  // Cancelled when the session is closed: for what waits on its behalf.
+  cancellation& closing() { return end_.closing; }
   // `what` lives as long as the session: the resources of a server.
   void keep(std::shared_ptr<const void> what) { kept_ = std::move(what); }
 

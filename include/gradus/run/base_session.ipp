@@ -143,11 +143,11 @@ GRADUS_BODY detail::prepared_run& base_session::prepared(std::span<const fetch> 
 GRADUS_BODY detail::run_lease base_session::lease_of(std::span<const fetch> fetches, std::span<const feed> feeds,
                                                      const run_options& o, run_metadata* told) {
   if (is_closed())
-    raise(end_.lost ? status::aborted : status::failed_precondition,
+    raise(end_.closing.kind() == status::aborted ? status::aborted : status::failed_precondition,
           text("run: the session is closed (", end_.closing.reason(), "); make another one"));
   detail::prepared_run& p = prepared(fetches);
   detail::run_lease mine = p.take();
-  const blocking_options wait{o.timeout_secs.value_or(task_condition::forever), &end_.closing};
+  const blocking_options wait{o.timeout_secs.value_or(task_condition::forever), &end_.closing, o.stop};
   run_before(p, *mine, feeds, wait);
   core_.take_feeds(p, *mine, feeds);
   {

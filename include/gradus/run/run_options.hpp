@@ -11,6 +11,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+class cancellation;
+
 // TensorFlow's RunOptions.TraceLevel. Every level above no_trace measures every node.
 enum class trace_level : int { no_trace = 0, software_trace = 1, hardware_trace = 2, full_trace = 3 };
 
@@ -18,14 +20,18 @@ struct run_options {
   // How long each queue may let the run wait; then it raises deadline_exceeded. Unset: for as long as it takes.
   std::optional<double> timeout_secs = {};
   trace_level trace = trace_level::no_trace;
+  // What ends the run where it waits in a queue, with an error of its kind: a coordinator's stopping(). It outlives the
+  // run. A monitored session and a supervisor give their own.
+  cancellation* stop = nullptr;
 };
 
-// When several ask for one run: the longer timeout, the higher trace level. tf.train.MonitoredSession merges the
-// options of hooks so.
+// When several ask for one run: the longer timeout, the higher trace level, the first stop. tf.train.MonitoredSession
+// merges the options of hooks so.
 constexpr run_options merged_options(const run_options& a, const run_options& b) {
   run_options both = a;
   if (!a.timeout_secs || (b.timeout_secs && *b.timeout_secs > *a.timeout_secs)) both.timeout_secs = b.timeout_secs;
   if (b.trace > a.trace) both.trace = b.trace;
+  if (a.stop == nullptr) both.stop = b.stop;
   return both;
 }
 

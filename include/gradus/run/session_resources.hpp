@@ -51,8 +51,7 @@ struct resource_variable {
 namespace detail {
 // What ends a session from outside.
 struct session_end {
-  cancellation closing;
-  std::atomic<bool> lost{false};  // its variables are gone: a run raises aborted
+  cancellation closing;  // of kind aborted: its variables are gone
 };
 }  // namespace detail
 
@@ -74,8 +73,8 @@ public:
   // Closes the sessions that share these resources, and those that will: what waits in their queues raises cancelled,
   // and a later run failed_precondition.
   void close_sessions(const std::string& why);
-  // Closes those that there are, since what they worked with is about to go: what waits raises cancelled, and a later
-  // run aborted, upon which a monitored session makes another one.
+  // Closes those that there are, since what they worked with is about to go: what waits and a later run raise aborted,
+  // upon which a monitored session makes another one.
   void abort_sessions(const std::string& why);
   // A session comes and goes.
   void enter(detail::session_end& s);

@@ -47,10 +47,7 @@ GRADUS_BODY void session_resources::close_sessions(const std::string& why) {
 }
 GRADUS_BODY void session_resources::abort_sessions(const std::string& why) {
   const std::lock_guard lock(sessions_mutex_);
-  for (detail::session_end* const s : sessions_) {
-    if (!s->closing.is_cancelled()) s->lost = true;  // one that was closed before stays merely closed
-    s->closing.cancel(why);
-  }
+  for (detail::session_end* const s : sessions_) s->closing.cancel(why, status::aborted);  // unless it is closed
 }
 GRADUS_BODY void session_resources::enter(detail::session_end& s) {
   const std::lock_guard lock(sessions_mutex_);

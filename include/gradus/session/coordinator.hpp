@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "../base/cancellation.hpp"
 #include "../base/clock_tasks.hpp"
 #include "../base/error.hpp"
 #include "../base/tasks.hpp"
@@ -55,6 +56,7 @@ struct coordination {
   std::mutex mutex;
   task_condition changed;
   bool stop = false, joined = false;
+  std::shared_ptr<cancellation> stopping = std::make_shared<cancellation>();
   std::exception_ptr error;
   std::vector<std::exception_ptr> suppressed;
   std::vector<std::shared_ptr<member>> members;
@@ -106,6 +108,10 @@ public:
     return state_->stop;
   }
   void notify();
+
+  // Cancelled by the request to stop: for calls that wait (run_options, blocking_options, wait_options). They raise
+  // out_of_range, as they do where a stop closes their queue: a loop ends the same way. After clear_stop another one.
+  std::shared_ptr<cancellation> stopping() const;
 
   // Back to running: the coordinator may be used again.
   void clear_stop();

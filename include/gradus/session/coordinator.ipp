@@ -34,22 +34,35 @@ GRADUS_BODY void registration::release() {
 GRADUS_BODY any_coordinator::any_coordinator(coordinator_options options, gradus::task_system run)
     : options_(std::move(options)), tasks_(std::move(run)), state_(std::make_shared<detail::coordination>(tasks_)) {}
 
-// Notified under the mutex: once it is free, who waited may destroy the coordinator.
+// Once the mutex is free, who waited may destroy the coordinator. Calls end before threads are told, so that a call
+// that waits ends by the stop, whatever they then close.
 GRADUS_BODY void any_coordinator::request_stop(std::exception_ptr error) {
   if (is_clean(error)) error = nullptr;
+  const auto state = state_;
+  std::shared_ptr<cancellation> stops;
   {
-    const std::lock_guard lock(state_->mutex);
-    if (!state_->joined || !error) {
-      if (!state_->stop)
-        state_->error = error;
+    const std::lock_guard lock(state->mutex);
+    if (!state->joined || !error) {
+      if (!state->stop)
+        state->error = error;
       else if (error)
-        state_->suppressed.push_back(error);
-      state_->stop = true;
+        state->suppressed.push_back(error);
+      state->stop = true;
       error = nullptr;
+      stops = state->stopping;
     }
-    state_->changed.notify_all();
+  }
+  if (stops != nullptr) stops->cancel("a stop was requested", status::out_of_range);
+  {
+    const std::lock_guard lock(state->mutex);
+    state->changed.notify_all();
   }
   if (error) std::rethrow_exception(error);
+}
+
+GRADUS_BODY std::shared_ptr<cancellation> any_coordinator::stopping() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->stopping;
 }
 
 GRADUS_BODY bool any_coordinator::should_stop() const {
@@ -70,6 +83,7 @@ GRADUS_BODY void any_coordinator::notify() {
 
 GRADUS_BODY void any_coordinator::clear_stop() {
   const std::lock_guard lock(state_->mutex);
+  if (state_->stop) state_->stopping = std::make_shared<cancellation>();
   state_->stop = state_->joined = false;
   state_->error = nullptr;
   state_->suppressed.clear();

@@ -11,7 +11,8 @@
 //
 // An op whose error is one of queue_closed_exception_types ends its thread quietly; the last thread closes the queue,
 // so that consumers drain it and then end themselves. Any other error stops the coordinator, or, without one, is kept
-// in exceptions_raised. With a coordinator one thread more waits for the stop and then cancels what waits in the queue.
+// in exceptions_raised. With a coordinator one thread more waits for the stop and then cancels what waits in the queue,
+// and ends the runner's threads wherever they wait.
 //
 // Copies are the same runner. Sessions and coordinators outlive its threads, which join ends; destroying a thread's
 // handle waits for it.

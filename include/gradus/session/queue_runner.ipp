@@ -42,9 +42,9 @@ struct queue_runner::made {
     }
   }
 
-  void enqueue(base_session& s, value op, any_coordinator* coord) {
+  void enqueue(base_session& s, value op, any_coordinator* coord, cancellation* stops) {
     try {
-      while (coord == nullptr || !coord->should_stop()) s.run(op);
+      while (coord == nullptr || !coord->should_stop()) s.run(op, {}, {.stop = stops});
     } catch (...) {
       const std::exception_ptr e = std::current_exception();
       if (is_closed_type(e)) {
@@ -107,14 +107,19 @@ GRADUS_BODY std::vector<coordinated_thread> queue_runner::create_threads(base_se
   }
   const task_system tasks = coord != nullptr ? coord->tasks() : s.resources().tasks();
   std::vector<coordinated_thread> threads;
+  // A thread may wait in another queue, which nobody closes: it ends behind the cancel op, so that who waits in this
+  // queue is ended by that.
+  const auto stops = coord != nullptr ? std::make_shared<cancellation>() : nullptr;
   for (const value& op : m.enqueue_ops)
     threads.emplace_back("queue runner", text(m.name, "/", m.g->name_of(op.id)), coord, tasks,
-                         [keeps = made_, &s, op, coord] { keeps->enqueue(s, op, coord); });
+                         [keeps = made_, &s, op, coord, stops] { keeps->enqueue(s, op, coord, stops.get()); });
   if (coord != nullptr)
-    threads.emplace_back("queue runner", text(m.name, "/close_on_stop"), coord, tasks, [keeps = made_, &s, coord] {
-      coord->wait_for_stop();
-      made::run_quietly(s, keeps->cancel_op);
-    });
+    threads.emplace_back("queue runner", text(m.name, "/close_on_stop"), coord, tasks,
+                         [keeps = made_, &s, coord, stops] {
+                           coord->wait_for_stop();
+                           made::run_quietly(s, keeps->cancel_op);
+                           stops->cancel("a stop was requested", status::out_of_range);
+                         });
   if (start)
     for (coordinated_thread& t : threads) t.start();
   return threads;

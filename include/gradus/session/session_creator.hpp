@@ -47,14 +47,15 @@ private:
 struct worker_session_options {
   double max_wait_secs = 1800;
   double recovery_wait_secs = 30;
+  std::shared_ptr<cancellation> stop = nullptr;  // ends the wait: a coordinator's stopping()
 };
 // Waits until another session has initialized the variables.
 class worker_session_creator final : public session_creator {
 public:
   worker_session_creator(session_factory open, graph& g, scaffold& parts, worker_session_options o = {},
                          task_system t = {})
-      : open_(std::move(open)), g_(&g), parts_(&parts), o_(o), tasks_(std::move(t)) {}
-  // Error: deadline_exceeded.
+      : open_(std::move(open)), g_(&g), parts_(&parts), o_(std::move(o)), tasks_(std::move(t)) {}
+  // Errors: deadline_exceeded; cancelled if it is stopped.
   std::unique_ptr<base_session> create_session() override;
   graph* of() const override { return g_; }
 

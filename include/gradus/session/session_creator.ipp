@@ -28,7 +28,8 @@ GRADUS_BODY std::unique_ptr<base_session> chief_session_creator::create_session(
 
 GRADUS_BODY std::unique_ptr<base_session> worker_session_creator::create_session() {
   parts_->finalize(*g_);
-  return detail::manager_of(*parts_, o_.recovery_wait_secs, tasks_).wait_for_session(open_, o_.max_wait_secs);
+  return detail::manager_of(*parts_, o_.recovery_wait_secs, tasks_)
+      .wait_for_session(open_, o_.max_wait_secs, o_.stop.get());
 }
 
 }  // namespace gradus

@@ -72,6 +72,7 @@ struct checkpoint_source {
   std::string checkpoint_filename_with_path = {};  // this one
   bool wait_for_checkpoint = false;                // in checkpoint_dir, at most max_wait_secs
   double max_wait_secs = 7200;
+  cancellation* stop = nullptr;  // ends that wait
 };
 struct prepare_options {
   value init_op = {};
@@ -92,13 +93,17 @@ public:
   explicit session_manager(session_manager_options o = {}, task_system t = {});
 
   // Errors: failed_precondition if there is no checkpoint and nothing that initializes, or if the model is not ready in
-  // the end; invalid_argument for two paths; what the saver and the ops raise.
+  // the end; invalid_argument for two paths; cancelled if it is stopped, or its session closed, while it waits for a
+  // checkpoint; what the saver and the ops raise.
   std::unique_ptr<base_session> prepare_session(const session_factory& open, const prepare_options& o) const;
   // Raises what the saver and the ops raise, and never that the model is not ready.
   recovered_session recover_session(const session_factory& open, const checkpoint_source& from) const;
-  // Error: deadline_exceeded once less than recovery_wait_secs of max_wait_secs are left.
+  // `stop` ends it, such as a coordinator's stopping(). What closes the session that it tried with (a server that is
+  // stopped) ends it too, by the error of the next. Errors: deadline_exceeded once less than recovery_wait_secs of
+  // max_wait_secs are left; cancelled if it is stopped.
   std::unique_ptr<base_session> wait_for_session(const session_factory& open,
-                                                 double max_wait_secs = task_condition::forever) const;
+                                                 double max_wait_secs = task_condition::forever,
+                                                 cancellation* stop = nullptr) const;
 
   const session_manager_options& options() const { return o_; }
 

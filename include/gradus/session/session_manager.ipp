@@ -82,7 +82,9 @@ GRADUS_BODY bool session_manager::restore(base_session& s, const checkpoint_sour
   for (double waited = 0;; waited += o_.recovery_wait_secs) {
     if (restore_newest()) return true;
     if (!from.wait_for_checkpoint || waited >= from.max_wait_secs) return false;
-    tasks_.sleep(o_.recovery_wait_secs);
+    if (!detail::pause(tasks_, o_.recovery_wait_secs, {from.stop, &s.closing()}))
+      raise(status::cancelled, text("waiting for a checkpoint in \"", from.checkpoint_dir,
+                                    "\" ended: ", s.is_closed() ? s.closing().reason() : from.stop->reason()));
   }
 }
 
@@ -124,20 +126,22 @@ GRADUS_BODY recovered_session session_manager::recover_session(const session_fac
 }
 
 GRADUS_BODY std::unique_ptr<base_session> session_manager::wait_for_session(const session_factory& open,
-                                                                            double max_wait_secs) const {
+                                                                            double max_wait_secs,
+                                                                            cancellation* stop) const {
   const double until = tasks_.elapsed() + max_wait_secs;
   for (;;) {
     std::unique_ptr<base_session> s = open();
     const answer local = try_local_init(*s);
     const answer ready = local.yes ? is_ready(*s, o_.ready_op) : local;
     if (ready.yes) return s;
-    s->close();
-    s.reset();
     if (until - tasks_.elapsed() - o_.recovery_wait_secs < 0)
       raise(status::deadline_exceeded,
             text("Session was not ready after waiting ", max_wait_secs, " secs: ", ready.why_not,
                  ". Start the chief, which initializes the variables, or wait longer (max_wait_secs)"));
-    tasks_.sleep(o_.recovery_wait_secs);
+    if (!detail::pause(tasks_, o_.recovery_wait_secs, {stop, &s->closing()}) && stop != nullptr && stop->is_cancelled())
+      raise(status::cancelled,
+            text("Session was not ready: ", ready.why_not, "; waiting for it ended: ", stop->reason()));
+    s->close();
   }
 }
 

@@ -35,8 +35,8 @@ struct session_run_args {
 namespace detail {
 [[noreturn]] inline void raise_no_graph() {
   raise(status::failed_precondition,
-        "a hook's begin(graph&) adds ops to the graph of a session, and here is none: a trainer's model is compiled, "
-        "and a session_creator tells its graph by of()");
+        "a hook's begin(graph&) adds ops to the graph of a session, and here is none: the model of a trainer or a "
+        "supervisor is built apart, and a session_creator tells its graph by of()");
 }
 template <class H>
 struct held_hook {

@@ -45,6 +45,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+class any_coordinator;
 class base_session;
 struct graph;
 struct run_metadata;
@@ -65,10 +66,13 @@ public:
   const_tensor_view variable(std::string_view name) const;
   // The session of a monitored session, without hooks; null over a model of a trainer or a supervisor.
   base_session* raw_session() const { return raw_; }
+  // Of a monitored session: whom its threads and its waits stop with; null over a model.
+  any_coordinator* coord() const { return coord_; }
 
 private:
   friend class detail::hook_calls;
   base_session* raw_ = nullptr;
+  any_coordinator* coord_ = nullptr;
   std::int64_t (*step_of_)(base_session&) = nullptr;
   const_tensor_view (*variable_of_)(base_session&, std::string_view) = nullptr;
   const state_list* state_ = nullptr;
@@ -160,8 +164,8 @@ public:
     context_.stop_ = false;
   }
   void bind(base_session& raw, std::int64_t (*step_of)(base_session&),
-            const_tensor_view (*variable_of)(base_session&, std::string_view)) {
-    session_.raw_ = &raw, session_.step_of_ = step_of, session_.variable_of_ = variable_of;
+            const_tensor_view (*variable_of)(base_session&, std::string_view), any_coordinator* coord = nullptr) {
+    session_.raw_ = &raw, session_.step_of_ = step_of, session_.variable_of_ = variable_of, session_.coord_ = coord;
   }
   void asked(const session_run_args* original) { context_.original_ = original; }
   void at(std::int64_t step) { session_.step_ = step; }

@@ -71,6 +71,7 @@ public:
   monitored_session(const monitored_session&) = delete;
   ~monitored_session() noexcept(false);
 
+  // A stop of the coordinator ends a run that waits in a queue: it raises out_of_range.
   // Errors: failed_precondition after a stop, after close, or if a tensor is fed twice; what runs and hooks raise. If a
   // thread of the coordinator was aborted, that is raised in place of what the run raised.
   run_results run(std::span<const fetch> fetches, std::span<const feed> feeds = {}, const run_options& o = {},

@@ -62,7 +62,7 @@ GRADUS_BODY void monitored_session::open() {
   session_ = creator_->create_session();
   coord_ = std::make_unique<any_coordinator>(coordinator_options{.clean_stop = {}}, o_.tasks);
   threads_ = start_queue_runners(*session_, coord_.get());
-  calls_.bind(*session_, &detail::step_of, &detail::variable_of);
+  calls_.bind(*session_, &detail::step_of, &detail::variable_of, coord_.get());
   for (const any_hook& h : hooks_) h.after_create_session(calls_.session());
 }
 
@@ -150,6 +150,8 @@ GRADUS_BODY run_results monitored_session::run_once(std::span<const fetch> fetch
     all.options = merged_options(all.options, mine.options);
     ends.push_back(all.fetches.size());
   }
+  const std::shared_ptr<cancellation> stops = coord_->stopping();
+  if (all.options.stop == nullptr) all.options.stop = stops.get();
   run_metadata here;
   run_metadata& shown = told != nullptr ? *told : here;
   run_results results = session_->run(all.fetches, all.feeds, all.options, &shown);

@@ -33,7 +33,8 @@ struct monitored_training_options {
   double log_step_count_steps = 100;  // steps per second, in the events; 0: never
   std::string summary_dir = {};       // of the events; empty: checkpoint_dir
   double stop_grace_period_secs = 120;
-  double max_wait_secs = 7200;  // of who is not the chief
+  double max_wait_secs = 7200;                   // of who is not the chief
+  std::shared_ptr<cancellation> stop = nullptr;  // ends that wait
   task_system tasks = {};
 };
 

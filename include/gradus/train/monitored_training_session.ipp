@@ -12,7 +12,7 @@ GRADUS_BODY training_parts::training_parts(graph& g, session_factory open, const
         std::move(open), g, parts, chief_session_options{.checkpoint_dir = o.checkpoint_dir}, o.tasks);
   else
     creator = std::make_unique<worker_session_creator>(
-        std::move(open), g, parts, worker_session_options{.max_wait_secs = o.max_wait_secs}, o.tasks);
+        std::move(open), g, parts, worker_session_options{.max_wait_secs = o.max_wait_secs, .stop = o.stop}, o.tasks);
 }
 
 GRADUS_BODY std::vector<any_hook> training_hooks(scaffold& parts, const monitored_training_options& o) {

@@ -1,8 +1,10 @@
-// Hooks of a list that is made when the program runs, for a trainer's runs (hooks that are policies: train/hook.hpp).
+// Hooks of a list that is made when the program runs, for a trainer's runs and for sessions of a supervisor over a
+// model (hooks that are policies: train/hook.hpp).
 //
 //   std::vector<gradus::any_hook> hooks;
 //   if (watches) hooks.push_back(watch{});
 //   trainer.train(data, {.max_steps = 5000, .hooks = hooks});
+//   auto sess = sv.managed_session("", data, {.hooks = hooks});
 //
 // They are called behind those that are policies. before_run may return session_run_args whose fetches are names:
 //
@@ -25,6 +27,7 @@
 #include <vector>
 
 #include "any_hook.hpp"
+#include "supervisor.hpp"
 #include "trainer.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -52,6 +55,7 @@ struct step_source {
   const_tensor_view (*output)(void* steps, std::string_view name, bool after_step, std::string* names) = nullptr;
   double (*gradient_norm)(void* steps) = nullptr;
   double (*number)(void* steps, std::string_view name) = nullptr;  // of run_values::result
+  const char *owner = "a trainer", *fed_by = "its data";           // in errors
 };
 
 // The hooks of one run over a model.
@@ -137,12 +141,38 @@ struct hooked_run {
   void finish(std::int64_t, std::int64_t) {}
   void end(std::int64_t step) { hooks.end(step); }
 };
+
+// The same for a session of a supervisor.
+template <class Steps>
+class hooked_supervision final : public beside_steps {
+public:
+  hooked_supervision(std::vector<any_hook> hooks, const char* fed_by) : hooks_(std::move(hooks)), fed_by_(fed_by) {}
+  void begin() override { hooks_.begin(); }
+  void start(void* steps, const state_list& list, std::int64_t step) override {
+    step_source from = source_of_steps(*static_cast<Steps*>(steps));
+    from.owner = "a supervisor", from.fed_by = fed_by_;
+    hooks_.start(from, list, step);
+  }
+  void before_run() override { hooks_.before_run(); }
+  bool after_run(std::int64_t step, double loss, double rate) override {
+    hooks_.after_run(step, loss, rate);
+    return hooks_.should_stop();
+  }
+  void end(std::int64_t step) override { hooks_.end(step); }
+
+private:
+  run_time_hooks hooks_;
+  const char* fed_by_;
+};
 }  // namespace detail
 
 struct hooked_train_options {
   std::int64_t max_steps = 0;  // as in train_options
   std::int64_t steps = 0;
   detail::given_hooks hooks;  // {a, b}, or a vector<any_hook>
+};
+struct hooked_session_options {
+  detail::given_hooks hooks;
 };
 
 template <class Source, class... Policies>
@@ -152,6 +182,23 @@ void trainer<Source, Policies...>::train(Dataset&& data, const hooked_train_opti
   detail::hooked_run<stepper_type, decltype(loop_)> more{&stepper_, &loop_,
                                                          detail::run_time_hooks(options.hooks.all())};
   train_with(data, {options.max_steps, options.steps}, more);
+}
+
+template <class Source, class... Policies>
+supervised_session<supervisor<Source, Policies...>, detail::no_data> supervisor<Source, Policies...>::managed_session(
+    std::string_view master, const hooked_session_options& options) {
+  return supervised_session<supervisor, detail::no_data>(
+      *this, master, nullptr,
+      std::make_unique<detail::hooked_supervision<session_type>>(options.hooks.all(), "what run is given"));
+}
+template <class Source, class... Policies>
+template <class Data>
+  requires batched_dataset<Data>
+supervised_session<supervisor<Source, Policies...>, Data> supervisor<Source, Policies...>::managed_session(
+    std::string_view master, Data& data, const hooked_session_options& options) {
+  return supervised_session<supervisor, Data>(
+      *this, master, &data,
+      std::make_unique<detail::hooked_supervision<session_type>>(options.hooks.all(), "its data"));
 }
 
 }  // namespace gradus

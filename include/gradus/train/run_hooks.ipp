@@ -30,18 +30,16 @@ GRADUS_BODY void run_time_hooks::before_run() {
     asked_.push_back(h.before_run(context()));
     const session_run_args& args = asked_.back();
     if (!args.feeds.empty())
-      raise(status::invalid_argument,
-            "a hook feeds a step of a trainer, whose placeholders are fed by its data; feed in a monitored session, or "
-            "add what is fed to the data");
+      raise(status::invalid_argument, text("a hook feeds a step of ", from_.owner, ", whose placeholders are fed by ",
+                                           from_.fed_by, "; add what is fed there, or feed in a monitored session"));
     if (args.options.trace != trace_level::no_trace)
-      raise(status::invalid_argument,
-            "a hook asks for a trace of a trainer's step; trainer.profile(data) says where the time of a step goes");
+      raise(status::invalid_argument, text("a hook asks for a trace of a step of ", from_.owner,
+                                           "; trainer.profile(data) says where the time of a step goes"));
     for (const fetch& f : args.fetches) {
       if (f.g != nullptr)
-        raise(status::invalid_argument,
-              text("a hook fetches a tensor of a graph from a trainer, whose model is not that graph; give its name, "
-                   "\"",
-                   f.g->name_of(f.id), "\", and let the model name it with g.add_output"));
+        raise(status::invalid_argument, text("a hook fetches a tensor of a graph from ", from_.owner,
+                                             ", whose model is not that graph; give its name, \"", f.g->name_of(f.id),
+                                             "\", and let the model name it with g.add_output"));
       if (find(f.name, false).data != nullptr) continue;
       std::string names;
       from_.output(from_.steps, {}, false, &names);

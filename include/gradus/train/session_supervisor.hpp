@@ -99,7 +99,8 @@ public:
   // Stops the supervisor, and raises what stopped it; closes the session. An error on its way stays what it is.
   ~managed_graph_session() noexcept(false);
 
-  // A run, and after it the services that are due. Any thread. Errors: as base_session::run, and what services raise.
+  // A run, and after it the services that are due. A stop ends it where it waits in a queue: out_of_range. Any thread.
+  // Errors: as base_session::run, and what services raise.
   run_results run(std::span<const fetch> fetches, std::span<const feed> feeds = {}, const run_options& o = {},
                   run_metadata* told = nullptr);
   run_results run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds = {},
@@ -148,7 +149,8 @@ public:
 
   // The chief restores the newest checkpoint of logdir, or initializes, writes graph.pbtxt and the graph's events, and
   // starts the standard services; another task waits until the chief has done so. Then all queue runners start. The
-  // threads keep the session. Errors: as prepare_session and wait_for_session of a session_manager.
+  // threads keep the session. A stop that is requested meanwhile ends its waits. Errors: as prepare_session and
+  // wait_for_session of a session_manager.
   std::shared_ptr<base_session> prepare_or_wait_for_session(std::string_view master = {},
                                                             const prepare_session_options& o = {});
   // Threads that summarize, tell steps per second, and save; how many. None without a logdir. Error:

@@ -113,6 +113,7 @@ GRADUS_BODY std::shared_ptr<base_session> session_supervisor::prepare_or_wait_fo
     return in_process<>().connect(parse_master(name), open_);
   };
   std::shared_ptr<base_session> sess;
+  const std::shared_ptr<cancellation> stops = coord_.stopping();
   if (o_.is_chief) {
     sess = manager_->prepare_session(open, {.init_op = init_op_,
                                             .init_feed_dict = o_.init_feed_dict,
@@ -120,12 +121,13 @@ GRADUS_BODY std::shared_ptr<base_session> session_supervisor::prepare_or_wait_fo
                                             .from = {.saver = o_.logdir.empty() ? nullptr : saver_.get(),
                                                      .checkpoint_dir = saver_ != nullptr ? o_.logdir : std::string(),
                                                      .wait_for_checkpoint = o.wait_for_checkpoint,
-                                                     .max_wait_secs = o.max_wait_secs}});
+                                                     .max_wait_secs = o.max_wait_secs,
+                                                     .stop = stops.get()}});
     if (!o_.logdir.empty()) write_graph(to_graph_def(*g_), o_.logdir, "graph.pbtxt");
     if (summary_writer_ != nullptr && std::exchange(writes_graph_, false)) add_graphs(*summary_writer_, *g_);
     if (o.start_standard_services) start_standard_services(sess);
   } else {
-    sess = manager_->wait_for_session(open, o.max_wait_secs);
+    sess = manager_->wait_for_session(open, o.max_wait_secs, stops.get());
   }
   if (o.start_standard_services) start_queue_runners(sess);
   return sess;
@@ -331,7 +333,10 @@ GRADUS_BODY managed_graph_session::~managed_graph_session() noexcept(false) {
 
 GRADUS_BODY run_results managed_graph_session::run(std::span<const fetch> fetches, std::span<const feed> feeds,
                                                    const run_options& o, run_metadata* told) {
-  run_results results = session_->run(fetches, feeds, o, told);
+  const std::shared_ptr<cancellation> stops = sv_->coord_.stopping();
+  run_options mine = o;
+  if (mine.stop == nullptr) mine.stop = stops.get();
+  run_results results = session_->run(fetches, feeds, mine, told);
   if (in_step_) sv_->serve(*session_);
   return results;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <initializer_list>
+#include <memory>
 #include <mutex>
 #include <string_view>
 #include <type_traits>
@@ -18,8 +19,22 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+struct hooked_session_options;  // hooks of a list that is made when the program runs: run_hooks.hpp
+
 namespace detail {
 struct no_data {};
+
+// What a supervisor's session does beside its steps and the hooks that are policies.
+class beside_steps {
+public:
+  virtual ~beside_steps() = default;
+  virtual void begin() = 0;
+  virtual void start(void* steps, const state_list& list, std::int64_t step) = 0;
+  virtual void before_run() = 0;
+  // Says whether the run is to end.
+  virtual bool after_run(std::int64_t step, double loss, double rate) = 0;
+  virtual void end(std::int64_t step) = 0;
+};
 }  // namespace detail
 
 // The scope of a session. Its end is `sv.stop()`, and so may raise; while an error passes through it, it stops without
@@ -29,10 +44,13 @@ class supervised_session {
   static constexpr bool has_data = !std::is_same_v<Data, detail::no_data>;
 
 public:
-  supervised_session(Supervisor& sv, std::string_view master, Data* data) : sv_(&sv), data_(data) {
-    sv.open(master, [&](state_list& list) {
+  supervised_session(Supervisor& sv, std::string_view master, Data* data,
+                     std::unique_ptr<detail::beside_steps> beside = nullptr)
+      : sv_(&sv), data_(data) {
+    const auto remember_data = [&](state_list& list) {
       if constexpr (has_data) data_->remembers(list);
-    });
+    };
+    sv.open(master, remember_data, std::move(beside));
     if constexpr (has_data) {
       try {
         plan_ = detail::match_feeds<mode::train>(sv.running_->steps, *data);

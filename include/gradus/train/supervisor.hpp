@@ -94,6 +94,13 @@ public:
   auto managed_session(std::string_view master, Data& data) {
     return supervised_session<supervisor, Data>(*this, master, &data);
   }
+  // The same with hooks of a run-time list for this session, {.hooks = {a, b}}: train/run_hooks.hpp.
+  supervised_session<supervisor, detail::no_data> managed_session(std::string_view master,
+                                                                  const hooked_session_options& options);
+  template <class Data>
+    requires batched_dataset<Data>
+  supervised_session<supervisor, Data> managed_session(std::string_view master, Data& data,
+                                                       const hooked_session_options& options);
 
   // ---- stopping; from any thread, but for stop()
   bool should_stop() const { return coord_.should_stop(); }
@@ -186,6 +193,7 @@ private:
     std::vector<placeholder_info> placeholders;
     std::vector<scalar_value> scalars;
     bool stepped = false, stopped = false;
+    std::unique_ptr<detail::beside_steps> beside;  // null: no hooks but policies
   };
 
   supervisor_options options_;
@@ -201,7 +209,7 @@ private:
 
   // ---- a session begins
   template <class Remember>
-  void open(std::string_view master_text, Remember remember_more) {
+  void open(std::string_view master_text, Remember remember_more, std::unique_ptr<detail::beside_steps> beside) {
     if (running_)
       raise(status::failed_precondition, "the supervisor has a session already; end its scope before the next");
     auto r = std::make_unique<running>(*this, parse_master(master_text));
@@ -211,7 +219,9 @@ private:
                  "\" is of this process alone: nobody else initializes its variables, so waiting would have no end. "
                  "Let the task be chief, or give a connect policy that reaches the chief's cluster"));
     if (loop_.saves()) hold_directory(r->alone, loop_.files(), options_.logdir);
+    r->beside = std::move(beside);
     loop_.begin_hooks();
+    if (r->beside) r->beside->begin();
     r->steps.remembers(r->list);
     remember_more(r->list);
     loop_.forget_checkpoints();
@@ -223,6 +233,8 @@ private:
     try {
       coord_.clear_stop();
       loop_.begin(running_->steps, running_->list);
+      if (auto* beside_it = running_->beside.get())
+        beside_it->start(&running_->steps, running_->list, running_->steps.global_step());
       if (options_.services == service_place::threads) start_services();
     } catch (...) {
       close();
@@ -261,9 +273,11 @@ private:
     const detail::step_mutex::stepping lock(r.mutex);  // hooks too: another thread's save tells listeners
     if (r.stopped) raise(status::failed_precondition, "run: the supervisor has stopped; begin another session");
     loop_.before_run();
+    if (r.beside) r.beside->before_run();
     if (!step_alone(fill)) return false;
     loop_.after_run();
-    if (loop_.should_stop()) coord_.request_stop();
+    const bool ends = r.beside && r.beside->after_run(r.steps.global_step(), loop_.loss(), loop_.rate());
+    if (ends || loop_.should_stop()) coord_.request_stop();
     return true;
   }
   template <class Fill>
@@ -306,7 +320,11 @@ private:
     const detail::step_mutex::visiting lock(r.mutex);
     r.stopped = true;
     attempt([&] { loop_.finish(options_.save_on_stop && !failed && !first); });
-    if (!failed && !first) attempt([&] { loop_.end_hooks(); });
+    if (!failed && !first)
+      attempt([&] {
+        loop_.end_hooks();
+        if (r.beside) r.beside->end(r.steps.global_step());
+      });
     if (auto* log = loop_.log()) {
       attempt([&] { log->events().add_session_log(session_log_status::stop, r.global_step); });
       attempt([&] { loop_.pause_log(); });

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "../../base/body.hpp"
 #include "../../run/pool.hpp"
@@ -260,10 +261,12 @@ GRADUS_BODY void queue_core::await(turn& t, attempt& a, const blocking_options& 
   if (until < 0)
     until =
         wait.timeout_secs == task_condition::forever ? task_condition::forever : tasks_.elapsed() + wait.timeout_secs;
-  if (wait.cancel == nullptr) return park(t, a, until);
+  if (wait.cancel == nullptr && wait.stop == nullptr) return park(t, a, until);
   t.unlock();
   {
-    const cancellation::link link(*wait.cancel, [this, &a] { cancel(a); });
+    std::optional<cancellation::link> by_cancel, by_stop;
+    if (wait.cancel != nullptr) by_cancel.emplace(*wait.cancel, [this, &a] { cancel(a); });
+    if (wait.stop != nullptr) by_stop.emplace(*wait.stop, [this, &a] { cancel(a); });
     t.relock();
     park(t, a, until);
     t.unlock();  // a link ends without the lock, which on_cancel takes
@@ -324,9 +327,12 @@ GRADUS_BODY void queue_core::raise_for(const attempt& a, const blocking_options&
                : a.kind == attempt::closing ? "pending enqueues did not end"
                                             : "there was no room",
                " within ", wait.timeout_secs, " seconds; let the other side run, or give a longer timeout_secs"));
-  default:
-    raise(status::cancelled, text(name, ": a waiting call was cancelled",
-                                  wait.cancel != nullptr ? text(": ", wait.cancel->reason()) : std::string()));
+  default: {
+    const cancellation* by = wait.cancel;
+    if ((by == nullptr || !by->is_cancelled()) && wait.stop != nullptr) by = wait.stop;
+    raise(by != nullptr ? by->kind() : status::cancelled,
+          text(name, ": a waiting call was cancelled", by != nullptr ? text(": ", by->reason()) : std::string()));
+  }
   }
 }
 

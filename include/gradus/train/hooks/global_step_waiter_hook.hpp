@@ -1,9 +1,12 @@
-// Delays the first run until the global step is so far: workers start one after another.
-// tf.train.GlobalStepWaiterHook (1.15).
+// Delays the first run until the global step is so far: workers start one after another. A stop of the session's
+// coordinator ends the wait with out_of_range, as it ends a run that waits in a queue; closing the session with
+// cancelled. tf.train.GlobalStepWaiterHook (1.15).
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <utility>
 
+#include "../../session/coordinator.hpp"
 #include "../any_hook.hpp"
 #include "needed_global_step.hpp"
 
@@ -20,7 +23,7 @@ public:
     if (until_ > 0) detail::needed_global_step(s, "global_step_waiter_hook");
   }
   void before_run(run_context& c) {
-    while (!started_ && until_ > 0 && c.session().global_step() < until_) tasks_.sleep(poll_secs);
+    while (!started_ && until_ > 0 && c.session().global_step() < until_) pause(c.session());
     started_ = true;
   }
 
@@ -28,6 +31,14 @@ private:
   std::int64_t until_;
   task_system tasks_;
   bool started_ = false;
+
+  void pause(hooked_session& s) const {
+    const std::shared_ptr<cancellation> stops = s.coord() != nullptr ? s.coord()->stopping() : nullptr;
+    cancellation* const closing = s.raw_session() != nullptr ? &s.raw_session()->closing() : nullptr;
+    if (detail::pause(tasks_, poll_secs, {stops.get(), closing})) return;
+    const cancellation& by = closing != nullptr && closing->is_cancelled() ? *closing : *stops;
+    raise(by.kind(), text("global_step_waiter_hook: waiting for global step ", until_, " ended: ", by.reason()));
+  }
 };
 
 }  // namespace gradus
