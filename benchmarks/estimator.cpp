@@ -1,10 +1,12 @@
-// Steps of an estimator, and of a trainer on the same model and input: W3c (784-128-10, batch 32, SGD). An estimator's
-// graph is interpreted, and its run calls the hooks that a chief has by default. Seconds a step, by the processor's
-// clock of the thread that trains, between the 100th step and the last.
+// Steps of an estimator, of a trainer, and of a bare stepper on the same model and input: W3c (784-128-10, batch 32,
+// SGD). An estimator of a model_fn is interpreted, one of make_estimator<model> is compiled; estimators and trainers
+// call the hooks that a chief has by default, a stepper calls none. Seconds a step, by the processor's clock of the
+// thread that trains, between the 100th step and the last.
 #include "training.hpp"
 
 #include <gradus/data.hpp>
 #include <gradus/estimator.hpp>
+#include <gradus/estimator/compiled_estimator.hpp>
 #include <gradus/gradus.hpp>
 #include <gradus/testing/temp_dir.hpp>
 
@@ -55,7 +57,8 @@ struct watch {
   double* began;
   double* ended;
   int steps = 0;
-  void after_run(run_context&, const run_values&) {
+  void after_run(run_context&, const run_values&) { step_done(); }
+  void step_done() {
     if (++steps == steps_before) *began = processor_seconds();
     if (steps == steps_before + steps_timed) *ended = processor_seconds();
   }
@@ -75,6 +78,29 @@ void settle(benchmark::internal::Benchmark* b) {
   b->UseManualTime()->Iterations(1)->Unit(benchmark::kMicrosecond)->ComputeStatistics("least", least);
 }
 
+// The step by itself on the same dataset, which is what a trainer and an estimator begin with.
+template <class Model, class... Build>
+void step_on_the_dataset(benchmark::State& state, const Build&... build) {
+  measure(state, [&](const std::string&, watch w) {
+    const subnormal_scope here(subnormal_mode::flush);
+    stepper<Model, decltype(composed{descent}), cpu<fast>, serial, subnormals::flush> s(Model{build...},
+                                                                                        composed{descent});
+    s.allocate();
+    s.initialize(1);
+    auto batches = drawn().batches();
+    auto feeds = detail::match_feeds<mode::train>(s, batches);
+    for (int i = 0; i < steps_before + steps_timed; ++i) {
+      detail::fill_feeds<mode::train>(s, batches, feeds);
+      s.train_step();
+      w.step_done();
+    }
+  });
+}
+void stepper_compiled(benchmark::State& state) { step_on_the_dataset<compiled<c>>(state); }
+BENCHMARK(stepper_compiled)->Apply(settle);
+void stepper_interpreted(benchmark::State& state) { step_on_the_dataset<interpreted>(state, by_program); }
+BENCHMARK(stepper_interpreted)->Apply(settle);
+
 void trainer_compiled(benchmark::State& state) {
   measure(state, [](const std::string& dir, const watch& w) {
     auto batches = drawn().batches();
@@ -91,6 +117,14 @@ void trainer_interpreted(benchmark::State& state) {
   });
 }
 BENCHMARK(trainer_interpreted)->Apply(settle);
+
+void estimator_compiled(benchmark::State& state) {
+  measure(state, [](const std::string& dir, const watch& w) {
+    make_estimator<c>(descent, run_config{.model_dir = dir})
+        .train([] { return drawn().batches(); }, {.max_steps = steps_before + steps_timed, .hooks = {w}});
+  });
+}
+BENCHMARK(estimator_compiled)->Apply(settle);
 
 void estimator_interpreted(benchmark::State& state) {
   measure(state, [](const std::string& dir, const watch& w) {

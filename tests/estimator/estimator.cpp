@@ -3,14 +3,18 @@
 #include <gradus/codec/safetensors.hpp>
 #include <gradus/codec/tensor_bundle.hpp>
 #include <gradus/estimator/checkpoint_values.hpp>
+#include <gradus/ops/host.hpp>
+#include <gradus/ops/metric.hpp>
 #include <gradus/summary/reader.hpp>
 #include <gradus/testing/hand_tasks.hpp>
 #include <gradus/train/run_environment.hpp>
+#include <gradus/train/saved_model.hpp>
 
 #include "linear_model.hpp"
 
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -29,6 +33,9 @@ struct recorder {
   void after_run(run_context&, const run_values&) { calls->push_back(name + ".run"); }
   void end(hooked_session&) { calls->push_back(name + ".end"); }
 };
+void doubled_values(std::span<float> y, std::span<const float> x) {
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] = 2 * x[i];
+}
 struct saves_seen {
   std::vector<std::int64_t>* steps;
   bool stops = false;
@@ -579,6 +586,126 @@ TEST_CASE("E20 export") {
   CHECK(e.export_all_saved_models(base.path() + "/one", {{mode::evaluate, supervised}}).ends_with("/one/1700000004"));
   CHECK_THROWS_AS(e.export_all_saved_models(base.path(), {}), invalid_argument);
   CHECK_THROWS_AS(e.export_saved_model(base.path(), nullptr), invalid_argument);
+}
+
+TEST_CASE("an export to evaluate adds up the metrics of what it is fed, as evaluate does") {
+  testing::temp_dir dir, base;
+  estimator e(line::model, {.model_dir = dir.path()});
+  e.train(line::endless, {.steps = 10});
+  const auto supervised = raw_serving_input({{"x", float32, {}}}, {{"y", float32, {}}});
+  const std::string path =
+      e.export_all_saved_models(base.path(), {{mode::train, supervised}, {mode::evaluate, supervised}});
+  const auto found = e.evaluate(line::once);
+  const line::fitted by_hand(10);
+  for (const std::string as : {"eval", "train"}) {
+    const auto loaded = load_saved_model(path, {.tags = {as}});
+    CHECK(loaded.imported().left_out().empty());
+    const signature_def& s = loaded.signatures().at(as);
+    std::vector<std::string> keys;
+    for (const auto& [key, t] : s.outputs) keys.push_back(key);
+    CHECK(keys == std::vector<std::string>{"loss", "metrics/mean_y/update_op", "metrics/mean_y/value",
+                                           "predictions/twice", "predictions/y"});
+    CHECK(s.method == (as == "eval" ? "tensorflow/supervised/eval" : "tensorflow/supervised/training"));
+    std::vector<std::string> inputs;
+    for (const auto& [key, t] : s.inputs) inputs.push_back(key);
+    CHECK(inputs == std::vector<std::string>{"x", "y"});
+    double sum = 0;
+    for (int k = 0; k < 2; ++k) {
+      const auto at = line::given.x.begin() + 2 * k, to = line::given.y.begin() + 2 * k;
+      const std::vector<float> x(at, at + 2), y(to, to + 2);
+      const auto got = loaded.predict(as, {{"x", x}, {"y", y}});
+      for (const float one : x) sum += by_hand.w * static_cast<double>(one) + by_hand.b;
+      CHECK(got["metrics/mean_y/update_op"].as<float>()[0] == Approx(sum / (2 * (k + 1))));
+      CHECK(got["metrics/mean_y/value"].as<float>()[0] == got["metrics/mean_y/update_op"].as<float>()[0]);
+      CHECK(got["loss"].as<float>()[0] == Approx(by_hand.loss(k)));
+      if (k == 1)  // the bits of evaluate, which saw the same batches
+        CHECK(static_cast<double>(got["metrics/mean_y/value"].as<float>()[0]) == found["mean_y"]);
+    }
+    // Nothing but local variables was changed.
+    CHECK(owned_tensor(loaded.session().variable("w")).number() == e.get_variable_value("w").number());
+  }
+  // Exports of inference have no metrics.
+  const auto serving =
+      load_saved_model(e.export_saved_model(base.path() + "/s", raw_serving_input({{"x", float32, {}}})));
+  for (const auto& [key, t] : serving.signatures().at("serving_default").outputs) CHECK(!key.starts_with("metrics"));
+}
+
+TEST_CASE("every metric goes out with an export and comes back with its numbers") {
+  testing::temp_dir dir, base;
+  const std::vector<double> thresholds{0.3, 0.6};
+  const auto model = [&](const named_tensors& f, value labels, mode m) -> estimator_spec {
+    graph& g = f.of();
+    const value p = sigmoid(f["x"] * g.variable("w", {}, {.init = constant_initializer(0.5)}) - 1.0);
+    estimator_spec spec{.mode = m, .predictions = p};
+    if (m == mode::predict) return spec;
+    const value is = greater(labels, 5.0), says = greater(p, 0.5);
+    spec.loss = reduce_mean(square(p - labels));
+    namespace k = metrics;
+    spec.eval_metric_ops = {
+        {"mean", k::mean(p)},
+        {"weighted", k::mean(p, {.weights = labels})},
+        {"accuracy", k::accuracy(cast(is, int32), cast(says, int32))},
+        {"mse", k::mean_squared_error(labels, p)},
+        {"rmse", k::root_mean_squared_error(labels, p)},
+        {"precision", k::precision(is, says)},
+        {"recall", k::recall(is, says)},
+        {"metrics_of_y", k::mean(labels)},
+        {"auc", k::auc(is, p)},
+        {"at", k::precision_at_thresholds(is, p, thresholds)},
+    };
+    optimizer opt{gradient_descent{.rate = 0}};
+    if (m == mode::train)
+      spec.train_op = opt.minimize(spec.loss, {.global_step = get_global_step(g)}), spec.optimizers = opt;
+    return spec;
+  };
+  estimator e(model, {.model_dir = dir.path()});
+  e.train(line::endless, {.steps = 1});
+  const auto supervised = raw_serving_input({{"x", float32, {}}}, {{"y", float32, {}}});
+  const auto found = e.evaluate(line::once);
+  const auto loaded =
+      load_saved_model(e.export_all_saved_models(base.path(), {{mode::evaluate, supervised}}), {.tags = {"eval"}});
+  CHECK(loaded.imported().left_out().empty());
+  for (int k = 0; k < 2; ++k) {
+    const auto at = line::given.x.begin() + 2 * k, to = line::given.y.begin() + 2 * k;
+    const auto got =
+        loaded.predict("eval", {{"x", std::vector<float>(at, at + 2)}, {"y", std::vector<float>(to, to + 2)}});
+    if (k == 0) continue;
+    int metrics_seen = 0;
+    for (const auto& [name, v] : found) {
+      if (name == "loss" || name == "global_step") continue;
+      INFO(name);
+      ++metrics_seen;
+      // A key that begins with "metrics" gets no second prefix, as in TensorFlow.
+      const const_tensor_view& there = got[(name.starts_with("metrics") ? name : "metrics/" + name) + "/value"];
+      REQUIRE(there.size_bytes() == const_tensor_view(v).size_bytes());
+      CHECK(std::memcmp(there.data, const_tensor_view(v).data, there.size_bytes()) == 0);
+    }
+    CHECK(metrics_seen == 10);
+  }
+}
+
+TEST_CASE("a metric that TensorFlow's ops cannot compute is refused by its name; predictions without keys") {
+  testing::temp_dir dir, base;
+  bool odd = true;
+  const auto model = [&](const named_tensors& f, value labels, mode m) -> estimator_spec {
+    estimator_spec spec = line::model(f, labels, m);
+    spec.predictions = spec.predictions["y"];
+    if (m != mode::predict && odd)
+      spec.eval_metric_ops = {{"doubled", metrics::mean(host_call<&doubled_values>({f["x"]}))}};
+    return spec;
+  };
+  estimator e(model, {.model_dir = dir.path()});
+  e.train(line::endless, {.steps = 1});
+  const auto supervised = raw_serving_input({{"x", float32, {}}}, {{"y", float32, {}}});
+  CHECK_THROWS_WITH_AS(e.export_all_saved_models(base.path(), {{mode::evaluate, supervised}}),
+                       doctest::Contains("signature \"eval\": the output \"metrics/doubled/update_op\" cannot be "
+                                         "written in TensorFlow's ops: node \"HostCall\""),
+                       unimplemented);
+  CHECK(std::filesystem::is_empty(base.path()));
+  odd = false;
+  const auto loaded =
+      load_saved_model(e.export_all_saved_models(base.path(), {{mode::evaluate, supervised}}), {.tags = {"eval"}});
+  CHECK(loaded.signatures().at("eval").outputs.contains("predictions"));
 }
 
 TEST_CASE("the signatures of an export: one is the default, of several one must be") {

@@ -79,6 +79,44 @@ TEST_CASE("run_graph: a prediction that TensorFlow cannot compute is left out, t
   CHECK(!has_node(m, "Square"));
 }
 
+TEST_CASE("run_graph: signatures may change local variables, as a metric's update does, and no others") {
+  graph g(mode::predict);
+  const auto x = g.placeholder("x", {});
+  const auto total = g.variable("total", {}, {.trainable = false, .local = true}), w = g.variable("w", {});
+  const auto less = g.variable("less", {}, {.trainable = false, .local = true});
+  const auto up = assign_add(total, x), down = assign_sub(less, x), set = assign(less, down * 2.0), late = total + 0.0;
+  const auto m = to_meta_graph(parts_of(g), g.names.chars.first, {},
+                               {{"eval", {{{"x", x.id}}, {{"up", up.id}, {"set", set.id}, {"late", late.id}}}}});
+  const auto node = [&](std::string_view name) {
+    const auto& all = m.graph.nodes;
+    return *std::find_if(all.begin(), all.end(), [&](const auto& n) { return n.name == name; });
+  };
+  const std::string up_name = "AssignAdd", set_name = "Assign", down_name = "AssignSub";
+  REQUIRE((has_node(m, up_name) && has_node(m, set_name) && has_node(m, down_name)));
+  CHECK((node(up_name).op == "AssignAdd" && node(up_name).inputs == std::vector<std::string>{"total", "x"}));
+  CHECK((node(down_name).op == "AssignSub" && node(down_name).inputs == std::vector<std::string>{"less", "x"}));
+  CHECK((node(set_name).op == "Assign" && node(set_name).inputs[0] == "less"));
+  std::string attrs;
+  for (const auto& a : node(up_name).attrs) attrs += text(a.key, " ");
+  CHECK(attrs == "T use_locking ");
+  CHECK(m.signatures.at("eval").outputs.at("up").tensor == up_name + ":0");
+  CHECK(m.signatures.at("eval").outputs.at("up").type == float32);
+  // A loader gives them their first values.
+  CHECK(m.collections.at("local_variables").messages.size() == 2);
+  CHECK(m.collections.at("saved_model_main_op").nodes == std::vector<std::string>{"init_local"});
+  CHECK(node("init_local").op == "NoOp");
+  CHECK(node("init_local").inputs == std::vector<std::string>{"^total/Assign", "^less/Assign"});
+  // Without local variables there is nothing to run.
+  const auto none_local = to_meta_graph(parts_of(g), g.names.chars.first, {}, {{"a", {{{"x", x.id}}, {{"y", x.id}}}}});
+  CHECK(!none_local.collections.contains("saved_model_main_op"));
+  const auto trains = assign_add(w, x);
+  CHECK_THROWS_WITH_AS(
+      to_meta_graph(parts_of(g), g.names.chars.first, {}, {{"a", {{{"x", x.id}}, {{"y", trains.id}}}}}),
+      doctest::Contains("the output \"y\" cannot be written in TensorFlow's ops: node \"AssignAdd_1\" "
+                        "(AssignAdd): it changes a variable, which inference does not"),
+      unimplemented);
+}
+
 TEST_CASE("run_graph: what a checkpoint holds beside the model's variables; names that are taken already") {
   graph g(mode::predict);
   const auto w = g.variable("w", {2}, {.init = zeros}), taken = g.variable("save/restore_all", {}, {.init = zeros});

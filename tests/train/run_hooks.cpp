@@ -118,6 +118,26 @@ TEST_CASE("fetches by name: outputs, variables, slots, step, rate, norm, and wha
   CHECK(steps == 2);
 }
 
+TEST_CASE("the norm is that of the step in which it is asked for") {
+  std::vector<double> each, some;
+  struct sometimes {
+    std::vector<double>* norms;
+    std::int64_t every, step = 0;
+    session_run_args before_run(run_context&) {
+      if (++step % every != 0) return {};
+      return {.fetches = {"gradient_norm"}};
+    }
+    void after_run(run_context&, const run_values& v) {
+      for (const auto& one : v.results) norms->push_back(one.as<double>()[0]);
+    }
+  };
+  make().train(data(), {.max_steps = 6, .hooks = {sometimes{&each, 1}}});
+  make().train(data(), {.max_steps = 6, .hooks = {fetching{{"loss"}}, sometimes{&some, 2}}});
+  REQUIRE(each.size() == 6);
+  CHECK(each[1] != each[3]);
+  CHECK(some == std::vector<double>{each[1], each[3], each[5]});
+}
+
 TEST_CASE("what cannot be fetched is an error before the step that says what could be") {
   auto trainer = make();
   const auto train = [&](const any_hook& h) { trainer.train(data(), {.steps = 1, .hooks = {h}}); };

@@ -122,7 +122,9 @@ public:
                                  const saved_model_options& o = {});
   // The same with a graph for each mode that there is an input for: train, evaluate, predict, in this order. The
   // variables are those of the first. Graphs to train and to evaluate have the signatures "train" and "eval", with the
-  // loss and the predictions. tf.estimator.Estimator.experimental_export_all_saved_models.
+  // loss, predictions/<key>, and of each of the spec's eval_metric_ops metrics/<name>/value and
+  // metrics/<name>/update_op, which adds a batch to it. Error: unimplemented for one that TensorFlow's ops cannot
+  // compute, by its name. tf.estimator.Estimator.experimental_export_all_saved_models.
   std::string export_all_saved_models(const std::string& base,
                                       const std::map<gradus::mode, serving_input_function>& inputs,
                                       const saved_model_options& o = {});

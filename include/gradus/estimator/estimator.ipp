@@ -417,8 +417,16 @@ GRADUS_BODY std::map<std::string, export_signature> signatures_of(const estimato
     const bool trains = spec.mode == gradus::mode::train;
     base.method_name = trains ? "tensorflow/supervised/training" : "tensorflow/supervised/eval";
     base.outputs["loss"] = spec.loss;
+    // A key that begins with the prefix is left as it is, as in TensorFlow.
+    const auto below = [](std::string_view prefix, const std::string& key) {
+      return key.starts_with(prefix) ? key : text(prefix, "/", key);
+    };
     for (const auto& [key, v] : spec.predictions)
-      base.outputs[spec.predictions.is_single() ? std::string("predictions") : text("predictions/", key)] = v;
+      base.outputs[spec.predictions.is_single() ? std::string("predictions") : below("predictions", key)] = v;
+    for (const auto& [key, m] : spec.eval_metric_ops) {
+      base.outputs[below("metrics", key) + "/value"] = m.result;
+      base.outputs[below("metrics", key) + "/update_op"] = m.update;
+    }
     all[trains ? "train" : "eval"] = base;
     return all;
   }

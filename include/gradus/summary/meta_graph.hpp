@@ -65,6 +65,9 @@ struct asset_def {
   std::string tensor, filename;
 };
 
+// Of a SavedModel: the op that a loader runs behind the restore, which gives local variables their first values.
+inline constexpr std::string_view main_op_collection = "saved_model_main_op";
+
 struct meta_graph {
   graph_def graph;
   std::optional<saver_def> saver = saver_def{};

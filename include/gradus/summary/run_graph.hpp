@@ -39,8 +39,9 @@ struct node_signature {
 };
 
 // The same for these signatures instead of the model's predictions: what their outputs are computed from, their inputs,
-// and the variables `saved`. Errors, which name signature and key: unimplemented for an output that TensorFlow cannot
-// compute, invalid_argument for an input that is no placeholder, and for an output that needs one which is no input.
+// and the variables `saved`. A metric's update is one of them: what changes a local variable is written, too. Errors,
+// which name signature and key: unimplemented for an output that TensorFlow cannot compute, invalid_argument for an
+// input that is no placeholder, and for an output that needs one which is no input.
 meta_graph to_meta_graph(const graph_parts& p, const char* names, std::vector<saved_tensor> saved,
                          const std::map<std::string, node_signature>& signatures);
 

@@ -27,12 +27,14 @@ private:
   std::vector<bool> wanted_;
   std::vector<tensor> written_;  // of each of our nodes
   std::vector<std::string> variables_;
+  std::vector<std::string> first_values_;  // the ops that give local variables theirs, as control inputs
   const std::map<std::string, node_signature>* asked_ = nullptr;  // null: the model's predictions
 
   static bool is_variable(const shown_node& n) { return n.source->op == &variable_card; }
   variable_attr settings_of(const shown_node& n) const;
   int input(std::size_t i, int k) const { return p_.view.edges[nodes_[i].source->first + k]; }
   static bool is_leaf(const shown_node& n);
+  bool changes_local(const shown_node& n) const;
 
   // ---- what is written: the nodes that predictions are made of, unless one of them is not to be had
   std::string problem_of(const shown_node& n, bool batched_input) const;
@@ -54,6 +56,7 @@ private:
   // ---- what is fed and fetched, by the names that the model gave
   void add_predictions();
   void add_signatures();
+  void add_main_op();
   tensor_info info_of(int node) const;
 
   // ---- the nodes that tf.train.Saver() makes
@@ -80,7 +83,7 @@ GRADUS_BODY meta_graph meta_writer::run(std::vector<saved_tensor> saved) {
   for (std::size_t i = 0; i < nodes_.size(); ++i)
     if (wanted_[i]) add_node(i);
   if (asked_ != nullptr)
-    add_signatures();
+    add_signatures(), add_main_op();
   else
     add_predictions();
   add_saver(saved);
@@ -96,9 +99,17 @@ GRADUS_BODY bool meta_writer::is_leaf(const shown_node& n) {
   return n.source->op == &placeholder_card || n.source->op == &variable_card || n.source->op == &constant_card;
 }
 
+// A metric's update: of what signatures ask for, and of a variable that no checkpoint holds.
+GRADUS_BODY bool meta_writer::changes_local(const shown_node& n) const {
+  if (asked_ == nullptr || (n.op != "Assign" && n.op != "AssignAdd" && n.op != "AssignSub")) return false;
+  const shown_node& to = nodes_[static_cast<std::size_t>(p_.view.edges[n.source->first])];
+  return is_variable(to) && settings_of(to).local != 0;
+}
+
 GRADUS_BODY std::string meta_writer::problem_of(const shown_node& n, bool batched_input) const {
   if (is_leaf(n) && n.source->op != &constant_card) return {};
   const std::string who = text("node \"", n.name, "\" (", n.op, "): ");
+  if (changes_local(n)) return {};
   if (n.source->op != &constant_card && find_tensorflow_formula(n.op) == nullptr) {
     const std::string_view why = find_tensorflow_absence(n.op);
     return who +
@@ -212,7 +223,15 @@ GRADUS_BODY void meta_writer::add_node(std::size_t i) {
     if (written_[i].name.empty()) {  // a local one, or one that no checkpoint holds
       const auto v = add_variable_nodes({n.name, n.type, to_shape_def(n.dims).dims}, n.name, i);
       m_.collections["local_variables"].messages.push_back(encode_variable_def(v));
+      first_values_.push_back(text("^", v.initializer));
     }
+    return;
+  }
+  if (changes_local(n)) {  // the variable itself, and not what is read of it
+    written_[i] = to_.add(
+        n.name, std::string(n.op),
+        {nodes_[static_cast<std::size_t>(input(i, 0))].name, written_[static_cast<std::size_t>(input(i, 1))].name},
+        {{"T", n.type}, {"use_locking", false}}, n.type);
     return;
   }
   if (n.source->op == &placeholder_card) {
@@ -363,6 +382,13 @@ GRADUS_BODY void meta_writer::add_signatures() {
     for (const auto& [key, node] : asked.inputs) s.inputs[key] = info_of(node);
     for (const auto& [key, node] : asked.outputs) s.outputs[key] = info_of(node);
   }
+}
+
+// What TensorFlow's loader runs when it has restored the variables that are saved.
+GRADUS_BODY void meta_writer::add_main_op() {
+  if (first_values_.empty()) return;
+  const tensor all = to_.add(to_.take("init_local"), "NoOp", first_values_, {}, {});
+  m_.collections[std::string(main_op_collection)].nodes.push_back(all.name);
 }
 
 GRADUS_BODY void meta_writer::add_saver(const std::vector<saved_tensor>& saved) {

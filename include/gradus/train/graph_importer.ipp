@@ -110,6 +110,20 @@ GRADUS_BODY value graph_importer::special(int i, std::string_view op, bool& know
     if (is_variable(x)) return x;  // <name>/read is the variable
     return add(cards::identity, {x}, {}, i);
   }
+  // A metric's update. What a checkpoint holds, an import does not change.
+  if ((op == "Assign" || op == "AssignAdd" || op == "AssignSub") && in.size() == 2) {
+    const value x = input(i, 0);
+    if (!x) return {};
+    const node& to = g_->nodes[x.id];
+    if (is_variable(x) && from_words<variable_attr>(g_->ints.first + to.attr).local != 0) {
+      const value y = input(i, 1);
+      if (!y) return {};
+      return add(op == "Assign"      ? cards::assign
+                 : op == "AssignAdd" ? cards::assign_add
+                                     : cards::assign_sub,
+                 {x, y}, {}, i);
+    }
+  }
   if (op == "PlaceholderWithDefault") {
     const value x = input(i, 0);
     return x ? add(cards::identity, {x}, {}, i) : value{};

@@ -11,8 +11,9 @@
 // back as they were, and compute the same bits. Extents that are not known (-1) are the batch, so each tensor has one
 // of them at most.
 //
-// What is not imported: ops that change variables, save or restore (savers are objects here), queues, control flow,
-// texts. Control inputs are dropped, but for those from ops that change a variable, which are refused.
+// What is not imported: ops that change variables other than local ones (a metric's), that save or restore (savers are
+// objects here), queues, control flow, texts. Control inputs are dropped, but for those from ops that change a
+// variable, which are refused.
 #pragma once
 #include <map>
 #include <memory>

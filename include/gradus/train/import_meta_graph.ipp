@@ -47,6 +47,7 @@ GRADUS_BODY imported_graph::imported_graph(meta_graph m, import_options o) : abo
   }
   bool any = !about_.signatures.empty();
   for (const auto& [name, c] : about_.collections) {
+    if (name == main_op_collection) continue;  // initialize() does it
     for (const std::string& t : c.nodes) ask(t, name), any = true;
     if (name != collection::global_step) continue;
     for (const auto& message : c.messages)

@@ -80,7 +80,7 @@ private:
   std::vector<session_run_args> asked_;
   std::vector<const_tensor_view> results_;
   double rate_ = 0, norm_ = 0;
-  bool stop_ = false;
+  bool stop_ = false, asks_norm_ = false;
 
   const_tensor_view find(std::string_view name, bool after_step);
 };

@@ -25,7 +25,7 @@ GRADUS_BODY const_tensor_view run_time_hooks::find(std::string_view name, bool a
 
 GRADUS_BODY void run_time_hooks::before_run() {
   clear_stop();
-  asked_.clear();
+  asked_.clear(), asks_norm_ = false;
   for (const any_hook& h : hooks_) {
     asked_.push_back(h.before_run(context()));
     const session_run_args& args = asked_.back();
@@ -40,7 +40,10 @@ GRADUS_BODY void run_time_hooks::before_run() {
         raise(status::invalid_argument, text("a hook fetches a tensor of a graph from ", from_.owner,
                                              ", whose model is not that graph; give its name, \"", f.g->name_of(f.id),
                                              "\", and let the model name it with g.add_output"));
-      if (find(f.name, false).data != nullptr) continue;
+      if (find(f.name, false).data != nullptr) {
+        asks_norm_ = asks_norm_ || f.name == "gradient_norm";
+        continue;
+      }
       std::string names;
       from_.output(from_.steps, {}, false, &names);
       for (const auto& e : list_->entries())
@@ -54,7 +57,8 @@ GRADUS_BODY void run_time_hooks::before_run() {
 
 GRADUS_BODY void run_time_hooks::after_run(std::int64_t step, double loss, double rate) {
   at(step);
-  rate_ = rate, norm_ = from_.gradient_norm(from_.steps);
+  rate_ = rate;
+  if (asks_norm_) norm_ = from_.gradient_norm(from_.steps);  // reads all gradients, unless a clip has done so
   run_values& v = values();
   v.global_step = step, v.loss = loss, v.learning_rate = rate;
   for (std::size_t i = 0; i < hooks_.size(); ++i) {
