@@ -84,3 +84,83 @@ TEST_CASE("copy_into: a blob that refuses leaves everything as it was") {
   CHECK(second.value == "new");
   CHECK(w[1] == 9);
 }
+
+namespace {
+struct lacking_blob final : blob {
+  std::string value = "old";
+  std::vector<std::string> told;
+  int loads = 0;
+  void save(std::vector<std::byte>& out) const override {
+    for (const char c : value) out.push_back(static_cast<std::byte>(c));
+  }
+  void load(std::span<const std::byte> in) override {
+    ++loads;
+    value.assign(reinterpret_cast<const char*>(in.data()), in.size());
+  }
+  void load_lacking(std::span<const std::string_view> tensors) override {
+    value = "lacking";
+    told.assign(tensors.begin(), tensors.end());
+  }
+};
+}  // namespace
+
+TEST_CASE(
+    "what a file of another program's may lack: a blob, and tensors where it lacks that; what it has besides is its "
+    "own") {
+  const float there[2] = {3, 4};
+  const std::int64_t number[1] = {7};
+  const std::vector<std::byte> content{std::byte{'n'}};
+  const record w{"w", float32, {2}, bytes(there), false}, seed{"seed", int64, {}, bytes(number), false},
+      extra{"extra", int64, {}, bytes(number), false}, which{"which", uint8, {1}, content, true};
+  for (const bool ours : {false, true})
+    for (const bool has_blob : {false, true})
+      for (const bool has_seed : {false, true})
+        for (const bool has_extra : {false, true})
+          for (const bool has_w : {false, true}) {
+            float live[2] = {};
+            std::int64_t stream = 5;
+            lacking_blob b;
+            state_list list;
+            list.tensor("w", {2}, std::span<float>(live));
+            list.tensor("seed", int64, {}, std::as_writable_bytes(std::span(&stream, 1)), true);
+            list.dynamic("which", b, true);
+            snapshot s;
+            if (ours) s.about["library"] = "gradus";
+            if (has_w) s.records.push_back(w);
+            if (has_seed) s.records.push_back(seed);
+            if (has_extra) s.records.push_back(extra);
+            if (has_blob) s.records.push_back(which);
+            const detail::mismatch found = detail::compare(list, s, {});
+            std::string missing, besides;
+            if (!has_w) missing = "\"w\"";
+            if (has_blob && !has_seed) missing += missing.empty() ? "\"seed\"" : ", \"seed\"";
+            if (has_extra && (has_blob || ours)) besides = "\"extra\"";
+            CHECK((found.problem.find("missing in the file: " + missing) != std::string::npos) == !missing.empty());
+            CHECK((found.problem.find("but not in this model: " + besides) != std::string::npos) == !besides.empty());
+            CHECK(found.problem.empty() == (missing.empty() && besides.empty()));
+            if (!found.problem.empty()) continue;
+            detail::copy_into(list, s);
+            CHECK((live[0] == 3 && live[1] == 4));
+            CHECK(stream == (has_seed ? 7 : 5));
+            CHECK(b.value == (has_blob ? "n" : "lacking"));
+            CHECK(b.told == (has_blob ? std::vector<std::string>{} : std::vector<std::string>{"w", "seed"}));
+          }
+  // A blob that must be there is missed, whatever else may lack.
+  text_blob position;
+  lacking_blob b;
+  state_list list;
+  list.dynamic("which", b, true), list.dynamic("position", position);
+  CHECK(detail::compare(list, {}, {}).problem == "\n  missing in the file: \"position\"");
+}
+
+TEST_CASE("a blob that refuses gives one that the file lacks back what it held") {
+  lacking_blob first;
+  text_blob second;
+  second.refuses = true;
+  state_list list;
+  list.dynamic("first", first, true), list.dynamic("second", second);
+  snapshot s;
+  s.records = {{"second", uint8, {0}, {}, true}};
+  CHECK_THROWS_AS(detail::copy_into(list, s), data_loss);
+  CHECK((first.value == "old" && first.loads == 1));
+}

@@ -26,6 +26,9 @@ class blob {
 public:
   virtual void save(std::vector<std::byte>& out) const = 0;
   virtual void load(std::span<const std::byte> in) = 0;
+  // In place of load, if the list says that a file may lack it, and this one does: the names of the tensors that get
+  // their values. Changes nothing that `load` of what was saved before would not undo.
+  virtual void load_lacking(std::span<const std::string_view>) {}
 
 protected:
   ~blob() = default;
@@ -37,6 +40,9 @@ struct state_entry {
   extents dims;
   std::span<std::byte> bytes;  // empty for a blob
   blob* dynamic = nullptr;
+  // A blob that another program's files are without (TensorFlow's have no list of a session's variables that have no
+  // value), or a tensor that is lacking where such a blob is: it stays as it is then.
+  bool may_lack = false;
 };
 
 // Is told before state changes, piece by piece: a save that copies state while training goes on
@@ -62,8 +68,9 @@ protected:
 
 class state_list {
 public:
-  void tensor(std::string_view name, dtype type, const extents& dims, std::span<std::byte> bytes) {
-    insert({std::string(name), type, dims, bytes, nullptr});
+  void tensor(std::string_view name, dtype type, const extents& dims, std::span<std::byte> bytes,
+              bool may_lack = false) {
+    insert({std::string(name), type, dims, bytes, nullptr, may_lack});
   }
   template <computable T>
   void tensor(std::string_view name, const extents& dims, std::span<T> values) {
@@ -73,7 +80,9 @@ public:
   void scalar(std::string_view name, T& value) {
     tensor(name, {}, std::span<T>(&value, 1));
   }
-  void dynamic(std::string_view name, blob& state) { insert({std::string(name), dtype::uint8, {}, {}, &state}); }
+  void dynamic(std::string_view name, blob& state, bool may_lack = false) {
+    insert({std::string(name), dtype::uint8, {}, {}, &state, may_lack});
+  }
 
   const std::vector<state_entry>& entries() const { return entries_; }
   const state_entry* find(std::string_view name) const {

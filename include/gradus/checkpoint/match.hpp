@@ -29,7 +29,9 @@ struct mismatch {
 
 std::string kind_of(const state_entry& e);
 
-// status::not_found if anything listed here is missing in the file, else invalid_argument.
+// status::not_found if anything listed here is missing in the file, else invalid_argument. A file without a blob that
+// it may lack is of another program: it need not have the tensors that it may lack either, and if it does not name this
+// library as its writer, what it has besides is no mismatch.
 mismatch compare(const state_list& list, const snapshot& content, const restore_options& options);
 
 // Copies a snapshot that fits. A blob may still refuse (it raises): then the blobs before it get back what they held,

@@ -1,5 +1,7 @@
 // The bodies of match.hpp.
 #pragma once
+#include <algorithm>
+
 #include "../base/body.hpp"
 #include "match.hpp"
 
@@ -9,9 +11,18 @@ GRADUS_BODY std::string kind_of(const state_entry& e) {
   return e.dynamic != nullptr ? std::string("a blob") : text(name_of(e.type), to_text(e.dims));
 }
 
+// Whether a file of another program's may have been meant: it lacks a blob that it may lack.
+GRADUS_BODY bool is_of_another_program(const state_list& list,
+                                       const std::map<std::string_view, const record*>& records) {
+  return std::any_of(list.entries().begin(), list.entries().end(), [&](const state_entry& e) {
+    return e.may_lack && e.dynamic != nullptr && !records.contains(e.name);
+  });
+}
+
 GRADUS_BODY mismatch compare(const state_list& list, const snapshot& content, const restore_options& options) {
   std::map<std::string_view, const record*> records;
   for (const auto& r : content.records) records.emplace(r.name, &r);
+  const bool foreign = is_of_another_program(list, records);
   std::string missing, extra, other, model;
   const auto add = [](std::string& line, std::string_view name) {
     line += text(line.empty() ? "" : ", ", '"', name, '"');
@@ -19,7 +30,7 @@ GRADUS_BODY mismatch compare(const state_list& list, const snapshot& content, co
   for (const auto& e : list.entries()) {
     const auto found = records.find(e.name);
     if (found == records.end()) {
-      add(missing, e.name);
+      if (!foreign || !e.may_lack) add(missing, e.name);
       continue;
     }
     const record& r = *found->second;
@@ -31,7 +42,8 @@ GRADUS_BODY mismatch compare(const state_list& list, const snapshot& content, co
     }
     records.erase(found);
   }
-  if (!options.ignore_extra)
+  // Of a program that is not of this library, what we do not know is its own business.
+  if (!options.ignore_extra && !(foreign && !content.about.contains("library")))
     for (const auto& r : content.records)
       if (records.count(r.name) != 0) add(extra, r.name);
   const auto written = content.about.find("model");
@@ -49,13 +61,20 @@ GRADUS_BODY mismatch compare(const state_list& list, const snapshot& content, co
 GRADUS_BODY void copy_into(const state_list& list, const snapshot& content, int threads) {
   std::map<std::string_view, const record*> records;
   for (const auto& r : content.records) records.emplace(r.name, &r);
+  std::vector<std::string_view> tensors;  // that get their values; those that may lack by load_lacking
+  for (const auto& e : list.entries())
+    if (e.dynamic == nullptr) tensors.push_back(e.name);
   std::vector<std::pair<blob*, std::vector<std::byte>>> loaded;
   const auto load_blobs = [&] {
     for (const auto& e : list.entries()) {
       if (e.dynamic == nullptr) continue;
       std::vector<std::byte> before;
       e.dynamic->save(before);
-      e.dynamic->load(records.find(e.name)->second->bytes);
+      const auto found = records.find(e.name);
+      if (found != records.end())
+        e.dynamic->load(found->second->bytes);
+      else
+        e.dynamic->load_lacking(tensors);
       loaded.emplace_back(e.dynamic, std::move(before));
     }
   };
@@ -69,8 +88,11 @@ GRADUS_BODY void copy_into(const state_list& list, const snapshot& content, int 
 #else
   load_blobs();
 #endif
-  for (const auto& e : list.entries())
-    if (e.dynamic == nullptr && !e.bytes.empty()) copy_bytes(e.bytes, records.find(e.name)->second->bytes, threads);
+  for (const auto& e : list.entries()) {
+    if (e.dynamic != nullptr || e.bytes.empty()) continue;
+    if (const auto found = records.find(e.name); found != records.end())
+      copy_bytes(e.bytes, found->second->bytes, threads);
+  }
 }
 
 }  // namespace gradus::detail

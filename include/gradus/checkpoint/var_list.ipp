@@ -7,9 +7,9 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void copy_entry(state_list& to, const state_entry& e, std::string_view name) {
   if (e.dynamic != nullptr)
-    to.dynamic(name, *e.dynamic);
+    to.dynamic(name, *e.dynamic, e.may_lack);
   else
-    to.tensor(name, e.type, e.dims, e.bytes);
+    to.tensor(name, e.type, e.dims, e.bytes, e.may_lack);
 }
 
 GRADUS_BODY const state_entry& entry_named(const state_list& list, std::string_view name) {

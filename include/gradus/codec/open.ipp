@@ -71,8 +71,11 @@ GRADUS_BODY opened_files::opened_files(const any_codec& c, const any_file_system
   const auto stem = stem_of(path, c.extension);
   if (!stem) {
     result_.kind = status::invalid_argument;
+    const std::string index = path + ".index";  // of a tensor_bundle, which is named by its prefix
+    const bool is_bundle = detail::uninterrupted([&] { return fs.exists(index); }) == 0;
     result_.problem = text("a checkpoint of the codec \"", c.name, "\" has a name that ends in \"", c.extension,
-                           "\"; name the codec that wrote it");
+                           "\"; name the codec that wrote it", is_bundle ? ": tensor_bundle, TensorFlow's, as \"" : "",
+                           is_bundle ? file_name_of(index) : std::string_view(), is_bundle ? "\" says" : "");
     return;
   }
   files_ = std::make_unique<files_of_stem>(fs, *stem, max_bytes);

@@ -145,9 +145,10 @@ GRADUS_BODY void session_core::start_updates(std::span<resource_variable* const>
 }
 
 GRADUS_BODY void session_core::remembers(state_list& list) {
+  const auto is_of_streams = [&](const resource_variable& v) { return &v == random_step_ || v.name == "random_seed"; };
   for (resource_variable* const v : variables_)
-    if (!v->local) list.tensor(v->name, v->type, resolve(v->dims, 1), v->view().mutable_bytes());
-  list.dynamic("session/uninitialized", without_value_);
+    if (!v->local) list.tensor(v->name, v->type, resolve(v->dims, 1), v->view().mutable_bytes(), is_of_streams(*v));
+  list.dynamic("session/uninitialized", without_value_, true);
 }
 
 // --- fetches and feeds

@@ -10,12 +10,14 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 // State of a session in a checkpoint: the names of the variables that have no value, each with a zero byte behind it.
-// Local variables are not in checkpoints.
+// Local variables are not in checkpoints. In a checkpoint without it, such as TensorFlow's, each tensor is a value; a
+// random stream that is not in it begins, unless it has begun.
 class variables_without_value final : public blob {
 public:
   explicit variables_without_value(const std::vector<resource_variable*>& variables) : variables_(variables) {}
   void save(std::vector<std::byte>& out) const override;
   void load(std::span<const std::byte> in) override;
+  void load_lacking(std::span<const std::string_view> tensors) override;
 
 private:
   const std::vector<resource_variable*>& variables_;

@@ -1,5 +1,7 @@
 // The bodies of session_state.hpp.
 #pragma once
+#include <algorithm>
+
 #include "../base/body.hpp"
 #include "session_state.hpp"
 
@@ -30,6 +32,14 @@ GRADUS_BODY void variables_without_value::load(std::span<const std::byte> in) {
   }
   for (std::size_t i = 0; i < variables_.size(); ++i)
     if (!variables_[i]->local) variables_[i]->initialized = !without[i];
+}
+
+GRADUS_BODY void variables_without_value::load_lacking(std::span<const std::string_view> tensors) {
+  for (resource_variable* const v : variables_) {
+    if (v->local || v->initialized || std::find(tensors.begin(), tensors.end(), v->name) == tensors.end()) continue;
+    v->initialized = true;
+    if (v->name == "random_step") *reinterpret_cast<std::int64_t*>(v->value()) = -1;  // no run has drawn yet
+  }
 }
 
 GRADUS_BODY std::int64_t take_number(std::int64_t& last) {

@@ -57,8 +57,8 @@ public:
   const std::map<std::string, std::string>& left_out() const { return left_out_; }
 
   // A saver with the file's settings, which writes tensor bundles; null if the file has none. What
-  // tf.train.import_meta_graph returns: for supervisors and session managers. It restores what sessions of this library
-  // saved; a checkpoint that TensorFlow itself wrote does not say which variables have a value, so take `restore`.
+  // tf.train.import_meta_graph returns: for supervisors and session managers. It restores what TensorFlow saved and
+  // what sessions of this library saved.
   std::shared_ptr<detail::any_saver> saver() const;
   // Gives the variables of a session of this graph, all but local ones, their values from a checkpoint of TensorFlow's
   // (its prefix). Errors, and then nothing is changed: not_found and invalid_argument, naming all variables that are

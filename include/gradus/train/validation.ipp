@@ -101,9 +101,9 @@ GRADUS_BODY validated_steps::validated_steps(const train_validation& v, validati
     if (e.name == "global_step")
       continue;
     else if (e.dynamic != nullptr)
-      model_.dynamic(e.name, *e.dynamic);
+      model_.dynamic(e.name, *e.dynamic, e.may_lack);
     else
-      model_.tensor(e.name, e.type, e.dims, e.bytes);
+      model_.tensor(e.name, e.type, e.dims, e.bytes, e.may_lack);
 }
 
 GRADUS_BODY void validated_steps::remembers(state_list& list) {
