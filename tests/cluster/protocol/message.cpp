@@ -55,8 +55,17 @@ TEST_CASE("kinds that name contributions have to") {
   const wire_slice four{"", uint64, 0, std::as_bytes(std::span(numbers)), slice_role::ids},
       three{"", uint64, 0, std::as_bytes(std::span(numbers)).first(24), slice_role::ids}, w{"w", float32, 0, {}};
   const auto odd = joined(out.encode({message_kind::decide}, {four}));
-  CHECK(message_of(status::data_loss, [&] { frames.decode(odd, 0); }) ==
-        "malformed message: slice 0 of 1 holds ids in 32 bytes; expected them last, in three numbers of 8 bytes each");
+  CHECK(
+      message_of(status::data_loss, [&] { frames.decode(odd, 0); }) ==
+      "malformed message: slice 0 of 1 holds ids in 32 bytes; expected them last, without a name, in three numbers of "
+      "8 bytes each");
+  for (const wire_slice odd_one :
+       {wire_slice{"x", uint64, 0, three.bytes, slice_role::ids},
+        wire_slice{"", uint64, 1, three.bytes, slice_role::ids}, wire_slice{"", uint64, 0, {}, slice_role::ids}}) {
+    const auto frame = joined(out.encode({message_kind::decide}, {odd_one}));
+    CHECK(message_of(status::data_loss, [&] { frames.decode(frame, 0); }).find("slice 0 of 1 holds ids in ") !=
+          std::string::npos);
+  }
   const auto first = joined(out.encode({message_kind::decide}, {three, w}));
   CHECK(message_of(status::data_loss, [&] { frames.decode(first, 0); }).find("slice 0 of 2 holds ids in 24 bytes") !=
         std::string::npos);

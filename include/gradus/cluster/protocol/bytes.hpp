@@ -20,21 +20,25 @@ public:
   template <class Number>
     requires(std::is_arithmetic_v<Number> || std::is_enum_v<Number>)
   void number(Number n) {
-    const auto* p = reinterpret_cast<const std::byte*>(&n);
-    to_->insert(to_->end(), p, p + sizeof n);
+    add(&n, sizeof n);
   }
   void bytes(std::span<const std::byte> b) {
     number(static_cast<std::uint64_t>(b.size()));
-    to_->insert(to_->end(), b.begin(), b.end());
+    add(b.data(), b.size());
   }
   void string(std::string_view s) {
     number(static_cast<std::uint32_t>(s.size()));
-    const auto* p = reinterpret_cast<const std::byte*>(s.data());
-    to_->insert(to_->end(), p, p + s.size());
+    add(s.data(), s.size());
   }
 
 private:
   std::vector<std::byte>* to_;
+
+  void add(const void* from, std::size_t n) {
+    const std::size_t at = to_->size();
+    to_->resize(at + n);
+    if (n != 0) std::memcpy(to_->data() + at, from, n);
+  }
 };
 
 class bytes_in {

@@ -17,7 +17,8 @@
 //   shard  -> worker        pulled (sequence, about: the order that these values have, parts), to those whose parts an
 //                           update had, and as the answer to
 //   worker -> shard         pull (sequence, about: the least order)
-//   worker -> decider       join, joined (ids: {worker, its incarnation before, the last sequence of it that was
+//   worker -> decider       join (sequence: the process), joined (ids: {worker, its incarnation before, the last
+//   sequence of it that was
 //                           decided}), heartbeat, leave, left
 //   anyone -> worker        refused (sequence: a refusal, about: by refusal)
 //
@@ -35,7 +36,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 // On the clock of the node that a machine runs on; only differences count, so clocks need not agree.
 using nanos = std::int64_t;
-inline constexpr nanos never = INT64_MAX;
+inline constexpr nanos never = INT64_MAX, at_once = INT64_MIN;
 inline constexpr nanos one_millisecond = 1'000'000;
 
 // What a worker contributes: exactly once, whatever happens to messages.

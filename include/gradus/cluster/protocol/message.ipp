@@ -20,11 +20,13 @@ GRADUS_BODY protocol_message message_frames::decode(std::span<const std::byte> f
   for (std::size_t i = 0; i < d.slices.size(); ++i) {
     const wire_slice& s = d.slices[i];
     if (s.role != slice_role::ids) continue;
-    if (i + 1 != d.slices.size() || s.bytes.size() % sizeof(contribution_id) != 0)
-      raise(status::data_loss, text("malformed message: slice ", i, " of ", d.slices.size(), " holds ids in ",
-                                    s.bytes.size(), " bytes; expected them last, in three numbers of 8 bytes each"));
+    if (i + 1 != d.slices.size() || !s.name.empty() || s.begin != 0 || s.bytes.empty() ||
+        s.bytes.size() % sizeof(contribution_id) != 0)
+      raise(status::data_loss,
+            text("malformed message: slice ", i, " of ", d.slices.size(), " holds ids in ", s.bytes.size(),
+                 " bytes; expected them last, without a name, in three numbers of 8 bytes each"));
     ids_.resize(s.bytes.size() / sizeof(contribution_id));
-    if (!ids_.empty()) std::memcpy(ids_.data(), s.bytes.data(), s.bytes.size());
+    std::memcpy(ids_.data(), s.bytes.data(), s.bytes.size());
     parts = i;
   }
   const bool needs_one = d.head.kind == message_kind::staged || d.head.kind == message_kind::drop ||

@@ -13,6 +13,20 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
+inline void write_ids(bytes_out out, std::span<const contribution_id> ids) {
+  out.number(static_cast<std::uint32_t>(ids.size()));
+  for (const contribution_id& id : ids) out.number(id.worker), out.number(id.incarnation), out.number(id.sequence);
+}
+inline void read_ids(bytes_in& in, std::uint32_t workers, std::vector<contribution_id>& ids) {
+  ids.resize(in.count(24));
+  for (contribution_id& id : ids) {
+    id.worker = in.number<std::uint64_t>();
+    id.incarnation = in.number<std::uint64_t>();
+    id.sequence = in.number<std::uint64_t>();
+    if (id.worker >= workers) in.refuse(text("it speaks of worker ", id.worker, ", and there are ", workers));
+  }
+}
+
 enum class window_verdict : std::uint8_t {
   fresh,      // never seen
   pending,    // seen, not answered
