@@ -20,6 +20,7 @@
 #include "gradus/summary/histogram.hpp"
 #include "gradus/train/run_environment.hpp"
 #include "graph_readers.hpp"
+#include "message_readers.hpp"
 #include "record_readers.hpp"
 #include "text_readers.hpp"
 
@@ -270,6 +271,8 @@ inline constexpr reader other_readers[] = {{"tensor_bundle", &read_bundle, &seal
                                            {"json", &read_json},
                                            {"tf_config", &read_tf_config},
                                            {"server_def", &read_server_def},
+                                           {"message", &read_message, &seal_message},
+                                           {"fingerprint", &read_fingerprint},
                                            {"sorted_table", &read_table, [](octets& b) { seal_table(b); }},
                                            {"snappy", &read_snappy},
                                            {"idx", &read_idx_bytes},

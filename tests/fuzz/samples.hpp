@@ -67,6 +67,27 @@ inline octets sample(std::string_view reader) {
                                          .job_name = "a",
                                          .task_index = 3,
                                          .default_session_config = {.device_filters = {"/job:a"}}}));
+  if (reader == "message") {
+    const detail::contribution_id ids[] = {{1, 7, 3}};
+    const detail::wire_slice parts[] = {
+        {"w", float32, 2, bytes(w)},
+        {"emb", int64, 0, bytes(step), detail::slice_role::rows},
+        {"emb", float32, 0, bytes(w), detail::slice_role::values},
+        {"mask", boolean, 0, bytes(flags)},
+    };
+    octets out;
+    detail::message_frames frames;
+    for (const auto piece : frames.encode({detail::message_kind::decide, 2, 0, 7, 3, 41, ids, parts}))
+      out.insert(out.end(), piece.begin(), piece.end());
+    return out;
+  }
+  if (reader == "fingerprint")
+    return to_bytes(cluster_fingerprint{.library = "1.2.3",
+                                        .model = "digits",
+                                        .rule = "adam",
+                                        .arithmetic = "fast",
+                                        .settings = {{"beta1", "0.9"}, {"rate", "0.001"}},
+                                        .variables = {{"w", float32, {784, 10}}, {"step", int64, {}}}});
   if (reader == "sorted_table") {
     table_writer t({.block_bytes = 64});
     for (int i = 10; i < 30; ++i) t.add(text("key", i), bytes(flags));

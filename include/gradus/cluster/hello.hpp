@@ -1,0 +1,50 @@
+// What the tasks of a cluster must agree about before they compute together, and the sentence that names the first
+// thing about which two do not. It is the content of the first message of a connection (docs/formats/wire.md, "Hello").
+//
+//   gradus::cluster_fingerprint mine{.model = "digits", .rule = "adam", .settings = {{"rate", "0.001"}}, ...};
+//   out.encode(head, {{"fingerprint", uint8, 0, bytes_of_my_fingerprint}});
+//   must_agree(mine, "worker 0", cluster_fingerprint_from(bytes_that_came), "ps 1");    // or failed_precondition
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../base/dtype.hpp"
+#include "../base/shape.hpp"
+#include "../base/version.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+struct cluster_fingerprint {
+  struct variable {
+    std::string name = {};
+    dtype type = dtype::none;
+    extents dims = {};
+    friend bool operator==(const variable&, const variable&) = default;
+  };
+  std::string library = GRADUS_VERSION;
+  std::string model = {}, rule = {}, arithmetic = {};
+  std::vector<std::pair<std::string, std::string>> settings = {};  // ascending by name, each once
+  std::vector<variable> variables = {};                            // in the graph's order
+
+  friend bool operator==(const cluster_fingerprint&, const cluster_fingerprint&) = default;
+};
+
+std::vector<std::byte> to_bytes(const cluster_fingerprint& f);
+// Raises data_loss for what is malformed; takes no more memory than a small multiple of the bytes that came.
+cluster_fingerprint cluster_fingerprint_from(std::span<const std::byte> bytes);
+
+// The first difference in a sentence; empty if there is none. `a_name` and `b_name` say whose they are.
+std::string difference_of(const cluster_fingerprint& a, std::string_view a_name, const cluster_fingerprint& b,
+                          std::string_view b_name);
+// Raises failed_precondition with the difference and the remedy.
+void must_agree(const cluster_fingerprint& a, std::string_view a_name, const cluster_fingerprint& b,
+                std::string_view b_name);
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "hello.ipp"
+#endif

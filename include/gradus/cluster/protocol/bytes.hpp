@@ -1,0 +1,88 @@
+// Numbers, strings and byte arrays behind one another, little-endian: how the protocol's machines write down what they
+// are, for snapshots, logs and hello. A reader believes no length before it has held it against what is left.
+#pragma once
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "../../base/error.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+class bytes_out {
+public:
+  explicit bytes_out(std::vector<std::byte>& to) : to_(&to) {}
+  template <class Number>
+    requires(std::is_arithmetic_v<Number> || std::is_enum_v<Number>)
+  void number(Number n) {
+    add(&n, sizeof n);
+  }
+  void bytes(std::span<const std::byte> b) {
+    number(static_cast<std::uint64_t>(b.size()));
+    add(b.data(), b.size());
+  }
+  void string(std::string_view s) {
+    number(static_cast<std::uint32_t>(s.size()));
+    add(s.data(), s.size());
+  }
+
+private:
+  std::vector<std::byte>* to_;
+
+  void add(const void* from, std::size_t n) {
+    const std::size_t at = to_->size();
+    to_->resize(at + n);
+    if (n != 0) std::memcpy(to_->data() + at, from, n);
+  }
+};
+
+class bytes_in {
+public:
+  // `what` is read, as errors name it.
+  bytes_in(std::span<const std::byte> from, const char* what) : from_(from), what_(what) {}
+
+  template <class Number>
+    requires(std::is_arithmetic_v<Number> || std::is_enum_v<Number>)
+  Number number() {
+    Number n;
+    std::memcpy(&n, take(sizeof n).data(), sizeof n);
+    return n;
+  }
+  std::span<const std::byte> bytes() { return take(number<std::uint64_t>()); }
+  std::string string() {
+    const auto b = take(number<std::uint32_t>());
+    return {reinterpret_cast<const char*>(b.data()), b.size()};
+  }
+  // How many of things that take `least` bytes or more each follow.
+  std::size_t count(std::size_t least) {
+    const auto n = number<std::uint32_t>();
+    if (n > from_.size() / least)
+      refuse(text("it says that ", n, " entries follow, and ", from_.size(), " bytes are left"));
+    return n;
+  }
+  std::size_t left() const { return from_.size(); }
+  void end() const {
+    if (!from_.empty()) refuse(text(from_.size(), " bytes are left behind its end"));
+  }
+  [[noreturn]] void refuse(const std::string& why) const {
+    raise(status::data_loss, text("malformed ", what_, ": ", why));
+  }
+
+private:
+  std::span<const std::byte> from_;
+  const char* what_;
+
+  std::span<const std::byte> take(std::uint64_t n) {
+    if (n > from_.size()) refuse(text("expected ", n, " more bytes, and ", from_.size(), " are left"));
+    const auto first = from_.first(static_cast<std::size_t>(n));
+    from_ = from_.subspan(static_cast<std::size_t>(n));
+    return first;
+  }
+};
+
+}  // namespace gradus::detail

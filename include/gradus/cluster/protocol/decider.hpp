@@ -1,0 +1,399 @@
+// The one place where updates are decided, beside shard 0, without I/O. A contribution is complete once every shard has
+// staged and written down its part; then it is an update by itself (asynchronous, ssp), or counts for the round
+// (synchronous), which is one update with the last contribution that it needs. The decision is written down before it
+// is told, and told again until every shard has written it down as well. So when a worker dies between two parts,
+// nothing of them is applied anywhere; when it dies behind the last, all is.
+//
+//   gradus::detail::decider<> d({.shape = {2, 3}, .mode = staleness::asynchronous}, out, now);
+//   d.receive(message, now);  d.synced(record);  d.advance(now);          // as a shard
+//
+// A worker is known by its incarnation; a greater one replaces it: what was under way and is not decided is dropped,
+// and `joined` says up to where it was decided. A worker that membership calls dead is replaced by nobody, in the same
+// way.
+#pragma once
+#include <algorithm>
+#include <deque>
+#include <string>
+
+#include "membership.hpp"
+#include "progress.hpp"
+#include "round.hpp"
+#include "ssp.hpp"
+#include "window.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+enum class staleness : std::uint8_t { asynchronous, bounded, synchronous };
+
+struct decider_options {
+  cluster_shape shape = {};
+  std::uint32_t width = 4;  // as the shards'
+  staleness mode = staleness::asynchronous;
+  std::uint64_t bound = 0;   // of bounded
+  round_options round = {};  // of synchronous
+  membership_options members = {};
+};
+
+template <class Faults = no_faults>
+class decider {
+public:
+  decider(const decider_options& o, protocol_outside& out, nanos now)
+      : o_(o),
+        out_(&out),
+        window_(o.shape.workers, o.width),
+        round_(o.round),
+        gate_(o.shape.workers, o.mode == staleness::bounded ? o.bound : ssp_gate<Faults>::unbounded),
+        members_(o.shape.workers, o.members, now),
+        workers_(o.shape.workers),
+        written_(o.shape.shards, 0),
+        open_(o.shape.shards) {
+    const std::uint32_t total = o.round.total == 0 ? o.round.aggregate : o.round.total;
+    if (o.mode == staleness::synchronous && total != o.shape.workers)
+      raise(status::invalid_argument,
+            text("a synchronous round of ", total, " workers in a cluster of ", o.shape.workers));
+  }
+
+  // Updates decided: the order of the last one, and the step of a synchronous run.
+  std::uint64_t order() const { return order_; }
+  const membership& members() const { return members_; }
+  const ssp_gate<Faults>& gate() const { return gate_; }
+  const exactly_once_window<Faults>& window() const { return window_; }
+  std::size_t decisions_kept() const { return kept_.size(); }
+  bool all_left() const {
+    return std::all_of(workers_.begin(), workers_.end(), [](const worker_here& w) { return w.has_left; });
+  }
+
+  void receive(const protocol_message& m, nanos now) {
+    if (m.kind == message_kind::staged) return staged(m);
+    if (!o_.shape.is_worker(m.from)) return;
+    const std::uint64_t w = o_.shape.worker_of(m.from);
+    if (m.kind == message_kind::join) return join(w, m, now);
+    if (m.kind != message_kind::heartbeat && m.kind != message_kind::ask && m.kind != message_kind::leave) return;
+    if (m.incarnation != window_.incarnation_of(w)) {
+      if (m.incarnation < window_.incarnation_of(w)) refuse(w, m);
+      return;
+    }
+    if (m.kind == message_kind::leave) return leave(w, m, now);
+    if (members_.hear(w, m.incarnation, now) && m.kind == message_kind::ask) ask(w, m);
+  }
+  void synced(std::uint64_t record) {
+    synced_ = std::max(synced_, record);
+    count_said();
+    held_.synced(record, *out_);
+    settle();
+  }
+  void advance(nanos now) {
+    members_.advance(now, [&](const member& m) {
+      if (m.state == member_state::dead)
+        replace(m.number, window_.incarnation_of(m.number) + 1, false, 0), gate_.leave(m.number);
+    });
+    settle();
+  }
+  nanos next() const { return members_.next(); }
+
+  // What a round or a gate waits for; empty if nothing.
+  std::string waits(nanos now) const {
+    std::string s;
+    for (std::uint64_t w = 0; w < workers_.size(); ++w) {
+      if (!workers_[w].is_owed) continue;
+      const member& m = members_.view()[w];
+      s += text(s.empty() ? "" : "; ", "worker ", w, " waits for its token behind ", gate_.updates_of(w),
+                " updates; the slowest has ", gate_.slowest(), ", and was heard ",
+                static_cast<double>(now - m.heard) / 1e9, " s ago");
+    }
+    if (o_.mode == staleness::synchronous && !round_.set().empty())
+      s += text(s.empty() ? "" : "; ", "round ", order_ + 1, " waits for ", round_.missing(), " more contributions");
+    return s;
+  }
+
+  // ---- saved and begun again
+  void save(bytes_out out) const {
+    out.number(order_), out.number(said_order_);
+    window_.save(out);
+    round_.save(out);
+    gate_.save(out);
+    for (const worker_here& w : workers_) {
+      out.number(w.owner), out.number(w.last), out.number(w.process);
+      out.number(w.owner_before), out.number(w.last_before);
+      out.number(static_cast<std::uint8_t>(w.has_left));
+    }
+    out.number(static_cast<std::uint32_t>(kept_.size()));
+    for (const decision& d : kept_) out.number(d.order), write_ids(out, d.ids);
+  }
+  void load(bytes_in& in) {
+    order_ = in.number<std::uint64_t>(), said_order_ = in.number<std::uint64_t>();
+    window_.load(in);
+    round_.load(in);
+    gate_.load(in);
+    for (worker_here& w : workers_) {
+      w.owner = in.number<std::uint64_t>(), w.last = in.number<std::uint64_t>(), w.process = in.number<std::uint64_t>();
+      w.owner_before = in.number<std::uint64_t>(), w.last_before = in.number<std::uint64_t>();
+      w.has_left = in.number<std::uint8_t>() != 0;
+    }
+    kept_.clear();
+    for (std::size_t n = in.count(12); n != 0; --n) {
+      decision& d = kept_.emplace_back();
+      d.order = in.number<std::uint64_t>();
+      read_ids(in, o_.shape.workers, d.ids);
+    }
+    count_said();
+  }
+  // A record of the log behind the snapshot; false: it is not the decider's.
+  bool replay(std::span<const std::byte> record) {
+    bytes_in in(record, "record of the decider's log");
+    const auto kind_of_record = in.number<record_kind>();
+    if (kind_of_record < record_kind::update || kind_of_record > record_kind::leave) return false;
+    const auto about = in.number<std::uint64_t>();
+    std::vector<contribution_id> ids;
+    read_ids(in, o_.shape.workers, ids);
+    if (ids.empty()) in.refuse("it names no contribution");
+    switch (kind_of_record) {
+    case record_kind::update: decided(about, ids, 0); break;
+    case record_kind::drop: answered(ids[0], {token_verdict::dropped, about}); break;
+    case record_kind::accept:
+      round_.contribute(ids[0], round_.step());
+      answered(ids[0], {token_verdict::accepted, about});
+      break;
+    case record_kind::replace: replaced(ids[0].worker, ids[0].incarnation, about != 0, ids[0].sequence); break;
+    case record_kind::leave: left(ids[0].worker); break;
+    }
+    return true;
+  }
+
+private:
+  enum class record_kind : std::uint8_t { update = 16, drop, accept, replace, leave };
+  struct decision {
+    std::uint64_t order = 0, record = 0;
+    std::vector<contribution_id> ids;
+  };
+  struct worker_here {
+    std::uint64_t owner = 0, last = 0;                // the incarnation that joined, and its last decided sequence
+    std::uint64_t owner_before = 0, last_before = 0;  // of the last one before it that had any
+    std::uint64_t process = 0;                        // the number that the owner chose for itself
+    std::uint64_t record = 0;                         // what is said of it waits for this
+    std::uint64_t owed = 0, lost = 0;                 // owed: the sequence whose token it waits for
+    bool is_owed = false, has_left = false;
+  };
+
+  decider_options o_;
+  protocol_outside* out_;
+  exactly_once_window<Faults> window_;
+  sync_round<Faults> round_;
+  ssp_gate<Faults> gate_;
+  membership members_;
+  std::vector<worker_here> workers_;
+  std::vector<std::uint64_t> written_;  // by shard: the order up to which it has written down
+  staging_progress<Faults> open_;
+  std::deque<decision> kept_;
+  std::uint64_t order_ = 0, said_order_ = 0, synced_ = 0;  // said_order_: up to where it is written down
+  held_messages held_;
+  std::vector<std::byte> record_;
+
+  bool is_said(std::uint64_t record) const {
+    return record <= synced_ || Faults::on(protocol_fault::said_before_written);
+  }
+  void say(std::uint64_t record, const protocol_message& m) {
+    if (is_said(record)) return out_->send(m);
+    held_.hold(record, m);
+  }
+  std::uint64_t write(record_kind what, std::uint64_t about, std::span<const contribution_id> ids) {
+    record_.clear();
+    bytes_out out(record_);
+    out.number(what);
+    out.number(about);
+    write_ids(out, ids);
+    return out_->write(record_);
+  }
+  void refuse(std::uint64_t w, const protocol_message& m) {
+    out_->send({message_kind::refused,
+                cluster_shape::decider,
+                o_.shape.node_of(w),
+                m.incarnation,
+                static_cast<std::uint64_t>(refusal_code::stale_incarnation),
+                window_.incarnation_of(w),
+                {},
+                {}});
+  }
+
+  // ---- workers come and go
+  void join(std::uint64_t w, const protocol_message& m, nanos now) {
+    worker_here& here = workers_[w];
+    if (m.incarnation < window_.incarnation_of(w) ||
+        (m.incarnation == window_.incarnation_of(w) && (here.owner != m.incarnation || here.process != m.sequence)))
+      return refuse(w, m);
+    if (m.incarnation > window_.incarnation_of(w)) replace(w, m.incarnation, true, m.sequence);
+    if (here.has_left) return;  // said before it left, and late
+    members_.hear(w, m.incarnation, now);
+    gate_.enter(w);
+    const contribution_id before[] = {{w, here.owner_before, here.last_before}};
+    say(here.record,
+        {message_kind::joined, cluster_shape::decider, m.from, m.incarnation, m.sequence, order_, before, {}});
+  }
+  // By a worker that joins, or by nobody.
+  void replace(std::uint64_t w, std::uint64_t incarnation, bool joins, std::uint64_t process) {
+    const contribution_id id[] = {{w, incarnation, process}};
+    workers_[w].record = write(record_kind::replace, joins ? 1 : 0, id);
+    replaced(w, incarnation, joins, process);
+  }
+  void replaced(std::uint64_t w, std::uint64_t incarnation, bool joins, std::uint64_t process) {
+    worker_here& here = workers_[w];
+    window_.admit(w, incarnation);
+    round_.forget(w);
+    open_.forget(w);
+    here.is_owed = false;
+    if (!joins) return;
+    // One that decided nothing leaves the one before it in memory, for the answer to its `joined` may have been lost.
+    if (here.last != 0 && !Faults::on(protocol_fault::outcome_not_asked))
+      here.owner_before = here.owner, here.last_before = here.last;
+    here.owner = incarnation, here.process = process, here.last = 0, here.has_left = false;
+  }
+  void leave(std::uint64_t w, const protocol_message& m, nanos now) {
+    if (!workers_[w].has_left) {
+      const contribution_id id[] = {{w, m.incarnation, 0}};
+      workers_[w].record = write(record_kind::leave, 0, id);
+      left(w);
+    }
+    members_.leave(w, m.incarnation, now);
+    say(workers_[w].record,
+        {message_kind::left, cluster_shape::decider, m.from, m.incarnation, m.sequence, order_, {}, {}});
+    settle();
+  }
+  void left(std::uint64_t w) {
+    workers_[w].has_left = true;
+    gate_.leave(w);
+  }
+  void ask(std::uint64_t w, const protocol_message& m) {
+    worker_here& here = workers_[w];
+    if (here.has_left) return;
+    gate_.enter(w);
+    if (m.sequence != 0) {
+      if (here.lost == m.sequence) return;
+      const contribution_id id{w, m.incarnation, m.sequence};
+      if (window_.look(id) != window_verdict::answered) return;
+    }
+    here.is_owed = true, here.owed = m.sequence;
+    settle();
+  }
+  // Gives the tokens that may be given.
+  void settle() {
+    for (std::uint64_t w = 0; w < workers_.size(); ++w) {
+      worker_here& here = workers_[w];
+      if (!here.is_owed || !is_said(here.record) || !gate_.may_begin(w)) continue;
+      here.is_owed = false;
+      const std::uint64_t incarnation = window_.incarnation_of(w);
+      const contribution_id id{w, incarnation, here.owed};
+      window_answer a{token_verdict::begin, 0};
+      if (here.owed != 0) a = window_.answer_of(id);
+      const std::uint64_t step = a.verdict == token_verdict::accepted ? a.about : std::max(said_order_, a.about);
+      const contribution_id said[] = {{static_cast<std::uint64_t>(a.verdict), a.about, 0}};
+      out_->send(
+          {message_kind::token, cluster_shape::decider, o_.shape.node_of(w), incarnation, here.owed, step, said, {}});
+    }
+  }
+
+  // ---- contributions
+  void tell(std::uint32_t shard, const decision& d) {
+    if (!is_said(d.record)) return;
+    out_->send({message_kind::decide, cluster_shape::decider, shard, d.ids[0].incarnation, 0, d.order, d.ids, {}});
+  }
+  void tell_drop(std::uint32_t shard, const contribution_id& id, std::uint64_t step) {
+    if (!is_said(workers_[id.worker].record)) return;
+    out_->send({message_kind::drop, cluster_shape::decider, shard, id.incarnation, 0, step, std::span(&id, 1), {}});
+  }
+  void staged(const protocol_message& m) {
+    if (m.from >= o_.shape.shards || m.ids.size() != 1 || m.ids[0].worker >= workers_.size()) return;
+    const contribution_id id = m.ids[0];
+    written_[m.from] = std::max(written_[m.from], m.sequence);
+    const std::uint64_t all = Faults::on(protocol_fault::forgotten_too_early)
+                                  ? *std::max_element(written_.begin(), written_.end())
+                                  : *std::min_element(written_.begin(), written_.end());
+    while (!kept_.empty() && kept_.front().order <= all && is_said(kept_.front().record)) kept_.pop_front();
+    for (const decision& d : kept_)
+      if (std::find(d.ids.begin(), d.ids.end(), id) != d.ids.end()) {
+        if (!Faults::on(protocol_fault::commit_dropped)) tell(m.from, d);
+        return;
+      }
+    switch (window_.look(id)) {
+    case window_verdict::stale: return tell_drop(m.from, id, order_);
+    case window_verdict::answered:
+      if (window_.answer_of(id).verdict == token_verdict::dropped) tell_drop(m.from, id, window_.answer_of(id).about);
+      return;
+    case window_verdict::fresh: break;
+    default: return;
+    }
+    open_.mark(id, m.from, m.about);
+    typename staging_progress<Faults>::one next;
+    const bool any = Faults::on(protocol_fault::no_window);
+    while (open_.take(id.worker, window_.highest_of(id.worker) + 1, any, next)) contribute(next.id, next.step);
+  }
+  void contribute(const contribution_id& id, std::uint64_t step) {
+    if (o_.mode != staleness::synchronous) {
+      decide(std::span(&id, 1));
+    } else {
+      switch (round_.contribute(id, step)) {
+      case round_fate::waits: window_.begin(id); break;
+      case round_fate::goes_on: conclude(id, record_kind::accept, {token_verdict::accepted, accepted_step(id)}); break;
+      default: conclude(id, record_kind::drop, {token_verdict::dropped, order_}); break;
+      }
+      if (round_.ready()) {
+        const std::vector<contribution_id> set(round_.set().begin(), round_.set().end());
+        decide(set);
+      }
+    }
+    settle();
+  }
+  std::uint64_t accepted_step(const contribution_id& id) const {
+    std::uint32_t here = 0;
+    for (const contribution_id& c : round_.set()) here += c.worker == id.worker;
+    return here < round_.share() ? order_ : round_.credit_step();
+  }
+  // Of one contribution, without an update.
+  void conclude(const contribution_id& id, record_kind what, const window_answer& a) {
+    worker_here& here = workers_[id.worker];
+    here.record = write(what, a.about, std::span(&id, 1));
+    answered(id, a);
+    here.is_owed = true, here.owed = id.sequence;
+    if (what != record_kind::drop) return;
+    for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
+      say(here.record,
+          {message_kind::drop, cluster_shape::decider, k, id.incarnation, 0, a.about, std::span(&id, 1), {}});
+  }
+  void answered(const contribution_id& id, const window_answer& a) {
+    window_.answer(id, a);
+    if (id.incarnation == workers_[id.worker].owner)
+      workers_[id.worker].last = std::max(workers_[id.worker].last, id.sequence);
+  }
+  void decide(std::span<const contribution_id> ids) {
+    const std::uint64_t record = write(record_kind::update, order_ + 1, ids);
+    decided(order_ + 1, ids, record);
+    bool first = true;
+    for (const contribution_id& id : ids) {
+      worker_here& here = workers_[id.worker];
+      here.record = record;
+      if (Faults::on(protocol_fault::token_lost) && first && o_.mode == staleness::synchronous)
+        here.lost = id.sequence;
+      else if (!here.is_owed || here.owed <= id.sequence)
+        here.is_owed = true, here.owed = id.sequence;
+      first = false;
+    }
+    for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
+      say(record, {message_kind::decide, cluster_shape::decider, k, ids[0].incarnation, 0, order_, ids, {}});
+  }
+  // Decisions count from when they are written down: nobody goes on because of one that may still be forgotten.
+  void count_said() {
+    for (const decision& d : kept_) {
+      if (d.order <= said_order_ || !is_said(d.record)) continue;
+      said_order_ = d.order;
+      for (const contribution_id& id : d.ids) gate_.count(id.worker);
+    }
+  }
+  void decided(std::uint64_t order, std::span<const contribution_id> ids, std::uint64_t record) {
+    order_ = order;
+    kept_.push_back({order, record, {ids.begin(), ids.end()}});
+    for (const contribution_id& id : ids) answered(id, {token_verdict::committed, order});
+    round_.replay(order);
+    count_said();
+  }
+};
+
+}  // namespace gradus::detail

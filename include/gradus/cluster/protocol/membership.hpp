@@ -1,0 +1,98 @@
+// Who is there: heartbeats, incarnations, suspicion and death by deadlines. A node that was silent for `suspect_after`
+// is suspected, for `dead_after` it is dead; a word of it, in the incarnation that is known or a later one, brings it
+// back. Time is this node's own, so clocks of others do not matter.
+//
+//   gradus::detail::membership members(3, {}, now);
+//   members.hear(1, 7, now);                       // node 1 lives, in its incarnation 7
+//   members.advance(now, [&](const member& m) { ... });     // at members.next(): each one whose state changes
+//   for (const member& m : members.view()) ...     // what users see, with a version that counts changes
+#pragma once
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "message.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+enum class member_state : std::uint8_t { expected, alive, suspected, dead, left };
+constexpr std::string_view state_name(member_state s) {
+  constexpr std::string_view names[] = {"expected", "alive", "suspected", "dead", "left"};
+  return names[static_cast<int>(s)];
+}
+
+struct member {
+  std::uint64_t number = 0, incarnation = 0;
+  member_state state = member_state::expected;
+  nanos heard = 0;  // the last word of it; at first, when it began to be expected
+  nanos since = 0;  // it is in this state
+};
+
+struct membership_options {
+  nanos suspect_after = 3'000 * one_millisecond, dead_after = 10'000 * one_millisecond;
+};
+
+class membership {
+public:
+  membership(std::uint32_t members, membership_options o, nanos now) : o_(o) {
+    if (o.suspect_after <= 0 || o.dead_after < o.suspect_after)
+      raise(status::invalid_argument, text("membership: expected 0 < suspect_after <= dead_after, found ",
+                                           o.suspect_after, " and ", o.dead_after, " ns"));
+    for (std::uint32_t i = 0; i < members; ++i) members_.push_back({i, 0, member_state::expected, now, now});
+  }
+  std::span<const member> view() const { return members_; }
+  // Counts changes of a state or an incarnation.
+  std::uint64_t version() const { return version_; }
+
+  // False: the word is of an incarnation that was replaced, or of one that has left or died.
+  bool hear(std::uint64_t number, std::uint64_t incarnation, nanos now) {
+    member& m = members_[number];
+    const bool gone = m.state == member_state::left || m.state == member_state::dead;
+    if (incarnation < m.incarnation || (gone && incarnation == m.incarnation)) return false;
+    const bool anew = incarnation != m.incarnation;
+    m.incarnation = incarnation, m.heard = now;
+    if (anew || m.state != member_state::alive) change(m, member_state::alive, now);
+    return true;
+  }
+  void leave(std::uint64_t number, std::uint64_t incarnation, nanos now) {
+    member& m = members_[number];
+    if (incarnation < m.incarnation) return;
+    m.incarnation = incarnation;
+    if (m.state != member_state::left) change(m, member_state::left, now);
+  }
+  // Tells `changed(member)` of each that is suspected or dead from now on.
+  template <class Changed>
+  void advance(nanos now, Changed changed) {
+    for (member& m : members_) {
+      if (m.state == member_state::left || m.state == member_state::dead) continue;
+      const nanos silent = now - m.heard;
+      if (silent >= o_.dead_after) {
+        change(m, member_state::dead, now);
+        changed(m);
+      } else if (silent >= o_.suspect_after && m.state != member_state::suspected) {
+        change(m, member_state::suspected, now);
+        changed(m);
+      }
+    }
+  }
+  nanos next() const {
+    nanos at = never;
+    for (const member& m : members_) {
+      if (m.state == member_state::left || m.state == member_state::dead) continue;
+      at = std::min(at, m.heard + (m.state == member_state::suspected ? o_.dead_after : o_.suspect_after));
+    }
+    return at;
+  }
+
+private:
+  membership_options o_;
+  std::vector<member> members_;
+  std::uint64_t version_ = 0;
+
+  void change(member& m, member_state to, nanos now) {
+    m.state = to, m.since = now;
+    ++version_;
+  }
+};
+
+}  // namespace gradus::detail

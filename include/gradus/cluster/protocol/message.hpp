@@ -1,0 +1,174 @@
+// Who says what in a cluster, and what a machine may do to the world. The machines of this folder (window, shard,
+// decider, round, membership, worker) take messages and the time and give messages: no thread, lock, clock, socket or
+// file is in them. Drivers carry the messages, over threads, a network or a simulation, so what is simulated is what is
+// shipped.
+//
+// Nodes: shards are 0 ... shards - 1, then workers. The decider lives beside shard 0. One update, all or nothing:
+//
+//   worker -> every shard   push (incarnation, sequence, about: the step that the gradient was computed at, parts)
+//   shard  -> worker        kept: the part is staged, and written down
+//   shard  -> decider       staged (ids: the contribution, sequence: up to which order the shard has written down),
+//                           again and again until it is answered
+//   decider -> shards       decide (about: the order, ids: the contributions that are this update), once every shard
+//   has
+//                           staged it; or drop (ids, about: the step), where it is stale, or its worker was replaced
+//   decider -> worker       token (sequence, about: the step to go on with, ids: {verdict, order, 0})
+//   worker -> decider       ask (sequence): the token may have been lost. Sequence 0: the first one
+//   shard  -> worker        pulled (sequence, about: the order that these values have, parts), to those whose parts an
+//                           update had, and as the answer to
+//   worker -> shard         pull (sequence, about: the least order)
+//   worker -> decider       join (sequence: the process), joined (ids: {worker, its incarnation before, the last
+//   sequence of it that was
+//                           decided}), heartbeat, leave, left
+//   anyone -> worker        refused (sequence: a refusal, about: by refusal)
+//
+// Every message may be lost, doubled, delayed and overtaken. Who waits says it again; who hears it again answers again.
+#pragma once
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../wire.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// On the clock of the node that a machine runs on; only differences count, so clocks need not agree.
+using nanos = std::int64_t;
+inline constexpr nanos never = INT64_MAX, at_once = INT64_MIN;
+inline constexpr nanos one_millisecond = 1'000'000;
+
+// What a worker contributes: exactly once, whatever happens to messages.
+struct contribution_id {
+  std::uint64_t worker = 0, incarnation = 0, sequence = 0;
+  friend auto operator<=>(const contribution_id&, const contribution_id&) = default;
+};
+
+enum class token_verdict : std::uint64_t {
+  committed = 1,  // it is in the update of the order that stands beside
+  accepted = 2,   // it counts for the present round, and the worker may contribute again before that is decided
+  dropped = 3,    // it was stale, or not of the round: nothing of it is applied anywhere
+  begin = 4       // nothing was contributed yet: the first token of an incarnation
+};
+
+enum class refusal_code : std::uint64_t {
+  stale_incarnation = 1,  // about: the incarnation that is known; a worker joins again with a greater one
+  wrong_parts = 2,        // the parts do not fit the shard's variables
+  forgotten = 3,          // a sequence so old that its answer was delivered long ago: a replay
+  ahead = 4,              // a sequence that no worker can have come to: forged
+  not_a_worker = 5
+};
+
+struct protocol_message {
+  message_kind kind = message_kind::hello;
+  std::uint32_t from = 0, to = 0;
+  std::uint64_t incarnation = 0, sequence = 0, about = 0;
+  std::span<const contribution_id> ids = {};
+  std::span<const wire_slice> parts = {};
+};
+
+struct cluster_shape {
+  std::uint32_t shards = 1, workers = 1;
+
+  std::uint32_t node_of(std::uint64_t worker) const { return shards + static_cast<std::uint32_t>(worker); }
+  bool is_worker(std::uint32_t node) const { return node >= shards && node - shards < workers; }
+  std::uint64_t worker_of(std::uint32_t node) const { return node - shards; }
+  static constexpr std::uint32_t decider = 0;
+};
+
+// What a machine may do. What it hands over is good during the call.
+class protocol_outside {
+public:
+  // Sends a message to a node, or loses it. A message to the node itself is delivered after the machine has returned.
+  virtual void send(const protocol_message& m) = 0;
+  // Appends a record to the node's log and gives its number, 1 and up. Once it would survive what it has to survive,
+  // the driver calls `synced(number)`, for all records up to that one; until then nothing that rests on it has been
+  // said.
+  virtual std::uint64_t write(std::span<const std::byte> record) = 0;
+
+protected:
+  ~protocol_outside() = default;
+};
+
+// The small faults that tests build into the machines, to see that the laws find them. In what is shipped `on` is
+// false while compiling and nothing of them is left.
+enum class protocol_fault : int {
+  none,
+  no_window,            // what was answered is taken for new
+  window_not_saved,     // a restart forgets what was answered
+  said_before_written,  // messages do not wait for the log
+  incarnation_ignored,  // a worker's past is taken for its present
+  token_lost,           // a round that is decided forgets the token of one that is in it
+  commit_dropped,       // a decision is told once, and never again
+  applied_when_staged,  // parts are applied as they come, without a decision
+  lead_one_too_far,     // ssp{s} lets a worker lead by s + 1
+  stale_counts,         // a gradient of an earlier step is taken into a round
+  order_ignored,        // decisions are applied in the order in which they arrive
+  arrival_order,        // a round is summed in the order in which its parts arrived
+  forgotten_too_early,  // a decision is forgotten before every shard has written it down
+  decided_by_most,      // an update is decided although a shard lacks its part
+  outcome_not_asked     // who joins again contributes again, whatever became of what was under way
+};
+struct no_faults {
+  static constexpr bool on(protocol_fault) { return false; }
+};
+
+// Messages that wait until a record is written down. Memory is used again.
+class held_messages {
+public:
+  void hold(std::uint64_t record, const protocol_message& m) {
+    if (count_ == held_.size()) held_.emplace_back();
+    one& o = held_[count_++];
+    o.record = record;
+    o.message = m;
+    o.message.parts = {};
+    o.ids.assign(m.ids.begin(), m.ids.end());
+  }
+  // Sends what waited for records up to this one.
+  void synced(std::uint64_t record, protocol_outside& out) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < count_; ++i) {
+      one& o = held_[i];
+      if (o.record <= record) {
+        o.message.ids = o.ids;
+        out.send(o.message);
+      } else {
+        if (kept != i) std::swap(held_[kept], o);
+        ++kept;
+      }
+    }
+    count_ = kept;
+  }
+  std::size_t size() const { return count_; }
+
+private:
+  struct one {
+    std::uint64_t record = 0;
+    protocol_message message;
+    std::vector<contribution_id> ids;
+  };
+  std::vector<one> held_;
+  std::size_t count_ = 0;
+};
+
+// A message as the wire has it, and back: ids are a slice of three numbers each, behind the parts.
+class message_frames {
+public:
+  explicit message_frames(wire_limits limits = {}) : out_(limits), in_(limits) {}
+  std::span<const std::span<const std::byte>> encode(const protocol_message& m);
+  // `to`: the node that reads it. Raises what message_decoder raises. Good until the next call.
+  protocol_message decode(std::span<const std::byte> frame, std::uint32_t to);
+
+private:
+  message_encoder out_;
+  message_decoder in_;
+  std::vector<wire_slice> slices_;
+  std::vector<contribution_id> ids_;
+};
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "message.ipp"
+#endif

@@ -1,0 +1,115 @@
+// The parts of updates that lie on a shard until they are decided, each in memory of its own: the message that brought
+// it is gone by then. Memory is used again, so after the first updates none is taken.
+#pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "window.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// One worker's part of an update, as a store applies it.
+struct staged_part {
+  contribution_id id;
+  std::uint64_t step = 0;  // that the gradient was computed at
+  std::span<const wire_slice> parts;
+};
+
+class part_memory {
+public:
+  struct part {
+    contribution_id id;
+    std::uint64_t step = 0, record = 0;  // record: of the log, that holds it
+    nanos since = 0, again = 0;          // it lies here, and is reported again
+    bool is_written = false;
+    std::vector<std::byte> memory;  // values, each at a multiple of 64 bytes from its begin, and names
+    std::vector<wire_slice> slices;
+  };
+  std::span<part> all() { return parts_; }
+  std::span<const part> all() const { return parts_; }
+  std::size_t size() const { return parts_.size(); }
+  // Null if it is not here.
+  part* find(const contribution_id& id) {
+    const auto p = std::find_if(parts_.begin(), parts_.end(), [&](const part& q) { return q.id == id; });
+    return p == parts_.end() ? nullptr : &*p;
+  }
+  std::size_t count_of(std::uint64_t worker) const {
+    return static_cast<std::size_t>(
+        std::count_if(parts_.begin(), parts_.end(), [&](const part& p) { return p.id.worker == worker; }));
+  }
+
+  // Copies it in. The reference is good until the next call.
+  part& stage(const contribution_id& id, std::uint64_t step, std::span<const wire_slice> from) {
+    if (free_.empty()) {
+      parts_.emplace_back();
+    } else {
+      parts_.push_back(std::move(free_.back()));
+      free_.pop_back();
+    }
+    part& p = parts_.back();
+    p.id = id, p.step = step, p.record = 0, p.is_written = false, p.since = p.again = 0;
+    std::size_t bytes = 0, at = 0;
+    for (const wire_slice& s : from)
+      bytes += s.name.size() + (s.bytes.size() + wire_alignment - 1) / wire_alignment * wire_alignment;
+    p.memory.resize(bytes);
+    p.slices.assign(from.begin(), from.end());
+    const auto copy = [&](const void* data, std::size_t n) {
+      std::byte* to = p.memory.data() + at;
+      if (n != 0) std::memcpy(to, data, n);
+      at += n;
+      return to;
+    };
+    for (wire_slice& s : p.slices) {
+      s.bytes = {copy(s.bytes.data(), s.bytes.size()), s.bytes.size()};
+      at = (at + wire_alignment - 1) / wire_alignment * wire_alignment;
+    }
+    for (wire_slice& s : p.slices)
+      s.name = {reinterpret_cast<const char*>(copy(s.name.data(), s.name.size())), s.name.size()};
+    return p;
+  }
+  void release(const contribution_id& id) {
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      if (parts_[i].id == id) {
+        free_.push_back(std::move(parts_[i]));
+        parts_.erase(parts_.begin() + static_cast<std::ptrdiff_t>(i));
+        return;
+      }
+  }
+  void clear() {
+    while (!parts_.empty()) release(parts_.back().id);
+  }
+
+  static void save(bytes_out out, const part& p) {
+    write_ids(out, std::span(&p.id, 1));
+    out.number(p.step);
+    out.number(static_cast<std::uint32_t>(p.slices.size()));
+    for (const wire_slice& s : p.slices) {
+      out.string(s.name);
+      out.number(s.type), out.number(s.role), out.number(s.begin);
+      out.bytes(s.bytes);
+    }
+  }
+  part& load(bytes_in& in, std::uint32_t workers) {
+    std::vector<contribution_id> ids;
+    read_ids(in, workers, ids);
+    if (ids.size() != 1) in.refuse(text("a part is of ", ids.size(), " contributions; expected 1"));
+    const auto step = in.number<std::uint64_t>();
+    std::vector<wire_slice> slices(in.count(22));
+    std::vector<std::string> names(slices.size());
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      wire_slice& s = slices[i];
+      s.name = names[i] = in.string();
+      s.type = in.number<dtype>(), s.role = in.number<slice_role>(), s.begin = in.number<std::uint64_t>();
+      s.bytes = in.bytes();
+      if (const std::string problem = problem_of(s); !problem.empty())
+        in.refuse(text("the slice of \"", s.name, "\" ", problem));
+    }
+    return stage(ids[0], step, slices);
+  }
+
+private:
+  std::vector<part> parts_, free_;
+};
+
+}  // namespace gradus::detail

@@ -1,0 +1,333 @@
+// A shard of a parameter server, without I/O: it stages parts of updates, applies those that the decider names, in the
+// order that the decider gave them, and tells its values. What its values are, and what applying does, is the Store's.
+//
+//   gradus::detail::shard<my_store> s({.number = 1, .shape = {2, 3}}, store, out);
+//   s.receive(message, now);        // a push, a pull, a decision
+//   s.synced(record);               // what was written before survives now: what waited for it is said
+//   s.advance(now);                 // at s.next(): says again what was not answered
+//
+// An update is a set of contributions with one part on every shard, and an order: 1, 2, 3, ... Every shard applies
+// every update, in this order, so its values are always those after a whole number of updates, and two shards at one
+// order are one checkpoint. A part lies here until it is decided, also if its worker has died; then the decider drops
+// it.
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <deque>
+#include <string>
+
+#include "parts.hpp"
+#include "window.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+template <class S>
+concept shard_store = requires(S& s, const S& c, std::span<const wire_slice> parts, std::uint64_t order,
+                               std::span<const staged_part> set, bytes_out out, bytes_in& in) {
+  { c.problem_of(parts) } -> std::convertible_to<std::string>;  // empty: they fit what is stored here
+  s.apply(order, set);  // the parts by worker, then sequence: the order of arrival never reaches the result
+  { c.values() } -> std::convertible_to<std::span<const wire_slice>>;
+  c.save(out);
+  s.load(in);
+};
+
+struct shard_options {
+  std::uint32_t number = 0;
+  cluster_shape shape = {};
+  std::uint32_t width = 4;                    // contributions under way, per worker
+  nanos retry = 200 * one_millisecond;        // until what the decider has not answered is said again
+  nanos deadline = 30'000 * one_millisecond;  // of a pull that waits for an order
+};
+
+// What a shard has refused and dropped, to be read by anyone.
+struct shard_counts {
+  std::uint64_t applied = 0, repeated = 0, stale = 0, replayed = 0, forged = 0, misfits = 0, dropped = 0, expired = 0,
+                full = 0;
+};
+
+template <shard_store Store, class Faults = no_faults>
+class shard {
+public:
+  shard(const shard_options& o, Store& store, protocol_outside& out)
+      : o_(o), store_(&store), out_(&out), window_(o.shape.workers, o.width), pulls_(o.shape.workers) {}
+
+  // Up to which order this shard's values are.
+  std::uint64_t applied() const { return applied_; }
+  const shard_counts& counts() const { return counts_; }
+  std::size_t parts_staged() const { return parts_.size(); }
+  const exactly_once_window<Faults>& window() const { return window_; }
+
+  void receive(const protocol_message& m, nanos now) {
+    switch (m.kind) {
+    case message_kind::push: return push(m, now);
+    case message_kind::pull: return pull(m, now);
+    case message_kind::decide: return decide(m);
+    case message_kind::drop: return drop(m);
+    default: return;
+    }
+  }
+  void synced(std::uint64_t record) {
+    for (part& p : parts_.all()) p.is_written = p.is_written || p.record <= record;
+    while (!applies_.empty() && applies_.front().record <= record) {
+      written_ = applies_.front().order;
+      applies_.pop_front();
+    }
+    held_.synced(record, *out_);
+  }
+  void advance(nanos now) {
+    for (part& p : parts_.all())
+      if (p.is_written && p.again <= now) report(p, now);
+    for (waiting_pull& w : pulls_)
+      if (w.until <= now) w.until = never, ++counts_.expired;
+  }
+  nanos next() const {
+    nanos at = never;
+    for (const part& p : parts_.all())
+      if (p.is_written) at = std::min(at, p.again);
+    for (const waiting_pull& w : pulls_) at = std::min(at, w.until);
+    return at;
+  }
+  // What waits here, and since when; empty if nothing does.
+  std::string waits(nanos now) const {
+    std::string s;
+    const auto add = [&](const std::string& one) { s += (s.empty() ? "" : "; ") + one; };
+    for (const part& p : parts_.all())
+      add(text("shard ", o_.number, " waits for the decider's word on update ", p.id.sequence, " of worker ",
+               p.id.worker, " since ", seconds(now - p.since), " s"));
+    for (std::size_t w = 0; w < pulls_.size(); ++w)
+      if (pulls_[w].until != never)
+        add(text("worker ", w, " waits for order ", pulls_[w].about, " on shard ", o_.number, ", which is at ",
+                 applied_, ", since ", seconds(now - pulls_[w].since), " s"));
+    return s;
+  }
+
+  // ---- saved and begun again
+  void save(bytes_out out) const {
+    out.number(applied_);
+    window_.save(out);
+    out.number(static_cast<std::uint32_t>(parts_.size()));
+    for (const part& p : parts_.all()) part_memory::save(out, p);
+    store_->save(out);
+  }
+  void load(bytes_in& in) {
+    applied_ = written_ = in.number<std::uint64_t>();
+    window_.load(in);
+    parts_.clear();
+    for (std::size_t n = in.count(40); n != 0; --n) read_part(in);
+    store_->load(in);
+  }
+  // A record of the log behind the snapshot; false: it is not a shard's.
+  bool replay(std::span<const std::byte> record) {
+    bytes_in in(record, "record of a shard's log");
+    switch (in.number<record_kind>()) {
+    case record_kind::part: read_part(in); return true;
+    case record_kind::order: {
+      const auto order = in.number<std::uint64_t>();
+      read_ids(in, o_.shape.workers, ids_);
+      apply(order, ids_, true);
+      return true;
+    }
+    case record_kind::drop: {
+      const auto step = in.number<std::uint64_t>();
+      read_ids(in, o_.shape.workers, ids_);
+      forget(ids_.at(0), step);
+      return true;
+    }
+    }
+    return false;
+  }
+
+private:
+  enum class record_kind : std::uint8_t { part = 1, order = 2, drop = 3 };
+  using part = part_memory::part;
+  struct waiting_pull {
+    std::uint64_t incarnation = 0, sequence = 0, about = 0;
+    nanos since = 0, until = never;
+  };
+  struct written_apply {
+    std::uint64_t record, order;
+  };
+  struct early_decision {
+    std::uint64_t order = 0;
+    std::vector<contribution_id> ids;
+  };
+
+  shard_options o_;
+  Store* store_;
+  protocol_outside* out_;
+  exactly_once_window<Faults> window_;
+  std::uint64_t applied_ = 0, written_ = 0;  // written_: up to which order the log has it
+  part_memory parts_;
+  std::vector<early_decision> early_;  // that came before the one before them
+  std::vector<waiting_pull> pulls_;    // one per worker
+  std::deque<written_apply> applies_;
+  held_messages held_;
+  shard_counts counts_;
+  std::vector<contribution_id> ids_;
+  std::vector<staged_part> set_;
+  std::vector<std::byte> record_;
+
+  static double seconds(nanos n) { return static_cast<double>(n) / 1e9; }
+
+  protocol_message to_worker(message_kind kind, const contribution_id& id, std::uint64_t about) const {
+    return {kind, o_.number, o_.shape.node_of(id.worker), id.incarnation, id.sequence, about, {}, {}};
+  }
+  void refuse(const protocol_message& m, refusal_code code, std::uint64_t about) {
+    out_->send(
+        {message_kind::refused, o_.number, m.from, m.incarnation, static_cast<std::uint64_t>(code), about, {}, {}});
+  }
+  void push(const protocol_message& m, nanos now) {
+    if (!o_.shape.is_worker(m.from)) return ++counts_.forged, refuse(m, refusal_code::not_a_worker, 0);
+    const contribution_id id{o_.shape.worker_of(m.from), m.incarnation, m.sequence};
+    if (id.incarnation > window_.incarnation_of(id.worker)) window_.admit(id.worker, id.incarnation);
+    switch (window_.look(id)) {
+    case window_verdict::stale:
+      return ++counts_.stale, refuse(m, refusal_code::stale_incarnation, window_.incarnation_of(id.worker));
+    case window_verdict::forgotten: return ++counts_.replayed, refuse(m, refusal_code::forgotten, 0);
+    case window_verdict::pending:
+      ++counts_.repeated;
+      if (const part* p = parts_.find(id); p != nullptr && p->is_written)
+        out_->send(to_worker(message_kind::kept, id, 0));
+      return;
+    case window_verdict::answered: return ++counts_.repeated, out_->send(to_worker(message_kind::kept, id, 0));
+    case window_verdict::fresh: break;
+    default: return ++counts_.forged, refuse(m, refusal_code::ahead, 0);
+    }
+    if (!std::string(store_->problem_of(m.parts)).empty())
+      return ++counts_.misfits, refuse(m, refusal_code::wrong_parts, id.sequence);
+    // Parts of earlier incarnations may wait for the decider; a worker that flaps does not fill the memory.
+    if (parts_.count_of(id.worker) >= 2 * o_.width) return void(++counts_.full);
+    window_.begin(id);
+    part& p = parts_.stage(id, m.about, m.parts);
+    p.since = now, p.again = now + o_.retry;
+    record_.clear();
+    bytes_out out(record_);
+    out.number(record_kind::part);
+    part_memory::save(out, p);
+    p.record = out_->write(record_);
+    if (Faults::on(protocol_fault::applied_when_staged)) {
+      const staged_part alone{p.id, p.step, p.slices};
+      store_->apply(applied_ + 1, std::span(&alone, 1));
+    }
+    say(p.record, to_worker(message_kind::kept, id, 0));
+    const contribution_id ids[] = {id};
+    say(p.record, staged(p, ids));
+  }
+  // Once the record is written down.
+  void say(std::uint64_t record, const protocol_message& m) {
+    if (Faults::on(protocol_fault::said_before_written)) return out_->send(m);
+    held_.hold(record, m);
+  }
+  protocol_message staged(const part& p, std::span<const contribution_id> ids) const {
+    return {message_kind::staged, o_.number, cluster_shape::decider, p.id.incarnation, written_, p.step, ids, {}};
+  }
+  void report(part& p, nanos now) {
+    if (p.again == at_once) p.since = now;  // it was there when this shard began
+    p.again = now + o_.retry;
+    const contribution_id ids[] = {p.id};
+    out_->send(staged(p, ids));
+  }
+
+  void decide(const protocol_message& m) {
+    const bool in_turn = m.about == applied_ + 1 || Faults::on(protocol_fault::order_ignored);
+    if (m.about <= applied_ && !(Faults::on(protocol_fault::order_ignored) && parts_.find(m.ids[0]) != nullptr)) return;
+    if (!in_turn) {
+      // At most as many as parts are staged: a decision speaks of parts that are here.
+      if (early_.size() > parts_.size()) return;
+      for (const early_decision& e : early_)
+        if (e.order == m.about) return;
+      early_.push_back({m.about, {m.ids.begin(), m.ids.end()}});
+      return;
+    }
+    apply(m.about, m.ids, false);
+    for (bool again = true; again;) {
+      again = false;
+      for (std::size_t i = 0; i < early_.size(); ++i) {
+        if (early_[i].order > applied_ + 1) continue;
+        const early_decision e = std::move(early_[i]);
+        early_.erase(early_.begin() + static_cast<std::ptrdiff_t>(i));
+        if (e.order == applied_ + 1) apply(e.order, e.ids, false);
+        again = true;
+        break;
+      }
+    }
+    serve_pulls();
+  }
+  void apply(std::uint64_t order, std::span<const contribution_id> ids, bool again) {
+    set_.clear();
+    for (const part& p : parts_.all())
+      if (std::find(ids.begin(), ids.end(), p.id) != ids.end()) set_.push_back({p.id, p.step, p.slices});
+    if (set_.size() != ids.size() && !Faults::on(protocol_fault::decided_by_most)) return;  // of another cluster
+    if (!Faults::on(protocol_fault::arrival_order))
+      std::sort(set_.begin(), set_.end(), [](const staged_part& a, const staged_part& b) { return a.id < b.id; });
+    if (!Faults::on(protocol_fault::applied_when_staged)) store_->apply(order, set_);
+    applied_ = std::max(applied_, order);
+    ++counts_.applied;
+    if (!again) {
+      record_.clear();
+      bytes_out out(record_);
+      out.number(record_kind::order);
+      out.number(order);
+      write_ids(out, ids);
+      applies_.push_back({out_->write(record_), order});
+    } else {
+      written_ = applied_;
+    }
+    for (const contribution_id& id : ids) {
+      window_.answer(id, {token_verdict::committed, order});
+      parts_.release(id);
+      if (!again && id.incarnation == window_.incarnation_of(id.worker)) tell_values(id);
+    }
+  }
+  void drop(const protocol_message& m) {
+    if (m.ids.size() != 1 || parts_.find(m.ids[0]) == nullptr) return;
+    record_.clear();
+    bytes_out out(record_);
+    out.number(record_kind::drop);
+    out.number(m.about);
+    write_ids(out, m.ids);
+    out_->write(record_);
+    forget(m.ids[0], m.about);
+  }
+  void forget(const contribution_id& id, std::uint64_t step) {
+    window_.answer(id, {token_verdict::dropped, step});
+    parts_.release(id);
+    ++counts_.dropped;
+  }
+
+  void tell_values(const contribution_id& id) {
+    protocol_message m = to_worker(message_kind::pulled, id, applied_);
+    m.parts = store_->values();
+    out_->send(m);
+  }
+  void pull(const protocol_message& m, nanos now) {
+    if (!o_.shape.is_worker(m.from)) return ++counts_.forged, refuse(m, refusal_code::not_a_worker, 0);
+    const contribution_id id{o_.shape.worker_of(m.from), m.incarnation, m.sequence};
+    if (id.incarnation < window_.incarnation_of(id.worker) && !Faults::on(protocol_fault::incarnation_ignored))
+      return ++counts_.stale, refuse(m, refusal_code::stale_incarnation, window_.incarnation_of(id.worker));
+    waiting_pull& w = pulls_[id.worker];
+    if (m.about <= applied_) {
+      w.until = never;
+      return tell_values(id);
+    }
+    const bool same = w.until != never && w.incarnation == id.incarnation && w.sequence == id.sequence;
+    const nanos since = same ? w.since : now;
+    w = {id.incarnation, id.sequence, m.about, since, since + o_.deadline};
+  }
+  void serve_pulls() {
+    for (std::uint64_t worker = 0; worker < pulls_.size(); ++worker) {
+      waiting_pull& w = pulls_[worker];
+      if (w.until == never || w.about > applied_) continue;
+      w.until = never;
+      tell_values({worker, w.incarnation, w.sequence});
+    }
+  }
+  void read_part(bytes_in& in) {
+    part& p = parts_.load(in, o_.shape.workers);
+    p.is_written = true, p.again = at_once;
+    if (p.id.incarnation > window_.incarnation_of(p.id.worker)) window_.admit(p.id.worker, p.id.incarnation);
+    if (window_.look(p.id) == window_verdict::fresh) window_.begin(p.id);
+  }
+};
+
+}  // namespace gradus::detail

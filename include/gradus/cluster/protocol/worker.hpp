@@ -1,0 +1,274 @@
+// A worker's half of the protocol, without I/O: joins, pulls values, pushes gradients, says everything again until it
+// is answered, and joins again with a new incarnation when it was replaced, or when a deadline passed.
+//
+//   gradus::detail::worker_half w({.number = 1, .shape = {2, 3}}, owner, out);
+//   w.start(incarnation, process, now);
+//   owner.compute(step) is called once values of every shard are there; then, some time later,
+//   w.push(parts_by_shard, now);      // arenas that are left alone until owner.concluded(...)
+//
+// Every wait has a deadline. When it passes, the owner is told what was waited for and since when, and the worker joins
+// again; what becomes of the contribution that was under way is told by `outcome`, which never leaves it open.
+#pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "message.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// What a worker's owner is told. Calls come out of receive() and advance(); push() and leave() may be called in them.
+class worker_owner {
+public:
+  // Values of a shard, as they are after so many updates: to be copied, or used, now.
+  virtual void values(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice> parts) = 0;
+  // All shards' values are there; compute a gradient at this step, and push it.
+  virtual void compute(std::uint64_t step) = 0;
+  // What became of a push: from now on it is for ever.
+  virtual void concluded(token_verdict verdict, std::uint64_t order) = 0;
+  // The same, of the push that was under way when the worker had to join again. False: nothing of it is or will be
+  // applied anywhere.
+  virtual void outcome(bool decided) = 0;
+  // A wait passed its deadline.
+  virtual void expired(const std::string& what) = 0;
+
+protected:
+  ~worker_owner() = default;
+};
+
+struct worker_options {
+  std::uint64_t number = 0;
+  cluster_shape shape = {};
+  nanos retry = 100 * one_millisecond;  // until a message is said again, doubled each time up to retry_most
+  nanos retry_most = 2'000 * one_millisecond;
+  nanos deadline = 30'000 * one_millisecond;  // of every wait
+  nanos heartbeat = 1'000 * one_millisecond;
+};
+
+class worker_half {
+public:
+  enum class states : std::uint8_t { idle, joining, beginning, pulling, computing, pushing, waiting, leaving, left };
+
+  worker_half(const worker_options& o, worker_owner& owner, protocol_outside& out)
+      : o_(o), owner_(&owner), out_(&out), have_(o.shape.shards), kept_(o.shape.shards) {}
+
+  states state() const { return state_; }
+  std::uint64_t incarnation() const { return incarnation_; }
+  std::uint64_t step() const { return step_; }
+  std::uint64_t joins() const { return joins_; }
+  bool is_waiting() const { return state_ != states::idle && state_ != states::computing && state_ != states::left; }
+  nanos waits_since() const { return since_; }
+
+  // `incarnation`: greater than any that this worker had; the time at which the process began will do, and where a
+  // clock was set back, the decider says which one is known. `process` tells two processes of one incarnation apart:
+  // chosen at random.
+  void start(std::uint64_t incarnation, std::uint64_t process, nanos now) {
+    incarnation_ = incarnation, process_ = process;
+    join(now);
+  }
+  // The gradient that was computed at step(): for each shard its part. What the slices show stays as it is until the
+  // push is concluded, or the worker has joined again.
+  void push(std::span<const std::vector<wire_slice>> parts, nanos now) {
+    if (state_ != states::computing)
+      raise(status::failed_precondition,
+            text("worker ", o_.number, " pushes while it ", doing(), "; expected a push after compute()"));
+    if (parts.size() != o_.shape.shards)
+      raise(status::invalid_argument,
+            text("a push has a part for each of ", o_.shape.shards, " shards, found ", parts.size()));
+    parts_ = parts;
+    ++sequence_;
+    std::fill(kept_.begin(), kept_.end(), false);
+    enter(states::pushing, now);
+  }
+  // The worker is done: nothing of it is under way.
+  void leave(nanos now) {
+    if (state_ != states::computing)
+      raise(status::failed_precondition,
+            text("worker ", o_.number, " leaves while it ", doing(), "; expected it between two steps"));
+    enter(states::leaving, now);
+  }
+
+  void receive(const protocol_message& m, nanos now) {
+    if (m.incarnation != incarnation_ || state_ == states::idle || state_ == states::left) return;
+    switch (m.kind) {
+    case message_kind::refused: return refused(m, now);
+    case message_kind::joined: return joined(m, now);
+    case message_kind::token: return token(m, now);
+    case message_kind::kept: return kept(m, now);
+    case message_kind::pulled: return pulled(m);
+    case message_kind::left:
+      if (state_ == states::leaving) state_ = states::left;
+      return;
+    default: return;
+    }
+  }
+  void advance(nanos now) {
+    if (state_ == states::idle || state_ == states::left) return;
+    if (beat_ <= now && state_ != states::joining) {
+      to_decider(message_kind::heartbeat, 0);
+      beat_ = now + o_.heartbeat;
+    }
+    if (!is_waiting()) return;
+    if (since_ + o_.deadline <= now) {
+      owner_->expired(text("worker ", o_.number, " ", waits(), " for ", static_cast<double>(now - since_) / 1e9,
+                           " s, since ", static_cast<double>(since_) / 1e9, " s (its deadline is ",
+                           static_cast<double>(o_.deadline) / 1e9, " s)"));
+      ++incarnation_;
+      return join(now);
+    }
+    if (again_ <= now) {
+      pause_ = std::min(2 * pause_, o_.retry_most);
+      say(now);
+    }
+  }
+  nanos next() const {
+    if (state_ == states::idle || state_ == states::left) return never;
+    const nanos beat = state_ == states::joining ? never : beat_;
+    return is_waiting() ? std::min({beat, again_, since_ + o_.deadline}) : beat;
+  }
+  // What it waits for, as the end of a sentence that begins with the worker.
+  std::string waits() const {
+    const auto shards = [&](auto lacks) {
+      std::string s;
+      for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
+        if (lacks(k)) s += text(s.empty() ? "shard " : ", ", k);
+      return s;
+    };
+    switch (state_) {
+    case states::joining: return text("waited for the decider to let it join as incarnation ", incarnation_);
+    case states::beginning: return "waited for its first token";
+    case states::pulling:
+      return text("waited for values of update ", step_, " from ", shards([&](std::uint32_t k) { return !has(k); }));
+    case states::pushing:
+      return text("waited for its update ", sequence_, " to be kept by ",
+                  shards([&](std::uint32_t k) { return !kept_[k]; }));
+    case states::waiting: return text("waited for the token of its update ", sequence_);
+    case states::leaving: return "waited for the decider to let it leave";
+    default: return "waited for nothing";
+    }
+  }
+
+private:
+  worker_options o_;
+  worker_owner* owner_;
+  protocol_outside* out_;
+  states state_ = states::idle;
+  std::uint64_t incarnation_ = 0, process_ = 0, sequence_ = 0, step_ = 0, joins_ = 0;
+  std::uint64_t before_ = 0, before_sequence_ = 0;  // what was under way when it joined again; 0: nothing
+  std::uint64_t let_in_ = 0;                        // the incarnation that the decider let join last
+  nanos since_ = 0, again_ = 0, pause_ = 0, beat_ = 0;
+  std::vector<std::uint64_t> have_;  // by shard: the order of the values that the owner has, and 1
+  std::vector<bool> kept_;
+  std::span<const std::vector<wire_slice>> parts_;
+
+  bool has(std::uint32_t k) const { return have_[k] > step_; }
+  const char* doing() const {
+    switch (state_) {
+    case states::idle: return "has not started";
+    case states::joining: return "joins";
+    case states::beginning:
+    case states::pulling: return "waits for values";
+    case states::computing: return "computes";
+    case states::pushing:
+    case states::waiting: return "has a push under way";
+    case states::leaving: return "leaves";
+    case states::left: return "has left";
+    }
+    return "";
+  }
+  void to_decider(message_kind kind, std::uint64_t sequence) {
+    out_->send({kind, o_.shape.node_of(o_.number), cluster_shape::decider, incarnation_, sequence, 0, {}, {}});
+  }
+  void enter(states s, nanos now) {
+    state_ = s, since_ = now, pause_ = o_.retry;
+    say(now);
+  }
+  // All that the present wait needs to have said.
+  void say(nanos now) {
+    again_ = now + pause_;
+    const std::uint32_t me = o_.shape.node_of(o_.number);
+    switch (state_) {
+    case states::joining: return to_decider(message_kind::join, process_);
+    case states::beginning: return to_decider(message_kind::ask, 0);
+    case states::waiting: return to_decider(message_kind::ask, sequence_);
+    case states::leaving: return to_decider(message_kind::leave, 0);
+    case states::pushing:
+      for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
+        if (!kept_[k]) out_->send({message_kind::push, me, k, incarnation_, sequence_, step_, {}, parts_[k]});
+      return;
+    case states::pulling:
+      for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
+        if (!has(k)) out_->send({message_kind::pull, me, k, incarnation_, sequence_, step_, {}, {}});
+      return;
+    default: return;
+    }
+  }
+  void join(nanos now) {
+    // Between the join that was not answered and this one nothing was contributed, and `before_` stands.
+    if (state_ == states::pushing || state_ == states::waiting) before_sequence_ = sequence_, before_ = let_in_;
+    ++joins_;
+    sequence_ = 0;
+    std::fill(have_.begin(), have_.end(), 0);
+    enter(states::joining, now);
+  }
+  void refused(const protocol_message& m, nanos now) {
+    if (m.sequence == static_cast<std::uint64_t>(refusal_code::wrong_parts))
+      raise(status::invalid_argument, text("the gradients of worker ", o_.number, " do not fit the variables of shard ",
+                                           m.from, "; start all tasks from one build of one program"));
+    if (m.sequence != static_cast<std::uint64_t>(refusal_code::stale_incarnation) || m.about < incarnation_) return;
+    incarnation_ = m.about + 1;
+    join(now);
+  }
+  void joined(const protocol_message& m, nanos now) {
+    if (state_ != states::joining || m.sequence != process_) return;  // not of a process before this one
+    let_in_ = incarnation_;
+    if (before_ != 0) {
+      const bool decided = m.ids[0].incarnation == before_ && before_sequence_ <= m.ids[0].sequence;
+      before_ = 0;
+      owner_->outcome(decided);
+    }
+    beat_ = now + o_.heartbeat;
+    enter(states::beginning, now);
+  }
+  void token(const protocol_message& m, nanos now) {
+    const bool first = state_ == states::beginning && m.sequence == 0;
+    // A token may overtake the last `kept`: it says that all have kept it.
+    const bool mine = (state_ == states::waiting || state_ == states::pushing) && m.sequence == sequence_;
+    if (!first && !mine) return;
+    step_ = m.about;
+    state_ = states::pulling, since_ = now, pause_ = o_.retry;
+    if (mine) owner_->concluded(static_cast<token_verdict>(m.ids[0].worker), m.ids[0].incarnation);
+    if (look()) return;
+    // Values of an update that was just decided come by themselves; they are asked for if they do not.
+    if (mine && static_cast<token_verdict>(m.ids[0].worker) == token_verdict::committed)
+      again_ = now + pause_;
+    else
+      say(now);
+  }
+  // Computes, if every shard's values are there.
+  bool look() {
+    for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
+      if (!has(k)) return false;
+    state_ = states::computing;
+    owner_->compute(step_);
+    return true;
+  }
+
+  void kept(const protocol_message& m, nanos now) {
+    if (state_ != states::pushing || m.sequence != sequence_ || m.from >= kept_.size()) return;
+    kept_[m.from] = true;
+    if (std::all_of(kept_.begin(), kept_.end(), [](bool k) { return k; })) {
+      state_ = states::waiting, since_ = now, pause_ = o_.retry;
+      again_ = now + pause_;  // the token comes by itself
+    }
+  }
+  void pulled(const protocol_message& m) {
+    if (m.from >= have_.size() || m.about < have_[m.from]) return;
+    if (state_ != states::pulling && state_ != states::pushing && state_ != states::waiting) return;
+    have_[m.from] = m.about + 1;
+    owner_->values(m.from, m.about, m.parts);
+    if (state_ == states::pulling) look();
+  }
+};
+
+}  // namespace gradus::detail

@@ -1,0 +1,134 @@
+// The messages of a cluster as bytes: a head of 64 bytes, a table of slices, and the slices themselves.
+// docs/formats/wire.md is the format, with a worked example.
+//
+//   gradus::detail::message_encoder out;
+//   const auto pieces = out.encode({.kind = message_kind::push, .sender = 2, .incarnation = 7, .sequence = 1},
+//                                  {{{"w", float32, 0, std::as_bytes(gradient)}}});
+//   // the driver writes the pieces one behind the other: what is in an arena is sent from there
+//
+//   gradus::detail::message_decoder in;
+//   const std::uint64_t bytes = in.frame_bytes(first_64_bytes);     // before any memory is taken for them
+//   const decoded_message& m = in.decode(frame);                    // m.slices lie in `frame`
+//
+// No byte of a tensor is copied on either side. Every slice begins at a multiple of 64 bytes from the frame's begin, so
+// that it is aligned where the frame is. A peer is a stranger: nothing is allocated by a number that it says before
+// that number was held against the limits and the bytes that are there. What is malformed raises data_loss, what is
+// above a limit resource_exhausted, another version failed_precondition; the text says what came and what was expected.
+#pragma once
+#include <bit>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "../base/dtype.hpp"
+#include "../base/error.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+static_assert(std::endian::native == std::endian::little,
+              "gradus: messages are little-endian and arenas are sent as they lie; this machine is big-endian");
+
+inline constexpr std::uint16_t wire_version = 1;
+inline constexpr std::size_t wire_head_bytes = 64, wire_row_bytes = 32, wire_alignment = 64;
+
+// Who sends what is in protocol/message.hpp.
+enum class message_kind : std::uint16_t {
+  hello = 1,
+  join,
+  joined,
+  heartbeat,
+  push,
+  kept,
+  staged,
+  decide,
+  drop,
+  ask,
+  token,
+  pull,
+  pulled,
+  refused,
+  leave,
+  left
+};
+inline constexpr std::uint16_t last_message_kind = static_cast<std::uint16_t>(message_kind::left);
+std::string_view kind_name(message_kind k);
+
+// What a slice holds. `dense`: elements [begin, begin + count) of the flattened tensor. A sparse gradient is two slices
+// of one name: `rows` are its row numbers (int64, ascending or not), `values` their values, row by row.
+enum class slice_role : std::uint8_t { dense = 0, rows = 1, values = 2, ids = 3 };
+
+// A part of a named tensor in somebody's memory.
+struct wire_slice {
+  std::string_view name;
+  dtype type = dtype::none;
+  std::uint64_t begin = 0;  // first element, in the flattened tensor
+  std::span<const std::byte> bytes;
+  slice_role role = slice_role::dense;
+
+  std::uint64_t count() const { return bytes.size() / size_of(type); }
+};
+
+struct message_head {
+  message_kind kind = message_kind::hello;
+  std::uint32_t sender = 0;       // node number
+  std::uint64_t incarnation = 0;  // of the worker that the message is about
+  std::uint64_t sequence = 0;
+  std::uint64_t about = 0;  // a step, an order, a code: by kind
+
+  friend bool operator==(const message_head&, const message_head&) = default;
+};
+
+struct wire_limits {
+  std::uint64_t frame_bytes = std::uint64_t{1} << 30;
+  std::uint32_t slices = 1u << 16;
+  std::uint32_t name_bytes = 1024;
+};
+
+class message_encoder {
+public:
+  explicit message_encoder(wire_limits limits = {}) : limits_(limits) {}
+  // The frame as pieces, to be written in this order. They are good until the next call, as long as what the slices
+  // show is left alone. Memory is taken only while messages grow. A message that its receiver would refuse is refused
+  // here: invalid_argument, or resource_exhausted for the limits.
+  std::span<const std::span<const std::byte>> encode(const message_head& head, std::span<const wire_slice> slices = {});
+  std::span<const std::span<const std::byte>> encode(const message_head& head,
+                                                     std::initializer_list<wire_slice> slices) {
+    return encode(head, std::span(slices.begin(), slices.size()));
+  }
+  // Of the last message.
+  std::uint64_t frame_bytes() const { return frame_bytes_; }
+
+private:
+  wire_limits limits_;
+  std::vector<std::byte> front_;  // head and table
+  std::vector<std::span<const std::byte>> pieces_;
+  std::uint64_t frame_bytes_ = 0;
+};
+
+struct decoded_message {
+  message_head head;
+  std::vector<wire_slice> slices;  // names and bytes lie in the frame
+};
+
+class message_decoder {
+public:
+  explicit message_decoder(wire_limits limits = {}) : limits_(limits) {}
+  // How long the frame is that begins with these bytes, 64 or more. Raises where no frame begins, or one that is not
+  // taken: the driver then closes the connection, since what follows cannot be found.
+  std::uint64_t frame_bytes(std::span<const std::byte> head) const;
+  // One whole frame. The result is good until the next call, its slices as long as `frame`.
+  const decoded_message& decode(std::span<const std::byte> frame);
+
+private:
+  wire_limits limits_;
+  decoded_message message_;
+  std::vector<std::uint32_t> by_name_;  // for the search for overlaps
+};
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "wire.ipp"
+#endif

@@ -1,0 +1,238 @@
+#include "gradus/cluster/protocol/decider.hpp"
+
+#include "../../message.hpp"
+#include "outside.hpp"
+
+using namespace protocol_tests;
+
+namespace {
+constexpr nanos ms = one_millisecond;
+
+struct bench {
+  seen_outside out;
+  decider<> d;
+
+  explicit bench(decider_options o) : d(with(o), out, 0) {}
+  static decider_options with(decider_options o) {
+    o.members = {.suspect_after = 1000 * ms, .dead_after = 2000 * ms};
+    return o;
+  }
+  lines say(std::uint64_t worker, message_kind kind, std::uint64_t incarnation, std::uint64_t sequence = 0,
+            nanos now = 0) {
+    d.receive({kind, 2 + static_cast<std::uint32_t>(worker), 0, incarnation, sequence, 0, {}, {}}, now);
+    return out.take();
+  }
+  lines staged(std::uint32_t shard, const contribution_id& id, std::uint64_t step = 0, std::uint64_t written = 0) {
+    d.receive({message_kind::staged, shard, 0, id.incarnation, written, step, std::span(&id, 1), {}}, 0);
+    return out.take();
+  }
+  lines written() {
+    d.synced(out.records.size());
+    return out.take();
+  }
+  // Both shards have it.
+  lines complete(const contribution_id& id, std::uint64_t step = 0) {
+    staged(0, id, step), staged(1, id, step);
+    return written();
+  }
+  void join(std::uint64_t worker, std::uint64_t incarnation) {
+    say(worker, message_kind::join, incarnation, 77);
+    written();
+  }
+};
+decider_options two_shards(std::uint32_t workers) { return {.shape = {2, workers}, .width = 2}; }
+}  // namespace
+
+TEST_CASE("an update is decided once every shard has its part, and told once that is written down") {
+  bench b(two_shards(2));
+  CHECK(b.say(0, message_kind::join, 5, 77).empty());
+  CHECK(b.written() == lines{"joined to 2: i5 s77 a0 {0 0 0}"});
+  CHECK(b.say(0, message_kind::ask, 5, 0) == lines{"token to 2: i5 s0 a0 {4 0 0}"});
+  CHECK(b.staged(1, {0, 5, 1}).empty());
+  CHECK(b.staged(1, {0, 5, 1}).empty());
+  CHECK(b.d.order() == 0);
+  CHECK(b.staged(0, {0, 5, 1}).empty());
+  CHECK(b.d.order() == 1);
+  CHECK(b.say(0, message_kind::ask, 5, 1).empty());  // not written down yet
+  CHECK(b.staged(0, {0, 5, 1}).empty());
+  CHECK(b.written() ==
+        lines{"decide to 0: i5 s0 a1 {0 5 1}", "decide to 1: i5 s0 a1 {0 5 1}", "token to 2: i5 s1 a1 {1 1 0}"});
+  // Whoever has not heard it asks, and hears it again.
+  CHECK(b.say(0, message_kind::ask, 5, 1) == lines{"token to 2: i5 s1 a1 {1 1 0}"});
+  CHECK(b.staged(1, {0, 5, 1}) == lines{"decide to 1: i5 s0 a1 {0 5 1}"});
+  CHECK(b.d.order() == 1);
+  CHECK(b.d.decisions_kept() == 1);
+  // Until both have written down order 1.
+  b.staged(0, {0, 5, 2}, 0, 1);
+  CHECK(b.d.decisions_kept() == 1);
+  b.staged(1, {0, 5, 2}, 0, 1);
+  CHECK(b.d.order() == 2);
+  CHECK(b.d.decisions_kept() == 1);
+}
+
+TEST_CASE("a worker's contributions are decided in the order of their sequence") {
+  bench b(two_shards(1));
+  b.join(0, 1);
+  CHECK(b.complete({0, 1, 2}).empty());
+  const lines both = b.complete({0, 1, 1});
+  CHECK(b.d.order() == 2);
+  CHECK(both == lines{"decide to 0: i1 s0 a1 {0 1 1}", "decide to 1: i1 s0 a1 {0 1 1}", "decide to 0: i1 s0 a2 {0 1 2}",
+                      "decide to 1: i1 s0 a2 {0 1 2}", "token to 2: i1 s2 a2 {1 2 0}"});
+}
+
+TEST_CASE("a worker that joins again: what is not decided is dropped, and it is told what was") {
+  bench b(two_shards(1));
+  b.join(0, 5);
+  b.complete({0, 5, 1});
+  b.staged(0, {0, 5, 2});
+  CHECK(b.say(0, message_kind::join, 6, 77).empty());
+  CHECK(b.written() == lines{"joined to 2: i6 s77 a1 {0 5 1}"});
+  CHECK(b.say(0, message_kind::join, 6, 77) == lines{"joined to 2: i6 s77 a1 {0 5 1}"});
+  CHECK(b.staged(1, {0, 5, 2}) == lines{"drop to 1: i5 s0 a1 {0 5 2}"});
+  CHECK(b.staged(0, {0, 5, 2}) == lines{"drop to 0: i5 s0 a1 {0 5 2}"});
+  CHECK(b.staged(0, {0, 5, 1}) == lines{"decide to 0: i5 s0 a1 {0 5 1}"});
+  CHECK(b.d.order() == 1);
+  // The joined of 6 was lost, so it joins as 7: what it asks about is 5 still.
+  b.say(0, message_kind::join, 7, 77);
+  CHECK(b.written() == lines{"joined to 2: i7 s77 a1 {0 5 1}"});
+  b.complete({0, 7, 1});
+  b.say(0, message_kind::join, 8, 77);
+  CHECK(b.written() == lines{"joined to 2: i8 s77 a2 {0 7 1}"});
+}
+
+TEST_CASE("an old incarnation, and another process of the same one, are told which is known") {
+  bench b(two_shards(1));
+  b.join(0, 5);
+  for (const message_kind kind : {message_kind::join, message_kind::ask, message_kind::heartbeat, message_kind::leave})
+    CHECK(b.say(0, kind, 4, 77) == lines{"refused to 2: i4 s1 a5"});
+  CHECK(b.say(0, message_kind::join, 5, 78) == lines{"refused to 2: i5 s1 a5"});
+  CHECK(b.say(0, message_kind::ask, 6, 0).empty());   // it has not joined
+  CHECK(b.say(9, message_kind::join, 6, 0).empty());  // no worker of this cluster
+}
+
+TEST_CASE("who is silent for too long is dead: its parts are dropped, and it has to join again") {
+  bench b(two_shards(2));
+  b.join(0, 5);
+  b.say(1, message_kind::join, 5, 77, 1900 * ms), b.written();
+  b.staged(0, {0, 5, 1});
+  CHECK(b.d.next() == 1000 * ms);
+  b.d.advance(1000 * ms);
+  CHECK(b.d.members().view()[0].state == member_state::suspected);
+  b.d.advance(2000 * ms);
+  CHECK(b.d.members().view()[0].state == member_state::dead);
+  CHECK(b.d.members().view()[1].state == member_state::alive);
+  CHECK(b.staged(1, {0, 5, 1}).empty());  // that it is dead is not written down yet
+  b.written();
+  CHECK(b.staged(1, {0, 5, 1}) == lines{"drop to 1: i5 s0 a0 {0 5 1}"});
+  CHECK(b.say(0, message_kind::heartbeat, 5, 0, 2001 * ms) == lines{"refused to 2: i5 s1 a6"});
+  CHECK(b.say(0, message_kind::join, 6, 77, 2002 * ms) == lines{"refused to 2: i6 s1 a6"});
+  CHECK(b.say(0, message_kind::join, 7, 77, 2003 * ms).empty());
+  b.written();
+  CHECK(b.d.members().view()[0].state == member_state::alive);
+}
+
+TEST_CASE("a synchronous round: one update of the set, tokens for those in it, stale ones dropped") {
+  decider_options o = two_shards(3);
+  o.mode = staleness::synchronous, o.round = {.aggregate = 2, .total = 3};
+  bench b(o);
+  for (std::uint64_t w = 0; w < 3; ++w) b.join(w, 1);
+  CHECK(b.complete({2, 1, 1}).empty());
+  CHECK(b.say(2, message_kind::ask, 1, 1).empty());
+  CHECK(b.d.waits(0) == "round 1 waits for 1 more contributions");
+  CHECK(b.complete({0, 1, 1}) == lines{"decide to 0: i1 s0 a1 {0 1 1} {2 1 1}", "decide to 1: i1 s0 a1 {0 1 1} {2 1 1}",
+                                       "token to 2: i1 s1 a1 {1 1 0}", "token to 4: i1 s1 a1 {1 1 0}"});
+  CHECK(b.complete({1, 1, 1}) ==
+        lines{"drop to 0: i1 s0 a1 {1 1 1}", "drop to 1: i1 s0 a1 {1 1 1}", "token to 3: i1 s1 a1 {3 1 0}"});
+  CHECK(b.staged(1, {1, 1, 1}) == lines{"drop to 1: i1 s0 a1 {1 1 1}"});
+  CHECK(b.d.order() == 1);
+  // A worker that is replaced takes its contribution out of the round.
+  b.complete({0, 1, 2}, 1);
+  b.join(0, 2);
+  CHECK(b.complete({1, 1, 2}, 1).empty());
+  CHECK(b.complete({0, 2, 1}, 1).size() == 4);
+  CHECK(b.d.order() == 2);
+}
+
+TEST_CASE("shares and the tokens of the start let a worker go on before its round is decided") {
+  decider_options o = two_shards(1);
+  o.mode = staleness::synchronous, o.round = {.aggregate = 2, .total = 1};
+  bench b(o);
+  b.join(0, 1);
+  CHECK(b.complete({0, 1, 1}) == lines{"token to 2: i1 s1 a0 {2 0 0}"});
+  CHECK(b.say(0, message_kind::ask, 1, 1) == lines{"token to 2: i1 s1 a0 {2 0 0}"});
+  CHECK(b.staged(0, {0, 1, 1}).empty());
+  CHECK(b.complete({0, 1, 2}).front() == "decide to 0: i1 s0 a1 {0 1 1} {0 1 2}");
+  CHECK(b.staged(0, {0, 1, 1}) == lines{"decide to 0: i1 s0 a1 {0 1 1} {0 1 2}"});
+  o.round = {.aggregate = 1, .total = 1, .wasted_first_round = true};
+  bench c(o);
+  c.join(0, 1);
+  const lines first = c.complete({0, 1, 1});
+  CHECK(first.back() == "token to 2: i1 s1 a1 {1 1 0}");  // its round is decided at once, and it counts
+}
+
+TEST_CASE("ssp: a token waits until the slowest is near enough") {
+  decider_options o = two_shards(2);
+  o.mode = staleness::bounded, o.bound = 1;
+  bench b(o);
+  b.join(0, 1), b.join(1, 1);
+  CHECK(b.complete({0, 1, 1}).back() == "token to 2: i1 s1 a1 {1 1 0}");
+  CHECK(b.complete({0, 1, 2}).back() == "decide to 1: i1 s0 a2 {0 1 2}");
+  CHECK(b.say(0, message_kind::ask, 1, 2).empty());
+  CHECK(b.d.waits(500 * ms) ==
+        "worker 0 waits for its token behind 2 updates; the slowest has 0, and was heard 0.5 s ago");
+  CHECK(b.complete({1, 1, 1}) == lines{"decide to 0: i1 s0 a3 {1 1 1}", "decide to 1: i1 s0 a3 {1 1 1}",
+                                       "token to 2: i1 s2 a3 {1 2 0}", "token to 3: i1 s1 a3 {1 3 0}"});
+  b.complete({0, 1, 3});
+  CHECK(b.say(0, message_kind::ask, 1, 3).empty());
+  CHECK(b.say(1, message_kind::leave, 1).back() == "token to 2: i1 s3 a4 {1 4 0}");
+  CHECK(b.written() == lines{"left to 3: i1 s0 a4"});
+  CHECK(b.say(1, message_kind::leave, 1) == lines{"left to 3: i1 s0 a4"});
+  // What it said before it left comes late, and changes nothing.
+  CHECK(b.say(1, message_kind::join, 1, 77).empty());
+  CHECK(!b.d.gate().takes_part(1));
+  CHECK(!b.d.all_left());
+  b.say(0, message_kind::leave, 1);
+  CHECK(b.d.all_left());
+}
+
+TEST_CASE("a decider comes back from its snapshot and the log behind it") {
+  decider_options o = two_shards(2);
+  o.mode = staleness::synchronous, o.round = {.aggregate = 4, .total = 2};
+  bench b(o);
+  b.join(0, 1), b.join(1, 1);
+  b.complete({0, 1, 1});
+  std::vector<std::byte> saved;
+  b.d.save(bytes_out(saved));
+  const std::size_t at = b.out.records.size();
+  b.complete({1, 1, 1}), b.complete({1, 1, 2}), b.complete({0, 1, 2});
+  CHECK(b.d.order() == 1);
+  b.complete({0, 1, 3}, 0);  // stale
+  b.join(1, 4);
+  b.say(1, message_kind::leave, 4), b.written();
+
+  bench c(o);
+  bytes_in in(saved, "snapshot");
+  c.d.load(in);
+  in.end();
+  CHECK(c.d.order() == 0);
+  for (std::size_t i = at; i < b.out.records.size(); ++i) CHECK(c.d.replay(b.out.records[i]));
+  CHECK(c.d.order() == 1);
+  CHECK(c.out.take().empty());
+  CHECK(c.say(0, message_kind::ask, 1, 3) == lines{"token to 2: i1 s3 a1 {3 1 0}"});
+  CHECK(c.say(0, message_kind::ask, 1, 2) == lines{"token to 2: i1 s2 a1 {1 1 0}"});
+  CHECK(c.staged(1, {0, 1, 1}) == lines{"decide to 1: i1 s0 a1 {0 1 1} {0 1 2} {1 1 1} {1 1 2}"});
+  CHECK(c.say(1, message_kind::join, 3, 77) == lines{"refused to 3: i3 s1 a4"});
+  CHECK(c.say(1, message_kind::leave, 4) == lines{"left to 3: i4 s0 a1"});
+  const std::byte shards[] = {std::byte{1}};
+  CHECK(!c.d.replay(shards));
+  std::vector<std::byte> cut = b.out.records.back();
+  cut.pop_back();
+  CHECK_THROWS_AS(c.d.replay(cut), data_loss);
+}
+
+TEST_CASE("a round of other workers than the cluster's") {
+  decider_options o = two_shards(4);
+  o.mode = staleness::synchronous, o.round = {.aggregate = 3};
+  CHECK(message_of(status::invalid_argument, [&] { bench b(o); }) ==
+        "a synchronous round of 3 workers in a cluster of 4");
+}

@@ -1,0 +1,61 @@
+#include "gradus/cluster/protocol/parts.hpp"
+
+#include "../../message.hpp"
+
+using namespace gradus;
+using namespace gradus::detail;
+
+TEST_CASE("a part is a copy, values aligned, and its memory is used again") {
+  part_memory m;
+  std::vector<float> g{1, 2, 3};
+  std::string name = "w";
+  const std::int64_t row[] = {4};
+  const wire_slice slices[] = {{name, float32, 7, std::as_bytes(std::span(g))},
+                               {"emb", int64, 0, std::as_bytes(std::span(row)), slice_role::rows}};
+  m.stage({1, 2, 3}, 9, slices);
+  g.assign(3, 0), name = "x";
+  part_memory::part* p = m.find({1, 2, 3});
+  REQUIRE(p != nullptr);
+  CHECK(p->step == 9);
+  CHECK((p->slices[0].name == "w" && p->slices[0].begin == 7 && p->slices[0].count() == 3));
+  const float expected[] = {1, 2, 3};
+  CHECK(std::memcmp(p->slices[0].bytes.data(), expected, sizeof expected) == 0);
+  CHECK((p->slices[1].name == "emb" && p->slices[1].role == slice_role::rows && p->slices[1].bytes[0] == std::byte{4}));
+  CHECK((p->slices[1].bytes.data() - p->memory.data()) % 64 == 0);
+  CHECK(m.find({1, 2, 4}) == nullptr);
+  CHECK(m.count_of(1) == 1);
+  const std::byte* memory = p->memory.data();
+  m.release({9, 9, 9});
+  CHECK(m.size() == 1);
+  m.release({1, 2, 3});
+  CHECK(m.size() == 0);
+  CHECK(m.stage({1, 2, 4}, 9, slices).memory.data() == memory);
+  m.stage({0, 1, 1}, 1, {});
+  m.clear();
+  CHECK(m.size() == 0);
+}
+
+TEST_CASE("a part is written down and read again") {
+  part_memory m, n;
+  const double g[] = {0.5};
+  const wire_slice slices[] = {{"w", float64, 2, std::as_bytes(std::span(g)), slice_role::values}};
+  std::vector<std::byte> b;
+  part_memory::save(bytes_out(b), m.stage({1, 2, 3}, 9, slices));
+  bytes_in in(b, "log");
+  const part_memory::part& p = n.load(in, 2);
+  in.end();
+  CHECK((p.id == contribution_id{1, 2, 3} && p.step == 9 && p.slices.size() == 1));
+  CHECK((p.slices[0].name == "w" && p.slices[0].begin == 2 && p.slices[0].role == slice_role::values));
+  CHECK(std::memcmp(p.slices[0].bytes.data(), g, sizeof g) == 0);
+  bytes_in other(b, "log");
+  CHECK(message_of(status::data_loss, [&] { n.load(other, 1); }) ==
+        "malformed log: it speaks of worker 1, and there are 1");
+  for (std::size_t k = 0; k < b.size(); ++k) {
+    bytes_in cut(std::span<const std::byte>(b).first(k), "log");
+    CHECK_THROWS_AS(n.load(cut, 2), data_loss);
+  }
+  b[4 + 24 + 8 + 4 + 4 + 1] = std::byte{99};  // the element type
+  bytes_in forged(b, "log");
+  CHECK(message_of(status::data_loss, [&] { n.load(forged, 2); }) ==
+        "malformed log: the slice of \"w\" has the element type 99, which is none");
+}

@@ -1,0 +1,238 @@
+#include "gradus/cluster/protocol/shard.hpp"
+
+#include "../../message.hpp"
+#include "outside.hpp"
+
+using namespace protocol_tests;
+
+namespace {
+constexpr nanos ms = one_millisecond;
+
+// A sum of what was pushed, and who pushed it.
+struct sum_store {
+  double sum = 0;
+  std::vector<std::string> updates;
+  wire_slice slice;
+
+  sum_store() : slice{"v", float64, 0, std::as_bytes(std::span(&sum, 1))} {}
+  sum_store(const sum_store&) = delete;
+  std::string problem_of(std::span<const wire_slice> parts) const {
+    return parts.size() == 1 && parts[0].type == float64 && parts[0].count() == 1 ? "" : "not one number";
+  }
+  void apply(std::uint64_t order, std::span<const staged_part> set) {
+    std::string s = text(order, ":");
+    for (const staged_part& p : set) {
+      double x = 0;
+      std::memcpy(&x, p.parts[0].bytes.data(), sizeof x);
+      sum += x;
+      s += text(" ", p.id.worker, ".", p.id.sequence, "@", p.step);
+    }
+    updates.push_back(s);
+  }
+  std::span<const wire_slice> values() const { return std::span(&slice, 1); }
+  void save(bytes_out out) const { out.number(sum); }
+  void load(bytes_in& in) { sum = in.number<double>(); }
+};
+
+// Shard 1 of 2, with two workers (nodes 2 and 3).
+struct bench {
+  seen_outside out;
+  sum_store store;
+  shard<sum_store> s{{.number = 1, .shape = {2, 2}, .width = 2, .retry = 100 * ms, .deadline = 1000 * ms}, store, out};
+
+  lines push(std::uint64_t worker, std::uint64_t incarnation, std::uint64_t sequence, double x, std::uint64_t step = 0,
+             nanos now = 0) {
+    const wire_slice parts[] = {{"g", float64, 0, std::as_bytes(std::span(&x, 1))}};
+    s.receive({message_kind::push, 2 + static_cast<std::uint32_t>(worker), 1, incarnation, sequence, step, {}, parts},
+              now);
+    return out.take();
+  }
+  lines decide(std::uint64_t order, const std::vector<contribution_id>& ids) {
+    s.receive({message_kind::decide, 0, 1, 0, 0, order, ids, {}}, 0);
+    return out.take();
+  }
+  lines drop(const contribution_id& id, std::uint64_t step) {
+    s.receive({message_kind::drop, 0, 1, id.incarnation, 0, step, std::span(&id, 1), {}}, 0);
+    return out.take();
+  }
+  lines pull(std::uint64_t worker, std::uint64_t incarnation, std::uint64_t least, nanos now = 0,
+             std::uint64_t sequence = 7) {
+    s.receive({message_kind::pull, 2 + static_cast<std::uint32_t>(worker), 1, incarnation, sequence, least, {}, {}},
+              now);
+    return out.take();
+  }
+  lines written() {
+    s.synced(out.records.size());
+    return out.take();
+  }
+};
+}  // namespace
+
+TEST_CASE("a part is kept once it is written down, and applied once it is decided") {
+  bench b;
+  CHECK(b.push(0, 5, 1, 2.0, 3).empty());
+  CHECK(b.written() == lines{"kept to 2: i5 s1 a0", "staged to 0: i5 s0 a3 {0 5 1}"});
+  CHECK(b.store.sum == 0);
+  CHECK(b.s.parts_staged() == 1);
+  CHECK(b.decide(1, {{0, 5, 1}}) == lines{"pulled to 2: i5 s1 a1 v[1]"});
+  CHECK(b.store.sum == 2.0);
+  CHECK(b.s.applied() == 1);
+  CHECK(b.s.parts_staged() == 0);
+  // All of it again changes nothing.
+  CHECK(b.push(0, 5, 1, 2.0, 3) == lines{"kept to 2: i5 s1 a0"});
+  CHECK(b.decide(1, {{0, 5, 1}}).empty());
+  CHECK(b.drop({0, 5, 1}, 9).empty());
+  CHECK(b.store.sum == 2.0);
+  CHECK(b.s.counts().repeated == 1);
+  CHECK(b.s.counts().applied == 1);
+}
+
+TEST_CASE("a repeated push before it is written down is not answered") {
+  bench b;
+  b.push(0, 5, 1, 2.0);
+  CHECK(b.push(0, 5, 1, 2.0).empty());
+  CHECK(b.s.parts_staged() == 1);
+  b.written();
+  CHECK(b.push(0, 5, 1, 2.0) == lines{"kept to 2: i5 s1 a0"});
+}
+
+TEST_CASE("updates are applied in their order, their parts in the order of workers") {
+  bench b;
+  b.push(1, 1, 1, 1.0), b.push(0, 1, 1, 2.0), b.push(0, 1, 2, 4.0), b.push(1, 1, 2, 8.0), b.written();
+  CHECK(b.decide(3, {{1, 1, 2}}).empty());
+  CHECK(b.decide(2, {{0, 1, 2}}).empty());
+  CHECK(b.decide(2, {{0, 1, 2}}).empty());
+  CHECK(b.store.sum == 0);
+  const lines told = b.decide(1, {{0, 1, 1}, {1, 1, 1}});
+  CHECK(b.store.updates == lines{"1: 0.1@0 1.1@0", "2: 0.2@0", "3: 1.2@0"});
+  CHECK(told.size() == 4);
+  CHECK(b.s.applied() == 3);
+}
+
+TEST_CASE("a decision about a part that is not here is let be") {
+  bench b;
+  b.push(0, 1, 1, 1.0), b.written();
+  CHECK(b.decide(1, {{0, 1, 1}, {1, 1, 1}}).empty());
+  CHECK(b.s.applied() == 0);
+  CHECK(b.s.parts_staged() == 1);
+}
+
+TEST_CASE("what the decider has not answered is said again") {
+  bench b;
+  b.push(0, 5, 1, 2.0, 0, 10 * ms);
+  CHECK(b.s.next() == never);  // it is not written down yet
+  b.written();
+  CHECK(b.s.next() == 110 * ms);
+  b.s.advance(109 * ms);
+  CHECK(b.out.take().empty());
+  b.s.advance(110 * ms);
+  CHECK(b.out.take() == lines{"staged to 0: i5 s0 a0 {0 5 1}"});
+  CHECK(b.s.next() == 210 * ms);
+  CHECK(b.s.waits(2010 * ms) == "shard 1 waits for the decider's word on update 1 of worker 0 since 2 s");
+  b.decide(1, {{0, 5, 1}});
+  CHECK(b.s.next() == never);
+  CHECK(b.s.waits(0).empty());
+  // What the next report says is written down: order 1, once the log has it.
+  b.push(0, 5, 2, 2.0);
+  CHECK(b.written() == lines{"kept to 2: i5 s2 a0", "staged to 0: i5 s0 a0 {0 5 2}"});
+  b.s.advance(100 * ms);
+  CHECK(b.out.take() == lines{"staged to 0: i5 s1 a0 {0 5 2}"});
+}
+
+TEST_CASE("replays, forgeries and misfits are refused and counted, and nothing is applied") {
+  bench b;
+  for (std::uint64_t s = 1; s <= 3; ++s) b.push(0, 5, s, 1.0), b.written(), b.decide(s, {{0, 5, s}});
+  CHECK(b.push(0, 5, 1, 1.0) == lines{"refused to 2: i5 s3 a0"});
+  CHECK(b.push(0, 5, 9, 1.0) == lines{"refused to 2: i5 s4 a0"});
+  CHECK(b.push(0, 5, 0, 1.0) == lines{"refused to 2: i5 s4 a0"});
+  CHECK(b.push(0, 4, 1, 1.0) == lines{"refused to 2: i4 s1 a5"});
+  CHECK(b.pull(0, 4, 0) == lines{"refused to 2: i4 s1 a5"});
+  CHECK(b.push(7, 1, 1, 1.0) == lines{"refused to 9: i1 s5 a0"});
+  CHECK(b.pull(7, 1, 0) == lines{"refused to 9: i1 s5 a0"});
+  const float narrow = 1;
+  const wire_slice wrong[] = {{"g", float32, 0, std::as_bytes(std::span(&narrow, 1))}};
+  b.s.receive({message_kind::push, 2, 1, 5, 4, 0, {}, wrong}, 0);
+  CHECK(b.out.take() == lines{"refused to 2: i5 s2 a4"});
+  CHECK(b.store.sum == 3.0);
+  CHECK(b.s.parts_staged() == 0);
+  const shard_counts& c = b.s.counts();
+  CHECK((c.replayed == 1 && c.forged == 4 && c.stale == 2 && c.misfits == 1 && c.applied == 3));
+}
+
+TEST_CASE("a worker that flaps does not fill the memory") {
+  bench b;
+  for (std::uint64_t incarnation = 1; incarnation <= 50; ++incarnation) b.push(0, incarnation, 1, 1.0);
+  CHECK(b.s.parts_staged() == 4);
+  CHECK(b.s.counts().full == 46);
+  CHECK(b.push(1, 1, 1, 1.0).empty());  // another worker has room
+  CHECK(b.s.parts_staged() == 5);
+  b.written();
+  CHECK(b.drop({0, 1, 1}, 0).empty());
+  b.push(0, 50, 1, 1.0);
+  CHECK(b.s.parts_staged() == 5);
+}
+
+TEST_CASE("a part of a replaced incarnation waits for the decider like any other") {
+  bench b;
+  b.push(0, 5, 1, 2.0), b.push(0, 6, 1, 4.0), b.written();
+  CHECK(b.decide(1, {{0, 5, 1}}).empty());  // its worker is not there any more
+  CHECK(b.store.sum == 2.0);
+  CHECK(b.decide(2, {{0, 6, 1}}) == lines{"pulled to 2: i6 s1 a2 v[1]"});
+  b.push(0, 6, 2, 8.0), b.written();
+  b.drop({0, 6, 2}, 2);
+  CHECK(b.s.parts_staged() == 0);
+  CHECK(b.s.counts().dropped == 1);
+  CHECK(b.store.sum == 6.0);
+  CHECK(b.push(0, 6, 2, 8.0) == lines{"kept to 2: i6 s2 a0"});  // its answer is the decider's to give
+  CHECK(b.s.parts_staged() == 0);
+}
+
+TEST_CASE("a pull waits for its order, up to its deadline") {
+  bench b;
+  CHECK(b.pull(0, 5, 0) == lines{"pulled to 2: i5 s7 a0 v[1]"});
+  CHECK(b.pull(0, 5, 1, 50 * ms).empty());
+  CHECK(b.pull(1, 5, 2, 60 * ms).empty());
+  CHECK(b.pull(0, 5, 1, 500 * ms).empty());  // again: it waits since the first
+  CHECK(b.s.next() == 1050 * ms);
+  CHECK(b.s.waits(1040 * ms) ==
+        "worker 0 waits for order 1 on shard 1, which is at 0, since 0.99 s; "
+        "worker 1 waits for order 2 on shard 1, which is at 0, since 0.98 s");
+  b.push(0, 5, 1, 1.0), b.written();
+  CHECK(b.decide(1, {{0, 5, 1}}) == lines{"pulled to 2: i5 s1 a1 v[1]", "pulled to 2: i5 s7 a1 v[1]"});
+  b.s.advance(1059 * ms);
+  CHECK(b.s.next() == 1060 * ms);
+  b.s.advance(1060 * ms);
+  CHECK(b.s.counts().expired == 1);
+  CHECK(b.s.next() == never);
+}
+
+TEST_CASE("a shard comes back from its snapshot and the log behind it") {
+  bench b;
+  b.push(0, 5, 1, 1.0), b.push(1, 5, 1, 2.0), b.written();
+  b.decide(1, {{0, 5, 1}});
+  std::vector<std::byte> saved;
+  b.s.save(bytes_out(saved));
+  const std::size_t at = b.out.records.size();
+  b.push(0, 5, 2, 4.0), b.push(0, 5, 3, 8.0), b.written();
+  b.decide(2, {{1, 5, 1}}), b.drop({0, 5, 2}, 2);
+
+  bench c;
+  bytes_in in(saved, "snapshot");
+  c.s.load(in);
+  in.end();
+  CHECK(c.s.applied() == 1);
+  CHECK(c.s.parts_staged() == 1);
+  for (std::size_t i = at; i < b.out.records.size(); ++i) CHECK(c.s.replay(b.out.records[i]));
+  CHECK(c.s.applied() == 2);
+  CHECK(c.store.sum == b.store.sum);
+  CHECK(c.out.take().empty());
+  // It knows what it answered, and asks about what is open as soon as it begins.
+  CHECK(c.push(0, 5, 1, 1.0) == lines{"refused to 2: i5 s3 a0"});
+  CHECK(c.push(0, 5, 2, 4.0) == lines{"kept to 2: i5 s2 a0"});
+  c.s.advance(-500 * ms);
+  CHECK(c.out.take() == lines{"staged to 0: i5 s2 a0 {0 5 3}"});
+  CHECK(c.decide(3, {{0, 5, 3}}) == lines{"pulled to 2: i5 s3 a3 v[1]"});
+  CHECK(c.store.sum == 11.0);
+  const std::byte others[] = {std::byte{16}};
+  CHECK(!c.s.replay(others));
+}

@@ -1,0 +1,695 @@
+// A cluster of the protocol's machines in virtual time: one integer makes a history. Messages are delayed, lost,
+// doubled and overtaken, links are cut, nodes crash (and lose what their disks had not written, where the power fails),
+// stop and go on, disks are slow, clocks are skewed; until `heal`, from when on nothing fails. Laws are checked at
+// every event:
+//
+//   1 exactly once       an acknowledged update is applied once on every shard, one that was not at most once
+//   2 no torn update     all shards apply the same updates in the same order, each whole
+//   3 the bound          a worker that gets a token leads the slowest by at most s
+//   4 round sets         a round has N contributions, of its step, one share of each worker, and the sum of their tree
+//   5 no wait past its deadline
+//   6 everything ends    once nothing fails any more
+#pragma once
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "gradus/cluster/protocol/decider.hpp"
+#include "gradus/cluster/protocol/shard.hpp"
+#include "gradus/cluster/protocol/worker.hpp"
+
+namespace simulation {
+using namespace gradus;
+using namespace gradus::detail;
+
+inline constexpr nanos ms = one_millisecond, second = 1000 * ms;
+
+// The fault that is built into the machines of this program; tests choose it.
+struct chosen_fault {
+  static inline protocol_fault now = protocol_fault::none;
+  static bool on(protocol_fault f) { return now == f; }
+};
+
+struct dice {
+  std::uint64_t state;
+  std::uint64_t next() {  // splitmix64
+    std::uint64_t z = (state += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  }
+  std::uint64_t below(std::uint64_t n) { return next() % n; }
+  nanos between(nanos a, nanos b) { return a + static_cast<nanos>(below(static_cast<std::uint64_t>(b - a + 1))); }
+  bool chance(std::uint64_t permille) { return below(1000) < permille; }
+};
+
+// What a history is made of; all of it follows from the seed.
+struct plan {
+  cluster_shape shape;
+  staleness mode = staleness::asynchronous;
+  std::uint64_t bound = 0, target = 0;
+  round_options round;
+  bool power_fails = false, by_wire = false;
+  std::uint64_t lost = 0, doubled = 0, late = 0;  // permille of messages
+  nanos delay = 5 * ms, disk = 0, heal = 8 * second;
+  int cuts = 0, crashes = 0, stops = 0;
+
+  explicit plan(std::uint64_t seed) {
+    dice d{seed * 0x2545F4914F6CDD1Du + 1};
+    shape = {static_cast<std::uint32_t>(1 + d.below(3)), static_cast<std::uint32_t>(1 + d.below(4))};
+    switch (d.below(6)) {
+    case 0:
+    case 1: break;
+    case 2: mode = staleness::bounded, bound = d.below(3); break;
+    default: {
+      mode = staleness::synchronous;
+      const std::uint32_t m = shape.workers;
+      round = {m, m, false};
+      const auto kind = d.below(4);
+      if (kind == 1 && m > 1) round.aggregate = static_cast<std::uint32_t>(1 + d.below(m - 1));
+      if (kind == 2) round.aggregate = 2 * m;
+      if (kind == 3) round.wasted_first_round = true;
+    }
+    }
+    target = 4 + d.below(6);
+    const auto often = [&](std::uint64_t most) { return d.below(3) == 0 ? 0 : d.below(most); };
+    lost = often(250), doubled = often(250), late = often(100);
+    delay = d.between(ms, 60 * ms);
+    disk = d.below(3) == 0 ? 0 : d.between(ms, 80 * ms);
+    power_fails = d.below(2) == 0;
+    by_wire = d.below(16) == 0;
+    cuts = static_cast<int>(often(4)), crashes = static_cast<int>(often(6)), stops = static_cast<int>(often(4));
+  }
+};
+
+// A line of the log: what happened, as numbers, so that logs are compared byte for byte.
+struct line {
+  std::int64_t time;
+  std::uint64_t what, from, to, incarnation, sequence, about, id_worker, id_incarnation, id_sequence;
+};
+enum happened : std::uint64_t {
+  received = 100,
+  lost,
+  crashed,
+  restarted,
+  stopped,
+  resumed,
+  cut,
+  mended,
+  applied,
+  expired,
+  snapshot
+};
+
+struct violation {
+  std::string what;
+};
+
+// The gradient that worker w computes for its n-th update on shard k.
+inline double gradient(std::uint64_t w, std::uint64_t n, std::uint32_t k) {
+  dice d{w * 1000003 + n * 7919 + k};
+  return static_cast<double>(d.next() >> 12) * 0x1p-50 - 1.0;
+}
+// The tree of `microbatch`: cut at the largest power of two below n.
+inline double tree(const double* x, std::size_t n) {
+  if (n == 1) return x[0];
+  std::size_t left = 1;
+  while (2 * left < n) left *= 2;
+  return tree(x, left) + tree(x + left, n - left);
+}
+
+struct update {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> of;  // worker and number of its update, in the order of the sum
+  friend bool operator==(const update&, const update&) = default;
+};
+
+class history;
+
+// What a shard of these tests stores: one number, and what was applied.
+struct number_store {
+  history* whole = nullptr;
+  std::uint32_t number = 0;
+  double value = 0;
+  std::vector<update> applied_updates;
+  wire_slice slice;
+
+  std::string problem_of(std::span<const wire_slice> parts) const {
+    return parts.size() == 1 && parts[0].name == "g" && parts[0].type == float64 && parts[0].count() == 3
+               ? ""
+               : "no gradient";
+  }
+  void apply(std::uint64_t order, std::span<const staged_part> set);
+  std::span<const wire_slice> values() const { return std::span(&slice, 1); }
+  void save(bytes_out out) const {
+    out.number(value);
+    out.number(static_cast<std::uint32_t>(applied_updates.size()));
+    for (const update& u : applied_updates) {
+      out.number(static_cast<std::uint32_t>(u.of.size()));
+      for (const auto& [w, n] : u.of) out.number(w), out.number(n);
+    }
+  }
+  void load(bytes_in& in) {
+    value = in.number<double>();
+    applied_updates.resize(in.count(4));
+    for (update& u : applied_updates) {
+      u.of.resize(in.count(16));
+      for (auto& [w, n] : u.of) w = in.number<std::uint64_t>(), n = in.number<std::uint64_t>();
+    }
+  }
+};
+
+class history {
+public:
+  history(std::uint64_t seed, bool keep_log) : p_(seed), dice_{seed}, keep_log_(keep_log) {
+    for (std::uint32_t i = 0; i < p_.shape.shards + p_.shape.workers; ++i)
+      nodes_.push_back(std::make_unique<node>(this, i));
+    for (auto& n : nodes_) {
+      n->offset = dice_.between(-1000 * second, 1000 * second);
+      n->skew = static_cast<nanos>(dice_.below(101)) - 50;
+      begin(*n);
+      schedule(*n);
+    }
+    const auto any = [&] { return static_cast<std::uint32_t>(dice_.below(nodes_.size())); };
+    for (int i = 0; i < p_.crashes; ++i) {
+      const nanos at = dice_.between(100 * ms, p_.heal - second);
+      const std::uint32_t n = any();
+      at_time(at, event::crash, n);
+      at_time(at + dice_.between(50 * ms, 3 * second), event::restart, n);
+    }
+    for (int i = 0; i < p_.stops; ++i) {
+      const nanos at = dice_.between(100 * ms, p_.heal - second);
+      const std::uint32_t n = any();
+      at_time(at, event::stop, n);
+      at_time(std::min(at + dice_.between(50 * ms, 4 * second), p_.heal), event::resume, n);
+    }
+    for (int i = 0; i < p_.cuts; ++i) {
+      const nanos at = dice_.between(100 * ms, p_.heal - second);
+      const std::uint64_t side = dice_.next();
+      at_time(at, event::cut_off, 0, side);
+      at_time(std::min(at + dice_.between(100 * ms, 4 * second), p_.heal), event::mend, 0, side);
+    }
+  }
+
+  // Empty, or the law that was broken.
+  std::string run() {
+    try {
+      while (!ended()) step();
+      check_end();
+      return {};
+    } catch (const violation& v) {
+      return v.what;
+    } catch (const error& e) {
+      return text("an error: ", e.what());
+    }
+  }
+  const std::vector<line>& log() const { return log_; }
+  std::uint64_t events() const { return events_; }
+  std::uint64_t expiries() const { return expiries_; }
+  std::uint64_t updates() const { return updates_.size(); }
+  std::string log_text() const {
+    std::string s;
+    for (const line& l : log_) {
+      static constexpr const char* names[] = {"received", "lost",   "crashed", "restarted", "stopped", "resumed",
+                                              "cut",      "mended", "applied", "expired",   "snapshot"};
+      const std::string what = l.what >= received ? names[l.what - received]
+                                                  : std::string(kind_name(static_cast<message_kind>(l.what % 50)));
+      s += text(static_cast<double>(l.time) / 1e9, l.what >= 50 && l.what < 100 ? "   lost " : "   ", what, " ",
+                name(l.from), " -> ", name(l.to), " i", l.incarnation, " s", l.sequence, " a", l.about, " {",
+                l.id_worker, " ", l.id_incarnation, " ", l.id_sequence, "}\n");
+    }
+    return s;
+  }
+
+  // ---- what a store says
+  void applied_at(std::uint32_t shard, std::uint64_t order, const update& u, double before, double value) {
+    note(applied, shard, shard, 0, 0, order,
+         u.of.empty() ? contribution_id{} : contribution_id{u.of[0].first, 0, u.of[0].second});
+    if (u.of.empty()) throw violation{text("law 2: shard ", shard, " applied an update of nothing, order ", order)};
+    // Reference: the sum in the order of workers, and of each worker's updates.
+    std::vector<double> g;
+    update sorted = u;
+    std::sort(sorted.of.begin(), sorted.of.end());
+    for (const auto& [w, n] : sorted.of) g.push_back(gradient(w, n, shard));
+    const double expected = before * 0.75 + tree(g.data(), g.size()) / static_cast<double>(g.size());
+    if (expected != value)
+      throw violation{text("law 4: the bits of update ", order, " on shard ", shard, " are not those of its tree")};
+    if (order > updates_.size() + 1)
+      throw violation{
+          text("law 2: shard ", shard, " applied update ", order, " before it was ", updates_.size() + 1, "'s turn")};
+    if (order == updates_.size() + 1) {
+      updates_.push_back(u);
+      for (const auto& one : u.of)
+        if (++times_[one] > 1)
+          throw violation{text("law 1: update ", one.second, " of worker ", one.first, " is applied twice")};
+      if (p_.mode == staleness::synchronous) check_round(order, u);
+    } else if (updates_[order - 1] != u) {
+      throw violation{text("law 2: update ", order, " is another on shard ", shard, " than on those before it")};
+    }
+  }
+  const plan& settings() const { return p_; }
+
+private:
+  struct event {
+    enum kinds : std::uint8_t { deliver, wake, sync, saved, computed, crash, restart, stop, resume, cut_off, mend };
+    nanos time;
+    std::uint64_t number;  // among events of one time, the order in which they were made
+    kinds kind;
+    std::uint32_t node;
+    std::uint64_t about, epoch;
+    bool operator<(const event& o) const { return time != o.time ? time > o.time : number > o.number; }
+  };
+  struct packet {
+    protocol_message m;
+    std::vector<contribution_id> ids;
+    std::vector<wire_slice> parts;
+    std::vector<std::byte> memory;  // of the parts; or all of it as the wire has it
+    std::vector<std::string> names;
+  };
+  struct server_parts {
+    number_store store;
+    std::unique_ptr<shard<number_store, chosen_fault>> half;
+    std::unique_ptr<decider<chosen_fault>> decides;
+  };
+  struct node final : protocol_outside, worker_owner {
+    history* h;
+    std::uint32_t number;
+    bool up = false, is_stopped = false;
+    std::uint64_t epoch = 0;
+    nanos offset = 0, skew = 0, wake_at = never;
+    std::vector<std::uint64_t> waiting;  // packets that came while it was stopped
+    // A server, and its disk.
+    std::unique_ptr<server_parts> server;
+    std::vector<std::vector<std::byte>> records;
+    std::uint64_t first_record = 1, written = 0, on_disk = 0;  // records[0] is first_record
+    std::vector<std::byte> saved_state, being_saved;
+    std::uint64_t being_saved_at = 0;
+    // A worker.
+    std::unique_ptr<worker_half> worker;
+    std::uint64_t made = 0, under_way = 0, incarnations = 0, acknowledged = 0;
+    double payload[64][3] = {};
+    std::vector<std::vector<wire_slice>> parts;
+
+    node(history* all, std::uint32_t n) : h(all), number(n) {}
+    void send(const protocol_message& m) override { h->post(m); }
+    std::uint64_t write(std::span<const std::byte> record) override {
+      records.emplace_back(record.begin(), record.end());
+      ++written;
+      nanos wait = h->p_.disk == 0 ? 0 : h->dice_.between(0, h->p_.disk);
+      if (h->now_ < h->p_.heal && h->p_.disk != 0 && h->dice_.chance(20))
+        wait += h->dice_.between(0, 2 * second);  // a slow disk
+      h->at_time(h->now_ + wait, event::sync, number, written);
+      return written;
+    }
+    void values(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice> p) override {
+      h->values(shard, order, p);
+    }
+    void compute(std::uint64_t) override {
+      nanos takes = h->dice_.between(10 * ms, 400 * ms);
+      h->at_time(h->now_ + takes, event::computed, number, worker->incarnation());
+    }
+    void concluded(token_verdict v, std::uint64_t) override { h->concluded(*this, v); }
+    void outcome(bool decided) override {
+      if (decided) h->concluded(*this, token_verdict::committed, h->p_.mode == staleness::synchronous);
+    }
+    void expired(const std::string& what) override { h->expire(*this, what); }
+  };
+
+  plan p_;
+  dice dice_;
+  bool keep_log_;
+  nanos now_ = 0;
+  std::uint64_t events_ = 0, made_events_ = 0, expiries_ = 0;
+  std::vector<std::unique_ptr<node>> nodes_;
+  std::priority_queue<event> queue_;
+  std::vector<packet> packets_;
+  std::vector<std::uint64_t> free_;
+  std::vector<std::uint64_t> cuts_;
+  std::vector<line> log_;
+  message_frames frames_;
+  // Laws.
+  std::vector<update> updates_;                                             // by order
+  std::map<std::pair<std::uint64_t, std::uint64_t>, int> times_;            // applied
+  std::map<std::pair<std::uint64_t, std::uint64_t>, token_verdict> told_;   // concluded
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> steps_;  // that a gradient was computed at
+
+  std::string name(std::uint64_t n) const {
+    return n < p_.shape.shards ? text("ps", n) : text("w", n - p_.shape.shards);
+  }
+  void note(std::uint64_t what, std::uint64_t from, std::uint64_t to, std::uint64_t i, std::uint64_t s, std::uint64_t a,
+            const contribution_id& id) {
+    if (keep_log_) log_.push_back({now_, what, from, to, i, s, a, id.worker, id.incarnation, id.sequence});
+  }
+  void note(const protocol_message& m, std::uint64_t add) {
+    note(static_cast<std::uint64_t>(m.kind) + add, m.from, m.to, m.incarnation, m.sequence, m.about,
+         m.ids.empty() ? contribution_id{} : m.ids[0]);
+  }
+  void at_time(nanos t, event::kinds kind, std::uint32_t n, std::uint64_t about = 0) {
+    queue_.push({std::max(t, now_), ++made_events_, kind, n, about, n < nodes_.size() ? nodes_[n]->epoch : 0});
+  }
+  nanos local(const node& n) const { return n.offset + now_ + now_ / 1024 * n.skew; }
+  nanos global(const node& n, nanos t) const {
+    if (t == never) return never;
+    const nanos left = t - local(n);
+    return left <= 0 ? now_ : now_ + left + (n.skew < 0 ? left / (1024 + n.skew) * -n.skew + ms : 0);
+  }
+
+  // ---- the network
+  bool is_cut(std::uint32_t a, std::uint32_t b) const {
+    for (const std::uint64_t side : cuts_)
+      if ((side >> a & 1) != (side >> b & 1)) return true;
+    return false;
+  }
+  void post(const protocol_message& m) {
+    if (m.kind == message_kind::token) check_bound(m);
+    if (m.from != m.to && now_ < p_.heal && (is_cut(m.from, m.to) || dice_.chance(p_.lost))) return note(m, 50);
+    note(m, 0);
+    const int copies = m.from != m.to && now_ < p_.heal && dice_.chance(p_.doubled) ? 2 : 1;
+    for (int i = 0; i < copies; ++i) {
+      nanos wait = m.from == m.to ? 0 : dice_.between(ms / 10, now_ < p_.heal ? p_.delay : 2 * ms);
+      if (m.from != m.to && now_ < p_.heal && dice_.chance(p_.late)) wait += dice_.between(0, 3 * second);
+      at_time(now_ + wait, event::deliver, m.to, pack(m));
+    }
+  }
+  std::uint64_t pack(const protocol_message& m) {
+    if (free_.empty()) free_.push_back(packets_.size()), packets_.emplace_back();
+    const std::uint64_t at = free_.back();
+    free_.pop_back();
+    packet& p = packets_[at];
+    p.m = m;
+    p.memory.clear();
+    if (p_.by_wire) {
+      for (const auto piece : frames_.encode(m)) p.memory.insert(p.memory.end(), piece.begin(), piece.end());
+      return at;
+    }
+    p.ids.assign(m.ids.begin(), m.ids.end());
+    p.parts.assign(m.parts.begin(), m.parts.end());
+    p.names.clear();
+    for (const wire_slice& s : m.parts)
+      p.memory.insert(p.memory.end(), s.bytes.begin(), s.bytes.end()), p.names.emplace_back(s.name);
+    std::size_t used = 0;
+    for (std::size_t i = 0; i < p.parts.size(); ++i) {
+      p.parts[i].bytes = std::span(p.memory).subspan(used, p.parts[i].bytes.size());
+      used += p.parts[i].bytes.size();
+      p.parts[i].name = p.names[i];
+    }
+    p.m.ids = p.ids, p.m.parts = p.parts;
+    return at;
+  }
+  void deliver(node& n, std::uint64_t at) {
+    if (n.up && n.is_stopped) return n.waiting.push_back(at);
+    if (n.up) {
+      packet p = std::move(packets_[at]);  // receiving may send
+      if (p_.by_wire) p.m = frames_.decode(p.memory, n.number);
+      if (!p_.by_wire) p.m.ids = p.ids, p.m.parts = p.parts;
+      note(received, p.m.from, n.number, p.m.incarnation, static_cast<std::uint64_t>(p.m.kind), p.m.about, {});
+      if (n.server) {
+        n.server->half->receive(p.m, local(n));
+        if (n.server->decides) n.server->decides->receive(p.m, local(n));
+      } else {
+        n.worker->receive(p.m, local(n));
+      }
+      packets_[at] = std::move(p);
+    }
+    free_.push_back(at);
+  }
+
+  // ---- nodes
+  void begin(node& n) {
+    n.up = true, n.is_stopped = false, n.wake_at = never;
+    if (n.number < p_.shape.shards) {
+      n.server = std::make_unique<server_parts>();
+      n.server->store.whole = this, n.server->store.number = n.number;
+      n.server->store.slice = {"v", float64, 0, std::as_bytes(std::span(&n.server->store.value, 1))};
+      n.server->half = std::make_unique<shard<number_store, chosen_fault>>(
+          shard_options{n.number, p_.shape, 2, 150 * ms, 3 * second}, n.server->store, n);
+      if (n.number == 0)
+        n.server->decides = std::make_unique<decider<chosen_fault>>(
+            decider_options{p_.shape, 2, p_.mode, p_.bound, p_.round, {second, 2 * second}}, n, local(n));
+      if (!n.saved_state.empty()) {
+        bytes_in in(n.saved_state, "snapshot");
+        n.server->half->load(in);
+        if (n.server->decides) n.server->decides->load(in);
+        in.end();
+      }
+      for (const auto& r : n.records)
+        if (!n.server->half->replay(r) && !(n.server->decides && n.server->decides->replay(r)))
+          throw violation{"a record that nobody knows"};
+      n.written = n.on_disk = n.first_record - 1 + n.records.size();
+      n.server->half->synced(n.on_disk);
+      if (n.server->decides) n.server->decides->synced(n.on_disk);
+    } else {
+      const std::uint64_t w = n.number - p_.shape.shards;
+      n.worker = std::make_unique<worker_half>(
+          worker_options{w, p_.shape, 60 * ms, 500 * ms, 2 * second + second / 2, 250 * ms}, n, n);
+      n.under_way = 0;
+      // By a clock that jumps: the new incarnation is not always the greater one.
+      n.worker->start(1 + dice_.below(3) + 2 * n.incarnations++, dice_.next(), local(n));
+    }
+  }
+  void crash(node& n) {
+    if (!n.up) return;
+    note(crashed, n.number, n.number, 0, 0, 0, {});
+    n.up = n.is_stopped = false;
+    ++n.epoch;
+    for (const std::uint64_t at : n.waiting) free_.push_back(at);
+    n.waiting.clear();
+    n.server.reset(), n.worker.reset();
+    if (p_.power_fails && n.written > n.on_disk) {
+      // Of what was not on the disk some may be there nevertheless, from the front.
+      const std::uint64_t survive = n.on_disk + dice_.below(n.written - n.on_disk + 1);
+      n.records.resize(static_cast<std::size_t>(survive - (n.first_record - 1)));
+    }
+    n.being_saved.clear();
+  }
+  void snapshot_of(node& n) {
+    if (!n.server || !n.being_saved.empty() || n.records.size() < 12) return;
+    n.being_saved.clear();
+    n.server->half->save(bytes_out(n.being_saved));
+    if (n.server->decides) n.server->decides->save(bytes_out(n.being_saved));
+    n.being_saved_at = n.written;
+    at_time(now_ + dice_.between(0, 300 * ms), event::saved, n.number, n.written);
+  }
+  void is_saved(node& n) {
+    note(snapshot, n.number, n.number, 0, 0, n.being_saved_at, {});
+    n.saved_state.swap(n.being_saved);
+    n.being_saved.clear();
+    n.records.erase(n.records.begin(),
+                    n.records.begin() + static_cast<std::ptrdiff_t>(n.being_saved_at + 1 - n.first_record));
+    n.first_record = n.being_saved_at + 1;
+    synced(n, n.being_saved_at);
+  }
+  void synced(node& n, std::uint64_t record) {
+    if (record <= n.on_disk) return;
+    n.on_disk = record;
+    n.server->half->synced(record);
+    if (n.server->decides) n.server->decides->synced(record);
+  }
+  void computed(node& n) {
+    const std::uint64_t w = n.number - p_.shape.shards;
+    const bool done = p_.mode == staleness::synchronous ? n.worker->step() >= p_.target : n.acknowledged >= p_.target;
+    if (done) return n.worker->leave(local(n));
+    if (n.under_way == 0 || p_.mode == staleness::synchronous) n.under_way = ++n.made;
+    n.parts.assign(p_.shape.shards, {});
+    for (std::uint32_t k = 0; k < p_.shape.shards; ++k) {
+      n.payload[k][0] = static_cast<double>(w), n.payload[k][1] = static_cast<double>(n.under_way);
+      n.payload[k][2] = gradient(w, n.under_way, k);
+      n.parts[k] = {{"g", float64, 0, std::as_bytes(std::span(n.payload[k]))}};
+    }
+    steps_[{w, n.under_way}] = n.worker->step();
+    n.worker->push(n.parts, local(n));
+  }
+  // What a worker was told is for ever.
+  void concluded(node& n, token_verdict v, bool verdict_unknown = false) {
+    const std::uint64_t w = n.number - p_.shape.shards;
+    if (n.under_way == 0) throw violation{text("law 1: worker ", w, " was told of an update that it has not made")};
+    if (!verdict_unknown) told_[{w, n.under_way}] = v;
+    if (v == token_verdict::committed) ++n.acknowledged;
+    n.under_way = 0;
+  }
+  void expire(node& n, const std::string& what) {
+    ++expiries_;
+    note(expired, n.number, n.number, 0, 0, 0, {});
+    if (what.find(" waited for ") == std::string::npos || what.find(" since ") == std::string::npos)
+      throw violation{text("law 5: a wait that does not say what it waited for: ", what)};
+    const nanos began = now_ - (local(n) - n.worker->waits_since());
+    if (began > p_.heal + 6 * second) throw violation{text("law 6: though nothing fails any more, ", what)};
+  }
+  void values(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice> p) {
+    double v = 0;
+    std::memcpy(&v, p[0].bytes.data(), sizeof v);
+    if (order > updates_.size())
+      throw violation{text("law 2: shard ", shard, " told values of update ", order, ", which is none")};
+    double expected = 0;
+    for (std::uint64_t i = 0; i < order; ++i) {
+      std::vector<double> g;
+      for (const auto& [w, n] : updates_[i].of) g.push_back(gradient(w, n, shard));
+      expected = expected * 0.75 + tree(g.data(), g.size()) / static_cast<double>(g.size());
+    }
+    if (v != expected)
+      throw violation{
+          text("law 2: the values of shard ", shard, " at update ", order, " are not those of its updates")};
+  }
+
+  // ---- time
+  void step() {
+    if (queue_.empty()) throw violation{"law 6: nobody does anything any more"};
+    const event e = queue_.top();
+    queue_.pop();
+    now_ = e.time;
+    ++events_;
+    if (now_ > p_.heal + 60 * second) throw violation{"law 6: 60 s after the last failure it goes on: " + waits()};
+    node& n = *nodes_[e.node];
+    const bool same = e.epoch == n.epoch && n.up;
+    switch (e.kind) {
+    case event::deliver: deliver(n, e.about); break;
+    case event::wake:
+      if (!same || n.wake_at != e.time) return;
+      n.wake_at = never;
+      if (!n.is_stopped) advance(n);
+      break;
+    case event::sync:
+      if (same) synced(n, e.about);
+      break;
+    case event::saved:
+      if (same && !n.being_saved.empty()) is_saved(n);
+      break;
+    case event::computed:
+      if (!same) return;
+      if (n.is_stopped) return at_time(now_ + 20 * ms, event::computed, e.node, e.about);
+      if (n.worker->incarnation() == e.about && n.worker->state() == worker_half::states::computing) computed(n);
+      break;
+    case event::crash: crash(n); break;
+    case event::restart:
+      if (n.up) return;
+      note(restarted, e.node, e.node, 0, 0, 0, {});
+      begin(n);
+      advance(n);
+      break;
+    case event::stop:
+      if (n.up) n.is_stopped = true, note(stopped, e.node, e.node, 0, 0, 0, {});
+      break;
+    case event::resume: {
+      if (!n.is_stopped) return;
+      note(resumed, e.node, e.node, 0, 0, 0, {});
+      n.is_stopped = false;
+      const std::vector<std::uint64_t> came = std::move(n.waiting);
+      n.waiting.clear();
+      for (const std::uint64_t at : came) deliver(n, at);
+      advance(n);
+      break;
+    }
+    case event::cut_off: cuts_.push_back(e.about), note(cut, 0, 0, 0, 0, e.about, {}); return;
+    case event::mend: std::erase(cuts_, e.about), note(mended, 0, 0, 0, 0, e.about, {}); return;
+    }
+    if (!n.up || n.is_stopped) return;
+    if (n.server && dice_.chance(100)) snapshot_of(n);
+    check_waits(n);
+    schedule(n);
+  }
+  void schedule(node& n) {
+    const nanos at =
+        global(n, n.server ? std::min(n.server->half->next(), n.server->decides ? n.server->decides->next() : never)
+                           : n.worker->next());
+    if (at != n.wake_at && at != never) n.wake_at = at, at_time(at, event::wake, n.number);
+  }
+  void advance(node& n) {
+    if (n.server) {
+      n.server->half->advance(local(n));
+      if (n.server->decides) n.server->decides->advance(local(n));
+    } else {
+      n.worker->advance(local(n));
+    }
+  }
+
+  // ---- laws
+  void check_waits(node& n) {
+    if (!n.worker || !n.worker->is_waiting()) return;
+    const nanos waited = local(n) - n.worker->waits_since();
+    if (waited > 2 * second + second / 2 + 100 * ms)
+      throw violation{text("law 5: worker ", n.number - p_.shape.shards, " ", n.worker->waits(), " for ",
+                           static_cast<double>(waited) / 1e9, " s")};
+  }
+  void check_bound(const protocol_message& m) {
+    if (p_.mode != staleness::bounded) return;
+    const auto& gate = nodes_[0]->server->decides->gate();
+    const std::uint64_t w = p_.shape.worker_of(m.to);
+    if (gate.updates_of(w) > gate.slowest() + p_.bound)
+      throw violation{text("law 3: worker ", w, " begins after ", gate.updates_of(w), " updates, the slowest has made ",
+                           gate.slowest(), ", and the bound is ", p_.bound)};
+  }
+  void check_round(std::uint64_t order, const update& u) {
+    if (u.of.size() != p_.round.aggregate)
+      throw violation{text("law 4: round ", order, " has ", u.of.size(), " contributions, not ", p_.round.aggregate)};
+    const std::uint32_t share = std::max(1u, p_.round.aggregate / p_.round.total);
+    std::map<std::uint64_t, std::uint32_t> of;
+    for (const auto& one : u.of) {
+      if (++of[one.first] > share && !p_.round.wasted_first_round)
+        throw violation{text("law 4: worker ", one.first, " is in round ", order, " with more than its share")};
+      if (steps_.at(one) + 1 != order)
+        throw violation{
+            text("law 4: a gradient of step ", steps_.at(one), " is in the update that makes step ", order)};
+    }
+  }
+  bool ended() const {
+    const node& first = *nodes_[0];
+    if (!first.up || !first.server->decides->all_left() || first.server->decides->order() != updates_.size())
+      return false;
+    for (const auto& n : nodes_) {
+      if (!n->up || n->is_stopped) return false;
+      if (n->worker && n->worker->state() != worker_half::states::left) return false;
+      if (n->server && n->server->half->applied() != updates_.size()) return false;
+    }
+    return true;
+  }
+  void check_end() const {
+    for (const auto& [one, verdict] : told_) {
+      const auto it = times_.find(one);
+      const int times = it == times_.end() ? 0 : it->second;
+      if (verdict == token_verdict::committed && times != 1)
+        throw violation{text("law 1: update ", one.second, " of worker ", one.first, " was acknowledged and applied ",
+                             times, " times")};
+      if (verdict == token_verdict::dropped && times != 0)
+        throw violation{
+            text("law 1: update ", one.second, " of worker ", one.first, " was dropped and applied ", times, " times")};
+    }
+    for (const auto& n : nodes_)
+      if (n->server && n->server->store.applied_updates != updates_)
+        throw violation{text("law 2: at the end shard ", n->number, " has other updates than its fellows")};
+    if (p_.mode == staleness::synchronous && updates_.size() < p_.target) throw violation{"law 6: it ended too early"};
+    std::uint64_t kept = nodes_[0]->server->decides->decisions_kept();
+    if (kept > 64) throw violation{text("memory: ", kept, " decisions are kept at the end")};
+  }
+  std::string waits() const {
+    std::string s;
+    for (const auto& n : nodes_) {
+      if (!n->up)
+        s += name(n->number) + " is down; ";
+      else if (n->worker)
+        s += text(name(n->number), " ", n->worker->waits(), "; ");
+      else
+        s += text(name(n->number), " at ", n->server->half->applied(), " ", n->server->half->waits(local(*n)), "; ");
+    }
+    if (nodes_[0]->up) s += nodes_[0]->server->decides->waits(local(*nodes_[0]));
+    return s;
+  }
+};
+
+inline void number_store::apply(std::uint64_t order, std::span<const staged_part> set) {
+  update u;
+  std::vector<double> g;
+  for (const staged_part& p : set) {
+    double x[3];
+    std::memcpy(x, p.parts[0].bytes.data(), sizeof x);
+    u.of.emplace_back(static_cast<std::uint64_t>(x[0]), static_cast<std::uint64_t>(x[1]));
+    g.push_back(x[2]);
+  }
+  const double before = value;
+  value = before * 0.75 + (g.empty() ? 0 : tree(g.data(), g.size()) / static_cast<double>(g.size()));
+  applied_updates.push_back(u);
+  whole->applied_at(number, order, u, before, value);
+}
+
+}  // namespace simulation

@@ -1,0 +1,191 @@
+#include "gradus/cluster/protocol/worker.hpp"
+
+#include "../../message.hpp"
+#include "outside.hpp"
+
+using namespace protocol_tests;
+
+namespace {
+constexpr nanos ms = one_millisecond;
+using states = worker_half::states;
+
+// Worker 1 of a cluster of 2 shards and 2 workers: node 3.
+struct bench final : worker_owner {
+  seen_outside out;
+  lines told;
+  worker_half w{{.number = 1,
+                 .shape = {2, 2},
+                 .retry = 100 * ms,
+                 .retry_most = 300 * ms,
+                 .deadline = 1000 * ms,
+                 .heartbeat = 400 * ms},
+                *this,
+                out};
+  std::vector<std::vector<wire_slice>> parts{{{"a", float32, 0, {}}}, {{"b", float32, 0, {}}}};
+
+  void values(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice>) override {
+    told.push_back(text("values of ", shard, " at ", order));
+  }
+  void compute(std::uint64_t step) override { told.push_back(text("compute ", step)); }
+  void concluded(token_verdict v, std::uint64_t order) override {
+    told.push_back(text("concluded ", static_cast<std::uint64_t>(v), " ", order));
+  }
+  void outcome(bool decided) override { told.push_back(text("outcome ", decided)); }
+  void expired(const std::string& what) override { told.push_back(what); }
+
+  lines hear(message_kind kind, std::uint32_t from, std::uint64_t sequence = 0, std::uint64_t about = 0,
+             contribution_id id = {}, nanos now = 0) {
+    w.receive({kind, from, 3, w.incarnation(), sequence, about, std::span(&id, 1), {}}, now);
+    return out.take();
+  }
+  lines at(nanos now) {
+    w.advance(now);
+    return out.take();
+  }
+  lines events() { return std::exchange(told, {}); }
+  // As far as the first compute().
+  void begin(nanos now = 0) {
+    w.start(5, 77, now);
+    hear(message_kind::joined, 0, 77, 0, {}, now);
+    hear(message_kind::token, 0, 0, 8, {4, 0, 0}, now);
+    hear(message_kind::pulled, 0, 0, 8, {}, now), hear(message_kind::pulled, 1, 0, 9, {}, now);
+    out.take(), events();
+  }
+};
+}  // namespace
+
+TEST_CASE("a worker's life: join, token, values, push, token, leave") {
+  bench b;
+  CHECK(b.w.next() == never);
+  b.w.start(5, 77, 0);
+  CHECK(b.out.take() == lines{"join to 0: i5 s77 a0"});
+  CHECK(b.hear(message_kind::joined, 0, 78).empty());  // of another process
+  CHECK(b.hear(message_kind::joined, 0, 77) == lines{"ask to 0: i5 s0 a0"});
+  CHECK(b.hear(message_kind::token, 0, 0, 8, {4, 0, 0}) == lines{"pull to 0: i5 s0 a8", "pull to 1: i5 s0 a8"});
+  b.hear(message_kind::pulled, 0, 0, 7);  // too old
+  b.hear(message_kind::pulled, 0, 0, 8);
+  CHECK(b.w.state() == states::pulling);
+  b.hear(message_kind::pulled, 1, 0, 9);
+  CHECK(b.events() == lines{"values of 0 at 7", "values of 0 at 8", "values of 1 at 9", "compute 8"});
+  CHECK(b.w.state() == states::computing);
+  b.hear(message_kind::pulled, 1, 0, 10);  // while it computes, values stay as they are
+  CHECK(b.events().empty());
+  b.w.push(b.parts, 0);
+  CHECK(b.out.take() == lines{"push to 0: i5 s1 a8 a[0]", "push to 1: i5 s1 a8 b[0]"});
+  b.hear(message_kind::kept, 1, 1);
+  CHECK(b.w.state() == states::pushing);
+  b.hear(message_kind::kept, 0, 2);  // of another push
+  CHECK(b.w.state() == states::pushing);
+  b.hear(message_kind::kept, 0, 1);
+  CHECK(b.w.state() == states::waiting);
+  CHECK(b.hear(message_kind::token, 0, 1, 9, {1, 9, 0}).empty());  // values come by themselves
+  CHECK(b.events() == lines{"concluded 1 9"});
+  b.hear(message_kind::pulled, 0, 1, 9);
+  b.hear(message_kind::pulled, 1, 1, 9);  // it has these already, of 9
+  CHECK(b.events() == lines{"values of 0 at 9", "compute 9"});
+  b.w.leave(0);
+  CHECK(b.out.take() == lines{"leave to 0: i5 s0 a0"});
+  b.hear(message_kind::left, 0);
+  CHECK(b.w.state() == states::left);
+  CHECK(b.w.next() == never);
+}
+
+TEST_CASE("what is not answered is said again, to those who did not, less and less often") {
+  bench b;
+  b.begin();
+  b.w.push(b.parts, 0);
+  b.out.take();
+  CHECK(b.w.next() == 100 * ms);
+  b.hear(message_kind::kept, 0, 1);
+  CHECK(b.at(99 * ms).empty());
+  CHECK(b.at(100 * ms) == lines{"push to 1: i5 s1 a8 b[0]"});
+  CHECK(b.w.next() == 300 * ms);
+  CHECK(b.at(300 * ms).size() == 1);
+  CHECK(b.at(400 * ms) == lines{"heartbeat to 0: i5 s0 a0"});
+  CHECK(b.w.next() == 600 * ms);  // not 700: retry_most
+  b.hear(message_kind::kept, 1, 1, 0, {}, 500 * ms);
+  CHECK(b.at(600 * ms) == lines{"ask to 0: i5 s1 a0"});
+}
+
+TEST_CASE("a token that overtakes the last kept is one; a doubled one is not two") {
+  bench b;
+  b.begin();
+  b.w.push(b.parts, 0);
+  b.hear(message_kind::token, 0, 1, 9, {1, 9, 0});
+  b.hear(message_kind::token, 0, 1, 9, {1, 9, 0});
+  b.hear(message_kind::kept, 0, 1);
+  CHECK(b.events() == lines{"concluded 1 9"});
+  CHECK(b.w.state() == states::pulling);
+  b.hear(message_kind::pulled, 0, 1, 9), b.hear(message_kind::pulled, 1, 1, 9);
+  b.w.push(b.parts, 0), b.events();
+  b.hear(message_kind::token, 0, 1, 9, {1, 9, 0});  // of the push before
+  CHECK(b.events().empty());
+}
+
+TEST_CASE("a dropped push goes on with values that are asked for") {
+  bench b;
+  b.begin();
+  b.w.push(b.parts, 0), b.out.take();
+  CHECK(b.hear(message_kind::token, 0, 1, 12, {3, 12, 0}) == lines{"pull to 0: i5 s1 a12", "pull to 1: i5 s1 a12"});
+  CHECK(b.events() == lines{"concluded 3 12"});
+}
+
+TEST_CASE("a deadline says what was waited for and since when, and the worker joins again") {
+  bench b;
+  b.begin(2000 * ms);
+  b.w.push(b.parts, 2000 * ms);
+  b.hear(message_kind::kept, 0, 1);
+  b.at(2900 * ms), b.out.take();
+  CHECK(b.at(3000 * ms) == lines{"join to 0: i6 s77 a0"});
+  CHECK(b.events() ==
+        lines{"worker 1 waited for its update 1 to be kept by shard 1 for 1 s, since 2 s (its deadline is 1 s)"});
+  // What became of it is told by the decider.
+  b.hear(message_kind::joined, 0, 77, 3, {1, 5, 1});
+  CHECK(b.events() == lines{"outcome true"});
+  b.begin(), b.w.push(b.parts, 0), b.events();
+  b.hear(message_kind::refused, 0, 1, 9);
+  CHECK(b.w.incarnation() == 10);
+  b.hear(message_kind::joined, 0, 77, 3, {1, 4, 1});
+  CHECK(b.events() == lines{"outcome false"});
+  b.hear(message_kind::token, 0, 0, 8, {4, 0, 0});
+  CHECK(b.w.joins() == 4);
+}
+
+TEST_CASE("joining twice keeps the question about what was under way") {
+  bench b;
+  b.begin();
+  b.w.push(b.parts, 0);
+  b.hear(message_kind::refused, 1, 1, 6);  // a shard knows 6: this one joins as 7
+  CHECK(b.at(1000 * ms).back() == "join to 0: i8 s77 a0");
+  b.events();
+  b.hear(message_kind::joined, 0, 77, 3, {1, 5, 0});
+  CHECK(b.events() == lines{"outcome false"});
+}
+
+TEST_CASE("words of the past, and refusals of them, are let be") {
+  bench b;
+  b.begin();
+  b.w.push(b.parts, 0), b.out.take();
+  b.w.receive({message_kind::token, 0, 3, 4, 1, 9, {}, {}}, 0);
+  b.w.receive({message_kind::refused, 0, 3, 4, 1, 9, {}, {}}, 0);
+  b.hear(message_kind::refused, 1, 3, 0);  // a replay that the network made
+  CHECK(b.w.state() == states::pushing);
+  CHECK(b.w.incarnation() == 5);
+  CHECK(b.out.take().empty());
+  CHECK(message_of(status::invalid_argument, [&] { b.hear(message_kind::refused, 1, 2, 1); }) ==
+        "the gradients of worker 1 do not fit the variables of shard 1; start all tasks from one build of one program");
+}
+
+TEST_CASE("calls at the wrong time") {
+  bench b;
+  CHECK(message_of(status::failed_precondition, [&] { b.w.push(b.parts, 0); }) ==
+        "worker 1 pushes while it has not started; expected a push after compute()");
+  CHECK(message_of(status::failed_precondition, [&] { b.w.leave(0); }) ==
+        "worker 1 leaves while it has not started; expected it between two steps");
+  b.begin();
+  CHECK(message_of(status::invalid_argument, [&] { b.w.push(std::span(b.parts).first(1), 0); }) ==
+        "a push has a part for each of 2 shards, found 1");
+  b.w.push(b.parts, 0);
+  CHECK(message_of(status::failed_precondition, [&] { b.w.push(b.parts, 0); }) ==
+        "worker 1 pushes while it has a push under way; expected a push after compute()");
+}
