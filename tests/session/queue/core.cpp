@@ -253,7 +253,7 @@ void run_program(queue_kind kind, std::uint64_t seed) {
 }  // namespace
 
 TEST_CASE("core: threads and drawn calls; every element comes out once, of one piece") {
-  const std::int64_t all = is_long() ? 3000000 : 100000;
+  const std::int64_t all = is_long() ? 10000000 : 100000;
   const std::pair<int, std::int64_t> settings[] = {{2, 1}, {2, 100}, {3, 4}, {5, 1000}, {8, 16}, {64, 40}};
   std::uint64_t seed = 17;
   for (queue_kind kind : all_kinds)
