@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "gradus/ops/host.hpp"
 #include "gradus/ops/layer.hpp"
 #include "gradus/ops/state.hpp"
