@@ -3,13 +3,14 @@
 
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/session.hpp>
-#include <gradus/train/import_meta_graph.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-using namespace gradus;
+#include "graph_def_nodes.hpp"
+
+using namespace graph_def_nodes;
 
 namespace {
 template <class T>
@@ -18,14 +19,6 @@ graph_def_node constant_node(const char* name, std::vector<std::int64_t> dims, s
   const auto b = std::as_bytes(std::span(list));
   t.content.assign(b.begin(), b.end());
   return {name, "Const", {}, {}, {{"dtype", dtype_of<T>}, {"value", std::move(t)}}};
-}
-graph_def_node input(const char* name, std::vector<std::int64_t> dims, dtype type = float32) {
-  return {name, "Placeholder", {}, {}, {{"dtype", type}, {"shape", shape_def{std::move(dims)}}}};
-}
-imported_graph of(std::vector<graph_def_node> nodes, import_options o = {}) {
-  std::vector<std::byte> bytes;
-  encode_graph_def(bytes, {std::move(nodes)});
-  return import_graph_def(bytes, o);
 }
 std::vector<float> run(const imported_graph& g, const char* tensor, std::vector<float> x) {
   const value y = g[tensor];
@@ -50,10 +43,6 @@ std::string refused(const imported_graph& g, const char* tensor) {
     return text(name_of(e.kind()), ": ", e.what());
   }
   return "(nothing was refused)";
-}
-bool says(const std::string& all, std::string_view part) {
-  INFO(all);
-  return all.find(part) != std::string::npos;
 }
 using floats = std::vector<float>;
 }  // namespace

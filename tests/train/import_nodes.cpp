@@ -2,48 +2,12 @@
 #include <gradus/train/import_nodes.hpp>
 
 #include <gradus/cpu/device.hpp>
-#include <gradus/train/import_meta_graph.hpp>
 
 #include <doctest/doctest.h>
 
-using namespace gradus;
+#include "graph_def_nodes.hpp"
 
-namespace {
-tensor_def whole(std::vector<std::int32_t> list, bool scalar = false) {
-  tensor_def t{int32, {}, {}};
-  if (!scalar) t.dims = {static_cast<std::int64_t>(list.size())};
-  const auto b = std::as_bytes(std::span(list));
-  t.content.assign(b.begin(), b.end());
-  return t;
-}
-graph_def_node numbers(const char* name, std::vector<std::int32_t> list) {
-  return {name, "Const", {}, {}, {{"dtype", int32}, {"value", whole(std::move(list))}}};
-}
-graph_def_node single(const char* name, std::int32_t n) {
-  return {name, "Const", {}, {}, {{"dtype", int32}, {"value", whole({n}, true)}}};
-}
-graph_def_node input(const char* name, std::vector<std::int64_t> dims, dtype type = float32) {
-  return {name, "Placeholder", {}, {}, {{"dtype", type}, {"shape", shape_def{std::move(dims)}}}};
-}
-imported_graph of(std::vector<graph_def_node> nodes) {
-  std::vector<std::byte> bytes;
-  encode_graph_def(bytes, {std::move(nodes)});
-  return import_graph_def(bytes);
-}
-std::string problem(std::vector<graph_def_node> nodes, const char* tensor) {
-  const auto g = of(std::move(nodes));
-  try {
-    g[tensor];
-  } catch (const error& e) {
-    return e.what();
-  }
-  return "(nothing was refused)";
-}
-bool says(const std::string& all, std::string_view part) {
-  INFO(all);
-  return all.find(part) != std::string::npos;
-}
-}  // namespace
+using namespace graph_def_nodes;
 
 TEST_CASE("a shape that is computed from that of a tensor: TensorFlow's usual reshape") {
   // tf.reshape(x, [tf.shape(x)[0], 2, -1]) and tf.reshape(x, tf.stack([tf.shape(x)[0] * 4, 3]))

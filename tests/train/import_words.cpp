@@ -5,43 +5,14 @@
 #include <gradus/ops/layer_norm.hpp>
 #include <gradus/run/session.hpp>
 #include <gradus/summary/run_graph.hpp>
-#include <gradus/train/import_meta_graph.hpp>
 
 #include <doctest/doctest.h>
 
-using namespace gradus;
+#include "graph_def_nodes.hpp"
+
+using namespace graph_def_nodes;
 
 namespace {
-tensor_def whole(std::vector<std::int32_t> list) {
-  tensor_def t{int32, {static_cast<std::int64_t>(list.size())}, {}};
-  const auto b = std::as_bytes(std::span(list));
-  t.content.assign(b.begin(), b.end());
-  return t;
-}
-graph_def_node numbers_node(const char* name, std::vector<std::int32_t> list) {
-  return {name, "Const", {}, {}, {{"dtype", int32}, {"value", whole(std::move(list))}}};
-}
-graph_def_node input(const char* name, std::vector<std::int64_t> dims) {
-  return {name, "Placeholder", {}, {}, {{"dtype", float32}, {"shape", shape_def{std::move(dims)}}}};
-}
-imported_graph of(std::vector<graph_def_node> nodes) {
-  std::vector<std::byte> bytes;
-  encode_graph_def(bytes, {std::move(nodes)});
-  return import_graph_def(bytes);
-}
-std::string problem(std::vector<graph_def_node> nodes, const char* tensor) {
-  const auto g = of(std::move(nodes));
-  try {
-    g[tensor];
-  } catch (const error& e) {
-    return e.what();
-  }
-  return "(nothing was refused)";
-}
-bool says(const std::string& all, std::string_view part) {
-  INFO(all);
-  return all.find(part) != std::string::npos;
-}
 std::string convolved(std::vector<graph_def_attr> attrs) {
   return problem(
       {input("x", {-1, 5, 5, 2}), input("w", {3, 3, 2, 4}), {"y", "Conv2D", {"x", "w"}, {}, std::move(attrs)}}, "y");
@@ -77,9 +48,8 @@ TEST_CASE("windows: what is not NHWC, SAME or VALID, and of dilation 1") {
 
 TEST_CASE("attributes of another kind, and inputs that are too few") {
   CHECK(says(
-      problem(
-          {input("x", {-1, 4}), numbers_node("a", {1}), {"y", "Sum", {"x", "a"}, {}, {{"keep_dims", std::int64_t{1}}}}},
-          "y"),
+      problem({input("x", {-1, 4}), numbers("a", {1}), {"y", "Sum", {"x", "a"}, {}, {{"keep_dims", std::int64_t{1}}}}},
+              "y"),
       "node \"y\" (Sum): the attribute for \"keep\" is no boolean"));
   CHECK(says(problem({input("x", {-1, 4}), {"y", "Sum", {"x"}}}, "y"), "its inputs or attributes are not those"));
   CHECK(says(problem({input("x", {-1, 4}), {"y", "Relu", {"x", "x"}}}, "y"), "its inputs or attributes are not those"));
@@ -88,12 +58,10 @@ TEST_CASE("attributes of another kind, and inputs that are too few") {
              "is of strings"));
   CHECK(says(problem({input("x", {-1, 4}), input("w", {3, 2}), {"y", "MatMul", {"x", "w"}}}, "y"),
              "node \"y\" (MatMul): MatMul: inner extents differ: 4 and 3"));
-  CHECK(says(problem({input("x", {4, 4}), numbers_node("p", {0, 0}), {"y", "Transpose", {"x", "p"}}}, "y"),
+  CHECK(says(problem({input("x", {4, 4}), numbers("p", {0, 0}), {"y", "Transpose", {"x", "p"}}}, "y"),
              "must be a permutation"));
   CHECK(says(
-      problem(
-          {input("x", {4, 4}), numbers_node("b", {3, 0}), numbers_node("s", {2, 4}), {"y", "Slice", {"x", "b", "s"}}},
-          "y"),
+      problem({input("x", {4, 4}), numbers("b", {3, 0}), numbers("s", {2, 4}), {"y", "Slice", {"x", "b", "s"}}}, "y"),
       "do not fit extent 4 of axis 0"));
 }
 
