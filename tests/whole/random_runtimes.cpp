@@ -62,6 +62,9 @@ struct runtime_model {
     stop = true, error = why;
     for (int k = 0; k < 2; ++k)
       if (threads[k].closer && !closed) queue(k).close_and_cancel();  // by a run, of a session that is open
+    // The mover ends wherever it waits, also in the first queue, which nobody may have closed.
+    if (const thread& mover = threads[1]; mover.closer && mover.alive && mover.waits >= 0 && !mover.puts && !closed)
+      first.cancel(mover.waits);
     go_on();
   }
   // Every run that waits is cancelled, who came last first: so what one gives back comes to nobody.
