@@ -1,7 +1,5 @@
 #include <gradus/base/cancellation.hpp>
 
-#include <gradus/testing/hand_tasks.hpp>
-
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -69,24 +67,4 @@ TEST_CASE("cancellation: its kind and its reason are those of the first call; ca
   cancellation plain;
   plain.cancel();
   CHECK((plain.kind() == status::cancelled && plain.reason() == "the call was cancelled"));
-}
-
-TEST_CASE("a pause lasts its seconds, or until one of several is cancelled, before it or meanwhile") {
-  for (const int by : {0, 1, 2}) {
-    testing::hand_tasks hand;
-    cancellation a, b;
-    std::atomic<int> how{-1};
-    auto task = hand.tasks().start("a test", "do without", [&] {
-      how = detail::pause(hand.tasks(), 5, {&a, nullptr, &b}) ? 1 : 0;
-    });
-    hand.advance(4);
-    CHECK(how == -1);
-    if (by == 0) hand.advance(1);
-    if (by == 1) a.cancel();
-    if (by == 2) b.cancel();
-    task.join();
-    CHECK(how == (by == 0 ? 1 : 0));
-    CHECK(hand.elapsed() == (by == 0 ? 5 : 4));
-    if (by != 0) CHECK(!detail::pause(hand.tasks(), 5, {&a, &b}));  // at once: nobody turns time
-  }
 }

@@ -97,9 +97,10 @@ struct lacking_blob final : blob {
     ++loads;
     value.assign(reinterpret_cast<const char*>(in.data()), in.size());
   }
-  void load_lacking(std::span<const std::string_view> tensors) override {
+  void load_lacking(const state_list& of) override {
     value = "lacking";
-    told.assign(tensors.begin(), tensors.end());
+    for (const auto& e : of.entries())
+      if (e.dynamic == nullptr) told.push_back(e.name);
   }
 };
 }  // namespace

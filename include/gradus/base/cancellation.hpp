@@ -7,7 +7,6 @@
 #pragma once
 #include <atomic>
 #include <functional>
-#include <initializer_list>
 #include <mutex>
 #include <string>
 
@@ -59,11 +58,6 @@ struct blocking_options {
   cancellation* cancel = nullptr;                 // then it raises cancelled, or what the cancellation says
   cancellation* stop = nullptr;                   // the same, but a call that need not wait is made
 };
-
-namespace detail {
-// Sleeps so many seconds, or until one of these (null: nothing) is cancelled; says whether none was.
-bool pause(const task_system& t, double secs, std::initializer_list<cancellation*> unless);
-}  // namespace detail
 
 }  // namespace gradus
 

@@ -1,7 +1,5 @@
 // The bodies of cancellation.hpp.
 #pragma once
-#include <list>
-
 #include "body.hpp"
 #include "cancellation.hpp"
 
@@ -40,24 +38,5 @@ GRADUS_BODY cancellation::link::~link() {
   (before_ != nullptr ? before_->next_ : to_.first_) = next_;
   if (next_ != nullptr) next_->before_ = before_;
 }
-
-namespace detail {
-GRADUS_BODY bool pause(const task_system& t, double secs, std::initializer_list<cancellation*> unless) {
-  std::mutex mutex;
-  task_condition changed(t);
-  bool woken = false;
-  std::list<cancellation::link> links;  // last: they end before what they use
-  for (cancellation* const c : unless)
-    if (c != nullptr)
-      links.emplace_back(*c, [&] {
-        const std::lock_guard lock(mutex);
-        woken = true;
-        changed.notify_all();
-      });
-  std::unique_lock lock(mutex);
-  changed.wait_for(lock, secs, [&] { return woken; });
-  return !woken;
-}
-}  // namespace detail
 
 }  // namespace gradus

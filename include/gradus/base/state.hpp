@@ -20,15 +20,17 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+class state_list;
+
 // State of variable length. `load` gets what an earlier `save` wrote, already checked against its checksum; it must
 // still refuse (status::data_loss) what it cannot use, and leave itself unchanged then.
 class blob {
 public:
   virtual void save(std::vector<std::byte>& out) const = 0;
   virtual void load(std::span<const std::byte> in) = 0;
-  // In place of load, if the list says that a file may lack it, and this one does: the names of the tensors that get
-  // their values. Changes nothing that `load` of what was saved before would not undo.
-  virtual void load_lacking(std::span<const std::string_view>) {}
+  // In place of load, if the list says that a file may lack it, and this one does; the tensors of the list get their
+  // values. Changes nothing that `load` of what was saved before would not undo.
+  virtual void load_lacking(const state_list&) {}
 
 protected:
   ~blob() = default;

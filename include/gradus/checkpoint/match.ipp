@@ -1,7 +1,5 @@
 // The bodies of match.hpp.
 #pragma once
-#include <algorithm>
-
 #include "../base/body.hpp"
 #include "match.hpp"
 
@@ -11,18 +9,12 @@ GRADUS_BODY std::string kind_of(const state_entry& e) {
   return e.dynamic != nullptr ? std::string("a blob") : text(name_of(e.type), to_text(e.dims));
 }
 
-// Whether a file of another program's may have been meant: it lacks a blob that it may lack.
-GRADUS_BODY bool is_of_another_program(const state_list& list,
-                                       const std::map<std::string_view, const record*>& records) {
-  return std::any_of(list.entries().begin(), list.entries().end(), [&](const state_entry& e) {
-    return e.may_lack && e.dynamic != nullptr && !records.contains(e.name);
-  });
-}
-
 GRADUS_BODY mismatch compare(const state_list& list, const snapshot& content, const restore_options& options) {
   std::map<std::string_view, const record*> records;
   for (const auto& r : content.records) records.emplace(r.name, &r);
-  const bool foreign = is_of_another_program(list, records);
+  bool foreign = false;  // of another program: it lacks a blob that it may lack
+  for (const auto& e : list.entries())
+    foreign = foreign || (e.may_lack && e.dynamic != nullptr && records.count(e.name) == 0);
   std::string missing, extra, other, model;
   const auto add = [](std::string& line, std::string_view name) {
     line += text(line.empty() ? "" : ", ", '"', name, '"');
@@ -43,7 +35,7 @@ GRADUS_BODY mismatch compare(const state_list& list, const snapshot& content, co
     records.erase(found);
   }
   // Of a program that is not of this library, what we do not know is its own business.
-  if (!options.ignore_extra && !(foreign && !content.about.contains("library")))
+  if (!options.ignore_extra && (!foreign || content.about.count("library") != 0))
     for (const auto& r : content.records)
       if (records.count(r.name) != 0) add(extra, r.name);
   const auto written = content.about.find("model");
@@ -61,9 +53,6 @@ GRADUS_BODY mismatch compare(const state_list& list, const snapshot& content, co
 GRADUS_BODY void copy_into(const state_list& list, const snapshot& content, int threads) {
   std::map<std::string_view, const record*> records;
   for (const auto& r : content.records) records.emplace(r.name, &r);
-  std::vector<std::string_view> tensors;  // that get their values; those that may lack by load_lacking
-  for (const auto& e : list.entries())
-    if (e.dynamic == nullptr) tensors.push_back(e.name);
   std::vector<std::pair<blob*, std::vector<std::byte>>> loaded;
   const auto load_blobs = [&] {
     for (const auto& e : list.entries()) {
@@ -74,7 +63,7 @@ GRADUS_BODY void copy_into(const state_list& list, const snapshot& content, int 
       if (found != records.end())
         e.dynamic->load(found->second->bytes);
       else
-        e.dynamic->load_lacking(tensors);
+        e.dynamic->load_lacking(list);
       loaded.emplace_back(e.dynamic, std::move(before));
     }
   };

@@ -5,8 +5,8 @@
 #include <functional>
 #include <limits>
 
-#include "../base/cancellation.hpp"
 #include "../base/clock_tasks.hpp"
+#include "../base/pause.hpp"
 #include "../codec/state_file.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -36,7 +36,7 @@ std::string wait_for_new_checkpoint(const F& fs, const std::string& directory, s
     if (left <= 0 || (options.stop != nullptr && options.stop->is_cancelled())) return {};
     const double seconds = left < options.poll ? left : options.poll;
     if (!options.pass)
-      detail::pause(tasks_of(clock), seconds, {options.stop});
+      detail::pause(tasks_of(clock), seconds, options.stop);
     else if (!options.pass(seconds))
       return {};
   }

@@ -17,7 +17,7 @@ public:
   explicit variables_without_value(const std::vector<resource_variable*>& variables) : variables_(variables) {}
   void save(std::vector<std::byte>& out) const override;
   void load(std::span<const std::byte> in) override;
-  void load_lacking(std::span<const std::string_view> tensors) override;
+  void load_lacking(const state_list& list) override;
 
 private:
   const std::vector<resource_variable*>& variables_;

@@ -1,7 +1,5 @@
 // The bodies of session_state.hpp.
 #pragma once
-#include <algorithm>
-
 #include "../base/body.hpp"
 #include "session_state.hpp"
 
@@ -34,9 +32,9 @@ GRADUS_BODY void variables_without_value::load(std::span<const std::byte> in) {
     if (!variables_[i]->local) variables_[i]->initialized = !without[i];
 }
 
-GRADUS_BODY void variables_without_value::load_lacking(std::span<const std::string_view> tensors) {
+GRADUS_BODY void variables_without_value::load_lacking(const state_list& list) {
   for (resource_variable* const v : variables_) {
-    if (v->local || v->initialized || std::find(tensors.begin(), tensors.end(), v->name) == tensors.end()) continue;
+    if (v->local || v->initialized || list.find(v->name) == nullptr) continue;
     v->initialized = true;
     if (v->name == "random_step") *reinterpret_cast<std::int64_t*>(v->value()) = -1;  // no run has drawn yet
   }

@@ -1,6 +1,7 @@
 // The bodies of session_manager.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/pause.hpp"
 #include "session_manager.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -82,7 +83,7 @@ GRADUS_BODY bool session_manager::restore(base_session& s, const checkpoint_sour
   for (double waited = 0;; waited += o_.recovery_wait_secs) {
     if (restore_newest()) return true;
     if (!from.wait_for_checkpoint || waited >= from.max_wait_secs) return false;
-    if (!detail::pause(tasks_, o_.recovery_wait_secs, {from.stop, &s.closing()}))
+    if (!detail::pause(tasks_, o_.recovery_wait_secs, from.stop, &s.closing()))
       raise(status::cancelled, text("waiting for a checkpoint in \"", from.checkpoint_dir,
                                     "\" ended: ", s.is_closed() ? s.closing().reason() : from.stop->reason()));
   }
@@ -138,7 +139,7 @@ GRADUS_BODY std::unique_ptr<base_session> session_manager::wait_for_session(cons
       raise(status::deadline_exceeded,
             text("Session was not ready after waiting ", max_wait_secs, " secs: ", ready.why_not,
                  ". Start the chief, which initializes the variables, or wait longer (max_wait_secs)"));
-    if (!detail::pause(tasks_, o_.recovery_wait_secs, {stop, &s->closing()}) && stop != nullptr && stop->is_cancelled())
+    if (!detail::pause(tasks_, o_.recovery_wait_secs, stop, &s->closing()) && stop != nullptr && stop->is_cancelled())
       raise(status::cancelled,
             text("Session was not ready: ", ready.why_not, "; waiting for it ended: ", stop->reason()));
     s->close();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "../../base/pause.hpp"
 #include "../../session/coordinator.hpp"
 #include "../any_hook.hpp"
 #include "needed_global_step.hpp"
@@ -35,7 +36,7 @@ private:
   void pause(hooked_session& s) const {
     const std::shared_ptr<cancellation> stops = s.coord() != nullptr ? s.coord()->stopping() : nullptr;
     cancellation* const closing = s.raw_session() != nullptr ? &s.raw_session()->closing() : nullptr;
-    if (detail::pause(tasks_, poll_secs, {stops.get(), closing})) return;
+    if (detail::pause(tasks_, poll_secs, stops.get(), closing)) return;
     const cancellation& by = closing != nullptr && closing->is_cancelled() ? *closing : *stops;
     raise(by.kind(), text("global_step_waiter_hook: waiting for global step ", until_, " ended: ", by.reason()));
   }
