@@ -15,6 +15,7 @@
 #include <memory>
 #include <queue>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gradus/cluster/protocol/decider.hpp"
@@ -303,6 +304,7 @@ private:
       h->at_time(h->now_ + wait, event::sync, number, written);
       return written;
     }
+    void ordered(const order_entry& e) override { h->ordered(e); }
     void values(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice> p) override {
       h->values(shard, order, p);
     }
@@ -330,6 +332,8 @@ private:
   std::vector<line> log_;
   message_frames frames_;
   // Laws.
+  std::map<std::uint64_t, std::vector<std::uint32_t>> orders_;  // what was said since the decider began
+  std::map<std::tuple<std::uint64_t, std::uint32_t, std::ptrdiff_t>, std::uint32_t> order_numbers_;
   std::vector<update> updates_;                                             // by order
   std::map<std::pair<std::uint64_t, std::uint64_t>, int> times_;            // applied
   std::map<std::pair<std::uint64_t, std::uint64_t>, token_verdict> told_;   // concluded
@@ -419,6 +423,7 @@ private:
   // ---- nodes
   void begin(node& n) {
     n.up = true, n.is_stopped = false, n.wake_at = never;
+    if (n.number == 0) orders_.clear();
     if (n.number < p_.shape.shards) {
       n.server = std::make_unique<server_parts>();
       n.server->store.whole = this, n.server->store.number = n.number;
@@ -517,6 +522,15 @@ private:
     const nanos began = now_ - (local(n) - n.worker->waits_since());
     if (began > p_.heal + 6 * second) throw violation{text("law 6: though nothing fails any more, ", what)};
   }
+  // The log of orders: what a restart says again is what was said before.
+  void ordered(const order_entry& e) {
+    std::vector<std::uint32_t>& of = orders_[e.order];
+    of.push_back(e.worker);
+    std::uint32_t& n = order_numbers_[{e.order, e.worker, std::count(of.begin(), of.end(), e.worker)}];
+    if (n != 0 && n != e.update)
+      throw violation{text("the log of orders names update ", n, " and then ", e.update, " of worker ", e.worker)};
+    n = e.update;
+  }
   void values(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice> p) {
     double v = 0;
     std::memcpy(&v, p[0].bytes.data(), sizeof v);
@@ -590,9 +604,7 @@ private:
     schedule(n);
   }
   void schedule(node& n) {
-    const nanos at =
-        global(n, n.server ? std::min(n.server->half->next(), n.server->decides ? n.server->decides->next() : never)
-                           : n.worker->next());
+    const nanos at = global(n, due(n));
     if (at != n.wake_at && at != never) n.wake_at = at, at_time(at, event::wake, n.number);
   }
   void advance(node& n) {
@@ -602,6 +614,11 @@ private:
     } else {
       n.worker->advance(local(n));
     }
+    if (due(n) <= local(n)) throw violation{text("law 5: what was due on ", name(n.number), " is not done: ", waits())};
+  }
+  nanos due(const node& n) const {
+    if (!n.server) return n.worker->next();
+    return std::min(n.server->half->next(), n.server->decides ? n.server->decides->next() : never);
   }
 
   // ---- laws
@@ -654,6 +671,11 @@ private:
       if (verdict == token_verdict::dropped && times != 0)
         throw violation{
             text("law 1: update ", one.second, " of worker ", one.first, " was dropped and applied ", times, " times")};
+    }
+    for (const auto& [order, of] : orders_) {
+      std::vector<std::uint32_t> workers;
+      for (const auto& one : updates_.at(order - 1).of) workers.push_back(static_cast<std::uint32_t>(one.first));
+      if (workers != of) throw violation{text("the log of orders has others in update ", order, " than were applied")};
     }
     for (const auto& n : nodes_)
       if (n->server && n->server->store.applied_updates != updates_)
