@@ -234,6 +234,16 @@ TEST_CASE("a decider comes back from its snapshot and the log behind it") {
   CHECK_THROWS_AS(c.d.replay(cut), data_loss);
 }
 
+TEST_CASE("ssp of bound 0 is one update of all workers' sum") {
+  decider_options o = two_shards(2);
+  o.mode = staleness::bounded, o.bound = 0;
+  bench b(o);
+  b.join(0, 1), b.join(1, 1);
+  CHECK(b.complete({1, 1, 1}).empty());
+  CHECK(b.complete({0, 1, 1}).front() == "decide to 0: i1 s0 a1 {0 1 1} {1 1 1}");
+  CHECK(b.d.order() == 1);
+}
+
 TEST_CASE("a round of other workers than the cluster's") {
   decider_options o = two_shards(4);
   o.mode = staleness::synchronous, o.round = {.aggregate = 3};

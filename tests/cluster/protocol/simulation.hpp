@@ -66,7 +66,7 @@ struct plan {
     switch (d.below(6)) {
     case 0:
     case 1: break;
-    case 2: mode = staleness::bounded, bound = d.below(3); break;
+    case 2: mode = staleness::bounded, bound = 1 + d.below(2); break;
     default: {
       mode = staleness::synchronous;
       const std::uint32_t m = shape.workers;

@@ -15,43 +15,26 @@
 #include <deque>
 #include <string>
 
-#include "membership.hpp"
 #include "progress.hpp"
-#include "round.hpp"
 #include "ssp.hpp"
+#include "staleness.hpp"
 #include "window.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
-
-enum class staleness : std::uint8_t { asynchronous, bounded, synchronous };
-
-struct decider_options {
-  cluster_shape shape = {};
-  std::uint32_t width = 4;  // as the shards'
-  staleness mode = staleness::asynchronous;
-  std::uint64_t bound = 0;   // of bounded
-  round_options round = {};  // of synchronous
-  membership_options members = {};
-};
 
 template <class Faults = no_faults>
 class decider {
 public:
   decider(const decider_options& o, protocol_outside& out, nanos now)
-      : o_(o),
+      : o_(o.settled()),
         out_(&out),
         window_(o.shape.workers, o.width),
-        round_(o.round),
-        gate_(o.shape.workers, o.mode == staleness::bounded ? o.bound : ssp_gate<Faults>::unbounded),
+        round_(o_.round),
+        gate_(o.shape.workers, o_.mode == staleness::bounded ? o.bound : ssp_gate<Faults>::unbounded),
         members_(o.shape.workers, o.members, now),
         workers_(o.shape.workers),
         written_(o.shape.shards, 0),
-        open_(o.shape.shards) {
-    const std::uint32_t total = o.round.total == 0 ? o.round.aggregate : o.round.total;
-    if (o.mode == staleness::synchronous && total != o.shape.workers)
-      raise(status::invalid_argument,
-            text("a synchronous round of ", total, " workers in a cluster of ", o.shape.workers));
-  }
+        open_(o.shape.shards) {}
 
   // Updates decided: the order of the last one, and the step of a synchronous run.
   std::uint64_t order() const { return order_; }
