@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -69,6 +70,9 @@ struct wire_slice {
 
   std::uint64_t count() const { return bytes.size() / size_of(type); }
 };
+
+// What is wrong with it, as the end of a sentence; empty if nothing is.
+std::string problem_of(const wire_slice& s);
 
 struct message_head {
   message_kind kind = message_kind::hello;

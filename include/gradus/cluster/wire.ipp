@@ -37,7 +37,6 @@ GRADUS_BODY std::string_view kind_name(message_kind k) {
   return i < std::size(names) ? names[i] : names[0];
 }
 
-// What a slice must be, on either side; empty if it is.
 GRADUS_BODY std::string problem_of(const wire_slice& s) {
   const std::size_t size = size_of(s.type);
   if (size == 0) return text("has the element type ", static_cast<int>(s.type), ", which is none");

@@ -62,6 +62,7 @@ TEST_CASE("an update is decided once every shard has its part, and told once tha
   CHECK(b.staged(1, {0, 5, 1}) == lines{"decide to 1: i5 s0 a1 {0 5 1}"});
   CHECK(b.d.order() == 1);
   CHECK(b.d.decisions_kept() == 1);
+  CHECK(b.out.orders == lines{"1: 0.1"});
   // Until both have written down order 1.
   b.staged(0, {0, 5, 2}, 0, 1);
   CHECK(b.d.decisions_kept() == 1);
@@ -98,6 +99,7 @@ TEST_CASE("a worker that joins again: what is not decided is dropped, and it is 
   b.complete({0, 7, 1});
   b.say(0, message_kind::join, 8, 77);
   CHECK(b.written() == lines{"joined to 2: i8 s77 a2 {0 7 1}"});
+  CHECK(b.out.orders == lines{"1: 0.1", "2: 0.2"});
 }
 
 TEST_CASE("an old incarnation, and another process of the same one, are told which is known") {
@@ -218,6 +220,8 @@ TEST_CASE("a decider comes back from its snapshot and the log behind it") {
   for (std::size_t i = at; i < b.out.records.size(); ++i) CHECK(c.d.replay(b.out.records[i]));
   CHECK(c.d.order() == 1);
   CHECK(c.out.take().empty());
+  CHECK(c.out.orders == lines{"1: 0.1", "1: 0.2", "1: 1.1", "1: 1.2"});
+  CHECK(b.out.orders == c.out.orders);
   CHECK(c.say(0, message_kind::ask, 1, 3) == lines{"token to 2: i1 s3 a1 {3 1 0}"});
   CHECK(c.say(0, message_kind::ask, 1, 2) == lines{"token to 2: i1 s2 a1 {1 1 0}"});
   CHECK(c.staged(1, {0, 1, 1}) == lines{"decide to 1: i1 s0 a1 {0 1 1} {0 1 2} {1 1 1} {1 1 2}"});
@@ -228,6 +232,16 @@ TEST_CASE("a decider comes back from its snapshot and the log behind it") {
   std::vector<std::byte> cut = b.out.records.back();
   cut.pop_back();
   CHECK_THROWS_AS(c.d.replay(cut), data_loss);
+}
+
+TEST_CASE("ssp of bound 0 is one update of all workers' sum") {
+  decider_options o = two_shards(2);
+  o.mode = staleness::bounded, o.bound = 0;
+  bench b(o);
+  b.join(0, 1), b.join(1, 1);
+  CHECK(b.complete({1, 1, 1}).empty());
+  CHECK(b.complete({0, 1, 1}).front() == "decide to 0: i1 s0 a1 {0 1 1} {1 1 1}");
+  CHECK(b.d.order() == 1);
 }
 
 TEST_CASE("a round of other workers than the cluster's") {

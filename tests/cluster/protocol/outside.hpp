@@ -14,7 +14,7 @@ using namespace gradus;
 using namespace gradus::detail;
 
 struct seen_outside final : protocol_outside {
-  std::vector<std::string> said;
+  std::vector<std::string> said, orders;
   std::vector<std::vector<std::byte>> records;
 
   void send(const protocol_message& m) override {
@@ -27,6 +27,7 @@ struct seen_outside final : protocol_outside {
     records.emplace_back(record.begin(), record.end());
     return records.size();
   }
+  void ordered(const order_entry& e) override { orders.push_back(text(e.order, ": ", e.worker, ".", e.update)); }
   // What was said since the last call.
   std::vector<std::string> take() { return std::exchange(said, {}); }
 };

@@ -15,43 +15,26 @@
 #include <deque>
 #include <string>
 
-#include "membership.hpp"
 #include "progress.hpp"
-#include "round.hpp"
 #include "ssp.hpp"
+#include "staleness.hpp"
 #include "window.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
-
-enum class staleness : std::uint8_t { asynchronous, bounded, synchronous };
-
-struct decider_options {
-  cluster_shape shape = {};
-  std::uint32_t width = 4;  // as the shards'
-  staleness mode = staleness::asynchronous;
-  std::uint64_t bound = 0;   // of bounded
-  round_options round = {};  // of synchronous
-  membership_options members = {};
-};
 
 template <class Faults = no_faults>
 class decider {
 public:
   decider(const decider_options& o, protocol_outside& out, nanos now)
-      : o_(o),
+      : o_(o.settled()),
         out_(&out),
         window_(o.shape.workers, o.width),
-        round_(o.round),
-        gate_(o.shape.workers, o.mode == staleness::bounded ? o.bound : ssp_gate<Faults>::unbounded),
+        round_(o_.round),
+        gate_(o.shape.workers, o_.mode == staleness::bounded ? o.bound : ssp_gate<Faults>::unbounded),
         members_(o.shape.workers, o.members, now),
         workers_(o.shape.workers),
         written_(o.shape.shards, 0),
-        open_(o.shape.shards) {
-    const std::uint32_t total = o.round.total == 0 ? o.round.aggregate : o.round.total;
-    if (o.mode == staleness::synchronous && total != o.shape.workers)
-      raise(status::invalid_argument,
-            text("a synchronous round of ", total, " workers in a cluster of ", o.shape.workers));
-  }
+        open_(o.shape.shards) {}
 
   // Updates decided: the order of the last one, and the step of a synchronous run.
   std::uint64_t order() const { return order_; }
@@ -59,9 +42,7 @@ public:
   const ssp_gate<Faults>& gate() const { return gate_; }
   const exactly_once_window<Faults>& window() const { return window_; }
   std::size_t decisions_kept() const { return kept_.size(); }
-  bool all_left() const {
-    return std::all_of(workers_.begin(), workers_.end(), [](const worker_here& w) { return w.has_left; });
-  }
+  bool all_left() const { return std::ranges::all_of(workers_, &worker_here::has_left); }
 
   void receive(const protocol_message& m, nanos now) {
     if (m.kind == message_kind::staged) return staged(m);
@@ -114,7 +95,7 @@ public:
     gate_.save(out);
     for (const worker_here& w : workers_) {
       out.number(w.owner), out.number(w.last), out.number(w.process);
-      out.number(w.owner_before), out.number(w.last_before);
+      out.number(w.owner_before), out.number(w.last_before), out.number(w.updates);
       out.number(static_cast<std::uint8_t>(w.has_left));
     }
     out.number(static_cast<std::uint32_t>(kept_.size()));
@@ -127,7 +108,8 @@ public:
     gate_.load(in);
     for (worker_here& w : workers_) {
       w.owner = in.number<std::uint64_t>(), w.last = in.number<std::uint64_t>(), w.process = in.number<std::uint64_t>();
-      w.owner_before = in.number<std::uint64_t>(), w.last_before = in.number<std::uint64_t>();
+      w.owner_before = in.number<std::uint64_t>(), w.last_before = in.number<std::uint64_t>(),
+      w.updates = in.number<std::uint32_t>();
       w.has_left = in.number<std::uint8_t>() != 0;
     }
     kept_.clear();
@@ -151,8 +133,7 @@ public:
     case record_kind::update: decided(about, ids, 0); break;
     case record_kind::drop: answered(ids[0], {token_verdict::dropped, about}); break;
     case record_kind::accept:
-      round_.contribute(ids[0], round_.step());
-      answered(ids[0], {token_verdict::accepted, about});
+      round_.contribute(ids[0], round_.step()), answered(ids[0], {token_verdict::accepted, about});
       break;
     case record_kind::replace: replaced(ids[0].worker, ids[0].incarnation, about != 0, ids[0].sequence); break;
     case record_kind::leave: left(ids[0].worker); break;
@@ -172,6 +153,7 @@ private:
     std::uint64_t process = 0;                        // the number that the owner chose for itself
     std::uint64_t record = 0;                         // what is said of it waits for this
     std::uint64_t owed = 0, lost = 0;                 // owed: the sequence whose token it waits for
+    std::uint32_t updates = 0;                        // that are decided, of all its incarnations
     bool is_owed = false, has_left = false;
   };
 
@@ -282,8 +264,7 @@ private:
       here.is_owed = false;
       const std::uint64_t incarnation = window_.incarnation_of(w);
       const contribution_id id{w, incarnation, here.owed};
-      window_answer a{token_verdict::begin, 0};
-      if (here.owed != 0) a = window_.answer_of(id);
+      const window_answer a = here.owed != 0 ? window_.answer_of(id) : window_answer{token_verdict::begin, 0};
       const std::uint64_t step = a.verdict == token_verdict::accepted ? a.about : std::max(said_order_, a.about);
       const contribution_id said[] = {{static_cast<std::uint64_t>(a.verdict), a.about, 0}};
       out_->send(
@@ -384,7 +365,10 @@ private:
     for (const decision& d : kept_) {
       if (d.order <= said_order_ || !is_said(d.record)) continue;
       said_order_ = d.order;
-      for (const contribution_id& id : d.ids) gate_.count(id.worker);
+      for (const contribution_id& id : d.ids) {
+        gate_.count(id.worker);
+        out_->ordered({d.order, static_cast<std::uint32_t>(id.worker), ++workers_[id.worker].updates});
+      }
     }
   }
   void decided(std::uint64_t order, std::span<const contribution_id> ids, std::uint64_t record) {

@@ -77,6 +77,14 @@ struct cluster_shape {
   static constexpr std::uint32_t decider = 0;
 };
 
+// A line of the log of orders: which worker's which update was the order-th. From it and the workers' inputs an
+// asynchronous run can be repeated.
+struct order_entry {
+  std::uint64_t order = 0;
+  std::uint32_t worker = 0, update = 0;  // update: 1 for the worker's first, whatever its incarnation
+};
+static_assert(sizeof(order_entry) == 16);
+
 // What a machine may do. What it hands over is good during the call.
 class protocol_outside {
 public:
@@ -86,6 +94,9 @@ public:
   // the driver calls `synced(number)`, for all records up to that one; until then nothing that rests on it has been
   // said.
   virtual std::uint64_t write(std::span<const std::byte> record) = 0;
+  // The decider's: an entry for each contribution of an update, once that is written down; entries of a round by
+  // worker. After a restart those of the log come again.
+  virtual void ordered(const order_entry&) {}
 
 protected:
   ~protocol_outside() = default;

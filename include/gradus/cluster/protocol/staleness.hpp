@@ -1,0 +1,38 @@
+// How stale values may be that a gradient was computed from, and what follows for the decider.
+//
+//   asynchronous   every push is an update of its own, nobody waits
+//   bounded        the same, and a worker that begins leads the slowest by at most `bound` updates (ssp)
+//   synchronous    N of M contributions of one step are one update
+//
+// Bound 0 is the synchronous round of all workers, one update of their sum, and not N updates in a row: so it has the
+// bits of one process.
+#pragma once
+#include "membership.hpp"
+#include "round.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+enum class staleness : std::uint8_t { asynchronous, bounded, synchronous };
+
+struct decider_options {
+  cluster_shape shape = {};
+  std::uint32_t width = 4;  // as the shards'
+  staleness mode = staleness::asynchronous;
+  std::uint64_t bound = 0;   // of bounded
+  round_options round = {};  // of synchronous
+  membership_options members = {};
+
+  // With all that follows from these written out. Raises for what cannot be.
+  decider_options settled() const {
+    decider_options o = *this;
+    if (mode == staleness::bounded && bound == 0) o.mode = staleness::synchronous, o.round = {shape.workers, 0, false};
+    if (o.mode != staleness::synchronous) return o;
+    if (o.round.total == 0) o.round.total = o.round.aggregate;
+    if (o.round.total != shape.workers)
+      raise(status::invalid_argument,
+            text("a synchronous round of ", o.round.total, " workers in a cluster of ", shape.workers));
+    return o;
+  }
+};
+
+}  // namespace gradus::detail
