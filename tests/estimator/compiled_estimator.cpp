@@ -3,9 +3,11 @@
 #include <gradus/gradus.hpp>
 #include <gradus/ops/metric.hpp>
 #include <gradus/testing/temp_dir.hpp>
+#include <gradus/train/saved_model.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -104,4 +106,151 @@ TEST_CASE("steps and max_steps as an estimator's; hooks of a list; until the inp
   until.train(data);
   CHECK(until.get_variable_value("global_step").number() == 3);
   CHECK(until.get_variable_names().size() > 3);
+}
+
+TEST_CASE("an export predicts the bits of predict, and evaluates those of evaluate; only what is needed is fed") {
+  testing::temp_dir dir, base;
+  auto e = make_estimator<line>(adam{.rate = 0.1}, run_config{.model_dir = dir.path(), .save_checkpoints_steps = 5});
+  CHECK_THROWS_WITH_AS(e.export_saved_model(base.path()), doctest::Contains("has no checkpoint; train first"),
+                       not_found);
+  e.train(endless, {.steps = 10});
+  const saved_model loaded = load_saved_model(e.export_saved_model(base.path() + "/predict"));
+  CHECK(loaded.signatures().size() == 1);
+  CHECK(loaded.signatures().at("serving_default").inputs.size() == 1);
+  const saved_model early = load_saved_model(
+      e.export_saved_model(base.path() + "/early", {.checkpoint_path = text(dir.path(), "/model-5.ckpt")}));
+  CHECK(owned_tensor(early.session().variable("out/kernel")).number() != e.get_variable_value("out/kernel").number());
+  std::size_t i = 0;
+  for (const prediction& p : e.predict(data)) {
+    const auto got = loaded.predict("serving_default", {{"x", const_tensor_view(std::span(&x[i++], 1), {1, 1})}});
+    CHECK(got.keys() == std::vector<std::string>{"twice", "y"});
+    CHECK(got["y"].as<float>()[0] == p["y"].as<float>()[0]);
+    CHECK(got["twice"].as<float>()[0] == p["twice"].as<float>()[0]);
+  }
+  CHECK(i == 5);
+
+  const std::string all = e.export_all_saved_models(base.path() + "/all", {mode::train, mode::evaluate, mode::predict});
+  const saved_model judge = load_saved_model(all, {.tags = {"eval"}});
+  CHECK(judge.signatures().at("eval").inputs.size() == 2);
+  const auto found = e.evaluate(data);
+  double mean = 0;
+  for (std::size_t at = 0; at < 5; at += 2) {
+    const std::size_t n = std::min<std::size_t>(2, 5 - at);
+    const auto rows = [&](const std::vector<float>& of) {
+      return const_tensor_view(std::span(&of[at], n), {static_cast<std::int64_t>(n), 1});
+    };
+    mean = static_cast<double>(
+        judge.predict("eval", {{"x", rows(x)}, {"y", rows(y)}})["metrics/mean/value"].as<float>()[0]);
+  }
+  CHECK(mean == found["mean"]);
+  CHECK(load_saved_model(all).signatures().contains("serving_default"));
+  // A graph for training brings the slots along.
+  const auto names = detail::variables_in(all, {});
+  CHECK(std::count_if(names.begin(), names.end(), [](const auto& n) { return n.find("Adam") != n.npos; }) == 4);
+  CHECK(load_saved_model(all, {.tags = {"train"}}).signatures().at("train").outputs.contains("predictions/y"));
+  CHECK_THROWS_WITH_AS(e.export_all_saved_models(base.path(), {}), doctest::Contains("No valid modes for exporting"),
+                       invalid_argument);
+}
+
+namespace {
+inline constexpr auto silent_line = [](graph& g) {
+  const value in = g.placeholder("x", {batch, 1}), to = g.placeholder("y", {batch, 1});
+  return model_spec{.loss = reduce_mean(square(dense(in, {.units = 1, .name = "out"}) - to))};
+};
+inline constexpr auto wider_line = [](graph& g) {
+  const value in = g.placeholder("x", {batch, 1}), to = g.placeholder("y", {batch, 1});
+  const value found = dense(dense(in, {.units = 2, .name = "first"}), {.units = 1, .name = "out"});
+  return model_spec{.loss = reduce_mean(square(found - to)), .predictions = {{"y", found}}};
+};
+}  // namespace
+
+TEST_CASE("what an export refuses: a model without predictions, variables that are not those of the checkpoint") {
+  testing::temp_dir dir, base;
+  auto e = make_estimator<silent_line>(adam{}, run_config{.model_dir = dir.path()});
+  e.train(endless, {.steps = 1});
+  CHECK_THROWS_WITH_AS(e.export_saved_model(base.path()),
+                       doctest::Contains("the model names no predictions to export: return model_spec{.predictions"),
+                       invalid_argument);
+  const auto wider = make_estimator<wider_line>(adam{}, run_config{.model_dir = dir.path()});
+  CHECK_THROWS_WITH_AS(wider.export_saved_model(base.path()),
+                       doctest::Contains("\"first/kernel\" (float32 [1, 2]), \"first/bias\" (float32 [2]), "
+                                         "\"out/kernel\" (float32 [2, 1])"),
+                       invalid_argument);
+  CHECK(std::filesystem::is_empty(base.path()));
+}
+
+TEST_CASE("saving listeners of a list: told of each save, behind the policies; what they say stops a run") {
+  struct tells {
+    std::string* log;
+    std::int64_t stops_at = -1;
+    void begin() { *log += "begin; "; }
+    void before_save(hooked_session& s, std::int64_t step) {
+      *log += text("before ", step, s.global_step() == step ? "; " : " (not now); ");
+    }
+    bool after_save(hooked_session& s, std::int64_t step) {
+      *log += text("after ", step, s.variable("out/kernel").size() == 1 ? "; " : "?; ");
+      return step == stops_at;
+    }
+    void end(hooked_session&, std::int64_t step) { *log += text("end ", step, "; "); }
+  };
+  struct as_policy : tells {
+    using policy_for = kind::saving_listener;
+  };
+  testing::temp_dir dir;
+  std::string log, of_policy;
+  auto e = make_estimator<line>(adam{}, as_policy{{&of_policy}}, silent{},
+                                run_config{.model_dir = dir.path(), .save_checkpoints_steps = 2});
+  e.train(endless, {.steps = 5, .saving_listeners = {tells{&log}}});
+  CHECK(log == "begin; before 0; after 0; before 2; after 2; before 4; after 4; before 5; after 5; end 5; ");
+  CHECK(log == of_policy);
+  log.clear(), of_policy.clear();
+  // Another call has other listeners; the one from before is told no more. What begins with a checkpoint saves none.
+  std::string other;
+  e.train(endless, {.steps = 10, .saving_listeners = {tells{&other, 6}}});
+  CHECK(other == "begin; before 6; after 6; end 6; ");
+  CHECK(log.empty());
+  CHECK(e.get_variable_value("global_step").number() == 6);
+  e.train(endless, {.steps = 1});
+  CHECK(other == "begin; before 6; after 6; end 6; ");
+  // A hook that raises leaves no listener behind.
+  struct raises {
+    void after_run(run_context&, const run_values&) { raise(status::internal, "mine"); }
+  };
+  CHECK_THROWS_WITH_AS(e.train(endless, {.steps = 1, .hooks = {raises{}}, .saving_listeners = {tells{&log}}}), "mine",
+                       error);
+  log.clear();
+  e.train(endless, {.steps = 3});
+  CHECK(log.empty());
+  // Without anything that saves there is nothing to be told of.
+  testing::temp_dir none_saved;
+  auto quiet = make_estimator<line>(
+      adam{}, silent{},
+      run_config{.model_dir = none_saved.path(), .save_checkpoints_steps = none, .save_checkpoints_secs = none});
+  CHECK_THROWS_WITH_AS(quiet.train(endless, {.steps = 1, .saving_listeners = {tells{&log}}}),
+                       doctest::Contains("saving_listeners of a run that saves nothing: give run_config a model_dir"),
+                       failed_precondition);
+}
+
+TEST_CASE("a warm start whose source is chosen when the program runs: a directory, an export, settings, none") {
+  testing::temp_dir old_dir, base;
+  auto old = make_estimator<line>(adam{.rate = 0.1}, silent{}, run_config{.model_dir = old_dir.path()});
+  old.train(endless, {.steps = 20});
+  const double kernel = old.get_variable_value("out/kernel").number(),
+               bias = old.get_variable_value("out/bias").number();
+  const auto begun = [&](const estimator_warm_start& from) {
+    testing::temp_dir dir;
+    auto e = make_estimator<line>(gradient_descent{.rate = 0}, silent{}, from, run_config{.model_dir = dir.path()});
+    e.train(endless, {.steps = 1});
+    return std::pair(e.get_variable_value("out/kernel").number(), e.get_variable_value("out/bias").number());
+  };
+  CHECK(begun(old_dir.path()) == std::pair(kernel, bias));
+  CHECK(begun(old.export_saved_model(base.path())) == std::pair(kernel, bias));
+  const auto half =
+      begun(warm_start_settings{.ckpt_to_initialize_from = old_dir.path(), .vars_to_warm_start = ".*bias"});
+  CHECK(half.second == bias);
+  CHECK(half.first != kernel);
+  const auto fresh = begun({});
+  CHECK(fresh == std::pair(half.first, 0.0));
+  CHECK_THROWS_WITH_AS(begun(""), "warm_start_from: ckpt_to_initialize_from must not be empty; give a path",
+                       invalid_argument);
 }

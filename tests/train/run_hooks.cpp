@@ -1,6 +1,8 @@
 #include <gradus/train/run_hooks.hpp>
 
 #include <gradus/gradus.hpp>
+#include <gradus/testing/temp_dir.hpp>
+#include <gradus/train/validation.hpp>
 
 #include <doctest/doctest.h>
 
@@ -345,4 +347,47 @@ TEST_CASE("what a supervisor's hook cannot fetch is an error before the step tha
     sess.run();
   }
   CHECK(seen == 1);
+}
+
+TEST_CASE("saving listeners of a run-time list: of a trainer, with and without validation") {
+  struct tells {
+    std::string* log;
+    void before_save(hooked_session& s, std::int64_t step) {
+      *log += text("before ", step, " at ", s.global_step(), "; ");
+    }
+    bool after_save(hooked_session&, std::int64_t step) {
+      *log += text("after ", step, "; ");
+      return step == 4;
+    }
+    void end(hooked_session&, std::int64_t step) { *log += text("end ", step, "; "); }
+  };
+  for (const bool validates : {false, true}) {
+    std::string log, of_hook;
+    gradus::testing::temp_dir dir;
+    auto t = make_trainer<line>(gradient_descent{.rate = 0.1}, silent{},
+                                run_config{.model_dir = dir.path(), .save_checkpoints_steps = 2});
+    if (validates)
+      t.train(data(), {.max_steps = 9,
+                       .hooks = {recording{&of_hook, "h"}},
+                       .saving_listeners = {tells{&log}},
+                       .validation = {data().take(1), 1}});
+    else
+      t.train(data(), {.max_steps = 9, .hooks = {recording{&of_hook, "h"}}, .saving_listeners = {tells{&log}}});
+    CHECK(log == "before 0 at 0; after 0; before 2 at 2; after 2; before 4 at 4; after 4; end 4; ");
+    CHECK(t.global_step() == 4);
+    CHECK(of_hook.ends_with("h end at 4; "));
+    // The next run has none.
+    t.train(data(), {.max_steps = 6});
+    CHECK(log.ends_with("end 4; "));
+  }
+  auto unsaved = make();
+  std::string log;
+  CHECK(why(
+            [&] {
+              unsaved.train(data(),
+                            {.max_steps = 1, .hooks = std::vector<any_hook>(), .saving_listeners = {tells{&log}}});
+            },
+            status::failed_precondition)
+            .starts_with("saving_listeners of a run that saves nothing"));
+  CHECK(unsaved.global_step() == 0);
 }

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -204,6 +205,103 @@ TEST_CASE("in memory alone, with averages, and with saves in the background") {
   CHECK(train(make(b, average, copy_snapshot{})) == in_place_bits);
   CHECK(train(make_trainer<line>(adam{.rate = 0.05}, average)) == in_place_bits);
   CHECK(run_files::difference(run_files::newest_checkpoint(a, "run"), run_files::newest_checkpoint(b, "run")) == "");
+}
+
+namespace {
+// A product of more than one term, so that the compute type of a product matters.
+inline constexpr auto net = [](graph& g) {
+  auto x = g.placeholder("x", {batch, 1}), y = g.placeholder("y", {batch, 1});
+  auto hidden = tanh(dense(x, {.units = 5, .name = "hidden"}));
+  return model_spec{.loss = reduce_mean(square(dense(hidden, {.units = 1, .name = "out"}) - y))};
+};
+std::vector<std::byte> parameters(auto& trainer) {
+  std::vector<std::byte> all;
+  const state_list list = trainer.state();
+  for (const char* name : {"hidden/kernel", "hidden/bias", "out/kernel", "out/bias"}) {
+    const auto bytes = list.find(name)->bytes;
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  }
+  return all;
+}
+// Validation beside policies that change how a step is made: evaluated by hand, and killed at every step.
+template <class... Policies>
+void check_beside(const Policies&... policies) {
+  const auto made = [&](const faulty_files& files) {
+    return make_trainer<net>(adam{.rate = 0.05}, files, silent{}, policies...,
+                             run_config{.model_dir = "run", .save_checkpoints_steps = 3, .keep_checkpoint_max = 0});
+  };
+  constexpr std::int64_t every = 4, last = 40;
+  // A training without validation, evaluated between calls.
+  faulty_files by_hand_files;
+  auto by_hand = made(by_hand_files);
+  std::vector<double> losses;
+  std::vector<std::vector<std::byte>> then;
+  auto input = data();
+  for (std::int64_t step = every; step <= last; step += every) {
+    by_hand.train(input, {.max_steps = step});
+    losses.push_back(by_hand.evaluate(test_set())["loss"]);
+    then.push_back(parameters(by_hand));
+  }
+  const auto best = static_cast<std::size_t>(std::min_element(losses.begin(), losses.end()) - losses.begin());
+  REQUIRE((best > 0 && best + 1 < losses.size()));  // it falls, and rises again
+
+  const auto train = [&](auto& t, const auto& on, bool restore) {
+    t.train(data(), {.max_steps = last, .hooks = {on}, .validation = {test_set(), every, {}, restore}});
+  };
+  const auto nothing = each_step{[](run_context&, const run_values&) {}};
+  faulty_files kept_files, whole_files;
+  auto kept = made(kept_files), whole = made(whole_files);
+  train(kept, nothing, false);
+  CHECK(parameters(kept) == then.back());  // looking changes no bit
+  train(whole, nothing, true);
+  CHECK(parameters(whole) == then[best]);
+  CHECK(whole.evaluate(test_set())["loss"] == losses[best]);
+  // Its rule ends it at the first evaluation that is not below the one before.
+  faulty_files ended_files;
+  auto ended = made(ended_files);
+  ended.train(data(), {.max_steps = last, .validation = {test_set(), every, when_no_decrease("loss", every)}});
+  std::size_t stop = 0;
+  while (losses[stop + 1] < *std::min_element(losses.begin(), losses.begin() + static_cast<std::ptrdiff_t>(stop) + 1))
+    ++stop;
+  CHECK(ended.global_step() == static_cast<std::int64_t>(stop + 2) * every);
+
+  const auto expected = run_files::newest_checkpoint(whole_files, "run");
+  struct killed {};
+  for (std::int64_t at = 1; at <= last; ++at) {
+    faulty_files files;
+    {
+      auto first = made(files);
+      const auto kill = each_step{[&](run_context&, const run_values& v) {
+        if (v.global_step == at) throw killed();
+      }};
+      CHECK_THROWS_AS(train(first, kill, true), killed);
+    }
+    auto second = made(files);
+    train(second, nothing, true);
+    CHECK(run_files::difference(run_files::newest_checkpoint(files, "run"), expected) == "");
+  }
+}
+}  // namespace
+
+TEST_CASE("with batches in parts") { check_beside(microbatch{2}); }
+
+TEST_CASE("in mixed precision, with a loss scale that overflows, shrinks and grows") {
+  check_beside(mixed_precision<bfloat16>{});
+  const dynamic_loss_scale scale{.initial = 0x1p17, .growth_interval = 2};
+  check_beside(mixed_precision<float16>{}, scale);
+  check_beside(mixed_precision<float16>{}, scale, microbatch{2});
+  // It did all of that, and its state is among what a checkpoint holds and the best evaluation puts back.
+  faulty_files files;
+  auto t = make_trainer<net>(adam{.rate = 0.05}, files, silent{}, mixed_precision<float16>{}, scale,
+                             run_config{.model_dir = "run", .save_checkpoints_steps = 3});
+  std::vector<double> scales;
+  t.train(data(), {.max_steps = 24,
+                   .hooks = {each_step{[&](run_context& c, const run_values&) {
+                     scales.push_back(c.session().variable("loss_scale").as<double>()[0]);
+                   }}},
+                   .validation = {.data = test_set(), .every_n_steps = 4}});
+  CHECK(scales[0] == 0x1p16);
+  CHECK(std::adjacent_find(scales.begin(), scales.end(), std::less<>()) != scales.end());
 }
 
 TEST_CASE("what means nothing is refused; an unknown metric says which there are") {

@@ -18,6 +18,7 @@
 #include "../estimator/estimator_spec.ipp"
 #include "../estimator/evaluation_result.ipp"
 #include "../estimator/export_output.ipp"
+#include "../estimator/export_signatures.ipp"
 #include "../estimator/exporter.ipp"
 #include "../estimator/head.ipp"
 #include "../estimator/model_function.ipp"
@@ -30,3 +31,4 @@
 #include "../estimator/serving_input.ipp"
 #include "../estimator/train_and_evaluate.ipp"
 #include "../estimator/train_spec.ipp"
+#include "../estimator/warm_start_source.ipp"

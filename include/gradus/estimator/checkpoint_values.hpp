@@ -17,19 +17,14 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// A checkpoint as its path names it, and the codec that wrote it: flat_binary, safetensors, TensorFlow's, or those
-// sharded. Errors: those of detect_checkpoint.
-struct found_checkpoint {
-  std::string path;
-  any_codec codec;
-};
-found_checkpoint find_checkpoint(const std::string& path);
 // `path`. Error: not_found if it is empty.
 const std::string& needed_checkpoint(const std::string& path, const std::string& directory);
 
 // The names of a checkpoint's tensors, and one of them. Errors: those of reading; not_found, with the names.
 std::vector<std::string> variables_in(const std::string& path, const reader_limits& limits);
 owned_tensor variable_in(const std::string& path, std::string_view name, const reader_limits& limits);
+// All of them, by name.
+std::vector<std::pair<std::string, owned_tensor>> tensors_in(const std::string& path, const reader_limits& limits);
 // The global step of the newest checkpoint; 0 if there is none, or none that can be read.
 std::int64_t step_in_directory(const std::string& directory);
 

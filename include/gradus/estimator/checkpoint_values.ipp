@@ -15,14 +15,6 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-GRADUS_BODY found_checkpoint find_checkpoint(const std::string& path) {
-  if (auto variables = variables_of_export(path, any_file_system()))
-    return {*std::move(variables), any_codec(tensor_bundle{})};
-  return with_codec<flat_binary, safetensors, tensor_bundle>(path, any_file_system(), [](auto c, const std::string& p) {
-    return found_checkpoint{p, any_codec(c)};
-  });
-}
-
 GRADUS_BODY const std::string& needed_checkpoint(const std::string& path, const std::string& directory) {
   if (path.empty())
     raise(status::not_found,
@@ -45,6 +37,15 @@ GRADUS_BODY std::vector<std::string> variables_in(const std::string& path, const
     if (!r.blob) names.push_back(r.name);
   std::sort(names.begin(), names.end());
   return names;
+}
+
+GRADUS_BODY std::vector<std::pair<std::string, owned_tensor>> tensors_in(const std::string& path,
+                                                                         const reader_limits& limits) {
+  const opened_files files = opened(path, limits);
+  std::vector<std::pair<std::string, owned_tensor>> all;
+  for (const record& r : files.result().content.records)
+    if (!r.blob) all.emplace_back(r.name, const_tensor_view(r.type, r.dims, r.bytes.data()));
+  return all;
 }
 
 GRADUS_BODY owned_tensor variable_in(const std::string& path, std::string_view name, const reader_limits& limits) {
@@ -108,14 +109,7 @@ GRADUS_BODY std::function<void(base_session&)> warm_starter(const estimator_warm
                                                             std::function<void(const std::string&)> say) {
   if (!from) return nullptr;
   return [&from, &g, say = std::move(say)](base_session& s) {
-    warm_start_settings settings = from.settings();
-    std::optional<any_codec> codec = from.given_codec();
-    if (settings.ckpt_to_initialize_from.empty())
-      raise(status::invalid_argument, "warm_start_from: ckpt_to_initialize_from must not be empty; give a path");
-    if (!codec) {
-      const found_checkpoint found = find_checkpoint(settings.ckpt_to_initialize_from);
-      codec = found.codec, settings.ckpt_to_initialize_from = found.path;
-    }
+    const auto [settings, codec] = from.source();
     std::vector<warm_start_target> targets;
     const auto is_trainable = [&](std::string_view name) {
       bool found = false;
@@ -128,7 +122,7 @@ GRADUS_BODY std::function<void(base_session&)> warm_starter(const estimator_warm
       if (e.dynamic == nullptr)
         targets.push_back({e.name, e.type, e.dims, e.bytes, is_trainable(e.name), std::nullopt});
     say(text("Warm-starting from: ", settings.ckpt_to_initialize_from));
-    const warm_started done = warm_start(targets, settings, *codec, any_file_system());
+    const warm_started done = warm_start(targets, settings, codec, any_file_system());
     say(text("Warm-started ", done.count, " variables."));
   };
 }

@@ -8,15 +8,16 @@
 // The numbers are those of make_trainer with the same policies. The input_fn gives a batched dataset, of its own type,
 // and takes of mode and config what it wants; which of its components are what is said by the names of the model's
 // placeholders, so labels are not named. As with a trainer the position of the input is in the checkpoint, an
-// evaluation's loss is the mean over examples, and saving listeners are policies. What needs a graph of its own for
-// each mode (export, warm start from settings per call, prediction of a subset of keys before it is computed) is an
-// estimator's.
+// evaluation's loss is the mean over examples. A warm start is a policy: estimator_warm_start, whose source is chosen
+// when the program runs, or warm_start_from. An export is made of the model function, run once more. Hooks of an
+// evaluation, and the prediction of a subset of keys before all are computed, are an estimator's alone.
 #pragma once
 #include <concepts>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,7 @@
 #include "checkpoint_values.hpp"
 #include "estimator_input.hpp"
 #include "evaluation_result.hpp"
+#include "export_signatures.hpp"
 #include "prediction_range.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -35,6 +37,7 @@ struct compiled_train_options {
   std::optional<std::int64_t> steps = {};      // of this call; at most one of the two, neither: until the input ends
   std::optional<std::int64_t> max_steps = {};  // of all calls
   std::vector<any_hook> hooks = {};            // train/run_hooks.hpp
+  std::vector<any_saving_listener> saving_listeners = {};
 };
 struct compiled_evaluate_options {
   std::optional<std::int64_t> steps = {};
@@ -95,7 +98,7 @@ private:
 };
 }  // namespace detail
 
-template <class Trainer>
+template <class Trainer, auto Model>
 class compiled_estimator {
 public:
   explicit compiled_estimator(Trainer made) : trainer_(std::make_unique<Trainer>(std::move(made))) {}
@@ -103,7 +106,8 @@ public:
     requires std::same_as<std::invoke_result_t<Make>, Trainer>
   explicit compiled_estimator(Make make) : trainer_(new Trainer(make())) {}
 
-  // Errors: invalid_argument for both or a not positive number of steps; those of the trainer's train.
+  // Errors: invalid_argument for both or a not positive number of steps; failed_precondition for saving listeners of a
+  // run that saves nothing; those of the trainer's train.
   template <class InputFn>
   compiled_estimator& train(InputFn input_fn, const compiled_train_options& o = {}) {
     if (o.steps && o.max_steps)
@@ -112,7 +116,10 @@ public:
     check_positive("steps", o.steps), check_positive("max_steps", o.max_steps);
     if (o.max_steps && *o.max_steps <= detail::step_in_directory(model_dir())) return *this;
     auto data = batches_of(input_fn, mode::train);
-    hooked_train_options how{.max_steps = o.max_steps.value_or(0), .steps = o.steps.value_or(0), .hooks = o.hooks};
+    hooked_train_options how{.max_steps = o.max_steps.value_or(0),
+                             .steps = o.steps.value_or(0),
+                             .hooks = o.hooks,
+                             .saving_listeners = o.saving_listeners};
     if (!o.steps && !o.max_steps) how.max_steps = std::numeric_limits<std::int64_t>::max();
     trainer_->train(data, how);
     return *this;
@@ -133,6 +140,27 @@ public:
   template <class InputFn>
   prediction_range predict(InputFn input_fn, const compiled_predict_options& o = {}) {
     return prediction_range(std::make_shared<predicting<InputFn>>(*this, std::move(input_fn), o));
+  }
+
+  // Writes `<base>/<ten digits of seconds>`, a SavedModel of the newest checkpoint, or of one. What is fed are the
+  // model's placeholders, by their names, as far as the outputs need them; "serving_default" gives the predictions.
+  // Errors: not_found without a checkpoint; invalid_argument for a model without predictions, and for variables that
+  // the checkpoint has not; those of gradus::export_saved_model.
+  std::string export_saved_model(const std::string& base, const saved_model_options& o = {}) const {
+    return export_all_saved_models(base, {gradus::mode::predict}, o);
+  }
+  // The same with a graph for each mode; signatures "train" and "eval" as estimator::export_all_saved_models has them.
+  std::string export_all_saved_models(const std::string& base, const std::set<gradus::mode>& modes,
+                                      const saved_model_options& o = {}) const {
+    const std::string path =
+        o.checkpoint_path.empty() ? detail::needed_checkpoint(latest_checkpoint(), model_dir()) : o.checkpoint_path;
+    std::vector<detail::model_to_export> all;
+    for (const gradus::mode m : modes) {
+      auto g = std::make_unique<graph>(m);
+      const model_spec made = Model(*g);
+      all.push_back(detail::export_of_model(std::move(g), made));
+    }
+    return detail::export_checkpoint(base, path, all, o, config().limits);
   }
 
   std::string latest_checkpoint() const { return gradus::latest_checkpoint(any_file_system(), model_dir()); }
@@ -190,7 +218,7 @@ private:
 // Policies as make_trainer's, in any order. What does not fit is refused there.
 template <auto Model, class... Policies>
 auto make_estimator(const Policies&... policies) {
-  return compiled_estimator<decltype(make_trainer<Model>(policies...))>(
+  return compiled_estimator<decltype(make_trainer<Model>(policies...)), Model>(
       [&] { return make_trainer<Model>(policies...); });
 }
 

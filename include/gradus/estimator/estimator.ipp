@@ -12,7 +12,6 @@
 #include "../session/session_creator.hpp"
 #include "../store/directory_lock.hpp"
 #include "../summary/values.hpp"
-#include "../train/export_saved_model.hpp"
 #include "../train/hooks/final_ops_hook.hpp"
 #include "../train/hooks/logging_tensor_hook.hpp"
 #include "../train/hooks/nan_tensor_hook.hpp"
@@ -23,6 +22,7 @@
 #include "../train/run_environment.hpp"
 #include "checkpoint_values.hpp"
 #include "estimator.hpp"
+#include "export_signatures.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -295,7 +295,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
   sess.within([&] {
     while (!sess.should_stop()) {
       const run_results r = sess.run({b.spec.train_op, b.spec.loss, b.step});
-      last_loss = owned_tensor(r[1]).number(), ++runs;
+      last_loss = detail::number_in(r[1]), ++runs;
     }
   });
   if (runs == 0)
@@ -403,48 +403,6 @@ GRADUS_BODY detail::estimator_creator estimator::creator_of(built& b, const std:
 
 // ---- export
 
-namespace detail {
-// As TensorFlow's model_fn.export_outputs_for_mode.
-GRADUS_BODY std::map<std::string, export_signature> signatures_of(const estimator_spec& spec, const serving_input& in) {
-  const auto put = [](std::map<std::string, value>& to, const named_tensors& from) {
-    for (const auto& [key, v] : from) to[key] = v;
-  };
-  export_signature base;
-  put(base.inputs, in.receiver_tensors.empty() ? in.features : in.receiver_tensors);
-  std::map<std::string, export_signature> all;
-  if (spec.mode != gradus::mode::predict) {
-    put(base.inputs, in.labels);
-    const bool trains = spec.mode == gradus::mode::train;
-    base.method_name = trains ? "tensorflow/supervised/training" : "tensorflow/supervised/eval";
-    base.outputs["loss"] = spec.loss;
-    // A key that begins with the prefix is left as it is, as in TensorFlow.
-    const auto below = [](std::string_view prefix, const std::string& key) {
-      return key.starts_with(prefix) ? key : text(prefix, "/", key);
-    };
-    for (const auto& [key, v] : spec.predictions)
-      base.outputs[spec.predictions.is_single() ? std::string("predictions") : below("predictions", key)] = v;
-    for (const auto& [key, m] : spec.eval_metric_ops) {
-      base.outputs[below("metrics", key) + "/value"] = m.result;
-      base.outputs[below("metrics", key) + "/update_op"] = m.update;
-    }
-    all[trains ? "train" : "eval"] = base;
-    return all;
-  }
-  auto outputs = spec.export_outputs;
-  if (outputs.empty()) outputs.emplace(default_signature, predict_output(spec.predictions));
-  if (outputs.size() == 1) outputs.emplace(default_signature, outputs.begin()->second);
-  if (!outputs.contains(std::string(default_signature)))
-    raise(status::invalid_argument,
-          "Multiple export_outputs were provided, but none of them is specified as the default. Do this by naming one "
-          "of them \"serving_default\"");
-  for (const auto& [name, o] : outputs) {
-    export_signature& s = all[name] = base;
-    put(s.outputs, o.outputs), s.method_name = o.method_name;
-  }
-  return all;
-}
-}  // namespace detail
-
 GRADUS_BODY estimator::built estimator::build_to_export(gradus::mode m, const serving_input_function& serving,
                                                         serving_input& in) const {
   if (!serving) raise(status::invalid_argument, "a serving function must be given: this one holds no function");
@@ -466,7 +424,7 @@ GRADUS_BODY std::string estimator::export_saved_model(const std::string& base, c
 GRADUS_BODY std::string estimator::export_all_saved_models(const std::string& base,
                                                            const std::map<gradus::mode, serving_input_function>& inputs,
                                                            const saved_model_options& o) {
-  if (inputs.empty()) raise(status::invalid_argument, "No valid modes for exporting found: give an input for a mode");
+  if (inputs.empty()) detail::raise_no_modes();
   std::string path = o.checkpoint_path.empty() ? latest_checkpoint() : o.checkpoint_path;
   if (path.empty() && o_.warm_start_from) path = o_.warm_start_from.settings().ckpt_to_initialize_from;
   if (path.empty())
@@ -476,14 +434,12 @@ GRADUS_BODY std::string estimator::export_all_saved_models(const std::string& ba
   for (const auto& [m, serving] : inputs) {  // in the order of modes
     serving_input in;
     all.push_back(build_to_export(m, serving, in));
-    const auto tag = m == gradus::mode::train      ? saved_model_tag::training
-                     : m == gradus::mode::evaluate ? saved_model_tag::evaluation
-                                                   : saved_model_tag::serving;
-    graphs.push_back({all.back().g.get(), detail::signatures_of(all.back().spec, in), {std::string(tag)}});
+    graphs.push_back(
+        {all.back().g.get(), detail::signatures_of(all.back().spec, in), {std::string(detail::export_tag(m))}});
   }
   const auto s = creator_of(all.front(), path).create_session();
-  std::string written =
-      gradus::export_saved_model(base, *s, graphs, {.assets_extra = o.assets_extra, .tasks = o_.tasks});
+  std::string written = gradus::export_saved_model(
+      base, *s, graphs, {.assets_extra = o.assets_extra, .features = o.features, .tasks = o_.tasks});
   say(text("SavedModel written to: ", written));
   return written;
 }

@@ -7,6 +7,11 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+namespace detail {
+// As owned_tensor::number.
+double number_in(const const_tensor_view& v);
+}  // namespace detail
+
 // Copies share the bytes, which nobody changes.
 class owned_tensor : public const_tensor_view {
 public:

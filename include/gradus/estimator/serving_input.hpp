@@ -5,9 +5,11 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "../input/datum.hpp"
+#include "../input/example_spec.hpp"
 #include "model_function.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -28,6 +30,7 @@ serving_input_function raw_serving_input(components features, components labels 
 struct saved_model_options {
   std::map<std::string, std::string> assets_extra = {};  // path below assets.extra/: the file that is copied there
   std::string checkpoint_path = {};                      // empty: the newest
+  std::optional<example_spec> features = {};             // of the examples that the model takes, for who reads them
 };
 
 }  // namespace gradus

@@ -1,17 +1,32 @@
-// Where an estimator's fresh variables take their values from: tf.estimator.Estimator's warm_start_from (1.15).
+// Where an estimator's fresh variables take their values from: tf.estimator.Estimator's warm_start_from (1.15). Of a
+// compiled estimator, and of a trainer, it is a policy: the source that is chosen when the program runs.
+//
+//   make_estimator<model>(adam{}, estimator_warm_start(old), run_config{.model_dir = "runs/after"});
 #pragma once
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "../train/warm_start.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
+namespace detail {
+// A checkpoint as its path names it, and the codec that wrote it: flat_binary, safetensors, TensorFlow's, or those
+// sharded. Errors: those of detect_checkpoint.
+struct found_checkpoint {
+  std::string path;
+  any_codec codec;
+};
+found_checkpoint find_checkpoint(const std::string& path);
+}  // namespace detail
+
 // A path (of a checkpoint, of a directory with checkpoints, of an exported SavedModel): its trainable variables.
 // Settings: what they choose. A path's format is found by itself; the policy warm_start_from{path, codec} says it.
 class estimator_warm_start {
 public:
+  using policy_for = kind::warm_start;
   estimator_warm_start() = default;
   estimator_warm_start(const char* path) : estimator_warm_start(std::string(path)) {}
   estimator_warm_start(std::string path) : settings_(warm_start_settings{.ckpt_to_initialize_from = std::move(path)}) {}
@@ -23,9 +38,27 @@ public:
   const warm_start_settings& settings() const { return *settings_; }
   const std::optional<any_codec>& given_codec() const { return codec_; }
 
+  // The settings with the path of the checkpoint, and the codec that reads it. Errors: invalid_argument for an empty
+  // path, those of detect_checkpoint.
+  std::pair<warm_start_settings, any_codec> source() const;
+  // As a policy. Nothing is taken over where there is no source.
+  template <class Trainable, file_system F>
+  warm_started apply(const state_list& list, Trainable&& trainable, const F& fs) const {
+    if (!settings_) return {};
+    const auto [settings, from] = source();
+    std::vector<warm_start_target> targets;
+    for (const auto& e : list.entries())
+      if (e.dynamic == nullptr) targets.push_back({e.name, e.type, e.dims, e.bytes, trainable(e.name), std::nullopt});
+    return warm_start(targets, settings, from, fs);
+  }
+
 private:
   std::optional<warm_start_settings> settings_;
   std::optional<any_codec> codec_;
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "warm_start_source.ipp"
+#endif

@@ -128,4 +128,54 @@ private:
   std::shared_ptr<concept_type> hook_;  // copies are the same hook
 };
 
+// A saving listener of any type (train/hook.hpp), for lists that are made when the program runs.
+class any_saving_listener {
+public:
+  template <class L>
+    requires(!std::is_same_v<std::remove_cvref_t<L>, any_saving_listener>)
+  any_saving_listener(L listener) : listener_(std::make_shared<model<L>>(std::move(listener))) {}
+
+  void begin() const { listener_->begin(); }
+  void before_save(hooked_session& s, std::int64_t step) const { listener_->before_save(s, step); }
+  // Whether it asks for a stop.
+  bool after_save(hooked_session& s, std::int64_t step) const { return listener_->after_save(s, step); }
+  void end(hooked_session& s, std::int64_t step) const { listener_->end(s, step); }
+
+private:
+  struct concept_type {
+    virtual ~concept_type() = default;
+    virtual void begin() = 0;
+    virtual void before_save(hooked_session& s, std::int64_t step) = 0;
+    virtual bool after_save(hooked_session& s, std::int64_t step) = 0;
+    virtual void end(hooked_session& s, std::int64_t step) = 0;
+  };
+  template <class L>
+  struct model final : concept_type {
+    using held = detail::held_hook<L>;
+    using listener_type = typename held::type;
+    static_assert(saving_listener_fits<listener_type>::value);
+    explicit model(L l) : listener(std::move(l)) {}
+    void begin() override {
+      if constexpr (detail::begins<listener_type>) held::of(listener).begin();
+    }
+    void before_save(hooked_session& s, std::int64_t step) override {
+      if constexpr (detail::is_called_before_save<listener_type>) held::of(listener).before_save(s, step);
+    }
+    bool after_save(hooked_session& s, std::int64_t step) override {
+      if constexpr (detail::is_called_after_save<listener_type>) {
+        if constexpr (std::is_void_v<decltype(held::of(listener).after_save(s, step))>)
+          held::of(listener).after_save(s, step);
+        else
+          return held::of(listener).after_save(s, step);
+      }
+      return false;
+    }
+    void end(hooked_session& s, std::int64_t step) override {
+      if constexpr (detail::ends_saving<listener_type>) held::of(listener).end(s, step);
+    }
+    L listener;
+  };
+  std::shared_ptr<concept_type> listener_;
+};
+
 }  // namespace gradus

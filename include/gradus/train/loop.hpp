@@ -69,6 +69,16 @@ private:
   bool due_ = false;
 };
 
+// Who hears of a run's saves beside the policies.
+class told_of_saves {
+public:
+  virtual void before_save(std::int64_t step) = 0;
+  virtual bool after_save(std::int64_t step) = 0;  // says whether it asks for a stop
+
+protected:
+  ~told_of_saves() = default;
+};
+
 template <class Composition, class Steps>
 class run_loop {
 public:
@@ -144,6 +154,7 @@ public:
   void forget_checkpoints() { saved_step_ = -1, trusted_ = false; }  // another session begins
 
   // ---- a run
+  void tells_of_saves(told_of_saves* l) { listener_ = l; }  // null: nobody
   void begin_hooks() { hooks_.begin(); }
   // Opens the event file, or goes on with it. `from`: what it may hold of this step and later is dropped, -1 for
   // nothing.
@@ -250,6 +261,7 @@ public:
     if (log_) log_->events().flush();  // what was logged up to a checkpoint is in the file before the checkpoint is
     const std::int64_t step = steps_->global_step();
     hooks_.before_save(step);
+    if (listener_ != nullptr) listener_->before_save(step);
     if (saves_->save(*list_, settings_.prefix(), step, {}, metric))
       saved_step_ = step, saves_made_ += step > 0;
     else
@@ -282,6 +294,7 @@ private:
   std::unique_ptr<log_type> log_;
   Steps* steps_ = nullptr;
   const state_list* list_ = nullptr;
+  told_of_saves* listener_ = nullptr;
   std::vector<std::span<const std::byte>> told_;  // what the guard of a background save is told of
   step_counter counter_;
   double loss_ = std::numeric_limits<double>::quiet_NaN(), rate_ = 0;
@@ -316,6 +329,7 @@ private:
     warm_start_.apply(list, trainable, fs_);
     steps.restart_mirrors();
     const auto done = warm_start_.apply(list, trainable, fs_);
+    if (done.source.empty()) return;  // a policy whose source was left out
     say(text("warm-started ", done.count, " variables from ", done.source));
     for (const auto& detail : done.details) say(detail);
     if (!done.warning.empty()) warn_of(text("checkpoint ", done.source, ": ", done.warning));
@@ -347,6 +361,7 @@ private:
         warn_of(text("could not delete the superseded checkpoint ", path));
       if (log_) log_->events().add_session_log(session_log_status::checkpoint, done->step, settings_.prefix());
       stop_ = hooks_.after_save(done->step) || stop_;
+      if (listener_ != nullptr) stop_ = listener_->after_save(done->step) || stop_;
     }
   }
   [[noreturn]] void diverged(std::string_view tensor, double value) {

@@ -141,6 +141,8 @@ private:
   monitored_session_options o_;
   graph* graph_ = nullptr;
   detail::hook_calls calls_;
+  session_run_args original_, all_;  // of the run: the caller's, and with the hooks'
+  std::vector<std::size_t> ends_;    // of each hook's fetches
   bool closed_ = false, stop_ = false, clean_error_ = false, in_step_ = false, reopens_graph_ = false;
   std::unique_ptr<base_session> session_;
   std::unique_ptr<any_coordinator> coord_;

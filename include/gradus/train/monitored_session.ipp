@@ -131,11 +131,15 @@ GRADUS_BODY run_result monitored_session::run(const fetch& f, std::initializer_l
 GRADUS_BODY run_results monitored_session::run_once(std::span<const fetch> fetches, std::span<const feed> feeds,
                                                     const run_options& o, run_metadata* told) {
   if (stop_) raise(status::failed_precondition, "Run called even after should_stop requested.");
-  const session_run_args original{{fetches.begin(), fetches.end()}, {feeds.begin(), feeds.end()}, o};
-  session_run_args all = original;
+  // Kept from run to run for their memory.
+  session_run_args &original = original_, &all = all_;
+  original.fetches.assign(fetches.begin(), fetches.end()), original.feeds.assign(feeds.begin(), feeds.end());
+  original.options = o;
+  all = original;
   const auto id_of = [&](const feed& f) { return f.g != nullptr ? f.id : graph_->find(f.name); };
   calls_.clear_stop(), calls_.asked(&original);
-  std::vector<std::size_t> ends;  // of each hook's fetches
+  std::vector<std::size_t>& ends = ends_;
+  ends.clear();
   for (const any_hook& h : hooks_) {
     const session_run_args mine = h.before_run(calls_.context());
     for (const feed& f : mine.feeds)

@@ -85,6 +85,24 @@ private:
   const_tensor_view find(std::string_view name, bool after_step);
 };
 
+// The saving listeners of one run over a model; they come behind those that are policies.
+class run_time_listeners final : public told_of_saves, hook_calls {
+public:
+  explicit run_time_listeners(std::vector<any_saving_listener> all) : all_(std::move(all)) {}
+
+  bool empty() const { return all_.empty(); }
+  void know(const step_source& from, const state_list& list) { bind(list, 0, from.steps, from.number); }
+  void begin() const;
+  void before_save(std::int64_t step) override;
+  bool after_save(std::int64_t step) override;
+  void end(std::int64_t step);
+
+private:
+  std::vector<any_saving_listener> all_;
+};
+// Error: failed_precondition, of listeners of a run that saves nothing.
+[[noreturn]] void raise_no_saves();
+
 template <class Steps>
 step_source source_of_steps(Steps& steps) {
   step_source from = {};
@@ -123,23 +141,41 @@ step_source source_of_steps(Steps& steps) {
   return from;
 }
 
-// What a run does beside its steps: hooks of a run-time list.
+// What a run does beside its steps: hooks and saving listeners of run-time lists.
 template <class Steps, class Loop>
 struct hooked_run {
   Steps* steps;
   Loop* loop;
   run_time_hooks hooks;
+  run_time_listeners listeners;
 
-  void remembers(state_list&) {}
+  hooked_run(Steps& s, Loop& l, std::vector<any_hook> h, std::vector<any_saving_listener> of_saves)
+      : steps(&s), loop(&l), hooks(std::move(h)), listeners(std::move(of_saves)) {
+    if (!listeners.empty() && !l.saves()) raise_no_saves();
+  }
+  hooked_run(const hooked_run&) = delete;
+  ~hooked_run() { loop->tells_of_saves(nullptr); }
+
+  void remembers(state_list& list) {
+    if (listeners.empty()) return;
+    listeners.know(source_of_steps(*steps), list);  // a run without a checkpoint begins with a save
+    loop->tells_of_saves(&listeners);
+  }
   bool is_over() const { return false; }
   bool is_pending(std::int64_t, std::int64_t) const { return false; }
-  void begin() { hooks.begin(); }
+  void begin() {
+    listeners.begin();
+    hooks.begin();
+  }
   void start(const state_list& list, std::int64_t step) { hooks.start(source_of_steps(*steps), list, step); }
   void before_run() { hooks.before_run(); }
   void after_run(std::int64_t step) { hooks.after_run(step, loop->loss(), loop->rate()); }
   bool should_stop() const { return hooks.should_stop(); }
   void finish(std::int64_t, std::int64_t) {}
-  void end(std::int64_t step) { hooks.end(step); }
+  void end(std::int64_t step) {
+    listeners.end(step);
+    hooks.end(step);
+  }
 };
 
 // The same for a session of a supervisor.
@@ -170,6 +206,8 @@ struct hooked_train_options {
   std::int64_t max_steps = 0;  // as in train_options
   std::int64_t steps = 0;
   detail::given_hooks hooks;  // {a, b}, or a vector<any_hook>
+  // Told of each save behind those that are policies. Error: failed_precondition of a run that saves nothing.
+  std::vector<any_saving_listener> saving_listeners = {};
 };
 struct hooked_session_options {
   detail::given_hooks hooks;
@@ -179,8 +217,8 @@ template <class Source, class... Policies>
 template <class Dataset>
   requires detail::batches_to_change<Dataset>
 void trainer<Source, Policies...>::train(Dataset&& data, const hooked_train_options& options) {
-  detail::hooked_run<stepper_type, decltype(loop_)> more{&stepper_, &loop_,
-                                                         detail::run_time_hooks(options.hooks.all())};
+  detail::hooked_run<stepper_type, decltype(loop_)> more(stepper_, loop_, options.hooks.all(),
+                                                         options.saving_listeners);
   train_with(data, {options.max_steps, options.steps}, more);
 }
 

@@ -71,6 +71,28 @@ GRADUS_BODY void run_time_hooks::after_run(std::int64_t step, double loss, doubl
   stop_ = stop_ || context().stop_requested();
 }
 
+GRADUS_BODY void raise_no_saves() {
+  raise(status::failed_precondition,
+        "saving_listeners of a run that saves nothing: give run_config a model_dir and an interval of saves, "
+        "save_checkpoints_steps or save_checkpoints_secs");
+}
+GRADUS_BODY void run_time_listeners::begin() const {
+  for (const any_saving_listener& l : all_) l.begin();
+}
+GRADUS_BODY void run_time_listeners::before_save(std::int64_t step) {
+  at(step);
+  for (const any_saving_listener& l : all_) l.before_save(session(), step);
+}
+GRADUS_BODY bool run_time_listeners::after_save(std::int64_t step) {
+  bool stop = false;
+  for (const any_saving_listener& l : all_) stop = l.after_save(session(), step) || stop;
+  return stop;
+}
+GRADUS_BODY void run_time_listeners::end(std::int64_t step) {
+  at(step);
+  for (const any_saving_listener& l : all_) l.end(session(), step);
+}
+
 GRADUS_BODY void run_time_hooks::end(std::int64_t step) {
   at(step);
   for (const any_hook& h : hooks_) h.end(session());

@@ -55,7 +55,8 @@ struct train_validation {
 struct validated_train_options {
   std::int64_t max_steps = 0;  // as in train_options
   std::int64_t steps = 0;
-  std::vector<any_hook> hooks = {};  // as in run_hooks.hpp
+  std::vector<any_hook> hooks = {};  // these two as in run_hooks.hpp
+  std::vector<any_saving_listener> saving_listeners = {};
   train_validation validation;
 };
 
@@ -130,7 +131,12 @@ struct validated_run : hooked_run<Steps, Loop> {
   using hooked = hooked_run<Steps, Loop>;
   validated_steps validation;
 
-  void remembers(state_list& list) { validation.remembers(list); }
+  validated_run(Steps& s, Loop& l, const validated_train_options& o, validated_steps v)
+      : hooked(s, l, o.hooks, o.saving_listeners), validation(std::move(v)) {}
+  void remembers(state_list& list) {
+    validation.remembers(list);
+    hooked::remembers(list);
+  }
   bool is_over() const { return validation.is_over(); }
   bool is_pending(std::int64_t step, std::int64_t last) const { return validation.is_pending(step, last); }
   void start(const state_list& list, std::int64_t step) {
@@ -165,9 +171,8 @@ void trainer<Source, Policies...>::train(Dataset&& data, const validated_train_o
     if (config_.keep_checkpoint_best.count > 0) measured(value);
   };
   calls.say = [&](const std::string& line) { loop_.say(line); };
-  detail::validated_run<stepper_type, decltype(loop_)> more{
-      {&stepper_, &loop_, detail::run_time_hooks(options.hooks)},
-      detail::validated_steps(v, *validation_, state(), std::move(calls))};
+  detail::validated_run<stepper_type, decltype(loop_)> more(
+      stepper_, loop_, options, detail::validated_steps(v, *validation_, state(), std::move(calls)));
   train_with(data, {options.max_steps, options.steps}, more);
 }
 

@@ -32,10 +32,13 @@ public:
   // where TensorFlow has "classes" too. Errors: not_found if it has none, invalid_argument if it is a batch's.
   std::string class_of(const prediction& p) const;
   // For an export: a placeholder for each component that the columns make, "age" or "town/ids".
-  serving_input_function serving() const { return raw_serving_input(parts_); }
+  serving_input_function serving() const { return raw_serving_input(model_.parts()); }
+  // What its columns read in a tf.train.Example, for saved_model_options::features: saved_model::features() tells
+  // whoever loads the export.
+  example_spec examples() const { return model_.examples(); }
 
 private:
-  components parts_;
+  canned_model model_;
   std::vector<std::string> classes_;
 };
 

@@ -48,8 +48,8 @@ namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY canned_estimator::canned_estimator(canned_model model, estimator_options o)
     : estimator(detail::model_fn_of(model), detail::with_columns(std::move(o), model)),
-      parts_(model.parts()),
-      classes_(detail::class_names(model.head().label_vocabulary(), model.head().label_classes())) {}
+      model_(std::move(model)),
+      classes_(detail::class_names(model_.head().label_vocabulary(), model_.head().label_classes())) {}
 
 GRADUS_BODY std::string canned_estimator::class_of(const prediction& p) const {
   const const_tensor_view ids = p["class_ids"];

@@ -72,6 +72,8 @@ public:
   const any_head& head() const { return head_; }
   // What its features are: what the columns make, without weights of examples.
   components parts() const;
+  // What the columns read in an Example. Error: invalid_argument for a feature that two columns read in two ways.
+  example_spec examples() const;
 
 private:
   any_head head_;

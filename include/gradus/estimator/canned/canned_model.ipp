@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "../../base/body.hpp"
+#include "../../columns/parse_example_spec.hpp"
 #include "../../session/global_step.hpp"
 #include "canned_model.hpp"
 
@@ -166,6 +167,10 @@ GRADUS_BODY estimator_spec canned_model::operator()(const named_tensors& feature
 
 GRADUS_BODY components canned_model::parts() const {
   return layout_ ? layout_->parts() : components{{std::string(detail::rows_component), dtype::float32, {}}};
+}
+
+GRADUS_BODY example_spec canned_model::examples() const {
+  return layout_ ? make_parse_example_spec(*layout_) : example_spec{};
 }
 
 GRADUS_BODY estimator_input canned_model::read(estimator_input in, gradus::mode m) const {

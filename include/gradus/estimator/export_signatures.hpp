@@ -1,0 +1,45 @@
+// What an export of an estimator's graphs can be asked for, and the export of a model whose graph nobody keeps: that of
+// a compiled estimator, made once more for each mode.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../ops/model.hpp"
+#include "../store/reader_limits.hpp"
+#include "../train/export_saved_model.hpp"
+#include "estimator_spec.hpp"
+#include "serving_input.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// The tag of a mode's graph: "train", "eval", "serve".
+std::string_view export_tag(gradus::mode m);
+[[noreturn]] void raise_no_modes();
+
+// The signatures of a graph, as TensorFlow's export_outputs_for_mode gives them: of mode predict the spec's
+// export_outputs, else one with loss, predictions and metrics. Error: invalid_argument for several export_outputs of
+// which none is "serving_default".
+std::map<std::string, export_signature> signatures_of(const estimator_spec& spec, const serving_input& in);
+
+// A graph of a model function, and what can be asked of it.
+struct model_to_export {
+  std::unique_ptr<graph> of;
+  std::map<std::string, export_signature> signatures;
+};
+// What is fed are the placeholders that the outputs need, by their names. Error: invalid_argument for mode predict if
+// the model names no predictions, for the others if it has no loss.
+model_to_export export_of_model(std::unique_ptr<graph> g, const model_spec& made);
+
+// Writes graphs with the tensors of a checkpoint. Errors: those of reading it, and of gradus::export_saved_model.
+std::string export_checkpoint(const std::string& base, const std::string& checkpoint,
+                              const std::vector<model_to_export>& models, const saved_model_options& o,
+                              const reader_limits& limits);
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "export_signatures.ipp"
+#endif
