@@ -235,7 +235,7 @@ TEST_CASE("records of Examples, parsed as the columns say, are what an export is
   for (const prediction& p : all) {
     example_builder one;
     const auto* const letters = reinterpret_cast<const char*>(drawn.town.data() + 4 * i);
-    one.add_text("town", std::string_view(letters, std::find(letters, letters + 4, '\0') - letters));
+    one.add_text("town", std::string_view(letters, strnlen(letters, 4)));
     one.add_floats("age", {drawn.age[i]}).add_ints("job", {drawn.job[i]});
     const std::vector<std::vector<std::byte>> records{one.bytes()};
     datum row;
