@@ -75,9 +75,9 @@ public:
   // What a session with these settings (none: the server's own) lives in: what all share, or resources of its own with
   // isolate_session_state. They outlive the server if the session does.
   std::shared_ptr<session_resources> resources_for(const or_none<session_options>& config) const;
-  // Closes its sessions, whose later runs raise aborted, and takes the values of all variables and all queues away,
-  // also of isolated sessions; tf.Session.reset. `containers`: of these containers alone. Graphs name no container, so
-  // everything is in the default one, "" or "localhost".
+  // Closes its sessions, whose waiting and later runs raise aborted, and takes the values of all variables and all
+  // queues away, also of isolated sessions; tf.Session.reset. `containers`: of these containers alone. Graphs name no
+  // container, so everything is in the default one, "" or "localhost".
   void reset(std::initializer_list<std::string_view> containers = {}) const;
 
 private:

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../../columns/feature_layers.hpp"
+#include "../../input/example_spec.hpp"
 #include "../../ops/layer.hpp"
 #include "canned_input.hpp"
 
