@@ -120,7 +120,7 @@ TEST_CASE("a decision about a part that is not here is let be") {
 TEST_CASE("what the decider has not answered is said again") {
   bench b;
   b.push(0, 5, 1, 2.0, 0, 10 * ms);
-  CHECK(b.s.next() == never);  // it is not written down yet
+  CHECK(b.s.next() == never_due);  // it is not written down yet
   b.written();
   CHECK(b.s.next() == 110 * ms);
   b.s.advance(109 * ms);
@@ -130,7 +130,7 @@ TEST_CASE("what the decider has not answered is said again") {
   CHECK(b.s.next() == 210 * ms);
   CHECK(b.s.waits(2010 * ms) == "shard 1 waits for the decider's word on update 1 of worker 0 since 2 s");
   b.decide(1, {{0, 5, 1}});
-  CHECK(b.s.next() == never);
+  CHECK(b.s.next() == never_due);
   CHECK(b.s.waits(0).empty());
   // What the next report says is written down: order 1, once the log has it.
   b.push(0, 5, 2, 2.0);
@@ -203,7 +203,7 @@ TEST_CASE("a pull waits for its order, up to its deadline") {
   CHECK(b.s.next() == 1060 * ms);
   b.s.advance(1060 * ms);
   CHECK(b.s.counts().expired == 1);
-  CHECK(b.s.next() == never);
+  CHECK(b.s.next() == never_due);
 }
 
 TEST_CASE("a shard comes back from its snapshot and the log behind it") {

@@ -287,7 +287,7 @@ private:
     std::uint32_t number;
     bool up = false, is_stopped = false;
     std::uint64_t epoch = 0;
-    nanos offset = 0, skew = 0, wake_at = never;
+    nanos offset = 0, skew = 0, wake_at = never_due;
     std::vector<std::uint64_t> waiting;  // packets that came while it was stopped
     // A server, and its disk.
     std::unique_ptr<server_parts> server;
@@ -364,7 +364,7 @@ private:
   }
   nanos local(const node& n) const { return n.offset + now_ + now_ / 1024 * n.skew; }
   nanos global(const node& n, nanos t) const {
-    if (t == never) return never;
+    if (t == never_due) return never_due;
     const nanos left = t - local(n);
     return left <= 0 ? now_ : now_ + left + (n.skew < 0 ? left / (1024 + n.skew) * -n.skew + ms : 0);
   }
@@ -431,7 +431,7 @@ private:
 
   // ---- nodes
   void begin(node& n) {
-    n.up = true, n.is_stopped = false, n.wake_at = never;
+    n.up = true, n.is_stopped = false, n.wake_at = never_due;
     if (n.number == 0) orders_.clear();
     if (n.number < p_.shape.shards) {
       n.server = std::make_unique<server_parts>();
@@ -573,7 +573,7 @@ private:
     case event::deliver: deliver(n, e.about); break;
     case event::wake:
       if (!same || n.wake_at != e.time) return;
-      n.wake_at = never;
+      n.wake_at = never_due;
       if (!n.is_stopped) advance(n);
       break;
     case event::sync:
@@ -617,7 +617,7 @@ private:
   }
   void schedule(node& n) {
     const nanos at = global(n, due(n));
-    if (at != n.wake_at && at != never) n.wake_at = at, at_time(at, event::wake, n.number);
+    if (at != n.wake_at && at != never_due) n.wake_at = at, at_time(at, event::wake, n.number);
   }
   void advance(node& n) {
     if (n.server) {
@@ -630,7 +630,7 @@ private:
   }
   nanos due(const node& n) const {
     if (!n.server) return n.worker->next();
-    return std::min(n.server->half->next(), n.server->decides ? n.server->decides->next() : never);
+    return std::min(n.server->half->next(), n.server->decides ? n.server->decides->next() : never_due);
   }
 
   // ---- laws

@@ -56,7 +56,7 @@ struct bench final : worker_owner {
 
 TEST_CASE("a worker's life: join, token, values, push, token, leave") {
   bench b;
-  CHECK(b.w.next() == never);
+  CHECK(b.w.next() == never_due);
   b.w.start(5, 77, 0);
   CHECK(b.out.take() == lines{"join to 0: i5 s77 a0"});
   CHECK(b.hear(message_kind::joined, 0, 78).empty());  // of another process
@@ -87,7 +87,7 @@ TEST_CASE("a worker's life: join, token, values, push, token, leave") {
   CHECK(b.out.take() == lines{"leave to 0: i5 s0 a0"});
   b.hear(message_kind::left, 0);
   CHECK(b.w.state() == states::left);
-  CHECK(b.w.next() == never);
+  CHECK(b.w.next() == never_due);
 }
 
 TEST_CASE("what is not answered is said again, to those who did not, less and less often") {

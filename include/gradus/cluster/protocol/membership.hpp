@@ -76,7 +76,7 @@ public:
     }
   }
   nanos next() const {
-    nanos at = never;
+    nanos at = never_due;
     for (const member& m : members_) {
       if (m.state == member_state::left || m.state == member_state::dead) continue;
       at = std::min(at, m.heard + (m.state == member_state::suspected ? o_.dead_after : o_.suspect_after));

@@ -36,7 +36,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 // On the clock of the node that a machine runs on; only differences count, so clocks need not agree.
 using nanos = std::int64_t;
-inline constexpr nanos never = INT64_MAX, at_once = INT64_MIN;
+inline constexpr nanos never_due = INT64_MAX, at_once = INT64_MIN;
 inline constexpr nanos one_millisecond = 1'000'000;
 
 // What a worker contributes: exactly once, whatever happens to messages.

@@ -78,10 +78,10 @@ public:
     for (part& p : parts_.all())
       if (p.is_written && p.again <= now) report(p, now);
     for (waiting_pull& w : pulls_)
-      if (w.until <= now) w.until = never, ++counts_.expired;
+      if (w.until <= now) w.until = never_due, ++counts_.expired;
   }
   nanos next() const {
-    nanos at = never;
+    nanos at = never_due;
     for (const part& p : parts_.all())
       if (p.is_written) at = std::min(at, p.again);
     for (const waiting_pull& w : pulls_) at = std::min(at, w.until);
@@ -95,7 +95,7 @@ public:
       add(text("shard ", o_.number, " waits for the decider's word on update ", p.id.sequence, " of worker ",
                p.id.worker, " since ", seconds(now - p.since), " s"));
     for (std::size_t w = 0; w < pulls_.size(); ++w)
-      if (pulls_[w].until != never)
+      if (pulls_[w].until != never_due)
         add(text("worker ", w, " waits for order ", pulls_[w].about, " on shard ", o_.number, ", which is at ",
                  applied_, ", since ", seconds(now - pulls_[w].since), " s"));
     return s;
@@ -142,7 +142,7 @@ private:
   using part = part_memory::part;
   struct waiting_pull {
     std::uint64_t incarnation = 0, sequence = 0, about = 0;
-    nanos since = 0, until = never;
+    nanos since = 0, until = never_due;
   };
   struct written_apply {
     std::uint64_t record, order;
@@ -307,18 +307,18 @@ private:
       return ++counts_.stale, refuse(m, refusal_code::stale_incarnation, window_.incarnation_of(id.worker));
     waiting_pull& w = pulls_[id.worker];
     if (m.about <= applied_) {
-      w.until = never;
+      w.until = never_due;
       return tell_values(id);
     }
-    const bool same = w.until != never && w.incarnation == id.incarnation && w.sequence == id.sequence;
+    const bool same = w.until != never_due && w.incarnation == id.incarnation && w.sequence == id.sequence;
     const nanos since = same ? w.since : now;
     w = {id.incarnation, id.sequence, m.about, since, since + o_.deadline};
   }
   void serve_pulls() {
     for (std::uint64_t worker = 0; worker < pulls_.size(); ++worker) {
       waiting_pull& w = pulls_[worker];
-      if (w.until == never || w.about > applied_) continue;
-      w.until = never;
+      if (w.until == never_due || w.about > applied_) continue;
+      w.until = never_due;
       tell_values({worker, w.incarnation, w.sequence});
     }
   }

@@ -122,8 +122,8 @@ public:
     }
   }
   nanos next() const {
-    if (state_ == states::idle || state_ == states::left) return never;
-    const nanos beat = state_ == states::joining ? never : beat_;
+    if (state_ == states::idle || state_ == states::left) return never_due;
+    const nanos beat = state_ == states::joining ? never_due : beat_;
     return is_waiting() ? std::min({beat, again_, since_ + o_.deadline}) : beat;
   }
   // What it waits for, as the end of a sentence that begins with the worker.
