@@ -3,8 +3,10 @@
 
 #include <gradus/base/tasks.hpp>
 #include <gradus/cpu/device.hpp>
+#include <gradus/ops/gather.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>
+#include <gradus/ops/matmul.hpp>
 #include <gradus/ops/random.hpp>
 #include <gradus/ops/state.hpp>
 #include <gradus/run/optimizer.hpp>
@@ -14,6 +16,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -202,4 +205,63 @@ TEST_CASE("a run that fails gives its turn and its memory back") {
     CHECK_THROWS_AS(s.run(both), failed_precondition);  // in its turn: v has no value
     CHECK(floats(s.run(w)) == std::vector<float>{1, 2});
   }
+}
+
+TEST_CASE("a feed is read where it lies or copied, by its address and size: the bits are the same") {
+  graph g;
+  const value x = g.placeholder("x", {batch, 3}), w = g.variable("w", {3, 5});
+  const value y = matmul(x * 0.5, w), sum = x + 1.0;
+  session s{g};
+  s.initialize(3);
+  aligned_buffer memory(64 * 3 * sizeof(float));
+  for (const std::size_t offset : {0U, 1U, 4U, 16U, 17U})
+    for (const std::int64_t examples : {1, 16, 7, 32}) {  // 16 and 32 are whole cache lines
+      std::vector<float> data(static_cast<std::size_t>(3 * examples));
+      for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i + offset);
+      const std::span<float> there(reinterpret_cast<float*>(memory.data()) + offset, data.size());
+      std::copy(data.begin(), data.end(), there.begin());
+      const auto apart = s.run({y, sum, x}, {{"x", data}});
+      const auto here = s.run({y, sum}, {{"x", std::span<const float>(there)}});
+      const auto whole = s.run({y, sum, x}, {{"x", std::span<const float>(there)}});
+      std::fill(there.begin(), there.end(), -1.0F);  // what was fed is the caller's again
+      for (std::size_t k = 0; k < 2; ++k) {
+        CHECK(floats(here[k]) == floats(apart[k]));
+        CHECK(floats(whole[k]) == floats(apart[k]));
+      }
+      CHECK(floats(whole[2]) == data);
+    }
+}
+
+TEST_CASE("a run that is fed a variable's own memory and writes that variable reads what was fed") {
+  graph g;
+  const value x = g.placeholder("x", {16}), w = g.variable("w", {16}, {.init = ones});
+  value y;
+  {
+    const auto waits = g.control_dependencies({assign_add(w, g.constant(1.0) * x)});
+    y = x * 3.0;
+  }
+  session s{g};
+  s.initialize();
+  for (int i = 0; i < 3; ++i) {
+    const float old = s.variable("w").as<float>()[0];
+    CHECK(floats(s.run(y, {{"x", s.mutable_variable("w")}})) == std::vector<float>(16, 3 * old));
+    CHECK(s.variable("w").as<float>()[0] == 2 * old);
+    // Between two of them one whose feed is read where it lies.
+    const aligned_buffer zeros_fed(16 * sizeof(float));
+    const std::span<const float> there(reinterpret_cast<const float*>(zeros_fed.data()), 16);
+    CHECK(floats(s.run(y, {{"x", there}})) == std::vector<float>(16, 0));
+  }
+}
+
+TEST_CASE("a run that raises has let go of its feeds") {
+  graph g;
+  const value x = g.placeholder("x", {batch, 16}), i = g.placeholder("i", {batch}, int32);
+  const value rows = gather(x * 1.0, i);
+  session s{g};
+  aligned_buffer memory(64);
+  const std::array<std::int32_t, 1> outside{7}, inside{0};
+  const std::span<const float> there(reinterpret_cast<const float*>(memory.data()), 16);
+  CHECK_THROWS_AS(s.run(rows, {{"x", there}, {"i", outside}}), error);
+  const std::vector<float> other(17, 2);  // not on a cache line
+  CHECK(floats(s.run(rows, {{"x", std::span(other).subspan(1)}, {"i", inside}})) == std::vector<float>(16, 2));
 }

@@ -148,6 +148,10 @@ GRADUS_BODY detail::run_lease base_session::lease_of(std::span<const fetch> fetc
   detail::prepared_run& p = prepared(fetches);
   detail::run_lease mine = p.take();
   const blocking_options wait{o.timeout_secs.value_or(task_condition::forever), &end_.closing, o.stop};
+  const struct feeds_until_end {  // also by an error
+    step_machine& of;
+    ~feeds_until_end() { of.take_back(); }
+  } lent{mine->machine};
   run_before(p, *mine, feeds, wait);
   core_.take_feeds(p, *mine, feeds);
   {

@@ -83,6 +83,12 @@ GRADUS_BODY std::unique_ptr<run_memory> prepared_run::make() {
   return m;
 }
 
+GRADUS_BODY bool prepared_run::is_of_a_variable(const const_tensor_view& data) const {
+  for (resource_variable* const v : variables)
+    if (data.data < v->value() + v->memory.size() && data.data + data.size_bytes() > v->value()) return true;
+  return false;
+}
+
 // --- variables
 
 GRADUS_BODY session_core::session_core(graph& g, session_resources* shared)
@@ -227,8 +233,11 @@ GRADUS_BODY void session_core::take_feeds(const prepared_run& p, run_memory& m, 
   m.machine.bind(batch_size < 0 ? 1 : batch_size);
   for (const auto& h : p.placeholders) {
     const auto at = static_cast<std::size_t>(std::find(m.fed.begin(), m.fed.end(), h.original) - m.fed.begin());
-    accept_feed(r.name_of(h.node), r.at(h.node).dims, r.at(h.node).type, m.machine.batch_size(), feeds[at].data,
-                m.machine.address(h.node));
+    const const_tensor_view& data = feeds[at].data;
+    const bool is_copied = p.is_of_a_variable(data);
+    accept_feed(r.name_of(h.node), r.at(h.node).dims, r.at(h.node).type, m.machine.batch_size(), data,
+                is_copied ? m.machine.address(h.node) : nullptr);
+    if (!is_copied) m.machine.lend(h.node, data.bytes());
   }
 }
 
