@@ -34,7 +34,7 @@ TEST_CASE("1,000 histories break no law, and each is the same twice") {
 TEST_CASE("a worker that flaps") {
   const bool is_long = std::getenv("GRADUS_LONG") != nullptr;
   for (const staleness mode : {staleness::asynchronous, staleness::bounded, staleness::synchronous}) {
-    plan p(1);
+    fault_plan p(1);
     p.shape = {2, 3}, p.mode = mode, p.bound = 2, p.round = {2, 3, false};
     p.power_fails = p.by_wire = false;
     p.lost = 20, p.doubled = 20, p.late = 2, p.delay = 20 * ms, p.disk = 5 * ms;

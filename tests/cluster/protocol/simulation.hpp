@@ -48,7 +48,7 @@ struct dice {
 };
 
 // What a history is made of; all of it follows from the seed.
-struct plan {
+struct fault_plan {
   cluster_shape shape;
   staleness mode = staleness::asynchronous;
   std::uint64_t bound = 0, target = 0;
@@ -60,7 +60,7 @@ struct plan {
   nanos flaps = 0;     // worker 0 crashes about so often
   nanos slowness = 1;  // of computation
 
-  explicit plan(std::uint64_t seed) {
+  explicit fault_plan(std::uint64_t seed) {
     dice d{seed * 0x2545F4914F6CDD1Du + 1};
     shape = {static_cast<std::uint32_t>(1 + d.below(3)), static_cast<std::uint32_t>(1 + d.below(4))};
     switch (d.below(6)) {
@@ -166,8 +166,8 @@ struct number_store {
 
 class history {
 public:
-  history(std::uint64_t seed, bool keep_log) : history(plan(seed), seed, keep_log) {}
-  history(const plan& p, std::uint64_t seed, bool keep_log)
+  history(std::uint64_t seed, bool keep_log) : history(fault_plan(seed), seed, keep_log) {}
+  history(const fault_plan& p, std::uint64_t seed, bool keep_log)
       : p_(p), dice_{seed}, keep_log_(keep_log), values_(p.shape.shards, {0}) {
     for (std::uint32_t i = 0; i < p_.shape.shards + p_.shape.workers; ++i)
       nodes_.push_back(std::make_unique<node>(this, i));
@@ -258,7 +258,7 @@ public:
       throw violation{text("law 2: update ", order, " is another on shard ", shard, " than on those before it")};
     }
   }
-  const plan& settings() const { return p_; }
+  const fault_plan& settings() const { return p_; }
 
 private:
   struct event {
@@ -327,7 +327,7 @@ private:
     void expired(const std::string& what) override { h->expire(*this, what); }
   };
 
-  plan p_;
+  fault_plan p_;
   dice dice_;
   bool keep_log_;
   nanos now_ = 0;
