@@ -97,8 +97,8 @@ public:
   // Makes it, unless another thread has meanwhile. `build` has the pruned graph made ready.
   using builder = std::function<runnable(graph pruned, std::shared_ptr<const void>& keeps)>;
   prepared_run& prepare(std::span<const fetch> fetches, bool concurrent, const builder& build);
-  // Checks the feeds, and what ops gave to placeholders that are not fed. The run reads them where they lie, if they are
-  // whole cache lines, and else a copy; machine.take_back() when it has ended.
+  // Checks the feeds, and what ops gave to placeholders that are not fed. The run reads them where they lie, if they
+  // are whole cache lines, and else a copy; machine.take_back() when it has ended.
   void take_feeds(const prepared_run& p, run_memory& m, std::span<const feed> feeds) const;
   // Whether every placeholder that hangs on the op is fed.
   bool is_fed(const prepared_run::own_op& op, std::span<const feed> feeds) const;
