@@ -14,6 +14,7 @@
 #pragma once
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -42,6 +43,8 @@ struct compiled_train_options {
 struct compiled_evaluate_options {
   std::optional<std::int64_t> steps = {};
   std::string name = {};
+  // Of this checkpoint, by a trainer of its own, also while a training goes on; empty: the newest, or what is trained.
+  std::string checkpoint_path = {};
 };
 struct compiled_predict_options {
   std::vector<std::string> predict_keys = {};
@@ -103,8 +106,9 @@ class compiled_estimator {
 public:
   explicit compiled_estimator(Trainer made) : trainer_(std::make_unique<Trainer>(std::move(made))) {}
   template <class Make>
-    requires std::same_as<std::invoke_result_t<Make>, Trainer>
-  explicit compiled_estimator(Make make) : trainer_(new Trainer(make())) {}
+    requires std::same_as<std::invoke_result_t<const Make&>, Trainer>
+  explicit compiled_estimator(Make make)
+      : trainer_(new Trainer(make())), make_([make] { return std::unique_ptr<Trainer>(new Trainer(make())); }) {}
 
   // Errors: invalid_argument for both or a not positive number of steps; failed_precondition for saving listeners of a
   // run that saves nothing; those of the trainer's train.
@@ -130,7 +134,9 @@ public:
     check_positive("steps", o.steps);
     auto data = batches_of(input_fn, mode::evaluate);
     const std::string name = o.name.empty() ? std::string("eval") : text("eval_", o.name);
-    const evaluation found = trainer_->evaluate(data, {.steps = o.steps.value_or(0), .name = name});
+    Trainer& by = o.checkpoint_path.empty() ? *trainer_ : evaluator();
+    const evaluation found =
+        by.evaluate(data, {.steps = o.steps.value_or(0), .name = name, .checkpoint_path = o.checkpoint_path});
     evaluation_result all;
     for (const auto& [key, v] : found.values()) all.set(key, const_tensor_view(std::span<const double>(&v, 1), {}));
     all.set_global_step(found.global_step());
@@ -173,9 +179,19 @@ public:
   const std::string& model_dir() const { return config().model_dir; }
   const run_config& config() const { return trainer_->config(); }
   Trainer& trainer() { return *trainer_; }
+  // A line where the trainer's lines go.
+  void say(std::string_view line) { trainer_->say(line); }
+  void warn(std::string_view line) { trainer_->warn(line); }
 
 private:
-  std::unique_ptr<Trainer> trainer_;
+  std::unique_ptr<Trainer> trainer_, evaluator_;
+  std::function<std::unique_ptr<Trainer>()> make_;
+
+  // Which never trains, so that a training that goes on keeps its values.
+  Trainer& evaluator() {
+    if (evaluator_ == nullptr && make_) evaluator_ = make_();
+    return evaluator_ != nullptr ? *evaluator_ : *trainer_;
+  }
 
   static void check_positive(std::string_view what, std::optional<std::int64_t> n) {
     if (n && *n <= 0) raise(status::invalid_argument, text("Must specify ", what, " > 0, given: ", *n));
@@ -219,7 +235,7 @@ private:
 template <auto Model, class... Policies>
 auto make_estimator(const Policies&... policies) {
   return compiled_estimator<decltype(make_trainer<Model>(policies...)), Model>(
-      [&] { return make_trainer<Model>(policies...); });
+      [policies...] { return make_trainer<Model>(policies...); });
 }
 
 }  // namespace gradus

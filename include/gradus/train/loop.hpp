@@ -119,17 +119,21 @@ public:
 
   // ---- values for the variables: those of the newest checkpoint, else the initializers' and those of a warm start.
   // Says whether there was a checkpoint. `only_reading`: without one nothing is started, and the directory is not ours.
-  bool restore(Steps& steps, const state_list& list, bool only_reading) {
+  // `path`: of this checkpoint, not of the newest.
+  bool restore(Steps& steps, const state_list& list, bool only_reading, std::string_view path = {}) {
     std::optional<restored> found;
     if (saves_) {
       saves_->finish();
       if (has_files()) {
         if (!only_reading) saves_->files().own(settings_.directory);
-        found = saves_->files().restore_latest(list, settings_.directory,
-                                               {.ignore_extra = only_reading,
-                                                .fallback = settings_.restore_fallback,
-                                                .restore_newest = settings_.restore_newest,
-                                                .prefix = settings_.basename});
+        const restore_options how{.ignore_extra = only_reading,
+                                  .fallback = settings_.restore_fallback,
+                                  .restore_newest = settings_.restore_newest,
+                                  .prefix = settings_.basename};
+        if (path.empty())
+          found = saves_->files().restore_latest(list, settings_.directory, how);
+        else
+          found = saves_->files().restore(list, std::string(path), how);
       }
     }
     if (found) {

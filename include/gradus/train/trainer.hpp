@@ -86,11 +86,12 @@ public:
   }
 
   // Runs the model over the data and gives the loss and the metrics. Data that end are rewound, so that the next call
-  // sees them again.
+  // sees them again. Error: failed_precondition for a checkpoint_path where this trainer has trained: what is in memory
+  // goes on.
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   evaluation evaluate(Dataset&& data, const evaluate_options& options = {}) {
-    ready_to_read();
+    ready_to_read(options.checkpoint_path);
     stepper_.template connect<mode::evaluate>();
     stepper_.reset_local();
     const detail::averages_in_place<stepper_type, update_type::has_evaluation_copy> in_place(stepper_,
@@ -176,6 +177,9 @@ public:
   std::int64_t global_step() const { return stepper_.global_step(); }
   const run_config& config() const { return config_; }
   stepper_type& steps() { return stepper_; }
+  // A line where this trainer's lines go.
+  void say(std::string_view line) { loop_.say(line); }
+  void warn(std::string_view line) { loop_.warn_of(line); }
   // Bytes of training, at the batch size of the last step.
   memory_use memory() const { return stepper_.memory(); }
   // Everything that a checkpoint of this trainer holds, but for the input's position.
@@ -244,9 +248,14 @@ private:
     return c;
   }
   bool has_files() const { return !config_.model_dir.empty(); }
-  void ready_to_read() {
-    if (loop_.trusts_memory()) return;
-    if (!loop_.restore(stepper_, state(), true))
+  void ready_to_read(std::string_view path = {}) {
+    if (loop_.trusts_memory()) {
+      if (path.empty()) return;
+      raise(status::failed_precondition,
+            text("evaluate: this trainer holds what it has trained until step ", stepper_.global_step(),
+                 "; evaluate \"", path, "\" with another trainer of this model and model_dir"));
+    }
+    if (!loop_.restore(stepper_, state(), true, path))
       raise(status::failed_precondition, has_files() ? text("there is no checkpoint in \"", config_.model_dir,
                                                             "\" to evaluate or predict with; train first")
                                                      : std::string("the model has not been trained: call train first, "
