@@ -4,6 +4,7 @@
 
 #include <gradus/base/error.hpp>
 #include <string>
+#include <string_view>
 
 template <class Call>
 std::string message_of(gradus::status expected, Call&& call) {
@@ -14,4 +15,10 @@ std::string message_of(gradus::status expected, Call&& call) {
     return e.what();
   }
   return "no error";
+}
+
+// Whether it says so; a test that finds it does not prints all of it.
+inline bool says(const std::string& all, std::string_view part) {
+  INFO(all);
+  return all.find(part) != std::string::npos;
 }

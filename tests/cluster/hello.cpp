@@ -6,7 +6,7 @@ using namespace gradus;
 
 namespace {
 cluster_fingerprint digits() {
-  return {.library = "1.2.3",
+  return {.version = "1.2.3",
           .model = "digits",
           .rule = "adam",
           .arithmetic = "fast",
@@ -27,12 +27,12 @@ std::string said(Change change) {
 TEST_CASE("a fingerprint comes back from its bytes") {
   CHECK(cluster_fingerprint_from(to_bytes(digits())) == digits());
   CHECK(cluster_fingerprint_from(to_bytes({})) == cluster_fingerprint{});
-  CHECK(cluster_fingerprint{}.library == GRADUS_VERSION);
+  CHECK(cluster_fingerprint{}.version == GRADUS_VERSION);
 }
 
 TEST_CASE("a difference is named") {
   CHECK(said([](auto&) {}).empty());
-  CHECK(said([](auto& f) { f.library = "1.2.4"; }) ==
+  CHECK(said([](auto& f) { f.version = "1.2.4"; }) ==
         "the library version of worker 0 is 1.2.3, that of ps 1 is 1.2.4");
   CHECK(said([](auto& f) { f.model = "x"; }) == "the model of worker 0 is \"digits\", that of ps 1 is \"x\"");
   CHECK(said([](auto& f) { f.rule = "sgd"; }) == "the rule of worker 0 is \"adam\", that of ps 1 is \"sgd\"");

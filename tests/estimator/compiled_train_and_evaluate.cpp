@@ -102,6 +102,18 @@ TEST_CASE("an evaluator evaluates what a chief has saved, and ends behind the la
   CHECK(all.losses == std::vector<double>{chief.evaluate(data)["loss"]});
 }
 
+TEST_CASE("a training that is over when it begins is evaluated and exported") {
+  testing::temp_dir dir;
+  make(in(dir.path())).train(endless, {.max_steps = 20});  // and was killed before its evaluation
+  auto e = make(in(dir.path()));
+  const auto last = train_and_evaluate(
+      e, train_spec(endless, {.max_steps = 20}),
+      eval_spec(data, {.steps = {}, .exporters = final_exporter("last", {.serving = own_placeholders{}})}));
+  CHECK(last.metrics.global_step() == 20);
+  CHECK(last.metrics["loss"] == loss_at(20));
+  CHECK(exports_in(dir.path() + "/export/last") == 1);
+}
+
 TEST_CASE("a checkpoint by its path: the loss of its step, whatever has been trained since") {
   testing::temp_dir dir;
   auto e = make(in(dir.path()));

@@ -338,6 +338,19 @@ TEST_CASE("E7 local runs; E10 export results come back") {
   CHECK(after.result.metrics.global_step() == 10);
 }
 
+TEST_CASE("a training that is over when it begins is evaluated and exported: a kill came before") {
+  local_run r;
+  r.run(22);
+  r.run(22);
+  CHECK(r.evaluations == 4);
+  CHECK(r.exports == notes{"10", "20", "22 final", "22 final"});
+  CHECK(r.result.metrics.global_step() == 22);
+  CHECK(r.result.export_results == notes{"exported 22"});
+  r.o.listener.before_eval = [] { return false; };
+  r.run(22);
+  CHECK(r.evaluations == 4);
+}
+
 TEST_CASE("E9 throttling skips, the last checkpoint is evaluated anyway") {
   local_run r;
   r.in_each_step = [&] { r.hand.advance(1); };

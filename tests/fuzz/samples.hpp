@@ -82,7 +82,7 @@ inline octets sample(std::string_view reader) {
     return out;
   }
   if (reader == "fingerprint")
-    return to_bytes(cluster_fingerprint{.library = "1.2.3",
+    return to_bytes(cluster_fingerprint{.version = "1.2.3",
                                         .model = "digits",
                                         .rule = "adam",
                                         .arithmetic = "fast",

@@ -24,6 +24,8 @@
 #include <functional>
 #include <memory>
 
+#include "../message.hpp"
+
 using namespace gradus;
 
 namespace {
@@ -153,19 +155,6 @@ void each_batch(const made& m, bool labels, See see) {
     see(std::span<const feed>(feeds), std::as_const(in));
   }
 }
-std::string why(const std::function<void()>& call, status kind) {
-  try {
-    call();
-  } catch (const error& e) {
-    CHECK(e.kind() == kind);
-    return e.what();
-  }
-  return "(nothing was refused)";
-}
-bool says(const std::string& all, std::string_view part) {
-  INFO(all);
-  return all.find(part) != std::string::npos;
-}
 
 }  // namespace
 
@@ -261,7 +250,7 @@ TEST_CASE(
     }
     made larger = make(dir.path(), five);
     const std::string said =
-        why([&] { larger.e->export_saved_model(base.path(), larger.e->serving()); }, status::invalid_argument);
+        message_of(status::invalid_argument, [&] { larger.e->export_saved_model(base.path(), larger.e->serving()); });
     CHECK(says(said, "the model_fn for mode predict does not have the variables of the checkpoint"));
     if (!larger.columns.linear_model.empty()) {
       CHECK(says(said, "linear/linear_model/town/weights"));
@@ -271,7 +260,8 @@ TEST_CASE(
       CHECK(says(said, "dnn/input_from_feature_columns/input_layer/town_embedding/embedding_weights"));
     CHECK(std::filesystem::is_empty(base.path()));
     // It does not predict or train either.
-    CHECK(says(why([&] { larger.e->predict(input_of(larger, false)).begin(); }, status::invalid_argument), "town"));
+    CHECK(says(message_of(status::invalid_argument, [&] { larger.e->predict(input_of(larger, false)).begin(); }),
+               "town"));
     CHECK_THROWS_AS(larger.e->train(input_of(larger, true), {.steps = 1}), invalid_argument);
     // What was trained goes out as before.
     made again = make(dir.path(), three);
@@ -306,16 +296,15 @@ TEST_CASE("a column less: a linear model predicts from what is left, a network i
   CHECK(row == 12);
   // Its export knows nothing of the column that was left out, and who feeds it is told so.
   const std::vector<std::int64_t> ids{0};
-  CHECK(says(why(
-                 [&] {
-                   loaded.predict("predict", {{"town/ids", ids}, {"job/ids", ids}});
-                 },
-                 status::not_found),
+  CHECK(says(message_of(status::not_found,
+                        [&] {
+                          loaded.predict("predict", {{"town/ids", ids}, {"job/ids", ids}});
+                        }),
              "the signature \"predict\" has no input \"job/ids\"; it has \"town/ids\""));
   CHECK_FALSE(detail::variables_in(loaded.directory(), {}).empty());
   for (const std::string& v : detail::variables_in(loaded.directory(), {})) CHECK(v.find("job") == v.npos);
   made more = with({town, job, decade});
-  CHECK(says(why([&] { more.e->export_saved_model(base.path(), more.e->serving()); }, status::not_found),
+  CHECK(says(message_of(status::not_found, [&] { more.e->export_saved_model(base.path(), more.e->serving()); }),
              "linear/linear_model/age_bucketized/weights"));
 
   testing::temp_dir deep_dir;
@@ -328,7 +317,7 @@ TEST_CASE("a column less: a linear model predicts from what is left, a network i
                          .n_classes = 3,
                          .model_dir = deep_dir.path()});
   const std::string said =
-      why([&] { narrow.export_saved_model(base.path(), narrow.serving()); }, status::invalid_argument);
+      message_of(status::invalid_argument, [&] { narrow.export_saved_model(base.path(), narrow.serving()); });
   CHECK((says(said, "dnn/hiddenlayer_0/kernel") && says(said, "[15, 6]") && says(said, "[9, 6]")));
 }
 
@@ -346,6 +335,6 @@ TEST_CASE("an export keeps the vocabulary it was made with: an id beyond it is r
   };
   CHECK(ask(-1) == e.get_variable_value("linear/linear_model/bias_weights").as<float>()[0]);
   CHECK(ask(2) != ask(1));
-  const std::string beyond = why([&] { ask(3); }, status::invalid_argument);
+  const std::string beyond = message_of(status::invalid_argument, [&] { ask(3); });
   CHECK(says(beyond, "index 3 at position 0 is outside the table's 3 rows"));
 }

@@ -26,6 +26,8 @@
 #include <string>
 #include <vector>
 
+#include "../message.hpp"
+
 using namespace gradus;
 
 namespace {
@@ -98,20 +100,6 @@ void check_after(int steps, base_session& s) {
   CHECK(s.variable("global_step").as<std::int64_t>()[0] == 100 + steps);
 }
 std::shared_ptr<detail::any_saver> bundles() { return std::make_shared<saver<tensor_bundle>>(); }
-
-template <class Error, class Call>
-std::string refusal(Call call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "(nothing was refused)";
-}
-bool says(const std::string& all, std::string_view part) {
-  INFO(all);
-  return all.find(part) != std::string::npos;
-}
 }  // namespace
 
 TEST_CASE("a monitored session trains on where TensorFlow stopped, and again from its own checkpoint") {
@@ -305,7 +293,7 @@ TEST_CASE(
   };
   {
     fit m(by_momentum);
-    const std::string why = refusal<not_found>([&] { prepare(m); });
+    const std::string why = message_of(status::not_found, [&] { prepare(m); });
     CHECK(says(why, "missing in the file: \"w/Momentum\""));
     CHECK(!says(why, "elsewhere"));
     CHECK(!says(why, "session/uninitialized"));
@@ -313,7 +301,7 @@ TEST_CASE(
     state_list list;
     s.remembers(list);
     saver<tensor_bundle> files;
-    refusal<not_found>([&] { files.restore(list, dir / "model.ckpt-100"); });
+    CHECK(message_of(status::not_found, [&] { files.restore(list, dir / "model.ckpt-100"); }) != "no error");
     CHECK(s.report_uninitialized_variables() == std::vector<std::string>{"w", "global_step", "w/Momentum"});
     CHECK(s.variable("w").as<float>()[0] == 0);
   }
@@ -330,7 +318,7 @@ TEST_CASE(
   fit n(gradient_descent{.rate = 0.1});
   scaffold parts({.saver = bundles()});
   chief_session_creator chief(sessions_of(n.g, n.opt), n.g, parts, {.checkpoint_dir = std::string(other.path())});
-  CHECK(says(refusal<invalid_argument>([&] { chief.create_session(); }),
+  CHECK(says(message_of(status::invalid_argument, [&] { chief.create_session(); }),
              "\"w\" (float32[2] here, float32[3] in the file)"));
 }
 
@@ -341,7 +329,7 @@ TEST_CASE("a saver of another codec begins nothing anew beside TensorFlow's chec
   scaffold parts;
   chief_session_creator chief(sessions_of(m.g, m.opt), m.g, parts, {.checkpoint_dir = std::string(dir.path())});
   CHECK(
-      says(refusal<invalid_argument>([&] { chief.create_session(); }),
+      says(message_of(status::invalid_argument, [&] { chief.create_session(); }),
            "a checkpoint of the codec \"flat_binary\" has a name that ends in \".ckpt\"; name the codec that wrote it: "
            "tensor_bundle, TensorFlow's, as \"model.ckpt-100.index\" says"));
 }
@@ -358,7 +346,7 @@ TEST_CASE("of a part of the variables only these have a value afterwards: the re
   saver<tensor_bundle> files;
   files.restore(only(list, {"w", "global_step", "session/uninitialized"}), dir / "model.ckpt-100");
   CHECK(s.report_uninitialized_variables() == std::vector<std::string>{"w/Momentum"});
-  CHECK(says(refusal<failed_precondition>([&] { s.run(m.train, {{"target", aim}}); }), "w/Momentum"));
+  CHECK(says(message_of(status::failed_precondition, [&] { s.run(m.train, {{"target", aim}}); }), "w/Momentum"));
   s.initialize();  // gives the rest their first values, and no other's
   CHECK(s.variable("w").as<float>()[0] == 3);
   CHECK(s.variable("w/Momentum").as<float>()[0] == 0);
@@ -389,11 +377,12 @@ TEST_CASE(
   session t{draws.g, draws.opt};
   state_list others;
   t.remembers(others);
-  CHECK(says(refusal<not_found>([&] { files.restore(others, path); }),
+  CHECK(says(message_of(status::not_found, [&] { files.restore(others, path); }),
              "missing in the file: \"random_seed\", \"random_step\""));
   fit fewer(gradient_descent{.rate = 0.1});
   session u{fewer.g, fewer.opt};
   state_list less;
   u.remembers(less);
-  CHECK(says(refusal<invalid_argument>([&] { files.restore(less, path); }), "not in this model: \"w/Momentum\""));
+  CHECK(says(message_of(status::invalid_argument, [&] { files.restore(less, path); }),
+             "not in this model: \"w/Momentum\""));
 }

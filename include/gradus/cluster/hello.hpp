@@ -24,7 +24,7 @@ struct cluster_fingerprint {
     extents dims = {};
     friend bool operator==(const variable&, const variable&) = default;
   };
-  std::string library = GRADUS_VERSION;
+  std::string version = GRADUS_VERSION;  // of the library
   std::string model = {}, rule = {}, arithmetic = {};
   std::vector<std::pair<std::string, std::string>> settings = {};  // ascending by name, each once
   std::vector<variable> variables = {};                            // in the graph's order

@@ -14,7 +14,7 @@ GRADUS_BODY std::vector<std::byte> to_bytes(const cluster_fingerprint& f) {
   std::vector<std::byte> made;
   detail::bytes_out out(made);
   out.number(detail::fingerprint_version);
-  for (const std::string* s : {&f.library, &f.model, &f.rule, &f.arithmetic}) out.string(*s);
+  for (const std::string* s : {&f.version, &f.model, &f.rule, &f.arithmetic}) out.string(*s);
   out.number(static_cast<std::uint32_t>(f.settings.size()));
   for (const auto& [name, content] : f.settings) out.string(name), out.string(content);
   out.number(static_cast<std::uint32_t>(f.variables.size()));
@@ -32,7 +32,7 @@ GRADUS_BODY cluster_fingerprint cluster_fingerprint_from(std::span<const std::by
   if (const auto version = in.number<std::uint32_t>(); version != detail::fingerprint_version)
     in.refuse(text("it is of version ", version, ", here it is version ", detail::fingerprint_version));
   cluster_fingerprint f;
-  for (std::string* s : {&f.library, &f.model, &f.rule, &f.arithmetic}) *s = in.string();
+  for (std::string* s : {&f.version, &f.model, &f.rule, &f.arithmetic}) *s = in.string();
   const std::size_t settings = in.count(8);
   for (std::size_t i = 0; i < settings; ++i) {
     auto name = in.string();
@@ -61,7 +61,7 @@ GRADUS_BODY std::string difference_of(const cluster_fingerprint& a, std::string_
     return text(what, " of ", a_name, " is ", of_a, ", that of ", b_name, " is ", of_b);
   };
   const auto quoted = [](std::string_view s) { return text('"', s, '"'); };
-  if (a.library != b.library) return differ("the library version", a.library, b.library);
+  if (a.version != b.version) return differ("the library version", a.version, b.version);
   if (a.model != b.model) return differ("the model", quoted(a.model), quoted(b.model));
   if (a.rule != b.rule) return differ("the rule", quoted(a.rule), quoted(b.rule));
   if (a.arithmetic != b.arithmetic) return differ("the arithmetic", quoted(a.arithmetic), quoted(b.arithmetic));

@@ -17,7 +17,9 @@
 // scripts/train_and_evaluate.sh starts both. One process of a role at a time: another is refused, by its role.
 //
 // Otherwise than TensorFlow: an evaluator with throttle_secs 0 that finds no new checkpoint waits a second before it
-// looks again, where TensorFlow's looks without a pause. And an evaluator that is started again takes up what one
+// looks again, where TensorFlow's looks without a pause. A process that is alone and finds the training over evaluates
+// and exports its last checkpoint, where TensorFlow's gives nothing: an earlier process may have been killed before it
+// did. And an evaluator that is started again takes up what one
 // before it has found: the file `evaluated` beside its events names the checkpoint that was evaluated and exported
 // last. Delete the file, and the events, to have it evaluated again.
 #pragma once

@@ -135,7 +135,8 @@ public:
     e_->say("Exiting evaluation, as requested by after_eval.");
     return true;
   }
-  void end(hooked_session&, std::int64_t step) {
+  void end(hooked_session&, std::int64_t step) { evaluate_last(step); }
+  void evaluate_last(std::int64_t step) {
     if (last_step_ == step || !asks_to_go_on(o_->listener)) return;
     evaluate(step);
     tells_to_go_on(o_->listener, outcome);
@@ -221,7 +222,10 @@ private:
     const auto behind = std::make_shared<evaluating_listener>(evaluator, *e_, *eval_, *o_);
     listeners = train_->saving_listeners();
     listeners.emplace_back(behind);
+    const auto step = checkpoint_step(e_->latest_checkpoint());
+    const bool was_over = train_->max_steps() && step && *step >= *train_->max_steps();
     train(listeners);
+    if (was_over) behind->evaluate_last(*step);
     return {std::move(behind->outcome.metrics), std::move(behind->exported)};
   }
 
