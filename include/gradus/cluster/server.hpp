@@ -12,7 +12,8 @@
 //
 // It opens no port, starts no thread and is registered nowhere: it knows which task this process is, gives that a name
 // that a session can be asked for, and holds a ps's main thread in `join` until somebody stops it. Messages between
-// tasks are the business of a transport, which this server does not have: only sessions of this process reach it, by
+// tasks are the business of a network. The servers of a local_cluster (cluster/local_cluster.hpp) have one, and training
+// runs with the policy `connected{server}` use it; a server by itself has none: sessions of this process reach it by
 // the connect policy in_process (session/master.hpp), and a protocol that would take a network is refused.
 #pragma once
 #include <initializer_list>
@@ -39,6 +40,10 @@ struct server_arguments {
   task_system tasks = {};
 };
 
+namespace detail {
+class task_network;
+}
+
 class server {
 public:
   static constexpr std::string_view own_protocol = "in_process";
@@ -46,6 +51,8 @@ public:
   // Errors: what `resolve` refuses; unimplemented for a protocol other than "in_process".
   explicit server(server_def def, bool start_now = true, const task_system& run = {});
   server(server_def def, const server_arguments& a);
+  // One whose task reaches the others.
+  server(server_def def, std::shared_ptr<detail::task_network> network, const task_system& run);
   server(const server&) = delete;
   // Stops it.
   ~server();
@@ -66,9 +73,24 @@ public:
   // Closes its sessions, so that what waits in their queues raises cancelled, lets join return, and new sessions fail.
   // Otherwise than TensorFlow, whose servers end with their process.
   void stop();
-  // Waits until somebody calls stop. Error: failed_precondition if it was never started, since that may never happen.
+  // Waits until somebody calls stop. A parameter server of a cluster holds and updates its variables meanwhile, and
+  // this returns when the last worker has left. Error: failed_precondition if it was never started, since that may
+  // never happen.
   void join() const;
   bool is_running() const;
+
+  // ---- the task's place in a cluster that trains
+  bool is_ps() const { return def_.job_name == "ps"; }
+  // Who initializes, restores, saves and writes: the task of the job "chief" or "master", or worker 0 where there is
+  // none.
+  bool is_chief() const;
+  // How many tasks train: chief, master and workers. 1 for a server that is its own cluster.
+  int workers() const;
+  // Which of them this is; the chief is 0. Error: failed_precondition for a task that does not train.
+  int worker() const;
+  int shards() const;  // parameter servers
+  // Null: this task is alone.
+  const std::shared_ptr<detail::task_network>& network() const { return network_; }
 
   // What its sessions share: variables, queues.
   session_resources& resources() const { return *resources_; }
@@ -88,6 +110,7 @@ private:
   mutable std::mutex mutex_;
   mutable task_condition changed_;
   states state_ = made;
+  std::shared_ptr<detail::task_network> network_;  // null: none
   std::shared_ptr<session_resources> resources_;
   mutable std::vector<std::weak_ptr<session_resources>> isolated_;
 

@@ -5,6 +5,7 @@
 
 #include "../base/body.hpp"
 #include "server.hpp"
+#include "task_network.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -35,7 +36,47 @@ GRADUS_BODY server::server(server_def def, bool start_now, const task_system& ru
 GRADUS_BODY server::server(server_def def, const server_arguments& a)
     : server(detail::with_arguments(std::move(def), a), a.start, a.tasks) {}
 
+GRADUS_BODY server::server(server_def def, std::shared_ptr<detail::task_network> network, const task_system& run)
+    : server(std::move(def), true, run) {
+  network_ = std::move(network);
+}
+
 GRADUS_BODY server::~server() { stop(); }
+
+namespace detail {
+// Jobs whose tasks train, in the order in which they are numbered.
+inline constexpr std::string_view training_jobs[] = {"chief", "master", "worker"};
+}  // namespace detail
+
+GRADUS_BODY bool server::is_chief() const {
+  if (def_.job_name == "chief" || def_.job_name == "master") return true;
+  if (def_.cluster.has("chief") || def_.cluster.has("master")) return false;
+  return def_.job_name != "worker" ? !is_ps() && def_.job_name != "evaluator" : def_.task_index == 0;
+}
+
+GRADUS_BODY int server::workers() const {
+  int n = 0;
+  for (const std::string_view job : detail::training_jobs)
+    if (def_.cluster.has(job)) n += def_.cluster.num_tasks(job);
+  return n == 0 ? 1 : n;
+}
+
+GRADUS_BODY int server::worker() const {
+  int before = 0;
+  for (const std::string_view job : detail::training_jobs) {
+    if (!def_.cluster.has(job)) continue;
+    const std::vector<int> tasks = def_.cluster.task_indices(job);
+    if (job == def_.job_name)
+      return before + static_cast<int>(std::find(tasks.begin(), tasks.end(), def_.task_index) - tasks.begin());
+    before += static_cast<int>(tasks.size());
+  }
+  if (is_ps() || def_.job_name == "evaluator" || before != 0)
+    raise(status::failed_precondition, text("the task ", def_.job_name, " ", def_.task_index,
+                                            " is no worker: chief, master and workers train, and have a number"));
+  return 0;  // alone
+}
+
+GRADUS_BODY int server::shards() const { return def_.cluster.has("ps") ? def_.cluster.num_tasks("ps") : 0; }
 
 GRADUS_BODY server_def server::local_def() {
   return {.cluster = {{"local", {"localhost:0"}}}, .job_name = "local", .task_index = 0};
@@ -75,6 +116,10 @@ GRADUS_BODY void server::stop() {
 GRADUS_BODY void server::join() const {
   std::unique_lock lock(mutex_);
   if (state_ == made) raise(status::failed_precondition, text("the server \"", target(), "\" was not started"));
+  if (network_ != nullptr && is_ps()) {
+    lock.unlock();
+    return network_->serve(static_cast<std::uint32_t>(def_.task_index));
+  }
   changed_.wait(lock, [&] { return state_ == stopped; });
 }
 

@@ -46,6 +46,7 @@ public:
   void take(step_machine& train, variable_arena& variables);
   // After the last: gradients that were summed over `of` parts become their mean, outputs that of the parts here.
   void average(step_machine& train, variable_arena& variables, std::int64_t of);
+  void average_outputs(step_machine& train);
   std::size_t bytes() const { return sums_.bytes() + output_sums_.bytes(); }
 
 private:

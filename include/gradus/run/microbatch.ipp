@@ -67,6 +67,10 @@ GRADUS_BODY void part_sums::average(step_machine& train, variable_arena& variabl
     else
       divide_values(reinterpret_cast<float*>(variables.gradient(i)), of, variables.info(i).size());
   }
+  average_outputs(train);
+}
+
+GRADUS_BODY void part_sums::average_outputs(step_machine& train) {
   for (std::size_t i = 0; i < averaged_.size(); ++i) {
     const tensor_view v = train.view(averaged_[i]);
     const double mean = outputs_[i] / static_cast<double>(parts_);

@@ -128,6 +128,15 @@ public:
       if (const node& n = train.what().at(train.bound(i).node); n.op == &cards::apply) see(gradient_of(n));
   }
 
+  // f(variable, its constraint, whether its gradient comes as rows) for every variable that is updated, in the order in
+  // which a global norm adds them.
+  template <class F>
+  void each_updated(F f) const {
+    const graph_view& v = train.what().graph.view;
+    for (int i = 0; i < v.size; ++i)
+      if (const node& n = v.nodes[i]; n.op == &cards::apply)
+        f(variable_at_[static_cast<std::size_t>(i)], constraint_of(n, v.ints), n.inputs == 3);
+  }
   // The state that changes by sweeps alone, of which the guard is told.
   std::vector<std::span<const std::byte>> guarded() {
     std::vector<std::span<const std::byte>> out;

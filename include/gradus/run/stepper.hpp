@@ -215,6 +215,31 @@ public:
       updates_.hand_over(see);
     }
   }
+  // This process's share of a step that `of` processes make together, process `which` of them: as compute_gradients, but
+  // the sum over this microbatch's parts, not their mean. Each holds as many parts; the sum of all, as a tree
+  // (tensor/tree_sum.hpp), divided by of * parts(), is what one process computes that has `of` times as many parts, and
+  // random operations draw what they draw there.
+  template <class See>
+  void sum_gradients(std::int64_t which, std::int64_t of, See see) {
+    if constexpr (cuts) {
+      sum_parts(which * parts_, parts_, of * parts_);
+      sums_.average_outputs(updates_.train);
+      updates_.each_gradient(see);
+    } else {
+      const subnormal_scope numbers(subnormals_here);
+      draw_as(updates_.step.global_step * of + which);
+      updates_.step.begin_gradients();
+      const lent_until_end lent{updates_.train};
+      updates_.hand_over(see);
+    }
+  }
+  std::int64_t parts() const { return parts_; }  // of microbatch
+  // f(i, constraint, whether its gradient comes as rows) for every variable, variables().info(i), that steps update, in
+  // the order in which a global norm adds their gradients.
+  template <class F>
+  void each_updated(F f) const {
+    updates_.each_updated(f);
+  }
   // Somebody else made the updates up to this step: what random operations draw, and the rate, are of it from now on.
   void move_to(std::int64_t global_step) { updates_.step.global_step = global_step; }
   template <mode M>

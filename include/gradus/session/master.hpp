@@ -23,10 +23,6 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-namespace kind {
-struct connection {};  // how a master string becomes a session: in_process, ...
-}  // namespace kind
-
 struct master {
   std::string text;      // as it was given
   std::string protocol;  // empty: this process

@@ -10,6 +10,7 @@
 #include "../checkpoint/save_when.hpp"
 #include "../cpu/device.hpp"
 #include "../run/stepper.hpp"
+#include "../session/master.hpp"
 #include "hook.hpp"
 #include "progress.hpp"
 #include "run_config.hpp"
@@ -57,6 +58,19 @@ inline config_decision decision_of(const run_config& c, config_decision) {
           every_seconds{every.secs.active() ? every.secs.value() : 0}};
 }
 
+// The steps of a run: its own, or what a connect policy with steps makes of them.
+template <class Connection>
+concept has_steps = requires { typename Connection::default_staleness; };
+template <class Connection, class Alone, class Update, class Device, class... Policies>
+struct steps_of {
+  using type = Alone;
+};
+template <has_steps Connection, class Alone, class Update, class Device, class... Policies>
+struct steps_of<Connection, Alone, Update, Device, Policies...> {
+  using type = typename Connection::template steps<
+      Alone, Update, Device, policy_of<kind::staleness, typename Connection::default_staleness, Policies...>>;
+};
+
 template <class Source, class... Policies>
 struct composition {
   using update_type = update_among<Policies...>;
@@ -76,7 +90,10 @@ struct composition {
       policy_of<kind::subnormals, std::conditional_t<arithmetic_type::fuses, subnormals::flush, subnormals::keep>,
                 Policies...>;
   using microbatch_type = policy_of<kind::microbatch, detail::whole_batch, Policies...>;
-  using stepper_type = stepper<model_type, update_type, device_type, executor_type, subnormals_type, microbatch_type>;
+  using connection_type = policy_of<kind::connection, in_process<>, Policies...>;
+  using stepper_type = typename steps_of<
+      connection_type, stepper<model_type, update_type, device_type, executor_type, subnormals_type, microbatch_type>,
+      update_type, device_type, Policies...>::type;
   // After a step, as tf.estimator's NanTensorHook; not where not_finite says what a step does.
   static constexpr bool looks_at_loss = policies_of<kind::not_finite, Policies...> == 0;
   using saver_type = saver<codec_type, file_system_type, clock_type>;
@@ -85,6 +102,23 @@ struct composition {
   using warm_start_type = policy_of<kind::warm_start, no_warm_start, Policies...>;
   using hooks_type = hooks_among<Policies...>;
   static constexpr bool warm_starts = !std::is_same_v<warm_start_type, no_warm_start>;
+  // Whether steps are those of a cluster's task.
+  static constexpr bool in_cluster = has_steps<connection_type>;
+
+  static stepper_type make_steps(const Source& source, const Policies&... policies) {
+    const auto executor = take_policy<kind::executor, serial>(policies...);
+    const auto cut = take_policy<kind::microbatch, whole_batch>(policies...);
+    if constexpr (in_cluster) {
+      const auto connection = take_policy<kind::connection, connection_type>(policies...);
+      const auto when = take_policy<kind::staleness, typename connection_type::default_staleness>(policies...);
+      return connection.template make<stepper_type>(when, connection.describe(policies...),
+                                                    source.template make<model_type>(), compose_update(policies...),
+                                                    executor, subnormals_type{}, cut);
+    } else {
+      return stepper_type(source.template make<model_type>(), compose_update(policies...), executor, subnormals_type{},
+                          cut);
+    }
+  }
 };
 
 }  // namespace gradus::detail

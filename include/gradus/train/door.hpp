@@ -14,8 +14,28 @@ namespace detail {
 using loop_kinds =
     kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::warm_start, kind::snapshot, kind::save_when,
               kind::executor, kind::arithmetic, kind::subnormals, kind::microbatch, kind::recomputation, kind::clock,
-              kind::file_system, kind::operations, kind::log_sink, kind::hook, kind::saving_listener>;
+              kind::file_system, kind::operations, kind::log_sink, kind::hook, kind::saving_listener, kind::connection,
+              kind::staleness>;
 using trainer_kinds = kinds_and<loop_kinds, kind::configuration>;
+
+template <class... Policies>
+struct cluster_policies_fit {
+  using connection = policy_of<kind::connection, in_process<>, Policies...>;
+  static constexpr bool no_other_staleness = has_steps<connection> || policies_of<kind::staleness, Policies...> == 0;
+  static_assert(no_other_staleness,
+                "gradus: a policy that says how a cluster trains (asynchronous, ssp, sync_replicas) was given without "
+                "the cluster; add gradus::connected{server}.");
+  static constexpr bool value = no_other_staleness;
+};
+// A trainer has no sessions, so nothing but steps can be elsewhere.
+template <class... Policies>
+struct connection_fits_trainer {
+  static constexpr bool value = policies_of<kind::connection, Policies...> == 0 ||
+                                has_steps<policy_of<kind::connection, in_process<>, Policies...>>;
+  static_assert(value,
+                "gradus: a trainer takes gradus::connected{server} as its connect policy; policies that give sessions, "
+                "such as in_process, are for make_supervisor.");
+};
 
 template <class... Policies>
 struct rule_is_given {
@@ -41,7 +61,8 @@ using policies_are_accepted =
                      schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
                      clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
                      average_fits<policy_of<kind::average, no_average, Policies...>>,
-                     log_sink_fits<policy_of<kind::log_sink, warnings, Policies...>>, hooks_fit<Policies...>>;
+                     log_sink_fits<policy_of<kind::log_sink, warnings, Policies...>>, hooks_fit<Policies...>,
+                     cluster_policies_fit<Policies...>, connection_fits_trainer<Policies...>>;
 template <class Kinds, class Source, class... Policies>
 using door = std::conjunction<policies_are_accepted<Kinds, Policies...>, model_is_accepted<Source, Policies...>>;
 

@@ -146,6 +146,7 @@ public:
     steps.initialize(settings_.seed);
     if constexpr (Composition::warm_starts)
       if (!found) start_warm(steps, list);
+    if constexpr (Composition::in_cluster) steps.enter();
     trusted_ = true;
     return found.has_value();
   }
@@ -261,6 +262,7 @@ public:
 
   // A checkpoint now.
   void save(std::optional<double> metric = {}) {
+    if constexpr (Composition::in_cluster) steps_->gather();
     find_divergence(*steps_, [&](std::string_view name, double value) { diverged(name, value); });
     if (log_) log_->events().flush();  // what was logged up to a checkpoint is in the file before the checkpoint is
     const std::int64_t step = steps_->global_step();

@@ -44,7 +44,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-using supervisor_kinds = kinds_and<loop_kinds, kind::connection>;
+using supervisor_kinds = loop_kinds;
 
 // What supervisor_options say to the loop.
 loop_settings loop_settings_of(const supervisor_options& o);
@@ -64,6 +64,7 @@ class supervisor {
   static_assert(policies_fit<detail::supervisor_kinds, Policies...>::value);
   static_assert(log_sink_fits<policy_of<kind::log_sink, silent, Policies...>>::value);
   static_assert(detail::hooks_fit<Policies...>::value);
+  static_assert(detail::cluster_policies_fit<Policies...>::value);
 
 public:
   using composition = detail::composition<Source, Policies...>;
@@ -164,13 +165,7 @@ private:
   struct open_here {
     const supervisor* sv;
     stepper_type operator()() const {
-      return std::apply(
-          [this](const auto&... policies) {
-            return stepper_type(sv->source_.template make<typename composition::model_type>(),
-                                detail::compose_update(policies...), take_policy<kind::executor, serial>(policies...),
-                                typename composition::subnormals_type{},
-                                take_policy<kind::microbatch, detail::whole_batch>(policies...));
-          },
+      return std::apply([this](const auto&... policies) { return composition::make_steps(sv->source_, policies...); },
           sv->policies_);
     }
   };
@@ -213,7 +208,7 @@ private:
     if (running_)
       raise(status::failed_precondition, "the supervisor has a session already; end its scope before the next");
     auto r = std::make_unique<running>(*this, parse_master(master_text));
-    if (!options_.is_chief)
+    if (!composition::in_cluster && !options_.is_chief)
       raise(status::failed_precondition,
             text("this task is not the chief, and the session \"", master_text,
                  "\" is of this process alone: nobody else initializes its variables, so waiting would have no end. "

@@ -48,10 +48,8 @@ public:
   using stepper_type = typename composition::stepper_type;
 
   explicit trainer(const Source& source, const Policies&... policies)
-      : config_(checked(take_policy<kind::configuration, run_config>(policies...))),
-        stepper_(source.template make<typename composition::model_type>(), detail::compose_update(policies...),
-                 take_policy<kind::executor, serial>(policies...), typename composition::subnormals_type{},
-                 take_policy<kind::microbatch, detail::whole_batch>(policies...)),
+      : config_(of_task(checked(take_policy<kind::configuration, run_config>(policies...)), policies...)),
+        stepper_(composition::make_steps(source, policies...)),
         loop_(detail::loop_settings_of(config_, policies_of<kind::save_when, Policies...> != 0),
               detail::saver_options_of(config_),
               detail::decision_of(config_, take_policy<kind::save_when, detail::config_decision>(policies...)),
@@ -94,6 +92,8 @@ public:
     ready_to_read(options.checkpoint_path);
     stepper_.template connect<mode::evaluate>();
     stepper_.reset_local();
+    if constexpr (composition::in_cluster && update_type::has_evaluation_copy)
+      if (options.use_averages) stepper_.gather();
     const detail::averages_in_place<stepper_type, update_type::has_evaluation_copy> in_place(stepper_,
                                                                                              options.use_averages);
     double loss = 0;
@@ -245,6 +245,12 @@ private:
 
   static run_config checked(run_config c) {
     detail::validate_for_trainer(c);
+    return c;
+  }
+  // A task of a cluster that is not its chief has no files.
+  static run_config of_task(run_config c, const Policies&... policies) {
+    if constexpr (composition::in_cluster)
+      if (!take_policy<kind::connection, in_process<>>(policies...).is_chief()) c.model_dir = none;
     return c;
   }
   bool has_files() const { return !config_.model_dir.empty(); }

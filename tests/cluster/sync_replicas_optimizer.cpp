@@ -1,7 +1,7 @@
 // one thread: nothing here runs at the same time
 #include "../golden/golden.hpp"
 
-#include <gradus/cluster/sync_replicas.hpp>
+#include <gradus/cluster/sync_replicas_optimizer.hpp>
 #include <gradus/cpu/device.hpp>
 #include <gradus/update/rules/gradient_descent.hpp>
 #include <gradus/update/rules/momentum.hpp>
@@ -24,7 +24,7 @@ void two_workers(const json& fact, double rtol, double atol) {
   for (const auto& row : fact["init"]["v_sparse"]) rows.push_back(static_cast<T>(golden::number(row[0])));
   updater u{gradient_descent{.rate = 2.0}};
   u.track("v0", v0), u.track("v1", v1), u.track("v_sparse", tensor_view(std::span<T>(rows), {2, 1}));
-  sync_replicas sync{u,
+  sync_replicas_optimizer sync{u,
                      {.replicas_to_aggregate = fact["replicas_to_aggregate"].get<int>(),
                       .total_num_replicas = fact["total_num_replicas"].get<int>()}};
   constexpr dtype type = dtype_of<T>;
@@ -82,7 +82,7 @@ TEST_CASE("backups: the surplus is dropped; fewer replicas contribute more than 
   u.track("w", w);
   const auto push = [](auto& sync, int i, float g) { return sync.push(i, {{"w", std::array{g}}}); };
   {
-    sync_replicas sync{u, {.replicas_to_aggregate = 2, .total_num_replicas = 3}};
+    sync_replicas_optimizer sync{u, {.replicas_to_aggregate = 2, .total_num_replicas = 3}};
     sync.apply_gradients({{"w", float32, {1}}});
     sync.init_tokens(0);
     CHECK(sync.tokens_per_step() == 3);
@@ -97,7 +97,7 @@ TEST_CASE("backups: the surplus is dropped; fewer replicas contribute more than 
     CHECK(sync.local_step(2) == 1);
     CHECK(push(sync, 2, 1) == 1);
   }
-  sync_replicas sync{u, {.replicas_to_aggregate = 3, .total_num_replicas = 2}};
+  sync_replicas_optimizer sync{u, {.replicas_to_aggregate = 3, .total_num_replicas = 2}};
   sync.apply_gradients({{"w", float32, {1}}});
   sync.chief_init();
   sync.init_tokens();
@@ -117,7 +117,7 @@ TEST_CASE("each accumulator has its own step; the inner optimizer's slots; avera
   updater u{momentum{.rate = 1}};
   u.track("a", a), u.track("b", b);
   int averaged = 0;
-  sync_replicas sync{u,
+  sync_replicas_optimizer sync{u,
                      {.replicas_to_aggregate = 1, .total_num_replicas = 2, .variable_averages = [&] { ++averaged; }}};
   sync.apply_gradients({{"a", float32, {1}}, {"b", float32, {1}}});
   CHECK(sync.push(0, {{"a", std::array{1.0f}}}) == 1);
@@ -133,7 +133,7 @@ TEST_CASE("errors") {
   std::vector<float> w{0};
   updater u{gradient_descent{.rate = 1}};
   u.track("w", w);
-  sync_replicas sync{u, {.replicas_to_aggregate = 3, .total_num_replicas = 1}};
+  sync_replicas_optimizer sync{u, {.replicas_to_aggregate = 3, .total_num_replicas = 1}};
   CHECK_THROWS_WITH_AS(sync.chief_step(), "chief_step must come after apply_gradients, which says what is aggregated",
                        invalid_argument);
   CHECK_THROWS_AS(sync.init_tokens(), invalid_argument);
@@ -150,5 +150,5 @@ TEST_CASE("errors") {
   CHECK_THROWS_WITH_AS(sync.push(0, {{"w", indexed_slices{std::array{0}, w}}}),
                        "the gradient of \"w\" is sparse; expected a dense one", invalid_argument);
   CHECK_THROWS_WITH_AS(sync.push(1, {{"w", w}}), "there is no replica 1; expected one of [0, 1)", invalid_argument);
-  CHECK_THROWS_AS((sync_replicas{u, {.replicas_to_aggregate = 0}}), invalid_argument);
+  CHECK_THROWS_AS((sync_replicas_optimizer{u, {.replicas_to_aggregate = 0}}), invalid_argument);
 }
