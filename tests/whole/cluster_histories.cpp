@@ -66,7 +66,8 @@ TEST_CASE("seeded faults are found") {
                 {protocol_fault::arrival_order, "arrival order"},
                 {protocol_fault::forgotten_too_early, "forgotten too early"},
                 {protocol_fault::decided_by_most, "decided by most"},
-                {protocol_fault::outcome_not_asked, "outcome not asked"}};
+                {protocol_fault::outcome_not_asked, "outcome not asked"},
+                {protocol_fault::begun_twice, "begun twice"}};
   for (const auto& f : faults) {
     chosen_fault::now = f.fault;
     std::uint64_t seed = 1;

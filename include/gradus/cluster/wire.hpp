@@ -51,9 +51,20 @@ enum class message_kind : std::uint16_t {
   pulled,
   refused,
   leave,
-  left
+  left,
+  begin,
+  begun,
+  start,
+  started,
+  measured,
+  settled,
+  hold,
+  held,
+  release,
+  fetch,
+  fetched
 };
-inline constexpr std::uint16_t last_message_kind = static_cast<std::uint16_t>(message_kind::left);
+inline constexpr std::uint16_t last_message_kind = static_cast<std::uint16_t>(message_kind::fetched);
 std::string_view kind_name(message_kind k);
 
 // What a slice holds. `dense`: elements [begin, begin + count) of the flattened tensor. A sparse gradient is two slices

@@ -18,8 +18,8 @@ struct bench {
     return o;
   }
   lines say(std::uint64_t worker, message_kind kind, std::uint64_t incarnation, std::uint64_t sequence = 0,
-            nanos now = 0) {
-    d.receive({kind, 2 + static_cast<std::uint32_t>(worker), 0, incarnation, sequence, 0, {}, {}}, now);
+            nanos now = 0, std::uint64_t about = 0) {
+    d.receive({kind, 2 + static_cast<std::uint32_t>(worker), 0, incarnation, sequence, about, {}, {}}, now);
     return out.take();
   }
   lines staged(std::uint32_t shard, const contribution_id& id, std::uint64_t step = 0, std::uint64_t written = 0) {
@@ -249,4 +249,54 @@ TEST_CASE("a round of other workers than the cluster's") {
   o.mode = staleness::synchronous, o.round = {.aggregate = 3};
   CHECK(message_of(status::invalid_argument, [&] { bench b(o); }) ==
         "a synchronous round of 3 workers in a cluster of 4");
+}
+
+TEST_CASE("a decider that needs a begin gives no token before a worker says that every shard has begun") {
+  decider_options o = two_shards(2);
+  o.needs_begin = true;
+  bench b(o);
+  b.join(0, 1), b.join(1, 1);
+  CHECK(b.say(1, message_kind::ask, 1).empty());
+  CHECK(b.d.waits(0).find("the decider waits for a worker that begins; worker 1 waits for its token") == 0);
+  CHECK(b.complete({1, 1, 1}).empty());
+  CHECK(b.d.order() == 0);
+  CHECK(b.say(0, message_kind::start, 2, 0, 0, 40).empty());  // it has not joined
+  CHECK(b.say(0, message_kind::start, 1, 0, 0, 40).empty());
+  CHECK(!b.d.has_started());
+  CHECK(b.say(0, message_kind::ask, 1).empty());
+  CHECK(b.written() ==
+        lines{"started to 2: i1 s0 a40", "token to 2: i1 s0 a40 {4 0 0}", "token to 3: i1 s0 a40 {4 0 0}"});
+  CHECK(b.d.has_started());
+  // A second one is answered.
+  CHECK(b.say(1, message_kind::start, 1, 0, 0, 7) == lines{"started to 3: i1 s0 a40"});
+  CHECK(b.complete({1, 1, 1}, 40).front() == "decide to 0: i1 s0 a41 {1 1 1}");
+  CHECK(b.say(0, message_kind::start, 1, 0, 0, 7) == lines{"started to 2: i1 s0 a41"});
+  CHECK(b.out.orders == lines{"41: 1.1"});
+
+  std::vector<std::byte> saved;
+  b.d.save(bytes_out(saved));
+  bench by_log(o), by_snapshot(o);
+  for (const auto& r : b.out.records) CHECK(by_log.d.replay(r));
+  bytes_in in(saved, "snapshot");
+  by_snapshot.d.load(in);
+  in.end();
+  for (bench* c : {&by_log, &by_snapshot}) {
+    CHECK(c->d.has_started());
+    CHECK(c->d.order() == 41);
+    CHECK(c->say(1, message_kind::ask, 1, 1) == lines{"token to 3: i1 s1 a41 {1 41 0}"});
+  }
+}
+
+TEST_CASE("a synchronous run goes on at the step that it begins with, its first tokens too") {
+  decider_options o = two_shards(1);
+  o.mode = staleness::synchronous, o.round = {.aggregate = 2, .total = 1, .wasted_first_round = true};
+  o.needs_begin = true;
+  bench b(o);
+  b.join(0, 1);
+  b.say(0, message_kind::start, 1, 0, 0, 40);
+  CHECK(b.written() == lines{"started to 2: i1 s0 a40"});
+  CHECK(b.complete({0, 1, 1}, 0) ==
+        lines{"drop to 0: i1 s0 a40 {0 1 1}", "drop to 1: i1 s0 a40 {0 1 1}", "token to 2: i1 s1 a40 {3 40 0}"});
+  CHECK(b.complete({0, 1, 2}, 40) == lines{"token to 2: i1 s2 a40 {2 40 0}"});
+  CHECK(b.complete({0, 1, 3}, 40).front() == "decide to 0: i1 s0 a41 {0 1 2} {0 1 3}");
 }

@@ -30,6 +30,12 @@ struct sum_store {
     updates.push_back(s);
   }
   std::span<const wire_slice> values() const { return std::span(&slice, 1); }
+  std::span<const wire_slice> state() const { return std::span(&slice, 1); }
+  void restore(std::uint64_t order, std::span<const wire_slice> parts) {
+    if (!problem_of(parts).empty()) raise(status::invalid_argument, "not one number");
+    std::memcpy(&sum, parts[0].bytes.data(), sizeof sum);
+    updates = {text("begun at ", order)};
+  }
   void save(bytes_out out) const { out.number(sum); }
   void load(bytes_in& in) { sum = in.number<double>(); }
 };
@@ -38,7 +44,21 @@ struct sum_store {
 struct bench {
   seen_outside out;
   sum_store store;
-  shard<sum_store> s{{.number = 1, .shape = {2, 2}, .width = 2, .retry = 100 * ms, .deadline = 1000 * ms}, store, out};
+  shard<sum_store> s;
+
+  explicit bench(bool needs_begin = false)
+      : s({.number = 1,
+           .shape = {2, 2},
+           .width = 2,
+           .retry = 100 * ms,
+           .deadline = 1000 * ms,
+           .needs_begin = needs_begin},
+          store, out) {}
+  lines begin(std::uint64_t worker, std::uint64_t incarnation, std::uint64_t order, double x) {
+    const wire_slice parts[] = {{"v", float64, 0, std::as_bytes(std::span(&x, 1))}};
+    s.receive({message_kind::begin, 2 + static_cast<std::uint32_t>(worker), 1, incarnation, 0, order, {}, parts}, 0);
+    return out.take();
+  }
 
   lines push(std::uint64_t worker, std::uint64_t incarnation, std::uint64_t sequence, double x, std::uint64_t step = 0,
              nanos now = 0) {
@@ -235,4 +255,66 @@ TEST_CASE("a shard comes back from its snapshot and the log behind it") {
   CHECK(c.store.sum == 11.0);
   const std::byte others[] = {std::byte{16}};
   CHECK(!c.s.replay(others));
+}
+
+TEST_CASE("a shard that needs values to begin with waits for a worker that brings them") {
+  bench b(true);
+  CHECK(!b.s.has_begun());
+  CHECK(b.pull(1, 5, 0, 10 * ms).empty());
+  CHECK(b.s.next() == 1010 * ms);
+  CHECK(b.s.waits(510 * ms) == "worker 1 waits for order 0 on shard 1, which has no values yet, since 0.5 s");
+  CHECK(b.push(1, 5, 1, 2.0).empty());
+  CHECK(b.s.counts().not_begun == 1);
+  CHECK(b.decide(1, {{1, 5, 1}}).empty());
+  CHECK(b.begin(0, 3, 40, 7.0).empty());
+  CHECK(b.store.updates == lines{"begun at 40"});
+  // It is not written down: nothing is said of it, and a second one changes nothing.
+  CHECK(b.begin(0, 4, 41, 8.0).empty());
+  CHECK(b.pull(0, 5, 0).empty());
+  CHECK(b.push(1, 5, 1, 2.0).empty());
+  CHECK(b.out.records.size() == 1);
+  CHECK(b.written() == lines{"begun to 2: i3 s0 a40", "pulled to 2: i5 s7 a40 v[1]", "pulled to 3: i5 s7 a40 v[1]"});
+  CHECK(b.s.has_begun());
+  CHECK(b.store.sum == 7.0);
+  // Who comes later hears where the shard is.
+  b.push(1, 5, 1, 2.0), b.written(), b.decide(41, {{1, 5, 1}});
+  CHECK(b.begin(1, 6, 40, 9.0) == lines{"begun to 3: i6 s0 a41"});
+  CHECK(b.store.sum == 9.0);
+  CHECK(b.out.records.size() == 3);
+  CHECK(b.begin(1, 4, 40, 9.0) == lines{"refused to 3: i4 s1 a5"});
+  CHECK(b.begin(7, 9, 40, 9.0) == lines{"refused to 9: i9 s5 a0"});
+}
+
+TEST_CASE("values that do not fit are refused, and the shard waits for others") {
+  bench b(true);
+  const float narrow = 1;
+  const wire_slice wrong[] = {{"v", float32, 0, std::as_bytes(std::span(&narrow, 1))}};
+  b.s.receive({message_kind::begin, 2, 1, 5, 0, 9, {}, wrong}, 0);
+  CHECK(b.out.take() == lines{"refused to 2: i5 s2 a0"});
+  CHECK(b.s.counts().misfits == 1);
+  CHECK(b.out.records.empty());
+  CHECK(b.s.applied() == 0);
+  b.begin(0, 5, 9, 1.0);
+  CHECK(b.written() == lines{"begun to 2: i5 s0 a9"});
+}
+
+TEST_CASE("what a shard began with survives, in its log and in its snapshot") {
+  bench b(true);
+  b.begin(0, 3, 40, 7.0), b.written();
+  std::vector<std::byte> saved;
+  b.s.save(bytes_out(saved));
+  bench by_log(true), by_snapshot(true);
+  for (const auto& r : b.out.records) CHECK(by_log.s.replay(r));
+  bytes_in in(saved, "snapshot");
+  by_snapshot.s.load(in);
+  in.end();
+  for (bench* c : {&by_log, &by_snapshot}) {
+    CHECK(c->s.has_begun());
+    CHECK(c->store.sum == 7.0);
+    CHECK(c->begin(0, 4, 50, 9.0) == lines{"begun to 2: i4 s0 a40"});
+    c->push(0, 4, 1, 2.0);
+    CHECK(c->written() == lines{"kept to 2: i4 s1 a0", "staged to 0: i4 s40 a0 {0 4 1}"});
+    CHECK(c->decide(41, {{0, 4, 1}}) == lines{"pulled to 2: i4 s1 a41 v[1]"});
+    CHECK(c->store.sum == 9.0);
+  }
 }

@@ -53,6 +53,9 @@ struct fault_plan {
   staleness mode = staleness::asynchronous;
   std::uint64_t bound = 0, target = 0;
   round_options round;
+  bool begins = false;     // shards have no values before worker 0 gives them
+  bool all_begin = false;  // or any other
+  std::uint64_t base = 0;  // the order that it begins with
   bool power_fails = false, by_wire = false;
   std::uint64_t lost = 0, doubled = 0, late = 0;  // permille of messages
   nanos delay = 5 * ms, disk = 0, heal = 8 * second;
@@ -85,6 +88,9 @@ struct fault_plan {
     power_fails = d.below(2) == 0;
     by_wire = d.below(16) == 0;
     cuts = static_cast<int>(often(4)), crashes = static_cast<int>(often(6)), stops = static_cast<int>(often(4));
+    begins = d.below(2) == 0;
+    if (begins) base = d.below(2) * d.below(40), all_begin = d.below(4) == 0;
+    target += base;
   }
 };
 
@@ -146,6 +152,13 @@ struct number_store {
   }
   void apply(std::uint64_t order, std::span<const staged_part> set);
   std::span<const wire_slice> values() const { return std::span(&slice, 1); }
+  std::span<const wire_slice> state() const { return std::span(&slice, 1); }
+  void restore(std::uint64_t order, std::span<const wire_slice> parts) {
+    if (parts.size() != 1 || parts[0].type != float64 || parts[0].count() != 1)
+      raise(status::invalid_argument, "expected one number");
+    std::memcpy(&value, parts[0].bytes.data(), sizeof value);
+    applied_updates.assign(order, {});
+  }
   void save(bytes_out out) const {
     out.number(value);
     out.number(static_cast<std::uint32_t>(applied_updates.size()));
@@ -168,7 +181,8 @@ class history {
 public:
   history(std::uint64_t seed, bool keep_log) : history(fault_plan(seed), seed, keep_log) {}
   history(const fault_plan& p, std::uint64_t seed, bool keep_log)
-      : p_(p), dice_{seed}, keep_log_(keep_log), values_(p.shape.shards, {0}) {
+      : p_(p), dice_{seed}, keep_log_(keep_log), updates_(p.base) {
+    for (std::uint32_t k = 0; k < p_.shape.shards; ++k) values_.emplace_back(p_.base + 1, p_.begins ? initial(k) : 0.0);
     for (std::uint32_t i = 0; i < p_.shape.shards + p_.shape.workers; ++i)
       nodes_.push_back(std::make_unique<node>(this, i));
     for (auto& n : nodes_) {
@@ -262,7 +276,20 @@ public:
 
 private:
   struct event {
-    enum kinds : std::uint8_t { deliver, wake, sync, saved, computed, crash, restart, stop, resume, cut_off, mend };
+    enum kinds : std::uint8_t {
+      deliver,
+      wake,
+      sync,
+      saved,
+      computed,
+      given,
+      crash,
+      restart,
+      stop,
+      resume,
+      cut_off,
+      mend
+    };
     nanos time;
     std::uint64_t number;  // among events of one time, the order in which they were made
     kinds kind;
@@ -300,6 +327,7 @@ private:
     std::uint64_t made = 0, under_way = 0, incarnations = 0, acknowledged = 0;
     double payload[64][3] = {};
     std::vector<std::vector<wire_slice>> parts;
+    double initial[64] = {};
 
     node(history* all, std::uint32_t n) : h(all), number(n) {}
     void send(const protocol_message& m) override { h->post(m); }
@@ -313,6 +341,10 @@ private:
       return written;
     }
     void ordered(const order_entry& e) override { h->ordered(e); }
+    void begin() override {  // at once, or when it has read its checkpoint
+      if (h->dice_.chance(500)) return h->give(*this);
+      h->at_time(h->now_ + h->dice_.between(0, 500 * ms), event::given, number, worker->incarnation());
+    }
     void values(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice> p) override {
       h->values(shard, order, p);
     }
@@ -438,10 +470,10 @@ private:
       n.server->store.whole = this, n.server->store.number = n.number;
       n.server->store.slice = {"v", float64, 0, std::as_bytes(std::span(&n.server->store.value, 1))};
       n.server->half = std::make_unique<shard<number_store, chosen_fault>>(
-          shard_options{n.number, p_.shape, 2, 150 * ms, 3 * second}, n.server->store, n);
+          shard_options{n.number, p_.shape, 2, 150 * ms, 3 * second, p_.begins}, n.server->store, n);
       if (n.number == 0)
         n.server->decides = std::make_unique<decider<chosen_fault>>(
-            decider_options{p_.shape, 2, p_.mode, p_.bound, p_.round, {second, 2 * second}}, n, local(n));
+            decider_options{p_.shape, 2, p_.mode, p_.bound, p_.round, {second, 2 * second}, p_.begins}, n, local(n));
       if (!n.saved_state.empty()) {
         bytes_in in(n.saved_state, "snapshot");
         n.server->half->load(in);
@@ -456,8 +488,9 @@ private:
       if (n.server->decides) n.server->decides->synced(n.on_disk);
     } else {
       const std::uint64_t w = n.number - p_.shape.shards;
-      n.worker = std::make_unique<worker_half>(
-          worker_options{w, p_.shape, 60 * ms, 500 * ms, 2 * second + second / 2, 250 * ms}, n, n);
+      n.worker = std::make_unique<worker_half>(worker_options{w, p_.shape, 60 * ms, 500 * ms, 2 * second + second / 2,
+                                                              250 * ms, p_.begins && (w == 0 || p_.all_begin)},
+                                               n, n);
       n.under_way = 0;
       // By a clock that jumps: the new incarnation is not always the greater one.
       n.worker->start(1 + dice_.below(3) + 2 * n.incarnations++, dice_.next(), local(n));
@@ -500,6 +533,16 @@ private:
     n.on_disk = record;
     n.server->half->synced(record);
     if (n.server->decides) n.server->decides->synced(record);
+  }
+  // A worker gives what all begin with, whatever was trained since.
+  static double initial(std::uint32_t shard) { return gradient(1000, 1, shard); }
+  void give(node& n) {
+    n.parts.assign(p_.shape.shards, {});
+    for (std::uint32_t k = 0; k < p_.shape.shards; ++k) {
+      n.initial[k] = initial(k);
+      n.parts[k] = {{"v", float64, 0, std::as_bytes(std::span(&n.initial[k], 1))}};
+    }
+    n.worker->begin_with(p_.base, n.parts, local(n));
   }
   void computed(node& n) {
     const std::uint64_t w = n.number - p_.shape.shards;
@@ -586,6 +629,11 @@ private:
       if (!same) return;
       if (n.is_stopped) return at_time(now_ + 20 * ms, event::computed, e.node, e.about);
       if (n.worker->incarnation() == e.about && n.worker->state() == worker_half::states::computing) computed(n);
+      break;
+    case event::given:
+      if (!same) return;
+      if (n.is_stopped) return at_time(now_ + 20 * ms, event::given, e.node, e.about);
+      if (n.worker->incarnation() == e.about && n.worker->state() == worker_half::states::preparing) give(n);
       break;
     case event::crash: crash(n); break;
     case event::restart:

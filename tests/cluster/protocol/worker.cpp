@@ -13,15 +13,23 @@ using states = worker_half::states;
 struct bench final : worker_owner {
   seen_outside out;
   lines told;
-  worker_half w{{.number = 1,
-                 .shape = {2, 2},
-                 .retry = 100 * ms,
-                 .retry_most = 300 * ms,
-                 .deadline = 1000 * ms,
-                 .heartbeat = 400 * ms},
-                *this,
-                out};
+  worker_half w;
   std::vector<std::vector<wire_slice>> parts{{{"a", float32, 0, {}}}, {{"b", float32, 0, {}}}};
+  bool gives_at_once = false;
+
+  explicit bench(bool begins = false)
+      : w({.number = 1,
+           .shape = {2, 2},
+           .retry = 100 * ms,
+           .retry_most = 300 * ms,
+           .deadline = 1000 * ms,
+           .heartbeat = 400 * ms,
+           .begins = begins},
+          *this, out) {}
+  void begin() override {
+    told.push_back("begin");
+    if (gives_at_once) w.begin_with(8, parts, 0);
+  }
 
   void values(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice>) override {
     told.push_back(text("values of ", shard, " at ", order));
@@ -44,7 +52,7 @@ struct bench final : worker_owner {
   }
   lines events() { return std::exchange(told, {}); }
   // As far as the first compute().
-  void begin(nanos now = 0) {
+  void go(nanos now = 0) {
     w.start(5, 77, now);
     hear(message_kind::joined, 0, 77, 0, {}, now);
     hear(message_kind::token, 0, 0, 8, {4, 0, 0}, now);
@@ -92,7 +100,7 @@ TEST_CASE("a worker's life: join, token, values, push, token, leave") {
 
 TEST_CASE("what is not answered is said again, to those who did not, less and less often") {
   bench b;
-  b.begin();
+  b.go();
   b.w.push(b.parts, 0);
   b.out.take();
   CHECK(b.w.next() == 100 * ms);
@@ -109,7 +117,7 @@ TEST_CASE("what is not answered is said again, to those who did not, less and le
 
 TEST_CASE("a token that overtakes the last kept is one; a doubled one is not two") {
   bench b;
-  b.begin();
+  b.go();
   b.w.push(b.parts, 0);
   b.hear(message_kind::token, 0, 1, 9, {1, 9, 0});
   b.hear(message_kind::token, 0, 1, 9, {1, 9, 0});
@@ -124,7 +132,7 @@ TEST_CASE("a token that overtakes the last kept is one; a doubled one is not two
 
 TEST_CASE("a dropped push goes on with values that are asked for") {
   bench b;
-  b.begin();
+  b.go();
   b.w.push(b.parts, 0), b.out.take();
   CHECK(b.hear(message_kind::token, 0, 1, 12, {3, 12, 0}) == lines{"pull to 0: i5 s1 a12", "pull to 1: i5 s1 a12"});
   CHECK(b.events() == lines{"concluded 3 12"});
@@ -132,7 +140,7 @@ TEST_CASE("a dropped push goes on with values that are asked for") {
 
 TEST_CASE("a deadline says what was waited for and since when, and the worker joins again") {
   bench b;
-  b.begin(2000 * ms);
+  b.go(2000 * ms);
   b.w.push(b.parts, 2000 * ms);
   b.hear(message_kind::kept, 0, 1);
   b.at(2900 * ms), b.out.take();
@@ -142,7 +150,7 @@ TEST_CASE("a deadline says what was waited for and since when, and the worker jo
   // What became of it is told by the decider.
   b.hear(message_kind::joined, 0, 77, 3, {1, 5, 1});
   CHECK(b.events() == lines{"outcome true"});
-  b.begin(), b.w.push(b.parts, 0), b.events();
+  b.go(), b.w.push(b.parts, 0), b.events();
   b.hear(message_kind::refused, 0, 1, 9);
   CHECK(b.w.incarnation() == 10);
   b.hear(message_kind::joined, 0, 77, 3, {1, 4, 1});
@@ -153,7 +161,7 @@ TEST_CASE("a deadline says what was waited for and since when, and the worker jo
 
 TEST_CASE("joining twice keeps the question about what was under way") {
   bench b;
-  b.begin();
+  b.go();
   b.w.push(b.parts, 0);
   b.hear(message_kind::refused, 1, 1, 6);  // a shard knows 6: this one joins as 7
   CHECK(b.at(1000 * ms).back() == "join to 0: i8 s77 a0");
@@ -164,7 +172,7 @@ TEST_CASE("joining twice keeps the question about what was under way") {
 
 TEST_CASE("words of the past, and refusals of them, are let be") {
   bench b;
-  b.begin();
+  b.go();
   b.w.push(b.parts, 0), b.out.take();
   b.w.receive({message_kind::token, 0, 3, 4, 1, 9, {}, {}}, 0);
   b.w.receive({message_kind::refused, 0, 3, 4, 1, 9, {}, {}}, 0);
@@ -182,10 +190,73 @@ TEST_CASE("calls at the wrong time") {
         "worker 1 pushes while it has not started; expected a push after compute()");
   CHECK(message_of(status::failed_precondition, [&] { b.w.leave(0); }) ==
         "worker 1 leaves while it has not started; expected it between two steps");
-  b.begin();
+  b.go();
   CHECK(message_of(status::invalid_argument, [&] { b.w.push(std::span(b.parts).first(1), 0); }) ==
         "a push has a part for each of 2 shards, found 1");
   b.w.push(b.parts, 0);
   CHECK(message_of(status::failed_precondition, [&] { b.w.push(b.parts, 0); }) ==
         "worker 1 pushes while it has a push under way; expected a push after compute()");
+}
+
+TEST_CASE("a worker that begins brings values to every shard, then starts the decider") {
+  bench b(true);
+  b.w.start(5, 77, 0), b.out.take();
+  CHECK(b.hear(message_kind::joined, 0, 77).empty());
+  CHECK(b.events() == lines{"begin"});
+  CHECK(b.w.state() == states::preparing);
+  CHECK(!b.w.is_waiting());  // its owner may take its time
+  CHECK(b.at(5000 * ms) == lines{"heartbeat to 0: i5 s0 a0"});
+  CHECK(message_of(status::invalid_argument, [&] { b.w.begin_with(8, std::span(b.parts).first(1), 0); }) ==
+        "what a cluster begins with has a part for each of 2 shards, found 1");
+  b.w.begin_with(8, b.parts, 5000 * ms);
+  CHECK(b.out.take() == lines{"begin to 0: i5 s0 a8 a[0]", "begin to 1: i5 s0 a8 b[0]"});
+  CHECK(b.w.waits() == "waited for shard 0, 1 to begin at update 8");
+  CHECK(b.hear(message_kind::started, 0, 0, 8).empty());  // of nobody's asking
+  CHECK(b.hear(message_kind::begun, 1, 0, 8, {}, 5010 * ms).empty());
+  CHECK(b.hear(message_kind::begun, 1, 0, 8, {}, 5010 * ms).empty());
+  CHECK(b.hear(message_kind::begun, 9, 0, 8, {}, 5010 * ms).empty());
+  CHECK(b.w.waits() == "waited for shard 0 to begin at update 8");
+  CHECK(b.at(5100 * ms) == lines{"begin to 0: i5 s0 a8 a[0]"});
+  // Shard 0 had begun before and is further on.
+  CHECK(b.hear(message_kind::begun, 0, 0, 12, {}, 5150 * ms) == lines{"start to 0: i5 s0 a8"});
+  CHECK(b.w.waits_since() == 5150 * ms);
+  CHECK(b.w.waits() == "waited for the decider to start at update 8");
+  CHECK(b.at(5250 * ms) == lines{"start to 0: i5 s0 a8"});
+  CHECK(b.hear(message_kind::started, 0, 0, 13, {}, 5260 * ms) == lines{"ask to 0: i5 s0 a0"});
+  CHECK(b.hear(message_kind::started, 0, 0, 13).empty());
+  CHECK(b.hear(message_kind::begun, 0, 0, 12).empty());
+  CHECK(b.w.state() == states::beginning);
+}
+
+TEST_CASE("a worker that begins does so again whenever it has joined, in begin() or later") {
+  bench b(true);
+  b.gives_at_once = true;
+  b.w.start(5, 77, 0), b.out.take();
+  CHECK(b.hear(message_kind::joined, 0, 77) == lines{"begin to 0: i5 s0 a8 a[0]", "begin to 1: i5 s0 a8 b[0]"});
+  CHECK(b.w.state() == states::giving);
+  b.hear(message_kind::begun, 0, 0, 8), b.events();
+  CHECK(b.at(1000 * ms).back() == "join to 0: i6 s77 a0");
+  CHECK(b.events() ==
+        lines{"worker 1 waited for shard 1 to begin at update 8 for 1 s, since 0 s (its deadline is 1 s)"});
+  CHECK(b.hear(message_kind::joined, 0, 77) == lines{"begin to 0: i6 s0 a8 a[0]", "begin to 1: i6 s0 a8 b[0]"});
+  CHECK(message_of(status::failed_precondition, [&] { b.w.begin_with(8, b.parts, 0); }) ==
+        "worker 1 brings values while it begins; expected them after begin()");
+  CHECK(message_of(status::failed_precondition, [&] { b.w.push(b.parts, 0); }) ==
+        "worker 1 pushes while it begins; expected a push after compute()");
+}
+
+TEST_CASE("shards and a decider that lost updates are named") {
+  bench b(true);
+  b.gives_at_once = true;
+  b.w.start(5, 77, 0), b.hear(message_kind::joined, 0, 77);
+  CHECK(message_of(status::failed_precondition, [&] { b.hear(message_kind::begun, 1, 0, 7); }) ==
+        "worker 1 begins at update 8, and shard 1 is at 7 already: it has lost updates, or was begun with an older "
+        "checkpoint; start all tasks anew");
+  b.hear(message_kind::begun, 0, 0, 8), b.hear(message_kind::begun, 1, 0, 12);
+  CHECK(message_of(status::failed_precondition, [&] { b.hear(message_kind::started, 0, 0, 11); }) ==
+        "a shard is at update 12, and the decider is at 11: it has lost updates, or was started with an older "
+        "checkpoint; start all tasks anew");
+  CHECK(
+      message_of(status::invalid_argument, [&] { b.hear(message_kind::refused, 1, 2); }) ==
+      "what worker 1 begins with does not fit the variables of shard 1; start all tasks from one build of one program");
 }

@@ -12,9 +12,9 @@
 // way.
 #pragma once
 #include <algorithm>
-#include <deque>
 #include <string>
 
+#include "kept.hpp"
 #include "progress.hpp"
 #include "ssp.hpp"
 #include "staleness.hpp"
@@ -34,7 +34,8 @@ public:
         members_(o.shape.workers, o.members, now),
         workers_(o.shape.workers),
         written_(o.shape.shards, 0),
-        open_(o.shape.shards) {}
+        open_(o.shape.shards),
+        has_started_(!o.needs_begin) {}
 
   // Updates decided: the order of the last one, and the step of a synchronous run.
   std::uint64_t order() const { return order_; }
@@ -42,6 +43,7 @@ public:
   const ssp_gate<Faults>& gate() const { return gate_; }
   const exactly_once_window<Faults>& window() const { return window_; }
   std::size_t decisions_kept() const { return kept_.size(); }
+  bool has_started() const { return has_started_ && is_said(start_record_); }
   bool all_left() const { return std::ranges::all_of(workers_, &worker_here::has_left); }
 
   void receive(const protocol_message& m, nanos now) {
@@ -49,13 +51,17 @@ public:
     if (!o_.shape.is_worker(m.from)) return;
     const std::uint64_t w = o_.shape.worker_of(m.from);
     if (m.kind == message_kind::join) return join(w, m, now);
-    if (m.kind != message_kind::heartbeat && m.kind != message_kind::ask && m.kind != message_kind::leave) return;
+    if (m.kind != message_kind::heartbeat && m.kind != message_kind::ask && m.kind != message_kind::leave &&
+        m.kind != message_kind::start)
+      return;
     if (m.incarnation != window_.incarnation_of(w)) {
       if (m.incarnation < window_.incarnation_of(w)) refuse(w, m);
       return;
     }
     if (m.kind == message_kind::leave) return leave(w, m, now);
-    if (members_.hear(w, m.incarnation, now) && m.kind == message_kind::ask) ask(w, m);
+    if (!members_.hear(w, m.incarnation, now)) return;
+    if (m.kind == message_kind::ask) ask(w, m);
+    if (m.kind == message_kind::start) start(w, m);
   }
   void synced(std::uint64_t record) {
     synced_ = std::max(synced_, record);
@@ -75,6 +81,7 @@ public:
   // What a round or a gate waits for; empty if nothing.
   std::string waits(nanos now) const {
     std::string s;
+    if (!has_started_) s = "the decider waits for a worker that begins";
     for (std::uint64_t w = 0; w < workers_.size(); ++w) {
       if (!workers_[w].is_owed) continue;
       const member& m = members_.view()[w];
@@ -89,7 +96,7 @@ public:
 
   // ---- saved and begun again
   void save(bytes_out out) const {
-    out.number(order_), out.number(said_order_);
+    out.number(order_), out.number(said_order_), out.number(static_cast<std::uint8_t>(has_started_));
     window_.save(out);
     round_.save(out);
     gate_.save(out);
@@ -98,11 +105,11 @@ public:
       out.number(w.owner_before), out.number(w.last_before), out.number(w.updates);
       out.number(static_cast<std::uint8_t>(w.has_left));
     }
-    out.number(static_cast<std::uint32_t>(kept_.size()));
-    for (const decision& d : kept_) out.number(d.order), write_ids(out, d.ids);
+    kept_.save(out);
   }
   void load(bytes_in& in) {
     order_ = in.number<std::uint64_t>(), said_order_ = in.number<std::uint64_t>();
+    has_started_ = in.number<std::uint8_t>() != 0;
     window_.load(in);
     round_.load(in);
     gate_.load(in);
@@ -112,19 +119,14 @@ public:
       w.updates = in.number<std::uint32_t>();
       w.has_left = in.number<std::uint8_t>() != 0;
     }
-    kept_.clear();
-    for (std::size_t n = in.count(12); n != 0; --n) {
-      decision& d = kept_.emplace_back();
-      d.order = in.number<std::uint64_t>();
-      read_ids(in, o_.shape.workers, d.ids);
-    }
+    kept_.load(in, o_.shape.workers);
     count_said();
   }
   // A record of the log behind the snapshot; false: it is not the decider's.
   bool replay(std::span<const std::byte> record) {
     bytes_in in(record, "record of the decider's log");
     const auto kind_of_record = in.number<record_kind>();
-    if (kind_of_record < record_kind::update || kind_of_record > record_kind::leave) return false;
+    if (kind_of_record < record_kind::update || kind_of_record > record_kind::start) return false;
     const auto about = in.number<std::uint64_t>();
     std::vector<contribution_id> ids;
     read_ids(in, o_.shape.workers, ids);
@@ -137,16 +139,13 @@ public:
       break;
     case record_kind::replace: replaced(ids[0].worker, ids[0].incarnation, about != 0, ids[0].sequence); break;
     case record_kind::leave: left(ids[0].worker); break;
+    case record_kind::start: started_at(about); break;
     }
     return true;
   }
 
 private:
-  enum class record_kind : std::uint8_t { update = 16, drop, accept, replace, leave };
-  struct decision {
-    std::uint64_t order = 0, record = 0;
-    std::vector<contribution_id> ids;
-  };
+  enum class record_kind : std::uint8_t { update = 16, drop, accept, replace, leave, start };
   struct worker_here {
     std::uint64_t owner = 0, last = 0;                // the incarnation that joined, and its last decided sequence
     std::uint64_t owner_before = 0, last_before = 0;  // of the last one before it that had any
@@ -166,8 +165,10 @@ private:
   std::vector<worker_here> workers_;
   std::vector<std::uint64_t> written_;  // by shard: the order up to which it has written down
   staging_progress<Faults> open_;
-  std::deque<decision> kept_;
+  kept_decisions kept_;
   std::uint64_t order_ = 0, said_order_ = 0, synced_ = 0;  // said_order_: up to where it is written down
+  std::uint64_t start_record_ = 0;
+  bool has_started_;
   held_messages held_;
   std::vector<std::byte> record_;
 
@@ -187,14 +188,31 @@ private:
     return out_->write(record_);
   }
   void refuse(std::uint64_t w, const protocol_message& m) {
+    const auto why = static_cast<std::uint64_t>(refusal_code::stale_incarnation);
     out_->send({message_kind::refused,
                 cluster_shape::decider,
                 o_.shape.node_of(w),
                 m.incarnation,
-                static_cast<std::uint64_t>(refusal_code::stale_incarnation),
+                why,
                 window_.incarnation_of(w),
                 {},
                 {}});
+  }
+
+  // Every shard has begun, says the worker that gave them their values.
+  void start(std::uint64_t w, const protocol_message& m) {
+    if (!has_started_) {
+      const contribution_id id[] = {{w, m.incarnation, 0}};
+      start_record_ = write(record_kind::start, m.about, id);
+      started_at(m.about);
+    }
+    say(start_record_,
+        {message_kind::started, cluster_shape::decider, m.from, m.incarnation, m.sequence, said_order_, {}, {}});
+    settle();
+  }
+  void started_at(std::uint64_t order) {
+    order_ = said_order_ = order, has_started_ = true;
+    round_.begin(order);
   }
 
   // ---- workers come and go
@@ -258,6 +276,7 @@ private:
   }
   // Gives the tokens that may be given.
   void settle() {
+    if (!has_started()) return;
     for (std::uint64_t w = 0; w < workers_.size(); ++w) {
       worker_here& here = workers_[w];
       if (!here.is_owed || !is_said(here.record) || !gate_.may_begin(w)) continue;
@@ -283,17 +302,17 @@ private:
   }
   void staged(const protocol_message& m) {
     if (m.from >= o_.shape.shards || m.ids.size() != 1 || m.ids[0].worker >= workers_.size()) return;
+    if (!has_started()) return;
     const contribution_id id = m.ids[0];
     written_[m.from] = std::max(written_[m.from], m.sequence);
     const std::uint64_t all = Faults::on(protocol_fault::forgotten_too_early)
                                   ? *std::max_element(written_.begin(), written_.end())
                                   : *std::min_element(written_.begin(), written_.end());
-    while (!kept_.empty() && kept_.front().order <= all && is_said(kept_.front().record)) kept_.pop_front();
-    for (const decision& d : kept_)
-      if (std::find(d.ids.begin(), d.ids.end(), id) != d.ids.end()) {
-        if (!Faults::on(protocol_fault::commit_dropped)) tell(m.from, d);
-        return;
-      }
+    kept_.forget(all, Faults::on(protocol_fault::said_before_written) ? ~std::uint64_t{0} : synced_);
+    if (const decision* d = kept_.of(id); d != nullptr) {
+      if (!Faults::on(protocol_fault::commit_dropped)) tell(m.from, *d);
+      return;
+    }
     switch (window_.look(id)) {
     case window_verdict::stale: return tell_drop(m.from, id, order_);
     case window_verdict::answered:
@@ -373,7 +392,7 @@ private:
   }
   void decided(std::uint64_t order, std::span<const contribution_id> ids, std::uint64_t record) {
     order_ = order;
-    kept_.push_back({order, record, {ids.begin(), ids.end()}});
+    kept_.add(order, record, ids);
     for (const contribution_id& id : ids) answered(id, {token_verdict::committed, order});
     round_.replay(order);
     count_said();

@@ -22,6 +22,14 @@
 //                           decided}), heartbeat, leave, left
 //   anyone -> worker        refused (sequence: a refusal, about: by refusal)
 //
+// Where a cluster begins without values, a worker brings them:
+//
+//   worker -> every shard   begin (about: the order, parts: the shard's whole state)
+//   shard  -> worker        begun (about: the order that it is at), once that is written down. A shard that has begun
+//                           changes nothing
+//   worker -> decider       start (about: the order), once every shard has begun
+//   decider -> worker       started (about: the order that it is at); from now on there are tokens
+//
 // Every message may be lost, doubled, delayed and overtaken. Who waits says it again; who hears it again answers again.
 #pragma once
 #include <compare>
@@ -119,7 +127,10 @@ enum class protocol_fault : int {
   arrival_order,        // a round is summed in the order in which its parts arrived
   forgotten_too_early,  // a decision is forgotten before every shard has written it down
   decided_by_most,      // an update is decided although a shard lacks its part
-  outcome_not_asked     // who joins again contributes again, whatever became of what was under way
+  outcome_not_asked,    // who joins again contributes again, whatever became of what was under way
+  begun_twice,          // a second begin overwrites what was trained since the first
+  settled_from_some,    // sums are told although a shard's list is missing: its numbers are 0
+  lists_not_saved       // a restart forgets the lists that were told
 };
 struct no_faults {
   static constexpr bool on(protocol_fault) { return false; }

@@ -83,20 +83,20 @@ public:
   static void save(bytes_out out, const part& p) {
     write_ids(out, std::span(&p.id, 1));
     out.number(p.step);
-    out.number(static_cast<std::uint32_t>(p.slices.size()));
-    for (const wire_slice& s : p.slices) {
+    save_slices(out, p.slices);
+  }
+  static void save_slices(bytes_out out, std::span<const wire_slice> slices) {
+    out.number(static_cast<std::uint32_t>(slices.size()));
+    for (const wire_slice& s : slices) {
       out.string(s.name);
       out.number(s.type), out.number(s.role), out.number(s.begin);
       out.bytes(s.bytes);
     }
   }
-  part& load(bytes_in& in, std::uint32_t workers) {
-    std::vector<contribution_id> ids;
-    read_ids(in, workers, ids);
-    if (ids.size() != 1) in.refuse(text("a part is of ", ids.size(), " contributions; expected 1"));
-    const auto step = in.number<std::uint64_t>();
-    std::vector<wire_slice> slices(in.count(22));
-    std::vector<std::string> names(slices.size());
+  // The slices' bytes lie in what is read, their names in `names`.
+  static void load_slices(bytes_in& in, std::vector<std::string>& names, std::vector<wire_slice>& slices) {
+    slices.resize(in.count(22));
+    names.resize(slices.size());
     for (std::size_t i = 0; i < slices.size(); ++i) {
       wire_slice& s = slices[i];
       s.name = names[i] = in.string();
@@ -105,6 +105,15 @@ public:
       if (const std::string problem = problem_of(s); !problem.empty())
         in.refuse(text("the slice of \"", s.name, "\" ", problem));
     }
+  }
+  part& load(bytes_in& in, std::uint32_t workers) {
+    std::vector<contribution_id> ids;
+    read_ids(in, workers, ids);
+    if (ids.size() != 1) in.refuse(text("a part is of ", ids.size(), " contributions; expected 1"));
+    const auto step = in.number<std::uint64_t>();
+    std::vector<wire_slice> slices;
+    std::vector<std::string> names;
+    load_slices(in, names, slices);
     return stage(ids[0], step, slices);
   }
 

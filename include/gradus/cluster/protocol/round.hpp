@@ -55,7 +55,12 @@ public:
   std::uint64_t step() const { return step_; }
   std::uint32_t share() const { return share_; }
   // The step that a token of the start holds.
-  std::uint64_t credit_step() const { return 0; }
+  std::uint64_t credit_step() const { return start_; }
+  // The run goes on from this step.
+  void begin(std::uint64_t step) {
+    step_ = start_ = step;
+    set_.clear();
+  }
 
   round_fate contribute(const contribution_id& id, std::uint64_t local_step) {
     if (local_step != step_ && !(Faults::on(protocol_fault::stale_counts) && local_step < step_))
@@ -89,11 +94,13 @@ public:
 
   void save(bytes_out out) const {
     out.number(step_);
+    out.number(start_);
     out.number(credits_);
     write_ids(out, set_);
   }
   void load(bytes_in& in) {
     step_ = in.number<std::uint64_t>();
+    start_ = in.number<std::uint64_t>();
     credits_ = in.number<std::uint32_t>();
     read_ids(in, std::max(o_.total, 1u), set_);
     if (!std::is_sorted(set_.begin(), set_.end()) || set_.size() > o_.aggregate)
@@ -103,7 +110,7 @@ public:
 private:
   round_options o_;
   std::uint32_t share_ = 1, credits_ = 0;
-  std::uint64_t step_ = 0;
+  std::uint64_t step_ = 0, start_ = 0;
   std::vector<contribution_id> set_;
 };
 

@@ -9,50 +9,33 @@
 // An update is a set of contributions with one part on every shard, and an order: 1, 2, 3, ... Every shard applies
 // every update, in this order, so its values are always those after a whole number of updates, and two shards at one
 // order are one checkpoint. A part lies here until it is decided, also if its worker has died; then the decider drops
-// it.
+// it. With `needs_begin` it has no values until a worker has given them (`begin`): pulls wait, pushes are let be.
 #pragma once
 #include <algorithm>
-#include <concepts>
 #include <deque>
 #include <string>
 
-#include "parts.hpp"
+#include "shard_store.hpp"
+#include "waiting.hpp"
 #include "window.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
-
-template <class S>
-concept shard_store = requires(S& s, const S& c, std::span<const wire_slice> parts, std::uint64_t order,
-                               std::span<const staged_part> set, bytes_out out, bytes_in& in) {
-  { c.problem_of(parts) } -> std::convertible_to<std::string>;  // empty: they fit what is stored here
-  s.apply(order, set);  // the parts by worker, then sequence: the order of arrival never reaches the result
-  { c.values() } -> std::convertible_to<std::span<const wire_slice>>;
-  c.save(out);
-  s.load(in);
-};
-
-struct shard_options {
-  std::uint32_t number = 0;
-  cluster_shape shape = {};
-  std::uint32_t width = 4;                    // contributions under way, per worker
-  nanos retry = 200 * one_millisecond;        // until what the decider has not answered is said again
-  nanos deadline = 30'000 * one_millisecond;  // of a pull that waits for an order
-};
-
-// What a shard has refused and dropped, to be read by anyone.
-struct shard_counts {
-  std::uint64_t applied = 0, repeated = 0, stale = 0, replayed = 0, forged = 0, misfits = 0, dropped = 0, expired = 0,
-                full = 0;
-};
 
 template <shard_store Store, class Faults = no_faults>
 class shard {
 public:
   shard(const shard_options& o, Store& store, protocol_outside& out)
-      : o_(o), store_(&store), out_(&out), window_(o.shape.workers, o.width), pulls_(o.shape.workers) {}
+      : o_(o),
+        store_(&store),
+        out_(&out),
+        window_(o.shape.workers, o.width),
+        has_begun_(!o.needs_begin),
+        pulls_(o.shape.workers) {}
 
   // Up to which order this shard's values are.
   std::uint64_t applied() const { return applied_; }
+  // It has values, and they would survive.
+  bool has_begun() const { return has_begun_ && begun_record_ <= synced_; }
   const shard_counts& counts() const { return counts_; }
   std::size_t parts_staged() const { return parts_.size(); }
   const exactly_once_window<Faults>& window() const { return window_; }
@@ -63,6 +46,7 @@ public:
     case message_kind::pull: return pull(m, now);
     case message_kind::decide: return decide(m);
     case message_kind::drop: return drop(m);
+    case message_kind::begin: return begin(m);
     default: return;
     }
   }
@@ -72,19 +56,20 @@ public:
       written_ = applies_.front().order;
       applies_.pop_front();
     }
+    const bool had_begun = has_begun();
+    synced_ = std::max(synced_, record);
     held_.synced(record, *out_);
+    if (!had_begun && has_begun()) serve_pulls();
   }
   void advance(nanos now) {
     for (part& p : parts_.all())
       if (p.is_written && p.again <= now) report(p, now);
-    for (waiting_pull& w : pulls_)
-      if (w.until <= now) w.until = never_due, ++counts_.expired;
+    counts_.expired += pulls_.expire(now);
   }
   nanos next() const {
-    nanos at = never_due;
+    nanos at = pulls_.next();
     for (const part& p : parts_.all())
       if (p.is_written) at = std::min(at, p.again);
-    for (const waiting_pull& w : pulls_) at = std::min(at, w.until);
     return at;
   }
   // What waits here, and since when; empty if nothing does.
@@ -94,16 +79,18 @@ public:
     for (const part& p : parts_.all())
       add(text("shard ", o_.number, " waits for the decider's word on update ", p.id.sequence, " of worker ",
                p.id.worker, " since ", seconds(now - p.since), " s"));
-    for (std::size_t w = 0; w < pulls_.size(); ++w)
-      if (pulls_[w].until != never_due)
-        add(text("worker ", w, " waits for order ", pulls_[w].about, " on shard ", o_.number, ", which is at ",
-                 applied_, ", since ", seconds(now - pulls_[w].since), " s"));
+    for (std::size_t w = 0; w < pulls_.places().size(); ++w)
+      if (const auto& p = pulls_.places()[w]; p.is_taken())
+        add(text("worker ", w, " waits for order ", p.order, " on shard ", o_.number, ", which ",
+                 has_begun() ? text("is at ", applied_) : "has no values yet", ", since ", seconds(now - p.since),
+                 " s"));
     return s;
   }
 
   // ---- saved and begun again
   void save(bytes_out out) const {
     out.number(applied_);
+    out.number(static_cast<std::uint8_t>(has_begun_));
     window_.save(out);
     out.number(static_cast<std::uint32_t>(parts_.size()));
     for (const part& p : parts_.all()) part_memory::save(out, p);
@@ -111,6 +98,7 @@ public:
   }
   void load(bytes_in& in) {
     applied_ = written_ = in.number<std::uint64_t>();
+    has_begun_ = in.number<std::uint8_t>() != 0;
     window_.load(in);
     parts_.clear();
     for (std::size_t n = in.count(40); n != 0; --n) read_part(in);
@@ -133,17 +121,22 @@ public:
       forget(ids_.at(0), step);
       return true;
     }
+    case record_kind::begin: {
+      const auto order = in.number<std::uint64_t>();
+      std::vector<std::string> names;
+      std::vector<wire_slice> slices;
+      part_memory::load_slices(in, names, slices);
+      begun_at(order, slices);
+      written_ = order;
+      return true;
+    }
     }
     return false;
   }
 
 private:
-  enum class record_kind : std::uint8_t { part = 1, order = 2, drop = 3 };
+  enum class record_kind : std::uint8_t { part = 1, order = 2, drop = 3, begin = 4 };
   using part = part_memory::part;
-  struct waiting_pull {
-    std::uint64_t incarnation = 0, sequence = 0, about = 0;
-    nanos since = 0, until = never_due;
-  };
   struct written_apply {
     std::uint64_t record, order;
   };
@@ -157,9 +150,11 @@ private:
   protocol_outside* out_;
   exactly_once_window<Faults> window_;
   std::uint64_t applied_ = 0, written_ = 0;  // written_: up to which order the log has it
+  std::uint64_t synced_ = 0, begun_record_ = 0;
+  bool has_begun_;
   part_memory parts_;
   std::vector<early_decision> early_;  // that came before the one before them
-  std::vector<waiting_pull> pulls_;    // one per worker
+  waiting_line pulls_;
   std::deque<written_apply> applies_;
   held_messages held_;
   shard_counts counts_;
@@ -176,8 +171,36 @@ private:
     out_->send(
         {message_kind::refused, o_.number, m.from, m.incarnation, static_cast<std::uint64_t>(code), about, {}, {}});
   }
+  // Values to begin with. Who comes second hears where this shard is, and changes nothing.
+  void begin(const protocol_message& m) {
+    if (!o_.shape.is_worker(m.from)) return ++counts_.forged, refuse(m, refusal_code::not_a_worker, 0);
+    const contribution_id id{o_.shape.worker_of(m.from), m.incarnation, m.sequence};
+    if (id.incarnation < window_.incarnation_of(id.worker))
+      return ++counts_.stale, refuse(m, refusal_code::stale_incarnation, window_.incarnation_of(id.worker));
+    if (has_begun_ && !Faults::on(protocol_fault::begun_twice)) {
+      if (has_begun()) out_->send(to_worker(message_kind::begun, id, applied_));
+      return;
+    }
+    try {
+      begun_at(m.about, m.parts);
+    } catch (const error&) {  // the store is as it was: what it was given is of another build, or forged
+      return ++counts_.misfits, refuse(m, refusal_code::wrong_parts, 0);
+    }
+    record_.clear();
+    bytes_out out(record_);
+    out.number(record_kind::begin);
+    out.number(m.about);
+    part_memory::save_slices(out, m.parts);
+    begun_record_ = out_->write(record_);
+    say(begun_record_, to_worker(message_kind::begun, id, applied_));
+  }
+  void begun_at(std::uint64_t order, std::span<const wire_slice> parts) {
+    store_->restore(order, parts);
+    applied_ = order, has_begun_ = true;
+  }
   void push(const protocol_message& m, nanos now) {
     if (!o_.shape.is_worker(m.from)) return ++counts_.forged, refuse(m, refusal_code::not_a_worker, 0);
+    if (!has_begun()) return void(++counts_.not_begun);  // no token was given that allows it
     const contribution_id id{o_.shape.worker_of(m.from), m.incarnation, m.sequence};
     if (id.incarnation > window_.incarnation_of(id.worker)) window_.admit(id.worker, id.incarnation);
     switch (window_.look(id)) {
@@ -229,6 +252,7 @@ private:
   }
 
   void decide(const protocol_message& m) {
+    if (!has_begun()) return;
     const bool in_turn = m.about == applied_ + 1 || Faults::on(protocol_fault::order_ignored);
     if (m.about <= applied_ && !(Faults::on(protocol_fault::order_ignored) && parts_.find(m.ids[0]) != nullptr)) return;
     if (!in_turn) {
@@ -305,22 +329,12 @@ private:
     const contribution_id id{o_.shape.worker_of(m.from), m.incarnation, m.sequence};
     if (id.incarnation < window_.incarnation_of(id.worker) && !Faults::on(protocol_fault::incarnation_ignored))
       return ++counts_.stale, refuse(m, refusal_code::stale_incarnation, window_.incarnation_of(id.worker));
-    waiting_pull& w = pulls_[id.worker];
-    if (m.about <= applied_) {
-      w.until = never_due;
-      return tell_values(id);
-    }
-    const bool same = w.until != never_due && w.incarnation == id.incarnation && w.sequence == id.sequence;
-    const nanos since = same ? w.since : now;
-    w = {id.incarnation, id.sequence, m.about, since, since + o_.deadline};
+    if (!has_begun() || m.about > applied_) return pulls_.wait(id, m.about, now, o_.deadline);
+    pulls_.forget(id.worker);
+    tell_values(id);
   }
   void serve_pulls() {
-    for (std::uint64_t worker = 0; worker < pulls_.size(); ++worker) {
-      waiting_pull& w = pulls_[worker];
-      if (w.until == never_due || w.about > applied_) continue;
-      w.until = never_due;
-      tell_values({worker, w.incarnation, w.sequence});
-    }
+    pulls_.reached(applied_, [&](const contribution_id& id) { tell_values(id); });
   }
   void read_part(bytes_in& in) {
     part& p = parts_.load(in, o_.shape.workers);

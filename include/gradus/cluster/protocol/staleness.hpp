@@ -21,6 +21,7 @@ struct decider_options {
   std::uint64_t bound = 0;   // of bounded
   round_options round = {};  // of synchronous
   membership_options members = {};
+  bool needs_begin = false;  // no token before a worker has said that every shard has values
 
   // With all that follows from these written out. Raises for what cannot be.
   decider_options settled() const {

@@ -6,6 +6,10 @@
 //   owner.compute(step) is called once values of every shard are there; then, some time later,
 //   w.push(parts_by_shard, now);      // arenas that are left alone until owner.concluded(...)
 //
+// With `begins`, this worker is one that brings the values which all begin with: owner.begin() asks for them as often
+// as it has joined, and w.begin_with(order, state_by_shard, now) gives them. Shards that have begun already keep
+// theirs.
+//
 // Every wait has a deadline. When it passes, the owner is told what was waited for and since when, and the worker joins
 // again; what becomes of the contribution that was under way is told by `outcome`, which never leaves it open.
 #pragma once
@@ -20,6 +24,8 @@ namespace gradus::inline GRADUS_BUILD::detail {
 // What a worker's owner is told. Calls come out of receive() and advance(); push() and leave() may be called in them.
 class worker_owner {
 public:
+  // The worker has joined, and is one that begins: call begin_with(), in this call or later.
+  virtual void begin() {}
   // Values of a shard, as they are after so many updates: to be copied, or used, now.
   virtual void values(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice> parts) = 0;
   // All shards' values are there; compute a gradient at this step, and push it.
@@ -43,11 +49,25 @@ struct worker_options {
   nanos retry_most = 2'000 * one_millisecond;
   nanos deadline = 30'000 * one_millisecond;  // of every wait
   nanos heartbeat = 1'000 * one_millisecond;
+  bool begins = false;  // it brings initial values, where shards have none
 };
 
 class worker_half {
 public:
-  enum class states : std::uint8_t { idle, joining, beginning, pulling, computing, pushing, waiting, leaving, left };
+  // preparing: until begin_with(); giving: what was given, to shards and decider; beginning: until the first token.
+  enum class states : std::uint8_t {
+    idle,
+    joining,
+    preparing,
+    giving,
+    beginning,
+    pulling,
+    computing,
+    pushing,
+    waiting,
+    leaving,
+    left
+  };
 
   worker_half(const worker_options& o, worker_owner& owner, protocol_outside& out)
       : o_(o), owner_(&owner), out_(&out), have_(o.shape.shards), kept_(o.shape.shards) {}
@@ -56,7 +76,10 @@ public:
   std::uint64_t incarnation() const { return incarnation_; }
   std::uint64_t step() const { return step_; }
   std::uint64_t joins() const { return joins_; }
-  bool is_waiting() const { return state_ != states::idle && state_ != states::computing && state_ != states::left; }
+  bool is_waiting() const {
+    return state_ != states::idle && state_ != states::preparing && state_ != states::computing &&
+           state_ != states::left;
+  }
   nanos waits_since() const { return since_; }
 
   // `incarnation`: greater than any that this worker had; the time at which the process began will do, and where a
@@ -66,15 +89,24 @@ public:
     incarnation_ = incarnation, process_ = process;
     join(now);
   }
+  // The state of every shard after `order` updates, asked for by owner.begin(). What the slices show stays as it is
+  // until compute(), or begin() again.
+  void begin_with(std::uint64_t order, std::span<const std::vector<wire_slice>> parts, nanos now) {
+    if (state_ != states::preparing)
+      raise(status::failed_precondition,
+            text("worker ", o_.number, " brings values while it ", doing(), "; expected them after begin()"));
+    has_part_for_each(parts, "what a cluster begins with");
+    parts_ = parts, given_ = most_ = order;
+    std::fill(kept_.begin(), kept_.end(), false);
+    enter(states::giving, now);
+  }
   // The gradient that was computed at step(): for each shard its part. What the slices show stays as it is until the
   // push is concluded, or the worker has joined again.
   void push(std::span<const std::vector<wire_slice>> parts, nanos now) {
     if (state_ != states::computing)
       raise(status::failed_precondition,
             text("worker ", o_.number, " pushes while it ", doing(), "; expected a push after compute()"));
-    if (parts.size() != o_.shape.shards)
-      raise(status::invalid_argument,
-            text("a push has a part for each of ", o_.shape.shards, " shards, found ", parts.size()));
+    has_part_for_each(parts, "a push");
     parts_ = parts;
     ++sequence_;
     std::fill(kept_.begin(), kept_.end(), false);
@@ -95,6 +127,8 @@ public:
     case message_kind::joined: return joined(m, now);
     case message_kind::token: return token(m, now);
     case message_kind::kept: return kept(m, now);
+    case message_kind::begun: return begun(m, now);
+    case message_kind::started: return started(m, now);
     case message_kind::pulled: return pulled(m);
     case message_kind::left:
       if (state_ == states::leaving) state_ = states::left;
@@ -136,6 +170,9 @@ public:
     };
     switch (state_) {
     case states::joining: return text("waited for the decider to let it join as incarnation ", incarnation_);
+    case states::giving:
+      if (all_kept()) return text("waited for the decider to start at update ", given_);
+      return text("waited for ", shards([&](std::uint32_t k) { return !kept_[k]; }), " to begin at update ", given_);
     case states::beginning: return "waited for its first token";
     case states::pulling:
       return text("waited for values of update ", step_, " from ", shards([&](std::uint32_t k) { return !has(k); }));
@@ -156,16 +193,27 @@ private:
   std::uint64_t incarnation_ = 0, process_ = 0, sequence_ = 0, step_ = 0, joins_ = 0;
   std::uint64_t before_ = 0, before_sequence_ = 0;  // what was under way when it joined again; 0: nothing
   std::uint64_t let_in_ = 0;                        // the incarnation that the decider let join last
+  std::uint64_t given_ = 0, most_ = 0;              // the order that was given, and the greatest that a shard is at
   nanos since_ = 0, again_ = 0, pause_ = 0, beat_ = 0;
   std::vector<std::uint64_t> have_;  // by shard: the order of the values that the owner has, and 1
-  std::vector<bool> kept_;
+  std::vector<bool> kept_;           // by shard: it has kept the push; or it has begun
   std::span<const std::vector<wire_slice>> parts_;
 
   bool has(std::uint32_t k) const { return have_[k] > step_; }
+  bool all_kept() const {
+    return std::all_of(kept_.begin(), kept_.end(), [](bool k) { return k; });
+  }
+  void has_part_for_each(std::span<const std::vector<wire_slice>> parts, const char* what) const {
+    if (parts.size() != o_.shape.shards)
+      raise(status::invalid_argument,
+            text(what, " has a part for each of ", o_.shape.shards, " shards, found ", parts.size()));
+  }
   const char* doing() const {
     switch (state_) {
     case states::idle: return "has not started";
     case states::joining: return "joins";
+    case states::preparing:
+    case states::giving: return "begins";
     case states::beginning:
     case states::pulling: return "waits for values";
     case states::computing: return "computes";
@@ -176,8 +224,8 @@ private:
     }
     return "";
   }
-  void to_decider(message_kind kind, std::uint64_t sequence) {
-    out_->send({kind, o_.shape.node_of(o_.number), cluster_shape::decider, incarnation_, sequence, 0, {}, {}});
+  void to_decider(message_kind kind, std::uint64_t sequence, std::uint64_t about = 0) {
+    out_->send({kind, o_.shape.node_of(o_.number), cluster_shape::decider, incarnation_, sequence, about, {}, {}});
   }
   void enter(states s, nanos now) {
     state_ = s, since_ = now, pause_ = o_.retry;
@@ -192,6 +240,11 @@ private:
     case states::beginning: return to_decider(message_kind::ask, 0);
     case states::waiting: return to_decider(message_kind::ask, sequence_);
     case states::leaving: return to_decider(message_kind::leave, 0);
+    case states::giving:
+      if (all_kept()) return to_decider(message_kind::start, 0, given_);
+      for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
+        if (!kept_[k]) out_->send({message_kind::begin, me, k, incarnation_, 0, given_, {}, parts_[k]});
+      return;
     case states::pushing:
       for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
         if (!kept_[k]) out_->send({message_kind::push, me, k, incarnation_, sequence_, step_, {}, parts_[k]});
@@ -213,8 +266,10 @@ private:
   }
   void refused(const protocol_message& m, nanos now) {
     if (m.sequence == static_cast<std::uint64_t>(refusal_code::wrong_parts))
-      raise(status::invalid_argument, text("the gradients of worker ", o_.number, " do not fit the variables of shard ",
-                                           m.from, "; start all tasks from one build of one program"));
+      raise(status::invalid_argument,
+            text(state_ == states::giving ? "what worker " : "the gradients of worker ", o_.number,
+                 state_ == states::giving ? " begins with does" : " do", " not fit the variables of shard ", m.from,
+                 "; start all tasks from one build of one program"));
     if (m.sequence != static_cast<std::uint64_t>(refusal_code::stale_incarnation) || m.about < incarnation_) return;
     incarnation_ = m.about + 1;
     join(now);
@@ -228,6 +283,25 @@ private:
       owner_->outcome(decided);
     }
     beat_ = now + o_.heartbeat;
+    if (!o_.begins) return enter(states::beginning, now);
+    state_ = states::preparing;
+    owner_->begin();
+  }
+  void begun(const protocol_message& m, nanos now) {
+    if (state_ != states::giving || m.from >= kept_.size() || kept_[m.from]) return;
+    if (m.about < given_)
+      raise(status::failed_precondition,
+            text("worker ", o_.number, " begins at update ", given_, ", and shard ", m.from, " is at ", m.about,
+                 " already: it has lost updates, or was begun with an older checkpoint; start all tasks anew"));
+    kept_[m.from] = true, most_ = std::max(most_, m.about);
+    if (all_kept()) enter(states::giving, now);
+  }
+  void started(const protocol_message& m, nanos now) {
+    if (state_ != states::giving || !all_kept()) return;
+    if (m.about < most_)
+      raise(status::failed_precondition,
+            text("a shard is at update ", most_, ", and the decider is at ", m.about,
+                 ": it has lost updates, or was started with an older checkpoint; start all tasks anew"));
     enter(states::beginning, now);
   }
   void token(const protocol_message& m, nanos now) {
@@ -257,7 +331,7 @@ private:
   void kept(const protocol_message& m, nanos now) {
     if (state_ != states::pushing || m.sequence != sequence_ || m.from >= kept_.size()) return;
     kept_[m.from] = true;
-    if (std::all_of(kept_.begin(), kept_.end(), [](bool k) { return k; })) {
+    if (all_kept()) {
       state_ = states::waiting, since_ = now, pause_ = o_.retry;
       again_ = now + pause_;  // the token comes by itself
     }

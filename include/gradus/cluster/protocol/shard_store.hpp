@@ -1,0 +1,40 @@
+// What a shard stores, as its machine sees it: variables, their slots and averages, and the rule that changes them. A
+// store has no log and sends nothing: the machine says when.
+#pragma once
+#include <concepts>
+#include <string>
+
+#include "parts.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+template <class S>
+concept shard_store = requires(S& s, const S& c, std::span<const wire_slice> parts, std::uint64_t order,
+                               std::span<const staged_part> set, bytes_out out, bytes_in& in) {
+  { c.problem_of(parts) } -> std::convertible_to<std::string>;  // empty: they fit what is stored here
+  s.apply(order, set);  // the parts by worker, then sequence: the order of arrival never reaches the result
+  { c.values() } -> std::convertible_to<std::span<const wire_slice>>;  // what a worker computes from
+  // All that changes: values, slots, averages, the optimizer's own. Good until the store changes.
+  { c.state() } -> std::convertible_to<std::span<const wire_slice>>;
+  // What `state` was somewhere, as it is after so many updates. What does not fit is an `error`, and changes nothing.
+  s.restore(order, parts);
+  c.save(out);
+  s.load(in);
+};
+
+struct shard_options {
+  std::uint32_t number = 0;
+  cluster_shape shape = {};
+  std::uint32_t width = 4;                    // contributions under way, per worker
+  nanos retry = 200 * one_millisecond;        // until what the decider has not answered is said again
+  nanos deadline = 30'000 * one_millisecond;  // of a pull that waits for an order
+  bool needs_begin = false;                   // its values are nothing before a worker has given them
+};
+
+// What a shard has refused and dropped, to be read by anyone.
+struct shard_counts {
+  std::uint64_t applied = 0, repeated = 0, stale = 0, replayed = 0, forged = 0, misfits = 0, dropped = 0, expired = 0,
+                full = 0, not_begun = 0;
+};
+
+}  // namespace gradus::detail

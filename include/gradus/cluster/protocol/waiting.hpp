@@ -1,0 +1,57 @@
+// Who waits on a shard for an order: one place for each worker. A wait ends when the order is there, when the worker
+// asks for something else, or by its deadline.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "message.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+class waiting_line {
+public:
+  struct place {
+    std::uint64_t incarnation = 0, sequence = 0, order = 0;
+    nanos since = 0, until = never_due;
+    bool is_taken() const { return until != never_due; }
+  };
+  explicit waiting_line(std::uint32_t workers) : places_(workers) {}
+
+  // Said again it waits since the first time.
+  void wait(const contribution_id& id, std::uint64_t order, nanos now, nanos deadline) {
+    place& p = places_[id.worker];
+    const bool same = p.is_taken() && p.incarnation == id.incarnation && p.sequence == id.sequence;
+    const nanos since = same ? p.since : now;
+    p = {id.incarnation, id.sequence, order, since, since + deadline};
+  }
+  void forget(std::uint64_t worker) { places_[worker].until = never_due; }
+  // Tells `serve(id)` of each that waited for this order or one before it.
+  template <class Serve>
+  void reached(std::uint64_t order, Serve serve) {
+    for (std::uint64_t worker = 0; worker < places_.size(); ++worker) {
+      place& p = places_[worker];
+      if (!p.is_taken() || p.order > order) continue;
+      p.until = never_due;
+      serve(contribution_id{worker, p.incarnation, p.sequence});
+    }
+  }
+  // How many waits ended by their deadline.
+  std::uint64_t expire(nanos now) {
+    std::uint64_t n = 0;
+    for (place& p : places_)
+      if (p.until <= now) p.until = never_due, ++n;
+    return n;
+  }
+  nanos next() const {
+    nanos at = never_due;
+    for (const place& p : places_) at = std::min(at, p.until);
+    return at;
+  }
+  // By worker.
+  std::span<const place> places() const { return places_; }
+
+private:
+  std::vector<place> places_;
+};
+
+}  // namespace gradus::detail
