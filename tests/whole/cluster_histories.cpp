@@ -67,7 +67,9 @@ TEST_CASE("seeded faults are found") {
                 {protocol_fault::forgotten_too_early, "forgotten too early"},
                 {protocol_fault::decided_by_most, "decided by most"},
                 {protocol_fault::outcome_not_asked, "outcome not asked"},
-                {protocol_fault::begun_twice, "begun twice"}};
+                {protocol_fault::begun_twice, "begun twice"},
+                {protocol_fault::settled_from_some, "settled from some"},
+                {protocol_fault::lists_not_saved, "lists not saved"}};
   for (const auto& f : faults) {
     chosen_fault::now = f.fault;
     std::uint64_t seed = 1;

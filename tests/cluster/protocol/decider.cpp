@@ -26,6 +26,11 @@ struct bench {
     d.receive({message_kind::staged, shard, 0, id.incarnation, written, step, std::span(&id, 1), {}}, 0);
     return out.take();
   }
+  lines measured(std::uint32_t shard, std::uint64_t order, std::uint64_t round, double x) {
+    const wire_slice list{"", float64, 0, std::as_bytes(std::span(&x, 1))};
+    d.receive({message_kind::measured, shard, 0, 0, round, order, {}, std::span(&list, 1)}, 0);
+    return out.take();
+  }
   lines written() {
     d.synced(out.records.size());
     return out.take();
@@ -299,4 +304,34 @@ TEST_CASE("a synchronous run goes on at the step that it begins with, its first 
         lines{"drop to 0: i1 s0 a40 {0 1 1}", "drop to 1: i1 s0 a40 {0 1 1}", "token to 2: i1 s1 a40 {3 40 0}"});
   CHECK(b.complete({0, 1, 2}, 40) == lines{"token to 2: i1 s2 a40 {2 40 0}"});
   CHECK(b.complete({0, 1, 3}, 40).front() == "decide to 0: i1 s0 a41 {0 1 2} {0 1 3}");
+}
+
+TEST_CASE("lists of an update are kept until every shard has written it down") {
+  bench b(two_shards(1));
+  b.join(0, 1);
+  b.staged(0, {0, 1, 1}), b.staged(1, {0, 1, 1});
+  CHECK(b.measured(0, 1, 0, 2.5).empty());  // that it is decided is not written down
+  b.written();
+  b.measured(0, 2, 0, 2.5);  // not decided
+  CHECK(b.d.waits(0).empty());
+  b.measured(0, 1, 0, 2.5);
+  CHECK(b.d.waits(0) == "round 0 of update 1 waits for the list of shard 1");
+  CHECK(b.measured(1, 1, 0, 4).empty());
+  std::vector<std::byte> before;
+  b.d.save(bytes_out(before));
+  CHECK(b.written() == lines{"settled to 0: i0 s0 a1 0[2.5] 1[4]", "settled to 1: i0 s0 a1 0[2.5] 1[4]"});
+  bench by_log(two_shards(1)), by_snapshot(two_shards(1));
+  for (const auto& r : b.out.records) CHECK(by_log.d.replay(r));
+  bytes_in in(before, "snapshot");
+  by_snapshot.d.load(in);
+  in.end();
+  for (bench* c : {&b, &by_log, &by_snapshot}) {
+    CHECK(c->measured(1, 1, 0, 4) == lines{"settled to 1: i0 s0 a1 0[2.5] 1[4]"});
+    // Shard 1 has not written update 1 down, though the second is decided.
+    c->staged(0, {0, 1, 2}, 0, 1), c->staged(1, {0, 1, 2}, 0, 0), c->written();
+    CHECK(c->d.decisions_kept() == 2);
+    CHECK(c->measured(1, 1, 0, 4) == lines{"settled to 1: i0 s0 a1 0[2.5] 1[4]"});
+    c->staged(1, {0, 1, 2}, 0, 1);
+    CHECK(c->measured(1, 1, 0, 4).empty());
+  }
 }

@@ -8,10 +8,13 @@ using namespace protocol_tests;
 namespace {
 constexpr nanos ms = one_millisecond;
 
-// A sum of what was pushed, and who pushed it.
+// A sum of what was pushed, and who pushed it. Where it wants rounds, what all shards measured is added, too; a round
+// whose first number is negative is the last.
 struct sum_store {
-  double sum = 0;
+  double sum = 0, adds = 0, list[2] = {};
   std::vector<std::string> updates;
+  std::string update;
+  std::size_t wants = 0, wanted = 0;
   wire_slice slice;
 
   sum_store() : slice{"v", float64, 0, std::as_bytes(std::span(&sum, 1))} {}
@@ -19,15 +22,31 @@ struct sum_store {
   std::string problem_of(std::span<const wire_slice> parts) const {
     return parts.size() == 1 && parts[0].type == float64 && parts[0].count() == 1 ? "" : "not one number";
   }
-  void apply(std::uint64_t order, std::span<const staged_part> set) {
-    std::string s = text(order, ":");
+  void begin(std::uint64_t order, std::span<const staged_part> set) {
+    update = text(order, ":");
+    adds = 0, wanted = wants;
     for (const staged_part& p : set) {
       double x = 0;
       std::memcpy(&x, p.parts[0].bytes.data(), sizeof x);
-      sum += x;
-      s += text(" ", p.id.worker, ".", p.id.sequence, "@", p.step);
+      adds += x;
+      update += text(" ", p.id.worker, ".", p.id.sequence, "@", p.step);
     }
-    updates.push_back(s);
+  }
+  std::size_t rounds() const { return wanted; }
+  std::span<const double> measure(std::size_t round) {
+    list[0] = adds, list[1] = static_cast<double>(round);
+    update += text(" m", round);
+    return list;
+  }
+  void settle(std::size_t round, std::span<const std::span<const double>> by_shard) {
+    for (const auto& l : by_shard)
+      if (l.size() != 2) raise(status::data_loss, text("expected lists of 2 numbers, found ", l.size()));
+    if (by_shard[0][0] < 0) wanted = round + 1;
+    for (const auto& l : by_shard) adds += l[0], update += text(" ", l[0]);
+  }
+  void apply() {
+    sum += adds;
+    updates.push_back(update);
   }
   std::span<const wire_slice> values() const { return std::span(&slice, 1); }
   std::span<const wire_slice> state() const { return std::span(&slice, 1); }
@@ -69,6 +88,12 @@ struct bench {
   }
   lines decide(std::uint64_t order, const std::vector<contribution_id>& ids) {
     s.receive({message_kind::decide, 0, 1, 0, 0, order, ids, {}}, 0);
+    return out.take();
+  }
+  lines settled(std::uint64_t order, std::uint64_t round, std::vector<std::vector<double>> numbers, nanos now = 0,
+                std::uint32_t from = 0) {
+    const lists all(std::move(numbers));
+    s.receive({message_kind::settled, from, 1, 0, round, order, {}, all.slices}, now);
     return out.take();
   }
   lines drop(const contribution_id& id, std::uint64_t step) {
@@ -317,4 +342,107 @@ TEST_CASE("what a shard began with survives, in its log and in its snapshot") {
     CHECK(c->decide(41, {{0, 4, 1}}) == lines{"pulled to 2: i4 s1 a41 v[1]"});
     CHECK(c->store.sum == 9.0);
   }
+}
+
+TEST_CASE("an update that needs sums of all shards waits for their lists, round by round") {
+  bench b;
+  b.store.wants = 2;
+  b.push(0, 5, 1, 2.0), b.push(1, 5, 1, 3.0), b.written();
+  CHECK(b.decide(2, {{1, 5, 1}}).empty());  // early
+  CHECK(b.decide(1, {{0, 5, 1}}) == lines{"measured to 0: i0 s0 a1 [2 0]"});
+  CHECK(b.s.applied() == 0);
+  CHECK(b.s.waits(500 * ms).find("shard 1 waits for the lists of round 0 of update 1 since 0.5 s") !=
+        std::string::npos);
+  // Until then it is as it was: the same decision changes nothing, values of before are told, pushes are staged.
+  CHECK(b.decide(1, {{0, 5, 1}}).empty());
+  CHECK(b.pull(1, 5, 0) == lines{"pulled to 3: i5 s7 a0 v[1]"});
+  CHECK(b.pull(1, 5, 1).empty());
+  b.push(0, 5, 2, 4.0), b.written();
+  CHECK(b.s.parts_staged() == 3);
+  // It is said again until it is answered.
+  b.s.advance(99 * ms);
+  CHECK(b.out.take().empty());
+  b.s.advance(100 * ms);
+  CHECK(b.out.take().back() == "measured to 0: i0 s0 a1 [2 0]");
+  CHECK(b.s.next() <= 200 * ms);
+  // Lists of another update, of another round, from another node.
+  CHECK(b.settled(2, 0, {{9, 9}, {9, 9}}).empty());
+  CHECK(b.settled(1, 1, {{9, 9}, {9, 9}}).empty());
+  CHECK(b.settled(1, 0, {{9, 9}, {9, 9}}, 0, 2).empty());
+  CHECK(b.s.counts().forged == 1);
+  CHECK(b.settled(1, 0, {{10, 0}, {2, 0}}, 150 * ms) == lines{"measured to 0: i0 s1 a1 [14 1]"});
+  CHECK(b.settled(1, 0, {{10, 0}, {2, 0}}).empty());  // doubled
+  CHECK(b.store.sum == 0);
+  CHECK(b.settled(1, 1, {{100, 0}, {14, 0}}) ==
+        lines{"pulled to 2: i5 s1 a1 v[1]", "measured to 0: i0 s0 a2 [3 0]", "pulled to 3: i5 s7 a1 v[1]"});
+  CHECK(b.store.sum == 128.0);
+  CHECK(b.s.applied() == 1);
+  // A store that wants fewer rounds after the first.
+  CHECK(b.settled(2, 0, {{-1, 0}, {3, 0}}) == lines{"pulled to 3: i5 s1 a2 v[1]"});
+  CHECK(b.store.sum == 133.0);
+  CHECK(b.store.updates == lines{"1: 0.1@0 m0 10 2 m1 100 14", "2: 1.1@0 m0 -1 3"});
+  CHECK(b.s.parts_staged() == 1);
+  CHECK(b.settled(2, 1, {{1, 0}, {3, 0}}).empty());  // nothing is under way
+}
+
+TEST_CASE("lists that are none are let be, and those that the store cannot use change nothing") {
+  bench b;
+  b.store.wants = 1;
+  b.push(0, 5, 1, 2.0), b.written(), b.decide(1, {{0, 5, 1}});
+  CHECK(b.settled(1, 0, {{1, 0}}).empty());
+  CHECK(b.settled(1, 0, {{1, 0}, {1, 0}, {1, 0}}).empty());
+  const float narrow[] = {1, 0};
+  lists odd({{1, 0}, {1, 0}});
+  for (const wire_slice s :
+       {wire_slice{"1", float32, 0, std::as_bytes(std::span(narrow))}, wire_slice{"2", float64, 0, odd.slices[1].bytes},
+        wire_slice{"1", float64, 2, odd.slices[1].bytes},
+        wire_slice{"1", float64, 0, odd.slices[1].bytes, slice_role::values}}) {
+    odd.slices[1] = s;
+    b.s.receive({message_kind::settled, 0, 1, 0, 0, 1, {}, odd.slices}, 0);
+  }
+  CHECK(b.s.counts().misfits == 6);
+  CHECK(b.out.take().empty());
+  CHECK(message_of(status::data_loss, [&] {
+          b.settled(1, 0, {{1, 0}, {}});
+        }) == "expected lists of 2 numbers, found 0");
+  CHECK(b.s.applied() == 0);
+  b.s.advance(100 * ms);
+  CHECK(b.out.take().back() == "measured to 0: i0 s0 a1 [2 0]");
+  CHECK(b.settled(1, 0, {{1, 0}, {2, 0}}) == lines{"pulled to 2: i5 s1 a1 v[1]"});
+  CHECK(b.store.sum == 5.0);
+}
+
+TEST_CASE("a shard that restarts has the lists of what it applied, and measures again what it had not") {
+  bench b;
+  b.store.wants = 2;
+  b.push(0, 5, 1, 2.0), b.push(1, 5, 1, 3.0), b.written();
+  b.decide(1, {{0, 5, 1}}), b.settled(1, 0, {{10, 0}, {2, 0}}), b.settled(1, 1, {{100, 0}, {14, 0}});
+  b.decide(2, {{1, 5, 1}}), b.settled(2, 0, {{7, 0}, {3, 0}});
+  std::vector<std::byte> saved;
+  b.s.save(bytes_out(saved));
+  bench by_log, by_snapshot;
+  by_log.store.wants = by_snapshot.store.wants = 2;
+  for (const auto& r : b.out.records) CHECK(by_log.s.replay(r));
+  CHECK(by_log.store.updates == lines{"1: 0.1@0 m0 10 2 m1 100 14"});
+  bytes_in in(saved, "snapshot");
+  by_snapshot.s.load(in);
+  in.end();
+  for (bench* c : {&by_log, &by_snapshot}) {
+    CHECK(c->out.take().empty());
+    CHECK(c->s.applied() == 1);
+    CHECK(c->store.sum == 128.0);
+    CHECK(c->settled(2, 1, {{7, 0}, {13, 0}}).empty());
+    CHECK(c->decide(2, {{1, 5, 1}}) == lines{"measured to 0: i0 s0 a2 [3 0]"});
+    c->settled(2, 0, {{7, 0}, {3, 0}}), c->settled(2, 1, {{1, 0}, {13, 0}});
+    CHECK(c->store.sum == 155.0);
+  }
+  // A build that wants other rounds is told so.
+  const std::vector<std::vector<std::byte>>& log = b.out.records;
+  bench fewer, more;
+  fewer.store.wants = 1, more.store.wants = 3;
+  for (bench* c : {&fewer, &more}) CHECK((c->s.replay(log[0]) && c->s.replay(log[1])));
+  CHECK(message_of(status::data_loss, [&] { fewer.s.replay(log[2]); }) ==
+        "malformed record of a shard's log: update 1 holds lists of 2 rounds, and wants 1");
+  CHECK(message_of(status::data_loss, [&] { more.s.replay(log[2]); }) ==
+        "malformed record of a shard's log: update 1 holds lists of 2 rounds, and wants 3");
 }

@@ -6,7 +6,8 @@
 //   1 exactly once       an acknowledged update is applied once on every shard, one that was not at most once
 //   2 no torn update     all shards apply the same updates in the same order, each whole
 //   3 the bound          a worker that gets a token leads the slowest by at most s
-//   4 round sets         a round has N contributions, of its step, one share of each worker, and the sum of their tree
+//   4 round sets         a round has N contributions, of its step, one share of each worker, and the sum of their tree;
+//                        what an update needs of all shards are the lists of all of them, each once
 //   5 no wait past its deadline
 //   6 everything ends    once nothing fails any more
 #pragma once
@@ -137,30 +138,55 @@ struct update {
 
 class history;
 
-// What a shard of these tests stores: one number, and what was applied.
+// The update of this order wants two rounds of sums over all shards, or one where the first one's sum is negative.
+inline bool wants_sums(std::uint64_t order) { return dice{order * 31 + 7}.below(3) == 0; }
+
+// What a shard of these tests stores: one number, how many updates made it, and which. In an update that wants sums the
+// number's change follows from the gradients and the numbers of all shards.
 struct number_store {
   history* whole = nullptr;
   std::uint32_t number = 0;
   double value = 0;
+  std::uint64_t count = 0;
   std::vector<update> applied_updates;
-  wire_slice slice;
+  wire_slice slices[2];
+  // The update that was begun.
+  std::uint64_t order = 0;
+  update begun;
+  double mean = 0, sums[2] = {};
+  std::size_t wanted = 0, measured = 0;
+  double list[2] = {};
+
+  number_store()
+      : slices{{"v", float64, 0, std::as_bytes(std::span(&value, 1))},
+               {"n", uint64, 0, std::as_bytes(std::span(&count, 1))}} {}
+  number_store(const number_store&) = delete;
 
   std::string problem_of(std::span<const wire_slice> parts) const {
     return parts.size() == 1 && parts[0].name == "g" && parts[0].type == float64 && parts[0].count() == 3
                ? ""
                : "no gradient";
   }
-  void apply(std::uint64_t order, std::span<const staged_part> set);
-  std::span<const wire_slice> values() const { return std::span(&slice, 1); }
-  std::span<const wire_slice> state() const { return std::span(&slice, 1); }
-  void restore(std::uint64_t order, std::span<const wire_slice> parts) {
-    if (parts.size() != 1 || parts[0].type != float64 || parts[0].count() != 1)
-      raise(status::invalid_argument, "expected one number");
+  void begin(std::uint64_t of, std::span<const staged_part> set);
+  std::size_t rounds() const { return wanted; }
+  std::span<const double> measure(std::size_t round) {
+    measured = round + 1;
+    if (round == 0) return list[0] = mean, list[1] = value, std::span<const double>(list, 2);
+    return list[0] = value * 0.5 + sums[0], std::span<const double>(list, 1);
+  }
+  void settle(std::size_t round, std::span<const std::span<const double>> by_shard);
+  void apply();
+  std::span<const wire_slice> values() const { return std::span(slices, 1); }
+  std::span<const wire_slice> state() const { return slices; }
+  void restore(std::uint64_t of, std::span<const wire_slice> parts) {
+    if (parts.size() != 2 || parts[0].type != float64 || parts[0].count() != 1 || parts[1].count() != 1)
+      raise(status::invalid_argument, "expected two numbers");
     std::memcpy(&value, parts[0].bytes.data(), sizeof value);
-    applied_updates.assign(order, {});
+    std::memcpy(&count, parts[1].bytes.data(), sizeof count);
+    applied_updates.assign(of, {});
   }
   void save(bytes_out out) const {
-    out.number(value);
+    out.number(value), out.number(count);
     out.number(static_cast<std::uint32_t>(applied_updates.size()));
     for (const update& u : applied_updates) {
       out.number(static_cast<std::uint32_t>(u.of.size()));
@@ -168,7 +194,7 @@ struct number_store {
     }
   }
   void load(bytes_in& in) {
-    value = in.number<double>();
+    value = in.number<double>(), count = in.number<std::uint64_t>();
     applied_updates.resize(in.count(4));
     for (update& u : applied_updates) {
       u.of.resize(in.count(16));
@@ -176,6 +202,7 @@ struct number_store {
     }
   }
 };
+static_assert(shard_store<number_store>);
 
 class history {
 public:
@@ -247,18 +274,10 @@ public:
   }
 
   // ---- what a store says
-  void applied_at(std::uint32_t shard, std::uint64_t order, const update& u, double before, double value) {
+  void applied_at(std::uint32_t shard, std::uint64_t order, const update& u, double value) {
     note(applied, shard, shard, 0, 0, order,
          u.of.empty() ? contribution_id{} : contribution_id{u.of[0].first, 0, u.of[0].second});
     if (u.of.empty()) throw violation{text("law 2: shard ", shard, " applied an update of nothing, order ", order)};
-    // Reference: the sum in the order of workers, and of each worker's updates.
-    std::vector<double> g;
-    update sorted = u;
-    std::sort(sorted.of.begin(), sorted.of.end());
-    for (const auto& [w, n] : sorted.of) g.push_back(gradient(w, n, shard));
-    const double expected = before * 0.75 + tree(g.data(), g.size()) / static_cast<double>(g.size());
-    if (expected != value)
-      throw violation{text("law 4: the bits of update ", order, " on shard ", shard, " are not those of its tree")};
     if (order > updates_.size() + 1)
       throw violation{
           text("law 2: shard ", shard, " applied update ", order, " before it was ", updates_.size() + 1, "'s turn")};
@@ -271,6 +290,8 @@ public:
     } else if (updates_[order - 1] != u) {
       throw violation{text("law 2: update ", order, " is another on shard ", shard, " than on those before it")};
     }
+    if (value_at(shard, order) != value)
+      throw violation{text("law 4: the bits of update ", order, " on shard ", shard, " are not those of its sums")};
   }
   const fault_plan& settings() const { return p_; }
 
@@ -468,7 +489,6 @@ private:
     if (n.number < p_.shape.shards) {
       n.server = std::make_unique<server_parts>();
       n.server->store.whole = this, n.server->store.number = n.number;
-      n.server->store.slice = {"v", float64, 0, std::as_bytes(std::span(&n.server->store.value, 1))};
       n.server->half = std::make_unique<shard<number_store, chosen_fault>>(
           shard_options{n.number, p_.shape, 2, 150 * ms, 3 * second, p_.begins}, n.server->store, n);
       if (n.number == 0)
@@ -540,7 +560,8 @@ private:
     n.parts.assign(p_.shape.shards, {});
     for (std::uint32_t k = 0; k < p_.shape.shards; ++k) {
       n.initial[k] = initial(k);
-      n.parts[k] = {{"v", float64, 0, std::as_bytes(std::span(&n.initial[k], 1))}};
+      n.parts[k] = {{"v", float64, 0, std::as_bytes(std::span(&n.initial[k], 1))},
+                    {"n", uint64, 0, std::as_bytes(std::span(&p_.base, 1))}};
     }
     n.worker->begin_with(p_.base, n.parts, local(n));
   }
@@ -590,16 +611,34 @@ private:
     std::memcpy(&v, p[0].bytes.data(), sizeof v);
     if (order > updates_.size())
       throw violation{text("law 2: shard ", shard, " told values of update ", order, ", which is none")};
-    std::vector<double>& known = values_[shard];
-    while (known.size() <= order) {
-      std::vector<double> g;
-      for (const auto& [w, n] : updates_[known.size() - 1].of) g.push_back(gradient(w, n, shard));
-      known.push_back(known.back() * 0.75 + tree(g.data(), g.size()) / static_cast<double>(g.size()));
-    }
-    const double expected = known[order];
-    if (v != expected)
+    if (v != value_at(shard, order))
       throw violation{
           text("law 2: the values of shard ", shard, " at update ", order, " are not those of its updates")};
+  }
+
+  // The reference: what the updates make of the initial values, on all shards at once.
+  double value_at(std::uint32_t shard, std::uint64_t order) {
+    while (values_[shard].size() <= order) {
+      const std::uint64_t next = values_[shard].size();
+      update u = updates_[next - 1];
+      std::sort(u.of.begin(), u.of.end());
+      std::vector<double> means, before;
+      double gradients = 0, numbers = 0, more = 0;
+      for (std::uint32_t k = 0; k < p_.shape.shards; ++k) {
+        std::vector<double> g;
+        for (const auto& [w, n] : u.of) g.push_back(gradient(w, n, k));
+        means.push_back(tree(g.data(), g.size()) / static_cast<double>(g.size()));
+        before.push_back(values_[k].back());
+        gradients += means[k], numbers += before[k];
+      }
+      const double first = gradients + numbers * 0.0625;
+      for (std::uint32_t k = 0; k < p_.shape.shards; ++k) more += before[k] * 0.5 + first;
+      for (std::uint32_t k = 0; k < p_.shape.shards; ++k)
+        values_[k].push_back(!wants_sums(next) ? before[k] * 0.75 + means[k]
+                             : first < 0       ? before[k] * 0.5 + means[k] + first * 0.125
+                                               : before[k] * 0.5 + means[k] + first * 0.125 + more * 0.03125);
+    }
+    return values_[shard][order];
   }
 
   // ---- time
@@ -761,19 +800,39 @@ private:
   }
 };
 
-inline void number_store::apply(std::uint64_t order, std::span<const staged_part> set) {
-  update u;
+inline void number_store::begin(std::uint64_t of, std::span<const staged_part> set) {
   std::vector<double> g;
+  order = of, begun.of.clear(), measured = 0;
   for (const staged_part& p : set) {
     double x[3];
     std::memcpy(x, p.parts[0].bytes.data(), sizeof x);
-    u.of.emplace_back(static_cast<std::uint64_t>(x[0]), static_cast<std::uint64_t>(x[1]));
+    begun.of.emplace_back(static_cast<std::uint64_t>(x[0]), static_cast<std::uint64_t>(x[1]));
     g.push_back(x[2]);
   }
-  const double before = value;
-  value = before * 0.75 + (g.empty() ? 0 : tree(g.data(), g.size()) / static_cast<double>(g.size()));
-  applied_updates.push_back(u);
-  whole->applied_at(number, order, u, before, value);
+  mean = g.empty() ? 0 : tree(g.data(), g.size()) / static_cast<double>(g.size());
+  wanted = wants_sums(of) ? 2 : 0;
+}
+inline void number_store::settle(std::size_t round, std::span<const std::span<const double>> by_shard) {
+  if (measured != round + 1) throw violation{"a round is settled that this shard has not measured"};
+  sums[round] = 0;
+  double numbers = 0;
+  for (const auto& l : by_shard) {
+    if (l.size() > 2 - round) raise(status::data_loss, text("found a list of ", l.size(), " numbers"));
+    if (!l.empty()) sums[round] += l[0];
+    if (l.size() > 1) numbers += l[1];
+  }
+  if (round == 0 && (sums[0] += numbers * 0.0625) < 0) wanted = 1;
+}
+inline void number_store::apply() {
+  if (!wants_sums(order))
+    value = value * 0.75 + mean;
+  else if (wanted == 1)
+    value = value * 0.5 + mean + sums[0] * 0.125;
+  else
+    value = value * 0.5 + mean + sums[0] * 0.125 + sums[1] * 0.03125;
+  ++count;
+  applied_updates.push_back(begun);
+  whole->applied_at(number, order, begun, value);
 }
 
 }  // namespace simulation

@@ -16,6 +16,9 @@
 
 #include "kept.hpp"
 #include "progress.hpp"
+#include "said.hpp"
+#include "seat.hpp"
+#include "settlement.hpp"
 #include "ssp.hpp"
 #include "staleness.hpp"
 #include "window.hpp"
@@ -28,6 +31,7 @@ public:
   decider(const decider_options& o, protocol_outside& out, nanos now)
       : o_(o.settled()),
         out_(&out),
+        log_(out),
         window_(o.shape.workers, o.width),
         round_(o_.round),
         gate_(o.shape.workers, o_.mode == staleness::bounded ? o.bound : ssp_gate<Faults>::unbounded),
@@ -35,6 +39,7 @@ public:
         workers_(o.shape.workers),
         written_(o.shape.shards, 0),
         open_(o.shape.shards),
+        settlement_(o.shape, out),
         has_started_(!o.needs_begin) {}
 
   // Updates decided: the order of the last one, and the step of a synchronous run.
@@ -43,11 +48,16 @@ public:
   const ssp_gate<Faults>& gate() const { return gate_; }
   const exactly_once_window<Faults>& window() const { return window_; }
   std::size_t decisions_kept() const { return kept_.size(); }
-  bool has_started() const { return has_started_ && is_said(start_record_); }
-  bool all_left() const { return std::ranges::all_of(workers_, &worker_here::has_left); }
+  bool has_started() const { return has_started_ && log_.is_said(start_record_); }
+  bool all_left() const { return std::ranges::all_of(workers_, &worker_seat::has_left); }
 
   void receive(const protocol_message& m, nanos now) {
     if (m.kind == message_kind::staged) return staged(m);
+    if (m.kind == message_kind::measured) {
+      const decision* d = kept_.of(m.about);
+      if (d != nullptr && log_.is_said(d->record)) settlement_.measured(m, log_.up_to());
+      return;
+    }
     if (!o_.shape.is_worker(m.from)) return;
     const std::uint64_t w = o_.shape.worker_of(m.from);
     if (m.kind == message_kind::join) return join(w, m, now);
@@ -64,9 +74,10 @@ public:
     if (m.kind == message_kind::start) start(w, m);
   }
   void synced(std::uint64_t record) {
-    synced_ = std::max(synced_, record);
+    log_.synced(record);
     count_said();
-    held_.synced(record, *out_);
+    log_.say_held();
+    settlement_.synced(log_.up_to());
     settle();
   }
   void advance(nanos now) {
@@ -91,6 +102,7 @@ public:
     }
     if (o_.mode == staleness::synchronous && !round_.set().empty())
       s += text(s.empty() ? "" : "; ", "round ", order_ + 1, " waits for ", round_.missing(), " more contributions");
+    if (const std::string lists = settlement_.waits(); !lists.empty()) s += text(s.empty() ? "" : "; ", lists);
     return s;
   }
 
@@ -100,12 +112,9 @@ public:
     window_.save(out);
     round_.save(out);
     gate_.save(out);
-    for (const worker_here& w : workers_) {
-      out.number(w.owner), out.number(w.last), out.number(w.process);
-      out.number(w.owner_before), out.number(w.last_before), out.number(w.updates);
-      out.number(static_cast<std::uint8_t>(w.has_left));
-    }
+    for (const worker_seat& w : workers_) w.save(out);
     kept_.save(out);
+    settlement_.save(out);
   }
   void load(bytes_in& in) {
     order_ = in.number<std::uint64_t>(), said_order_ = in.number<std::uint64_t>();
@@ -113,19 +122,16 @@ public:
     window_.load(in);
     round_.load(in);
     gate_.load(in);
-    for (worker_here& w : workers_) {
-      w.owner = in.number<std::uint64_t>(), w.last = in.number<std::uint64_t>(), w.process = in.number<std::uint64_t>();
-      w.owner_before = in.number<std::uint64_t>(), w.last_before = in.number<std::uint64_t>(),
-      w.updates = in.number<std::uint32_t>();
-      w.has_left = in.number<std::uint8_t>() != 0;
-    }
+    for (worker_seat& w : workers_) w.load(in);
     kept_.load(in, o_.shape.workers);
+    settlement_.load(in);
     count_said();
   }
   // A record of the log behind the snapshot; false: it is not the decider's.
   bool replay(std::span<const std::byte> record) {
     bytes_in in(record, "record of the decider's log");
     const auto kind_of_record = in.number<record_kind>();
+    if (kind_of_record == record_kind::settled) return settlement_.replay(in), true;
     if (kind_of_record < record_kind::update || kind_of_record > record_kind::start) return false;
     const auto about = in.number<std::uint64_t>();
     std::vector<contribution_id> ids;
@@ -140,53 +146,37 @@ public:
     case record_kind::replace: replaced(ids[0].worker, ids[0].incarnation, about != 0, ids[0].sequence); break;
     case record_kind::leave: left(ids[0].worker); break;
     case record_kind::start: started_at(about); break;
+    default: break;
     }
     return true;
   }
 
 private:
-  enum class record_kind : std::uint8_t { update = 16, drop, accept, replace, leave, start };
-  struct worker_here {
-    std::uint64_t owner = 0, last = 0;                // the incarnation that joined, and its last decided sequence
-    std::uint64_t owner_before = 0, last_before = 0;  // of the last one before it that had any
-    std::uint64_t process = 0;                        // the number that the owner chose for itself
-    std::uint64_t record = 0;                         // what is said of it waits for this
-    std::uint64_t owed = 0, lost = 0;                 // owed: the sequence whose token it waits for
-    std::uint32_t updates = 0;                        // that are decided, of all its incarnations
-    bool is_owed = false, has_left = false;
+  enum class record_kind : std::uint8_t {
+    update = 16,
+    drop,
+    accept,
+    replace,
+    leave,
+    start,
+    settled = settlement<Faults>::record_kind
   };
-
   decider_options o_;
   protocol_outside* out_;
+  said_when_written<Faults> log_;
   exactly_once_window<Faults> window_;
   sync_round<Faults> round_;
   ssp_gate<Faults> gate_;
   membership members_;
-  std::vector<worker_here> workers_;
+  std::vector<worker_seat> workers_;
   std::vector<std::uint64_t> written_;  // by shard: the order up to which it has written down
   staging_progress<Faults> open_;
+  settlement<Faults> settlement_;
   kept_decisions kept_;
-  std::uint64_t order_ = 0, said_order_ = 0, synced_ = 0;  // said_order_: up to where it is written down
+  std::uint64_t order_ = 0, said_order_ = 0;  // said_order_: up to where it is written down
   std::uint64_t start_record_ = 0;
   bool has_started_;
-  held_messages held_;
-  std::vector<std::byte> record_;
 
-  bool is_said(std::uint64_t record) const {
-    return record <= synced_ || Faults::on(protocol_fault::said_before_written);
-  }
-  void say(std::uint64_t record, const protocol_message& m) {
-    if (is_said(record)) return out_->send(m);
-    held_.hold(record, m);
-  }
-  std::uint64_t write(record_kind what, std::uint64_t about, std::span<const contribution_id> ids) {
-    record_.clear();
-    bytes_out out(record_);
-    out.number(what);
-    out.number(about);
-    write_ids(out, ids);
-    return out_->write(record_);
-  }
   void refuse(std::uint64_t w, const protocol_message& m) {
     const auto why = static_cast<std::uint64_t>(refusal_code::stale_incarnation);
     out_->send({message_kind::refused,
@@ -203,11 +193,11 @@ private:
   void start(std::uint64_t w, const protocol_message& m) {
     if (!has_started_) {
       const contribution_id id[] = {{w, m.incarnation, 0}};
-      start_record_ = write(record_kind::start, m.about, id);
+      start_record_ = log_.write(record_kind::start, m.about, id);
       started_at(m.about);
     }
-    say(start_record_,
-        {message_kind::started, cluster_shape::decider, m.from, m.incarnation, m.sequence, said_order_, {}, {}});
+    log_.say(start_record_,
+             {message_kind::started, cluster_shape::decider, m.from, m.incarnation, m.sequence, said_order_, {}, {}});
     settle();
   }
   void started_at(std::uint64_t order) {
@@ -217,7 +207,7 @@ private:
 
   // ---- workers come and go
   void join(std::uint64_t w, const protocol_message& m, nanos now) {
-    worker_here& here = workers_[w];
+    worker_seat& here = workers_[w];
     if (m.incarnation < window_.incarnation_of(w) ||
         (m.incarnation == window_.incarnation_of(w) && (here.owner != m.incarnation || here.process != m.sequence)))
       return refuse(w, m);
@@ -226,36 +216,33 @@ private:
     members_.hear(w, m.incarnation, now);
     gate_.enter(w);
     const contribution_id before[] = {{w, here.owner_before, here.last_before}};
-    say(here.record,
-        {message_kind::joined, cluster_shape::decider, m.from, m.incarnation, m.sequence, order_, before, {}});
+    log_.say(here.record,
+             {message_kind::joined, cluster_shape::decider, m.from, m.incarnation, m.sequence, order_, before, {}});
   }
   // By a worker that joins, or by nobody.
   void replace(std::uint64_t w, std::uint64_t incarnation, bool joins, std::uint64_t process) {
     const contribution_id id[] = {{w, incarnation, process}};
-    workers_[w].record = write(record_kind::replace, joins ? 1 : 0, id);
+    workers_[w].record = log_.write(record_kind::replace, joins ? 1 : 0, id);
     replaced(w, incarnation, joins, process);
   }
   void replaced(std::uint64_t w, std::uint64_t incarnation, bool joins, std::uint64_t process) {
-    worker_here& here = workers_[w];
+    worker_seat& here = workers_[w];
     window_.admit(w, incarnation);
     round_.forget(w);
     open_.forget(w);
     here.is_owed = false;
     if (!joins) return;
-    // One that decided nothing leaves the one before it in memory, for the answer to its `joined` may have been lost.
-    if (here.last != 0 && !Faults::on(protocol_fault::outcome_not_asked))
-      here.owner_before = here.owner, here.last_before = here.last;
-    here.owner = incarnation, here.process = process, here.last = 0, here.has_left = false;
+    here.take(incarnation, process, Faults::on(protocol_fault::outcome_not_asked));
   }
   void leave(std::uint64_t w, const protocol_message& m, nanos now) {
     if (!workers_[w].has_left) {
       const contribution_id id[] = {{w, m.incarnation, 0}};
-      workers_[w].record = write(record_kind::leave, 0, id);
+      workers_[w].record = log_.write(record_kind::leave, 0, id);
       left(w);
     }
     members_.leave(w, m.incarnation, now);
-    say(workers_[w].record,
-        {message_kind::left, cluster_shape::decider, m.from, m.incarnation, m.sequence, order_, {}, {}});
+    log_.say(workers_[w].record,
+             {message_kind::left, cluster_shape::decider, m.from, m.incarnation, m.sequence, order_, {}, {}});
     settle();
   }
   void left(std::uint64_t w) {
@@ -263,7 +250,7 @@ private:
     gate_.leave(w);
   }
   void ask(std::uint64_t w, const protocol_message& m) {
-    worker_here& here = workers_[w];
+    worker_seat& here = workers_[w];
     if (here.has_left) return;
     gate_.enter(w);
     if (m.sequence != 0) {
@@ -271,15 +258,15 @@ private:
       const contribution_id id{w, m.incarnation, m.sequence};
       if (window_.look(id) != window_verdict::answered) return;
     }
-    here.is_owed = true, here.owed = m.sequence;
+    here.owe(m.sequence);
     settle();
   }
   // Gives the tokens that may be given.
   void settle() {
     if (!has_started()) return;
     for (std::uint64_t w = 0; w < workers_.size(); ++w) {
-      worker_here& here = workers_[w];
-      if (!here.is_owed || !is_said(here.record) || !gate_.may_begin(w)) continue;
+      worker_seat& here = workers_[w];
+      if (!here.is_owed || !log_.is_said(here.record) || !gate_.may_begin(w)) continue;
       here.is_owed = false;
       const std::uint64_t incarnation = window_.incarnation_of(w);
       const contribution_id id{w, incarnation, here.owed};
@@ -293,11 +280,11 @@ private:
 
   // ---- contributions
   void tell(std::uint32_t shard, const decision& d) {
-    if (!is_said(d.record)) return;
+    if (!log_.is_said(d.record)) return;
     out_->send({message_kind::decide, cluster_shape::decider, shard, d.ids[0].incarnation, 0, d.order, d.ids, {}});
   }
   void tell_drop(std::uint32_t shard, const contribution_id& id, std::uint64_t step) {
-    if (!is_said(workers_[id.worker].record)) return;
+    if (!log_.is_said(workers_[id.worker].record)) return;
     out_->send({message_kind::drop, cluster_shape::decider, shard, id.incarnation, 0, step, std::span(&id, 1), {}});
   }
   void staged(const protocol_message& m) {
@@ -308,7 +295,8 @@ private:
     const std::uint64_t all = Faults::on(protocol_fault::forgotten_too_early)
                                   ? *std::max_element(written_.begin(), written_.end())
                                   : *std::min_element(written_.begin(), written_.end());
-    kept_.forget(all, Faults::on(protocol_fault::said_before_written) ? ~std::uint64_t{0} : synced_);
+    kept_.forget(all, log_.up_to());
+    settlement_.forget_before(kept_.size() == 0 ? order_ + 1 : kept_.begin()->order);
     if (const decision* d = kept_.of(id); d != nullptr) {
       if (!Faults::on(protocol_fault::commit_dropped)) tell(m.from, *d);
       return;
@@ -349,40 +337,39 @@ private:
   }
   // Of one contribution, without an update.
   void conclude(const contribution_id& id, record_kind what, const window_answer& a) {
-    worker_here& here = workers_[id.worker];
-    here.record = write(what, a.about, std::span(&id, 1));
+    worker_seat& here = workers_[id.worker];
+    here.record = log_.write(what, a.about, std::span(&id, 1));
     answered(id, a);
-    here.is_owed = true, here.owed = id.sequence;
+    here.owe(id.sequence);
     if (what != record_kind::drop) return;
     for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
-      say(here.record,
-          {message_kind::drop, cluster_shape::decider, k, id.incarnation, 0, a.about, std::span(&id, 1), {}});
+      log_.say(here.record,
+               {message_kind::drop, cluster_shape::decider, k, id.incarnation, 0, a.about, std::span(&id, 1), {}});
   }
   void answered(const contribution_id& id, const window_answer& a) {
     window_.answer(id, a);
-    if (id.incarnation == workers_[id.worker].owner)
-      workers_[id.worker].last = std::max(workers_[id.worker].last, id.sequence);
+    workers_[id.worker].decided(id);
   }
   void decide(std::span<const contribution_id> ids) {
-    const std::uint64_t record = write(record_kind::update, order_ + 1, ids);
+    const std::uint64_t record = log_.write(record_kind::update, order_ + 1, ids);
     decided(order_ + 1, ids, record);
     bool first = true;
     for (const contribution_id& id : ids) {
-      worker_here& here = workers_[id.worker];
+      worker_seat& here = workers_[id.worker];
       here.record = record;
       if (Faults::on(protocol_fault::token_lost) && first && o_.mode == staleness::synchronous)
         here.lost = id.sequence;
       else if (!here.is_owed || here.owed <= id.sequence)
-        here.is_owed = true, here.owed = id.sequence;
+        here.owe(id.sequence);
       first = false;
     }
     for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
-      say(record, {message_kind::decide, cluster_shape::decider, k, ids[0].incarnation, 0, order_, ids, {}});
+      log_.say(record, {message_kind::decide, cluster_shape::decider, k, ids[0].incarnation, 0, order_, ids, {}});
   }
   // Decisions count from when they are written down: nobody goes on because of one that may still be forgotten.
   void count_said() {
     for (const decision& d : kept_) {
-      if (d.order <= said_order_ || !is_said(d.record)) continue;
+      if (d.order <= said_order_ || !log_.is_said(d.record)) continue;
       said_order_ = d.order;
       for (const contribution_id& id : d.ids) {
         gate_.count(id.worker);

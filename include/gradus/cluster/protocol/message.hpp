@@ -22,6 +22,13 @@
 //                           decided}), heartbeat, leave, left
 //   anyone -> worker        refused (sequence: a refusal, about: by refusal)
 //
+// Where an update needs sums over all shards (shard_store.hpp), they come between decide and what is applied:
+//
+//   shard  -> decider       measured (about: the order, sequence: the round, parts: one list of float64), until it is
+//                           answered
+//   decider -> shards       settled (about: the order, sequence: the round, parts: a list of each shard, named by its
+//                           number), once every shard's list is there and all are written down
+//
 // Where a cluster begins without values, a worker brings them:
 //
 //   worker -> every shard   begin (about: the order, parts: the shard's whole state)

@@ -15,7 +15,7 @@
 #include <deque>
 #include <string>
 
-#include "shard_store.hpp"
+#include "under_way.hpp"
 #include "waiting.hpp"
 #include "window.hpp"
 
@@ -30,7 +30,8 @@ public:
         out_(&out),
         window_(o.shape.workers, o.width),
         has_begun_(!o.needs_begin),
-        pulls_(o.shape.workers) {}
+        pulls_(o.shape.workers),
+        update_(o.number, o.shape.shards, store) {}
 
   // Up to which order this shard's values are.
   std::uint64_t applied() const { return applied_; }
@@ -44,7 +45,8 @@ public:
     switch (m.kind) {
     case message_kind::push: return push(m, now);
     case message_kind::pull: return pull(m, now);
-    case message_kind::decide: return decide(m);
+    case message_kind::decide: return decide(m, now);
+    case message_kind::settled: return settled(m, now);
     case message_kind::drop: return drop(m);
     case message_kind::begin: return begin(m);
     default: return;
@@ -64,10 +66,11 @@ public:
   void advance(nanos now) {
     for (part& p : parts_.all())
       if (p.is_written && p.again <= now) report(p, now);
+    if (update_.is_open() && measured_again_ <= now) say_measured(now);
     counts_.expired += pulls_.expire(now);
   }
   nanos next() const {
-    nanos at = pulls_.next();
+    nanos at = update_.is_open() ? std::min(measured_again_, pulls_.next()) : pulls_.next();
     for (const part& p : parts_.all())
       if (p.is_written) at = std::min(at, p.again);
     return at;
@@ -79,6 +82,9 @@ public:
     for (const part& p : parts_.all())
       add(text("shard ", o_.number, " waits for the decider's word on update ", p.id.sequence, " of worker ",
                p.id.worker, " since ", seconds(now - p.since), " s"));
+    if (update_.is_open())
+      add(text("shard ", o_.number, " waits for the lists of round ", update_.round(), " of update ", update_.order(),
+               " since ", seconds(now - measured_since_), " s"));
     for (std::size_t w = 0; w < pulls_.places().size(); ++w)
       if (const auto& p = pulls_.places()[w]; p.is_taken())
         add(text("worker ", w, " waits for order ", p.order, " on shard ", o_.number, ", which ",
@@ -112,7 +118,7 @@ public:
     case record_kind::order: {
       const auto order = in.number<std::uint64_t>();
       read_ids(in, o_.shape.workers, ids_);
-      apply(order, ids_, true);
+      if (begin_update(order, ids_)) update_.replay(in), finish(true);
       return true;
     }
     case record_kind::drop: {
@@ -155,6 +161,8 @@ private:
   part_memory parts_;
   std::vector<early_decision> early_;  // that came before the one before them
   waiting_line pulls_;
+  update_under_way<Store, Faults> update_;
+  nanos measured_since_ = 0, measured_again_ = 0;
   std::deque<written_apply> applies_;
   held_messages held_;
   shard_counts counts_;
@@ -230,7 +238,7 @@ private:
     p.record = out_->write(record_);
     if (Faults::on(protocol_fault::applied_when_staged)) {
       const staged_part alone{p.id, p.step, p.slices};
-      store_->apply(applied_ + 1, std::span(&alone, 1));
+      store_->begin(applied_ + 1, std::span(&alone, 1)), store_->apply();
     }
     say(p.record, to_worker(message_kind::kept, id, 0));
     const contribution_id ids[] = {id};
@@ -251,11 +259,12 @@ private:
     out_->send(staged(p, ids));
   }
 
-  void decide(const protocol_message& m) {
+  void decide(const protocol_message& m, nanos now) {
     if (!has_begun()) return;
-    const bool in_turn = m.about == applied_ + 1 || Faults::on(protocol_fault::order_ignored);
-    if (m.about <= applied_ && !(Faults::on(protocol_fault::order_ignored) && parts_.find(m.ids[0]) != nullptr)) return;
-    if (!in_turn) {
+    const bool any = Faults::on(protocol_fault::order_ignored);
+    if (m.about <= applied_ && !(any && parts_.find(m.ids[0]) != nullptr)) return;
+    if (update_.is_open() || (m.about != applied_ + 1 && !any)) {
+      if (update_.is_open() && m.about <= update_.order()) return;
       // At most as many as parts are staged: a decision speaks of parts that are here.
       if (early_.size() > parts_.size()) return;
       for (const early_decision& e : early_)
@@ -263,42 +272,82 @@ private:
       early_.push_back({m.about, {m.ids.begin(), m.ids.end()}});
       return;
     }
-    apply(m.about, m.ids, false);
-    for (bool again = true; again;) {
+    if (begin_update(m.about, m.ids)) go_on(now);
+    take_early(now);
+  }
+  // What came before its turn, as far as it goes.
+  void take_early(nanos now) {
+    for (bool again = true; again && !update_.is_open();) {
       again = false;
       for (std::size_t i = 0; i < early_.size(); ++i) {
         if (early_[i].order > applied_ + 1) continue;
         const early_decision e = std::move(early_[i]);
         early_.erase(early_.begin() + static_cast<std::ptrdiff_t>(i));
-        if (e.order == applied_ + 1) apply(e.order, e.ids, false);
+        if (e.order == applied_ + 1 && begin_update(e.order, e.ids)) go_on(now);
         again = true;
         break;
       }
     }
     serve_pulls();
   }
-  void apply(std::uint64_t order, std::span<const contribution_id> ids, bool again) {
+  // False: it is of another cluster.
+  bool begin_update(std::uint64_t order, std::span<const contribution_id> ids) {
     set_.clear();
     for (const part& p : parts_.all())
       if (std::find(ids.begin(), ids.end(), p.id) != ids.end()) set_.push_back({p.id, p.step, p.slices});
-    if (set_.size() != ids.size() && !Faults::on(protocol_fault::decided_by_most)) return;  // of another cluster
+    if (set_.size() != ids.size() && !Faults::on(protocol_fault::decided_by_most)) return false;
     if (!Faults::on(protocol_fault::arrival_order))
       std::sort(set_.begin(), set_.end(), [](const staged_part& a, const staged_part& b) { return a.id < b.id; });
-    if (!Faults::on(protocol_fault::applied_when_staged)) store_->apply(order, set_);
-    applied_ = std::max(applied_, order);
+    update_.begin(order, ids, set_);
+    return true;
+  }
+  // Measures what is wanted, or applies.
+  void go_on(nanos now) {
+    if (update_.is_settled()) return finish(false);
+    update_.measure();
+    measured_since_ = now;
+    say_measured(now);
+  }
+  void say_measured(nanos now) {
+    measured_again_ = now + o_.retry;
+    const wire_slice list{"", dtype::float64, 0, std::as_bytes(update_.measures()), slice_role::dense};
+    out_->send({message_kind::measured,
+                o_.number,
+                cluster_shape::decider,
+                0,
+                update_.round(),
+                update_.order(),
+                {},
+                std::span(&list, 1)});
+  }
+  // The lists are foreign. What is no list is counted and let be. What the store cannot use is its error, which goes
+  // through receive() to the driver: every shard hears the same lists, so the run cannot go on, and the driver ends it
+  // with the error's text. The update is as it was, so a driver may also let the message be.
+  void settled(const protocol_message& m, nanos now) {
+    if (m.from != cluster_shape::decider) return void(++counts_.forged);
+    if (!update_.is_open() || m.about != update_.order() || m.sequence != update_.round()) return;
+    if (!update_.problem_of(m.parts).empty()) return void(++counts_.misfits);
+    update_.settle(m.parts);
+    go_on(now);
+    take_early(now);
+  }
+  void finish(bool again) {
+    update_.apply();
+    applied_ = std::max(applied_, update_.order());
     ++counts_.applied;
     if (!again) {
       record_.clear();
       bytes_out out(record_);
       out.number(record_kind::order);
-      out.number(order);
-      write_ids(out, ids);
-      applies_.push_back({out_->write(record_), order});
+      out.number(update_.order());
+      write_ids(out, update_.ids());
+      update_.write(out);
+      applies_.push_back({out_->write(record_), update_.order()});
     } else {
       written_ = applied_;
     }
-    for (const contribution_id& id : ids) {
-      window_.answer(id, {token_verdict::committed, order});
+    for (const contribution_id& id : update_.ids()) {
+      window_.answer(id, {token_verdict::committed, update_.order()});
       parts_.release(id);
       if (!again && id.incarnation == window_.incarnation_of(id.worker)) tell_values(id);
     }

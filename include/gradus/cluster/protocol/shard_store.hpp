@@ -1,5 +1,10 @@
 // What a shard stores, as its machine sees it: variables, their slots and averages, and the rule that changes them. A
 // store has no log and sends nothing: the machine says when.
+//
+// An update is begin, then for each round that it wants measure and settle, then apply. A round is what depends on
+// variables of all shards: the norm of a clip, whether something is not finite, the loss scale. Each shard measures its
+// own, and each hears the lists of all, so all settle the same. Shards must want the same rounds, so how many there are
+// may follow from the order and from what was settled, and from nothing else. Values of before are told until apply.
 #pragma once
 #include <concepts>
 #include <string>
@@ -9,18 +14,28 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 template <class S>
-concept shard_store = requires(S& s, const S& c, std::span<const wire_slice> parts, std::uint64_t order,
-                               std::span<const staged_part> set, bytes_out out, bytes_in& in) {
-  { c.problem_of(parts) } -> std::convertible_to<std::string>;  // empty: they fit what is stored here
-  s.apply(order, set);  // the parts by worker, then sequence: the order of arrival never reaches the result
-  { c.values() } -> std::convertible_to<std::span<const wire_slice>>;  // what a worker computes from
-  // All that changes: values, slots, averages, the optimizer's own. Good until the store changes.
-  { c.state() } -> std::convertible_to<std::span<const wire_slice>>;
-  // What `state` was somewhere, as it is after so many updates. What does not fit is an `error`, and changes nothing.
-  s.restore(order, parts);
-  c.save(out);
-  s.load(in);
-};
+concept shard_store =
+    requires(S& s, const S& c, std::span<const wire_slice> parts, std::uint64_t order, std::span<const staged_part> set,
+             std::size_t round, std::span<const std::span<const double>> by_shard, bytes_out out, bytes_in& in) {
+      { c.problem_of(parts) } -> std::convertible_to<std::string>;  // empty: they fit what is stored here
+      // Sums the parts, by worker, then sequence: the order of arrival never reaches the result. Changes nothing that
+      // values(), state() or save() show; an update that was begun and not applied may be begun again.
+      s.begin(order, set);
+      { c.rounds() } -> std::convertible_to<std::size_t>;  // that it wants; asked again after each settle
+      // What this shard's variables add to a round: as many numbers each time. Good until the next call.
+      { s.measure(round) } -> std::convertible_to<std::span<const double>>;
+      // Everybody's, in the order of shards. Lists that cannot be used are an `error`, and change nothing.
+      s.settle(round, by_shard);
+      s.apply();                                                           // now values change
+      { c.values() } -> std::convertible_to<std::span<const wire_slice>>;  // what a worker computes from
+      // All that changes: values, slots, averages, the optimizer's own. Good until the store changes.
+      { c.state() } -> std::convertible_to<std::span<const wire_slice>>;
+      // What `state` was somewhere, as it is after so many updates. What does not fit is an `error`, and changes
+      // nothing.
+      s.restore(order, parts);
+      c.save(out);
+      s.load(in);
+    };
 
 struct shard_options {
   std::uint32_t number = 0;

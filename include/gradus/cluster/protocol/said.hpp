@@ -1,0 +1,43 @@
+// Nothing is said before what it rests on is written down: records of the log, how far they survive, and the messages
+// that wait for that.
+#pragma once
+#include <algorithm>
+
+#include "window.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+template <class Faults = no_faults>
+class said_when_written {
+public:
+  explicit said_when_written(protocol_outside& out) : out_(&out) {}
+
+  // Records up to which what rests on them may be said.
+  std::uint64_t up_to() const { return Faults::on(protocol_fault::said_before_written) ? ~std::uint64_t{0} : synced_; }
+  bool is_said(std::uint64_t record) const { return record <= up_to(); }
+  void say(std::uint64_t record, const protocol_message& m) {
+    if (is_said(record)) return out_->send(m);
+    held_.hold(record, m);
+  }
+  // A record about contributions; its number.
+  template <class Kind>
+  std::uint64_t write(Kind what, std::uint64_t about, std::span<const contribution_id> ids) {
+    record_.clear();
+    bytes_out out(record_);
+    out.number(what);
+    out.number(about);
+    write_ids(out, ids);
+    return out_->write(record_);
+  }
+  void synced(std::uint64_t record) { synced_ = std::max(synced_, record); }
+  // Sends what waited for it.
+  void say_held() { held_.synced(synced_, *out_); }
+
+private:
+  protocol_outside* out_;
+  std::uint64_t synced_ = 0;
+  held_messages held_;
+  std::vector<std::byte> record_;
+};
+
+}  // namespace gradus::detail

@@ -1,0 +1,42 @@
+// What the decider knows of a worker, besides its window.
+#pragma once
+#include <algorithm>
+
+#include "window.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+struct worker_seat {
+  std::uint64_t owner = 0, last = 0;                // the incarnation that joined, and its last decided sequence
+  std::uint64_t owner_before = 0, last_before = 0;  // of the last one before it that had any
+  std::uint64_t process = 0;                        // the number that the owner chose for itself
+  std::uint64_t record = 0;                         // what is said of it waits for this
+  std::uint64_t owed = 0, lost = 0;                 // owed: the sequence whose token it waits for
+  std::uint32_t updates = 0;                        // that are decided, of all its incarnations
+  bool is_owed = false, has_left = false;
+
+  void owe(std::uint64_t sequence) { is_owed = true, owed = sequence; }
+  void decided(const contribution_id& id) {
+    if (id.incarnation == owner) last = std::max(last, id.sequence);
+  }
+  // Another incarnation. One that decided nothing leaves the one before it in memory, for the answer to its `joined`
+  // may have been lost; `forgets`: it does not.
+  void take(std::uint64_t incarnation, std::uint64_t chosen, bool forgets) {
+    if (last != 0 && !forgets) owner_before = owner, last_before = last;
+    owner = incarnation, process = chosen, last = 0, has_left = false;
+  }
+
+  void save(bytes_out out) const {
+    out.number(owner), out.number(last), out.number(process);
+    out.number(owner_before), out.number(last_before), out.number(updates);
+    out.number(static_cast<std::uint8_t>(has_left));
+  }
+  void load(bytes_in& in) {
+    owner = in.number<std::uint64_t>(), last = in.number<std::uint64_t>(), process = in.number<std::uint64_t>();
+    owner_before = in.number<std::uint64_t>(), last_before = in.number<std::uint64_t>();
+    updates = in.number<std::uint32_t>();
+    has_left = in.number<std::uint8_t>() != 0;
+  }
+};
+
+}  // namespace gradus::detail

@@ -1,0 +1,107 @@
+// The update that a shard has begun and not applied yet, because the lists of all shards are wanted first
+// (settlement.hpp). One at a time. Not saved: until it is applied the parts are there, and the decider says it again.
+#pragma once
+#include <charconv>
+#include <string>
+#include <vector>
+
+#include "settlement.hpp"
+#include "shard_store.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+template <shard_store Store, class Faults = no_faults>
+class update_under_way {
+public:
+  update_under_way(std::uint32_t number, std::uint32_t shards, Store& store)
+      : number_(number), shards_(shards), store_(&store) {}
+
+  bool is_open() const { return is_open_; }
+  std::uint64_t order() const { return order_; }
+  std::span<const contribution_id> ids() const { return ids_; }
+  std::size_t round() const { return round_; }
+  // What this shard measured for the round.
+  std::span<const double> measures() const { return measures_; }
+
+  void begin(std::uint64_t order, std::span<const contribution_id> ids, std::span<const staged_part> set) {
+    order_ = order, round_ = 0, is_open_ = true;
+    ids_.assign(ids.begin(), ids.end());
+    if (!Faults::on(protocol_fault::applied_when_staged)) store_->begin(order, set);
+  }
+  bool is_settled() const {
+    return Faults::on(protocol_fault::applied_when_staged) || static_cast<std::size_t>(store_->rounds()) <= round_;
+  }
+  // Of a store that wants another round.
+  void measure() {
+    const std::span<const double> m = store_->measure(round_);
+    if (m.size() > measures_most)
+      raise(status::resource_exhausted, text("shard ", number_, " measures ", m.size(), " numbers in round ", round_,
+                                             " of update ", order_, "; a list has at most ", measures_most));
+    measures_.assign(m.begin(), m.end());
+  }
+  // What is wrong with the lists of a message, as it came; empty if nothing is.
+  std::string problem_of(std::span<const wire_slice> parts) const {
+    if (parts.size() != shards_) return text("expected the lists of ", shards_, " shards, found ", parts.size());
+    for (std::uint32_t k = 0; k < shards_; ++k) {
+      char name[10];
+      const auto end = std::to_chars(name, name + sizeof name, k).ptr;
+      if (!round_lists::is_list(parts[k]) ||
+          parts[k].name != std::string_view(name, static_cast<std::size_t>(end - name)))
+        return text("slice ", k, " is not the list of shard ", k);
+    }
+    return {};
+  }
+  // Of what has no problem. What the store raises goes to whoever called, and the round is open as before.
+  void settle(std::span<const wire_slice> parts) {
+    round_lists& lists = next();
+    lists.clear(shards_);
+    for (std::uint32_t k = 0; k < shards_; ++k) lists.set(k, parts[k]);
+    settle(lists);
+  }
+  void apply() {
+    if (!Faults::on(protocol_fault::applied_when_staged)) store_->apply();
+    is_open_ = false;
+  }
+
+  // The lists of all rounds, as the record of the update holds them, and the update again from them.
+  void write(bytes_out out) const {
+    out.number(static_cast<std::uint32_t>(round_));
+    for (std::size_t i = 0; i < round_; ++i) rounds_[i].save(out);
+  }
+  void replay(bytes_in& in) {
+    const std::size_t rounds = in.count(4);
+    for (std::size_t i = 0; i < rounds; ++i) {
+      if (is_settled()) in.refuse(text("update ", order_, " holds lists of ", rounds, " rounds, and wants ", i));
+      measure();
+      round_lists& lists = next();
+      lists.load(in, shards_);
+      if (Faults::on(protocol_fault::lists_not_saved)) lists.clear(shards_);
+      settle(lists);
+    }
+    if (!is_settled())
+      in.refuse(text("update ", order_, " holds lists of ", rounds, " rounds, and wants ", store_->rounds()));
+  }
+
+private:
+  std::uint32_t number_, shards_;
+  Store* store_;
+  std::uint64_t order_ = 0;
+  std::size_t round_ = 0;
+  bool is_open_ = false;
+  std::vector<contribution_id> ids_;
+  std::vector<double> measures_;
+  std::vector<round_lists> rounds_;  // as many as are settled; behind them, memory
+  std::vector<std::span<const double>> spans_;
+
+  round_lists& next() {
+    if (rounds_.size() == round_) rounds_.emplace_back();
+    return rounds_[round_];
+  }
+  void settle(const round_lists& lists) {
+    spans_.assign(lists.by_shard().begin(), lists.by_shard().end());
+    store_->settle(round_, std::span<const std::span<const double>>(spans_));
+    ++round_;
+  }
+};
+
+}  // namespace gradus::detail
