@@ -82,6 +82,14 @@ std::int64_t fill_feeds(Stepper& stepper, Dataset& data, feed_plan& plan) {
   return n;
 }
 
+// Batches that this task of a cluster has contributed before it was started again, and that its data, which begin anew,
+// would give once more.
+template <class Steps, class Dataset>
+void pass_over(Steps& steps, Dataset& data, feed_plan& plan) {
+  for (std::int64_t n = steps.batches_behind(); n > 0 && fill_feeds<mode::train>(steps, data, plan) != 0; --n) {
+  }
+}
+
 // Arrays of the program's, by the names of placeholders; `wanted` is what the mode has. All of them fit, or nothing is
 // written. Errors: not_found for a name that is none, invalid_argument for a feed that is missing or does not fit.
 template <mode M, class Stepper>

@@ -1,0 +1,201 @@
+// Steps of a model whose updates a cluster makes: gradients are computed here and pushed, values come back.
+#pragma once
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../base/state.hpp"
+#include "../run/named_gradient.hpp"
+#include "../run/stepper.hpp"
+#include "node_driver.hpp"
+#include "pushed_gradients.hpp"
+#include "server.hpp"
+#include "shared_state.hpp"
+#include "staleness.hpp"
+#include "task_network.hpp"
+#include "update_store.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// Alone: the stepper of a process that makes its updates itself, which this is as well, where the task has no cluster.
+// A step is: the gradients of this worker's batch; they become an update, or part of one, by the Staleness; the values
+// after it, or a later one, are the variables of the next step.
+template <class Alone, class Update, class Device, class Staleness>
+class cluster_stepper : public Alone, worker_told {
+public:
+  // Errors: invalid_argument for parts of microbatch that the contributions of a round cannot share evenly, and for
+  // what `when` asks of another cluster than this one.
+  template <class Model, class Executor, class Subnormals, class Microbatch>
+  cluster_stepper(const server& here, const Staleness& when, const cluster_fingerprint& made_from, Model model,
+                  Update update, const Executor& executor, const Subnormals& numbers, const Microbatch& cut)
+      : Alone(std::move(model), update, executor, numbers, share_of(here, when, cut)),
+        here_(&here),
+        made_from_(made_from),
+        first_(std::move(update)) {
+    if (here.network() == nullptr) return;
+    decides_ = decides_by(when, shape_of(here));
+    if (decides_.mode == staleness::synchronous) contributions_ = decides_.round.aggregate;
+  }
+  ~cluster_stepper() {
+    if (!node_ || !node_->is_between_steps() || std::uncaught_exceptions() > entered_with_) return;
+    try {
+      node_->leave();
+    } catch (...) {  // the cluster has failed, and whoever made it is told
+    }
+  }
+
+  // Values are there, of a checkpoint or of initializers: the chief's become the cluster's, or, where that has some
+  // already, the cluster's become this task's. Returns with the values of the step to go on with.
+  // Error: failed_precondition where it was called before, and for tasks that differ.
+  void enter() {
+    if (here_->network() == nullptr) return;
+    if (node_)
+      raise(status::failed_precondition,
+            "the values of a task cannot be restored while its cluster trains on; start the cluster again");
+    prepare();
+    entered_with_ = std::uncaught_exceptions();
+    node_.emplace(here_->network()->messages(),
+                  worker_options{.number = static_cast<std::uint64_t>(here_->worker()),
+                                 .shape = decides_.shape,
+                                 .begins = here_->is_chief()},
+                  static_cast<worker_told&>(*this));
+    const std::int64_t before = Alone::global_step();
+    node_->start();
+    next_step();
+    if (contributions_ % here_->workers() == 0)
+      behind_ = (Alone::global_step() - before) * (contributions_ / here_->workers());
+  }
+  // After enter(): how many batches this worker has contributed already that its data, which stand where the values
+  // were before, have yet to pass over. In a synchronous run without backups they follow from the step; otherwise
+  // nobody knows, and this is 0.
+  std::int64_t batches_behind() const { return behind_; }
+
+  template <class... Probe>
+  void train_step(Probe&... probe) {
+    if (!node_) return Alone::train_step(probe...);
+    if constexpr (sizeof...(Probe) != 0)
+      raise(status::unimplemented,
+            "profile: a cluster's task has no step of its own to look at; profile the model in one process");
+    else
+      do {
+        compute();
+        node_->push(pushed_.by_shard());
+        const push_fate fate = node_->wait_for_push();
+        next_step();
+        if (fate != push_fate::lost) return;  // else the batch is still here, and its gradient is in no update
+      } while (true);
+  }
+  // All that lies on shards, as it is after this step, comes to where it lies here: slots and averages come at no other
+  // time.
+  void gather() {
+    if (node_) node_->fetch();
+  }
+  void guard(write_guard* g) {
+    Alone::guard(g);
+    guard_ = g;
+  }
+  // What changes by steps, and a save that copies state meanwhile is told of.
+  std::vector<std::span<const std::byte>> guarded() {
+    if (here_->network() == nullptr) return Alone::guarded();
+    std::vector<std::span<const std::byte>> all;
+    for (const auto& shard : state_->by_shard())
+      for (const wire_slice& s : shard) all.push_back(s.bytes);
+    return all;
+  }
+  // Of this worker's own gradients.
+  double gradient_norm() const {
+    const double n = Alone::gradient_norm();
+    return contributions_ != 0 ? n / static_cast<double>(Alone::parts()) : n;
+  }
+
+private:
+  using store_type = update_store<Update, Device>;
+
+  const server* here_;
+  cluster_fingerprint made_from_;
+  Update first_;  // as the shards' begin
+  decider_options decides_;
+  std::int64_t contributions_ = 0;  // of a synchronous round; 0: a push is an update
+  std::int64_t behind_ = 0;
+  int entered_with_ = 0;
+  write_guard* guard_ = nullptr;
+  state_list list_;
+  std::optional<shared_state> state_;
+  pushed_gradients pushed_;
+  std::optional<worker_node> node_;
+
+  static cluster_shape shape_of(const server& here) {
+    return {static_cast<std::uint32_t>(here.shards()), static_cast<std::uint32_t>(here.workers())};
+  }
+  // Of a round's parts, those that one contribution has.
+  template <class Microbatch>
+  static Microbatch share_of(const server& here, const Staleness& when, Microbatch cut) {
+    if constexpr (requires { cut.check(); }) {
+      if (here.network() == nullptr) return cut;
+      const decider_options o = decides_by(when, shape_of(here));
+      if (o.mode != staleness::synchronous) return cut;
+      if (cut.parts % o.round.aggregate != 0)
+        raise(status::invalid_argument,
+              text("microbatch: ", cut.parts, " parts cannot be shared evenly by the ", o.round.aggregate,
+                   " gradients of a synchronous update; expected a multiple of ", o.round.aggregate));
+      cut.parts /= o.round.aggregate;
+    }
+    return cut;
+  }
+
+  // What is shared, where it lies, and what a parameter server has to do.
+  void prepare() {
+    std::vector<store_variable> variables;
+    Alone::each_updated([&](std::size_t i, const constraint& limit, bool has_rows) {
+      const variable_info& v = Alone::variables().info(i);
+      variables.push_back({std::string(v.name), v.type, resolve(v.dims, 1), limit, has_rows, 0});
+    });
+    place_variables(variables, decides_.shape.shards);
+    made_from_.variables.clear();
+    pushed_ = pushed_gradients(decides_.shape.shards);
+    for (const store_variable& v : variables) {
+      made_from_.variables.push_back({v.name, v.type, v.dims});
+      pushed_.expect(v.name, v.shard, v.takes_rows);
+    }
+    list_ = {};
+    Alone::remembers(list_);
+    state_list own;
+    Alone::optimizer().remembers(own);
+    state_.emplace(list_, own, decides_.shape.shards, [&](std::string_view name) {
+      for (const store_variable& v : variables)
+        if (v.name == name) return static_cast<int>(v.shard);
+      return Alone::variables().find(name) >= 0 ? shared_state::nowhere : shared_state::beside_last;
+    });
+    const std::int64_t parts = contributions_ != 0 ? contributions_ * Alone::parts() : 1;
+    here_->network()->offer(
+        {made_from_,
+         [variables, parts, update = first_, decides = decides_](local_network& network, std::uint32_t shard) {
+           store_type store({.shard = shard, .variables = variables, .divide_by = parts}, update);
+           server_node<store_type>(network, {.number = shard, .shape = decides.shape, .needs_begin = true}, decides,
+                                   store)
+               .run();
+         }},
+        text(here_->def().job_name, " ", here_->def().task_index));
+  }
+
+  void compute() {
+    pushed_.restart();
+    const auto see = [this](const named_gradient& g) { pushed_.add(g); };
+    if (contributions_ != 0)
+      Alone::sum_gradients(here_->worker(), contributions_, see);
+    else
+      Alone::compute_gradients(see);
+  }
+  void next_step() { Alone::move_to(static_cast<std::int64_t>(node_->wait_for_step())); }
+
+  // ---- what the node tells and asks
+  void values(std::span<const wire_slice> parts) override { state_->take(parts, guard_); }
+  std::span<const std::vector<wire_slice>> state(std::uint64_t& order) override {
+    order = static_cast<std::uint64_t>(Alone::global_step());
+    return state_->by_shard();
+  }
+};
+
+}  // namespace gradus::detail

@@ -1,0 +1,37 @@
+// A cluster of threads in this process: parameter servers and workers, each running the same program.
+//
+//   gradus::local_cluster{.ps = 2, .workers = 3}.run([&](gradus::server& here) {
+//     if (here.is_ps()) return here.join();
+//     auto trainer = gradus::make_trainer<model>(gradus::connected{here}, gradus::sync_replicas{}, gradus::adam{});
+//     trainer.train(data().shard(here.workers(), here.worker()), {.max_steps = 1000});
+//   });
+//
+// The program is called once per task, each call on a thread of its own; worker 0 is the chief. Messages go from thread
+// to thread in memory; everything else is what a cluster of machines does, so a program that runs here runs there.
+// run() returns when all tasks have. The first task that throws ends the cluster: the others' waits raise `aborted`,
+// which names it, and run() raises what it threw.
+#pragma once
+#include <functional>
+
+#include "../base/tasks.hpp"
+#include "server.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+struct local_cluster {
+  int ps = 1;
+  int workers = 1;
+  task_system tasks = {};  // what threads and waits are
+
+  // Errors: invalid_argument for a cluster without a parameter server or a worker; resource_exhausted if there are no
+  // threads to be had; what a task throws.
+  void run(const std::function<void(server& here)>& program) const;
+  // Its tasks: job "ps", job "worker".
+  cluster_spec spec() const;
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "local_cluster.ipp"
+#endif

@@ -1,0 +1,203 @@
+// What carries the protocol's machines where nodes are threads of one process: a mailbox for each, a driver for a
+// shard (and the decider), and one for a worker.
+#pragma once
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mailbox.hpp"
+#include "protocol/decider.hpp"
+#include "protocol/shard.hpp"
+#include "protocol/worker.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// The nodes of a cluster, and how it ends.
+class local_network {
+public:
+  local_network(const cluster_shape& shape, const task_system& tasks);
+
+  const cluster_shape& shape() const { return shape_; }
+  const task_system& tasks() const { return tasks_; }
+  nanos now() const { return nanos_now(tasks_); }
+  mailbox& inbox(std::uint32_t node) { return *boxes_[node]; }
+  // To the mailbox of m.to. What a push shows is lent, so a worker withdraws it before it changes that.
+  void post(const protocol_message& m);
+  void withdraw(std::uint32_t from) {
+    for (std::uint32_t k = 0; k < shape_.shards; ++k) boxes_[k]->withdraw(from);
+  }
+
+  // The end: nothing is delivered any more, and every wait ends.
+  void end();
+  // The same, because a task has failed. The first error is the one that is told.
+  void fail(const std::exception_ptr& error, const std::string& task);
+  // Raises `aborted` if the cluster has ended; `waited` is what a worker waited for, as the end of a sentence.
+  void check(const std::string& waited) const;
+
+private:
+  cluster_shape shape_;
+  task_system tasks_;
+  std::vector<std::unique_ptr<mailbox>> boxes_;
+  mutable std::mutex mutex_;
+  bool ended_ = false;
+  std::string why_;  // empty: as it should
+
+  void close(const std::string& why);
+};
+
+// In one process it is known that a worker lives: its thread ends with an error, or with its program. So nobody is
+// taken for dead because a step takes long, and nobody's wait ends because another's does.
+membership_options local_members();
+worker_options local_worker(worker_options o);
+
+// Whose word a message is meant for, on the node of shard 0.
+constexpr bool is_for_decider(message_kind k) {
+  switch (k) {
+  case message_kind::join:
+  case message_kind::heartbeat:
+  case message_kind::ask:
+  case message_kind::leave:
+  case message_kind::staged:
+  case message_kind::start:
+  case message_kind::measured: return true;
+  default: return false;
+  }
+}
+
+// A parameter server: a shard, and on number 0 the decider.
+template <shard_store Store>
+class server_node final : protocol_outside {
+public:
+  server_node(local_network& network, const shard_options& o, decider_options decides, Store& store)
+      : network_(&network), number_(o.number), shard_(o, store, *this) {
+    decides.members = local_members();
+    if (number_ == cluster_shape::decider) decider_.emplace(decides, static_cast<protocol_outside&>(*this), network.now());
+  }
+  // Until all workers have left, or the cluster has ended otherwise.
+  void run() {
+    mailbox& box = network_->inbox(number_);
+    for (;;) {
+      const nanos due = std::min(shard_.next(), decider_ ? decider_->next() : never_due);
+      const bool any = box.take([this](const protocol_message& m) { receive(m); }, due);
+      if (!any && box.is_closed()) return;
+      if (network_->now() >= due) advance();
+      if (decider_ && decider_->all_left()) network_->end();
+    }
+  }
+
+private:
+  local_network* network_;
+  std::uint32_t number_;
+  shard<Store> shard_;
+  std::optional<decider<>> decider_;
+  std::uint64_t written_ = 0, synced_ = 0;
+
+  void send(const protocol_message& m) override { network_->post(m); }
+  // There is no log: what a process in memory has written is as safe as the process.
+  std::uint64_t write(std::span<const std::byte>) override { return ++written_; }
+  void receive(const protocol_message& m) {
+    const nanos now = network_->now();
+    if (decider_ && is_for_decider(m.kind))
+      decider_->receive(m, now);
+    else
+      shard_.receive(m, now);
+    sync();
+  }
+  void advance() {
+    const nanos now = network_->now();
+    shard_.advance(now);
+    if (decider_) decider_->advance(now);
+    sync();
+  }
+  void sync() {
+    while (synced_ != written_) {
+      synced_ = written_;
+      shard_.synced(synced_);
+      if (decider_) decider_->synced(synced_);
+    }
+  }
+};
+
+// What a worker's driver tells, and asks.
+class worker_told {
+public:
+  // Values that lie on a shard, to be copied now.
+  virtual void values(std::span<const wire_slice> parts) = 0;
+  // What the cluster begins with, by shard, and after how many updates that is. Asked of the chief.
+  virtual std::span<const std::vector<wire_slice>> state(std::uint64_t& order) = 0;
+
+protected:
+  ~worker_told() = default;
+};
+
+// What became of a push.
+enum class push_fate : std::uint8_t {
+  committed,  // it is an update, or in one
+  accepted,   // it counts for the present round
+  dropped,    // it was stale
+  lost        // the worker had to join again before: nothing of it is or will be applied
+};
+
+// A worker, on the thread that trains.
+class worker_node final : protocol_outside, worker_owner {
+public:
+  worker_node(local_network& network, const worker_options& o, worker_told& told)
+      : network_(&network), told_(&told), me_(o.shape.node_of(o.number)), half_(local_worker(o), *this, *this) {}
+
+  // All below raise `aborted` if the cluster ends meanwhile.
+  void start();
+  // The step to compute a gradient at; its values have been told.
+  std::uint64_t wait_for_step();
+  // What the parts show is left alone until wait_for_push has returned.
+  void push(std::span<const std::vector<wire_slice>> parts);
+  push_fate wait_for_push();
+  // Between two steps; later calls are refused. A cluster that has ended has let it leave.
+  void leave();
+  bool is_between_steps() const { return half_.state() == worker_half::states::computing; }
+
+private:
+  local_network* network_;
+  worker_told* told_;
+  std::uint32_t me_;
+  worker_half half_;
+  std::uint64_t step_ = 0;
+  push_fate fate_ = push_fate::lost;
+  bool computes_ = false, is_concluded_ = false;
+
+  template <class Done>
+  void pump(Done done) {
+    while (!done()) {
+      const bool any = network_->inbox(me_).take(
+          [this](const protocol_message& m) { half_.receive(m, network_->now()); }, half_.next());
+      if (!any && network_->inbox(me_).is_closed()) {
+        if (done()) return;
+        network_->check(half_.waits());
+      }
+      if (network_->now() >= half_.next()) half_.advance(network_->now());
+    }
+  }
+  void send(const protocol_message& m) override { network_->post(m); }
+  std::uint64_t write(std::span<const std::byte>) override { return 0; }  // a worker has no log
+  void begin() override {
+    std::uint64_t order = 0;
+    const auto parts = told_->state(order);
+    half_.begin_with(order, parts, network_->now());
+  }
+  void values(std::uint32_t, std::uint64_t, std::span<const wire_slice> parts) override { told_->values(parts); }
+  void compute(std::uint64_t step) override { step_ = step, computes_ = true; }
+  void concluded(token_verdict v, std::uint64_t) override;
+  void outcome(bool decided) override;
+  void expired(const std::string&) override {}  // it joins again, and outcome() follows
+};
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "node_driver.ipp"
+#endif

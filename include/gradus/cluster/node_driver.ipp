@@ -1,0 +1,98 @@
+// The bodies of node_driver.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "node_driver.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+GRADUS_BODY local_network::local_network(const cluster_shape& shape, const task_system& tasks)
+    : shape_(shape), tasks_(tasks) {
+  for (std::uint32_t i = 0; i < shape.shards + shape.workers; ++i) boxes_.push_back(std::make_unique<mailbox>(tasks));
+}
+
+GRADUS_BODY void local_network::post(const protocol_message& m) {
+  if (m.kind == message_kind::push)
+    boxes_[m.to]->put_lent(m);
+  else
+    boxes_[m.to]->put(m);
+}
+
+GRADUS_BODY void local_network::close(const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(ended_, true)) why_ = why;
+  }
+  for (const auto& b : boxes_) b->close();
+}
+GRADUS_BODY void local_network::end() { close({}); }
+
+GRADUS_BODY void local_network::fail(const std::exception_ptr& error, const std::string& task) {
+  std::string what = "an error that is no std::exception";
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    what = e.what();
+  } catch (...) {
+  }
+  close(text(task, " has failed: ", what));
+}
+
+GRADUS_BODY void local_network::check(const std::string& waited) const {
+  const std::lock_guard lock(mutex_);
+  if (!ended_) return;
+  raise(status::aborted, text("the cluster has ended, while this worker ", waited, ": ",
+                              why_.empty() ? std::string("all other workers have left") : why_));
+}
+
+GRADUS_BODY membership_options local_members() {
+  constexpr nanos years = 100LL * 365 * 86400 * 1000 * one_millisecond;
+  return {years, years};
+}
+GRADUS_BODY worker_options local_worker(worker_options o) {
+  constexpr nanos day = 86400LL * 1000 * one_millisecond;
+  o.deadline = day;
+  o.heartbeat = day;
+  return o;
+}
+
+GRADUS_BODY void worker_node::start() {
+  const nanos now = network_->now();
+  half_.start(static_cast<std::uint64_t>(now) + 1, 1 + me_, now);
+}
+
+GRADUS_BODY std::uint64_t worker_node::wait_for_step() {
+  pump([this] { return computes_; });
+  return step_;
+}
+
+GRADUS_BODY void worker_node::push(std::span<const std::vector<wire_slice>> parts) {
+  computes_ = is_concluded_ = false;
+  half_.push(parts, network_->now());
+}
+
+GRADUS_BODY push_fate worker_node::wait_for_push() {
+  const struct withdrawn {  // also by an error
+    worker_node* w;
+    ~withdrawn() { w->network_->withdraw(w->me_); }
+  } after{this};
+  pump([this] { return is_concluded_; });
+  return fate_;
+}
+
+GRADUS_BODY void worker_node::leave() {
+  half_.leave(network_->now());
+  pump([this] { return half_.state() == worker_half::states::left || network_->inbox(me_).is_closed(); });
+}
+
+GRADUS_BODY void worker_node::concluded(token_verdict v, std::uint64_t) {
+  fate_ = v == token_verdict::committed  ? push_fate::committed
+          : v == token_verdict::accepted ? push_fate::accepted
+                                         : push_fate::dropped;
+  is_concluded_ = true;
+}
+GRADUS_BODY void worker_node::outcome(bool decided) {
+  fate_ = decided ? push_fate::committed : push_fate::lost;
+  is_concluded_ = true;
+}
+
+}  // namespace gradus::detail
