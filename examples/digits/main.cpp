@@ -1,9 +1,12 @@
 // digits: a 784-128-10 classifier, trained, saved, shown and resumed.
 //
 // Without --data it draws its own digits and writes them as IDX files; from there on everything goes through the real
-// reader. Kill it and run it again: it continues from the last checkpoint, and ends with the same bits.
+// reader. Kill it and run it again: it continues from the last checkpoint, and ends with the same bits. With
+// --cluster in_process it trains on threads: parameter servers, and workers that share each batch.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <gradus/cluster/connected.hpp>
+#include <gradus/cluster/local_cluster.hpp>
 #include <gradus/gradus.hpp>
 #include <gradus/summary/hparams.hpp>
 #include <gradus/train/step_times.hpp>
@@ -15,9 +18,9 @@
 namespace {
 
 struct options {
-  std::string data, model_dir = "runs/digits", cache = "runs/digits-data";
+  std::string data, model_dir = "runs/digits", cache = "runs/digits-data", cluster;
   std::int64_t steps = 1900, batch = 128, train_digits = 20000, test_digits = 4000, save_steps = 50;
-  int threads = 2;
+  int threads = 2, ps = 1, workers = 2;
   std::uint64_t seed = 0;
   bool fresh = false, profile = false;
 };
@@ -64,14 +67,10 @@ void write_result(const options& o, const gradus::evaluation& result) {
   log.close();
 }
 
-int run(const options& o) {
-  const std::string data = o.data.empty() ? draw_into_cache(o) : o.data;
-  if (o.fresh) {
-    forget(o.model_dir);
-    forget(gradus::join_path(o.model_dir, "eval"));
-  }
+// One task: of a cluster, or alone.
+void train(const options& o, const std::string& data, const gradus::server& here) {
   auto trainer = gradus::make_trainer<digits::model>(
-      gradus::adam{},
+      gradus::connected{here}, gradus::sync_replicas{}, gradus::adam{},
       gradus::exponential_decay{.initial = 2e-3, .decay_steps = 300, .decay_rate = 0.7, .staircase = true},
       gradus::clip_by_global_norm{5.0}, gradus::exponential_moving_average{.decay = 0.99}, gradus::threads{o.threads},
       gradus::progress{},
@@ -79,8 +78,13 @@ int run(const options& o) {
                          .tf_random_seed = o.seed,
                          .save_summary_steps = 10,
                          .save_checkpoints_steps = static_cast<double>(o.save_steps)});
-  trainer.train(gradus::idx(gradus::join_path(data, "train")).shuffle(o.train_digits, o.seed).repeat().batch(o.batch),
+  trainer.train(gradus::idx(gradus::join_path(data, "train"))
+                    .shuffle(o.train_digits, o.seed)
+                    .repeat()
+                    .batch(o.batch / here.workers())
+                    .shard(here.workers(), here.worker()),
                 {.max_steps = o.steps});
+  if (!here.is_chief()) return;
 
   const auto test = [&] { return gradus::idx(gradus::join_path(data, "test")).batch(1000); };
   const auto result = trainer.evaluate(test());
@@ -97,6 +101,27 @@ int run(const options& o) {
     log.close();
   }
   std::printf("checkpoints and curves are in %s: tensorboard --logdir %s\n", o.model_dir.c_str(), o.model_dir.c_str());
+}
+
+int run(const options& o) {
+  const bool in_cluster = !o.cluster.empty();
+  if (in_cluster && (o.batch % o.workers != 0 || o.profile)) {
+    std::fprintf(stderr, "digits: a cluster has no --profile, and its workers share a batch evenly: %lld by %d\n",
+                 static_cast<long long>(o.batch), o.workers);
+    return 1;
+  }
+  const std::string data = o.data.empty() ? draw_into_cache(o) : o.data;
+  if (o.fresh) {
+    forget(o.model_dir);
+    forget(gradus::join_path(o.model_dir, "eval"));
+  }
+  if (in_cluster)
+    gradus::local_cluster{.ps = o.ps, .workers = o.workers}.run([&](gradus::server& here) {
+      if (here.is_ps()) return here.join();
+      train(o, data, here);
+    });
+  else
+    train(o, data, gradus::server::create_local_server());
   return 0;
 }
 
@@ -124,6 +149,10 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000000));
   app.add_option("--threads", o.threads, "threads of the executor")->capture_default_str()->check(CLI::Range(1, 1024));
+  app.add_option("--cluster", o.cluster, "train on threads: parameter servers and workers that share each batch")
+      ->check(CLI::IsMember({"in_process"}));
+  app.add_option("--ps", o.ps, "parameter servers of the cluster")->capture_default_str()->check(CLI::Range(1, 64));
+  app.add_option("--workers", o.workers, "workers of the cluster")->capture_default_str()->check(CLI::Range(1, 64));
   app.add_option("--seed", o.seed, "of initial values and shuffling")->capture_default_str();
   app.add_flag("--fresh", o.fresh, "start over: delete the checkpoints and events in model_dir first");
   app.add_flag("--profile", o.profile,

@@ -89,13 +89,11 @@ struct result {
 result train(const cluster_shape& shape, const decider_options& how, std::uint64_t updates) {
   const task_system tasks;
   local_network network(shape, tasks);
-  decider_options decides = how;
-  decides.needs_begin = true;
   std::vector<number_store> stores(shape.shards);
   std::vector<task_handle> threads;
   for (std::uint32_t k = 0; k < shape.shards; ++k)
     threads.push_back(tasks.start("a shard", "none", [&, k] {
-      server_node<number_store>(network, {.number = k, .shape = shape, .needs_begin = true}, decides, stores[k]).run();
+      server_node<number_store>(network, {.number = k, .shape = shape, .needs_begin = true}, how, stores[k]).run();
     }));
   for (std::uint32_t w = 0; w < shape.workers; ++w)
     threads.push_back(tasks.start("a worker", "none", [&, w] {
@@ -163,8 +161,7 @@ TEST_CASE("the waits of all end when one has failed, and say whose error it was"
   const task_system tasks;
   const cluster_shape shape{1, 2};
   local_network network(shape, tasks);
-  decider_options decides = decides_by(sync_replicas{}, shape);
-  decides.needs_begin = true;
+  const decider_options decides = decides_by(sync_replicas{}, shape);
   number_store store;
   auto server = tasks.start("a shard", "none", [&] {
     server_node<number_store>(network, {.number = 0, .shape = shape, .needs_begin = true}, decides, store).run();

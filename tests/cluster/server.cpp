@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <latch>
+#include <memory>
 #include <thread>
 
 using namespace gradus;
@@ -107,4 +108,35 @@ TEST_CASE("server: the resources that sessions of some settings get") {
   s.resources_for(session_options{.isolate_session_state = true})->enter(late);
   CHECK(late.closing.reason() == "the server \"in_process://localhost:0\" was stopped");
   shared->leave(closing), own->leave(theirs);
+}
+
+TEST_CASE("server: a task's place among those that train") {
+  const cluster_spec all{{"chief", {"c:1"}}, {"ps", {"p0:1", "p1:1"}}, {"worker", {{2, "w2:1"}, {7, "w7:1"}}}};
+  const auto task = [&](const cluster_spec& in, const char* job, int index) {
+    return std::make_unique<server>(server_def{.cluster = in, .job_name = job, .task_index = index});
+  };
+  CHECK(task(all, "chief", 0)->is_chief());
+  CHECK(task(all, "chief", 0)->worker() == 0);
+  CHECK(task(all, "worker", 2)->worker() == 1);
+  CHECK(task(all, "worker", 7)->worker() == 2);
+  CHECK_FALSE(task(all, "worker", 2)->is_chief());
+  CHECK(task(all, "worker", 7)->workers() == 3);
+  CHECK(task(all, "ps", 1)->shards() == 2);
+  CHECK(task(all, "ps", 1)->is_ps());
+  CHECK_FALSE(task(all, "ps", 0)->is_chief());
+  CHECK_THROWS_WITH_AS(task(all, "ps", 1)->worker(), doctest::Contains("the task ps 1 is no worker"),
+                       failed_precondition);
+  // Without a chief worker 0 is one.
+  CHECK(task(cluster, "worker", 0)->is_chief());
+  CHECK_FALSE(task(cluster, "worker", 1)->is_chief());
+  CHECK(task(cluster, "worker", 1)->worker() == 1);
+  CHECK(task(cluster, "worker", 1)->workers() == 2);
+  // A process that is its own cluster.
+  const server alone = server::create_local_server();
+  CHECK(alone.is_chief());
+  CHECK(alone.workers() == 1);
+  CHECK(alone.worker() == 0);
+  CHECK(alone.shards() == 0);
+  CHECK_FALSE(alone.is_ps());
+  CHECK(alone.network() == nullptr);
 }

@@ -7,6 +7,7 @@
 
 #include "../base/body.hpp"
 #include "local_cluster.hpp"
+#include "node_driver.hpp"
 #include "task_network.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -58,7 +59,7 @@ private:
 GRADUS_BODY cluster_spec local_cluster::spec() const {
   const auto named = [](const char* job, int n) {
     job_tasks all{job, {}};
-    for (int i = 0; i < n; ++i) all.tasks.emplace_back(text(job, i));
+    for (int i = 0; i < n; ++i) all.tasks.emplace_back(text(job, i, ":0"));
     return all;
   };
   return {named("ps", ps), named("worker", workers)};

@@ -65,7 +65,9 @@ constexpr bool is_for_decider(message_kind k) {
   case message_kind::leave:
   case message_kind::staged:
   case message_kind::start:
-  case message_kind::measured: return true;
+  case message_kind::measured:
+  case message_kind::hold:
+  case message_kind::release: return true;
   default: return false;
   }
 }
@@ -76,7 +78,7 @@ class server_node final : protocol_outside {
 public:
   server_node(local_network& network, const shard_options& o, decider_options decides, Store& store)
       : network_(&network), number_(o.number), shard_(o, store, *this) {
-    decides.members = local_members();
+    decides.members = local_members(), decides.needs_begin = o.needs_begin;
     if (number_ == cluster_shape::decider) decider_.emplace(decides, static_cast<protocol_outside&>(*this), network.now());
   }
   // Until all workers have left, or the cluster has ended otherwise.
@@ -157,6 +159,8 @@ public:
   // What the parts show is left alone until wait_for_push has returned.
   void push(std::span<const std::vector<wire_slice>> parts);
   push_fate wait_for_push();
+  // All shards' state, as it is after one and the same update, is told by values(). Between two steps.
+  void fetch();
   // Between two steps; later calls are refused. A cluster that has ended has let it leave.
   void leave();
   bool is_between_steps() const { return half_.state() == worker_half::states::computing; }
@@ -168,7 +172,7 @@ private:
   worker_half half_;
   std::uint64_t step_ = 0;
   push_fate fate_ = push_fate::lost;
-  bool computes_ = false, is_concluded_ = false;
+  bool computes_ = false, is_concluded_ = false, is_fetched_ = false;
 
   template <class Done>
   void pump(Done done) {
@@ -191,6 +195,8 @@ private:
   }
   void values(std::uint32_t, std::uint64_t, std::span<const wire_slice> parts) override { told_->values(parts); }
   void compute(std::uint64_t step) override { step_ = step, computes_ = true; }
+  void fetched(std::uint32_t, std::uint64_t, std::span<const wire_slice> parts) override { told_->values(parts); }
+  void fetched_all(std::uint64_t) override { is_fetched_ = true; }
   void concluded(token_verdict v, std::uint64_t) override;
   void outcome(bool decided) override;
   void expired(const std::string&) override {}  // it joins again, and outcome() follows

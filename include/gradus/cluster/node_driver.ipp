@@ -79,6 +79,15 @@ GRADUS_BODY push_fate worker_node::wait_for_push() {
   return fate_;
 }
 
+GRADUS_BODY void worker_node::fetch() {
+  for (is_fetched_ = false; !is_fetched_;) {  // again, if it had to join again
+    computes_ = false;
+    half_.fetch(network_->now());
+    pump([this] { return is_fetched_ || computes_; });
+  }
+  computes_ = true;
+}
+
 GRADUS_BODY void worker_node::leave() {
   half_.leave(network_->now());
   pump([this] { return half_.state() == worker_half::states::left || network_->inbox(me_).is_closed(); });

@@ -232,6 +232,7 @@ public:
       const lent_until_end lent{updates_.train};
       updates_.hand_over(see);
     }
+    draw_as((updates_.step.global_step + 1) * of * parts_ - 1);  // where one process stands behind its last part
   }
   std::int64_t parts() const { return parts_; }  // of microbatch
   // f(i, constraint, whether its gradient comes as rows) for every variable, variables().info(i), that steps update, in

@@ -27,13 +27,13 @@ struct cluster_policies_fit {
                 "the cluster; add gradus::connected{server}.");
   static constexpr bool value = no_other_staleness;
 };
-// A trainer has no sessions, so nothing but steps can be elsewhere.
+// A trainer has no sessions, so nothing but its steps can be elsewhere.
 template <class... Policies>
 struct connection_fits_trainer {
   static constexpr bool value = policies_of<kind::connection, Policies...> == 0 ||
                                 has_steps<policy_of<kind::connection, in_process<>, Policies...>>;
   static_assert(value,
-                "gradus: a trainer takes gradus::connected{server} as its connect policy; policies that give sessions, "
+                "gradus: a trainer takes gradus::connected{server} as its connect policy; those that give sessions, "
                 "such as in_process, are for make_supervisor.");
 };
 
@@ -74,6 +74,8 @@ enum class refusal {
   stranger,
   twice,
   no_rule,
+  no_cluster,
+  of_sessions,
   no_step,
   unnamed_step,
   other_step,
@@ -105,12 +107,17 @@ template <auto Build, class... Policies>
 consteval refusal find_refusal() {
   using rule = policy_of<kind::rule, no_rule, Policies...>;
   using sink = policy_of<kind::log_sink, warnings, Policies...>;
+  using connection = policy_of<kind::connection, in_process<>, Policies...>;
   if constexpr (!((policy<Policies> || step_function<Policies>)&&...))
     return refusal::stranger;
   else if constexpr (given_twice<Policies...>(static_cast<const trainer_kinds*>(nullptr)))
     return refusal::twice;
   else if constexpr (policies_of<kind::rule, Policies...> == 0)
     return refusal::no_rule;
+  else if constexpr (policies_of<kind::connection, Policies...> != 0 && !has_steps<connection>)
+    return refusal::of_sessions;
+  else if constexpr (policies_of<kind::staleness, Policies...> != 0 && !has_steps<connection>)
+    return refusal::no_cluster;
   else if constexpr (!is_multi<rule>::value && lacks_only_a_step<rule>)
     return refusal::no_step;
   else if constexpr (!names_step<sink>)
@@ -156,6 +163,18 @@ template <auto Model, class... Policies>
   requires(detail::refusal_of<Model, Policies...> == detail::refusal::no_rule)
 detail::refused_trainer make_trainer(const Policies&...)
     __attribute__((unavailable("gradus: no rule was given; add one, such as gradus::adam{}, to the policies.")));
+
+template <auto Model, class... Policies>
+  requires(detail::refusal_of<Model, Policies...> == detail::refusal::no_cluster)
+detail::refused_trainer make_trainer(const Policies&...) __attribute__((unavailable(
+    "gradus: a policy that says how a cluster trains (asynchronous, ssp, sync_replicas) was given without the cluster; "
+    "add gradus::connected{server}.")));
+
+template <auto Model, class... Policies>
+  requires(detail::refusal_of<Model, Policies...> == detail::refusal::of_sessions)
+detail::refused_trainer make_trainer(const Policies&...) __attribute__((unavailable(
+    "gradus: a trainer takes gradus::connected{server} as its connect policy; those that give sessions, such as "
+    "in_process, are for make_supervisor.")));
 
 template <auto Model, class... Policies>
   requires(detail::refusal_of<Model, Policies...> == detail::refusal::no_step)

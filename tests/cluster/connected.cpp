@@ -1,0 +1,191 @@
+// costs: 200
+// Training runs as tasks of a cluster: with and without other tasks, by each staleness, resumed and resized, and what
+// they refuse.
+#include <gradus/cluster/connected.hpp>
+#include <gradus/cluster/local_cluster.hpp>
+#include <gradus/testing/temp_dir.hpp>
+#include <gradus/train/supervisor.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+#include "../message.hpp"
+#include "../train/run_files.hpp"
+#include "../whole/cluster_models.hpp"
+
+namespace {
+using namespace gradus;
+using cluster_models::mlp;
+using cluster_models::points;
+using testing::temp_dir;
+
+constexpr int round_batch = 12;
+run_config config_of(const std::string& dir) {
+  return {.model_dir = dir, .tf_random_seed = 7, .save_summary_steps = 0, .checkpoint_save_graph_def = false};
+}
+run_files::content trained(const std::string& dir) {
+  auto found = run_files::newest_checkpoint(posix{}, dir);
+  std::erase_if(found.records, [](const auto& r) { return r.first.starts_with("input "); });
+  return found;
+}
+const adam with_adam{.rate = 0.01};
+const clip_by_global_norm with_clip{0.5};
+const exponential_moving_average with_average{.decay = 0.9};
+
+void alone(const std::string& dir, int parts, std::int64_t steps) {
+  const points data;
+  auto t = make_trainer<mlp>(with_adam, with_clip, with_average, microbatch{parts}, config_of(dir));
+  t.train(data.batches(round_batch), {.max_steps = steps});
+}
+void by_task(const server& here, const std::string& dir, std::int64_t steps) {
+  const points data;
+  auto t = make_trainer<mlp>(connected{here}, sync_replicas{}, with_adam, with_clip, with_average, config_of(dir));
+  t.train(data.batches(round_batch / here.workers()).shard(here.workers(), here.worker()), {.max_steps = steps});
+}
+void together(const std::string& dir, int ps, int workers, std::int64_t steps) {
+  local_cluster{.ps = ps, .workers = workers}.run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    by_task(here, dir, steps);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a server without other tasks trains alone, with the bits of a run without the policy") {
+  const temp_dir place;
+  alone(place / "a", 1, 30);
+  by_task(server::create_local_server(), place / "b", 30);
+  CHECK(run_files::difference(trained(place / "b"), trained(place / "a")) == "");
+}
+
+TEST_CASE("a run is resumed by another number of parameter servers, and by one process, with the same bits") {
+  const temp_dir place;
+  alone(place / "whole", 2, 60);
+  for (const int ps : {1, 3, 2}) together(place / "split", ps, 2, ps == 1 ? 20 : ps == 3 ? 40 : 60);
+  CHECK(run_files::difference(trained(place / "split"), trained(place / "whole")) == "");
+
+  alone(place / "one", 1, 60);
+  by_task(server::create_local_server(), place / "begun", 20);
+  together(place / "begun", 2, 1, 40);
+  by_task(server::create_local_server(), place / "begun", 60);
+  CHECK(run_files::difference(trained(place / "begun"), trained(place / "one")) == "");
+}
+
+TEST_CASE("microbatch is shared by the workers") {
+  const temp_dir place;
+  alone(place / "a", 4, 30);
+  local_cluster{.ps = 2, .workers = 2}.run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    const points data;
+    auto t = make_trainer<mlp>(connected{here}, sync_replicas{}, with_adam, with_clip, with_average, microbatch{4},
+                               config_of(place / "b"));
+    t.train(data.batches(round_batch / 2).shard(2, here.worker()), {.max_steps = 30});
+  });
+  CHECK(run_files::difference(trained(place / "b"), trained(place / "a")) == "");
+}
+
+TEST_CASE("a supervisor's session is a task") {
+  const temp_dir place;
+  alone(place / "a", 2, 40);
+  local_cluster{.ps = 2, .workers = 2}.run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    const points data;
+    auto batches = data.batches(round_batch / 2).shard(2, here.worker());
+    auto sv = make_supervisor<mlp>({.logdir = place / "b", .is_chief = here.is_chief(), .tf_random_seed = 7},
+                                   connected{here}, sync_replicas{}, with_adam, with_clip, with_average);
+    auto sess = sv.managed_session(here.target(), batches);
+    while (!sv.should_stop() && sess.global_step() < 40) sess.run();
+  });
+  CHECK(run_files::difference(trained(place / "b"), trained(place / "a")) == "");
+}
+
+TEST_CASE("asynchronous and bounded: every gradient is an update, and the model is trained") {
+  for (const bool bounded : {false, true}) {
+    CAPTURE(bounded);
+    const temp_dir place;
+    std::atomic<int> updates{0};
+    const auto task = [&](server& here, const auto& when) {
+      const points data;
+      auto t = make_trainer<mlp>(connected{here}, when, with_adam, with_clip, with_average, config_of(place.path()));
+      auto batches = data.batches(round_batch).shard(here.workers(), here.worker());
+      std::int64_t before = -1;
+      for (int i = 0; i < 40; ++i) {
+        t.train(batches, {.steps = 1});
+        CHECK(t.global_step() > before);
+        before = t.global_step();
+        ++updates;
+      }
+    };
+    local_cluster{.ps = 2, .workers = 3}.run([&](server& here) {
+      if (here.is_ps()) return here.join();
+      bounded ? task(here, ssp{1}) : task(here, asynchronous{});
+    });
+    CHECK(updates == 120);
+    const points data;
+    const auto loss_of = [&](const std::string& dir) {
+      auto t = make_trainer<mlp>(with_adam, with_clip, with_average, config_of(dir));
+      auto batches = data.batches(round_batch);
+      const double loss = t.evaluate(batches, {.steps = 8})["loss"];
+      CHECK(t.global_step() >= 40);
+      return loss;
+    };
+    alone(place / "alone", 1, 120);  // as many updates, none of them stale
+    CHECK(loss_of(place.path()) == doctest::Approx(loss_of(place / "alone")).epsilon(0.1));
+  }
+}
+
+TEST_CASE("the chief evaluates with averages that lie on the parameter servers") {
+  const temp_dir place;
+  const points data;
+  double expected = 0, found = 0;
+  {
+    auto t = make_trainer<mlp>(with_adam, with_clip, with_average, microbatch{2}, config_of(place / "a"));
+    t.train(data.batches(round_batch), {.max_steps = 30});
+    expected = t.evaluate(data.batches(8), {.steps = 5, .use_averages = true})["loss"];
+  }
+  local_cluster{.ps = 2, .workers = 2}.run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    auto t = make_trainer<mlp>(connected{here}, sync_replicas{}, with_adam, with_clip, with_average,
+                               run_config{.tf_random_seed = 7, .save_summary_steps = 0});
+    t.train(data.batches(round_batch / 2).shard(2, here.worker()), {.max_steps = 30});
+    if (here.is_chief()) found = t.evaluate(data.batches(8), {.steps = 5, .use_averages = true})["loss"];
+  });
+  CHECK(found == expected);
+}
+
+TEST_CASE("tasks that differ are refused, with what differs") {
+  const auto with = [](auto make) {
+    std::mutex mutex;
+    std::string said;
+    try {
+      local_cluster{.ps = 1, .workers = 2}.run([&](server& here) {
+        if (here.is_ps()) return here.join();
+        const points data;
+        auto t = make(here);
+        t.train(data.batches(4), {.max_steps = 3});
+      });
+    } catch (const failed_precondition& e) {
+      said = e.what();
+    }
+    return said;
+  };
+  const std::string rate = with([](server& here) {
+    return make_trainer<mlp>(connected{here}, sync_replicas{}, adam{.rate = here.is_chief() ? 0.1 : 0.2});
+  });
+  CHECK(says(rate, "rate"));
+  CHECK(says(rate, "worker 0"));
+  CHECK(says(rate, "worker 1"));
+  CHECK(says(rate, "0.1"));
+  CHECK(says(rate, "0.2"));
+}
+
+TEST_CASE("parts that a round's gradients cannot share evenly are refused") {
+  CHECK_THROWS_WITH_AS(local_cluster({.ps = 1, .workers = 2}).run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    make_trainer<mlp>(connected{here}, sync_replicas{}, with_adam, microbatch{3});
+  }),
+                       doctest::Contains("3 parts cannot be shared evenly by the 2 gradients"), invalid_argument);
+}

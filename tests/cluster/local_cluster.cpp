@@ -1,0 +1,59 @@
+// Tasks on threads: who they are, how they end, and whose error is told.
+#include <gradus/cluster/local_cluster.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+
+#include "../message.hpp"
+
+using namespace gradus;
+
+TEST_CASE("the program runs once for each task, and each knows its place") {
+  std::mutex mutex;
+  std::vector<std::string> tasks;
+  local_cluster{.ps = 2, .workers = 3}.run([&](server& here) {
+    const std::lock_guard lock(mutex);
+    CHECK(here.workers() == 3);
+    CHECK(here.shards() == 2);
+    CHECK(here.network() != nullptr);
+    tasks.push_back(text(here.target(), here.is_chief() ? " chief" : "", here.is_ps() ? " ps" : ""));
+  });
+  std::sort(tasks.begin(), tasks.end());
+  CHECK(tasks == std::vector<std::string>{"in_process://ps0:0 ps", "in_process://ps1:0 ps", "in_process://worker0:0 chief",
+                                          "in_process://worker1:0", "in_process://worker2:0"});
+}
+
+TEST_CASE("a parameter server's join returns when the workers' programs have ended, though nothing was trained") {
+  int joined = 0;
+  std::mutex mutex;
+  local_cluster{.ps = 2, .workers = 2}.run([&](server& here) {
+    if (!here.is_ps()) return;
+    here.join();
+    const std::lock_guard lock(mutex);
+    ++joined;
+  });
+  CHECK(joined == 2);
+}
+
+TEST_CASE("what a task throws is thrown, the first of all") {
+  for (const char* task : {"in_process://worker1:0", "in_process://ps0:0"}) {
+    CAPTURE(task);
+    CHECK_THROWS_WITH_AS(local_cluster({.ps = 1, .workers = 2}).run([&](server& here) {
+      if (here.target() == task) throw std::runtime_error("it broke");
+      if (here.is_ps()) here.join();
+    }),
+                         "it broke", std::runtime_error);
+  }
+}
+
+TEST_CASE("a cluster needs a parameter server and a worker") {
+  const auto said = [](const local_cluster& c) {
+    return message_of(status::invalid_argument, [&] { c.run([](server&) {}); });
+  };
+  CHECK(says(said({.ps = 0, .workers = 2}), "expected one ps and one worker or more, found 0 and 2"));
+  CHECK(says(said({.ps = 1, .workers = 0}), "found 1 and 0"));
+}

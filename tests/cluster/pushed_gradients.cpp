@@ -1,0 +1,60 @@
+// A step's gradients as slices by shard, in whatever order a step computes them.
+#include <gradus/cluster/pushed_gradients.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "../message.hpp"
+
+using namespace gradus;
+using detail::pushed_gradients;
+using detail::slice_role;
+
+TEST_CASE("dense gradients lie where they were, rows are copied with wide numbers") {
+  pushed_gradients p(2);
+  p.expect("a", 0, false);
+  p.expect("table", 1, true);
+  p.expect("b", 1, false);
+  p.expect("c", 0, false);
+  std::vector<float> a{1, 2}, b{3}, c{4, 5, 6}, rows_of{7, 8, 9, 10};
+  std::vector<std::int32_t> rows{3, 1};
+  for (int step = 0; step < 2; ++step) {
+    p.restart();
+    p.add({"c", c});
+    p.add({"table", indexed_slices(rows, const_tensor_view(float32, {2, 2}, reinterpret_cast<std::byte*>(rows_of.data())))});
+    rows_of.assign(4, 0), rows.assign(2, 0);  // later calls of the step write there
+    p.add({"a", a});
+    p.add({"b", b});
+    const auto parts = p.by_shard();
+    REQUIRE(parts.size() == 2);
+    REQUIRE(parts[0].size() == 2);
+    CHECK(parts[0][0].name == "a");
+    CHECK(parts[0][0].bytes.data() == reinterpret_cast<const std::byte*>(a.data()));
+    CHECK(parts[0][0].count() == 2);
+    CHECK(parts[0][1].name == "c");
+    CHECK(parts[0][1].bytes.data() == reinterpret_cast<const std::byte*>(c.data()));
+    REQUIRE(parts[1].size() == 3);
+    CHECK(parts[1][0].name == "table");
+    CHECK(parts[1][0].role == slice_role::rows);
+    CHECK(parts[1][0].type == int64);
+    const auto* wide = reinterpret_cast<const std::int64_t*>(parts[1][0].bytes.data());
+    CHECK(wide[0] == (step == 0 ? 3 : 30));
+    CHECK(wide[1] == (step == 0 ? 1 : 10));
+    CHECK(parts[1][1].role == slice_role::values);
+    CHECK(reinterpret_cast<const float*>(parts[1][1].bytes.data())[3] == 10);
+    CHECK(parts[1][2].name == "b");
+    rows = {30, 10}, rows_of = {7, 8, 9, 10};
+  }
+}
+
+TEST_CASE("a gradient that nobody expects, and one that is missing, are refused") {
+  pushed_gradients p(1);
+  p.expect("a", 0, false);
+  p.expect("b", 0, false);
+  std::vector<float> x{1};
+  CHECK(says(message_of(status::not_found, [&] { p.add({"c", x}); }), "no variable \"c\" is shared"));
+  p.restart();
+  p.add({"a", x});
+  CHECK(says(message_of(status::internal, [&] { p.by_shard(); }), "a step gave 1 gradients of 2 variables"));
+}
