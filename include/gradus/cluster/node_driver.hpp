@@ -65,7 +65,9 @@ constexpr bool is_for_decider(message_kind k) {
   case message_kind::leave:
   case message_kind::staged:
   case message_kind::start:
-  case message_kind::measured: return true;
+  case message_kind::measured:
+  case message_kind::hold:
+  case message_kind::release: return true;
   default: return false;
   }
 }
