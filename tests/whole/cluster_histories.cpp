@@ -10,7 +10,7 @@ using namespace simulation;
 
 TEST_CASE("1,000 histories break no law, and each is the same twice") {
   const std::uint64_t histories = std::getenv("GRADUS_LONG") != nullptr ? 100'000 : 1'000;
-  std::uint64_t events = 0, waits = 0, failed = 0;
+  std::uint64_t events = 0, waits = 0, fetches = 0, failed = 0;
   for (std::uint64_t seed = 1; seed <= histories && failed < 3; ++seed) {
     history first(seed, true), again(seed, true);
     const std::string problem = first.run();
@@ -24,9 +24,10 @@ TEST_CASE("1,000 histories break no law, and each is the same twice") {
     const auto &a = first.log(), &b = again.log();
     if (a.size() != b.size() || std::memcmp(a.data(), b.data(), a.size() * sizeof(line)) != 0)
       FAIL_CHECK("seed " << seed << " has another log the second time");
-    events += first.events(), waits += first.expiries();
+    events += first.events(), waits += first.expiries(), fetches += first.fetches();
   }
-  MESSAGE(events << " events, " << waits << " waits that ended by their deadline");
+  MESSAGE(events << " events, " << waits << " waits that ended by their deadline, " << fetches << " checkpoints");
+  CHECK(fetches > histories);
 }
 
 // A day (an hour in a default run) in which one of three workers crashes four times a minute: nothing grows, no law
@@ -39,6 +40,7 @@ TEST_CASE("a worker that flaps") {
     p.power_fails = p.by_wire = false;
     p.lost = 20, p.doubled = 20, p.late = 2, p.delay = 20 * ms, p.disk = 5 * ms;
     p.cuts = p.stops = 0, p.crashes = 4;
+    p.fetches = 100, p.all_fetch = true;
     p.flaps = 15 * second, p.slowness = 10, p.heal = (is_long ? 24 : 1) * 3600 * second;
     history h(p, 7, false);
     CHECK(h.run() == "");

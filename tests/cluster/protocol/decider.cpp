@@ -14,6 +14,7 @@ struct bench {
 
   explicit bench(decider_options o) : d(with(o), out, 0) {}
   static decider_options with(decider_options o) {
+    o.hold_deadline = std::min(o.hold_deadline, 9000 * ms);
     o.members = {.suspect_after = 1000 * ms, .dead_after = 2000 * ms};
     return o;
   }
@@ -334,4 +335,92 @@ TEST_CASE("lists of an update are kept until every shard has written it down") {
     c->staged(1, {0, 1, 2}, 0, 1);
     CHECK(c->measured(1, 1, 0, 4).empty());
   }
+}
+
+TEST_CASE("while a worker holds, complete contributions wait") {
+  bench b(two_shards(3));
+  b.join(0, 1), b.join(1, 1), b.join(2, 1);
+  b.staged(0, {1, 1, 1}), b.staged(1, {1, 1, 1});
+  CHECK(b.say(0, message_kind::hold, 1, 1).empty());  // the order that it holds is not written down
+  CHECK(b.written() == lines{"decide to 0: i1 s0 a1 {1 1 1}", "decide to 1: i1 s0 a1 {1 1 1}", "held to 2: i1 s1 a1",
+                             "token to 3: i1 s1 a1 {1 1 0}"});
+  CHECK(b.say(0, message_kind::hold, 1, 1) == lines{"held to 2: i1 s1 a1"});
+  CHECK(b.say(2, message_kind::hold, 1, 1).empty());
+  CHECK(b.d.waits(0) == "worker 0 holds decisions");
+  CHECK(b.complete({1, 1, 2}).empty());
+  CHECK(b.complete({2, 1, 1}).empty());
+  CHECK(b.d.order() == 1);
+  // Shards may still ask about what is decided.
+  CHECK(b.staged(1, {1, 1, 1}) == lines{"decide to 1: i1 s0 a1 {1 1 1}"});
+  b.say(0, message_kind::release, 1, 0);
+  CHECK(b.d.order() == 1);
+  b.say(0, message_kind::release, 1, 1);
+  CHECK(b.d.order() == 3);
+  CHECK(b.written() == lines{"decide to 0: i1 s0 a2 {1 1 2}", "decide to 1: i1 s0 a2 {1 1 2}",
+                             "decide to 0: i1 s0 a3 {2 1 1}", "decide to 1: i1 s0 a3 {2 1 1}",
+                             "token to 3: i1 s2 a3 {1 2 0}", "token to 4: i1 s1 a3 {1 3 0}"});
+  CHECK(b.say(0, message_kind::hold, 1, 1).empty());  // late: nobody wants it any more
+  CHECK(b.complete({1, 1, 3}).size() == 3);
+}
+
+TEST_CASE("a hold ends when its worker goes on, leaves, is replaced, dies, or by its deadline") {
+  const auto held = [](bench& b, std::uint64_t update = 0) {
+    b.join(0, 1);
+    b.d.receive({message_kind::join, 3, 0, 1, 77, 0, {}, {}}, 1900 * ms);
+    b.written();
+    CHECK(b.say(0, message_kind::hold, 1, 1, 0, update) == lines{"held to 2: i1 s1 a0"});
+    b.staged(0, {1, 1, 1}), b.staged(1, {1, 1, 1});
+    CHECK(b.d.order() == 0);
+  };
+  decider_options brief = two_shards(2);
+  brief.hold_deadline = 1500 * ms;
+  bench goes_on(two_shards(2)), leaves(two_shards(2)), replaced(two_shards(2)), dies(two_shards(2)), late(brief);
+  held(goes_on);
+  goes_on.say(0, message_kind::ask, 1, 0);
+  CHECK(goes_on.d.order() == 0);
+  goes_on.say(0, message_kind::ask, 1, 1);  // of its next update: the release was lost
+  CHECK(goes_on.d.order() == 1);
+  held(leaves);
+  leaves.say(0, message_kind::leave, 1);
+  CHECK(leaves.d.order() == 1);
+  CHECK(leaves.say(0, message_kind::hold, 1, 2).empty());
+  CHECK(!leaves.d.holds().is_held());
+  held(replaced);
+  replaced.say(0, message_kind::join, 2, 77);
+  CHECK(replaced.d.order() == 1);
+  held(late);
+  CHECK(late.d.next() == 1000 * ms);
+  late.d.advance(1000 * ms);  // suspected
+  CHECK(late.d.next() == 1500 * ms);
+  late.d.advance(1499 * ms);
+  CHECK(late.d.order() == 0);
+  late.d.advance(1500 * ms);
+  CHECK(late.d.order() == 1);
+  held(dies);
+  dies.d.advance(1999 * ms);
+  CHECK(dies.d.order() == 0);
+  dies.d.advance(2000 * ms);
+  CHECK(dies.d.members().view()[0].state == member_state::dead);
+  CHECK(dies.d.order() == 1);
+}
+
+TEST_CASE("a round of a synchronous run is held, too, and a decider that restarts holds nothing") {
+  decider_options o = two_shards(2);
+  o.mode = staleness::synchronous, o.round = {.aggregate = 2, .total = 2};
+  bench b(o);
+  b.join(0, 1), b.join(1, 1);
+  b.complete({0, 1, 1});
+  CHECK(b.say(0, message_kind::hold, 1, 1, 0, 1) == lines{"held to 2: i1 s1 a0"});
+  CHECK(b.complete({1, 1, 1}).empty());
+  CHECK(b.d.order() == 0);
+  std::vector<std::byte> saved;
+  b.d.save(bytes_out(saved));
+  bench c(o);
+  bytes_in in(saved, "snapshot");
+  c.d.load(in);
+  in.end();
+  CHECK(!c.d.holds().is_held());
+  b.say(0, message_kind::release, 1, 1);
+  CHECK(b.d.order() == 1);
+  CHECK(c.complete({1, 1, 1}).front() == "decide to 0: i1 s0 a1 {0 1 1} {1 1 1}");
 }

@@ -6,7 +6,7 @@ using namespace gradus;
 using namespace gradus::detail;
 
 TEST_CASE("decisions are found until all have written them down, and they are written down here") {
-  kept_decisions kept;
+  kept_decisions<> kept(2);
   const contribution_id first[] = {{0, 1, 1}, {1, 1, 1}}, second[] = {{1, 1, 2}};
   kept.add(41, 7, first), kept.add(42, 9, second);
   REQUIRE(kept.of(41) != nullptr);
@@ -16,13 +16,14 @@ TEST_CASE("decisions are found until all have written them down, and they are wr
   CHECK(kept.of(43) == nullptr);
   std::vector<std::byte> saved;
   kept.save(bytes_out(saved));
-  kept.forget(40, 9);
+  kept.written(0, 42, 9), kept.written(1, 40, 9);
   CHECK(kept.size() == 2);
-  kept.forget(42, 8);  // the second is not written down
+  kept.written(1, 42, 8);  // the second is not written down here
   CHECK(kept.size() == 1);
-  CHECK(kept.begin()->order == 42);
-  kept.forget(42, 9);
+  CHECK(kept.first(99) == 42);
+  kept.written(1, 41, 9);  // said late: it was 42 already
   CHECK(kept.size() == 0);
+  CHECK(kept.first(99) == 99);
 
   bytes_in in(saved, "snapshot");
   kept.load(in, 2);

@@ -141,3 +141,25 @@ TEST_CASE("rounds that cannot be") {
         "a synchronous round of 5 contributions cannot be shared by 2 workers, since each gives as many; expected a "
         "multiple of 2");
 }
+
+TEST_CASE("who goes on before the round's end does so at its step, or at the step of the start") {
+  sync_round<> r({.aggregate = 2, .total = 1, .wasted_first_round = true});
+  r.begin(40);
+  CHECK((r.step() == 40 && r.credit_step() == 40));
+  CHECK(r.contribute({0, 1, 1}, 39) == round_fate::stale);
+  CHECK(r.contribute({0, 1, 1}, 40) == round_fate::goes_on);
+  CHECK(r.accepted_step(0) == 40);
+  r.contribute({0, 1, 2}, 40);
+  r.decide();
+  r.contribute({0, 1, 3}, 41);
+  CHECK(r.accepted_step(0) == 41);  // its share is two
+  r.contribute({0, 1, 4}, 41);
+  CHECK(r.accepted_step(0) == 40);
+  std::vector<std::byte> saved;
+  r.save(bytes_out(saved));
+  sync_round<> back({.aggregate = 2, .total = 1, .wasted_first_round = true});
+  bytes_in in(saved, "snapshot");
+  back.load(in);
+  in.end();
+  CHECK((back.step() == 41 && back.credit_step() == 40));
+}

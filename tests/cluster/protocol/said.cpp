@@ -28,4 +28,7 @@ TEST_CASE("what rests on a record is said once that is written down") {
   read_ids(in, 2, ids);
   in.end();
   CHECK(ids == std::vector<contribution_id>{{1, 5, 9}});
+  log.write(std::uint8_t{3}, 42, {}, [](bytes_out more) { more.number(std::uint8_t{9}); });
+  CHECK(out.records[2].size() == out.records[1].size() + 1);
+  CHECK(out.records[2].back() == std::byte{9});
 }

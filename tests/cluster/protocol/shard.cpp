@@ -49,7 +49,11 @@ struct sum_store {
     updates.push_back(update);
   }
   std::span<const wire_slice> values() const { return std::span(&slice, 1); }
-  std::span<const wire_slice> state() const { return std::span(&slice, 1); }
+  std::span<const wire_slice> state() const {
+    all[0] = slice, all[1] = slice, all[1].name = "m";
+    return all;
+  }
+  mutable wire_slice all[2];
   void restore(std::uint64_t order, std::span<const wire_slice> parts) {
     if (!problem_of(parts).empty()) raise(status::invalid_argument, "not one number");
     std::memcpy(&sum, parts[0].bytes.data(), sizeof sum);
@@ -104,6 +108,10 @@ struct bench {
              std::uint64_t sequence = 7) {
     s.receive({message_kind::pull, 2 + static_cast<std::uint32_t>(worker), 1, incarnation, sequence, least, {}, {}},
               now);
+    return out.take();
+  }
+  lines fetch(std::uint64_t worker, std::uint64_t incarnation, std::uint64_t order, nanos now = 0) {
+    s.receive({message_kind::fetch, 2 + static_cast<std::uint32_t>(worker), 1, incarnation, 4, order, {}, {}}, now);
     return out.take();
   }
   lines written() {
@@ -445,4 +453,31 @@ TEST_CASE("a shard that restarts has the lists of what it applied, and measures 
         "malformed record of a shard's log: update 1 holds lists of 2 rounds, and wants 1");
   CHECK(message_of(status::data_loss, [&] { more.s.replay(log[2]); }) ==
         "malformed record of a shard's log: update 1 holds lists of 2 rounds, and wants 3");
+}
+
+TEST_CASE("a fetch waits for its order like a pull, beside it, and brings the whole state") {
+  bench b;
+  CHECK(b.fetch(0, 5, 0) == lines{"fetched to 2: i5 s4 a0 v[1] m[1]"});
+  CHECK(b.fetch(0, 5, 1, 50 * ms).empty());
+  CHECK(b.pull(0, 5, 1, 60 * ms).empty());
+  CHECK(b.s.next() == 1050 * ms);
+  CHECK(b.s.waits(550 * ms) ==
+        "worker 0 waits for order 1 on shard 1, which is at 0, since 0.49 s; "
+        "worker 0 waits for order 1 on shard 1, which is at 0, since 0.5 s");
+  b.store.wants = 1;
+  b.push(1, 5, 1, 1.0), b.written();
+  b.decide(1, {{1, 5, 1}});
+  CHECK(b.fetch(0, 5, 0) == lines{"fetched to 2: i5 s4 a0 v[1] m[1]"});  // as it was before the update under way
+  b.fetch(0, 5, 1);
+  CHECK(b.settled(1, 0, {{1, 0}, {1, 0}}) ==
+        lines{"pulled to 3: i5 s1 a1 v[1]", "pulled to 2: i5 s7 a1 v[1]", "fetched to 2: i5 s4 a1 v[1] m[1]"});
+  CHECK(b.fetch(0, 5, 0) == lines{"fetched to 2: i5 s4 a1 v[1] m[1]"});  // it went on
+  CHECK(b.fetch(7, 5, 0) == lines{"refused to 9: i5 s5 a0"});
+  b.push(0, 6, 1, 1.0);
+  CHECK(b.fetch(0, 5, 0) == lines{"refused to 2: i5 s1 a6"});
+  CHECK(b.fetch(0, 6, 9, 0).empty());
+  b.s.advance(1000 * ms);
+  CHECK(b.s.counts().expired == 1);
+  bench fresh(true);
+  CHECK(fresh.fetch(0, 5, 0).empty());
 }

@@ -10,6 +10,8 @@
 //                        what an update needs of all shards are the lists of all of them, each once
 //   5 no wait past its deadline
 //   6 everything ends    once nothing fails any more
+//   7 one checkpoint     the states of all shards that a fetch brings are of one order, whole, and nothing is decided
+//                        behind it while it is held
 #pragma once
 #include <cstdlib>
 #include <map>
@@ -54,9 +56,11 @@ struct fault_plan {
   staleness mode = staleness::asynchronous;
   std::uint64_t bound = 0, target = 0;
   round_options round;
-  bool begins = false;     // shards have no values before worker 0 gives them
-  bool all_begin = false;  // or any other
-  std::uint64_t base = 0;  // the order that it begins with
+  bool begins = false;        // shards have no values before worker 0 gives them
+  bool all_begin = false;     // or any other
+  std::uint64_t fetches = 0;  // permille of worker 0's steps behind which it fetches a checkpoint
+  bool all_fetch = false;     // or any other
+  std::uint64_t base = 0;     // the order that it begins with
   bool power_fails = false, by_wire = false;
   std::uint64_t lost = 0, doubled = 0, late = 0;  // permille of messages
   nanos delay = 5 * ms, disk = 0, heal = 8 * second;
@@ -92,6 +96,7 @@ struct fault_plan {
     begins = d.below(2) == 0;
     if (begins) base = d.below(2) * d.below(40), all_begin = d.below(4) == 0;
     target += base;
+    if (d.below(2) == 0) fetches = 100 + d.below(300), all_fetch = d.below(3) == 0;
   }
 };
 
@@ -259,6 +264,7 @@ public:
   std::uint64_t events() const { return events_; }
   std::uint64_t expiries() const { return expiries_; }
   std::uint64_t updates() const { return updates_.size(); }
+  std::uint64_t fetches() const { return fetches_; }
   std::string log_text() const {
     std::string s;
     for (const line& l : log_) {
@@ -349,6 +355,7 @@ private:
     double payload[64][3] = {};
     std::vector<std::vector<wire_slice>> parts;
     double initial[64] = {};
+    std::map<std::uint32_t, std::tuple<std::uint64_t, double, std::uint64_t>> states;  // fetched: order, number, count
 
     node(history* all, std::uint32_t n) : h(all), number(n) {}
     void send(const protocol_message& m) override { h->post(m); }
@@ -369,6 +376,13 @@ private:
     void values(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice> p) override {
       h->values(shard, order, p);
     }
+    void fetched(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice> p) override {
+      auto& [of, value, count] = states[shard];
+      if (p.size() != 2) throw violation{"law 7: a state has two parts"};
+      of = order;
+      std::memcpy(&value, p[0].bytes.data(), sizeof value), std::memcpy(&count, p[1].bytes.data(), sizeof count);
+    }
+    void fetched_all(std::uint64_t order) override { h->fetched_all(*this, order); }
     void compute(std::uint64_t) override {
       const nanos takes = h->dice_.between(10 * ms, 400 * ms) * h->p_.slowness;
       h->at_time(h->now_ + takes, event::computed, number, worker->incarnation());
@@ -392,7 +406,10 @@ private:
   std::vector<std::uint64_t> cuts_;
   std::vector<line> log_;
   message_frames frames_;
+  std::uint64_t fetches_ = 0;
   // Laws.
+  std::uint64_t held_order_ = 0;  // what the last `held` said, and of which hold
+  contribution_id said_held_;
   std::vector<std::vector<double>> values_;                     // by shard and order, as the updates make them
   std::map<std::uint64_t, std::vector<std::uint32_t>> orders_;  // what was said since the decider began
   std::map<std::tuple<std::uint64_t, std::uint32_t, std::ptrdiff_t>, std::uint32_t> order_numbers_;
@@ -430,6 +447,9 @@ private:
   }
   void post(const protocol_message& m) {
     if (m.kind == message_kind::token) check_bound(m);
+    if (m.kind == message_kind::decide) check_held(m);
+    if (m.kind == message_kind::held)
+      held_order_ = m.about, said_held_ = {p_.shape.worker_of(m.to), m.incarnation, m.sequence};
     if (m.from != m.to && now_ < p_.heal && (is_cut(m.from, m.to) || dice_.chance(p_.lost))) return note(m, 50);
     note(m, 0);
     const int copies = m.from != m.to && now_ < p_.heal && dice_.chance(p_.doubled) ? 2 : 1;
@@ -493,7 +513,8 @@ private:
           shard_options{n.number, p_.shape, 2, 150 * ms, 3 * second, p_.begins}, n.server->store, n);
       if (n.number == 0)
         n.server->decides = std::make_unique<decider<chosen_fault>>(
-            decider_options{p_.shape, 2, p_.mode, p_.bound, p_.round, {second, 2 * second}, p_.begins}, n, local(n));
+            decider_options{p_.shape, 2, p_.mode, p_.bound, p_.round, {second, 2 * second}, p_.begins, second}, n,
+            local(n));
       if (!n.saved_state.empty()) {
         bytes_in in(n.saved_state, "snapshot");
         n.server->half->load(in);
@@ -570,6 +591,9 @@ private:
     const bool done = p_.flaps != 0                       ? now_ > p_.heal
                       : p_.mode == staleness::synchronous ? n.worker->step() >= p_.target
                                                           : n.acknowledged >= p_.target;
+    // The last one is fetched behind the last update.
+    const bool fetches = p_.fetches != 0 && (w == 0 || p_.all_fetch) && now_ <= p_.heal + second;
+    if (fetches && dice_.chance(done ? 500 : p_.fetches)) return n.states.clear(), n.worker->fetch(local(n));
     if (done) return n.worker->leave(local(n));
     if (n.under_way == 0 || p_.mode == staleness::synchronous) n.under_way = ++n.made;
     n.parts.assign(p_.shape.shards, {});
@@ -580,6 +604,19 @@ private:
     }
     steps_[{w, n.under_way}] = n.worker->step();
     n.worker->push(n.parts, local(n));
+  }
+  // What a fetch brought is one checkpoint.
+  void fetched_all(node& n, std::uint64_t order) {
+    ++fetches_;
+    for (std::uint32_t k = 0; k < p_.shape.shards; ++k) {
+      const auto it = n.states.find(k);
+      if (it == n.states.end()) throw violation{text("law 7: a fetch ended without shard ", k)};
+      const auto& [of, value, count] = it->second;
+      if (of != order || count != order || order > updates_.size() || value != value_at(k, order))
+        throw violation{text("law 7: a fetch of update ", order, " brought a state of shard ", k, " at update ", of,
+                             ", after ", count, " updates, which is not that of its updates")};
+    }
+    at_time(now_ + dice_.between(0, 50 * ms), event::computed, n.number, n.worker->incarnation());
   }
   // What a worker was told is for ever.
   void concluded(node& n, token_verdict v, bool verdict_unknown = false) {
@@ -739,6 +776,12 @@ private:
     if (gate.updates_of(w) > gate.slowest() + p_.bound)
       throw violation{text("law 3: worker ", w, " begins after ", gate.updates_of(w), " updates, the slowest has made ",
                            gate.slowest(), ", and the bound is ", p_.bound)};
+  }
+  void check_held(const protocol_message& m) const {
+    const auto& holds = nodes_[0]->server->decides->holds();
+    if (holds.is_held() && said_held_ == holds.holder() && m.about > held_order_)
+      throw violation{text("law 7: update ", m.about, " is decided while worker ", holds.holder().worker,
+                           " was told that nothing is behind ", held_order_)};
   }
   void check_round(std::uint64_t order, const update& u) {
     if (u.of.size() != p_.round.aggregate)

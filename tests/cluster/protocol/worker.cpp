@@ -40,6 +40,10 @@ struct bench final : worker_owner {
   }
   void outcome(bool decided) override { told.push_back(text("outcome ", decided)); }
   void expired(const std::string& what) override { told.push_back(what); }
+  void fetched(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice>) override {
+    told.push_back(text("state of ", shard, " at ", order));
+  }
+  void fetched_all(std::uint64_t order) override { told.push_back(text("all at ", order)); }
 
   lines hear(message_kind kind, std::uint32_t from, std::uint64_t sequence = 0, std::uint64_t about = 0,
              contribution_id id = {}, nanos now = 0) {
@@ -259,4 +263,54 @@ TEST_CASE("shards and a decider that lost updates are named") {
   CHECK(
       message_of(status::invalid_argument, [&] { b.hear(message_kind::refused, 1, 2); }) ==
       "what worker 1 begins with does not fit the variables of shard 1; start all tasks from one build of one program");
+}
+
+TEST_CASE("a fetch holds decisions, asks every shard, releases, and the worker computes on") {
+  bench b;
+  CHECK(message_of(status::failed_precondition, [&] { b.w.fetch(0); }) ==
+        "worker 1 fetches while it has not started; expected it between two steps");
+  b.go();
+  b.w.push(b.parts, 0);
+  b.hear(message_kind::token, 0, 1, 9, {1, 9, 0});
+  b.hear(message_kind::pulled, 0, 1, 9), b.hear(message_kind::pulled, 1, 1, 9), b.out.take(), b.events();
+  b.w.fetch(0);
+  CHECK(b.out.take() == lines{"hold to 0: i5 s1 a1"});
+  CHECK(b.w.waits() == "waited for the decider to hold decisions");
+  CHECK(message_of(status::failed_precondition, [&] { b.w.push(b.parts, 0); }) ==
+        "worker 1 pushes while it fetches; expected a push after compute()");
+  CHECK(b.at(100 * ms) == lines{"hold to 0: i5 s1 a1"});
+  CHECK(b.hear(message_kind::held, 0, 1, 12, {}, 150 * ms) == lines{"fetch to 0: i5 s1 a12", "fetch to 1: i5 s1 a12"});
+  CHECK(b.hear(message_kind::held, 0, 1, 12, {}, 160 * ms).empty());
+  CHECK(b.hear(message_kind::pulled, 0, 1, 12).empty());   // values of others' updates: not now
+  CHECK(b.hear(message_kind::fetched, 1, 0, 12).empty());  // of an earlier fetch
+  b.hear(message_kind::fetched, 1, 1, 12), b.hear(message_kind::fetched, 1, 1, 12);
+  CHECK(b.w.waits() == "waited for the state of update 12 of shard 0");
+  CHECK(b.at(250 * ms) == lines{"fetch to 0: i5 s1 a12"});
+  CHECK(b.hear(message_kind::fetched, 0, 1, 12) == lines{"release to 0: i5 s1 a0"});
+  CHECK(b.events() == lines{"state of 1 at 12", "state of 0 at 12", "all at 12"});
+  CHECK(b.w.state() == states::computing);
+  CHECK(b.w.step() == 9);
+  // A held that comes late is released, so that nobody waits for its deadline.
+  CHECK(b.hear(message_kind::held, 0, 1, 12) == lines{"release to 0: i5 s1 a0"});
+  b.w.fetch(0);
+  CHECK(b.out.take() == lines{"hold to 0: i5 s2 a1"});
+  CHECK(b.hear(message_kind::held, 0, 1, 12) == lines{"release to 0: i5 s1 a0"});
+  CHECK(b.w.state() == states::holding);
+}
+
+TEST_CASE("where the hold did not last, the fetch begins anew") {
+  bench b;
+  b.go();
+  b.w.fetch(0), b.hear(message_kind::held, 0, 1, 12);
+  b.hear(message_kind::fetched, 0, 1, 12);
+  CHECK(b.hear(message_kind::fetched, 1, 1, 13) == lines{"hold to 0: i5 s2 a0"});
+  CHECK(b.hear(message_kind::held, 0, 2, 14) == lines{"fetch to 0: i5 s2 a14", "fetch to 1: i5 s2 a14"});
+  b.hear(message_kind::fetched, 1, 2, 14), b.hear(message_kind::fetched, 0, 1, 12);
+  b.hear(message_kind::fetched, 0, 2, 14);
+  CHECK(b.events() == lines{"state of 0 at 12", "state of 1 at 14", "state of 0 at 14", "all at 14"});
+  // And where it takes too long, the worker joins again.
+  b.w.fetch(0), b.hear(message_kind::held, 0, 3, 15), b.out.take();
+  CHECK(b.at(1000 * ms).back() == "join to 0: i6 s77 a0");
+  CHECK(b.events() == lines{"worker 1 waited for the state of update 15 of shard 0, 1 for 1 s, since 0 s (its deadline "
+                            "is 1 s)"});
 }

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <string>
 
+#include "hold.hpp"
 #include "kept.hpp"
 #include "progress.hpp"
 #include "said.hpp"
@@ -37,9 +38,10 @@ public:
         gate_(o.shape.workers, o_.mode == staleness::bounded ? o.bound : ssp_gate<Faults>::unbounded),
         members_(o.shape.workers, o.members, now),
         workers_(o.shape.workers),
-        written_(o.shape.shards, 0),
         open_(o.shape.shards),
         settlement_(o.shape, out),
+        kept_(o.shape.shards),
+        hold_(o.shape.workers),
         has_started_(!o.needs_begin) {}
 
   // Updates decided: the order of the last one, and the step of a synchronous run.
@@ -48,30 +50,13 @@ public:
   const ssp_gate<Faults>& gate() const { return gate_; }
   const exactly_once_window<Faults>& window() const { return window_; }
   std::size_t decisions_kept() const { return kept_.size(); }
+  const hold_place& holds() const { return hold_; }
   bool has_started() const { return has_started_ && log_.is_said(start_record_); }
   bool all_left() const { return std::ranges::all_of(workers_, &worker_seat::has_left); }
 
   void receive(const protocol_message& m, nanos now) {
-    if (m.kind == message_kind::staged) return staged(m);
-    if (m.kind == message_kind::measured) {
-      const decision* d = kept_.of(m.about);
-      if (d != nullptr && log_.is_said(d->record)) settlement_.measured(m, log_.up_to());
-      return;
-    }
-    if (!o_.shape.is_worker(m.from)) return;
-    const std::uint64_t w = o_.shape.worker_of(m.from);
-    if (m.kind == message_kind::join) return join(w, m, now);
-    if (m.kind != message_kind::heartbeat && m.kind != message_kind::ask && m.kind != message_kind::leave &&
-        m.kind != message_kind::start)
-      return;
-    if (m.incarnation != window_.incarnation_of(w)) {
-      if (m.incarnation < window_.incarnation_of(w)) refuse(w, m);
-      return;
-    }
-    if (m.kind == message_kind::leave) return leave(w, m, now);
-    if (!members_.hear(w, m.incarnation, now)) return;
-    if (m.kind == message_kind::ask) ask(w, m);
-    if (m.kind == message_kind::start) start(w, m);
+    hear(m, now);
+    go_on();
   }
   void synced(std::uint64_t record) {
     log_.synced(record);
@@ -85,24 +70,28 @@ public:
       if (m.state == member_state::dead)
         replace(m.number, window_.incarnation_of(m.number) + 1, false, 0), gate_.leave(m.number);
     });
+    hold_.expire(now, o_.hold_deadline);
     settle();
+    go_on();
   }
-  nanos next() const { return members_.next(); }
+  nanos next() const { return std::min(members_.next(), hold_.next(o_.hold_deadline)); }
 
   // What a round or a gate waits for; empty if nothing.
   std::string waits(nanos now) const {
     std::string s;
-    if (!has_started_) s = "the decider waits for a worker that begins";
-    for (std::uint64_t w = 0; w < workers_.size(); ++w) {
-      if (!workers_[w].is_owed) continue;
-      const member& m = members_.view()[w];
-      s += text(s.empty() ? "" : "; ", "worker ", w, " waits for its token behind ", gate_.updates_of(w),
-                " updates; the slowest has ", gate_.slowest(), ", and was heard ",
-                static_cast<double>(now - m.heard) / 1e9, " s ago");
-    }
+    const auto add = [&](const std::string& one) {
+      if (!one.empty()) s += (s.empty() ? "" : "; ") + one;
+    };
+    if (!has_started_) add("the decider waits for a worker that begins");
+    if (hold_.is_held()) add(text("worker ", hold_.holder().worker, " holds decisions"));
+    for (std::uint64_t w = 0; w < workers_.size(); ++w)
+      if (workers_[w].is_owed)
+        add(text("worker ", w, " waits for its token behind ", gate_.updates_of(w), " updates; the slowest has ",
+                 gate_.slowest(), ", and was heard ", static_cast<double>(now - members_.view()[w].heard) / 1e9,
+                 " s ago"));
     if (o_.mode == staleness::synchronous && !round_.set().empty())
-      s += text(s.empty() ? "" : "; ", "round ", order_ + 1, " waits for ", round_.missing(), " more contributions");
-    if (const std::string lists = settlement_.waits(); !lists.empty()) s += text(s.empty() ? "" : "; ", lists);
+      add(text("round ", order_ + 1, " waits for ", round_.missing(), " more contributions"));
+    add(settlement_.waits());
     return s;
   }
 
@@ -131,7 +120,7 @@ public:
   bool replay(std::span<const std::byte> record) {
     bytes_in in(record, "record of the decider's log");
     const auto kind_of_record = in.number<record_kind>();
-    if (kind_of_record == record_kind::settled) return settlement_.replay(in), true;
+    if (kind_of_record == record_kind{settlement<Faults>::record_kind}) return settlement_.replay(in), true;
     if (kind_of_record < record_kind::update || kind_of_record > record_kind::start) return false;
     const auto about = in.number<std::uint64_t>();
     std::vector<contribution_id> ids;
@@ -146,21 +135,12 @@ public:
     case record_kind::replace: replaced(ids[0].worker, ids[0].incarnation, about != 0, ids[0].sequence); break;
     case record_kind::leave: left(ids[0].worker); break;
     case record_kind::start: started_at(about); break;
-    default: break;
     }
     return true;
   }
 
 private:
-  enum class record_kind : std::uint8_t {
-    update = 16,
-    drop,
-    accept,
-    replace,
-    leave,
-    start,
-    settled = settlement<Faults>::record_kind
-  };
+  enum class record_kind : std::uint8_t { update = 16, drop, accept, replace, leave, start };
   decider_options o_;
   protocol_outside* out_;
   said_when_written<Faults> log_;
@@ -169,24 +149,44 @@ private:
   ssp_gate<Faults> gate_;
   membership members_;
   std::vector<worker_seat> workers_;
-  std::vector<std::uint64_t> written_;  // by shard: the order up to which it has written down
   staging_progress<Faults> open_;
   settlement<Faults> settlement_;
-  kept_decisions kept_;
+  kept_decisions<Faults> kept_;
   std::uint64_t order_ = 0, said_order_ = 0;  // said_order_: up to where it is written down
   std::uint64_t start_record_ = 0;
-  bool has_started_;
+  hold_place hold_;
+  bool has_started_, was_held_ = false;
 
+  void hear(const protocol_message& m, nanos now) {
+    if (m.kind == message_kind::staged) return staged(m);
+    if (m.kind == message_kind::measured) {
+      const decision* d = kept_.of(m.about);
+      if (d != nullptr && log_.is_said(d->record)) settlement_.measured(m, log_.up_to());
+      return;
+    }
+    if (!o_.shape.is_worker(m.from)) return;
+    const std::uint64_t w = o_.shape.worker_of(m.from);
+    if (m.kind == message_kind::join) return join(w, m, now);
+    if (!is_of_joined_worker(m.kind)) return;
+    if (m.incarnation != window_.incarnation_of(w)) {
+      if (m.incarnation < window_.incarnation_of(w)) refuse(w, m);
+      return;
+    }
+    if (m.kind == message_kind::leave) return leave(w, m, now);
+    if (!members_.hear(w, m.incarnation, now)) return;
+    if (m.kind == message_kind::ask) ask(w, m);
+    if (m.kind == message_kind::start) start(w, m);
+    if (m.kind == message_kind::hold) hold(w, m, now);
+    if (m.kind == message_kind::release) hold_.release({w, m.incarnation, m.sequence});
+  }
+  static protocol_message answer(const protocol_message& m, message_kind kind, std::uint64_t about,
+                                 std::span<const contribution_id> ids = {}) {
+    return {kind, cluster_shape::decider, m.from, m.incarnation, m.sequence, about, ids, {}};
+  }
   void refuse(std::uint64_t w, const protocol_message& m) {
-    const auto why = static_cast<std::uint64_t>(refusal_code::stale_incarnation);
-    out_->send({message_kind::refused,
-                cluster_shape::decider,
-                o_.shape.node_of(w),
-                m.incarnation,
-                why,
-                window_.incarnation_of(w),
-                {},
-                {}});
+    protocol_message no = answer(m, message_kind::refused, window_.incarnation_of(w));
+    no.sequence = static_cast<std::uint64_t>(refusal_code::stale_incarnation);
+    out_->send(no);
   }
 
   // Every shard has begun, says the worker that gave them their values.
@@ -196,13 +196,25 @@ private:
       start_record_ = log_.write(record_kind::start, m.about, id);
       started_at(m.about);
     }
-    log_.say(start_record_,
-             {message_kind::started, cluster_shape::decider, m.from, m.incarnation, m.sequence, said_order_, {}, {}});
+    log_.say(start_record_, answer(m, message_kind::started, said_order_));
     settle();
   }
   void started_at(std::uint64_t order) {
     order_ = said_order_ = order, has_started_ = true;
     round_.begin(order);
+  }
+
+  void hold(std::uint64_t w, const protocol_message& m, nanos now) {
+    if (!has_started() || workers_[w].has_left || !hold_.take({w, m.incarnation, m.sequence}, m.about, now)) return;
+    was_held_ = true;
+    const decision* last = kept_.of(order_);
+    log_.say(last != nullptr ? last->record : 0, answer(m, message_kind::held, order_));
+  }
+  // What was complete while a worker held.
+  void go_on() {
+    if (!was_held_ || hold_.is_held()) return;
+    was_held_ = false;
+    for (std::uint64_t w = 0; w < workers_.size(); ++w) take_complete(w);
   }
 
   // ---- workers come and go
@@ -216,8 +228,7 @@ private:
     members_.hear(w, m.incarnation, now);
     gate_.enter(w);
     const contribution_id before[] = {{w, here.owner_before, here.last_before}};
-    log_.say(here.record,
-             {message_kind::joined, cluster_shape::decider, m.from, m.incarnation, m.sequence, order_, before, {}});
+    log_.say(here.record, answer(m, message_kind::joined, order_, before));
   }
   // By a worker that joins, or by nobody.
   void replace(std::uint64_t w, std::uint64_t incarnation, bool joins, std::uint64_t process) {
@@ -230,6 +241,7 @@ private:
     window_.admit(w, incarnation);
     round_.forget(w);
     open_.forget(w);
+    hold_.forget(w);
     here.is_owed = false;
     if (!joins) return;
     here.take(incarnation, process, Faults::on(protocol_fault::outcome_not_asked));
@@ -241,17 +253,18 @@ private:
       left(w);
     }
     members_.leave(w, m.incarnation, now);
-    log_.say(workers_[w].record,
-             {message_kind::left, cluster_shape::decider, m.from, m.incarnation, m.sequence, order_, {}, {}});
+    log_.say(workers_[w].record, answer(m, message_kind::left, order_));
     settle();
   }
   void left(std::uint64_t w) {
     workers_[w].has_left = true;
     gate_.leave(w);
+    hold_.forget(w);
   }
   void ask(std::uint64_t w, const protocol_message& m) {
     worker_seat& here = workers_[w];
     if (here.has_left) return;
+    hold_.goes_on(w, m.incarnation, m.sequence);
     gate_.enter(w);
     if (m.sequence != 0) {
       if (here.lost == m.sequence) return;
@@ -291,12 +304,8 @@ private:
     if (m.from >= o_.shape.shards || m.ids.size() != 1 || m.ids[0].worker >= workers_.size()) return;
     if (!has_started()) return;
     const contribution_id id = m.ids[0];
-    written_[m.from] = std::max(written_[m.from], m.sequence);
-    const std::uint64_t all = Faults::on(protocol_fault::forgotten_too_early)
-                                  ? *std::max_element(written_.begin(), written_.end())
-                                  : *std::min_element(written_.begin(), written_.end());
-    kept_.forget(all, log_.up_to());
-    settlement_.forget_before(kept_.size() == 0 ? order_ + 1 : kept_.begin()->order);
+    kept_.written(m.from, m.sequence, log_.up_to());
+    settlement_.forget_before(kept_.first(order_ + 1));
     if (const decision* d = kept_.of(id); d != nullptr) {
       if (!Faults::on(protocol_fault::commit_dropped)) tell(m.from, *d);
       return;
@@ -310,9 +319,12 @@ private:
     default: return;
     }
     open_.mark(id, m.from, m.about);
-    typename staging_progress<Faults>::one next;
+    if (!hold_.is_held()) take_complete(id.worker);
+  }
+  void take_complete(std::uint64_t worker) {
+    typename staging_progress<Faults>::one next_one;
     const bool any = Faults::on(protocol_fault::no_window);
-    while (open_.take(id.worker, window_.highest_of(id.worker) + 1, any, next)) contribute(next.id, next.step);
+    while (open_.take(worker, window_.highest_of(worker) + 1, any, next_one)) contribute(next_one.id, next_one.step);
   }
   void contribute(const contribution_id& id, std::uint64_t step) {
     if (o_.mode != staleness::synchronous) {
@@ -320,7 +332,9 @@ private:
     } else {
       switch (round_.contribute(id, step)) {
       case round_fate::waits: window_.begin(id); break;
-      case round_fate::goes_on: conclude(id, record_kind::accept, {token_verdict::accepted, accepted_step(id)}); break;
+      case round_fate::goes_on:
+        conclude(id, record_kind::accept, {token_verdict::accepted, round_.accepted_step(id.worker)});
+        break;
       default: conclude(id, record_kind::drop, {token_verdict::dropped, order_}); break;
       }
       if (round_.ready()) {
@@ -329,11 +343,6 @@ private:
       }
     }
     settle();
-  }
-  std::uint64_t accepted_step(const contribution_id& id) const {
-    std::uint32_t here = 0;
-    for (const contribution_id& c : round_.set()) here += c.worker == id.worker;
-    return here < round_.share() ? order_ : round_.credit_step();
   }
   // Of one contribution, without an update.
   void conclude(const contribution_id& id, record_kind what, const window_answer& a) {

@@ -12,8 +12,10 @@ struct decision {
   std::vector<contribution_id> ids;
 };
 
+template <class Faults = no_faults>
 class kept_decisions {
 public:
+  explicit kept_decisions(std::uint32_t shards) : written_(shards, 0) {}
   std::size_t size() const { return all_.size(); }
   auto begin() const { return all_.begin(); }
   auto end() const { return all_.end(); }
@@ -31,10 +33,16 @@ public:
       if (d.order == order) return &d;
     return nullptr;
   }
-  // Those up to this order, where they are written down.
-  void forget(std::uint64_t order, std::uint64_t synced) {
-    while (!all_.empty() && all_.front().order <= order && all_.front().record <= synced) all_.pop_front();
+  // A shard has written down all up to this order. What all shards have is forgotten, as far as the log of this node
+  // has it as well.
+  void written(std::uint32_t shard, std::uint64_t order, std::uint64_t synced) {
+    written_[shard] = std::max(written_[shard], order);
+    const auto [least, most] = std::minmax_element(written_.begin(), written_.end());
+    const std::uint64_t all = Faults::on(protocol_fault::forgotten_too_early) ? *most : *least;
+    while (!all_.empty() && all_.front().order <= all && all_.front().record <= synced) all_.pop_front();
   }
+  // The first one that is kept; `none_kept` if there is none.
+  std::uint64_t first(std::uint64_t none_kept) const { return all_.empty() ? none_kept : all_.front().order; }
 
   void save(bytes_out out) const {
     out.number(static_cast<std::uint32_t>(all_.size()));
@@ -52,6 +60,7 @@ public:
 
 private:
   std::deque<decision> all_;
+  std::vector<std::uint64_t> written_;  // by shard: the order up to which it has written down
 };
 
 }  // namespace gradus::detail

@@ -37,6 +37,15 @@
 //   worker -> decider       start (about: the order), once every shard has begun
 //   decider -> worker       started (about: the order that it is at); from now on there are tokens
 //
+// A checkpoint of all shards at one order, by a worker that is between two steps:
+//
+//   worker -> decider       hold (sequence: of its holds, about: the last update that it pushed)
+//   decider -> worker       held (sequence, about: the order of the last decision); from now on complete contributions
+//                           wait
+//   worker -> every shard   fetch (sequence, about: this order)
+//   shard  -> worker        fetched (sequence, about: the order that it is at, parts: its whole state), once it is
+//   there worker -> decider       release (sequence)
+//
 // Every message may be lost, doubled, delayed and overtaken. Who waits says it again; who hears it again answers again.
 #pragma once
 #include <compare>
@@ -82,6 +91,12 @@ struct protocol_message {
   std::span<const contribution_id> ids = {};
   std::span<const wire_slice> parts = {};
 };
+
+// What a worker says to the decider once it has joined.
+constexpr bool is_of_joined_worker(message_kind k) {
+  return k == message_kind::heartbeat || k == message_kind::ask || k == message_kind::leave ||
+         k == message_kind::start || k == message_kind::hold || k == message_kind::release;
+}
 
 struct cluster_shape {
   std::uint32_t shards = 1, workers = 1;

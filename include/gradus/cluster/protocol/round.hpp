@@ -56,6 +56,12 @@ public:
   std::uint32_t share() const { return share_; }
   // The step that a token of the start holds.
   std::uint64_t credit_step() const { return start_; }
+  // The step that a worker goes on with whose contribution counts, and who need not wait for the round's end.
+  std::uint64_t accepted_step(std::uint64_t worker) const {
+    std::uint32_t here = 0;
+    for (const contribution_id& c : set_) here += c.worker == worker;
+    return here < share_ ? step_ : credit_step();
+  }
   // The run goes on from this step.
   void begin(std::uint64_t step) {
     step_ = start_ = step;

@@ -19,15 +19,20 @@ public:
     if (is_said(record)) return out_->send(m);
     held_.hold(record, m);
   }
-  // A record about contributions; its number.
-  template <class Kind>
-  std::uint64_t write(Kind what, std::uint64_t about, std::span<const contribution_id> ids) {
+  // A record about contributions, behind which `more(bytes_out)` writes what else it holds; its number.
+  template <class Kind, class More>
+  std::uint64_t write(Kind what, std::uint64_t about, std::span<const contribution_id> ids, More more) {
     record_.clear();
     bytes_out out(record_);
     out.number(what);
     out.number(about);
     write_ids(out, ids);
+    more(out);
     return out_->write(record_);
+  }
+  template <class Kind>
+  std::uint64_t write(Kind what, std::uint64_t about, std::span<const contribution_id> ids) {
+    return write(what, about, ids, [](bytes_out) {});
   }
   void synced(std::uint64_t record) { synced_ = std::max(synced_, record); }
   // Sends what waited for it.

@@ -15,6 +15,7 @@
 #include <deque>
 #include <string>
 
+#include "said.hpp"
 #include "under_way.hpp"
 #include "waiting.hpp"
 #include "window.hpp"
@@ -28,15 +29,17 @@ public:
       : o_(o),
         store_(&store),
         out_(&out),
+        log_(out),
         window_(o.shape.workers, o.width),
         has_begun_(!o.needs_begin),
         pulls_(o.shape.workers),
+        fetches_(o.shape.workers),
         update_(o.number, o.shape.shards, store) {}
 
   // Up to which order this shard's values are.
   std::uint64_t applied() const { return applied_; }
   // It has values, and they would survive.
-  bool has_begun() const { return has_begun_ && begun_record_ <= synced_; }
+  bool has_begun() const { return has_begun_ && log_.is_said(begun_record_); }
   const shard_counts& counts() const { return counts_; }
   std::size_t parts_staged() const { return parts_.size(); }
   const exactly_once_window<Faults>& window() const { return window_; }
@@ -44,7 +47,8 @@ public:
   void receive(const protocol_message& m, nanos now) {
     switch (m.kind) {
     case message_kind::push: return push(m, now);
-    case message_kind::pull: return pull(m, now);
+    case message_kind::pull: return pull(m, now, pulls_);
+    case message_kind::fetch: return pull(m, now, fetches_);
     case message_kind::decide: return decide(m, now);
     case message_kind::settled: return settled(m, now);
     case message_kind::drop: return drop(m);
@@ -59,18 +63,19 @@ public:
       applies_.pop_front();
     }
     const bool had_begun = has_begun();
-    synced_ = std::max(synced_, record);
-    held_.synced(record, *out_);
-    if (!had_begun && has_begun()) serve_pulls();
+    log_.synced(record);
+    log_.say_held();
+    if (!had_begun && has_begun()) serve();
   }
   void advance(nanos now) {
     for (part& p : parts_.all())
       if (p.is_written && p.again <= now) report(p, now);
     if (update_.is_open() && measured_again_ <= now) say_measured(now);
-    counts_.expired += pulls_.expire(now);
+    counts_.expired += pulls_.expire(now) + fetches_.expire(now);
   }
   nanos next() const {
-    nanos at = update_.is_open() ? std::min(measured_again_, pulls_.next()) : pulls_.next();
+    nanos at = std::min(pulls_.next(), fetches_.next());
+    if (update_.is_open()) at = std::min(at, measured_again_);
     for (const part& p : parts_.all())
       if (p.is_written) at = std::min(at, p.again);
     return at;
@@ -85,11 +90,12 @@ public:
     if (update_.is_open())
       add(text("shard ", o_.number, " waits for the lists of round ", update_.round(), " of update ", update_.order(),
                " since ", seconds(now - measured_since_), " s"));
-    for (std::size_t w = 0; w < pulls_.places().size(); ++w)
-      if (const auto& p = pulls_.places()[w]; p.is_taken())
-        add(text("worker ", w, " waits for order ", p.order, " on shard ", o_.number, ", which ",
+    for (const waiting_line* line : {&pulls_, &fetches_})
+      line->each([&](std::uint64_t worker, const waiting_line::place& p) {
+        add(text("worker ", worker, " waits for order ", p.order, " on shard ", o_.number, ", which ",
                  has_begun() ? text("is at ", applied_) : "has no values yet", ", since ", seconds(now - p.since),
                  " s"));
+      });
     return s;
   }
 
@@ -129,6 +135,7 @@ public:
     }
     case record_kind::begin: {
       const auto order = in.number<std::uint64_t>();
+      read_ids(in, o_.shape.workers, ids_);
       std::vector<std::string> names;
       std::vector<wire_slice> slices;
       part_memory::load_slices(in, names, slices);
@@ -154,17 +161,17 @@ private:
   shard_options o_;
   Store* store_;
   protocol_outside* out_;
+  said_when_written<Faults> log_;
   exactly_once_window<Faults> window_;
   std::uint64_t applied_ = 0, written_ = 0;  // written_: up to which order the log has it
-  std::uint64_t synced_ = 0, begun_record_ = 0;
+  std::uint64_t begun_record_ = 0;
   bool has_begun_;
   part_memory parts_;
   std::vector<early_decision> early_;  // that came before the one before them
-  waiting_line pulls_;
+  waiting_line pulls_, fetches_;
   update_under_way<Store, Faults> update_;
   nanos measured_since_ = 0, measured_again_ = 0;
   std::deque<written_apply> applies_;
-  held_messages held_;
   shard_counts counts_;
   std::vector<contribution_id> ids_;
   std::vector<staged_part> set_;
@@ -194,13 +201,9 @@ private:
     } catch (const error&) {  // the store is as it was: what it was given is of another build, or forged
       return ++counts_.misfits, refuse(m, refusal_code::wrong_parts, 0);
     }
-    record_.clear();
-    bytes_out out(record_);
-    out.number(record_kind::begin);
-    out.number(m.about);
-    part_memory::save_slices(out, m.parts);
-    begun_record_ = out_->write(record_);
-    say(begun_record_, to_worker(message_kind::begun, id, applied_));
+    begun_record_ =
+        log_.write(record_kind::begin, m.about, {}, [&](bytes_out out) { part_memory::save_slices(out, m.parts); });
+    log_.say(begun_record_, to_worker(message_kind::begun, id, applied_));
   }
   void begun_at(std::uint64_t order, std::span<const wire_slice> parts) {
     store_->restore(order, parts);
@@ -240,14 +243,9 @@ private:
       const staged_part alone{p.id, p.step, p.slices};
       store_->begin(applied_ + 1, std::span(&alone, 1)), store_->apply();
     }
-    say(p.record, to_worker(message_kind::kept, id, 0));
+    log_.say(p.record, to_worker(message_kind::kept, id, 0));
     const contribution_id ids[] = {id};
-    say(p.record, staged(p, ids));
-  }
-  // Once the record is written down.
-  void say(std::uint64_t record, const protocol_message& m) {
-    if (Faults::on(protocol_fault::said_before_written)) return out_->send(m);
-    held_.hold(record, m);
+    log_.say(p.record, staged(p, ids));
   }
   protocol_message staged(const part& p, std::span<const contribution_id> ids) const {
     return {message_kind::staged, o_.number, cluster_shape::decider, p.id.incarnation, written_, p.step, ids, {}};
@@ -288,7 +286,7 @@ private:
         break;
       }
     }
-    serve_pulls();
+    serve();
   }
   // False: it is of another cluster.
   bool begin_update(std::uint64_t order, std::span<const contribution_id> ids) {
@@ -336,13 +334,9 @@ private:
     applied_ = std::max(applied_, update_.order());
     ++counts_.applied;
     if (!again) {
-      record_.clear();
-      bytes_out out(record_);
-      out.number(record_kind::order);
-      out.number(update_.order());
-      write_ids(out, update_.ids());
-      update_.write(out);
-      applies_.push_back({out_->write(record_), update_.order()});
+      const std::uint64_t record =
+          log_.write(record_kind::order, update_.order(), update_.ids(), [&](bytes_out out) { update_.write(out); });
+      applies_.push_back({record, update_.order()});
     } else {
       written_ = applied_;
     }
@@ -354,12 +348,7 @@ private:
   }
   void drop(const protocol_message& m) {
     if (m.ids.size() != 1 || parts_.find(m.ids[0]) == nullptr) return;
-    record_.clear();
-    bytes_out out(record_);
-    out.number(record_kind::drop);
-    out.number(m.about);
-    write_ids(out, m.ids);
-    out_->write(record_);
+    log_.write(record_kind::drop, m.about, m.ids);
     forget(m.ids[0], m.about);
   }
   void forget(const contribution_id& id, std::uint64_t step) {
@@ -373,17 +362,24 @@ private:
     m.parts = store_->values();
     out_->send(m);
   }
-  void pull(const protocol_message& m, nanos now) {
+  void tell_state(const contribution_id& id) {
+    protocol_message m = to_worker(message_kind::fetched, id, applied_);
+    m.parts = store_->state();
+    out_->send(m);
+  }
+  // Of values, or of the whole state.
+  void pull(const protocol_message& m, nanos now, waiting_line& line) {
     if (!o_.shape.is_worker(m.from)) return ++counts_.forged, refuse(m, refusal_code::not_a_worker, 0);
     const contribution_id id{o_.shape.worker_of(m.from), m.incarnation, m.sequence};
     if (id.incarnation < window_.incarnation_of(id.worker) && !Faults::on(protocol_fault::incarnation_ignored))
       return ++counts_.stale, refuse(m, refusal_code::stale_incarnation, window_.incarnation_of(id.worker));
-    if (!has_begun() || m.about > applied_) return pulls_.wait(id, m.about, now, o_.deadline);
-    pulls_.forget(id.worker);
-    tell_values(id);
+    line.wait(id, m.about, now, o_.deadline);
+    serve();
   }
-  void serve_pulls() {
+  void serve() {
+    if (!has_begun()) return;
     pulls_.reached(applied_, [&](const contribution_id& id) { tell_values(id); });
+    fetches_.reached(applied_, [&](const contribution_id& id) { tell_state(id); });
   }
   void read_part(bytes_in& in) {
     part& p = parts_.load(in, o_.shape.workers);

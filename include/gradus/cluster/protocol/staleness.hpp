@@ -21,7 +21,8 @@ struct decider_options {
   std::uint64_t bound = 0;   // of bounded
   round_options round = {};  // of synchronous
   membership_options members = {};
-  bool needs_begin = false;  // no token before a worker has said that every shard has values
+  bool needs_begin = false;                        // no token before a worker has said that every shard has values
+  nanos hold_deadline = 30'000 * one_millisecond;  // of a worker that holds decisions while it fetches
 
   // With all that follows from these written out. Raises for what cannot be.
   decider_options settled() const {

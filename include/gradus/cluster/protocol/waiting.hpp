@@ -24,7 +24,6 @@ public:
     const nanos since = same ? p.since : now;
     p = {id.incarnation, id.sequence, order, since, since + deadline};
   }
-  void forget(std::uint64_t worker) { places_[worker].until = never_due; }
   // Tells `serve(id)` of each that waited for this order or one before it.
   template <class Serve>
   void reached(std::uint64_t order, Serve serve) {
@@ -47,8 +46,12 @@ public:
     for (const place& p : places_) at = std::min(at, p.until);
     return at;
   }
-  // By worker.
-  std::span<const place> places() const { return places_; }
+  // Tells `see(worker, place)` of each that waits.
+  template <class See>
+  void each(See see) const {
+    for (std::uint64_t worker = 0; worker < places_.size(); ++worker)
+      if (places_[worker].is_taken()) see(worker, places_[worker]);
+  }
 
 private:
   std::vector<place> places_;

@@ -10,6 +10,9 @@
 // as it has joined, and w.begin_with(order, state_by_shard, now) gives them. Shards that have begun already keep
 // theirs.
 //
+// Between two steps, w.fetch(now) brings the state of all shards at one order: owner.fetched(shard, order, parts) for
+// each, then owner.fetched_all(order), and the worker goes on where it was.
+//
 // Every wait has a deadline. When it passes, the owner is told what was waited for and since when, and the worker joins
 // again; what becomes of the contribution that was under way is told by `outcome`, which never leaves it open.
 #pragma once
@@ -17,44 +20,14 @@
 #include <string>
 #include <vector>
 
-#include "message.hpp"
+#include "worker_owner.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// What a worker's owner is told. Calls come out of receive() and advance(); push() and leave() may be called in them.
-class worker_owner {
-public:
-  // The worker has joined, and is one that begins: call begin_with(), in this call or later.
-  virtual void begin() {}
-  // Values of a shard, as they are after so many updates: to be copied, or used, now.
-  virtual void values(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice> parts) = 0;
-  // All shards' values are there; compute a gradient at this step, and push it.
-  virtual void compute(std::uint64_t step) = 0;
-  // What became of a push: from now on it is for ever.
-  virtual void concluded(token_verdict verdict, std::uint64_t order) = 0;
-  // The same, of the push that was under way when the worker had to join again. False: nothing of it is or will be
-  // applied anywhere.
-  virtual void outcome(bool decided) = 0;
-  // A wait passed its deadline.
-  virtual void expired(const std::string& what) = 0;
-
-protected:
-  ~worker_owner() = default;
-};
-
-struct worker_options {
-  std::uint64_t number = 0;
-  cluster_shape shape = {};
-  nanos retry = 100 * one_millisecond;  // until a message is said again, doubled each time up to retry_most
-  nanos retry_most = 2'000 * one_millisecond;
-  nanos deadline = 30'000 * one_millisecond;  // of every wait
-  nanos heartbeat = 1'000 * one_millisecond;
-  bool begins = false;  // it brings initial values, where shards have none
-};
-
 class worker_half {
 public:
-  // preparing: until begin_with(); giving: what was given, to shards and decider; beginning: until the first token.
+  // preparing: until begin_with(); giving: what was given, to shards and decider; beginning: until the first token;
+  // holding, fetching: in fetch(), until decisions are held, and until every shard's state is there.
   enum class states : std::uint8_t {
     idle,
     joining,
@@ -65,6 +38,8 @@ public:
     computing,
     pushing,
     waiting,
+    holding,
+    fetching,
     leaving,
     left
   };
@@ -112,6 +87,13 @@ public:
     std::fill(kept_.begin(), kept_.end(), false);
     enter(states::pushing, now);
   }
+  // The state of all shards at one order, as a checkpoint needs it. Meanwhile nothing is decided.
+  void fetch(nanos now) {
+    if (state_ != states::computing)
+      raise(status::failed_precondition,
+            text("worker ", o_.number, " fetches while it ", doing(), "; expected it between two steps"));
+    hold(now);
+  }
   // The worker is done: nothing of it is under way.
   void leave(nanos now) {
     if (state_ != states::computing)
@@ -129,6 +111,8 @@ public:
     case message_kind::kept: return kept(m, now);
     case message_kind::begun: return begun(m, now);
     case message_kind::started: return started(m, now);
+    case message_kind::held: return held(m, now);
+    case message_kind::fetched: return fetched(m, now);
     case message_kind::pulled: return pulled(m);
     case message_kind::left:
       if (state_ == states::leaving) state_ = states::left;
@@ -180,6 +164,9 @@ public:
       return text("waited for its update ", sequence_, " to be kept by ",
                   shards([&](std::uint32_t k) { return !kept_[k]; }));
     case states::waiting: return text("waited for the token of its update ", sequence_);
+    case states::holding: return "waited for the decider to hold decisions";
+    case states::fetching:
+      return text("waited for the state of update ", held_, " of ", shards([&](std::uint32_t k) { return !kept_[k]; }));
     case states::leaving: return "waited for the decider to let it leave";
     default: return "waited for nothing";
     }
@@ -195,8 +182,9 @@ private:
   std::uint64_t let_in_ = 0;                        // the incarnation that the decider let join last
   std::uint64_t given_ = 0, most_ = 0;              // the order that was given, and the greatest that a shard is at
   nanos since_ = 0, again_ = 0, pause_ = 0, beat_ = 0;
-  std::vector<std::uint64_t> have_;  // by shard: the order of the values that the owner has, and 1
-  std::vector<bool> kept_;           // by shard: it has kept the push; or it has begun
+  std::vector<std::uint64_t> have_;    // by shard: the order of the values that the owner has, and 1
+  std::uint64_t hold_ = 0, held_ = 0;  // the number of its holds, and the order that is held
+  std::vector<bool> kept_;             // by shard: it has kept the push; or it has begun; or its state is there
   std::span<const std::vector<wire_slice>> parts_;
 
   bool has(std::uint32_t k) const { return have_[k] > step_; }
@@ -219,6 +207,8 @@ private:
     case states::computing: return "computes";
     case states::pushing:
     case states::waiting: return "has a push under way";
+    case states::holding:
+    case states::fetching: return "fetches";
     case states::leaving: return "leaves";
     case states::left: return "has left";
     }
@@ -240,6 +230,11 @@ private:
     case states::beginning: return to_decider(message_kind::ask, 0);
     case states::waiting: return to_decider(message_kind::ask, sequence_);
     case states::leaving: return to_decider(message_kind::leave, 0);
+    case states::holding: return to_decider(message_kind::hold, hold_, sequence_);
+    case states::fetching:
+      for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
+        if (!kept_[k]) out_->send({message_kind::fetch, me, k, incarnation_, hold_, held_, {}, {}});
+      return;
     case states::giving:
       if (all_kept()) return to_decider(message_kind::start, 0, given_);
       for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
@@ -335,6 +330,28 @@ private:
       state_ = states::waiting, since_ = now, pause_ = o_.retry;
       again_ = now + pause_;  // the token comes by itself
     }
+  }
+  void hold(nanos now) {
+    ++hold_;
+    std::fill(kept_.begin(), kept_.end(), false);
+    enter(states::holding, now);
+  }
+  void held(const protocol_message& m, nanos now) {
+    const bool fetches = state_ == states::holding || state_ == states::fetching;
+    if (m.sequence != hold_ || !fetches) return to_decider(message_kind::release, m.sequence);  // it came late
+    if (state_ == states::fetching) return;
+    held_ = m.about;
+    enter(states::fetching, now);
+  }
+  void fetched(const protocol_message& m, nanos now) {
+    if (state_ != states::fetching || m.sequence != hold_ || m.from >= kept_.size() || kept_[m.from]) return;
+    if (m.about != held_) return hold(now);  // the hold did not last: this shard went on
+    kept_[m.from] = true;
+    owner_->fetched(m.from, m.about, m.parts);
+    if (!all_kept()) return;
+    to_decider(message_kind::release, hold_);
+    state_ = states::computing;
+    owner_->fetched_all(held_);
   }
   void pulled(const protocol_message& m) {
     if (m.from >= have_.size() || m.about < have_[m.from]) return;
