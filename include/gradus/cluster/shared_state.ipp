@@ -22,7 +22,7 @@ GRADUS_BODY shared_state::shared_state(const state_list& list, const state_list&
     const int to = at == beside_last ? last : at;
     if (to == nowhere) continue;
     shard.push_back(to);
-    places_.push_back({is_own ? own_state_name(e.name) : e.name, e.type, e.bytes});
+    places_.push_back({e.name, e.type, e.bytes});
   }
   for (std::size_t i = 0; i < places_.size(); ++i)  // behind the loop: slices show the names of places
     for (std::uint32_t k = 0; k < shards; ++k)
@@ -31,6 +31,7 @@ GRADUS_BODY shared_state::shared_state(const state_list& list, const state_list&
 }
 
 GRADUS_BODY shared_state::place* shared_state::find(std::string_view name) {
+  if (name.starts_with(own_state_mark)) name.remove_prefix(1);
   for (std::size_t i = 0; i < places_.size(); ++i) {
     if (++found_ >= places_.size()) found_ = 0;
     if (places_[found_].name == name) return &places_[found_];
