@@ -6,10 +6,10 @@
 namespace gradus::inline GRADUS_BUILD {
 
 // sums[k] += the k-th of what `at(element, places)` measures, over n elements: sixteen lanes in blocks of 4096 places,
-// the blocks added in double, in order.
+// the blocks added in double, in order. Sums: double*, or what takes each addition apart (run/update_step.hpp).
 namespace detail {
-template <class N, std::size_t K, class Measure>
-void add_measures(std::size_t n, double* sums, Measure at) {
+template <class N, std::size_t K, class Sums, class Measure>
+void add_measures(std::size_t n, Sums sums, Measure at) {
   using T = typename N::value_type;
   for (std::size_t from = 0; from < n; from += reduction_chunk) {
     const std::size_t end = n - from < reduction_chunk ? n : from + reduction_chunk;
@@ -44,9 +44,9 @@ GRADUS_INLINE auto measure_at(const Composed& p, const ready_step<N, Composed>& 
 }  // namespace detail
 
 // sums += what stage `Stage` of the rule must know of this variable (update/rule.hpp), from one read.
-template <std::size_t Stage, class A, class T, class Composed, class N = detail::pack<T, A>>
+template <std::size_t Stage, class A, class T, class Composed, class N = detail::pack<T, A>, class Sums>
 void measure(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* theta, const T* g,
-             T* const* mirrors, std::size_t n, double* sums) {
+             T* const* mirrors, std::size_t n, Sums sums) {
   const detail::ready_step<N, Composed> k(c, scale);
   const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
   constexpr auto slots = std::make_index_sequence<Composed::slot_count>{};
@@ -62,9 +62,9 @@ void measure(const Composed& p, const typename Composed::template constants<T>& 
   });
 }
 // The same of the values of a sparse gradient, duplicates one by one: for clips at the head, which see nothing else.
-template <std::size_t Stage, class A, class T, class Composed, class N = detail::pack<T, A>>
+template <std::size_t Stage, class A, class T, class Composed, class N = detail::pack<T, A>, class Sums>
 void measure_values(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* values,
-                    std::size_t n, double* sums) {
+                    std::size_t n, Sums sums) {
   const detail::ready_step<N, Composed> k(c, scale);
   constexpr std::size_t measures = detail::stage_measures<typename Composed::rule_type, Stage>();
   detail::add_measures<N, measures>(n, sums, [&]<detail::extent E>(std::size_t i, std::size_t left) {
@@ -77,10 +77,10 @@ void measure_values(const Composed& p, const typename Composed::template constan
 }
 
 // sums += what stage `Stage` must know, over the distinct rows of a sparse gradient, row after row.
-template <std::size_t Stage, class A, class T, class Composed, class Index, class N = detail::pack<T, A>>
+template <std::size_t Stage, class A, class T, class Composed, class Index, class N = detail::pack<T, A>, class Sums>
 void measure_rows(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* theta,
                   T* const* mirrors, std::size_t width, const Index* rows, const T* values, std::size_t n,
-                  std::span<std::int32_t> scratch, double* sums) {
+                  std::span<std::int32_t> scratch, Sums sums) {
   const detail::ready_step<N, Composed> k(c, scale);
   const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
   constexpr auto slots = std::make_index_sequence<Composed::slot_count>{};

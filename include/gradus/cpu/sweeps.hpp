@@ -13,6 +13,8 @@ template <class A>
 struct sweeps {
   static_assert(detail::arithmetic_fits<A>::value);
   using linear_algebra = linear<A>;  // of rules on matrices
+  static constexpr std::size_t measured_block =
+      reduction_chunk;  // values that `measure` adds up before it adds to sums
 
   template <class T, class Composed>
   static void sweep(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta, const T* g,
@@ -51,20 +53,20 @@ struct sweeps {
                       T* const* mirrors, std::size_t n) {
     gradus::detail::observe<A, T>(p, c, theta, estimate, mirrors, n);
   }
-  template <std::size_t Stage, class T, class Composed>
+  template <std::size_t Stage, class T, class Composed, class Sums>
   static void measure(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* theta,
-                      const T* g, T* const* mirrors, std::size_t n, double* sums) {
+                      const T* g, T* const* mirrors, std::size_t n, Sums sums) {
     gradus::measure<Stage, A, T>(p, c, scale, theta, g, mirrors, n, sums);
   }
-  template <std::size_t Stage, class T, class Composed>
+  template <std::size_t Stage, class T, class Composed, class Sums>
   static void measure_values(const Composed& p, const typename Composed::template constants<T>& c, T scale,
-                             const T* values, std::size_t n, double* sums) {
+                             const T* values, std::size_t n, Sums sums) {
     gradus::measure_values<Stage, A, T>(p, c, scale, values, n, sums);
   }
-  template <std::size_t Stage, class T, class Composed, class Index>
+  template <std::size_t Stage, class T, class Composed, class Index, class Sums>
   static void measure_rows(const Composed& p, const typename Composed::template constants<T>& c, T scale,
                            const T* theta, T* const* mirrors, std::size_t width, const Index* rows, const T* values,
-                           std::size_t n, std::span<std::int32_t> scratch, double* sums) {
+                           std::size_t n, std::span<std::int32_t> scratch, Sums sums) {
     gradus::measure_rows<Stage, A, T>(p, c, scale, theta, mirrors, width, rows, values, n, scratch, sums);
   }
   template <class T>

@@ -177,10 +177,11 @@ public:
   // sum of squares of the gradient as the global norm counts it.
   double squares() const { return detail::squares_of<Device>(g_.values, g_.size); }
 
-  // Stage I: what is summed over all variables of the branch goes into `sums`; what is this variable's alone is known
-  // at once. `settle` follows when every variable has measured.
-  template <std::size_t I>
-  void measure(typename Update::stage_sums& sums) {
+  // Stage I: what is summed over all variables of the branch goes into `sums` (composed::stage_sums, or the stages of
+  // added_one_by_one); what is this variable's alone is known at once. `settle` follows when every variable has
+  // measured.
+  template <std::size_t I, class Sums>
+  void measure(Sums& sums) {
     update_.visit(v_.branch, [&](const auto& single, auto at) {
       using single_type = std::remove_cvref_t<decltype(single)>;
       if constexpr (is_global<single_type, I>())
@@ -226,8 +227,8 @@ private:
     return some;
   }
 
-  template <std::size_t I, class Single>
-  void measure_in(const Single& single, const typename Single::template constants<double>& exact, double* sums) const {
+  template <std::size_t I, class Single, class Sums>
+  void measure_in(const Single& single, const typename Single::template constants<double>& exact, Sums sums) const {
     using rule = typename Single::rule_type;
     static_assert(detail::stage_measures<rule, I>() <= 8, "gradus: a rule or part measures at most 8 sums.");
     const auto c = Single::template convert<T>(exact);

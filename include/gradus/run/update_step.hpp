@@ -9,11 +9,12 @@
 //
 // Several owners may hold a part of the variables each: every one measures its own, the sums go from one to the next
 // (or, a variable each, are added in the variables' order), all settle the same sums, and the bits are those of one
-// owner. A global norm inside a chain takes its sums in blocks of 4096 values, so there a part begins with the sums of
-// the part before it.
+// owner. A global norm inside a chain takes its sums in blocks of 4096 values: there an owner lists what it would add
+// (added_one_by_one), and all add what all list, in the variables' order.
 #pragma once
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "apply.hpp"
 #include "guarded.hpp"
@@ -32,6 +33,31 @@ struct measured_sums {
       for (std::size_t k = 0; k < stages[b].size(); ++k) stages[b][k] += other.stages[b][k];
     return *this;
   }
+};
+
+// The same as a list: each number that would be added to a sum, in the order of the additions. So one who adds them to
+// zeros has the bits of one who measured. Where a stage measures several, they take turns.
+struct added_one_by_one {
+  struct sum {
+    std::vector<double>* list;
+    void operator+=(double x) const { list->push_back(x); }
+  };
+  struct sums {
+    std::vector<double>* list;
+    sum operator[](std::size_t) const { return {list}; }
+  };
+  struct branch {
+    std::vector<double>* list;
+    sums data() const { return {list}; }
+  };
+  struct branches {
+    std::vector<double>* list;
+    branch operator[](std::size_t) const { return {list}; }
+  };
+  sum squares;
+  branches stages;
+
+  explicit added_one_by_one(std::vector<double>& list) : squares{&list}, stages{&list} {}
 };
 
 // Floats, Doubles: types of variables that take part.
@@ -66,8 +92,9 @@ public:
   }
 
   // ---- measure and settle, round after round; each(f) calls f(variable_step) for every variable of the step
-  template <std::size_t Round = 0, class Each>
-  void measure(Each each, measured_sums<Update>& sums) const {
+  // Sums: measured_sums, or added_one_by_one.
+  template <std::size_t Round = 0, class Each, class Sums>
+  void measure(Each each, Sums& sums) const {
     each([&](auto& one) {
       if constexpr (Round == 0) start(one);
       if (!only_adds()) one.use_accumulated();

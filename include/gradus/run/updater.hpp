@@ -14,7 +14,6 @@
 // Of an array of 16-bit numbers (gradus::bfloat, gradus::half) the updater keeps a float32 master, with float32 slots;
 // gradients may be of either type. After a step the array holds the master, rounded. See docs/mixed_precision.md.
 #pragma once
-#include <deque>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -24,8 +23,7 @@
 #include "device.hpp"
 #include "master_weights.hpp"
 #include "named_gradient.hpp"
-#include "tracked_variable.hpp"
-#include "update_step.hpp"
+#include "tracked_step.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -38,7 +36,7 @@ public:
   static_assert(policies_fit<kinds_and<update_kinds, kind::subnormals>, Policies...>::value);
   using update_type = detail::update_among<Policies...>;
 
-  explicit updater(Policies... policies) : step_(detail::compose_update(policies...)) {}
+  explicit updater(Policies... policies) : tracked_(detail::compose_update(policies...)) {}
   updater(const updater&) = delete;  // its state list points into it
   updater& operator=(const updater&) = delete;
 
@@ -50,7 +48,7 @@ public:
         writable_array<std::remove_reference_t<X>>,
         "gradus: track takes an array that can be written: a span, std::vector, std::array or tensor_view, or "
         "an xt::xtensor or xt::xarray with gradus/tensor/xtensor.hpp included.");
-    insert(name, write_view(values), limit);
+    tracked_.insert(name, write_view(values), limit);
   }
 
   // One step, of gradients of the loss times loss_scale(). Variables that are not named keep their values, slots and
@@ -61,19 +59,16 @@ public:
   void apply(std::span<const named_gradient> gradients) {
     if (gradients.empty())
       raise(status::invalid_argument, "no gradients were given; expected at least one, as {{\"w\", dw}}");
-    take(gradients);
+    tracked_.take(gradients);
     if (std::exchange(checked_, variables_.size()) < variables_.size())
       step_.update.check_masks([this](auto f) {
         for (const auto& v : variables_) f(v.name, v.values.dims);
       });
     const subnormal_scope numbers(detail::subnormals_of<Device, Policies...>());
-    step_.begin();
-    if constexpr (update_type::uniform)
-      apply_alike();
-    else
-      apply_each();
-    for (auto& v : variables_)
-      if (v.master.kept() && v.takes_part()) v.refresh_array(step_.update);
+    tracked_.begin();
+    norm_ = tracked_.know_all([] { return 0.0; });
+    tracked_.refuse_gradients();
+    tracked_.apply();
     step_.finish();
   }
 
@@ -84,14 +79,14 @@ public:
   }
   void observe(std::span<const named_gradient> estimates) {
     static_assert(update_type::observes, "gradus: no rule of this updater takes observations; sophia does.");
-    take(estimates);
+    tracked_.take(estimates);
     const subnormal_scope numbers(detail::subnormals_of<Device, Policies...>());
     step_.begin();
     for (auto& v : variables_) {
       if (v.gradient == nullptr) continue;
       if (v.gradient->sparse)
         raise(status::invalid_argument, text("the observation of \"", v.name, "\" has rows; expected a dense one"));
-      with_step(v, [&](auto& one) {
+      tracked_.with_step(v, [&](auto& one) {
         one.begin(step_.branch_constants());
         one.observe();
       });
@@ -116,7 +111,7 @@ public:
 
   // A slot of the rule, or "average": of the variable's shape and type.
   tensor_view slot(std::string_view name, std::string_view slot) {
-    auto& v = find(name);
+    auto& v = tracked_.find(name);
     std::string known;
     tensor_view found;
     detail::each_mirror(step_.update, v.state.branch, v.values.dims,
@@ -131,7 +126,7 @@ public:
   }
   // Names of a variable's slots, in order.
   std::vector<std::string_view> slot_names(std::string_view name) {
-    auto& v = find(name);
+    auto& v = tracked_.find(name);
     std::vector<std::string_view> names;
     detail::each_mirror(step_.update, v.state.branch, v.values.dims,
                         [&](std::size_t, const mirror& m, const extents&) { names.push_back(m.slot); });
@@ -149,7 +144,7 @@ public:
     step_.global_step = step;
   }
   // The float32 master of a variable of 16-bit numbers; of another, its array.
-  tensor_view master(std::string_view name) { return find(name).values; }
+  tensor_view master(std::string_view name) { return tracked_.find(name).values; }
   // What to multiply the next loss by, 1 without a loss scale; and whether the last step was left out because a
   // gradient was infinite or NaN.
   double loss_scale() const { return step_.update.loss_scale(); }
@@ -167,7 +162,7 @@ public:
   template <readable_array Rows>
   void prefetch(std::string_view name, const Rows& rows) {
     const const_tensor_view at = read_view(rows);
-    auto& v = find(name);
+    auto& v = tracked_.find(name);
     if (at.type != int32 && at.type != int64)
       raise(status::invalid_argument,
             text("the row numbers for \"", name, "\" are ", name_of(at.type), "; expected int32 or int64"));
@@ -178,14 +173,11 @@ public:
   }
 
   // Makes room for sparse gradients of up to n rows.
-  void reserve_rows(std::size_t n) {
-    const std::size_t needed = Device::row_scratch(n);
-    if (scratch_.size() < needed) scratch_.resize(needed);
-  }
+  void reserve_rows(std::size_t n) { tracked_.reserve_rows(n); }
 
   // Who is told before a step changes variables and mirrors: a save that copies them meanwhile
   // (background_saver::guard). global_step and an optimizer's own state change untold.
-  void guard(write_guard* g) { guard_ = g; }
+  void guard(write_guard* g) { tracked_.guard = g; }
   std::vector<std::span<const std::byte>> guarded() {
     std::vector<std::span<const std::byte>> out;
     for (auto& v : variables_) {
@@ -213,154 +205,11 @@ public:
   }
 
 private:
-  using variable = detail::tracked_variable<update_type>;
-
-  void insert(std::string_view name, const tensor_view& array, const constraint& limit) {
-    if (name.empty()) raise(status::invalid_argument, "a variable needs a name that is not empty");
-    for (const auto& v : variables_)
-      if (v.name == name)
-        raise(status::already_exists, text("\"", name, "\" is tracked already; give the second variable another name"));
-    reserve_scratch(variables_.emplace_back(step_.update, name, array, limit), false);
-  }
-
-  variable& find(std::string_view name) {
-    // Gradients mostly come in the order of tracking: the one after the last found is looked at first.
-    for (std::size_t i = 0, n = variables_.size(); i < n; ++i) {
-      if (++found_ >= n) found_ = 0;
-      if (variables_[found_].name == name) return variables_[found_];
-    }
-    std::string known;
-    for (const auto& v : variables_) known += text(known.empty() ? "" : ", ", "\"", v.name, "\"");
-    raise(status::not_found, text("no variable is tracked as \"", name,
-                                  "\"; tracked: ", known.empty() ? "none, call track first" : known));
-  }
-
-  void reserve_scratch(const variable& v, bool may_be_sparse) {
-    const std::size_t bytes = scratch_elements(step_.update, v.state, may_be_sparse) * size_of(v.values.type);
-    if (work_.size() < bytes) work_ = aligned_buffer(bytes);
-  }
-
-  // Checks gradients against their variables and takes them for this step.
-  void take(std::span<const named_gradient> gradients) {
-    for (auto& v : variables_) v.gradient = nullptr, v.summed = false;
-    for (const auto& g : gradients) accept(g);
-  }
-  void accept(const named_gradient& g) {
-    variable& v = find(g.name);
-    v.check(g);
-    if (g.sparse) accept_rows(g, v);
-    v.take(g);
-    if constexpr (!update_type::uniform || update_type::needs_norm)
-      if (v.gradient_per_value != 1) v.spread_values();
-  }
-  void accept_rows(const named_gradient& g, const variable& v) {
-    const std::size_t n = g.rows.size();
-    if (g.rows.type == int32)
-      Device::check_rows(g.rows.template as<std::int32_t>().data(), n, v.row_count());
-    else
-      Device::check_rows(g.rows.template as<std::int64_t>().data(), n, v.row_count());
-    reserve_rows(n);
-    reserve_scratch(v, true);
-  }
-
-  // f(variable_step) for a variable that has a gradient, or accumulated ones.
-  template <class F>
-  void with_step(variable& v, F f) {
-    if (v.values.type == float32)
-      with_step_of<float>(v, f);
-    else
-      with_step_of<double>(v, f);
-  }
-  template <class T, class F>
-  void with_step_of(variable& v, F f) {
-    const auto mirrors = v.template mirrors_as<T>();
-    auto one =
-        step_.template of<Device, T>(v.state,
-                                     {v.values.template mutable_as<T>().data(), mirrors.data(),
-                                      std::span<T>(reinterpret_cast<T*>(work_.data()), work_.size() / sizeof(T))},
-                                     v.template view_of_gradient<T>(scratch_));
-    f(one);
-  }
-  // f(name, values, how many) for every gradient of this step, in the order of tracking, so that the order in which
-  // they were given does not matter.
-  template <class F>
-  void each_gradient(F f) const {
-    for (const auto& v : variables_) {
-      if (v.gradient == nullptr) continue;
-      const auto& g = v.gradient_values;
-      if (g.type == float32)
-        f(v.name, g.template as<float>().data(), g.size());
-      else
-        f(v.name, g.template as<double>().data(), g.size());
-    }
-  }
-
-  // A step where every variable takes the same constants.
-  void apply_alike() {
-    if constexpr (update_type::needs_norm) {
-      measured_sums<update_type> sums;
-      each_gradient(
-          [&](std::string_view, const auto* g, std::size_t n) { sums.squares += detail::squares_of<Device>(g, n); });
-      norm_ = step_.settle(sums, no_loss);
-      refuse_gradients();
-    }
-    if (step_.skips()) return;
-    for (auto& v : variables_)
-      if (v.gradient != nullptr) v.values.type == float32 ? sweep<float>(v) : sweep<double>(v);
-  }
-  // A step where they differ.
-  void apply_each() {
-    if constexpr (update_type::accumulates)  // the step is for all that any of its micro-batches had a gradient for
-      if (!step_.only_adds())
-        for (auto& v : variables_) v.summed = v.gradient == nullptr && v.holds_sum();
-    if (told_of_changes())
-      for (auto& v : variables_)
-        if (v.takes_part()) tell_guard(v);
-    const auto each = [&](auto f) {
-      for (auto& v : variables_)
-        if (v.takes_part()) with_step(v, f);
-    };
-    norm_ = step_.know_all(each, no_loss);
-    refuse_gradients();
-    each([&](auto& one) { step_.apply(one); });
-  }
-  static double no_loss() { return 0; }
-  // After the norm is known (update/not_finite.hpp).
-  void refuse_gradients() const {
-    if constexpr (update_type::raises_not_finite)
-      if (step_.skips()) detail::refuse_gradients(0, step_.global_step, [this](auto f) { each_gradient(f); });
-  }
-
-  bool told_of_changes() const { return write_guard::possible && guard_ != nullptr && guard_->active(); }
-  // That all of a variable may change.
-  void tell_guard(variable& v) {
-    guard_->before_write(v.values.mutable_bytes());
-    for (auto& m : v.mirrors) guard_->before_write(m.bytes());
-  }
-  template <class T>
-  void sweep(variable& v) {
-    T* const theta = v.values.template mutable_as<T>().data();
-    const auto mirrors = v.template mirrors_as<T>();
-    const gradient_view<T> g = v.template view_of_gradient<T>(scratch_);
-    if (!v.state.limit && !g.sparse())
-      return step_.template sweep<Device>(theta, g.values, mirrors, v.values.size(), guard_);
-    if (told_of_changes()) tell_guard(v);
-    if (v.state.limit)
-      return step_.template sweep_limited<Device>(v.state.limit, theta, g.values, mirrors.data(), v.values.dims);
-    g.with_rows([&](const auto* rows) {
-      step_.template sweep_rows<Device>(theta, mirrors.data(), v.row_count(), v.values.size(), rows, g.values,
-                                        g.row_count, g.chains, v.gradient_per_value);
-    });
-  }
-
-  update_step<update_type> step_;
+  detail::tracked_step<Device, update_type> tracked_;
+  update_step<update_type>& step_ = tracked_.step;
+  std::deque<detail::tracked_variable<update_type>>& variables_ = tracked_.variables;
   double norm_ = 0;
-  std::deque<variable> variables_;     // a deque: the state list may point at a variable while others are added
-  std::vector<std::int32_t> scratch_;  // of sparse gradients' rows
-  aligned_buffer work_;                // of rules that need room
-  std::size_t found_ = 0;              // where `find` found the last
-  std::size_t checked_ = 0;            // variables that masks were held against
-  write_guard* guard_ = nullptr;
+  std::size_t checked_ = 0;  // variables that masks were held against
 };
 
 template <class... Policies>

@@ -1,0 +1,121 @@
+// The bodies of store_variables.hpp.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "../base/body.hpp"
+#include "store_variables.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+GRADUS_BODY void place_variables(std::span<store_variable> variables, std::uint32_t shards,
+                                 ps_strategy_function strategy) {
+  if (shards == 0) raise(status::invalid_argument, "place_variables: expected at least one shard, found none");
+  for (std::uint32_t turn = 0; store_variable & v : variables) {
+    if (!strategy) {
+      v.shard = turn, turn = (turn + 1) % shards;
+      continue;
+    }
+    placed_op op{.name = v.name, .type = "VariableV2", .device = {}, .output = v.type, .dims = {}};
+    for (int i = 0; i < v.dims.rank; ++i) op.dims.push(static_cast<int>(v.dims[i]));
+    const int at = strategy(op);
+    if (at < 0 || static_cast<std::uint32_t>(at) >= shards)
+      raise(status::invalid_argument,
+            text("place_variables: the strategy puts \"", v.name, "\" on shard ", at, "; expected 0 to ", shards - 1));
+    v.shard = static_cast<std::uint32_t>(at);
+  }
+}
+
+GRADUS_BODY void check_variables(std::span<const store_variable> variables) {
+  std::set<std::string_view> names;
+  for (const store_variable& v : variables) {
+    const char* problem = nullptr;
+    if (v.type != float32 && v.type != float64) problem = "a shard keeps float32 and float64";
+    if (v.name.empty() || v.name[0] == own_state_mark)
+      problem = "a variable of a shard needs a name, which does not begin with ':'";
+    if (!names.insert(v.name).second) problem = "two variables have this name";
+    if (v.takes_rows && v.limit) problem = "Cannot use a constraint function on a sparse variable";
+    if (v.takes_rows && v.dims.rank == 0) problem = "a scalar has no rows";
+    if (problem != nullptr)
+      raise(status::invalid_argument, text("\"", v.name, "\", ", name_of(v.type), ' ', to_text(v.dims), ": ", problem));
+  }
+}
+
+GRADUS_BODY gradient_matcher::gradient_matcher(std::uint32_t number, std::vector<const store_variable*> variables)
+    : number_(number), variables_(std::move(variables)), by_name_(variables_.size()) {
+  for (std::uint32_t i = 0; i < by_name_.size(); ++i) by_name_[i] = i;
+  std::sort(by_name_.begin(), by_name_.end(),
+            [this](std::uint32_t a, std::uint32_t b) { return variables_[a]->name < variables_[b]->name; });
+}
+
+// Parts mostly come in the variables' order.
+GRADUS_BODY std::size_t gradient_matcher::find(std::string_view name, std::size_t expected) const {
+  if (expected < variables_.size() && variables_[expected]->name == name) return expected;
+  const auto at = std::lower_bound(by_name_.begin(), by_name_.end(), name,
+                                   [this](std::uint32_t i, std::string_view n) { return variables_[i]->name < n; });
+  return at != by_name_.end() && variables_[*at]->name == name ? *at : variables_.size();
+}
+
+GRADUS_BODY std::string gradient_matcher::match(std::span<const wire_slice> parts,
+                                                std::vector<matched_gradient>& out) const {
+  out.assign(variables_.size(), {});
+  if (parts.size() > 2 * variables_.size())
+    return text(parts.size(), " slices came for the ", variables_.size(), " trainable variables of shard ", number_,
+                "; expected a gradient for each, of one slice or of rows and values");
+  for (std::size_t expected = 0; const wire_slice& s : parts) {
+    if (const std::string problem = problem_of(s); !problem.empty())
+      return text("the slice of \"", s.name, "\" ", problem);
+    const std::size_t i = find(s.name, expected);
+    if (i == variables_.size())
+      return text("\"", s.name, "\" is no trainable variable of shard ", number_,
+                  "; workers and parameter servers have to run the same model, placed the same way");
+    if (std::string problem = take(s, *variables_[i], out[i]); !problem.empty()) return problem;
+    expected = variables_[i]->takes_rows && (out[i].rows == nullptr || out[i].values == nullptr) ? i : i + 1;
+  }
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const store_variable& v = *variables_[i];
+    const auto [values, rows] = out[i];
+    if (values == nullptr && rows == nullptr)
+      return text("there is no gradient of \"", v.name, "\"; expected one for each trainable variable of shard ",
+                  number_);
+    if (!v.takes_rows) continue;
+    if (values == nullptr || rows == nullptr)
+      return text("the gradient of \"", v.name, "\" has ",
+                  values == nullptr ? "rows and no values" : "values and no rows", "; expected both");
+    if (values->count() != rows->count() * v.width())
+      return text("the gradient of \"", v.name, "\" has ", values->count(), " values for ", rows->count(), " rows of ",
+                  v.width(), "; expected ", rows->count() * v.width());
+  }
+  return {};
+}
+
+GRADUS_BODY std::string gradient_matcher::take(const wire_slice& s, const store_variable& v,
+                                               matched_gradient& to) const {
+  const bool is_rows = s.role == slice_role::rows;
+  if (s.role == slice_role::ids) return text("the slice of \"", v.name, "\" holds ids; expected a gradient");
+  if (v.takes_rows == (s.role == slice_role::dense))
+    return text("the gradient of \"", v.name, "\" ", to_text(v.dims), " comes ", v.takes_rows ? "dense" : "as rows",
+                "; expected ", v.takes_rows ? "rows and their values" : "a dense one");
+  if (s.begin != 0)
+    return text("the gradient of \"", v.name, "\" begins at element ", s.begin, "; expected it whole, from element 0");
+  if (!is_rows && s.type != v.type)
+    return text("the gradient of \"", v.name, "\" is ", name_of(s.type), "; expected ", name_of(v.type),
+                ", as the variable");
+  if (!v.takes_rows && s.bytes.size() != v.bytes())
+    return text("the gradient of \"", v.name, "\" has ", s.count(), " elements; expected ", v.size(), ", those of ",
+                to_text(v.dims));
+  const wire_slice*& mine = is_rows ? to.rows : to.values;
+  if (mine != nullptr) return text("two gradients came for \"", v.name, "\"; expected one");
+  mine = &s;
+  if (!is_rows) return {};
+  for (std::size_t i = 0; i < s.count(); ++i) {
+    std::int64_t row;
+    std::memcpy(&row, s.bytes.data() + i * sizeof row, sizeof row);
+    if (row < 0 || static_cast<std::uint64_t>(row) >= v.row_count())
+      return text("row ", row, " of the gradient of \"", v.name, "\" is none; expected 0 to below ", v.row_count());
+  }
+  return {};
+}
+
+}  // namespace gradus::detail

@@ -1,0 +1,395 @@
+// The update engine as what a shard of a parameter server stores (protocol/shard.hpp): it owns variables with their
+// slots and averages, and n shards together do, bit for bit, what one process does.
+//
+//   gradus::detail::update_store<decltype(update), gradus::cpu<gradus::fast>> s({.shard = 1, .variables = all},
+//   update); s.restore(0, values);                              // the initial values, or a checkpoint's s.begin(order,
+//   set);                               // sums the set for (std::size_t r = 0; r < s.rounds(); ++r)       // asked
+//   anew after each settle
+//     s.settle(r, exchanged(s.measure(r)));            // the lists of all shards, by their numbers
+//   s.apply();                                         // values change, global_step is `order`
+//
+// A set of n contributions has the bits of a stepper with microbatch{n}: gradients are summed as tree_sum has it and
+// divided by divide_by. Gradients that come as rows are put behind one another in the order of the set, their values
+// divided: what an updater makes of all these rows at once. Of a constrained variable rows are refused, as everywhere.
+//
+// What an update must know of all gradients goes round as lists of doubles. Round 0 is the global norm: the sum of
+// squares of each variable. Later rounds are what a chain measures over all variables: for each variable, a count and
+// as many numbers, each an addition that one process would make (run/update_step.hpp). All shards add all lists in the
+// graph's order, which is the order of one process. Whatever comes is foreign, and held against the variables first.
+//
+// Not here: the loss of a step, which lies at the workers. not_finite looks at gradients alone; a loss that is not
+// finite while all gradients are leaves no trace. Observations of sophia do not travel; it steps as without them.
+#pragma once
+#include <cmath>
+
+#include "../base/subnormals.hpp"
+#include "../run/tracked_step.hpp"
+#include "protocol/parts.hpp"
+#include "set_sums.hpp"
+#include "store_lists.hpp"
+#include "store_state.hpp"
+#include "store_variables.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+struct update_store_options {
+  std::uint32_t shard = 0;                // this one's number
+  std::vector<store_variable> variables;  // all trainable ones of the model, in the graph's order, and where they lie
+  std::int64_t divide_by = 1;             // of a set's sum: its number of parts for a mean
+};
+
+template <class Update, class Device>
+class update_store {
+public:
+  // Errors: invalid_argument for a variable that cannot be stored here, for a mask of the update that fits none of all
+  // variables, and for divide_by below 1.
+  update_store(update_store_options o, Update update, subnormal_mode numbers = subnormals_of<Device>())
+      : o_(std::move(o)),
+        numbers_(numbers),
+        own_(own_of(o_)),
+        matcher_(o_.shard, abouts(own_)),
+        sums_(abouts(own_), o_.divide_by),
+        tracked_(std::move(update)) {
+    check_variables(o_.variables);
+    for (const store_variable& v : o_.variables) {
+      branches_.push_back(policies().branch_of(v.name, v.dims));
+      if (counts_.size() <= v.shard) counts_.resize(v.shard + std::size_t{1});
+      ++counts_[v.shard];
+    }
+    policies().check_masks([this](auto f) {
+      for (const store_variable& v : o_.variables) f(v.name, v.dims);
+    });
+    std::size_t bytes = 0;
+    for (const own_variable& v : own_) bytes += align_up(v.about->bytes());
+    memory_ = aligned_buffer(bytes);
+    for (std::size_t at = 0; const own_variable& v : own_) {
+      tracked_.insert(v.about->name, tensor_view(v.about->type, v.about->dims, memory_.data() + at), v.about->limit);
+      at += align_up(v.about->bytes());
+    }
+    list_state();
+  }
+  update_store(const update_store&) = delete;  // lists point into it
+
+  // What is wrong with a worker's part of an update; empty if it fits.
+  std::string problem_of(std::span<const wire_slice> parts) const { return matcher_.match(parts, matched_); }
+
+  // Sums the set. values() and state() do not change. Parts have to stay where they are until apply(): the gradient of
+  // a single contribution is used where it lies.
+  // Errors: failed_precondition without values, in the middle of an update, and for an order that is not the next;
+  // data_loss for parts that do not fit.
+  void begin(std::uint64_t order, std::span<const staged_part> set) {
+    if (!filled_)
+      raise(status::failed_precondition, text("shard ", o_.shard, " has no values yet; restore them first"));
+    if (pending_ || order != global_step() + 1)
+      raise(status::failed_precondition,
+            text("shard ", o_.shard, " cannot begin update ", order, ": it is ",
+                 pending_ ? "in the middle of" : "behind", " update ", global_step() + (pending_ ? 1 : 0)));
+    if (set.empty()) raise(status::data_loss, text("update ", order, " has no contributions; expected one at least"));
+    sums_.clear();
+    for (const staged_part& part : set) {
+      if (const std::string problem = problem_of(part.parts); !problem.empty())
+        raise(status::data_loss, text("update ", order, ", worker ", part.id.worker, ": ", problem));
+      sums_.add(matched_);
+    }
+    const subnormal_scope numbers(numbers_);
+    tracked_.take(sums_.gradients());
+    tracked_.begin();
+    pending_ = true, measured_ = false, settled_ = 0, norm_ = 0;
+  }
+
+  // How many sums over all shards this update needs in all, as far as is known now: fewer once it is settled that it
+  // is left out. 0 between updates.
+  std::size_t rounds() const {
+    if (step_type::rounds == 0 || !pending_ || tracked_.step.only_adds()) return 0;
+    return settled_ != 0 && tracked_.step.skips() ? 1 : step_type::rounds;
+  }
+
+  // This shard's list of a round; good until the next round's.
+  std::span<const double> measure(std::size_t round) {
+    check_round("measure", round);
+    if (std::exchange(measured_, true)) return list_;
+    const subnormal_scope numbers(numbers_);
+    list_.clear();
+    added_one_by_one list(list_);
+    if constexpr (step_type::rounds != 0) {
+      if (round == 0) {
+        keep_accumulated();
+        for (auto& v : tracked_.variables) tracked_.template measure<0>(v, list);
+      }
+      with_stage(round, [&](auto r) {
+        for (auto& v : tracked_.variables) {
+          const std::size_t at = list_.size();
+          list_.push_back(0);
+          tracked_.template measure<r>(v, list);
+          list_[at] = static_cast<double>(list_.size() - at - 1);
+        }
+      });
+    }
+    return list_;
+  }
+
+  // The lists of all shards, by their numbers, this one's among them.
+  // Errors: data_loss for lists that are not those of these variables; invalid_argument where not_finite::raise finds
+  // infinite or NaN gradients: it names the first, on every shard, and the update is given up, nothing has changed.
+  void settle(std::size_t round, std::span<const std::span<const double>> by_shard) {
+    check_round("settle", round);
+    if (!measured_) measure(round);
+    measured_lists lists(round, by_shard, counts_.size(), cursors_);
+    lists.check_own(o_.shard, list_);
+    measured_sums<Update> sums;
+    squares_.clear();
+    for (std::size_t i = 0; i < o_.variables.size(); ++i)
+      round == 0 ? add_squares(i, lists, sums) : add_stage(round - 1, i, lists, sums);
+    lists.end();
+    const subnormal_scope numbers(numbers_);
+    if constexpr (step_type::rounds != 0) {
+      if (round == 0) {
+        norm_ = tracked_.step.settle(sums, [] { return 0.0; });
+        if constexpr (Update::raises_not_finite)
+          if (tracked_.step.skips()) refuse_gradients();
+      }
+      with_stage(round, [&](auto r) { tracked_.template settle_stage<r>(sums); });
+    }
+    ++settled_, measured_ = false;
+  }
+
+  // Error: failed_precondition before the last round is settled.
+  void apply() {
+    if (!pending_ || settled_ != rounds())
+      raise(status::failed_precondition, pending_ ? text("apply: ", settled_, " rounds of ", rounds(), " are settled")
+                                                  : text("apply: no update is under way; call begin first"));
+    const subnormal_scope numbers(numbers_);
+    if constexpr (step_type::rounds != 0) {
+      measured_sums<Update> unused;  // of an update that only adds to what is accumulated, nobody asks for the norm
+      if (settled_ == 0)
+        for (auto& v : tracked_.variables) tracked_.template measure<0>(v, unused);
+    }
+    tracked_.apply();
+    tracked_.step.finish();
+    end_update();
+  }
+
+  // This shard's variables where they lie, and on shard 0 the optimizer's own state, as own_state_name names it.
+  std::span<const wire_slice> values() const { return values_; }
+  // Variables and mirrors under the names of checkpoints, then the optimizer's own state, which is the same on every
+  // shard. Between begin and apply it is that before the update.
+  std::span<const wire_slice> state() const { return state_; }
+
+  // From what state() of shards lists, of any number of them, or a plain trainer's state: takes what is this shard's
+  // and passes over the rest. Values without mirrors, and with them an own state that nobody lists, start as in a first
+  // step. global_step becomes `order`; an update under way is forgotten.
+  // Error: data_loss for what lacks, or does not fit; nothing has changed then.
+  void restore(std::uint64_t order, std::span<const wire_slice> parts) {
+    const std::vector<state_entry>& entries = list_of_state_.entries();
+    const auto found = find_stored(entries, parts);
+    const auto lacks = [&](std::size_t i) { return found[i].data() == nullptr; };
+    bool any_mirror = false;
+    for (const own_variable& v : own_) {
+      if (lacks(v.first))
+        raise(status::data_loss,
+              text("there are no values of \"", v.about->name, "\", which lies on shard ", o_.shard));
+      for (std::size_t i = v.first + 2; i < v.end; ++i) refuse_half(entries, found, v.first + 1, i);
+      any_mirror = any_mirror || (v.end > v.first + 1 && !lacks(v.first + 1));
+    }
+    for (std::size_t i = own_state_ + 1; i < entries.size(); ++i) refuse_half(entries, found, own_state_, i);
+    const bool starts = own_state_ < entries.size() && lacks(own_state_);
+    if (starts && any_mirror)
+      raise(status::data_loss,
+            text("there are slots of variables, and no \"", entries[own_state_].name, "\" with them"));
+    end_update();
+    std::vector<std::byte> own;  // apart, since parts may be this store's
+    for (std::size_t i = own_state_; i < entries.size(); ++i) own.insert(own.end(), found[i].begin(), found[i].end());
+    policies().restart();
+    for (std::size_t i = 0; i < own_state_; ++i)
+      if (!found[i].empty()) std::memmove(entries[i].bytes.data(), found[i].data(), found[i].size());
+    for (std::size_t i = own_state_, at = 0; i < entries.size(); at += found[i++].size())
+      if (!found[i].empty()) std::memcpy(entries[i].bytes.data(), own.data() + at, found[i].size());
+    for (std::size_t i = 0; auto& v : tracked_.variables) {
+      const own_variable& at = own_[i++];
+      if (at.end > at.first + 1 && lacks(at.first + 1))
+        each_mirror(policies(), v.state.branch, v.values.dims, [&](std::size_t k, const mirror& m, const extents&) {
+          start_mirror(m, v.values.type, v.mirrors[k].data(), v.mirrors[k].size(), v.values.data);
+        });
+    }
+    const auto steps = static_cast<std::int64_t>(order);
+    starts ? policies().move_to(steps) : policies().begin(steps);
+    tracked_.step.global_step = steps;
+    filled_ = true;
+  }
+
+  void save(bytes_out out) const {
+    out.number(static_cast<std::uint8_t>(filled_));
+    out.number(global_step());
+    save_stored(out, state_);
+  }
+  void load(bytes_in& in) {
+    const bool filled = in.number<std::uint8_t>() != 0;
+    const auto order = in.number<std::uint64_t>();
+    restore(order, load_stored(in, state_));
+    filled_ = filled;
+  }
+
+  // Finished updates: the order of the last.
+  std::uint64_t global_step() const { return static_cast<std::uint64_t>(tracked_.step.global_step); }
+  // Of the last update: the norm before the clip, without the loss scale (0 where nobody measured it).
+  double gradient_norm() const { return norm_; }
+  // The update policies: loss_scale(), skipped_steps(), rate(step).
+  const Update& update() const { return tracked_.step.update; }
+  // A metric, for reduce_on_plateau: on every shard the same value between the same two updates.
+  void watch(double value)
+    requires(Update::watches)
+  {
+    policies().watch(value);
+  }
+
+private:
+  using step_type = update_step<Update>;
+  // What is here of one variable of this shard, beside its values and mirrors.
+  struct own_variable {
+    const store_variable* about;
+    std::size_t first = 0, end = 0;  // its entries of the state
+    aligned_buffer before;           // what was accumulated before this update
+  };
+
+  update_store_options o_;
+  subnormal_mode numbers_;
+  std::vector<own_variable> own_;
+  gradient_matcher matcher_;
+  set_sums sums_;
+  aligned_buffer memory_;  // values
+  tracked_step<Device, Update> tracked_;
+  std::vector<std::size_t> branches_, counts_;  // of every variable of the model; variables of every shard
+  state_list list_of_state_;
+  std::size_t own_state_ = 0;  // where the optimizer's begins in it
+  std::vector<std::string> names_;
+  std::vector<wire_slice> values_, state_;
+  bool filled_ = false, pending_ = false, measured_ = false;  // of this round
+  std::size_t settled_ = 0;
+  double norm_ = 0;
+  std::vector<double> list_, squares_;  // of this round; of every variable of the model
+  std::vector<std::size_t> cursors_;
+  mutable std::vector<matched_gradient> matched_;
+
+  Update& policies() { return tracked_.step.update; }
+
+  static std::vector<own_variable> own_of(const update_store_options& o) {
+    std::vector<own_variable> own;
+    for (const store_variable& v : o.variables)
+      if (v.shard == o.shard) own.emplace_back().about = &v;
+    return own;
+  }
+  static std::vector<const store_variable*> abouts(const std::vector<own_variable>& own) {
+    std::vector<const store_variable*> out;
+    for (const own_variable& v : own) out.push_back(v.about);
+    return out;
+  }
+  void list_state() {
+    for (std::size_t i = 0; auto& v : tracked_.variables) {
+      own_[i].first = list_of_state_.entries().size();
+      remember_variable(
+          list_of_state_, policies(), v.state.branch, v.name, v.values.type, v.values.dims, v.values.mutable_bytes(),
+          [&v](std::size_t k) { return v.mirrors[k].data(); },
+          [&v](const mirror& m) { return checkpoint_name(v.name, m); });
+      own_[i++].end = list_of_state_.entries().size();
+    }
+    own_state_ = list_of_state_.entries().size();
+    policies().remembers(list_of_state_);
+    const std::vector<state_entry>& entries = list_of_state_.entries();
+    for (const state_entry& e : entries) state_.push_back({e.name, e.type, 0, e.bytes});
+    for (const own_variable& v : own_) values_.push_back(state_[v.first]);
+    if (o_.shard != 0) return;
+    for (std::size_t i = own_state_; i < entries.size(); ++i) names_.push_back(own_state_name(entries[i].name));
+    for (std::size_t i = own_state_; i < entries.size(); ++i)
+      values_.push_back({names_[i - own_state_], entries[i].type, 0, entries[i].bytes});
+  }
+  // ---- rounds
+  void check_round(const char* what, std::size_t round) const {
+    if (!pending_) raise(status::failed_precondition, text(what, ": no update is under way; call begin first"));
+    if (round != settled_ || round >= rounds())
+      raise(status::failed_precondition,
+            text(what, ": found round ", round, "; expected ", settled_, ", of ", rounds(), " rounds"));
+  }
+  // f(round) for one of the rounds after the first.
+  template <class F>
+  static void with_stage([[maybe_unused]] std::size_t round, [[maybe_unused]] F f) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((I + 1 == round ? f(std::integral_constant<std::size_t, I + 1>{}) : void()), ...);
+    }(std::make_index_sequence<Update::global_stages>{});
+  }
+  template <std::size_t Stage, class Single>
+  static consteval std::size_t measures_in() {
+    using rule = typename Single::rule_type;
+    if constexpr (Stage < Single::global_stages)
+      if constexpr (requires { requires rule::template stage_is_global<Stage>; }) return stage_measures<rule, Stage>();
+    return 0;
+  }
+  // How many sums a variable of this branch adds to in a stage.
+  std::size_t measures_of(std::size_t stage, std::size_t branch) const {
+    std::size_t n = 0;
+    with_stage(stage + 1, [&](auto r) {
+      tracked_.step.update.visit(branch, [&n](const auto& single, auto) {
+        n = measures_in<decltype(r)::value - 1, std::remove_cvref_t<decltype(single)>>();
+      });
+    });
+    return n;
+  }
+  void add_squares(std::size_t i, measured_lists& lists, measured_sums<Update>& sums) {
+    const store_variable& v = o_.variables[i];
+    const double x = lists.next(v.shard, v.name);
+    if (x < 0) lists.refuse(v.shard, text("the sum of squares of \"", v.name, "\" is ", x, "; expected 0 or more"));
+    squares_.push_back(x);
+    sums.squares += x;
+  }
+  void add_stage(std::size_t stage, std::size_t i, measured_lists& lists, measured_sums<Update>& sums) {
+    const store_variable& v = o_.variables[i];
+    const std::span<const double> own = lists.next_counted(v.shard, v.name);
+    const std::size_t k = measures_of(stage, branches_[i]);
+    const bool dense = !v.takes_rows || Update::accumulates;
+    const std::size_t blocks = (v.size() + Device::measured_block - 1) / Device::measured_block;
+    if (k == 0 ? !own.empty() : own.size() % k != 0 || (dense && own.size() != k * blocks))
+      lists.refuse(v.shard, text("\"", v.name, "\" has ", own.size(), " numbers; expected ",
+                                 dense ? "" : "a multiple of ", dense ? k * blocks : k));
+    for (std::size_t j = 0; j < own.size(); ++j) sums.stages[branches_[i]][j % k] += own[j];
+  }
+  // not_finite::raise, with the first variable in the graph's order whose gradient is at fault.
+  [[noreturn]] void refuse_gradients() {
+    const std::int64_t step = tracked_.step.global_step;
+    end_update();
+    for (std::size_t i = 0; i < o_.variables.size(); ++i) {
+      const store_variable& v = o_.variables[i];
+      if (std::isfinite(squares_[i])) continue;
+      if (v.shard != o_.shard)
+        raise(status::invalid_argument, text("the gradient of \"", v.name, "\", on shard ", v.shard,
+                                             ", is not finite, or its squares have no room, in "
+                                             "the step after step ",
+                                             step,
+                                             "; nothing was updated. Lower the learning rate, clip gradients, or look "
+                                             "at this batch"));
+      tracked_.each_gradient([&](std::string_view name, const auto* values, std::size_t n) {
+        if (name != v.name) return;
+        if (const std::size_t at = first_not_finite(values, n); at != n)
+          raise_not_finite(0, name, static_cast<double>(values[at]), step);
+      });
+    }
+    raise_not_finite(0, {}, 0, step);
+  }
+
+  // ---- what was accumulated is added to when the norm is measured, which is before the update is applied
+  void keep_accumulated() {
+    if constexpr (Update::accumulates)
+      for (std::size_t i = 0; auto& v : tracked_.variables) {
+        own_variable& own = own_[i++];
+        const aligned_buffer& sum = v.mirrors[Update::rule_mirrors];
+        if (own.before.size() != sum.size()) own.before = aligned_buffer(sum.size());
+        if (sum.size() != 0) std::memcpy(own.before.data(), sum.data(), sum.size());
+        state_[own.end - 1].bytes = own.before.bytes();
+      }
+  }
+  void end_update() {
+    pending_ = measured_ = false, settled_ = 0;
+    if constexpr (Update::accumulates)
+      for (const own_variable& own : own_) state_[own.end - 1].bytes = list_of_state_.entries()[own.end - 1].bytes;
+  }
+};
+
+}  // namespace gradus::detail
