@@ -10,7 +10,8 @@
 
 #include <atomic>
 #include <mutex>
-#include <optional>
+#include <string>
+#include <vector>
 
 #include "../message.hpp"
 #include "../train/run_files.hpp"
@@ -18,6 +19,15 @@
 
 namespace {
 using namespace gradus;
+
+// A log sink that keeps lines.
+struct kept_lines {
+  using policy_for = kind::log_sink;
+  std::vector<std::string>* lines;
+  void line(std::string_view l) { lines->emplace_back(l); }
+  void warning(std::string_view l) { lines->emplace_back(l); }
+  void step(const progress_report&, bool) {}
+};
 using cluster_models::mlp;
 using cluster_models::points;
 using testing::temp_dir;
@@ -154,6 +164,28 @@ TEST_CASE("the chief evaluates with averages that lie on the parameter servers")
     if (here.is_chief()) found = t.evaluate(data.batches(8), {.steps = 5, .use_averages = true})["loss"];
   });
   CHECK(found == expected);
+}
+
+TEST_CASE("where a worker's data end, the others of a synchronous run stop, and the chief saves what was made") {
+  for (const bool chief_has_more : {true, false}) {
+    CAPTURE(chief_has_more);
+    const temp_dir place;
+    std::atomic<int> warned{0};
+    local_cluster{.ps = 2, .workers = 3}.run([&](server& here) {
+      if (here.is_ps()) return here.join();
+      const points data;
+      const bool has_more = here.is_chief() ? chief_has_more : here.worker() == 1;
+      std::vector<std::string> lines;
+      auto t = make_trainer<mlp>(connected{here}, sync_replicas{}, with_adam, config_of(place.path()),
+                                 kept_lines{&lines});
+      t.train(from_spans("x", data.x, extents{13}, "y", data.y, extents{}).batch(4).take(has_more ? 9 : 5),
+              {.max_steps = 100});
+      CHECK(t.global_step() == 5);
+      for (const auto& line : lines) warned += line.find("other workers have left") != std::string::npos;
+    });
+    CHECK(warned == (chief_has_more ? 2 : 1));
+    CHECK(trained(place.path()).step == 5);
+  }
 }
 
 TEST_CASE("tasks that differ are refused, with what differs") {

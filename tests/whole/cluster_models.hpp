@@ -25,12 +25,12 @@ inline constexpr auto lenet = [](graph& g) {
   const value logits = dense(flatten(image), {.units = 5, .name = "logits"});
   return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(logits, y))};
 };
-// Letters come as products with a matrix, not as rows of a table, whose gradient would be rows.
+// Letters are numbers, not rows of a table, whose gradient would come as rows.
 inline constexpr auto gpt = [](graph& g) {
   constexpr int time = 13, width = 16;
   const value x = g.placeholder("x", {batch, time}), y = g.placeholder("y", {batch}, int32);
-  value h = matmul(reshape(x, {-1, 1}), g.variable("letter", {1, width}, {.init = random_normal(0, 0.3F)}));
-  h = reshape(h, {-1, time, width}) + g.variable("position", {time, width}, {.init = random_normal(0, 0.02F)});
+  value h = dense(reshape(x, {-1, time, 1}), {.units = width, .name = "letter"});
+  h = h + g.variable("position", {time, width}, {.init = random_normal(0, 0.02F)});
   h = h + multi_head_attention(layer_norm(h), {.heads = 2, .dropout_rate = 0.1F});
   h = h + dense(gelu(dense(layer_norm(h), {.units = 32, .name = "up"})), {.units = width, .name = "down"});
   const value logits = dense(flatten(layer_norm(h)), {.units = 5, .name = "logits"});

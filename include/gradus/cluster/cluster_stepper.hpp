@@ -83,10 +83,14 @@ public:
         compute();
         node_->push(pushed_.by_shard());
         const push_fate fate = node_->wait_for_push();
+        if ((is_over_ = fate == push_fate::over)) return;
         next_step();
         if (fate != push_fate::lost) return;  // else the batch is still here, and its gradient is in no update
       } while (true);
   }
+  // The last call made no step, and none follows: workers have left, and those that are here are too few for a
+  // synchronous update.
+  bool is_over() const { return is_over_; }
   // All that lies on shards, as it is after this step, comes to where it lies here: slots and averages come at no other
   // time.
   void gather() {
@@ -119,6 +123,7 @@ private:
   decider_options decides_;
   std::int64_t contributions_ = 0;  // of a synchronous round; 0: a push is an update
   std::int64_t behind_ = 0;
+  bool is_over_ = false;
   int entered_with_ = 0;
   write_guard* guard_ = nullptr;
   state_list list_;

@@ -143,7 +143,8 @@ enum class push_fate : std::uint8_t {
   committed,  // it is an update, or in one
   accepted,   // it counts for the present round
   dropped,    // it was stale
-  lost        // the worker had to join again before: nothing of it is or will be applied
+  lost,       // the worker had to join again before: nothing of it is or will be applied
+  over        // nor here: too many workers have left for a synchronous round. Only fetch() and leave() follow
 };
 
 // A worker, on the thread that trains.
@@ -163,7 +164,9 @@ public:
   void fetch();
   // Between two steps; later calls are refused. A cluster that has ended has let it leave.
   void leave();
-  bool is_between_steps() const { return half_.state() == worker_half::states::computing; }
+  bool is_between_steps() const {
+    return half_.state() == worker_half::states::computing || half_.state() == worker_half::states::over;
+  }
 
 private:
   local_network* network_;
@@ -199,6 +202,7 @@ private:
   void fetched_all(std::uint64_t) override { is_fetched_ = true; }
   void concluded(token_verdict v, std::uint64_t) override;
   void outcome(bool decided) override;
+  void over() override { fate_ = push_fate::over, is_concluded_ = true; }
   void expired(const std::string&) override {}  // it joins again, and outcome() follows
 };
 

@@ -52,6 +52,9 @@ std::string restored_line(const restored& found);
 // Nothing if checkpoints that can still be ranked were ranked. Of several, all but the last can no longer be.
 std::string unranked_checkpoints(const loop_settings& s, std::int64_t made, std::int64_t saved_step);
 
+inline constexpr std::string_view left_by_others =
+    "other workers have left, and those that are here are too few for a synchronous update: training ends";
+
 inline bool divides(double n, std::int64_t step) { return n >= 1 && step % static_cast<std::int64_t>(n) == 0; }
 
 // Counts steps per second, between one due report and the next.
@@ -199,7 +202,8 @@ public:
   }
 
   void before_run() { hooks_.before_run(); }
-  // One step on what `fill(steps)` feeds; false if it found no data. `last`: of how many, 0 if nobody knows.
+  // One step on what `fill(steps)` feeds; false if it found no data, or a cluster's others have left. `last`: of how
+  // many, 0 if nobody knows.
   // Error: invalid_argument if the model diverged.
   template <class Fill>
   bool step(std::int64_t last, Fill fill) {
@@ -208,6 +212,8 @@ public:
     rate_ = s.rate();
     if (saves_) saves_->before_step(told_);
     s.train_step();
+    if constexpr (Composition::in_cluster)
+      if (s.is_over()) return warn_of(left_by_others), false;
     const std::int64_t step = s.global_step();
     loss_ = as_number(s.template output_of<mode::train>(output::loss));
     if (Composition::looks_at_loss && !std::isfinite(loss_)) diverged("loss", loss_);

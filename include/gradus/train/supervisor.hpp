@@ -280,6 +280,8 @@ private:
     running& r = *running_;
     const told_of_step after{&r, &loop_};  // by an error too
     if (!loop_.step(0, fill)) {
+      if constexpr (composition::in_cluster)
+        if (r.steps.is_over()) return coord_.request_stop(), false;
       if (r.steps.global_step() == 0) raise(status::out_of_range, text("run: ", detail::gave_nothing));
       if (!r.stepped)
         loop_.warn_of(text("the data gave no step: they stand at their end since step ", r.steps.global_step(),

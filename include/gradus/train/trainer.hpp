@@ -226,6 +226,8 @@ private:
         loop_.before_run();
         more.before_run();
         if (!loop_.step(last, fill)) {
+          if constexpr (composition::in_cluster)
+            if (stepper_.is_over()) break;
           const std::int64_t step = stepper_.global_step();
           if (step == 0) raise(status::out_of_range, text("train: ", detail::gave_nothing));
           loop_.warn_of(detail::data_ended(step, last, step - began));

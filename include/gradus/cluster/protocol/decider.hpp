@@ -1,18 +1,17 @@
 // The one place where updates are decided, beside shard 0, without I/O. A contribution is complete once every shard has
 // staged and written down its part; then it is an update by itself (asynchronous, ssp), or counts for the round
 // (synchronous), which is one update with the last contribution that it needs. The decision is written down before it
-// is told, and told again until every shard has written it down as well. So when a worker dies between two parts,
-// nothing of them is applied anywhere; when it dies behind the last, all is.
+// is told, and told again until every shard has written it down as well. So of a worker that dies between two parts
+// nothing is applied anywhere, and of one that dies behind the last all is.
 //
-//   gradus::detail::decider<> d({.shape = {2, 3}, .mode = staleness::asynchronous}, out, now);
-//   d.receive(message, now);  d.synced(record);  d.advance(now);          // as a shard
+//   gradus::detail::decider<> d({.shape = {2, 3}}, out, now);     // receive, synced, advance: as a shard
 //
-// A worker is known by its incarnation; a greater one replaces it: what was under way and is not decided is dropped,
-// and `joined` says up to where it was decided. A worker that membership calls dead is replaced by nobody, in the same
-// way.
+// A worker is known by its incarnation; a greater one replaces it: what is under way is dropped, and `joined` says up
+// to where it was decided. One that membership calls dead is replaced by nobody.
 #pragma once
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "hold.hpp"
 #include "kept.hpp"
@@ -169,7 +168,7 @@ private:
     if (m.kind == message_kind::join) return join(w, m, now);
     if (!is_of_joined_worker(m.kind)) return;
     if (m.incarnation != window_.incarnation_of(w)) {
-      if (m.incarnation < window_.incarnation_of(w)) refuse(w, m);
+      if (m.incarnation < window_.incarnation_of(w)) refuse(m, refusal_code::stale_incarnation, w);
       return;
     }
     if (m.kind == message_kind::leave) return leave(w, m, now);
@@ -183,13 +182,13 @@ private:
                                  std::span<const contribution_id> ids = {}) {
     return {kind, cluster_shape::decider, m.from, m.incarnation, m.sequence, about, ids, {}};
   }
-  void refuse(std::uint64_t w, const protocol_message& m) {
+  void refuse(const protocol_message& m, refusal_code why, std::uint64_t w) {
     protocol_message no = answer(m, message_kind::refused, window_.incarnation_of(w));
-    no.sequence = static_cast<std::uint64_t>(refusal_code::stale_incarnation);
+    no.sequence = static_cast<std::uint64_t>(why);
     out_->send(no);
   }
 
-  // Every shard has begun, says the worker that gave them their values.
+  // Every shard has begun.
   void start(std::uint64_t w, const protocol_message& m) {
     if (!has_started_) {
       const contribution_id id[] = {{w, m.incarnation, 0}};
@@ -212,8 +211,7 @@ private:
   }
   // What was complete while a worker held.
   void go_on() {
-    if (!was_held_ || hold_.is_held()) return;
-    was_held_ = false;
+    if (hold_.is_held() || !std::exchange(was_held_, false)) return;
     for (std::uint64_t w = 0; w < workers_.size(); ++w) take_complete(w);
   }
 
@@ -222,7 +220,7 @@ private:
     worker_seat& here = workers_[w];
     if (m.incarnation < window_.incarnation_of(w) ||
         (m.incarnation == window_.incarnation_of(w) && (here.owner != m.incarnation || here.process != m.sequence)))
-      return refuse(w, m);
+      return refuse(m, refusal_code::stale_incarnation, w);
     if (m.incarnation > window_.incarnation_of(w)) replace(w, m.incarnation, true, m.sequence);
     if (here.has_left) return;  // said before it left, and late
     members_.hear(w, m.incarnation, now);
@@ -269,7 +267,11 @@ private:
     if (m.sequence != 0) {
       if (here.lost == m.sequence) return;
       const contribution_id id{w, m.incarnation, m.sequence};
-      if (window_.look(id) != window_verdict::answered) return;
+      if (window_.look(id) != window_verdict::answered) {
+        const auto here_now = std::ranges::count(workers_, false, &worker_seat::has_left);
+        if (o_.mode == staleness::synchronous && !round_.may_fill(here_now)) refuse(m, refusal_code::over, w);
+        return;
+      }
     }
     here.owe(m.sequence);
     settle();

@@ -81,7 +81,8 @@ enum class refusal_code : std::uint64_t {
   wrong_parts = 2,        // the parts do not fit the shard's variables
   forgotten = 3,          // a sequence so old that its answer was delivered long ago: a replay
   ahead = 4,              // a sequence that no worker can have come to: forged
-  not_a_worker = 5
+  not_a_worker = 5,
+  over = 6  // the push cannot become an update: too many workers have left for a synchronous round
 };
 
 struct protocol_message {

@@ -84,6 +84,8 @@ public:
     std::erase_if(set_, [&](const contribution_id& c) { return c.worker == worker; });
   }
   bool has(const contribution_id& id) const { return std::binary_search(set_.begin(), set_.end(), id); }
+  // Whether so many workers can fill a round.
+  bool may_fill(std::int64_t workers) const { return workers * share_ >= o_.aggregate; }
   bool ready() const { return set_.size() == o_.aggregate; }
   // By worker, then sequence.
   std::span<const contribution_id> set() const { return set_; }

@@ -27,7 +27,8 @@ namespace gradus::inline GRADUS_BUILD::detail {
 class worker_half {
 public:
   // preparing: until begin_with(); giving: what was given, to shards and decider; beginning: until the first token;
-  // holding, fetching: in fetch(), until decisions are held, and until every shard's state is there.
+  // holding, fetching: in fetch(), until decisions are held, and until every shard's state is there; over: no round can
+  // be filled any more.
   enum class states : std::uint8_t {
     idle,
     joining,
@@ -40,6 +41,7 @@ public:
     waiting,
     holding,
     fetching,
+    over,
     leaving,
     left
   };
@@ -53,7 +55,7 @@ public:
   std::uint64_t joins() const { return joins_; }
   bool is_waiting() const {
     return state_ != states::idle && state_ != states::preparing && state_ != states::computing &&
-           state_ != states::left;
+           state_ != states::over && state_ != states::left;
   }
   nanos waits_since() const { return since_; }
 
@@ -89,14 +91,14 @@ public:
   }
   // The state of all shards at one order, as a checkpoint needs it. Meanwhile nothing is decided.
   void fetch(nanos now) {
-    if (state_ != states::computing)
+    if (state_ != states::computing && state_ != states::over)
       raise(status::failed_precondition,
             text("worker ", o_.number, " fetches while it ", doing(), "; expected it between two steps"));
     hold(now);
   }
   // The worker is done: nothing of it is under way.
   void leave(nanos now) {
-    if (state_ != states::computing)
+    if (state_ != states::computing && state_ != states::over)
       raise(status::failed_precondition,
             text("worker ", o_.number, " leaves while it ", doing(), "; expected it between two steps"));
     enter(states::leaving, now);
@@ -184,6 +186,7 @@ private:
   nanos since_ = 0, again_ = 0, pause_ = 0, beat_ = 0;
   std::vector<std::uint64_t> have_;    // by shard: the order of the values that the owner has, and 1
   std::uint64_t hold_ = 0, held_ = 0;  // the number of its holds, and the order that is held
+  bool is_over_ = false;
   std::vector<bool> kept_;             // by shard: it has kept the push; or it has begun; or its state is there
   std::span<const std::vector<wire_slice>> parts_;
 
@@ -209,6 +212,7 @@ private:
     case states::waiting: return "has a push under way";
     case states::holding:
     case states::fetching: return "fetches";
+    case states::over: return "has nothing to compute";
     case states::leaving: return "leaves";
     case states::left: return "has left";
     }
@@ -265,6 +269,10 @@ private:
             text(state_ == states::giving ? "what worker " : "the gradients of worker ", o_.number,
                  state_ == states::giving ? " begins with does" : " do", " not fit the variables of shard ", m.from,
                  "; start all tasks from one build of one program"));
+    if (m.sequence == static_cast<std::uint64_t>(refusal_code::over) && state_ == states::waiting) {
+      state_ = states::over, is_over_ = true;
+      return owner_->over();
+    }
     if (m.sequence != static_cast<std::uint64_t>(refusal_code::stale_incarnation) || m.about < incarnation_) return;
     incarnation_ = m.about + 1;
     join(now);
@@ -350,7 +358,7 @@ private:
     owner_->fetched(m.from, m.about, m.parts);
     if (!all_kept()) return;
     to_decider(message_kind::release, hold_);
-    state_ = states::computing;
+    state_ = is_over_ ? states::over : states::computing;
     owner_->fetched_all(held_);
   }
   void pulled(const protocol_message& m) {

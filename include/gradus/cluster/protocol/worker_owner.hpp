@@ -25,6 +25,9 @@ public:
   virtual void fetched(std::uint32_t /*shard*/, std::uint64_t /*order*/, std::span<const wire_slice> /*parts*/) {}
   // Every shard's was there, of this order. The worker computes again: push(), leave() or fetch() may be called.
   virtual void fetched_all(std::uint64_t /*order*/) {}
+  // Nothing of the push that is under way will be applied: too many workers have left for another synchronous round.
+  // fetch() and leave() may be called, and nothing else.
+  virtual void over() {}
   // A wait passed its deadline.
   virtual void expired(const std::string& what) = 0;
 
