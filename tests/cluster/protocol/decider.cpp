@@ -424,3 +424,27 @@ TEST_CASE("a round of a synchronous run is held, too, and a decider that restart
   CHECK(b.d.order() == 1);
   CHECK(c.complete({1, 1, 1}).front() == "decide to 0: i1 s0 a1 {0 1 1} {1 1 1}");
 }
+
+TEST_CASE("where too many workers have left for a round, who asks for a token is told that it is over") {
+  decider_options o = two_shards(3);
+  o.mode = staleness::synchronous, o.round = {.aggregate = 2, .total = 3};
+  bench b(o);
+  for (std::uint64_t w = 0; w < 3; ++w) b.join(w, 1);
+  b.complete({0, 1, 1}), b.complete({1, 1, 1});  // order 1
+  b.complete({1, 1, 2}, 1);
+  b.say(2, message_kind::leave, 1), b.written();
+  CHECK(b.say(1, message_kind::ask, 1, 2).empty());  // worker 0 may come yet
+  b.say(0, message_kind::leave, 1), b.written();
+  CHECK(b.say(1, message_kind::ask, 1, 1) == lines{"token to 3: i1 s1 a1 {1 1 0}"});  // what was decided stays so
+  CHECK(b.say(1, message_kind::ask, 1, 2).empty());
+  CHECK(b.written() == lines{"drop to 0: i1 s0 a1 {1 1 2}", "drop to 1: i1 s0 a1 {1 1 2}", "refused to 3: i1 s6 a1"});
+  // Had that been lost, it would contribute once more.
+  CHECK(b.say(1, message_kind::ask, 1, 2) == lines{"token to 3: i1 s2 a1 {3 1 0}"});
+  // A worker that begins again fills the round.
+  b.complete({1, 1, 3}, 1);
+  b.join(0, 2);
+  CHECK(b.say(1, message_kind::ask, 1, 3).empty());
+  b.complete({0, 2, 1}, 1);
+  CHECK(b.d.order() == 2);
+  CHECK(b.d.window().answer_of({1, 1, 2}).verdict == token_verdict::dropped);
+}

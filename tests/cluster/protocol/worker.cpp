@@ -39,6 +39,7 @@ struct bench final : worker_owner {
     told.push_back(text("concluded ", static_cast<std::uint64_t>(v), " ", order));
   }
   void outcome(bool decided) override { told.push_back(text("outcome ", decided)); }
+  void over() override { told.push_back("over"); }
   void expired(const std::string& what) override { told.push_back(what); }
   void fetched(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice>) override {
     told.push_back(text("state of ", shard, " at ", order));
@@ -313,4 +314,26 @@ TEST_CASE("where the hold did not last, the fetch begins anew") {
   CHECK(b.at(1000 * ms).back() == "join to 0: i6 s77 a0");
   CHECK(b.events() == lines{"worker 1 waited for the state of update 15 of shard 0, 1 for 1 s, since 0 s (its deadline "
                             "is 1 s)"});
+}
+
+TEST_CASE("a worker whose round is over may fetch and leave, and nothing else") {
+  bench b;
+  b.go();
+  b.w.push(b.parts, 0);
+  const auto over = [&] { b.hear(message_kind::refused, 0, static_cast<std::uint64_t>(refusal_code::over)); };
+  over();  // an answer to nothing that it has asked: the push is not kept yet
+  CHECK(b.events().empty());
+  b.hear(message_kind::kept, 0, 1), b.hear(message_kind::kept, 1, 1);
+  over();
+  CHECK(b.events() == lines{"over"});
+  CHECK(b.w.state() == states::over);
+  CHECK_FALSE(b.w.is_waiting());
+  CHECK_THROWS_AS(b.w.push(b.parts, 0), failed_precondition);
+  b.w.fetch(0);
+  b.hear(message_kind::held, 0, 1, 8);
+  b.hear(message_kind::fetched, 0, 1, 8), b.hear(message_kind::fetched, 1, 1, 8);
+  CHECK(b.w.state() == states::over);
+  b.w.leave(0);
+  b.hear(message_kind::left, 0);
+  CHECK(b.w.state() == states::left);
 }

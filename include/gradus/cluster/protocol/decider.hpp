@@ -5,7 +5,6 @@
 // nothing is applied anywhere, and of one that dies behind the last all is.
 //
 //   gradus::detail::decider<> d({.shape = {2, 3}}, out, now);     // receive, synced, advance: as a shard
-//
 // A worker is known by its incarnation; a greater one replaces it: what is under way is dropped, and `joined` says up
 // to where it was decided. One that membership calls dead is replaced by nobody.
 #pragma once
@@ -83,11 +82,11 @@ public:
     };
     if (!has_started_) add("the decider waits for a worker that begins");
     if (hold_.is_held()) add(text("worker ", hold_.holder().worker, " holds decisions"));
-    for (std::uint64_t w = 0; w < workers_.size(); ++w)
-      if (workers_[w].is_owed)
-        add(text("worker ", w, " waits for its token behind ", gate_.updates_of(w), " updates; the slowest has ",
-                 gate_.slowest(), ", and was heard ", static_cast<double>(now - members_.view()[w].heard) / 1e9,
-                 " s ago"));
+    for (const member& m : members_.view())
+      if (workers_[m.number].is_owed)
+        add(text("worker ", m.number, " waits for its token behind ", gate_.updates_of(m.number),
+                 " updates; the slowest has ", gate_.slowest(), ", and was heard ",
+                 static_cast<double>(now - m.heard) / 1e9, " s ago"));
     if (o_.mode == staleness::synchronous && !round_.set().empty())
       add(text("round ", order_ + 1, " waits for ", round_.missing(), " more contributions"));
     add(settlement_.waits());
@@ -178,14 +177,10 @@ private:
     if (m.kind == message_kind::hold) hold(w, m, now);
     if (m.kind == message_kind::release) hold_.release({w, m.incarnation, m.sequence});
   }
-  static protocol_message answer(const protocol_message& m, message_kind kind, std::uint64_t about,
-                                 std::span<const contribution_id> ids = {}) {
-    return {kind, cluster_shape::decider, m.from, m.incarnation, m.sequence, about, ids, {}};
-  }
-  void refuse(const protocol_message& m, refusal_code why, std::uint64_t w) {
+  void refuse(const protocol_message& m, refusal_code why, std::uint64_t w, std::uint64_t record = 0) {
     protocol_message no = answer(m, message_kind::refused, window_.incarnation_of(w));
     no.sequence = static_cast<std::uint64_t>(why);
-    out_->send(no);
+    log_.say(record, no);
   }
 
   // Every shard has begun.
@@ -267,16 +262,21 @@ private:
     if (m.sequence != 0) {
       if (here.lost == m.sequence) return;
       const contribution_id id{w, m.incarnation, m.sequence};
-      if (window_.look(id) != window_verdict::answered) {
-        const auto here_now = std::ranges::count(workers_, false, &worker_seat::has_left);
-        if (o_.mode == staleness::synchronous && !round_.may_fill(here_now)) refuse(m, refusal_code::over, w);
-        return;
-      }
+      if (window_.look(id) != window_verdict::answered) return give_up(id, m);
     }
     here.owe(m.sequence);
     settle();
   }
-  // Gives the tokens that may be given.
+  // A contribution to a round that those who have not left cannot fill any more: its worker may end as well.
+  void give_up(const contribution_id& id, const protocol_message& m) {
+    const auto here_now = std::ranges::count(workers_, false, &worker_seat::has_left);
+    if (!round_.has(id) || round_.may_fill(here_now)) return;
+    round_.forget(id.worker);
+    conclude(id, record_kind::drop, {token_verdict::dropped, order_});
+    workers_[id.worker].is_owed = false;  // a token that is asked for later lets it contribute in vain once more
+    refuse(m, refusal_code::over, id.worker, workers_[id.worker].record);
+  }
+  // Gives tokens.
   void settle() {
     if (!has_started()) return;
     for (std::uint64_t w = 0; w < workers_.size(); ++w) {

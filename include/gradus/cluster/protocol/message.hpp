@@ -108,6 +108,12 @@ struct cluster_shape {
   static constexpr std::uint32_t decider = 0;
 };
 
+// What the decider answers.
+inline protocol_message answer(const protocol_message& m, message_kind kind, std::uint64_t about,
+                               std::span<const contribution_id> ids = {}) {
+  return {kind, cluster_shape::decider, m.from, m.incarnation, m.sequence, about, ids, {}};
+}
+
 // A line of the log of orders: which worker's which update was the order-th. From it and the workers' inputs an
 // asynchronous run can be repeated.
 struct order_entry {
