@@ -158,7 +158,8 @@ TEST_CASE("each forgery with checksums that fit is named") {
   says(with(0, 'X'), "does not begin with \"GRDW\"; is the peer a gradus?");
   says(with(4, std::uint16_t{2}, status::failed_precondition),
        "a message is of version 2 of the wire format, here it is version 1; run one build of gradus on all tasks");
-  says(with(6, std::uint16_t{0}), "its kind is 0; expected 1 to");
+  says(with(6, std::uint16_t{0}), "its kind is 0; expected 1 to 27");
+  says(with(6, std::uint16_t{28}), "its kind is 28; expected 1 to 27");
   says(with(6, std::uint16_t{999}), "its kind is 999");
   says(with(12, std::uint32_t{1} << 31, status::resource_exhausted), "2147483648 slices, above the limit of 65536");
   says(with(12, std::uint32_t{4}), "its table of 4 slices has 120 bytes; expected a multiple of 8 from 128 to");
@@ -238,4 +239,22 @@ TEST_CASE("limits hold on both sides") {
                    out.encode(push_head, {{"w", float64, 0, std::span(many).first(12)}});
                  }) ==
       "a message of kind push cannot be sent: the slice of \"w\" has 12 bytes, which are no whole elements of float64");
+}
+
+TEST_CASE("every kind has the number and the name that the page gives it, and is sent") {
+  std::ifstream page(GRADUS_SOURCE_DIR "/docs/formats/wire.md");
+  std::stringstream words;
+  words << page.rdbuf();
+  const std::string text_of_page = words.str();
+  CHECK(kind_name(static_cast<message_kind>(last_message_kind + 1)) == "none");
+  for (std::uint16_t k = 1; k <= last_message_kind; ++k) {
+    const auto kind = static_cast<message_kind>(k);
+    const std::string said = text(k, " ", kind_name(kind), k == last_message_kind ? "." : ",");
+    CHECK_MESSAGE(text_of_page.find(said) != std::string::npos, said);
+    message_encoder out;
+    octets frame;
+    for (const auto piece : out.encode({.kind = kind})) frame.insert(frame.end(), piece.begin(), piece.end());
+    message_decoder in;
+    CHECK(in.decode(frame).head.kind == kind);
+  }
 }

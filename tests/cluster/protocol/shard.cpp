@@ -208,8 +208,14 @@ TEST_CASE("replays, forgeries and misfits are refused and counted, and nothing i
   CHECK(b.out.take() == lines{"refused to 2: i5 s2 a4"});
   CHECK(b.store.sum == 3.0);
   CHECK(b.s.parts_staged() == 0);
+  b.push(0, 5, 4, 1.0), b.written();
+  const contribution_id id[] = {{0, 5, 4}};
+  for (const message_kind kind : {message_kind::decide, message_kind::drop})
+    b.s.receive({kind, 2, 1, 5, 0, 4, id, {}}, 0);  // no decider
+  CHECK(b.s.parts_staged() == 1);
+  b.drop({0, 5, 4}, 3);
   const shard_counts& c = b.s.counts();
-  CHECK((c.replayed == 1 && c.forged == 4 && c.stale == 2 && c.misfits == 1 && c.applied == 3));
+  CHECK((c.replayed == 1 && c.forged == 6 && c.stale == 2 && c.misfits == 1 && c.applied == 3));
 }
 
 TEST_CASE("a worker that flaps does not fill the memory") {
@@ -378,6 +384,10 @@ TEST_CASE("an update that needs sums of all shards waits for their lists, round 
   CHECK(b.settled(1, 1, {{9, 9}, {9, 9}}).empty());
   CHECK(b.settled(1, 0, {{9, 9}, {9, 9}}, 0, 2).empty());
   CHECK(b.s.counts().forged == 1);
+  // What is decided cannot be dropped any more.
+  CHECK(b.drop({0, 5, 1}, 0).empty());
+  CHECK(b.s.counts().forged == 2);
+  CHECK(b.s.parts_staged() == 3);
   CHECK(b.settled(1, 0, {{10, 0}, {2, 0}}, 150 * ms) == lines{"measured to 0: i0 s1 a1 [14 1]"});
   CHECK(b.settled(1, 0, {{10, 0}, {2, 0}}).empty());  // doubled
   CHECK(b.store.sum == 0);

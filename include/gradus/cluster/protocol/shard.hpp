@@ -45,6 +45,9 @@ public:
   const exactly_once_window<Faults>& window() const { return window_; }
 
   void receive(const protocol_message& m, nanos now) {
+    const bool decides =
+        m.kind == message_kind::decide || m.kind == message_kind::drop || m.kind == message_kind::settled;
+    if (decides && m.from != cluster_shape::decider) return void(++counts_.forged);
     switch (m.kind) {
     case message_kind::push: return push(m, now);
     case message_kind::pull: return pull(m, now, pulls_);
@@ -322,7 +325,6 @@ private:
   // through receive() to the driver: every shard hears the same lists, so the run cannot go on, and the driver ends it
   // with the error's text. The update is as it was, so a driver may also let the message be.
   void settled(const protocol_message& m, nanos now) {
-    if (m.from != cluster_shape::decider) return void(++counts_.forged);
     if (!update_.is_open() || m.about != update_.order() || m.sequence != update_.round()) return;
     if (!update_.problem_of(m.parts).empty()) return void(++counts_.misfits);
     update_.settle(m.parts);
@@ -348,6 +350,7 @@ private:
   }
   void drop(const protocol_message& m) {
     if (m.ids.size() != 1 || parts_.find(m.ids[0]) == nullptr) return;
+    if (update_.has(m.ids[0])) return void(++counts_.forged);  // what is decided is for ever
     log_.write(record_kind::drop, m.about, m.ids);
     forget(m.ids[0], m.about);
   }

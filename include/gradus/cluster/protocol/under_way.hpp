@@ -1,6 +1,7 @@
 // The update that a shard has begun and not applied yet, because the lists of all shards are wanted first
 // (settlement.hpp). One at a time. Not saved: until it is applied the parts are there, and the decider says it again.
 #pragma once
+#include <algorithm>
 #include <charconv>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ public:
   bool is_open() const { return is_open_; }
   std::uint64_t order() const { return order_; }
   std::span<const contribution_id> ids() const { return ids_; }
+  bool has(const contribution_id& id) const {
+    return is_open_ && std::find(ids_.begin(), ids_.end(), id) != ids_.end();
+  }
   std::size_t round() const { return round_; }
   // What this shard measured for the round.
   std::span<const double> measures() const { return measures_; }
