@@ -437,7 +437,7 @@ TEST_CASE("where too many workers have left for a round, who asks for a token is
   b.say(0, message_kind::leave, 1), b.written();
   CHECK(b.say(1, message_kind::ask, 1, 1) == lines{"token to 3: i1 s1 a1 {1 1 0}"});  // what was decided stays so
   CHECK(b.say(1, message_kind::ask, 1, 2).empty());
-  CHECK(b.written() == lines{"drop to 0: i1 s0 a1 {1 1 2}", "drop to 1: i1 s0 a1 {1 1 2}", "refused to 3: i1 s6 a1"});
+  CHECK(b.written() == lines{"drop to 0: i1 s0 a1 {1 1 2}", "drop to 1: i1 s0 a1 {1 1 2}", "refused to 3: i1 s6 a2"});
   // Had that been lost, it would contribute once more.
   CHECK(b.say(1, message_kind::ask, 1, 2) == lines{"token to 3: i1 s2 a1 {3 1 0}"});
   // A worker that begins again fills the round.
@@ -447,4 +447,27 @@ TEST_CASE("where too many workers have left for a round, who asks for a token is
   b.complete({0, 2, 1}, 1);
   CHECK(b.d.order() == 2);
   CHECK(b.d.window().answer_of({1, 1, 2}).verdict == token_verdict::dropped);
+}
+
+TEST_CASE("a contribution that was given up is in no round after a restart, whose snapshot had it in one") {
+  decider_options o = two_shards(2);
+  o.mode = staleness::synchronous, o.round = {.aggregate = 2, .total = 2};
+  bench b(o);
+  b.join(0, 1), b.join(1, 1);
+  b.complete({1, 1, 1});
+  std::vector<std::byte> saved;
+  b.d.save(bytes_out(saved));
+  const std::size_t at = b.out.records.size();
+  b.say(0, message_kind::leave, 1), b.written();
+  b.say(1, message_kind::ask, 1, 1);
+  CHECK(b.written().back() == "refused to 3: i1 s6 a1");
+  bench c(o);
+  bytes_in in(saved, "snapshot");
+  c.d.load(in);
+  in.end();
+  for (std::size_t i = at; i < b.out.records.size(); ++i) CHECK(c.d.replay(b.out.records[i]));
+  c.join(0, 2);
+  CHECK(c.complete({0, 2, 1}).empty());
+  CHECK(c.d.order() == 0);
+  CHECK(c.complete({1, 1, 2}).front() == "decide to 0: i2 s0 a1 {0 2 1} {1 1 2}");
 }

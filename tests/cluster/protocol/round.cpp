@@ -163,3 +163,12 @@ TEST_CASE("who goes on before the round's end does so at its step, or at the ste
   in.end();
   CHECK((back.step() == 41 && back.credit_step() == 40));
 }
+
+TEST_CASE("a contribution that is dropped leaves the others of its worker in the round") {
+  sync_round<> r({.aggregate = 4, .total = 2});
+  r.contribute({0, 1, 1}, 0), r.contribute({0, 1, 2}, 0), r.contribute({1, 1, 1}, 0);
+  r.drop({0, 1, 2}), r.drop({0, 2, 1});
+  CHECK(std::vector<contribution_id>(r.set().begin(), r.set().end()) ==
+        std::vector<contribution_id>{{0, 1, 1}, {1, 1, 1}});
+  CHECK((!r.may_fill(1) && r.may_fill(2)));
+}

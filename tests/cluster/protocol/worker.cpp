@@ -320,10 +320,14 @@ TEST_CASE("a worker whose round is over may fetch and leave, and nothing else") 
   bench b;
   b.go();
   b.w.push(b.parts, 0);
-  const auto over = [&] { b.hear(message_kind::refused, 0, static_cast<std::uint64_t>(refusal_code::over)); };
+  const auto over = [&](std::uint64_t push = 1) {
+    b.hear(message_kind::refused, 0, static_cast<std::uint64_t>(refusal_code::over), push);
+  };
   over();  // an answer to nothing that it has asked: the push is not kept yet
   CHECK(b.events().empty());
   b.hear(message_kind::kept, 0, 1), b.hear(message_kind::kept, 1, 1);
+  over(0), over(2);  // of another push
+  CHECK(b.events().empty());
   over();
   CHECK(b.events() == lines{"over"});
   CHECK(b.w.state() == states::over);
@@ -333,6 +337,15 @@ TEST_CASE("a worker whose round is over may fetch and leave, and nothing else") 
   b.hear(message_kind::held, 0, 1, 8);
   b.hear(message_kind::fetched, 0, 1, 8), b.hear(message_kind::fetched, 1, 1, 8);
   CHECK(b.w.state() == states::over);
+  // Where it has to join again, it may be that another worker has as well, and that a round can be filled.
+  bench again;
+  again.go(), again.w.push(again.parts, 0);
+  again.hear(message_kind::kept, 0, 1), again.hear(message_kind::kept, 1, 1);
+  again.hear(message_kind::refused, 0, static_cast<std::uint64_t>(refusal_code::over), 1);
+  again.hear(message_kind::refused, 0, 1, 9), again.go();
+  again.w.fetch(0), again.hear(message_kind::held, 0, 1, 8);
+  again.hear(message_kind::fetched, 0, 1, 8), again.hear(message_kind::fetched, 1, 1, 8);
+  CHECK(again.w.state() == states::computing);
   b.w.leave(0);
   b.hear(message_kind::left, 0);
   CHECK(b.w.state() == states::left);

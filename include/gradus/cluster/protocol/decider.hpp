@@ -167,7 +167,8 @@ private:
     if (m.kind == message_kind::join) return join(w, m, now);
     if (!is_of_joined_worker(m.kind)) return;
     if (m.incarnation != window_.incarnation_of(w)) {
-      if (m.incarnation < window_.incarnation_of(w)) refuse(m, refusal_code::stale_incarnation, w);
+      if (m.incarnation < window_.incarnation_of(w))
+        refuse(m, refusal_code::stale_incarnation, window_.incarnation_of(w));
       return;
     }
     if (m.kind == message_kind::leave) return leave(w, m, now);
@@ -177,8 +178,8 @@ private:
     if (m.kind == message_kind::hold) hold(w, m, now);
     if (m.kind == message_kind::release) hold_.release({w, m.incarnation, m.sequence});
   }
-  void refuse(const protocol_message& m, refusal_code why, std::uint64_t w, std::uint64_t record = 0) {
-    protocol_message no = answer(m, message_kind::refused, window_.incarnation_of(w));
+  void refuse(const protocol_message& m, refusal_code why, std::uint64_t about, std::uint64_t record = 0) {
+    protocol_message no = answer(m, message_kind::refused, about);
     no.sequence = static_cast<std::uint64_t>(why);
     log_.say(record, no);
   }
@@ -215,7 +216,7 @@ private:
     worker_seat& here = workers_[w];
     if (m.incarnation < window_.incarnation_of(w) ||
         (m.incarnation == window_.incarnation_of(w) && (here.owner != m.incarnation || here.process != m.sequence)))
-      return refuse(m, refusal_code::stale_incarnation, w);
+      return refuse(m, refusal_code::stale_incarnation, window_.incarnation_of(w));
     if (m.incarnation > window_.incarnation_of(w)) replace(w, m.incarnation, true, m.sequence);
     if (here.has_left) return;  // said before it left, and late
     members_.hear(w, m.incarnation, now);
@@ -271,10 +272,9 @@ private:
   void give_up(const contribution_id& id, const protocol_message& m) {
     const auto here_now = std::ranges::count(workers_, false, &worker_seat::has_left);
     if (!round_.has(id) || round_.may_fill(here_now)) return;
-    round_.forget(id.worker);
     conclude(id, record_kind::drop, {token_verdict::dropped, order_});
     workers_[id.worker].is_owed = false;  // a token that is asked for later lets it contribute in vain once more
-    refuse(m, refusal_code::over, id.worker, workers_[id.worker].record);
+    refuse(m, refusal_code::over, id.sequence, workers_[id.worker].record);
   }
   // Gives tokens.
   void settle() {
@@ -339,10 +339,7 @@ private:
         break;
       default: conclude(id, record_kind::drop, {token_verdict::dropped, order_}); break;
       }
-      if (round_.ready()) {
-        const std::vector<contribution_id> set(round_.set().begin(), round_.set().end());
-        decide(set);
-      }
+      if (round_.ready()) decide(std::vector(round_.set().begin(), round_.set().end()));
     }
     settle();
   }
@@ -359,6 +356,7 @@ private:
   }
   void answered(const contribution_id& id, const window_answer& a) {
     window_.answer(id, a);
+    if (a.verdict == token_verdict::dropped) round_.drop(id);
     workers_[id.worker].decided(id);
   }
   void decide(std::span<const contribution_id> ids) {

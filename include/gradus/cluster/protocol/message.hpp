@@ -82,7 +82,7 @@ enum class refusal_code : std::uint64_t {
   forgotten = 3,          // a sequence so old that its answer was delivered long ago: a replay
   ahead = 4,              // a sequence that no worker can have come to: forged
   not_a_worker = 5,
-  over = 6  // the push cannot become an update: too many workers have left for a synchronous round
+  over = 6  // about: the sequence of a push that is no update, since too many workers have left for a round
 };
 
 struct protocol_message {

@@ -83,6 +83,8 @@ public:
   void forget(std::uint64_t worker) {
     std::erase_if(set_, [&](const contribution_id& c) { return c.worker == worker; });
   }
+  // One that counted, and does not any more.
+  void drop(const contribution_id& id) { std::erase(set_, id); }
   bool has(const contribution_id& id) const { return std::binary_search(set_.begin(), set_.end(), id); }
   // Whether so many workers can fill a round.
   bool may_fill(std::int64_t workers) const { return workers * share_ >= o_.aggregate; }

@@ -187,7 +187,7 @@ private:
   std::vector<std::uint64_t> have_;    // by shard: the order of the values that the owner has, and 1
   std::uint64_t hold_ = 0, held_ = 0;  // the number of its holds, and the order that is held
   bool is_over_ = false;
-  std::vector<bool> kept_;             // by shard: it has kept the push; or it has begun; or its state is there
+  std::vector<bool> kept_;  // by shard: it has kept the push; or it has begun; or its state is there
   std::span<const std::vector<wire_slice>> parts_;
 
   bool has(std::uint32_t k) const { return have_[k] > step_; }
@@ -259,7 +259,7 @@ private:
     // Between the join that was not answered and this one nothing was contributed, and `before_` stands.
     if (state_ == states::pushing || state_ == states::waiting) before_sequence_ = sequence_, before_ = let_in_;
     ++joins_;
-    sequence_ = 0;
+    sequence_ = 0, is_over_ = false;
     std::fill(have_.begin(), have_.end(), 0);
     enter(states::joining, now);
   }
@@ -269,7 +269,8 @@ private:
             text(state_ == states::giving ? "what worker " : "the gradients of worker ", o_.number,
                  state_ == states::giving ? " begins with does" : " do", " not fit the variables of shard ", m.from,
                  "; start all tasks from one build of one program"));
-    if (m.sequence == static_cast<std::uint64_t>(refusal_code::over) && state_ == states::waiting) {
+    if (m.sequence == static_cast<std::uint64_t>(refusal_code::over)) {
+      if (state_ != states::waiting || m.about != sequence_) return;
       state_ = states::over, is_over_ = true;
       return owner_->over();
     }
