@@ -17,8 +17,8 @@
 // as many numbers, each an addition that one process would make (run/update_step.hpp). All shards add all lists in the
 // graph's order, which is the order of one process. Whatever comes is foreign, and held against the variables first.
 //
-// Not here: the loss of a step, which lies at the workers. not_finite looks at gradients alone; a loss that is not
-// finite while all gradients are leaves no trace. Observations of sophia do not travel; it steps as without them.
+// Not here: the loss of a step, which lies at the workers, so not_finite looks at gradients alone; observations, so
+// sophia steps as without them.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -234,11 +234,10 @@ public:
     filled_ = filled;
   }
 
-  // Finished updates: the order of the last.
+  // The order of the last finished update.
   std::uint64_t global_step() const { return static_cast<std::uint64_t>(tracked_.step.global_step); }
   // Of the last update: the norm before the clip, without the loss scale (0 where nobody measured it).
   double gradient_norm() const { return norm_; }
-  // The update policies: loss_scale(), skipped_steps(), rate(step).
   const Update& update() const { return tracked_.step.update; }
   // A metric, for reduce_on_plateau: on every shard the same value between the same two updates.
   void watch(double value)
