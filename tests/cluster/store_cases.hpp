@@ -8,6 +8,7 @@
 #include <gradus/run/updater.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -65,11 +66,16 @@ inline array mean(const std::vector<array>& of) {
   return a;
 }
 
-// Kernels and biases of both types, one of more than two blocks of 4096, a scalar, one without elements.
+// Kernels and biases of both types, one of more than two blocks of 4096, a scalar, one without elements, one with a
+// constraint.
 inline std::vector<store_variable> a_model() {
-  return {{.name = "a/kernel", .dims = {7, 5}}, {.name = "a/bias", .dims = {5}},
-          {.name = "long", .dims = {9001}},     {.name = "wide", .type = float64, .dims = {3, 6}},
-          {.name = "scale", .dims = {}},        {.name = "nothing", .dims = {0, 3}}};
+  return {{.name = "a/kernel", .dims = {7, 5}},
+          {.name = "a/bias", .dims = {5}},
+          {.name = "long", .dims = {9001}},
+          {.name = "wide", .type = float64, .dims = {3, 6}},
+          {.name = "scale", .dims = {}},
+          {.name = "nothing", .dims = {0, 3}},
+          {.name = "limited", .dims = {4, 3}, .limit = max_norm(0.5)}};
 }
 inline std::vector<store_variable> with_tables(std::vector<store_variable> model) {
   model.push_back({.name = "table", .dims = {9, 4}, .takes_rows = true});
@@ -255,6 +261,8 @@ void same_bits(std::vector<store_variable> model, std::uint32_t n, std::size_t c
   for (std::uint64_t order = 1; order <= 6; ++order) {
     std::vector<contribution> set;
     for (std::size_t k = 0; k < contributions; ++k) set.push_back(drawn(draw, model));
+    if constexpr (update_type::scales_loss || update_type::looks_for_not_finite)
+      if (order == 2) set.back().values[2].x[4500] = HUGE_VAL;  // one shard alone sees it
     one.apply(set);
     many->update(order, set);
     same_state(one.one, *many);
@@ -285,6 +293,11 @@ void same_bits_anyhow(const std::vector<store_variable>& model, Policies... poli
   for (std::uint32_t n = 1; n <= 3; ++n)
     for (std::size_t contributions = 1; contributions <= 4; ++contributions)
       same_bits(model, n, contributions, policies...);
+}
+// Each number of shards, with some number of contributions.
+template <class... Policies>
+void same_bits_drawn(const std::vector<store_variable>& model, std::size_t draw, Policies... policies) {
+  for (std::uint32_t n = 1; n <= 3; ++n) same_bits(model, n, 1 + (draw + n) % 4, policies...);
 }
 
 }  // namespace store_test

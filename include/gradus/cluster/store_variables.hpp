@@ -35,6 +35,11 @@ void place_variables(std::span<store_variable> variables, std::uint32_t shards, 
 inline constexpr char own_state_mark = ':';
 inline std::string own_state_name(std::string_view name) { return std::string(1, own_state_mark) + std::string(name); }
 
+// Those of a shard, in their order.
+std::vector<const store_variable*> variables_on(std::uint32_t shard, std::span<const store_variable> variables);
+// Where not_finite::raise finds another shard's gradient at fault; its own are named with what they hold.
+[[noreturn]] void raise_not_finite_there(const store_variable& v, std::int64_t step);
+
 // Error: invalid_argument for one that a shard cannot keep: of another type than float32 or float64, without a name, of
 // a name that another has or that begins with own_state_mark, with a constraint where it takes rows.
 void check_variables(std::span<const store_variable> variables);

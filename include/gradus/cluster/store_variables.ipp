@@ -27,6 +27,21 @@ GRADUS_BODY void place_variables(std::span<store_variable> variables, std::uint3
   }
 }
 
+GRADUS_BODY std::vector<const store_variable*> variables_on(std::uint32_t shard,
+                                                            std::span<const store_variable> variables) {
+  std::vector<const store_variable*> out;
+  for (const store_variable& v : variables)
+    if (v.shard == shard) out.push_back(&v);
+  return out;
+}
+
+GRADUS_BODY void raise_not_finite_there(const store_variable& v, std::int64_t step) {
+  raise(status::invalid_argument,
+        text("the gradient of \"", v.name, "\", on shard ", v.shard,
+             ", is not finite, or its squares have no room, in the step after step ", step,
+             "; nothing was updated. Lower the learning rate, clip gradients, or look at this batch"));
+}
+
 GRADUS_BODY void check_variables(std::span<const store_variable> variables) {
   std::set<std::string_view> names;
   for (const store_variable& v : variables) {

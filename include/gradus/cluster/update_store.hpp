@@ -17,10 +17,11 @@
 // as many numbers, each an addition that one process would make (run/update_step.hpp). All shards add all lists in the
 // graph's order, which is the order of one process. Whatever comes is foreign, and held against the variables first.
 //
-// Not here: the loss of a step, which lies at the workers. not_finite looks at gradients alone; a loss that is not
-// finite while all gradients are leaves no trace. Observations of sophia do not travel; it steps as without them.
+// Not here: the loss of a step, which lies at the workers, so not_finite looks at gradients alone; observations, so
+// sophia steps as without them.
 #pragma once
 #include <cmath>
+#include <limits>
 
 #include "../base/subnormals.hpp"
 #include "../run/tracked_step.hpp"
@@ -46,9 +47,10 @@ public:
   update_store(update_store_options o, Update update, subnormal_mode numbers = subnormals_of<Device>())
       : o_(std::move(o)),
         numbers_(numbers),
-        own_(own_of(o_)),
-        matcher_(o_.shard, abouts(own_)),
-        sums_(abouts(own_), o_.divide_by),
+        about_(variables_on(o_.shard, o_.variables)),
+        own_(about_.size()),
+        matcher_(o_.shard, about_),
+        sums_(about_, o_.divide_by),
         tracked_(std::move(update)) {
     check_variables(o_.variables);
     for (const store_variable& v : o_.variables) {
@@ -60,11 +62,11 @@ public:
       for (const store_variable& v : o_.variables) f(v.name, v.dims);
     });
     std::size_t bytes = 0;
-    for (const own_variable& v : own_) bytes += align_up(v.about->bytes());
+    for (const store_variable* v : about_) bytes += align_up(v->bytes());
     memory_ = aligned_buffer(bytes);
-    for (std::size_t at = 0; const own_variable& v : own_) {
-      tracked_.insert(v.about->name, tensor_view(v.about->type, v.about->dims, memory_.data() + at), v.about->limit);
-      at += align_up(v.about->bytes());
+    for (std::size_t at = 0; const store_variable* v : about_) {
+      tracked_.insert(v->name, tensor_view(v->type, v->dims, memory_.data() + at), v->limit);
+      at += align_up(v->bytes());
     }
     list_state();
   }
@@ -74,16 +76,16 @@ public:
   std::string problem_of(std::span<const wire_slice> parts) const { return matcher_.match(parts, matched_); }
 
   // Sums the set. values() and state() do not change. Parts have to stay where they are until apply(): the gradient of
-  // a single contribution is used where it lies.
-  // Errors: failed_precondition without values, in the middle of an update, and for an order that is not the next;
-  // data_loss for parts that do not fit.
+  // a single contribution is used where it lies. An update under way is given up: it may be begun again.
+  // Errors: failed_precondition without values, and for an order that is not the next; data_loss for parts that do not
+  // fit.
   void begin(std::uint64_t order, std::span<const staged_part> set) {
     if (!filled_)
       raise(status::failed_precondition, text("shard ", o_.shard, " has no values yet; restore them first"));
-    if (pending_ || order != global_step() + 1)
+    if (order != global_step() + 1)
       raise(status::failed_precondition,
-            text("shard ", o_.shard, " cannot begin update ", order, ": it is ",
-                 pending_ ? "in the middle of" : "behind", " update ", global_step() + (pending_ ? 1 : 0)));
+            text("shard ", o_.shard, " cannot begin update ", order, ": it is behind update ", global_step()));
+    give_up();
     if (set.empty()) raise(status::data_loss, text("update ", order, " has no contributions; expected one at least"));
     sums_.clear();
     for (const staged_part& part : set) {
@@ -130,7 +132,7 @@ public:
 
   // The lists of all shards, by their numbers, this one's among them.
   // Errors: data_loss for lists that are not those of these variables; invalid_argument where not_finite::raise finds
-  // infinite or NaN gradients: it names the first, on every shard, and the update is given up, nothing has changed.
+  // infinite or NaN gradients: it names the first, on every shard. The round is as it was before.
   void settle(std::size_t round, std::span<const std::span<const double>> by_shard) {
     check_round("settle", round);
     if (!measured_) measure(round);
@@ -144,6 +146,7 @@ public:
     const subnormal_scope numbers(numbers_);
     if constexpr (step_type::rounds != 0) {
       if (round == 0) {
+        keep_own_state();
         norm_ = tracked_.step.settle(sums, [] { return 0.0; });
         if constexpr (Update::raises_not_finite)
           if (tracked_.step.skips()) refuse_gradients();
@@ -180,6 +183,8 @@ public:
   // step. global_step becomes `order`; an update under way is forgotten.
   // Error: data_loss for what lacks, or does not fit; nothing has changed then.
   void restore(std::uint64_t order, std::span<const wire_slice> parts) {
+    if (order > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      raise(status::data_loss, text("state as it is after ", order, " updates; expected 2^63 - 1 at most"));
     const std::vector<state_entry>& entries = list_of_state_.entries();
     const auto found = find_stored(entries, parts);
     const auto lacks = [&](std::size_t i) { return found[i].data() == nullptr; };
@@ -187,7 +192,7 @@ public:
     for (const own_variable& v : own_) {
       if (lacks(v.first))
         raise(status::data_loss,
-              text("there are no values of \"", v.about->name, "\", which lies on shard ", o_.shard));
+              text("there are no values of \"", entries[v.first].name, "\", which lies on shard ", o_.shard));
       for (std::size_t i = v.first + 2; i < v.end; ++i) refuse_half(entries, found, v.first + 1, i);
       any_mirror = any_mirror || (v.end > v.first + 1 && !lacks(v.first + 1));
     }
@@ -229,11 +234,10 @@ public:
     filled_ = filled;
   }
 
-  // Finished updates: the order of the last.
+  // The order of the last finished update.
   std::uint64_t global_step() const { return static_cast<std::uint64_t>(tracked_.step.global_step); }
   // Of the last update: the norm before the clip, without the loss scale (0 where nobody measured it).
   double gradient_norm() const { return norm_; }
-  // The update policies: loss_scale(), skipped_steps(), rate(step).
   const Update& update() const { return tracked_.step.update; }
   // A metric, for reduce_on_plateau: on every shard the same value between the same two updates.
   void watch(double value)
@@ -246,13 +250,13 @@ private:
   using step_type = update_step<Update>;
   // What is here of one variable of this shard, beside its values and mirrors.
   struct own_variable {
-    const store_variable* about;
     std::size_t first = 0, end = 0;  // its entries of the state
     aligned_buffer before;           // what was accumulated before this update
   };
 
   update_store_options o_;
   subnormal_mode numbers_;
+  std::vector<const store_variable*> about_;  // those of this shard
   std::vector<own_variable> own_;
   gradient_matcher matcher_;
   set_sums sums_;
@@ -263,26 +267,16 @@ private:
   std::size_t own_state_ = 0;  // where the optimizer's begins in it
   std::vector<std::string> names_;
   std::vector<wire_slice> values_, state_;
-  bool filled_ = false, pending_ = false, measured_ = false;  // of this round
+  bool filled_ = false, pending_ = false, measured_ = false, accumulated_ = false;  // measured: this round
   std::size_t settled_ = 0;
   double norm_ = 0;
   std::vector<double> list_, squares_;  // of this round; of every variable of the model
   std::vector<std::size_t> cursors_;
+  std::vector<std::byte> own_before_;
   mutable std::vector<matched_gradient> matched_;
 
   Update& policies() { return tracked_.step.update; }
 
-  static std::vector<own_variable> own_of(const update_store_options& o) {
-    std::vector<own_variable> own;
-    for (const store_variable& v : o.variables)
-      if (v.shard == o.shard) own.emplace_back().about = &v;
-    return own;
-  }
-  static std::vector<const store_variable*> abouts(const std::vector<own_variable>& own) {
-    std::vector<const store_variable*> out;
-    for (const own_variable& v : own) out.push_back(v.about);
-    return out;
-  }
   void list_state() {
     for (std::size_t i = 0; auto& v : tracked_.variables) {
       own_[i].first = list_of_state_.entries().size();
@@ -352,19 +346,12 @@ private:
     for (std::size_t j = 0; j < own.size(); ++j) sums.stages[branches_[i]][j % k] += own[j];
   }
   // not_finite::raise, with the first variable in the graph's order whose gradient is at fault.
-  [[noreturn]] void refuse_gradients() {
+  [[noreturn]] void refuse_gradients() const {
     const std::int64_t step = tracked_.step.global_step;
-    end_update();
     for (std::size_t i = 0; i < o_.variables.size(); ++i) {
       const store_variable& v = o_.variables[i];
       if (std::isfinite(squares_[i])) continue;
-      if (v.shard != o_.shard)
-        raise(status::invalid_argument, text("the gradient of \"", v.name, "\", on shard ", v.shard,
-                                             ", is not finite, or its squares have no room, in "
-                                             "the step after step ",
-                                             step,
-                                             "; nothing was updated. Lower the learning rate, clip gradients, or look "
-                                             "at this batch"));
+      if (v.shard != o_.shard) raise_not_finite_there(v, step);
       tracked_.each_gradient([&](std::string_view name, const auto* values, std::size_t n) {
         if (name != v.name) return;
         if (const std::size_t at = first_not_finite(values, n); at != n)
@@ -374,7 +361,8 @@ private:
     raise_not_finite(0, {}, 0, step);
   }
 
-  // ---- what was accumulated is added to when the norm is measured, which is before the update is applied
+  // ---- what rounds change before the update is applied: what was accumulated, when the norm is measured; counts of
+  // the optimizer's own, when it is settled that a step is left out
   void keep_accumulated() {
     if constexpr (Update::accumulates)
       for (std::size_t i = 0; auto& v : tracked_.variables) {
@@ -384,10 +372,28 @@ private:
         if (sum.size() != 0) std::memcpy(own.before.data(), sum.data(), sum.size());
         state_[own.end - 1].bytes = own.before.bytes();
       }
+    accumulated_ = Update::accumulates;
+  }
+  void keep_own_state() {
+    own_before_.clear();
+    for (std::size_t i = own_state_; i < state_.size(); ++i)
+      own_before_.insert(own_before_.end(), state_[i].bytes.begin(), state_[i].bytes.end());
+  }
+  void give_up() {
+    const std::vector<state_entry>& entries = list_of_state_.entries();
+    if (accumulated_)
+      for (const own_variable& own : own_)
+        if (!own.before.bytes().empty())
+          std::memcpy(entries[own.end - 1].bytes.data(), own.before.data(), own.before.size());
+    for (std::size_t i = own_state_, at = 0; i < entries.size() && !own_before_.empty();
+         at += entries[i++].bytes.size())
+      std::memcpy(entries[i].bytes.data(), own_before_.data() + at, entries[i].bytes.size());
+    end_update();
   }
   void end_update() {
     pending_ = measured_ = false, settled_ = 0;
-    if constexpr (Update::accumulates)
+    own_before_.clear();
+    if (std::exchange(accumulated_, false))
       for (const own_variable& own : own_) state_[own.end - 1].bytes = list_of_state_.entries()[own.end - 1].bytes;
   }
 };

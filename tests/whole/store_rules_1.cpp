@@ -1,0 +1,7 @@
+// draws at compile time: in which company each rule is
+// Shards beside one process: rules on numbers, every third.
+#include "store_rules.hpp"
+
+TEST_CASE("shards have the bits of one process: rules on numbers, every third") {
+  CHECK(store_test::all_agree<rule_trials::family::numbers, 0, 3>() != 0);
+}

@@ -1,0 +1,7 @@
+// draws at compile time: in which company each rule is
+// Shards beside one process: rules that measure their tensor.
+#include "store_rules.hpp"
+
+TEST_CASE("shards have the bits of one process: rules that measure their tensor") {
+  CHECK(store_test::all_agree<rule_trials::family::norms>() != 0);
+}
