@@ -10,8 +10,9 @@
 // Who takes looks for a while before it parks, since a thread that parks needs tens of microseconds to wake. Who puts
 // never waits: a mailbox is bounded, and what would go beyond its limits is lost, and counted. That is right here, for
 // the protocol takes every message for one that may be lost, and says again what is not answered; a sender that waited
-// for room could wait for one that waits for it. What a node says to itself is never lost, which no network does either;
-// there is no more of that than a machine says at once. A sender's messages come in the order in which it has put them.
+// for room could wait for one that waits for it. What a node says to itself is never lost, which no network does
+// either; there is no more of that than a machine says at once. A sender's messages come in the order in which it has
+// put them.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -29,10 +30,10 @@ namespace gradus::inline GRADUS_BUILD::detail {
 // The monotonic time of tasks, as machines have it.
 nanos nanos_now(const task_system& tasks);
 
-// What may wait in a mailbox. Bytes are those of copies; a message that no other bytes wait beside is never too large.
+// What may wait in a mailbox. Bytes are those of large copies; one that no other waits beside is never too large.
 struct mailbox_limits {
-  std::size_t bytes = std::size_t{256} << 20;
-  std::size_t messages = 4096;
+  std::uint64_t bytes = std::uint64_t{4} << 30;
+  std::size_t messages = 1 << 14;
 };
 
 // What has happened in it.
@@ -84,7 +85,7 @@ private:
     alignas(wire_alignment) std::byte small[small_bytes];
     protocol_message message;
     frame* next = nullptr;
-    std::size_t bytes = 0;  // that count against the limit
+    std::uint64_t bytes = 0;  // that count against the limit
     bool is_lent = false;
     std::byte* memory = nullptr;  // null: small
     std::size_t capacity = small_bytes;
@@ -105,17 +106,20 @@ private:
   frame *first_ = nullptr, *last_ = nullptr, *free_ = nullptr;
   std::vector<frame*> free_large_;
   std::vector<std::unique_ptr<frame>> frames_;
-  std::size_t bytes_ = 0, messages_ = 0;  // reserved, waiting or being handled
-  const frame* at_hand_ = nullptr;        // a lent one that is being handled
+  std::uint64_t bytes_ = 0;         // of copies that come, wait, or are being handled
+  std::size_t messages_ = 0;        // that come or wait
+  const frame* at_hand_ = nullptr;  // a lent one that is being handled
+  frame* spent_ = nullptr;          // small ones that were handled, the taker's own until it takes again
   bool is_parked_ = false, is_woken_ = false, is_closed_ = false;
   std::uint32_t withdrawing_ = 0;  // who waits for the one at hand
   mailbox_counts counts_;
 
+  std::unique_lock<std::mutex> lock() const;
   void put(const protocol_message& m, bool lent);
   frame* take_free(std::size_t needed);
   void give_free(frame* one);
   void append(frame* one);
-  void tell(std::unique_lock<std::mutex>& lock);
+  void tell(std::unique_lock<std::mutex>& held);
   frame* next(nanos until);
   void handled(frame* one);
   static void fill(frame& to, const protocol_message& m, bool lent);

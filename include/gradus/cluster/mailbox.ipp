@@ -47,6 +47,18 @@ GRADUS_BODY mailbox::~mailbox() {
     if (f->memory != nullptr) ::operator delete(f->memory, std::align_val_t{wire_alignment});
 }
 
+// Who holds the mutex lets go of it in a few tens of nanoseconds; one that parks for that needs a thousand times as
+// many.
+GRADUS_BODY std::unique_lock<std::mutex> mailbox::lock() const {
+  std::unique_lock held(mutex_, std::try_to_lock);
+  for (int i = 0; i < 100 && !held.owns_lock(); ++i) {
+    relax();
+    held.try_lock();
+  }
+  if (!held.owns_lock()) held.lock();
+  return held;
+}
+
 GRADUS_BODY void mailbox::fill(frame& to, const protocol_message& m, bool lent) {
   std::byte* at = to.memory != nullptr ? to.memory : to.small;
   auto* const slices = reinterpret_cast<wire_slice*>(at + (lent ? 0 : mailboxes::value_bytes(m)));
@@ -108,19 +120,20 @@ GRADUS_BODY void mailbox::give_free(frame* one) {
 
 GRADUS_BODY void mailbox::put(const protocol_message& m, bool lent) {
   const std::size_t values = lent ? 0 : mailboxes::value_bytes(m), needed = values + mailboxes::table_bytes(m);
-  std::unique_lock lock(mutex_);
-  const bool is_beyond = messages_ >= limits_.messages ||
-                         (bytes_ != 0 && values > limits_.bytes - std::min(bytes_, limits_.bytes));
+  std::unique_lock held = lock();
+  const std::uint64_t counted = needed > frame::small_bytes ? values : 0;
+  const bool is_beyond =
+      messages_ >= limits_.messages || (bytes_ != 0 && counted > limits_.bytes - std::min(bytes_, limits_.bytes));
   if (is_closed_ || (is_beyond && m.from != m.to)) {
     ++counts_.dropped;
     return;
   }
   frame* const one = take_free(needed);
-  one->is_lent = lent, one->bytes = values;
-  ++messages_, bytes_ += values;
+  one->is_lent = lent, one->bytes = counted;
+  ++messages_, bytes_ += counted;
   if (needed > mailboxes::copied_at_once) {
     const bool grows = needed > one->capacity;
-    lock.unlock();
+    held.unlock();
     if (grows) {
       if (one->memory != nullptr) ::operator delete(one->memory, std::align_val_t{wire_alignment});
       one->memory = nullptr, one->capacity = 0;
@@ -129,18 +142,18 @@ GRADUS_BODY void mailbox::put(const protocol_message& m, bool lent) {
     }
     const bool has_room = needed <= one->capacity;
     if (has_room) fill(*one, m, lent);
-    lock.lock();
+    held.lock();
     if (grows) ++counts_.allocations;
     if (!has_room || is_closed_) {
       ++counts_.dropped;
-      --messages_, bytes_ -= values;
+      --messages_, bytes_ -= counted;
       return give_free(one);
     }
   } else {
     fill(*one, m, lent);
   }
   append(one);
-  tell(lock);
+  tell(held);
 }
 GRADUS_BODY void mailbox::append(frame* one) {
   one->next = nullptr;
@@ -151,10 +164,10 @@ GRADUS_BODY void mailbox::append(frame* one) {
   last_ = one;
 }
 // Under the mutex, which it lets go of: who is woken can take it at once.
-GRADUS_BODY void mailbox::tell(std::unique_lock<std::mutex>& lock) {
+GRADUS_BODY void mailbox::tell(std::unique_lock<std::mutex>& held) {
   news_.store(true, std::memory_order_release);
   const bool parked = std::exchange(is_parked_, false);
-  lock.unlock();
+  held.unlock();
   if (parked) came_.notify_one();
 }
 
@@ -165,7 +178,11 @@ GRADUS_BODY mailbox::frame* mailbox::next(nanos until) {
   for (;;) {
     if (may_look && !has_news() && until > nanos_now(tasks_)) look(wait_, crowded_, has_news);
     may_look = false;
-    std::unique_lock lock(mutex_);
+    std::unique_lock held = lock();
+    while (spent_ != nullptr) {
+      frame* const behind = spent_->next;
+      give_free(std::exchange(spent_, behind));
+    }
     if (std::exchange(is_woken_, false)) {
       news_.store(first_ != nullptr || is_closed_, std::memory_order_relaxed);
       return nullptr;
@@ -175,36 +192,40 @@ GRADUS_BODY mailbox::frame* mailbox::next(nanos until) {
       if (first_ == nullptr) last_ = nullptr;
       news_.store(first_ != nullptr || is_closed_, std::memory_order_relaxed);
       if (one->is_lent) at_hand_ = one;
+      ++counts_.taken, --messages_;
       return one;
     }
     if (is_closed_) return nullptr;
     news_.store(false, std::memory_order_relaxed);
     if (until == never_due) {
       is_parked_ = true;
-      came_.wait(lock);
+      came_.wait(held);
     } else {
       const nanos now = nanos_now(tasks_);
       if (until <= now) return nullptr;
       is_parked_ = true;
-      came_.wait_for(lock, (static_cast<double>(until) - static_cast<double>(now)) / 1e9);
+      came_.wait_for(held, (static_cast<double>(until) - static_cast<double>(now)) / 1e9);
     }
     is_parked_ = false;
   }
 }
 GRADUS_BODY void mailbox::handled(frame* one) {
+  if (!one->is_lent && one->memory == nullptr) {
+    one->next = std::exchange(spent_, one);
+    return;
+  }
   bool is_waited_for = false;
   {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock held = lock();
     if (at_hand_ == one) at_hand_ = nullptr, is_waited_for = withdrawing_ != 0;
-    ++counts_.taken;
-    --messages_, bytes_ -= one->bytes;
+    bytes_ -= one->bytes;
     give_free(one);
   }
   if (is_waited_for) was_handled_.notify_all();
 }
 
 GRADUS_BODY void mailbox::withdraw(std::uint32_t from) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock held = lock();
   frame* before = nullptr;
   for (frame* one = first_; one != nullptr;) {
     frame* const behind = one->next;
@@ -221,25 +242,25 @@ GRADUS_BODY void mailbox::withdraw(std::uint32_t from) {
   }
   ++withdrawing_;
   // Not only until it is another's: by then the next one of this sender may be at hand, if it goes on putting.
-  was_handled_.wait(lock, [&] { return at_hand_ == nullptr || at_hand_->message.from != from; });
+  was_handled_.wait(held, [&] { return at_hand_ == nullptr || at_hand_->message.from != from; });
   --withdrawing_;
 }
 GRADUS_BODY void mailbox::wake() {
-  std::unique_lock lock(mutex_);
+  std::unique_lock held = lock();
   is_woken_ = true;
-  tell(lock);
+  tell(held);
 }
 GRADUS_BODY void mailbox::close() {
-  std::unique_lock lock(mutex_);
+  std::unique_lock held = lock();
   is_closed_ = true;
-  tell(lock);
+  tell(held);
 }
 GRADUS_BODY bool mailbox::is_closed() const {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock held = lock();
   return is_closed_;
 }
 GRADUS_BODY mailbox_counts mailbox::counts() const {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock held = lock();
   return counts_;
 }
 
