@@ -1,150 +1,272 @@
-// Mailboxes: order, copies and loans, limits, the end.
-#include <gradus/cluster/mailbox.hpp>
-#include <gradus/testing/hand_tasks.hpp>
-
-#include <doctest/doctest.h>
+#include "gradus/cluster/mailbox.hpp"
 
 #include <atomic>
-#include <cstring>
+#include <string>
+
+#include "../message.hpp"
+#include "gradus/testing/hand_tasks.hpp"
 
 using namespace gradus;
 using namespace gradus::detail;
 
 namespace {
-std::span<const std::byte> bytes_of(const std::vector<double>& v) { return std::as_bytes(std::span(v)); }
-double first_of(const protocol_message& m) {
-  double x;
-  std::memcpy(&x, m.parts[0].bytes.data(), sizeof x);
-  return x;
+// A message with values of its own, which can be written again once it is put.
+struct letter {
+  std::vector<std::byte> first, second;
+  std::string name = "layer/w";
+  std::vector<contribution_id> ids;
+  std::vector<wire_slice> parts;
+  protocol_message m;
+
+  explicit letter(std::size_t bytes, std::uint32_t from = 5, std::uint64_t sequence = 1)
+      : first(bytes, std::byte{1}), second(12, std::byte{2}), ids{{1, 2, 3}, {4, 5, 6}} {
+    parts = {{name, uint8, 7, first}, {"b", float32, 0, second, slice_role::values}};
+    m = {message_kind::push, from, 0, 9, sequence, 11, ids, parts};
+  }
+};
+protocol_message numbered(std::uint32_t from, std::uint64_t sequence) {
+  return {message_kind::ask, from, 0, 1, sequence, 0, {}, {}};
+}
+// What can be taken now, as "from.sequence".
+std::string all_of(mailbox& box) {
+  std::string s;
+  while (
+      box.take([&](const protocol_message& m) { s += text(s.empty() ? "" : " ", m.from, ".", m.sequence); }, at_once)) {
+  }
+  return s;
 }
 }  // namespace
 
-TEST_CASE("a message is copied with its names, values and ids, and aligned") {
-  mailbox box({});
-  std::vector<double> first{1, 2, 3}, second{4};
-  std::string name = "w";
-  contribution_id id{1, 2, 3};
-  {
-    const wire_slice parts[] = {{name, float64, 0, bytes_of(first)}, {"", float64, 7, bytes_of(second)}};
-    box.put({message_kind::pulled, 4, 5, 6, 7, 8, std::span(&id, 1), parts});
+TEST_CASE("a copy is whole, aligned, and its own") {
+  mailbox box(task_system{});
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{3}, std::size_t{5000}}) {
+    letter one(bytes);
+    box.put(one.m);
+    std::fill(one.first.begin(), one.first.end(), std::byte{77});
+    std::fill(one.second.begin(), one.second.end(), std::byte{77});
+    one.name = "another";
+    one.ids.assign(2, {}), one.parts.assign(2, {});
+    CHECK(box.take(
+        [&](const protocol_message& m) {
+          CHECK((m.kind == message_kind::push && m.from == 5 && m.to == 0));
+          CHECK((m.incarnation == 9 && m.sequence == 1 && m.about == 11));
+          REQUIRE(m.ids.size() == 2);
+          CHECK(m.ids[1] == contribution_id{4, 5, 6});
+          REQUIRE(m.parts.size() == 2);
+          CHECK((m.parts[0].name == "layer/w" && m.parts[0].type == uint8 && m.parts[0].begin == 7));
+          CHECK((m.parts[1].name == "b" && m.parts[1].role == slice_role::values));
+          CHECK(std::vector<std::byte>(m.parts[0].bytes.begin(), m.parts[0].bytes.end()) ==
+                std::vector<std::byte>(bytes, std::byte{1}));
+          CHECK(std::vector<std::byte>(m.parts[1].bytes.begin(), m.parts[1].bytes.end()) ==
+                std::vector<std::byte>(12, std::byte{2}));
+          for (const wire_slice& s : m.parts) CHECK(reinterpret_cast<std::uintptr_t>(s.bytes.data()) % 64 == 0);
+        },
+        at_once));
   }
-  first = {9, 9, 9}, second = {9}, name = "x", id = {};
-  CHECK(box.take(
-      [](const protocol_message& m) {
-        CHECK(m.kind == message_kind::pulled);
-        CHECK(m.from == 4);
-        CHECK(m.to == 5);
-        CHECK(m.incarnation == 6);
-        CHECK(m.sequence == 7);
-        CHECK(m.about == 8);
-        REQUIRE(m.ids.size() == 1);
+  CHECK_FALSE(box.take([](const protocol_message&) {}, at_once));
+  CHECK(box.counts().taken == 3);
+}
+
+TEST_CASE("memory is used again, whatever comes first") {
+  mailbox box(task_system{});
+  const letter small(10), medium(5000), large(100000);
+  const auto once = [&](int turn) {
+    for (int i = 0; i < 3; ++i) box.put((i == turn % 3 ? small : i == (turn + 1) % 3 ? medium : large).m);
+    all_of(box);
+  };
+  for (int i = 0; i < 3; ++i) once(i);
+  const auto had = box.counts().allocations;
+  CHECK(had <= 4);  // one each, and one that grew
+  for (int i = 0; i < 30; ++i) once(i);
+  CHECK(box.counts().allocations == had);
+}
+
+TEST_CASE("what is lent is read where it lies, until it is withdrawn") {
+  mailbox box(task_system{});
+  letter mine(5000, 5, 1), others(5000, 6, 1);
+  box.put_lent(mine.m);
+  mine.name = "another";
+  box.take(
+      [&](const protocol_message& m) {
+        CHECK(m.parts[0].bytes.data() == mine.first.data());
+        CHECK(m.parts[0].name == "layer/w");  // names are copied
         CHECK(m.ids[0] == contribution_id{1, 2, 3});
-        REQUIRE(m.parts.size() == 2);
-        CHECK(m.parts[0].name == "w");
-        CHECK(m.parts[0].count() == 3);
-        CHECK(first_of(m) == 1);
-        CHECK(m.parts[1].begin == 7);
-        for (const wire_slice& s : m.parts) CHECK(reinterpret_cast<std::uintptr_t>(s.bytes.data()) % alignment == 0);
       },
-      at_once));
-  CHECK(!box.take([](const protocol_message&) { FAIL("nothing is there"); }, at_once));
+      at_once);
+  box.put_lent(others.m), box.put_lent(mine.m), box.put(numbered(5, 2)), box.put_lent(mine.m);
+  box.withdraw(5);
+  CHECK(box.counts().withdrawn == 2);
+  box.put(numbered(5, 3));  // behind what was the last
+  CHECK(all_of(box) == "6.1 5.2 5.3");
+  box.withdraw(5);  // nothing is there
+  CHECK(box.counts().withdrawn == 2);
 }
 
-TEST_CASE("a lent message shows the sender's memory until it is withdrawn") {
-  mailbox box({});
-  std::vector<double> values{1};
-  const wire_slice parts[] = {{"w", float64, 0, bytes_of(values)}};
-  box.put_lent({message_kind::push, 4, 0, 0, 1, 0, {}, parts});
-  values[0] = 2;
-  box.take([&](const protocol_message& m) { CHECK(first_of(m) == 2); }, at_once);
-  box.put_lent({message_kind::push, 4, 0, 0, 2, 0, {}, parts});
-  box.put_lent({message_kind::push, 5, 0, 0, 3, 0, {}, parts});
-  box.put({message_kind::push, 4, 0, 0, 4, 0, {}, parts});
-  box.withdraw(4);
-  std::vector<std::uint64_t> left;
-  while (box.take([&](const protocol_message& m) { left.push_back(m.sequence); }, at_once)) {
-  }
-  CHECK(left == std::vector<std::uint64_t>{3, 4});
+TEST_CASE("withdraw waits for the one that is being handled, and for nobody else's") {
+  testing::hand_tasks hand;
+  mailbox box(hand.tasks());
+  letter mine(100, 5);
+  bool handled = false, other = false, back = false;
+  const task_handle reader = hand.tasks().start("a test", "do without", [&] {
+    box.take(
+        [&](const protocol_message&) {
+          hand.tasks().sleep(10);
+          handled = true;
+        },
+        never_due);
+  });
+  hand.settle();
+  box.put_lent(mine.m);
+  hand.settle();
+  const task_handle waiter = hand.tasks().start("a test", "do without", [&] {
+    box.withdraw(6);
+    other = true;
+    box.withdraw(5);
+    back = true;
+    CHECK(handled);
+  });
+  hand.advance(9.9);
+  CHECK(other);
+  CHECK_FALSE(back);
+  hand.advance(0.2);
+  CHECK(back);
 }
 
-TEST_CASE("who withdraws waits for the message that is being handled") {
+TEST_CASE("a handler that throws has handled its message") {
+  mailbox box(task_system{});
+  letter mine(100);
+  box.put_lent(mine.m);
+  CHECK_THROWS_WITH(box.take([](const protocol_message&) { raise(status::internal, "no"); }, at_once), "no");
+  box.withdraw(5);  // waits for nothing
+  CHECK(box.counts().taken == 1);
+}
+
+TEST_CASE("take waits up to its time, and no longer than a message, wake or close") {
+  testing::hand_tasks hand;
+  mailbox box(hand.tasks());
+  std::string log;
+  const task_handle reader = hand.tasks().start("a test", "do without", [&] {
+    const auto take = [&](nanos until) {
+      const bool b = box.take([&](const protocol_message& m) { log += text("m", m.sequence); }, until);
+      log += text(b ? " " : "no ", hand.elapsed(), "; ");
+    };
+    take(5'000'000'000);
+    take(never_due);
+    take(never_due);
+    take(never_due);
+    take(never_due);
+    take(never_due);
+  });
+  hand.advance(4.9);
+  CHECK(log == "");
+  hand.advance(1.1);
+  CHECK(log == "no 5; ");
+  box.put(numbered(5, 1));
+  hand.settle();
+  CHECK(log == "no 5; m1 6; ");
+  hand.advance(1000);
+  box.wake();
+  hand.settle();
+  CHECK(log == "no 5; m1 6; no 1006; ");
+  hand.advance(1);
+  box.put(numbered(5, 2));
+  box.close();
+  box.put(numbered(5, 3));
+  hand.settle();
+  CHECK(log == "no 5; m1 6; no 1006; m2 1007; no 1007; no 1007; ");
+  CHECK(box.counts().dropped == 1);
+  CHECK(box.is_closed());
+}
+
+TEST_CASE("wake comes before messages, once") {
+  mailbox box(task_system{});
+  box.put(numbered(5, 1));
+  box.wake(), box.wake();
+  CHECK_FALSE(box.take([](const protocol_message&) {}, never_due));
+  CHECK(all_of(box) == "5.1");
+}
+
+TEST_CASE("what goes beyond the limits is lost and counted") {
+  mailbox box(task_system{}, {}, {.bytes = 10000, .messages = 4});
+  const letter large(20000), half(4900);
+  box.put(large.m);  // alone it always fits
+  box.put(half.m);
+  CHECK(box.counts().dropped == 1);
+  box.put_lent(large.m);  // no bytes of it lie here
+  box.put(numbered(5, 7));
+  CHECK(box.counts().dropped == 1);
+  CHECK(all_of(box) == "5.1 5.1 5.7");
+  box.put(half.m), box.put(half.m), box.put(half.m);  // 2 * (4928 + 64) fit
+  CHECK(box.counts().dropped == 2);
+  box.put(numbered(5, 1)), box.put(numbered(5, 2)), box.put(numbered(5, 3));
+  CHECK(box.counts().dropped == 3);  // four messages
+  CHECK(all_of(box) == "5.1 5.1 5.1 5.2");
+  box.put(half.m);
+  CHECK(box.counts().dropped == 3);
+  for (std::uint64_t i = 1; i <= 6; ++i) box.put(numbered(0, i));  // a node's own, to itself
+  CHECK(all_of(box) == "5.1 0.1 0.2 0.3 0.4 0.5 0.6");
+  CHECK_THROWS_WITH(mailbox(task_system{}, {}, {.bytes = 1, .messages = 0}),
+                    "a mailbox: expected room for 1 message or more, found 0");
+}
+
+TEST_CASE("many put, one takes: all come, each sender's in its order") {
+  constexpr std::uint32_t senders = 3;
+  constexpr std::uint64_t each = 2000;
+  const task_system tasks;
+  mailbox box(tasks, {}, {.bytes = std::size_t{1} << 30, .messages = senders * each});
+  std::vector<task_handle> threads;
+  for (std::uint32_t s = 0; s < senders; ++s)
+    threads.push_back(tasks.start("a test", "do without", [&box, s] {
+      letter sized(600, s);
+      for (std::uint64_t i = 1; i <= each; ++i) {
+        if (i % 3 == 0) {
+          std::fill(sized.first.begin(), sized.first.end(), static_cast<std::byte>(i));
+          sized.m.sequence = i;
+          box.put(sized.m);
+        } else {
+          box.put(numbered(s, i));
+        }
+      }
+    }));
+  std::vector<std::uint64_t> last(senders);
+  bool in_order = true, whole = true;
+  for (std::uint64_t n = 0; n < senders * each; ++n)
+    box.take(
+        [&](const protocol_message& m) {
+          in_order = in_order && m.sequence == ++last[m.from];
+          if (!m.parts.empty())
+            for (const std::byte b : m.parts[0].bytes) whole = whole && b == static_cast<std::byte>(m.sequence);
+        },
+        never_due);
+  CHECK(in_order);
+  CHECK(whole);
+  CHECK(last == std::vector<std::uint64_t>(senders, each));
+  CHECK(box.counts().dropped == 0);
+}
+
+TEST_CASE("a sender that withdraws may write what it has lent") {
   const task_system tasks;
   mailbox box(tasks);
-  std::vector<double> values(1000, 1.0);
-  const wire_slice parts[] = {{"w", float64, 0, bytes_of(values)}};
-  std::atomic<int> handled{0};
-  std::atomic<bool> equal{true};
-  auto reader = tasks.start("the reader", "none", [&] {
+  std::uint64_t read = 0;
+  bool whole = true;
+  task_handle reader = tasks.start("a test", "do without", [&] {
     while (box.take(
         [&](const protocol_message& m) {
-          const double all = first_of(m);  // one round's value, everywhere
-          for (std::size_t i = 0; i < values.size(); ++i) {
-            double x;
-            std::memcpy(&x, m.parts[0].bytes.data() + i * sizeof x, sizeof x);
-            if (x != all) equal = false;
-          }
-          ++handled;
+          ++read;
+          for (const std::byte b : m.parts[0].bytes) whole = whole && b == static_cast<std::byte>(m.sequence);
         },
         never_due)) {
     }
   });
-  for (int round = 0; round < 300; ++round) {
-    box.put_lent({message_kind::push, 4, 0, 0, 0, 0, {}, parts});
-    box.withdraw(4);
-    std::fill(values.begin(), values.end(), round);  // a reader that still looks sees two rounds
+  letter mine(3000);
+  for (std::uint64_t i = 1; i <= 2000; ++i) {
+    std::fill(mine.first.begin(), mine.first.end(), static_cast<std::byte>(i));
+    mine.m.sequence = i;
+    box.put_lent(mine.m);
+    box.withdraw(5);
   }
   box.close();
   reader.join();
-  CHECK(equal);
-  CHECK(handled <= 300);
-}
-
-TEST_CASE("what goes beyond the limits is dropped and counted") {
-  mailbox box({}, {.messages = 2});
-  for (std::uint64_t i = 0; i < 5; ++i) box.put({message_kind::ask, 0, 0, 0, i, 0, {}, {}});
-  CHECK(box.dropped() == 3);
-  std::vector<std::uint64_t> got;
-  while (box.take([&](const protocol_message& m) { got.push_back(m.sequence); }, at_once)) {
-  }
-  CHECK(got == std::vector<std::uint64_t>{0, 1});
-}
-
-TEST_CASE("messages of several senders all come, each sender's in its order") {
-  const task_system tasks;
-  mailbox box(tasks);
-  constexpr std::uint64_t many = 500;
-  std::vector<task_handle> senders;
-  for (std::uint32_t s = 0; s < 3; ++s)
-    senders.push_back(tasks.start("a sender", "none", [&box, s] {
-      for (std::uint64_t i = 1; i <= many; ++i) box.put({message_kind::ask, s, 0, 0, i, 0, {}, {}});
-    }));
-  std::uint64_t last[3] = {};
-  for (std::uint64_t n = 0; n < 3 * many; ++n)
-    box.take([&](const protocol_message& m) { CHECK(m.sequence == ++last[m.from]); }, never_due);
-  CHECK(last[0] + last[1] + last[2] == 3 * many);
-}
-
-TEST_CASE("a wait ends at its time, and with the box") {
-  testing::hand_tasks hand;
-  mailbox box(hand.tasks());
-  std::atomic<int> ends{0};
-  auto reader = hand.tasks().start("the reader", "none", [&] {
-    CHECK(!box.take([](const protocol_message&) {}, nanos_now(hand.tasks()) + 5'000 * one_millisecond));
-    ++ends;
-    CHECK(!box.take([](const protocol_message&) {}, never_due));
-    ++ends;
-  });
-  hand.settle();
-  hand.advance(4);
-  hand.settle();
-  CHECK(ends == 0);
-  hand.advance(2);
-  hand.settle();
-  CHECK(ends == 1);
-  CHECK(!box.is_closed());
-  box.close();
-  reader.join();
-  CHECK(ends == 2);
-  box.put({message_kind::ask, 0, 0, 0, 0, 0, {}, {}});
-  CHECK(!box.take([](const protocol_message&) { FAIL("the box is closed"); }, never_due));
+  CHECK(whole);
+  CHECK(read + box.counts().withdrawn == 2000);
 }

@@ -1,11 +1,14 @@
 // Shards, decider and workers on real threads: every update once, the values of one process, and how it all ends.
 #include <gradus/cluster/node_driver.hpp>
 #include <gradus/cluster/staleness.hpp>
+#include <gradus/testing/hand_tasks.hpp>
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
+#include <map>
 
 #include "../message.hpp"
 
@@ -66,8 +69,7 @@ struct toy_worker final : worker_told {
   std::uint32_t told = 0;
 
   explicit toy_worker(std::uint32_t shards) : parts(shards) {
-    for (std::uint32_t k = 0; k < shards; ++k)
-      parts[k] = {{"w", float64, 0, std::as_bytes(std::span(&value[k], 1))}};
+    for (std::uint32_t k = 0; k < shards; ++k) parts[k] = {{"w", float64, 0, std::as_bytes(std::span(&value[k], 1))}};
   }
   void values(std::span<const wire_slice> p) override {
     CHECK(p.size() == 1);
@@ -186,4 +188,272 @@ TEST_CASE("the waits of all end when one has failed, and say whose error it was"
   CHECK(said.find("a disk is full") != std::string::npos);
   network.fail(std::make_exception_ptr(internal("another")), "worker 0");
   CHECK(message_of(status::aborted, [&] { network.check("waited"); }).find("a disk is full") != std::string::npos);
+}
+
+// ---- every update once, whatever happens: a gradient says whose it is and which
+namespace {
+constexpr int steps = 12;
+
+struct list_store {
+  std::vector<std::vector<std::pair<int, int>>> applied;  // by order: worker, and number of its update
+  std::vector<std::pair<int, int>> begun;
+  std::uint64_t order = 0, fails_at = 0;
+  double value = 0, added = 0;
+  std::size_t left = 0;
+  wire_slice slice{"v", float64, 0, std::as_bytes(std::span(&value, 1))};
+
+  list_store() = default;
+  list_store(const list_store&) = delete;
+  std::string problem_of(std::span<const wire_slice> p) const { return p[0].count() == 1003 ? "" : "no gradient"; }
+  void begin(std::uint64_t at, std::span<const staged_part> set) {
+    if (at == fails_at) raise(status::internal, "the store is full");
+    order = at, added = 0, left = 1;
+    begun.clear();
+    for (const staged_part& p : set) {
+      double x[1003];
+      std::memcpy(x, p.parts[0].bytes.data(), sizeof x);
+      begun.emplace_back(static_cast<int>(x[0]), static_cast<int>(x[1]));
+      added += x[2];
+      for (const double d : x)
+        if (d < 0) begun.back() = {-1, -1};  // of an arena that was written again
+    }
+  }
+  std::size_t rounds() const { return left; }
+  std::span<const double> measure(std::size_t) { return std::span(&added, 1); }
+  void settle(std::size_t, std::span<const std::span<const double>>) { left = 0; }
+  void apply() { value += added, applied.push_back(begun); }
+  std::span<const wire_slice> values() const { return std::span(&slice, 1); }
+  std::span<const wire_slice> state() const { return std::span(&slice, 1); }
+  void restore(std::uint64_t at, std::span<const wire_slice> p) {
+    order = at;
+    std::memcpy(&value, p[0].bytes.data(), sizeof value);
+  }
+  void save(bytes_out) const {}
+  void load(bytes_in&) {}
+};
+
+// Whole numbers: their sum has no order.
+double part_of(std::uint64_t worker, int n, std::uint32_t shard) {
+  return static_cast<double>(1 + worker * 1000 + static_cast<std::uint64_t>(n) * 10 + shard);
+}
+
+struct list_worker final : worker_told {
+  std::uint64_t number;
+  worker_node node;
+  std::vector<std::array<double, 1003>> arena;
+  std::vector<double> first;
+  std::vector<std::vector<wire_slice>> parts;
+  int made = 0;
+
+  list_worker(local_network& network, std::uint64_t w)
+      : number(w),
+        node(network, {.number = w, .shape = network.shape(), .begins = w == 0}, *this),
+        arena(network.shape().shards),
+        first(network.shape().shards),
+        parts(network.shape().shards) {}
+  void values(std::span<const wire_slice>) override {}
+  std::span<const std::vector<wire_slice>> state(std::uint64_t& order) override {
+    order = 40;
+    for (std::uint32_t k = 0; k < parts.size(); ++k) {
+      first[k] = 1000.0 + k;
+      parts[k] = {{"v", float64, 0, std::as_bytes(std::span(&first[k], 1))}};
+    }
+    return parts;
+  }
+  std::uint64_t step() { return node.wait_for_step(); }
+  push_fate push() {
+    for (std::uint32_t k = 0; k < parts.size(); ++k) {
+      arena[k].fill(part_of(number, made, k));
+      arena[k][0] = static_cast<double>(number), arena[k][1] = made;
+      parts[k] = {{"g", float64, 0, std::as_bytes(std::span(arena[k]))}};
+    }
+    node.push(parts);
+    const push_fate fate = node.wait_for_push();
+    for (auto& a : arena) a.fill(-1);  // it is the next gradient's now
+    return fate;
+  }
+};
+
+struct list_cluster {
+  cluster_shape shape;
+  decider_options decides;
+  task_system tasks = {};
+  mailbox_limits limits = {};
+  local_network network{shape, tasks, {}, limits};
+  std::vector<list_store> stores{shape.shards};
+  std::vector<std::string> ends{shape.shards + shape.workers};  // by node: what it raised
+  std::vector<task_handle> threads = {};
+
+  template <class Program>
+  void start(Program program) {
+    const auto run_node = [this](std::uint32_t number, const std::string& name, auto body) {
+      threads.push_back(tasks.start("a test", "none", [this, number, name, body] {
+        try {
+          body();
+        } catch (const std::exception& e) {
+          ends[number] = e.what();
+          network.fail(std::current_exception(), name);
+        }
+      }));
+    };
+    for (std::uint32_t k = 0; k < shape.shards; ++k)
+      run_node(k, text("ps ", k), [this, k] {
+        server_node<list_store>(network, {.number = k, .shape = shape, .needs_begin = true}, decides, stores[k]).run();
+      });
+    for (std::uint32_t w = 0; w < shape.workers; ++w)
+      run_node(shape.node_of(w), text("worker ", w), [this, w, program] {
+        list_worker here(network, w);
+        here.node.start();
+        program(here);
+        here.step();
+        here.node.leave();
+      });
+  }
+  void check(const std::vector<int>& updates_of_worker) {
+    threads.clear();
+    for (const std::string& e : ends) CHECK(e == "");
+    for (std::uint32_t k = 0; k < shape.shards; ++k) {
+      CHECK(stores[k].applied == stores[0].applied);
+      std::map<std::pair<int, int>, int> times;
+      for (const auto& set : stores[k].applied)
+        for (const auto& one : set) ++times[one];
+      double sum = 1000.0 + k;
+      std::size_t all = 0;
+      for (std::size_t w = 0; w < updates_of_worker.size(); ++w)
+        for (int n = 1; n <= updates_of_worker[w]; ++n, ++all) {
+          CHECK(times[{static_cast<int>(w), n}] == 1);
+          sum += part_of(w, n, k);
+        }
+      CHECK(times.size() == all);
+      CHECK(stores[k].value == sum);
+    }
+  }
+};
+void always_push(list_worker& w, int updates) {
+  for (int i = 0; i < updates; ++i) {
+    w.step();
+    ++w.made;
+    w.push();
+  }
+}
+}  // namespace
+
+TEST_CASE("every update once, on every shard in one order; nobody of ssp leads by more than its bound") {
+  for (std::uint32_t shards = 1; shards <= 3; ++shards)
+    for (std::uint32_t workers = 1; workers <= 4; ++workers)
+      for (const bool bounded : {false, true}) {
+        const cluster_shape shape{shards, workers};
+        list_cluster run{shape, bounded ? decides_by(ssp{1}, shape) : decides_by(asynchronous{}, shape)};
+        run.start([](list_worker& w) { always_push(w, steps); });
+        run.check(std::vector<int>(workers, steps));
+        if (!bounded) continue;
+        std::vector<int> made(workers);
+        for (const auto& set : run.stores[0].applied) {
+          const int before = made[static_cast<std::size_t>(set[0].first)]++;
+          CHECK(before <= *std::min_element(made.begin(), made.end()) + 1);
+        }
+      }
+}
+
+TEST_CASE("nobody waits for a message to be said again where none was lost") {
+  testing::hand_tasks hand;  // time stands still
+  for (const bool bounded : {false, true}) {
+    const cluster_shape shape{2, 3};
+    list_cluster run{shape, bounded ? decides_by(ssp{1}, shape) : decides_by(asynchronous{}, shape), hand.tasks()};
+    run.start([](list_worker& w) { always_push(w, steps); });
+    hand.settle();
+    for (const list_store& s : run.stores) CHECK(s.applied.size() == 3 * steps);
+    hand.advance(3600);
+    run.check(std::vector<int>(3, steps));
+  }
+}
+
+TEST_CASE("rounds with backups: who is late is dropped, and nothing of it is applied") {
+  for (std::uint32_t shards = 1; shards <= 3; ++shards)
+    for (std::uint32_t workers = 2; workers <= 4; ++workers) {
+      const cluster_shape shape{shards, workers};
+      decider_options decides = decides_by(sync_replicas{}, shape);
+      decides.round = {workers - 1, workers, false};
+      list_cluster run{shape, decides};
+      std::vector<int> committed(workers);
+      run.start([&](list_worker& w) {
+        bool again = false;  // the same numbers, if they were dropped
+        while (w.step() < 40 + steps) {
+          if (!again) ++w.made;
+          again = w.push() == push_fate::dropped;
+          if (!again) ++committed[w.number];
+        }
+      });
+      run.check(committed);
+      CHECK(run.stores[0].applied.size() == steps);
+      for (const auto& set : run.stores[0].applied) CHECK(set.size() == workers - 1);
+    }
+}
+
+TEST_CASE("what mailboxes lose is said again") {
+  testing::hand_tasks hand;
+  const cluster_shape shape{2, 3};
+  list_cluster run{shape, decides_by(asynchronous{}, shape), hand.tasks(), {.messages = 2}};
+  run.start([](list_worker& w) { always_push(w, steps); });
+  hand.advance(3600);
+  run.network.end();  // if it has not ended, it will not
+  run.check({steps, steps, steps});
+  CHECK(run.network.inbox(0).counts().dropped > 0);
+}
+
+TEST_CASE("a worker may compute for as long as it likes, and the others wait") {
+  testing::hand_tasks hand;
+  const cluster_shape shape{1, 2};
+  list_cluster run{shape, decides_by(sync_replicas{}, shape), hand.tasks()};
+  run.start([&hand](list_worker& w) {
+    for (int i = 0; i < 2; ++i) {
+      w.step();
+      if (w.number == 1) hand.tasks().sleep(3600);
+      ++w.made;
+      const push_fate fate = w.push();
+      CHECK(fate == push_fate::committed);
+    }
+  });
+  hand.advance(3 * 3600);
+  run.network.end();
+  run.check({2, 2});
+}
+
+TEST_CASE("who fails ends all, with its name and since when they waited") {
+  const cluster_shape shape{2, 3};
+  {
+    testing::hand_tasks hand;
+    list_cluster run{shape, decides_by(sync_replicas{}, shape), hand.tasks()};
+    run.start([&hand](list_worker& w) {
+      for (;;) {
+        if (w.step() == 42 && w.number == 1) hand.tasks().sleep(7), raise(status::data_loss, "no input is left");
+        ++w.made;
+        w.push();
+      }
+    });
+    hand.advance(10);
+    run.threads.clear();
+    CHECK(run.ends[3] == "no input is left");
+    for (const std::size_t node : {2u, 4u})
+      CHECK(run.ends[node] ==
+            "the cluster has ended, while this worker waited for the token of its update 3 for 7 s, since 0 s: worker "
+            "1 has failed: no input is left");
+  }
+  list_cluster run{shape, decides_by(asynchronous{}, shape)};
+  run.stores[1].fails_at = 43;
+  run.start([](list_worker& w) { always_push(w, 1000); });
+  run.threads.clear();
+  CHECK(run.ends[1] == "the store is full");
+  for (const std::size_t node : {2u, 3u, 4u}) CHECK(says(run.ends[node], "ps 1 has failed: the store is full"));
+}
+
+TEST_CASE("messages go to the decider or the shard by their kind, and large ones are lent") {
+  std::string to_decider, lent;
+  for (std::uint16_t i = 1; i <= last_message_kind; ++i) {
+    const auto k = static_cast<message_kind>(i);
+    if (is_for_decider(k)) to_decider += text(kind_name(k), " ");
+    if (is_lent(k)) lent += text(kind_name(k), " ");
+  }
+  CHECK(to_decider == "join heartbeat staged ask leave start measured hold release ");
+  CHECK(lent == "push begin ");
 }

@@ -1,86 +1,128 @@
-// What the nodes of a cluster in one process hand messages to each other by: any thread puts, the node's own takes.
+// How the nodes of a cluster in one process hand messages to each other: each has a mailbox, into which any thread puts
+// and from which one takes.
 //
 //   gradus::detail::mailbox box(tasks);
-//   box.put(message);                                       // copied; put_lent: the bytes of its parts are not
-//   while (box.take([&](const protocol_message& m) { ... }, until)) ...
+//   box.put(message);                                          // copied
+//   box.put_lent(push);                                        // the bytes of its parts are read where they lie
+//   while (box.take([&](const protocol_message& m) { shard.receive(m, now); }, shard.next())) ...
+//   box.withdraw(me);                                          // now what was lent may be written again
+//
+// Who takes looks for a while before it parks, since a thread that parks needs tens of microseconds to wake. Who puts
+// never waits: a mailbox is bounded, and what would go beyond its limits is lost, and counted. That is right here, for
+// the protocol takes every message for one that may be lost, and says again what is not answered; a sender that waited
+// for room could wait for one that waits for it. What a node says to itself is never lost, which no network does
+// either; there is no more of that than a machine says at once. A sender's messages come in the order in which it has
+// put them.
 #pragma once
+#include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "../base/tasks.hpp"
-#include "../tensor/tensor.hpp"
+#include "../run/pool.hpp"
 #include "protocol/message.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// On the clock of these tasks.
+// The monotonic time of tasks, as machines have it.
 nanos nanos_now(const task_system& tasks);
 
+// What may wait in a mailbox. Bytes are those of large copies; one that no other waits beside is never too large.
 struct mailbox_limits {
+  std::uint64_t bytes = std::uint64_t{4} << 30;
   std::size_t messages = 1 << 14;
-  std::size_t bytes = std::size_t{1} << 32;  // of copies that wait
 };
 
-// Messages of one sender come in the order in which they were put. What would go beyond the limits is dropped and
-// counted, as a network drops it: whoever waits for an answer says its message again.
+// What has happened in it.
+struct mailbox_counts {
+  std::uint64_t taken = 0, dropped = 0, withdrawn = 0;
+  std::uint64_t allocations = 0;  // of memory for messages
+};
+
 class mailbox {
 public:
-  explicit mailbox(const task_system& tasks, mailbox_limits limits = {}) : tasks_(tasks), limits_(limits), changed_(tasks) {}
+  // `crowded`: more threads work in this process than it has processors, so looking soon gives way to them.
+  explicit mailbox(const task_system& tasks, waiting wait = {}, mailbox_limits limits = {}, bool crowded = false);
+  mailbox(const mailbox&) = delete;
+  mailbox& operator=(const mailbox&) = delete;
+  ~mailbox();
 
-  // Copies the message, outside the lock, into memory that is used again.
+  // Copies the message (ids, names, bytes; each slice begins at a multiple of 64 bytes) into memory that is used again:
+  // no allocation once messages have had their size and their number.
   void put(const protocol_message& m) { put(m, false); }
-  // The same without the bytes of the parts: the sender leaves them alone until this message was handled, or withdraw()
-  // has returned.
+  // The same without copying the bytes of the parts: the sender leaves them alone until the message was taken and
+  // handled, or `withdraw` has returned.
   void put_lent(const protocol_message& m) { put(m, true); }
-  // Drops what `from` has lent and nobody has taken yet, and waits while one of its messages is being handled.
+  // Drops what node `from` has lent and is not taken yet, and waits while one of its lent messages is being handled.
+  // Not to be called while handling one.
   void withdraw(std::uint32_t from);
-
-  // Calls f(const protocol_message&) with the next message, outside the lock; what it shows is good during the call.
-  // Waits for one until this time (never_due: for ever). False: the time came, or the box is closed and empty.
+  // Waits for the next message, up to `until` on the tasks' monotonic clock (never_due: for ever), and calls f(const
+  // protocol_message&) with it; what it shows is good during the call, in which anything may be put. False: the time
+  // came, or somebody woke it, or it was closed and is empty. Only one thread takes.
   template <class F>
   bool take(F f, nanos until) {
-    std::unique_ptr<letter> l = next(until);
-    if (l == nullptr) return false;
-    const struct handled {
-      mailbox* box;
-      std::unique_ptr<letter>* one;
-      ~handled() { box->done(std::move(*one)); }
-    } after{this, &l};
-    f(static_cast<const protocol_message&>(l->message));
+    frame* const one = next(until);
+    if (one == nullptr) return false;
+    const handling here{this, one};
+    f(std::as_const(one->message));
     return true;
   }
-  // What is put later is dropped; what is there can be taken.
+  // take() returns false once, before any message, so that its owner looks around.
+  void wake();
+  // Wakes who takes for good; puts after it are dropped. What is in it can still be taken.
   void close();
+
   bool is_closed() const;
-  std::uint64_t dropped() const;
+  mailbox_counts counts() const;
 
 private:
-  struct letter {
+  // What fits into `small` has no memory of its own.
+  struct frame {
+    static constexpr std::size_t small_bytes = 448;
+    alignas(wire_alignment) std::byte small[small_bytes];
     protocol_message message;
-    bool lent = false;
-    std::vector<contribution_id> ids;
-    std::vector<wire_slice> parts;
-    aligned_buffer memory;
-    std::size_t bytes = 0;  // that are used of it
+    frame* next = nullptr;
+    std::uint64_t bytes = 0;  // that count against the limit
+    bool is_lent = false;
+    std::byte* memory = nullptr;  // null: small
+    std::size_t capacity = small_bytes;
   };
-  task_system tasks_;
-  mailbox_limits limits_;
-  mutable std::mutex mutex_;
-  task_condition changed_;
-  std::deque<std::unique_ptr<letter>> waiting_;
-  std::vector<std::unique_ptr<letter>> free_;
-  std::size_t bytes_ = 0;
-  std::uint64_t dropped_ = 0;
-  std::int64_t lender_ = -1;  // whose lent message is being handled
-  bool closed_ = false;
+  struct handling {
+    mailbox* of;
+    frame* one;
+    ~handling() { of->handled(one); }
+  };
 
+  task_system tasks_;
+  waiting wait_;
+  mailbox_limits limits_;
+  bool crowded_;
+  std::atomic<bool> news_{false};  // there is something to look at under the mutex
+  mutable std::mutex mutex_;
+  task_condition came_, was_handled_;
+  frame *first_ = nullptr, *last_ = nullptr, *free_ = nullptr;
+  std::vector<frame*> free_large_;
+  std::vector<std::unique_ptr<frame>> frames_;
+  std::uint64_t bytes_ = 0;         // of copies that come, wait, or are being handled
+  std::size_t messages_ = 0;        // that come or wait
+  const frame* at_hand_ = nullptr;  // a lent one that is being handled
+  frame* spent_ = nullptr;          // small ones that were handled, the taker's own until it takes again
+  bool is_parked_ = false, is_woken_ = false, is_closed_ = false;
+  std::uint32_t withdrawing_ = 0;  // who waits for the one at hand
+  mailbox_counts counts_;
+
+  std::unique_lock<std::mutex> lock() const;
   void put(const protocol_message& m, bool lent);
-  static void fill(letter& l, const protocol_message& m, bool lent);
-  std::unique_ptr<letter> next(nanos until);
-  void done(std::unique_ptr<letter> l);
+  frame* take_free(std::size_t needed);
+  void give_free(frame* one);
+  void append(frame* one);
+  void tell(std::unique_lock<std::mutex>& held);
+  frame* next(nanos until);
+  void handled(frame* one);
+  static void fill(frame& to, const protocol_message& m, bool lent);
 };
 
 }  // namespace gradus::detail

@@ -1,104 +1,267 @@
 // The bodies of mailbox.hpp.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <new>
+#include <type_traits>
 
 #include "../base/body.hpp"
 #include "mailbox.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-GRADUS_BODY nanos nanos_now(const task_system& tasks) { return static_cast<nanos>(tasks.elapsed() * 1e9); }
+// They are made in raw memory, which is used again without their ends.
+static_assert(std::is_trivially_copyable_v<contribution_id> && std::is_trivially_destructible_v<contribution_id>);
+static_assert(std::is_trivially_copyable_v<wire_slice> && std::is_trivially_destructible_v<wire_slice>);
 
-GRADUS_BODY void mailbox::fill(letter& l, const protocol_message& m, bool lent) {
-  l.message = m, l.lent = lent;
-  l.ids.assign(m.ids.begin(), m.ids.end());
-  l.parts.assign(m.parts.begin(), m.parts.end());
-  std::size_t bytes = 0;
-  for (const wire_slice& s : m.parts) bytes += s.name.size() + (lent ? 0 : align_up(s.bytes.size()));
-  if (l.memory.size() < bytes) l.memory = aligned_buffer::untouched(bytes + bytes / 8);
-  l.bytes = bytes;
-  std::byte* to = l.memory.data();
-  for (wire_slice& s : l.parts) {
-    if (lent) break;
-    if (!s.bytes.empty()) std::memcpy(to, s.bytes.data(), s.bytes.size());
-    s.bytes = {to, s.bytes.size()};
-    to += align_up(s.bytes.size());
+GRADUS_BODY nanos nanos_now(const task_system& tasks) {
+  return static_cast<nanos>(std::llround(tasks.elapsed() * 1e9));
+}
+
+namespace mailboxes {
+// Up to here a copy is made under the mutex: letting go of it and taking it again costs as much.
+inline constexpr std::size_t copied_at_once = 256;
+
+constexpr std::size_t aligned(std::size_t n) { return (n + wire_alignment - 1) / wire_alignment * wire_alignment; }
+// A message lies in a frame as its slices' bytes, each aligned, the slices, the ids, and the names.
+GRADUS_BODY std::size_t value_bytes(const protocol_message& m) {
+  std::size_t n = 0;
+  for (const wire_slice& s : m.parts) n += aligned(s.bytes.size());
+  return n;
+}
+GRADUS_BODY std::size_t table_bytes(const protocol_message& m) {
+  std::size_t n = m.parts.size() * sizeof(wire_slice) + m.ids.size() * sizeof(contribution_id);
+  for (const wire_slice& s : m.parts) n += s.name.size();
+  return n;
+}
+}  // namespace mailboxes
+
+GRADUS_BODY mailbox::mailbox(const task_system& tasks, waiting wait, mailbox_limits limits, bool crowded)
+    : tasks_(tasks), wait_(wait), limits_(limits), crowded_(crowded), came_(tasks), was_handled_(tasks) {
+  if (limits.messages == 0) raise(status::invalid_argument, "a mailbox: expected room for 1 message or more, found 0");
+}
+
+GRADUS_BODY mailbox::~mailbox() {
+  for (const auto& f : frames_)
+    if (f->memory != nullptr) ::operator delete(f->memory, std::align_val_t{wire_alignment});
+}
+
+// Who holds the mutex lets go of it in a few tens of nanoseconds; one that parks for that needs a thousand times as
+// many.
+GRADUS_BODY std::unique_lock<std::mutex> mailbox::lock() const {
+  std::unique_lock held(mutex_, std::try_to_lock);
+  for (int i = 0; i < 100 && !held.owns_lock(); ++i) {
+    relax();
+    held.try_lock();
   }
-  for (wire_slice& s : l.parts) {
-    if (!s.name.empty()) std::memcpy(to, s.name.data(), s.name.size());
-    s.name = {reinterpret_cast<const char*>(to), s.name.size()};
-    to += s.name.size();
+  if (!held.owns_lock()) held.lock();
+  return held;
+}
+
+GRADUS_BODY void mailbox::fill(frame& to, const protocol_message& m, bool lent) {
+  std::byte* at = to.memory != nullptr ? to.memory : to.small;
+  auto* const slices = reinterpret_cast<wire_slice*>(at + (lent ? 0 : mailboxes::value_bytes(m)));
+  auto* const ids = reinterpret_cast<contribution_id*>(slices + m.parts.size());
+  auto* names = reinterpret_cast<char*>(ids + m.ids.size());
+  for (std::size_t i = 0; i < m.parts.size(); ++i) {
+    wire_slice s = m.parts[i];
+    if (!s.name.empty()) std::memcpy(names, s.name.data(), s.name.size());
+    s.name = {names, s.name.size()};
+    names += s.name.size();
+    if (!lent) {
+      if (!s.bytes.empty()) std::memcpy(at, s.bytes.data(), s.bytes.size());
+      s.bytes = {at, s.bytes.size()};
+      at += mailboxes::aligned(s.bytes.size());
+    }
+    new (slices + i) wire_slice(s);
   }
-  l.message.ids = l.ids, l.message.parts = l.parts;
+  for (std::size_t i = 0; i < m.ids.size(); ++i) new (ids + i) contribution_id(m.ids[i]);
+  to.message = m;
+  to.message.parts = {slices, m.parts.size()}, to.message.ids = {ids, m.ids.size()};
+}
+
+// A frame with so much room; null: there was none, and there is no memory for one. Under the mutex.
+GRADUS_BODY mailbox::frame* mailbox::take_free(std::size_t needed) {
+  if (needed <= frame::small_bytes) {
+    if (free_ == nullptr) {
+      frames_.push_back(std::make_unique<frame>());
+      ++counts_.allocations;
+      return frames_.back().get();
+    }
+    return std::exchange(free_, free_->next);
+  }
+  // The smallest that will do, else the largest, which grows: the others stay right for what they have had.
+  auto best = free_large_.end();
+  for (auto f = free_large_.begin(); f != free_large_.end(); ++f) {
+    if (best == free_large_.end()) {
+      best = f;
+      continue;
+    }
+    const std::size_t a = (*f)->capacity, b = (*best)->capacity;
+    if (a >= needed ? (b < needed || a < b) : (b < needed && a > b)) best = f;
+  }
+  if (best == free_large_.end()) {
+    frames_.push_back(std::make_unique<frame>());
+    free_large_.reserve(frames_.size());  // giving one back does not fail
+    return frames_.back().get();
+  }
+  frame* const f = *best;
+  *best = free_large_.back();
+  free_large_.pop_back();
+  return f;
+}
+GRADUS_BODY void mailbox::give_free(frame* one) {
+  if (one->memory != nullptr || one->capacity == 0)
+    free_large_.push_back(one);
+  else
+    one->next = std::exchange(free_, one);
 }
 
 GRADUS_BODY void mailbox::put(const protocol_message& m, bool lent) {
-  std::unique_ptr<letter> l;
-  {
-    const std::lock_guard lock(mutex_);
-    if (closed_) return;
-    if (waiting_.size() >= limits_.messages || bytes_ > limits_.bytes) return void(++dropped_);
-    if (!free_.empty()) l = std::move(free_.back()), free_.pop_back();
+  const std::size_t values = lent ? 0 : mailboxes::value_bytes(m), needed = values + mailboxes::table_bytes(m);
+  std::unique_lock held = lock();
+  const std::uint64_t counted = needed > frame::small_bytes ? values : 0;
+  const bool is_beyond =
+      messages_ >= limits_.messages || (bytes_ != 0 && counted > limits_.bytes - std::min(bytes_, limits_.bytes));
+  if (is_closed_ || (is_beyond && m.from != m.to)) {
+    ++counts_.dropped;
+    return;
   }
-  if (l == nullptr) l = std::make_unique<letter>();
-  fill(*l, m, lent);
-  const std::lock_guard lock(mutex_);
-  if (closed_) return;
-  bytes_ += l->bytes;
-  waiting_.push_back(std::move(l));
-  changed_.notify_all();  // a taker; who withdraws waits for something else, and looks again
+  frame* const one = take_free(needed);
+  one->is_lent = lent, one->bytes = counted;
+  ++messages_, bytes_ += counted;
+  if (needed > mailboxes::copied_at_once) {
+    const bool grows = needed > one->capacity;
+    held.unlock();
+    if (grows) {
+      if (one->memory != nullptr) ::operator delete(one->memory, std::align_val_t{wire_alignment});
+      one->memory = nullptr, one->capacity = 0;
+      one->memory = static_cast<std::byte*>(::operator new(needed, std::align_val_t{wire_alignment}, std::nothrow));
+      if (one->memory != nullptr) one->capacity = needed;
+    }
+    const bool has_room = needed <= one->capacity;
+    if (has_room) fill(*one, m, lent);
+    held.lock();
+    if (grows) ++counts_.allocations;
+    if (!has_room || is_closed_) {
+      ++counts_.dropped;
+      --messages_, bytes_ -= counted;
+      return give_free(one);
+    }
+  } else {
+    fill(*one, m, lent);
+  }
+  append(one);
+  tell(held);
+}
+GRADUS_BODY void mailbox::append(frame* one) {
+  one->next = nullptr;
+  if (last_ != nullptr)
+    last_->next = one;
+  else
+    first_ = one;
+  last_ = one;
+}
+// Under the mutex, which it lets go of: who is woken can take it at once.
+GRADUS_BODY void mailbox::tell(std::unique_lock<std::mutex>& held) {
+  news_.store(true, std::memory_order_release);
+  const bool parked = std::exchange(is_parked_, false);
+  held.unlock();
+  if (parked) came_.notify_one();
+}
+
+GRADUS_BODY mailbox::frame* mailbox::next(nanos until) {
+  const auto has_news = [&] { return news_.load(std::memory_order_acquire); };
+  // Where time is turned by hand, or threads take turns, looking changes nothing.
+  bool may_look = tasks_.driver() == nullptr;
+  for (;;) {
+    if (may_look && !has_news() && until > nanos_now(tasks_)) look(wait_, crowded_, has_news);
+    may_look = false;
+    std::unique_lock held = lock();
+    while (spent_ != nullptr) {
+      frame* const behind = spent_->next;
+      give_free(std::exchange(spent_, behind));
+    }
+    if (std::exchange(is_woken_, false)) {
+      news_.store(first_ != nullptr || is_closed_, std::memory_order_relaxed);
+      return nullptr;
+    }
+    if (frame* const one = first_; one != nullptr) {
+      first_ = one->next;
+      if (first_ == nullptr) last_ = nullptr;
+      news_.store(first_ != nullptr || is_closed_, std::memory_order_relaxed);
+      if (one->is_lent) at_hand_ = one;
+      ++counts_.taken, --messages_;
+      return one;
+    }
+    if (is_closed_) return nullptr;
+    news_.store(false, std::memory_order_relaxed);
+    if (until == never_due) {
+      is_parked_ = true;
+      came_.wait(held);
+    } else {
+      const nanos now = nanos_now(tasks_);
+      if (until <= now) return nullptr;
+      is_parked_ = true;
+      came_.wait_for(held, (static_cast<double>(until) - static_cast<double>(now)) / 1e9);
+    }
+    is_parked_ = false;
+  }
+}
+GRADUS_BODY void mailbox::handled(frame* one) {
+  if (!one->is_lent && one->memory == nullptr) {
+    one->next = std::exchange(spent_, one);
+    return;
+  }
+  bool is_waited_for = false;
+  {
+    const std::unique_lock held = lock();
+    if (at_hand_ == one) at_hand_ = nullptr, is_waited_for = withdrawing_ != 0;
+    bytes_ -= one->bytes;
+    give_free(one);
+  }
+  if (is_waited_for) was_handled_.notify_all();
 }
 
 GRADUS_BODY void mailbox::withdraw(std::uint32_t from) {
-  std::unique_lock lock(mutex_);
-  for (auto l = waiting_.begin(); l != waiting_.end();) {
-    if (!(*l)->lent || (*l)->message.from != from) {
-      ++l;
-      continue;
+  std::unique_lock held = lock();
+  frame* before = nullptr;
+  for (frame* one = first_; one != nullptr;) {
+    frame* const behind = one->next;
+    if (one->is_lent && one->message.from == from) {
+      (before != nullptr ? before->next : first_) = behind;
+      if (last_ == one) last_ = before;
+      ++counts_.withdrawn;
+      --messages_, bytes_ -= one->bytes;
+      give_free(one);
+    } else {
+      before = one;
     }
-    bytes_ -= (*l)->bytes;
-    free_.push_back(std::move(*l));
-    l = waiting_.erase(l);
+    one = behind;
   }
-  changed_.wait(lock, [&] { return lender_ != static_cast<std::int64_t>(from); });
+  ++withdrawing_;
+  // Not only until it is another's: by then the next one of this sender may be at hand, if it goes on putting.
+  was_handled_.wait(held, [&] { return at_hand_ == nullptr || at_hand_->message.from != from; });
+  --withdrawing_;
 }
-
-GRADUS_BODY std::unique_ptr<mailbox::letter> mailbox::next(nanos until) {
-  std::unique_lock lock(mutex_);
-  const auto any = [&] { return !waiting_.empty() || closed_; };
-  if (until == never_due)
-    changed_.wait(lock, any);
-  else if (!any() && until != at_once)
-    changed_.wait_for(lock, static_cast<double>(until) / 1e9 - tasks_.elapsed(), any);
-  if (waiting_.empty()) return nullptr;
-  std::unique_ptr<letter> l = std::move(waiting_.front());
-  waiting_.pop_front();
-  bytes_ -= l->bytes;
-  if (l->lent) lender_ = l->message.from;
-  return l;
+GRADUS_BODY void mailbox::wake() {
+  std::unique_lock held = lock();
+  is_woken_ = true;
+  tell(held);
 }
-
-GRADUS_BODY void mailbox::done(std::unique_ptr<letter> l) {
-  const std::lock_guard lock(mutex_);
-  if (l->lent) {
-    lender_ = -1;
-    changed_.notify_all();
-  }
-  free_.push_back(std::move(l));
-}
-
 GRADUS_BODY void mailbox::close() {
-  const std::lock_guard lock(mutex_);
-  closed_ = true;
-  changed_.notify_all();
+  std::unique_lock held = lock();
+  is_closed_ = true;
+  tell(held);
 }
 GRADUS_BODY bool mailbox::is_closed() const {
-  const std::lock_guard lock(mutex_);
-  return closed_;
+  const std::unique_lock held = lock();
+  return is_closed_;
 }
-GRADUS_BODY std::uint64_t mailbox::dropped() const {
-  const std::lock_guard lock(mutex_);
-  return dropped_;
+GRADUS_BODY mailbox_counts mailbox::counts() const {
+  const std::unique_lock held = lock();
+  return counts_;
 }
 
 }  // namespace gradus::detail

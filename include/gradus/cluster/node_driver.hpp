@@ -21,13 +21,13 @@ namespace gradus::inline GRADUS_BUILD::detail {
 // The nodes of a cluster, and how it ends.
 class local_network {
 public:
-  local_network(const cluster_shape& shape, const task_system& tasks);
+  local_network(const cluster_shape& shape, const task_system& tasks, waiting wait = {}, mailbox_limits limits = {});
 
   const cluster_shape& shape() const { return shape_; }
   const task_system& tasks() const { return tasks_; }
   nanos now() const { return nanos_now(tasks_); }
   mailbox& inbox(std::uint32_t node) { return *boxes_[node]; }
-  // To the mailbox of m.to. What a push shows is lent, so a worker withdraws it before it changes that.
+  // To the mailbox of m.to. What a push or a begin shows is lent, so a worker withdraws it before it changes that.
   void post(const protocol_message& m);
   void withdraw(std::uint32_t from) {
     for (std::uint32_t k = 0; k < shape_.shards; ++k) boxes_[k]->withdraw(from);
@@ -56,6 +56,9 @@ private:
 membership_options local_members();
 worker_options local_worker(worker_options o);
 
+// Their parts are large, and their sender leaves them alone until it is answered: they are read where they lie.
+constexpr bool is_lent(message_kind k) { return k == message_kind::push || k == message_kind::begin; }
+
 // Whose word a message is meant for, on the node of shard 0.
 constexpr bool is_for_decider(message_kind k) {
   switch (k) {
@@ -79,7 +82,8 @@ public:
   server_node(local_network& network, const shard_options& o, decider_options decides, Store& store)
       : network_(&network), number_(o.number), shard_(o, store, *this) {
     decides.members = local_members(), decides.needs_begin = o.needs_begin;
-    if (number_ == cluster_shape::decider) decider_.emplace(decides, static_cast<protocol_outside&>(*this), network.now());
+    if (number_ == cluster_shape::decider)
+      decider_.emplace(decides, static_cast<protocol_outside&>(*this), network.now());
   }
   // Until all workers have left, or the cluster has ended otherwise.
   void run() {
@@ -179,16 +183,23 @@ private:
 
   template <class Done>
   void pump(Done done) {
+    const nanos since = network_->now();
+    // By an error as well: who unwinds destroys what was lent.
+    const struct withdrawn {
+      worker_node* of;
+      ~withdrawn() { of->network_->withdraw(of->me_); }
+    } after{this};
     while (!done()) {
       const bool any = network_->inbox(me_).take(
           [this](const protocol_message& m) { half_.receive(m, network_->now()); }, half_.next());
       if (!any && network_->inbox(me_).is_closed()) {
         if (done()) return;
-        network_->check(half_.waits());
+        network_->check(waited(since));
       }
       if (network_->now() >= half_.next()) half_.advance(network_->now());
     }
   }
+  std::string waited(nanos since) const;
   void send(const protocol_message& m) override { network_->post(m); }
   std::uint64_t write(std::span<const std::byte>) override { return 0; }  // a worker has no log
   void begin() override {

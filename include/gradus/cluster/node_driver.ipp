@@ -5,13 +5,16 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-GRADUS_BODY local_network::local_network(const cluster_shape& shape, const task_system& tasks)
+GRADUS_BODY local_network::local_network(const cluster_shape& shape, const task_system& tasks, waiting wait,
+                                         mailbox_limits limits)
     : shape_(shape), tasks_(tasks) {
-  for (std::uint32_t i = 0; i < shape.shards + shape.workers; ++i) boxes_.push_back(std::make_unique<mailbox>(tasks));
+  const std::size_t nodes = std::size_t{shape.shards} + shape.workers;
+  for (std::size_t i = 0; i < nodes; ++i)
+    boxes_.push_back(std::make_unique<mailbox>(tasks, wait, limits, is_crowded(nodes)));
 }
 
 GRADUS_BODY void local_network::post(const protocol_message& m) {
-  if (m.kind == message_kind::push)
+  if (is_lent(m.kind))
     boxes_[m.to]->put_lent(m);
   else
     boxes_[m.to]->put(m);
@@ -70,11 +73,12 @@ GRADUS_BODY void worker_node::push(std::span<const std::vector<wire_slice>> part
   half_.push(parts, network_->now());
 }
 
+GRADUS_BODY std::string worker_node::waited(nanos since) const {
+  const nanos now = network_->now();
+  const auto secs = [](nanos n) { return static_cast<double>(n) / 1e9; };
+  return text(half_.waits(), " for ", secs(now - since), " s, since ", secs(since), " s");
+}
 GRADUS_BODY push_fate worker_node::wait_for_push() {
-  const struct withdrawn {  // also by an error
-    worker_node* w;
-    ~withdrawn() { w->network_->withdraw(w->me_); }
-  } after{this};
   pump([this] { return is_concluded_; });
   return fate_;
 }

@@ -40,6 +40,28 @@ inline void relax() {
 #endif
 }
 
+// More threads than processors, if they all work at once.
+inline bool is_crowded(std::size_t threads) {
+  const std::size_t processors = std::thread::hardware_concurrency();
+  return processors != 0 && threads > processors;
+}
+
+// Looks as long as `w` says, until ready(); returns what that was at last. Crowded, whom it waits for may need this
+// very processor.
+template <class Ready>
+bool look(const waiting& w, bool crowded, Ready ready) {
+  if (ready()) return true;
+  for (int i = crowded ? w.spins : 0; i < w.spins; ++i) {
+    if (ready()) return true;
+    relax();
+  }
+  for (int i = 0, n = crowded ? std::min(w.yields, 64) : w.yields; i < n; ++i) {
+    if (ready()) return true;
+    std::this_thread::yield();
+  }
+  return ready();
+}
+
 // A count that grows, and wraps around; on a cache line of its own.
 class alignas(64) progress {
 public:
@@ -49,16 +71,7 @@ public:
     now_.notify_all();  // a load, if nobody sleeps
   }
   void wait(std::uint32_t target, const waiting& w, bool crowded) const {
-    if (reached(target, now_.load(std::memory_order_acquire))) return;
-    // Crowded, whom it waits for may need this very processor.
-    for (int i = crowded ? w.spins : 0; i < w.spins; ++i) {
-      if (reached(target, now_.load(std::memory_order_acquire))) return;
-      relax();
-    }
-    for (int i = 0, n = crowded ? std::min(w.yields, 64) : w.yields; i < n; ++i) {
-      if (reached(target, now_.load(std::memory_order_acquire))) return;
-      std::this_thread::yield();
-    }
+    if (look(w, crowded, [&] { return reached(target, now_.load(std::memory_order_acquire)); })) return;
     for (std::uint32_t seen = now_.load(std::memory_order_acquire); !reached(target, seen);
          seen = now_.load(std::memory_order_acquire))
       now_.wait(seen, std::memory_order_acquire);
@@ -80,8 +93,7 @@ public:
   // Errors: invalid_argument unless 1 <= size <= 1024; resource_exhausted if a thread cannot be had: those begun before
   // it have ended then.
   explicit worker_pool(int size, const waiting& w = {}) : size_(checked(size)), wait_(w) {
-    crowded_ =
-        std::thread::hardware_concurrency() != 0 && static_cast<unsigned>(size) > std::thread::hardware_concurrency();
+    crowded_ = detail::is_crowded(static_cast<std::size_t>(size));
     finished_ = std::make_unique<detail::progress[]>(static_cast<std::size_t>(size));
     workers_.reserve(static_cast<std::size_t>(size) - 1);
     for (int i = 1; i < size; ++i)

@@ -317,8 +317,10 @@ private:
     state_ = states::pulling, since_ = now, pause_ = o_.retry;
     if (mine) owner_->concluded(static_cast<token_verdict>(m.ids[0].worker), m.ids[0].incarnation);
     if (look()) return;
-    // Values of an update that was just decided come by themselves; they are asked for if they do not.
-    if (mine && static_cast<token_verdict>(m.ids[0].worker) == token_verdict::committed)
+    // Values of an update that was just decided come by themselves; they are asked for if they do not. Where others
+    // were decided behind it, which is so whenever a token had to wait for them, those that come are too old.
+    if (mine && static_cast<token_verdict>(m.ids[0].worker) == token_verdict::committed &&
+        m.ids[0].incarnation == step_)
       again_ = now + pause_;
     else
       say(now);
