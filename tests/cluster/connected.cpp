@@ -176,8 +176,8 @@ TEST_CASE("where a worker's data end, the others of a synchronous run stop, and 
       const points data;
       const bool has_more = here.is_chief() ? chief_has_more : here.worker() == 1;
       std::vector<std::string> lines;
-      auto t = make_trainer<mlp>(connected{here}, sync_replicas{}, with_adam, config_of(place.path()),
-                                 kept_lines{&lines});
+      auto t =
+          make_trainer<mlp>(connected{here}, sync_replicas{}, with_adam, config_of(place.path()), kept_lines{&lines});
       t.train(from_spans("x", data.x, extents{13}, "y", data.y, extents{}).batch(4).take(has_more ? 9 : 5),
               {.max_steps = 100});
       CHECK(t.global_step() == 5);
@@ -212,12 +212,4 @@ TEST_CASE("tasks that differ are refused, with what differs") {
   CHECK(says(rate, "worker 1"));
   CHECK(says(rate, "0.1"));
   CHECK(says(rate, "0.2"));
-}
-
-TEST_CASE("parts that a round's gradients cannot share evenly are refused") {
-  CHECK_THROWS_WITH_AS(local_cluster({.ps = 1, .workers = 2}).run([&](server& here) {
-    if (here.is_ps()) return here.join();
-    make_trainer<mlp>(connected{here}, sync_replicas{}, with_adam, microbatch{3});
-  }),
-                       doctest::Contains("3 parts cannot be shared evenly by the 2 gradients"), invalid_argument);
 }

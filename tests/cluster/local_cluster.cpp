@@ -23,8 +23,9 @@ TEST_CASE("the program runs once for each task, and each knows its place") {
     tasks.push_back(text(here.target(), here.is_chief() ? " chief" : "", here.is_ps() ? " ps" : ""));
   });
   std::sort(tasks.begin(), tasks.end());
-  CHECK(tasks == std::vector<std::string>{"in_process://ps0:0 ps", "in_process://ps1:0 ps", "in_process://worker0:0 chief",
-                                          "in_process://worker1:0", "in_process://worker2:0"});
+  CHECK(tasks == std::vector<std::string>{"in_process://ps0:0 ps", "in_process://ps1:0 ps",
+                                          "in_process://worker0:0 chief", "in_process://worker1:0",
+                                          "in_process://worker2:0"});
 }
 
 TEST_CASE("a parameter server's join returns when the workers' programs have ended, though nothing was trained") {

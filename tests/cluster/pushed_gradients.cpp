@@ -22,7 +22,8 @@ TEST_CASE("dense gradients lie where they were, rows are copied with wide number
   for (int step = 0; step < 2; ++step) {
     p.restart();
     p.add({"c", c});
-    p.add({"table", indexed_slices(rows, const_tensor_view(float32, {2, 2}, reinterpret_cast<std::byte*>(rows_of.data())))});
+    p.add({"table",
+           indexed_slices(rows, const_tensor_view(float32, {2, 2}, reinterpret_cast<std::byte*>(rows_of.data())))});
     rows_of.assign(4, 0), rows.assign(2, 0);  // later calls of the step write there
     p.add({"a", a});
     p.add({"b", b});

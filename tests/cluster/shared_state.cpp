@@ -90,8 +90,10 @@ TEST_CASE("what does not fit is refused") {
   const auto said = [&](const wire_slice& one) {
     return message_of(status::data_loss, [&] { s.take(std::span(&one, 1), nullptr); });
   };
-  CHECK(says(said({"c", float32, 0, std::as_bytes(std::span(x))}), "a shard tells \"c\", which this worker does not have"));
-  CHECK(says(said({"a", float32, 0, std::as_bytes(std::span(x))}), "\"a\" as float32 in 12 bytes; expected float32 in 8"));
+  CHECK(says(said({"c", float32, 0, std::as_bytes(std::span(x))}),
+             "a shard tells \"c\", which this worker does not have"));
+  CHECK(says(said({"a", float32, 0, std::as_bytes(std::span(x))}),
+             "\"a\" as float32 in 12 bytes; expected float32 in 8"));
   CHECK(says(said({"a", int64, 0, std::as_bytes(std::span(x).first(2))}), "\"a\" as int64 in 8 bytes"));
   CHECK(w.a[0] == 1);
 }

@@ -20,8 +20,8 @@ TEST_CASE("each policy is a mode of the decider") {
   CHECK(all.round.aggregate == 3);
   CHECK(all.round.total == 3);
   CHECK_FALSE(all.round.wasted_first_round);
-  const decider_options backups = decides_by(
-      sync_replicas{.replicas_to_aggregate = 2, .total_num_replicas = 3, .wasted_first_round = true}, shape);
+  const decider_options backups =
+      decides_by(sync_replicas{.replicas_to_aggregate = 2, .total_num_replicas = 3, .wasted_first_round = true}, shape);
   CHECK(backups.round.aggregate == 2);
   CHECK(backups.round.total == 3);
   CHECK(backups.round.wasted_first_round);

@@ -25,8 +25,8 @@ void two_workers(const json& fact, double rtol, double atol) {
   updater u{gradient_descent{.rate = 2.0}};
   u.track("v0", v0), u.track("v1", v1), u.track("v_sparse", tensor_view(std::span<T>(rows), {2, 1}));
   sync_replicas_optimizer sync{u,
-                     {.replicas_to_aggregate = fact["replicas_to_aggregate"].get<int>(),
-                      .total_num_replicas = fact["total_num_replicas"].get<int>()}};
+                               {.replicas_to_aggregate = fact["replicas_to_aggregate"].get<int>(),
+                                .total_num_replicas = fact["total_num_replicas"].get<int>()}};
   constexpr dtype type = dtype_of<T>;
   sync.apply_gradients({{"v0", type, {1}}, {"v1", type, {1}}, {"v_sparse", type, {2, 1}, true}});
   sync.chief_init();
@@ -117,8 +117,8 @@ TEST_CASE("each accumulator has its own step; the inner optimizer's slots; avera
   updater u{momentum{.rate = 1}};
   u.track("a", a), u.track("b", b);
   int averaged = 0;
-  sync_replicas_optimizer sync{u,
-                     {.replicas_to_aggregate = 1, .total_num_replicas = 2, .variable_averages = [&] { ++averaged; }}};
+  sync_replicas_optimizer sync{
+      u, {.replicas_to_aggregate = 1, .total_num_replicas = 2, .variable_averages = [&] { ++averaged; }}};
   sync.apply_gradients({{"a", float32, {1}}, {"b", float32, {1}}});
   CHECK(sync.push(0, {{"a", std::array{1.0f}}}) == 1);
   CHECK(!sync.chief_step());                                                     // has taken a's, waits for b's

@@ -1,4 +1,5 @@
-// Three models of every kind of layer whose parts of a batch can be computed apart, and their data: what clusters train.
+// Three models of every kind of layer whose parts of a batch can be computed apart, and their data: what clusters
+// train.
 #pragma once
 #include <gradus/codecs.hpp>
 #include <gradus/gradus.hpp>
@@ -47,9 +48,7 @@ struct points {
       y.push_back((i * 7) % 5);
     }
   }
-  auto batches(int size) const {
-    return from_spans("x", x, extents{13}, "y", y, extents{}).repeat().batch(size);
-  }
+  auto batches(int size) const { return from_spans("x", x, extents{13}, "y", y, extents{}).repeat().batch(size); }
 };
 
 }  // namespace cluster_models

@@ -12,9 +12,9 @@
 //
 // It opens no port, starts no thread and is registered nowhere: it knows which task this process is, gives that a name
 // that a session can be asked for, and holds a ps's main thread in `join` until somebody stops it. Messages between
-// tasks are the business of a network. The servers of a local_cluster (cluster/local_cluster.hpp) have one, and training
-// runs with the policy `connected{server}` use it; a server by itself has none: sessions of this process reach it by
-// the connect policy in_process (session/master.hpp), and a protocol that would take a network is refused.
+// tasks are the business of a network. The servers of a local_cluster (cluster/local_cluster.hpp) have one, and
+// training runs with the policy `connected{server}` use it; a server by itself has none: sessions of this process reach
+// it by the connect policy in_process (session/master.hpp), and a protocol that would take a network is refused.
 #pragma once
 #include <initializer_list>
 #include <memory>

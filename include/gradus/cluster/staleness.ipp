@@ -19,10 +19,9 @@ GRADUS_BODY decider_options decides_by(const sync_replicas& p, const cluster_sha
   if (needed > workers && needed % workers != 0)
     raise(status::invalid_argument, text("sync_replicas: ", needed, " gradients cannot be shared evenly by ", workers,
                                          " workers; expected at most that many, or a multiple"));
-  return decider_options{
-      .shape = shape,
-      .mode = staleness::synchronous,
-      .round = {static_cast<std::uint32_t>(needed), shape.workers, p.wasted_first_round}}
+  return decider_options{.shape = shape,
+                         .mode = staleness::synchronous,
+                         .round = {static_cast<std::uint32_t>(needed), shape.workers, p.wasted_first_round}}
       .settled();
 }
 

@@ -215,8 +215,8 @@ public:
       updates_.hand_over(see);
     }
   }
-  // This process's share of a step that `of` processes make together, process `which` of them: as compute_gradients, but
-  // the sum over this microbatch's parts, not their mean. Each holds as many parts; the sum of all, as a tree
+  // This process's share of a step that `of` processes make together, process `which` of them: as compute_gradients,
+  // but the sum over this microbatch's parts, not their mean. Each holds as many parts; the sum of all, as a tree
   // (tensor/tree_sum.hpp), divided by of * parts(), is what one process computes that has `of` times as many parts, and
   // random operations draw what they draw there.
   template <class See>

@@ -10,7 +10,6 @@
 #include "../checkpoint/save_when.hpp"
 #include "../cpu/device.hpp"
 #include "../run/stepper.hpp"
-#include "../session/master.hpp"
 #include "hook.hpp"
 #include "progress.hpp"
 #include "run_config.hpp"
@@ -58,6 +57,8 @@ inline config_decision decision_of(const run_config& c, config_decision) {
           every_seconds{every.secs.active() ? every.secs.value() : 0}};
 }
 
+struct in_this_process {};
+
 // The steps of a run: its own, or what a connect policy with steps makes of them.
 template <class Connection>
 concept has_steps = requires { typename Connection::default_staleness; };
@@ -90,10 +91,11 @@ struct composition {
       policy_of<kind::subnormals, std::conditional_t<arithmetic_type::fuses, subnormals::flush, subnormals::keep>,
                 Policies...>;
   using microbatch_type = policy_of<kind::microbatch, detail::whole_batch, Policies...>;
-  using connection_type = policy_of<kind::connection, in_process<>, Policies...>;
-  using stepper_type = typename steps_of<
-      connection_type, stepper<model_type, update_type, device_type, executor_type, subnormals_type, microbatch_type>,
-      update_type, device_type, Policies...>::type;
+  using connection_type = policy_of<kind::connection, in_this_process, Policies...>;
+  using stepper_type =
+      typename steps_of<connection_type,
+                        stepper<model_type, update_type, device_type, executor_type, subnormals_type, microbatch_type>,
+                        update_type, device_type, Policies...>::type;
   // After a step, as tf.estimator's NanTensorHook; not where not_finite says what a step does.
   static constexpr bool looks_at_loss = policies_of<kind::not_finite, Policies...> == 0;
   using saver_type = saver<codec_type, file_system_type, clock_type>;

@@ -11,16 +11,15 @@ namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 
 // What the run loop takes, through whichever face.
-using loop_kinds =
-    kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::warm_start, kind::snapshot, kind::save_when,
-              kind::executor, kind::arithmetic, kind::subnormals, kind::microbatch, kind::recomputation, kind::clock,
-              kind::file_system, kind::operations, kind::log_sink, kind::hook, kind::saving_listener, kind::connection,
-              kind::staleness>;
+using loop_kinds = kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::warm_start, kind::snapshot,
+                             kind::save_when, kind::executor, kind::arithmetic, kind::subnormals, kind::microbatch,
+                             kind::recomputation, kind::clock, kind::file_system, kind::operations, kind::log_sink,
+                             kind::hook, kind::saving_listener, kind::connection, kind::staleness>;
 using trainer_kinds = kinds_and<loop_kinds, kind::configuration>;
 
 template <class... Policies>
 struct cluster_policies_fit {
-  using connection = policy_of<kind::connection, in_process<>, Policies...>;
+  using connection = policy_of<kind::connection, in_this_process, Policies...>;
   static constexpr bool no_other_staleness = has_steps<connection> || policies_of<kind::staleness, Policies...> == 0;
   static_assert(no_other_staleness,
                 "gradus: a policy that says how a cluster trains (asynchronous, ssp, sync_replicas) was given without "
@@ -31,7 +30,7 @@ struct cluster_policies_fit {
 template <class... Policies>
 struct connection_fits_trainer {
   static constexpr bool value = policies_of<kind::connection, Policies...> == 0 ||
-                                has_steps<policy_of<kind::connection, in_process<>, Policies...>>;
+                                has_steps<policy_of<kind::connection, in_this_process, Policies...>>;
   static_assert(value,
                 "gradus: a trainer takes gradus::connected{server} as its connect policy; those that give sessions, "
                 "such as in_process, are for make_supervisor.");
@@ -107,7 +106,7 @@ template <auto Build, class... Policies>
 consteval refusal find_refusal() {
   using rule = policy_of<kind::rule, no_rule, Policies...>;
   using sink = policy_of<kind::log_sink, warnings, Policies...>;
-  using connection = policy_of<kind::connection, in_process<>, Policies...>;
+  using connection = policy_of<kind::connection, in_this_process, Policies...>;
   if constexpr (!((policy<Policies> || step_function<Policies>)&&...))
     return refusal::stranger;
   else if constexpr (given_twice<Policies...>(static_cast<const trainer_kinds*>(nullptr)))

@@ -44,7 +44,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-using supervisor_kinds = loop_kinds;
+using supervisor_kinds = kinds_and<loop_kinds>;
 
 // What supervisor_options say to the loop.
 loop_settings loop_settings_of(const supervisor_options& o);
@@ -166,7 +166,7 @@ private:
     const supervisor* sv;
     stepper_type operator()() const {
       return std::apply([this](const auto&... policies) { return composition::make_steps(sv->source_, policies...); },
-          sv->policies_);
+                        sv->policies_);
     }
   };
   static_assert(connect_policy<connection_type, open_here>,
