@@ -103,6 +103,19 @@ TEST_CASE("a worker's life: join, token, values, push, token, leave") {
   CHECK(b.w.next() == never_due);
 }
 
+TEST_CASE("values of an update come by themselves, but where others were decided behind it they are asked for") {
+  bench b;
+  b.go();
+  b.w.push(b.parts, 0);
+  b.hear(message_kind::kept, 0, 1), b.hear(message_kind::kept, 1, 1);
+  b.out.take();
+  // Committed as 9, and by now 11 are decided: what comes for 9 would not do.
+  CHECK(b.hear(message_kind::token, 0, 1, 11, {1, 9, 0}) == lines{"pull to 0: i5 s1 a11", "pull to 1: i5 s1 a11"});
+  b.hear(message_kind::pulled, 0, 1, 9);
+  b.hear(message_kind::pulled, 0, 1, 11), b.hear(message_kind::pulled, 1, 1, 12);
+  CHECK(b.w.state() == states::computing);
+}
+
 TEST_CASE("what is not answered is said again, to those who did not, less and less often") {
   bench b;
   b.go();
