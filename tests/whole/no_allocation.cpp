@@ -2,6 +2,7 @@
 // compiled with: -O2 -Wno-mismatched-new-delete
 // After the first step nothing is allocated, by any door: malloc and its kin, mmap, operator new. A thousand steps with
 // their input, compiled and interpreted, on one thread and on two.
+#include <gradus/cluster/update_store.hpp>
 #include <gradus/cpu/device.hpp>
 #include <gradus/input/dataset.hpp>
 #include <gradus/ops/layer.hpp>
@@ -230,4 +231,36 @@ TEST_CASE("a session's run allocates nothing once its fetches were run, from one
   }
   CHECK(calls == 0);
   CHECK(sum > 0);
+}
+
+TEST_CASE("a shard of a parameter server sums, measures, settles and applies without, for the same sizes as before") {
+  const composed update{chain{clip_by_global_norm{0.5}, adam{}}, exponential_moving_average{}};
+  const std::vector<detail::store_variable> model{{.name = "w", .dims = {100, 50}},
+                                                  {.name = "table", .dims = {30, 4}, .takes_rows = true}};
+  detail::update_store<std::remove_const_t<decltype(update)>, cpu<fast>> s({.variables = model, .divide_by = 3},
+                                                                           update);
+  const std::vector<float> w(5000, 0.1f), table(120, 0.2f), values(12, 0.3f);
+  const std::vector<std::int64_t> rows{3, 29, 3};
+  const detail::wire_slice initial[] = {{"w", float32, 0, std::as_bytes(std::span(w))},
+                                        {"table", float32, 0, std::as_bytes(std::span(table))}};
+  const detail::wire_slice parts[] = {
+      {"w", float32, 0, std::as_bytes(std::span(w))},
+      {"table", int64, 0, std::as_bytes(std::span(rows)), detail::slice_role::rows},
+      {"table", float32, 0, std::as_bytes(std::span(values)), detail::slice_role::values}};
+  s.restore(0, initial);
+  const detail::staged_part set[] = {{{0, 1, 1}, 0, parts}, {{1, 1, 1}, 0, parts}, {{2, 1, 1}, 0, parts}};
+  std::size_t rounds = 0;
+  for (std::uint64_t order = 1; order <= 100; ++order) {
+    if (order == 3) calls = 0, counting = true;
+    REQUIRE(s.problem_of(parts).empty());
+    s.begin(order, set);
+    for (std::size_t round = 0; round < s.rounds(); ++round, ++rounds) {
+      const std::span<const double> lists[] = {s.measure(round)};
+      s.settle(round, lists);
+    }
+    s.apply();
+  }
+  counting = false;
+  CHECK(calls == 0);
+  CHECK(rounds == 200);
 }

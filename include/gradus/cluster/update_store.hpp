@@ -1,12 +1,12 @@
 // The update engine as what a shard of a parameter server stores (protocol/shard.hpp): it owns variables with their
 // slots and averages, and n shards together do, bit for bit, what one process does.
 //
-//   gradus::detail::update_store<decltype(update), gradus::cpu<gradus::fast>> s({.shard = 1, .variables = all},
-//   update); s.restore(0, values);                              // the initial values, or a checkpoint's s.begin(order,
-//   set);                               // sums the set for (std::size_t r = 0; r < s.rounds(); ++r)       // asked
-//   anew after each settle
-//     s.settle(r, exchanged(s.measure(r)));            // the lists of all shards, by their numbers
-//   s.apply();                                         // values change, global_step is `order`
+//   update_store<Update, cpu<fast>> s({.shard = 1, .variables = all}, update);
+//   s.restore(0, values);                         // initial values, or a checkpoint's
+//   s.begin(order, set);                          // sums the set
+//   for (std::size_t r = 0; r < s.rounds(); ++r)  // asked anew after each settle
+//     s.settle(r, exchanged(s.measure(r)));       // the lists of all shards, by their numbers
+//   s.apply();                                    // values change, global_step is `order`
 //
 // A set of n contributions has the bits of a stepper with microbatch{n}: gradients are summed as tree_sum has it and
 // divided by divide_by. Gradients that come as rows are put behind one another in the order of the set, their values
@@ -42,8 +42,7 @@ struct update_store_options {
 template <class Update, class Device>
 class update_store {
 public:
-  // Errors: invalid_argument for a variable that cannot be stored here, for a mask of the update that fits none of all
-  // variables, and for divide_by below 1.
+  // Errors: invalid_argument for variables that do not fit here, for a mask of the update that fits none of all.
   update_store(update_store_options o, Update update, subnormal_mode numbers = subnormals_of<Device>())
       : o_(std::move(o)),
         numbers_(numbers),
@@ -72,7 +71,7 @@ public:
   }
   update_store(const update_store&) = delete;  // lists point into it
 
-  // What is wrong with a worker's part of an update; empty if it fits.
+  // Of a worker's part of an update; empty if it fits.
   std::string problem_of(std::span<const wire_slice> parts) const { return matcher_.match(parts, matched_); }
 
   // Sums the set. values() and state() do not change. Parts have to stay where they are until apply(): the gradient of
@@ -178,9 +177,9 @@ public:
   // shard. Between begin and apply it is that before the update.
   std::span<const wire_slice> state() const { return state_; }
 
-  // From what state() of shards lists, of any number of them, or a plain trainer's state: takes what is this shard's
-  // and passes over the rest. Values without mirrors, and with them an own state that nobody lists, start as in a first
-  // step. global_step becomes `order`; an update under way is forgotten.
+  // From what state() of shards lists, of any number of them, or a plain trainer's: takes what is this shard's, passes
+  // over the rest. Values without mirrors, and with them an own state that nobody lists, start as in a first step.
+  // global_step becomes `order`; an update under way is forgotten.
   // Error: data_loss for what lacks, or does not fit; nothing has changed then.
   void restore(std::uint64_t order, std::span<const wire_slice> parts) {
     if (order > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
@@ -383,7 +382,7 @@ private:
     const std::vector<state_entry>& entries = list_of_state_.entries();
     if (accumulated_)
       for (const own_variable& own : own_)
-        if (!own.before.bytes().empty())
+        if (own.before.size() != 0)
           std::memcpy(entries[own.end - 1].bytes.data(), own.before.data(), own.before.size());
     for (std::size_t i = own_state_, at = 0; i < entries.size() && !own_before_.empty();
          at += entries[i++].bytes.size())
