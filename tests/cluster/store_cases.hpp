@@ -246,7 +246,7 @@ struct whole {
 };
 
 // Some steps of n contributions each, by shards and by one updater; after the third the shards go on as another number
-// of shards, after the fourth each is saved and loaded.
+// of shards, after the fourth each is saved and loaded, after the fifth they take the updater's state.
 template <class... Policies>
 void same_bits(std::vector<store_variable> model, std::uint32_t n, std::size_t contributions, Policies... policies) {
   using update_type = detail::update_among<Policies...>;
@@ -284,6 +284,14 @@ void same_bits(std::vector<store_variable> model, std::uint32_t n, std::size_t c
         in.end();
       }
       many = std::move(next);
+      same_state(one.one, *many);
+    } else if (order == 5) {  // from the state of one process
+      state_list list;
+      one.one.remembers(list);
+      std::vector<wire_slice> parts;
+      for (const state_entry& e : list.entries()) parts.push_back({e.name, e.type, 0, e.bytes});
+      for (auto& s : many->all) s->restore(0, one.initial());
+      for (auto& s : many->all) s->restore(order, parts);
       same_state(one.one, *many);
     }
   }
