@@ -98,11 +98,11 @@ inline contribution drawn(draws& draw, const std::vector<store_variable>& model)
   return c;
 }
 // A contribution as bytes, for one shard.
-struct parts_of {
+struct sent_parts {
   std::vector<std::vector<std::byte>> memory;
   std::vector<wire_slice> slices;
 
-  parts_of(const contribution& c, const std::vector<store_variable>& model, std::uint32_t shard) {
+  sent_parts(const contribution& c, const std::vector<store_variable>& model, std::uint32_t shard) {
     memory.reserve(model.size());
     for (std::size_t i = 0; i < model.size(); ++i) {
       if (model[i].shard != shard) continue;
@@ -129,14 +129,14 @@ struct shards {
       all.push_back(std::make_unique<store<Update>>(
           detail::update_store_options{.shard = s, .variables = model, .divide_by = divide_by}, update));
   }
-  void begin(std::uint64_t order, const std::vector<contribution>& set, std::vector<std::vector<parts_of>>& keep) {
+  void begin(std::uint64_t order, const std::vector<contribution>& set, std::vector<std::vector<sent_parts>>& keep) {
     keep.clear();
     for (std::uint32_t s = 0; s < all.size(); ++s) {
       auto& parts = keep.emplace_back();
       std::vector<staged_part> staged;
       parts.reserve(set.size());
       for (std::size_t k = 0; k < set.size(); ++k) {
-        const parts_of& p = parts.emplace_back(set[k], model, s);
+        const sent_parts& p = parts.emplace_back(set[k], model, s);
         staged.push_back({{.worker = k, .incarnation = 1, .sequence = order}, order - 1, p.slices});
         CHECK(all[s]->problem_of(p.slices) == "");
       }
@@ -159,7 +159,7 @@ struct shards {
     return round;
   }
   std::size_t update(std::uint64_t order, const std::vector<contribution>& set) {
-    std::vector<std::vector<parts_of>> keep;
+    std::vector<std::vector<sent_parts>> keep;
     begin(order, set, keep);
     const std::size_t rounds = exchange();
     for (auto& s : all) s->apply();

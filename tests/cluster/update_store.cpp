@@ -54,7 +54,7 @@ contribution of(std::vector<double> w, std::vector<double> b) { return {{{float3
 template <class Update>
 struct server_of : shards<Update> {
   std::vector<float> w{1, 2, 3}, b{4, 5};
-  std::vector<std::vector<parts_of>> keep;
+  std::vector<std::vector<sent_parts>> keep;
 
   explicit server_of(const Update& update) : shards<Update>(two_shards(), 2, update, 1) {
     for (auto& s : this->all) s->restore(0, initial());

@@ -142,8 +142,8 @@ public:
   }
   // A record of this kind, whose kind was read.
   void replay(bytes_in& in) {
-    const auto order = in.number<std::uint64_t>(), round = in.number<std::uint64_t>();
-    read(in, order, round);
+    const auto order = in.number<std::uint64_t>(), number = in.number<std::uint64_t>();
+    read(in, order, number);
   }
 
 private:
