@@ -86,14 +86,30 @@ constexpr int steps = 160, batch = 32, train_digits = 2000, save_steps = 8;
 // A model directory, in which the demo is run until it ends.
 class run {
 public:
-  explicit run(const temp_dir& place, int number)
-      : dir_(place / text("run-", number)), output_(place / text("output-", number)), cache_(place / "digits") {}
+  run(const temp_dir& place, int number, std::vector<std::string> more = {"--threads", "2"})
+      : dir_(place / text("run-", number)),
+        output_(place / text("output-", number)),
+        cache_(place / "digits"),
+        more_(std::move(more)) {}
 
   process demo() const {
-    return {{program("digits"), "--model_dir", dir_, "--cache", cache_, "--steps", text(steps), "--batch", text(batch),
-             "--train_digits", text(train_digits), "--test_digits", "200", "--save_checkpoints_steps", text(save_steps),
-             "--threads", "2"},
-            output_};
+    std::vector<std::string> words{program("digits"),
+                                   "--model_dir",
+                                   dir_,
+                                   "--cache",
+                                   cache_,
+                                   "--steps",
+                                   text(steps),
+                                   "--batch",
+                                   text(batch),
+                                   "--train_digits",
+                                   text(train_digits),
+                                   "--test_digits",
+                                   "200",
+                                   "--save_checkpoints_steps",
+                                   text(save_steps)};
+    words.insert(words.end(), more_.begin(), more_.end());
+    return {words, output_};
   }
   // The demo's training on a disk at whose n-th operation inside a save it dies.
   process deadly(std::int64_t n) const {
@@ -118,6 +134,7 @@ public:
 
 private:
   std::string dir_, output_, cache_;
+  std::vector<std::string> more_;
 };
 
 struct reference {
@@ -125,10 +142,10 @@ struct reference {
   run_files::curves curves;
   double secs = 0;
 };
-reference uninterrupted(const temp_dir& place) {
-  const run r(place, 0);
+reference uninterrupted(const temp_dir& place, const std::vector<std::string>& more = {"--threads", "2"}) {
+  const run r(place, 0, more);
   r.demo().wait();  // draws the digits
-  const run again(place, 1);
+  const run again(place, 1, more);
   const double start = seconds();
   process p = again.demo();
   p.wait();
@@ -188,6 +205,30 @@ TEST_CASE("killed at random instants, and when a save has begun: the same bits, 
   CHECK(at_random >= 20);
   CHECK(in_save >= 5);
   CHECK(later >= 10);
+}
+
+TEST_CASE("a cluster of threads, killed at random instants: the same bits, one curve") {
+  const temp_dir place;
+  const std::vector<std::string> cluster{"--threads", "1", "--cluster", "in_process", "--ps", "2", "--workers", "2"};
+  const reference expected = uninterrupted(place, cluster);
+  const int wanted = is_long() ? 100 : 20;
+  std::mt19937 random(20261125);
+  int kills = 0, later = 0, tries = 0;
+  for (int number = 2; kills < wanted || later < wanted / 2; ++number) {
+    const run r(place, number, cluster);
+    for (bool done = false; !done;) {
+      REQUIRE(++tries < 50 * wanted);
+      const double until = seconds() + expected.secs * std::uniform_real_distribution<>(0, 0.7)(random);
+      process p = r.demo();
+      while (!p.ended() && seconds() < until) ::usleep(200);
+      if (!p.ended()) p.kill();
+      done = !p.was_killed();
+      if (done) REQUIRE_MESSAGE(p.succeeded(), r.output());
+      kills += !done, later += r.began_at() > 0;
+    }
+    check_end(r, expected);
+  }
+  MESSAGE("kills: ", kills, ", restarts at a step above 0: ", later);
 }
 
 TEST_CASE("killed at each operation of a save: the same bits, one curve") {

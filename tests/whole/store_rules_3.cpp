@@ -1,3 +1,4 @@
+// one in every run: store_rules
 // draws at compile time: in which company each rule is
 // Shards beside one process: rules on numbers, every third.
 #include "store_rules.hpp"
