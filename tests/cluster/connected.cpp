@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -185,6 +186,34 @@ TEST_CASE("where a worker's data end, the others of a synchronous run stop, and 
     });
     CHECK(warned == (chief_has_more ? 2 : 1));
     CHECK(trained(place.path()).step == 5);
+  }
+}
+
+TEST_CASE("a worker whose program ends without training, or swallows an error, is not waited for") {
+  for (const bool joins : {false, true}) {
+    CAPTURE(joins);
+    std::int64_t made = -1;
+    local_cluster{.ps = 1, .workers = 2}.run([&](server& here) {
+      if (here.is_ps()) return here.join();
+      const points data;
+      if (!here.is_chief()) {
+        if (!joins) return;
+        try {
+          auto t = make_trainer<mlp>(connected{here}, sync_replicas{}, with_adam);
+          t.train(data.batches(4), {.max_steps = 3});
+          throw std::runtime_error("given up");
+        } catch (const std::runtime_error&) {
+          return;
+        }
+      }
+      std::vector<std::string> lines;
+      auto t = make_trainer<mlp>(connected{here}, sync_replicas{}, with_adam, kept_lines{&lines});
+      t.train(data.batches(4), {.max_steps = 50});
+      made = t.global_step();
+      CHECK(lines.size() == 1);
+      CHECK(says(lines.at(0), "other workers have left"));
+    });
+    CHECK(made == (joins ? 3 : 0));
   }
 }
 

@@ -96,6 +96,11 @@ public:
   void gather() {
     if (node_) node_->fetch();
   }
+  // Into place only after gather(), and back.
+  void swap_averages() {
+    if (!std::exchange(swapped_, !swapped_)) gather();
+    Alone::swap_averages();
+  }
   void guard(write_guard* g) {
     Alone::guard(g);
     guard_ = g;
@@ -123,7 +128,7 @@ private:
   decider_options decides_;
   std::int64_t contributions_ = 0;  // of a synchronous round; 0: a push is an update
   std::int64_t behind_ = 0;
-  bool is_over_ = false;
+  bool is_over_ = false, swapped_ = false;
   int entered_with_ = 0;
   write_guard* guard_ = nullptr;
   state_list list_;

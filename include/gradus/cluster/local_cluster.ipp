@@ -80,6 +80,7 @@ GRADUS_BODY void local_cluster::run(const std::function<void(server& here)>& pro
     try {
       server here({.cluster = all, .job_name = job, .task_index = index}, network, tasks);
       program(here);
+      if (trains) network->messages().depart(static_cast<std::uint64_t>(index));
     } catch (...) {
       const std::exception_ptr error = std::current_exception();
       const std::lock_guard lock(mutex);

@@ -33,6 +33,8 @@ public:
     for (std::uint32_t k = 0; k < shape_.shards; ++k) boxes_[k]->withdraw(from);
   }
 
+  // Said by a worker's thread that ends without an error: it leaves, if it has not left, or never joined.
+  void depart(std::uint64_t worker);
   // The end: nothing is delivered any more, and every wait ends.
   void end();
   // The same, because a task has failed. The first error is the one that is told.
@@ -45,6 +47,7 @@ private:
   task_system tasks_;
   std::vector<std::unique_ptr<mailbox>> boxes_;
   mutable std::mutex mutex_;
+  std::vector<std::uint64_t> joined_;  // by worker: the incarnation of its last join
   bool ended_ = false;
   std::string why_;  // empty: as it should
 

@@ -7,17 +7,22 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY local_network::local_network(const cluster_shape& shape, const task_system& tasks, waiting wait,
                                          mailbox_limits limits)
-    : shape_(shape), tasks_(tasks) {
+    : shape_(shape), tasks_(tasks), joined_(shape.workers) {
   const std::size_t nodes = std::size_t{shape.shards} + shape.workers;
   for (std::size_t i = 0; i < nodes; ++i)
     boxes_.push_back(std::make_unique<mailbox>(tasks, wait, limits, is_crowded(nodes)));
 }
 
 GRADUS_BODY void local_network::post(const protocol_message& m) {
+  if (m.kind == message_kind::join) joined_[shape_.worker_of(m.from)] = m.incarnation;  // on the worker's thread
   if (is_lent(m.kind))
     boxes_[m.to]->put_lent(m);
   else
     boxes_[m.to]->put(m);
+}
+
+GRADUS_BODY void local_network::depart(std::uint64_t worker) {
+  post({message_kind::leave, shape_.node_of(worker), cluster_shape::decider, joined_[worker], 0, 0, {}, {}});
 }
 
 GRADUS_BODY void local_network::close(const std::string& why) {

@@ -92,8 +92,6 @@ public:
     ready_to_read(options.checkpoint_path);
     stepper_.template connect<mode::evaluate>();
     stepper_.reset_local();
-    if constexpr (composition::in_cluster && update_type::has_evaluation_copy)
-      if (options.use_averages) stepper_.gather();
     const detail::averages_in_place<stepper_type, update_type::has_evaluation_copy> in_place(stepper_,
                                                                                              options.use_averages);
     double loss = 0;
