@@ -9,7 +9,6 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -219,7 +218,6 @@ TEST_CASE("a worker whose program ends without training, or swallows an error, i
 
 TEST_CASE("tasks that differ are refused, with what differs") {
   const auto with = [](auto make) {
-    std::mutex mutex;
     std::string said;
     try {
       local_cluster{.ps = 1, .workers = 2}.run([&](server& here) {

@@ -86,7 +86,8 @@ TEST_CASE("copies are equal and apart, moves leave nothing twice, and every type
       attr_value over = to.value;
       over = from.value;
       CHECK(same(over, from.value));
-      over = std::move(attr_value(to.value));
+      attr_value from_there = to.value;
+      over = std::move(from_there);
       CHECK(same(over, to.value));
       const attr_value& itself = over;
       over = itself;

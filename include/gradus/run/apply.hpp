@@ -161,7 +161,8 @@ public:
   }
 
   void drop_accumulated() {
-    if constexpr (Update::accumulates) std::memset(memory_.mirrors[Update::rule_mirrors], 0, v_.about.size * sizeof(T));
+    if constexpr (Update::accumulates)
+      if (v_.about.size != 0) std::memset(memory_.mirrors[Update::rule_mirrors], 0, v_.about.size * sizeof(T));
   }
   // The gradient is a second observation, of rules that take one.
   void observe() {
