@@ -78,12 +78,14 @@ void train(const options& o, const std::string& data, const gradus::server& here
                          .tf_random_seed = o.seed,
                          .save_summary_steps = 10,
                          .save_checkpoints_steps = static_cast<double>(o.save_steps)});
-  trainer.train(gradus::idx(gradus::join_path(data, "train"))
-                    .shuffle(o.train_digits, o.seed)
-                    .repeat()
-                    .batch(o.batch / here.workers())
-                    .shard(here.workers(), here.worker()),
-                {.max_steps = o.steps});
+  auto batches = gradus::idx(gradus::join_path(data, "train"))
+                     .shuffle(o.train_digits, o.seed)
+                     .repeat()
+                     .batch(o.batch / here.workers());
+  if (here.workers() == 1)
+    trainer.train(batches, {.max_steps = o.steps});
+  else
+    trainer.train(batches.shard(here.workers(), here.worker()), {.max_steps = o.steps});
   if (!here.is_chief()) return;
 
   const auto test = [&] { return gradus::idx(gradus::join_path(data, "test")).batch(1000); };

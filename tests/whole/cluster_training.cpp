@@ -1,4 +1,4 @@
-// costs: 300
+// costs: 900
 // A cluster on threads ends with the bits of one process: equal parameters, slots, averages, powers and step.
 #include <gradus/cluster/connected.hpp>
 #include <gradus/cluster/local_cluster.hpp>
