@@ -1,6 +1,7 @@
 // expect: a trainer takes gradus::connected{server} as its connect policy
 // at most: 60 lines
 #include <gradus/gradus.hpp>
+#include <gradus/session/master.hpp>
 
 inline constexpr auto model = [](gradus::graph& g) {
   using namespace gradus;
