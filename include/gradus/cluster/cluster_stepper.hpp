@@ -181,7 +181,7 @@ private:
     const std::int64_t parts = contributions_ != 0 ? contributions_ * Alone::parts() : 1;
     here_->network()->offer(
         {made_from_,
-         [variables, parts, update = first_, decides = decides_](local_network& network, std::uint32_t shard) {
+         [variables, parts, update = first_, decides = decides_](message_network& network, std::uint32_t shard) {
            store_type store({.shard = shard, .variables = variables, .divide_by = parts}, update);
            server_node<store_type>(network, {.number = shard, .shape = decides.shape, .needs_begin = true}, decides,
                                    store)

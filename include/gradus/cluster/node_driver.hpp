@@ -11,40 +11,36 @@
 #include <utility>
 #include <vector>
 
-#include "mailbox.hpp"
+#include "message_network.hpp"
 #include "protocol/decider.hpp"
 #include "protocol/shard.hpp"
-#include "protocol/worker.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The nodes of a cluster, and how it ends.
-class local_network {
+// The nodes of a cluster in one process, and how it ends.
+class local_network final : public message_network {
 public:
   local_network(const cluster_shape& shape, const task_system& tasks, waiting wait = {}, mailbox_limits limits = {});
 
-  const cluster_shape& shape() const { return shape_; }
-  const task_system& tasks() const { return tasks_; }
-  nanos now() const { return nanos_now(tasks_); }
-  mailbox& inbox(std::uint32_t node) { return *boxes_[node]; }
-  // To the mailbox of m.to. What a push or a begin shows is lent, so a worker withdraws it before it changes that.
-  void post(const protocol_message& m);
-  void withdraw(std::uint32_t from) {
+  mailbox& inbox(std::uint32_t node) override { return *boxes_[node]; }
+  // What a push or a begin shows is lent, so a worker withdraws it before it changes that.
+  void post(const protocol_message& m) override;
+  void withdraw(std::uint32_t from) override {
     for (std::uint32_t k = 0; k < shape_.shards; ++k) boxes_[k]->withdraw(from);
   }
 
   // Said by a worker's thread that ends without an error: it leaves, if it has not left, or never joined.
   void depart(std::uint64_t worker);
-  // The end: nothing is delivered any more, and every wait ends.
-  void end();
+  void end() override;
   // The same, because a task has failed. The first error is the one that is told.
   void fail(const std::exception_ptr& error, const std::string& task);
-  // Raises `aborted` if the cluster has ended; `waited` is what a worker waited for, as the end of a sentence.
-  void check(const std::string& waited) const;
+  void check(const std::string& waited) const override;
+  // It is known that a worker lives: its thread ends with an error, or with its program. So nobody is taken for dead
+  // because a step takes long, and nobody's wait ends because another's does.
+  membership_options members() const override;
+  worker_options patience(worker_options o) const override;
 
 private:
-  cluster_shape shape_;
-  task_system tasks_;
   std::vector<std::unique_ptr<mailbox>> boxes_;
   mutable std::mutex mutex_;
   std::vector<std::uint64_t> joined_;  // by worker: the incarnation of its last join
@@ -53,11 +49,6 @@ private:
 
   void close(const std::string& why);
 };
-
-// In one process it is known that a worker lives: its thread ends with an error, or with its program. So nobody is
-// taken for dead because a step takes long, and nobody's wait ends because another's does.
-membership_options local_members();
-worker_options local_worker(worker_options o);
 
 // Their parts are large, and their sender leaves them alone until it is answered: they are read where they lie.
 constexpr bool is_lent(message_kind k) { return k == message_kind::push || k == message_kind::begin; }
@@ -82,9 +73,9 @@ constexpr bool is_for_decider(message_kind k) {
 template <shard_store Store>
 class server_node final : protocol_outside {
 public:
-  server_node(local_network& network, const shard_options& o, decider_options decides, Store& store)
+  server_node(message_network& network, const shard_options& o, decider_options decides, Store& store)
       : network_(&network), number_(o.number), shard_(o, store, *this) {
-    decides.members = local_members(), decides.needs_begin = o.needs_begin;
+    decides.members = network.members(), decides.needs_begin = o.needs_begin;
     if (number_ == cluster_shape::decider)
       decider_.emplace(decides, static_cast<protocol_outside&>(*this), network.now());
   }
@@ -101,7 +92,7 @@ public:
   }
 
 private:
-  local_network* network_;
+  message_network* network_;
   std::uint32_t number_;
   shard<Store> shard_;
   std::optional<decider<>> decider_;
@@ -157,8 +148,8 @@ enum class push_fate : std::uint8_t {
 // A worker, on the thread that trains.
 class worker_node final : protocol_outside, worker_owner {
 public:
-  worker_node(local_network& network, const worker_options& o, worker_told& told)
-      : network_(&network), told_(&told), me_(o.shape.node_of(o.number)), half_(local_worker(o), *this, *this) {}
+  worker_node(message_network& network, const worker_options& o, worker_told& told)
+      : network_(&network), told_(&told), me_(o.shape.node_of(o.number)), half_(network.patience(o), *this, *this) {}
 
   // All below raise `aborted` if the cluster ends meanwhile.
   void start();
@@ -176,7 +167,7 @@ public:
   }
 
 private:
-  local_network* network_;
+  message_network* network_;
   worker_told* told_;
   std::uint32_t me_;
   worker_half half_;

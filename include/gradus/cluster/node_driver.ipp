@@ -7,7 +7,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY local_network::local_network(const cluster_shape& shape, const task_system& tasks, waiting wait,
                                          mailbox_limits limits)
-    : shape_(shape), tasks_(tasks), joined_(shape.workers) {
+    : message_network(shape, tasks), joined_(shape.workers) {
   const std::size_t nodes = std::size_t{shape.shards} + shape.workers;
   for (std::size_t i = 0; i < nodes; ++i)
     boxes_.push_back(std::make_unique<mailbox>(tasks, wait, limits, is_crowded(nodes)));
@@ -52,11 +52,11 @@ GRADUS_BODY void local_network::check(const std::string& waited) const {
                               why_.empty() ? std::string("all other workers have left") : why_));
 }
 
-GRADUS_BODY membership_options local_members() {
+GRADUS_BODY membership_options local_network::members() const {
   constexpr nanos years = 100LL * 365 * 86400 * 1000 * one_millisecond;
   return {years, years};
 }
-GRADUS_BODY worker_options local_worker(worker_options o) {
+GRADUS_BODY worker_options local_network::patience(worker_options o) const {
   constexpr nanos day = 86400LL * 1000 * one_millisecond;
   o.deadline = day;
   o.heartbeat = day;

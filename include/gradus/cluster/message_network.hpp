@@ -1,0 +1,43 @@
+// What carries messages between the nodes of a cluster, as the drivers of shards and workers see it: threads of one
+// process (node_driver.hpp), a network, a simulation.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "mailbox.hpp"
+#include "protocol/membership.hpp"
+#include "protocol/worker.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+class message_network {
+public:
+  message_network(const cluster_shape& shape, const task_system& tasks) : shape_(shape), tasks_(tasks) {}
+  message_network(const message_network&) = delete;
+  message_network& operator=(const message_network&) = delete;
+  virtual ~message_network() = default;
+
+  const cluster_shape& shape() const { return shape_; }
+  const task_system& tasks() const { return tasks_; }
+  nanos now() const { return nanos_now(tasks_); }
+
+  // Where messages to this node come; of a node that runs here.
+  virtual mailbox& inbox(std::uint32_t node) = 0;
+  // To the node m.to, or lost. Either the bytes of its parts are copied, or the sender withdraws the message before it
+  // changes them.
+  virtual void post(const protocol_message& m) = 0;
+  virtual void withdraw(std::uint32_t from) = 0;
+  // The end: every wait here ends.
+  virtual void end() = 0;
+  // Raises `aborted` if the cluster has ended; `waited` is what a worker waited for, as the end of a sentence.
+  virtual void check(const std::string& waited) const = 0;
+  // How long a worker may be silent, and how long one waits and when it says that it lives.
+  virtual membership_options members() const = 0;
+  virtual worker_options patience(worker_options o) const = 0;
+
+protected:
+  cluster_shape shape_;
+  task_system tasks_;
+};
+
+}  // namespace gradus::detail
