@@ -14,7 +14,7 @@ namespace {
 
 struct kept_network final : detail::task_network {
   std::vector<std::uint32_t> served;
-  detail::local_network& messages() override { throw std::logic_error("nobody sends anything"); }
+  detail::message_network& messages() override { throw std::logic_error("nobody sends anything"); }
   void offer(detail::shard_program, const std::string&) override {}
   void serve(std::uint32_t shard) override { served.push_back(shard); }
 };

@@ -1,5 +1,7 @@
 // Steps of a model whose updates a cluster makes: gradients are computed here and pushed, values come back.
 #pragma once
+#include <algorithm>
+#include <cstring>
 #include <exception>
 #include <optional>
 #include <string>
@@ -9,6 +11,7 @@
 #include "../base/state.hpp"
 #include "../run/named_gradient.hpp"
 #include "../run/stepper.hpp"
+#include "graph_digest.hpp"
 #include "node_driver.hpp"
 #include "pushed_gradients.hpp"
 #include "server.hpp"
@@ -19,6 +22,27 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
+// What the policies of a run say to its cluster.
+struct cluster_task {
+  cluster_fingerprint made_from = {};
+  std::vector<std::byte> policies = {};  // of the update
+  std::string cannot_be_sent = {};       // one that has no bytes
+};
+
+// What a parameter server of such steps does.
+template <class Update, class Device>
+struct update_program {
+  static auto serve_by(shard_settings s, Update update) {
+    return [s = std::move(s), update = std::move(update)](message_network& network, std::uint32_t shard) {
+      using store_type = update_store<Update, Device>;
+      store_type store({.shard = shard, .variables = s.variables, .divide_by = s.divide_by}, update);
+      server_node<store_type>(network, {.number = shard, .shape = s.decides.shape, .needs_begin = true}, s.decides,
+                              store)
+          .run();
+    };
+  }
+};
+
 // Alone: the stepper of a process that makes its updates itself, which this is as well, where the task has no cluster.
 // A step is: the gradients of this worker's batch; they become an update, or part of one, by the Staleness; the values
 // after it, or a later one, are the variables of the next step.
@@ -28,11 +52,10 @@ public:
   // Errors: invalid_argument for parts of microbatch that the contributions of a round cannot share evenly, and for
   // what `when` asks of another cluster than this one.
   template <class Model, class Executor, class Subnormals, class Microbatch>
-  cluster_stepper(const server& here, const Staleness& when, const cluster_fingerprint& made_from, Model model,
-                  Update update, const Executor& executor, const Subnormals& numbers, const Microbatch& cut)
+  cluster_stepper(const server& here, const Staleness& when, const cluster_task& task, Model model, Update update, const Executor& executor, const Subnormals& numbers, const Microbatch& cut)
       : Alone(std::move(model), update, executor, numbers, share_of(here, when, cut)),
         here_(&here),
-        made_from_(made_from),
+        task_(task),
         first_(std::move(update)) {
     if (here.network() == nullptr) return;
     decides_ = decides_by(when, shape_of(here));
@@ -120,10 +143,11 @@ public:
   }
 
 private:
-  using store_type = update_store<Update, Device>;
+  using program = update_program<Update, Device>;
+  using sent = sent_program<program, Update>;
 
   const server* here_;
-  cluster_fingerprint made_from_;
+  cluster_task task_;
   Update first_;  // as the shards' begin
   decider_options decides_;
   std::int64_t contributions_ = 0;  // of a synchronous round; 0: a push is an update
@@ -163,10 +187,10 @@ private:
       variables.push_back({std::string(v.name), v.type, resolve(v.dims, 1), limit, has_rows, 0});
     });
     place_variables(variables, decides_.shape.shards);
-    made_from_.variables.clear();
+    cluster_fingerprint of = task_.made_from;
     pushed_ = pushed_gradients(decides_.shape.shards);
     for (const store_variable& v : variables) {
-      made_from_.variables.push_back({v.name, v.type, v.dims});
+      of.variables.push_back({v.name, v.type, v.dims});
       pushed_.expect(v.name, v.shard, v.takes_rows);
     }
     list_ = {};
@@ -178,16 +202,27 @@ private:
         if (v.name == name) return static_cast<int>(v.shard);
       return Alone::variables().find(name) >= 0 ? shared_state::nowhere : shared_state::beside_last;
     });
-    const std::int64_t parts = contributions_ != 0 ? contributions_ * Alone::parts() : 1;
-    here_->network()->offer(
-        {made_from_,
-         [variables, parts, update = first_, decides = decides_](message_network& network, std::uint32_t shard) {
-           store_type store({.shard = shard, .variables = variables, .divide_by = parts}, update);
-           server_node<store_type>(network, {.number = shard, .shape = decides.shape, .needs_begin = true}, decides,
-                                   store)
-               .run();
-         }},
-        text(here_->def().job_name, " ", here_->def().task_index));
+    of.model = text(Alone::template graph<mode::train>().graph.view.size, " ops, ",
+                    digest_of(Alone::template graph<mode::train>().graph.view));
+    if (const int seed = Alone::variables().find("random_seed"); seed >= 0) {
+      of.settings.emplace_back("random seed", text(seed_at(static_cast<std::size_t>(seed))));
+      std::sort(of.settings.begin(), of.settings.end());
+    }
+    shard_settings settings{std::move(variables), contributions_ != 0 ? contributions_ * Alone::parts() : 1, decides_};
+    std::vector<std::byte> recipe = to_bytes(settings);
+    recipe.insert(recipe.end(), task_.policies.begin(), task_.policies.end());
+    (void)&sent::known;
+    here_->network()->offer({.of = std::move(of),
+                             .serve = program::serve_by(std::move(settings), first_),
+                             .name = sent::name(),
+                             .recipe = std::move(recipe),
+                             .cannot_be_sent = task_.cannot_be_sent},
+                            text(here_->def().job_name, " ", here_->def().task_index));
+  }
+  std::int64_t seed_at(std::size_t variable) {
+    std::int64_t seed = 0;
+    std::memcpy(&seed, Alone::variables().value(variable), sizeof seed);
+    return seed;
   }
 
   void compute() {

@@ -36,20 +36,20 @@ public:
   template <class Alone, class Update, class Device, class Staleness>
   using steps = detail::cluster_stepper<Alone, Update, Device, Staleness>;
   template <class Steps, class Staleness, class... More>
-  Steps make(const Staleness& when, const cluster_fingerprint& made_from, More&&... more) const {
-    return Steps(*server_, when, made_from, std::forward<More>(more)...);
+  Steps make(const Staleness& when, const detail::cluster_task& task, More&&... more) const {
+    return Steps(*server_, when, task, std::forward<More>(more)...);
   }
-  // What the tasks of a cluster have to agree about, of these policies: the rule, and every setting of each policy.
+  // What the tasks of a cluster have to agree about, of these policies, and those of the update as bytes.
   template <class... Policies>
-  static cluster_fingerprint describe(const Policies&... policies) {
-    cluster_fingerprint f;
+  static detail::cluster_task describe(const Policies&... policies) {
+    detail::cluster_task t;
     using rule = policy_of<kind::rule, detail::no_rule, Policies...>;
-    if constexpr (requires { std::string(rule::name); }) f.rule = rule::name;
-    f.arithmetic = policy_of<kind::arithmetic, fuses_products, Policies...>::fuses ? "fast" : "portable";
+    if constexpr (requires { std::string(rule::name); }) t.made_from.rule = rule::name;
+    t.made_from.arithmetic = policy_of<kind::arithmetic, fuses_products, Policies...>::fuses ? "fast" : "portable";
     std::size_t number = 0;
-    (describe_one(f, number++, policies), ...);
-    std::sort(f.settings.begin(), f.settings.end());
-    return f;
+    (describe_one(t, number, policies), ...);
+    std::sort(t.made_from.settings.begin(), t.made_from.settings.end());
+    return t;
   }
   // A supervisor's session. Error: invalid_argument for another master than this task's server.
   template <class Master, class OpenHere>
@@ -68,10 +68,29 @@ private:
   };
 
   template <class Policy>
-  static void describe_one(cluster_fingerprint& f, std::size_t number, const Policy& p) {
-    if constexpr (requires { Policy::settings(); })
-      for (const auto& s : Policy::settings())
-        if (const auto x = s.value(p)) f.settings.emplace_back(text("policy ", number, ", ", s.name), text(*x));
+  static constexpr bool is_shared = detail::of_update<Policy> || detail::is_of<kind::staleness, Policy>() ||
+                                    detail::is_of<kind::microbatch, Policy>() ||
+                                    detail::is_of<kind::precision, Policy>();
+
+  template <class Policy>
+  static void describe_one(detail::cluster_task& t, std::size_t& number, const Policy& p) {
+    if constexpr (is_shared<Policy>) {
+      auto& all = t.made_from.settings;
+      if constexpr (requires { Policy::settings(); })
+        for (const auto& s : Policy::settings())
+          if (const auto x = s.value(p)) all.emplace_back(text("policy ", number, ", ", s.name), text(*x));
+      all.emplace_back(text("policy ", number, ", whole"),
+                       text(detail::show_plain(p), " of ", detail::name_of_type<Policy>()));
+      ++number;
+    }
+    if constexpr (detail::of_update<Policy>) {
+      if constexpr (detail::can_send<Policy>) {
+        detail::bytes_out out(t.policies);
+        detail::put_plain(out, p);
+      } else if (t.cannot_be_sent.empty()) {
+        t.cannot_be_sent = detail::name_of_type<Policy>();
+      }
+    }
   }
 };
 

@@ -118,6 +118,11 @@ public:
   explicit chain(const Given&... given) : parts_(detail::flat_parts(given...)), rate(rule().rate) {}
 
   const std::tuple<Parts...>& parts() const { return parts_; }
+  // How a cluster sends one.
+  const std::tuple<Parts...>& sent_as() const { return parts_; }
+  static chain from_sent(const std::tuple<Parts...>& parts) {
+    return std::apply([](const auto&... p) { return chain(p...); }, parts);
+  }
   const rule_type& rule() const { return std::get<rule_type>(parts_); }
 
 private:

@@ -12,7 +12,8 @@ namespace gradus::inline GRADUS_BUILD {
 // PyTorch users select parameters with re.search over named_parameters(): the same search.
 class matching {
 public:
-  explicit matching(std::string_view expression) {
+  matching() : matching(std::string_view{}) {}  // every variable
+  explicit matching(std::string_view expression) : text_(expression) {
     try {
       expression_.assign(expression.begin(), expression.end(), std::regex::ECMAScript | std::regex::optimize);
     } catch (const std::regex_error& e) {
@@ -23,7 +24,12 @@ public:
     return std::regex_search(name.begin(), name.end(), expression_);
   }
 
+  // How a cluster sends one.
+  const std::string& sent_as() const { return text_; }
+  static matching from_sent(const std::string& expression) { return matching(expression); }
+
 private:
+  std::string text_;
   std::regex expression_;
 };
 

@@ -28,6 +28,12 @@ struct on {
   Rule rule;
   Schedule schedule;
   double rate_factor = 1;
+
+  // How a cluster sends one.
+  std::tuple<Mask, Rule, Schedule, double> sent_as() const { return {where, rule, schedule, rate_factor}; }
+  static on from_sent(const std::tuple<Mask, Rule, Schedule, double>& sent) {
+    return {std::get<0>(sent), std::get<1>(sent), std::get<2>(sent), std::get<3>(sent)};
+  }
 };
 template <class Mask, class Rule>
 struct on<Mask, Rule, detail::no_schedule> {
@@ -38,6 +44,11 @@ struct on<Mask, Rule, detail::no_schedule> {
   Mask where;
   Rule rule;
   double rate_factor = 1;
+
+  std::tuple<Mask, Rule, double> sent_as() const { return {where, rule, rate_factor}; }
+  static on from_sent(const std::tuple<Mask, Rule, double>& sent) {
+    return {std::get<0>(sent), std::get<1>(sent), std::get<2>(sent)};
+  }
 };
 template <class Mask, class Rule>
 on(Mask, Rule) -> on<Mask, Rule>;
@@ -96,6 +107,11 @@ public:
   explicit multi(const Given&... given) : groups_(detail::group_of(given)...) {}
 
   const std::tuple<Groups...>& groups() const { return groups_; }
+  // How a cluster sends one.
+  const std::tuple<Groups...>& sent_as() const { return groups_; }
+  static multi from_sent(const std::tuple<Groups...>& groups) {
+    return std::apply([](const auto&... g) { return multi(g...); }, groups);
+  }
   std::size_t group(std::string_view name, const extents& dims) const {
     std::size_t at = 0;
     const auto is_it = [&](const auto& g) { return g.where(name, dims) || (++at, false); };

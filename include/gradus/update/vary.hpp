@@ -13,6 +13,8 @@
 // `.rate`. A setting that only starts something (initial_accumulator_value) is taken at step 0. One that decides the
 // shapes of slots (soap::max_precondition_dim) must keep its value.
 #pragma once
+#include <string>
+#include <tuple>
 #include <type_traits>
 
 #include "schedule.hpp"
@@ -28,6 +30,16 @@ struct varied {
   static constexpr bool of_rate = Rate;
   setting<Owner> what;
   Schedule follows;
+
+  // How a cluster sends one: the setting by its name.
+  std::tuple<std::string, Schedule> sent_as() const { return {std::string(what.name), follows}; }
+  static varied from_sent(const std::tuple<std::string, Schedule>& sent)
+    requires detail::has_settings<Owner>
+  {
+    for (const setting<Owner>& line : detail::settings_of<Owner>)
+      if (line.name == std::get<0>(sent)) return {line, std::get<1>(sent)};
+    raise(status::data_loss, text("malformed policy: there is no setting \"", std::get<0>(sent), "\""));
+  }
 };
 
 namespace detail {

@@ -1,5 +1,7 @@
 // Weight decay as parts of a chain, for any rule.
 #pragma once
+#include <tuple>
+
 #include "mask.hpp"
 #include "part.hpp"
 
@@ -56,6 +58,11 @@ public:
       g = g + c.couple * theta;
     else
       theta = theta - c.keep * theta;
+  }
+  // How a cluster sends one.
+  std::tuple<double, Mask, decay_mode> sent_as() const { return {strength, where_, mode}; }
+  static weight_decay from_sent(const std::tuple<double, Mask, decay_mode>& sent) {
+    return weight_decay(std::get<0>(sent), std::get<1>(sent), std::get<2>(sent));
   }
 
 private:

@@ -1,9 +1,12 @@
 // The decays of tf.train beside exponential_decay (schedule.hpp) and the cosines (cosine.hpp). `initial` is
 // TensorFlow's `learning_rate`, the value at step 0.
 #pragma once
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <tuple>
 
 #include "../../base/error.hpp"
 #include "../schedule.hpp"
@@ -96,6 +99,19 @@ struct short_list {
   }
   constexpr std::size_t size() const { return count; }
   constexpr T operator[](std::size_t i) const { return items[i]; }
+
+  // How a cluster sends one.
+  constexpr std::tuple<std::uint64_t, std::array<T, room>> sent_as() const {
+    std::tuple<std::uint64_t, std::array<T, room>> sent{count, {}};
+    for (std::size_t i = 0; i < count; ++i) std::get<1>(sent)[i] = items[i];
+    return sent;
+  }
+  static constexpr short_list from_sent(const std::tuple<std::uint64_t, std::array<T, room>>& sent) {
+    const auto n = static_cast<std::size_t>(std::get<0>(sent));
+    short_list made;
+    made.take(std::get<1>(sent).data(), n);
+    return made;
+  }
 
 private:
   constexpr void take(const T* from, std::size_t n) {

@@ -1,0 +1,117 @@
+// What a parameter server does, and how it finds that in its own program.
+//
+// The type of the update is written where a worker makes its trainer. Every task of a cluster runs the same program, so
+// that type is in a parameter server's as well, though it makes no trainer: each is entered in a list before main, by
+// its name (shard_maker). A worker sends the name and the recipe, what the program was given.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "hello.hpp"
+#include "plain_bytes.hpp"
+#include "protocol/staleness.hpp"
+#include "store_variables.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+template <class... Policies>
+class composed;
+}
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+class message_network;
+
+struct shard_program {
+  cluster_fingerprint of = {};  // what it was made from
+  // Until the cluster's end.
+  std::function<void(message_network& network, std::uint32_t shard)> serve = {};
+  std::string name = {};                // of its maker
+  std::vector<std::byte> recipe = {};   // what that makes it from
+  std::string cannot_be_sent = {};      // the policy that has no bytes, for a sentence; empty: the recipe is whole
+};
+
+// What a program was given, beside the policies of its update.
+struct shard_settings {
+  std::vector<store_variable> variables = {};
+  std::int64_t divide_by = 1;
+  decider_options decides = {};
+};
+std::vector<std::byte> to_bytes(const shard_settings& s);
+// Raises data_loss for what is malformed, resource_exhausted for variables that no machine can hold.
+shard_settings shard_settings_from(bytes_in& in);
+
+// An entry of the list of programs that this executable has.
+class shard_maker {
+public:
+  using function = shard_program (*)(std::span<const std::byte> recipe);
+  shard_maker(std::string_view name, function make) : name_(name), make_(make), next_(std::exchange(first(), this)) {}
+  // Null: there is none of this name. Two of one name are none, since nobody knows which is meant.
+  static function find(std::string_view name);
+
+private:
+  std::string_view name_;
+  function make_;
+  shard_maker* next_;
+
+  static shard_maker*& first() {
+    static shard_maker* one = nullptr;
+    return one;
+  }
+};
+
+template <class T>
+constexpr std::string_view name_of_type() {
+#if defined(__clang__) || defined(__GNUC__)
+  return __PRETTY_FUNCTION__;
+#else
+  return "";
+#endif
+}
+
+// The policies that an update is composed of.
+template <class Update>
+struct policies_of_update;
+template <class... Policies>
+struct policies_of_update<composed<Policies...>> {
+  using type = std::tuple<Policies...>;
+};
+
+// `Program`: makes a program of (settings, update) by its `serve_by`.
+template <class Program, class Update>
+class sent_program {
+  using policies = typename policies_of_update<Update>::type;
+
+public:
+  static constexpr bool can_be_sent = can_send<policies>;
+
+  static std::string name() { return std::string(name_of_type<Program>()); }
+  // The whole recipe: settings, then policies as to_bytes has them.
+  static shard_program make(std::span<const std::byte> recipe) {
+    if constexpr (can_be_sent) {
+      bytes_in in(recipe, "recipe of a parameter server");
+      const auto texts = std::make_shared<kept_texts>();
+      shard_settings s = shard_settings_from(in);
+      const policies given = take_plain<policies>(in, *texts);
+      in.end();
+      Update update = std::apply([](const auto&... p) { return Update(p...); }, given);
+      return {.serve = [texts, serve = Program::serve_by(std::move(s), std::move(update))](
+                           message_network& network, std::uint32_t shard) { serve(network, shard); }};
+    } else {
+      (void)recipe;
+      return {};
+    }
+  }
+  static inline const shard_maker known{name_of_type<Program>(), &make};
+};
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "shard_program.ipp"
+#endif
