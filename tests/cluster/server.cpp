@@ -54,7 +54,7 @@ TEST_CASE("server: join holds until somebody stops it") {
 
 TEST_CASE("server: refusals") {
   CHECK_THROWS_WITH_AS(server({.cluster = cluster, .job_name = "ps", .protocol = "grpc"}),
-                       doctest::Contains("the protocol \"grpc\" takes a transport, and this server has none"),
+                       doctest::Contains("the protocol \"grpc\" takes a transport, and this server was given none"),
                        unimplemented);
   CHECK_THROWS_AS(server({.cluster = cluster}), invalid_argument);
   CHECK_THROWS_AS(server({.cluster = cluster, .job_name = "worker", .task_index = 2}), not_found);

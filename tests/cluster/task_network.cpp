@@ -1,5 +1,6 @@
 // What a server asks of its network.
 #include <gradus/cluster/server.hpp>
+#include <gradus/cluster/shard_program.hpp>
 #include <gradus/cluster/task_network.hpp>
 
 #include <doctest/doctest.h>

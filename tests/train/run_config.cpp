@@ -162,8 +162,8 @@ TEST_CASE("what takes a network is refused by its name") {
             .find("experimental_distribute.eval_distribute (\"a\")") != std::string::npos);
   CHECK(refused({.experimental_distribute = distribute_config{}}).empty());
   CHECK(refused({.protocol = "in_process"}).empty());
-  for (const char* p : {"grpc", "grpc+verbs"})
-    CHECK(refused({.protocol = p}).find(text("the protocol \"", p, "\" takes a transport")) != std::string::npos);
+  CHECK(refused({.protocol = "grpc"}).empty());
+  CHECK(refused({.protocol = "grpc+verbs"}).find("the protocol \"grpc+verbs\" takes a transport") != std::string::npos);
   CHECK(refusal<invalid_argument>({.protocol = "carrier_pigeon"}) ==
         "run_config: protocol must be none, \"in_process\", \"grpc\" or \"grpc+verbs\", got \"carrier_pigeon\"");
   CHECK(refusal<invalid_argument>(

@@ -15,6 +15,7 @@
 #include "node_driver.hpp"
 #include "pushed_gradients.hpp"
 #include "server.hpp"
+#include "shard_program.hpp"
 #include "shared_state.hpp"
 #include "staleness.hpp"
 #include "task_network.hpp"
@@ -52,7 +53,8 @@ public:
   // Errors: invalid_argument for parts of microbatch that the contributions of a round cannot share evenly, and for
   // what `when` asks of another cluster than this one.
   template <class Model, class Executor, class Subnormals, class Microbatch>
-  cluster_stepper(const server& here, const Staleness& when, const cluster_task& task, Model model, Update update, const Executor& executor, const Subnormals& numbers, const Microbatch& cut)
+  cluster_stepper(const server& here, const Staleness& when, const cluster_task& task, Model model, Update update,
+                  const Executor& executor, const Subnormals& numbers, const Microbatch& cut)
       : Alone(std::move(model), update, executor, numbers, share_of(here, when, cut)),
         here_(&here),
         task_(task),

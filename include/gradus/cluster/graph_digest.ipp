@@ -41,8 +41,7 @@ GRADUS_BODY std::uint64_t digest_of(const graph_view& g) {
     signed_number(e.inputs), signed_number(e.steps), signed_number(e.loops);
     d.number(static_cast<std::uint64_t>(e.type)), d.number(static_cast<std::uint64_t>(e.result_type));
     for (int k = 0; k < e.loops; ++k) signed_number(e.extent[k]);
-    for (int k = 0; k < e.inputs; ++k)
-      d.number(e.varies[k]), d.number(static_cast<std::uint64_t>(e.operand_type[k]));
+    for (int k = 0; k < e.inputs; ++k) d.number(e.varies[k]), d.number(static_cast<std::uint64_t>(e.operand_type[k]));
     for (int k = 0; k < e.steps; ++k) {
       d.word(e.op[k]->name);
       for (const unsigned char a : e.arg[k]) d.number(a);

@@ -8,6 +8,7 @@
 #include "../base/body.hpp"
 #include "local_cluster.hpp"
 #include "node_driver.hpp"
+#include "shard_program.hpp"
 #include "task_network.hpp"
 
 namespace gradus::inline GRADUS_BUILD {

@@ -73,7 +73,7 @@ consteval bool can_send_it() {
     }(std::make_index_sequence<std::tuple_size_v<T>>{});
   else if constexpr (plain_struct<T>)
     return []<class... M>(std::type_identity<std::tuple<M&...>>) {
-      return ((can_send<M> && !std::is_const_v<M>) && ...);
+      return ((can_send<M> && !std::is_const_v<M>)&&...);
     }(std::type_identity<decltype(tie_fields(std::declval<T&>()))>{});
   else
     return false;

@@ -1,5 +1,5 @@
 // A server: one task of a cluster, in this process, with the variables and queues that its sessions share. TensorFlow's
-// tf.train.Server, without a network as yet.
+// tf.train.Server.
 //
 //   gradus::server server({.cluster = cluster, .job_name = "worker", .task_index = 0});
 //   const gradus::in_process here{server};
@@ -10,12 +10,17 @@
 // Sessions of a server find variables and queues by their names, whatever graphs they run; they keep their values when
 // a session ends. So chief and other tasks can run side by side in one process.
 //
-// It opens no port, starts no thread and is registered nowhere: it knows which task this process is, gives that a name
-// that a session can be asked for, and holds a ps's main thread in `join` until somebody stops it. Messages between
-// tasks are the business of a network. The servers of a local_cluster (cluster/local_cluster.hpp) have one, and
-// training runs with the policy `connected{server}` use it; a server by itself has none: sessions of this process reach
-// it by the connect policy in_process (session/master.hpp), and a protocol that would take a network is refused.
+// It knows which task this process is, gives that a name that a session can be asked for, and holds a ps's main thread
+// in `join`. Messages between tasks are the business of a network. The servers of a local_cluster
+// (cluster/local_cluster.hpp) have one of threads, a server that is given a transport has one of processes:
+//
+//   gradus::server here(gradus::grpc{gradus::mtls{"certs"}}, gradus::run_config::from_environment());
+//   if (here.is_ps()) return here.join();         // serves until the last worker has left
+//
+// and training runs with the policy `connected{here}` use it. A server by itself has none, opens no port and starts no
+// thread: sessions of this process reach it by the connect policy in_process (session/master.hpp).
 #pragma once
+#include <concepts>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
@@ -42,7 +47,33 @@ struct server_arguments {
 
 namespace detail {
 class task_network;
-}
+class transport;
+}  // namespace detail
+
+// What carries messages between processes, as a policy: says its protocol, and makes a transport.
+template <class T>
+concept transport_policy = requires(const T& by, const task_system& run) {
+  { T::protocol } -> std::convertible_to<std::string_view>;
+  { by.make(run) } -> std::same_as<std::unique_ptr<detail::transport>>;
+};
+// What says which task a process is: run_config.
+template <class C>
+concept task_configuration = requires(const C& c) {
+  { c.cluster_spec() } -> std::convertible_to<const cluster_spec&>;
+  { c.task_type() } -> std::convertible_to<std::string>;
+  { c.task_id() } -> std::convertible_to<int>;
+  { c.protocol } -> std::convertible_to<or_none<std::string>>;
+};
+
+namespace detail {
+server_def with_protocol(server_def def, std::string_view protocol);
+server_def task_of(const cluster_spec& cluster, const std::string& job, int index, std::string_view protocol,
+                   const or_none<std::string>& wanted);
+// Whether its task trains together with others.
+bool is_cluster(const server_def& def);
+std::shared_ptr<task_network> network_by(const server_def& def, std::unique_ptr<transport> carrier,
+                                         const task_system& run);
+}  // namespace detail
 
 class server {
 public:
@@ -53,6 +84,21 @@ public:
   server(server_def def, const server_arguments& a);
   // One whose task reaches the others.
   server(server_def def, std::shared_ptr<detail::task_network> network, const task_system& run);
+  // The same by a transport, such as gradus::grpc{...} (cluster/grpc.hpp). A parameter server takes connections from
+  // now on. Errors besides: unavailable for a port that is in use; what the transport refuses.
+  template <transport_policy Transport>
+  server(const Transport& by, server_def def, const task_system& run = {})
+      : server(detail::with_protocol(std::move(def), Transport::protocol), nullptr, run) {
+    if (detail::is_cluster(def_)) network_ = detail::network_by(def_, by.make(run), run);
+  }
+  // The task that a configuration names: gradus::run_config::from_environment(). One that names no cluster is alone,
+  // and so is an evaluator. Error besides: invalid_argument for a configuration with another protocol.
+  template <transport_policy Transport, task_configuration Config>
+  server(const Transport& by, const Config& config, const task_system& run = {})
+      : server(by,
+               detail::task_of(config.cluster_spec(), config.task_type(), config.task_id(), Transport::protocol,
+                               config.protocol),
+               run) {}
   server(const server&) = delete;
   // Stops it.
   ~server();

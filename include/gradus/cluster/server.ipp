@@ -23,13 +23,42 @@ GRADUS_BODY server_def with_arguments(server_def def, const server_arguments& a)
 }
 }  // namespace detail
 
+namespace detail {
+GRADUS_BODY server_def with_protocol(server_def def, std::string_view protocol) {
+  if (!def.protocol.empty() && def.protocol != protocol)
+    raise(status::invalid_argument, text("a server of the protocol \"", def.protocol,
+                                         "\" was given the transport of \"", protocol, "\"; leave one of the two out"));
+  def.protocol = protocol;
+  return def;
+}
+GRADUS_BODY server_def task_of(const cluster_spec& cluster, const std::string& job, int index,
+                               std::string_view protocol, const or_none<std::string>& wanted) {
+  if (wanted.has_value() && wanted.value() != protocol)
+    raise(status::invalid_argument, text("run_config: the protocol is \"", wanted.value(),
+                                         "\", and the server has the "
+                                         "transport of \"",
+                                         protocol, "\"; leave one of the two out"));
+  if (job == "evaluator")
+    return {.cluster = {{"evaluator", {"localhost:0"}}}, .job_name = "evaluator", .task_index = 0};
+  if (!cluster) return server::local_def();
+  return {.cluster = cluster, .job_name = job, .task_index = index};
+}
+GRADUS_BODY bool is_cluster(const server_def& def) {
+  int nodes = 0;
+  for (const char* job : {"ps", "chief", "master", "worker"})
+    if (def.cluster.has(job)) nodes += def.cluster.num_tasks(job);
+  return nodes > 1;
+}
+}  // namespace detail
+
 GRADUS_BODY server::server(server_def def, bool start_now, const task_system& run)
-    : def_(resolve(std::move(def))), tasks_(run), changed_(run), resources_(std::make_shared<session_resources>(run)) {
-  if (def_.protocol.empty()) def_.protocol = own_protocol;
+    : server(std::move(def), nullptr, run) {
+  state_ = made;
   if (def_.protocol != own_protocol)
     raise(status::unimplemented, text("the protocol \"", def_.protocol,
-                                      "\" takes a transport, and this server has none: it serves sessions "
-                                      "of its own process, protocol \"in_process\""));
+                                      "\" takes a transport, and this server was given none: give it one, as "
+                                      "server(gradus::grpc{...}, def), or serve sessions of its own process, protocol "
+                                      "\"in_process\""));
   if (start_now) start();
 }
 
@@ -37,8 +66,13 @@ GRADUS_BODY server::server(server_def def, const server_arguments& a)
     : server(detail::with_arguments(std::move(def), a), a.start, a.tasks) {}
 
 GRADUS_BODY server::server(server_def def, std::shared_ptr<detail::task_network> network, const task_system& run)
-    : server(std::move(def), true, run) {
-  network_ = std::move(network);
+    : def_(resolve(std::move(def))),
+      tasks_(run),
+      changed_(run),
+      state_(running),
+      network_(std::move(network)),
+      resources_(std::make_shared<session_resources>(run)) {
+  if (def_.protocol.empty()) def_.protocol = own_protocol;
 }
 
 GRADUS_BODY server::~server() { stop(); }
@@ -111,6 +145,7 @@ GRADUS_BODY void server::stop() {
     changed_.notify_all();  // under the mutex: who has joined may destroy the server
   }
   for (const auto& r : all) r->close_sessions(why);
+  if (network_ != nullptr) network_->stop();
 }
 
 GRADUS_BODY void server::join() const {

@@ -31,9 +31,10 @@ struct shard_program {
   cluster_fingerprint of = {};  // what it was made from
   // Until the cluster's end.
   std::function<void(message_network& network, std::uint32_t shard)> serve = {};
-  std::string name = {};                // of its maker
-  std::vector<std::byte> recipe = {};   // what that makes it from
-  std::string cannot_be_sent = {};      // the policy that has no bytes, for a sentence; empty: the recipe is whole
+  std::string name = {};               // of its maker
+  std::vector<std::byte> recipe = {};  // what that makes it from
+  bool survives = false;               // what it has acknowledged is there when its process is started again
+  std::string cannot_be_sent = {};     // the policy that has no bytes, for a sentence; empty: the recipe is whole
 };
 
 // What a program was given, beside the policies of its update.

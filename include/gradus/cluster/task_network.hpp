@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <string>
 
-#include "message_network.hpp"
-#include "shard_program.hpp"
+#include "../base/build.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
+
+class message_network;
+struct shard_program;
 
 class task_network {
 public:
@@ -17,6 +19,8 @@ public:
   virtual void offer(shard_program program, const std::string& task) = 0;
   // A parameter server's part: waits for a program, and serves until the cluster has ended.
   virtual void serve(std::uint32_t shard) = 0;
+  // The task's server was stopped: what waits in serve returns.
+  virtual void stop() {}
 };
 
 }  // namespace gradus::detail

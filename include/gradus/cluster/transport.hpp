@@ -1,7 +1,8 @@
 // What carries frames between processes: a concept behind which gRPC stands, and others may.
 //
-// A transport knows nodes by their numbers, keeps connections alive, and may lose whatever it is given: the protocol says
-// again what is not answered. It calls `transport_told` from threads of its own, one call at a time for each connection.
+// A transport knows nodes by their numbers, keeps connections alive, and may lose whatever it is given: the protocol
+// says again what is not answered. It calls `transport_told` from threads of its own, one call at a time for each
+// connection.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +16,8 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 // Who is at the other end, as the transport knows it.
 struct transport_peer {
-  std::string address;  // for messages
-  std::string role;     // what its certificate says it is: "chief", "worker", "ps", ...; empty without certificates
+  std::string address;      // for messages
+  std::string role;         // what its certificate says it is: "chief", "worker", "ps", ...; empty without certificates
   bool is_trusted = false;  // nobody is asked for certificates here
 };
 
@@ -50,6 +51,8 @@ struct transport_counts {
 class transport {
 public:
   virtual ~transport() = default;
+  // Who is told, once, before anything else; it outlives close().
+  virtual void tell(transport_told& told) = 0;
   // Takes connections at "host:port", port 0: any that is free; returns the port. Errors: unavailable if the port is in
   // use, invalid_argument for an address that is none.
   virtual int listen(const std::string& address) = 0;
@@ -60,7 +63,8 @@ public:
   // What is wrong with the connection to this node, as the end of a sentence; empty: nothing.
   virtual std::string problem(std::uint32_t node) const = 0;
   virtual transport_counts counts() const = 0;
-  // Sends what waits, for so many seconds at most, and ends: nothing is told any more, no thread is left, ports are free.
+  // Sends what waits, for so many seconds at most, and ends: nothing is told any more, no thread is left, ports are
+  // free.
   virtual void close(double secs) = 0;
 };
 

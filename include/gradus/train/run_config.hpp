@@ -76,7 +76,7 @@ struct run_config {
   or_none<std::string> train_distribute = {};
   // The device of each node of an estimator's graph. Trainers refuse it.
   or_none<device_function> device_fn = {};
-  or_none<std::string> protocol = {};  // of the server that a task starts: none, "in_process"; "grpc" is refused as yet
+  or_none<std::string> protocol = {};  // of the server that a task starts: none, "in_process", "grpc"
   or_none<std::string> eval_distribute = {};
   or_none<distribute_config> experimental_distribute = {};
   // Of workers, which begin one after another; none: 60.
@@ -134,8 +134,8 @@ struct run_place {
   std::string environment = {};                              // TF_CONFIG's: "cloud", "google"
   std::shared_ptr<const gradus::cluster_spec> cluster = {};  // null: empty
 };
-// Also refuses what a trainer cannot do.
-void validate_for_trainer(const run_config& c);
+// Also refuses what a trainer cannot do. in_cluster: it has the steps of a task.
+void validate_for_trainer(const run_config& c, bool in_cluster);
 }  // namespace detail
 
 }  // namespace gradus

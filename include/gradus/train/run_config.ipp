@@ -66,18 +66,22 @@ GRADUS_BODY void validate(const run_config& c) {
   }
   detail::refuse_strategy("train_distribute", c.train_distribute);
   detail::refuse_strategy("eval_distribute", c.eval_distribute);
-  if (const std::string& p = c.protocol; c.protocol.has_value() && p != "in_process") {
-    if (p == "grpc" || p == "grpc+verbs")
+  if (const std::string& p = c.protocol; c.protocol.has_value() && p != "in_process" && p != "grpc") {
+    if (p == "grpc+verbs")
       raise(status::unimplemented, text("run_config: the protocol \"", p,
-                                        "\" takes a transport, which servers do not have; leave it out, or give "
+                                        "\" takes a transport, which servers do not have; give \"grpc\" or "
                                         "\"in_process\""));
     raise(status::invalid_argument,
           text("run_config: protocol must be none, \"in_process\", \"grpc\" or \"grpc+verbs\", got \"", p, '"'));
   }
 }
 
-GRADUS_BODY void detail::validate_for_trainer(const run_config& c) {
+GRADUS_BODY void detail::validate_for_trainer(const run_config& c, bool in_cluster) {
   validate(c);
+  if (!in_cluster && c.protocol.has_value() && static_cast<const std::string&>(c.protocol) == "grpc")
+    raise(status::unimplemented,
+          "run_config: the protocol \"grpc\" is of a server, and this run has none; add the policy connected{server}, "
+          "with a server that was given gradus::grpc (cluster/grpc.hpp), or leave protocol out");
   if (c.device_fn.has_value())
     raise(status::unimplemented,
           "run_config: device_fn gives devices to the nodes of an estimator's graph, and a trainer computes on one "

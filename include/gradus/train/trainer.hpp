@@ -246,7 +246,7 @@ private:
   }
 
   static run_config checked(run_config c) {
-    detail::validate_for_trainer(c);
+    detail::validate_for_trainer(c, composition::in_cluster);
     return c;
   }
   // A task of a cluster that is not its chief has no files.

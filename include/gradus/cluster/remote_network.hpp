@@ -1,0 +1,118 @@
+// The network of a task that is a process of its own: frames to and from the other tasks, by whatever transport.
+//
+//   auto network = std::make_shared<detail::remote_network>(def, transport, tasks);
+//   server here(def, network, tasks);        // a parameter server's join serves; a worker's trainer connects
+//
+// Every worker connects to every parameter server, and parameter servers to number 0, beside which updates are decided.
+// A parameter server learns what it has to do from the first worker's hello. A process is known by a number of its own
+// (its boot): a parameter server that comes back as another process has lost what it held, and whoever sees that ends
+// with an error, so that all tasks are started again from the last checkpoint.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "message_network.hpp"
+#include "server.hpp"
+#include "shard_program.hpp"
+#include "task_network.hpp"
+#include "transport.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// What tasks say to each other first.
+struct task_hello {
+  std::uint32_t node = 0;
+  std::uint64_t boot = 0;
+  std::string version = GRADUS_VERSION, task = {}, cluster = {};
+  // Of a worker: what it was given, and the program that it brings.
+  std::vector<std::byte> fingerprint = {}, recipe = {};
+  std::string program = {};
+};
+
+struct remote_options {
+  membership_options members = {};
+  nanos retry = 1'000 * one_millisecond, retry_most = 2'000 * one_millisecond, deadline = 30'000 * one_millisecond;
+  nanos heartbeat = 1'000 * one_millisecond;
+  double close_secs = 5;
+};
+
+class remote_network final : public message_network, public task_network, transport_told {
+public:
+  // Takes connections, if the task is a parameter server. Errors: not_found for a task that is no node; what the
+  // transport refuses.
+  remote_network(const server_def& def, std::unique_ptr<transport> carrier, const task_system& tasks,
+                 const remote_options& o = {});
+  ~remote_network() override;
+
+  // ---- as a task's network
+  message_network& messages() override { return *this; }
+  void offer(shard_program program, const std::string& task) override;
+  void serve(std::uint32_t shard) override;
+  void stop() override;
+
+  // ---- as its node's
+  mailbox& inbox(std::uint32_t node) override;
+  void post(const protocol_message& m) override;
+  void withdraw(std::uint32_t) override {}  // the transport has copied it
+  void end() override;
+  void check(const std::string& waited) const override;
+  membership_options members() const override { return o_.members; }
+  worker_options patience(worker_options o) const override;
+
+  int port() const { return port_; }  // of a parameter server
+  std::uint64_t refused_messages() const;
+
+private:
+  struct peer {
+    std::unique_ptr<message_frames> frames;  // what came is decoded by the thread that brings it
+    std::uint64_t boot = 0;                  // 0: not heard yet
+    bool is_welcome = false;
+    std::string role;
+  };
+
+  remote_options o_;
+  std::uint32_t me_ = 0;
+  std::uint64_t boot_ = 0;
+  std::string task_, cluster_;
+  std::vector<std::string> names_, addresses_;  // of nodes
+  mailbox box_;
+  mutable std::mutex mutex_;
+  mutable task_condition changed_;
+  std::vector<peer> peers_;
+  shard_program program_;
+  std::string first_;  // whose program it is; empty: there is none yet
+  bool ended_ = false, is_stopped_ = false;
+  std::string why_;                // empty: as it should
+  std::uint64_t incarnation_ = 0;  // that this worker has joined as; 0: none, or it has left
+  std::uint64_t refused_ = 0;
+  std::mutex sending_;
+  message_frames out_;
+  int port_ = 0;
+  std::unique_ptr<transport> carrier_;
+  task_handle beats_;
+
+  bool is_ps() const { return me_ < shape_.shards; }
+  std::vector<std::byte> hello_frame(const task_hello& h) const;
+  task_hello read_hello(std::span<const std::byte> frame) const;
+  void connect(std::uint32_t node, const task_hello& h);
+  void close(const std::string& why);
+  void beat();
+  void tell_all(std::uint64_t about);
+  void take_program(const task_hello& h);
+  void see_boot(std::uint32_t node, std::uint64_t boot);
+  std::string not_welcome() const;  // under the mutex
+
+  transport_greeting greeted(std::span<const std::byte> hello, const transport_peer& from) override;
+  void welcomed(std::uint32_t node, std::span<const std::byte> answer) override;
+  void refused(std::uint32_t node, const std::string& why) override;
+  void came(std::uint32_t node, std::span<const std::byte> frame) override;
+};
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "remote_network.ipp"
+#endif

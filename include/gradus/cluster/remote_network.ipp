@@ -1,0 +1,300 @@
+// The bodies of remote_network.hpp.
+#pragma once
+#include <algorithm>
+#include <random>
+
+#include "../base/body.hpp"
+#include "remote_network.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// What a parameter server says last, in a hello that asks for nothing: the cluster has ended as it should, or this task
+// has ended though it should not.
+inline constexpr std::uint64_t goodbye = 1, gone = 2;
+
+// What a certificate must say of who does this: only the chief's task may begin, save and stop.
+constexpr bool is_of_chief(message_kind k) {
+  return k == message_kind::begin || k == message_kind::start || k == message_kind::hold ||
+         k == message_kind::release || k == message_kind::fetch;
+}
+
+GRADUS_BODY remote_network::remote_network(const server_def& def, std::unique_ptr<transport> carrier,
+                                           const task_system& tasks, const remote_options& o)
+    : message_network({0, 0}, tasks), o_(o), box_(tasks), changed_(tasks), carrier_(std::move(carrier)) {
+  task_ = text(def.job_name, " ", def.task_index);
+  bool found = false;
+  for (const std::string_view job : {"ps", "chief", "master", "worker"}) {
+    if (!def.cluster.has(job)) continue;
+    for (const int index : def.cluster.task_indices(job)) {
+      if (def.job_name == job && def.task_index == index) me_ = static_cast<std::uint32_t>(names_.size()), found = true;
+      names_.push_back(text(job, " ", index));
+      addresses_.push_back(def.cluster.task_address(job, index));
+      cluster_ += text(cluster_.empty() ? "" : ", ", names_.back(), " at ", addresses_.back());
+    }
+    if (job == "ps") shape_.shards = static_cast<std::uint32_t>(names_.size());
+  }
+  shape_.workers = static_cast<std::uint32_t>(names_.size()) - shape_.shards;
+  if (!found) raise(status::not_found, text("the task ", task_, " is no node of its cluster: ", cluster_));
+  if (shape_.shards == 0 || shape_.workers == 0)
+    raise(status::invalid_argument, text("a cluster that trains: expected one ps and one worker or chief or more, "
+                                         "found ",
+                                         shape_.shards, " and ", shape_.workers));
+  for (std::size_t i = 0; i < names_.size(); ++i) peers_.push_back({std::make_unique<message_frames>(), 0, false, {}});
+  std::random_device chance;
+  while (boot_ == 0) boot_ = std::uint64_t{chance()} << 32 | chance();
+  carrier_->tell(*this);
+  if (!is_ps()) return;
+  port_ = carrier_->listen(addresses_[me_]);
+  if (me_ != cluster_shape::decider) connect(cluster_shape::decider, {.node = me_, .task = task_});
+}
+
+GRADUS_BODY remote_network::~remote_network() {
+  close("its server has ended");
+  beats_ = {};
+  carrier_->close(o_.close_secs);
+}
+
+GRADUS_BODY std::vector<std::byte> remote_network::hello_frame(const task_hello& h) const {
+  std::vector<std::byte> bytes, frame;
+  bytes_out out(bytes);
+  task_hello full = h;
+  full.boot = boot_, full.cluster = cluster_;
+  put_plain(out, full);
+  message_encoder encoder;
+  for (const auto piece : encoder.encode({.kind = message_kind::hello, .sender = me_},
+                                         {{"hello", dtype::uint8, 0, std::span<const std::byte>(bytes)}}))
+    frame.insert(frame.end(), piece.begin(), piece.end());
+  return frame;
+}
+GRADUS_BODY task_hello remote_network::read_hello(std::span<const std::byte> frame) const {
+  message_decoder decoder;
+  const decoded_message& m = decoder.decode(frame);
+  if (m.head.kind != message_kind::hello || m.slices.size() != 1)
+    raise(status::data_loss, text("the first message of a peer: expected hello, found ", kind_name(m.head.kind)));
+  bytes_in in(m.slices[0].bytes, "hello of a peer");
+  kept_texts texts;
+  task_hello h = take_plain<task_hello>(in, texts);
+  in.end();
+  return h;
+}
+GRADUS_BODY void remote_network::connect(std::uint32_t node, const task_hello& h) {
+  carrier_->connect(node, addresses_[node], hello_frame(h));
+}
+
+GRADUS_BODY std::shared_ptr<task_network> network_by(const server_def& def, std::unique_ptr<transport> carrier,
+                                                     const task_system& run) {
+  return std::make_shared<remote_network>(def, std::move(carrier), run);
+}
+
+// ---- programs
+
+GRADUS_BODY void remote_network::offer(shard_program program, const std::string&) {
+  if (!program.cannot_be_sent.empty())
+    raise(status::invalid_argument,
+          text("this policy of the optimizer cannot be sent to a parameter server: ", program.cannot_be_sent,
+               "; expected one of numbers, strings and lists of them, or a lambda without captures. Make it a struct "
+               "whose members are what the lambda captures"));
+  task_hello h{.node = me_, .task = task_, .fingerprint = to_bytes(program.of), .recipe = program.recipe};
+  h.program = program.name;
+  for (std::uint32_t k = 0; k < shape_.shards; ++k) connect(k, h);
+  std::unique_lock lock(mutex_);
+  const nanos since = now();
+  changed_.wait(lock, [&] { return ended_ || not_welcome().empty(); });
+  const std::string missing = not_welcome();
+  lock.unlock();
+  check(text("waited for ", missing, " for ", static_cast<double>(now() - since) / 1e9, " s"));
+  beats_ = tasks_.start("a worker's heartbeat", "give the process one more thread", [this] { beat(); });
+}
+GRADUS_BODY std::string remote_network::not_welcome() const {
+  std::string s;
+  for (std::uint32_t k = 0; k < shape_.shards; ++k)
+    if (!peers_[k].is_welcome) s += text(s.empty() ? "" : ", ", names_[k], " at ", addresses_[k]);
+  return s;
+}
+
+GRADUS_BODY void remote_network::take_program(const task_hello& h) {
+  const cluster_fingerprint theirs = cluster_fingerprint_from(h.fingerprint);
+  const std::lock_guard lock(mutex_);
+  if (!first_.empty()) {
+    must_agree(program_.of, first_, theirs, h.task);
+    if (program_.name != h.program || program_.recipe != h.recipe)
+      raise(status::failed_precondition, text("these tasks cannot train one model: the settings of ", h.task,
+                                              " differ from those of ", first_, "; start all tasks from one build"));
+    return;
+  }
+  const shard_maker::function make = shard_maker::find(h.program);
+  if (make == nullptr)
+    raise(status::failed_precondition, text(task_, " has no optimizer as that of ", h.task,
+                                            " in its program; start all tasks from one build. It is ", h.program));
+  program_ = make(h.recipe);
+  program_.of = theirs, program_.name = h.program, program_.recipe = h.recipe;
+  first_ = h.task;
+  changed_.notify_all();
+}
+
+GRADUS_BODY void remote_network::serve(std::uint32_t shard) {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !first_.empty() || ended_; });
+  }
+  try {
+    if (!first_.empty()) program_.serve(*this, shard);
+  } catch (...) {
+    tell_all(gone);
+    carrier_->close(o_.close_secs);
+    throw;
+  }
+  carrier_->close(o_.close_secs);
+  const std::lock_guard lock(mutex_);
+  if (!why_.empty() && !is_stopped_) raise(status::aborted, text(task_, " has ended: ", why_));
+}
+
+GRADUS_BODY void remote_network::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopped_ = true;
+    if (ended_) return;
+  }
+  if (is_ps()) tell_all(gone);
+  close("its server was stopped");
+}
+
+// ---- messages
+
+GRADUS_BODY mailbox& remote_network::inbox(std::uint32_t node) {
+  if (node != me_) raise(status::internal, text("the mailbox of node ", node, " is not in the process of ", me_));
+  return box_;
+}
+GRADUS_BODY void remote_network::post(const protocol_message& m) {
+  if (m.to == me_) return box_.put(m);
+  const std::lock_guard sending(sending_);
+  if (!is_ps()) {
+    const std::lock_guard lock(mutex_);
+    if (m.kind == message_kind::join) incarnation_ = m.incarnation;
+    if (m.kind == message_kind::leave) incarnation_ = 0;
+  }
+  carrier_->send(m.to, out_.encode(m));
+}
+GRADUS_BODY void remote_network::beat() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait_for(lock, static_cast<double>(o_.heartbeat) / 1e9, [&] { return ended_; });
+    if (ended_) return;
+    const std::uint64_t joined = incarnation_;
+    if (joined == 0) continue;
+    lock.unlock();
+    post({message_kind::heartbeat, me_, cluster_shape::decider, joined, 0, 0, {}, {}});
+    lock.lock();
+  }
+}
+GRADUS_BODY worker_options remote_network::patience(worker_options o) const {
+  o.retry = o_.retry, o.retry_most = o_.retry_most, o.deadline = o_.deadline, o.heartbeat = o_.heartbeat;
+  return o;
+}
+
+// ---- the end
+
+GRADUS_BODY void remote_network::close(const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(ended_, true)) return;
+    why_ = why;
+    changed_.notify_all();
+  }
+  box_.close();
+}
+GRADUS_BODY void remote_network::end() {
+  if (me_ == cluster_shape::decider) tell_all(goodbye);
+  close({});
+}
+GRADUS_BODY void remote_network::tell_all(std::uint64_t about) {
+  message_encoder encoder;
+  for (std::uint32_t k = 0; k < names_.size(); ++k)
+    if (k != me_) carrier_->send(k, encoder.encode({.kind = message_kind::hello, .sender = me_, .about = about}));
+}
+GRADUS_BODY void remote_network::check(const std::string& waited) const {
+  const std::lock_guard lock(mutex_);
+  if (!ended_) return;
+  raise(status::aborted, text("the cluster has ended, while this worker ", waited, ": ",
+                              why_.empty() ? std::string("all other workers have left") : why_));
+}
+GRADUS_BODY std::uint64_t remote_network::refused_messages() const {
+  const std::lock_guard lock(mutex_);
+  return refused_;
+}
+
+// ---- what the transport tells
+
+GRADUS_BODY void remote_network::see_boot(std::uint32_t node, std::uint64_t boot) {
+  bool is_lost = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t before = std::exchange(peers_[node].boot, boot);
+    is_lost =
+        node < shape_.shards && before != 0 && before != boot && !program_.survives && (!is_ps() || !first_.empty());
+  }
+  if (is_lost)
+    close(text(names_[node], " at ", addresses_[node],
+               " was started again and has lost what it held; start all tasks again: they go on from the last "
+               "checkpoint"));
+}
+
+GRADUS_BODY transport_greeting remote_network::greeted(std::span<const std::byte> hello, const transport_peer& from) {
+  const task_hello h = read_hello(hello);
+  if (h.version != GRADUS_VERSION)
+    raise(status::failed_precondition, text("the library of ", task_, " is ", GRADUS_VERSION, ", that of ", h.task,
+                                            " is ", h.version, "; start all tasks from one build"));
+  if (h.cluster != cluster_)
+    raise(status::failed_precondition,
+          text("the clusters of two tasks differ: ", task_, " has ", cluster_, "; ", h.task, " has ", h.cluster,
+               "; give all tasks the same TF_CONFIG but for its \"task\""));
+  if (h.node >= names_.size() || names_[h.node] != h.task || h.node == me_)
+    raise(status::failed_precondition,
+          text("a task that calls itself ", h.task, " has said hello to ", task_, ", and is none that could"));
+  const bool is_chief = h.node == shape_.shards;
+  if (const std::string& role = from.role; !role.empty()) {
+    const bool fits = h.node < shape_.shards ? role == "ps" : role == "chief" || (role == "worker" && !is_chief);
+    if (!fits)
+      raise(status::permission_denied,
+            text("the certificate of ", h.task, " is one of the role \"", role, "\"; expected \"",
+                 h.node < shape_.shards ? "ps"
+                 : is_chief             ? "chief"
+                                        : "worker",
+                 '"'));
+  }
+  if (h.node >= shape_.shards) take_program(h);
+  see_boot(h.node, h.boot);
+  const std::lock_guard lock(mutex_);
+  peers_[h.node].role = from.role;
+  return {h.node, hello_frame({.node = me_, .task = task_})};
+}
+GRADUS_BODY void remote_network::welcomed(std::uint32_t node, std::span<const std::byte> answer) {
+  const task_hello h = read_hello(answer);
+  if (h.node != node || h.cluster != cluster_)
+    raise(status::failed_precondition, text("at ", addresses_[node], " answers ", h.task, "; expected ", names_[node]));
+  see_boot(node, h.boot);
+  const std::lock_guard lock(mutex_);
+  peers_[node].is_welcome = true;
+  changed_.notify_all();
+}
+GRADUS_BODY void remote_network::refused(std::uint32_t node, const std::string& why) {
+  close(text(names_[node], " at ", addresses_[node], " refuses ", task_, ": ", why));
+}
+GRADUS_BODY void remote_network::came(std::uint32_t node, std::span<const std::byte> frame) {
+  peer& p = peers_[node];
+  const protocol_message m = p.frames->decode(frame, me_);
+  if (m.from != node)
+    raise(status::permission_denied, text(names_[node], " has sent a message in the name of node ", m.from));
+  if (m.kind == message_kind::hello) {
+    if (node == cluster_shape::decider && m.about == goodbye) close({});
+    if (node < shape_.shards && m.about == gone) close(text(names_[node], " at ", addresses_[node], " has stopped"));
+    return;
+  }
+  if (is_of_chief(m.kind) && p.role == "worker") {
+    const std::lock_guard lock(mutex_);
+    return void(++refused_);
+  }
+  box_.put(m);
+}
+
+}  // namespace gradus::detail

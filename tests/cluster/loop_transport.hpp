@@ -1,0 +1,158 @@
+// A transport between networks of one process: frames go by a call. Connections can be cut, and addresses are names.
+#pragma once
+#include <gradus/cluster/transport.hpp>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gradus/base/error.hpp>
+
+namespace loop {
+using namespace gradus;
+
+class loop_transport;
+
+// Where transports meet.
+struct hub {
+  std::mutex mutex;
+  std::map<std::string, loop_transport*> listening;
+  std::vector<loop_transport*> all;
+  std::map<std::string, std::string> roles;  // of who connects from there, by the transport's name
+};
+
+class loop_transport final : public detail::transport {
+public:
+  loop_transport(hub& h, std::string name) : hub_(&h), name_(std::move(name)) {
+    const std::lock_guard lock(h.mutex);
+    h.all.push_back(this);
+  }
+  void tell(detail::transport_told& told) override { told_ = &told; }
+  int listen(const std::string& address) override {
+    std::vector<loop_transport*> others;
+    {
+      const std::lock_guard lock(hub_->mutex);
+      if (!hub_->listening.emplace(address, this).second) raise(status::unavailable, text(address, " is in use"));
+      others = hub_->all;
+    }
+    address_ = address;
+    for (loop_transport* t : others) t->try_again();
+    return 1;
+  }
+  void connect(std::uint32_t node, const std::string& address, std::vector<std::byte> hello) override {
+    {
+      const std::lock_guard lock(mutex_);
+      wanted_[node] = {address, std::move(hello)};
+    }
+    try_again();
+  }
+  void send(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) override {
+    std::vector<std::byte> frame;
+    for (const auto p : pieces) frame.insert(frame.end(), p.begin(), p.end());
+    const std::lock_guard calls(hub_mutex());
+    loop_transport* to = nullptr;
+    std::uint32_t as = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = links_.find(node);
+      if (found == links_.end()) return;
+      to = found->second.to, as = found->second.as;
+    }
+    to->came(as, frame);
+  }
+  std::string problem(std::uint32_t) const override { return {}; }
+  detail::transport_counts counts() const override { return counts_; }
+  void close(double) override {
+    const std::lock_guard calls(hub_mutex());
+    const std::lock_guard lock(hub_->mutex);
+    std::erase(hub_->all, this);
+    hub_->listening.erase(address_);
+    for (loop_transport* t : hub_->all) t->forget(this);
+    told_ = nullptr;
+  }
+
+private:
+  struct link {
+    loop_transport* to;
+    std::uint32_t as;  // what that knows this one as
+  };
+  hub* hub_;
+  std::string name_, address_;
+  detail::transport_told* told_ = nullptr;
+  mutable std::mutex mutex_;
+  std::map<std::uint32_t, std::pair<std::string, std::vector<std::byte>>> wanted_;
+  std::map<std::uint32_t, link> links_;
+  detail::transport_counts counts_;
+
+  // One call of anybody at a time.
+  static std::recursive_mutex& hub_mutex() {
+    static std::recursive_mutex one;
+    return one;
+  }
+  void forget(loop_transport* other) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(links_, [&](const auto& l) { return l.second.to == other; });
+  }
+  void came(std::uint32_t node, std::span<const std::byte> frame) {
+    if (told_ == nullptr) return;
+    try {
+      told_->came(node, frame);
+    } catch (const error&) {
+      ++counts_.malformed;
+    }
+  }
+  void try_again() {
+    const std::lock_guard calls(hub_mutex());
+    if (told_ == nullptr) return;
+    std::map<std::uint32_t, std::pair<std::string, std::vector<std::byte>>> wanted;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [node, w] : wanted_)
+        if (!links_.contains(node)) wanted[node] = w;
+    }
+    for (const auto& [node, w] : wanted) {
+      loop_transport* other = nullptr;
+      std::string role;
+      {
+        const std::lock_guard lock(hub_->mutex);
+        const auto at = hub_->listening.find(w.first);
+        if (at != hub_->listening.end()) other = at->second;
+        role = hub_->roles[name_];
+      }
+      if (other == nullptr || other->told_ == nullptr) continue;
+      try {
+        const detail::transport_greeting g = other->told_->greeted(w.second, {name_, role, !role.empty()});
+        {
+          const std::lock_guard lock(mutex_);
+          links_[node] = {other, g.node};
+        }
+        {
+          const std::lock_guard lock(other->mutex_);
+          other->links_[g.node] = {this, node};
+        }
+        told_->welcomed(node, g.answer);
+      } catch (const error& e) {
+        {
+          const std::lock_guard lock(mutex_);
+          wanted_.erase(node);
+        }
+        told_->refused(node, e.what());
+      }
+    }
+  }
+};
+
+// The policy.
+struct looped {
+  static constexpr std::string_view protocol = "loop";
+  hub* at;
+  std::string name;
+  std::unique_ptr<detail::transport> make(const task_system&) const {
+    return std::make_unique<loop_transport>(*at, name);
+  }
+};
+
+}  // namespace loop

@@ -1,0 +1,179 @@
+// costs: 300
+// Tasks that are processes of their own, each with its own network: here in one process, over calls.
+#include <gradus/cluster/connected.hpp>
+#include <gradus/cluster/remote_network.hpp>
+#include <gradus/input/map.hpp>
+#include <gradus/testing/temp_dir.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "../message.hpp"
+#include "../train/run_files.hpp"
+#include "../whole/cluster_models.hpp"
+#include "loop_transport.hpp"
+
+namespace {
+using namespace gradus;
+using cluster_models::points;
+using loop::hub;
+using loop::looped;
+using testing::temp_dir;
+
+const cluster_spec two_by_two{{"ps", {"p0", "p1"}}, {"worker", {"w0", "w1"}}};
+run_config config_of(const std::string& dir) {
+  return {.model_dir = dir, .tf_random_seed = 7, .save_summary_steps = 0, .checkpoint_save_graph_def = false};
+}
+run_files::content trained(const std::string& dir) {
+  auto found = run_files::newest_checkpoint(posix{}, dir);
+  std::erase_if(found.records, [](const auto& r) { return r.first.starts_with("input "); });
+  return found;
+}
+
+// Runs the program for each task, as processes would; what each threw, "" for nothing.
+std::map<std::string, std::string> run_tasks(const cluster_spec& all, hub& h,
+                                             const std::function<void(server&)>& program) {
+  std::map<std::string, std::string> said;
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+  for (const auto& job : all.jobs())
+    for (const int index : all.task_indices(job))
+      threads.emplace_back([&, job, index] {
+        std::string what;
+        try {
+          server here(looped{&h, text(job, index)}, server_def{.cluster = all, .job_name = job, .task_index = index});
+          program(here);
+        } catch (const std::exception& e) {
+          what = e.what();
+        }
+        const std::lock_guard lock(mutex);
+        said[text(job, " ", index)] = what;
+      });
+  for (auto& t : threads) t.join();
+  return said;
+}
+
+template <class... Policies>
+void train(server& here, const std::string& dir, int steps, const Policies&... policies) {
+  if (here.is_ps()) return here.join();
+  const points data;
+  auto t = make_trainer<cluster_models::mlp>(connected{here}, clip_by_global_norm{0.5},
+                                             exponential_moving_average{.decay = 0.9}, policies..., config_of(dir));
+  t.train(data.batches(12).shard(here.workers(), here.worker()), {.max_steps = steps});
+}
+}  // namespace
+
+TEST_CASE("a synchronous cluster of processes has the bits of one process") {
+  const temp_dir place;
+  const points data;
+  auto alone = make_trainer<cluster_models::mlp>(adam{.rate = 0.01}, clip_by_global_norm{0.5},
+                                                 exponential_moving_average{.decay = 0.9}, microbatch{2},
+                                                 config_of(place / "alone"));
+  alone.train(data.batches(24), {.max_steps = 60});
+  hub h;
+  const auto said = run_tasks(two_by_two, h, [&](server& here) {
+    CHECK(here.target() == text("loop://", here.is_ps() ? "p" : "w", here.def().task_index));
+    train(here, place / "together", 60, sync_replicas{}, adam{.rate = 0.01});
+  });
+  for (const auto& [task, what] : said) {
+    CAPTURE(task);
+    CHECK(what == "");
+  }
+  CHECK(run_files::difference(trained(place / "together"), trained(place / "alone")) == "");
+}
+
+TEST_CASE("policies reach a parameter server whole: a schedule, a chain in a group, a setting that varies") {
+  const temp_dir place;
+  const points data;
+  const auto rule = multi{on{named{"hidden"}, chain{clip_by_value{-0.1, 0.1}, momentum{.decay = 0.5}}}, adam{}};
+  const auto rate = exponential_decay{.initial = 0.02, .decay_steps = 7, .decay_rate = 0.5};
+  const auto beta = vary<&adam::beta1>([](std::int64_t step) { return step < 20 ? 0.5 : 0.9; });
+  auto alone = make_trainer<cluster_models::mlp>(rule, rate, beta, clip_by_global_norm{0.5},
+                                                 exponential_moving_average{.decay = 0.9}, microbatch{2},
+                                                 config_of(place / "alone"));
+  alone.train(data.batches(24), {.max_steps = 40});
+  hub h;
+  const auto said = run_tasks(
+      two_by_two, h, [&](server& here) { train(here, place / "together", 40, sync_replicas{}, rule, rate, beta); });
+  for (const auto& [task, what] : said) CHECK(what == "");
+  CHECK(run_files::difference(trained(place / "together"), trained(place / "alone")) == "");
+}
+
+TEST_CASE("a policy that has no bytes is refused by name, before anything is trained") {
+  const temp_dir place;
+  hub h;
+  const double captured = 0.5;
+  const auto said = run_tasks({{"ps", {"p0"}}, {"worker", {"w0"}}}, h, [&](server& here) {
+    if (here.is_ps()) return;  // it would wait for a worker
+    train(here, place / "a", 10, adam{}, [captured](std::int64_t) { return captured; });
+  });
+  CHECK(says(said.at("worker 0"), "this policy of the optimizer cannot be sent to a parameter server"));
+  CHECK(says(said.at("worker 0"), "Make it a struct"));
+}
+
+TEST_CASE("tasks that differ are refused, and the first difference is named with both tasks") {
+  const auto second_says = [](const auto& first, const auto& second) {
+    const temp_dir place;
+    hub h;
+    const auto task = [&](const char* job, int index) {
+      return std::make_unique<server>(looped{&h, text(job, index)},
+                                      server_def{.cluster = two_by_two, .job_name = job, .task_index = index});
+    };
+    const auto p0 = task("ps", 0), p1 = task("ps", 1);
+    std::vector<std::thread> threads;
+    threads.emplace_back([&] { p0->join(); });
+    threads.emplace_back([&] { p1->join(); });
+    std::string chief_said;
+    std::atomic<bool> is_there = false;
+    threads.emplace_back([&] {
+      const auto w0 = task("worker", 0);
+      chief_said = message_of(status::aborted, [&] { first(*w0, place / "a", is_there); });
+    });
+    is_there.wait(false);
+    std::string said;
+    {
+      const auto w1 = task("worker", 1);
+      std::atomic<bool> unused = false;
+      said = message_of(status::aborted, [&] { second(*w1, place / "b", unused); });
+    }
+    p0->stop(), p1->stop();
+    for (auto& t : threads) t.join();
+    CHECK(says(chief_said, "has stopped"));
+    return said;
+  };
+  // A worker's program, which says when its first batch is wanted: then it has begun.
+  const auto given = [](const auto&... policies) {
+    return [=](server& here, const std::string& dir, std::atomic<bool>& is_there) {
+      const points data;
+      auto t = make_trainer<cluster_models::mlp>(connected{here}, policies..., config_of(dir));
+      t.train(data.batches(12).shard(2, here.worker()).map([&](auto b) {
+        is_there = true, is_there.notify_all();
+        return b;
+      }),
+              {.max_steps = 1'000'000});
+    };
+  };
+  CHECK(says(second_says(given(adam{.rate = 0.1}), given(adam{.rate = 0.2})),
+             "\"policy 0, rate\" of worker 0 is 0.1, that of worker 1 is 0.2"));
+}
+
+TEST_CASE("whose cluster differs is refused, and both are shown") {
+  hub h;
+  const cluster_spec other{{"ps", {"p0", "p1"}}, {"worker", {"w0", "w9"}}};
+  server ps(looped{&h, "p"}, server_def{.cluster = two_by_two, .job_name = "ps", .task_index = 0});
+  std::thread serving([&] { ps.join(); });
+  const temp_dir place;
+  const auto said = message_of(status::aborted, [&] {
+    server here(looped{&h, "w"}, server_def{.cluster = other, .job_name = "worker", .task_index = 0});
+    train(here, place / "a", 10, adam{});
+  });
+  CHECK(says(said, "ps 0 at p0 refuses worker 0"));
+  CHECK(says(said, "worker 1 at w1"));
+  CHECK(says(said, "worker 1 at w9"));
+  CHECK(says(said, "give all tasks the same TF_CONFIG"));
+  ps.stop();
+  serving.join();
+}
