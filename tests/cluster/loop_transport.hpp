@@ -22,6 +22,9 @@ struct hub {
   std::map<std::string, loop_transport*> listening;
   std::vector<loop_transport*> all;
   std::map<std::string, std::string> roles;  // of who connects from there, by the transport's name
+
+  // The process of this name dies: nobody hears of it any more.
+  void cut(const std::string& name);
 };
 
 class loop_transport final : public detail::transport {
@@ -30,6 +33,7 @@ public:
     const std::lock_guard lock(h.mutex);
     h.all.push_back(this);
   }
+  const std::string& name() const { return name_; }
   void tell(detail::transport_told& told) override { told_ = &told; }
   int listen(const std::string& address) override {
     std::vector<loop_transport*> others;
@@ -72,6 +76,8 @@ public:
     hub_->listening.erase(address_);
     for (loop_transport* t : hub_->all) t->forget(this);
     told_ = nullptr;
+    const std::lock_guard mine(mutex_);
+    links_.clear(), wanted_.clear();
   }
 
 private:
@@ -144,6 +150,16 @@ private:
     }
   }
 };
+
+inline void hub::cut(const std::string& name) {
+  std::vector<loop_transport*> found;
+  {
+    const std::lock_guard lock(mutex);
+    for (loop_transport* t : all)
+      if (t->name() == name) found.push_back(t);
+  }
+  for (loop_transport* t : found) t->close(0);
+}
 
 // The policy.
 struct looped {

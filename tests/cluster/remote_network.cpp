@@ -4,6 +4,7 @@
 #include <gradus/cluster/remote_network.hpp>
 #include <gradus/input/map.hpp>
 #include <gradus/testing/temp_dir.hpp>
+#include <gradus/train/run_environment.hpp>
 
 #include <doctest/doctest.h>
 
@@ -176,4 +177,159 @@ TEST_CASE("whose cluster differs is refused, and both are shown") {
   CHECK(says(said, "give all tasks the same TF_CONFIG"));
   ps.stop();
   serving.join();
+}
+
+namespace {
+struct crash : std::runtime_error {
+  crash() : std::runtime_error("crash") {}
+};
+// Runs a task's program again, as a process that is started again, until it ends without a crash.
+std::function<void(server&)> started_again(hub& h, const cluster_spec& all,
+                                           const std::function<void(server&, int life)>& program) {
+  return [&h, all, program](server& here) {
+    for (int life = 0;; ++life) {
+      try {
+        if (life == 0) return program(here, 0);
+        server next(looped{&h, text(here.def().job_name, here.def().task_index)}, here.def());
+        return program(next, life);
+      } catch (const crash&) {
+      }
+    }
+  };
+}
+// Breaks the program at its batch number `at`, before anything of it is pushed.
+auto breaking_at(int at) {
+  return [at, seen = 0](auto batch) mutable {
+    if (++seen == at) throw crash();
+    return batch;
+  };
+}
+}  // namespace
+
+TEST_CASE("workers and the chief that die and are started again: the bits of a run that nobody disturbed") {
+  const temp_dir place;
+  const points data;
+  auto alone = make_trainer<cluster_models::mlp>(adam{.rate = 0.01}, clip_by_global_norm{0.5}, microbatch{2},
+                                                 config_of(place / "alone"));
+  alone.train(data.batches(24), {.max_steps = 60});
+  hub h;
+  int lives[2] = {};
+  const auto said =
+      run_tasks(two_by_two, h, started_again(h, two_by_two, [&](server& here, int life) {
+                  if (here.is_ps()) return here.join();
+                  lives[here.worker()] = life;
+                  auto config = config_of(place / "together");
+                  config.save_checkpoints_steps = 10;
+                  auto t = make_trainer<cluster_models::mlp>(connected{here}, sync_replicas{}, adam{.rate = 0.01},
+                                                             clip_by_global_norm{0.5}, config);
+                  const int at = life > 2 ? -1 : 7 + 5 * life + 3 * here.worker();
+                  t.train(data.batches(12).shard(2, here.worker()).map(breaking_at(at)), {.max_steps = 60});
+                }));
+  for (const auto& [task, what] : said) CHECK(what == "");
+  CHECK((lives[0] == 3 && lives[1] == 3));
+  CHECK(run_files::difference(trained(place / "together"), trained(place / "alone")) == "");
+}
+
+TEST_CASE("a parameter server that comes back without what it held ends the cluster, and is named") {
+  const temp_dir place;
+  const points data;
+  hub h;
+  for (const int which : {0, 1}) {
+    CAPTURE(which);
+    std::atomic<bool> is_there = false;
+    const auto said = run_tasks(two_by_two, h, [&](server& here) {
+      if (here.is_ps()) {
+        if (here.def().task_index != which) return here.join();
+        // Its process dies, without a word, and another takes its place.
+        std::thread dies([&] {
+          server_def def = here.def();
+          is_there.wait(false);
+          h.cut(text("ps", which));
+          here.stop();
+          server again(looped{&h, text("ps", which, "-again")}, def);
+          CHECK_THROWS_AS(again.join(), aborted);
+        });
+        try {
+          here.join();
+        } catch (const error&) {
+        }
+        dies.join();
+        return;
+      }
+      auto t = make_trainer<cluster_models::mlp>(connected{here}, sync_replicas{}, adam{.rate = 0.01}, run_config{});
+      t.train(data.batches(12).shard(2, here.worker()).map([&](auto b) {
+        is_there = true, is_there.notify_all();
+        return b;
+      }),
+              {.max_steps = 1'000'000});
+    });
+    for (const int w : {0, 1})
+      CHECK(says(said.at(text("worker ", w)), text("ps ", which, " at p", which, " was started again")));
+    CHECK(says(said.at(text("ps ", 1 - which)), "start all tasks again: they go on from the last checkpoint"));
+  }
+}
+
+TEST_CASE("a certificate of another role is refused, and a worker's may push and pull, not begin or save") {
+  hub h;
+  h.roles = {{"ps0", "ps"}, {"worker0", "chief"}, {"worker1", "worker"}, {"liar", "worker"}, {"ps1", "worker"}};
+  const auto said = run_tasks({{"ps", {"p0"}}, {"worker", {"w0", "w1"}}}, h, [&](server& here) {
+    if (here.is_ps()) {
+      const auto& mine = static_cast<detail::remote_network&>(here.network()->messages());
+      here.join();
+      CHECK(mine.refused_messages() > 0);
+      return;
+    }
+    const points data;
+    auto t = make_trainer<cluster_models::mlp>(connected{here}, adam{}, run_config{});
+    t.train(data.batches(12).shard(2, here.worker()), {.max_steps = 20});
+    // What a worker cannot do: hold decisions and read all state.
+    if (!here.is_chief()) here.network()->messages().post({detail::message_kind::hold, 2, 0, 1, 1, 0, {}, {}});
+  });
+  for (const auto& [task, what] : said) {
+    CAPTURE(task);
+    CHECK(what == "");
+  }
+  hub other;
+  other.roles = {{"ps0", "ps"}, {"worker0", "worker"}};
+  server ps(looped{&other, "ps0"}, server_def{.cluster = {{"ps", {"p0"}}, {"worker", {"w0"}}}, .job_name = "ps"});
+  std::thread serving([&] { ps.join(); });
+  const temp_dir place;
+  const auto refused = message_of(status::aborted, [&] {
+    server here(looped{&other, "worker0"},
+                server_def{.cluster = {{"ps", {"p0"}}, {"worker", {"w0"}}}, .job_name = "worker"});
+    train(here, place / "a", 10, adam{});
+  });
+  CHECK(says(refused, "the certificate of worker 0 is one of the role \"worker\"; expected \"chief\""));
+  ps.stop();
+  serving.join();
+}
+
+TEST_CASE("a server of a configuration: alone, an evaluator, a task; and what it cannot be") {
+  const auto config = [](const std::string& task, const or_none<std::string>& protocol = none) {
+    return run_config::from_tf_config(
+        R"({"cluster": {"chief": ["w0"], "ps": ["p0"], "worker": ["w1"]}, "task": )" + task + "}",
+        {.protocol = protocol});
+  };
+  hub h;
+  const looped by{&h, "x"};
+  const server alone(by, run_config{});
+  CHECK((alone.network() == nullptr && alone.is_chief() && alone.workers() == 1));
+  const server evaluator(by, config(R"({"type": "evaluator", "index": 0})"));
+  CHECK((evaluator.network() == nullptr && !evaluator.is_chief() && !evaluator.is_ps()));
+  const server chief(by, config(R"({"type": "chief", "index": 0})"));
+  CHECK((chief.network() != nullptr && chief.is_chief() && chief.workers() == 2 && chief.worker() == 0));
+  CHECK(chief.target() == "loop://w0");
+  const server worker(by, config(R"({"type": "worker", "index": 0})"));
+  CHECK((!worker.is_chief() && worker.worker() == 1 && worker.shards() == 1));
+  CHECK(says(
+      message_of(status::invalid_argument, [&] { server(by, config(R"({"type": "chief", "index": 0})", "grpc")); }),
+      "the protocol is \"grpc\", and the server has the transport of \"loop\""));
+  CHECK(says(
+      message_of(status::invalid_argument,
+                 [&] {
+                   server(by, server_def{.cluster = {{"worker", {"a", "b"}}}, .job_name = "worker", .task_index = 0});
+                 }),
+      "found 0 and 2"));
+  const server first(by, config(R"({"type": "ps", "index": 0})"));
+  CHECK_THROWS_AS(server(by, config(R"({"type": "ps", "index": 0})")), unavailable);
 }

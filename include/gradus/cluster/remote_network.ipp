@@ -144,9 +144,14 @@ GRADUS_BODY void remote_network::serve(std::uint32_t shard) {
     carrier_->close(o_.close_secs);
     throw;
   }
+  std::string why;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_stopped_) why = why_;
+  }
+  if (!why.empty()) tell_all(gone);
   carrier_->close(o_.close_secs);
-  const std::lock_guard lock(mutex_);
-  if (!why_.empty() && !is_stopped_) raise(status::aborted, text(task_, " has ended: ", why_));
+  if (!why.empty()) raise(status::aborted, text(task_, " has ended: ", why));
 }
 
 GRADUS_BODY void remote_network::stop() {
