@@ -50,6 +50,8 @@ struct transport_counts {
 class transport {
 public:
   virtual ~transport() = default;
+  // Who is told, once, before anything else; it outlives close().
+  virtual void tell(transport_told& told) = 0;
   // Takes connections at "host:port", port 0: any that is free; returns the port. Errors: unavailable if the port is in
   // use, invalid_argument for an address that is none.
   virtual int listen(const std::string& address) = 0;
