@@ -186,12 +186,17 @@ public:
 
   int listen(const std::string& address) override {
     check(address, "listen");
-    door_ = std::make_unique<listener>(tasks_, 2 * options_.max_connections + 16, [this](int s) {
+    if (server_ != nullptr)
+      raise(status::failed_precondition, text("listen: ", address, " cannot be added: a task has one address"));
+    // Before the server: where the address cannot be had there is none. Connections wait in the kernel until start().
+    auto door = std::make_unique<listener>(tasks_, 2 * options_.max_connections + 16, [this](int s) {
       ::grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters p;
       p.listener_fd = door_->descriptor();
       p.fd = s;
       acceptor_->HandleNewConnection(&p);
     });
+    const int port = door->open(address);
+    door_ = std::move(door);
     ::grpc::ServerBuilder b;
     using from = ::grpc::ServerBuilder::experimental_type::ExternalConnectionType;
     acceptor_ = b.experimental().AddExternalConnectionAcceptor(from::FROM_FD, server_credentials());
@@ -207,14 +212,8 @@ public:
     server_ = b.BuildAndStart();
     if (server_ == nullptr)
       raise(status::internal, text("listen: gRPC has not started a server for ", address, "; its log says why"));
-    try {
-      return door_->open(address);
-    } catch (...) {
-      door_.reset();
-      server_->Shutdown();
-      server_.reset();
-      throw;
-    }
+    door_->start();
+    return port;
   }
   void connect(std::uint32_t node, const std::string& address, std::vector<std::byte> hello) override {
     check(address, "connect");

@@ -2,6 +2,7 @@
 //
 //   gradus::detail::listener door(tasks, 256, [&](int descriptor) { ... });   // called on a thread of its own
 //   const int port = door.open("127.0.0.1:0");
+//   door.start();
 //
 // A connection above the limit is closed at once, before a byte of it is read. Who takes a descriptor owns it and
 // closes it when it likes; the listener sees that it is gone. Where the process has no descriptor left it waits until
@@ -40,7 +41,10 @@ public:
   ~listener();
 
   // Returns the port, 0 for a unix socket. Raises unavailable if it is in use, invalid_argument if it is none of ours.
+  // Connections wait from now on.
   int open(const std::string& address);
+  // Takes them.
+  void start();
   // Takes no more; the port is free.
   void close();
   int descriptor() const { return listening_; }

@@ -124,11 +124,13 @@ GRADUS_BODY int listener::open(const std::string& address) {
     close();
     raise(status::resource_exhausted, text("listen: no pipe to be had: ", std::strerror(why)));
   }
-  task_ = tasks_.start(
-      "listen", "raise the limit of threads", [this] { run(); }, [this] { close(); });
   if (bound.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
   if (bound.ss_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6*>(&bound)->sin6_port);
   return 0;
+}
+
+GRADUS_BODY void listener::start() {
+  task_ = tasks_.start("listen", "raise the limit of threads", [this] { run(); });
 }
 
 GRADUS_BODY void listener::close() {
