@@ -16,6 +16,7 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/resource_quota.h>
 
 #include <algorithm>
 #include <chrono>
@@ -38,6 +39,8 @@ struct grpc {
   std::size_t max_connections = 256;  // of others to us; one more is refused before anything of it is read
   detail::wire_limits limits = {};
   std::uint64_t waiting_bytes = std::uint64_t{256} << 20;  // for each peer; a frame that is larger may wait alone
+  // Of all peers together, what has come in part. Who would go beyond loses its connection; a frame fits in any case.
+  std::uint64_t receiving_bytes = std::uint64_t{4} << 30;
   double handshake_secs = 10;  // who has not said hello by then is closed; who has not answered ours is tried again
   double keepalive_secs = 10;  // who is silent for so long is asked for a sign of life, and has as long to give it
 
@@ -66,18 +69,18 @@ inline transport_peer grpc_peer(const std::string& address, const std::shared_pt
 // What both ends of a stream have: messages as frames.
 class grpc_messages {
 public:
-  explicit grpc_messages(std::shared_ptr<frame_pool> pool) : pool_(std::move(pool)) {}
+  explicit grpc_messages(const stream_transport& of) : pool_(of.pool()), most_(of.frame_limit()) {}
 
-  // As one piece that begins at a multiple of 64; good until the next call.
-  const frame_memory& gather() {
-    std::byte* to = gathered_.resize(in.Length()).data();
-    if (in.Dump(&slices_).ok())
-      for (const ::grpc::Slice& s : slices_)
-        if (s.size() > 0) std::memcpy(to, s.begin(), s.size()), to += s.size();
-    slices_.clear();
-    in.Clear();
-    return gathered_;
+  // What was read, or that nothing was.
+  void tell(frame_stream& s, bool ok) {
+    if (!ok)
+      s.was_read(nullptr);
+    else if (in.Length() > most_)
+      s.was_too_large(in.Length()), in.Clear();
+    else
+      s.was_read(&gather());
   }
+
   // Where a copy costs less than to lend the memory.
   static constexpr std::size_t small_bytes = 1024;
   void put(frame_memory frame) {
@@ -101,7 +104,19 @@ public:
   ::grpc::ByteBuffer in, out;
 
 private:
+  // As one piece that begins at a multiple of 64; good until the next call.
+  const frame_memory& gather() {
+    std::byte* to = gathered_.resize(in.Length()).data();
+    if (in.Dump(&slices_).ok())
+      for (const ::grpc::Slice& s : slices_)
+        if (s.size() > 0) std::memcpy(to, s.begin(), s.size()), to += s.size();
+    slices_.clear();
+    in.Clear();
+    return gathered_;
+  }
+
   std::shared_ptr<frame_pool> pool_;
+  const std::uint64_t most_;
   frame_memory gathered_;
   std::vector<::grpc::Slice> slices_;
 };
@@ -109,7 +124,7 @@ private:
 class grpc_server_stream final : public frame_stream, public ::grpc::ServerGenericBidiReactor {
 public:
   grpc_server_stream(stream_transport& of, ::grpc::GenericCallbackServerContext& context, bool is_trusted)
-      : frame_stream(of, false), messages_(of.shared_pool()), context_(context), is_trusted_(is_trusted) {}
+      : frame_stream(of, false), messages_(of), context_(context), is_trusted_(is_trusted) {}
 
   void read() override { StartRead(&messages_.in); }
   void write(frame_memory frame) override {
@@ -125,7 +140,7 @@ public:
   void cancel() override { context_.TryCancel(); }
   transport_peer peer() const override { return grpc_peer(context_.peer(), context_.auth_context(), is_trusted_); }
 
-  void OnReadDone(bool ok) override { was_read(ok ? &messages_.gather() : nullptr); }
+  void OnReadDone(bool ok) override { messages_.tell(*this, ok); }
   void OnWriteDone(bool ok) override {
     messages_.out.Clear();
     was_written(ok);
@@ -142,7 +157,7 @@ class grpc_client_stream final : public frame_stream,
                                  public ::grpc::ClientBidiReactor<::grpc::ByteBuffer, ::grpc::ByteBuffer> {
 public:
   grpc_client_stream(stream_transport& of, std::shared_ptr<::grpc::Channel> channel, bool is_trusted)
-      : frame_stream(of, true), messages_(of.shared_pool()), stub_(std::move(channel)), is_trusted_(is_trusted) {
+      : frame_stream(of, true), messages_(of), stub_(std::move(channel)), is_trusted_(is_trusted) {
     stub_.PrepareBidiStreamingCall(&context_, grpc_method, {}, this);
     AddHold();  // writes come from elsewhere than from reactions
   }
@@ -158,7 +173,7 @@ public:
   void cancel() override { context_.TryCancel(); }
   transport_peer peer() const override { return grpc_peer(context_.peer(), context_.auth_context(), is_trusted_); }
 
-  void OnReadDone(bool ok) override { was_read(ok ? &messages_.gather() : nullptr); }
+  void OnReadDone(bool ok) override { messages_.tell(*this, ok); }
   void OnWriteDone(bool ok) override {
     messages_.out.Clear();
     was_written(ok);
@@ -201,7 +216,11 @@ public:
     using from = ::grpc::ServerBuilder::experimental_type::ExternalConnectionType;
     acceptor_ = b.experimental().AddExternalConnectionAcceptor(from::FROM_FD, server_credentials());
     const int handshake_ms = milliseconds(options_.handshake_secs), keepalive_ms = milliseconds(said_.keepalive_secs);
-    b.SetMaxReceiveMessageSize(message_limit()).SetMaxSendMessageSize(-1);
+    // gRPC looks how large a message is when it is here as a whole; so do we, and count. Until then the quota holds.
+    b.SetMaxReceiveMessageSize(-1).SetMaxSendMessageSize(-1);
+    ::grpc::ResourceQuota quota("gradus");
+    quota.Resize(std::max(said_.receiving_bytes, options_.limits.frame_bytes + (16 << 20)));
+    b.SetResourceQuota(quota);
     b.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1);
     b.AddChannelArgument("grpc.server_handshake_timeout_ms", handshake_ms);
     b.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, handshake_ms);  // without a stream, that is
@@ -237,7 +256,7 @@ private:
   static int milliseconds(double secs) {
     return static_cast<int>(std::clamp(secs * 1000, 1.0, static_cast<double>(INT_MAX)));
   }
-  int message_limit() const { return static_cast<int>(std::min<std::uint64_t>(options_.limits.frame_bytes, INT_MAX)); }
+
   bool is_trusted() const { return !std::holds_alternative<mtls>(said_.security); }
   void check(const std::string& address, std::string_view what) const {
     if (!address_from(address).is_local() && std::holds_alternative<std::monostate>(said_.security))
@@ -266,7 +285,7 @@ private:
   }
   std::shared_ptr<frame_stream> dial(const std::string& address) override {
     ::grpc::ChannelArguments a;
-    a.SetMaxReceiveMessageSize(message_limit());
+    a.SetMaxReceiveMessageSize(-1);
     a.SetMaxSendMessageSize(-1);
     // A connection for each stream, and tries that are ours: gRPC would wait between them as long as it likes.
     a.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

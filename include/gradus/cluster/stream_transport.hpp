@@ -82,6 +82,8 @@ public:
 
   // The frame is good until read() is called again. A null frame: there are no more.
   void was_read(const frame_memory* frame);
+  // In its place, for a frame of more than transport's frame_limit() bytes, which was not copied.
+  void was_too_large(std::uint64_t bytes);
   void was_written(bool ok);
   // The last: `said` is what a client's server ended the stream with, or what happened to it.
   void was_done(const stream_end& said);
@@ -96,7 +98,7 @@ private:
   bool is_over_ = false;     // end() was called
   bool is_half_ = false;     // end_writing() was called
   bool is_writing_ = false, is_heard_ = false;
-  double until_ = 0;           // it is greeted by then
+  double until_ = 0;           // it is greeted, or has heard our last words, by then
   std::string refused_ = {};   // by us: why
   std::uint64_t waiting_ = 0;  // bytes, with those that are being written
   std::size_t written_ = 0;    // bytes, that are being written
@@ -123,8 +125,9 @@ public:
 
   // Takes a stream of a peer and begins to read, unless there are too many: then it is ended at once.
   void take(std::shared_ptr<frame_stream> s);
-  frame_pool& pool() { return *pool_; }
-  std::shared_ptr<frame_pool> shared_pool() const { return pool_; }
+  // Where frames that were written leave their memory.
+  const std::shared_ptr<frame_pool>& pool() const { return pool_; }
+  std::uint64_t frame_limit() const { return options_.limits.frame_bytes; }
 
 protected:
   // A stream to this address, whose read() and write() may be called before start().
@@ -143,7 +146,7 @@ protected:
 private:
   friend frame_stream;
   using lock = std::unique_lock<std::mutex>;
-  static constexpr double first_wait = 0.05, longest_wait = 2;
+  static constexpr double first_wait = 0.05, longest_wait = 2, last_words_secs = 1;
   // A node that we keep a connection to.
   struct peer {
     std::string address;
@@ -156,6 +159,7 @@ private:
 
   void tend();
   void came(frame_stream& s, const frame_memory& frame);
+  void hang_up_for(frame_stream& s, status kind, const std::string& why);  // and counts it
   void greet(frame_stream& s, std::span<const std::byte> hello);
   void welcome(frame_stream& s, std::span<const std::byte> answer);
   // With the mutex.
@@ -163,7 +167,7 @@ private:
   void enqueue(frame_stream& s, frame_memory frame);
   void write_next(frame_stream& s);
   void end(frame_stream& s, const stream_end& why);
-  void hang_up(frame_stream& s, const stream_end& why);  // end(), and what is under way fails
+  void hang_up(frame_stream& s, const stream_end& why);  // end(), and what is under way fails at once or soon
   void open(frame_stream& s);
 
   const message_decoder decoder_;  // only asked how long frames are

@@ -49,6 +49,10 @@ GRADUS_BODY void frame_stream::was_read(const frame_memory* frame) {
   stream_transport::lock lock(of_.m_);
   of_.end(*this, {});
 }
+GRADUS_BODY void frame_stream::was_too_large(std::uint64_t bytes) {
+  of_.hang_up_for(*this, status::resource_exhausted,
+                  text("a message has ", bytes, " bytes, above the limit frame_bytes of ", of_.frame_limit()));
+}
 GRADUS_BODY void frame_stream::was_written(bool ok) {
   stream_transport::lock lock(of_.m_);
   is_writing_ = false;
@@ -194,9 +198,11 @@ GRADUS_BODY void stream_transport::tend() {
         next = std::min(next, p.due);
     }
     for (const auto& s : live_) {
-      if (s->is_greeted_ || s->is_over_) continue;
-      if (s->until_ <= now) {
+      if (s->is_greeted_ && !s->is_over_) continue;
+      if (s->until_ <= now && s->is_over_) {
         s->until_ = now + 3600;
+        s->cancel();
+      } else if (s->until_ <= now) {
         hang_up(*s, {status::deadline_exceeded, text("nothing was heard for ", options_.handshake_secs, " seconds")});
       }
       next = std::min(next, s->until_);
@@ -239,8 +245,13 @@ GRADUS_BODY void stream_transport::end(frame_stream& s, const stream_end& why) {
   s.end(why);
 }
 GRADUS_BODY void stream_transport::hang_up(frame_stream& s, const stream_end& why) {
+  if (s.is_over_) return;
   end(s, why);
-  s.cancel();
+  // A server's last words go behind what was written; who does not read them is not waited for.
+  if (s.is_client_)
+    s.cancel();
+  else
+    s.until_ = tasks_.elapsed() + last_words_secs, changed_.notify_all();
 }
 GRADUS_BODY void stream_transport::open(frame_stream& s) {
   s.is_greeted_ = true;
@@ -249,6 +260,13 @@ GRADUS_BODY void stream_transport::open(frame_stream& s) {
   frame_stream* const before = there;
   there = &s;
   if (before != nullptr) hang_up(*before, {status::aborted, "another connection of this node has taken its place"});
+}
+
+GRADUS_BODY void stream_transport::hang_up_for(frame_stream& s, status kind, const std::string& why) {
+  lock lock(m_);
+  if (s.is_over_) return;
+  ++(kind == status::resource_exhausted ? counts_.too_large : counts_.malformed);
+  hang_up(s, {kind, why});
 }
 
 GRADUS_BODY void stream_transport::came(frame_stream& s, const frame_memory& frame) {
@@ -261,11 +279,6 @@ GRADUS_BODY void stream_transport::came(frame_stream& s, const frame_memory& fra
     // What comes while we close is read and dropped, so that the other side can end as well.
     if (is_closing_) return s.read();
   }
-  const auto hang = [&](status kind, const std::string& why) {
-    lock lock(m_);
-    ++(kind == status::resource_exhausted ? counts_.too_large : counts_.malformed);
-    hang_up(s, {kind, why});
-  };
 #if defined(__cpp_exceptions)
   try {
 #endif
@@ -283,9 +296,9 @@ GRADUS_BODY void stream_transport::came(frame_stream& s, const frame_memory& fra
     }
 #if defined(__cpp_exceptions)
   } catch (const error& e) {
-    return hang(e.kind(), e.what());
+    return hang_up_for(s, e.kind(), e.what());
   } catch (const std::exception& e) {
-    return hang(status::internal, e.what());
+    return hang_up_for(s, status::internal, e.what());
   }
 #endif
   lock lock(m_);
@@ -360,7 +373,10 @@ GRADUS_BODY void stream_transport::end_streams(double secs) {
       hang_up(*s, {status::unavailable, "this task ends"});
   }
   changed_.wait_for(lock, secs, [&] { return live_.empty(); });
-  for (const auto& s : live_) hang_up(*s, {status::unavailable, "this task ends"});
+  for (const auto& s : live_) {
+    end(*s, {status::unavailable, "this task ends"});
+    s->cancel();
+  }
   changed_.wait(lock, [&] { return live_.empty(); });
   is_ended_ = true;
   changed_.notify_all();
