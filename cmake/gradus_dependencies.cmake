@@ -7,9 +7,9 @@
 #
 # And those that nobody gets without asking by name, as targets gradus::NAME to link:
 #
-#   cblas    cpu/cblas.hpp           onednn    cpu/onednn.hpp
+#   cblas    cpu/cblas.hpp           onednn    cpu/onednn.hpp          grpc       cluster/grpc.hpp
 set(GRADUS_DEPENDENCIES xtensor xsimd cereal json zlib protozero stb threads)
-set(GRADUS_OPTIONAL_DEPENDENCIES cblas onednn)
+set(GRADUS_OPTIONAL_DEPENDENCIES cblas onednn grpc)
 # Those that a macro turns on (base/optional_library.hpp), which gradus::gradus defines where they were found:
 # GRADUS_ZLIB, GRADUS_PROTOZERO, GRADUS_STB, GRADUS_XSIMD.
 set(GRADUS_SWITCHED_DEPENDENCIES zlib protozero stb xsimd)
@@ -74,9 +74,31 @@ macro(gradus_find_dependencies)
   set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ${gradus_global_before})
 endmacro()
 
+# gRPC has a package file, or where it has none a description for pkg-config. Both name many libraries.
+macro(gradus_find_grpc)
+  find_package(gRPC CONFIG QUIET)
+  if(NOT TARGET gRPC::grpc++)
+    find_package(PkgConfig QUIET)
+    if(PKG_CONFIG_FOUND)
+      pkg_check_modules(gradus_grpc QUIET IMPORTED_TARGET GLOBAL grpc++)
+    endif()
+  endif()
+  foreach(gradus_grpc_target IN ITEMS PkgConfig::gradus_grpc gRPC::grpc++)
+    if(TARGET ${gradus_grpc_target} AND NOT TARGET gradus::grpc)
+      add_library(gradus::grpc INTERFACE IMPORTED GLOBAL)
+      target_link_libraries(gradus::grpc INTERFACE ${gradus_grpc_target})
+    endif()
+  endforeach()
+  unset(gradus_grpc_target)
+endmacro()
+
 # Sets gradus_NAME_FOUND, and makes gradus::NAME if so.
 macro(gradus_find_optional name)
-  if(NOT TARGET gradus::${name})
+  if("${name}" STREQUAL "grpc")
+    if(NOT TARGET gradus::grpc)
+      gradus_find_grpc()
+    endif()
+  elseif(NOT TARGET gradus::${name})
     if("${name}" STREQUAL "cblas")
       find_path(gradus_cblas_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas)
       find_library(gradus_cblas_LIBRARY NAMES openblas cblas blis mkl_rt)

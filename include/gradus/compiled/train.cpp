@@ -3,9 +3,11 @@
 #define GRADUS_COMPILED
 #endif
 #include "../cluster/accumulator.ipp"
+#include "../cluster/certificates.ipp"
 #include "../cluster/cluster_def.ipp"
 #include "../cluster/device_setter.ipp"
 #include "../cluster/hello.ipp"
+#include "../cluster/listener.ipp"
 #include "../cluster/local_cluster.ipp"
 #include "../cluster/mailbox.ipp"
 #include "../cluster/node_driver.ipp"
@@ -19,6 +21,7 @@
 #include "../cluster/store_lists.ipp"
 #include "../cluster/store_state.ipp"
 #include "../cluster/store_variables.ipp"
+#include "../cluster/stream_transport.ipp"
 #include "../cluster/wire.ipp"
 #include "../train/evaluation.ipp"
 #include "../train/export_meta_graph.ipp"

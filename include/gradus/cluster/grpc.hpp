@@ -1,0 +1,318 @@
+// Frames between processes over gRPC: the only header that includes it, so nobody else pays for it. A leaf: include it
+// where it is wanted and link the library (find_package(gradus COMPONENTS grpc), then gradus::grpc).
+//
+//   gradus::grpc{gradus::mtls{"certs"}}     both sides show certificates (certificates.hpp)
+//   gradus::grpc{gradus::insecure{}}        plaintext, anywhere
+//   gradus::grpc{}                          plaintext, with peers on this machine alone
+//
+// The messages of a stream are frames as they are, without protobuf. What comes is read one frame after the other, so a
+// slow receiver slows its senders down, and what they cannot send is lost at a bound (stream_transport.hpp).
+// Connections are taken by a listener of ours, since gRPC's takes any number, and none any more once descriptors ran
+// out.
+//
+// In this file ::grpc is the library, and `grpc` is the policy.
+#pragma once
+#include <grpc/grpc_security_constants.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/resource_quota.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cstring>
+#include <memory>
+#include <variant>
+
+#include "../base/error.hpp"
+#include "../base/tasks.hpp"
+#include "certificates.hpp"
+#include "listener.hpp"
+#include "stream_transport.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+struct grpc {
+  // Nothing said: plaintext, with peers on this machine alone.
+  std::variant<std::monostate, mtls, insecure> security = {};
+  std::size_t max_connections = 256;  // of others to us; one more is refused before anything of it is read
+  detail::wire_limits limits = {};
+  std::uint64_t waiting_bytes = std::uint64_t{256} << 20;  // for each peer; a frame that is larger may wait alone
+  // Of all peers together, what has come in part. Who would go beyond loses its connection; a frame fits in any case.
+  std::uint64_t receiving_bytes = std::uint64_t{4} << 30;
+  double handshake_secs = 10;  // who has not said hello by then is closed; who has not answered ours is tried again
+  double keepalive_secs = 10;  // who is silent for so long is asked for a sign of life, and has as long to give it
+
+  std::unique_ptr<detail::transport> make(const task_system& tasks) const;
+};
+
+namespace detail {
+
+// Trailing metadata of a stream whose server will not have this client.
+inline constexpr const char* grpc_refused_key = "gradus-refused";
+inline constexpr const char* grpc_method = "/gradus/frames";
+
+inline std::vector<std::string> grpc_uris(const ::grpc::AuthContext& of) {
+  std::vector<std::string> uris;
+  for (const ::grpc::string_ref& s : of.FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME))
+    uris.emplace_back(s.data(), s.size());
+  return uris;
+}
+inline transport_peer grpc_peer(const std::string& address, const std::shared_ptr<const ::grpc::AuthContext>& shown,
+                                bool is_trusted) {
+  transport_peer p{.address = address, .role = {}, .is_trusted = is_trusted};
+  if (!is_trusted && shown != nullptr && shown->IsPeerAuthenticated()) p.role = role_of(grpc_uris(*shown));
+  return p;
+}
+
+// What both ends of a stream have: messages as frames.
+class grpc_messages {
+public:
+  explicit grpc_messages(const stream_transport& of) : pool_(of.pool()), most_(of.frame_limit()) {}
+
+  // What was read, or that nothing was.
+  void tell(frame_stream& s, bool ok) {
+    if (!ok)
+      s.was_read(nullptr);
+    else if (in.Length() > most_)
+      s.was_too_large(in.Length()), in.Clear();
+    else
+      s.was_read(&gather());
+  }
+
+  // Where a copy costs less than to lend the memory.
+  static constexpr std::size_t small_bytes = 1024;
+  void put(frame_memory frame) {
+    if (frame.size() <= small_bytes) {
+      const ::grpc::Slice s(frame.data(), frame.size());
+      out = ::grpc::ByteBuffer(&s, 1);
+      return pool_->give(std::move(frame));
+    }
+    struct lent {
+      frame_memory memory;
+      std::shared_ptr<frame_pool> pool;
+    };
+    auto* const l = new lent{std::move(frame), pool_};
+    const auto give_back = [](void* at) {
+      const std::unique_ptr<lent> l(static_cast<lent*>(at));
+      l->pool->give(std::move(l->memory));
+    };
+    const ::grpc::Slice s(l->memory.data(), l->memory.size(), give_back, l);
+    out = ::grpc::ByteBuffer(&s, 1);
+  }
+  ::grpc::ByteBuffer in, out;
+
+private:
+  // As one piece that begins at a multiple of 64; good until the next call.
+  const frame_memory& gather() {
+    std::byte* to = gathered_.resize(in.Length()).data();
+    if (in.Dump(&slices_).ok())
+      for (const ::grpc::Slice& s : slices_)
+        if (s.size() > 0) std::memcpy(to, s.begin(), s.size()), to += s.size();
+    slices_.clear();
+    in.Clear();
+    return gathered_;
+  }
+
+  std::shared_ptr<frame_pool> pool_;
+  const std::uint64_t most_;
+  frame_memory gathered_;
+  std::vector<::grpc::Slice> slices_;
+};
+
+class grpc_server_stream final : public frame_stream, public ::grpc::ServerGenericBidiReactor {
+public:
+  grpc_server_stream(stream_transport& of, ::grpc::GenericCallbackServerContext& context, bool is_trusted)
+      : frame_stream(of, false), messages_(of), context_(context), is_trusted_(is_trusted) {}
+
+  void read() override { StartRead(&messages_.in); }
+  void write(frame_memory frame) override {
+    messages_.put(std::move(frame));
+    StartWrite(&messages_.out);
+  }
+  void end_writing() override {}
+  void end(const stream_end& why) override {
+    constexpr std::size_t most = 2000;  // headers have a limit
+    if (why.is_refusal) context_.AddTrailingMetadata(grpc_refused_key, "1");
+    Finish(::grpc::Status(static_cast<::grpc::StatusCode>(why.kind), why.why.substr(0, most)));
+  }
+  void cancel() override { context_.TryCancel(); }
+  transport_peer peer() const override { return grpc_peer(context_.peer(), context_.auth_context(), is_trusted_); }
+
+  void OnReadDone(bool ok) override { messages_.tell(*this, ok); }
+  void OnWriteDone(bool ok) override {
+    messages_.out.Clear();
+    was_written(ok);
+  }
+  void OnDone() override { was_done({}); }
+
+private:
+  grpc_messages messages_;
+  ::grpc::GenericCallbackServerContext& context_;
+  const bool is_trusted_;
+};
+
+class grpc_client_stream final : public frame_stream,
+                                 public ::grpc::ClientBidiReactor<::grpc::ByteBuffer, ::grpc::ByteBuffer> {
+public:
+  grpc_client_stream(stream_transport& of, std::shared_ptr<::grpc::Channel> channel, bool is_trusted)
+      : frame_stream(of, true), messages_(of), stub_(std::move(channel)), is_trusted_(is_trusted) {
+    stub_.PrepareBidiStreamingCall(&context_, grpc_method, {}, this);
+    AddHold();  // writes come from elsewhere than from reactions
+  }
+
+  void start() { StartCall(); }
+  void read() override { StartRead(&messages_.in); }
+  void write(frame_memory frame) override {
+    messages_.put(std::move(frame));
+    StartWrite(&messages_.out);
+  }
+  void end_writing() override { StartWritesDone(); }
+  void end(const stream_end&) override { RemoveHold(); }
+  void cancel() override { context_.TryCancel(); }
+  transport_peer peer() const override { return grpc_peer(context_.peer(), context_.auth_context(), is_trusted_); }
+
+  void OnReadDone(bool ok) override { messages_.tell(*this, ok); }
+  void OnWriteDone(bool ok) override {
+    messages_.out.Clear();
+    was_written(ok);
+  }
+  void OnDone(const ::grpc::Status& s) override {
+    was_done({static_cast<status>(s.error_code()), s.error_message(),
+              context_.GetServerTrailingMetadata().contains(grpc_refused_key)});
+  }
+
+private:
+  grpc_messages messages_;
+  ::grpc::GenericStub stub_;
+  ::grpc::ClientContext context_;
+  const bool is_trusted_;
+};
+
+class grpc_transport final : public stream_transport, private ::grpc::CallbackGenericService {
+public:
+  grpc_transport(const grpc& o, const task_system& tasks)
+      : stream_transport({o.max_connections, o.limits, o.waiting_bytes, o.handshake_secs, role_of_servers(o)}, tasks),
+        said_(o) {
+    if (const auto* m = std::get_if<mtls>(&o.security)) certificates_ = read_certificates(*m);
+  }
+  ~grpc_transport() override { close(0); }
+
+  int listen(const std::string& address) override {
+    check(address, "listen");
+    if (server_ != nullptr)
+      raise(status::failed_precondition, text("listen: ", address, " cannot be added: a task has one address"));
+    // Before the server: where the address cannot be had there is none. Connections wait in the kernel until start().
+    auto door = std::make_unique<listener>(tasks_, 2 * options_.max_connections + 16, [this](int s) {
+      ::grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters p;
+      p.listener_fd = door_->descriptor();
+      p.fd = s;
+      acceptor_->HandleNewConnection(&p);
+    });
+    const int port = door->open(address);
+    door_ = std::move(door);
+    ::grpc::ServerBuilder b;
+    using from = ::grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+    acceptor_ = b.experimental().AddExternalConnectionAcceptor(from::FROM_FD, server_credentials());
+    const int handshake_ms = milliseconds(options_.handshake_secs), keepalive_ms = milliseconds(said_.keepalive_secs);
+    // gRPC looks how large a message is when it is here as a whole; so do we, and count. Until then the quota holds.
+    b.SetMaxReceiveMessageSize(-1).SetMaxSendMessageSize(-1);
+    ::grpc::ResourceQuota quota("gradus");
+    quota.Resize(std::max(said_.receiving_bytes, options_.limits.frame_bytes + (16 << 20)));
+    b.SetResourceQuota(quota);
+    b.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1);
+    b.AddChannelArgument("grpc.server_handshake_timeout_ms", handshake_ms);
+    b.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, handshake_ms);  // without a stream, that is
+    b.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive_ms);
+    b.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive_ms);
+    b.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, keepalive_ms / 2);
+    b.RegisterCallbackGenericService(this);
+    server_ = b.BuildAndStart();
+    if (server_ == nullptr)
+      raise(status::internal, text("listen: gRPC has not started a server for ", address, "; its log says why"));
+    door_->start();
+    return port;
+  }
+  void connect(std::uint32_t node, const std::string& address, std::vector<std::byte> hello) override {
+    check(address, "connect");
+    stream_transport::connect(node, address, std::move(hello));
+  }
+  void close(double secs) override {
+    if (door_ != nullptr) door_->close();
+    end_streams(secs);
+    if (server_ != nullptr) {
+      server_->Shutdown(std::chrono::system_clock::now());
+      server_.reset();
+    }
+    bury();
+  }
+
+private:
+  static std::string role_of_servers(const grpc& o) {
+    const auto* m = std::get_if<mtls>(&o.security);
+    return m != nullptr ? m->server_role : std::string();
+  }
+  static int milliseconds(double secs) {
+    return static_cast<int>(std::clamp(secs * 1000, 1.0, static_cast<double>(INT_MAX)));
+  }
+
+  bool is_trusted() const { return !std::holds_alternative<mtls>(said_.security); }
+  void check(const std::string& address, std::string_view what) const {
+    if (!address_from(address).is_local() && std::holds_alternative<std::monostate>(said_.security))
+      raise(status::failed_precondition,
+            text(what, ": ", address, " is not on this machine, and grpc{} speaks plaintext with this machine alone; ",
+                 "say grpc{mtls{\"certs\"}} with a folder of certificates, or grpc{insecure{}} where the network is "
+                 "trusted"));
+  }
+
+  std::shared_ptr<::grpc::ServerCredentials> server_credentials() const {
+    if (is_trusted()) return ::grpc::InsecureServerCredentials();
+    ::grpc::SslServerCredentialsOptions o(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    o.pem_root_certs = certificates_.authority;
+    o.pem_key_cert_pairs.push_back({certificates_.key, certificates_.chain});
+    return ::grpc::SslServerCredentials(o);
+  }
+  std::shared_ptr<::grpc::ChannelCredentials> client_credentials() const {
+    if (is_trusted()) return ::grpc::InsecureChannelCredentials();
+    return ::grpc::SslCredentials({certificates_.authority, certificates_.key, certificates_.chain});
+  }
+
+  ::grpc::ServerGenericBidiReactor* CreateReactor(::grpc::GenericCallbackServerContext* context) override {
+    auto s = std::make_shared<grpc_server_stream>(*this, *context, is_trusted());
+    take(s);
+    return s.get();
+  }
+  std::shared_ptr<frame_stream> dial(const std::string& address) override {
+    ::grpc::ChannelArguments a;
+    a.SetMaxReceiveMessageSize(-1);
+    a.SetMaxSendMessageSize(-1);
+    // A connection for each stream, and tries that are ours: gRPC would wait between them as long as it likes.
+    a.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    a.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+    a.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, milliseconds(options_.handshake_secs));
+    a.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(said_.keepalive_secs));
+    a.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(said_.keepalive_secs));
+    a.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+    if (const auto* m = std::get_if<mtls>(&said_.security); m != nullptr && !m->server_name.empty())
+      a.SetSslTargetNameOverride(m->server_name);
+    const std::string target = address_from(address).is_unix ? address : "dns:///" + address;
+    return std::make_shared<grpc_client_stream>(*this, ::grpc::CreateCustomChannel(target, client_credentials(), a),
+                                                is_trusted());
+  }
+  void start(frame_stream& s) override { static_cast<grpc_client_stream&>(s).start(); }
+
+  const grpc said_;
+  certificate_files certificates_;
+  std::unique_ptr<::grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  std::unique_ptr<::grpc::Server> server_;
+  std::unique_ptr<listener> door_;
+};
+
+}  // namespace detail
+
+inline std::unique_ptr<detail::transport> grpc::make(const task_system& tasks) const {
+  return std::make_unique<detail::grpc_transport>(*this, tasks);
+}
+
+}  // namespace gradus

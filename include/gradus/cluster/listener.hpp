@@ -1,0 +1,78 @@
+// Addresses of tasks, and who takes the connections at one: so many at a time and not one more.
+//
+//   gradus::detail::listener door(tasks, 256, [&](int descriptor) { ... });   // called on a thread of its own
+//   const int port = door.open("127.0.0.1:0");
+//   door.start();
+//
+// A connection above the limit is closed at once, before a byte of it is read. Who takes a descriptor owns it and
+// closes it when it likes; the listener sees that it is gone. Where the process has no descriptor left it waits until
+// it has.
+#pragma once
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "../base/error.hpp"
+#include "../base/tasks.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// "host:port", "[::1]:port" or "unix:path".
+struct network_address {
+  std::string host;  // without brackets; of a unix socket its path
+  int port = 0;
+  bool is_unix = false;
+
+  // Whether nobody outside this machine can be there: unix sockets, localhost, ::1 and 127.0.0.0/8.
+  bool is_local() const;
+};
+// Raises invalid_argument for what is no address.
+network_address address_from(const std::string& text_of_it);
+
+class listener {
+public:
+  listener(const task_system& tasks, std::size_t most, std::function<void(int)> take);
+  listener(const listener&) = delete;
+  listener& operator=(const listener&) = delete;
+  ~listener();
+
+  // Returns the port, 0 for a unix socket. Raises unavailable if it is in use, invalid_argument if it is none of ours.
+  // Connections wait from now on.
+  int open(const std::string& address);
+  // Takes them.
+  void start();
+  // Takes no more; the port is free.
+  void close();
+  int descriptor() const { return listening_; }
+  // Connections that were closed because there were too many.
+  std::uint64_t too_many() const { return too_many_; }
+
+private:
+  // A descriptor that was given away. Its number may be somebody else's by now, its inode is not.
+  struct taken {
+    int descriptor = -1;
+    dev_t device = {};
+    ino_t inode = {};
+  };
+  void run();
+  bool has_room();
+
+  task_system tasks_;
+  std::size_t most_;
+  std::function<void(int)> take_;
+  int listening_ = -1, wake_[2] = {-1, -1};
+  std::string path_;  // of a unix socket
+  std::vector<taken> taken_;
+  std::atomic<std::uint64_t> too_many_ = 0;
+  task_handle task_;
+};
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "listener.ipp"
+#endif

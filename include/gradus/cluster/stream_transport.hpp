@@ -1,0 +1,191 @@
+// A transport over streams of frames, whatever makes the streams: who says hello, who is refused, what waits to be
+// sent, when a lost stream is made again. gRPC's streams are in grpc.hpp.
+//
+// A client and a server share one stream. The client's first frame is its hello, the server's first is the answer; both
+// are any bytes. What follows are frames of wire.hpp. A stream that ends is made again, ever later, unless one side has
+// refused the other. A second stream of a node takes the place of its first.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../base/error.hpp"
+#include "../base/tasks.hpp"
+#include "transport.hpp"
+#include "wire.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// Memory for a frame, which begins at a multiple of 64 and is used again.
+class frame_memory {
+public:
+  // Makes room and forgets what was there.
+  std::span<std::byte> resize(std::size_t bytes);
+  std::span<const std::byte> bytes() const { return {at_.get(), size_}; }
+  std::byte* data() const { return at_.get(); }
+  std::size_t size() const { return size_; }
+  std::size_t room() const { return room_; }
+
+private:
+  struct aligned_free {
+    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{wire_alignment}); }
+  };
+  std::unique_ptr<std::byte, aligned_free> at_;
+  std::size_t size_ = 0, room_ = 0;
+};
+
+// Frames that were sent leave their memory to those that follow, up to so many bytes.
+class frame_pool {
+public:
+  explicit frame_pool(std::uint64_t most) : most_(most) {}
+  frame_memory take(std::size_t bytes);
+  void give(frame_memory m);
+
+private:
+  std::mutex m_;
+  std::vector<frame_memory> free_;
+  std::uint64_t most_, held_ = 0;
+};
+
+struct stream_end {
+  status kind = status{};  // 0: nothing is wrong
+  std::string why = {};
+  bool is_refusal = false;  // do not come back
+};
+
+class stream_transport;
+
+// One stream. The functions that are virtual start something and return; none is called while another of the same kind
+// is under way. What stands behind them calls those that follow, in any thread, one of a kind at a time.
+class frame_stream : public std::enable_shared_from_this<frame_stream> {
+public:
+  frame_stream(stream_transport& of, bool is_client) : of_(of), is_client_(is_client) {}
+  frame_stream(const frame_stream&) = delete;
+  frame_stream& operator=(const frame_stream&) = delete;
+  virtual ~frame_stream() = default;
+
+  virtual void read() = 0;                     // was_read() follows
+  virtual void write(frame_memory frame) = 0;  // was_written() follows
+  virtual void end_writing() = 0;              // a client's: its server ends the stream when it has read all
+  virtual void end(
+      const stream_end& why) = 0;  // is called once, and nothing else but cancel() after it; was_done() follows
+  virtual void cancel() = 0;       // what is under way fails at once; at any time
+  virtual transport_peer peer() const = 0;
+
+  // The frame is good until read() is called again. A null frame: there are no more.
+  void was_read(const frame_memory* frame);
+  // In its place, for a frame of more than transport's frame_limit() bytes, which was not copied.
+  void was_too_large(std::uint64_t bytes);
+  void was_written(bool ok);
+  // The last: `said` is what a client's server ended the stream with, or what happened to it.
+  void was_done(const stream_end& said);
+
+private:
+  friend stream_transport;
+  stream_transport& of_;
+  const bool is_client_;
+  // Guarded by the transport's mutex.
+  std::uint32_t node_ = 0;
+  bool is_greeted_ = false;  // hello was answered
+  bool is_over_ = false;     // end() was called
+  bool is_half_ = false;     // end_writing() was called
+  bool is_writing_ = false, is_heard_ = false;
+  double until_ = 0;           // it is greeted, or has heard our last words, by then
+  std::string refused_ = {};   // by us: why
+  std::uint64_t waiting_ = 0;  // bytes, with those that are being written
+  std::size_t written_ = 0;    // bytes, that are being written
+  std::deque<frame_memory> queue_;
+};
+
+struct stream_options {
+  std::size_t max_connections = 256;
+  wire_limits limits = {};
+  std::uint64_t waiting_bytes = std::uint64_t{256} << 20;
+  double handshake_secs = 10;
+  std::string server_role = {};  // what a server's certificate has to say; empty: anything
+};
+
+class stream_transport : public transport {
+public:
+  stream_transport(stream_options options, const task_system& tasks);
+
+  void tell(transport_told& told) override { told_ = &told; }
+  void connect(std::uint32_t node, const std::string& address, std::vector<std::byte> hello) override;
+  void send(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) override;
+  std::string problem(std::uint32_t node) const override;
+  transport_counts counts() const override;
+
+  // Takes a stream of a peer and begins to read, unless there are too many: then it is ended at once.
+  void take(std::shared_ptr<frame_stream> s);
+  // Where frames that were written leave their memory.
+  const std::shared_ptr<frame_pool>& pool() const { return pool_; }
+  std::uint64_t frame_limit() const { return options_.limits.frame_bytes; }
+
+protected:
+  // A stream to this address, whose read() and write() may be called before start().
+  virtual std::shared_ptr<frame_stream> dial(const std::string& address) = 0;
+  virtual void start(frame_stream& s) = 0;
+
+  // Of close(): says what waits, for so many seconds, ends all streams, and returns when none is left and no task runs.
+  void end_streams(double secs);
+  // Streams that are over are destroyed by a task, and the last here: not in a thread that may be their own.
+  void bury();
+
+  const stream_options options_;
+  const task_system tasks_;
+  transport_told* told_ = nullptr;
+
+private:
+  friend frame_stream;
+  using lock = std::unique_lock<std::mutex>;
+  static constexpr double first_wait = 0.05, longest_wait = 2, last_words_secs = 1;
+  // A node that we keep a connection to.
+  struct peer {
+    std::string address;
+    std::vector<std::byte> hello;
+    frame_stream* stream = nullptr;
+    double due = 0, wait = first_wait;
+    bool is_refused = false;
+    std::string problem = "is being connected to";
+  };
+
+  void tend();
+  void came(frame_stream& s, const frame_memory& frame);
+  void hang_up_for(frame_stream& s, status kind, const std::string& why);  // and counts it
+  void greet(frame_stream& s, std::span<const std::byte> hello);
+  void welcome(frame_stream& s, std::span<const std::byte> answer);
+  // With the mutex.
+  void begin(std::uint32_t node, peer& p);
+  void enqueue(frame_stream& s, frame_memory frame);
+  void write_next(frame_stream& s);
+  void end(frame_stream& s, const stream_end& why);
+  void hang_up(frame_stream& s, const stream_end& why);  // end(), and what is under way fails at once or soon
+  void open(frame_stream& s);
+
+  const message_decoder decoder_;  // only asked how long frames are
+  std::shared_ptr<frame_pool> pool_;
+  mutable std::mutex m_;
+  task_condition changed_;
+  std::map<std::uint32_t, peer> peers_;
+  std::map<std::uint32_t, frame_stream*> open_;  // those that frames are sent by
+  std::set<std::shared_ptr<frame_stream>> live_;
+  std::vector<std::shared_ptr<frame_stream>> over_;
+  transport_counts counts_;
+  std::size_t served_ = 0;  // streams of others to us
+  bool is_closing_ = false, is_ended_ = false;
+  task_handle tending_;
+};
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "stream_transport.ipp"
+#endif

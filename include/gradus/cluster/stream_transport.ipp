@@ -1,0 +1,393 @@
+// The bodies of stream_transport.hpp.
+#pragma once
+#include <cstring>
+#include <exception>
+
+#include "../base/body.hpp"
+#include "stream_transport.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+GRADUS_BODY std::span<std::byte> frame_memory::resize(std::size_t bytes) {
+  if (bytes > room_) {
+    at_.reset();
+    size_ = room_ = 0;
+    at_.reset(static_cast<std::byte*>(::operator new(bytes, std::align_val_t{wire_alignment})));
+    room_ = bytes;
+  }
+  size_ = bytes;
+  return {at_.get(), size_};
+}
+
+GRADUS_BODY frame_memory frame_pool::take(std::size_t bytes) {
+  frame_memory m;
+  {
+    std::lock_guard lock(m_);
+    // The smallest that is large enough; a small frame does not take a large one's memory.
+    auto best = free_.end();
+    for (auto i = free_.begin(); i != free_.end(); ++i)
+      if (i->room() >= bytes && i->room() / 4 <= bytes && (best == free_.end() || i->room() < best->room())) best = i;
+    if (best != free_.end()) {
+      held_ -= best->room();
+      m = std::move(*best);
+      *best = std::move(free_.back());
+      free_.pop_back();
+    }
+  }
+  m.resize(bytes);
+  return m;
+}
+GRADUS_BODY void frame_pool::give(frame_memory m) {
+  std::lock_guard lock(m_);
+  if (free_.size() >= 16 || held_ + m.room() > most_) return;
+  held_ += m.room();
+  free_.push_back(std::move(m));
+}
+
+GRADUS_BODY void frame_stream::was_read(const frame_memory* frame) {
+  if (frame != nullptr) return of_.came(*this, *frame);
+  stream_transport::lock lock(of_.m_);
+  of_.end(*this, {});
+}
+GRADUS_BODY void frame_stream::was_too_large(std::uint64_t bytes) {
+  of_.hang_up_for(*this, status::resource_exhausted,
+                  text("a message has ", bytes, " bytes, above the limit frame_bytes of ", of_.frame_limit()));
+}
+GRADUS_BODY void frame_stream::was_written(bool ok) {
+  stream_transport::lock lock(of_.m_);
+  is_writing_ = false;
+  waiting_ -= written_;
+  written_ = 0;
+  // A stream that does not take bytes any more is also one that cannot be read, which ends it.
+  if (ok) of_.write_next(*this);
+}
+GRADUS_BODY void frame_stream::was_done(const stream_end& said) {
+  std::string refused;
+  {
+    stream_transport::lock lock(of_.m_);
+    if (is_client_) {
+      const auto i = of_.peers_.find(node_);
+      if (i != of_.peers_.end() && i->second.stream == this) {
+        stream_transport::peer& p = i->second;
+        refused = !refused_.empty() ? refused_ : said.is_refusal ? said.why : "";
+        p.stream = nullptr;
+        p.is_refused = !refused.empty();
+        p.problem = p.is_refused            ? text("has refused: ", refused)
+                    : said.kind == status{} ? std::string("has closed the connection")
+                                            : text("cannot be reached at ", p.address, ": ", said.why);
+        if (is_greeted_) p.wait = stream_transport::first_wait;
+        p.due = of_.tasks_.elapsed() + p.wait;
+        p.wait = std::min(2 * p.wait, stream_transport::longest_wait);
+        if (p.is_refused) ++of_.counts_.refused;
+        if (of_.is_closing_) refused.clear();
+      }
+    }
+  }
+  if (!refused.empty()) of_.told_->refused(node_, refused);
+  const std::shared_ptr<frame_stream> self = shared_from_this();
+  stream_transport::lock lock(of_.m_);
+  of_.live_.erase(self);
+  of_.served_ -= is_client_ ? 0 : 1;
+  of_.over_.push_back(self);
+  of_.changed_.notify_all();
+}
+
+GRADUS_BODY stream_transport::stream_transport(stream_options options, const task_system& tasks)
+    : options_(std::move(options)),
+      tasks_(tasks),
+      decoder_(options_.limits),
+      pool_(std::make_shared<frame_pool>(options_.waiting_bytes)),
+      changed_(tasks) {
+  tending_ = tasks_.start("transport", "raise the limit of threads", [this] { tend(); });
+}
+
+GRADUS_BODY void stream_transport::connect(std::uint32_t node, const std::string& address,
+                                           std::vector<std::byte> hello) {
+  lock lock(m_);
+  if (is_closing_) return;
+  peer& p = peers_[node];
+  if (p.stream != nullptr) hang_up(*p.stream, {});
+  p = {.address = address, .hello = std::move(hello)};
+  changed_.notify_all();
+}
+
+GRADUS_BODY void stream_transport::send(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) {
+  std::size_t bytes = 0;
+  for (const auto piece : pieces) bytes += piece.size();
+  std::shared_ptr<frame_stream> s;
+  {
+    lock lock(m_);
+    const auto i = open_.find(node);
+    const bool is_too_large = bytes > options_.limits.frame_bytes;
+    if (i == open_.end() || is_closing_ || is_too_large ||
+        (i->second->waiting_ > 0 && i->second->waiting_ + bytes > options_.waiting_bytes)) {
+      ++(is_too_large ? counts_.too_large : counts_.lost);
+      return;
+    }
+    s = i->second->shared_from_this();
+    s->waiting_ += bytes;
+  }
+  frame_memory frame = pool_->take(bytes);
+  std::byte* to = frame.data();
+  for (const auto piece : pieces)
+    if (!piece.empty()) std::memcpy(to, piece.data(), piece.size()), to += piece.size();
+  lock lock(m_);
+  s->waiting_ -= bytes;  // counted again where it waits
+  enqueue(*s, std::move(frame));
+}
+
+GRADUS_BODY std::string stream_transport::problem(std::uint32_t node) const {
+  lock lock(m_);
+  if (open_.contains(node)) return {};
+  const auto i = peers_.find(node);
+  return i != peers_.end() ? i->second.problem : std::string("is not connected");
+}
+GRADUS_BODY transport_counts stream_transport::counts() const {
+  lock lock(m_);
+  return counts_;
+}
+
+GRADUS_BODY void stream_transport::take(std::shared_ptr<frame_stream> s) {
+  lock lock(m_);
+  live_.insert(s);
+  ++served_;
+  if (is_closing_) return end(*s, {status::unavailable, "this task ends"});
+  if (served_ > options_.max_connections) {
+    ++counts_.too_many;
+    return end(*s, {status::resource_exhausted,
+                    text("there are ", options_.max_connections, " connections already; raise max_connections")});
+  }
+  s->until_ = tasks_.elapsed() + options_.handshake_secs;
+  changed_.notify_all();
+  s->read();
+}
+
+GRADUS_BODY void stream_transport::begin(std::uint32_t node, peer& p) {
+  const std::shared_ptr<frame_stream> s = dial(p.address);
+  s->node_ = node;
+  s->until_ = tasks_.elapsed() + options_.handshake_secs;
+  p.stream = s.get();
+  live_.insert(s);
+  frame_memory hello;
+  hello.resize(p.hello.size());
+  if (!p.hello.empty()) std::memcpy(hello.data(), p.hello.data(), p.hello.size());
+  s->read();
+  enqueue(*s, std::move(hello));
+  start(*s);
+}
+
+// What happens at its time: lost streams are made again, silent peers hung up, and streams that are over destroyed.
+GRADUS_BODY void stream_transport::tend() {
+  lock lock(m_);
+  while (!is_ended_) {
+    if (!over_.empty()) {
+      std::vector<std::shared_ptr<frame_stream>> over;
+      over.swap(over_);
+      lock.unlock();
+      over.clear();
+      lock.lock();
+      continue;
+    }
+    const double now = tasks_.elapsed();
+    double next = now + 3600;
+    for (auto& [node, p] : peers_) {
+      if (p.stream != nullptr || p.is_refused || is_closing_) continue;
+      if (p.due <= now)
+        begin(node, p);
+      else
+        next = std::min(next, p.due);
+    }
+    for (const auto& s : live_) {
+      if (s->is_greeted_ && !s->is_over_) continue;
+      if (s->until_ <= now && s->is_over_) {
+        s->until_ = now + 3600;
+        s->cancel();
+      } else if (s->until_ <= now) {
+        hang_up(*s, {status::deadline_exceeded, text("nothing was heard for ", options_.handshake_secs, " seconds")});
+      }
+      next = std::min(next, s->until_);
+    }
+    changed_.wait_for(lock, std::max(next - now, 1e-4));
+  }
+}
+
+GRADUS_BODY void stream_transport::enqueue(frame_stream& s, frame_memory frame) {
+  if (s.is_over_ || s.is_half_) {
+    ++counts_.lost;
+    return;
+  }
+  s.waiting_ += frame.size();
+  s.queue_.push_back(std::move(frame));
+  write_next(s);
+}
+GRADUS_BODY void stream_transport::write_next(frame_stream& s) {
+  if (s.is_writing_ || s.is_over_ || s.is_half_) return;
+  if (!s.queue_.empty()) {
+    s.is_writing_ = true;
+    frame_memory frame = std::move(s.queue_.front());
+    s.queue_.pop_front();
+    s.written_ = frame.size();
+    return s.write(std::move(frame));
+  }
+  if (!is_closing_ || !s.is_greeted_) return;
+  if (s.is_client_)
+    s.is_half_ = true, s.end_writing();
+  else
+    end(s, {});
+}
+GRADUS_BODY void stream_transport::end(frame_stream& s, const stream_end& why) {
+  if (s.is_over_) return;
+  s.is_over_ = true;
+  if (const auto i = open_.find(s.node_); i != open_.end() && i->second == &s) open_.erase(i);
+  counts_.lost += s.is_greeted_ ? s.queue_.size() : 0;
+  for (const frame_memory& f : s.queue_) s.waiting_ -= f.size();
+  s.queue_.clear();
+  s.end(why);
+}
+GRADUS_BODY void stream_transport::hang_up(frame_stream& s, const stream_end& why) {
+  if (s.is_over_) return;
+  end(s, why);
+  // A server's last words go behind what was written; who does not read them is not waited for.
+  if (s.is_client_)
+    s.cancel();
+  else
+    s.until_ = tasks_.elapsed() + last_words_secs, changed_.notify_all();
+}
+GRADUS_BODY void stream_transport::open(frame_stream& s) {
+  s.is_greeted_ = true;
+  ++counts_.connections;
+  frame_stream*& there = open_[s.node_];
+  frame_stream* const before = there;
+  there = &s;
+  if (before != nullptr) hang_up(*before, {status::aborted, "another connection of this node has taken its place"});
+}
+
+GRADUS_BODY void stream_transport::hang_up_for(frame_stream& s, status kind, const std::string& why) {
+  lock lock(m_);
+  if (s.is_over_) return;
+  ++(kind == status::resource_exhausted ? counts_.too_large : counts_.malformed);
+  hang_up(s, {kind, why});
+}
+
+GRADUS_BODY void stream_transport::came(frame_stream& s, const frame_memory& frame) {
+  bool is_first = false;
+  {
+    lock lock(m_);
+    if (s.is_over_) return;
+    is_first = !s.is_heard_;
+    s.is_heard_ = true;
+    // What comes while we close is read and dropped, so that the other side can end as well.
+    if (is_closing_) return s.read();
+  }
+#if defined(__cpp_exceptions)
+  try {
+#endif
+    if (is_first) {
+      if (s.is_client_)
+        welcome(s, frame.bytes());
+      else
+        greet(s, frame.bytes());
+    } else {
+      const std::uint64_t whole = decoder_.frame_bytes(frame.bytes());
+      if (whole != frame.size())
+        raise(status::data_loss,
+              text("malformed message: its head says that it has ", whole, " bytes, and ", frame.size(), " came"));
+      told_->came(s.node_, frame.bytes());
+    }
+#if defined(__cpp_exceptions)
+  } catch (const error& e) {
+    return hang_up_for(s, e.kind(), e.what());
+  } catch (const std::exception& e) {
+    return hang_up_for(s, status::internal, e.what());
+  }
+#endif
+  lock lock(m_);
+  if (!s.is_over_) s.read();
+}
+
+GRADUS_BODY void stream_transport::greet(frame_stream& s, std::span<const std::byte> hello) {
+  const transport_peer from = s.peer();
+  const auto refuse = [&](status kind, const std::string& why) {
+    lock lock(m_);
+    ++counts_.refused;
+    end(s, {kind == status::permission_denied ? kind : status::failed_precondition, why, true});
+  };
+  if (!from.is_trusted && from.role.empty())
+    return refuse(status::permission_denied,
+                  "your certificate says no role; give it one alternative name like URI:spiffe://gradus/worker");
+  transport_greeting g;
+#if defined(__cpp_exceptions)
+  try {
+    g = told_->greeted(hello, from);
+  } catch (const error& e) {
+    return refuse(e.kind(), e.what());
+  }
+#else
+  g = told_->greeted(hello, from);
+#endif
+  frame_memory answer;
+  answer.resize(g.answer.size());
+  if (!g.answer.empty()) std::memcpy(answer.data(), g.answer.data(), g.answer.size());
+  lock lock(m_);
+  if (s.is_over_) return;
+  s.node_ = g.node;
+  enqueue(s, std::move(answer));
+  open(s);
+}
+
+GRADUS_BODY void stream_transport::welcome(frame_stream& s, std::span<const std::byte> answer) {
+  const auto refuse = [&](const std::string& why) {
+    lock lock(m_);
+    s.refused_ = why;
+    hang_up(s, {status::failed_precondition, why});
+  };
+  const transport_peer at = s.peer();
+  if (!options_.server_role.empty() && !at.is_trusted && at.role != options_.server_role)
+    return refuse(text("the certificate of ", at.address, " says the role \"", at.role, "\"; expected \"",
+                       options_.server_role, "\" (spiffe://gradus/", options_.server_role, ")"));
+  {
+    lock lock(m_);
+    if (s.is_over_) return;
+    open(s);
+  }
+#if defined(__cpp_exceptions)
+  try {
+    told_->welcomed(s.node_, answer);
+  } catch (const error& e) {
+    refuse(e.what());
+  }
+#else
+  told_->welcomed(s.node_, answer);
+#endif
+}
+
+GRADUS_BODY void stream_transport::end_streams(double secs) {
+  lock lock(m_);
+  if (is_ended_) return;
+  is_closing_ = true;
+  const std::vector<std::shared_ptr<frame_stream>> streams(live_.begin(), live_.end());
+  for (const auto& s : streams) {
+    if (s->is_greeted_)
+      write_next(*s);  // ends it if nothing waits
+    else
+      hang_up(*s, {status::unavailable, "this task ends"});
+  }
+  changed_.wait_for(lock, secs, [&] { return live_.empty(); });
+  for (const auto& s : live_) {
+    end(*s, {status::unavailable, "this task ends"});
+    s->cancel();
+  }
+  changed_.wait(lock, [&] { return live_.empty(); });
+  is_ended_ = true;
+  changed_.notify_all();
+  lock.unlock();
+  tending_.join();
+}
+GRADUS_BODY void stream_transport::bury() {
+  lock lock(m_);
+  std::vector<std::shared_ptr<frame_stream>> over;
+  over.swap(over_);
+  lock.unlock();
+}
+
+}  // namespace gradus::detail
