@@ -2,7 +2,8 @@
 //
 // Without --data it draws its own digits and writes them as IDX files; from there on everything goes through the real
 // reader. Kill it and run it again: it continues from the last checkpoint, and ends with the same bits. With
-// --cluster in_process it trains on threads: parameter servers, and workers that share each batch.
+// --cluster in_process it trains on threads: parameter servers, and workers that share each batch. With --cluster grpc
+// it is one task of a cluster, which it finds in TF_CONFIG (scripts/cluster.sh starts all).
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <gradus/cluster/connected.hpp>
@@ -11,6 +12,13 @@
 #include <gradus/summary/hparams.hpp>
 #include <gradus/train/step_times.hpp>
 #include <string>
+#include <vector>
+
+#ifdef GRADUS_EXAMPLE_GRPC
+#include <gradus/checkpoint/wait.hpp>
+#include <gradus/cluster/grpc.hpp>
+#include <gradus/train/run_environment.hpp>
+#endif
 
 #include "draw.hpp"
 #include "model.hpp"
@@ -18,7 +26,7 @@
 namespace {
 
 struct options {
-  std::string data, model_dir = "runs/digits", cache = "runs/digits-data", cluster;
+  std::string data, model_dir = "runs/digits", cache = "runs/digits-data", cluster, certs;
   std::int64_t steps = 1900, batch = 128, train_digits = 20000, test_digits = 4000, save_steps = 50;
   int threads = 2, ps = 1, workers = 2;
   std::uint64_t seed = 0;
@@ -67,9 +75,8 @@ void write_result(const options& o, const gradus::evaluation& result) {
   log.close();
 }
 
-// One task: of a cluster, or alone.
-void train(const options& o, const std::string& data, const gradus::server& here) {
-  auto trainer = gradus::make_trainer<digits::model>(
+auto make_trainer(const options& o, const gradus::server& here) {
+  return gradus::make_trainer<digits::model>(
       gradus::connected{here}, gradus::sync_replicas{}, gradus::adam{},
       gradus::exponential_decay{.initial = 2e-3, .decay_steps = 300, .decay_rate = 0.7, .staircase = true},
       gradus::clip_by_global_norm{5.0}, gradus::exponential_moving_average{.decay = 0.99}, gradus::threads{o.threads},
@@ -78,6 +85,12 @@ void train(const options& o, const std::string& data, const gradus::server& here
                          .tf_random_seed = o.seed,
                          .save_summary_steps = 10,
                          .save_checkpoints_steps = static_cast<double>(o.save_steps)});
+}
+auto test_digits(const std::string& data) { return gradus::idx(gradus::join_path(data, "test")).batch(1000); }
+
+// One task: of a cluster, or alone.
+void train(const options& o, const std::string& data, const gradus::server& here) {
+  auto trainer = make_trainer(o, here);
   auto batches = gradus::idx(gradus::join_path(data, "train"))
                      .shuffle(o.train_digits, o.seed)
                      .repeat()
@@ -88,9 +101,8 @@ void train(const options& o, const std::string& data, const gradus::server& here
     trainer.train(batches.shard(here.workers(), here.worker()), {.max_steps = o.steps});
   if (!here.is_chief()) return;
 
-  const auto test = [&] { return gradus::idx(gradus::join_path(data, "test")).batch(1000); };
-  const auto result = trainer.evaluate(test());
-  const auto averaged = trainer.evaluate(test(), {.use_averages = true, .name = "eval_averages"});
+  const auto result = trainer.evaluate(test_digits(data));
+  const auto averaged = trainer.evaluate(test_digits(data), {.use_averages = true, .name = "eval_averages"});
   std::printf("step %lld: test accuracy %.2f%%, loss %.4f (averaged parameters: %.2f%%)\n",
               static_cast<long long>(result.global_step()), 100 * result["accuracy"], result["loss"],
               100 * averaged["accuracy"]);
@@ -105,9 +117,34 @@ void train(const options& o, const std::string& data, const gradus::server& here
   std::printf("checkpoints and curves are in %s: tensorboard --logdir %s\n", o.model_dir.c_str(), o.model_dir.c_str());
 }
 
+#ifdef GRADUS_EXAMPLE_GRPC
+// The evaluator: looks at each checkpoint that the chief writes, until the last.
+void evaluate(const options& o, const std::string& data, const gradus::server& here) {
+  gradus::for_each_checkpoint(gradus::posix{}, o.model_dir, [&](const std::string& path) {
+    const auto seen = make_trainer(o, here).evaluate(test_digits(data), {.name = "evaluator", .checkpoint_path = path});
+    std::printf("evaluator: step %lld: test accuracy %.2f%%\n", static_cast<long long>(seen.global_step()),
+                100 * seen["accuracy"]);
+    return seen.global_step() < o.steps;
+  });
+}
+
+int run_task(const options& o, const std::string& data) {
+  const auto config = gradus::run_config::from_environment();
+  const gradus::server here(o.certs.empty() ? gradus::grpc{} : gradus::grpc{gradus::mtls{o.certs, config.task_type()}},
+                            config);
+  if (here.is_ps())
+    here.join();
+  else if (config.task_type() == "evaluator")
+    evaluate(o, data, here);
+  else
+    train(o, data, here);
+  return 0;
+}
+#endif
+
 int run(const options& o) {
   const bool in_cluster = !o.cluster.empty();
-  if (in_cluster && (o.batch % o.workers != 0 || o.profile)) {
+  if (in_cluster && o.cluster != "grpc" && (o.batch % o.workers != 0 || o.profile)) {
     std::fprintf(stderr, "digits: a cluster has no --profile, and its workers share a batch evenly: %lld by %d\n",
                  static_cast<long long>(o.batch), o.workers);
     return 1;
@@ -117,6 +154,9 @@ int run(const options& o) {
     forget(o.model_dir);
     forget(gradus::join_path(o.model_dir, "eval"));
   }
+#ifdef GRADUS_EXAMPLE_GRPC
+  if (o.cluster == "grpc") return run_task(o, data);
+#endif
   if (in_cluster)
     gradus::local_cluster{.ps = o.ps, .workers = o.workers}.run([&](gradus::server& here) {
       if (here.is_ps()) return here.join();
@@ -151,8 +191,17 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000000));
   app.add_option("--threads", o.threads, "threads of the executor")->capture_default_str()->check(CLI::Range(1, 1024));
-  app.add_option("--cluster", o.cluster, "train on threads: parameter servers and workers that share each batch")
-      ->check(CLI::IsMember({"in_process"}));
+#ifdef GRADUS_EXAMPLE_GRPC
+  const std::vector<std::string> clusters{"in_process", "grpc"};
+  app.add_option("--certs", o.certs,
+                 "with --cluster grpc: folder of ca.pem, and of ROLE.pem and ROLE.key of each role");
+#else
+  const std::vector<std::string> clusters{"in_process"};
+#endif
+  app.add_option("--cluster", o.cluster,
+                 "in_process: train on threads, parameter servers and workers that share each batch; grpc: as the task "
+                 "of TF_CONFIG")
+      ->check(CLI::IsMember(clusters));
   app.add_option("--ps", o.ps, "parameter servers of the cluster")->capture_default_str()->check(CLI::Range(1, 64));
   app.add_option("--workers", o.workers, "workers of the cluster")->capture_default_str()->check(CLI::Range(1, 64));
   app.add_option("--seed", o.seed, "of initial values and shuffling")->capture_default_str();

@@ -7,80 +7,28 @@
 
 #include <doctest/doctest.h>
 
-#include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
+#include <unistd.h>
 #include <cstdlib>
-#include <ctime>
 #include <random>
 
 #include "../train/run_files.hpp"
-
-extern char** environ;
+#include "process.hpp"
 
 namespace {
 
 using gradus::join_path;
 using gradus::text;
 using gradus::testing::temp_dir;
+using processes::process;
+using processes::program;
+using processes::seconds;
 
 bool is_long() { return std::getenv("GRADUS_LONG") != nullptr; }
-std::string program(const char* name) {
-  const char* bin = std::getenv("GRADUS_BIN");
-  return join_path(bin != nullptr ? bin : "build/bin", name);
-}
 std::string slurp(const std::string& path) {
   const auto bytes = gradus::read_file(gradus::posix{}, path);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
-double seconds() {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-// A program that is running; both of its outputs go to one file.
-class process {
-public:
-  process(std::vector<std::string> words, const std::string& output) {
-    std::vector<char*> argv;
-    for (auto& w : words) argv.push_back(w.data());
-    argv.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0666);
-    ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    const int e = ::posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ);
-    ::posix_spawn_file_actions_destroy(&actions);
-    if (e != 0) gradus::raise({e, "start", words[0]});
-  }
-  process(const process&) = delete;
-  ~process() {
-    if (!ended_) kill();
-  }
-  // Whether it has ended by itself.
-  bool ended() {
-    if (!ended_) ended_ = ::waitpid(pid_, &status_, WNOHANG) == pid_;
-    return ended_;
-  }
-  void wait() {
-    if (!ended_) ::waitpid(pid_, &status_, 0), ended_ = true;
-  }
-  void kill() {
-    ::kill(pid_, SIGKILL);
-    wait();
-  }
-  bool was_killed() const { return WIFSIGNALED(status_) && WTERMSIG(status_) == SIGKILL; }
-  bool succeeded() const { return WIFEXITED(status_) && WEXITSTATUS(status_) == 0; }
-
-private:
-  pid_t pid_ = -1;
-  int status_ = 0;
-  bool ended_ = false;
-};
-
 constexpr int steps = 160, batch = 32, train_digits = 2000, save_steps = 8;
 
 // A model directory, in which the demo is run until it ends.

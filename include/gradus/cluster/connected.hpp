@@ -31,6 +31,8 @@ public:
   explicit connected(const server& here) : server_(&here) {}
 
   bool is_chief() const { return server_->is_chief(); }
+  // Whether the run has a folder: the chief's, and one that trains with nobody, such as an evaluator.
+  bool has_files() const { return server_->is_chief() || server_->network() == nullptr; }
 
   // The steps of a run of this task.
   template <class Alone, class Update, class Device, class Staleness>

@@ -29,11 +29,14 @@
 #include "../base/tasks.hpp"
 #include "certificates.hpp"
 #include "listener.hpp"
+#include "remote_network.hpp"
 #include "stream_transport.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
 struct grpc {
+  static constexpr std::string_view protocol = "grpc";
+
   // Nothing said: plaintext, with peers on this machine alone.
   std::variant<std::monostate, mtls, insecure> security = {};
   std::size_t max_connections = 256;  // of others to us; one more is refused before anything of it is read

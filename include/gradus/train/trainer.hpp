@@ -252,7 +252,7 @@ private:
   // A task of a cluster that is not its chief has no files.
   static run_config of_task(run_config c, const Policies&... policies) {
     if constexpr (composition::in_cluster)
-      if (!take_policy<kind::connection, detail::in_this_process>(policies...).is_chief()) c.model_dir = none;
+      if (!take_policy<kind::connection, detail::in_this_process>(policies...).has_files()) c.model_dir = none;
     return c;
   }
   bool has_files() const { return !config_.model_dir.empty(); }
