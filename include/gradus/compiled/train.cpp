@@ -9,6 +9,7 @@
 #include "../cluster/local_cluster.ipp"
 #include "../cluster/mailbox.ipp"
 #include "../cluster/node_driver.ipp"
+#include "../cluster/node_log.ipp"
 #include "../cluster/protocol/message.ipp"
 #include "../cluster/pushed_gradients.ipp"
 #include "../cluster/server.ipp"
