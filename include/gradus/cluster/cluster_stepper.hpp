@@ -11,6 +11,7 @@
 #include "../run/stepper.hpp"
 #include "node_driver.hpp"
 #include "pushed_gradients.hpp"
+#include "recovery.hpp"
 #include "server.hpp"
 #include "shared_state.hpp"
 #include "staleness.hpp"
@@ -28,11 +29,13 @@ public:
   // Errors: invalid_argument for parts of microbatch that the contributions of a round cannot share evenly, and for
   // what `when` asks of another cluster than this one.
   template <class Model, class Executor, class Subnormals, class Microbatch>
-  cluster_stepper(const server& here, const Staleness& when, const cluster_fingerprint& made_from, Model model,
-                  Update update, const Executor& executor, const Subnormals& numbers, const Microbatch& cut)
+  cluster_stepper(const server& here, const Staleness& when, const std::optional<recovery::log>& log,
+                  const cluster_fingerprint& made_from, Model model, Update update, const Executor& executor,
+                  const Subnormals& numbers, const Microbatch& cut)
       : Alone(std::move(model), update, executor, numbers, share_of(here, when, cut)),
         here_(&here),
         made_from_(made_from),
+        log_(log),
         first_(std::move(update)) {
     if (here.network() == nullptr) return;
     decides_ = decides_by(when, shape_of(here));
@@ -124,7 +127,8 @@ private:
 
   const server* here_;
   cluster_fingerprint made_from_;
-  Update first_;  // as the shards' begin
+  std::optional<recovery::log> log_;  // what parameter servers write down
+  Update first_;                      // as the shards' begin
   decider_options decides_;
   std::int64_t contributions_ = 0;  // of a synchronous round; 0: a push is an update
   std::int64_t behind_ = 0;
@@ -179,15 +183,17 @@ private:
       return Alone::variables().find(name) >= 0 ? shared_state::nowhere : shared_state::beside_last;
     });
     const std::int64_t parts = contributions_ != 0 ? contributions_ * Alone::parts() : 1;
-    here_->network()->offer(
-        {made_from_,
-         [variables, parts, update = first_, decides = decides_](message_network& network, std::uint32_t shard) {
-           store_type store({.shard = shard, .variables = variables, .divide_by = parts}, update);
-           server_node<store_type>(network, {.number = shard, .shape = decides.shape, .needs_begin = true}, decides,
-                                   store)
-               .run();
-         }},
-        text(here_->def().job_name, " ", here_->def().task_index));
+    here_->network()->offer({made_from_,
+                             [variables, parts, update = first_, decides = decides_, of = made_from_, log = log_](
+                                 message_network& network, std::uint32_t shard) {
+                               store_type store({.shard = shard, .variables = variables, .divide_by = parts}, update);
+                               const auto opened = open_log(log, of, decides, shard);
+                               server_node<store_type>(network,
+                                                       {.number = shard, .shape = decides.shape, .needs_begin = true},
+                                                       decides, store, opened.get())
+                                   .run();
+                             }},
+                            text(here_->def().job_name, " ", here_->def().task_index));
   }
 
   void compute() {

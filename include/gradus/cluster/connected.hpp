@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "cluster_stepper.hpp"
+#include "recovery.hpp"
 #include "server.hpp"
 #include "staleness.hpp"
 
@@ -26,6 +27,8 @@ public:
   using policy_for = kind::connection;
   // How a run without a staleness policy trains.
   using default_staleness = asynchronous;
+  // What becomes of it when a parameter server is lost, if nothing else is said.
+  using default_recovery = recovery::roll_back;
 
   // The server outlives the run.
   explicit connected(const server& here) : server_(&here) {}
@@ -35,9 +38,9 @@ public:
   // The steps of a run of this task.
   template <class Alone, class Update, class Device, class Staleness>
   using steps = detail::cluster_stepper<Alone, Update, Device, Staleness>;
-  template <class Steps, class Staleness, class... More>
-  Steps make(const Staleness& when, const cluster_fingerprint& made_from, More&&... more) const {
-    return Steps(*server_, when, made_from, std::forward<More>(more)...);
+  template <class Steps, class Staleness, class Recovery, class... More>
+  Steps make(const Staleness& when, const Recovery& lost, const cluster_fingerprint& made_from, More&&... more) const {
+    return Steps(*server_, when, detail::log_of(lost), made_from, std::forward<More>(more)...);
   }
   // What the tasks of a cluster have to agree about, of these policies: the rule, and every setting of each policy.
   template <class... Policies>
