@@ -63,9 +63,9 @@ void count(const server& here, const std::string& dir, std::int64_t steps) {
 }
 void learn(const server& here, const std::string& dir, std::int64_t steps) {
   const cluster_models::points data;
-  auto t = make_trainer<cluster_models::mlp>(connected{here}, sync_replicas{},
-                                             recovery::log{.directory = join_path(dir, "logs")}, adam{.rate = 0.01},
-                                             clip_by_global_norm{0.5}, config_of(dir));
+  auto t = make_trainer<cluster_models::mlp>(
+      connected{here}, sync_replicas{}, recovery::log{.directory = join_path(dir, "logs")}, adam{.rate = 0.01},
+      clip_by_global_norm{0.5}, diary(join_path(dir, text("worker-", here.worker()))), config_of(dir));
   t.train(data.batches(4).shard(here.workers(), here.worker()), {.max_steps = steps});
 }
 

@@ -133,7 +133,7 @@ TEST_CASE("asynchronous, and killed: each acknowledged update is there, once") {
     CHECK(unknown <= static_cast<std::uint32_t>(lives));
     all_acknowledged += acknowledged;
   }
-  MESSAGE(lives - 1, " kills, ", all_acknowledged, " updates acknowledged, ", orders.size(), " made");
+  MESSAGE("behind ", lives, " lives: ", all_acknowledged, " updates acknowledged, ", orders.size(), " made");
 }
 
 TEST_CASE("synchronous, and killed: the bits of a run that was left alone") {
