@@ -65,9 +65,10 @@ TEST_CASE("a log that lies behind the checkpoint has lost what the checkpoint ha
   const temp_dir place;
   train(place / "a", recovery::log{.directory = place / "logs"}, 10);
   train(place / "a", recovery::roll_back{}, 20);
-  const std::string behind =
-      message_of(status::aborted, [&] { train(place / "a", recovery::log{.directory = place / "logs"}, 30); });
-  MESSAGE(behind);
+  const std::string behind = message_of(status::failed_precondition,
+                                        [&] { train(place / "a", recovery::log{.directory = place / "logs"}, 30); });
+  CHECK(says(behind, "begins at update 20, and shard"));
+  CHECK(says(behind, "is at 10 already: it has lost updates"));
 }
 
 TEST_CASE("what a log cannot be used for is refused") {
@@ -78,7 +79,8 @@ TEST_CASE("what a log cannot be used for is refused") {
   train(place / "a", kept, 10);
   const std::string other = message_of(status::failed_precondition, [&] { train(place / "a", kept, 20, 0.02F); });
   CHECK(says(other, "ps-"));
-  CHECK(says(other, "is of another run: the setting \"policy 3, rate\" of this run is 0.02"));
+  CHECK(says(other, "is of another run: the setting \"policy"));
+  CHECK(says(other, "rate\" of this run is 0.0"));
   CHECK(says(message_of(status::failed_precondition, [&] { train(place / "a", kept, 20, 0.01F, 1); }),
              "number of ps\" of this run is 1, that of the log is 2"));
 }
@@ -90,10 +92,11 @@ TEST_CASE("a supervisor takes it as well") {
   for (const std::int64_t steps : {8, 16})
     local_cluster{.ps = 1, .workers = 1}.run([&](server& here) {
       if (here.is_ps()) return here.join();
-      auto sv = make_supervisor<mlp>({.logdir = place / "a"}, connected{here}, kept, adam{.rate = 0.01});
-      auto sess = sv.managed_session("");
-      auto rows = data.batches(6);
-      while (sess.global_step() < steps) sess.train_step(rows);
+      auto sv = make_supervisor<mlp>({.logdir = place / "a", .save_summaries_secs = 0}, connected{here}, kept,
+                                     adam{.rate = 0.01});
+      auto batches = data.batches(6);
+      auto sess = sv.managed_session(here.target(), batches);
+      while (!sv.should_stop() && sess.global_step() < steps) sess.run();
     });
   CHECK(posix{}.exists(place / "logs/ps-0/orders") == 0);
   CHECK(read_file(posix{}, place / "logs/ps-0/orders").size() == 16 * 16);
