@@ -1,5 +1,5 @@
 // A cluster of threads: two workers on W3d beside two trainers that know nothing of each other, and what it takes until
-// 4 MB of gradients are 4 MB of new values, beside the update alone.
+// 4 MB of gradients are 4 MB of new values, beside the update alone. And what a log of the parameter server costs.
 //
 //   bench_cluster --benchmark_repetitions=5 --benchmark_enable_random_interleaving=true
 //
@@ -8,9 +8,12 @@
 
 #include <gradus/cluster/connected.hpp>
 #include <gradus/cluster/local_cluster.hpp>
+#include <gradus/cluster/recovery.hpp>
 #include <gradus/gradus.hpp>
+#include <gradus/testing/temp_dir.hpp>
 
 #include <cstring>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -70,6 +73,45 @@ void w3d_two_workers(benchmark::State& state) {
 }
 BENCHMARK(w3d_two_workers<sync_replicas>)->ArgName("ps")->Arg(1)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(w3d_two_workers<asynchronous>)->ArgName("ps")->Arg(1)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+// ---- 1 MB of parameters: what it takes to write down what is acknowledged
+constexpr auto one_megabyte = [](graph& g) {
+  const auto x = g.placeholder("x", {batch, 784}), y = g.placeholder("y", {batch}, int32);
+  const auto h = relu(dense(x, {.units = 330, .name = "hidden"}));
+  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(dense(h, {.units = 10, .name = "out"}), y))};
+};
+void megabyte_without_log(benchmark::State& state) {
+  const examples data;
+  for (auto _ : state)
+    local_cluster{.ps = 1, .workers = 2}.run([&](server& here) {
+      if (here.is_ps()) return here.join();
+      auto t = make_trainer<one_megabyte>(connected{here}, sync_replicas{}, adam{});
+      t.train(data.batches().shard(here.workers(), here.worker()), {.max_steps = steps});
+    });
+  state.SetItemsProcessed(state.iterations() * steps);
+}
+BENCHMARK(megabyte_without_log)->UseRealTime()->Unit(benchmark::kMillisecond);
+// A folder of its own each time: one that has been there goes on where it was.
+void megabyte_with_log(benchmark::State& state) {
+  const examples data;
+  for (auto _ : state) {
+    state.PauseTiming();
+    std::optional<testing::temp_dir> place(std::in_place);
+    state.ResumeTiming();
+    local_cluster{.ps = 1, .workers = 2}.run([&](server& here) {
+      if (here.is_ps()) return here.join();
+      auto t = make_trainer<one_megabyte>(connected{here}, sync_replicas{},
+                                          recovery::log{.directory = *place / "logs", .durable = state.range(0) != 0},
+                                          adam{});
+      t.train(data.batches().shard(here.workers(), here.worker()), {.max_steps = steps});
+    });
+    state.PauseTiming();
+    place.reset();
+    state.ResumeTiming();
+  }
+  state.SetItemsProcessed(state.iterations() * steps);
+}
+BENCHMARK(megabyte_with_log)->ArgName("durable")->Arg(0)->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 // ---- 4 MB
 constexpr std::size_t values_of_4_MB = std::size_t{1} << 20;

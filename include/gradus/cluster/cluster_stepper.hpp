@@ -14,6 +14,7 @@
 #include "graph_digest.hpp"
 #include "node_driver.hpp"
 #include "pushed_gradients.hpp"
+#include "recovery.hpp"
 #include "server.hpp"
 #include "shard_program.hpp"
 #include "shared_state.hpp"
@@ -26,8 +27,9 @@ namespace gradus::inline GRADUS_BUILD::detail {
 // What the policies of a run say to its cluster.
 struct cluster_task {
   cluster_fingerprint made_from = {};
-  std::vector<std::byte> policies = {};  // of the update
-  std::string cannot_be_sent = {};       // one that has no bytes
+  std::vector<std::byte> policies = {};   // of the update
+  std::string cannot_be_sent = {};        // one that has no bytes
+  std::optional<recovery::log> log = {};  // what parameter servers write down
 };
 
 // What a parameter server of such steps does.
@@ -37,8 +39,9 @@ struct update_program {
     return [s = std::move(s), update = std::move(update)](message_network& network, std::uint32_t shard) {
       using store_type = update_store<Update, Device>;
       store_type store({.shard = shard, .variables = s.variables, .divide_by = s.divide_by}, update);
+      const auto opened = open_log(s.log, s.of, s.decides, shard);
       server_node<store_type>(network, {.number = shard, .shape = s.decides.shape, .needs_begin = true}, s.decides,
-                              store)
+                              store, opened.get())
           .run();
     };
   }
@@ -210,14 +213,19 @@ private:
       of.settings.emplace_back("random seed", text(seed_at(static_cast<std::size_t>(seed))));
       std::sort(of.settings.begin(), of.settings.end());
     }
-    shard_settings settings{std::move(variables), contributions_ != 0 ? contributions_ * Alone::parts() : 1, decides_};
+    shard_settings settings{.of = std::move(of),
+                            .variables = std::move(variables),
+                            .divide_by = contributions_ != 0 ? contributions_ * Alone::parts() : 1,
+                            .decides = decides_,
+                            .log = task_.log};
     std::vector<std::byte> recipe = to_bytes(settings);
     recipe.insert(recipe.end(), task_.policies.begin(), task_.policies.end());
     (void)&sent::known;
-    here_->network()->offer({.of = std::move(of),
-                             .serve = program::serve_by(std::move(settings), first_),
+    here_->network()->offer({.of = settings.of,
+                             .serve = program::serve_by(settings, first_),
                              .name = sent::name(),
                              .recipe = std::move(recipe),
+                             .survives = task_.log.has_value(),
                              .cannot_be_sent = task_.cannot_be_sent},
                             text(here_->def().job_name, " ", here_->def().task_index));
   }

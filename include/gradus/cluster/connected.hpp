@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "cluster_stepper.hpp"
+#include "recovery.hpp"
 #include "server.hpp"
 #include "staleness.hpp"
 
@@ -26,6 +27,8 @@ public:
   using policy_for = kind::connection;
   // How a run without a staleness policy trains.
   using default_staleness = asynchronous;
+  // What becomes of it when a parameter server is lost, if nothing else is said.
+  using default_recovery = recovery::roll_back;
 
   // The server outlives the run.
   explicit connected(const server& here) : server_(&here) {}
@@ -37,8 +40,9 @@ public:
   // The steps of a run of this task.
   template <class Alone, class Update, class Device, class Staleness>
   using steps = detail::cluster_stepper<Alone, Update, Device, Staleness>;
-  template <class Steps, class Staleness, class... More>
-  Steps make(const Staleness& when, const detail::cluster_task& task, More&&... more) const {
+  template <class Steps, class Staleness, class Recovery, class... More>
+  Steps make(const Staleness& when, const Recovery& lost, detail::cluster_task task, More&&... more) const {
+    task.log = detail::log_of(lost);
     return Steps(*server_, when, task, std::forward<More>(more)...);
   }
   // What the tasks of a cluster have to agree about, of these policies, and those of the update as bytes.
@@ -72,7 +76,8 @@ private:
   template <class Policy>
   static constexpr bool is_shared =
       detail::of_update<Policy> || detail::is_of<kind::staleness, Policy>() ||
-      detail::is_of<kind::microbatch, Policy>() || detail::is_of<kind::precision, Policy>();
+      detail::is_of<kind::recovery, Policy>() || detail::is_of<kind::microbatch, Policy>() ||
+      detail::is_of<kind::precision, Policy>();
 
   template <class Policy>
   static void describe_one(detail::cluster_task& t, std::size_t& number, const Policy& p) {

@@ -14,6 +14,7 @@
 #include "message_network.hpp"
 #include "protocol/decider.hpp"
 #include "protocol/shard.hpp"
+#include "server_log.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
@@ -38,6 +39,7 @@ public:
   // It is known that a worker lives: its thread ends with an error, or with its program. So nobody is taken for dead
   // because a step takes long, and nobody's wait ends because another's does.
   membership_options members() const override;
+  bool workers_begin_anew() const override { return true; }  // they are threads of the process that begins
   worker_options patience(worker_options o) const override;
 
 private:
@@ -69,15 +71,18 @@ constexpr bool is_for_decider(message_kind k) {
   }
 }
 
-// A parameter server: a shard, and on number 0 the decider.
+// A parameter server: a shard, and on number 0 the decider. With a log it begins as that says, and nothing that rests
+// on what it writes is said before the log has it; without one, what it has written is as safe as its process.
 template <shard_store Store>
 class server_node final : protocol_outside {
 public:
-  server_node(message_network& network, const shard_options& o, decider_options decides, Store& store)
-      : network_(&network), number_(o.number), shard_(o, store, *this) {
+  server_node(message_network& network, const shard_options& o, decider_options decides, Store& store,
+              server_log* log = nullptr)
+      : network_(&network), number_(o.number), log_(log), shard_(o, store, *this) {
     decides.members = network.members(), decides.needs_begin = o.needs_begin;
     if (number_ == cluster_shape::decider)
       decider_.emplace(decides, static_cast<protocol_outside&>(*this), network.now());
+    if (log_ != nullptr) recover();
   }
   // Until all workers have left, or the cluster has ended otherwise.
   void run() {
@@ -85,6 +90,11 @@ public:
     for (;;) {
       const nanos due = std::min(shard_.next(), decider_ ? decider_->next() : never_due);
       const bool any = box.take([this](const protocol_message& m) { receive(m); }, due);
+      // One sync is for all that has come while the one before took its time.
+      if (any && log_ != nullptr && log_->is_durable)
+        for (int more = 0; more < most_at_once; ++more)
+          if (!box.take([this](const protocol_message& m) { receive(m); }, at_once)) break;
+      sync();
       if (!any && box.is_closed()) return;
       if (network_->now() >= due) advance();
       if (decider_ && decider_->all_left()) network_->end();
@@ -94,20 +104,25 @@ public:
 private:
   message_network* network_;
   std::uint32_t number_;
+  server_log* log_;  // null: there is none
   shard<Store> shard_;
   std::optional<decider<>> decider_;
   std::uint64_t written_ = 0, synced_ = 0;
+  static constexpr int most_at_once = 64;
 
   void send(const protocol_message& m) override { network_->post(m); }
-  // There is no log: what a process in memory has written is as safe as the process.
-  std::uint64_t write(std::span<const std::byte>) override { return ++written_; }
+  std::uint64_t write(std::span<const std::byte> record) override {
+    return written_ = log_ != nullptr ? log_->log.append(record) : written_ + 1;
+  }
+  void ordered(const order_entry& e) override {
+    if (log_ != nullptr && log_->orders) log_->orders->add(e);
+  }
   void receive(const protocol_message& m) {
     const nanos now = network_->now();
     if (decider_ && is_for_decider(m.kind))
       decider_->receive(m, now);
     else
       shard_.receive(m, now);
-    sync();
   }
   void advance() {
     const nanos now = network_->now();
@@ -117,10 +132,34 @@ private:
   }
   void sync() {
     while (synced_ != written_) {
-      synced_ = written_;
-      shard_.synced(synced_);
-      if (decider_) decider_->synced(synced_);
+      if (log_ != nullptr) log_->log.sync();
+      tell_synced(written_);
     }
+    if (log_ == nullptr) return;
+    if (log_->orders) log_->orders->sync(false);
+    if (log_->log.wants_snapshot()) log_->snapshot([this](bytes_out out) { save(out); });
+  }
+  void tell_synced(std::uint64_t record) {
+    synced_ = record;
+    shard_.synced(synced_);
+    if (decider_) decider_->synced(synced_);
+  }
+  void save(bytes_out out) const {
+    shard_.save(out);
+    if (decider_) decider_->save(out);
+  }
+  void recover() {
+    log_->log.recover(
+        [this](bytes_in& in) {
+          shard_.load(in);
+          if (decider_) decider_->load(in);
+        },
+        [this](std::span<const std::byte> record) {
+          return shard_.replay(record) || (decider_ && decider_->replay(record));
+        });
+    written_ = log_->log.last();
+    tell_synced(written_);
+    if (decider_ && network_->workers_begin_anew()) decider_->welcome_all();
   }
 };
 

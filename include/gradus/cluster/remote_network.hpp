@@ -27,9 +27,9 @@ struct task_hello {
   std::uint32_t node = 0;
   std::uint64_t boot = 0;
   std::string version = GRADUS_VERSION, task = {}, cluster = {};
-  // Of a worker: what it was given, and the program that it brings.
-  std::vector<std::byte> fingerprint = {}, recipe = {};
+  // Of a worker: the program that it brings, by its name, and what that is made from.
   std::string program = {};
+  std::vector<std::byte> recipe = {};
 };
 
 struct remote_options {
@@ -60,6 +60,7 @@ public:
   void end() override;
   void check(const std::string& waited) const override;
   membership_options members() const override { return o_.members; }
+  bool workers_begin_anew() const override { return false; }
   worker_options patience(worker_options o) const override;
 
   int port() const { return port_; }  // of a parameter server

@@ -94,8 +94,11 @@ GRADUS_BODY void remote_network::offer(shard_program program, const std::string&
           text("this policy of the optimizer cannot be sent to a parameter server: ", program.cannot_be_sent,
                "; expected one of numbers, strings and lists of them, or a lambda without captures. Make it a struct "
                "whose members are what the lambda captures"));
-  task_hello h{.node = me_, .task = task_, .fingerprint = to_bytes(program.of), .recipe = program.recipe};
-  h.program = program.name;
+  {
+    const std::lock_guard lock(mutex_);
+    program_.survives = program.survives;
+  }
+  const task_hello h{.node = me_, .task = task_, .program = program.name, .recipe = program.recipe};
   for (std::uint32_t k = 0; k < shape_.shards; ++k) connect(k, h);
   std::unique_lock lock(mutex_);
   const nanos since = now();
@@ -113,7 +116,8 @@ GRADUS_BODY std::string remote_network::not_welcome() const {
 }
 
 GRADUS_BODY void remote_network::take_program(const task_hello& h) {
-  const cluster_fingerprint theirs = cluster_fingerprint_from(h.fingerprint);
+  bytes_in in(h.recipe, "recipe of a peer");
+  const cluster_fingerprint theirs = shard_settings_from(in).of;
   const std::lock_guard lock(mutex_);
   if (!first_.empty()) {
     must_agree(program_.of, first_, theirs, h.task);
@@ -127,7 +131,7 @@ GRADUS_BODY void remote_network::take_program(const task_hello& h) {
     raise(status::failed_precondition, text(task_, " has no optimizer as that of ", h.task,
                                             " in its program; start all tasks from one build. It is ", h.program));
   program_ = make(h.recipe);
-  program_.of = theirs, program_.name = h.program, program_.recipe = h.recipe;
+  program_.name = h.program, program_.recipe = h.recipe;
   first_ = h.task;
   changed_.notify_all();
 }

@@ -16,6 +16,7 @@
 #include "hello.hpp"
 #include "plain_bytes.hpp"
 #include "protocol/staleness.hpp"
+#include "recovery.hpp"
 #include "store_variables.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -39,9 +40,11 @@ struct shard_program {
 
 // What a program was given, beside the policies of its update.
 struct shard_settings {
+  cluster_fingerprint of = {};
   std::vector<store_variable> variables = {};
   std::int64_t divide_by = 1;
   decider_options decides = {};
+  std::optional<recovery::log> log = {};
 };
 std::vector<std::byte> to_bytes(const shard_settings& s);
 // Raises data_loss for what is malformed, resource_exhausted for variables that no machine can hold.
@@ -100,9 +103,11 @@ public:
       shard_settings s = shard_settings_from(in);
       const policies given = take_plain<policies>(in, *texts);
       in.end();
+      shard_program made{.of = s.of, .survives = s.log.has_value()};
       Update update = std::apply([](const auto&... p) { return Update(p...); }, given);
-      return {.serve = [texts, serve = Program::serve_by(std::move(s), std::move(update))](
-                           message_network& network, std::uint32_t shard) { serve(network, shard); }};
+      made.serve = [texts, serve = Program::serve_by(std::move(s), std::move(update))](
+                       message_network& network, std::uint32_t shard) { serve(network, shard); };
+      return made;
     } else {
       (void)recipe;
       return {};

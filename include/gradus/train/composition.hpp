@@ -113,7 +113,8 @@ struct composition {
     if constexpr (in_cluster) {
       const auto connection = take_policy<kind::connection, connection_type>(policies...);
       const auto when = take_policy<kind::staleness, typename connection_type::default_staleness>(policies...);
-      return connection.template make<stepper_type>(when, connection.describe(policies...),
+      const auto lost = take_policy<kind::recovery, typename connection_type::default_recovery>(policies...);
+      return connection.template make<stepper_type>(when, lost, connection.describe(policies...),
                                                     source.template make<model_type>(), compose_update(policies...),
                                                     executor, subnormals_type{}, cut);
     } else {

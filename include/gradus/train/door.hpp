@@ -14,7 +14,7 @@ namespace detail {
 using loop_kinds = kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::warm_start, kind::snapshot,
                              kind::save_when, kind::executor, kind::arithmetic, kind::subnormals, kind::microbatch,
                              kind::recomputation, kind::clock, kind::file_system, kind::operations, kind::log_sink,
-                             kind::hook, kind::saving_listener, kind::connection, kind::staleness>;
+                             kind::hook, kind::saving_listener, kind::connection, kind::staleness, kind::recovery>;
 using trainer_kinds = kinds_and<loop_kinds, kind::configuration>;
 
 template <class... Policies>
@@ -24,7 +24,11 @@ struct cluster_policies_fit {
   static_assert(no_other_staleness,
                 "gradus: a policy that says how a cluster trains (asynchronous, ssp, sync_replicas) was given without "
                 "the cluster; add gradus::connected{server}.");
-  static constexpr bool value = no_other_staleness;
+  static constexpr bool no_other_recovery = has_steps<connection> || policies_of<kind::recovery, Policies...> == 0;
+  static_assert(no_other_recovery,
+                "gradus: a policy that says what becomes of a lost parameter server (recovery::roll_back, "
+                "recovery::log) was given without the cluster; add gradus::connected{server}.");
+  static constexpr bool value = no_other_staleness && no_other_recovery;
 };
 // A trainer has no sessions, so nothing but its steps can be elsewhere.
 template <class... Policies>
@@ -74,6 +78,7 @@ enum class refusal {
   twice,
   no_rule,
   no_cluster,
+  no_parameter_server,
   of_sessions,
   no_step,
   unnamed_step,
@@ -117,6 +122,8 @@ consteval refusal find_refusal() {
     return refusal::of_sessions;
   else if constexpr (policies_of<kind::staleness, Policies...> != 0 && !has_steps<connection>)
     return refusal::no_cluster;
+  else if constexpr (policies_of<kind::recovery, Policies...> != 0 && !has_steps<connection>)
+    return refusal::no_parameter_server;
   else if constexpr (!is_multi<rule>::value && lacks_only_a_step<rule>)
     return refusal::no_step;
   else if constexpr (!names_step<sink>)
@@ -168,6 +175,12 @@ template <auto Model, class... Policies>
 detail::refused_trainer make_trainer(const Policies&...) __attribute__((unavailable(
     "gradus: a policy that says how a cluster trains (asynchronous, ssp, sync_replicas) was given without the cluster; "
     "add gradus::connected{server}.")));
+
+template <auto Model, class... Policies>
+  requires(detail::refusal_of<Model, Policies...> == detail::refusal::no_parameter_server)
+detail::refused_trainer make_trainer(const Policies&...) __attribute__((unavailable(
+    "gradus: a policy that says what becomes of a lost parameter server (recovery::roll_back, recovery::log) was given "
+    "without the cluster; add gradus::connected{server}.")));
 
 template <auto Model, class... Policies>
   requires(detail::refusal_of<Model, Policies...> == detail::refusal::of_sessions)

@@ -1,0 +1,103 @@
+// The log of one node of a cluster, in a folder: what its machines have written (protocol_outside::write), so that a
+// process that was killed goes on with all that it has ever acknowledged.
+//
+//   gradus::detail::node_log log(fs, "logs/ps-0", {.durable = false});
+//   log.recover([&](bytes_in& in) { shard.load(in); }, [&](auto record) { return shard.replay(record); });
+//   const std::uint64_t number = log.append(record);      // 1, 2, 3, ... over all processes that ever had the folder
+//   log.sync(), shard.synced(log.synced_up_to());         // all records so far survive: what rests on them is said
+//   if (log.wants_snapshot()) log.snapshot([&](bytes_out out) { shard.save(out); });
+//
+// What is in the folder, and how its bytes are read, is docs/formats/cluster_log.md. Records lie in segments, each
+// named by its first record, and a process that opens the folder begins a new one. So nothing is ever written behind a
+// record that was torn when a process ended, and no file has to be cut. At any instant, what is there is a whole
+// snapshot and the records behind it; where that is not so, an error says so, and no older state is taken for the
+// newest.
+//
+// A record survives its process when it is written, and the machine when it is synced (`durable`). One sync is for all
+// records before it, so a driver handles what has come and syncs once. An error in writing is final: nothing is
+// acknowledged after it.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../store/any_file_system.hpp"
+#include "../store/directory_lock.hpp"
+#include "protocol/bytes.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+struct node_log_options {
+  bool durable = false;  // what is acknowledged survives the power's failure, not only the process's
+  // A snapshot is due when the log behind the last one is as long as that, but not before it has so many bytes.
+  std::uint64_t least_bytes = std::uint64_t{1} << 20;
+};
+
+class node_log {
+public:
+  // Makes the folder, and holds it as long as it lives. Error: failed_precondition if another process has it.
+  node_log(const any_file_system& fs, std::string directory, node_log_options o = {});
+  node_log(const node_log&) = delete;
+  node_log& operator=(const node_log&) = delete;
+  // What was not synced may be lost.
+  ~node_log() noexcept(false);  // a file system of a test may throw (testing/faulty_files.hpp)
+
+  // To be called once, before anything is appended: hands out the newest snapshot, if there is one, and then the
+  // records behind it. `replay` is false for a record that nobody knows, which is an error. True: there was anything.
+  // Error: data_loss for a folder that was damaged, with the file, the byte and the remedy.
+  bool recover(const std::function<void(bytes_in&)>& load,
+               const std::function<bool(std::span<const std::byte>)>& replay);
+
+  // The record's number.
+  std::uint64_t append(std::span<const std::byte> record);
+  // The number of the last record.
+  std::uint64_t last() const { return last_; }
+  // From its return all that was appended survives.
+  void sync();
+  std::uint64_t synced_up_to() const { return synced_; }
+
+  bool wants_snapshot() const { return behind_ > least_; }
+  // Writes down what `save` says, which is the state after all records so far; then these are not needed any more.
+  void snapshot(const std::function<void(bytes_out)>& save);
+
+  const std::string& directory() const { return directory_; }
+
+private:
+  any_file_system fs_;
+  std::string directory_;
+  node_log_options o_;
+  std::optional<held_directory> lock_;
+  std::uint64_t last_ = 0, synced_ = 0;
+  std::uint64_t behind_ = 0, least_ = 0;  // bytes of the log behind the snapshot; when the next one is due
+  any_file_system::handle handle_{};
+  bool is_open_ = false, has_failed_ = false;
+  bool is_named_ = true;  // the segment's name survives
+  std::string path_;      // of the segment
+  std::vector<std::byte> buffer_, state_;
+
+  struct found {
+    std::vector<std::uint64_t> snapshots, segments;  // by number, descending and ascending
+  };
+  std::string path_of(std::string_view kind, std::uint64_t number) const;
+  found look() const;
+  bool load_snapshot(std::uint64_t number, const std::function<void(bytes_in&)>& load, std::string& problem);
+  void read_segment(std::uint64_t first, std::uint64_t end, std::uint64_t from, std::string& problem,
+                    const std::function<bool(std::span<const std::byte>)>& replay);
+  void make_certain(const std::string& path) const;
+  void begin_segment();
+  void close_segment();
+  void write_buffer();
+  void put(std::span<const std::byte> bytes);
+  void check(int e, const char* operation, const std::string& path);
+  void must_be_whole() const;
+  [[noreturn]] void refuse(const std::string& what) const;
+};
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "node_log.ipp"
+#endif

@@ -1,0 +1,386 @@
+// The log of a node: what was acknowledged is there after a kill at any operation and, where it is durable, after any
+// power failure; what is damaged is an error or an older state, and never another one.
+#include <gradus/cluster/node_log.hpp>
+#include <gradus/testing/faulty_files.hpp>
+#include <gradus/testing/temp_dir.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "../message.hpp"
+
+using namespace gradus;
+using namespace gradus::detail;
+using testing::faulty_files;
+using testing::temp_dir;
+
+namespace {
+
+// A machine whose state is all records that it has had: so a state says how many there were, and whether they are
+// right.
+using records = std::vector<std::string>;
+
+std::span<const std::byte> bytes_of(const std::string& s) { return std::as_bytes(std::span(s.data(), s.size())); }
+// The n-th record, from 1 on; every seventh is long, one is empty.
+std::string record_of(std::uint64_t n) {
+  if (n == 5) return {};
+  return std::string(n % 7 == 0 ? 600 : n % 13, static_cast<char>('a' + n % 26)) + text("record ", n, " GRLR");
+}
+records first_records(std::size_t n) {
+  records all;
+  for (std::size_t i = 1; i <= n; ++i) all.push_back(record_of(i));
+  return all;
+}
+void save(const records& all, bytes_out out) {
+  out.number(static_cast<std::uint32_t>(all.size()));
+  for (const std::string& r : all) out.string(r);
+}
+records recovered(node_log& log) {
+  records all;
+  const bool any = log.recover(
+      [&](bytes_in& in) {
+        all.clear();
+        for (std::size_t n = in.count(4); n != 0; --n) all.push_back(in.string());
+      },
+      [&](std::span<const std::byte> r) {
+        all.emplace_back(reinterpret_cast<const char*>(r.data()), r.size());
+        return true;
+      });
+  CHECK(any == (log.last() != 0));
+  CHECK(log.last() == all.size());
+  CHECK(log.synced_up_to() == log.last());
+  return all;
+}
+records recovered(const any_file_system& fs, const std::string& folder, node_log_options o = {}) {
+  node_log log(fs, folder, o);
+  return recovered(log);
+}
+
+// A process: opens, appends records up to `target`, two by two between syncs, and takes snapshots when they are due.
+// `acknowledged` is good whatever ends it.
+void live(const any_file_system& fs, const node_log_options& o, std::uint64_t target, std::uint64_t& acknowledged) {
+  node_log log(fs, "logs/ps-0", o);
+  records all = recovered(log);
+  while (log.last() < target) {
+    for (int i = 0; i < 2 && log.last() < target; ++i) {
+      all.push_back(record_of(log.last() + 1));
+      const std::uint64_t number = log.append(bytes_of(all.back()));  // outside of CHECK, which would catch
+      CHECK(number == all.size());
+    }
+    log.sync();
+    acknowledged = log.synced_up_to();
+    CHECK(acknowledged == all.size());
+    if (log.wants_snapshot()) log.snapshot([&](bytes_out out) { save(all, out); });
+  }
+}
+faulty_files with_folder() {
+  faulty_files fs;
+  fs.make_directory("logs");
+  fs.sync_directory(".");
+  fs.count_from_zero();
+  return fs;
+}
+std::string name_of(const faulty_files& fs, std::string_view kind) {
+  std::string last;
+  for (const std::string& f : fs.files())
+    if (file_name_of(f).starts_with(kind)) last = f;
+  return last;
+}
+
+}  // namespace
+
+TEST_CASE("records and snapshots come back, and numbers go on, over many processes") {
+  const temp_dir place;
+  std::uint64_t next = 1;
+  for (int process = 0; process < 12; ++process) {
+    node_log log(any_file_system(), place / "a/ps-1", {.durable = process % 2 == 1, .least_bytes = 300});
+    records all = recovered(log);
+    CHECK(all == first_records(next - 1));
+    for (int i = 0; i < process; ++i, ++next) {
+      all.push_back(record_of(next));
+      CHECK(log.append(bytes_of(all.back())) == next);
+      if (i % 3 == 2) log.sync();
+    }
+    log.sync();
+    CHECK(log.synced_up_to() == next - 1);
+    if (process % 4 == 2) log.snapshot([&](bytes_out out) { save(all, out); });
+  }
+}
+
+TEST_CASE("nothing is acknowledged before it is written") {
+  const faulty_files fs = with_folder();
+  node_log log(fs, "logs/ps-0");
+  CHECK(recovered(log).empty());
+  log.append(bytes_of("a"));
+  CHECK(log.synced_up_to() == 0);
+  CHECK(recovered(fs.after_kill(), "logs/ps-0").empty());
+  log.sync();
+  CHECK(log.synced_up_to() == 1);
+  CHECK(recovered(fs.after_kill(), "logs/ps-0") == records{"a"});
+}
+
+TEST_CASE("a log that was torn at any byte is its whole records") {
+  const faulty_files fs = with_folder();
+  std::uint64_t acknowledged = 0;
+  live(fs, {}, 6, acknowledged);
+  const std::string file = name_of(fs, "log-");
+  const std::vector<std::byte> whole = fs.bytes(file);
+  std::size_t most = 0;
+  for (std::size_t cut = 0; cut <= whole.size(); ++cut) {
+    const faulty_files torn = fs.after_kill();
+    torn.bytes(file).resize(cut);
+    const records all = recovered(torn, "logs/ps-0");
+    CHECK(all == first_records(all.size()));
+    CHECK(all.size() >= most);
+    most = all.size();
+    // And it goes on behind them.
+    live(torn, {}, 9, acknowledged);
+    CHECK(recovered(torn, "logs/ps-0") == first_records(9));
+  }
+  CHECK(most == 6);
+}
+
+TEST_CASE("a byte that has changed is an error, or costs the last record, which nothing shows to have been there") {
+  for (const bool has_snapshot : {false, true}) {
+    const faulty_files fs = with_folder();
+    std::uint64_t acknowledged = 0;
+    live(fs, {.least_bytes = has_snapshot ? 150u : 100000u}, 6, acknowledged);
+    REQUIRE(name_of(fs, "snapshot-").empty() == !has_snapshot);
+    int errors = 0, older = 0;
+    for (const std::string& file : fs.files())
+      for (std::size_t at = 0; at < fs.bytes(file).size(); ++at)
+        for (const int flip : {0x01, 0x80, 0xFF}) {
+          const faulty_files other = fs.after_kill();
+          other.bytes(file)[at] ^= static_cast<std::byte>(flip);
+          try {
+            const records all = recovered(other, "logs/ps-0");
+            CHECK(all == first_records(all.size()));
+            CHECK(all.size() >= (has_snapshot ? 4 : 4));
+            CHECK(!file_name_of(file).starts_with("snapshot-"));
+            ++older;
+          } catch (const error& e) {
+            CHECK((e.kind() == status::data_loss || e.kind() == status::failed_precondition));
+            CHECK(says(e.what(), file));
+            CHECK(says(e.what(), "byte"));
+            CHECK(says(e.what(), "go on from the last checkpoint"));
+            ++errors;
+          }
+        }
+    CHECK(errors > 100);
+    CHECK(older > 100);
+  }
+}
+
+TEST_CASE("whatever operation a process is killed at, the next one has all that was acknowledged") {
+  for (const bool durable : {false, true})
+    for (std::int64_t at = 0;; ++at) {
+      const faulty_files fs = with_folder();
+      fs.plan({.at = at, .kill = true});
+      std::uint64_t acknowledged = 0, since = 0;
+      bool is_killed = false;
+      try {
+        live(fs, {.durable = durable, .least_bytes = 100}, 16, acknowledged);
+      } catch (const testing::killed&) {
+        is_killed = true;
+      }
+      const faulty_files next = fs.after_kill();
+      const records all = recovered(next, "logs/ps-0", {.durable = durable});
+      INFO("operation ", at);
+      CHECK(all == first_records(all.size()));
+      CHECK(all.size() >= acknowledged);
+      live(next, {.durable = durable, .least_bytes = 100}, 20, since);
+      CHECK(recovered(next, "logs/ps-0") == first_records(20));
+      if (!is_killed) break;
+    }
+}
+
+TEST_CASE("a durable log has all that was acknowledged after any power failure, also one behind a kill") {
+  for (std::int64_t at = 0;; at += 1) {
+    const faulty_files fs = with_folder();
+    fs.plan({.at = at, .kill = true});
+    std::uint64_t acknowledged = 0, again = 0;
+    bool is_killed = false;
+    const node_log_options o{.durable = true, .least_bytes = 100};
+    const auto check = [&](const faulty_files& left) {
+      if (!left.holds("logs/ps-0")) {
+        CHECK(acknowledged == 0);
+        return;
+      }
+      records all;
+      try {
+        all = recovered(left, "logs/ps-0", o);
+      } catch (const error& e) {
+        FAIL(e.what());
+      }
+      CHECK(all == first_records(all.size()));
+      CHECK(all.size() >= acknowledged);
+    };
+    try {
+      live(fs, o, 11, acknowledged);
+    } catch (const testing::killed&) {
+      is_killed = true;
+    }
+    INFO("operation ", at);
+    fs.after_kill().after_power_failure(check, 6);
+    if (!is_killed) break;
+    // The next process trusts what it finds.
+    const faulty_files next = fs.after_kill();
+    live(next, o, acknowledged + 3, again);
+    acknowledged = again;
+    next.after_power_failure(check, 6);
+  }
+}
+
+TEST_CASE("a disk that is full, or fails, is an error that names the folder, and nothing is acknowledged after it") {
+  for (const int e : {ENOSPC, EIO, EINTR})
+    for (const bool persistent : {true, false})
+      for (std::int64_t at = 0;; ++at) {
+        const faulty_files fs = with_folder();
+        fs.plan({.at = at, .error = e, .persistent = persistent});
+        std::uint64_t acknowledged = 0;
+        const node_log_options o{.durable = at % 2 == 0, .least_bytes = 100};
+        INFO("operation ", at);
+        try {
+          live(fs, o, 12, acknowledged);
+        } catch (const error& failed) {
+          CHECK(says(failed.what(), "logs"));
+          if (e == ENOSPC) CHECK(failed.kind() == status::resource_exhausted);
+          if (e == ENOSPC) CHECK(says(failed.what(), "free some space"));
+        }
+        const records all = recovered(fs.after_kill(), "logs/ps-0", o);
+        CHECK(all == first_records(all.size()));
+        CHECK(all.size() >= acknowledged);
+        if (fs.operations() <= at) break;
+      }
+}
+
+TEST_CASE("after an error in writing nothing more is written") {
+  const faulty_files fs = with_folder();
+  node_log log(fs, "logs/ps-0");
+  recovered(log);
+  log.append(bytes_of("a"));
+  log.sync();
+  log.append(bytes_of("b"));
+  fs.count_from_zero();
+  fs.plan({.at = 0, .error = ENOSPC});
+  const std::string full = message_of(status::resource_exhausted, [&] { log.sync(); });
+  CHECK(says(full, "cannot write \"logs/ps-0/log-1\""));
+  CHECK(says(full, "its log in \"logs/ps-0\" holds all that was acknowledged"));
+  CHECK(log.synced_up_to() == 1);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(says(message_of(status::failed_precondition, [&] { log.append(bytes_of("c")); }), "could not be written"));
+    CHECK(says(message_of(status::failed_precondition, [&] { log.sync(); }), "could not be written"));
+    CHECK(says(message_of(status::failed_precondition, [&] { log.snapshot([](bytes_out) {}); }), "open it again"));
+  }
+  CHECK(log.synced_up_to() == 1);
+  CHECK(recovered(fs.after_kill(), "logs/ps-0") == records{"a"});
+}
+
+TEST_CASE("writes that are short are gone on with") {
+  const faulty_files fs = with_folder();
+  fs.short_writes(7);
+  std::uint64_t acknowledged = 0;
+  live(fs, {.least_bytes = 500}, 20, acknowledged);
+  fs.short_writes(SIZE_MAX);
+  CHECK(recovered(fs, "logs/ps-0") == first_records(20));
+}
+
+TEST_CASE("old snapshots and segments go away, and temporaries of the dead") {
+  const faulty_files fs = with_folder();
+  std::uint64_t acknowledged = 0;
+  live(fs, {.least_bytes = 100}, 40, acknowledged);
+  std::size_t files = 0;
+  for (const std::string& f : fs.files()) files += f.starts_with("logs/ps-0/") ? 1 : 0;
+  CHECK(files <= 2);
+  int h = 0;
+  fs.create("logs/ps-0/" + temporary_name("snapshot-77", 4711), h);
+  fs.close(h);
+  CHECK(recovered(fs, "logs/ps-0") == first_records(40));
+  CHECK(!fs.holds("logs/ps-0/" + temporary_name("snapshot-77", 4711)));
+}
+
+TEST_CASE("a snapshot that is damaged is replaced by an older one only where all records behind that are there") {
+  const faulty_files fs = with_folder();
+  {
+    node_log log(fs, "logs/ps-0");
+    records all = recovered(log);
+    for (std::uint64_t n = 1; n <= 6; ++n) {
+      all.push_back(record_of(n));
+      log.append(bytes_of(all.back()));
+      log.sync();
+      if (n != 3) continue;
+      log.snapshot([&](bytes_out out) { save(all, out); });
+    }
+  }
+  const std::vector<std::byte> segment = fs.bytes("logs/ps-0/log-4"), older = fs.bytes("logs/ps-0/snapshot-3");
+  {
+    node_log log(fs, "logs/ps-0");
+    const records all = recovered(log);
+    log.snapshot([&](bytes_out out) { save(all, out); });
+  }
+  fs.bytes("logs/ps-0/snapshot-6").back() ^= std::byte{1};
+  const std::string lost = message_of(status::data_loss, [&] { recovered(fs, "logs/ps-0"); });
+  CHECK(says(lost, "record 1 is not there, and 6 was"));
+  CHECK(says(lost, "\"logs/ps-0/snapshot-6\" fails its checksum from byte 32 on"));
+  int h = 0;
+  std::size_t moved = 0;
+  fs.create("logs/ps-0/log-4", h), fs.write(h, segment, moved), fs.close(h);
+  fs.create("logs/ps-0/snapshot-3", h), fs.write(h, older, moved), fs.close(h);
+  CHECK(recovered(fs, "logs/ps-0") == first_records(6));
+}
+
+TEST_CASE("one process has the folder") {
+  const temp_dir place;
+  node_log log(any_file_system(), place / "a");
+  const std::string taken =
+      message_of(status::failed_precondition, [&] { node_log other(any_file_system(), place / "a"); });
+  CHECK(says(taken, place / "a"));
+  CHECK(says(taken, "choose another directory"));
+}
+
+TEST_CASE("what is of another build, or of nobody, is named") {
+  const faulty_files fs = with_folder();
+  std::uint64_t acknowledged = 0;
+  live(fs, {}, 2, acknowledged);
+  node_log log(fs, "logs/ps-0");
+  const std::string unknown = message_of(
+      status::data_loss, [&] { log.recover([](bytes_in&) {}, [](std::span<const std::byte>) { return false; }); });
+  CHECK(says(unknown, "\"logs/ps-0/log-1\", byte 24: nobody knows record 1"));
+}
+
+TEST_CASE("the page's worked example is what is written") {
+  const faulty_files fs = with_folder();
+  node_log log(fs, "logs/ps-0");
+  recovered(log);
+  for (int i = 0; i < 4; ++i) log.append(bytes_of("a"));
+  log.sync();
+  log.snapshot([](bytes_out) {});
+  log.append(bytes_of("hello"));
+  log.sync();
+  std::string dump;
+  const std::vector<std::byte>& all = fs.bytes("logs/ps-0/log-5");
+  for (std::size_t at = 0; at < all.size(); at += 16) {
+    char part[16];
+    std::snprintf(part, sizeof part, "%06zx  ", at);
+    std::string line = part, letters;
+    for (std::size_t i = at; i < at + 16; ++i) {
+      std::snprintf(part, sizeof part, i < all.size() ? "%02x " : "   ",
+                    static_cast<unsigned>(all[std::min(i, all.size() - 1)]));
+      line += part;
+      if (i >= all.size()) continue;
+      const char c = static_cast<char>(all[i]);
+      letters += c >= 32 && c < 127 ? std::string(1, c) : "\u00b7";
+    }
+    dump += line + " " + letters + "\n";
+  }
+  std::ifstream page(GRADUS_SOURCE_DIR "/docs/formats/cluster_log.md");
+  std::stringstream content;
+  content << page.rdbuf();
+  CHECK_MESSAGE(content.str().find(dump) != std::string::npos, "docs/formats/cluster_log.md should hold\n" << dump);
+}
