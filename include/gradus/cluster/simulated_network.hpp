@@ -74,7 +74,7 @@ private:
     double slowness = 1;
     bool is_down = false, has_said_leave = false, has_heard_left = false;
     nanos up_at = 0;
-    std::uint64_t joined = 0;                      // the incarnation of the last join
+    std::uint64_t joined = 0;                     // the incarnation of the last join
     std::uint64_t incarnation = 0, sequence = 0;  // of the last push
   };
 

@@ -85,9 +85,9 @@ GRADUS_BODY void simulated_network::post(const protocol_message& m) {
   for (const auto& piece : frames_.encode(m)) frame.insert(frame.end(), piece.begin(), piece.end());
   std::uint64_t content = 0xCBF29CE484222325u;
   for (const std::byte b : frame) content = (content ^ static_cast<std::uint64_t>(b)) * 0x100000001B3u;
-  const std::string line = text(name_of(m.from), " says to ", name_of(m.to), ": ", kind_name(m.kind), ", incarnation ",
-                                m.incarnation, ", sequence ", m.sequence, ", about ", m.about, "; ", frame.size(),
-                                " bytes, sum ", content);
+  const std::string line =
+      text(name_of(m.from), " says to ", name_of(m.to), ": ", kind_name(m.kind), ", incarnation ", m.incarnation,
+           ", sequence ", m.sequence, ", about ", m.about, "; ", frame.size(), " bytes, sum ", content);
   ++counts_.messages;
   const nanos now = driver_->time();
   if (now < cut_until_ && is_cut_off_[m.from] != is_cut_off_[m.to]) {

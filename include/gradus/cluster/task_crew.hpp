@@ -36,7 +36,7 @@ private:
 struct task_crew {
   std::string who;  // begins the sentence of an error
   int ps = 1, workers = 1;
-  std::function<void(const std::string& job, int index)> task;                        // runs one
+  std::function<void(const std::string& job, int index)> task;                           // runs one
   std::function<void(const std::exception_ptr& error, const std::string& task)> failed;  // the first, and any other
   std::function<void()> end;  // the last worker's task has returned, or one has failed; may be called again
 
