@@ -70,16 +70,17 @@ struct worker final : worker_told {
 };
 
 // Until the cluster has made so many synchronous updates; in each, worker w contributes the step and 1, times w + 1.
-inline void program(server& here, std::uint64_t updates, results& found) {
+// `found` is still there when the parameter servers end.
+inline void program(server& here, std::uint64_t updates, results* found = nullptr) {
   const cluster_shape shape{static_cast<std::uint32_t>(here.shards()), static_cast<std::uint32_t>(here.workers())};
   if (here.is_ps()) return here.join();
   const decider_options how = decides_by(sync_replicas{}, shape);
   here.network()->offer(
       {{.rule = "adds"},
-       [how, &found](message_network& network, std::uint32_t shard) {
+       [how, found](message_network& network, std::uint32_t shard) {
          store s;
          server_node<store>(network, {.number = shard, .shape = how.shape, .needs_begin = true}, how, s).run();
-         found.value[shard] = s.value, found.updates[shard] = s.updates;
+         if (found != nullptr) found->value[shard] = s.value, found->updates[shard] = s.updates;
        }},
       text(here.def().job_name, " ", here.def().task_index));
   worker w(here, how);

@@ -35,7 +35,7 @@ outcome run(simulated how) {
   how.log = &o.log;
   o.report = how.run([&](server& here) {
     ++o.calls;
-    adding::program(here, updates, o.found);
+    adding::program(here, updates, &o.found);
   });
   CHECK(o.found.value.size() == static_cast<std::size_t>(how.ps));
   for (const auto& [shard, value] : o.found.value) CHECK(value == adding::sum_of(updates, how.workers));
@@ -81,7 +81,7 @@ TEST_CASE("without faults nothing is lost, and steps take the time that is drawn
   CHECK(c.lost + c.doubled + c.late + c.cut_off + c.to_nobody + c.cuts + c.stops + c.crashes == 0);
   CHECK(o.report.secs > updates);
   CHECK(o.report.secs < updates * 1.02);  // messages need at most 2 ms, and a round has less than 10 one behind another
-  CHECK(run(with(1, {.least_step = 1, .most_step = 1, .slowness = 100})).report.secs > 5 * updates);
+  CHECK(run(with(1, {.least_step = 1, .most_step = 1, .slowness = 8})).report.secs > 2 * updates);
 }
 
 TEST_CASE("each fault happens and is counted, and every update is made once") {
@@ -136,20 +136,14 @@ TEST_CASE("a seed makes the same log, byte for byte, and another one another") {
     for (const char ch : line) hash = (hash ^ static_cast<unsigned char>(ch)) * 0x100000001B3u;
   CHECK(a.report.hash == hash);
   simulated quiet = with(5, all);
-  CHECK(quiet
-            .run([](server& here) {
-              adding::results none;
-              adding::program(here, updates, none);
-            })
-            .hash == hash);
+  CHECK(quiet.run([](server& here) { adding::program(here, updates); }).hash == hash);
 }
 
 TEST_CASE("what a task throws is thrown: an error with the seed, another exception as it is") {
   const auto failing = [](auto what) {
     return [what](server& here) {
-      adding::results none;
       if (!here.is_ps() && here.worker() == 1) here.tasks().sleep(3), what();
-      adding::program(here, updates, none);
+      adding::program(here, updates);
     };
   };
   const std::string said = message_of(
@@ -164,9 +158,8 @@ TEST_CASE("who waits for a worker that never comes is told what it waited for, w
   how.most_secs = 100;
   const std::string said = message_of(status::deadline_exceeded, [&] {
     how.run([](server& here) {
-      adding::results none;
       if (!here.is_ps() && here.worker() == 2) here.tasks().sleep(1000);
-      adding::program(here, updates, none);
+      adding::program(here, updates);
     });
   });
   CHECK(says(said, "simulated with seed 9, after "));
@@ -194,10 +187,9 @@ TEST_CASE("tasks that wait for each other are an error that lists them") {
 TEST_CASE("a program may catch a crash, and is started again all the same") {
   int caught = 0, calls = 0;
   const auto report = with(11, {.crashes = 6, .within = 0.4}).run([&](server& here) {
-    adding::results none;
     ++calls;
     try {
-      adding::program(here, updates, none);
+      adding::program(here, updates);
     } catch (const simulated_crash& c) {
       CHECK(c.task == text("worker ", here.worker()));
       ++caught;

@@ -143,10 +143,11 @@ GRADUS_BODY void simulated_network::carry() {
       }
     } catch (const error& e) {  // nothing goes on, or time is over: all are told, and end
       if (!lock.owns_lock()) lock.lock();
-      why_stuck_ = std::current_exception();
+      if (why_stuck_ == nullptr) why_stuck_ = std::current_exception();
+      const std::string words = e.what();
       due_.clear();
       lock.unlock();
-      close(e.what());
+      close(words.substr(0, words.find(':')));  // what all wait for is told once, by why_stuck
       lock.lock();
     }
 }
