@@ -2,11 +2,13 @@
 //
 // Without --data it draws its own digits and writes them as IDX files; from there on everything goes through the real
 // reader. Kill it and run it again: it continues from the last checkpoint, and ends with the same bits. With
-// --cluster in_process it trains on threads: parameter servers, and workers that share each batch.
+// --cluster in_process it trains on threads: parameter servers, and workers that share each batch. With
+// --cluster simulated the same program runs in virtual time, with faults that --seed draws, and ends with the same bits.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <gradus/cluster/connected.hpp>
 #include <gradus/cluster/local_cluster.hpp>
+#include <gradus/cluster/simulated.hpp>
 #include <gradus/gradus.hpp>
 #include <gradus/summary/hparams.hpp>
 #include <gradus/train/step_times.hpp>
@@ -117,13 +119,27 @@ int run(const options& o) {
     forget(o.model_dir);
     forget(gradus::join_path(o.model_dir, "eval"));
   }
-  if (in_cluster)
-    gradus::local_cluster{.ps = o.ps, .workers = o.workers}.run([&](gradus::server& here) {
-      if (here.is_ps()) return here.join();
-      train(o, data, here);
-    });
-  else
+  const auto task = [&](gradus::server& here) {
+    if (here.is_ps()) return here.join();
+    train(o, data, here);
+  };
+  if (o.cluster == "in_process") {
+    gradus::local_cluster{.ps = o.ps, .workers = o.workers}.run(task);
+  } else if (in_cluster) {
+    const auto report = gradus::simulated{.seed = o.seed,
+                                          .ps = o.ps,
+                                          .workers = o.workers,
+                                          .faults = gradus::simulated_faults::drawn(o.seed),
+                                          .most_secs = 1e6}
+                            .run(task);
+    const auto& c = report.counts;
+    std::printf("%s\n", gradus::text("simulated with seed ", report.seed, ": ", report.secs, " s, ", c.messages,
+                                     " messages, ", c.lost + c.cut_off, " lost, ", c.doubled, " doubled, ", c.late,
+                                     " late, ", c.crashes, " crashes; history ", report.hash)
+                            .c_str());
+  } else {
     train(o, data, gradus::server::create_local_server());
+  }
   return 0;
 }
 
@@ -151,11 +167,13 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000000));
   app.add_option("--threads", o.threads, "threads of the executor")->capture_default_str()->check(CLI::Range(1, 1024));
-  app.add_option("--cluster", o.cluster, "train on threads: parameter servers and workers that share each batch")
-      ->check(CLI::IsMember({"in_process"}));
+  app.add_option("--cluster", o.cluster,
+                 "parameter servers and workers that share each batch: in_process, on threads; simulated, in virtual "
+                 "time with faults")
+      ->check(CLI::IsMember({"in_process", "simulated"}));
   app.add_option("--ps", o.ps, "parameter servers of the cluster")->capture_default_str()->check(CLI::Range(1, 64));
   app.add_option("--workers", o.workers, "workers of the cluster")->capture_default_str()->check(CLI::Range(1, 64));
-  app.add_option("--seed", o.seed, "of initial values and shuffling")->capture_default_str();
+  app.add_option("--seed", o.seed, "of initial values, shuffling, and simulated faults")->capture_default_str();
   app.add_flag("--fresh", o.fresh, "start over: delete the checkpoints and events in model_dir first");
   app.add_flag("--profile", o.profile,
                "when trained, print where the time of a step goes, and write it for TensorBoard");
