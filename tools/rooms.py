@@ -51,7 +51,7 @@ WAITS = re.compile(r"\b(condition_variable|sleep_for|sleep_until|nanosleep|uslee
                    r"std::(?:future|promise|async|latch|barrier|counting_semaphore|binary_semaphore)|pthread_\w+)")
 # Drivers, which stand behind the door; and a wait that is as long as the copying of a piece of a megabyte by a thread
 # that is at it, in which nothing else blocks.
-WAITS_ITSELF = {"checkpoint/staging.hpp"}
+WAITS_ITSELF = {"checkpoint/staging.hpp", "cluster/turns.hpp"}
 UMBRELLA = "gradus.hpp"
 LISTS = {UMBRELLA, "data.hpp", "schedules.hpp", "codecs.hpp", "rules.hpp", "estimator.hpp"}  # what users type; each is a list of includes
 UMBRELLA_FORBIDS = {"xtensor": "/xtensor/", "cereal": "/cereal/", "json": "/nlohmann/",

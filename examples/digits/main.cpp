@@ -2,12 +2,14 @@
 //
 // Without --data it draws its own digits and writes them as IDX files; from there on everything goes through the real
 // reader. Kill it and run it again: it continues from the last checkpoint, and ends with the same bits. With
-// --cluster in_process it trains on threads: parameter servers, and workers that share each batch. With --cluster grpc
-// it is one task of a cluster, which it finds in TF_CONFIG (scripts/cluster.sh starts all).
+// --cluster in_process it trains on threads: parameter servers, and workers that share each batch. With
+// --cluster simulated the same program runs in virtual time, with faults that --seed draws, and ends with the same
+// bits. With --cluster grpc it is one task of a cluster, which it finds in TF_CONFIG (scripts/cluster.sh starts all).
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <gradus/cluster/connected.hpp>
 #include <gradus/cluster/local_cluster.hpp>
+#include <gradus/cluster/simulated.hpp>
 #include <gradus/gradus.hpp>
 #include <gradus/summary/hparams.hpp>
 #include <gradus/train/step_times.hpp>
@@ -157,13 +159,27 @@ int run(const options& o) {
 #ifdef GRADUS_EXAMPLE_GRPC
   if (o.cluster == "grpc") return run_task(o, data);
 #endif
-  if (in_cluster)
-    gradus::local_cluster{.ps = o.ps, .workers = o.workers}.run([&](gradus::server& here) {
-      if (here.is_ps()) return here.join();
-      train(o, data, here);
-    });
-  else
+  const auto task = [&](gradus::server& here) {
+    if (here.is_ps()) return here.join();
+    train(o, data, here);
+  };
+  if (o.cluster == "in_process") {
+    gradus::local_cluster{.ps = o.ps, .workers = o.workers}.run(task);
+  } else if (in_cluster) {
+    const auto report = gradus::simulated{.seed = o.seed,
+                                          .ps = o.ps,
+                                          .workers = o.workers,
+                                          .faults = gradus::simulated_faults::drawn(o.seed),
+                                          .most_secs = 1e6}
+                            .run(task);
+    const auto& c = report.counts;
+    std::printf("%s\n", gradus::text("simulated with seed ", report.seed, ": ", report.secs, " s, ", c.messages,
+                                     " messages, ", c.lost + c.cut_off, " lost, ", c.doubled, " doubled, ", c.late,
+                                     " late, ", c.crashes, " crashes; history ", report.hash)
+                            .c_str());
+  } else {
     train(o, data, gradus::server::create_local_server());
+  }
   return 0;
 }
 
@@ -192,19 +208,19 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 1000000000));
   app.add_option("--threads", o.threads, "threads of the executor")->capture_default_str()->check(CLI::Range(1, 1024));
 #ifdef GRADUS_EXAMPLE_GRPC
-  const std::vector<std::string> clusters{"in_process", "grpc"};
+  const std::vector<std::string> clusters{"in_process", "simulated", "grpc"};
   app.add_option("--certs", o.certs,
                  "with --cluster grpc: folder of ca.pem, and of ROLE.pem and ROLE.key of each role");
 #else
-  const std::vector<std::string> clusters{"in_process"};
+  const std::vector<std::string> clusters{"in_process", "simulated"};
 #endif
   app.add_option("--cluster", o.cluster,
-                 "in_process: train on threads, parameter servers and workers that share each batch; grpc: as the task "
-                 "of TF_CONFIG")
+                 "parameter servers and workers that share each batch: in_process, on threads; simulated, in virtual "
+                 "time with faults; grpc, as the task of TF_CONFIG")
       ->check(CLI::IsMember(clusters));
   app.add_option("--ps", o.ps, "parameter servers of the cluster")->capture_default_str()->check(CLI::Range(1, 64));
   app.add_option("--workers", o.workers, "workers of the cluster")->capture_default_str()->check(CLI::Range(1, 64));
-  app.add_option("--seed", o.seed, "of initial values and shuffling")->capture_default_str();
+  app.add_option("--seed", o.seed, "of initial values, shuffling, and simulated faults")->capture_default_str();
   app.add_flag("--fresh", o.fresh, "start over: delete the checkpoints and events in model_dir first");
   app.add_flag("--profile", o.profile,
                "when trained, print where the time of a step goes, and write it for TensorBoard");

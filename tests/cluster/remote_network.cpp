@@ -275,6 +275,55 @@ TEST_CASE("a parameter server that comes back without what it held ends the clus
   }
 }
 
+TEST_CASE("a parameter server with a log comes back alone, and the run ends with the bits of an undisturbed one") {
+  const temp_dir place;
+  const points data;
+  auto alone = make_trainer<cluster_models::mlp>(adam{.rate = 0.01}, clip_by_global_norm{0.5}, microbatch{2},
+                                                 config_of(place / "alone"));
+  alone.train(data.batches(24), {.max_steps = 60});
+  for (const int which : {0, 1}) {
+    CAPTURE(which);
+    hub h;
+    std::atomic<int> batches = 0;
+    int lives = 0;
+    const auto said = run_tasks(two_by_two, h, [&](server& here) {
+      if (here.is_ps() && here.def().task_index != which) return here.join();
+      if (here.is_ps()) {
+        std::unique_ptr<server> again;
+        for (const server* now = &here;; now = again.get()) {
+          std::atomic<bool> has_ended = false;
+          std::thread dies([&, at = 20 + 30 * lives] {
+            for (int seen = batches; seen < at && !has_ended; seen = batches) batches.wait(seen);
+            if (has_ended) return;
+            h.cut(text("ps", which));
+            const_cast<server*>(now)->stop();
+          });
+          now->join();
+          has_ended = true, batches += 1'000'000, batches.notify_all();
+          dies.join();
+          if (batches -= 1'000'000; now->is_running()) return;
+          ++lives;
+          again = std::make_unique<server>(looped{&h, text("ps", which)}, here.def());
+        }
+      }
+      auto t = make_trainer<cluster_models::mlp>(
+          connected{here}, sync_replicas{}, adam{.rate = 0.01}, clip_by_global_norm{0.5},
+          recovery::log{.directory = place / text("log-", which)}, config_of(place / text("together-", which)));
+      t.train(data.batches(12).shard(2, here.worker()).map([&](auto b) {
+        ++batches, batches.notify_all();
+        return b;
+      }),
+              {.max_steps = 60});
+    });
+    for (const auto& [task, what] : said) {
+      CAPTURE(task);
+      CHECK(what == "");
+    }
+    CHECK(lives > 1);
+    CHECK(run_files::difference(trained(place / text("together-", which)), trained(place / "alone")) == "");
+  }
+}
+
 TEST_CASE("a certificate of another role is refused, and a worker's may push and pull, not begin or save") {
   hub h;
   h.roles = {{"ps0", "ps"}, {"worker0", "chief"}, {"worker1", "worker"}, {"liar", "worker"}, {"ps1", "worker"}};

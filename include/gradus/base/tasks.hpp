@@ -52,6 +52,10 @@ public:
   virtual std::unique_ptr<meeting> make_meeting() = 0;
   // Error: std::system_error if there is no thread to be had.
   virtual std::unique_ptr<running> start(std::function<void()> body) = 0;
+  // The same, for drivers that tell what tasks wait: `who` is what the task is for.
+  virtual std::unique_ptr<running> start_named(std::string_view /*who*/, std::function<void()> body) {
+    return start(std::move(body));
+  }
 };
 
 // A task that was started, as std::jthread without its stop token: destroying it waits for its end, so tell it to end

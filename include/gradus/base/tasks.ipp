@@ -68,13 +68,13 @@ GRADUS_BODY task_handle task_system::start(std::string_view who, std::string_vie
   if (driver_ == nullptr) return task_handle(start_thread(who, remedy, std::move(body), otherwise));
 #if defined(__cpp_exceptions)
   try {
-    return task_handle(driver_->start(std::move(body)));
+    return task_handle(driver_->start_named(who, std::move(body)));
   } catch (const std::system_error& e) {
     otherwise();
     detail::raise_no_thread(who, remedy, e);
   }
 #else
-  return task_handle(driver_->start(std::move(body)));
+  return task_handle(driver_->start_named(who, std::move(body)));
 #endif
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "../base/body.hpp"
 #include "node_driver.hpp"
+#include "task_crew.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
@@ -35,14 +36,7 @@ GRADUS_BODY void local_network::close(const std::string& why) {
 GRADUS_BODY void local_network::end() { close({}); }
 
 GRADUS_BODY void local_network::fail(const std::exception_ptr& error, const std::string& task) {
-  std::string what = "an error that is no std::exception";
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& e) {
-    what = e.what();
-  } catch (...) {
-  }
-  close(text(task, " has failed: ", what));
+  close(text(task, " has failed: ", words_of(error)));
 }
 
 GRADUS_BODY void local_network::check(const std::string& waited) const {

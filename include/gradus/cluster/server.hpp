@@ -113,6 +113,8 @@ public:
   // What a session asks for: protocol://address.
   std::string target() const;
   const server_def& def() const { return def_; }
+  // What its threads, waits and time are: those of the cluster that made it.
+  const task_system& tasks() const { return tasks_; }
 
   // May be called again while it runs. Error: failed_precondition once it was stopped: make a new one.
   void start();

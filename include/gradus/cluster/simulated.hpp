@@ -1,0 +1,55 @@
+// A cluster in virtual time, with faults: a program that runs in local_cluster runs here unmodified, and one integer
+// reproduces all that happens.
+//
+//   const auto report = gradus::simulated{.seed = 7, .ps = 2, .workers = 3, .faults = {.lost = 0.1, .crashes = 2}}.run(
+//       [&](gradus::server& here) {
+//         if (here.is_ps()) return here.join();
+//         auto trainer = gradus::make_trainer<model>(gradus::connected{here}, gradus::sync_replicas{}, gradus::adam{});
+//         trainer.train(data().shard(here.workers(), here.worker()), {.max_steps = 1000});
+//       });
+//
+// Tasks are threads of which one runs at a time (turns.hpp), so nothing depends on the machine's scheduler. Time is
+// virtual: a step takes what is drawn for it, waiting takes none of yours. Messages are the bytes that a network would
+// carry. A worker that crashes leaves its program by the exception simulated_crash, and is started again: the program
+// is called anew, with a new server. Files are those of the program, and no crash interrupts their writing.
+//
+// What is not simulated: threads that a program starts by itself or by another task_system than `here.tasks()`, their
+// waits, and the clocks that it reads itself. The same seed gives the same history as long as those make no difference.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "server.hpp"
+#include "simulated_faults.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+struct simulated_report {
+  std::uint64_t seed = 0;
+  simulated_counts counts = {};
+  double secs = 0;         // virtual, until the last task had ended
+  std::uint64_t hash = 0;  // of the log
+};
+
+struct simulated {
+  std::uint64_t seed = 0;
+  int ps = 1;
+  int workers = 1;
+  simulated_faults faults = {};
+  double most_secs = 3600;                  // virtual; who needs longer hangs
+  std::vector<std::string>* log = nullptr;  // what was said and what happened, a line each; null: only its hash is kept
+
+  // Errors, with the seed and the time in their words: invalid_argument for a cluster without a parameter server or a
+  // worker, and for faults that are none; deadline_exceeded where most_secs were not enough, and `aborted` where all
+  // wait for each other, with what each task waited for; the library's error that a task throws. Another exception of a
+  // task is thrown as it is.
+  simulated_report run(const std::function<void(server& here)>& program) const;
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "simulated.ipp"
+#endif

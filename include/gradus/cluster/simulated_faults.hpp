@@ -1,0 +1,50 @@
+// What goes wrong in a simulated cluster (simulated.hpp), and how often it did.
+#pragma once
+#include <cstdint>
+
+#include "../base/build.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// How likely faults are. Which of them happen, to whom and when is drawn by the seed; none by default.
+struct simulated_faults {
+  // Of a message, from 0 to 1. One that is late comes up to `late_secs` later than it would, behind others.
+  double lost = 0, doubled = 0, late = 0;
+  double late_secs = 0.5;
+  // How long the network needs for a message, and a worker for a step, each time drawn between the two.
+  double least_delay = 0.0002, most_delay = 0.002;
+  double least_step = 0.01, most_step = 0.05;
+  // How often, in the first `within` seconds. A cut parts some nodes from the others; a stopped node computes, says and
+  // hears nothing, as by SIGSTOP; a worker that crashes, the chief as well, is started again, and its program is called
+  // anew. A crash that finds no worker which trains, and a fault behind the end of the run, does not happen.
+  int cuts = 0, stops = 0, crashes = 0;
+  double within = 2;
+  // How long each of these lasts, drawn.
+  double least_outage = 0.05, most_outage = 5;
+  // Each worker's steps take up to so many times as long.
+  double slowness = 1;
+  // Each machine has a clock that is ahead or behind by minutes, and too fast or too slow by a percent.
+  bool skewed_clocks = false;
+
+  // All of them at once, drawn.
+  static simulated_faults drawn(std::uint64_t seed);
+  // Error: invalid_argument for what is no chance, no time, or a range without a number.
+  void check() const;
+};
+
+struct simulated_counts {
+  std::uint64_t messages = 0;   // that were sent to another node
+  std::uint64_t delivered = 0;  // to a mailbox, a doubled one twice
+  std::uint64_t lost = 0, doubled = 0, late = 0;
+  std::uint64_t cut_off = 0;    // messages
+  std::uint64_t to_nobody = 0;  // that came while their receiver was down
+  std::uint64_t cuts = 0, stops = 0, crashes = 0, restarts = 0;
+
+  friend bool operator==(const simulated_counts&, const simulated_counts&) = default;
+};
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "simulated_faults.ipp"
+#endif

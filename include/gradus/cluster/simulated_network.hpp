@@ -1,0 +1,117 @@
+// The network of a simulated cluster (simulated.hpp): messages travel as the bytes of the wire, in virtual time, and
+// are lost, doubled, delayed and cut off by drawn numbers; nodes stop, and workers crash and come again.
+//
+// The thread that calls `carry` is the network: it puts into mailboxes what is due, and does what was planned. All
+// others only draw, and write down when something is due. Everything runs by turns (turns.hpp).
+#pragma once
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "message_network.hpp"
+#include "simulated_faults.hpp"
+#include "task_crew.hpp"
+#include "turns.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// What ends a simulated task that crashes: it leaves the task's program wherever that waits for its cluster. It is not
+// one of the library's errors, so that a program which handles those does not survive by that. A program that catches
+// everything may see it, and should let it go; if it goes on instead, its task is started again all the same.
+struct simulated_crash {
+  std::string task;
+};
+
+namespace detail {
+
+class simulated_network final : public message_network, public task_network {
+public:
+  simulated_network(const cluster_shape& shape, const std::shared_ptr<turn_driver>& driver, std::uint64_t seed,
+                    const simulated_faults& faults, std::vector<std::string>* log);
+
+  // ---- task_network
+  message_network& messages() override { return *this; }
+  void offer(shard_program program, const std::string& task) override { program_.offer(std::move(program), task); }
+  void serve(std::uint32_t shard) override { program_.serve(*this, shard); }
+
+  // ---- message_network. Members and patience are the protocol's own.
+  mailbox& inbox(std::uint32_t node) override { return *nodes_[node].box; }
+  void post(const protocol_message& m) override;
+  void withdraw(std::uint32_t) override {}  // nothing is lent: what is sent was copied
+  void end() override { close({}); }
+  void check(const std::string& waited) const override;
+  membership_options members() const override { return {}; }
+  worker_options patience(worker_options o) const override { return o; }
+
+  // ---- what the cluster around it says
+  // The running task is this node from now on.
+  void arrive(std::uint32_t node) { driver_->move_to(nodes_[node].machine); }
+  void fail(const std::exception_ptr& error, const std::string& task);
+  // A worker's program has ended without an error; it leaves, if it has not left.
+  void depart(std::uint64_t worker);
+  bool has_crashed(std::uint32_t node) const { return nodes_[node].is_down; }
+  // Waits until the worker's machine is up again. False: its cluster has ended meanwhile.
+  bool revive(std::uint32_t node);
+  // Until `stop`.
+  void carry();
+  void stop();
+
+  std::string name_of(std::uint32_t node) const;
+  simulated_counts counts() const { return counts_; }
+  std::uint64_t hash() const { return hash_; }
+  // Why nothing went on, or time was over; null if neither was so.
+  const std::exception_ptr& why_stuck() const { return why_stuck_; }
+  void log(const std::string& what);
+
+private:
+  struct node {
+    std::unique_ptr<mailbox> box;
+    std::size_t machine = 0;
+    double slowness = 1;
+    bool is_down = false, has_said_leave = false, has_heard_left = false;
+    nanos up_at = 0;
+    std::uint64_t joined = 0;                     // the incarnation of the last join
+    std::uint64_t incarnation = 0, sequence = 0;  // of the last push
+  };
+
+  std::shared_ptr<turn_driver> driver_;
+  simulated_faults faults_;
+  random_stream dice_;
+  std::vector<node> nodes_;
+  offered_program program_;
+  message_frames frames_;
+  mutable std::mutex mutex_;
+  task_condition changed_;
+  std::multimap<nanos, std::function<void()>> due_;  // what the network does, by right time
+  bool is_stopped_ = false, has_ended_ = false;
+  std::string why_;  // empty: as it should
+  std::exception_ptr why_stuck_;
+  std::vector<bool> is_cut_off_;
+  nanos cut_until_ = at_once;
+  simulated_counts counts_;
+  std::uint64_t hash_ = 0xCBF29CE484222325u;
+  std::vector<std::string>* lines_;
+
+  bool chance(double p) { return p > 0 && dice_.uniform() < p; }
+  nanos between(double least_secs, double most_secs);
+  void at(nanos time, std::function<void()> what);
+  void plan();
+  void reset_clock(node& n);
+  void deliver(const std::vector<std::byte>& frame, std::uint32_t to);
+  void say_leave(std::uint32_t node);
+  void cut(nanos length);
+  void stop_one(nanos length);
+  void crash_one(nanos length);
+  void close(const std::string& why);
+};
+
+}  // namespace detail
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "simulated_network.ipp"
+#endif

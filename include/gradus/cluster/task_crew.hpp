@@ -1,0 +1,58 @@
+// What all clusters in one process have in common, on threads (local_cluster.hpp) or in virtual time (simulated.hpp):
+// their tasks are started and waited for, and workers hand parameter servers their program.
+#pragma once
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "../base/tasks.hpp"
+#include "spec.hpp"
+#include "shard_program.hpp"
+#include "task_network.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// The program that the first worker brings, for the others to agree with and for parameter servers to run.
+class offered_program {
+public:
+  explicit offered_program(const task_system& tasks) : changed_(tasks) {}
+
+  // Error: failed_precondition for one that differs from the first.
+  void offer(shard_program program, const std::string& task);
+  // Waits for it, and runs it; returns at once if none comes.
+  void serve(message_network& network, std::uint32_t shard);
+  // None comes any more.
+  void end();
+
+private:
+  std::mutex mutex_;
+  task_condition changed_;
+  shard_program program_;
+  std::string first_;  // whose program it is; empty: there is none yet
+  bool is_over_ = false;
+};
+
+// What the tasks of a cluster are, and what is done with them.
+struct task_crew {
+  std::string who;  // begins the sentence of an error
+  int ps = 1, workers = 1;
+  std::function<void(const std::string& job, int index)> task;                           // runs one
+  std::function<void(const std::exception_ptr& error, const std::string& task)> failed;  // the first, and any other
+  std::function<void()> end;  // the last worker's task has returned, or one has failed; may be called again
+
+  // Their names and addresses. Error: invalid_argument for a cluster without a parameter server or a worker.
+  cluster_spec spec() const;
+  // Starts them and waits for all. Errors: resource_exhausted if there are no threads to be had; the first that a task
+  // throws.
+  void run(const task_system& tasks) const;
+};
+
+// What an error says.
+std::string words_of(const std::exception_ptr& error);
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "task_crew.ipp"
+#endif

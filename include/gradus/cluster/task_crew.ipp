@@ -1,0 +1,90 @@
+// The bodies of task_crew.hpp.
+#pragma once
+#include <vector>
+
+#include "../base/body.hpp"
+#include "task_crew.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+GRADUS_BODY void offered_program::offer(shard_program program, const std::string& task) {
+  const std::lock_guard lock(mutex_);
+  if (first_.empty()) {
+    program_ = std::move(program), first_ = task;
+    changed_.notify_all();
+  } else {
+    must_agree(program_.of, first_, program.of, task);
+  }
+}
+GRADUS_BODY void offered_program::serve(message_network& network, std::uint32_t shard) {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !first_.empty() || is_over_; });
+    if (first_.empty()) return;
+  }
+  program_.serve(network, shard);
+}
+GRADUS_BODY void offered_program::end() {
+  const std::lock_guard lock(mutex_);
+  is_over_ = true;
+  changed_.notify_all();
+}
+
+GRADUS_BODY cluster_spec task_crew::spec() const {
+  if (ps < 1 || workers < 1)
+    raise(status::invalid_argument,
+          text(who, ": expected one ps and one worker or more, found ", ps, " and ", workers));
+  const auto named = [](const char* job, int n) {
+    job_tasks all{job, {}};
+    for (int i = 0; i < n; ++i) all.tasks.emplace_back(text(job, i, ":0"));
+    return all;
+  };
+  return {named("ps", ps), named("worker", workers)};
+}
+
+GRADUS_BODY void task_crew::run(const task_system& tasks) const {
+  std::mutex mutex;
+  std::exception_ptr first;
+  int workers_left = workers;
+  const auto run_task = [&](const char* job, int index) {
+    try {
+      task(job, index);
+    } catch (...) {
+      const std::exception_ptr error = std::current_exception();
+      const std::lock_guard lock(mutex);
+      if (!first) first = error;
+      failed(error, text(job, " ", index));
+    }
+    const std::lock_guard lock(mutex);
+    if ((std::string_view(job) == "worker" && --workers_left == 0) || first) end();
+  };
+  {
+    std::vector<task_handle> threads;
+    try {
+      const auto start = [&](const char* job, int n) {
+        for (int i = 0; i < n; ++i)
+          threads.push_back(tasks.start(who, "ask for fewer ps and workers", [&, job, i] { run_task(job, i); }));
+      };
+      start("ps", ps);
+      start("worker", workers);
+    } catch (...) {
+      failed(std::current_exception(), who);
+      end();
+      throw;
+    }
+    for (task_handle& t : threads) t.join();
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+GRADUS_BODY std::string words_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an error that is no std::exception";
+  }
+}
+
+}  // namespace gradus::detail

@@ -1,0 +1,130 @@
+// Real threads of which one runs at a time, in virtual time: where the running one waits, a random number says who goes
+// on, and where nobody can, time jumps to what is next. So what many tasks do is a function of one integer.
+//
+//   const auto driver = std::make_shared<gradus::detail::turn_driver>(seed);
+//   const gradus::detail::turn_driver::presence here(*driver, "the test");    // this thread takes turns as well
+//   const gradus::task_system tasks(driver);
+//   driver->move_to(driver->add_machine({.name = "worker 0"}));               // whose clock and fate the task has
+//
+// A task gives its turn away where it waits, sleeps, joins and ends, and nowhere else, so a mutex is never contended.
+// What tasks do between takes no time. Where all wait and nothing is to come, or time is over, that is an error which
+// lists what every task waits for: in the watchman's wait if there is one, else, or the second time, in every wait.
+// Joins do not fail; they return when the tasks that are waited for have failed.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../base/random.hpp"
+#include "../base/tasks.hpp"
+#include "protocol/message.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+class turn_driver final : public task_driver, public std::enable_shared_from_this<turn_driver> {
+public:
+  // What tasks run on. Its monotonic clock shows `ahead` more than the driver's, and runs at `rate`.
+  struct machine {
+    std::string name = {};
+    nanos ahead = 0;
+    double rate = 1;
+    nanos stopped_until = at_once;
+  };
+
+  // Time begins here, so that clocks which are behind show no negative time.
+  static constexpr nanos begins_at = 1000 * 1000 * one_millisecond;
+
+  // `most`: how long it may all take.
+  explicit turn_driver(std::uint64_t seed, nanos most = never_due);
+
+  // As long as it lives, the thread that made it is a task, and has its turn.
+  class presence {
+  public:
+    presence(turn_driver& of, const std::string& who);
+    presence(const presence&) = delete;
+    ~presence();
+
+  private:
+    turn_driver* of_;
+  };
+
+  // ---- task_driver. Errors of all that wait: failed_precondition for a thread that is no task; `aborted` where nobody
+  // can go on, deadline_exceeded where time is over.
+  double now() const override;
+  double elapsed() const override;
+  void sleep(double secs) override;
+  std::unique_ptr<meeting> make_meeting() override;
+  std::unique_ptr<running> start(std::function<void()> body) override { return start_named("a task", std::move(body)); }
+  std::unique_ptr<running> start_named(std::string_view who, std::function<void()> body) override;
+
+  // ---- machines. The first is the driver's own, whose clock is right.
+  std::size_t add_machine(machine m);
+  // The running task, and what it starts, is on it from now on.
+  void move_to(std::size_t machine);
+  std::size_t here() const;
+  void set_clock(std::size_t machine, nanos ahead, double rate);
+  // None of its tasks gets a turn for so long; 0: it goes on. Time goes on, also that of its waits.
+  void stop(std::size_t machine, nanos length);
+
+  // The right time, since the begin.
+  nanos time() const;
+  // Draws from the same numbers as the turns.
+  random_stream& dice() { return dice_; }
+  // The running task is the watchman.
+  void watch();
+  // What each task waits for and since when.
+  std::string waits() const;
+
+private:
+  struct task {
+    std::condition_variable wake{};
+    std::string who{};
+    std::size_t machine = 0;
+    enum states { ready, blocked, ended } state = ready;
+    const char* what = "";     // it waits for
+    const void* at = nullptr;  // the meeting, or the task that is joined
+    nanos until = never_due, since = 0;
+    bool fails = false;  // its wait raises
+  };
+  class place;
+  class begun;
+
+  mutable std::mutex mutex_;
+  nanos now_ = begins_at, most_;
+  random_stream dice_;
+  std::deque<machine> machines_;
+  std::vector<std::unique_ptr<task>> tasks_;
+  task* running_ = nullptr;
+  task* watchman_ = nullptr;
+  std::string problem_;  // why waits fail
+  status kind_ = status::aborted;
+
+  static inline thread_local task* of_this_thread_ = nullptr;
+  static inline thread_local const turn_driver* driver_of_this_thread_ = nullptr;
+
+  task* add(const std::string& who);
+  void remove(task* one);
+  task* me() const { return driver_of_this_thread_ == this ? of_this_thread_ : nullptr; }
+  task& waiting_task(const char* what) const;
+  nanos due_of(const task& t) const;
+  nanos after(double secs) const;
+  void block(std::unique_lock<std::mutex>& held, const void* at, nanos until, const char* what);
+  void pass(std::unique_lock<std::mutex>& held, task* from);
+  task* choose();
+  void stuck(status kind, const std::string& why);
+  void wake(const void* at, bool all);
+  std::string all_waits() const;
+};
+
+// Virtual time as seconds with all their digits.
+std::string seconds_text(nanos n);
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "turns.ipp"
+#endif

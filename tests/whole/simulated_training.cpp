@@ -1,0 +1,181 @@
+// costs: 300
+// Unmodified training programs in virtual time, with everything that networks, machines and clocks do, under drawn
+// seeds. A failure prints its seed: `simulated{.seed = it, .faults = simulated_faults::drawn(it)}` makes it again.
+#include <gradus/cluster/connected.hpp>
+#include <gradus/cluster/simulated.hpp>
+#include <gradus/testing/temp_dir.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../train/run_files.hpp"
+#include "cluster_models.hpp"
+
+namespace {
+using namespace gradus;
+using cluster_models::mlp;
+using cluster_models::points;
+using testing::temp_dir;
+
+std::uint64_t seeds() { return std::getenv("GRADUS_LONG") != nullptr ? 2000 : 40; }
+
+run_files::content trained(const std::string& dir) {
+  auto found = run_files::newest_checkpoint(posix{}, dir);
+  std::erase_if(found.records, [](const auto& r) { return r.first.starts_with("input "); });
+  return found;
+}
+run_config config_of(const std::string& dir) {
+  return {.model_dir = dir,
+          .tf_random_seed = 7,
+          .save_summary_steps = 0,
+          .save_checkpoints_steps = 5,
+          .checkpoint_save_graph_def = false};
+}
+constexpr int round_batch = 12, steps = 12, most_steps = 1000;
+
+run_files::content alone(const std::string& dir, int parts) {
+  const points data;
+  auto t = make_trainer<mlp>(adam{.rate = 0.01}, clip_by_global_norm{0.5}, exponential_moving_average{.decay = 0.9},
+                             microbatch{parts}, config_of(dir));
+  t.train(data.batches(round_batch), {.max_steps = steps});
+  return trained(dir);
+}
+
+struct history {
+  simulated_report report;
+  std::vector<std::string> log;
+  run_files::content trained;
+};
+// A cluster whose size and faults are drawn.
+simulated cluster_of(std::uint64_t seed) {
+  constexpr int sizes[] = {1, 2, 3, 4};
+  return {.seed = seed,
+          .ps = static_cast<int>(1 + seed % 3),
+          .workers = sizes[seed / 3 % 4],
+          .faults = simulated_faults::drawn(seed),
+          .most_secs = 600};  // else a wait has passed its deadline of 30 s, again and again
+}
+
+history synchronous(std::uint64_t seed, const std::string& dir) {
+  history h;
+  simulated c = cluster_of(seed);
+  c.log = &h.log;
+  h.report = c.run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    const points data;
+    auto t = make_trainer<mlp>(connected{here}, sync_replicas{}, adam{.rate = 0.01}, clip_by_global_norm{0.5},
+                               exponential_moving_average{.decay = 0.9}, config_of(dir));
+    t.train(data.batches(round_batch / here.workers()).shard(here.workers(), here.worker()), {.max_steps = steps});
+  });
+  h.trained = trained(dir);
+  return h;
+}
+
+// Every update of worker w adds 1 to the w-th number, so numbers say whose updates were made, and how often.
+constexpr int most_workers = 4;
+inline constexpr auto counting = [](graph& g) {
+  const value x = g.placeholder("x", {batch, most_workers});
+  return model_spec{.loss = reduce_sum(x * g.variable("made", {most_workers}, {.init = zeros}))};
+};
+using numbers = std::vector<std::int64_t>;
+numbers numbers_of(std::span<const std::byte> bytes) {
+  float made[most_workers];
+  REQUIRE(bytes.size() == sizeof made);
+  std::memcpy(made, bytes.data(), sizeof made);
+  return {made, made + most_workers};
+}
+std::int64_t sum_of(const numbers& n) { return std::accumulate(n.begin(), n.end(), std::int64_t{0}); }
+
+struct counted {
+  simulated_report report;
+  std::vector<std::string> log;
+  run_files::content trained;
+  numbers seen = numbers(most_workers);  // steps that a worker's program has made, in all its lives
+  std::int64_t most_lead = 0;            // of a worker that begins a step
+};
+template <class When>
+counted count(simulated c, const std::string& dir, const When& when) {
+  counted h;
+  c.log = &h.log;
+  std::vector<bool> has_ended(static_cast<std::size_t>(c.workers));
+  h.report = c.run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    const auto me = static_cast<std::size_t>(here.worker());
+    std::vector<float> x(most_workers);
+    x[me] = -1;
+    auto data = from_spans("x", x, extents{most_workers}).repeat().batch(1);
+    auto t = make_trainer<counting>(connected{here}, when, gradient_descent{.rate = 1}, config_of(dir));
+    while (t.global_step() < steps) {
+      const std::int64_t before = t.global_step();
+      t.train(data, {.steps = 1});
+      CHECK(t.global_step() > before);
+      ++h.seen[me];
+      auto& variables = t.steps().variables();
+      const numbers now = numbers_of({variables.value(0), sizeof(float) * most_workers});
+      CHECK(sum_of(now) >= t.global_step());
+      CHECK(now[me] >= h.seen[me]);
+      for (std::size_t other = 0; other < has_ended.size(); ++other)
+        if (!has_ended[other]) h.most_lead = std::max(h.most_lead, now[me] - now[other]);
+    }
+    has_ended[me] = true;
+  });
+  h.trained = trained(dir);
+  for (const auto& [name, bytes] : h.trained.records)
+    if (name.starts_with("made ")) {
+      const numbers made = numbers_of(bytes);
+      CHECK(sum_of(made) == h.trained.step);         // each update once, and no other
+      for (std::size_t w = 0; w < made.size(); ++w)  // a crash hides one step from the program
+        CHECK(made[w] <= h.seen[w] + static_cast<std::int64_t>(h.report.counts.crashes));
+    }
+  CHECK(h.trained.step >= steps);
+  return h;
+}
+template <class When>
+void counts(std::uint64_t seed, const temp_dir& place, const When& when, std::int64_t bound) {
+  CAPTURE(seed);
+  simulated c = cluster_of(seed);
+  // Who is dead holds nobody up, so a bound is checked where nobody is silent for long enough.
+  if (bound < most_steps) c.faults.most_outage = 1;
+  const counted h = count(c, place / text("a-", seed), when), again = count(c, place / text("b-", seed), when);
+  CHECK(h.most_lead <= bound);
+  CHECK(again.report.hash == h.report.hash);
+  CHECK(again.log == h.log);
+  CHECK(run_files::difference(again.trained, h.trained) == "");
+}
+
+}  // namespace
+
+TEST_CASE("synchronous, whatever goes wrong: the bits of one process, and the same history again") {
+  const temp_dir place;
+  std::map<int, run_files::content> expected;
+  for (int workers = 1; workers <= 4; ++workers) expected[workers] = alone(place / text("alone-", workers), workers);
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+    CAPTURE(seed);
+    const history h = synchronous(seed, place / text("a-", seed));
+    CHECK(run_files::difference(h.trained, expected[cluster_of(seed).workers]) == "");
+    const history again = synchronous(seed, place / text("b-", seed));
+    CHECK(again.report.hash == h.report.hash);
+    CHECK(again.log == h.log);
+  }
+}
+
+TEST_CASE("asynchronous, whatever goes wrong: each update is made once, and as many as the step says") {
+  const temp_dir place;
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) counts(seed, place, asynchronous{}, most_steps);
+}
+
+TEST_CASE("with a bound, whatever goes wrong: nobody leads by more, and each update is made once") {
+  const temp_dir place;
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+    const std::uint64_t bound = 1 + seed % 2;
+    counts(seed, place, ssp{bound}, static_cast<std::int64_t>(bound));
+  }
+}
