@@ -36,6 +36,7 @@ struct remote_options {
   membership_options members = {};
   nanos retry = 1'000 * one_millisecond, retry_most = 2'000 * one_millisecond, deadline = 30'000 * one_millisecond;
   nanos heartbeat = 1'000 * one_millisecond;
+  double connect_secs = 7200;  // that a worker waits for its parameter servers, as TensorFlow's sessions do
   double close_secs = 5;
 };
 

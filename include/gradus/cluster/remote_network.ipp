@@ -100,12 +100,22 @@ GRADUS_BODY void remote_network::offer(shard_program program, const std::string&
   }
   const task_hello h{.node = me_, .task = task_, .program = program.name, .recipe = program.recipe};
   for (std::uint32_t k = 0; k < shape_.shards; ++k) connect(k, h);
-  std::unique_lock lock(mutex_);
   const nanos since = now();
-  changed_.wait(lock, [&] { return ended_ || not_welcome().empty(); });
-  const std::string missing = not_welcome();
-  lock.unlock();
-  check(text("waited for ", missing, " for ", static_cast<double>(now() - since) / 1e9, " s"));
+  std::string missing;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, o_.connect_secs, [&] { return ended_ || not_welcome().empty(); });
+    missing = not_welcome();
+  }
+  const std::string waited = text("waited for ", missing, " for ", static_cast<double>(now() - since) / 1e9, " s");
+  check(waited);
+  if (!missing.empty()) {
+    std::string why;
+    for (std::uint32_t k = 0; k < shape_.shards; ++k)
+      if (const std::string problem = carrier_->problem(k); !problem.empty())
+        why += text("; ", names_[k], ": ", problem);
+    raise(status::deadline_exceeded, text(task_, " ", waited, why));
+  }
   beats_ = tasks_.start("a worker's heartbeat", "give the process one more thread", [this] { beat(); });
 }
 GRADUS_BODY std::string remote_network::not_welcome() const {
