@@ -1,5 +1,4 @@
 // The tasks of a cluster in one process: all run, the first error is thrown, and the end is told.
-#include <gradus/cluster/message_network.hpp>
 #include <gradus/cluster/task_crew.hpp>
 
 #include <doctest/doctest.h>
@@ -36,16 +35,6 @@ struct crew_log {
             [this] { ++ends; }};
   }
 };
-struct no_network final : message_network {
-  no_network() : message_network({}, {}) {}
-  mailbox& inbox(std::uint32_t) override { std::terminate(); }
-  void post(const protocol_message&) override {}
-  void withdraw(std::uint32_t) override {}
-  void end() override {}
-  void check(const std::string&) const override {}
-  membership_options members() const override { return {}; }
-  worker_options patience(worker_options o) const override { return o; }
-};
 }  // namespace
 
 TEST_CASE("each task runs once, and the last worker's end is told") {
@@ -70,29 +59,4 @@ TEST_CASE("a task's error is told with its name, ends the cluster, and is thrown
   CHECK(words_of(std::make_exception_ptr(7)) == "an error that is no std::exception");
   CHECK(message_of(status::invalid_argument, [&] { (void)l.crew(0, 2, {}).spec(); }) ==
         "crew: expected one ps and one worker or more, found 0 and 2");
-}
-
-TEST_CASE("the first program is what all serve; another is refused, and after the end nobody waits for one") {
-  no_network network;
-  offered_program offered{task_system()};
-  std::uint32_t served = 0;
-  const auto program = [&](const char* rule) {
-    shard_program p;
-    p.of.rule = rule;
-    p.serve = [&](message_network&, std::uint32_t shard) { served = shard; };
-    return p;
-  };
-  {
-    auto waits = task_system().start("a ps", "none", [&] { offered.serve(network, 3); });
-    offered.offer(program("adam"), "worker 0");
-  }
-  CHECK(served == 3);
-  offered.offer(program("adam"), "worker 1");
-  const std::string said = message_of(status::failed_precondition, [&] { offered.offer(program("sgd"), "worker 2"); });
-  CHECK(says(said, "worker 0"));
-  CHECK(says(said, "worker 2"));
-  offered_program none{task_system()};
-  none.end();
-  none.serve(network, 1);
-  CHECK(served == 3);
 }

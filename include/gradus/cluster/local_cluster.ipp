@@ -7,7 +7,7 @@
 #include "../base/body.hpp"
 #include "local_cluster.hpp"
 #include "node_driver.hpp"
-#include "shard_program.hpp"
+#include "offered_program.hpp"
 #include "task_crew.hpp"
 #include "task_network.hpp"
 

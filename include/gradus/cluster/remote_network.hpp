@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "message_network.hpp"
+#include "offered_program.hpp"
 #include "server.hpp"
-#include "shard_program.hpp"
 #include "task_network.hpp"
 #include "transport.hpp"
 
@@ -84,8 +84,7 @@ private:
   mutable std::mutex mutex_;
   mutable task_condition changed_;
   std::vector<peer> peers_;
-  shard_program program_;
-  std::string first_;  // whose program it is; empty: there is none yet
+  offered_program program_;
   bool ended_ = false, is_stopped_ = false;
   std::string why_;                // empty: as it should
   std::uint64_t incarnation_ = 0;  // that this worker has joined as; 0: none, or it has left
@@ -103,7 +102,7 @@ private:
   void close(const std::string& why);
   void beat();
   void tell_all(std::uint64_t about);
-  void take_program(const task_hello& h);
+  shard_program program_of(const task_hello& h) const;
   void see_boot(std::uint32_t node, std::uint64_t boot);
   std::string not_welcome() const;  // under the mutex
 

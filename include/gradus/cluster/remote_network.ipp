@@ -20,7 +20,12 @@ constexpr bool is_of_chief(message_kind k) {
 
 GRADUS_BODY remote_network::remote_network(const server_def& def, std::unique_ptr<transport> carrier,
                                            const task_system& tasks, const remote_options& o)
-    : message_network({0, 0}, tasks), o_(o), box_(tasks), changed_(tasks), carrier_(std::move(carrier)) {
+    : message_network({0, 0}, tasks),
+      o_(o),
+      box_(tasks),
+      changed_(tasks),
+      program_(tasks),
+      carrier_(std::move(carrier)) {
   task_ = text(def.job_name, " ", def.task_index);
   bool found = false;
   for (const std::string_view job : {"ps", "chief", "master", "worker"}) {
@@ -88,17 +93,14 @@ GRADUS_BODY std::shared_ptr<task_network> network_by(const server_def& def, std:
 
 // ---- programs
 
-GRADUS_BODY void remote_network::offer(shard_program program, const std::string&) {
+GRADUS_BODY void remote_network::offer(shard_program program, const std::string& task) {
   if (!program.cannot_be_sent.empty())
     raise(status::invalid_argument,
           text("this policy of the optimizer cannot be sent to a parameter server: ", program.cannot_be_sent,
                "; expected one of numbers, strings and lists of them, or a lambda without captures. Make it a struct "
                "whose members are what the lambda captures"));
-  {
-    const std::lock_guard lock(mutex_);
-    program_.survives = program.survives;
-  }
   const task_hello h{.node = me_, .task = task_, .program = program.name, .recipe = program.recipe};
+  program_.offer(std::move(program), task);
   for (std::uint32_t k = 0; k < shape_.shards; ++k) connect(k, h);
   const nanos since = now();
   std::string missing;
@@ -125,34 +127,19 @@ GRADUS_BODY std::string remote_network::not_welcome() const {
   return s;
 }
 
-GRADUS_BODY void remote_network::take_program(const task_hello& h) {
-  bytes_in in(h.recipe, "recipe of a peer");
-  const cluster_fingerprint theirs = shard_settings_from(in).of;
-  const std::lock_guard lock(mutex_);
-  if (!first_.empty()) {
-    must_agree(program_.of, first_, theirs, h.task);
-    if (program_.name != h.program || program_.recipe != h.recipe)
-      raise(status::failed_precondition, text("these tasks cannot train one model: the settings of ", h.task,
-                                              " differ from those of ", first_, "; start all tasks from one build"));
-    return;
-  }
+GRADUS_BODY shard_program remote_network::program_of(const task_hello& h) const {
   const shard_maker::function make = shard_maker::find(h.program);
   if (make == nullptr)
     raise(status::failed_precondition, text(task_, " has no optimizer as that of ", h.task,
                                             " in its program; start all tasks from one build. It is ", h.program));
-  program_ = make(h.recipe);
-  program_.name = h.program, program_.recipe = h.recipe;
-  first_ = h.task;
-  changed_.notify_all();
+  shard_program made = make(h.recipe);
+  made.name = h.program, made.recipe = h.recipe;
+  return made;
 }
 
 GRADUS_BODY void remote_network::serve(std::uint32_t shard) {
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !first_.empty() || ended_; });
-  }
   try {
-    if (!first_.empty()) program_.serve(*this, shard);
+    program_.serve(*this, shard);
   } catch (...) {
     tell_all(gone);
     carrier_->close(o_.close_secs);
@@ -220,6 +207,7 @@ GRADUS_BODY void remote_network::close(const std::string& why) {
     why_ = why;
     changed_.notify_all();
   }
+  program_.end();
   box_.close();
 }
 GRADUS_BODY void remote_network::end() {
@@ -281,7 +269,7 @@ GRADUS_BODY transport_greeting remote_network::greeted(std::span<const std::byte
                                         : "worker",
                  '"'));
   }
-  if (h.node >= shape_.shards) take_program(h);
+  if (h.node >= shape_.shards) program_.offer(program_of(h), h.task);
   see_boot(h.node, h.boot);
   const std::lock_guard lock(mutex_);
   peers_[h.node].role = from.role;

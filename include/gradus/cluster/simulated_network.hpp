@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "message_network.hpp"
+#include "offered_program.hpp"
 #include "simulated_faults.hpp"
 #include "task_crew.hpp"
+#include "task_network.hpp"
 #include "turns.hpp"
 
 namespace gradus::inline GRADUS_BUILD {

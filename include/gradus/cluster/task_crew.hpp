@@ -1,37 +1,14 @@
 // What all clusters in one process have in common, on threads (local_cluster.hpp) or in virtual time (simulated.hpp):
-// their tasks are started and waited for, and workers hand parameter servers their program.
+// their tasks are started and waited for.
 #pragma once
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <string>
 
 #include "../base/tasks.hpp"
 #include "spec.hpp"
-#include "shard_program.hpp"
-#include "task_network.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
-
-// The program that the first worker brings, for the others to agree with and for parameter servers to run.
-class offered_program {
-public:
-  explicit offered_program(const task_system& tasks) : changed_(tasks) {}
-
-  // Error: failed_precondition for one that differs from the first.
-  void offer(shard_program program, const std::string& task);
-  // Waits for it, and runs it; returns at once if none comes.
-  void serve(message_network& network, std::uint32_t shard);
-  // None comes any more.
-  void end();
-
-private:
-  std::mutex mutex_;
-  task_condition changed_;
-  shard_program program_;
-  std::string first_;  // whose program it is; empty: there is none yet
-  bool is_over_ = false;
-};
 
 // What the tasks of a cluster are, and what is done with them.
 struct task_crew {

@@ -1,34 +1,12 @@
 // The bodies of task_crew.hpp.
 #pragma once
+#include <mutex>
 #include <vector>
 
 #include "../base/body.hpp"
 #include "task_crew.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
-
-GRADUS_BODY void offered_program::offer(shard_program program, const std::string& task) {
-  const std::lock_guard lock(mutex_);
-  if (first_.empty()) {
-    program_ = std::move(program), first_ = task;
-    changed_.notify_all();
-  } else {
-    must_agree(program_.of, first_, program.of, task);
-  }
-}
-GRADUS_BODY void offered_program::serve(message_network& network, std::uint32_t shard) {
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !first_.empty() || is_over_; });
-    if (first_.empty()) return;
-  }
-  program_.serve(network, shard);
-}
-GRADUS_BODY void offered_program::end() {
-  const std::lock_guard lock(mutex_);
-  is_over_ = true;
-  changed_.notify_all();
-}
 
 GRADUS_BODY cluster_spec task_crew::spec() const {
   if (ps < 1 || workers < 1)

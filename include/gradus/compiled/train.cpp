@@ -13,6 +13,7 @@
 #include "../cluster/mailbox.ipp"
 #include "../cluster/node_driver.ipp"
 #include "../cluster/node_log.ipp"
+#include "../cluster/offered_program.ipp"
 #include "../cluster/protocol/message.ipp"
 #include "../cluster/pushed_gradients.ipp"
 #include "../cluster/recovery.ipp"
