@@ -237,8 +237,7 @@ GRADUS_BODY void remote_network::see_boot(std::uint32_t node, std::uint64_t boot
   {
     const std::lock_guard lock(mutex_);
     const std::uint64_t before = std::exchange(peers_[node].boot, boot);
-    is_lost =
-        node < shape_.shards && before != 0 && before != boot && !program_.survives && (!is_ps() || !first_.empty());
+    is_lost = node < shape_.shards && before != 0 && before != boot && program_.is_there() && !program_.survives();
   }
   if (is_lost)
     close(text(names_[node], " at ", addresses_[node],
