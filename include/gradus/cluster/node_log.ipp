@@ -129,7 +129,7 @@ GRADUS_BODY bool node_log::load_snapshot(std::uint64_t number, const std::functi
     bytes_in in(all.subspan(snapshot_head), "snapshot of a node");
     load(in);
     in.end();
-    least_ = std::max<std::uint64_t>(o_.least_bytes, all.size());
+    least_ = std::max<std::uint64_t>(o_.least_bytes, o_.times_state * all.size());
     return true;
   }
   return false;
@@ -345,7 +345,7 @@ GRADUS_BODY void node_log::snapshot(const std::function<void(bytes_out)>& save) 
   for (const std::uint64_t n : f.snapshots)
     if (n < last_) uninterrupted([&] { return fs_.remove(path_of("snapshot-", n)); });
   behind_ = 0;
-  least_ = std::max<std::uint64_t>(o_.least_bytes, state_.size());
+  least_ = std::max<std::uint64_t>(o_.least_bytes, o_.times_state * state_.size());
 }
 
 }  // namespace gradus::detail
