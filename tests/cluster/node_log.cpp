@@ -352,7 +352,14 @@ TEST_CASE("what is of another build, or of nobody, is named") {
   node_log log(fs, "logs/ps-0");
   const std::string unknown = message_of(
       status::data_loss, [&] { log.recover([](bytes_in&) {}, [](std::span<const std::byte>) { return false; }); });
-  CHECK(says(unknown, "\"logs/ps-0/log-1\", byte 24: nobody knows record 1"));
+  CHECK(says(unknown, "\"logs/ps-0/log-1\", byte 24: record 1: nobody knows it"));
+  log.append(bytes_of("a"));
+  log.snapshot([](bytes_out out) { out.number(4); });
+  const std::string longer = message_of(status::data_loss, [&] {
+    node_log again(fs, "logs/ps-0");
+    again.recover([](bytes_in& in) { in.number<std::uint64_t>(); }, [](std::span<const std::byte>) { return true; });
+  });
+  CHECK(says(longer, "byte 32: malformed snapshot of a node: expected 8 more bytes, and 4 are left"));
 }
 
 TEST_CASE("the page's worked example is what is written") {
