@@ -1,6 +1,7 @@
 // Shards, decider and workers on real threads: every update once, the values of one process, and how it all ends.
 #include <gradus/cluster/node_driver.hpp>
 #include <gradus/cluster/staleness.hpp>
+#include <gradus/testing/faulty_files.hpp>
 #include <gradus/testing/hand_tasks.hpp>
 
 #include <doctest/doctest.h>
@@ -456,4 +457,73 @@ TEST_CASE("messages go to the decider or the shard by their kind, and large ones
   }
   CHECK(to_decider == "join heartbeat staged ask leave start measured hold release ");
   CHECK(lent == "push begin ");
+}
+
+TEST_CASE("a parameter server whose disk is full ends the cluster, and its log has all that was acknowledged") {
+  const cluster_shape shape{2, 2};
+  const decider_options how = decides_by(asynchronous{}, shape);
+  const task_system tasks;
+  const auto shard_of = [&](local_network& network, const testing::faulty_files& fs, bool durable, std::uint32_t k,
+                            number_store& store) {
+    return tasks.start("a shard", "none", [&network, &store, &how, fs, durable, shape, k] {
+      try {
+        server_log log(fs, text("logs-", k), durable, {}, how, k);
+        server_node<number_store>(network, {.number = k, .shape = shape, .needs_begin = true}, how, store, &log).run();
+      } catch (...) {
+        network.fail(std::current_exception(), text("ps ", k));
+      }
+    });
+  };
+  for (std::int64_t at = 20; at < 420; at += 27) {
+    CAPTURE(at);
+    const bool durable = at % 2 != 0;
+    const testing::faulty_files fs;
+    fs.plan({.at = at, .error = ENOSPC, .persistent = true});
+    std::atomic<std::uint64_t> acknowledged{0}, ended{0};
+    {
+      local_network network(shape, tasks);
+      std::vector<number_store> stores(shape.shards);
+      std::vector<task_handle> threads;
+      for (std::uint32_t k = 0; k < shape.shards; ++k) threads.push_back(shard_of(network, fs, durable, k, stores[k]));
+      for (std::uint32_t w = 0; w < shape.workers; ++w)
+        threads.push_back(tasks.start("a worker", "none", [&, w] {
+          toy_worker told(shape.shards);
+          try {
+            worker_node node(network, {.number = w, .shape = shape, .begins = w == 0}, told);
+            node.start();
+            node.wait_for_step();
+            for (;;) {
+              node.push(told.parts);
+              if (node.wait_for_push() == push_fate::committed) ++acknowledged;
+              node.wait_for_step();
+            }
+          } catch (const error& e) {
+            ended += e.kind() == status::aborted && std::string(e.what()).find("\"logs-") != std::string::npos &&
+                     std::string(e.what()).find("free some space") != std::string::npos;
+          }
+        }));
+    }
+    CHECK(ended == shape.workers);
+    // The next process has room.
+    const testing::faulty_files next = fs.after_kill();
+    local_network network(shape, tasks);
+    std::vector<number_store> stores(shape.shards);
+    std::atomic<std::uint64_t> first_step{0};
+    {
+      std::vector<task_handle> threads;
+      for (std::uint32_t k = 0; k < shape.shards; ++k)
+        threads.push_back(shard_of(network, next, durable, k, stores[k]));
+      for (std::uint32_t w = 0; w < shape.workers; ++w)
+        threads.push_back(tasks.start("a worker", "none", [&, w] {
+          toy_worker told(shape.shards);
+          worker_node node(network, {.number = w, .shape = shape, .begins = w == 0}, told);
+          node.start();
+          first_step = node.wait_for_step();
+          node.leave();
+        }));
+    }
+    CHECK(first_step >= 5 + acknowledged);
+    CHECK(first_step <= 5 + acknowledged + shape.workers);  // what was under way may be there
+    for (const number_store& s : stores) CHECK(s.order == first_step);
+  }
 }

@@ -99,7 +99,8 @@ TEST_CASE("records and snapshots come back, and numbers go on, over many process
   const temp_dir place;
   std::uint64_t next = 1;
   for (int process = 0; process < 12; ++process) {
-    node_log log(any_file_system(), place / "a/ps-1", {.durable = process % 2 == 1, .least_bytes = 300});
+    node_log log(any_file_system(), place / "a/ps-1",
+                 {.durable = process % 2 == 1, .least_bytes = 300, .times_state = 1});
     records all = recovered(log);
     CHECK(all == first_records(next - 1));
     for (int i = 0; i < process; ++i, ++next) {
@@ -150,7 +151,7 @@ TEST_CASE("a byte that has changed is an error, or costs the last record, which 
   for (const bool has_snapshot : {false, true}) {
     const faulty_files fs = with_folder();
     std::uint64_t acknowledged = 0;
-    live(fs, {.least_bytes = has_snapshot ? 150u : 100000u}, 6, acknowledged);
+    live(fs, {.least_bytes = has_snapshot ? 150u : 100000u, .times_state = 1}, 6, acknowledged);
     REQUIRE(name_of(fs, "snapshot-").empty() == !has_snapshot);
     int errors = 0, older = 0;
     for (const std::string& file : fs.files())
@@ -185,7 +186,7 @@ TEST_CASE("whatever operation a process is killed at, the next one has all that 
       std::uint64_t acknowledged = 0, since = 0;
       bool is_killed = false;
       try {
-        live(fs, {.durable = durable, .least_bytes = 100}, 16, acknowledged);
+        live(fs, {.durable = durable, .least_bytes = 100, .times_state = 1}, 16, acknowledged);
       } catch (const testing::killed&) {
         is_killed = true;
       }
@@ -194,7 +195,7 @@ TEST_CASE("whatever operation a process is killed at, the next one has all that 
       INFO("operation ", at);
       CHECK(all == first_records(all.size()));
       CHECK(all.size() >= acknowledged);
-      live(next, {.durable = durable, .least_bytes = 100}, 20, since);
+      live(next, {.durable = durable, .least_bytes = 100, .times_state = 1}, 20, since);
       CHECK(recovered(next, "logs/ps-0") == first_records(20));
       if (!is_killed) break;
     }
@@ -206,7 +207,7 @@ TEST_CASE("a durable log has all that was acknowledged after any power failure, 
     fs.plan({.at = at, .kill = true});
     std::uint64_t acknowledged = 0, again = 0;
     bool is_killed = false;
-    const node_log_options o{.durable = true, .least_bytes = 100};
+    const node_log_options o{.durable = true, .least_bytes = 100, .times_state = 1};
     const auto check = [&](const faulty_files& left) {
       if (!left.holds("logs/ps-0")) {
         CHECK(acknowledged == 0);
@@ -244,7 +245,7 @@ TEST_CASE("a disk that is full, or fails, is an error that names the folder, and
         const faulty_files fs = with_folder();
         fs.plan({.at = at, .error = e, .persistent = persistent});
         std::uint64_t acknowledged = 0;
-        const node_log_options o{.durable = at % 2 == 0, .least_bytes = 100};
+        const node_log_options o{.durable = at % 2 == 0, .least_bytes = 100, .times_state = 1};
         INFO("operation ", at);
         try {
           live(fs, o, 12, acknowledged);
@@ -286,7 +287,7 @@ TEST_CASE("writes that are short are gone on with") {
   const faulty_files fs = with_folder();
   fs.short_writes(7);
   std::uint64_t acknowledged = 0;
-  live(fs, {.least_bytes = 500}, 20, acknowledged);
+  live(fs, {.least_bytes = 500, .times_state = 1}, 20, acknowledged);
   fs.short_writes(SIZE_MAX);
   CHECK(recovered(fs, "logs/ps-0") == first_records(20));
 }
@@ -294,7 +295,7 @@ TEST_CASE("writes that are short are gone on with") {
 TEST_CASE("old snapshots and segments go away, and temporaries of the dead") {
   const faulty_files fs = with_folder();
   std::uint64_t acknowledged = 0;
-  live(fs, {.least_bytes = 100}, 40, acknowledged);
+  live(fs, {.least_bytes = 100, .times_state = 1}, 40, acknowledged);
   std::size_t files = 0;
   for (const std::string& f : fs.files()) files += f.starts_with("logs/ps-0/") ? 1 : 0;
   CHECK(files <= 2);
@@ -351,7 +352,14 @@ TEST_CASE("what is of another build, or of nobody, is named") {
   node_log log(fs, "logs/ps-0");
   const std::string unknown = message_of(
       status::data_loss, [&] { log.recover([](bytes_in&) {}, [](std::span<const std::byte>) { return false; }); });
-  CHECK(says(unknown, "\"logs/ps-0/log-1\", byte 24: nobody knows record 1"));
+  CHECK(says(unknown, "\"logs/ps-0/log-1\", byte 24: record 1: nobody knows it"));
+  log.append(bytes_of("a"));
+  log.snapshot([](bytes_out out) { out.number(4); });
+  const std::string longer = message_of(status::data_loss, [&] {
+    node_log again(fs, "logs/ps-0");
+    again.recover([](bytes_in& in) { in.number<std::uint64_t>(); }, [](std::span<const std::byte>) { return true; });
+  });
+  CHECK(says(longer, "byte 32: malformed snapshot of a node: expected 8 more bytes, and 4 are left"));
 }
 
 TEST_CASE("the page's worked example is what is written") {
@@ -366,7 +374,7 @@ TEST_CASE("the page's worked example is what is written") {
   std::string dump;
   const std::vector<std::byte>& all = fs.bytes("logs/ps-0/log-5");
   for (std::size_t at = 0; at < all.size(); at += 16) {
-    char part[16];
+    char part[32];
     std::snprintf(part, sizeof part, "%06zx  ", at);
     std::string line = part, letters;
     for (std::size_t i = at; i < at + 16; ++i) {

@@ -32,8 +32,10 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 struct node_log_options {
   bool durable = false;  // what is acknowledged survives the power's failure, not only the process's
-  // A snapshot is due when the log behind the last one is as long as that, but not before it has so many bytes.
+  // A snapshot is due when the log behind the last one has so many bytes, and is so many times as long as that. Where a
+  // record holds a gradient it is as long as the variables: fewer times would write the state more often than those.
   std::uint64_t least_bytes = std::uint64_t{1} << 20;
+  std::uint64_t times_state = 8;
 };
 
 class node_log {

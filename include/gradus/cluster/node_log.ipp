@@ -66,6 +66,16 @@ inline bool shows_acknowledged(std::span<const std::byte> rest, std::uint64_t n)
   return false;
 }
 
+// What a machine says of its bytes; empty: it has taken them.
+template <class Read>
+std::string problem_in(Read read) {
+  try {
+    return read();
+  } catch (const error& e) {
+    return e.what();
+  }
+}
+
 }  // namespace log_bytes
 
 GRADUS_BODY node_log::node_log(const any_file_system& fs, std::string directory, node_log_options o)
@@ -126,10 +136,14 @@ GRADUS_BODY bool node_log::load_snapshot(std::uint64_t number, const std::functi
   } else if (crc32c(all.subspan(snapshot_head)) != get<std::uint32_t>(all, 24)) {
     problem = text('"', path, "\" fails its checksum from byte ", snapshot_head, " on");
   } else {
-    bytes_in in(all.subspan(snapshot_head), "snapshot of a node");
-    load(in);
-    in.end();
-    least_ = std::max<std::uint64_t>(o_.least_bytes, all.size());
+    const std::string problem_of_it = problem_in([&] {
+      bytes_in in(all.subspan(snapshot_head), "snapshot of a node");
+      load(in);
+      in.end();
+      return "";
+    });
+    if (!problem_of_it.empty()) refuse(text('"', path, "\", byte ", snapshot_head, ": ", problem_of_it));
+    least_ = std::max<std::uint64_t>(o_.least_bytes, o_.times_state * all.size());
     return true;
   }
   return false;
@@ -171,7 +185,8 @@ GRADUS_BODY void node_log::read_segment(std::uint64_t first, std::uint64_t end, 
       wrong = text("record ", next, " fails its checksum");
     } else {
       if (next >= from) {
-        if (!replay(data)) refuse(text('"', path, "\", byte ", at, ": nobody knows record ", next));
+        const std::string problem_of_it = problem_in([&] { return replay(data) ? "" : "nobody knows it"; });
+        if (!problem_of_it.empty()) refuse(text('"', path, "\", byte ", at, ": record ", next, ": ", problem_of_it));
         last_ = next;
       }
       ++next, at += record_head + data.size();
@@ -345,7 +360,7 @@ GRADUS_BODY void node_log::snapshot(const std::function<void(bytes_out)>& save) 
   for (const std::uint64_t n : f.snapshots)
     if (n < last_) uninterrupted([&] { return fs_.remove(path_of("snapshot-", n)); });
   behind_ = 0;
-  least_ = std::max<std::uint64_t>(o_.least_bytes, state_.size());
+  least_ = std::max<std::uint64_t>(o_.least_bytes, o_.times_state * state_.size());
 }
 
 }  // namespace gradus::detail

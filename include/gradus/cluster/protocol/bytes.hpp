@@ -34,10 +34,9 @@ public:
 private:
   std::vector<std::byte>* to_;
 
-  void add(const void* from, std::size_t n) {
-    const std::size_t at = to_->size();
-    to_->resize(at + n);
-    if (n != 0) std::memcpy(to_->data() + at, from, n);
+  void add(const void* from, std::size_t n) {  // in one pass: a record may hold a whole gradient
+    const auto* const first = static_cast<const std::byte*>(from);
+    to_->insert(to_->end(), first, first + n);
   }
 };
 
