@@ -91,8 +91,8 @@ TEST_CASE("the first program is what all serve; another is refused, and after th
   const std::string said = message_of(status::failed_precondition, [&] { offered.offer(program("sgd"), "worker 2"); });
   CHECK(says(said, "worker 0"));
   CHECK(says(said, "worker 2"));
-  offered_program none{task_system()};
-  none.end();
-  none.serve(network, 1);
+  offered_program ended{task_system()};
+  ended.end();
+  ended.serve(network, 1);
   CHECK(served == 3);
 }
