@@ -56,6 +56,7 @@ struct results {
 
 struct worker final : worker_told {
   double zero = 0, number = 0;
+  double told = 0;  // of the last shard that told its value
   std::vector<std::vector<wire_slice>> begins, parts;
   worker_node node;
 
@@ -65,9 +66,18 @@ struct worker final : worker_told {
         node(here.network()->messages(),
              {.number = static_cast<std::uint64_t>(here.worker()), .shape = how.shape, .begins = here.is_chief()},
              *this) {}
-  void values(std::span<const wire_slice>) override {}
+  void values(std::span<const wire_slice> p) override { std::memcpy(&told, p[0].bytes.data(), sizeof told); }
   std::span<const std::vector<wire_slice>> state(std::uint64_t& order) override { return order = 0, begins; }
 };
+
+// What a parameter server does. `found` is still there when it ends.
+inline auto serving(const decider_options& how, results* found) {
+  return [how, found](message_network& network, std::uint32_t shard) {
+    store s;
+    server_node<store>(network, {.number = shard, .shape = how.shape, .needs_begin = true}, how, s).run();
+    if (found != nullptr) found->value[shard] = s.value, found->updates[shard] = s.updates;
+  };
+}
 
 // Until the cluster has made so many synchronous updates; in each, worker w contributes the step and 1, times w + 1.
 // `found` is still there when the parameter servers end.
@@ -75,14 +85,9 @@ inline void program(server& here, std::uint64_t updates, results* found = nullpt
   const cluster_shape shape{static_cast<std::uint32_t>(here.shards()), static_cast<std::uint32_t>(here.workers())};
   if (here.is_ps()) return here.join();
   const decider_options how = decides_by(sync_replicas{}, shape);
-  here.network()->offer(
-      {{.rule = "adds"},
-       [how, found](message_network& network, std::uint32_t shard) {
-         store s;
-         server_node<store>(network, {.number = shard, .shape = how.shape, .needs_begin = true}, how, s).run();
-         if (found != nullptr) found->value[shard] = s.value, found->updates[shard] = s.updates;
-       }},
-      text(here.def().job_name, " ", here.def().task_index));
+  shard_program serves{{}, serving(how, found)};
+  serves.of.rule = "adds";
+  here.network()->offer(std::move(serves), text(here.def().job_name, " ", here.def().task_index));
   worker w(here, how);
   w.node.start();
   std::uint64_t step = w.node.wait_for_step();

@@ -46,8 +46,8 @@ TEST_CASE("the first program is what all serve; another is refused, and after th
   other.recipe.resize(1);
   CHECK(says(message_of(status::failed_precondition, [&] { offered.offer(other, "worker 2"); }),
              "what worker 2 was given differs from what worker 0 was given"));
-  offered_program none{task_system()};
-  none.end();
-  none.serve(network, 1);
+  offered_program ended{task_system()};
+  ended.end();
+  ended.serve(network, 1);
   CHECK(served == 3);
 }

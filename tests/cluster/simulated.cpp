@@ -113,6 +113,34 @@ TEST_CASE("each fault happens and is counted, and every update is made once") {
   CHECK(to_nobody > 0);
 }
 
+TEST_CASE("a fetch says after how many updates its state is, which may be more than the worker's step") {
+  double held = -1, other = 0;
+  std::uint64_t order = 0;
+  simulated{.seed = 2, .ps = 1, .workers = 2}.run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    const detail::decider_options how = detail::decides_by(asynchronous{}, {1, 2});
+    here.network()->offer({{}, adding::serving(how, nullptr)}, "a worker");
+    adding::worker w(here, how);
+    w.node.start();
+    CHECK(w.node.wait_for_step() == 0);
+    if (here.is_chief()) {
+      here.tasks().sleep(5);  // the other makes five updates
+      order = w.node.fetch();
+      held = w.told;
+    } else {
+      for (w.number = 1; w.number <= 5; ++w.number) {
+        w.node.push(w.parts);
+        CHECK(w.node.wait_for_push() == detail::push_fate::committed);
+        other += w.number;
+        w.node.wait_for_step();
+      }
+    }
+    w.node.leave();
+  });
+  CHECK(order == 5);
+  CHECK(held == other);
+}
+
 TEST_CASE("clocks of machines differ, and no time of day is the same") {
   std::vector<double> seen;
   simulated{.seed = 3, .ps = 2, .workers = 2, .faults = {.skewed_clocks = true}}.run(

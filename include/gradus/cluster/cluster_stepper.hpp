@@ -120,9 +120,9 @@ public:
   // synchronous update.
   bool is_over() const { return is_over_; }
   // All that lies on shards, as it is after this step, comes to where it lies here: slots and averages come at no other
-  // time.
+  // time. Where others go on meanwhile, that is a later step, and this task is at it as well.
   void gather() {
-    if (node_) node_->fetch();
+    if (node_) Alone::move_to(static_cast<std::int64_t>(node_->fetch()));
   }
   // Into place only after gather(), and back.
   void swap_averages() {

@@ -197,8 +197,9 @@ public:
   // What the parts show is left alone until wait_for_push has returned.
   void push(std::span<const std::vector<wire_slice>> parts);
   push_fate wait_for_push();
-  // All shards' state, as it is after one and the same update, is told by values(). Between two steps.
-  void fetch();
+  // All shards' state, as it is after one and the same update, is told by values(). Returns how many updates that is
+  // after: where others go on meanwhile, more than the step at which this worker is. Between two steps.
+  std::uint64_t fetch();
   // Between two steps; later calls are refused. A cluster that has ended has let it leave.
   void leave();
   bool is_between_steps() const {
@@ -210,7 +211,7 @@ private:
   worker_told* told_;
   std::uint32_t me_;
   worker_half half_;
-  std::uint64_t step_ = 0;
+  std::uint64_t step_ = 0, fetched_ = 0;
   push_fate fate_ = push_fate::lost;
   bool computes_ = false, is_concluded_ = false, is_fetched_ = false;
 
@@ -243,7 +244,7 @@ private:
   void values(std::uint32_t, std::uint64_t, std::span<const wire_slice> parts) override { told_->values(parts); }
   void compute(std::uint64_t step) override { step_ = step, computes_ = true; }
   void fetched(std::uint32_t, std::uint64_t, std::span<const wire_slice> parts) override { told_->values(parts); }
-  void fetched_all(std::uint64_t) override { is_fetched_ = true; }
+  void fetched_all(std::uint64_t order) override { is_fetched_ = true, fetched_ = order; }
   void concluded(token_verdict v, std::uint64_t) override;
   void outcome(bool decided) override;
   void over() override { fate_ = push_fate::over, is_concluded_ = true; }

@@ -82,13 +82,14 @@ GRADUS_BODY push_fate worker_node::wait_for_push() {
   return fate_;
 }
 
-GRADUS_BODY void worker_node::fetch() {
+GRADUS_BODY std::uint64_t worker_node::fetch() {
   for (is_fetched_ = false; !is_fetched_;) {  // again, if it had to join again
     computes_ = false;
     half_.fetch(network_->now());
     pump([this] { return is_fetched_ || computes_; });
   }
   computes_ = true;
+  return fetched_;
 }
 
 GRADUS_BODY void worker_node::leave() {
