@@ -238,6 +238,11 @@ public:
     check(address, "connect");
     stream_transport::connect(node, address, std::move(hello));
   }
+  transport_counts counts() const override {
+    transport_counts c = stream_transport::counts();
+    if (door_ != nullptr) c.too_many += door_->too_many();
+    return c;
+  }
   void close(double secs) override {
     if (door_ != nullptr) door_->close();
     end_streams(secs);

@@ -116,6 +116,7 @@ struct stream_options {
 class stream_transport : public transport {
 public:
   stream_transport(stream_options options, const task_system& tasks);
+  ~stream_transport() override;
 
   void tell(transport_told& told) override { told_ = &told; }
   void connect(std::uint32_t node, const std::string& address, std::vector<std::byte> hello) override;

@@ -101,6 +101,13 @@ GRADUS_BODY stream_transport::stream_transport(stream_options options, const tas
   tending_ = tasks_.start("transport", "raise the limit of threads", [this] { tend(); });
 }
 
+// Who derives has closed, or was never made.
+GRADUS_BODY stream_transport::~stream_transport() {
+  lock lock(m_);
+  is_ended_ = true;
+  changed_.notify_all();
+}
+
 GRADUS_BODY void stream_transport::connect(std::uint32_t node, const std::string& address,
                                            std::vector<std::byte> hello) {
   lock lock(m_);
