@@ -1,4 +1,5 @@
 // Frames over gRPC, between transports of this process: what arrives, who is refused, what is lost.
+// one thread: its many are gRPC's, whose own locks no sanitizer sees; stream_transport.cpp has ours
 // needs: grpc
 // costs: 300
 #include <gradus/cluster/grpc.hpp>
