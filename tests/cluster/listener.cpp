@@ -158,7 +158,10 @@ TEST_CASE("where descriptors run out a connection waits until there are some") {
   at.sin_port = htons(static_cast<std::uint16_t>(port));
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   CHECK(::connect(mine, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);  // the kernel has taken it
-  CHECK(takes.taken.size() == 1);
+  {
+    std::lock_guard lock(takes.m);
+    CHECK(takes.taken.size() == 1);
+  }
   ::setrlimit(RLIMIT_NOFILE, &before);
   CHECK(takes.until(2));
   for (const int d : filling) ::close(d);
