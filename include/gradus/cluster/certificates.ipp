@@ -20,7 +20,7 @@ GRADUS_BODY certificate_files read_certificates(const mtls& from) {
     std::string all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (all.find(mark) == std::string::npos)
       raise(status::failed_precondition,
-            text("mtls: ", path, " is to hold ", what, " and has no line \"-----", mark, "\"; write it as PEM"));
+            text("mtls: ", path, " is to hold ", what, " and has no line with \"", mark, "\"; write it as PEM"));
     return all;
   };
   certificate_files f;

@@ -230,6 +230,7 @@ public:
     b.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive_ms);
     b.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive_ms);
     b.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, keepalive_ms / 2);
+    b.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, http2_frame_bytes);
     b.RegisterCallbackGenericService(this);
     server_ = b.BuildAndStart();
     if (server_ == nullptr)
@@ -240,6 +241,11 @@ public:
   void connect(std::uint32_t node, const std::string& address, std::vector<std::byte> hello) override {
     check(address, "connect");
     stream_transport::connect(node, address, std::move(hello));
+  }
+  transport_counts counts() const override {
+    transport_counts c = stream_transport::counts();
+    if (door_ != nullptr) c.too_many += door_->too_many();
+    return c;
   }
   void close(double secs) override {
     if (door_ != nullptr) door_->close();
@@ -252,6 +258,7 @@ public:
   }
 
 private:
+  static constexpr int http2_frame_bytes = 1 << 20;  // a stream has its connection for itself
   static std::string role_of_servers(const grpc& o) {
     const auto* m = std::get_if<mtls>(&o.security);
     return m != nullptr ? m->server_role : std::string();
@@ -293,6 +300,7 @@ private:
     // A connection for each stream, and tries that are ours: gRPC would wait between them as long as it likes.
     a.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     a.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+    a.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, http2_frame_bytes);
     a.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, milliseconds(options_.handshake_secs));
     a.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(said_.keepalive_secs));
     a.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(said_.keepalive_secs));

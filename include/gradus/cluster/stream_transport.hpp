@@ -92,7 +92,11 @@ private:
   friend stream_transport;
   stream_transport& of_;
   const bool is_client_;
-  // Guarded by the transport's mutex.
+  // Guarded by the transport's mutex. What is started takes as long as a system call, and is started without it; an end
+  // that comes meanwhile is put off until then.
+  int starting_ = 0;
+  bool is_put_off_ = false;
+  stream_end put_off_ = {};
   std::uint32_t node_ = 0;
   bool is_greeted_ = false;  // hello was answered
   bool is_over_ = false;     // end() was called
@@ -116,6 +120,7 @@ struct stream_options {
 class stream_transport : public transport {
 public:
   stream_transport(stream_options options, const task_system& tasks);
+  ~stream_transport() override;
 
   void tell(transport_told& told) override { told_ = &told; }
   void connect(std::uint32_t node, const std::string& address, std::vector<std::byte> hello) override;
@@ -162,10 +167,12 @@ private:
   void hang_up_for(frame_stream& s, status kind, const std::string& why);  // and counts it
   void greet(frame_stream& s, std::span<const std::byte> hello);
   void welcome(frame_stream& s, std::span<const std::byte> answer);
-  // With the mutex.
+  // With the mutex, which those that take `held` let go of meanwhile.
   void begin(std::uint32_t node, peer& p);
-  void enqueue(frame_stream& s, frame_memory frame);
-  void write_next(frame_stream& s);
+  void enqueue(frame_stream& s, frame_memory frame, lock& held);
+  void write_next(frame_stream& s, lock& held);
+  template <class Start>
+  void start_outside(frame_stream& s, lock& held, Start start);
   void end(frame_stream& s, const stream_end& why);
   void hang_up(frame_stream& s, const stream_end& why);  // end(), and what is under way fails at once or soon
   void open(frame_stream& s);

@@ -59,7 +59,7 @@ GRADUS_BODY void frame_stream::was_written(bool ok) {
   waiting_ -= written_;
   written_ = 0;
   // A stream that does not take bytes any more is also one that cannot be read, which ends it.
-  if (ok) of_.write_next(*this);
+  if (ok) of_.write_next(*this, lock);
 }
 GRADUS_BODY void frame_stream::was_done(const stream_end& said) {
   std::string refused;
@@ -84,11 +84,11 @@ GRADUS_BODY void frame_stream::was_done(const stream_end& said) {
     }
   }
   if (!refused.empty()) of_.told_->refused(node_, refused);
-  const std::shared_ptr<frame_stream> self = shared_from_this();
   stream_transport::lock lock(of_.m_);
-  of_.live_.erase(self);
   of_.served_ -= is_client_ ? 0 : 1;
-  of_.over_.push_back(self);
+  // No reference is left in this thread, which may be one of the stream's.
+  of_.over_.push_back(shared_from_this());
+  of_.live_.erase(of_.over_.back());
   of_.changed_.notify_all();
 }
 
@@ -99,6 +99,13 @@ GRADUS_BODY stream_transport::stream_transport(stream_options options, const tas
       pool_(std::make_shared<frame_pool>(options_.waiting_bytes)),
       changed_(tasks) {
   tending_ = tasks_.start("transport", "raise the limit of threads", [this] { tend(); });
+}
+
+// Who derives has closed, or was never made.
+GRADUS_BODY stream_transport::~stream_transport() {
+  lock lock(m_);
+  is_ended_ = true;
+  changed_.notify_all();
 }
 
 GRADUS_BODY void stream_transport::connect(std::uint32_t node, const std::string& address,
@@ -133,7 +140,10 @@ GRADUS_BODY void stream_transport::send(std::uint32_t node, std::span<const std:
     if (!piece.empty()) std::memcpy(to, piece.data(), piece.size()), to += piece.size();
   lock lock(m_);
   s->waiting_ -= bytes;  // counted again where it waits
-  enqueue(*s, std::move(frame));
+  enqueue(*s, std::move(frame), lock);
+  if (live_.contains(s)) return;
+  over_.push_back(std::move(s));  // it has ended meanwhile, and this thread may be one of the stream's
+  changed_.notify_all();
 }
 
 GRADUS_BODY std::string stream_transport::problem(std::uint32_t node) const {
@@ -171,8 +181,11 @@ GRADUS_BODY void stream_transport::begin(std::uint32_t node, peer& p) {
   frame_memory hello;
   hello.resize(p.hello.size());
   if (!p.hello.empty()) std::memcpy(hello.data(), p.hello.data(), p.hello.size());
+  // Not outside the mutex: nothing can come of it before start().
+  s->is_writing_ = true;
+  s->waiting_ = s->written_ = hello.size();
   s->read();
-  enqueue(*s, std::move(hello));
+  s->write(std::move(hello));
   start(*s);
 }
 
@@ -211,23 +224,35 @@ GRADUS_BODY void stream_transport::tend() {
   }
 }
 
-GRADUS_BODY void stream_transport::enqueue(frame_stream& s, frame_memory frame) {
+template <class Start>
+void stream_transport::start_outside(frame_stream& s, lock& held, Start start) {
+  ++s.starting_;
+  held.unlock();
+  start();
+  held.lock();
+  if (--s.starting_ == 0 && s.is_put_off_) {
+    s.is_put_off_ = false;
+    s.end(s.put_off_);
+  }
+}
+
+GRADUS_BODY void stream_transport::enqueue(frame_stream& s, frame_memory frame, lock& held) {
   if (s.is_over_ || s.is_half_) {
     ++counts_.lost;
     return;
   }
   s.waiting_ += frame.size();
   s.queue_.push_back(std::move(frame));
-  write_next(s);
+  write_next(s, held);
 }
-GRADUS_BODY void stream_transport::write_next(frame_stream& s) {
+GRADUS_BODY void stream_transport::write_next(frame_stream& s, lock& held) {
   if (s.is_writing_ || s.is_over_ || s.is_half_) return;
   if (!s.queue_.empty()) {
     s.is_writing_ = true;
     frame_memory frame = std::move(s.queue_.front());
     s.queue_.pop_front();
     s.written_ = frame.size();
-    return s.write(std::move(frame));
+    return start_outside(s, held, [&] { s.write(std::move(frame)); });
   }
   if (!is_closing_ || !s.is_greeted_) return;
   if (s.is_client_)
@@ -242,7 +267,9 @@ GRADUS_BODY void stream_transport::end(frame_stream& s, const stream_end& why) {
   counts_.lost += s.is_greeted_ ? s.queue_.size() : 0;
   for (const frame_memory& f : s.queue_) s.waiting_ -= f.size();
   s.queue_.clear();
-  s.end(why);
+  if (s.starting_ == 0) return s.end(why);
+  s.is_put_off_ = true;
+  s.put_off_ = why;
 }
 GRADUS_BODY void stream_transport::hang_up(frame_stream& s, const stream_end& why) {
   if (s.is_over_) return;
@@ -277,7 +304,7 @@ GRADUS_BODY void stream_transport::came(frame_stream& s, const frame_memory& fra
     is_first = !s.is_heard_;
     s.is_heard_ = true;
     // What comes while we close is read and dropped, so that the other side can end as well.
-    if (is_closing_) return s.read();
+    if (is_closing_) return start_outside(s, lock, [&] { s.read(); });
   }
 #if defined(__cpp_exceptions)
   try {
@@ -302,7 +329,7 @@ GRADUS_BODY void stream_transport::came(frame_stream& s, const frame_memory& fra
   }
 #endif
   lock lock(m_);
-  if (!s.is_over_) s.read();
+  if (!s.is_over_) start_outside(s, lock, [&] { s.read(); });
 }
 
 GRADUS_BODY void stream_transport::greet(frame_stream& s, std::span<const std::byte> hello) {
@@ -331,8 +358,8 @@ GRADUS_BODY void stream_transport::greet(frame_stream& s, std::span<const std::b
   lock lock(m_);
   if (s.is_over_) return;
   s.node_ = g.node;
-  enqueue(s, std::move(answer));
   open(s);
+  enqueue(s, std::move(answer), lock);
 }
 
 GRADUS_BODY void stream_transport::welcome(frame_stream& s, std::span<const std::byte> answer) {
@@ -368,7 +395,7 @@ GRADUS_BODY void stream_transport::end_streams(double secs) {
   const std::vector<std::shared_ptr<frame_stream>> streams(live_.begin(), live_.end());
   for (const auto& s : streams) {
     if (s->is_greeted_)
-      write_next(*s);  // ends it if nothing waits
+      write_next(*s, lock);  // ends it if nothing waits
     else
       hang_up(*s, {status::unavailable, "this task ends"});
   }
