@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <gradus/base/error.hpp>
+#include <gradus/base/tasks.hpp>
 
 namespace loop {
 using namespace gradus;
