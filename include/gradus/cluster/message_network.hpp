@@ -34,6 +34,8 @@ public:
   // Whether a parameter server that begins again does so with new processes of all workers: who had left may come
   // again.
   virtual bool workers_begin_anew() const { return false; }
+  // A number of the process of a node: two that claim one incarnation are told apart by it.
+  virtual std::uint64_t process_of(std::uint32_t node) const { return 1 + node; }
   // How long a worker may be silent, and how long one waits and when it says that it lives.
   virtual membership_options members() const = 0;
   virtual worker_options patience(worker_options o) const = 0;

@@ -59,7 +59,7 @@ GRADUS_BODY worker_options local_network::patience(worker_options o) const {
 
 GRADUS_BODY void worker_node::start() {
   const nanos now = network_->now();
-  half_.start(static_cast<std::uint64_t>(now) + 1, 1 + me_, now);
+  half_.start(static_cast<std::uint64_t>(now) + 1, network_->process_of(me_), now);
 }
 
 GRADUS_BODY std::uint64_t worker_node::wait_for_step() {

@@ -61,7 +61,7 @@ public:
   void end() override;
   void check(const std::string& waited) const override;
   membership_options members() const override { return o_.members; }
-  bool workers_begin_anew() const override { return false; }
+  std::uint64_t process_of(std::uint32_t) const override { return boot_; }
   worker_options patience(worker_options o) const override;
 
   int port() const { return port_; }  // of a parameter server
