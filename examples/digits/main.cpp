@@ -3,7 +3,8 @@
 // Without --data it draws its own digits and writes them as IDX files; from there on everything goes through the real
 // reader. Kill it and run it again: it continues from the last checkpoint, and ends with the same bits. With
 // --cluster in_process it trains on threads: parameter servers, and workers that share each batch. With
-// --cluster simulated the same program runs in virtual time, with faults that --seed draws, and ends with the same bits.
+// --cluster simulated the same program runs in virtual time, with faults that --seed draws, and ends with the same
+// bits.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <gradus/cluster/connected.hpp>
