@@ -33,7 +33,10 @@ GRADUS_BODY simulated_report simulated::run(const std::function<void(server& her
       try {
         server task({.cluster = all, .job_name = job, .task_index = index}, network, tasks);
         program(task);
-        if (!network->has_crashed(node)) return trains ? network->depart(static_cast<std::uint64_t>(index)) : void();
+        if (!network->has_crashed(node)) {
+          if (trains) network->depart(static_cast<std::uint64_t>(index));
+          return;
+        }
       } catch (...) {
         if (!network->has_crashed(node)) throw;
       }
