@@ -31,7 +31,8 @@ public:
   virtual void end() = 0;
   // Raises `aborted` if the cluster has ended; `waited` is what a worker waited for, as the end of a sentence.
   virtual void check(const std::string& waited) const = 0;
-  // Whether a parameter server that begins again does so with new processes of all workers: who had left may come again.
+  // Whether a parameter server that begins again does so with new processes of all workers: who had left may come
+  // again.
   virtual bool workers_begin_anew() const { return false; }
   // How long a worker may be silent, and how long one waits and when it says that it lives.
   virtual membership_options members() const = 0;
