@@ -108,17 +108,23 @@ TEST_CASE("asynchronous, and killed: each acknowledged update is there, once") {
     REQUIRE(orders[i].worker < workers);
     REQUIRE(orders[i].update == ++made[orders[i].worker]);
   }
+  // The chief saves when it ends; another may make its last update behind that. So the values are those after the first
+  // n updates, of which as many are each worker's as the orders say.
   const auto end = run_files::newest_checkpoint(gradus::posix{}, place / "model");
-  CHECK(end.step == static_cast<std::int64_t>(orders.size()));
   for (const char* name : {"a float32 [3, 1]", "b float32 [3, 1]"}) {
     const auto found = end.records.find(name);
-    if (found == end.records.end())
-      for (const auto& r : end.records) MESSAGE(r.first);
     REQUIRE(found != end.records.end());
     float v[workers];
     REQUIRE(found->second.size() == sizeof v);
     std::memcpy(v, found->second.data(), sizeof v);
-    for (int w = 0; w < workers; ++w) CHECK(v[w] == -static_cast<float>(made[w]));
+    const auto n = static_cast<std::size_t>(-(v[0] + v[1] + v[2]));
+    REQUIRE(n <= orders.size());
+    CHECK(n + workers > orders.size());
+    CHECK(end.step <= static_cast<std::int64_t>(n));
+    CHECK(end.step + workers > static_cast<std::int64_t>(n));
+    float expected[workers] = {};
+    for (std::size_t i = 0; i < n; ++i) expected[orders[i].worker] -= 1;
+    for (int w = 0; w < workers; ++w) CHECK(v[w] == expected[w]);
   }
   std::uint64_t all_acknowledged = 0;
   for (int w = 0; w < workers; ++w) {

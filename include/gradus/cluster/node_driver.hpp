@@ -159,6 +159,7 @@ private:
         });
     written_ = log_->log.last();
     tell_synced(written_);
+    // Who had left may come again.
     if (decider_ && network_->workers_begin_anew()) decider_->welcome_all();
   }
 };

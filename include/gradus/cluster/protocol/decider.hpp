@@ -9,6 +9,7 @@
 // to where it was decided. One that membership calls dead is replaced by nobody.
 #pragma once
 #include <algorithm>
+#include <ranges>
 #include <string>
 #include <utility>
 
@@ -51,10 +52,7 @@ public:
   const hold_place& holds() const { return hold_; }
   bool has_started() const { return has_started_ && log_.is_said(start_record_); }
   bool all_left() const { return std::ranges::all_of(workers_, &worker_seat::has_left); }
-  // All workers are new processes, with or without those that had left.
-  void welcome_all() {
-    std::ranges::for_each(workers_, [](worker_seat& w) { w.has_left = false; });
-  }
+  void welcome_all() { std::ranges::fill(workers_ | std::views::transform(&worker_seat::has_left), false); }
 
   void receive(const protocol_message& m, nanos now) {
     hear(m, now);
