@@ -162,15 +162,18 @@ TEST_CASE("bytes of a stranger are held against what is there") {
 }
 
 TEST_CASE("settings of a parameter server arrive, and none that no machine can hold") {
-  shard_settings s{{{"w", float32, {2, 3}, non_neg, true, 1}, {"b", float64, {}, {}, false, 0}},
-                   6,
-                   {.shape = {2, 3}, .mode = staleness::synchronous, .round = {3, 3, false}}};
+  shard_settings s{.of = {.rule = "adam", .settings = {{"policy 0, rate", "0.1"}}},
+                   .variables = {{"w", float32, {2, 3}, non_neg, true, 1}, {"b", float64, {}, {}, false, 0}},
+                   .divide_by = 6,
+                   .decides = {.shape = {2, 3}, .mode = staleness::synchronous, .round = {3, 3, false}},
+                   .log = recovery::log{.directory = "logs", .durable = true}};
   const auto b = to_bytes(s);
   bytes_in in(b, "recipe");
   const shard_settings there = shard_settings_from(in);
   CHECK(to_bytes(there) == b);
   CHECK((there.variables[0].dims == extents{2, 3} && there.variables[0].limit.kind == constraint::positive));
   CHECK((there.divide_by == 6 && there.decides.mode == staleness::synchronous && there.decides.round.aggregate == 3));
+  CHECK((there.of == s.of && there.log->directory == "logs" && there.log->durable));
   s.variables[0].dims = {std::int64_t{1} << 40, 1024};
   const auto large = to_bytes(s);
   bytes_in large_in(large, "recipe");

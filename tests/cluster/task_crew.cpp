@@ -30,7 +30,7 @@ struct crew_log {
               task(job, index);
             },
             [this](const std::exception_ptr& e, const std::string& who) {
-              failures.push_back(text(who, ": ", words_of(e)));
+              failures.push_back(text(who, ": ", error_text(e)));
             },
             [this] { ++ends; }};
   }
@@ -56,7 +56,7 @@ TEST_CASE("a task's error is told with its name, ends the cluster, and is thrown
   CHECK_THROWS_WITH_AS(crew.run({}), "it broke", std::runtime_error);
   CHECK(l.failures == std::vector<std::string>{"ps 0: it broke"});
   CHECK(l.ends >= 1);
-  CHECK(words_of(std::make_exception_ptr(7)) == "an error that is no std::exception");
+  CHECK(error_text(std::make_exception_ptr(7)) == "an error that is no std::exception");
   CHECK(message_of(status::invalid_argument, [&] { (void)l.crew(0, 2, {}).spec(); }) ==
         "crew: expected one ps and one worker or more, found 0 and 2");
 }

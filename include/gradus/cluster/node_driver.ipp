@@ -36,7 +36,7 @@ GRADUS_BODY void local_network::close(const std::string& why) {
 GRADUS_BODY void local_network::end() { close({}); }
 
 GRADUS_BODY void local_network::fail(const std::exception_ptr& error, const std::string& task) {
-  close(text(task, " has failed: ", words_of(error)));
+  close(text(task, " has failed: ", error_text(error)));
 }
 
 GRADUS_BODY void local_network::check(const std::string& waited) const {

@@ -52,7 +52,7 @@ public:
   message_network& messages() override { return *this; }
   void offer(shard_program program, const std::string& task) override;
   void serve(std::uint32_t shard) override;
-  void stop() override;
+  void server_stopped() override;
 
   // ---- as its node's
   mailbox& inbox(std::uint32_t node) override;

@@ -155,7 +155,7 @@ GRADUS_BODY void remote_network::serve(std::uint32_t shard) {
   if (!why.empty()) raise(status::aborted, text(task_, " has ended: ", why));
 }
 
-GRADUS_BODY void remote_network::stop() {
+GRADUS_BODY void remote_network::server_stopped() {
   {
     const std::lock_guard lock(mutex_);
     is_stopped_ = true;

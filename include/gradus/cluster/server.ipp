@@ -145,7 +145,7 @@ GRADUS_BODY void server::stop() {
     changed_.notify_all();  // under the mutex: who has joined may destroy the server
   }
   for (const auto& r : all) r->close_sessions(why);
-  if (network_ != nullptr) network_->stop();
+  if (network_ != nullptr) network_->server_stopped();
 }
 
 GRADUS_BODY void server::join() const {

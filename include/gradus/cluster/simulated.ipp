@@ -43,7 +43,7 @@ GRADUS_BODY simulated_report simulated::run(const std::function<void(server& her
     } while (network->revive(node));
   };
   crew.failed = [&](const std::exception_ptr& e, const std::string& task) {
-    ends += text("; ", task, ": ", detail::words_of(e));
+    ends += text("; ", task, ": ", detail::error_text(e));
     network->fail(e, task);
   };
   crew.end = [&] { network->end(); };

@@ -212,7 +212,7 @@ GRADUS_BODY void simulated_network::say_leave(std::uint32_t number) {
   at(driver_->time() + 1000 * one_millisecond, [this, number] { say_leave(number); });
 }
 GRADUS_BODY void simulated_network::fail(const std::exception_ptr& error, const std::string& task) {
-  close(text(task, " has failed: ", words_of(error)));
+  close(text(task, " has failed: ", error_text(error)));
 }
 GRADUS_BODY void simulated_network::close(const std::string& why) {
   {

@@ -26,7 +26,7 @@ struct task_crew {
 };
 
 // What an error says.
-std::string words_of(const std::exception_ptr& error);
+std::string error_text(const std::exception_ptr& error);
 
 }  // namespace gradus::detail
 

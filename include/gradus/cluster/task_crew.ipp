@@ -55,7 +55,7 @@ GRADUS_BODY void task_crew::run(const task_system& tasks) const {
   if (first) std::rethrow_exception(first);
 }
 
-GRADUS_BODY std::string words_of(const std::exception_ptr& error) {
+GRADUS_BODY std::string error_text(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& e) {

@@ -20,7 +20,7 @@ public:
   // A parameter server's part: waits for a program, and serves until the cluster has ended.
   virtual void serve(std::uint32_t shard) = 0;
   // The task's server was stopped: what waits in serve returns.
-  virtual void stop() {}
+  virtual void server_stopped() {}
 };
 
 }  // namespace gradus::detail
