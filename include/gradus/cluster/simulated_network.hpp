@@ -70,7 +70,7 @@ public:
   void log(const std::string& what);
 
 private:
-  struct node {
+  struct node_state {
     std::unique_ptr<mailbox> box;
     std::size_t machine = 0;
     double slowness = 1;
@@ -83,7 +83,7 @@ private:
   std::shared_ptr<turn_driver> driver_;
   simulated_faults faults_;
   random_stream dice_;
-  std::vector<node> nodes_;
+  std::vector<node_state> nodes_;
   offered_program program_;
   message_frames frames_;
   mutable std::mutex mutex_;
@@ -102,7 +102,7 @@ private:
   nanos between(double least_secs, double most_secs);
   void at(nanos time, std::function<void()> what);
   void plan();
-  void reset_clock(node& n);
+  void reset_clock(node_state& n);
   void deliver(const std::vector<std::byte>& frame, std::uint32_t to);
   void say_leave(std::uint32_t node);
   void cut(nanos length);

@@ -20,7 +20,7 @@ GRADUS_BODY simulated_network::simulated_network(const cluster_shape& shape, con
       changed_(tasks_),
       lines_(log) {
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
-    node& n = nodes_[i];
+    node_state& n = nodes_[i];
     n.box = std::make_unique<mailbox>(tasks_);
     n.machine = driver_->add_machine({.name = name_of(i)});
     n.slowness = 1 + (faults_.slowness - 1) * dice_.uniform();
@@ -38,7 +38,7 @@ GRADUS_BODY nanos simulated_network::between(double least_secs, double most_secs
 }
 
 // Ahead or behind, so that a machine which comes again may show less than before.
-GRADUS_BODY void simulated_network::reset_clock(node& n) {
+GRADUS_BODY void simulated_network::reset_clock(node_state& n) {
   if (!faults_.skewed_clocks) return;
   const nanos ahead = between(0, 600) - 300 * 1000 * one_millisecond;
   driver_->set_clock(n.machine, ahead, 0.99 + 0.02 * dice_.uniform());
@@ -72,7 +72,7 @@ GRADUS_BODY void simulated_network::at(nanos time, std::function<void()> what) {
 // ---- messages
 
 GRADUS_BODY void simulated_network::post(const protocol_message& m) {
-  node& from = nodes_[m.from];
+  node_state& from = nodes_[m.from];
   if (m.kind == message_kind::push && (from.incarnation != m.incarnation || from.sequence != m.sequence)) {
     from.incarnation = m.incarnation, from.sequence = m.sequence;  // the first of a step
     tasks_.sleep(from.slowness * static_cast<double>(between(faults_.least_step, faults_.most_step)) / 1e9);
@@ -177,7 +177,7 @@ GRADUS_BODY void simulated_network::stop_one(nanos length) {
   log(text(name_of(i), " stops until ", seconds_text(driver_->time() + length)));
 }
 GRADUS_BODY void simulated_network::crash_one(nanos length) {
-  node& n = nodes_[shape_.node_of(dice_.below(shape_.workers))];
+  node_state& n = nodes_[shape_.node_of(dice_.below(shape_.workers))];
   if (has_ended_ || n.is_down || n.has_said_leave || n.joined == 0) return;
   n.is_down = true, n.up_at = driver_->time() + length;
   driver_->stop(n.machine, 0);
@@ -186,7 +186,7 @@ GRADUS_BODY void simulated_network::crash_one(nanos length) {
   n.box->close();
 }
 GRADUS_BODY bool simulated_network::revive(std::uint32_t number) {
-  node& n = nodes_[number];
+  node_state& n = nodes_[number];
   {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, static_cast<double>(n.up_at - driver_->time()) / 1e9, [this] { return has_ended_; });
@@ -205,7 +205,7 @@ GRADUS_BODY bool simulated_network::revive(std::uint32_t number) {
 GRADUS_BODY void simulated_network::depart(std::uint64_t worker) { say_leave(shape_.node_of(worker)); }
 // Again and again: a goodbye of its machine, which no fault keeps from coming.
 GRADUS_BODY void simulated_network::say_leave(std::uint32_t number) {
-  const node& n = nodes_[number];
+  const node_state& n = nodes_[number];
   if (has_ended_ || n.has_heard_left) return;
   nodes_[cluster_shape::decider].box->put(
       {message_kind::leave, number, cluster_shape::decider, n.joined, 0, 0, {}, {}});
@@ -222,7 +222,7 @@ GRADUS_BODY void simulated_network::close(const std::string& why) {
     changed_.notify_all();
   }
   log(why.empty() ? "the cluster ends" : "the cluster ends: " + why);
-  for (const node& n : nodes_) n.box->close();
+  for (const node_state& n : nodes_) n.box->close();
   program_.end();
 }
 GRADUS_BODY void simulated_network::check(const std::string& waited) const {

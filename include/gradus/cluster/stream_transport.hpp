@@ -150,7 +150,7 @@ protected:
 
 private:
   friend frame_stream;
-  using lock = std::unique_lock<std::mutex>;
+  using holding = std::unique_lock<std::mutex>;
   static constexpr double first_wait = 0.05, longest_wait = 2, last_words_secs = 1;
   // A node that we keep a connection to.
   struct peer {
@@ -169,10 +169,10 @@ private:
   void welcome(frame_stream& s, std::span<const std::byte> answer);
   // With the mutex, which those that take `held` let go of meanwhile.
   void begin(std::uint32_t node, peer& p);
-  void enqueue(frame_stream& s, frame_memory frame, lock& held);
-  void write_next(frame_stream& s, lock& held);
+  void enqueue(frame_stream& s, frame_memory frame, holding& held);
+  void write_next(frame_stream& s, holding& held);
   template <class Start>
-  void start_outside(frame_stream& s, lock& held, Start start);
+  void start_outside(frame_stream& s, holding& held, Start start);
   void end(frame_stream& s, const stream_end& why);
   void hang_up(frame_stream& s, const stream_end& why);  // end(), and what is under way fails at once or soon
   void open(frame_stream& s);

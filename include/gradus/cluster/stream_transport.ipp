@@ -46,7 +46,7 @@ GRADUS_BODY void frame_pool::give(frame_memory m) {
 
 GRADUS_BODY void frame_stream::was_read(const frame_memory* frame) {
   if (frame != nullptr) return of_.came(*this, *frame);
-  stream_transport::lock lock(of_.m_);
+  stream_transport::holding lock(of_.m_);
   of_.end(*this, {});
 }
 GRADUS_BODY void frame_stream::was_too_large(std::uint64_t bytes) {
@@ -54,7 +54,7 @@ GRADUS_BODY void frame_stream::was_too_large(std::uint64_t bytes) {
                   text("a message has ", bytes, " bytes, above the limit frame_bytes of ", of_.frame_limit()));
 }
 GRADUS_BODY void frame_stream::was_written(bool ok) {
-  stream_transport::lock lock(of_.m_);
+  stream_transport::holding lock(of_.m_);
   is_writing_ = false;
   waiting_ -= written_;
   written_ = 0;
@@ -64,7 +64,7 @@ GRADUS_BODY void frame_stream::was_written(bool ok) {
 GRADUS_BODY void frame_stream::was_done(const stream_end& said) {
   std::string refused;
   {
-    stream_transport::lock lock(of_.m_);
+    stream_transport::holding lock(of_.m_);
     if (is_client_) {
       const auto i = of_.peers_.find(node_);
       if (i != of_.peers_.end() && i->second.stream == this) {
@@ -84,7 +84,7 @@ GRADUS_BODY void frame_stream::was_done(const stream_end& said) {
     }
   }
   if (!refused.empty()) of_.told_->refused(node_, refused);
-  stream_transport::lock lock(of_.m_);
+  stream_transport::holding lock(of_.m_);
   of_.served_ -= is_client_ ? 0 : 1;
   // No reference is left in this thread, which may be one of the stream's.
   of_.over_.push_back(shared_from_this());
@@ -103,14 +103,14 @@ GRADUS_BODY stream_transport::stream_transport(stream_options options, const tas
 
 // Who derives has closed, or was never made.
 GRADUS_BODY stream_transport::~stream_transport() {
-  lock lock(m_);
+  holding lock(m_);
   is_ended_ = true;
   changed_.notify_all();
 }
 
 GRADUS_BODY void stream_transport::connect(std::uint32_t node, const std::string& address,
                                            std::vector<std::byte> hello) {
-  lock lock(m_);
+  holding lock(m_);
   if (is_closing_) return;
   peer& p = peers_[node];
   if (p.stream != nullptr) hang_up(*p.stream, {});
@@ -123,7 +123,7 @@ GRADUS_BODY void stream_transport::send(std::uint32_t node, std::span<const std:
   for (const auto piece : pieces) bytes += piece.size();
   std::shared_ptr<frame_stream> s;
   {
-    lock lock(m_);
+    holding lock(m_);
     const auto i = open_.find(node);
     const bool is_too_large = bytes > options_.limits.frame_bytes;
     if (i == open_.end() || is_closing_ || is_too_large ||
@@ -138,7 +138,7 @@ GRADUS_BODY void stream_transport::send(std::uint32_t node, std::span<const std:
   std::byte* to = frame.data();
   for (const auto piece : pieces)
     if (!piece.empty()) std::memcpy(to, piece.data(), piece.size()), to += piece.size();
-  lock lock(m_);
+  holding lock(m_);
   s->waiting_ -= bytes;  // counted again where it waits
   enqueue(*s, std::move(frame), lock);
   if (live_.contains(s)) return;
@@ -147,18 +147,18 @@ GRADUS_BODY void stream_transport::send(std::uint32_t node, std::span<const std:
 }
 
 GRADUS_BODY std::string stream_transport::problem(std::uint32_t node) const {
-  lock lock(m_);
+  holding lock(m_);
   if (open_.contains(node)) return {};
   const auto i = peers_.find(node);
   return i != peers_.end() ? i->second.problem : std::string("is not connected");
 }
 GRADUS_BODY transport_counts stream_transport::counts() const {
-  lock lock(m_);
+  holding lock(m_);
   return counts_;
 }
 
 GRADUS_BODY void stream_transport::take(std::shared_ptr<frame_stream> s) {
-  lock lock(m_);
+  holding lock(m_);
   live_.insert(s);
   ++served_;
   if (is_closing_) return end(*s, {status::unavailable, "this task ends"});
@@ -191,7 +191,7 @@ GRADUS_BODY void stream_transport::begin(std::uint32_t node, peer& p) {
 
 // What happens at its time: lost streams are made again, silent peers hung up, and streams that are over destroyed.
 GRADUS_BODY void stream_transport::tend() {
-  lock lock(m_);
+  holding lock(m_);
   while (!is_ended_) {
     if (!over_.empty()) {
       std::vector<std::shared_ptr<frame_stream>> over;
@@ -225,7 +225,7 @@ GRADUS_BODY void stream_transport::tend() {
 }
 
 template <class Start>
-void stream_transport::start_outside(frame_stream& s, lock& held, Start start) {
+void stream_transport::start_outside(frame_stream& s, holding& held, Start start) {
   ++s.starting_;
   held.unlock();
   start();
@@ -236,7 +236,7 @@ void stream_transport::start_outside(frame_stream& s, lock& held, Start start) {
   }
 }
 
-GRADUS_BODY void stream_transport::enqueue(frame_stream& s, frame_memory frame, lock& held) {
+GRADUS_BODY void stream_transport::enqueue(frame_stream& s, frame_memory frame, holding& held) {
   if (s.is_over_ || s.is_half_) {
     ++counts_.lost;
     return;
@@ -245,7 +245,7 @@ GRADUS_BODY void stream_transport::enqueue(frame_stream& s, frame_memory frame, 
   s.queue_.push_back(std::move(frame));
   write_next(s, held);
 }
-GRADUS_BODY void stream_transport::write_next(frame_stream& s, lock& held) {
+GRADUS_BODY void stream_transport::write_next(frame_stream& s, holding& held) {
   if (s.is_writing_ || s.is_over_ || s.is_half_) return;
   if (!s.queue_.empty()) {
     s.is_writing_ = true;
@@ -290,7 +290,7 @@ GRADUS_BODY void stream_transport::open(frame_stream& s) {
 }
 
 GRADUS_BODY void stream_transport::hang_up_for(frame_stream& s, status kind, const std::string& why) {
-  lock lock(m_);
+  holding lock(m_);
   if (s.is_over_) return;
   ++(kind == status::resource_exhausted ? counts_.too_large : counts_.malformed);
   hang_up(s, {kind, why});
@@ -299,7 +299,7 @@ GRADUS_BODY void stream_transport::hang_up_for(frame_stream& s, status kind, con
 GRADUS_BODY void stream_transport::came(frame_stream& s, const frame_memory& frame) {
   bool is_first = false;
   {
-    lock lock(m_);
+    holding lock(m_);
     if (s.is_over_) return;
     is_first = !s.is_heard_;
     s.is_heard_ = true;
@@ -328,14 +328,14 @@ GRADUS_BODY void stream_transport::came(frame_stream& s, const frame_memory& fra
     return hang_up_for(s, status::internal, e.what());
   }
 #endif
-  lock lock(m_);
+  holding lock(m_);
   if (!s.is_over_) start_outside(s, lock, [&] { s.read(); });
 }
 
 GRADUS_BODY void stream_transport::greet(frame_stream& s, std::span<const std::byte> hello) {
   const transport_peer from = s.peer();
   const auto refuse = [&](status kind, const std::string& why) {
-    lock lock(m_);
+    holding lock(m_);
     ++counts_.refused;
     end(s, {kind == status::permission_denied ? kind : status::failed_precondition, why, true});
   };
@@ -355,7 +355,7 @@ GRADUS_BODY void stream_transport::greet(frame_stream& s, std::span<const std::b
   frame_memory answer;
   answer.resize(g.answer.size());
   if (!g.answer.empty()) std::memcpy(answer.data(), g.answer.data(), g.answer.size());
-  lock lock(m_);
+  holding lock(m_);
   if (s.is_over_) return;
   s.node_ = g.node;
   open(s);
@@ -364,7 +364,7 @@ GRADUS_BODY void stream_transport::greet(frame_stream& s, std::span<const std::b
 
 GRADUS_BODY void stream_transport::welcome(frame_stream& s, std::span<const std::byte> answer) {
   const auto refuse = [&](const std::string& why) {
-    lock lock(m_);
+    holding lock(m_);
     s.refused_ = why;
     hang_up(s, {status::failed_precondition, why});
   };
@@ -373,7 +373,7 @@ GRADUS_BODY void stream_transport::welcome(frame_stream& s, std::span<const std:
     return refuse(text("the certificate of ", at.address, " says the role \"", at.role, "\"; expected \"",
                        options_.server_role, "\" (spiffe://gradus/", options_.server_role, ")"));
   {
-    lock lock(m_);
+    holding lock(m_);
     if (s.is_over_) return;
     open(s);
   }
@@ -389,7 +389,7 @@ GRADUS_BODY void stream_transport::welcome(frame_stream& s, std::span<const std:
 }
 
 GRADUS_BODY void stream_transport::end_streams(double secs) {
-  lock lock(m_);
+  holding lock(m_);
   if (is_ended_) return;
   is_closing_ = true;
   const std::vector<std::shared_ptr<frame_stream>> streams(live_.begin(), live_.end());
@@ -411,7 +411,7 @@ GRADUS_BODY void stream_transport::end_streams(double secs) {
   tending_.join();
 }
 GRADUS_BODY void stream_transport::bury() {
-  lock lock(m_);
+  holding lock(m_);
   std::vector<std::shared_ptr<frame_stream>> over;
   over.swap(over_);
   lock.unlock();

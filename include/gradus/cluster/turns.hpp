@@ -28,7 +28,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 class turn_driver final : public task_driver, public std::enable_shared_from_this<turn_driver> {
 public:
   // What tasks run on. Its monotonic clock shows `ahead` more than the driver's, and runs at `rate`.
-  struct machine {
+  struct machine_state {
     std::string name = {};
     nanos ahead = 0;
     double rate = 1;
@@ -62,7 +62,7 @@ public:
   std::unique_ptr<running> start_named(std::string_view who, std::function<void()> body) override;
 
   // ---- machines. The first is the driver's own, whose clock is right.
-  std::size_t add_machine(machine m);
+  std::size_t add_machine(machine_state m);
   // The running task, and what it starts, is on it from now on.
   void move_to(std::size_t machine);
   std::size_t here() const;
@@ -96,7 +96,7 @@ private:
   mutable std::mutex mutex_;
   nanos now_ = begins_at, most_;
   random_stream dice_;
-  std::deque<machine> machines_;
+  std::deque<machine_state> machines_;
   std::vector<std::unique_ptr<task>> tasks_;
   task* running_ = nullptr;
   task* watchman_ = nullptr;

@@ -122,7 +122,7 @@ GRADUS_BODY turn_driver::presence::~presence() {
 GRADUS_BODY double turn_driver::now() const { return 1.5e9 + elapsed(); }
 GRADUS_BODY double turn_driver::elapsed() const {
   const std::lock_guard held(mutex_);
-  const machine& m = machines_[me() != nullptr ? me()->machine : 0];
+  const machine_state& m = machines_[me() != nullptr ? me()->machine : 0];
   return (static_cast<double>(now_) * m.rate + static_cast<double>(m.ahead)) / 1e9;
 }
 GRADUS_BODY void turn_driver::sleep(double secs) {
@@ -137,7 +137,7 @@ GRADUS_BODY std::unique_ptr<task_driver::running> turn_driver::start_named(std::
   return std::make_unique<begun>(shared_from_this(), who, std::move(body));
 }
 
-GRADUS_BODY std::size_t turn_driver::add_machine(machine m) {
+GRADUS_BODY std::size_t turn_driver::add_machine(machine_state m) {
   const std::lock_guard held(mutex_);
   machines_.push_back(std::move(m));
   return machines_.size() - 1;
