@@ -121,7 +121,7 @@ TEST_CASE("groups, chains, masks and varied settings arrive") {
   v.what.set(c, v.follows(2));
   CHECK(c.max_norm == 2.5);
   CHECK(show_plain(vary<&adam::beta1>(constant{0.5})) == "{\"beta1\" {0.5}}");
-  const auto f = back(freeze{named{"a"}});
+  const auto f = back(gradus::freeze{named{"a"}});
   CHECK((f("ab", {}) && !f("b", {})));
 }
 
