@@ -10,7 +10,7 @@ using namespace gradus;
 using namespace gradus::detail;
 
 namespace {
-struct kept final : transport_told {
+struct listening final : transport_told {
   std::vector<std::string> told;
   bool refuses = false;
   static std::string words(std::span<const std::byte> b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
@@ -35,7 +35,7 @@ std::vector<std::byte> bytes(std::string_view s) {
 
 TEST_CASE("a connection that waits for its peer, frames both ways, a refusal, and the end") {
   loop::hub h;
-  kept server_told, client_told, third_told;
+  listening server_told, client_told, third_told;
   loop::loop_transport server(h, "server"), client(h, "client"), third(h, "third");
   server.tell(server_told), client.tell(client_told), third.tell(third_told);
   client.connect(0, "here", bytes("hi"));
