@@ -34,6 +34,7 @@ public:
     const std::lock_guard lock(h.mutex);
     h.all.push_back(this);
   }
+  ~loop_transport() override { close(0); }
   const std::string& name() const { return name_; }
   void tell(detail::transport_told& told) override { told_ = &told; }
   int listen(const std::string& address) override {
