@@ -173,11 +173,18 @@ TEST_CASE("what takes a network is refused by its name") {
             {.eval_distribute = "a", .experimental_distribute = distribute_config{.eval_distribute = "b"}})
             .find("keep one") != std::string::npos);
   try {
-    detail::validate_for_trainer({.device_fn = [](const placed_op&) { return std::string(); }});
+    detail::validate_for_trainer({.device_fn = [](const placed_op&) { return std::string(); }}, false);
     FAIL("a trainer took a device_fn");
   } catch (const unimplemented& e) {
     CHECK(std::string_view(e.what()).find("device_fn gives devices to the nodes of an estimator's graph") !=
           std::string_view::npos);
+  }
+  detail::validate_for_trainer({.protocol = "grpc"}, true);
+  try {
+    detail::validate_for_trainer({.protocol = "grpc"}, false);
+    FAIL("a trainer of one process took a protocol");
+  } catch (const unimplemented& e) {
+    CHECK(std::string_view(e.what()).find("add the policy connected{server}") != std::string_view::npos);
   }
 }
 
