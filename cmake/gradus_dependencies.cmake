@@ -74,13 +74,17 @@ macro(gradus_find_dependencies)
   set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ${gradus_global_before})
 endmacro()
 
-# gRPC has a package file, or where it has none a description for pkg-config. Both name many libraries.
+# gRPC has a package file and a description for pkg-config. The package file of a package manager comes first. That of the
+# system comes last: Debian's ends the configuration with an error where the compiler of .proto files is not installed.
 macro(gradus_find_grpc)
-  find_package(gRPC CONFIG QUIET)
+  find_package(gRPC CONFIG QUIET NO_CMAKE_SYSTEM_PATH NO_SYSTEM_ENVIRONMENT_PATH NO_CMAKE_PACKAGE_REGISTRY)
   if(NOT TARGET gRPC::grpc++)
     find_package(PkgConfig QUIET)
     if(PKG_CONFIG_FOUND)
       pkg_check_modules(gradus_grpc QUIET IMPORTED_TARGET GLOBAL grpc++)
+    endif()
+    if(NOT gradus_grpc_FOUND)
+      find_package(gRPC CONFIG QUIET)
     endif()
   endif()
   foreach(gradus_grpc_target IN ITEMS PkgConfig::gradus_grpc gRPC::grpc++)

@@ -48,7 +48,7 @@ trap 'stop; wait; exit 143' TERM
 trap 'stop; wait; exit 130' INT
 for task in "${tasks[@]}"; do start "$task"; done
 
-killed=0 again=0
+killed=0 again=0 ending=$SECONDS
 next=$((SECONDS + 2))
 while [ ${#ended[@]} -lt ${#tasks[@]} ]; do
   for task in "${tasks[@]}"; do
@@ -66,6 +66,15 @@ while [ ${#ended[@]} -lt ${#tasks[@]} ]; do
       start "$task"
     fi
   done
+  # All end within moments, unless one was killed in them: it is started again and finds nobody. Then all are started again.
+  [ ${#ended[@]} -gt 0 ] || ending=$SECONDS
+  if [ $((SECONDS - ending)) -gt 60 ]; then
+    ending=$SECONDS
+    for task in "${!ended[@]}"; do
+      unset "ended[$task]"
+      start "$task"
+    done
+  fi
   if [ $killed -lt "$kills" ] && [ $SECONDS -ge $next ]; then
     task=${tasks[$((RANDOM % 5))]}
     if [ -z "${ended[$task]:-}" ] && kill -9 "${process[$task]}" 2>/dev/null; then

@@ -140,6 +140,7 @@ int run_task(const options& o, const std::string& data) {
     evaluate(o, data, here);
   else
     train(o, data, here);
+  here.finish();
   return 0;
 }
 #endif

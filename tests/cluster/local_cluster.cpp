@@ -32,6 +32,7 @@ TEST_CASE("a parameter server's join returns when the workers' programs have end
   int joined = 0;
   std::mutex mutex;
   local_cluster{.ps = 2, .workers = 2}.run([&](server& here) {
+    here.finish();  // who started the threads waits for them
     if (!here.is_ps()) return;
     here.join();
     const std::lock_guard lock(mutex);

@@ -167,6 +167,54 @@ TEST_CASE("tasks that differ are refused, and the first difference is named with
              "\"policy 0, rate\" of worker 0 is 0.1, that of worker 1 is 0.2"));
 }
 
+TEST_CASE("a worker that has done its part is told where the cluster is lost before the others have done theirs") {
+  const points data;
+  hub h;
+  std::atomic<bool> is_done = false;
+  const auto said = run_tasks({{"ps", {"p0"}}, {"worker", {"w0", "w1"}}}, h, [&](server& here) {
+    if (here.is_ps()) {
+      std::thread dies([&] {
+        is_done.wait(false);
+        here.stop();
+      });
+      here.join();
+      return dies.join();
+    }
+    {
+      auto t = make_trainer<cluster_models::mlp>(connected{here}, adam{.rate = 0.01}, run_config{});
+      t.train(data.batches(12).shard(2, here.worker()), {.max_steps = here.is_chief() ? 20 : 1'000'000'000});
+    }
+    is_done = true, is_done.notify_all();
+    here.finish();
+  });
+  CHECK(said.at("ps 0") == "");
+  CHECK(says(said.at("worker 0"), "worker 0 has done its part, and the cluster was lost before all had: ps 0 at p0"));
+  CHECK(says(said.at("worker 1"), "the cluster has ended"));
+}
+
+TEST_CASE("a worker that has done its part waits until all have left, also where its trainer is still there") {
+  const points data;
+  hub h;
+  std::atomic<int> left = 0;
+  const auto said = run_tasks(two_by_two, h, [&](server& here) {
+    if (here.is_ps()) {
+      here.join();
+      CHECK(left == 2);
+      here.finish();  // its part is over, and it says so at once
+      return;
+    }
+    auto t = make_trainer<cluster_models::mlp>(connected{here}, adam{.rate = 0.01}, run_config{});
+    t.train(data.batches(12).shard(2, here.worker()), {.max_steps = 10 + 50 * here.worker()});
+    ++left;
+    here.finish();
+    CHECK(left == 2);
+  });
+  for (const auto& [task, what] : said) {
+    CAPTURE(task);
+    CHECK(what == "");
+  }
+}
+
 TEST_CASE("whose cluster differs is refused, and both are shown") {
   hub h;
   const cluster_spec other{{"ps", {"p0", "p1"}}, {"worker", {"w0", "w9"}}};

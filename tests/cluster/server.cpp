@@ -48,6 +48,7 @@ TEST_CASE("server: join holds until somebody stops it") {
   });
   waiting.wait();
   CHECK_FALSE(stopped_before);
+  s.finish();  // there is nobody else
   s.stop();
   ps.join();
 }

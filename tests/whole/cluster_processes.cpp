@@ -82,16 +82,23 @@ public:
   }
   // Starts again what has ended with an error, as a service manager does. False: all have ended as they should.
   bool look() {
-    bool any = false;
+    int running = 0;
     for (const std::string t : tasks) {
       process& p = *running_.at(t);
       if (p.ended() && !p.succeeded()) {
         REQUIRE_MESSAGE(++restarts_ < 2000, slurp(output(t)));
         start(t);
       }
-      any = any || !running_.at(t)->ended();
+      running += !running_.at(t)->ended();
     }
-    return any;
+    // All end within moments, unless a task was killed in them: it is started again and finds nobody. Then all are
+    // started again, as docs/cluster_operators.md says.
+    const bool is_ending = running != 0 && running != static_cast<int>(std::size(tasks));
+    if (!is_ending) ending_since_ = processes::seconds();
+    if (is_ending && processes::seconds() - ending_since_ > 30)
+      for (const std::string t : tasks)
+        if (running_.at(t)->ended()) start(t);
+    return running != 0;
   }
   bool kill(const std::string& task) {
     process& p = *running_.at(task);
@@ -106,6 +113,7 @@ private:
   std::string dir_, spec_;
   std::map<std::string, std::unique_ptr<process>> running_;
   int restarts_ = 0;
+  double ending_since_ = 0;
 
   void start(const std::string& task) {
     const auto space = task.find(' ');

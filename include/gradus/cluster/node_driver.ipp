@@ -93,8 +93,13 @@ GRADUS_BODY std::uint64_t worker_node::fetch() {
 }
 
 GRADUS_BODY void worker_node::leave() {
-  half_.leave(network_->now());
-  pump([this] { return half_.state() == worker_half::states::left || network_->inbox(me_).is_closed(); });
+  const auto is_gone = [this] {
+    return half_.state() == worker_half::states::left || network_->inbox(me_).is_closed();
+  };
+  while (!is_gone()) {  // again, if it was taken for dead and had to join again
+    half_.leave(network_->now());
+    pump([&] { return is_gone() || is_between_steps(); });
+  }
 }
 
 GRADUS_BODY void worker_node::concluded(token_verdict v, std::uint64_t) {

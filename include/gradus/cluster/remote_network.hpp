@@ -52,6 +52,7 @@ public:
   message_network& messages() override { return *this; }
   void offer(shard_program program, const std::string& task) override;
   void serve(std::uint32_t shard) override;
+  void finish() override;
   void server_stopped() override;
 
   // ---- as its node's
@@ -87,7 +88,8 @@ private:
   offered_program program_;
   bool ended_ = false, is_stopped_ = false;
   std::string why_;                // empty: as it should
-  std::uint64_t incarnation_ = 0;  // that this worker has joined as; 0: none, or it has left
+  std::uint64_t incarnation_ = 0;  // that this worker has joined as; 0: none
+  bool has_left_ = false;
   std::uint64_t refused_ = 0;
   std::mutex sending_;
   message_frames out_;

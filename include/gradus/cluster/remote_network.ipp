@@ -176,8 +176,8 @@ GRADUS_BODY void remote_network::post(const protocol_message& m) {
   const std::lock_guard sending(sending_);
   if (!is_ps()) {
     const std::lock_guard lock(mutex_);
-    if (m.kind == message_kind::join) incarnation_ = m.incarnation;
-    if (m.kind == message_kind::leave) incarnation_ = 0;
+    if (m.kind == message_kind::join) incarnation_ = m.incarnation, has_left_ = false;
+    if (m.kind == message_kind::leave) has_left_ = true;
   }
   carrier_->send(m.to, out_.encode(m));
 }
@@ -186,7 +186,7 @@ GRADUS_BODY void remote_network::beat() {
   for (;;) {
     changed_.wait_for(lock, static_cast<double>(o_.heartbeat) / 1e9, [&] { return ended_; });
     if (ended_) return;
-    const std::uint64_t joined = incarnation_;
+    const std::uint64_t joined = has_left_ ? 0 : incarnation_;
     if (joined == 0) continue;
     lock.unlock();
     post({message_kind::heartbeat, me_, cluster_shape::decider, joined, 0, 0, {}, {}});
@@ -213,6 +213,26 @@ GRADUS_BODY void remote_network::close(const std::string& why) {
 GRADUS_BODY void remote_network::end() {
   if (me_ == cluster_shape::decider) tell_all(goodbye);
   close({});
+}
+GRADUS_BODY void remote_network::finish() {
+  std::unique_lock lock(mutex_);
+  const nanos since = now();
+  while (!ended_ && incarnation_ != 0) {
+    const std::uint64_t joined = incarnation_;
+    lock.unlock();
+    // Again, since it may be lost, and since a decider that comes back from its log knows it from there alone.
+    post({message_kind::leave, me_, cluster_shape::decider, joined, 0, 0, {}, {}});
+    while (box_.take([](const protocol_message&) {}, at_once)) {
+    }
+    lock.lock();
+    changed_.wait_for(lock, static_cast<double>(o_.retry) / 1e9, [&] { return ended_; });
+    const double waited = static_cast<double>(now() - since) / 1e9;
+    if (!ended_ && waited >= o_.connect_secs)
+      raise(status::deadline_exceeded, text(task_, " has done its part, and waited for the others for ", waited,
+                                            " s; see what they do, and start again those that are not there"));
+  }
+  if (!why_.empty())
+    raise(status::aborted, text(task_, " has done its part, and the cluster was lost before all had: ", why_));
 }
 GRADUS_BODY void remote_network::tell_all(std::uint64_t about) {
   message_encoder encoder;

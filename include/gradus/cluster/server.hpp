@@ -16,6 +16,8 @@
 //
 //   gradus::server here(gradus::grpc{gradus::mtls{"certs"}}, gradus::run_config::from_environment());
 //   if (here.is_ps()) return here.join();         // serves until the last worker has left
+//   ...                                           // trains
+//   here.finish();                                // until all others have left as well
 //
 // and training runs with the policy `connected{here}` use it. A server by itself has none, opens no port and starts no
 // thread: sessions of this process reach it by the connect policy in_process (session/master.hpp).
@@ -125,6 +127,11 @@ public:
   // this returns when the last worker has left. Error: failed_precondition if it was never started, since that may
   // never happen.
   void join() const;
+  // The last call of a worker's program: this task has done its part, and returns when all others have. A process that
+  // has ended as it should is started again by nobody, but where a parameter server is lost after that, all tasks have
+  // to begin again. Returns at once where there is nobody to wait for: alone, in a thread of a local_cluster, and for a
+  // parameter server, whose part is join. Error: aborted if the cluster was lost, with what was.
+  void finish() const;
   bool is_running() const;
 
   // ---- the task's place in a cluster that trains

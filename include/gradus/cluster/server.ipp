@@ -158,6 +158,10 @@ GRADUS_BODY void server::join() const {
   changed_.wait(lock, [&] { return state_ == stopped; });
 }
 
+GRADUS_BODY void server::finish() const {
+  if (network_ != nullptr && !is_ps()) network_->finish();
+}
+
 GRADUS_BODY bool server::is_running() const {
   const std::lock_guard lock(mutex_);
   return state_ == running;

@@ -19,6 +19,9 @@ public:
   virtual void offer(shard_program program, const std::string& task) = 0;
   // A parameter server's part: waits for a program, and serves until the cluster has ended.
   virtual void serve(std::uint32_t shard) = 0;
+  // A worker's part is done: it leaves, and this returns when all others have left. Error: aborted where the cluster
+  // ends otherwise. Threads of one process are waited for by whoever started them.
+  virtual void finish() {}
   // The task's server was stopped: what waits in serve returns.
   virtual void server_stopped() {}
 };
