@@ -102,6 +102,74 @@ TEST_CASE("what is lent is read where it lies, until it is withdrawn") {
   CHECK(box.counts().withdrawn == 2);
 }
 
+TEST_CASE("who parts with what it has lent leaves copies of it, in their places") {
+  mailbox box(task_system{});
+  letter mine(5000, 5, 1), others(5000, 6, 1);
+  const auto part_and_spoil = [&] {
+    box.part_with(5);
+    std::fill(mine.first.begin(), mine.first.end(), std::byte{99});
+  };
+  const auto first_bytes = [&] {
+    std::string s;
+    while (box.take(
+        [&](const protocol_message& m) {
+          s += text(m.from, ".", m.sequence);
+          if (m.parts.empty()) return void(s += " ");
+          s += text(m.is_lent ? "l" : "c", static_cast<int>(m.parts[0].bytes[0]), " ");
+          CHECK(m.parts[0].name == "layer/w");
+          CHECK(m.ids[0] == contribution_id{1, 2, 3});
+        },
+        at_once)) {
+    }
+    return s;
+  };
+  const auto was = static_cast<int>(mine.first[0]);
+  box.put_lent(mine.m), box.put_lent(others.m), box.put(numbered(5, 2)), box.put_lent(mine.m);
+  part_and_spoil();
+  box.put(numbered(5, 3));
+  CHECK(first_bytes() == text("5.1c", was, " 6.1l", was, " 5.2 5.1c", was, " 5.3 "));
+  box.put_lent(mine.m);
+  part_and_spoil();
+  box.part_with(7);
+  CHECK(first_bytes() == "5.1c99 ");
+  CHECK(box.counts().dropped == 0);
+}
+
+TEST_CASE("what is borrowed is wanted back by who withdraws, and returned by who takes, or with his end") {
+  testing::hand_tasks hand;
+  for (const bool ends : {false, true}) {
+    mailbox box(hand.tasks());
+    letter mine(100, 5), others(100, 6);
+    bool back = false;
+    const task_handle reader = hand.tasks().start("a test", "do without", [&] {
+      for (int i = 0; i < 2; ++i)
+        box.take([&](const protocol_message& m) { box.borrow(m.from), box.borrow(m.from); }, never_due);
+      std::uint32_t node = 9;
+      CHECK_FALSE(box.is_wanted_back(node));
+      CHECK_FALSE(box.take([](const protocol_message&) {}, never_due));  // woken
+      REQUIRE(box.is_wanted_back(node));
+      CHECK(node == 5);
+      CHECK_FALSE(box.is_wanted_back(node));
+      CHECK_FALSE(back);
+      hand.tasks().sleep(1);
+      if (ends) return box.retire();
+      box.give_back(6), box.give_back(5);
+      hand.tasks().sleep(1);
+      CHECK_FALSE(back);
+      box.give_back(5);
+    });
+    box.put_lent(mine.m), box.put_lent(others.m);
+    hand.settle();
+    const task_handle waiter = hand.tasks().start("a test", "do without", [&] {
+      box.withdraw(7);
+      box.withdraw(5);
+      back = true;
+    });
+    hand.advance(5);
+    CHECK(back);
+  }
+}
+
 TEST_CASE("withdraw waits for the one that is being handled, and for nobody else's") {
   testing::hand_tasks hand;
   mailbox box(hand.tasks());

@@ -261,7 +261,11 @@ struct list_worker final : worker_told {
     }
     return parts;
   }
-  std::uint64_t step() { return node.wait_for_step(); }
+  std::uint64_t step() {
+    const std::uint64_t s = node.wait_for_step();
+    for (auto& a : arena) a.fill(-1);  // it is the next gradient's now
+    return s;
+  }
   push_fate push() {
     for (std::uint32_t k = 0; k < parts.size(); ++k) {
       arena[k].fill(part_of(number, made, k));
@@ -270,7 +274,8 @@ struct list_worker final : worker_told {
     }
     node.push(parts);
     const push_fate fate = node.wait_for_push();
-    for (auto& a : arena) a.fill(-1);  // it is the next gradient's now
+    if (fate == push_fate::lost || fate == push_fate::over)
+      for (auto& a : arena) a.fill(-1);
     return fate;
   }
 };
@@ -391,6 +396,25 @@ TEST_CASE("rounds with backups: who is late is dropped, and nothing of it is app
     }
 }
 
+TEST_CASE("rounds of two gradients of every worker: what the first has lent is its own again") {
+  for (std::uint32_t shards = 1; shards <= 3; ++shards)
+    for (std::uint32_t workers = 1; workers <= 3; ++workers) {
+      const cluster_shape shape{shards, workers};
+      list_cluster run{shape, decides_by(sync_replicas{.replicas_to_aggregate = static_cast<int>(2 * workers)}, shape)};
+      std::vector<int> accepted(workers);
+      run.start([&](list_worker& w) {
+        for (int i = 0; i < 2 * steps; ++i) {
+          w.step();
+          ++w.made;
+          accepted[w.number] += w.push() == push_fate::accepted;
+        }
+      });
+      run.check(std::vector<int>(workers, 2 * steps));
+      for (const int n : accepted) CHECK(n >= steps);
+      CHECK(run.stores[0].applied.size() == steps);
+    }
+}
+
 TEST_CASE("what mailboxes lose is said again") {
   // The threads are real, so a run may lose nothing.
   std::uint64_t dropped = 0;
@@ -461,7 +485,7 @@ TEST_CASE("messages go to the decider or the shard by their kind, and large ones
     if (is_lent(k)) lent += text(kind_name(k), " ");
   }
   CHECK(to_decider == "join heartbeat staged ask leave start measured hold release ");
-  CHECK(lent == "push begin ");
+  CHECK(lent == "push pulled begin fetched ");
 }
 
 TEST_CASE("a parameter server whose disk is full ends the cluster, and its log has all that was acknowledged") {
@@ -479,12 +503,13 @@ TEST_CASE("a parameter server whose disk is full ends the cluster, and its log h
       }
     });
   };
+  int failures = 0;
   for (std::int64_t at = 20; at < 420; at += 27) {
     CAPTURE(at);
     const bool durable = at % 2 != 0;
     const testing::faulty_files fs;
     fs.plan({.at = at, .error = ENOSPC, .persistent = true});
-    std::atomic<std::uint64_t> acknowledged{0}, ended{0};
+    std::atomic<std::uint64_t> acknowledged{0}, ended{0}, finished{0};
     {
       local_network network(shape, tasks);
       std::vector<number_store> stores(shape.shards);
@@ -497,18 +522,22 @@ TEST_CASE("a parameter server whose disk is full ends the cluster, and its log h
             worker_node node(network, {.number = w, .shape = shape, .begins = w == 0}, told);
             node.start();
             node.wait_for_step();
-            for (;;) {
+            for (int n = 0; n < 500; ++n) {
               node.push(told.parts);
               if (node.wait_for_push() == push_fate::committed) ++acknowledged;
               node.wait_for_step();
             }
+            node.leave();
+            ++finished;
           } catch (const error& e) {
             ended += e.kind() == status::aborted && std::string(e.what()).find("\"logs-") != std::string::npos &&
                      std::string(e.what()).find("free some space") != std::string::npos;
           }
         }));
     }
-    CHECK(ended == shape.workers);
+    // An operation that nothing depends on may have been the one that failed.
+    CHECK(ended + finished == shape.workers);
+    failures += ended != 0;
     // The next process has room.
     const testing::faulty_files next = fs.after_kill();
     local_network network(shape, tasks);
@@ -531,4 +560,5 @@ TEST_CASE("a parameter server whose disk is full ends the cluster, and its log h
     CHECK(first_step <= 5 + acknowledged + shape.workers);  // what was under way may be there
     for (const number_store& s : stores) CHECK(s.order == first_step);
   }
+  CHECK(failures >= 10);
 }

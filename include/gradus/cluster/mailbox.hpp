@@ -7,6 +7,12 @@
 //   while (box.take([&](const protocol_message& m) { shard.receive(m, now); }, shard.next())) ...
 //   box.withdraw(me);                                          // now what was lent may be written again
 //
+// What a message has lent may be looked at after it was handled, if whoever takes says so (`borrow`) until he does not
+// any more (`give_back`). Who wants it back before that says `withdraw`, and who takes is asked for it:
+//
+//   for (std::uint32_t node; box.is_wanted_back(node);) shard.give_back(node);      // whenever take has returned
+//   box.retire();                                              // who takes has ended, and looks at nothing any more
+//
 // Who takes looks for a while before it parks, since a thread that parks needs tens of microseconds to wake. Who puts
 // never waits: a mailbox is bounded, and what would go beyond its limits is lost, and counted. That is right here, for
 // the protocol takes every message for one that may be lost, and says again what is not answered; a sender that waited
@@ -56,9 +62,16 @@ public:
   // The same without copying the bytes of the parts: the sender leaves them alone until the message was taken and
   // handled, or `withdraw` has returned.
   void put_lent(const protocol_message& m) { put(m, true); }
-  // Drops what node `from` has lent and is not taken yet, and waits while one of its lent messages is being handled.
-  // Not to be called while handling one.
+  // Drops what node `from` has lent and is not taken yet, and waits while one of its lent messages is being handled, or
+  // what it has lent is borrowed. Not to be called while handling one.
   void withdraw(std::uint32_t from);
+  // The same, but what is not taken yet is copied. Nothing of it is borrowed by anyone.
+  void part_with(std::uint32_t from);
+  // By who takes.
+  void borrow(std::uint32_t from);
+  void give_back(std::uint32_t to);
+  bool is_wanted_back(std::uint32_t& from);
+  void retire();
   // Waits for the next message, up to `until` on the tasks' monotonic clock (never_due: for ever), and calls f(const
   // protocol_message&) with it; what it shows is good during the call, in which anything may be put. False: the time
   // came, or somebody woke it, or it was closed and is empty. Only one thread takes.
@@ -111,17 +124,23 @@ private:
   const frame* at_hand_ = nullptr;  // a lent one that is being handled
   frame* spent_ = nullptr;          // small ones that were handled, the taker's own until it takes again
   bool is_parked_ = false, is_woken_ = false, is_closed_ = false;
-  std::uint32_t withdrawing_ = 0;  // who waits for the one at hand
+  std::uint32_t withdrawing_ = 0;        // who waits for what was lent
+  std::vector<std::uint32_t> borrowed_;  // by node: how many of its messages
+  std::vector<std::uint32_t> wanted_;    // nodes that want back what is borrowed
+  std::atomic<bool> any_wanted_{false};
   mailbox_counts counts_;
 
   std::unique_lock<std::mutex> lock() const;
   void put(const protocol_message& m, bool lent);
   frame* take_free(std::size_t needed);
+  static bool make_room(frame& one, std::size_t needed);
   void give_free(frame* one);
   void append(frame* one);
   void tell(std::unique_lock<std::mutex>& held);
   frame* next(nanos until);
   void handled(frame* one);
+  frame* copy_of(const frame& lent);
+  bool is_borrowed(std::uint32_t from) const { return from < borrowed_.size() && borrowed_[from] != 0; }
   static void fill(frame& to, const protocol_message& m, bool lent);
 };
 

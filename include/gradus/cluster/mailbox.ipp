@@ -78,6 +78,7 @@ GRADUS_BODY void mailbox::fill(frame& to, const protocol_message& m, bool lent) 
   }
   for (std::size_t i = 0; i < m.ids.size(); ++i) new (ids + i) contribution_id(m.ids[i]);
   to.message = m;
+  to.message.is_lent = lent;
   to.message.parts = {slices, m.parts.size()}, to.message.ids = {ids, m.ids.size()};
 }
 
@@ -118,6 +119,16 @@ GRADUS_BODY void mailbox::give_free(frame* one) {
     one->next = std::exchange(free_, one);
 }
 
+// False: there is no memory for it.
+GRADUS_BODY bool mailbox::make_room(frame& one, std::size_t needed) {
+  if (needed <= one.capacity) return true;
+  if (one.memory != nullptr) ::operator delete(one.memory, std::align_val_t{wire_alignment});
+  one.memory = nullptr, one.capacity = 0;
+  one.memory = static_cast<std::byte*>(::operator new(needed, std::align_val_t{wire_alignment}, std::nothrow));
+  if (one.memory != nullptr) one.capacity = needed;
+  return one.memory != nullptr;
+}
+
 GRADUS_BODY void mailbox::put(const protocol_message& m, bool lent) {
   const std::size_t values = lent ? 0 : mailboxes::value_bytes(m), needed = values + mailboxes::table_bytes(m);
   std::unique_lock held = lock();
@@ -134,13 +145,7 @@ GRADUS_BODY void mailbox::put(const protocol_message& m, bool lent) {
   if (needed > mailboxes::copied_at_once) {
     const bool grows = needed > one->capacity;
     held.unlock();
-    if (grows) {
-      if (one->memory != nullptr) ::operator delete(one->memory, std::align_val_t{wire_alignment});
-      one->memory = nullptr, one->capacity = 0;
-      one->memory = static_cast<std::byte*>(::operator new(needed, std::align_val_t{wire_alignment}, std::nothrow));
-      if (one->memory != nullptr) one->capacity = needed;
-    }
-    const bool has_room = needed <= one->capacity;
+    const bool has_room = make_room(*one, needed);
     if (has_room) fill(*one, m, lent);
     held.lock();
     if (grows) ++counts_.allocations;
@@ -243,7 +248,79 @@ GRADUS_BODY void mailbox::withdraw(std::uint32_t from) {
   ++withdrawing_;
   // Not only until it is another's: by then the next one of this sender may be at hand, if it goes on putting.
   was_handled_.wait(held, [&] { return at_hand_ == nullptr || at_hand_->message.from != from; });
+  if (is_borrowed(from)) {
+    wanted_.push_back(from);
+    any_wanted_.store(true, std::memory_order_release);
+    is_woken_ = true;
+    tell(held);
+    held = lock();
+    was_handled_.wait(held, [&] { return !is_borrowed(from); });
+  }
   --withdrawing_;
+}
+GRADUS_BODY void mailbox::part_with(std::uint32_t from) {
+  std::unique_lock held = lock();
+  frame* before = nullptr;
+  for (frame* one = first_; one != nullptr;) {
+    frame* const behind = one->next;
+    if (!one->is_lent || one->message.from != from) {
+      before = std::exchange(one, behind);
+      continue;
+    }
+    frame* const copy = copy_of(*one);
+    frame*& link = before != nullptr ? before->next : first_;
+    if (copy != nullptr) {
+      link = copy, copy->next = behind, before = copy;
+      if (last_ == one) last_ = copy;
+    } else {  // lost, as by a network
+      link = behind;
+      if (last_ == one) last_ = before;
+      ++counts_.dropped, --messages_;
+    }
+    bytes_ -= one->bytes;
+    give_free(one);
+    one = behind;
+  }
+  ++withdrawing_;
+  was_handled_.wait(held, [&] { return at_hand_ == nullptr || at_hand_->message.from != from; });
+  --withdrawing_;
+}
+// Null: there is no memory for it. Under the mutex.
+GRADUS_BODY mailbox::frame* mailbox::copy_of(const frame& lent) {
+  const protocol_message& m = lent.message;
+  const std::size_t values = mailboxes::value_bytes(m), needed = values + mailboxes::table_bytes(m);
+  frame* const copy = take_free(needed);
+  if (!make_room(*copy, needed)) return give_free(copy), nullptr;
+  copy->is_lent = false, copy->bytes = needed > frame::small_bytes ? values : 0;
+  bytes_ += copy->bytes;
+  fill(*copy, m, false);
+  return copy;
+}
+GRADUS_BODY void mailbox::borrow(std::uint32_t from) {
+  const std::unique_lock held = lock();
+  if (borrowed_.size() <= from) borrowed_.resize(from + std::size_t{1});
+  ++borrowed_[from];
+}
+GRADUS_BODY void mailbox::give_back(std::uint32_t to) {
+  std::unique_lock held = lock();
+  if (!is_borrowed(to)) return;
+  const bool is_waited_for = --borrowed_[to] == 0 && withdrawing_ != 0;
+  held.unlock();
+  if (is_waited_for) was_handled_.notify_all();
+}
+GRADUS_BODY bool mailbox::is_wanted_back(std::uint32_t& from) {
+  if (!any_wanted_.load(std::memory_order_acquire)) return false;
+  const std::unique_lock held = lock();
+  from = wanted_.back();
+  wanted_.pop_back();
+  any_wanted_.store(!wanted_.empty(), std::memory_order_relaxed);
+  return true;
+}
+GRADUS_BODY void mailbox::retire() {
+  std::unique_lock held = lock();
+  borrowed_.clear();
+  held.unlock();
+  was_handled_.notify_all();
 }
 GRADUS_BODY void mailbox::wake() {
   std::unique_lock held = lock();

@@ -27,6 +27,8 @@ public:
   // changes them.
   virtual void post(const protocol_message& m) = 0;
   virtual void withdraw(std::uint32_t from) = 0;
+  // The same for a sender whose messages are not to be lost by it: what is not read yet is copied.
+  virtual void part_with(std::uint32_t) {}
   // The end: every wait here ends.
   virtual void end() = 0;
   // Raises `aborted` if the cluster has ended; `waited` is what a worker waited for, as the end of a sentence.

@@ -24,10 +24,14 @@ public:
   local_network(const cluster_shape& shape, const task_system& tasks, waiting wait = {}, mailbox_limits limits = {});
 
   mailbox& inbox(std::uint32_t node) override { return *boxes_[node]; }
-  // What a push or a begin shows is lent, so a worker withdraws it before it changes that.
+  // What is large is lent, so a worker withdraws what it has pushed before it changes that, and a shard parts with its
+  // values.
   void post(const protocol_message& m) override;
   void withdraw(std::uint32_t from) override {
     for (std::uint32_t k = 0; k < shape_.shards; ++k) boxes_[k]->withdraw(from);
+  }
+  void part_with(std::uint32_t from) override {
+    for (std::size_t k = shape_.shards; k < boxes_.size(); ++k) boxes_[k]->part_with(from);
   }
 
   // Said by a worker's thread that ends without an error: it leaves, if it has not left, or never joined.
@@ -52,8 +56,10 @@ private:
   void close(const std::string& why);
 };
 
-// Their parts are large, and their sender leaves them alone until it is answered: they are read where they lie.
-constexpr bool is_lent(message_kind k) { return k == message_kind::push || k == message_kind::begin; }
+// Their parts are large, and their sender leaves them alone until they are read: they are read where they lie.
+constexpr bool is_lent(message_kind k) {
+  return k == message_kind::push || k == message_kind::begin || k == message_kind::pulled || k == message_kind::fetched;
+}
 
 // Whose word a message is meant for, on the node of shard 0.
 constexpr bool is_for_decider(message_kind k) {
@@ -84,6 +90,7 @@ public:
       decider_.emplace(decides, static_cast<protocol_outside&>(*this), network.now());
     if (log_ != nullptr) recover();
   }
+  ~server_node() { network_->inbox(number_).retire(); }
   // Until all workers have left, or the cluster has ended otherwise.
   void run() {
     mailbox& box = network_->inbox(number_);
@@ -95,6 +102,7 @@ public:
         for (int more = 0; more < most_at_once; ++more)
           if (!box.take([this](const protocol_message& m) { receive(m); }, at_once)) break;
       sync();
+      for (std::uint32_t node = 0; box.is_wanted_back(node);) shard_.give_back(node);
       if (!any && box.is_closed()) return;
       if (network_->now() >= due) advance();
       if (decider_ && decider_->all_left()) network_->end();
@@ -111,6 +119,10 @@ private:
   static constexpr int most_at_once = 64;
 
   void send(const protocol_message& m) override { network_->post(m); }
+  bool keeps_records() const override { return log_ != nullptr; }
+  void borrowed(std::uint32_t node) override { network_->inbox(number_).borrow(node); }
+  void returned(std::uint32_t node) override { network_->inbox(number_).give_back(node); }
+  void values_change() override { network_->part_with(number_); }
   std::uint64_t write(std::span<const std::byte> record) override {
     return written_ = log_ != nullptr ? log_->log.append(record) : written_ + 1;
   }
@@ -195,7 +207,7 @@ public:
   void start();
   // The step to compute a gradient at; its values have been told.
   std::uint64_t wait_for_step();
-  // What the parts show is left alone until wait_for_push has returned.
+  // What the parts show is left alone until wait_for_step has returned, or wait_for_push with lost or over.
   void push(std::span<const std::vector<wire_slice>> parts);
   push_fate wait_for_push();
   // All shards' state, as it is after one and the same update, is told by values(). Returns how many updates that is
@@ -219,20 +231,23 @@ private:
   template <class Done>
   void pump(Done done) {
     const nanos since = network_->now();
-    // By an error as well: who unwinds destroys what was lent.
-    const struct withdrawn {
+    // Who unwinds destroys what was lent.
+    struct withdrawn {
       worker_node* of;
-      ~withdrawn() { of->network_->withdraw(of->me_); }
-    } after{this};
+      ~withdrawn() {
+        if (of != nullptr) of->network_->withdraw(of->me_);
+      }
+    } by_an_error{this};
     while (!done()) {
       const bool any = network_->inbox(me_).take(
           [this](const protocol_message& m) { half_.receive(m, network_->now()); }, half_.next());
       if (!any && network_->inbox(me_).is_closed()) {
-        if (done()) return;
+        if (done()) break;
         network_->check(waited(since));
       }
       if (network_->now() >= half_.next()) half_.advance(network_->now());
     }
+    by_an_error.of = nullptr;
   }
   std::string waited(nanos since) const;
   void send(const protocol_message& m) override { network_->post(m); }

@@ -64,6 +64,7 @@ GRADUS_BODY void worker_node::start() {
 
 GRADUS_BODY std::uint64_t worker_node::wait_for_step() {
   pump([this] { return computes_; });
+  network_->withdraw(me_);  // shards that have told newer values have returned what is in them
   return step_;
 }
 
@@ -79,6 +80,7 @@ GRADUS_BODY std::string worker_node::waited(nanos since) const {
 }
 GRADUS_BODY push_fate worker_node::wait_for_push() {
   pump([this] { return is_concluded_; });
+  if (fate_ == push_fate::lost || fate_ == push_fate::over) network_->withdraw(me_);
   return fate_;
 }
 

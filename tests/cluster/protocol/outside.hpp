@@ -16,6 +16,8 @@ using namespace gradus::detail;
 
 struct seen_outside final : protocol_outside {
   std::vector<std::string> said, orders;
+  std::vector<int> lent = std::vector<int>(8);  // by node: what is borrowed of it
+  int changes = 0;                              // of values
   std::vector<std::vector<std::byte>> records;
 
   void send(const protocol_message& m) override {
@@ -38,6 +40,9 @@ struct seen_outside final : protocol_outside {
     records.emplace_back(record.begin(), record.end());
     return records.size();
   }
+  void borrowed(std::uint32_t node) override { ++lent[node]; }
+  void returned(std::uint32_t node) override { --lent[node]; }
+  void values_change() override { ++changes; }
   void ordered(const order_entry& e) override { orders.push_back(text(e.order, ": ", e.worker, ".", e.update)); }
   // What was said since the last call.
   std::vector<std::string> take() { return std::exchange(said, {}); }

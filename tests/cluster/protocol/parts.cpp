@@ -35,6 +35,30 @@ TEST_CASE("a part is a copy, values aligned, and its memory is used again") {
   CHECK(m.size() == 0);
 }
 
+TEST_CASE("a part that is lent lies where it was, until a copy takes its place") {
+  part_memory m;
+  std::vector<float> g{1, 2, 3};
+  std::string name = "w";
+  const wire_slice slices[] = {{name, float32, 7, std::as_bytes(std::span(g))}};
+  m.stage({1, 2, 3}, 9, slices, true);
+  m.stage({2, 2, 3}, 9, slices, true);
+  m.stage({1, 2, 4}, 9, slices);
+  name = "x";
+  part_memory::part* p = m.find({1, 2, 3});
+  CHECK((p->slices[0].name == "w" && static_cast<const void*>(p->slices[0].bytes.data()) == g.data()));
+  CHECK(m.own(0) == 0);
+  CHECK(m.own(1) == 1);
+  CHECK(m.own(1) == 0);
+  g.assign(3, 0);
+  const float expected[] = {1, 2, 3};
+  CHECK(std::memcmp(p->slices[0].bytes.data(), expected, sizeof expected) == 0);
+  CHECK((p->slices[0].name == "w" && p->slices[0].begin == 7));
+  CHECK_FALSE(m.release({1, 2, 3}));
+  CHECK_FALSE(m.release({1, 2, 4}));
+  CHECK(m.release({2, 2, 3}));
+  CHECK_FALSE(m.release({2, 2, 3}));
+}
+
 TEST_CASE("a part is written down and read again") {
   part_memory m, n;
   const double g[] = {0.5};

@@ -403,6 +403,43 @@ TEST_CASE("an update that needs sums of all shards waits for their lists, round 
   CHECK(b.settled(2, 1, {{1, 0}, {3, 0}}).empty());  // nothing is under way
 }
 
+TEST_CASE("what is lent is borrowed until it is applied or dropped, or wanted back") {
+  bench b;
+  double x[3] = {2, 3, 4};
+  const auto lend = [&](std::uint32_t worker, std::uint64_t sequence, const double& value) {
+    const wire_slice parts[] = {{"g", float64, 0, std::as_bytes(std::span(&value, 1))}};
+    b.s.receive({message_kind::push, 2 + worker, 1, 5, sequence, 0, {}, parts, true}, 0);
+    b.written();
+  };
+  const auto borrowed = [&] { return text(b.out.lent[2], " ", b.out.lent[3]); };
+  lend(0, 1, x[0]), lend(1, 1, x[1]);
+  lend(0, 1, x[0]);  // again: it is here
+  CHECK(borrowed() == "1 1");
+  b.decide(1, {{0, 5, 1}});
+  CHECK(borrowed() == "0 1");
+  b.drop({1, 5, 1}, 0);
+  CHECK(borrowed() == "0 0");
+  CHECK((b.store.sum == 2 && b.out.changes == 1));
+  // Wanted back while it waits, and in the middle of an update: that begins again, and is told what was settled.
+  lend(0, 2, x[0]), lend(1, 2, x[1]);
+  b.s.give_back(2);
+  x[0] = -1;
+  CHECK(borrowed() == "0 1");
+  b.store.wants = 2;
+  b.decide(2, {{0, 5, 2}, {1, 5, 2}});
+  CHECK(b.settled(2, 0, {{10, 0}, {5, 0}}) == lines{"measured to 0: i0 s1 a2 [20 1]"});
+  b.s.give_back(3);
+  x[1] = -1;
+  CHECK(borrowed() == "0 0");
+  b.s.advance(1000 * ms);
+  CHECK(b.out.take().back() == "measured to 0: i0 s1 a2 [20 1]");
+  b.settled(2, 1, {{100, 0}, {20, 0}});
+  CHECK(b.store.sum == 2 + 140);
+  CHECK(b.store.updates.back() == "2: 0.2@0 1.2@0 m0 10 5 m1 100 20");
+  b.s.give_back(2), b.s.give_back(3);
+  CHECK(borrowed() == "0 0");
+}
+
 TEST_CASE("lists that are none are let be, and those that the store cannot use change nothing") {
   bench b;
   b.store.wants = 1;

@@ -91,6 +91,9 @@ struct protocol_message {
   std::uint64_t incarnation = 0, sequence = 0, about = 0;
   std::span<const contribution_id> ids = {};
   std::span<const wire_slice> parts = {};
+  // The bytes of the parts are the sender's, who leaves them alone until they are returned (protocol_outside). In one
+  // process alone; elsewhere, and if this is false, they are good during the call that hands them over.
+  bool is_lent = false;
 };
 
 // What a worker says to the decider once it has joined.
@@ -131,6 +134,13 @@ public:
   // the driver calls `synced(number)`, for all records up to that one; until then nothing that rests on it has been
   // said.
   virtual std::uint64_t write(std::span<const std::byte> record) = 0;
+  // Whether anyone reads records; if not, `write` is called with nothing, for the number alone.
+  virtual bool keeps_records() const { return true; }
+  // The bytes that a node has lent are looked at until they are returned.
+  virtual void borrowed(std::uint32_t) {}
+  virtual void returned(std::uint32_t) {}
+  // From now on what values and state showed is something else; what was sent of them may be lent.
+  virtual void values_change() {}
   // The decider's: an entry for each contribution of an update, once that is written down; entries of a round by
   // worker. After a restart those of the log come again.
   virtual void ordered(const order_entry&) {}

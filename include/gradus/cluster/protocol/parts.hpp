@@ -1,8 +1,10 @@
 // The parts of updates that lie on a shard until they are decided, each in memory of its own: the message that brought
-// it is gone by then. Memory is used again, so after the first updates none is taken.
+// it is gone by then. What was lent is left where it lies. Memory is used again, so after the first updates none is
+// taken.
 #pragma once
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "window.hpp"
@@ -22,7 +24,7 @@ public:
     contribution_id id;
     std::uint64_t step = 0, record = 0;  // record: of the log, that holds it
     nanos since = 0, again = 0;          // it lies here, and is reported again
-    bool is_written = false;
+    bool is_written = false, is_lent = false;
     std::vector<std::byte> memory;  // values, each at a multiple of 64 bytes from its begin, and names
     std::vector<wire_slice> slices;
   };
@@ -39,8 +41,8 @@ public:
         std::count_if(parts_.begin(), parts_.end(), [&](const part& p) { return p.id.worker == worker; }));
   }
 
-  // Copies it in. The reference is good until the next call.
-  part& stage(const contribution_id& id, std::uint64_t step, std::span<const wire_slice> from) {
+  // Copies it in, of what is lent the names alone. The reference is good until the next call.
+  part& stage(const contribution_id& id, std::uint64_t step, std::span<const wire_slice> from, bool is_lent = false) {
     if (free_.empty()) {
       parts_.emplace_back();
     } else {
@@ -49,32 +51,32 @@ public:
     }
     part& p = parts_.back();
     p.id = id, p.step = step, p.record = 0, p.is_written = false, p.since = p.again = 0;
-    std::size_t bytes = 0, at = 0;
-    for (const wire_slice& s : from)
-      bytes += s.name.size() + (s.bytes.size() + wire_alignment - 1) / wire_alignment * wire_alignment;
-    p.memory.resize(bytes);
     p.slices.assign(from.begin(), from.end());
-    const auto copy = [&](const void* data, std::size_t n) {
-      std::byte* to = p.memory.data() + at;
-      if (n != 0) std::memcpy(to, data, n);
-      at += n;
-      return to;
-    };
-    for (wire_slice& s : p.slices) {
-      s.bytes = {copy(s.bytes.data(), s.bytes.size()), s.bytes.size()};
-      at = (at + wire_alignment - 1) / wire_alignment * wire_alignment;
-    }
-    for (wire_slice& s : p.slices)
-      s.name = {reinterpret_cast<const char*>(copy(s.name.data(), s.name.size())), s.name.size()};
+    p.is_lent = is_lent;
+    copy_into(p);
     return p;
   }
-  void release(const contribution_id& id) {
+  // Of what this worker has lent a copy takes the place; says of how much.
+  std::size_t own(std::uint64_t worker) {
+    std::size_t n = 0;
+    for (part& p : parts_) {
+      if (!p.is_lent || p.id.worker != worker) continue;
+      const std::vector<std::byte> names = std::exchange(p.memory, {});
+      p.is_lent = false, ++n;
+      copy_into(p);
+    }
+    return n;
+  }
+  // Says whether it was lent.
+  bool release(const contribution_id& id) {
     for (std::size_t i = 0; i < parts_.size(); ++i)
       if (parts_[i].id == id) {
+        const bool was_lent = parts_[i].is_lent;
         free_.push_back(std::move(parts_[i]));
         parts_.erase(parts_.begin() + static_cast<std::ptrdiff_t>(i));
-        return;
+        return was_lent;
       }
+    return false;
   }
   void clear() {
     while (!parts_.empty()) release(parts_.back().id);
@@ -119,6 +121,27 @@ public:
 
 private:
   std::vector<part> parts_, free_;
+
+  // What its slices show.
+  static void copy_into(part& p) {
+    const auto aligned = [](std::size_t n) { return (n + wire_alignment - 1) / wire_alignment * wire_alignment; };
+    std::size_t bytes = 0, at = 0;
+    for (const wire_slice& s : p.slices) bytes += s.name.size() + (p.is_lent ? 0 : aligned(s.bytes.size()));
+    p.memory.resize(bytes);
+    const auto copy = [&](const void* data, std::size_t n) {
+      std::byte* to = p.memory.data() + at;
+      if (n != 0) std::memcpy(to, data, n);
+      at += n;
+      return to;
+    };
+    if (!p.is_lent)
+      for (wire_slice& s : p.slices) {
+        s.bytes = {copy(s.bytes.data(), s.bytes.size()), s.bytes.size()};
+        at = aligned(at);
+      }
+    for (wire_slice& s : p.slices)
+      s.name = {reinterpret_cast<const char*>(copy(s.name.data(), s.name.size())), s.name.size()};
+  }
 };
 
 }  // namespace gradus::detail

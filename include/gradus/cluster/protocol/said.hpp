@@ -23,6 +23,7 @@ public:
   template <class Kind, class More>
   std::uint64_t write(Kind what, std::uint64_t about, std::span<const contribution_id> ids, More more) {
     record_.clear();
+    if (!out_->keeps_records()) return out_->write(record_);
     bytes_out out(record_);
     out.number(what);
     out.number(about);

@@ -102,6 +102,14 @@ public:
     return s;
   }
 
+  // What a worker has lent is wanted back: all of it is copied, and returned.
+  void give_back(std::uint32_t node) {
+    std::size_t n = parts_.own(o_.shape.worker_of(node));
+    if (n == 0) return;
+    if (update_.is_open() && find_set(update_.ids())) update_.begin_again(set_);
+    for (; n != 0; --n) out_->returned(node);
+  }
+
   // ---- saved and begun again
   void save(bytes_out out) const {
     out.number(applied_);
@@ -209,6 +217,7 @@ private:
     log_.say(begun_record_, to_worker(message_kind::begun, id, applied_));
   }
   void begun_at(std::uint64_t order, std::span<const wire_slice> parts) {
+    out_->values_change();
     store_->restore(order, parts);
     applied_ = order, has_begun_ = true;
   }
@@ -235,12 +244,15 @@ private:
     // Parts of earlier incarnations may wait for the decider; a worker that flaps does not fill the memory.
     if (parts_.count_of(id.worker) >= 2 * o_.width) return void(++counts_.full);
     window_.begin(id);
-    part& p = parts_.stage(id, m.about, m.parts);
+    part& p = parts_.stage(id, m.about, m.parts, m.is_lent);
+    if (m.is_lent) out_->borrowed(m.from);
     p.since = now, p.again = now + o_.retry;
     record_.clear();
-    bytes_out out(record_);
-    out.number(record_kind::part);
-    part_memory::save(out, p);
+    if (out_->keeps_records()) {
+      bytes_out out(record_);
+      out.number(record_kind::part);
+      part_memory::save(out, p);
+    }
     p.record = out_->write(record_);
     if (Faults::on(protocol_fault::applied_when_staged)) {
       const staged_part alone{p.id, p.step, p.slices};
@@ -293,13 +305,17 @@ private:
   }
   // False: it is of another cluster.
   bool begin_update(std::uint64_t order, std::span<const contribution_id> ids) {
+    if (!find_set(ids)) return false;
+    update_.begin(order, ids, set_);
+    return true;
+  }
+  bool find_set(std::span<const contribution_id> ids) {
     set_.clear();
     for (const part& p : parts_.all())
       if (std::find(ids.begin(), ids.end(), p.id) != ids.end()) set_.push_back({p.id, p.step, p.slices});
     if (set_.size() != ids.size() && !Faults::on(protocol_fault::decided_by_most)) return false;
     if (!Faults::on(protocol_fault::arrival_order))
       std::sort(set_.begin(), set_.end(), [](const staged_part& a, const staged_part& b) { return a.id < b.id; });
-    update_.begin(order, ids, set_);
     return true;
   }
   // Measures what is wanted, or applies.
@@ -332,6 +348,7 @@ private:
     take_early(now);
   }
   void finish(bool again) {
+    out_->values_change();
     update_.apply();
     applied_ = std::max(applied_, update_.order());
     ++counts_.applied;
@@ -344,7 +361,7 @@ private:
     }
     for (const contribution_id& id : update_.ids()) {
       window_.answer(id, {token_verdict::committed, update_.order()});
-      parts_.release(id);
+      release(id);
       if (!again && id.incarnation == window_.incarnation_of(id.worker)) tell_values(id);
     }
   }
@@ -356,10 +373,13 @@ private:
   }
   void forget(const contribution_id& id, std::uint64_t step) {
     window_.answer(id, {token_verdict::dropped, step});
-    parts_.release(id);
+    release(id);
     ++counts_.dropped;
   }
 
+  void release(const contribution_id& id) {
+    if (parts_.release(id)) out_->returned(o_.shape.node_of(id.worker));
+  }
   void tell_values(const contribution_id& id) {
     protocol_message m = to_worker(message_kind::pulled, id, applied_);
     m.parts = store_->values();

@@ -67,6 +67,17 @@ public:
     is_open_ = false;
   }
 
+  // The set lies elsewhere now: the store begins anew and is told what was settled.
+  void begin_again(std::span<const staged_part> set) {
+    store_->begin(order_, set);
+    const std::size_t settled = std::exchange(round_, 0);
+    while (round_ < settled) {
+      measure();
+      settle(rounds_[round_]);
+    }
+    if (!is_settled()) measure();
+  }
+
   // The lists of all rounds, as the record of the update holds them, and the update again from them.
   void write(bytes_out out) const {
     out.number(static_cast<std::uint32_t>(round_));
