@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, runs the tests, prints ctest's closing lines of every configuration.
 #
-#   scripts/test.sh            g++ whole; of the tests a sample, drawn by the commit, with clang 16 under ASan + UBSan, and
-#                              under TSan of those in which threads begin
-#   scripts/test.sh --quick    g++ whole, nothing else
+#   scripts/test.sh            g++: of the largest rooms half of the files, drawn by the commit, and all of the others; a
+#                              smaller sample with clang 16 under ASan + UBSan, and under TSan of those in which threads begin
+#   scripts/test.sh --quick    the same with g++, nothing else
 #   scripts/test.sh --all      the same without samples, then: what users' options make of five rooms (-O2 -march=native), clang 16
 #                              whole, clang 19 edge core, SSE2-only and AVX2 builds, four rooms on 64-bit and 32-bit ARM,
 #                              RISC-V and IBM Z under qemu and on 32-bit x86, LLVM's standard library; clang 19 whole (newest, libc++-19) if GRADUS_NEWEST names a folder into which xtl,
