@@ -202,7 +202,7 @@ TEST_CASE("a session of a supervisor calls the hooks of its list behind the poli
   auto sv = make_supervisor<line>({}, gradient_descent{.rate = 0.1}, as_policy{{&log, "p"}});
   {
     const std::vector<any_hook> hooks{recording{&log, "a"}, recording{&log, "b"}};
-    auto sess = sv.managed_session("", input, {.hooks = hooks});
+    auto sess = sv.managed_session("", data(), {.hooks = hooks});  // it keeps the data
     CHECK(log == "p begin; a begin; b begin; p session at 0; a session at 0; b session at 0; ");
     log.clear();
     CHECK(sess.run());

@@ -299,7 +299,7 @@ TEST_CASE("supervisor: sessions follow each other, each from the newest checkpoi
   }
   CHECK(sv.should_stop());
   {
-    auto sess = sv.managed_session("", input);
+    auto sess = sv.managed_session("", data.batches(-1));  // it keeps the data, whose position is restored as well
     CHECK_FALSE(sv.should_stop());
     CHECK(sess.global_step() == 1);
     CHECK(weight(sess) == w);

@@ -238,6 +238,15 @@ supervised_session<supervisor<Source, Policies...>, Data> supervisor<Source, Pol
       *this, master, &data,
       std::make_unique<detail::hooked_supervision<session_type>>(options.hooks.all(), "its data"));
 }
+template <class Source, class... Policies>
+template <class Data>
+  requires(!std::is_lvalue_reference_v<Data> && batched_dataset<Data>)
+supervised_session_with_data<supervisor<Source, Policies...>, Data> supervisor<Source, Policies...>::managed_session(
+    std::string_view master, Data&& data, const hooked_session_options& options) {
+  return supervised_session_with_data<supervisor, Data>(
+      *this, master, std::move(data),
+      std::make_unique<detail::hooked_supervision<session_type>>(options.hooks.all(), "its data"));
+}
 
 }  // namespace gradus
 

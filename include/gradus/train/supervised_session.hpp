@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "../base/error.hpp"
@@ -128,6 +129,23 @@ private:
   Data* data_;
   detail::feed_plan plan_;
   int entered_ = std::uncaught_exceptions();
+};
+
+namespace detail {
+template <class Data>
+struct kept_data {
+  Data data;
+};
+}  // namespace detail
+
+// The same on a dataset of its own, which nobody else keeps.
+template <class Supervisor, class Data>
+class supervised_session_with_data : detail::kept_data<Data>, public supervised_session<Supervisor, Data> {
+public:
+  supervised_session_with_data(Supervisor& sv, std::string_view master, Data kept,
+                               std::unique_ptr<detail::beside_steps> beside = nullptr)
+      : detail::kept_data<Data>{std::move(kept)},
+        supervised_session<Supervisor, Data>(sv, master, &this->data, std::move(beside)) {}
 };
 
 }  // namespace gradus

@@ -95,6 +95,12 @@ public:
   auto managed_session(std::string_view master, Data& data) {
     return supervised_session<supervisor, Data>(*this, master, &data);
   }
+  // The session keeps the dataset: sv.managed_session(master, input.shard(4, 1)).
+  template <class Data>
+    requires(!std::is_lvalue_reference_v<Data> && batched_dataset<Data>)
+  auto managed_session(std::string_view master, Data&& data) {
+    return supervised_session_with_data<supervisor, Data>(*this, master, std::move(data));
+  }
   // The same with hooks of a run-time list for this session, {.hooks = {a, b}}: train/run_hooks.hpp.
   supervised_session<supervisor, detail::no_data> managed_session(std::string_view master,
                                                                   const hooked_session_options& options);
@@ -102,6 +108,10 @@ public:
     requires batched_dataset<Data>
   supervised_session<supervisor, Data> managed_session(std::string_view master, Data& data,
                                                        const hooked_session_options& options);
+  template <class Data>
+    requires(!std::is_lvalue_reference_v<Data> && batched_dataset<Data>)
+  supervised_session_with_data<supervisor, Data> managed_session(std::string_view master, Data&& data,
+                                                                 const hooked_session_options& options);
 
   // ---- stopping; from any thread, but for stop()
   bool should_stop() const { return coord_.should_stop(); }
