@@ -1,12 +1,16 @@
 // A transport between networks of one process: frames go by a call. Connections can be cut, and addresses are names.
 #pragma once
+#include <gradus/cluster/remote_network.hpp>
+#include <gradus/cluster/server.hpp>
 #include <gradus/cluster/transport.hpp>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gradus/base/error.hpp>
@@ -172,5 +176,28 @@ struct looped {
     return std::make_unique<loop_transport>(*at, name);
   }
 };
+
+// Runs the program for each task, as processes would; what each threw, "" for nothing.
+inline std::map<std::string, std::string> run_tasks(const cluster_spec& all, hub& h,
+                                                    const std::function<void(server&)>& program) {
+  std::map<std::string, std::string> said;
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+  for (const auto& job : all.jobs())
+    for (const int index : all.task_indices(job))
+      threads.emplace_back([&, job, index] {
+        std::string what;
+        try {
+          server here(looped{&h, text(job, index)}, server_def{.cluster = all, .job_name = job, .task_index = index});
+          program(here);
+        } catch (const std::exception& e) {
+          what = e.what();
+        }
+        const std::lock_guard lock(mutex);
+        said[text(job, " ", index)] = what;
+      });
+  for (auto& t : threads) t.join();
+  return said;
+}
 
 }  // namespace loop

@@ -22,6 +22,7 @@ using namespace gradus;
 using cluster_models::points;
 using loop::hub;
 using loop::looped;
+using loop::run_tasks;
 using testing::temp_dir;
 
 const cluster_spec two_by_two{{"ps", {"p0", "p1"}}, {"worker", {"w0", "w1"}}};
@@ -32,29 +33,6 @@ run_files::content trained(const std::string& dir) {
   auto found = run_files::newest_checkpoint(posix{}, dir);
   std::erase_if(found.records, [](const auto& r) { return r.first.starts_with("input "); });
   return found;
-}
-
-// Runs the program for each task, as processes would; what each threw, "" for nothing.
-std::map<std::string, std::string> run_tasks(const cluster_spec& all, hub& h,
-                                             const std::function<void(server&)>& program) {
-  std::map<std::string, std::string> said;
-  std::mutex mutex;
-  std::vector<std::thread> threads;
-  for (const auto& job : all.jobs())
-    for (const int index : all.task_indices(job))
-      threads.emplace_back([&, job, index] {
-        std::string what;
-        try {
-          server here(looped{&h, text(job, index)}, server_def{.cluster = all, .job_name = job, .task_index = index});
-          program(here);
-        } catch (const std::exception& e) {
-          what = e.what();
-        }
-        const std::lock_guard lock(mutex);
-        said[text(job, " ", index)] = what;
-      });
-  for (auto& t : threads) t.join();
-  return said;
 }
 
 template <class... Policies>

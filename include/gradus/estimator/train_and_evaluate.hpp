@@ -8,10 +8,17 @@
 //   chief                 starts its server and trains; the evaluator of the cluster evaluates
 //   worker i              starts its server, waits min(D, 5 (i + 1)) seconds, trains; D = 60, or
 //                         experimental_max_worker_delay_secs
-//   ps                    starts its server, which serves until it is stopped
+//   ps                    starts its server, which serves until it is stopped, in a cluster that trains until the last
+//                         worker has left
 //   evaluator             waits start_delay_secs; evaluates each newest checkpoint, looking every throttle_secs, until
 //                         one of max_steps or later was evaluated
 //   master                as chief, and evaluates as a process that is alone
+//
+// Tasks that train together are told their server, by which the estimator is connected as well (docs/cluster.md):
+//
+//   const gradus::server here(gradus::grpc{gradus::mtls{"certs"}}, config);
+//   auto est = gradus::make_estimator<model>(gradus::connected{here}, gradus::sync_replicas{}, gradus::adam{}, config);
+//   gradus::train_and_evaluate(est, train, eval, {.here = &here});
 //
 // Chief and evaluator of a cluster without ps are two processes that share the model_dir and nothing else:
 // scripts/train_and_evaluate.sh starts both. One process of a role at a time: another is refused, by its role.
@@ -65,6 +72,8 @@ struct train_and_evaluate_options {
   };
   std::function<running_server(const run_config&)> start_server = nullptr;
   task_system tasks = {};
+  // The server of this task, if it has one: it is joined by a ps, and finished by who has trained.
+  const server* here = nullptr;
 };
 
 namespace detail {

@@ -192,13 +192,16 @@ public:
     }
     if (type == "master") {
       const auto server = start_server();
-      return train_with_evaluations({});
+      auto found = train_with_evaluations({});
+      if (o_->here != nullptr) o_->here->finish();
+      return found;
     }
     if (type == "chief" || type == "worker") {
       // Before it sleeps: the servers of a cluster wait for each other.
       const auto server = start_server();
       if (type == "worker") sleep_before_training();
       train(train_->saving_listeners());
+      if (o_->here != nullptr) o_->here->finish();
       return {};
     }
     raise(status::invalid_argument,
@@ -230,6 +233,7 @@ private:
   }
 
   running_server start_server() const {
+    if (const server* const here = o_->here; here != nullptr) return {[here] { here->join(); }, nullptr};
     const run_config& c = *e_->config;
     if (c.place != nullptr && c.place->environment == "google" && c.task_type() != "ps") return {};
     if (c.master().empty()) {
