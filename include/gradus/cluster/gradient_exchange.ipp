@@ -43,9 +43,11 @@ GRADUS_BODY void gradient_exchange::cut(std::size_t bucket_bytes) {
     for (; at < next; ++at) {
       const array& a = arrays_[order[at]];
       const auto offset = static_cast<std::size_t>(a.bytes.data() - begin);
-      const auto holding = [&](std::size_t byte) { return from + (each == 0 ? 0 : byte / each); };
+      const auto holding = [&](std::size_t byte) {  // an empty array may lie behind all
+        return std::min(from + (each == 0 ? 0 : byte / each), buckets_.size() - 1);
+      };
       const std::size_t last = a.bytes.empty() ? offset : offset + a.bytes.size() - 1;
-      buckets_of_[order[at]] = {std::min(holding(offset), buckets_.size() - 1), holding(last)};
+      buckets_of_[order[at]] = {holding(offset), holding(last)};
       for (std::size_t b = buckets_of_[order[at]].first; b <= buckets_of_[order[at]].second; ++b) ++buckets_[b].arrays;
     }
   }
