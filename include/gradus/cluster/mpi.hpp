@@ -12,6 +12,13 @@
 // Rank 0 is the chief. Without mpirun it is one process that trains alone. An error that leaves the program of one rank
 // ends the job: it is printed, then MPI_Abort ends all; started again, all go on from the chief's last checkpoint.
 #pragma once
+// Old bindings for C++, which some libraries still have, and which take a library of their own to link.
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
 #include <mpi.h>
 
 #include <climits>
