@@ -1,5 +1,6 @@
 // costs: 120
 // needs: mpi
+// without sanitizers: what MPI does itself is reported; all_reduce.cpp sanitizes the steps, over threads
 // Ranks that mpirun starts: this program is their program as well. They end with the bits of one process, also where
 // one of them has failed and all were started again.
 #include <gradus/cluster/mpi.hpp>
