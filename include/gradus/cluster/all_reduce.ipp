@@ -62,8 +62,8 @@ GRADUS_BODY void exchanged_rows::exchange(rank_network& network, std::span<doubl
   for (const double x : outputs) out.number(x);
   if (own.empty()) return;
   const std::vector<std::byte> numbers = gather(network, own);
-  const std::size_t first_output = slices.size() * sizeof(std::uint64_t);
-  const auto of_rank = [&](std::size_t k) { return numbers.data() + k * own.size(); };
+  const std::size_t each = own.size(), first_output = slices.size() * sizeof(std::uint64_t);
+  const auto of_rank = [&](std::size_t k) { return numbers.data() + k * each; };
   if (!outputs.empty())
     sum_(outputs.data(), outputs.size(), ranks, 1, [&](std::size_t k) { return of_rank(k) + first_output; });
   if (slices.empty()) return;
