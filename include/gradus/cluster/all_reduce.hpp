@@ -35,8 +35,10 @@ namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 template <class Alone>
 class all_reduce_stepper;
-}
+}  // namespace detail
 
+// No parameter servers: every worker sums the gradients of all and makes the whole update itself, with the bits of one
+// process with microbatch{n}. For models that each worker can hold, on machines that are about as fast as each other.
 struct all_reduce {
   using policy_for = kind::staleness;
   std::int64_t bucket_bytes = std::int64_t{4} << 20;  // gradients that are sent at once
