@@ -114,22 +114,35 @@ TEST_CASE("a run is resumed by workers and by one process, with the same bits; t
   CHECK(run_files::difference(trained(place / "begun"), trained(place / "one")) == "");
 }
 
-TEST_CASE("parts of microbatch are shared by the workers, and averages evaluated where they are") {
+TEST_CASE("the chief evaluates, with the averages that are where the values are") {
   const temp_dir place;
-  alone(place / "a", 4, 30);
-  double expected = 0;
-  {
-    const points data;
-    auto t = make(place / "a", microbatch{4});
-    expected = t.evaluate(data.batches(8), {.steps = 5, .use_averages = true})["loss"];
-  }
-  local_cluster{.ps = 0, .workers = 2}.run([&](server& here) {
-    const points data;
-    auto t = make(place / "b", connected{here}, all_reduce{}, microbatch{4});
-    t.train(data.batches(round_batch / 2).shard(2, here.worker()), {.max_steps = 30});
-    CHECK(t.evaluate(data.batches(8), {.steps = 5, .use_averages = true})["loss"] == expected);
+  alone(place / "a", 2, 30);
+  const points data;
+  const double expected =
+      make(place / "a", microbatch{2}).evaluate(data.batches(8), {.steps = 5, .use_averages = true})["loss"];
+  together(place / "b", 2, 30, [&](const server&, auto& t) {
+    CHECK(t.evaluate(points().batches(8), {.steps = 5, .use_averages = true})["loss"] == expected);
   });
-  CHECK(run_files::difference(trained(place / "b"), trained(place / "a")) == "");
+}
+
+// Nothing looks at all gradients here, so those that are final are sent while others are being computed.
+TEST_CASE("sent as they become final, or as sums of parts of microbatch that the workers share: the same bits") {
+  const temp_dir place;
+  const auto train = [&](const server& here, const std::string& dir, const auto&... more) {
+    auto t = make_trainer<mlp>(connected{here}, all_reduce{.bucket_bytes = 300}, more..., momentum{.rate = 0.1},
+                               config_of(dir));
+    const points data;
+    t.train(data.batches(round_batch / here.workers()).shard(here.workers(), here.worker()), {.max_steps = 30});
+  };
+  train(server::create_local_server(), place / "one", microbatch{4});
+  local_cluster{.ps = 0, .workers = 4}.run([&](server& here) { train(here, place / "four"); });
+  local_cluster{.ps = 0, .workers = 2}.run([&](server& here) { train(here, place / "two", microbatch{4}); });
+  CHECK(run_files::difference(trained(place / "four"), trained(place / "one")) == "");
+  CHECK(run_files::difference(trained(place / "two"), trained(place / "one")) == "");
+  CHECK_THROWS_WITH_AS(
+      local_cluster({.ps = 0, .workers = 2}).run([&](server& here) { train(here, "", microbatch{3}); }),
+      doctest::Contains("3 parts cannot be shared evenly by the 2 workers of all_reduce; expected a multiple of 2"),
+      invalid_argument);
 }
 
 TEST_CASE("where a worker's data end, or its program, the others stop, and the chief saves what was made") {
@@ -201,9 +214,6 @@ TEST_CASE("what cannot be trained so is refused, with the remedy") {
   CHECK(says(how(two, {.library_sum = true}), "library_sum is MPI's, and these workers are threads of one process"));
   CHECK(says(how({.ps = 1, .workers = 2}, {}), "the workers of this cluster have 1 parameter servers"));
   CHECK(says(how({.ps = 1, .workers = 2}, {}), "local_cluster{.ps = 0, .workers = 2}"));
-  CHECK(says(said(status::invalid_argument, two,
-                  [](server& here) { return make("", connected{here}, all_reduce{}, microbatch{3}); }),
-             "3 parts cannot be shared evenly by the 2 workers of all_reduce; expected a multiple of 2"));
   const std::string differs = said(status::failed_precondition, two, [](server& here) {
     return make("", connected{here}, all_reduce{.bucket_bytes = 100 + here.worker()});
   });
