@@ -1,6 +1,6 @@
 // What the sum of gradients costs over MPI: ours, which has the bits of one process, the library's through all_reduce,
-// and MPI_Allreduce of the same bytes by itself. All are measured in turns, so that whatever else the machine does meets
-// all; a ratio is the median of those of neighbouring turns.
+// and MPI_Allreduce of the same bytes by itself. All are measured in turns, so that whatever else the machine does
+// meets all; a ratio is the median of those of neighbouring turns.
 //
 //   mpirun -n 2 bench_mpi_all_reduce [turns]
 //

@@ -146,7 +146,8 @@ void train(const options& o, const std::string& data, const gradus::server& here
 // The evaluator: looks at each checkpoint that the chief writes, until the last.
 void evaluate(const options& o, const std::string& data, const gradus::server& here) {
   gradus::for_each_checkpoint(gradus::posix{}, o.model_dir, [&](const std::string& path) {
-    const auto seen = make_trainer(o, here, gradus::sync_replicas{}).evaluate(test_digits(data), {.name = "evaluator", .checkpoint_path = path});
+    const auto seen = make_trainer(o, here, gradus::sync_replicas{})
+                          .evaluate(test_digits(data), {.name = "evaluator", .checkpoint_path = path});
     std::printf("evaluator: step %lld: test accuracy %.2f%%\n", static_cast<long long>(seen.global_step()),
                 100 * seen["accuracy"]);
     return seen.global_step() < o.steps;
@@ -173,9 +174,9 @@ int run_task(const options& o, const std::string& data) {
 void run_rank(const options& o) {
   gradus::mpi{}.run([&](gradus::server& here) {
     if (o.batch % here.workers() != 0 || (o.profile && here.workers() > 1))
-      gradus::raise(gradus::status::invalid_argument,
-                    gradus::text("several ranks have no --profile, and share a batch evenly: ", o.batch, " by ",
-                                 here.workers()));
+      gradus::raise(
+          gradus::status::invalid_argument,
+          gradus::text("several ranks have no --profile, and share a batch evenly: ", o.batch, " by ", here.workers()));
     if (here.is_chief() && o.fresh) forget(o);
     train(o, find_data(o, here.worker()), here, gradus::all_reduce{});
   });

@@ -62,7 +62,8 @@ void together(const std::string& dir, int workers, std::int64_t steps, Then then
   });
 }
 void together(const std::string& dir, int workers, std::int64_t steps, const all_reduce& how = {}) {
-  together(dir, workers, steps, [](const server&, auto&) {}, how);
+  together(
+      dir, workers, steps, [](const server&, auto&) {}, how);
 }
 // What a state holds, bit for bit.
 std::vector<std::byte> bits_of(const state_list& list) {

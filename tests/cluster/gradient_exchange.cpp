@@ -118,8 +118,8 @@ TEST_CASE("bytes of all ranks are gathered in their order, and those of rank 0 g
     const std::vector<std::byte> own(r, std::byte{static_cast<unsigned char>(here.rank())});
     const std::vector<std::size_t> sizes{0, 1, 2, 3};
     const auto all = detail::gather(here, own, sizes);
-    CHECK(all == std::vector<std::byte>{std::byte{1}, std::byte{2}, std::byte{2}, std::byte{3}, std::byte{3},
-                                        std::byte{3}});
+    CHECK(all ==
+          std::vector<std::byte>{std::byte{1}, std::byte{2}, std::byte{2}, std::byte{3}, std::byte{3}, std::byte{3}});
     const std::byte one{static_cast<unsigned char>(10 + here.rank())};
     CHECK(detail::gather(here, std::span(&one, 1)) ==
           std::vector<std::byte>{std::byte{10}, std::byte{11}, std::byte{12}, std::byte{13}});

@@ -49,8 +49,8 @@ void together(const std::string& dir, int ps, int workers, const How& how = {}) 
   local_cluster{.ps = ps, .workers = workers}.run([&](server& here) {
     if (here.is_ps()) return here.join();
     const points data;
-    auto t = make_trainer<rows_and_norm>(connected{here}, how, adam{.rate = 0.01}, clip_by_global_norm{0.5},
-                                         config_of(dir));
+    auto t =
+        make_trainer<rows_and_norm>(connected{here}, how, adam{.rate = 0.01}, clip_by_global_norm{0.5}, config_of(dir));
     t.train(data.batches().shard(here.workers(), here.worker()), {.max_steps = 40});
   });
 }

@@ -178,9 +178,9 @@ private:
     check_all_reduce(how, here, task.log.has_value());
     if constexpr (requires { cut.check(); }) {
       if (cut.parts % here.workers() != 0)
-        raise(status::invalid_argument, text("microbatch: ", cut.parts, " parts cannot be shared evenly by the ",
-                                             here.workers(), " workers of all_reduce; expected a multiple of ",
-                                             here.workers()));
+        raise(status::invalid_argument,
+              text("microbatch: ", cut.parts, " parts cannot be shared evenly by the ", here.workers(),
+                   " workers of all_reduce; expected a multiple of ", here.workers()));
       cut.parts /= here.workers();
     }
     return cut;

@@ -191,9 +191,10 @@ private:
   template <class Microbatch>
   static Microbatch share_of(const server& here, const Staleness& when, Microbatch cut) {
     if (here.network() != nullptr && here.shards() == 0)
-      raise(status::invalid_argument,
-            "asynchronous, ssp and sync_replicas take parameter servers, and this cluster has none; give it some (.ps = "
-            "1 or more), or train with gradus::all_reduce{} (cluster/all_reduce.hpp)");
+      raise(
+          status::invalid_argument,
+          "asynchronous, ssp and sync_replicas take parameter servers, and this cluster has none; give it some (.ps = "
+          "1 or more), or train with gradus::all_reduce{} (cluster/all_reduce.hpp)");
     if constexpr (requires { cut.check(); }) {
       if (here.network() == nullptr) return cut;
       const decider_options o = decides_by(when, shape_of(here));

@@ -89,7 +89,8 @@ GRADUS_BODY void gradient_exchange::add(const bucket& b, std::span<std::byte> to
       const T* const other = reinterpret_cast<const T*>(b.from[1 - rank()].data());
       for (std::size_t i = 0; i < n; ++i) own[i] += other[i];
     } else {
-      sum_(own, n, size(), 1, [&](std::size_t k) { return static_cast<const std::byte*>(k == rank() ? to.data() : b.from[k].data()); });
+      sum_(own, n, size(), 1,
+           [&](std::size_t k) { return static_cast<const std::byte*>(k == rank() ? to.data() : b.from[k].data()); });
     }
   };
   b.type == float64 ? of(reinterpret_cast<double*>(to.data())) : of(reinterpret_cast<float*>(to.data()));

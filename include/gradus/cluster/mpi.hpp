@@ -79,9 +79,8 @@ public:
   }
   bool has_sum() const override { return true; }
   void sum(dtype type, std::span<std::byte> values) override {
-    check("MPI_Allreduce",
-          MPI_Allreduce(MPI_IN_PLACE, values.data(), count_of(values.size() / size_of(type)),
-                        type == float64 ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM, all_));
+    check("MPI_Allreduce", MPI_Allreduce(MPI_IN_PLACE, values.data(), count_of(values.size() / size_of(type)),
+                                         type == float64 ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM, all_));
   }
   void fail(const std::exception_ptr& error) override { end_job(error); }
 
@@ -112,8 +111,9 @@ private:
   }
   static int count_of(std::size_t n) {
     if (n > INT_MAX)
-      raise(status::invalid_argument, text("a message of ", n, " bytes or values: MPI sends 2^31 - 1 at once at most; "
-                                                               "give all_reduce a smaller bucket_bytes"));
+      raise(status::invalid_argument, text("a message of ", n,
+                                           " bytes or values: MPI sends 2^31 - 1 at once at most; "
+                                           "give all_reduce a smaller bucket_bytes"));
     return static_cast<int>(n);
   }
   round agreed(bool takes_part, bool has_ended) {

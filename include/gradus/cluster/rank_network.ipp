@@ -30,7 +30,8 @@ template <class Ready>
 void thread_ranks::wait_until(std::unique_lock<std::mutex>& lock, int rank, const char* waits_for, Ready ready) {
   while (!ready()) {
     if (!why_.empty())
-      raise(status::aborted, text("the cluster has ended, while ", name_of(rank), " waited for ", waits_for, ": ", why_));
+      raise(status::aborted,
+            text("the cluster has ended, while ", name_of(rank), " waited for ", waits_for, ": ", why_));
     const std::uint32_t seen = news_.load(std::memory_order_acquire);
     const auto is_new = [&] { return news_.load(std::memory_order_acquire) != seen; };
     lock.unlock();

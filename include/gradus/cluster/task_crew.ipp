@@ -10,8 +10,9 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY cluster_spec task_crew::spec() const {
   if (ps < least_ps || workers < 1)
-    raise(status::invalid_argument, text(who, least_ps == 0 ? ": expected ps of 0 or more, and one worker or more"
-                                                            : ": expected one ps and one worker or more",
+    raise(status::invalid_argument, text(who,
+                                         least_ps == 0 ? ": expected ps of 0 or more, and one worker or more"
+                                                       : ": expected one ps and one worker or more",
                                          ", found ", ps, " and ", workers));
   const auto named = [](const char* job, int n) {
     job_tasks all{job, {}};

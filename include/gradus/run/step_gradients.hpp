@@ -45,9 +45,8 @@ double squares_of_gradients(step_machine& train, const std::vector<given_rows>& 
   const auto add = [&](int grad) {
     const node& n = v.nodes[grad];
     const given_rows* const rows = find_given(given, grad);
-    const auto many = rows != nullptr
-                          ? rows->all.values.size()
-                          : static_cast<std::size_t>(gradus::count(resolve(n.dims, train.batch_size())));
+    const auto many = rows != nullptr ? rows->all.values.size()
+                                      : static_cast<std::size_t>(gradus::count(resolve(n.dims, train.batch_size())));
     const std::byte* p = rows != nullptr ? rows->all.values.data : train.address(grad);
     total += n.type == float64 ? squares_of<Device>(reinterpret_cast<const double*>(p), many)
                                : squares_of<Device>(reinterpret_cast<const float*>(p), many);
