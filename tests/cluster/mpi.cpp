@@ -2,7 +2,7 @@
 // needs: mpi
 // without sanitizers: what MPI does itself is reported; all_reduce.cpp sanitizes the steps, over threads
 // Ranks that mpirun starts: this program is their program as well. They end with the bits of one process, also where
-// one of them has failed and all were started again.
+// one of them has failed, or was killed, and all were started again.
 #include <gradus/cluster/mpi.hpp>
 
 #include <gradus/cluster/all_reduce.hpp>
@@ -11,6 +11,7 @@
 
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
@@ -77,16 +78,17 @@ TEST_CASE("what a rank does, where one of the cases below has started it") {
         run_config{.model_dir = dir, .tf_random_seed = 7, .save_summary_steps = 0, .checkpoint_save_graph_def = false});
     auto batches = data.batches(round_batch / here.workers()).shard(here.workers(), here.worker());
     if (how == "leaves" && here.worker() == 1) return t.train(batches.take(5), {.max_steps = steps});
-    if (how == "fails") {
+    if (how == "fails" || how == "dies") {
       t.train(batches, {.max_steps = steps / 2});  // behind its end the chief saves
       t.train(batches, {.max_steps = steps / 2 + 5});
+      if (here.worker() == 1 && how == "dies") std::raise(SIGKILL);
       if (here.worker() == 1) throw std::runtime_error("the disk is gone");
     }
     t.train(batches, {.max_steps = steps});
   });
 }
 
-TEST_CASE("ranks end with the bits of one process, also where one has failed and all were started again") {
+TEST_CASE("ranks end with the bits of one process, also where one has failed or died and all were started again") {
   const temp_dir place;
   const job alone(place / "alone", 0, 30);
   CAPTURE(alone.said);
@@ -97,14 +99,17 @@ TEST_CASE("ranks end with the bits of one process, also where one has failed and
     REQUIRE(together.succeeded);
     CHECK(run_files::difference(trained(place / text(ranks)), trained(place / "alone")) == "");
   }
-  const job fails(place / "again", 2, 30, "fails");
-  CAPTURE(fails.said);
-  CHECK_FALSE(fails.succeeded);
-  CHECK(says(fails.said, "gradus: worker 1 of 2 has failed: the disk is gone"));
-  CHECK(trained(place / "again").step >= 15);
-  CHECK(trained(place / "again").step < 30);
-  CHECK(job(place / "again", 2, 30).succeeded);
-  CHECK(run_files::difference(trained(place / "again"), trained(place / "alone")) == "");
+  for (const std::string how : {"fails", "dies"}) {
+    const std::string dir = place / how;
+    const job ends(dir, 2, 30, how);
+    CAPTURE(ends.said);
+    CHECK_FALSE(ends.succeeded);
+    if (how == "fails") CHECK(says(ends.said, "gradus: worker 1 of 2 has failed: the disk is gone"));
+    CHECK(trained(dir).step >= 15);
+    CHECK(trained(dir).step < 30);
+    CHECK(job(dir, 2, 30).succeeded);
+    CHECK(run_files::difference(trained(dir), trained(place / "alone")) == "");
+  }
 }
 
 TEST_CASE("the library's own sum trains as well, and a rank that leaves ends the run of the others") {
