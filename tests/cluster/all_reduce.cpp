@@ -126,8 +126,8 @@ TEST_CASE("the chief evaluates, with the averages that are where the values are"
   });
 }
 
-// Nothing looks at all gradients here, so those that are final are sent while others are being computed.
-TEST_CASE("sent as they become final, or as sums of parts of microbatch that the workers share: the same bits") {
+// Nothing looks at all gradients here, so a step shows each as its update would be made.
+TEST_CASE("without a norm, and with parts of microbatch that the workers share: the same bits") {
   const temp_dir place;
   const auto train = [&](const server& here, const std::string& dir, const auto&... more) {
     auto t = make_trainer<mlp>(connected{here}, all_reduce{.bucket_bytes = 300}, more..., momentum{.rate = 0.1},

@@ -41,7 +41,7 @@ class all_reduce_stepper;
 // process with microbatch{n}. For models that each worker can hold, on machines that are about as fast as each other.
 struct all_reduce {
   using policy_for = kind::staleness;
-  std::int64_t bucket_bytes = std::int64_t{4} << 20;  // gradients that are sent at once
+  std::int64_t bucket_bytes = std::int64_t{4} << 20;  // of gradients that are sent at once, behind the backward pass
   // The sum of the library that carries bytes, MPI_Allreduce: faster on large machines, in an order of its own, so the
   // bits are not those of one process. Not over threads. Rows are gathered all the same.
   bool library_sum = false;
