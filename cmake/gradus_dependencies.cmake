@@ -8,8 +8,9 @@
 # And those that nobody gets without asking by name, as targets gradus::NAME to link:
 #
 #   cblas    cpu/cblas.hpp           onednn    cpu/onednn.hpp          grpc       cluster/grpc.hpp
+#   mpi      cluster/mpi.hpp
 set(GRADUS_DEPENDENCIES xtensor xsimd cereal json zlib protozero stb threads)
-set(GRADUS_OPTIONAL_DEPENDENCIES cblas onednn grpc)
+set(GRADUS_OPTIONAL_DEPENDENCIES cblas onednn grpc mpi)
 # Those that a macro turns on (base/optional_library.hpp), which gradus::gradus defines where they were found:
 # GRADUS_ZLIB, GRADUS_PROTOZERO, GRADUS_STB, GRADUS_XSIMD.
 set(GRADUS_SWITCHED_DEPENDENCIES zlib protozero stb xsimd)
@@ -96,11 +97,25 @@ macro(gradus_find_grpc)
   unset(gradus_grpc_target)
 endmacro()
 
+# MPI as its own compiler says it, without its old bindings for C++. The module looks for no other language.
+macro(gradus_find_mpi)
+  set(MPI_CXX_SKIP_MPICXX TRUE)
+  find_package(MPI COMPONENTS CXX QUIET)
+  if(TARGET MPI::MPI_CXX)
+    add_library(gradus::mpi INTERFACE IMPORTED GLOBAL)
+    target_link_libraries(gradus::mpi INTERFACE MPI::MPI_CXX)
+  endif()
+endmacro()
+
 # Sets gradus_NAME_FOUND, and makes gradus::NAME if so.
 macro(gradus_find_optional name)
   if("${name}" STREQUAL "grpc")
     if(NOT TARGET gradus::grpc)
       gradus_find_grpc()
+    endif()
+  elseif("${name}" STREQUAL "mpi")
+    if(NOT TARGET gradus::mpi)
+      gradus_find_mpi()
     endif()
   elseif(NOT TARGET gradus::${name})
     if("${name}" STREQUAL "cblas")

@@ -5,8 +5,11 @@
 // --cluster in_process it trains on threads: parameter servers, and workers that share each batch. With
 // --cluster simulated the same program runs in virtual time, with faults that --seed draws, and ends with the same
 // bits. With --cluster grpc it is one task of a cluster, which it finds in TF_CONFIG (scripts/cluster.sh starts all).
+// With --cluster all_reduce workers train without parameter servers, on threads; with --cluster mpi as the processes
+// that mpirun starts (mpirun -n 4 build/bin/digits --cluster mpi).
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <gradus/cluster/all_reduce.hpp>
 #include <gradus/cluster/connected.hpp>
 #include <gradus/cluster/local_cluster.hpp>
 #include <gradus/cluster/simulated.hpp>
@@ -20,6 +23,9 @@
 #include <gradus/checkpoint/wait.hpp>
 #include <gradus/cluster/grpc.hpp>
 #include <gradus/train/run_environment.hpp>
+#endif
+#ifdef GRADUS_EXAMPLE_MPI
+#include <gradus/cluster/mpi.hpp>
 #endif
 
 #include "draw.hpp"
@@ -55,6 +61,15 @@ std::string draw_into_cache(const options& o) {
   return dir;
 }
 
+// The folder with the digits. Ranks of MPI share a machine's cache, which the first of them fills; the others, which
+// find it half filled, draw into one of their own.
+std::string find_data(const options& o, int rank = 0) {
+  if (!o.data.empty()) return o.data;
+  options own = o;
+  if (rank != 0) own.cache = gradus::join_path(o.cache, gradus::text("rank-", rank));
+  return draw_into_cache(own);
+}
+
 void forget(const std::string& dir) {
   const gradus::posix files;
   std::vector<std::string> names;
@@ -62,6 +77,11 @@ void forget(const std::string& dir) {
   for (const auto& name : names)
     if (name == "checkpoint" || name.starts_with("model-") || name.find("tfevents") != std::string::npos)
       files.remove(gradus::join_path(dir, name));
+}
+
+void forget(const options& o) {
+  forget(o.model_dir);
+  forget(gradus::join_path(o.model_dir, "eval"));
 }
 
 // What the run was, and what came of it, beside the evaluation's numbers: pages HPARAMS and TEXT.
@@ -77,9 +97,11 @@ void write_result(const options& o, const gradus::evaluation& result) {
   log.close();
 }
 
-auto make_trainer(const options& o, const gradus::server& here) {
+// `how`: sync_replicas or all_reduce, which end with the same bits.
+template <class How>
+auto make_trainer(const options& o, const gradus::server& here, const How& how) {
   return gradus::make_trainer<digits::model>(
-      gradus::connected{here}, gradus::sync_replicas{}, gradus::adam{},
+      gradus::connected{here}, how, gradus::adam{},
       gradus::exponential_decay{.initial = 2e-3, .decay_steps = 300, .decay_rate = 0.7, .staircase = true},
       gradus::clip_by_global_norm{5.0}, gradus::exponential_moving_average{.decay = 0.99}, gradus::threads{o.threads},
       gradus::progress{},
@@ -91,8 +113,9 @@ auto make_trainer(const options& o, const gradus::server& here) {
 auto test_digits(const std::string& data) { return gradus::idx(gradus::join_path(data, "test")).batch(1000); }
 
 // One task: of a cluster, or alone.
-void train(const options& o, const std::string& data, const gradus::server& here) {
-  auto trainer = make_trainer(o, here);
+template <class How = gradus::sync_replicas>
+void train(const options& o, const std::string& data, const gradus::server& here, const How& how = {}) {
+  auto trainer = make_trainer(o, here, how);
   auto batches = gradus::idx(gradus::join_path(data, "train"))
                      .shuffle(o.train_digits, o.seed)
                      .repeat()
@@ -123,7 +146,8 @@ void train(const options& o, const std::string& data, const gradus::server& here
 // The evaluator: looks at each checkpoint that the chief writes, until the last.
 void evaluate(const options& o, const std::string& data, const gradus::server& here) {
   gradus::for_each_checkpoint(gradus::posix{}, o.model_dir, [&](const std::string& path) {
-    const auto seen = make_trainer(o, here).evaluate(test_digits(data), {.name = "evaluator", .checkpoint_path = path});
+    const auto seen = make_trainer(o, here, gradus::sync_replicas{})
+                          .evaluate(test_digits(data), {.name = "evaluator", .checkpoint_path = path});
     std::printf("evaluator: step %lld: test accuracy %.2f%%\n", static_cast<long long>(seen.global_step()),
                 100 * seen["accuracy"]);
     return seen.global_step() < o.steps;
@@ -145,18 +169,32 @@ int run_task(const options& o, const std::string& data) {
 }
 #endif
 
+#ifdef GRADUS_EXAMPLE_MPI
+// A rank: of how many, only MPI knows.
+void run_rank(const options& o) {
+  gradus::mpi{}.run([&](gradus::server& here) {
+    if (o.batch % here.workers() != 0 || (o.profile && here.workers() > 1))
+      gradus::raise(
+          gradus::status::invalid_argument,
+          gradus::text("several ranks have no --profile, and share a batch evenly: ", o.batch, " by ", here.workers()));
+    if (here.is_chief() && o.fresh) forget(o);
+    train(o, find_data(o, here.worker()), here, gradus::all_reduce{});
+  });
+}
+#endif
+
 int run(const options& o) {
+#ifdef GRADUS_EXAMPLE_MPI
+  if (o.cluster == "mpi") return run_rank(o), 0;
+#endif
   const bool in_cluster = !o.cluster.empty();
   if (in_cluster && o.cluster != "grpc" && (o.batch % o.workers != 0 || o.profile)) {
     std::fprintf(stderr, "digits: a cluster has no --profile, and its workers share a batch evenly: %lld by %d\n",
                  static_cast<long long>(o.batch), o.workers);
     return 1;
   }
-  const std::string data = o.data.empty() ? draw_into_cache(o) : o.data;
-  if (o.fresh) {
-    forget(o.model_dir);
-    forget(gradus::join_path(o.model_dir, "eval"));
-  }
+  const std::string data = find_data(o);
+  if (o.fresh) forget(o);
 #ifdef GRADUS_EXAMPLE_GRPC
   if (o.cluster == "grpc") return run_task(o, data);
 #endif
@@ -166,6 +204,9 @@ int run(const options& o) {
   };
   if (o.cluster == "in_process") {
     gradus::local_cluster{.ps = o.ps, .workers = o.workers}.run(task);
+  } else if (o.cluster == "all_reduce") {
+    gradus::local_cluster{.ps = 0, .workers = o.workers}.run(
+        [&](gradus::server& here) { train(o, data, here, gradus::all_reduce{}); });
   } else if (in_cluster) {
     const auto report = gradus::simulated{.seed = o.seed,
                                           .ps = o.ps,
@@ -208,16 +249,19 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000000));
   app.add_option("--threads", o.threads, "threads of the executor")->capture_default_str()->check(CLI::Range(1, 1024));
+  std::vector<std::string> clusters{"in_process", "simulated", "all_reduce"};
 #ifdef GRADUS_EXAMPLE_GRPC
-  const std::vector<std::string> clusters{"in_process", "simulated", "grpc"};
   app.add_option("--certs", o.certs,
                  "with --cluster grpc: folder of ca.pem, and of ROLE.pem and ROLE.key of each role");
-#else
-  const std::vector<std::string> clusters{"in_process", "simulated"};
+  clusters.emplace_back("grpc");
+#endif
+#ifdef GRADUS_EXAMPLE_MPI
+  clusters.emplace_back("mpi");
 #endif
   app.add_option("--cluster", o.cluster,
                  "parameter servers and workers that share each batch: in_process, on threads; simulated, in virtual "
-                 "time with faults; grpc, as the task of TF_CONFIG")
+                 "time with faults; grpc, as the task of TF_CONFIG. Workers alone: all_reduce, on threads; mpi, as the "
+                 "processes of mpirun")
       ->check(CLI::IsMember(clusters));
   app.add_option("--ps", o.ps, "parameter servers of the cluster")->capture_default_str()->check(CLI::Range(1, 64));
   app.add_option("--workers", o.workers, "workers of the cluster")->capture_default_str()->check(CLI::Range(1, 64));

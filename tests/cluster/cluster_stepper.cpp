@@ -73,3 +73,10 @@ TEST_CASE("parts that a round's gradients cannot share evenly are refused") {
   }),
                        doctest::Contains("3 parts cannot be shared evenly by the 2 gradients"), invalid_argument);
 }
+
+TEST_CASE("a cluster without parameter servers is refused, and all_reduce named") {
+  CHECK_THROWS_WITH_AS(local_cluster({.ps = 0, .workers = 2}).run([&](server& here) {
+    make_trainer<mlp>(connected{here}, sync_replicas{}, with_adam);
+  }),
+                       doctest::Contains("train with gradus::all_reduce{}"), invalid_argument);
+}

@@ -1,5 +1,6 @@
 // Tasks on threads: who they are, how they end, and whose error is told.
 #include <gradus/cluster/local_cluster.hpp>
+#include <gradus/cluster/task_network.hpp>
 
 #include <doctest/doctest.h>
 
@@ -52,10 +53,32 @@ TEST_CASE("what a task throws is thrown, the first of all") {
   }
 }
 
-TEST_CASE("a cluster needs a parameter server and a worker") {
+TEST_CASE("without parameter servers there are workers alone, and what needs one says so") {
+  std::mutex mutex;
+  int workers = 0;
+  const local_cluster two{.ps = 0, .workers = 2};
+  CHECK(two.spec() == cluster_spec{{"worker", {"worker0:0", "worker1:0"}}});
+  std::string said;
+  two.run([&](server& here) {
+    here.finish();
+    const std::lock_guard lock(mutex);
+    CHECK(here.shards() == 0);
+    CHECK(here.is_chief() == (here.worker() == 0));
+    ++workers;
+    said = message_of(status::invalid_argument, [&] { (void)here.network()->messages(); });
+  });
+  CHECK(workers == 2);
+  CHECK(says(said, "this cluster has no parameter servers"));
+  CHECK_THROWS_WITH_AS(two.run([&](server& here) {
+    if (here.worker() == 1) throw std::runtime_error("it broke");
+  }),
+                       "it broke", std::runtime_error);
+}
+
+TEST_CASE("a cluster needs a worker") {
   const auto said = [](const local_cluster& c) {
     return message_of(status::invalid_argument, [&] { c.run([](server&) {}); });
   };
-  CHECK(says(said({.ps = 0, .workers = 2}), "expected one ps and one worker or more, found 0 and 2"));
+  CHECK(says(said({.ps = -1, .workers = 2}), "expected ps of 0 or more, and one worker or more, found -1 and 2"));
   CHECK(says(said({.ps = 1, .workers = 0}), "found 1 and 0"));
 }

@@ -29,6 +29,7 @@ TEST_CASE("join of a parameter server is its work, and join of another task wait
   ps.join();
   CHECK(network->served == std::vector<std::uint32_t>{1});
   CHECK(ps.network() == network);
+  CHECK(network->ranks() == nullptr);  // only where workers sum among themselves
   server worker({.cluster = three, .job_name = "worker", .task_index = 0}, network, {});
   worker.stop();
   worker.join();

@@ -102,7 +102,7 @@ if done.returncode != 0:
 words = set()
 for folder, _, names in os.walk(os.path.join(include, "gradus")):
     for name in names:
-        if name.endswith((".hpp", ".ipp")) and name not in ("foreign_macros.hpp", "grpc.hpp"):  # gRPC's words
+        if name.endswith((".hpp", ".ipp")) and name not in ("foreign_macros.hpp", "grpc.hpp", "mpi.hpp"):  # words of gRPC and MPI
             text = open(os.path.join(folder, name), encoding="utf-8").read()
             text = re.sub(r'R"(\w*)\((.|\n)*?\)\1"', '""', text)
             text = re.sub(r"//[^\n]*|/\*(.|\n)*?\*/", "", text)

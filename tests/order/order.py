@@ -30,7 +30,7 @@ def headers():
             if name.endswith(".hpp"):
                 found.append(os.path.relpath(os.path.join(folder, name), include).replace(os.sep, "/"))
     # Headers behind a library that is not everywhere, which a user asks for by name.
-    return sorted(h for h in found if h not in ("gradus/cpu/cblas.hpp", "gradus/cpu/onednn.hpp", "gradus/cluster/grpc.hpp"))
+    return sorted(h for h in found if h not in ("gradus/cpu/cblas.hpp", "gradus/cpu/onednn.hpp", "gradus/cluster/grpc.hpp", "gradus/cluster/mpi.hpp"))
 
 
 def compile_order(seed):

@@ -150,7 +150,7 @@ TEST_CASE("workers with a power of two of the parts each, their sums added in th
       one.update_from_sum(all);
       for (auto& s : each) {
         std::memcpy(s->variables().gradient_base(), here.data(), floats * sizeof(float));
-        s->update_from_sum(all);
+        &s == &each[0] ? s->update_from_sums(all) : s->update_from_sum(all);
         CHECK(state_of(*s) == state_of(one));
       }
     }

@@ -1,6 +1,8 @@
 // costs: 200
 // Models whose gradients come as rows, or that change variables while they compute, in a cluster: with one worker the
-// bits are those of one process, with two they do not depend on the number of parameter servers.
+// bits are those of one process, with two they do not depend on the number of parameter servers, also where there is
+// none.
+#include <gradus/cluster/all_reduce.hpp>
 #include <gradus/cluster/connected.hpp>
 #include <gradus/cluster/local_cluster.hpp>
 #include <gradus/codecs.hpp>
@@ -42,12 +44,13 @@ run_files::content trained(const std::string& dir) {
 run_config config_of(const std::string& dir) {
   return {.model_dir = dir, .tf_random_seed = 7, .save_summary_steps = 0, .checkpoint_save_graph_def = false};
 }
-void together(const std::string& dir, int ps, int workers) {
+template <class How = sync_replicas>
+void together(const std::string& dir, int ps, int workers, const How& how = {}) {
   local_cluster{.ps = ps, .workers = workers}.run([&](server& here) {
     if (here.is_ps()) return here.join();
     const points data;
-    auto t = make_trainer<rows_and_norm>(connected{here}, sync_replicas{}, adam{.rate = 0.01}, clip_by_global_norm{0.5},
-                                         config_of(dir));
+    auto t =
+        make_trainer<rows_and_norm>(connected{here}, how, adam{.rate = 0.01}, clip_by_global_norm{0.5}, config_of(dir));
     t.train(data.batches().shard(here.workers(), here.worker()), {.max_steps = 40});
   });
 }
@@ -72,4 +75,6 @@ TEST_CASE("two workers: rows end with the same bits on one, two and three parame
   CHECK(trained(place / "1").step == 40);
   CHECK(run_files::difference(trained(place / "2"), trained(place / "1")) == "");
   CHECK(run_files::difference(trained(place / "3"), trained(place / "1")) == "");
+  together(place / "0", 0, 2, all_reduce{});
+  CHECK(run_files::difference(trained(place / "0"), trained(place / "1")) == "");
 }

@@ -44,7 +44,7 @@ struct configuration {};  // run_config
 struct clock {};          // system_clock, or a fake one
 struct tasks {};          // what starts threads and waits: the system, or a driver
 struct connection {};     // where a session or a training run computes: in_process, connected
-struct staleness {};      // of a cluster's updates: asynchronous, ssp, sync_replicas
+struct staleness {};      // of a cluster's updates: asynchronous, ssp, sync_replicas, all_reduce
 struct recovery {};       // of a parameter server that is lost: recovery::roll_back, recovery::log
 struct file_system {};    // posix, or one that forgets
 struct operations {};     // ops<&card...>: the user's own ops for the interpreter

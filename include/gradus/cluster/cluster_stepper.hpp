@@ -32,6 +32,25 @@ struct cluster_task {
   std::optional<recovery::log> log = {};  // what parameter servers write down
 };
 
+// What the steps of a task are made from, for hello: names, types and extents of the variables that are updated, a
+// number for the graph, the seed.
+template <class Steps>
+cluster_fingerprint fingerprint_of(Steps& steps, cluster_fingerprint of) {
+  steps.each_updated([&](std::size_t i, const constraint&, bool) {
+    const variable_info& v = steps.variables().info(i);
+    of.variables.push_back({std::string(v.name), v.type, resolve(v.dims, 1)});
+  });
+  const graph_view& all = steps.template graph<mode::train>().graph.view;
+  of.model = text(all.size, " ops, ", digest_of(all));
+  if (const int at = steps.variables().find("random_seed"); at >= 0) {
+    std::int64_t seed = 0;
+    std::memcpy(&seed, steps.variables().value(static_cast<std::size_t>(at)), sizeof seed);
+    of.settings.emplace_back("random seed", text(seed));
+    std::sort(of.settings.begin(), of.settings.end());
+  }
+  return of;
+}
+
 // What a parameter server of such steps does.
 template <class Update, class Device>
 struct update_program {
@@ -171,6 +190,11 @@ private:
   // Of a round's parts, those that one contribution has.
   template <class Microbatch>
   static Microbatch share_of(const server& here, const Staleness& when, Microbatch cut) {
+    if (here.network() != nullptr && here.shards() == 0)
+      raise(
+          status::invalid_argument,
+          "asynchronous, ssp and sync_replicas take parameter servers, and this cluster has none; give it some (.ps = "
+          "1 or more), or train with gradus::all_reduce{} (cluster/all_reduce.hpp)");
     if constexpr (requires { cut.check(); }) {
       if (here.network() == nullptr) return cut;
       const decider_options o = decides_by(when, shape_of(here));
@@ -192,12 +216,9 @@ private:
       variables.push_back({std::string(v.name), v.type, resolve(v.dims, 1), limit, has_rows, 0});
     });
     place_variables(variables, decides_.shape.shards);
-    cluster_fingerprint of = task_.made_from;
+    cluster_fingerprint of = fingerprint_of(static_cast<Alone&>(*this), task_.made_from);
     pushed_ = pushed_gradients(decides_.shape.shards);
-    for (const store_variable& v : variables) {
-      of.variables.push_back({v.name, v.type, v.dims});
-      pushed_.expect(v.name, v.shard, v.takes_rows);
-    }
+    for (const store_variable& v : variables) pushed_.expect(v.name, v.shard, v.takes_rows);
     list_ = {};
     Alone::remembers(list_);
     state_list own;
@@ -207,12 +228,6 @@ private:
         if (v.name == name) return static_cast<int>(v.shard);
       return Alone::variables().find(name) >= 0 ? shared_state::nowhere : shared_state::beside_last;
     });
-    of.model = text(Alone::template graph<mode::train>().graph.view.size, " ops, ",
-                    digest_of(Alone::template graph<mode::train>().graph.view));
-    if (const int seed = Alone::variables().find("random_seed"); seed >= 0) {
-      of.settings.emplace_back("random seed", text(seed_at(static_cast<std::size_t>(seed))));
-      std::sort(of.settings.begin(), of.settings.end());
-    }
     shard_settings settings{.of = std::move(of),
                             .variables = std::move(variables),
                             .divide_by = contributions_ != 0 ? contributions_ * Alone::parts() : 1,
@@ -228,11 +243,6 @@ private:
                              .survives = task_.log.has_value(),
                              .cannot_be_sent = task_.cannot_be_sent},
                             text(here_->def().job_name, " ", here_->def().task_index));
-  }
-  std::int64_t seed_at(std::size_t variable) {
-    std::int64_t seed = 0;
-    std::memcpy(&seed, Alone::variables().value(variable), sizeof seed);
-    return seed;
   }
 
   void compute() {

@@ -22,6 +22,19 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+namespace detail {
+// A staleness that takes no parameter servers has steps of its own (cluster/all_reduce.hpp).
+template <class Alone, class Update, class Device, class Staleness>
+struct steps_by {
+  using type = cluster_stepper<Alone, Update, Device, Staleness>;
+};
+template <class Alone, class Update, class Device, class Staleness>
+  requires requires { typename Staleness::template steps<Alone>; }
+struct steps_by<Alone, Update, Device, Staleness> {
+  using type = typename Staleness::template steps<Alone>;
+};
+}  // namespace detail
+
 class connected {
 public:
   using policy_for = kind::connection;
@@ -39,7 +52,7 @@ public:
 
   // The steps of a run of this task.
   template <class Alone, class Update, class Device, class Staleness>
-  using steps = detail::cluster_stepper<Alone, Update, Device, Staleness>;
+  using steps = typename detail::steps_by<Alone, Update, Device, Staleness>::type;
   template <class Steps, class Staleness, class Recovery, class... More>
   Steps make(const Staleness& when, const Recovery& lost, detail::cluster_task task, More&&... more) const {
     task.log = detail::log_of(lost);

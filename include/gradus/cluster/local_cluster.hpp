@@ -8,6 +8,7 @@
 //
 // The program is called once per task, each call on a thread of its own; worker 0 is the chief. Messages go from thread
 // to thread in memory; everything else is what a cluster of machines does, so a program that runs here runs there.
+// Without parameter servers (.ps = 0) the workers train by all_reduce{} (cluster/all_reduce.hpp), and by nothing else.
 // run() returns when all tasks have. The first task that throws ends the cluster: the others' waits raise `aborted`,
 // which names it, and run() raises what it threw.
 #pragma once
@@ -23,11 +24,14 @@ struct local_cluster {
   int workers = 1;
   task_system tasks = {};  // what threads and waits are
 
-  // Errors: invalid_argument for a cluster without a parameter server or a worker; resource_exhausted if there are no
+  // Errors: invalid_argument for a cluster without a worker; resource_exhausted if there are no
   // threads to be had; what a task throws.
   void run(const std::function<void(server& here)>& program) const;
   // Its tasks: job "ps", job "worker".
   cluster_spec spec() const;
+
+private:
+  void run_without_ps(const std::function<void(server& here)>& program) const;
 };
 
 }  // namespace gradus

@@ -8,6 +8,7 @@
 #include "local_cluster.hpp"
 #include "node_driver.hpp"
 #include "offered_program.hpp"
+#include "rank_network.hpp"
 #include "task_crew.hpp"
 #include "task_network.hpp"
 
@@ -35,7 +36,7 @@ private:
 };
 
 // Nobody is told of errors, nothing runs: for what is known of a cluster before.
-inline task_crew local_crew(int ps, int workers) { return {"local_cluster", ps, workers, {}, {}, {}}; }
+inline task_crew local_crew(int ps, int workers) { return {"local_cluster", ps, workers, {}, {}, {}, 0}; }
 
 }  // namespace detail
 
@@ -43,6 +44,7 @@ GRADUS_BODY cluster_spec local_cluster::spec() const { return detail::local_crew
 
 GRADUS_BODY void local_cluster::run(const std::function<void(server& here)>& program) const {
   const cluster_spec all = spec();
+  if (ps == 0) return run_without_ps(program);
   const auto network = std::make_shared<detail::thread_network>(
       detail::cluster_shape{static_cast<std::uint32_t>(ps), static_cast<std::uint32_t>(workers)}, tasks);
   detail::task_crew crew = detail::local_crew(ps, workers);
@@ -53,6 +55,21 @@ GRADUS_BODY void local_cluster::run(const std::function<void(server& here)>& pro
   };
   crew.failed = [&](const std::exception_ptr& e, const std::string& task) { network->messages().fail(e, task); };
   crew.end = [&] { network->end(); };
+  crew.run(tasks);
+}
+
+GRADUS_BODY void local_cluster::run_without_ps(const std::function<void(server& here)>& program) const {
+  const cluster_spec all = spec();
+  detail::thread_ranks ranks(workers, "worker", tasks);
+  detail::task_crew crew = detail::local_crew(ps, workers);
+  crew.task = [&](const std::string& job, int index) {
+    server here({.cluster = all, .job_name = job, .task_index = index},
+                std::make_shared<detail::rank_task>(ranks.end_of(index)), tasks);
+    program(here);
+    ranks.depart(index);
+  };
+  crew.failed = [&](const std::exception_ptr& e, const std::string& task) { ranks.fail(e, task); };
+  crew.end = [] {};
   crew.run(tasks);
 }
 

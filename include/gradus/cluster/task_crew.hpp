@@ -17,6 +17,7 @@ struct task_crew {
   std::function<void(const std::string& job, int index)> task;                           // runs one
   std::function<void(const std::exception_ptr& error, const std::string& task)> failed;  // the first, and any other
   std::function<void()> end;  // the last worker's task has returned, or one has failed; may be called again
+  int least_ps = 1;           // 0: workers may be among themselves
 
   // Their names and addresses. Error: invalid_argument for a cluster without a parameter server or a worker.
   cluster_spec spec() const;

@@ -9,14 +9,17 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY cluster_spec task_crew::spec() const {
-  if (ps < 1 || workers < 1)
-    raise(status::invalid_argument,
-          text(who, ": expected one ps and one worker or more, found ", ps, " and ", workers));
+  if (ps < least_ps || workers < 1)
+    raise(status::invalid_argument, text(who,
+                                         least_ps == 0 ? ": expected ps of 0 or more, and one worker or more"
+                                                       : ": expected one ps and one worker or more",
+                                         ", found ", ps, " and ", workers));
   const auto named = [](const char* job, int n) {
     job_tasks all{job, {}};
     for (int i = 0; i < n; ++i) all.tasks.emplace_back(text(job, i, ":0"));
     return all;
   };
+  if (ps == 0) return {named("worker", workers)};
   return {named("ps", ps), named("worker", workers)};
 }
 

@@ -8,6 +8,7 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 class message_network;
+class rank_network;
 struct shard_program;
 
 class task_network {
@@ -22,6 +23,8 @@ public:
   // A worker's part is done: it leaves, and this returns when all others have left. Error: aborted where the cluster
   // ends otherwise. Threads of one process are waited for by whoever started them.
   virtual void finish() {}
+  // This worker's end, where workers sum their gradients among themselves (all_reduce.hpp); null: they do not.
+  virtual rank_network* ranks() { return nullptr; }
   // The task's server was stopped: what waits in serve returns.
   virtual void server_stopped() {}
 };

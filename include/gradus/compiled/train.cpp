@@ -3,9 +3,11 @@
 #define GRADUS_COMPILED
 #endif
 #include "../cluster/accumulator.ipp"
+#include "../cluster/all_reduce.ipp"
 #include "../cluster/certificates.ipp"
 #include "../cluster/cluster_def.ipp"
 #include "../cluster/device_setter.ipp"
+#include "../cluster/gradient_exchange.ipp"
 #include "../cluster/graph_digest.ipp"
 #include "../cluster/hello.ipp"
 #include "../cluster/listener.ipp"
@@ -16,6 +18,7 @@
 #include "../cluster/offered_program.ipp"
 #include "../cluster/protocol/message.ipp"
 #include "../cluster/pushed_gradients.ipp"
+#include "../cluster/rank_network.ipp"
 #include "../cluster/recovery.ipp"
 #include "../cluster/remote_network.ipp"
 #include "../cluster/server.ipp"

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "../base/contract.hpp"
@@ -41,12 +42,20 @@ class part_sums {
 public:
   // Errors: unimplemented for a model that the parts of a batch would change.
   void prepare(step_machine& train, const variable_arena& variables, std::int64_t parts);
+  // In its place for a batch that is not cut, whose outputs are averaged with those of others.
+  void prepare_outputs(step_machine& train);
   void restart() { sums_.restart(), output_sums_.restart(); }
   // What the part that `train` has just run leaves behind.
   void take(step_machine& train, variable_arena& variables);
   // After the last: gradients that were summed over `of` parts become their mean, outputs that of the parts here.
   void average(step_machine& train, variable_arena& variables, std::int64_t of);
-  void average_outputs(step_machine& train);
+  void average_outputs(step_machine& train) { average_outputs(train, parts_); }
+  void average_outputs(step_machine& train, std::int64_t of);
+  // The sums of the outputs that are averaged. Of a batch that is not cut: take them first.
+  std::span<double> outputs() { return outputs_; }
+  void take_outputs(step_machine& train);
+  // of: the number of parts that a dense gradient of this type was summed over.
+  static void divide_gradient(dtype type, std::byte* values, std::size_t n, std::int64_t of);
   std::size_t bytes() const { return sums_.bytes() + output_sums_.bytes(); }
 
 private:

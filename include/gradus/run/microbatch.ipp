@@ -36,6 +36,11 @@ GRADUS_BODY void part_sums::prepare(step_machine& train, const variable_arena& v
   }
   train.cut(parts_);
   sums_ = tree_sum(parts_, variables.trainable_bytes());
+  prepare_outputs(train);
+}
+
+GRADUS_BODY void part_sums::prepare_outputs(step_machine& train) {
+  const runnable& r = train.what();
   averaged_.clear();
   for (int i = 0; i < r.graph.output_count; ++i) {
     const output& o = r.graph.outputs[i];
@@ -53,7 +58,7 @@ GRADUS_BODY void part_sums::prepare(step_machine& train, const variable_arena& v
 GRADUS_BODY void part_sums::take(step_machine& train, variable_arena& variables) {
   sums_.take(variables.gradient_base(),
              [&](std::byte* to, const std::byte* from) { add_gradients(variables, to, from); });
-  for (std::size_t i = 0; i < averaged_.size(); ++i) outputs_[i] = read_number(train.view(averaged_[i]));
+  take_outputs(train);
   output_sums_.take(reinterpret_cast<std::byte*>(outputs_.data()), [this](std::byte* to, const std::byte* from) {
     add_values(reinterpret_cast<double*>(to), reinterpret_cast<const double*>(from), outputs_.size());
   });
@@ -61,19 +66,27 @@ GRADUS_BODY void part_sums::take(step_machine& train, variable_arena& variables)
 
 GRADUS_BODY void part_sums::average(step_machine& train, variable_arena& variables, std::int64_t of) {
   for (std::size_t i = 0; i < variables.size(); ++i) {
-    if (!variables.info(i).trainable) continue;
-    if (variables.info(i).type == float64)
-      divide_values(reinterpret_cast<double*>(variables.gradient(i)), of, variables.info(i).size());
-    else
-      divide_values(reinterpret_cast<float*>(variables.gradient(i)), of, variables.info(i).size());
+    if (const variable_info& v = variables.info(i); v.trainable)
+      divide_gradient(v.type, variables.gradient(i), v.size(), of);
   }
   average_outputs(train);
 }
 
-GRADUS_BODY void part_sums::average_outputs(step_machine& train) {
+GRADUS_BODY void part_sums::divide_gradient(dtype type, std::byte* values, std::size_t n, std::int64_t of) {
+  if (type == float64)
+    divide_values(reinterpret_cast<double*>(values), of, n);
+  else
+    divide_values(reinterpret_cast<float*>(values), of, n);
+}
+
+GRADUS_BODY void part_sums::take_outputs(step_machine& train) {
+  for (std::size_t i = 0; i < averaged_.size(); ++i) outputs_[i] = read_number(train.view(averaged_[i]));
+}
+
+GRADUS_BODY void part_sums::average_outputs(step_machine& train, std::int64_t of) {
   for (std::size_t i = 0; i < averaged_.size(); ++i) {
     const tensor_view v = train.view(averaged_[i]);
-    const double mean = outputs_[i] / static_cast<double>(parts_);
+    const double mean = outputs_[i] / static_cast<double>(of);
     if (v.type == float64)
       *reinterpret_cast<double*>(v.mutable_data()) = mean;
     else

@@ -94,7 +94,7 @@ public:
       double norm;
       if constexpr (Optimizer::uniform) {
         measured_sums<Optimizer> sums;
-        sums.squares = squares_of_gradients<Device>(train, c.node);
+        sums.squares = squares_of_gradients<Device>(train, given_, c.node);
         norm = step.settle(sums, loss);
       } else {
         norm = step.know_all([this](auto f) { this->each_update(f); }, loss);
@@ -111,6 +111,20 @@ public:
     } else {
       apply<float, InOrder>(n, c);
     }
+  }
+
+  // The calls without a kernel, in their order, and the step's end: where gradients are there already.
+  void make_all() {
+    for (std::size_t i = 0; i < train.call_count(); ++i)
+      if (const bound_call& c = train.bound(i); c.run == nullptr) session_call<true>(c);
+    step.finish();
+  }
+  // Rows (int64) for a variable, in place of those that a step computes, until the next are given.
+  void give_rows(std::size_t variable, const indexed_slices& all) {
+    const graph_view& v = train.what().graph.view;
+    for (int i = 0; i < v.size; ++i)
+      if (const node& n = v.nodes[i]; n.op == &cards::apply && variable_of(n) == variable)
+        give(given_, {v.edges[n.first + 1], all});
   }
 
   // ---- a step without its updates
@@ -153,7 +167,7 @@ public:
 
   // sqrt(sum of squares) of the last step's gradients, without the loss scale; what clip_by_global_norm looks at.
   double gradient_norm() const {
-    return std::sqrt(squares_of_gradients<Device>(const_cast<step_machine&>(train))) / step.loss_scale();
+    return std::sqrt(squares_of_gradients<Device>(const_cast<step_machine&>(train), given_)) / step.loss_scale();
   }
 
   // ---- mirrors
@@ -227,6 +241,7 @@ private:
   std::vector<std::vector<std::int32_t>> chains_;  // of each, if its gradient is sparse
   std::vector<aligned_buffer> work_;               // for rules that need room; one, or one of each
   std::vector<std::size_t> variable_at_;           // of each node that is an update
+  std::vector<given_rows> given_;
   std::vector<std::array<std::byte*, Optimizer::mirror_count + 1>> mirrors_;  // of each variable
 
   // Into how many parts the update of each variable will be divided.
@@ -336,14 +351,12 @@ private:
   static std::size_t row_count(const node& apply) { return static_cast<std::size_t>(apply.dims[0]); }
   template <class T>
   gradient_view<T> sparse_gradient(const node& apply) {
-    const int* operand = train.what().graph.view.edges + apply.first;
-    const tensor_view values = train.view(operand[1]), rows = train.view(operand[2]);
-    const std::byte* const row = train.source(operand[2]);
+    const auto& [rows, values] = rows_of(train, given_, apply);
     auto& chains = chains_[variable_of(apply)];
     // Grown when a batch is larger than any before.
     if (const std::size_t n = Device::row_scratch(rows.size()); chains.size() < n) chains.resize(n);
     const gradient_view<T> g{
-        reinterpret_cast<const T*>(values.data), values.size(), row, rows.type == int64, rows.size(),
+        reinterpret_cast<const T*>(values.data), values.size(), rows.data, rows.type == int64, rows.size(),
         std::span<std::int32_t>(chains)};
     g.with_rows([&](const auto* listed) { Device::check_rows(listed, g.row_count, row_count(apply)); });
     return g;

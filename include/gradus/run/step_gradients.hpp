@@ -1,27 +1,53 @@
 // The gradients of a training step, looked at as a whole: their squares, and the first number that is not finite.
 #pragma once
 #include <string_view>
+#include <vector>
 
 #include "../ops/state.hpp"
 #include "../update/not_finite.hpp"
 #include "apply.hpp"
 #include "machine.hpp"
+#include "named_gradient.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
 double read_number(const tensor_view& v);
 tensor_view loss_of(step_machine& train);
 
+// Rows that are a gradient in place of what node `gradient` and its row numbers hold.
+struct given_rows {
+  int gradient = -1;
+  indexed_slices all;
+};
+inline const given_rows* find_given(const std::vector<given_rows>& given, int gradient) {
+  for (const given_rows& g : given)
+    if (g.gradient == gradient) return &g;
+  return nullptr;
+}
+inline void give(std::vector<given_rows>& given, const given_rows& rows) {
+  std::erase_if(given, [&](const given_rows& g) { return g.gradient == rows.gradient; });
+  given.push_back(rows);
+}
+// The gradient of an update of rows.
+inline indexed_slices rows_of(step_machine& train, const std::vector<given_rows>& given, const node& apply) {
+  const int* const operand = train.what().graph.view.edges + apply.first;
+  if (const given_rows* const g = find_given(given, operand[1])) return g->all;
+  const const_tensor_view rows = train.view(operand[2]), values = train.view(operand[1]);
+  return {const_tensor_view(rows.type, rows.dims, train.source(operand[2])), values};
+}
+
 // The sum of squares over the operands of a global_norm node; -1: over all gradients that updates use, in the same
 // order.
 template <class Device>
-double squares_of_gradients(step_machine& train, int id = -1) {
+double squares_of_gradients(step_machine& train, const std::vector<given_rows>& given, int id = -1) {
   const graph_view& v = train.what().graph.view;
   double total = 0;
   const auto add = [&](int grad) {
     const node& n = v.nodes[grad];
-    const auto many = static_cast<std::size_t>(gradus::count(resolve(n.dims, train.batch_size())));
-    const std::byte* p = train.address(grad);
+    const given_rows* const rows = find_given(given, grad);
+    const auto many = rows != nullptr ? rows->all.values.size()
+                                      : static_cast<std::size_t>(gradus::count(resolve(n.dims, train.batch_size())));
+    const std::byte* p = rows != nullptr ? rows->all.values.data : train.address(grad);
     total += n.type == float64 ? squares_of<Device>(reinterpret_cast<const double*>(p), many)
                                : squares_of<Device>(reinterpret_cast<const float*>(p), many);
   };

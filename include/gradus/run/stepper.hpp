@@ -24,11 +24,11 @@ template <class Model, class Optimizer, class Device, class Executor = serial, c
 class stepper {
   GRADUS_NEEDS_DEVICE(Device);
   static_assert(policies_fit<kinds<kind::subnormals, kind::microbatch>, Settings...>::value);
-  static constexpr subnormal_mode subnormals_here = detail::subnormals_of<Device, Settings...>();
   static constexpr bool cuts =
       !std::is_same_v<policy_of<kind::microbatch, detail::whole_batch, Settings...>, detail::whole_batch>;
 
 public:
+  static constexpr subnormal_mode subnormals_here = detail::subnormals_of<Device, Settings...>();
   stepper(Model model, Optimizer update) : stepper(std::move(model), std::move(update), Executor{}, Settings{}...) {}
   stepper(Model model, Optimizer update, const Executor& executor, const Settings&... settings)
       : model_(std::move(model)), updates_(std::move(update), executor) {
@@ -76,7 +76,7 @@ public:
           return updates_.variables.gradient(
               static_cast<std::size_t>(updates_.variables.find(r.name_of(p.variables[k]))));
         });
-    if constexpr (M == mode::train) updates_.prepare();
+    if constexpr (M == mode::train) updates_.prepare(), sums_.prepare_outputs(updates_.train);
     if constexpr (cuts && M == mode::train) {
       updates_.train.cut(parts_);
       sums_.prepare(updates_.train, updates_.variables, parts_);
@@ -191,9 +191,7 @@ public:
     const subnormal_scope numbers(subnormals_here);
     updates_.step.begin();
     sums_.average(updates_.train, updates_.variables, of);
-    for (std::size_t i = 0; i < updates_.train.call_count(); ++i)
-      if (const bound_call& c = updates_.train.bound(i); c.run == nullptr) updates_.template session_call<true>(c);
-    updates_.step.finish();
+    updates_.make_all();
   }
   // The gradients of a step on what the placeholders hold, handed over instead of used: see(const named_gradient&) for
   // every trainable variable, in the order in which updates would be made; dense ones as arrays, those of embeddings as
@@ -233,6 +231,25 @@ public:
       updates_.hand_over(see);
     }
     draw_as((updates_.step.global_step + 1) * of * parts_ - 1);  // where one process stands behind its last part
+  }
+  // The step of who knows the sums of all these processes: after sum_gradients they lie where `see` was shown its own,
+  // rows were given by give_rows, and output_sums() holds the sums of loss, scalar metrics and scalar summaries. `of`:
+  // parts in all. Each process then has what one has that computes all parts.
+  std::span<double> output_sums() {
+    if constexpr (!cuts) sums_.take_outputs(updates_.train);
+    return sums_.outputs();
+  }
+  // Rows for a variable, in place of those that the step computed; they stay where they are until the next are given.
+  void give_rows(std::size_t variable, const indexed_slices& all) { updates_.give_rows(variable, all); }
+  void update_from_sums(std::int64_t of) {
+    const subnormal_scope numbers(subnormals_here);
+    updates_.step.begin();
+    each_updated([&](std::size_t i, const constraint&, bool has_rows) {
+      const variable_info& v = updates_.variables.info(i);
+      if (!has_rows) detail::part_sums::divide_gradient(v.type, updates_.variables.gradient(i), v.size(), of);
+    });
+    sums_.average_outputs(updates_.train, of);
+    updates_.make_all();
   }
   std::int64_t parts() const { return parts_; }  // of microbatch
   // f(i, constraint, whether its gradient comes as rows) for every variable, variables().info(i), that steps update, in

@@ -22,8 +22,8 @@ struct cluster_policies_fit {
   using connection = policy_of<kind::connection, in_this_process, Policies...>;
   static constexpr bool no_other_staleness = has_steps<connection> || policies_of<kind::staleness, Policies...> == 0;
   static_assert(no_other_staleness,
-                "gradus: a policy that says how a cluster trains (asynchronous, ssp, sync_replicas) was given without "
-                "the cluster; add gradus::connected{server}.");
+                "gradus: a policy that says how a cluster trains (asynchronous, ssp, sync_replicas, all_reduce) was "
+                "given without the cluster; add gradus::connected{server}.");
   static constexpr bool no_other_recovery = has_steps<connection> || policies_of<kind::recovery, Policies...> == 0;
   static_assert(no_other_recovery,
                 "gradus: a policy that says what becomes of a lost parameter server (recovery::roll_back, "
@@ -172,9 +172,9 @@ detail::refused_trainer make_trainer(const Policies&...)
 
 template <auto Model, class... Policies>
   requires(detail::refusal_of<Model, Policies...> == detail::refusal::no_cluster)
-detail::refused_trainer make_trainer(const Policies&...) __attribute__((unavailable(
-    "gradus: a policy that says how a cluster trains (asynchronous, ssp, sync_replicas) was given without the cluster; "
-    "add gradus::connected{server}.")));
+detail::refused_trainer make_trainer(const Policies&...)
+    __attribute__((unavailable("gradus: a policy that says how a cluster trains (asynchronous, ssp, sync_replicas, "
+                               "all_reduce) was given without the cluster; add gradus::connected{server}.")));
 
 template <auto Model, class... Policies>
   requires(detail::refusal_of<Model, Policies...> == detail::refusal::no_parameter_server)

@@ -1,0 +1,245 @@
+// Training without parameter servers: every worker has all variables, slots and averages, all sum their gradients, and
+// each makes the same update. A policy of a training run, beside `connected`.
+//
+//   gradus::local_cluster{.ps = 0, .workers = 4}.run([&](gradus::server& here) {       // or gradus::mpi{}.run(...)
+//     auto trainer = gradus::make_trainer<model>(gradus::connected{here}, gradus::all_reduce{}, gradus::adam{},
+//                                                gradus::run_config{.model_dir = "runs/a"});
+//     trainer.train(data().shard(here.workers(), here.worker()), {.max_steps = 1000});
+//   });
+//
+// After every step parameters, slots, averages and the optimizer's own numbers are on every one of n workers those of
+// one process with microbatch{n} on the same examples, bit for bit; so are the loss and scalar metrics of the step, and
+// with them what a clip, a loss scale or not_finite says. (With microbatch{m} in the program each worker computes m / n
+// parts; the bits are those of microbatch{m} where m / n is a power of two.) Gradients that come as rows are put behind
+// one another in the order of workers, as synchronous parameter servers do.
+//
+// The chief alone has files. When a run begins, its values go to all workers, after all have compared what they are
+// made from; a worker's data pass over the batches that it has contributed. What a model changes itself while it
+// computes (the moving averages of batch_normalization) stays with each worker; the checkpoint has the chief's.
+#pragma once
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../base/subnormals.hpp"
+#include "cluster_stepper.hpp"
+#include "gradient_exchange.hpp"
+#include "pushed_gradients.hpp"
+#include "rank_network.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+namespace detail {
+template <class Alone>
+class all_reduce_stepper;
+}  // namespace detail
+
+// No parameter servers: every worker sums the gradients of all and makes the whole update itself, with the bits of one
+// process with microbatch{n}. For models that each worker can hold, on machines that are about as fast as each other.
+struct all_reduce {
+  using policy_for = kind::staleness;
+  std::int64_t bucket_bytes = std::int64_t{4} << 20;  // of gradients that are sent at once, behind the backward pass
+  // The sum of the library that carries bytes, MPI_Allreduce: faster on large machines, in an order of its own, so the
+  // bits are not those of one process. Not over threads. Rows are gathered all the same.
+  bool library_sum = false;
+
+  template <class Alone>
+  using steps = detail::all_reduce_stepper<Alone>;
+};
+
+namespace detail {
+
+// Raises invalid_argument for a run that cannot sum its gradients so.
+void check_all_reduce(const all_reduce& how, const server& here, bool has_log);
+
+// What a step's rows and outputs become, beside the arrays of gradient_exchange.
+class exchanged_rows {
+public:
+  // A variable whose gradient comes as rows.
+  void expect(std::string_view name) { pushed_.expect(name, 0, true), ++variables_; }
+  std::size_t size() const { return variables_; }
+  void restart() { pushed_.restart(); }
+  void add(const named_gradient& g) { pushed_.add(g); }
+  // Those of all ranks, behind one another, their values divided; each lies here until the next call. `outputs`, of
+  // doubles, become the sums over all ranks, as a tree.
+  void exchange(rank_network& network, std::span<double> outputs, std::int64_t divide_by);
+  // Of the i-th variable.
+  indexed_slices of(std::size_t i) const;
+
+private:
+  struct gathered {
+    dtype type = float32;
+    std::vector<std::int64_t> rows;
+    aligned_buffer values;
+    std::size_t bytes = 0;
+  };
+  pushed_gradients pushed_{1};
+  std::size_t variables_ = 0;
+  std::vector<gathered> gathered_;
+  dense_sum sum_;
+};
+
+// All that a checkpoint of a task holds, global_step among it, as rank 0 has it.
+void broadcast_state(rank_network& network, const state_list& list, write_guard* guard);
+
+// Alone: the stepper of a process that makes its updates itself; this is one whose gradients are those of all workers.
+template <class Alone>
+class all_reduce_stepper : public Alone {
+public:
+  // Errors: invalid_argument for parts of microbatch that the workers cannot share evenly, and what check_all_reduce
+  // refuses.
+  template <class Model, class Update, class Executor, class Subnormals, class Microbatch>
+  all_reduce_stepper(const server& here, const all_reduce& how, const cluster_task& task, Model model, Update update,
+                     const Executor& executor, const Subnormals& numbers, const Microbatch& cut)
+      : Alone(std::move(model), std::move(update), executor, numbers, share_of(here, how, task, cut)),
+        here_(&here),
+        how_(how),
+        made_from_(task.made_from) {
+    if (here.network() != nullptr) ranks_ = here.network()->ranks();
+  }
+  ~all_reduce_stepper() {
+    if (!has_entered_ || is_over_ || std::uncaught_exceptions() > entered_with_) return;
+    try {
+      ranks_->all_take_part(false);
+    } catch (...) {  // the cluster has failed, and whoever made it is told
+    }
+  }
+
+  // Values are there, of a checkpoint or of initializers: the chief's become those of all.
+  // Error: failed_precondition where it was called before, and for tasks that differ.
+  void enter() {
+    if (ranks_ == nullptr) return;
+    if (has_entered_)
+      raise(status::failed_precondition,
+            "the values of a task cannot be restored while its cluster trains on; start the cluster again");
+    has_entered_ = true;
+    entered_with_ = std::uncaught_exceptions();
+    const std::int64_t before = Alone::global_step();
+    if ((is_over_ = !ranks_->all_take_part(true))) return;
+    or_fail([&] {
+      compare();
+      state_list list;
+      Alone::remembers(list);
+      broadcast_state(*ranks_, list, guard_);
+      prepare();
+    });
+    behind_ = Alone::global_step() - before;
+  }
+  // After enter(): how many batches this worker has contributed already that its data, which stand where the values
+  // were before, have yet to pass over.
+  std::int64_t batches_behind() const { return behind_; }
+
+  template <class... Probe>
+  void train_step(Probe&... probe) {
+    if (!has_entered_) return Alone::train_step(probe...);
+    if constexpr (sizeof...(Probe) != 0) {
+      raise(status::unimplemented,
+            "profile: a cluster's task has no step of its own to look at; profile the model in one process");
+    } else {
+      if (is_over_ || (is_over_ = !ranks_->all_take_part(true))) return;
+      const std::int64_t parts = here_->workers() * Alone::parts();
+      or_fail([&] { sum(parts); });
+      Alone::update_from_sums(parts);
+    }
+  }
+  // The last call made no step, and none follows: another worker has left.
+  bool is_over() const { return is_over_; }
+  void gather() {}  // all is here
+  void guard(write_guard* g) {
+    Alone::guard(g);
+    guard_ = g;
+  }
+
+private:
+  const server* here_;
+  all_reduce how_;
+  cluster_fingerprint made_from_;
+  rank_network* ranks_ = nullptr;  // null: this task trains with nobody
+  bool has_entered_ = false, is_over_ = false;
+  std::int64_t behind_ = 0;
+  int entered_with_ = 0;
+  write_guard* guard_ = nullptr;
+  struct place {  // of a gradient
+    std::string_view name;
+    std::size_t variable = 0, at = 0;  // at: among arrays, or among those with rows
+    bool has_rows = false;
+  };
+  std::vector<place> places_;
+  std::size_t found_ = 0, seen_ = 0;
+  std::optional<gradient_exchange> arrays_;
+  exchanged_rows rows_;
+
+  template <class Microbatch>
+  static Microbatch share_of(const server& here, const all_reduce& how, const cluster_task& task, Microbatch cut) {
+    if (here.network() == nullptr) return cut;
+    check_all_reduce(how, here, task.log.has_value());
+    if constexpr (requires { cut.check(); }) {
+      if (cut.parts % here.workers() != 0)
+        raise(status::invalid_argument,
+              text("microbatch: ", cut.parts, " parts cannot be shared evenly by the ", here.workers(),
+                   " workers of all_reduce; expected a multiple of ", here.workers()));
+      cut.parts /= here.workers();
+    }
+    return cut;
+  }
+  // An error while others wait for this worker ends their waits.
+  template <class F>
+  void or_fail(F f) {
+    try {
+      f();
+    } catch (...) {
+      is_over_ = true;
+      ranks_->fail(std::current_exception());
+      throw;
+    }
+  }
+  void compare() {
+    const cluster_fingerprint own = fingerprint_of(static_cast<Alone&>(*this), made_from_);
+    std::vector<std::byte> chiefs = to_bytes(own);
+    broadcast(*ranks_, chiefs);
+    must_agree(cluster_fingerprint_from(chiefs), "worker 0", own, text("worker ", here_->worker()));
+  }
+  void prepare() {
+    std::vector<gradient_exchange::array> arrays;
+    Alone::each_updated([&](std::size_t i, const constraint&, bool has_rows) {
+      const variable_info& v = Alone::variables().info(i);
+      places_.push_back({v.name, i, has_rows ? rows_.size() : arrays.size(), has_rows});
+      if (has_rows)
+        rows_.expect(v.name);
+      else
+        arrays.push_back({v.type, {Alone::variables().gradient(i), v.size() * size_of(v.type)}});
+    });
+    arrays_.emplace(*ranks_, std::move(arrays), static_cast<std::size_t>(how_.bucket_bytes), how_.library_sum);
+  }
+  void sum(std::int64_t parts) {
+    rows_.restart();
+    seen_ = 0;
+    arrays_->begin();
+    Alone::sum_gradients(here_->worker(), here_->workers(), [this](const named_gradient& g) { take(g); });
+    if (seen_ != places_.size())
+      raise(status::internal, text("a step gave ", seen_, " gradients of ", places_.size(), " variables"));
+    const subnormal_scope numbers(Alone::subnormals_here);
+    arrays_->finish();
+    rows_.exchange(*ranks_, Alone::output_sums(), parts);
+    for (const place& p : places_)
+      if (p.has_rows) Alone::give_rows(p.variable, rows_.of(p.at));
+  }
+  void take(const named_gradient& g) {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      if (++found_ >= places_.size()) found_ = 0;
+      if (places_[found_].name == g.name) break;
+    }
+    ++seen_;
+    places_[found_].has_rows ? rows_.add(g) : arrays_->ready(places_[found_].at);
+  }
+};
+
+}  // namespace detail
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "all_reduce.ipp"
+#endif

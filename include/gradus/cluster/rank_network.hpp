@@ -1,0 +1,139 @@
+// What carries bytes between the workers of a run without parameter servers (cluster/all_reduce.hpp), as ranks from 0
+// on: threads of one process here, MPI in mpi.hpp.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../base/dtype.hpp"
+#include "../base/tasks.hpp"
+#include "../run/pool.hpp"
+#include "task_network.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// One rank's end. What one rank sends to another comes in the order in which it was sent, each message as long as the
+// other expects. Calls come from one thread at a time. Errors of all that wait: `aborted`, with what has ended the
+// cluster.
+class rank_network {
+public:
+  virtual ~rank_network() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Says whether this rank takes part in what all do next, waits for what the others say, and gives whether all do. A
+  // rank whose program has ended takes part in nothing any more.
+  virtual bool all_take_part(bool this_one) = 0;
+
+  // Starts a message, which stays as it is, or the memory for one, until wait(its number) has returned; that is called
+  // once for each.
+  virtual std::size_t send(int to, std::span<const std::byte> bytes) = 0;
+  virtual std::size_t receive(int from, std::span<std::byte> into) = 0;
+  virtual void wait(std::size_t number) = 0;
+
+  // The sum over all ranks, in their place, by the library that carries bytes, in an order that is its own.
+  virtual bool has_sum() const { return false; }
+  virtual void sum(dtype /*type*/, std::span<std::byte> /*values*/) {}
+
+  // This rank has failed where others wait for it: their waits end. Nobody looks at what it has sent any more.
+  virtual void fail(const std::exception_ptr& error) = 0;
+};
+
+// Ranks that are threads of one process. A message is copied once, from where it is sent to where it is received.
+class thread_ranks {
+public:
+  // `name`: what errors call the ranks, such as "worker".
+  thread_ranks(int size, std::string name, const task_system& tasks, waiting wait = {});
+  thread_ranks(const thread_ranks&) = delete;
+  thread_ranks& operator=(const thread_ranks&) = delete;
+
+  rank_network& end_of(int rank) { return *ends_[static_cast<std::size_t>(rank)]; }
+  // The program of this rank has ended.
+  void depart(int rank);
+  // A task has failed; the first is the one that is told.
+  void fail(const std::exception_ptr& error, const std::string& task);
+
+private:
+  struct message {
+    std::span<const std::byte> bytes;
+    bool is_copied = false, is_taken = false;
+  };
+  struct channel {  // from one rank to another
+    std::deque<message> messages;
+    std::uint64_t first = 0;  // the number of messages[0]
+    std::uint64_t sent = 0, expected = 0;
+  };
+  struct started {
+    bool sends = false;
+    int other = 0;
+    std::uint64_t message = 0;
+    std::span<std::byte> into = {};
+  };
+  class one_end final : public rank_network {
+  public:
+    one_end(thread_ranks& all, int rank) : all_(&all), rank_(rank) {}
+    int rank() const override { return rank_; }
+    int size() const override { return static_cast<int>(all_->ends_.size()); }
+    bool all_take_part(bool this_one) override { return all_->all_take_part(rank_, this_one); }
+    std::size_t send(int to, std::span<const std::byte> bytes) override;
+    std::size_t receive(int from, std::span<std::byte> into) override;
+    void wait(std::size_t number) override;
+    void fail(const std::exception_ptr& error) override;
+
+  private:
+    thread_ranks* all_;
+    int rank_;
+    std::vector<started> started_;
+    std::size_t ended_ = 0;  // of them
+  };
+
+  std::string name_;
+  waiting wait_;
+  bool crowded_;
+  std::vector<std::unique_ptr<one_end>> ends_;
+  std::mutex mutex_;
+  task_condition changed_;
+  std::atomic<std::uint32_t> news_{0};
+  std::vector<channel> channels_;  // from r to q at r size + q
+  std::vector<char> gone_;
+  int arrived_ = 0;  // have said whether they take part, or are gone
+  bool any_does_not_ = false, all_take_part_ = false;
+  std::uint64_t rounds_ = 0;
+  std::string why_;  // the cluster has ended; empty: it has not
+
+  std::string name_of(int rank) const { return text(name_, ' ', rank); }
+  channel& between(int from, int to) {
+    return channels_[static_cast<std::size_t>(from) * ends_.size() + static_cast<std::size_t>(to)];
+  }
+  bool all_take_part(int rank, bool does);
+  void end_round();  // under the mutex, where all have said it
+  void tell();       // under the mutex
+  template <class Ready>
+  void wait_until(std::unique_lock<std::mutex>& lock, int rank, const char* waits_for, Ready ready);
+};
+
+// How the servers of such ranks reach each other: there are no parameter servers, so no messages of theirs.
+class rank_task final : public task_network {
+public:
+  explicit rank_task(rank_network& end) : end_(&end) {}
+  message_network& messages() override;
+  void offer(shard_program program, const std::string& task) override;
+  void serve(std::uint32_t shard) override;
+  rank_network* ranks() override { return end_; }
+
+private:
+  rank_network* end_;
+};
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "rank_network.ipp"
+#endif
