@@ -477,6 +477,44 @@ TEST_CASE("who fails ends all, with its name and since when they waited") {
   for (const std::size_t node : {2u, 3u, 4u}) CHECK(says(run.ends[node], "ps 1 has failed: the store is full"));
 }
 
+namespace {
+// A network that nobody else is in, which sees when a shard parts with its values.
+struct lonely_network final : message_network {
+  mailbox box;
+  const number_store* store = nullptr;
+  std::vector<double> parted_with;
+
+  explicit lonely_network(const task_system& tasks) : message_network({1, 1}, tasks), box(tasks) {}
+  mailbox& inbox(std::uint32_t) override { return box; }
+  void post(const protocol_message&) override {}
+  void withdraw(std::uint32_t) override {}
+  void part_with(std::uint32_t node) override {
+    CHECK(node == 0);
+    parted_with.push_back(store->value);
+  }
+  void end() override {}
+  void check(const std::string&) const override {}
+  membership_options members() const override { return {}; }
+  worker_options patience(worker_options o) const override { return o; }
+};
+}  // namespace
+
+TEST_CASE("a shard parts with its values before they change") {
+  lonely_network network{task_system{}};
+  number_store store;
+  network.store = &store;
+  store.value = 3;
+  const double first = 7;
+  const wire_slice parts[] = {{"w", float64, 0, std::as_bytes(std::span(&first, 1))}};
+  network.box.put({message_kind::begin, 1, 0, 5, 0, 0, {}, parts});
+  network.box.close();
+  server_node<number_store>(network, {.number = 0, .shape = {1, 1}, .needs_begin = true},
+                            decides_by(asynchronous{}, {1, 1}), store)
+      .run();
+  CHECK(store.value == 7);
+  CHECK(network.parted_with == std::vector<double>{3});
+}
+
 TEST_CASE("messages go to the decider or the shard by their kind, and large ones are lent") {
   std::string to_decider, lent;
   for (std::uint16_t i = 1; i <= last_message_kind; ++i) {

@@ -15,6 +15,7 @@ struct sum_store {
   std::vector<std::string> updates;
   std::string update;
   std::size_t wants = 0, wanted = 0;
+  int begins = 0;
   wire_slice slice;
 
   sum_store() : slice{"v", float64, 0, std::as_bytes(std::span(&sum, 1))} {}
@@ -24,6 +25,7 @@ struct sum_store {
   }
   void begin(std::uint64_t order, std::span<const staged_part> set) {
     update = text(order, ":");
+    ++begins;
     adds = 0, wanted = wants;
     for (const staged_part& p : set) {
       double x = 0;
@@ -428,7 +430,9 @@ TEST_CASE("what is lent is borrowed until it is applied or dropped, or wanted ba
   b.store.wants = 2;
   b.decide(2, {{0, 5, 2}, {1, 5, 2}});
   CHECK(b.settled(2, 0, {{10, 0}, {5, 0}}) == lines{"measured to 0: i0 s1 a2 [20 1]"});
+  CHECK(b.store.begins == 2);
   b.s.give_back(3);
+  CHECK(b.store.begins == 3);
   x[1] = -1;
   CHECK(borrowed() == "0 0");
   b.s.advance(1000 * ms);
