@@ -42,7 +42,8 @@ public:
   const task_system tasks;
   std::map<std::string, memory_transport*> at;
   std::vector<double> dials;
-  bool carries = true;  // false: what is written stays where it is
+  bool carries = true;    // false: what is written stays where it is
+  double going_secs = 0;  // that a client's stream takes to be destroyed
 
 private:
   void carry() {
@@ -68,6 +69,9 @@ class memory_stream final : public frame_stream {
 public:
   memory_stream(stream_transport& of, network& net, bool is_client, std::string role)
       : frame_stream(of, is_client), net_(net), is_client_(is_client), role_(std::move(role)) {}
+  ~memory_stream() override {
+    if (is_client_ && net_.going_secs > 0) net_.tasks.sleep(net_.going_secs);
+  }
 
   void read() override {
     post([this] { wants_ = true, pump(); });
@@ -229,6 +233,27 @@ TEST_CASE("a stream that is lost is made again, ever later, and at once when it 
   CHECK(at_client.said == lines{"welcome 0 answer", "welcome 0 answer", "frame 0 3"});
   CHECK(at_server.said == lines{"hello 1 ", "hello 1 ", "frame 1 2"});
   CHECK(server.problem(7) == "is not connected");
+}
+
+TEST_CASE("a stream that takes long to go does not keep the next one waiting") {
+  testing::hand_tasks hand;
+  network net(hand.tasks());
+  notes at_server, at_client;
+  memory_transport server(net), client(net);
+  server.tell(at_server), client.tell(at_client);
+  server.listen("s");
+  client.connect(0, "s", bytes_of("1"));
+  hand.advance(0.01);
+  CHECK(at_client.said == lines{"welcome 0 answer"});
+  net.going_secs = 100;
+  client.last->cancel();
+  client.last.reset();
+  hand.advance(1);
+  CHECK(net.dials.size() == 2);
+  CHECK(at_client.said == lines{"welcome 0 answer", "welcome 0 answer"});
+  hand.advance(200);
+  CHECK(client.problem(0).empty());
+  net.going_secs = 0;
 }
 
 TEST_CASE("who is refused is told why, and does not come back") {

@@ -193,14 +193,6 @@ GRADUS_BODY void stream_transport::begin(std::uint32_t node, peer& p) {
 GRADUS_BODY void stream_transport::tend() {
   holding lock(m_);
   while (!is_ended_) {
-    if (!over_.empty()) {
-      std::vector<std::shared_ptr<frame_stream>> over;
-      over.swap(over_);
-      lock.unlock();
-      over.clear();
-      lock.lock();
-      continue;
-    }
     const double now = tasks_.elapsed();
     double next = now + 3600;
     for (auto& [node, p] : peers_) {
@@ -209,6 +201,16 @@ GRADUS_BODY void stream_transport::tend() {
         begin(node, p);
       else
         next = std::min(next, p.due);
+    }
+    // Behind what was dialed: the last stream of a process may take seconds to go, since gRPC waits for threads of its
+    // own then.
+    if (!over_.empty() && (peers_.empty() || !live_.empty())) {
+      std::vector<std::shared_ptr<frame_stream>> over;
+      over.swap(over_);
+      lock.unlock();
+      over.clear();
+      lock.lock();
+      continue;
     }
     for (const auto& s : live_) {
       if (s->is_greeted_ && !s->is_over_) continue;
