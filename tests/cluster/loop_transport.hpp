@@ -4,6 +4,7 @@
 #include <gradus/cluster/server.hpp>
 #include <gradus/cluster/transport.hpp>
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -93,7 +94,7 @@ private:
   };
   hub* hub_;
   std::string name_, address_;
-  detail::transport_told* told_ = nullptr;
+  std::atomic<detail::transport_told*> told_ = nullptr;  // who dials may be another thread than who tells
   mutable std::mutex mutex_;
   std::map<std::uint32_t, std::pair<std::string, std::vector<std::byte>>> wanted_;
   std::map<std::uint32_t, link> links_;
@@ -111,7 +112,7 @@ private:
   void came(std::uint32_t node, std::span<const std::byte> frame) {
     if (told_ == nullptr) return;
     try {
-      told_->came(node, frame);
+      told_.load()->came(node, frame);
     } catch (const error&) {
       ++counts_.malformed;
     }
@@ -134,9 +135,9 @@ private:
         if (at != hub_->listening.end()) other = at->second;
         role = hub_->roles[name_];
       }
-      if (other == nullptr || other->told_ == nullptr) continue;
+      if (other == nullptr || other->told_.load() == nullptr) continue;
       try {
-        const detail::transport_greeting g = other->told_->greeted(w.second, {name_, role, !role.empty()});
+        const detail::transport_greeting g = other->told_.load()->greeted(w.second, {name_, role, !role.empty()});
         {
           const std::lock_guard lock(mutex_);
           links_[node] = {other, g.node};
@@ -145,13 +146,13 @@ private:
           const std::lock_guard lock(other->mutex_);
           other->links_[g.node] = {this, node};
         }
-        told_->welcomed(node, g.answer);
+        told_.load()->welcomed(node, g.answer);
       } catch (const error& e) {
         {
           const std::lock_guard lock(mutex_);
           wanted_.erase(node);
         }
-        told_->refused(node, e.what());
+        told_.load()->refused(node, e.what());
       }
     }
   }
