@@ -97,7 +97,8 @@ inline void by_monitored_session(const std::string& dir, std::int64_t steps, std
                                  stop_at_step_hook({.last_step = steps}), nan_tensor_hook(t.loss)});
   sess.within([&] {
     std::int64_t at = global_step(*sess.raw_session(), t.step);
-    while (!sess.should_stop()) sess.run(t.train, {{"x", data.xs(at)}, {"y", data.ys(at)}}), ++at;
+    // Killed behind the last save, it begins where it ends: the hook looks behind a step, as TensorFlow's does.
+    while (!sess.should_stop() && at < steps) sess.run(t.train, {{"x", data.xs(at)}, {"y", data.ys(at)}}), ++at;
   });
 }
 inline void by_session_supervisor(const std::string& dir, std::int64_t steps, std::int64_t) {
