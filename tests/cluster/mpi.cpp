@@ -73,7 +73,9 @@ TEST_CASE("what a rank does, where one of the cases below has started it") {
   mpi{}.run([&](server& here) {
     const points data;
     auto t = make_trainer<cluster_models::mlp>(
-        connected{here}, all_reduce{.bucket_bytes = 500, .library_sum = how == "library" && here.workers() > 1},
+        connected{here},
+        all_reduce{.bucket_bytes = 500,
+                   .sum = how == "library" && here.workers() > 1 ? library_sum : all_reduce_sum::tree},
         microbatch{parts}, adam{.rate = 0.01}, clip_by_global_norm{0.5}, exponential_moving_average{.decay = 0.9},
         run_config{.model_dir = dir, .tf_random_seed = 7, .save_summary_steps = 0, .checkpoint_save_graph_def = false});
     auto batches = data.batches(round_batch / here.workers()).shard(here.workers(), here.worker());

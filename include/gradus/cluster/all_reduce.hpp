@@ -37,14 +37,18 @@ template <class Alone>
 class all_reduce_stepper;
 }  // namespace detail
 
+// How gradients are summed: in the tree of microbatch; or, library_sum, by the library that carries bytes, which is
+// MPI_Allreduce: faster on large machines, in an order of its own, so the bits are not those of one process. Not over
+// threads. Rows are gathered all the same.
+enum class all_reduce_sum : std::uint8_t { tree, by_library };
+inline constexpr all_reduce_sum library_sum = all_reduce_sum::by_library;
+
 // No parameter servers: every worker sums the gradients of all and makes the whole update itself, with the bits of one
 // process with microbatch{n}. For models that each worker can hold, on machines that are about as fast as each other.
 struct all_reduce {
   using policy_for = kind::staleness;
   std::int64_t bucket_bytes = std::int64_t{4} << 20;  // of gradients that are sent at once, behind the backward pass
-  // The sum of the library that carries bytes, MPI_Allreduce: faster on large machines, in an order of its own, so the
-  // bits are not those of one process. Not over threads. Rows are gathered all the same.
-  bool library_sum = false;
+  all_reduce_sum sum = all_reduce_sum::tree;
 
   template <class Alone>
   using steps = detail::all_reduce_stepper<Alone>;
@@ -212,7 +216,7 @@ private:
       else
         arrays.push_back({v.type, {Alone::variables().gradient(i), v.size() * size_of(v.type)}});
     });
-    arrays_.emplace(*ranks_, std::move(arrays), static_cast<std::size_t>(how_.bucket_bytes), how_.library_sum);
+    arrays_.emplace(*ranks_, std::move(arrays), static_cast<std::size_t>(how_.bucket_bytes), how_.sum == library_sum);
   }
   void sum(std::int64_t parts) {
     rows_.restart();

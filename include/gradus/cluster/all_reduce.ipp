@@ -19,7 +19,7 @@ GRADUS_BODY void check_all_reduce(const all_reduce& how, const server& here, boo
                " parameter servers and do not reach each other; train with sync_replicas{}, or in a cluster without "
                "parameter servers: local_cluster{.ps = 0, .workers = ",
                here.workers(), "}, or gradus::mpi{} (cluster/mpi.hpp)"));
-  if (how.library_sum && !ranks->has_sum())
+  if (how.sum == library_sum && !ranks->has_sum())
     raise(status::invalid_argument,
           "all_reduce: library_sum is MPI's, and these workers are threads of one process, which have no such sum; "
           "leave it out");
