@@ -27,7 +27,8 @@ struct hub {
   std::mutex mutex;
   std::map<std::string, loop_transport*> listening;
   std::vector<loop_transport*> all;
-  std::map<std::string, std::string> roles;  // of who connects from there, by the transport's name
+  std::map<std::string, std::string> roles;             // of who connects from there, by the transport's name
+  std::function<void(std::span<const std::byte>)> saw;  // is told of every frame, one at a time
 
   // The process of this name dies: nobody hears of it any more.
   void cut(const std::string& name);
@@ -64,6 +65,7 @@ public:
     std::vector<std::byte> frame;
     for (const auto p : pieces) frame.insert(frame.end(), p.begin(), p.end());
     const std::lock_guard calls(hub_mutex());
+    if (hub_->saw) hub_->saw(frame);
     loop_transport* to = nullptr;
     std::uint32_t as = 0;
     {

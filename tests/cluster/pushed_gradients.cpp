@@ -49,6 +49,47 @@ TEST_CASE("dense gradients lie where they were, rows are copied with wide number
   }
 }
 
+TEST_CASE("dense gradients are sent ahead once there are enough of a shard's, and the rest is what was not") {
+  pushed_gradients p(2);
+  for (const char* name : {"a", "b", "nothing", "c"}) p.expect(name, 0, false);
+  p.expect("table", 0, true);
+  p.expect("d", 1, false);
+  std::vector<float> a{1, 2}, b{3}, c{4, 5, 6}, d{9}, none, rows_of{7, 8};
+  std::vector<std::int32_t> rows{3};
+  for (const bool sends : {false, true, false}) {
+    CAPTURE(sends);
+    std::vector<std::string> sent;
+    const auto add = [&](const named_gradient& g) {
+      p.add(g);
+      if (sends)
+        p.send_ahead(12, [&](std::uint32_t k, std::span<const detail::wire_slice> some) {
+          for (const detail::wire_slice& s : some) sent.push_back(text(k, " ", s.name, "[", s.count(), "]"));
+          sent.back() += ".";
+        });
+    };
+    p.restart();
+    add({"b", b});
+    add({"table",
+         indexed_slices(rows, const_tensor_view(float32, {1, 2}, reinterpret_cast<std::byte*>(rows_of.data())))});
+    add({"d", d});  // of another shard
+    add({"a", a});
+    add({"nothing", none});
+    add({"c", c});
+    CHECK(p.by_shard()[0].size() == 6);
+    CHECK(p.by_shard()[1].size() == 1);
+    if (!sends) {
+      CHECK(p.rest().empty());
+      continue;
+    }
+    CHECK(sent == std::vector<std::string>{"0 b[1]", "0 a[2].", "0 nothing[0]", "0 c[3]."});
+    REQUIRE(p.rest().size() == 2);
+    REQUIRE(p.rest()[0].size() == 2);
+    CHECK((p.rest()[0][0].role == slice_role::rows && p.rest()[0][1].role == slice_role::values));
+    REQUIRE(p.rest()[1].size() == 1);
+    CHECK(p.rest()[1][0].name == "d");
+  }
+}
+
 TEST_CASE("a gradient that nobody expects, and one that is missing, are refused") {
   pushed_gradients p(1);
   p.expect("a", 0, false);

@@ -64,6 +64,49 @@ TEST_CASE("a synchronous cluster of processes has the bits of one process") {
   CHECK(run_files::difference(trained(place / "together"), trained(place / "alone")) == "");
 }
 
+namespace {
+// Gradients of two of its layers are large enough to be sent in pieces while the rest is computed.
+constexpr auto wide = [](graph& g) {
+  const value x = g.placeholder("x", {batch, 13}), y = g.placeholder("y", {batch}, int32);
+  const value h = tanh(dense(relu(dense(x, {.units = 400, .name = "a"})), {.units = 300, .name = "b"}));
+  const value logits = dense(tanh(dense(h, {.units = 260, .name = "c"})), {.units = 5, .name = "logits"});
+  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(logits, y))};
+};
+}  // namespace
+
+TEST_CASE("gradients that are sent in pieces while others are computed make the bits of one process") {
+  const temp_dir place;
+  const points data;
+  const auto train_wide = [&](const std::string& dir, auto input, const auto&... policies) {
+    auto t = make_trainer<wide>(adam{.rate = 0.01}, clip_by_global_norm{0.5}, policies..., config_of(dir));
+    t.train(std::move(input), {.max_steps = 12});
+  };
+  train_wide(place / "alone", data.batches(24), microbatch{2});
+  const auto expected = trained(place / "alone");
+  const auto together = [&](const auto& gate) {
+    hub h;
+    std::atomic<int> pieces = 0;
+    h.saw = [&](std::span<const std::byte> frame) {
+      detail::message_decoder decoder;
+      pieces += decoder.decode(frame).head.kind == detail::message_kind::ahead ? 1 : 0;
+    };
+    const std::string dir = place / text("together ", static_cast<int>(gate.value));
+    const auto said = run_tasks(two_by_two, h, [&](server& here) {
+      if (here.is_ps()) return here.join();
+      train_wide(dir, data.batches(12).shard(here.workers(), here.worker()), connected{here}, sync_replicas{}, gate);
+    });
+    for (const auto& [task, what] : said) {
+      CAPTURE(task);
+      CHECK(what == "");
+    }
+    CHECK(run_files::difference(trained(dir), expected) == "");
+    CHECK(pieces > 12);
+  };
+  together(gate_none{});
+  together(gate_op{});
+  together(gate_graph{});  // at the end of the backward pass, all the same
+}
+
 TEST_CASE("policies reach a parameter server whole: a schedule, a chain in a group, a setting that varies") {
   const temp_dir place;
   const points data;

@@ -343,6 +343,51 @@ TEST_CASE("gradients of a step, handed to an updater, make the step's variables 
       "compiled", +[] { return compiled_model<bag, cpu<fast>, gating::graph, false, true>{}; }, 5, serial{}, plain);
 }
 
+namespace {
+// How many of a step's dense gradients were written when the first was shown, of how many; what is shown is what the
+// step leaves behind.
+template <gating Gate, bool Norm>
+std::pair<std::size_t, std::size_t> written_at_first() {
+  const auto update = composed{gradient_descent{.rate = 0.1}};
+  using model = interpreted_model<cpu<fast>, ops<>, Gate, Norm, true>;
+  using steps = stepper<model, std::remove_const_t<decltype(update)>, cpu<fast>>;
+  static_assert(steps::shows_early);
+  steps s(model{gpt}, update);
+  s.allocate();
+  s.initialize(5);
+  fill<steps, mode::train>(s, 4, 1);
+  variable_arena& all = s.variables();
+  const auto dense = [&](std::size_t i) { return all.info(i).trainable && all.info(i).type == float32; };
+  const auto is_written = [&](std::size_t i) {  // no byte pattern that a step makes
+    const std::byte* g = all.gradient(i);
+    return std::any_of(g, g + all.info(i).bytes, [](std::byte b) { return b != std::byte{0xA5}; });
+  };
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (dense(i)) std::memset(all.gradient(i), 0xA5, all.info(i).bytes);
+  std::size_t written = 0, shown = 0;
+  std::vector<std::pair<std::size_t, bytes>> seen;
+  s.compute_gradients([&](const named_gradient& g) {
+    if (shown++ == 0)
+      for (std::size_t i = 0; i < all.size(); ++i) written += dense(i) && is_written(i);
+    const auto i = static_cast<std::size_t>(all.find(g.name));
+    if (!g.sparse) seen.emplace_back(i, bytes(g.values.data, g.values.data + g.values.size_bytes()));
+  });
+  CHECK(shown == seen.size() + 1);  // the embedding's rows
+  for (const auto& [i, then] : seen) CHECK(std::equal(then.begin(), then.end(), all.gradient(i)));
+  return {written, seen.size()};
+}
+}  // namespace
+
+TEST_CASE("a gradient is shown as soon as it is final; gate_graph shows none before all are there") {
+  for (const auto& [written, shown] : {written_at_first<gating::none, false>(), written_at_first<gating::op, false>(),
+                                       written_at_first<gating::op, true>()}) {
+    CHECK(shown > 8);
+    CHECK(written < shown / 2);  // a norm of all is not waited for
+  }
+  const auto [written, shown] = written_at_first<gating::graph, false>();
+  CHECK(written == shown);
+}
+
 TEST_CASE("gradients that are handed over hold the scale of the loss") {
   const auto update = composed{gradient_descent{.rate = 0.25}, static_loss_scale{8}};
   using scaled = interpreted_model<cpu<fast>, ops<>, gating::op, false, true, dtype::none, true>;

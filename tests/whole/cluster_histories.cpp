@@ -72,7 +72,8 @@ TEST_CASE("seeded faults are found") {
                 {protocol_fault::outcome_not_asked, "outcome not asked"},
                 {protocol_fault::begun_twice, "begun twice"},
                 {protocol_fault::settled_from_some, "settled from some"},
-                {protocol_fault::lists_not_saved, "lists not saved"}};
+                {protocol_fault::lists_not_saved, "lists not saved"},
+                {protocol_fault::ahead_of_another, "ahead of another"}};
   for (const auto& f : faults) {
     chosen_fault::now = f.fault;
     std::uint64_t seed = 1;

@@ -128,7 +128,7 @@ public:
     else
       do {
         compute();
-        node_->push(pushed_.by_shard());
+        node_->push(pushed_.by_shard(), pushed_.rest());
         const push_fate fate = node_->wait_for_push();
         if ((is_over_ = fate == push_fate::over)) return;
         next_step();
@@ -247,7 +247,12 @@ private:
 
   void compute() {
     pushed_.restart();
-    const auto see = [this](const named_gradient& g) { pushed_.add(g); };
+    const std::size_t piece = Alone::shows_early ? here_->network()->messages().piece_bytes() : 0;
+    const auto see = [&](const named_gradient& g) {
+      pushed_.add(g);
+      if (piece != 0)
+        pushed_.send_ahead(piece, [this](std::uint32_t k, const auto& some) { node_->send_ahead(k, some); });
+    };
     if (contributions_ != 0)
       Alone::sum_gradients(here_->worker(), contributions_, see);
     else

@@ -29,6 +29,10 @@ public:
   virtual void withdraw(std::uint32_t from) = 0;
   // The same for a sender whose messages are not to be lost by it: what is not read yet is copied.
   virtual void part_with(std::uint32_t) {}
+  // From how many bytes on pieces of a gradient are sent while the rest is computed; 0: never. Between threads parts
+  // are read where they lie, and a piece would be copied for nothing; on a network a small model pays for messages, not
+  // for bytes, and sends one.
+  virtual std::size_t piece_bytes() const { return 0; }
   // The end: every wait here ends.
   virtual void end() = 0;
   // Raises `aborted` if the cluster has ended; `waited` is what a worker waited for, as the end of a sentence.

@@ -207,8 +207,11 @@ public:
   void start();
   // The step to compute a gradient at; its values have been told.
   std::uint64_t wait_for_step();
-  // What the parts show is left alone until wait_for_step has returned, or wait_for_push with lost or over.
-  void push(std::span<const std::vector<wire_slice>> parts);
+  // A piece of the gradient that is being computed. What it shows is looked at during the call alone.
+  void send_ahead(std::uint32_t shard, std::span<const wire_slice> piece) { half_.send_ahead(shard, piece); }
+  // What the parts show is left alone until wait_for_step has returned, or wait_for_push with lost or over. `rest`:
+  // what was not sent ahead.
+  void push(std::span<const std::vector<wire_slice>> parts, std::span<const std::vector<wire_slice>> rest = {});
   push_fate wait_for_push();
   // All shards' state, as it is after one and the same update, is told by values(). Returns how many updates that is
   // after: where others go on meanwhile, more than the step at which this worker is. Between two steps.

@@ -68,9 +68,10 @@ GRADUS_BODY std::uint64_t worker_node::wait_for_step() {
   return step_;
 }
 
-GRADUS_BODY void worker_node::push(std::span<const std::vector<wire_slice>> parts) {
+GRADUS_BODY void worker_node::push(std::span<const std::vector<wire_slice>> parts,
+                                   std::span<const std::vector<wire_slice>> rest) {
   computes_ = is_concluded_ = false;
-  half_.push(parts, network_->now());
+  half_.push(parts, network_->now(), rest);
 }
 
 GRADUS_BODY std::string worker_node::waited(nanos since) const {

@@ -59,6 +59,7 @@ public:
   mailbox& inbox(std::uint32_t node) override;
   void post(const protocol_message& m) override;
   void withdraw(std::uint32_t) override {}  // the transport has copied it
+  std::size_t piece_bytes() const override { return std::size_t{256} << 10; }
   void end() override;
   void check(const std::string& waited) const override;
   membership_options members() const override { return o_.members; }

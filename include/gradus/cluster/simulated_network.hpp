@@ -44,6 +44,7 @@ public:
   mailbox& inbox(std::uint32_t node) override { return *nodes_[node].box; }
   void post(const protocol_message& m) override;
   void withdraw(std::uint32_t) override {}  // nothing is lent: what is sent was copied
+  std::size_t piece_bytes() const override { return 1; }
   void end() override { close({}); }
   void check(const std::string& waited) const override;
   membership_options members() const override { return {}; }

@@ -62,9 +62,10 @@ enum class message_kind : std::uint16_t {
   held,
   release,
   fetch,
-  fetched
+  fetched,
+  ahead
 };
-inline constexpr std::uint16_t last_message_kind = static_cast<std::uint16_t>(message_kind::fetched);
+inline constexpr std::uint16_t last_message_kind = static_cast<std::uint16_t>(message_kind::ahead);
 std::string_view kind_name(message_kind k);
 
 // What a slice holds. `dense`: elements [begin, begin + count) of the flattened tensor. A sparse gradient is two slices

@@ -3,6 +3,7 @@
 // (run/apply.hpp).
 #pragma once
 #include <array>
+#include <climits>
 #include <vector>
 
 #include "../pass/minimize.hpp"
@@ -50,8 +51,7 @@ public:
       });
     });
   }
-  // Once `train` is connected.
-  void prepare() {
+  void prepare() {  // once `train` is connected
     if constexpr (Model::may_be_sparse()) chains_.resize(variables.size());
     const graph_view& v = train.what().graph.view;
     variable_at_.resize(static_cast<std::size_t>(v.size));
@@ -128,15 +128,17 @@ public:
   }
 
   // ---- a step without its updates
-  // see(named_gradient) for every trainable variable, in the order of the updates. What see is given lies where the
-  // next call of the step may write.
+  // see(named_gradient) for every trainable variable: on one thread as soon as it is final, so that what see is given
+  // lies where the next call of the step may write; on several when the step is done.
   template <class See>
   void hand_over(See& see) {
-    executor.run(train, gradient_calls<See>{this, &see});
-    if constexpr (Executor::concurrent) each_gradient(see);  // there, memory is not shared
+    if (finals_.empty()) finals_ = final_gradients(train.what());
+    final_seen<See> seen{this, &see};
+    if constexpr (!Executor::concurrent) return executor.run(train, gradient_calls{this}, seen);
+    executor.run(train, gradient_calls{this});
+    seen.end(0, INT_MAX, 0, 1);
   }
-  // The same of gradients that a step has left behind.
-  template <class See>
+  template <class See>  // the same of gradients that a step has left behind
   void each_gradient(See& see) {
     for (std::size_t i = 0; i < train.call_count(); ++i)
       if (const node& n = train.what().at(train.bound(i).node); n.op == &cards::apply) see(gradient_of(n));
@@ -213,17 +215,23 @@ public:
   }
 
 private:
-  template <class See>
   struct gradient_calls {
     model_updates* self;
-    See* see;
     static bool divides(const node& n) { return session_calls::divides(n); }  // one schedule serves both kinds of step
     void operator()(const bound_call& c) const {
       const node& n = self->train.what().at(c.node);
-      if (n.op == &cards::loss_scale)
-        self->write_number(c, n.type, self->step.loss_scale());
-      else if (!Executor::concurrent && n.op == &cards::apply)
-        (*see)(self->gradient_of(n));
+      if (n.op == &cards::loss_scale) write_number(c, n.type, self->step.loss_scale());
+    }
+  };
+  template <class See>
+  struct final_seen {  // a probe
+    model_updates* self;
+    See* see;
+    std::size_t next = 0;
+    void start(int) {}
+    void end(int, int call, int, int) {
+      for (const auto& all = self->finals_; next < all.size() && all[next].after <= call; ++next)
+        (*see)(self->gradient_of(self->train.what().at(all[next].update)));
     }
   };
   named_gradient gradient_of(const node& apply) {
@@ -242,9 +250,9 @@ private:
   std::vector<aligned_buffer> work_;               // for rules that need room; one, or one of each
   std::vector<std::size_t> variable_at_;           // of each node that is an update
   std::vector<given_rows> given_;
+  std::vector<final_gradient> finals_;  // known since gradients were first handed over
   std::vector<std::array<std::byte*, Optimizer::mirror_count + 1>> mirrors_;  // of each variable
 
-  // Into how many parts the update of each variable will be divided.
   std::vector<int> parts_of_updates(const runnable& r) const {
     std::vector<int> parts(variables.size(), 1);
     const graph_view& v = r.graph.view;
@@ -299,12 +307,6 @@ private:
     const runnable& r = train.what();
     return static_cast<std::size_t>(train.address(r.graph.view.edges[r.at(r.program.calls[call].node).first]) -
                                     variables.value_base());
-  }
-  static void write_number(const bound_call& c, dtype type, double x) {
-    if (type == float64)
-      *reinterpret_cast<double*>(c.args[0]) = x;
-    else
-      *reinterpret_cast<float*>(c.args[0]) = static_cast<float>(x);
   }
   template <class T, bool InOrder>
   void apply(const node& n, const bound_call& c) {

@@ -1,4 +1,5 @@
-// The gradients of a training step, looked at as a whole: their squares, and the first number that is not finite.
+// The gradients of a training step, looked at as a whole: when each is final, their squares, and the first number that
+// is not finite.
 #pragma once
 #include <string_view>
 #include <vector>
@@ -12,6 +13,8 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 double read_number(const tensor_view& v);
+// The result of a call that the session runs.
+void write_number(const bound_call& c, dtype type, double x);
 tensor_view loss_of(step_machine& train);
 
 // Rows that are a gradient in place of what node `gradient` and its row numbers hold.
@@ -59,6 +62,15 @@ double squares_of_gradients(step_machine& train, const std::vector<given_rows>& 
   }
   return total;
 }
+
+// A gradient is final: no call of the step after `after` changes it, and its update need not wait for another op.
+struct final_gradient {
+  int after;   // number of a call; -1: it is final before the first
+  int update;  // the node that uses it
+};
+// Of every update, in the order in which they become final. Gates hold: with gate_op a gradient waits for the others of
+// its op, with gate_graph for all. The global norm is not waited for, since who takes gradients measures them himself.
+std::vector<final_gradient> final_gradients(const runnable& r);
 
 // Raises the error of not_finite::raise: the loss, and the first gradient that is infinite or NaN.
 [[noreturn]] void refuse_gradients(step_machine& train, std::int64_t global_step);

@@ -194,11 +194,12 @@ public:
     updates_.make_all();
   }
   // The gradients of a step on what the placeholders hold, handed over instead of used: see(const named_gradient&) for
-  // every trainable variable, in the order in which updates would be made; dense ones as arrays, those of embeddings as
-  // rows. Give them to an updater, here or on another machine (tf.train.Optimizer.compute_gradients). A gradient may be
-  // read until `see` returns, and holds the factor loss_scale(). No variable changes but what the model itself changes
-  // when it computes (the moving averages of batch_normalization); global_step stays, so call move_to when the update
-  // is made.
+  // every trainable variable; dense ones as arrays, those of embeddings as rows. Where shows_early, each is shown as
+  // soon as it is final, while the backward pass goes on (with gate_graph at its end). Give them to an updater, here or
+  // on another machine (tf.train.Optimizer.compute_gradients). A gradient may be read until `see` returns, and holds
+  // the factor loss_scale(). No variable changes but what the model itself changes when it computes (the moving
+  // averages of batch_normalization); global_step stays, so call move_to when the update is made.
+  static constexpr bool shows_early = !cuts && !Executor::concurrent;
   template <class See>
   void compute_gradients(See see) {
     const subnormal_scope numbers(subnormals_here);
@@ -386,10 +387,9 @@ private:
       if (r.graph.outputs[i].node == id) return true;
     return false;
   }
-  // ---- a step's frame
-  struct lent_until_end {  // also by an error
+  struct lent_until_end {
     step_machine& of;
-    ~lent_until_end() { of.take_back(); }
+    ~lent_until_end() { of.take_back(); }  // also by an error
   };
   void draw_as(std::int64_t step) {  // what random operations draw depends on it
     if (random_step_ >= 0)

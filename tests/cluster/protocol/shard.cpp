@@ -220,6 +220,41 @@ TEST_CASE("replays, forgeries and misfits are refused and counted, and nothing i
   CHECK((c.replayed == 1 && c.forged == 6 && c.stale == 2 && c.misfits == 1 && c.applied == 3));
 }
 
+TEST_CASE("a push whose pieces came ahead is whole, or is let be until it is said again") {
+  bench b;
+  double x = 4;
+  const wire_slice g[] = {{"g", float64, 0, std::as_bytes(std::span(&x, 1))}};
+  const auto say = [&](message_kind kind, std::uint64_t sequence, std::vector<contribution_id> ids,
+                       std::span<const wire_slice> parts, std::uint32_t from = 2) {
+    b.s.receive({kind, from, 1, 5, sequence, 0, ids, parts}, 0);
+    return b.out.take();
+  };
+  CHECK(say(message_kind::ahead, 1, {{0, 0, 0}}, g).empty());
+  CHECK(say(message_kind::push, 1, {{2, 0, 0}}, {}).empty());  // one piece is missing
+  CHECK(b.s.counts().incomplete == 1);
+  CHECK(say(message_kind::push, 2, {{1, 0, 0}}, {}).empty());  // the piece is of another push
+  CHECK(b.s.parts_staged() == 0);
+  x = 8;
+  CHECK(say(message_kind::push, 1, {{1, 0, 0}}, {}).empty());
+  CHECK(b.s.parts_staged() == 1);
+  b.s.synced(1);
+  CHECK(b.out.take() == lines{"kept to 2: i5 s1 a0", "staged to 0: i5 s0 a0 {0 5 1}"});
+  CHECK(say(message_kind::ahead, 1, {{0, 0, 0}}, g).empty());  // late
+  b.decide(1, {{0, 5, 1}});
+  CHECK(b.store.sum == 4);
+  // Those that cannot be: from no worker, without a number, more than all values.
+  CHECK(say(message_kind::ahead, 2, {{0, 0, 0}}, g, 0).empty());
+  CHECK(say(message_kind::ahead, 2, {}, g).empty());
+  CHECK(b.s.counts().forged == 2);
+  const std::vector<double> many(std::size_t{1} << 18, 1.0);
+  const wire_slice large[] = {{"g", float64, 0, std::as_bytes(std::span(many))}};
+  CHECK(say(message_kind::ahead, 2, {{0, 0, 0}}, large).empty());
+  CHECK(b.s.counts().full == 1);
+  CHECK(say(message_kind::push, 2, {{1, 0, 0}}, {}).empty());
+  CHECK(say(message_kind::push, 2, {}, g).empty());  // whole
+  CHECK(b.s.parts_staged() == 1);
+}
+
 TEST_CASE("a worker that flaps does not fill the memory") {
   bench b;
   for (std::uint64_t incarnation = 1; incarnation <= 50; ++incarnation) b.push(0, incarnation, 1, 1.0);

@@ -66,8 +66,9 @@ struct fault_plan {
   std::uint64_t lost = 0, doubled = 0, late = 0;  // permille of messages
   nanos delay = 5 * ms, disk = 0, heal = 8 * second;
   int cuts = 0, crashes = 0, stops = 0;
-  nanos flaps = 0;     // worker 0 crashes about so often
-  nanos slowness = 1;  // of computation
+  nanos flaps = 0;          // worker 0 crashes about so often
+  nanos slowness = 1;       // of computation
+  std::uint64_t ahead = 0;  // permille of pieces that are sent ahead of their push
 
   explicit fault_plan(std::uint64_t seed) {
     dice d{seed * 0x2545F4914F6CDD1Du + 1};
@@ -99,6 +100,7 @@ struct fault_plan {
     target += base;
     if (d.below(2) == 0) fetches = 100 + d.below(300), all_fetch = d.below(3) == 0;
     leaves_early = mode == staleness::synchronous && shape.workers > 1 && d.below(4) == 0;
+    if (d.below(2) == 0) ahead = 200 + d.below(800);
   }
 };
 
@@ -170,9 +172,16 @@ struct number_store {
   number_store(const number_store&) = delete;
 
   std::string problem_of(std::span<const wire_slice> parts) const {
-    return parts.size() == 1 && parts[0].name == "g" && parts[0].type == float64 && parts[0].count() == 3
-               ? ""
-               : "no gradient";
+    const auto is = [&](std::string_view name, std::size_t count) {
+      const wire_slice* const s = slice_of(parts, name);
+      return s != nullptr && s->type == float64 && s->count() == count;
+    };
+    return parts.size() == 2 && is("who", 2) && is("g", 1) ? "" : "no gradient";
+  }
+  static const wire_slice* slice_of(std::span<const wire_slice> parts, std::string_view name) {
+    for (const wire_slice& s : parts)
+      if (s.name == name) return &s;
+    return nullptr;
   }
   void begin(std::uint64_t of, std::span<const staged_part> set);
   std::size_t rounds() const { return wanted; }
@@ -311,6 +320,7 @@ private:
       wake,
       sync,
       saved,
+      half_computed,
       computed,
       given,
       crash,
@@ -356,7 +366,8 @@ private:
     std::unique_ptr<worker_half> worker;
     std::uint64_t made = 0, under_way = 0, incarnations = 0, acknowledged = 0;
     double payload[64][3] = {};
-    std::vector<std::vector<wire_slice>> parts;
+    std::vector<std::vector<wire_slice>> parts, rest;
+    bool is_made = false;  // the gradient of the step that it computes at
     double initial[64] = {};
     std::map<std::uint32_t, std::tuple<std::uint64_t, double, std::uint64_t>> states;  // fetched: order, number, count
 
@@ -388,6 +399,8 @@ private:
     void fetched_all(std::uint64_t order) override { h->fetched_all(*this, order); }
     void compute(std::uint64_t) override {
       const nanos takes = h->dice_.between(10 * ms, 400 * ms) * h->p_.slowness;
+      is_made = false;
+      if (h->p_.ahead != 0) h->at_time(h->now_ + takes / 2, event::half_computed, number, worker->incarnation());
       h->at_time(h->now_ + takes, event::computed, number, worker->incarnation());
     }
     void concluded(token_verdict v, std::uint64_t) override { h->concluded(*this, v); }
@@ -605,15 +618,32 @@ private:
     const bool fetches = p_.fetches != 0 && (w == 0 || p_.all_fetch) && now_ <= p_.heal + second;
     if (fetches && dice_.chance(done ? 500 : p_.fetches)) return n.states.clear(), n.worker->fetch(local(n));
     if (done) return n.worker->leave(local(n));
+    make_gradient(n);
+    n.worker->push(n.parts, local(n), n.rest);
+  }
+  void make_gradient(node& n) {
+    if (std::exchange(n.is_made, true)) return;
+    const std::uint64_t w = n.number - p_.shape.shards;
     if (n.under_way == 0 || p_.mode == staleness::synchronous) n.under_way = ++n.made;
     n.parts.assign(p_.shape.shards, {});
     for (std::uint32_t k = 0; k < p_.shape.shards; ++k) {
       n.payload[k][0] = static_cast<double>(w), n.payload[k][1] = static_cast<double>(n.under_way);
       n.payload[k][2] = gradient(w, n.under_way, k);
-      n.parts[k] = {{"g", float64, 0, std::as_bytes(std::span(n.payload[k]))}};
+      n.parts[k] = {{"who", float64, 0, std::as_bytes(std::span(n.payload[k], 2))},
+                    {"g", float64, 0, std::as_bytes(std::span(n.payload[k] + 2, 1))}};
     }
+    n.rest = n.parts;
     steps_[{w, n.under_way}] = n.worker->step();
-    n.worker->push(n.parts, local(n));
+  }
+  // Some of the gradient is final, and sent ahead.
+  void half_computed(node& n) {
+    make_gradient(n);
+    for (std::uint32_t k = 0; k < p_.shape.shards; ++k)
+      while (!n.rest[k].empty() && dice_.chance(p_.ahead)) {
+        const std::size_t i = dice_.below(n.rest[k].size());
+        n.worker->send_ahead(k, std::span(n.rest[k]).subspan(i, 1));
+        n.rest[k].erase(n.rest[k].begin() + static_cast<std::ptrdiff_t>(i));
+      }
   }
   // What a fetch brought is one checkpoint.
   void fetched_all(node& n, std::uint64_t order) {
@@ -710,6 +740,11 @@ private:
       break;
     case event::saved:
       if (same && !n.being_saved.empty()) is_saved(n);
+      break;
+    case event::half_computed:
+      if (same && !n.is_stopped && n.worker->incarnation() == e.about &&
+          n.worker->state() == worker_half::states::computing)
+        half_computed(n);
       break;
     case event::computed:
       if (!same) return;
@@ -861,7 +896,8 @@ inline void number_store::begin(std::uint64_t of, std::span<const staged_part> s
   order = of, begun.of.clear(), measured = 0;
   for (const staged_part& p : set) {
     double x[3];
-    std::memcpy(x, p.parts[0].bytes.data(), sizeof x);
+    std::memcpy(x, slice_of(p.parts, "who")->bytes.data(), 2 * sizeof(double));
+    std::memcpy(x + 2, slice_of(p.parts, "g")->bytes.data(), sizeof(double));
     begun.of.emplace_back(static_cast<std::uint64_t>(x[0]), static_cast<std::uint64_t>(x[1]));
     g.push_back(x[2]);
   }

@@ -148,6 +148,35 @@ TEST_CASE("a token that overtakes the last kept is one; a doubled one is not two
   CHECK(b.events().empty());
 }
 
+TEST_CASE("pieces are sent ahead of the push, which names them once and then is whole") {
+  bench b;
+  CHECK(says(message_of(status::failed_precondition, [&] { b.w.send_ahead(0, b.parts[0]); }),
+             "sends a piece of a gradient while it has not started"));
+  b.go();
+  b.w.send_ahead(1, b.parts[1]), b.w.send_ahead(1, {});
+  CHECK(b.out.take() == lines{"ahead to 1: i5 s1 a8 {0 0 0} b[0]", "ahead to 1: i5 s1 a8 {1 0 0}"});
+  const std::vector<std::vector<wire_slice>> rest{b.parts[0], {}};
+  b.w.push(b.parts, 0, rest);
+  CHECK(b.out.take() == lines{"push to 0: i5 s1 a8 a[0]", "push to 1: i5 s1 a8 {2 0 0}"});
+  CHECK(b.at(100 * ms) == lines{"push to 0: i5 s1 a8 a[0]", "push to 1: i5 s1 a8 b[0]"});
+  // The next push has no pieces, and its parts are not those before.
+  b.hear(message_kind::kept, 0, 1), b.hear(message_kind::kept, 1, 1);
+  b.hear(message_kind::token, 0, 1, 9, {1, 9, 0});
+  b.hear(message_kind::pulled, 0, 0, 9), b.hear(message_kind::pulled, 1, 0, 9);
+  b.w.push(b.parts, 0);
+  CHECK(b.out.take() == lines{"push to 0: i5 s2 a9 a[0]", "push to 1: i5 s2 a9 b[0]"});
+  // Pieces of before it joined again do not count.
+  bench c;
+  c.go();
+  c.w.send_ahead(0, c.parts[0]);
+  c.hear(message_kind::refused, 0, 1, 6);
+  c.hear(message_kind::joined, 0, 77);
+  c.hear(message_kind::token, 0, 0, 8, {4, 0, 0});
+  c.hear(message_kind::pulled, 0, 0, 8), c.hear(message_kind::pulled, 1, 0, 8);
+  c.w.push(c.parts, 0, rest);
+  CHECK(c.out.take() == lines{"push to 0: i7 s1 a8 a[0]", "push to 1: i7 s1 a8 b[0]"});
+}
+
 TEST_CASE("a dropped push goes on with values that are asked for") {
   bench b;
   b.go();

@@ -6,6 +6,10 @@
 // Nodes: shards are 0 ... shards - 1, then workers. The decider lives beside shard 0. One update, all or nothing:
 //
 //   worker -> every shard   push (incarnation, sequence, about: the step that the gradient was computed at, parts)
+//                           (ids: how many pieces of it were sent ahead; said again, it is whole and names none)
+//   worker -> shard         ahead (incarnation, sequence: of the push that will follow, about: the step, ids: the
+//   number
+//                           of this piece, parts), while the rest of the gradient is computed. It is not answered
 //   shard  -> worker        kept: the part is staged, and written down
 //   shard  -> decider       staged (ids: the contribution, sequence: up to which order the shard has written down),
 //                           again and again until it is answered
@@ -169,7 +173,8 @@ enum class protocol_fault : int {
   outcome_not_asked,    // who joins again contributes again, whatever became of what was under way
   begun_twice,          // a second begin overwrites what was trained since the first
   settled_from_some,    // sums are told although a shard's list is missing: its numbers are 0
-  lists_not_saved       // a restart forgets the lists that were told
+  lists_not_saved,      // a restart forgets the lists that were told
+  ahead_of_another      // a piece that was sent ahead is taken for one of another push of its worker
 };
 struct no_faults {
   static constexpr bool on(protocol_fault) { return false; }

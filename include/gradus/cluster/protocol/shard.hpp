@@ -15,6 +15,7 @@
 #include <deque>
 #include <string>
 
+#include "ahead.hpp"
 #include "said.hpp"
 #include "under_way.hpp"
 #include "waiting.hpp"
@@ -50,6 +51,7 @@ public:
     if (decides && m.from != cluster_shape::decider) return void(++counts_.forged);
     switch (m.kind) {
     case message_kind::push: return push(m, now);
+    case message_kind::ahead: return ahead(m);
     case message_kind::pull: return pull(m, now, pulls_);
     case message_kind::fetch: return pull(m, now, fetches_);
     case message_kind::decide: return decide(m, now);
@@ -178,6 +180,7 @@ private:
   std::uint64_t begun_record_ = 0;
   bool has_begun_;
   part_memory parts_;
+  pieces_ahead<Faults> ahead_;
   std::vector<early_decision> early_;  // that came before the one before them
   waiting_line pulls_, fetches_;
   update_under_way<Store, Faults> update_;
@@ -186,6 +189,7 @@ private:
   shard_counts counts_;
   std::vector<contribution_id> ids_;
   std::vector<staged_part> set_;
+  std::vector<wire_slice> whole_;
   std::vector<std::byte> record_;
 
   static double seconds(nanos n) { return static_cast<double>(n) / 1e9; }
@@ -221,6 +225,17 @@ private:
     store_->restore(order, parts);
     applied_ = order, has_begun_ = true;
   }
+  // A piece of a push is kept, if it is of one that can still come: at most as much as values are, and little more.
+  void ahead(const protocol_message& m) {
+    if (!o_.shape.is_worker(m.from) || m.ids.size() != 1) return void(++counts_.forged);
+    const contribution_id id{o_.shape.worker_of(m.from), m.incarnation, m.sequence};
+    const window_verdict known = window_.look(id);
+    if (!has_begun() || (known != window_verdict::fresh && known != window_verdict::newer)) return;
+    constexpr std::uint64_t names = 1 << 20;
+    std::uint64_t most = names;
+    for (const wire_slice& s : store_->values()) most += s.bytes.size();
+    if (!ahead_.add(id, m.ids[0].worker, m.parts, most)) ++counts_.full;
+  }
   void push(const protocol_message& m, nanos now) {
     if (!o_.shape.is_worker(m.from)) return ++counts_.forged, refuse(m, refusal_code::not_a_worker, 0);
     if (!has_begun()) return void(++counts_.not_begun);  // no token was given that allows it
@@ -239,13 +254,19 @@ private:
     case window_verdict::fresh: break;
     default: return ++counts_.forged, refuse(m, refusal_code::ahead, 0);
     }
-    if (!std::string(store_->problem_of(m.parts)).empty())
+    std::span<const wire_slice> parts = m.parts;
+    if (!m.ids.empty()) {
+      if (!ahead_.join(id, m.ids[0].worker, m.parts, whole_)) return void(++counts_.incomplete);
+      parts = whole_;
+    }
+    if (!std::string(store_->problem_of(parts)).empty())
       return ++counts_.misfits, refuse(m, refusal_code::wrong_parts, id.sequence);
     // Parts of earlier incarnations may wait for the decider; a worker that flaps does not fill the memory.
     if (parts_.count_of(id.worker) >= 2 * o_.width) return void(++counts_.full);
     window_.begin(id);
-    part& p = parts_.stage(id, m.about, m.parts, m.is_lent);
+    part& p = parts_.stage(id, m.about, parts, m.is_lent);
     if (m.is_lent) out_->borrowed(m.from);
+    ahead_.forget(id.worker);
     p.since = now, p.again = now + o_.retry;
     record_.clear();
     if (out_->keeps_records()) {

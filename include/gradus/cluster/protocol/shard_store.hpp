@@ -49,7 +49,7 @@ struct shard_options {
 // What a shard has refused and dropped, to be read by anyone.
 struct shard_counts {
   std::uint64_t applied = 0, repeated = 0, stale = 0, replayed = 0, forged = 0, misfits = 0, dropped = 0, expired = 0,
-                full = 0, not_begun = 0;
+                full = 0, not_begun = 0, incomplete = 0;
 };
 
 }  // namespace gradus::detail

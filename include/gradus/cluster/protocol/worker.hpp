@@ -47,7 +47,7 @@ public:
   };
 
   worker_half(const worker_options& o, worker_owner& owner, protocol_outside& out)
-      : o_(o), owner_(&owner), out_(&out), have_(o.shape.shards), kept_(o.shape.shards) {}
+      : o_(o), owner_(&owner), out_(&out), have_(o.shape.shards), ahead_(o.shape.shards), kept_(o.shape.shards) {}
 
   states state() const { return state_; }
   std::uint64_t incarnation() const { return incarnation_; }
@@ -77,17 +77,30 @@ public:
     std::fill(kept_.begin(), kept_.end(), false);
     enter(states::giving, now);
   }
-  // The gradient that was computed at step(): for each shard its part. What the slices show stays as it is until the
-  // push is concluded, or the worker has joined again.
-  void push(std::span<const std::vector<wire_slice>> parts, nanos now) {
+  // A piece of the gradient that is being computed at step(): what is final already of the part of one shard. It is on
+  // its way while the rest is computed. What the slices show is looked at during the call alone.
+  void send_ahead(std::uint32_t shard, std::span<const wire_slice> piece) {
+    if (state_ != states::computing)
+      raise(status::failed_precondition, text("worker ", o_.number, " sends a piece of a gradient while it ", doing(),
+                                              "; expected it after compute()"));
+    const contribution_id number{ahead_.at(shard)++, 0, 0};
+    out_->send({message_kind::ahead, o_.shape.node_of(o_.number), shard, incarnation_, sequence_ + 1, step_,
+                std::span(&number, 1), piece});
+  }
+  // The gradient that was computed at step(): for each shard its part; and, where pieces were sent ahead, what was not
+  // among them. What the slices show stays as it is until the push is concluded, or the worker has joined again.
+  void push(std::span<const std::vector<wire_slice>> parts, nanos now,
+            std::span<const std::vector<wire_slice>> rest = {}) {
     if (state_ != states::computing)
       raise(status::failed_precondition,
             text("worker ", o_.number, " pushes while it ", doing(), "; expected a push after compute()"));
     has_part_for_each(parts, "a push");
-    parts_ = parts;
+    if (!rest.empty()) has_part_for_each(rest, "the rest of a push");
+    parts_ = parts, rest_ = rest;
     ++sequence_;
     std::fill(kept_.begin(), kept_.end(), false);
     enter(states::pushing, now);
+    forget_ahead();
   }
   // The state of all shards at one order, as a checkpoint needs it. Meanwhile nothing is decided.
   void fetch(nanos now) {
@@ -185,10 +198,11 @@ private:
   std::uint64_t given_ = 0, most_ = 0;              // the order that was given, and the greatest that a shard is at
   nanos since_ = 0, again_ = 0, pause_ = 0, beat_ = 0;
   std::vector<std::uint64_t> have_;    // by shard: the order of the values that the owner has, and 1
+  std::vector<std::uint64_t> ahead_;   // by shard: pieces that were sent ahead of the next push
   std::uint64_t hold_ = 0, held_ = 0;  // the number of its holds, and the order that is held
   bool is_over_ = false;
   std::vector<bool> kept_;  // by shard: it has kept the push; or it has begun; or its state is there
-  std::span<const std::vector<wire_slice>> parts_;
+  std::span<const std::vector<wire_slice>> parts_, rest_;  // rest_: until it was said once
 
   bool has(std::uint32_t k) const { return have_[k] > step_; }
   bool all_kept() const {
@@ -246,7 +260,7 @@ private:
       return;
     case states::pushing:
       for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
-        if (!kept_[k]) out_->send({message_kind::push, me, k, incarnation_, sequence_, step_, {}, parts_[k]});
+        if (!kept_[k]) say_push(me, k);
       return;
     case states::pulling:
       for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
@@ -255,11 +269,22 @@ private:
     default: return;
     }
   }
+  void say_push(std::uint32_t me, std::uint32_t k) {
+    protocol_message m{message_kind::push, me, k, incarnation_, sequence_, step_, {}, parts_[k]};
+    const contribution_id pieces{ahead_[k], 0, 0};
+    if (!rest_.empty() && ahead_[k] != 0) m.ids = std::span(&pieces, 1), m.parts = rest_[k];
+    out_->send(m);
+  }
+  void forget_ahead() {
+    rest_ = {};
+    std::fill(ahead_.begin(), ahead_.end(), 0);
+  }
   void join(nanos now) {
     // Between the join that was not answered and this one nothing was contributed, and `before_` stands.
     if (state_ == states::pushing || state_ == states::waiting) before_sequence_ = sequence_, before_ = let_in_;
     ++joins_;
     sequence_ = 0, is_over_ = false;
+    forget_ahead();
     std::fill(have_.begin(), have_.end(), 0);
     enter(states::joining, now);
   }

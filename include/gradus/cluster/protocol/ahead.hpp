@@ -1,0 +1,77 @@
+// Pieces of pushes that were sent ahead of them, while the rest of the gradient was computed. The push that follows
+// says how many there are; where one is missing, the push waits to be said again, and that one is whole.
+//
+// A worker computes one gradient at a time, so pieces of an earlier one give way to those of a later one. Nothing here
+// is written down or told to anybody: a shard that begins again has lost it, and hears the whole push.
+#pragma once
+#include <vector>
+
+#include "parts.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+template <class Faults = no_faults>
+class pieces_ahead {
+public:
+  static constexpr std::uint64_t most_pieces = 4096;  // of one push
+
+  // Piece `number` of the push `id`, which is copied. False, and it is not kept: this worker's pieces would have more
+  // than most_bytes, or it is too many.
+  bool add(const contribution_id& id, std::uint64_t number, std::span<const wire_slice> slices,
+           std::uint64_t most_bytes) {
+    std::uint64_t bytes = bytes_of(slices);
+    for (std::size_t i = 0; i < pieces_.size();) {
+      const part_memory::part& p = pieces_.all()[i];
+      if (p.id.worker != id.worker) {
+        ++i;
+      } else if (is_same(p.id, id)) {
+        if (p.step == number) return true;  // said twice
+        bytes += bytes_of(p.slices);
+        ++i;
+      } else if (p.id < id) {
+        pieces_.release(p.id);
+      } else {
+        return true;  // it came late
+      }
+    }
+    if (number >= most_pieces || bytes > most_bytes) return false;
+    pieces_.stage(id, number, slices);
+    return true;
+  }
+  // The slices of pieces 0 ... count - 1 of this push, and of the rest, which came with it. False: a piece is missing.
+  // What is shown is good until the next call of add() or forget().
+  bool join(const contribution_id& id, std::uint64_t count, std::span<const wire_slice> rest,
+            std::vector<wire_slice>& whole) const {
+    whole.assign(rest.begin(), rest.end());
+    std::uint64_t found = 0;
+    for (const part_memory::part& p : pieces_.all()) {
+      if (!is_same(p.id, id) || p.step >= count) continue;
+      whole.insert(whole.end(), p.slices.begin(), p.slices.end());
+      ++found;
+    }
+    return found == count;
+  }
+  // What this worker has sent ahead is of no use any more.
+  void forget(std::uint64_t worker) {
+    for (std::size_t i = 0; i < pieces_.size();)
+      if (pieces_.all()[i].id.worker == worker)
+        pieces_.release(pieces_.all()[i].id);
+      else
+        ++i;
+  }
+  std::size_t size() const { return pieces_.size(); }
+
+private:
+  part_memory pieces_;  // `step` is a piece's number
+
+  static bool is_same(const contribution_id& a, const contribution_id& b) {
+    return Faults::on(protocol_fault::ahead_of_another) ? a.worker == b.worker : a == b;
+  }
+  static std::uint64_t bytes_of(std::span<const wire_slice> slices) {
+    std::uint64_t n = 0;
+    for (const wire_slice& s : slices) n += s.bytes.size() + s.name.size() + sizeof(wire_slice);
+    return n;
+  }
+};
+
+}  // namespace gradus::detail
