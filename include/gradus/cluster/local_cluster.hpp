@@ -13,6 +13,7 @@
 // which names it, and run() raises what it threw.
 #pragma once
 #include <functional>
+#include <string_view>
 
 #include "../base/tasks.hpp"
 #include "server.hpp"
@@ -20,6 +21,8 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct local_cluster {
+  static constexpr std::string_view protocol = "in_process";
+
   int ps = 1;
   int workers = 1;
   task_system tasks = {};  // what threads and waits are

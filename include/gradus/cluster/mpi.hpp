@@ -28,6 +28,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,8 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct mpi {
+  static constexpr std::string_view protocol = "mpi";
+
   // Calls the program once in this process, and returns when the programs of all ranks have ended. MPI is begun before
   // and ended behind it, unless it runs already; then it stays.
   // Errors: unavailable if MPI cannot be begun. What the program throws, where it is alone; of several none returns.

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server.hpp"
@@ -34,6 +35,8 @@ struct simulated_report {
 };
 
 struct simulated {
+  static constexpr std::string_view protocol = "simulated";
+
   std::uint64_t seed = 0;
   int ps = 1;
   int workers = 1;
