@@ -97,6 +97,24 @@ TEST_CASE("microbatch is shared by the workers") {
   CHECK(run_files::difference(trained(place / "b"), trained(place / "a")) == "");
 }
 
+TEST_CASE("a configuration says how the cluster trains") {
+  const temp_dir place;
+  alone(place / "a", 2, 30);
+  run_config config = config_of(place / "b");
+  config.train_distribute = sync_replicas{};
+  local_cluster{.ps = 1, .workers = 2}.run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    const points data;
+    auto t = make_trainer<mlp>(connected{here}, with_adam, with_clip, with_average, config);
+    t.train(data.batches(round_batch / 2).shard(2, here.worker()), {.max_steps = 30});
+  });
+  CHECK(run_files::difference(trained(place / "b"), trained(place / "a")) == "");
+  const server here = server::create_local_server();
+  CHECK(says(message_of(status::invalid_argument,
+                        [&] { make_trainer<mlp>(connected{here}, asynchronous{}, with_adam, config); }),
+             "train_distribute and a policy of the run both say how the cluster trains"));
+}
+
 TEST_CASE("a supervisor's session is a task") {
   const temp_dir place;
   alone(place / "a", 2, 40);
@@ -239,4 +257,9 @@ TEST_CASE("tasks that differ are refused, with what differs") {
   CHECK(says(rate, "worker 1"));
   CHECK(says(rate, "0.1"));
   CHECK(says(rate, "0.2"));
+  const std::string strategy = with([](server& here) {
+    return make_trainer<mlp>(connected{here}, with_adam,
+                             run_config{.train_distribute = here.is_chief() ? distribution_strategy(ssp{1}) : ssp{2}});
+  });
+  CHECK(says(strategy, "ssp"));
 }

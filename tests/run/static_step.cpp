@@ -8,6 +8,7 @@
 #include <gradus/update/rules/adam.hpp>
 #include <gradus/update/rules/gradient_descent.hpp>
 #include <gradus/update/rules/lamb.hpp>
+#include <gradus/update/rules/lars.hpp>
 #include <gradus/update/rules/momentum.hpp>
 #include <gradus/update/rules/schedule_free.hpp>
 
@@ -157,6 +158,13 @@ TEST_CASE("a static stepper and one on the heap agree to the bit") {
   SUBCASE("norms of every row of a table") {
     auto s = make_static_stepper<mixed>(static_batch<4>{}, lamb{.rate = 0.01});
     compare<mixed, fast>(s, 8, feed_mixed, lamb{.rate = 0.01});
+  }
+  SUBCASE("norms of a tensor, of every row of a table in one form and of none in the other") {
+    const lars optax{.rate = 1, .weight_decay = 0, .form = lars_form::optax}, tensorflow{.rate = 1};
+    auto s = make_static_stepper<mixed>(static_batch<4>{}, optax);
+    compare<mixed, fast>(s, 8, feed_mixed, optax);
+    auto t = make_static_stepper<mixed>(static_batch<4>{}, tensorflow, clip_by_global_norm{1.0});
+    compare<mixed, fast>(t, 8, feed_mixed, tensorflow, clip_by_global_norm{1.0});
   }
   SUBCASE("micro-batches, rows among their gradients") {
     auto s = make_static_stepper<mixed>(static_batch<3>{}, momentum{.rate = 0.1}, accumulate{3});

@@ -150,16 +150,37 @@ TEST_CASE("every field is checked, and the refusal names it, its bound and what 
   CHECK(!refused({.summaries = {.flush_secs = nan}}).empty());
 }
 
-TEST_CASE("what takes a network is refused by its name") {
+TEST_CASE("strategies are this library's policies; others, and what takes another transport, are refused by name") {
   const auto refused = [](const run_config& c) { return refusal<unimplemented>(c); };
   CHECK(refused({.train_distribute = "mirrored"}) ==
-        "run_config: train_distribute (\"mirrored\") takes a strategy that distributes training over a network of "
-        "servers, which this library does not have; leave it out");
-  CHECK(refused({.eval_distribute = "mirrored"}).find("eval_distribute (\"mirrored\")") != std::string::npos);
+        "run_config: train_distribute is \"mirrored\", a strategy that this library does not have; give "
+        "gradus::asynchronous{}, ssp{s} or sync_replicas{}");
+  CHECK(refused({.eval_distribute = "mirrored"}) ==
+        "run_config: eval_distribute is \"mirrored\", a strategy that this library does not have; leave it out: one "
+        "task evaluates");
+  CHECK(refused({.eval_distribute = sync_replicas{}}) ==
+        "run_config: eval_distribute says how a cluster evaluates, and one task does that; leave it out");
   CHECK(refused({.experimental_distribute = distribute_config{.train_distribute = "a"}})
-            .find("experimental_distribute.train_distribute (\"a\")") != std::string::npos);
+            .find("experimental_distribute.train_distribute is \"a\"") != std::string::npos);
   CHECK(refused({.experimental_distribute = distribute_config{.eval_distribute = "a"}})
-            .find("experimental_distribute.eval_distribute (\"a\")") != std::string::npos);
+            .find("experimental_distribute.eval_distribute is \"a\"") != std::string::npos);
+  for (const run_config& c : {run_config{.train_distribute = ssp{3}},
+                              run_config{.experimental_distribute = distribute_config{.train_distribute = ssp{3}}}}) {
+    CHECK(refused(c).empty());
+    REQUIRE(strategy_of(c).has_value());
+    CHECK(strategy_of(c).value().visit([](const auto& s) {
+      if constexpr (requires { s.bound; }) return s.bound == 3;
+      return false;
+    }));
+    try {
+      detail::validate_for_trainer(c, false);
+      FAIL("a run without a cluster took a strategy");
+    } catch (const failed_precondition& e) {
+      CHECK(std::string_view(e.what()).find("train_distribute says how a cluster trains, and this run has none") !=
+            std::string_view::npos);
+    }
+  }
+  CHECK_FALSE(strategy_of({}).has_value());
   CHECK(refused({.experimental_distribute = distribute_config{}}).empty());
   CHECK(refused({.protocol = "in_process"}).empty());
   CHECK(refused({.protocol = "grpc"}).empty());

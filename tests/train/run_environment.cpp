@@ -143,6 +143,11 @@ TEST_CASE("R2 replace refuses what it does not know, and each bad value") {
     CHECK(says(refusal([&] { c.replace({{b.name, b.value}}); }), b.words));
   }
   CHECK(says(refusal<unimplemented>([&] { c.replace({{"train_distribute", "mirrored"}}); }), "train_distribute"));
+  CHECK(strategy_of(c.replace({{"train_distribute", ssp{2}}})).has_value());
+  CHECK(says(refusal<invalid_argument>([&] {
+               c.replace({{"train_distribute", 3}});
+             }),
+             "train_distribute must be a strategy such as sync_replicas{}, got a whole number"));
   CHECK(says(refusal<unimplemented>([&] { c.replace({{"eval_distribute", "mirrored"}}); }), "eval_distribute"));
 }
 

@@ -38,8 +38,8 @@ struct steps_by<Alone, Update, Device, Staleness> {
 class connected {
 public:
   using policy_for = kind::connection;
-  // How a run without a staleness policy trains.
-  using default_staleness = asynchronous;
+  // How a run without a staleness policy trains: as its configuration says, else asynchronous.
+  using default_staleness = distribution_strategy;
   // What becomes of it when a parameter server is lost, if nothing else is said.
   using default_recovery = recovery::roll_back;
 
@@ -94,6 +94,9 @@ private:
 
   template <class Policy>
   static void describe_one(detail::cluster_task& t, std::size_t& number, const Policy& p) {
+    if constexpr (requires { strategy_of(p); })
+      if (const auto d = strategy_of(p); d.has_value())
+        d.value().visit([&](const auto& strategy) { describe_one(t, number, strategy); });
     if constexpr (is_shared<Policy>) {
       auto& all = t.made_from.settings;
       if constexpr (requires { Policy::settings(); })

@@ -112,7 +112,14 @@ struct composition {
     const auto cut = take_policy<kind::microbatch, whole_batch>(policies...);
     if constexpr (in_cluster) {
       const auto connection = take_policy<kind::connection, connection_type>(policies...);
-      const auto when = take_policy<kind::staleness, typename connection_type::default_staleness>(policies...);
+      auto when = take_policy<kind::staleness, typename connection_type::default_staleness>(policies...);
+      if (const auto said = strategy_of(take_policy<kind::configuration, run_config>(policies...)); said.has_value()) {
+        if constexpr (policies_of<kind::staleness, Policies...> == 0)
+          when = said.value();
+        else
+          raise(status::invalid_argument,
+                "run_config: train_distribute and a policy of the run both say how the cluster trains; keep one");
+      }
       const auto lost = take_policy<kind::recovery, typename connection_type::default_recovery>(policies...);
       return connection.template make<stepper_type>(when, lost, connection.describe(policies...),
                                                     source.template make<model_type>(), compose_update(policies...),

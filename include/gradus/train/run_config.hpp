@@ -15,6 +15,7 @@
 #include "../base/error.hpp"
 #include "../base/or_none.hpp"
 #include "../checkpoint/retention.hpp"
+#include "../cluster/distribution_strategy.hpp"
 #include "../graph/placed_op.hpp"
 #include "../run/session_options.hpp"
 #include "../summary/writer.hpp"
@@ -42,9 +43,10 @@ private:
 };
 }  // namespace detail
 
-// TensorFlow's DistributeConfig: names of distribution strategies, which clusters will read.
+// TensorFlow's DistributeConfig: how a cluster trains. Evaluation is one task's (the evaluator's, or the chief's), so a
+// strategy for it is refused.
 struct distribute_config {
-  or_none<std::string> train_distribute = {}, eval_distribute = {};
+  or_none<distribution_strategy> train_distribute = {}, eval_distribute = {};
 };
 
 // Where a trainer writes, how often, and from which seed it starts.
@@ -72,12 +74,12 @@ struct run_config {
   or_none<double> log_step_count_steps = 100;  // progress, and steps per second for TensorBoard; none: never
   // How training's events are written: flush_secs; with max_queue by a thread, and what a full queue does.
   summary_writer_options summaries = {};
-  // What a network of servers will read. Until there is one, a value here is refused.
-  or_none<std::string> train_distribute = {};
+  // How a cluster trains: asynchronous{}, ssp{s} or sync_replicas{}, in place of the policy beside connected{here}.
+  or_none<distribution_strategy> train_distribute = {};
   // The device of each node of an estimator's graph. Trainers refuse it.
   or_none<device_function> device_fn = {};
-  or_none<std::string> protocol = {};  // of the server that a task starts: none, "in_process", "grpc"
-  or_none<std::string> eval_distribute = {};
+  or_none<std::string> protocol = {};                   // of the server that a task starts: none, "in_process", "grpc"
+  or_none<distribution_strategy> eval_distribute = {};  // refused: one task evaluates
   or_none<distribute_config> experimental_distribute = {};
   // Of workers, which begin one after another; none: 60.
   or_none<std::int64_t> experimental_max_worker_delay_secs = {};
@@ -122,6 +124,8 @@ struct checkpoint_interval {
 checkpoint_interval checkpoint_interval_of(const run_config& c);
 
 void validate(const run_config& c);
+// The strategy of train_distribute or experimental_distribute; none: neither says one.
+or_none<distribution_strategy> strategy_of(const run_config& c);
 
 namespace detail {
 // Which task of which cluster a process is, and what follows from that.

@@ -24,12 +24,17 @@ void refuse_below(std::string_view name, const Setting& setting, double least, b
           text("run_config: ", name, " must be ", open ? "above " : "at least ", least, ", got ", value));
 }
 
-GRADUS_BODY void refuse_strategy(std::string_view name, const or_none<std::string>& strategy) {
-  if (strategy.has_value())
+GRADUS_BODY void refuse_strategy(std::string_view name, const or_none<distribution_strategy>& strategy,
+                                 bool evaluates) {
+  if (!strategy.has_value()) return;
+  if (!strategy.value().is_known())
+    raise(status::unimplemented, text("run_config: ", name, " is \"", strategy.value().name(),
+                                      "\", a strategy that this library does not have; ",
+                                      evaluates ? "leave it out: one task evaluates"
+                                                : "give gradus::asynchronous{}, ssp{s} or sync_replicas{}"));
+  if (evaluates)
     raise(status::unimplemented,
-          text("run_config: ", name, " (\"", strategy.value(),
-               "\") takes a strategy that distributes training over a network of servers, which this library does not "
-               "have; leave it out"));
+          text("run_config: ", name, " says how a cluster evaluates, and one task does that; leave it out"));
 }
 
 GRADUS_BODY const run_place& place_of(const run_config& c) {
@@ -61,11 +66,11 @@ GRADUS_BODY void validate(const run_config& c) {
       raise(status::invalid_argument,
             "run_config: a strategy stands in experimental_distribute and in train_distribute or eval_distribute; keep "
             "one");
-    detail::refuse_strategy("experimental_distribute.train_distribute", d.train_distribute);
-    detail::refuse_strategy("experimental_distribute.eval_distribute", d.eval_distribute);
+    detail::refuse_strategy("experimental_distribute.train_distribute", d.train_distribute, false);
+    detail::refuse_strategy("experimental_distribute.eval_distribute", d.eval_distribute, true);
   }
-  detail::refuse_strategy("train_distribute", c.train_distribute);
-  detail::refuse_strategy("eval_distribute", c.eval_distribute);
+  detail::refuse_strategy("train_distribute", c.train_distribute, false);
+  detail::refuse_strategy("eval_distribute", c.eval_distribute, true);
   if (const std::string& p = c.protocol; c.protocol.has_value() && p != "in_process" && p != "grpc") {
     if (p == "grpc+verbs")
       raise(status::unimplemented, text("run_config: the protocol \"", p,
@@ -76,8 +81,17 @@ GRADUS_BODY void validate(const run_config& c) {
   }
 }
 
+GRADUS_BODY or_none<distribution_strategy> strategy_of(const run_config& c) {
+  if (c.train_distribute.has_value() || !c.experimental_distribute.has_value()) return c.train_distribute;
+  return c.experimental_distribute.value().train_distribute;
+}
+
 GRADUS_BODY void detail::validate_for_trainer(const run_config& c, bool in_cluster) {
   validate(c);
+  if (!in_cluster && strategy_of(c).has_value())
+    raise(status::failed_precondition,
+          "run_config: train_distribute says how a cluster trains, and this run has none; add the policy "
+          "connected{server} (cluster/connected.hpp), or leave it out");
   if (!in_cluster && c.protocol.has_value() && static_cast<const std::string&>(c.protocol) == "grpc")
     raise(status::unimplemented,
           "run_config: the protocol \"grpc\" is of a server, and this run has none; add the policy connected{server}, "

@@ -31,7 +31,7 @@ namespace gradus::inline GRADUS_BUILD {
 class config_value {
 public:
   using alternatives = std::variant<none_given, bool, std::int64_t, std::uint64_t, double, std::string, session_options,
-                                    distribute_config, device_function>;
+                                    distribute_config, device_function, distribution_strategy>;
 
   config_value(none_given) {}
   config_value(bool truth) : held_(truth) {}
@@ -44,7 +44,8 @@ public:
   template <class Value>
     requires(!std::is_arithmetic_v<Value> && !std::same_as<Value, config_value> &&
              (std::convertible_to<Value, std::string> || std::convertible_to<Value, session_options> ||
-              std::convertible_to<Value, distribute_config> || std::convertible_to<Value, device_function>))
+              std::convertible_to<Value, distribute_config> || std::convertible_to<Value, distribution_strategy> ||
+              std::convertible_to<Value, device_function>))
   config_value(Value v) : held_(of(std::move(v))) {}
 
   const alternatives& held() const { return held_; }
@@ -60,6 +61,8 @@ private:
       return session_options(std::move(v));
     else if constexpr (std::convertible_to<Value, distribute_config>)
       return distribute_config(std::move(v));
+    else if constexpr (std::convertible_to<Value, distribution_strategy>)
+      return distribution_strategy(std::move(v));
     else
       return device_function(std::move(v));
   }

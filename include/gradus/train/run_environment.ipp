@@ -338,19 +338,22 @@ private:
 
   [[noreturn]] void refuse(std::string_view expected) const {
     constexpr std::string_view kinds_of_values[] = {
-        "none",   "a truth value",   "a whole number",      "a whole number",   "a number",
-        "a text", "session options", "a distribute_config", "a device function"};
+        "none",   "a truth value",   "a whole number",      "a whole number",    "a number",
+        "a text", "session options", "a distribute_config", "a device function", "a strategy"};
     raise(status::invalid_argument,
           text("run_config: ", name_, " must be ", expected, ", got ", kinds_of_values[held_->index()]));
   }
   template <class T>
   T exactly() const {
     if (const T* v = std::get_if<T>(held_)) return *v;
-    refuse(std::is_same_v<T, bool>                ? "a truth value"
-           : std::is_same_v<T, std::string>       ? "a text"
-           : std::is_same_v<T, session_options>   ? "session options"
-           : std::is_same_v<T, distribute_config> ? "a distribute_config"
-                                                  : "callable with one argument, `const placed_op& op`");
+    if constexpr (std::is_same_v<T, distribution_strategy>)
+      if (const auto* name = std::get_if<std::string>(held_)) return distribution_strategy(*name);
+    refuse(std::is_same_v<T, bool>                    ? "a truth value"
+           : std::is_same_v<T, std::string>           ? "a text"
+           : std::is_same_v<T, session_options>       ? "session options"
+           : std::is_same_v<T, distribute_config>     ? "a distribute_config"
+           : std::is_same_v<T, distribution_strategy> ? "a strategy such as sync_replicas{}"
+                                                      : "callable with one argument, `const placed_op& op`");
   }
   template <class T, class N>
   T in_range(N n) const {
