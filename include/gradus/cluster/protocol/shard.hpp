@@ -16,6 +16,7 @@
 #include <string>
 
 #include "ahead.hpp"
+#include "early.hpp"
 #include "said.hpp"
 #include "under_way.hpp"
 #include "waiting.hpp"
@@ -166,10 +167,6 @@ private:
   struct written_apply {
     std::uint64_t record, order;
   };
-  struct early_decision {
-    std::uint64_t order = 0;
-    std::vector<contribution_id> ids;
-  };
 
   shard_options o_;
   Store* store_;
@@ -181,7 +178,7 @@ private:
   bool has_begun_;
   part_memory parts_;
   pieces_ahead<Faults> ahead_;
-  std::vector<early_decision> early_;  // that came before the one before them
+  early_decisions early_;
   waiting_line pulls_, fetches_;
   update_under_way<Store, Faults> update_;
   nanos measured_since_ = 0, measured_again_ = 0;
@@ -300,28 +297,16 @@ private:
     if (update_.is_open() || (m.about != applied_ + 1 && !any)) {
       if (update_.is_open() && m.about <= update_.order()) return;
       // At most as many as parts are staged: a decision speaks of parts that are here.
-      if (early_.size() > parts_.size()) return;
-      for (const early_decision& e : early_)
-        if (e.order == m.about) return;
-      early_.push_back({m.about, {m.ids.begin(), m.ids.end()}});
-      return;
+      return early_.add(m.about, m.ids, parts_.size() + 1);
     }
     if (begin_update(m.about, m.ids)) go_on(now);
     take_early(now);
   }
   // What came before its turn, as far as it goes.
   void take_early(nanos now) {
-    for (bool again = true; again && !update_.is_open();) {
-      again = false;
-      for (std::size_t i = 0; i < early_.size(); ++i) {
-        if (early_[i].order > applied_ + 1) continue;
-        const early_decision e = std::move(early_[i]);
-        early_.erase(early_.begin() + static_cast<std::ptrdiff_t>(i));
-        if (e.order == applied_ + 1 && begin_update(e.order, e.ids)) go_on(now);
-        again = true;
-        break;
-      }
-    }
+    early_decisions::decision e;
+    while (!update_.is_open() && early_.take(applied_ + 1, e))
+      if (e.order == applied_ + 1 && begin_update(e.order, e.ids)) go_on(now);
     serve();
   }
   // False: it is of another cluster.
