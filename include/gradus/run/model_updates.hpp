@@ -9,6 +9,7 @@
 #include "machine.hpp"
 #include "mirrors.hpp"
 #include "named_gradient.hpp"
+#include "rows_ahead.hpp"
 #include "step_gradients.hpp"
 #include "update_step.hpp"
 #include "variables.hpp"
@@ -52,7 +53,7 @@ public:
   }
   // Once `train` is connected.
   void prepare() {
-    if constexpr (Model::may_be_sparse()) chains_.resize(variables.size());
+    if constexpr (Model::may_be_sparse()) chains_.resize(variables.size()), ahead_.find(train.what());
     const graph_view& v = train.what().graph.view;
     variable_at_.resize(static_cast<std::size_t>(v.size));
     for (int i = 0; i < v.size; ++i)
@@ -66,7 +67,8 @@ public:
       join_updates();
   }
 
-  // ---- a step: step.begin, every call that has no kernel, step.finish
+  // ---- a step: begin, every call that has no kernel, step.finish
+  void begin() { step.begin(), ahead_.template ask<Device, Optimizer, Model::may_be_sparse()>(train, variables); }
   // The calls without a kernel. An update that is a sweep over whole tensors can be done in parts; where one thread
   // runs all in their order, those that follow each other are done as one.
   struct session_calls {
@@ -242,6 +244,7 @@ private:
   std::vector<aligned_buffer> work_;               // for rules that need room; one, or one of each
   std::vector<std::size_t> variable_at_;           // of each node that is an update
   std::vector<given_rows> given_;
+  rows_ahead ahead_;
   std::vector<std::array<std::byte*, Optimizer::mirror_count + 1>> mirrors_;  // of each variable
 
   // Into how many parts the update of each variable will be divided.
@@ -382,10 +385,7 @@ private:
   }
   template <class F>
   void with_step(const node& apply, F f) {
-    if (apply.type == float64)
-      with_step<double>(apply, f);
-    else
-      with_step<float>(apply, f);
+    apply.type == float64 ? with_step<double>(apply, f) : with_step<float>(apply, f);
   }
   template <class F>
   void each_update(F f) {
