@@ -166,7 +166,7 @@ GRADUS_INLINE void step_row(const Composed& p, const ready_step<N, Composed>& k,
   const auto step = [&]<extent E, class M>(const ready_step<M, Composed>& ready, std::size_t j, std::size_t n) {
     M g(0);
     if constexpr (!Rest) g = row_gradient<E>(p, ready, values, chains, position, which, width, j, n, per);
-    step_at<E, false, Rest>(p, ready, theta, g, mirrors, row * width + j, n, slots);
+    step_at<E, false, Rest>(p.rule(), ready, theta, g, mirrors, row * width + j, n, slots);
   };
   std::size_t j = 0;
   for (; j + N::width <= width; j += N::width) step.template operator()<extent::whole>(k, j, 0);
@@ -239,13 +239,15 @@ void step_narrow_rows(const Composed& p, const ready_step<N, Composed>& k,
         for (std::size_t s = 0; s < count; ++s) slot[s][to + j] = mirrors.at[s][from + j];
       }
     }
-    for_registers<N>(n * width, [&]<extent E>(std::size_t i, std::size_t left) {
-      N g(0);
-      if constexpr (Once)
-        g = clipped(p, k, read<N, E>(values + first * width + i, left));
-      else
-        g = read<N, E>(gradient + i, left);
-      step_at<E, false>(p, k, own, g, near, i, left, slots);
+    in_form(p, [&](const auto& rule) {
+      for_registers<N>(n * width, [&]<extent E>(std::size_t i, std::size_t left) {
+        N g(0);
+        if constexpr (Once)
+          g = clipped(p, k, read<N, E>(values + first * width + i, left));
+        else
+          g = read<N, E>(gradient + i, left);
+        step_at<E, false>(rule, k, own, g, near, i, left, slots);
+      });
     });
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t to = start[(first + i) % 128], from = i * width;
