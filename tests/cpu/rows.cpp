@@ -74,6 +74,63 @@ TEST_CASE("many rows chain correctly") {
   CHECK(std::adjacent_find(seen.begin(), seen.end()) == seen.end());
 }
 
+TEST_CASE("chains of drawn rows are those of a search through all that came before") {
+  random_stream r{11, 0};
+  for (int trial = 0; trial < 300; ++trial) {
+    const auto n = static_cast<std::size_t>(1 + r.below(trial < 200 ? 40 : 700));
+    const std::uint64_t kinds = 1 + r.below(trial % 3 == 0 ? 5 : trial % 3 == 1 ? 2 * n : 1u << 20);
+    std::vector<std::int64_t> rows(n);
+    for (auto& row : rows) row = static_cast<std::int64_t>(r.below(kinds));
+    std::vector<std::int32_t> scratch(row_chains::scratch(n), -7);
+    const auto chains = chain_rows(rows.data(), n, std::span(scratch));
+    std::vector<std::int32_t> first, next(n, -1);
+    for (std::size_t i = 0; i < n; ++i) {
+      std::size_t before = i;
+      while (before > 0 && rows[before - 1] != rows[i]) --before;
+      if (before == 0)
+        first.push_back(static_cast<std::int32_t>(i));
+      else
+        next[before - 1] = static_cast<std::int32_t>(i);
+    }
+    REQUIRE(chains.distinct == first.size());
+    CHECK(chains.all_distinct() == (first.size() == n));
+    CHECK(std::equal(first.begin(), first.end(), chains.first.begin()));
+    CHECK(std::equal(next.begin(), next.end(), chains.next.begin(), chains.next.end()));
+    for (std::int64_t row = 0; row < static_cast<std::int64_t>(std::min<std::uint64_t>(kinds, 100)); ++row) {
+      const auto at = std::find(rows.begin(), rows.end(), row);
+      CHECK(chains.find(rows.data(), row) == (at == rows.end() ? -1 : static_cast<std::int32_t>(at - rows.begin())));
+    }
+  }
+}
+
+TEST_CASE("rows that are listed once each have the bits of a lane") {
+  const auto check = []<class T>(T, std::size_t width, std::size_t n) {
+    constexpr std::size_t rows = 257;
+    const composed update{ftrl{.rate = 0.1, .l1 = 1e-3}, clip_by_global_norm{1.0}};
+    using single_type = std::remove_cvref_t<decltype(update.single())>;
+    std::vector<std::int32_t> listed(n);
+    for (std::size_t i = 0; i < n; ++i) listed[i] = static_cast<std::int32_t>((i * 101 + n) % rows);
+    const auto values = random_numbers<T>(n * width, 5);
+    std::vector<std::int32_t> scratch(row_chains::scratch(n));
+    const state<T, single_type> start(update.single(), random_numbers<T>(rows * width, 6));
+    const auto c = update.template prepare<T>(0);
+    auto a = start, b = start;
+    for (auto* s : {&a, &b})
+      for (std::size_t i = 0; i < single_type::mirror_count; ++i) s->pointers[i] = s->mirrors[i].data();
+    sweep_rows<fast>(update.single(), c, T(0.7), a.theta.data(), a.pointers.data(), rows, width, listed.data(),
+                     values.data(), n, scratch);
+    sweep_rows<fast, T, single_type, std::int32_t, detail::lane<T, fast>>(update.single(), c, T(0.7), b.theta.data(),
+                                                                          b.pointers.data(), rows, width, listed.data(),
+                                                                          values.data(), n, scratch);
+    CHECK(a == b);
+  };
+  for (const std::size_t width : {1u, 2u, 3u, 7u, 15u})
+    for (const std::size_t n : {1u, 2u, 31u, 32u, 33u, 63u, 64u, 65u, 130u, 257u}) {
+      check(0.0f, width, n);
+      check(0.0, width, n);
+    }
+}
+
 TEST_CASE("sparse rows: lanes and packs agree, other rows stay, the sum runs in order of arrival") {
   const auto check = []<class T>(T, auto update, std::size_t width) {
     using composed_type = decltype(update);

@@ -30,6 +30,17 @@ void add_run(T* y, const T* x, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(y[i] + x[i]);
   }
 }
+// Rows are asked for this many ahead, and of a long row the first lines: the processor guesses the rest. Of a table of
+// fewer bytes nothing is asked for: it is near.
+inline constexpr std::int64_t gathered_ahead = 32;
+inline constexpr std::size_t gathered_first = 256, near_table = 1 << 18;
+template <class Index>
+GRADUS_INLINE void prefetch_gathered(const std::byte* table, std::size_t bytes, Index row) {
+  // The row is not checked yet, so this is a number and no pointer.
+  const auto at = reinterpret_cast<std::uintptr_t>(table) + static_cast<std::size_t>(row) * bytes;
+  for (std::size_t k = 0; k < (bytes < gathered_first ? bytes : gathered_first); k += 64)
+    __builtin_prefetch(reinterpret_cast<const void*>(at + k));
+}
 }  // namespace detail
 
 template <>
@@ -41,8 +52,14 @@ struct op_kernel<&cards::gather> {
       const auto bytes = s.raw(1) == 0 ? std::size_t{0} : static_cast<std::size_t>(s.dim(1)) * size_of(s.type(0));
       const std::int64_t rows = s.raw(2) == 0 ? 0 : s.dim(2);
       const index_range mine = s.share(s.dim(0));
+      const Index* const listed = at<Index>(a, 2);
+      const std::int64_t ahead =
+          static_cast<std::size_t>(rows) * bytes > detail::near_table ? detail::gathered_ahead : mine.last - mine.first;
+      for (std::int64_t i = mine.first; ahead < mine.last - mine.first && i < mine.first + ahead; ++i)
+        detail::prefetch_gathered(a[1], bytes, listed[i]);
       for (std::int64_t i = mine.first; i < mine.last; ++i) {
-        const auto row = static_cast<std::size_t>(detail::checked_row<&cards::gather>(at<Index>(a, 2)[i], i, rows));
+        if (i + ahead < mine.last) detail::prefetch_gathered(a[1], bytes, listed[i + ahead]);
+        const auto row = static_cast<std::size_t>(detail::checked_row<&cards::gather>(listed[i], i, rows));
         if (bytes != 0) std::memcpy(a[0] + static_cast<std::size_t>(i) * bytes, a[1] + row * bytes, bytes);
       }
     });

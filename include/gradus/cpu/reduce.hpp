@@ -13,6 +13,7 @@ namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 
 struct adding {
+  static constexpr bool chooses = false;  // gives one of its numbers
   template <class T>
   static constexpr T zero = T(0);
   template <class N>
@@ -25,6 +26,7 @@ struct adding {
   }
 };
 struct taking_max {
+  static constexpr bool chooses = true;
   template <class T>
   static constexpr T zero =
       std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::min();
@@ -34,10 +36,14 @@ struct taking_max {
   }
   template <class A, class T>
   static T row(const T* x, std::size_t n) {
-    return maximum<A>(x, n);
+    if constexpr (std::is_floating_point_v<T>) return maximum<A>(x, n);
+    T m = zero<T>;  // of integers any order is the same, so that the compiler takes registers
+    for (std::size_t i = 0; i < n; ++i) m = x[i] > m ? x[i] : m;
+    return m;
   }
 };
 struct taking_min {
+  static constexpr bool chooses = true;
   template <class T>
   static constexpr T zero =
       std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
@@ -190,8 +196,9 @@ void run_reduction(const S& s, std::byte* const* a, Finish finish) {
       for (std::int64_t i = mine.first; i < mine.last; ++i) y[i] = finish(How::template zero<T>, many);
       return;
     }
-    if (std::is_floating_point_v<T> && last && groups <= 2) {
-      if constexpr (std::is_floating_point_v<T>)
+    constexpr bool by_rows = std::is_floating_point_v<T> || How::chooses;
+    if (by_rows && last && groups <= 2) {
+      if constexpr (by_rows)
         for (std::int64_t i = mine.first; i < mine.last; ++i)
           y[i] = How::template row<A>(x + i * many, static_cast<std::size_t>(many));
     } else if (!last && groups >= 2 && groups <= 3) {  // [n, m] or [a, n, m]: columns

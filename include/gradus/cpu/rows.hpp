@@ -16,27 +16,29 @@ struct row_chains {
   std::span<const std::int32_t> first, next;  // first[d]: position of row d's first value; next[position] or -1
   std::size_t distinct = 0;
 
-  // A table with open addresses. An entry is d + 1, above it more bits of the row's hash, so that an entry of another
-  // row is passed by without looking at that row; 0 where free.
-  std::span<const std::uint32_t> table;
-  int shift = 0, bits = 0;  // of the hash to the address; of d + 1
+  // Rows of one hash are linked, the latest of each row, from the latest to the earliest: head[hash] and link[position]
+  // are a position + 1, or 0 at the end. The topmost bit of a link says that its row stands further in front as well;
+  // origin[position] is then where first.
+  std::span<const std::uint32_t> head, link;
+  std::span<const std::int32_t> origin;
+  int shift = 0;  // of the hash to its place in head
+  static constexpr std::uint32_t again = 1u << 31;
 
   // How many int32 of scratch n rows need.
-  static constexpr std::size_t scratch(std::size_t n) { return n == 0 ? 0 : table_size(n) + 3 * n; }
-  static constexpr std::size_t table_size(std::size_t n) { return std::bit_ceil(4 * n); }
+  static constexpr std::size_t scratch(std::size_t n) { return n == 0 ? 0 : table_size(n) + 4 * n; }
+  // Collisions cost little, so that many rows take a small table; a few take what is a cheap one anyway.
+  static constexpr std::size_t table_size(std::size_t n) { return std::bit_ceil(n <= 256 ? 4 * n : 2 * n); }
   static std::uint64_t hash(std::uint64_t row) { return row * 0x9E3779B97F4A7C15u; }
-  std::uint32_t tag(std::uint64_t h) const { return static_cast<std::uint32_t>(h >> 8) >> bits; }
+  // Every row once, in the order in which it is listed.
+  bool all_distinct() const { return distinct == next.size(); }
   // Position of the first value of `row`, or -1.
   template <class Index>
   std::int32_t find(const Index* rows, std::int64_t row) const {
-    if (table.empty()) return -1;
-    const std::uint64_t h = hash(static_cast<std::uint64_t>(row));
-    for (std::size_t b = static_cast<std::size_t>(h >> shift);; b = (b + 1) & (table.size() - 1)) {
-      if (table[b] == 0) return -1;
-      if (table[b] >> bits != tag(h)) continue;
-      const std::int32_t position = first[(table[b] & ((1u << bits) - 1)) - 1];
-      if (rows[position] == row) return position;
-    }
+    if (head.empty()) return -1;
+    std::uint32_t at = head[static_cast<std::size_t>(hash(static_cast<std::uint64_t>(row)) >> shift)];
+    for (; at != 0; at = link[at - 1] & ~again)
+      if (rows[at - 1] == row) return (link[at - 1] & again) != 0 ? origin[at - 1] : static_cast<std::int32_t>(at - 1);
+    return -1;
   }
 };
 
@@ -45,11 +47,11 @@ template <class Index>
 void check_rows(const Index* rows, std::size_t n, std::size_t row_count) {
   if (n > (std::size_t{1} << 29))
     raise(status::invalid_argument, "a sparse gradient has at most 2^29 rows, this one has ", n);
-  // As unsigned numbers negative ones are the largest. All together first: no branch, so it vectorizes.
+  // As unsigned numbers negative ones are the largest. The largest first: no branch, so it vectorizes.
   using bits = std::make_unsigned_t<Index>;
-  bool outside = false;
-  for (std::size_t i = 0; i < n; ++i) outside |= static_cast<std::uint64_t>(static_cast<bits>(rows[i])) >= row_count;
-  if (!outside) return;
+  bits most = 0;
+  for (std::size_t i = 0; i < n; ++i) most = static_cast<bits>(rows[i]) > most ? static_cast<bits>(rows[i]) : most;
+  if (n == 0 || most < row_count) return;
   for (std::size_t i = 0; i < n; ++i)
     if (rows[i] < 0 || static_cast<std::uint64_t>(rows[i]) >= row_count)
       raise(status::invalid_argument, "Index ", rows[i], " at offset ", i, " in indices is out of range; expected [0, ",
@@ -58,40 +60,54 @@ void check_rows(const Index* rows, std::size_t n, std::size_t row_count) {
 
 // Chains n checked rows in `scratch`, which must hold row_chains::scratch(n) numbers and live as long as the result.
 // `meet(row)` is called for each on its way.
+//
+// First all rows are linked behind those of their hash, without a branch; then the few whose hash was there before look
+// whether their row was.
 template <class Index, class Meet>
 row_chains chain_rows(const Index* rows, std::size_t n, std::span<std::int32_t> scratch, Meet meet) {
   row_chains chains;
   if (n == 0) return chains;
+  constexpr std::uint32_t again = row_chains::again;
   const std::size_t size = row_chains::table_size(n);
-  std::uint32_t* const table = reinterpret_cast<std::uint32_t*>(scratch.data());
-  std::int32_t *const first = scratch.data() + size, *const last = first + n, *const next = last + n;
-  std::memset(table, 0, size * sizeof(std::uint32_t));
+  std::uint32_t* const head = reinterpret_cast<std::uint32_t*>(scratch.data());
+  std::uint32_t* const link = head + size;
+  std::int32_t *const next = scratch.data() + size + n, *const first = next + n, *const origin = first + n;
+  std::int32_t* const met = first;  // positions whose hash was there before, until the first ones are known
+  std::memset(head, 0, size * sizeof(std::uint32_t));
   std::memset(next, 0xff, n * sizeof(std::int32_t));  // -1 everywhere
-  chains.table = {table, size}, chains.first = {first, n}, chains.next = {next, n};
-  chains.shift = 64 - std::countr_zero(size), chains.bits = static_cast<int>(std::bit_width(n));
-  const row_chains look = chains;
-  std::uint32_t distinct = 0;
+  chains.head = {head, size}, chains.link = {link, n}, chains.origin = {origin, n};
+  chains.first = {first, n}, chains.next = {next, n}, chains.shift = 64 - std::countr_zero(size);
+  const int shift = chains.shift;
+  std::size_t meetings = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    const auto position = static_cast<std::int32_t>(i);
     meet(static_cast<std::size_t>(rows[i]));
-    const std::uint64_t h = row_chains::hash(static_cast<std::uint64_t>(rows[i]));
-    const std::uint32_t tag = look.tag(h);
-    for (std::size_t b = static_cast<std::size_t>(h >> look.shift);; b = (b + 1) & (size - 1)) {
-      const std::uint32_t entry = table[b];
-      if (entry == 0) {
-        first[distinct] = last[distinct] = position;
-        table[b] = tag << look.bits | ++distinct;
-        break;
+    std::uint32_t& latest = head[row_chains::hash(static_cast<std::uint64_t>(rows[i])) >> shift];
+    const std::uint32_t before = latest;
+    link[i] = before, latest = static_cast<std::uint32_t>(i) + 1;
+    met[meetings] = static_cast<std::int32_t>(i), meetings += before != 0;
+  }
+  std::size_t repeated = 0;
+  for (std::size_t k = 0; k < meetings; ++k) {
+    const auto i = static_cast<std::size_t>(met[k]);
+    for (std::uint32_t* from = link + i; (*from & ~again) != 0;) {
+      const std::size_t j = (*from & ~again) - 1;
+      if (rows[j] != rows[i]) {
+        from = link + j;
+        continue;
       }
-      if (entry >> look.bits != tag) continue;
-      const std::size_t d = (entry & ((1u << look.bits) - 1)) - 1;
-      if (rows[first[d]] != rows[i]) continue;
-      next[last[d]] = position;
-      last[d] = position;
+      next[j] = static_cast<std::int32_t>(i);
+      origin[i] = (link[j] & again) != 0 ? origin[j] : static_cast<std::int32_t>(j);
+      *from = (*from & again) | (link[j] & ~again);  // i stands for its row from now on
+      link[i] |= again, ++repeated;
       break;
     }
   }
-  chains.distinct = distinct;
+  chains.distinct = n - repeated;
+  std::size_t d = 0;
+  if (repeated == 0)
+    for (; d < n; ++d) first[d] = static_cast<std::int32_t>(d);
+  else
+    for (std::size_t i = 0; i < n; ++i) first[d] = static_cast<std::int32_t>(i), d += (link[i] & again) == 0;
   return chains;
 }
 template <class Index>
@@ -150,7 +166,7 @@ GRADUS_INLINE void step_row(const Composed& p, const ready_step<N, Composed>& k,
   const auto step = [&]<extent E, class M>(const ready_step<M, Composed>& ready, std::size_t j, std::size_t n) {
     M g(0);
     if constexpr (!Rest) g = row_gradient<E>(p, ready, values, chains, position, which, width, j, n, per);
-    step_at<E, false, Rest>(p, ready, theta, g, mirrors, row * width + j, n, slots);
+    step_at<E, false, Rest>(p.rule(), ready, theta, g, mirrors, row * width + j, n, slots);
   };
   std::size_t j = 0;
   for (; j + N::width <= width; j += N::width) step.template operator()<extent::whole>(k, j, 0);
@@ -179,8 +195,9 @@ GRADUS_INLINE void prefetch_rows_at(const T* theta, const mirror_pointers<T, Com
 inline constexpr std::size_t narrow_rows_ahead = 32, wide_rows_ahead = 12;
 
 // Rows narrower than a register, in blocks: theta, slots and gradients of many rows are brought side by side, swept
-// densely and taken back. The rule sees every number once, as it would row by row.
-template <class N, class Composed, class Index, class Width>
+// densely and taken back. The rule sees every number once, as it would row by row. `Once`: every row is listed once,
+// and has a value of its own.
+template <bool Once, class N, class Composed, class Index, class Width>
 void step_narrow_rows(const Composed& p, const ready_step<N, Composed>& k,
                       const ready_step<lane<typename N::value_type, typename N::policy>, Composed>& one,
                       typename N::value_type* theta, const typename N::value_type* values, const row_chains& chains,
@@ -197,7 +214,8 @@ void step_narrow_rows(const Composed& p, const ready_step<N, Composed>& k,
   const mirror_pointers<T, Composed::mirror_count> near(beside);
   const std::size_t block = room / width;
   const auto look_at = [&](std::size_t d) {
-    const std::size_t row = static_cast<std::size_t>(rows[chains.first[d]]) * width;
+    const std::size_t row =
+        static_cast<std::size_t>(rows[Once ? d : static_cast<std::size_t>(chains.first[d])]) * width;
     start[d % 128] = row;
     __builtin_prefetch(theta + row, 1);
     for (std::size_t s = 0; s < count; ++s) __builtin_prefetch(mirrors.at[s] + row, 1);
@@ -209,16 +227,27 @@ void step_narrow_rows(const Composed& p, const ready_step<N, Composed>& k,
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t d = first + i;
       if (d + ahead < last) look_at(d + ahead);
-      const std::size_t from = start[d % 128], to = i * width, which = counter.at(chains.first[d]);
+      const std::size_t from = start[d % 128], to = i * width;
+      if constexpr (!Once) {
+        const std::size_t which = counter.at(chains.first[d]);
+        for (std::size_t j = 0; j < width; ++j)
+          gradient[to + j] =
+              row_gradient<extent::whole>(p, one, values, chains, chains.first[d], which, width, j, 0, per).v;
+      }
       for (std::size_t j = 0; j < width; ++j) {
-        gradient[to + j] =
-            row_gradient<extent::whole>(p, one, values, chains, chains.first[d], which, width, j, 0, per).v;
         own[to + j] = theta[from + j];
         for (std::size_t s = 0; s < count; ++s) slot[s][to + j] = mirrors.at[s][from + j];
       }
     }
-    for_registers<N>(n * width, [&]<extent E>(std::size_t i, std::size_t left) {
-      step_at<E, false>(p, k, own, read<N, E>(gradient + i, left), near, i, left, slots);
+    in_form(p, [&](const auto& rule) {
+      for_registers<N>(n * width, [&]<extent E>(std::size_t i, std::size_t left) {
+        N g(0);
+        if constexpr (Once)
+          g = clipped(p, k, read<N, E>(values + first * width + i, left));
+        else
+          g = read<N, E>(gradient + i, left);
+        step_at<E, false>(rule, k, own, g, near, i, left, slots);
+      });
     });
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t to = start[(first + i) % 128], from = i * width;
@@ -253,11 +282,14 @@ void sweep_chains(const Composed& p, const typename Composed::template constants
   const detail::ready_step<detail::lane<T, A>, Composed> one(c, scale);
   const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
   if (width < N::width && width != 0) {
-    if (width == 1)
-      detail::step_narrow_rows(p, k, one, theta, values, chains, rows, m, std::integral_constant<std::size_t, 1>{}, per,
-                               first, last);
+    const auto step = [&]<bool Once>(auto wide) {
+      detail::step_narrow_rows<Once>(p, k, one, theta, values, chains, rows, m, wide, per, first, last);
+    };
+    const bool once = per == 1 && chains.all_distinct();
+    if (constexpr std::integral_constant<std::size_t, 1> alone{}; width != 1)
+      once ? step.template operator()<true>(width) : step.template operator()<false>(width);
     else
-      detail::step_narrow_rows(p, k, one, theta, values, chains, rows, m, width, per, first, last);
+      once ? step.template operator()<true>(alone) : step.template operator()<false>(alone);
     return;
   }
   const auto row_of = [&](std::size_t d) { return static_cast<std::size_t>(rows[chains.first[d]]); };

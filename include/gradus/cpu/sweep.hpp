@@ -95,20 +95,30 @@ GRADUS_INLINE N with_slots(typename N::value_type* theta,
   return next;
 }
 
+// f(rule): the rule itself, or the form of it that its settings choose (ftrl with the root as its power). Chosen before
+// a loop, so that there is no branch in it.
+template <class Composed, class F>
+GRADUS_INLINE void in_form(const Composed& p, F f) {
+  if constexpr (requires { p.rule().in_form(f); })
+    p.rule().in_form(f);
+  else
+    f(p.rule());
+}
+
 // The rule at element i; what follows it and the average if asked for. `Rest`: a row without a gradient.
-template <extent E, bool Follow, bool Rest = false, class N, class Composed, std::size_t... I>
-GRADUS_INLINE void step_at(const Composed& p, const ready_step<N, Composed>& k, typename N::value_type* theta, N g,
+template <extent E, bool Follow, bool Rest = false, class N, class Composed, class Rule, std::size_t... I>
+GRADUS_INLINE void step_at(const Rule& rule, const ready_step<N, Composed>& k, typename N::value_type* theta, N g,
                            const mirror_pointers<typename N::value_type, Composed::mirror_count>& mirrors,
                            std::size_t i, std::size_t n, std::index_sequence<I...> slots) {
   const N next = with_slots<E, Composed, N>(
       theta, mirrors, i, n,
       [&](N at, auto&... slot) {
         N to = at;
-        if constexpr (Rest && requires { p.rule().rest(at, k.rule, slot...); })
-          to = p.rule().rest(at, k.rule, slot...);
+        if constexpr (Rest && requires { rule.rest(at, k.rule, slot...); })
+          to = rule.rest(at, k.rule, slot...);
         else
-          to = p.rule().step(at, g, k.rule, slot...);
-        if constexpr (Follow && follows_step<Composed>) to = p.rule().after(to, k.rule, slot...);
+          to = rule.step(at, g, k.rule, slot...);
+        if constexpr (Follow && follows_step<Composed>) to = rule.after(to, k.rule, slot...);
         return to;
       },
       slots);
@@ -135,8 +145,11 @@ void sweep(const Composed& p, const typename Composed::template constants<T>& c,
   const detail::ready_step<N, Composed> k(c, scale);
   const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
   constexpr auto slots = std::make_index_sequence<Composed::slot_count>{};
-  detail::for_registers<N>(n, [&]<detail::extent E>(std::size_t i, std::size_t left) {
-    detail::step_at<E, true>(p, k, theta, detail::clipped(p, k, detail::read<N, E>(g + i, left)), m, i, left, slots);
+  detail::in_form(p, [&](const auto& rule) {
+    detail::for_registers<N>(n, [&]<detail::extent E>(std::size_t i, std::size_t left) {
+      const N own = detail::clipped(p, k, detail::read<N, E>(g + i, left));
+      detail::step_at<E, true>(rule, k, theta, own, m, i, left, slots);
+    });
   });
 }
 
@@ -150,7 +163,7 @@ void sweep_columns(const Composed& p, const typename Composed::template constant
   for (std::size_t row = 0; row < n; row += columns)
     detail::for_registers<N>(columns, [&]<detail::extent E>(std::size_t j, std::size_t left) {
       const N own = detail::read<N, E>(g + row + j, left) * detail::read<N, E>(factors + j, left);
-      detail::step_at<E, true>(p, k, theta, detail::clipped(p, k, own), m, row + j, left, slots);
+      detail::step_at<E, true>(p.rule(), k, theta, detail::clipped(p, k, own), m, row + j, left, slots);
     });
 }
 

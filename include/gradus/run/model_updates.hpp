@@ -10,6 +10,7 @@
 #include "machine.hpp"
 #include "mirrors.hpp"
 #include "named_gradient.hpp"
+#include "rows_ahead.hpp"
 #include "step_gradients.hpp"
 #include "update_step.hpp"
 #include "variables.hpp"
@@ -52,7 +53,7 @@ public:
     });
   }
   void prepare() {  // once `train` is connected
-    if constexpr (Model::may_be_sparse()) chains_.resize(variables.size());
+    if constexpr (Model::may_be_sparse()) chains_.resize(variables.size()), ahead_.find(train.what());
     const graph_view& v = train.what().graph.view;
     variable_at_.resize(static_cast<std::size_t>(v.size));
     for (int i = 0; i < v.size; ++i)
@@ -66,7 +67,8 @@ public:
       join_updates();
   }
 
-  // ---- a step: step.begin, every call that has no kernel, step.finish
+  // ---- a step: begin, every call that has no kernel, step.finish
+  void begin() { step.begin(), ahead_.template ask<Device, Optimizer, Model::may_be_sparse()>(train, variables); }
   // The calls without a kernel. An update that is a sweep over whole tensors can be done in parts; where one thread
   // runs all in their order, those that follow each other are done as one.
   struct session_calls {
@@ -251,6 +253,7 @@ private:
   std::vector<std::size_t> variable_at_;           // of each node that is an update
   std::vector<given_rows> given_;
   std::vector<final_gradient> finals_;  // known since gradients were first handed over
+  rows_ahead ahead_;
   std::vector<std::array<std::byte*, Optimizer::mirror_count + 1>> mirrors_;  // of each variable
 
   std::vector<int> parts_of_updates(const runnable& r) const {
@@ -384,10 +387,7 @@ private:
   }
   template <class F>
   void with_step(const node& apply, F f) {
-    if (apply.type == float64)
-      with_step<double>(apply, f);
-    else
-      with_step<float>(apply, f);
+    apply.type == float64 ? with_step<double>(apply, f) : with_step<float>(apply, f);
   }
   template <class F>
   void each_update(F f) {

@@ -158,7 +158,7 @@ public:
     } else {
       const subnormal_scope numbers(subnormals_here);
       draw_as(updates_.step.global_step);
-      updates_.step.begin();
+      updates_.begin();
       const lent_until_end lent{updates_.train};
       updates_.executor.run(updates_.train, calls_of_step{&updates_}, probe...);
       updates_.step.finish();

@@ -88,3 +88,29 @@ TEST_CASE("ftrl where nothing is known gives 0, and a NaN shows") {
   CHECK(w[0] == 0);
   CHECK(std::isnan(w[1]));
 }
+
+TEST_CASE("a power that is chosen before the loop gives the bits of the formula that looks at every number") {
+  for (const double power : {-0.5, -0.3, -1.0, 0.0}) {
+    const ftrl rule{.rate = 0.3, .learning_rate_power = power, .l1 = 1e-3, .l2 = 0.01, .l2_shrinkage = 0.02, .beta = 1};
+    const composed update{rule};
+    const auto c = update.template prepare<float>(0);
+    constexpr std::size_t n = 37;
+    std::vector<float> theta(n), accum(n, 0.1f), linear(n), g(n);
+    random_stream r{5, 0};
+    for (std::size_t i = 0; i < n; ++i)
+      theta[i] = static_cast<float>(r.below(2001)) / 1000 - 1, g[i] = static_cast<float>(r.below(2001)) / 500 - 2;
+    auto want_theta = theta, want_accum = accum, want_linear = linear;
+    using number = detail::lane<float, fast>;
+    const detail::ready_step<number, composed<ftrl>::first_type> k(c, 1.0f);
+    for (std::size_t i = 0; i < n; ++i) {
+      number a(want_accum[i]), z(want_linear[i]);
+      want_theta[i] = rule.step(number(want_theta[i]), number(g[i]), k.rule, a, z).v;
+      want_accum[i] = a.v, want_linear[i] = z.v;
+    }
+    float* const mirrors[] = {accum.data(), linear.data(), nullptr};
+    sweep<fast>(update.single(), c, 1.0f, theta.data(), g.data(), mirrors, n);
+    CHECK(theta == want_theta);
+    CHECK(accum == want_accum);
+    CHECK(linear == want_linear);
+  }
+}

@@ -66,15 +66,33 @@ struct ftrl {
 
   template <class N>
   N step(N theta, N g, const constants<N>& c, N& n, N& z) const {
-    const N before = powered(n, c);
+    return step_with([&](N sums) { return powered(sums, c); }, theta, g, c, n, z);
+  }
+  // f(rule), this one, or where the power is the root, one that need not ask for it at every element.
+  template <class F>
+  void in_form(F f) const {
+    if (learning_rate_power == -0.5)
+      f(with_root{});
+    else
+      f(*this);
+  }
+
+private:
+  template <class Power, class N>
+  static N step_with(Power power, N theta, N g, const constants<N>& c, N& n, N& z) {
+    const N before = power(n);
     n = n + g * g;
-    const N after = powered(n, c);
+    const N after = power(n);
     z = z + (g + c.shrinkage * theta) - (after - before) * c.inverse_rate * theta;
     const N q = (after + c.least) * c.inverse_rate + c.l2;
     return select(abs(z) <= c.l1, N(0), (copysign(c.l1, z) - z) / q);
   }
-
-private:
+  struct with_root {
+    template <class N>
+    N step(N theta, N g, const constants<N>& c, N& n, N& z) const {
+      return step_with([](N sums) { return sqrt(sums); }, theta, g, c, n, z);
+    }
+  };
   template <class N>
   N powered(N n, const constants<N>& c) const {
     if (learning_rate_power == -0.5) return sqrt(n);
