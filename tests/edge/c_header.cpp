@@ -1,4 +1,6 @@
 // A model that was written as C99 predicts on a board what the library predicts there, and what both predict here.
+// boards: all of ARM
+// links no heap and no exceptions
 // flash at most: 17408
 // ram at most: 8192
 #include <gradus/cpu/device.hpp>

@@ -1,6 +1,10 @@
 // A board saves into flash what it remembers, loses it, and goes on from the last whole save: the same losses again.
-// The flash is played by memory; its bytes are those of a desktop. A save that is cut leaves the one before it. Built
-// with -DWITHOUT_FLASH the program keeps a copy in memory: the difference is what the store takes. flash at most: 22528
+// The flash is played by memory; its bytes are those of a desktop. A save that is cut leaves the one before it.
+// Built with -DWITHOUT_FLASH it walks over its state, calls the driver and does no more.
+// boards: all
+// beside -DWITHOUT_FLASH at most: 2048
+// links no heap and no exceptions
+// flash at most: 22528
 // ram at most: 16384
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>
