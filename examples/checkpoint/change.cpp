@@ -70,12 +70,12 @@ bool drop(opened& c, const std::vector<std::string>& patterns) {
 }  // namespace
 
 int convert(const settings& s, const std::string& from, destination to, const std::vector<std::string>& dropped) {
-  const auto found = gradus::detect_checkpoint(from, gradus::posix{});
+  const auto found = detect(from);
   if (to.path.ends_with('/') || is_directory(to.path)) {  // under the name that it has
     const auto* known = gradus::detail::find_known_codec(found.codec);
     const auto name = std::string(gradus::file_name_of(found.path));
     to.path = gradus::join_path(
-        to.path, known != nullptr ? gradus::detail::stem_of(name, known->extension).value_or(name) : name);
+        to.path, gradus::detail::stem_of(name, known != nullptr ? known->extension : flash_extension).value_or(name));
     if (to.codec.empty())
       gradus::raise(gradus::status::invalid_argument, "a directory says no format: give --to CODEC");
   }

@@ -72,6 +72,19 @@ std::vector<std::string> write_shards_of(const Codec& c, snapshot content, const
   const sharded<Codec> many{static_cast<std::uint32_t>(to.shards), c};
   return write_as(many, std::move(content), to, Codec::extension);
 }
+
+// An image has no metadata: what would be lost with them is a model's own.
+std::string write_image(const snapshot& content, const destination& to) {
+  if (to.shards != 0) raise(status::invalid_argument, "the image of a flash is one file; leave --shards out");
+  const std::string path = stem_at(to.path, flash_extension) + std::string(flash_extension);
+  if (!to.overwrite && posix{}.exists(path) == 0)
+    raise(status::already_exists, text("\"", path, "\" exists; name another file or directory, or use --force"));
+  const auto image = write_flash_image(content, to.flash);
+  make_directories(posix{}, directory_of(path));
+  const std::span<const std::byte> bytes(image);
+  publish(posix{}, path, byte_pieces(&bytes, 1));
+  return path;
+}
 }  // namespace
 
 void check_names(const snapshot& content, const tensorflow_names& names, bool theirs) {
@@ -102,15 +115,28 @@ void check_names(const snapshot& content, const tensorflow_names& names, bool th
              ",called=", *others.begin(), " if that is what TensorFlow's optimizer was called"));
 }
 
+detected_checkpoint detect(const std::string& path) {
+  if (path.ends_with(flash_extension) && !is_directory(path) && posix{}.exists(path) == 0)
+    return {std::string(flash_image), {}, path};
+  return detect_checkpoint(path, posix{});
+}
+
 opened try_open(const std::string& path, const naming& names) {
   opened out;
-  out.what = detect_checkpoint(path, posix{});
+  out.what = detect(path);
   if (names && out.what.codec != tensor_bundle::name)
     raise(status::invalid_argument,
           text("--names maps names of a tensor_bundle, but \"", path, "\" is ", out.what.codec, "; leave it out"));
   const auto say_it_moved = [&out] {
     if (!out.what.warning.empty()) out.warning += text(out.warning.empty() ? "" : "; ", out.what.warning);
   };
+  if (out.what.codec == flash_image) {
+    auto held = std::make_shared<std::pair<decltype(read_file(posix{}, path)), decoded>>();
+    held->first = read_file(posix{}, path), held->second = read_flash_image(held->first, limits);
+    out.content = held->second.content, out.problem = held->second.problem, out.kind = held->second.kind;
+    out.keep = std::move(held);
+    return out;
+  }
   with_any(out.what, [&](auto codec, const std::string&) {
     open_as(codec, out);
     if constexpr (std::same_as<decltype(codec), tensor_bundle>)
@@ -149,6 +175,7 @@ const std::vector<std::string>& codec_names() {
   static const std::vector<std::string> all = [] {
     std::vector<std::string> names;
     all_codecs::for_each([&]<class C>(std::type_identity<C>) { names.emplace_back(C::name); });
+    names.emplace_back(flash_image);
     return names;
   }();
   return all;
@@ -156,12 +183,13 @@ const std::vector<std::string>& codec_names() {
 
 std::string codec_of(const destination& to) {
   if (!to.codec.empty()) return to.codec;
+  if (to.path.ends_with(flash_extension)) return std::string(flash_image);
   for (const auto& k : detail::known_codecs)
     if (!k.proof.empty() && k.name != "sharded" && to.path.ends_with(k.proof)) return std::string(k.name);
   raise(status::invalid_argument,
         text("\"", to.path,
              "\" does not say in which format to write: give --to CODEC, or a name that ends in .ckpt, "
-             ".safetensors, .npz or .index"));
+             ".safetensors, .npz, .index or .flash"));
 }
 
 std::vector<std::string> write(snapshot content, const destination& to) {
@@ -171,6 +199,7 @@ std::vector<std::string> write(snapshot content, const destination& to) {
   if (codec == tensor_bundle::name)
     return write_as(tensor_bundle{.shards = std::max(1, to.shards), .names = to.names}, std::move(content), to,
                     tensor_bundle::extension);
+  if (codec == flash_image) return {write_image(content, to)};
   std::vector<std::string> written;
   all_codecs::for_each([&]<class C>(std::type_identity<C>) {
     if constexpr (!std::is_same_v<C, tensor_bundle>)

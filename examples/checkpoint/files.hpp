@@ -2,6 +2,7 @@
 #pragma once
 #include <gradus/codec/bundle_names.hpp>
 #include <gradus/codec/detect.hpp>
+#include <gradus/codec/flash_image.hpp>
 #include <memory>
 
 namespace tool {
@@ -19,6 +20,9 @@ struct opened {
 };
 using naming = std::optional<gradus::tensorflow_names>;
 
+// What lies at a path: a checkpoint, or a file X.flash, the image of a board's flash, which has the name "flash_image".
+inline constexpr std::string_view flash_image = "flash_image", flash_extension = ".flash";
+gradus::detected_checkpoint detect(const std::string& path);
 // Does not raise for a checkpoint that is damaged or cannot be read.
 opened try_open(const std::string& path, const naming& names = {});
 // Raises for those too.
@@ -30,6 +34,7 @@ struct destination {
   int shards = 0;     // 0: not in shards
   naming names = {};
   bool overwrite = false;
+  gradus::flash_geometry flash = {};
 };
 // The codec meant by a destination. Raises invalid_argument where nothing says.
 std::string codec_of(const destination& to);

@@ -182,7 +182,7 @@ int show(const settings& s, const std::string& path, std::size_t values, const s
 
 int diff(const settings& s, const std::string& a, const std::string& b, const tolerance& allowed) {
   const auto read = [&](const std::string& path) {
-    const auto found = gradus::detect_checkpoint(path, gradus::posix{});
+    const auto found = detect(path);
     return open(path, found.codec == "tensor_bundle" ? s.names : naming{});
   };
   const auto left = read(a), right = read(b);
@@ -315,7 +315,7 @@ int verify(const settings& s, const std::vector<std::string>& paths) {
   std::vector<std::string> notes;
   for (const auto& path : paths) {
     if (!is_directory(path)) {
-      gradus::detect_checkpoint(path, gradus::posix{});  // what is not there at all is no damage
+      detect(path);  // what is not there at all is no damage
       verdicts.push_back(judge(path, s.names));
       continue;
     }

@@ -32,6 +32,8 @@ int main(int argc, char** argv) {
     command->add_option("--to", to.codec, "the codec to write; otherwise the extension of TO says it")
         ->check(CLI::IsMember(tool::codec_names()));
     command->add_option("--shards", to.shards, "write so many files side by side")->check(CLI::Range(1, 99999));
+    command->add_option("--sector-bytes", to.flash.sector_bytes, "of a flash image: the bytes of a sector (4096)");
+    command->add_option("--sectors", to.flash.sectors, "of a flash image: how many the store has (as few as will do)");
     command->add_flag("--force", to.overwrite, "overwrite what is there");
   };
 

@@ -1,6 +1,7 @@
 // More of the library on a board: rows of a table, normalization, dropout, a clip, an average, a metric, refusals.
 // Without a heap, and within a budget that would break if any of it kept the graph, its cards or the tables of
 // printing.
+// links no heap and no exceptions
 // flash at most: 43008
 // ram at most: 17408
 #include <gradus/cpu/device.hpp>

@@ -1,4 +1,5 @@
 // The random words and numbers of a stream are the same on every machine.
+// links no heap and no exceptions
 // flash at most: 4096
 // ram at most: 1024
 #include <gradus/base/random.hpp>

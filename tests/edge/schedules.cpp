@@ -1,4 +1,5 @@
 // Every schedule, and the functions they are made of, has the same bits on every machine. No heap, no C library.
+// links no heap and no exceptions
 // flash at most: 16384
 // ram at most: 1024
 #include <gradus/update/schedules/cosine.hpp>

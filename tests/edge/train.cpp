@@ -1,5 +1,7 @@
 // A small network learns on the board what it learns here: after every step the same loss, at the end the same weights,
 // slots and predictions, bit for bit, in portable arithmetic. There is no heap to take from.
+// boards: all
+// links no heap and no exceptions
 // flash at most: 21504
 // ram at most: 8192
 #include <gradus/cpu/device.hpp>

@@ -471,6 +471,38 @@ TEST_CASE("what a conversion would lose is named, and lost only if that is asked
         "[('t', '<U2'), ('w', 'float32')]");
 }
 
+TEST_CASE("a checkpoint becomes the image of a board's flash, and the board's becomes a checkpoint, bit for bit") {
+  const workshop place;
+  const state s;
+  const auto first = place.write("first.ckpt", s.content), image = place.path("board.flash");
+  const auto refused = place.run({"convert", first, image});
+  CHECK(refused.code == 2);
+  CHECK_MESSAGE(contains(refused.err, "\"input\" is a blob, which a board's flash has no place for"), refused.err);
+  CHECK(posix{}.exists(image) == ENOENT);
+  REQUIRE(place.run({"convert", first, image, "--drop", "input", "--sector-bytes", "512", "--sectors", "8"}).code == 0);
+  CHECK(slurp(image).size() == 8 * 512);
+  CHECK(place.run({"verify", image}).out.starts_with("ok "));
+  CHECK(place.json({"show", image}, "r['step'], len(r['tensors'])") == "(7, 10)");
+  const auto back = place.path("back.ckpt"), kept = place.path("kept.ckpt");
+  REQUIRE(place.run({"convert", image, back}).code == 0);
+  REQUIRE(place.run({"convert", first, kept, "--drop", "input"}).code == 0);
+  CHECK(place.run({"diff", kept, back}).code == 0);
+  CHECK(place.run({"diff", image, kept}).code == 0);
+  // The same image once more: the order of the tensors is kept.
+  REQUIRE(
+      place
+          .run({"convert", back, place.path("again"), "--to", "flash_image", "--sector-bytes", "512", "--sectors", "8"})
+          .code == 0);
+  CHECK(slurp(place.path("again.flash")) == slurp(image));
+  CHECK(contains(place.run({"convert", back, image}).err, "use --force"));
+  CHECK(contains(place.run({"convert", back, place.path("b.flash"), "--sector-bytes", "512", "--sectors", "1"}).err,
+                 "give the store more sectors"));
+  auto damaged = slurp(image);
+  damaged[70] = static_cast<char>(damaged[70] ^ 1);
+  publish(posix{}, image, damaged);
+  CHECK(place.run({"verify", image}).code == 1);
+}
+
 TEST_CASE("usage") {
   const workshop place;
   CHECK(place.run({"--help"}).code == 0);

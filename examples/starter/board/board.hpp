@@ -3,18 +3,36 @@
 #pragma once
 #include <bit>
 #include <cstdint>
-#if !defined(__ARM_EABI__) || defined(__linux__)
+#if (!defined(__ARM_EABI__) && !defined(__riscv)) || defined(__linux__)
 #include <cstdio>
 #include <cstdlib>
+#else
+#define BOARD_IS_BARE
 #endif
 
 namespace board {
 
-inline void say(const char* text) {
-#if defined(__ARM_EABI__) && !defined(__linux__)
-  register std::uintptr_t operation __asm("r0") = 0x04;  // SYS_WRITE0
-  register const char* argument __asm("r1") = text;
+#if defined(BOARD_IS_BARE)
+// A call of the debugger: ARM's semihosting, which RISC-V has taken over.
+inline void ask_debugger(std::uintptr_t what, const void* with) {
+#if defined(__riscv)
+  register std::uintptr_t operation __asm("a0") = what;
+  register const void* argument __asm("a1") = with;
+  __asm volatile(".balign 16\n.option push\n.option norvc\nslli x0, x0, 0x1f\nebreak\nsrai x0, x0, 7\n.option pop"
+                 : "+r"(operation)
+                 : "r"(argument)
+                 : "memory");
+#else
+  register std::uintptr_t operation __asm("r0") = what;
+  register const void* argument __asm("r1") = with;
   __asm volatile("bkpt 0xAB" : "+r"(operation) : "r"(argument) : "memory");
+#endif
+}
+#endif
+
+inline void say(const char* text) {
+#if defined(BOARD_IS_BARE)
+  ask_debugger(0x04, text);  // SYS_WRITE0
 #else
   std::fputs(text, stdout);
 #endif
@@ -32,11 +50,9 @@ inline void say(const char* name, float number) { say(name, std::bit_cast<std::u
 
 // Ends the program from anywhere, as returning `code` from main does.
 [[noreturn]] inline void leave(int code) {
-#if defined(__ARM_EABI__) && !defined(__linux__)
-  const std::uint32_t block[2] = {0x20026, static_cast<std::uint32_t>(code)};  // ADP_Stopped_ApplicationExit
-  register std::uintptr_t operation __asm("r0") = 0x20;                        // SYS_EXIT_EXTENDED
-  register const std::uint32_t* argument __asm("r1") = block;
-  __asm volatile("bkpt 0xAB" : "+r"(operation) : "r"(argument) : "memory");
+#if defined(BOARD_IS_BARE)
+  const std::uintptr_t block[2] = {0x20026, static_cast<std::uintptr_t>(code)};  // ADP_Stopped_ApplicationExit
+  ask_debugger(0x20, block);                                                     // SYS_EXIT_EXTENDED
   for (;;) {
   }
 #else

@@ -9,6 +9,7 @@
 #include "../codec/bundle_names.ipp"
 #include "../codec/bundle_notes.ipp"
 #include "../codec/detect.ipp"
+#include "../codec/flash_image.ipp"
 #include "../codec/flat.ipp"
 #include "../codec/foreign.ipp"
 #include "../codec/frame.ipp"

@@ -3,6 +3,7 @@
 #define GRADUS_COMPILED
 #endif
 #include "../run/base_session.ipp"
+#include "../run/c_header.ipp"
 #include "../run/constrain.ipp"
 #include "../run/freeze.ipp"
 #include "../run/machine.ipp"

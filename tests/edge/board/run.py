@@ -1,17 +1,27 @@
 #!/usr/bin/env python3
 """Runs an image on an emulated board and its twin here; both must return 0 and print the same. Prints the image's size.
 
-A source may set its budget:   // flash at most: 32768      // ram at most: 8192   (bytes; ram without stack and heap)"""
+A source may say of its images
+    // flash at most: 32768     // ram at most: 8192     bytes; ram without stack and heap          (with --budget)
+    // beside -DWITHOUT_X at most: 2048                  more flash than the image that is built so (with --without)
+    // links no heap and no exceptions                   none of the symbols below is in it"""
 import argparse
 import os
 import re
 import subprocess
 import sys
 
+unwanted = re.compile(r"^_*(malloc|calloc|realloc|free|sbrk)(_r)?$|^__cxa_(throw|allocate_exception|begin_catch|guard_acquire)$"
+                      r"|^_Unwind_|^__gxx_personality|^_ZSt\d+__throw_|ios_base|basic_ostream|^_*v?f?i?printf")
+
 parser = argparse.ArgumentParser()
 parser.add_argument("--qemu", required=True)
 parser.add_argument("--machine", required=True)
+parser.add_argument("--bios")
 parser.add_argument("--size", required=True)
+parser.add_argument("--nm", required=True)
+parser.add_argument("--budget", action="store_true")
+parser.add_argument("--without")
 parser.add_argument("--source", required=True)
 parser.add_argument("image")
 parser.add_argument("twin")
@@ -19,14 +29,20 @@ a = parser.parse_args()
 if not os.path.exists(a.image):
     sys.exit(f"{a.image} is not there: build first")
 
-board = subprocess.run([a.qemu, "-M", a.machine, "-semihosting-config", "enable=on,target=native", "-display", "none",
-                        "-serial", "none", "-monitor", "none", "-kernel", a.image],
-                       capture_output=True, text=True, timeout=100)
+
+def size(image):
+    said = subprocess.run([a.size, image], capture_output=True, text=True, check=True).stdout.split("\n")[1].split()
+    text, data, bss = (int(n) for n in said[:3])
+    return text, data, bss
+
+
+board = subprocess.run([a.qemu, "-M", a.machine, *(["-bios", a.bios] if a.bios else []), "-semihosting-config",
+                        "enable=on,target=native", "-display", "none", "-serial", "none", "-monitor", "none", "-kernel",
+                        a.image], capture_output=True, text=True, timeout=100)
 here = subprocess.run([a.twin], capture_output=True, text=True, timeout=100)
 said = board.stdout + board.stderr  # semihosting's console is one or the other, after the version of qemu
 
-sizes = subprocess.run([a.size, a.image], capture_output=True, text=True, check=True).stdout.split("\n")[1].split()
-text, data, bss = (int(n) for n in sizes[:3])
+text, data, bss = size(a.image)
 print(f"{a.machine}: text {text}, data {data}, bss {bss}: flash {text + data}, ram {data + bss} bytes")
 print(said, end="")
 
@@ -42,7 +58,19 @@ if not here.stdout.strip():
 source = open(a.source, encoding="utf-8").read()
 for name, used in (("flash", text + data), ("ram", data + bss)):
     limit = re.search(rf"^// {name} at most: *(\d+)", source, re.M)
-    if limit and used > int(limit.group(1)):
+    if a.budget and limit and used > int(limit.group(1)):
         problems.append(f"{name}: {used} bytes, at most {limit.group(1)} were agreed")
+if a.without:
+    limit = int(re.search(r"^// beside \S+ at most: *(\d+)", source, re.M).group(1))
+    more = text + data - sum(size(a.without)[:2])
+    print(f"{more} bytes of flash more than without")
+    if more > limit:
+        problems.append(f"{more} bytes of flash more than without, at most {limit} were agreed")
+if re.search(r"^// links no heap and no exceptions", source, re.M):
+    names = subprocess.run([a.nm, a.image], capture_output=True, text=True, check=True).stdout.split("\n")
+    names = [line.split()[-1] for line in names if line.strip()]
+    if len(names) < 10:
+        problems.append("the image has no symbols, so none was looked at")
+    problems += [f"{n} is linked" for n in names if unwanted.search(n)]
 print(*problems, sep="\n", end="\n" if problems else "")
 sys.exit(1 if problems else 0)

@@ -1,0 +1,286 @@
+// The bodies of c_header.hpp.
+#pragma once
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "../base/body.hpp"
+#include "../ops/conv.hpp"
+#include "../ops/matmul.hpp"
+#include "../ops/softmax.hpp"
+#include "c_functions.hpp"
+#include "c_header.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+namespace detail {
+
+// A formula of numbers, `#` and `$` standing for its operands.
+struct c_formula {
+  const card* op;
+  std::string_view text;
+};
+inline constexpr c_formula c_formulas[] = {{&cards::add, "# + $"},
+                                           {&cards::sub, "# - $"},
+                                           {&cards::mul, "@_mul(#, $)"},
+                                           {&cards::div, "# / $"},
+                                           {&cards::maximum, "@_max(#, $)"},
+                                           {&cards::minimum, "@_min(#, $)"},
+                                           {&cards::squared_difference, "@_mul(# - $, # - $)"},
+                                           {&cards::neg, "-#"},
+                                           {&cards::exp, "@_exp(#)"},
+                                           {&cards::log, "@_log(#)"},
+                                           {&cards::sqrt, "sqrtf(#)"},
+                                           {&cards::rsqrt, "1.0f / sqrtf(#)"},
+                                           {&cards::square, "@_mul(#, #)"},
+                                           {&cards::abs, "@_abs(#)"},
+                                           {&cards::tanh, "@_tanh(#)"},
+                                           {&cards::sigmoid, "@_sigmoid(#)"},
+                                           {&cards::relu, "@_relu(#)"},
+                                           {&cards::elu, "@_elu(#)"},
+                                           {&cards::gelu, "@_gelu(#)"}};
+
+inline std::string replaced(std::string_view text, char mark, std::string_view by) {
+  std::string out;
+  for (char c : text) c == mark ? out += by : out += c;
+  return out;
+}
+// Letters, digits and '_' of a name; others become '_'.
+inline std::string c_identifier(std::string_view name) {
+  std::string out;
+  for (char c : name)
+    out += (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ? c : '_';
+  if (out.empty() || (out[0] >= '0' && out[0] <= '9')) out.insert(out.begin(), '_');
+  return out;
+}
+// A float as C99 reads it back, bit for bit but for a NaN's payload.
+inline std::string c_literal(float x) {
+  if (x != x) return "NAN";
+  if (std::isinf(x)) return x < 0 ? "-INFINITY" : "INFINITY";
+  char digits[40];
+  const auto end = std::to_chars(digits, digits + sizeof digits, std::fabs(x), std::chars_format::hex).ptr;
+  return (std::signbit(x) ? "-0x" : "0x") + std::string(digits, end) + "f";
+}
+
+class c_writer {
+public:
+  c_writer(const graph& g, const state_list& values, const c_header_options& options)
+      : g_(g), values_(values), o_(options) {}
+
+  std::string text() {
+    if (o_.name.empty() || c_identifier(o_.name) != o_.name)
+      raise(status::invalid_argument,
+            gradus::text("\"", o_.name, "\" is no name for a C header: it needs letters, digits and _"));
+    if (o_.batch < 1) raise(status::invalid_argument, gradus::text("a batch of ", o_.batch, "; expected 1 or more"));
+    find_needed();
+    for (int id = 0; id < g_.nodes.count; ++id)
+      if (last_use_[at(id)] >= 0) write(id);
+    std::string out = "/* " + o_.name + ": a model of " + "gradus as C99. Written by c_header; do not edit. */\n";
+    out += "#ifndef " + o_.name + "_MODEL_H\n#define " + o_.name + "_MODEL_H\n#include <math.h>\n#include <string.h>\n";
+    out += replaced(c_functions, '@', o_.name) + constants_;
+    out += "\nenum {\n  @_batch = " + gradus::text(o_.batch) + extents_ +
+           ",\n  @_work = " + gradus::text(std::max<std::int64_t>(work_, 1)) +
+           " /* floats that a call works on */\n};\n\n";
+    out += "static inline void @_predict(" + inputs_ + outputs_ + "float *work) {\n  int i, j;\n" + body_ +
+           "  (void)i, (void)j, (void)work;\n}\n#endif\n";
+    return replaced(out, '@', o_.name);
+  }
+
+private:
+  const graph& g_;
+  const state_list& values_;
+  const c_header_options& o_;
+  std::vector<int> last_use_;       // of each node: the last that reads it, or -1
+  std::vector<std::string> where_;  // the expression of its first number
+  struct room {
+    std::int64_t first, size;
+    int until;
+  };
+  std::vector<room> rooms_;  // of work, by place
+  std::int64_t work_ = 0;
+  std::string constants_, extents_, inputs_, outputs_, body_;
+
+  static std::size_t at(int id) { return static_cast<std::size_t>(id); }
+  const node& of(int id) const { return g_.nodes.first[id]; }
+  int operand(int id, int i) const { return g_.edges.first[of(id).first + i]; }
+  extents dims(int id) const { return resolve(of(id).dims, o_.batch); }
+  std::int64_t size(int id) const { return gradus::count(dims(id)); }
+  std::string label(int id) const {
+    const auto name = g_.name_of(id);
+    return gradus::text("the op ", of(id).op->name, name.empty() ? "" : " \"", name, name.empty() ? "" : "\"");
+  }
+  [[noreturn]] void cannot(int id, std::string_view why) const {
+    raise(status::unimplemented, gradus::text(label(id), " cannot be written as C: ", why));
+  }
+  static bool is_view(const node& n) { return n.op->is(trait::view); }
+
+  void find_needed() {
+    const auto n = at(g_.nodes.count);
+    last_use_.assign(n, -1), where_.assign(n, "");
+    int predictions = 0;
+    for (int k = 0; k < g_.outputs.count; ++k)
+      if (const output& out = g_.outputs.first[k]; out.kind == output::prediction)
+        last_use_[at(out.node)] = g_.nodes.count, ++predictions;
+    if (predictions == 0)
+      raise(status::invalid_argument, "the graph has no predictions, so there is nothing to write as C");
+    for (int id = g_.nodes.count; id-- > 0;) {
+      if (last_use_[at(id)] < 0) continue;
+      // What a view shows must stay as long as the view.
+      for (int i = 0; i < of(id).inputs; ++i) {
+        int& use = last_use_[at(operand(id, i))];
+        use = std::max(use, is_view(of(id)) ? last_use_[at(id)] : id);
+      }
+    }
+  }
+  // Where a node's numbers go: the first hole in the work array that nobody reads any more.
+  std::string place(int id) {
+    std::int64_t first = 0;
+    std::erase_if(rooms_, [id](const room& r) { return r.until < id; });
+    std::size_t k = 0;
+    for (; k < rooms_.size() && rooms_[k].first < first + size(id); ++k) first = rooms_[k].first + rooms_[k].size;
+    rooms_.insert(rooms_.begin() + static_cast<std::ptrdiff_t>(k), {first, size(id), last_use_[at(id)]});
+    work_ = std::max(work_, first + size(id));
+    return gradus::text("(work + ", first, ")");
+  }
+
+  void write(int id) {
+    const node& n = of(id);
+    if (n.type != float32) cannot(id, gradus::text("it is ", name_of(n.type), ", and a header computes in float32"));
+    if (n.op == &placeholder_card)
+      write_input(id);
+    else if (n.op == &variable_card)
+      write_variable(id);
+    else if (n.op == &constant_card)
+      write_constant(id);
+    else if (n.op == &cards::reshape || n.op == &cards::identity)
+      where_[at(id)] = where_[at(operand(id, 0))];
+    else
+      write_op(id);
+    int k = 0;
+    for (int i = 0; i < g_.outputs.count; ++i) {
+      const output& out = g_.outputs.first[i];
+      if (out.kind != output::prediction || out.node != id) continue;
+      const std::string name = "out_" + c_identifier(g_.text_at(out.name));
+      outputs_ += "float *" + name + ", ";
+      extents_ += gradus::text(",\n  @_", name, " = ", size(id));
+      body_ += gradus::text("  memcpy(", name, ", ", where_[at(id)], ", ", size(id), " * sizeof(float));\n"), ++k;
+    }
+  }
+  void write_input(int id) {
+    const std::string name = "in_" + c_identifier(g_.name_of(id));
+    where_[at(id)] = name;
+    inputs_ += "const float *" + name + ", ";
+    extents_ += gradus::text(",\n  @_", name, " = ", size(id));
+  }
+  void write_array(int id, std::string_view about, const std::vector<float>& numbers) {
+    where_[at(id)] = gradus::text("@_c", id);
+    constants_ += gradus::text("\n/* ", about, " ", to_text(dims(id)), " */\nstatic const float @_c", id, "[",
+                               numbers.size(), "] = {");
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      constants_ += (i == 0 ? "" : ",") + std::string(i % 8 == 0 ? "\n  " : " ") + c_literal(numbers[i]);
+    constants_ += "};\n";
+  }
+  void write_variable(int id) {
+    const auto name = g_.name_of(id);
+    const state_entry* e = values_.find(name);
+    if (e == nullptr)
+      raise(status::not_found,
+            gradus::text("the model reads the variable \"", name,
+                         "\", and the list does not hold it; give the list of what a stepper of this "
+                         "model remembers"));
+    if (e->type != float32 || e->dims != dims(id))
+      raise(status::failed_precondition,
+            gradus::text("the variable \"", name, "\" is float32", to_text(dims(id)), " in the model, and ",
+                         name_of(e->type), to_text(e->dims), " in the list"));
+    std::vector<float> numbers(e->bytes.size() / sizeof(float));
+    std::memcpy(numbers.data(), e->bytes.data(), e->bytes.size());
+    std::string about(name);
+    for (char& c : about)
+      if (c == '*' || static_cast<unsigned char>(c) < 0x20) c = '_';  // no name ends a comment
+    write_array(id, about, numbers);
+  }
+  void write_constant(int id) {
+    const node& n = of(id);
+    std::vector<float> numbers(static_cast<std::size_t>(size(id)));
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const int* words = g_.ints.first + n.attr + (n.attrs > 2 ? 2 * static_cast<int>(i) : 0);
+      numbers[i] = static_cast<float>(std::bit_cast<double>(std::array<int, 2>{words[0], words[1]}));
+    }
+    write_array(id, "a constant", numbers);
+  }
+  // The place of an operand's number for place i of the result: "i", "0", "i % 16", or a sum over the axes.
+  std::string index_of(int id, int from) const {
+    const extents out = dims(id), in = dims(from);
+    if (size(from) == size(id)) return "i";
+    if (size(from) == 1) return "0";
+    std::string sum;
+    std::int64_t stride = 1, inner = 1;
+    bool trailing = true;
+    for (int k = 1; k <= out.rank; ++k) {
+      const std::int64_t o = out[out.rank - k], mine = k <= in.rank ? in[in.rank - k] : 1;
+      if (mine != 1) {
+        trailing = trailing && mine == o && stride == inner;
+        sum += gradus::text(sum.empty() ? "" : " + ", "i / ", inner, " % ", o, " * ", stride);
+      }
+      stride *= mine, inner *= o;
+    }
+    return trailing ? gradus::text("i % ", size(from)) : sum;
+  }
+  void write_op(int id) {
+    const node& n = of(id);
+    const auto in = [&](int i) -> const std::string& { return where_[at(operand(id, i))]; };
+    const std::string y = place(id);
+    where_[at(id)] = y;
+    for (const c_formula& f : c_formulas) {
+      if (f.op != n.op) continue;
+      std::string t(f.text);
+      t = replaced(t, '#', in(0) + "[" + index_of(id, operand(id, 0)) + "]");
+      if (n.inputs == 2) t = replaced(t, '$', in(1) + "[" + index_of(id, operand(id, 1)) + "]");
+      body_ += gradus::text("  for (i = 0; i < ", size(id), "; ++i) ", y, "[i] = ", t, ";\n");
+      return;
+    }
+    if (n.op == &cards::matmul) return write_matmul(id, y);
+    if (n.op == &cards::softmax || n.op == &cards::log_softmax) {
+      const auto row = dims(id)[of(id).dims.rank - 1];
+      body_ += gradus::text(n.op == &cards::softmax ? "  @_softmax(" : "  @_log_softmax(", y, ", ", in(0), ", ",
+                            row == 0 ? 0 : size(id) / row, ", ", row, ");\n");
+      return;
+    }
+    if (n.op != &cards::conv2d && n.op != &cards::max_pool)
+      cannot(id, "there is no C for it; docs/edge.md lists what there is");
+    const graph_view v = g_.view();
+    lowering l{v, n};
+    n.op->lower(l);
+    const bool conv = n.op == &cards::conv2d;
+    body_ += gradus::text(conv ? "  @_conv2d(" : "  @_max_pool(", y, ", ", in(0), ", ", conv ? in(1) + ", " : "",
+                          dims(id)[0]);
+    for (int k = 1; k < 13; ++k)
+      if (conv || k != 6) body_ += gradus::text(", ", l.dims[k]);
+    body_ += ");\n";
+  }
+  // One matrix on the right, all rows on the left (docs/arithmetic.md: which sums are trees).
+  void write_matmul(int id, const std::string& y) {
+    const auto t = from_words<matmul_attr>(g_.ints.first + of(id).attr);
+    const int a = operand(id, 0), b = operand(id, 1);
+    const extents db = dims(b);
+    if (db.rank > 2) cannot(id, "its second operand is a stack of matrices");
+    const std::int64_t nn = dims(id)[of(id).dims.rank - 1], m = nn == 0 ? 0 : size(id) / nn;
+    const std::int64_t k = t.transpose_b != 0 ? db[1] : db[0];
+    const bool trees = k >= 8 && (nn == 1 || (m == 1 && nn <= 16));
+    const std::int64_t row_a = t.transpose_a != 0 ? 1 : k, step_a = t.transpose_a != 0 ? m : 1;
+    const std::int64_t column_b = t.transpose_b != 0 ? k : 1, step_b = t.transpose_b != 0 ? 1 : nn;
+    body_ += gradus::text("  for (i = 0; i < ", m, "; ++i)\n    for (j = 0; j < ", nn, "; ++j)\n      ", y, "[i * ", nn,
+                          " + j] = ", trees ? "@_dot(" : "@_chain(", where_[at(a)], " + i * ", row_a, ", ", step_a,
+                          ", ", where_[at(b)], " + j * ", column_b, ", ", step_b, ", ", k, ");\n");
+  }
+};
+
+}  // namespace detail
+
+GRADUS_BODY std::string c_header(const graph& predict, const state_list& values, const c_header_options& options) {
+  return detail::c_writer(predict, values, options).text();
+}
+
+}  // namespace gradus

@@ -1,0 +1,375 @@
+// A checkpoint in raw NOR flash, for programs without a heap, exceptions or files: what a static_stepper remembers,
+// saved so that a power cut at any instant leaves the last confirmed save or a newer one.
+//
+//   struct chip {                                         // three functions over the part of the flash that is the
+//   store's
+//     static constexpr std::uint32_t sector_bytes = 4096, sectors = 8;
+//     bool erase(std::uint32_t sector);                                       // all bits of it become 1
+//     bool program(std::uint32_t offset, std::span<const std::byte, 32> line);  // bits become 0; offset is a multiple
+//     of 32 bool read(std::uint32_t offset, std::span<std::byte> to);               // any place, any length, not past
+//     the end
+//   };
+//   static gradus::flash_store flash{chip{}};
+//
+//   if (auto s = flash.open(trainer); s == flash_status::ok) ...   // the newest whole step; the trainer goes on from
+//   it else trainer.initialize(42);                                   // empty, damaged, ...: each has its text
+//   ...
+//   flash.save(trainer);                                           // ok: confirmed, read back from the flash
+//
+// The sectors are a ring. A save erases as many as it needs behind the newest record, programs a mark, the state, and
+// last of all the header with their checksums; the newest record stays untouched, so 2 * sectors_of(bytes) are needed.
+// Every sector is erased equally often, within one time. A line of 32 bytes is programmed at most once between two
+// erasures, and always whole, so a granularity of 1, 2, 4, 8, 16 or 32 bytes will do, with error correction or without.
+// A driver's function gives false for what failed. A read that fails (a torn word under error correction) is a damaged
+// record.
+//
+// Nothing here raises: each function gives a flash_status. `check` raises it, and `message_of` is its text, for who
+// wants them. docs/formats/flash.md has the bytes; codec/flash_image.hpp reads and writes images on a desktop.
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "../base/error.hpp"
+#include "flash_format.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+enum class flash_status : std::uint8_t {
+  ok,
+  empty,          // no save was finished here
+  damaged,        // records of this library, none of them whole
+  foreign,        // something that this library did not write
+  another_model,  // the newest record is whole, and of other names, types or shapes
+  newer_version,  // the newest record is whole, and of a format that came later
+  too_small,      // two records of this state do not fit
+  not_opened,     // save before open
+  not_written,    // the flash does not hold what was programmed
+  not_read        // a read failed after the record had been found whole
+};
+
+constexpr const char* message_of(flash_status s) {
+  constexpr const char* messages[] = {
+      "the flash store is whole",
+      "the flash store is empty: no save was finished in it; initialize the variables",
+      "the flash store is damaged: it has records of this library, and none of them is whole; initialize the "
+      "variables, "
+      "and the next save begins anew",
+      "the flash store is foreign: its sectors hold what this library did not write; check where it begins, or call "
+      "format() to erase it",
+      "the flash store holds the state of another model: names, types or shapes differ; load the program that wrote "
+      "it, "
+      "or call format() to erase it",
+      "the flash store was written in a newer format than 1, which this program reads; load a newer program, or call "
+      "format() to erase it",
+      "the flash store is too small: it needs room for two records, so that one stays whole while the other is "
+      "written; "
+      "give it more sectors",
+      "the flash store was not opened; call open() before save(), so that no record is overwritten unread",
+      "the flash store could not be written: a sector does not hold what was programmed; the save before it is "
+      "untouched, "
+      "so save again",
+      "the flash store could not be read: a read failed after the record was found whole, and a part of the state may "
+      "have changed; initialize the variables or open again"};
+  return messages[static_cast<int>(s)];
+}
+constexpr status kind_of(flash_status s) {
+  switch (s) {
+  case flash_status::empty: return status::not_found;
+  case flash_status::damaged: return status::data_loss;
+  case flash_status::too_small: return status::resource_exhausted;
+  case flash_status::not_written:
+  case flash_status::not_read: return status::unavailable;
+  default: return status::failed_precondition;
+  }
+}
+// Raises what is not ok.
+inline void check_flash(flash_status s) {
+  if (s != flash_status::ok) raise(kind_of(s), message_of(s));
+}
+
+template <class D>
+concept flash_driver = requires(D& d, std::uint32_t at, std::span<const std::byte, 32> line, std::span<std::byte> to) {
+  { d.sector_bytes } -> std::convertible_to<std::uint32_t>;
+  { d.sectors } -> std::convertible_to<std::uint32_t>;
+  { d.erase(at) } -> std::same_as<bool>;
+  { d.program(at, line) } -> std::same_as<bool>;
+  { d.read(at, to) } -> std::same_as<bool>;
+};
+
+// A ring of records over the sectors of a driver, which it keeps. `open` comes first. Threads do not share one.
+template <flash_driver Driver>
+class flash_store {
+  using format_of = detail::flash_format;
+  // Of a geometry that is constant.
+  template <class D>
+  static consteval bool fits() {
+    if constexpr (!std::is_member_pointer_v<decltype(&D::sector_bytes)>)
+      return D::sector_bytes % format_of::line == 0 && D::sector_bytes > format_of::line;
+    return true;
+  }
+  static_assert(fits<Driver>(), "gradus: a flash sector is a multiple of 32 bytes, and at least 64.");
+
+public:
+  explicit constexpr flash_store(Driver driver) : driver_(driver) {}
+  flash_store(const flash_store&) = delete;
+  flash_store& operator=(const flash_store&) = delete;
+
+  // Takes over the newest whole record and tells the trainer that it is restored. Gives ok; or empty, damaged, foreign,
+  // another_model, newer_version, too_small with the trainer unchanged; or not_read. A whole record that does not fit
+  // is no damage: no older one is taken in its place.
+  template <class Trainer>
+  flash_status open(Trainer& trainer) {
+    walk w{*this};
+    over(trainer, w, reading::measure);
+    found newest;
+    state_ = look(w, newest);
+    if (state_ != flash_status::ok) return state_;
+    w.start = newest.sector;
+    over(trainer, w, reading::restore);
+    if (w.failed) return state_ = flash_status::not_read;
+    if constexpr (requires { trainer.restored(); }) trainer.restored();
+    return state_;
+  }
+
+  // Writes what the trainer remembers now. ok: it was read back whole, and a power cut from here on leaves it or a
+  // newer one. Else nothing is lost that was there: too_small, not_opened, not_written, or what open gave, where a
+  // person has to decide (foreign, another_model, newer_version).
+  template <class Trainer>
+  flash_status save(Trainer& trainer) {
+    if (state_ > flash_status::damaged) return state_;
+    walk w{*this};
+    over(trainer, w, reading::measure);
+    const std::uint32_t count = format_of::sectors_of(w.bytes, driver_.sector_bytes);
+    if (2 * count > driver_.sectors) return flash_status::too_small;
+    w.start = next_;
+    if (begin(w, count)) {
+      over(trainer, w, reading::write);
+      if (finish(w)) {
+        newest_ = w.start, next_ = ring(w.start + count), state_ = flash_status::ok;
+        return flash_status::ok;
+      }
+    }
+    // Another place, if there is one: a sector may be worn out.
+    const std::uint32_t away = ring(next_ + driver_.sectors - newest_);
+    next_ = ring(away + 1 + count <= driver_.sectors ? next_ + 1 : newest_ + count);
+    return flash_status::not_written;
+  }
+
+  // Erases everything, whatever it is, the newest record last. The next save begins anew.
+  flash_status format() {
+    bool done = true;
+    for (std::uint32_t i = 0; i < driver_.sectors; ++i)
+      done = driver_.erase(ring(newest_ + driver_.sectors - 1 - i)) && done;
+    newest_ = next_ = sequence_ = 0;
+    state_ = flash_status::empty;
+    return done ? flash_status::ok : flash_status::not_written;
+  }
+
+  // The number of the newest record: how many saves were tried since the first one. 0: none.
+  std::uint32_t sequence() const { return sequence_; }
+  Driver& driver() { return driver_; }
+
+private:
+  enum class reading : std::uint8_t { measure, write, restore };
+  // One walk over the state. A list for `remembers`: one type for all that is done, so that the state's own code is
+  // there once.
+  struct walk {
+    flash_store& store;
+    reading what = reading::measure;
+    bool failed = false;
+    std::uint32_t start = 0;                              // sector
+    std::uint32_t bytes = 0, fingerprint = 0, count = 0;  // measured
+    std::uint32_t at = 0, crc = 0;                        // written
+    std::byte line[format_of::line] = {};
+
+    [[gnu::noinline]] void tensor(std::string_view name, dtype type, const extents& dims, std::span<std::byte> values) {
+      const format_of::identity is(name, type, dims);
+      const auto size = static_cast<std::uint32_t>(values.size());
+      if (what == reading::measure) {
+        fingerprint += is.id, ++count;
+        bytes += static_cast<std::uint32_t>(sizeof(format_of::entry) + name.size()) + is.extent_bytes + size;
+      } else if (what == reading::write) {
+        const format_of::entry e{format_of::little(is.id), format_of::little(size),
+                                 format_of::little(static_cast<std::uint16_t>(name.size())),
+                                 static_cast<std::uint8_t>(type), static_cast<std::uint8_t>(dims.rank)};
+        put(&e, sizeof e), put(name.data(), name.size()), put(is.words + 1, is.extent_bytes);
+        put(values.data(), values.size(), size_of(type));
+      } else {
+        for (std::uint32_t from = format_of::payload_at; from < format_of::payload_at + bytes;) {
+          format_of::entry e{};
+          if (!store.get(start, from, &e, sizeof e)) break;
+          from += static_cast<std::uint32_t>(sizeof e) + format_of::little(e.name_bytes) + 4u * e.rank;
+          if (format_of::little(e.id) == is.id && format_of::little(e.bytes) == size) {
+            if (!store.get(start, from, values.data(), size)) break;
+            turn(values, size_of(type));
+            return;
+          }
+          from += format_of::little(e.bytes);
+        }
+        failed = true;
+      }
+    }
+    template <class T>
+    void scalar(std::string_view name, T& value) {
+      tensor(name, dtype_of<T>, {}, std::as_writable_bytes(std::span<T>(&value, 1)));
+    }
+
+    // Appends bytes; numbers of `width` bytes from their lowest byte on.
+    void put(const void* from, std::size_t n, [[maybe_unused]] std::size_t width = 1) {
+      const auto* p = static_cast<const std::byte*>(from);
+      for (std::size_t i = 0; i < n; ++i) {
+        if constexpr (std::endian::native == std::endian::big)
+          line[at % format_of::line] = p[i / width * width + (width - 1 - i % width)];
+        else
+          line[at % format_of::line] = p[i];
+        if (++at % format_of::line == 0) flush();
+      }
+    }
+    void flush() {
+      crc = detail::crc32c_by_nibble(crc, line, sizeof line);
+      if (!store.set(start, format_of::payload_at + (at - 1) / format_of::line * format_of::line, line)) failed = true;
+    }
+    static void turn([[maybe_unused]] std::span<std::byte> values, [[maybe_unused]] std::size_t width) {
+      if constexpr (std::endian::native == std::endian::big)
+        for (std::size_t i = 0; i < values.size(); i += width)
+          for (std::size_t k = 0; k < width / 2; ++k) std::swap(values[i + k], values[i + width - 1 - k]);
+    }
+  };
+  struct found {
+    std::uint32_t sector = 0;
+    std::uint32_t words[format_of::words] = {};
+    std::uint32_t operator[](int k) const { return format_of::little(words[k]); }
+  };
+
+  Driver driver_;
+  std::uint32_t newest_ = 0, next_ = 0;  // sectors: where the newest record begins, where the next one will
+  std::uint32_t sequence_ = 0;
+  flash_status state_ = flash_status::not_opened;
+
+  template <class Trainer>
+  [[gnu::noinline]] static void over(Trainer& trainer, walk& w, reading what) {
+    w.what = what;
+    trainer.remembers(w);
+  }
+
+  // ---- bytes of a record, whose sectors may go on at the ring's beginning
+  std::uint32_t ring(std::uint32_t sector) const { return sector % driver_.sectors; }
+  [[gnu::noinline]] bool get(std::uint32_t start, std::uint32_t at, void* to, std::uint32_t n) {
+    auto* p = static_cast<std::byte*>(to);
+    const std::uint32_t end = driver_.sectors * driver_.sector_bytes;
+    std::uint32_t from = start * driver_.sector_bytes + at;
+    if (from >= end) from -= end;
+    const std::uint32_t first = std::min(n, end - from);
+    return driver_.read(from, {p, first}) && (first == n || driver_.read(0, {p + first, n - first}));
+  }
+  bool set(std::uint32_t start, std::uint32_t at, const std::byte* line) {
+    const std::uint32_t end = driver_.sectors * driver_.sector_bytes;
+    const std::uint32_t to = start * driver_.sector_bytes + at;
+    return driver_.program(to >= end ? to - end : to, std::span<const std::byte, 32>(line, 32));
+  }
+
+  // ---- saving
+  [[gnu::noinline]] bool begin(walk& w, std::uint32_t count) {
+    // From the last one on: what lies behind a mark that is gone would look foreign.
+    for (std::uint32_t i = count; i-- != 0;)
+      if (!driver_.erase(ring(w.start + i))) return false;
+    std::memset(w.line, 0xFF, sizeof w.line);
+    const std::uint32_t mark[] = {format_of::little(format_of::mark[0]), format_of::little(format_of::mark[1])};
+    std::memcpy(w.line, mark, sizeof mark);
+    return set(w.start, 0, w.line);
+  }
+  [[gnu::noinline]] bool finish(walk& w) {
+    if (w.at % format_of::line != 0) {
+      std::memset(w.line + w.at % format_of::line, 0xFF, format_of::line - w.at % format_of::line);
+      w.flush();
+    }
+    found made;
+    made.sector = w.start;
+    const std::uint32_t words[format_of::words] = {
+        format_of::version, ++sequence_, w.fingerprint, w.bytes, w.crc, w.count, driver_.sector_bytes};
+    for (int k = 0; k < format_of::words; ++k) made.words[k] = format_of::little(words[k]);
+    std::memcpy(w.line, made.words, sizeof w.line);
+    made.words[format_of::header_crc] = format_of::little(detail::crc32c_by_nibble(0, w.line, 28));
+    std::memcpy(w.line, made.words, sizeof w.line);
+    if (w.failed || !set(w.start, format_of::header_at, w.line)) return false;
+    found held;
+    held.sector = w.start;
+    return read_header(held) == mark_seen::header && std::memcmp(held.words, made.words, sizeof held.words) == 0 &&
+           whole(held, w.line);
+  }
+
+  // ---- looking
+  enum class mark_seen : std::uint8_t { none, other, begun, broken, header };
+  // What a sector begins with: nothing, or what may be a mark that was cut while it was programmed or erased; something
+  // else; a mark alone; a mark and no whole header; a header.
+  [[gnu::noinline]] mark_seen read_header(found& f) {
+    std::uint32_t mark[2] = {};
+    if (!get(f.sector, 0, mark, sizeof mark) || !get(f.sector, format_of::header_at, f.words, sizeof f.words))
+      return mark_seen::broken;
+    bool whole_mark = true, torn_mark = true, blank = true;
+    for (int k = 0; k < 2; ++k) {
+      const std::uint32_t m = format_of::little(mark[k]);
+      whole_mark = whole_mark && m == format_of::mark[k];
+      torn_mark = torn_mark && (m & format_of::mark[k]) == format_of::mark[k];
+    }
+    for (std::uint32_t word : f.words) blank = blank && word == ~0u;
+    if (!whole_mark) return torn_mark ? mark_seen::none : mark_seen::other;
+    if (blank) return mark_seen::begun;
+    const auto crc = detail::crc32c_by_nibble(0, reinterpret_cast<const std::byte*>(f.words), 28);
+    return crc == f[format_of::header_crc] ? mark_seen::header : mark_seen::broken;
+  }
+  // Does the state behind a header have its checksum?
+  [[gnu::noinline]] bool whole(const found& f, std::byte* line) {
+    const std::uint32_t room = driver_.sectors * driver_.sector_bytes - format_of::payload_at;
+    const std::uint32_t n = f[format_of::bytes];
+    if (n > room) return false;
+    std::uint32_t crc = 0;
+    for (std::uint32_t at = 0; at < n; at += format_of::line) {
+      if (!get(f.sector, format_of::payload_at + at, line, format_of::line)) return false;
+      crc = detail::crc32c_by_nibble(crc, line, format_of::line);
+    }
+    return crc == f[format_of::payload_crc];
+  }
+  [[gnu::noinline]] flash_status look(walk& w, found& newest) {
+    const std::uint32_t count = format_of::sectors_of(w.bytes, driver_.sector_bytes);
+    newest_ = next_ = sequence_ = 0;
+    if (2 * count > driver_.sectors) return flash_status::too_small;
+    unsigned seen = 0;  // a bit for each mark_seen
+    const auto was_seen = [&seen](mark_seen m) { return (seen >> static_cast<int>(m) & 1u) != 0; };
+    for (std::uint32_t below = ~0u;;) {
+      newest.words[format_of::sequence] = 0;
+      for (std::uint32_t s = 0; s < driver_.sectors; ++s) {
+        found f;
+        f.sector = s;
+        const mark_seen m = read_header(f);
+        seen |= 1u << static_cast<int>(m);
+        if (m == mark_seen::header && f[format_of::sequence] < below &&
+            f[format_of::sequence] > newest[format_of::sequence])
+          newest = f;
+      }
+      below = newest[format_of::sequence];
+      if (below == 0) break;
+      sequence_ = std::max(sequence_, below);
+      if (!whole(newest, w.line)) {
+        seen |= 1u << static_cast<int>(mark_seen::broken);
+        continue;
+      }
+      newest_ = newest.sector;
+      next_ = ring(newest.sector + format_of::sectors_of(newest[format_of::bytes], driver_.sector_bytes));
+      if (newest[format_of::version_word] != format_of::version) return flash_status::newer_version;
+      if (newest[format_of::fingerprint] != w.fingerprint || newest[format_of::bytes] != w.bytes)
+        return flash_status::another_model;
+      return flash_status::ok;
+    }
+    if (was_seen(mark_seen::broken)) return flash_status::damaged;
+    return was_seen(mark_seen::other) && !was_seen(mark_seen::begun) ? flash_status::foreign : flash_status::empty;
+  }
+};
+
+}  // namespace gradus

@@ -1,0 +1,59 @@
+// From reset to main on a bare RISC-V, and out through semihosting (hence .cc: the globs take *.cpp). The compiler is
+// one for Linux, of which nothing is linked: what the library needs of C stands here.
+#include <cstddef>
+
+#include "../../../examples/starter/board/board.hpp"
+
+extern "C" {
+extern std::uint64_t bss_first, bss_last;
+extern void (*first_constructor)();
+extern void (*last_constructor)();
+int program() __asm("main");  // C++ does not let a program call main by its name
+void* __dso_handle = nullptr;
+
+[[noreturn, gnu::used]] void fault() { board::leave(99); }
+[[noreturn, gnu::used]] void begin() {
+  for (std::uint64_t* to = &bss_first; to != &bss_last;) *to++ = 0;
+  for (auto constructor = &first_constructor; constructor != &last_constructor; ++constructor) (*constructor)();
+  board::leave(program());
+}
+[[gnu::naked, gnu::section(".vectors")]] void reset() {
+  __asm volatile(
+      "la sp, stack_top\n"
+      "la t0, fault\n"
+      "csrw mtvec, t0\n"
+      "li t0, 0x2000\n"  // mstatus.FS: the floating-point unit on
+      "csrs mstatus, t0\n"
+      "csrw fcsr, zero\n"
+      "j begin");
+}
+
+[[gnu::used, gnu::optimize("no-tree-loop-distribute-patterns")]] void* memcpy(void* to, const void* from,
+                                                                              std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) static_cast<char*>(to)[i] = static_cast<const char*>(from)[i];
+  return to;
+}
+[[gnu::used, gnu::optimize("no-tree-loop-distribute-patterns")]] void* memset(void* to, int byte, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) static_cast<char*>(to)[i] = static_cast<char>(byte);
+  return to;
+}
+[[gnu::used, gnu::optimize("no-tree-loop-distribute-patterns")]] void* memmove(void* to, const void* from,
+                                                                               std::size_t n) {
+  if (to < from) return memcpy(to, from, n);
+  for (std::size_t i = n; i-- != 0;) static_cast<char*>(to)[i] = static_cast<const char*>(from)[i];
+  return to;
+}
+[[gnu::used, gnu::optimize("no-tree-loop-distribute-patterns")]] int memcmp(const void* a, const void* b,
+                                                                            std::size_t n) {
+  const auto *p = static_cast<const unsigned char*>(a), *q = static_cast<const unsigned char*>(b);
+  for (std::size_t i = 0; i < n; ++i)
+    if (p[i] != q[i]) return p[i] < q[i] ? -1 : 1;
+  return 0;
+}
+[[gnu::used, gnu::optimize("no-tree-loop-distribute-patterns")]] std::size_t strlen(const char* s) {
+  std::size_t n = 0;
+  while (s[n] != 0) ++n;
+  return n;
+}
+[[noreturn]] void abort() { board::leave(98); }
+}
