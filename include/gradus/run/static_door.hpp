@@ -26,7 +26,7 @@ struct static_rule_is_given {
 template <class... Policies>
 using static_policies_fit =
     std::conjunction<policies_fit<kinds_and<update_kinds, kind::memory, kind::gate, kind::precision, kind::arithmetic,
-                                            kind::subnormals, kind::recomputation>,
+                                            kind::subnormals, kind::recomputation, kind::gradient_life>,
                                   Policies...>,
                      static_batch_is_given<Policies...>, static_rule_is_given<Policies...>,
                      one_rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
@@ -41,6 +41,19 @@ struct static_update_fits {
   static_assert(value,
                 "gradus: this rule, or clip, or noise needs a copy of the gradient, which a static stepper has no room "
                 "for; use a trainer, or an elementwise rule.");
+};
+// What needs all gradients at once does not let them go one by one.
+template <class... Policies>
+struct static_release_fits {
+  using update = update_among<Policies...>;
+  static constexpr bool gated = policy_of<kind::gate, gate_op, Policies...>::value == gating::graph;
+  static constexpr bool value = !releases<Policies...> || (!update::needs_norm && !gated);
+  static_assert(!releases<Policies...> || !update::needs_norm,
+                "gradus: release_gradients updates a variable before the other gradients are there, and this clip by "
+                "the global norm, loss scale or not_finite needs all of them; leave one of the two out.");
+  static_assert(!releases<Policies...> || !gated,
+                "gradus: release_gradients updates a variable before the other gradients are there, and gate_graph "
+                "waits for all of them; leave one of the two out.");
 };
 template <auto Build, class... Policies>
 struct static_model_fits : model_fits<Build, static_options<mode::train, Policies...>> {};

@@ -22,6 +22,7 @@
 #include "device.hpp"
 #include "mirrors.hpp"
 #include "static_door.hpp"
+#include "static_examples.hpp"
 #include "static_layout.hpp"
 #include "update_step.hpp"
 
@@ -29,7 +30,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 // Made by make_static_stepper, which refuses what does not fit.
 // A model function, a device, and policies: static_batch<N>, a rule, and as wanted a schedule, a clip, an average, a
-// loss scale, a gate, a precision, an arithmetic. Cannot be copied or moved. Its size is that of its tensors
+// loss scale, a gate, a precision, an arithmetic, what becomes of gradients (run/gradient_life.hpp). Cannot be copied or moved. Its size is that of its tensors
 // (static_stepper::memory_bytes) and a little; as a global it takes memory that starts as zero, none of the program's
 // image.
 template <auto Build, class Device, class... Policies>
@@ -44,7 +45,10 @@ public:
 private:
   using train = detail::placed_graph<frozen_model<Build, detail::static_options<mode::train, Policies...>>>;
   using forward = detail::placed_graph<frozen_model<Build, detail::static_options<mode::predict, Policies...>>>;
-  static constexpr auto layout = detail::lay_out<train, forward, device, update_type>(batch_size);
+  static constexpr bool one_by_one = detail::is_one_by_one<Policies...>;
+  static constexpr std::int64_t call_size = one_by_one ? 1 : batch_size;  // examples of a call
+  static constexpr auto layout = detail::lay_out<train, forward, device, update_type>(
+      batch_size, {.one_by_one = one_by_one, .released = detail::releases<Policies...>});
   static constexpr auto kept = detail::kept_variables<train>(layout);
   static constexpr std::size_t longest_name = detail::longest_mirror_name<update_type>(kept);
 
@@ -83,16 +87,25 @@ public:
   auto input() {
     constexpr int id = train::find_placeholder(Name);
     static_assert(id >= 0, "gradus: the model has no placeholder of this name.");
-    return tensor<train, std::max(id, 0)>();
+    return examples<train, std::max(id, 0), input_begin(std::max(id, 0))>();
   }
   // One training step on what the inputs hold.
   void step() {
     if (!ready_) not_ready();
     const subnormal_scope numbers(subnormals_here);
-    if constexpr (constexpr int v = train::find_variable("random_step"); v >= 0)
-      *at<std::int64_t>(layout.variable[v]) = step_.global_step;
     step_.begin();
-    run<train>();
+    if constexpr (one_by_one) {
+      for (example_.now = 0; example_.now < batch_size; ++example_.now) {
+        draw_as(step_.global_step * batch_size + static_cast<std::int64_t>(example_.now));
+        run<train>();
+        example_.add_outputs(memory_);
+      }
+      example_.average(memory_);
+      update_all();
+    } else {
+      draw_as(step_.global_step);
+      run<train>();
+    }
     loss_ = *tensor<train, loss_id>().data();
     step_.finish();
   }
@@ -110,14 +123,22 @@ public:
   void predict() {
     if (!ready_) not_ready();
     const subnormal_scope numbers(subnormals_here);
-    run<forward>();
+    if constexpr (one_by_one)
+      for (example_.now = 0; example_.now < batch_size; ++example_.now)
+        run<forward>(), example_.keep_predictions(memory_);
+    else
+      run<forward>();
   }
-  // What the last predict gave, until the next step: a span of constants.
+  // What the last predict gave, until the next step: a span of constants. With one_by_one, what is no number for each
+  // example is the last example's.
   template <name_literal Name>
   auto prediction() {
-    constexpr int id = forward::find_output(output::prediction, Name);
-    static_assert(id >= 0, "gradus: the model has no prediction of this name.");
-    const auto values = tensor<forward, std::max(id, 0)>();
+    constexpr int number = forward::output_number(output::prediction, Name);
+    static_assert(number >= 0, "gradus: the model has no prediction of this name.");
+    constexpr int id = forward::graph.outputs[std::max(number, 0)].node;
+    constexpr bool each = one_by_one && is_batched(forward::graph.nodes[id].dims);
+    const auto values =
+        examples<forward, id, each ? layout.prediction[std::max(number, 0)] : layout.template offset<forward>(id)>();
     return std::span<const typename decltype(values)::value_type, values.extent>(values);
   }
   template <name_literal Name>
@@ -185,6 +206,8 @@ private:
     subject_state<update_type> of[std::max<std::size_t>(kept.size(), 1)];
   };
   [[no_unique_address]] std::conditional_t<update_type::uniform, no_states, states> states_{};
+  [[no_unique_address]] std::conditional_t<one_by_one, detail::static_examples<train, forward, layout, batch_size>,
+                                           detail::whole_static_batch> example_{};
   loss_type loss_ = 0;
   bool ready_ = false;
   alignas(device::alignment) std::byte memory_[std::max<std::size_t>(layout.bytes, 1)];
@@ -196,8 +219,23 @@ private:
   template <class G, int Id>
   auto tensor() {
     using T = element_t<G::graph.nodes[Id].type>;
-    constexpr auto n = static_cast<std::size_t>(G::count(Id, batch_size));
+    constexpr auto n = static_cast<std::size_t>(G::count(Id, call_size));
     return std::span<T, n>(at<T>(layout.template offset<G>(Id)), n);
+  }
+  // Of the whole batch, where it has one.
+  template <class G, int Id, std::size_t Begin>
+  auto examples() {
+    using T = element_t<G::graph.nodes[Id].type>;
+    constexpr auto n = static_cast<std::size_t>(G::count(Id, batch_size));
+    return std::span<T, n>(at<T>(Begin), n);
+  }
+  static consteval std::size_t input_begin(int id) {
+    const detail::static_input here = layout.template input_at<train>(train::program.places[id].index);
+    return here.each != 0 ? here.begin : layout.template offset<train>(id);
+  }
+  void draw_as([[maybe_unused]] std::int64_t step) {  // what random operations draw depends on it
+    if constexpr (constexpr int v = train::find_variable("random_step"); v >= 0)
+      *at<std::int64_t>(layout.variable[v]) = step;
   }
   [[noreturn, gnu::cold, gnu::noinline]] static void not_ready() {
     raise(status::failed_precondition, "the variables have no values; call initialize or restore a checkpoint first");
@@ -259,6 +297,7 @@ private:
   // ---- running
   template <class G>
   void run() {
+    if constexpr (one_by_one) example_.template load<G>(memory_);
     detail::for_each_below<G::program.size.calls>([&]<int I> { run_call<G, I>(); });
   }
   template <class G, int I>
@@ -267,35 +306,72 @@ private:
     static constexpr detail::call c = G::program.calls[I];
     static constexpr detail::signature s = G::program.signatures[c.signature];
     if constexpr (s.op == &cards::apply) {
-      if constexpr (update_type::uniform)
-        apply<c.node>();
+      if constexpr (one_by_one)
+        example_.template add_gradient<c.node>(memory_);
       else
-        with_step<c.node>([this](auto& one) { step_.apply(one); });
+        update<c.node>();
     } else if constexpr (s.op == &cards::global_norm) {
-      const auto loss = [this] { return static_cast<double>(*tensor<train, loss_id>().data()); };
-      double norm;
-      if constexpr (update_type::uniform)
-        norm = step_.settle(squares<c.node>(), loss);
-      else
-        norm = step_.know_all([this](auto f) { this->each_step(f); }, loss);
-      *tensor<G, c.node>().data() = static_cast<element_t<s.types[0]>>(norm);
-      if constexpr (update_type::raises_not_finite)
-        if (step_.skips()) refuse_step(loss());
+      *tensor<G, c.node>().data() = static_cast<element_t<s.types[0]>>(know_all());
     } else if constexpr (s.op == &cards::loss_scale) {
       *tensor<G, c.node>().data() = static_cast<element_t<s.types[0]>>(step_.loss_scale());
     } else {
       [&]<int... A>(std::integer_sequence<int, A...>) {
-        std::byte* const args[] = {at<std::byte>(layout.template offset<G>(G::program.args[c.first + A]))...};
-        device::template settled<s, resolve(c.rows, batch_size), batch_size>(args);
+        std::byte* const args[] = {at<std::byte>(layout.template offset<G>(G::program.args[c.first + A]) +
+                                                 layout.template stride<G>(G::program.args[c.first + A]) *
+                                                     example_.now)...};
+        device::template settled<s, resolve(c.rows, call_size), call_size>(args);
       }(std::make_integer_sequence<int, c.count>{});
     }
   }
 
+  // ---- updates
+  static consteval auto updates() {
+    if constexpr (one_by_one)
+      return detail::updates_by_variable<train>();
+    else
+      return detail::nodes_of<train, &cards::apply>();
+  }
+  static constexpr auto applies = updates();
+  template <int Id>
+  void update() {
+    if constexpr (update_type::uniform)
+      apply<Id>();
+    else
+      with_step<Id>([this](auto& one) { step_.apply(one); });
+  }
+  // From the means of all examples' gradients.
+  void update_all() {
+    if constexpr (update_type::needs_norm) know_all();
+    detail::for_each_below<static_cast<int>(applies.size())>([&]<int I> { update<applies[I]>(); });
+  }
+  // What must be known of all gradients; gives their norm.
+  double know_all() {
+    const auto loss = [this] { return static_cast<double>(*tensor<train, loss_id>().data()); };
+    double norm;
+    if constexpr (update_type::uniform)
+      norm = step_.settle(squares(), loss);
+    else
+      norm = step_.know_all([this](auto f) { this->each_step(f); }, loss);
+    if constexpr (update_type::raises_not_finite)
+      if (step_.skips()) refuse_step(loss());
+    return norm;
+  }
+  // The values of an update's gradient: rows, or those of the variable.
+  template <int Id>
+  auto gradient() {
+    constexpr int id = train::input(Id, 1);
+    using T = element_t<train::graph.nodes[id].type>;
+    constexpr auto n = static_cast<std::size_t>(train::count(id, call_size));
+    return std::span<T, n>(at<T>(gradient_offset(Id)), n);
+  }
+  static consteval std::size_t gradient_offset(int id) {
+    return one_by_one ? layout.template sum<train>(id) : layout.template offset<train>(train::input(id, 1));
+  }
+
   [[noreturn]] void refuse_step(double loss) {
     detail::refuse_gradients(loss, step_.global_step, [this](auto look) {
-      static constexpr auto applies = detail::nodes_of<train, &cards::apply>();
-      detail::for_each_below<applies.size()>([&]<int I> {
-        const auto g = tensor<train, train::input(applies[I], 1)>();
+      detail::for_each_below<static_cast<int>(applies.size())>([&]<int I> {
+        const auto g = gradient<applies[I]>();
         constexpr auto& characters = train::template name_alone<train::input(applies[I], 0)>;
         look({characters.data(), characters.size() - 1}, g.data(), g.size());
       });
@@ -305,14 +381,13 @@ private:
   void apply() {
     if (step_.skips()) return;
     constexpr node n = train::graph.nodes[Id];
-    constexpr int gradient = train::input(Id, 1);
-    constexpr std::size_t values = static_cast<std::size_t>(train::count(Id, batch_size));
+    constexpr std::size_t values = static_cast<std::size_t>(train::count(Id, call_size));
     constexpr std::size_t offset = layout.template offset<train>(Id);
     using T = element_t<n.type>;
     T* const theta = at<T>(offset);
     std::array<T*, update_type::mirror_count + 1> mirrors{};
     for (std::size_t k = 0; k < update_type::mirror_count; ++k) mirrors[k] = at<T>(layout.mirror(k) + offset);
-    const T* const g = at<const T>(layout.template offset<train>(gradient));
+    const T* const g = gradient<Id>().data();
     if constexpr (n.attrs != 0) {
       constexpr constraint limit = constraint_of(n, train::graph.ints);
       step_.template sweep_limited<device>(limit, theta, g, mirrors.data(), resolve(n.dims, 1));
@@ -343,7 +418,7 @@ private:
     using T = element_t<n.type>;
     std::array<T*, update_type::mirror_count + 1> mirrors{};
     for (std::size_t k = 0; k < update_type::mirror_count; ++k) mirrors[k] = at<T>(layout.mirror(k) + offset);
-    const auto values = tensor<train, train::input(Id, 1)>();
+    const auto values = gradient<Id>();
     gradient_view<T> g{values.data(), values.size(), nullptr, false, 0, {}};
     if constexpr (n.inputs == 3) {
       const auto rows = tensor<train, train::input(Id, 2)>();
@@ -357,13 +432,16 @@ private:
   }
   template <class F>
   void each_step(F f) {
-    static constexpr auto applies = detail::nodes_of<train, &cards::apply>();
-    detail::for_each_below<applies.size()>([&]<int I> { with_step<applies[I]>(f); });
+    detail::for_each_below<static_cast<int>(applies.size())>([&]<int I> { with_step<applies[I]>(f); });
   }
-  template <int Id>
   measured_sums<update_type> squares() {
-    using T = element_t<train::graph.nodes[Id].type>;
-    static constexpr auto gradients = detail::operands_of<train, Id>(layout, batch_size);
+    static_assert(!(train::template trains<float>() && train::template trains<double>()),
+                  "gradus: the gradients of a global norm must have one dtype.");
+    using T = element_t<train::graph.nodes[applies[0]].type>;
+    static constexpr auto gradients = []<std::size_t... I>(std::index_sequence<I...>) {
+      return std::array{detail::static_operand{
+          gradient_offset(applies[I]), static_cast<std::size_t>(train::count(train::input(applies[I], 1), call_size))}...};
+    }(std::make_index_sequence<applies.size()>{});
     measured_sums<update_type> sums;
     for (const auto& g : gradients) sums.squares += detail::squares_of<device>(at<const T>(g.offset), g.count);
     return sums;
@@ -376,6 +454,8 @@ auto make_static_stepper(Policies... policies) {
   if constexpr (!detail::static_policies_fit<Policies...>::value)
     return detail::refused_stepper{};
   else if constexpr (!detail::static_update_fits<Policies...>::value)
+    return detail::refused_stepper{};
+  else if constexpr (!detail::static_release_fits<Policies...>::value)
     return detail::refused_stepper{};
   else if constexpr (!detail::static_model_fits<Build, Policies...>::value) {
     static_assert(detail::static_model_fits<Build, Policies...>::page::value);
