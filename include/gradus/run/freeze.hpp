@@ -118,6 +118,7 @@ constexpr graph minimize_one_by_one(const graph_parts& p, const build_options& o
   else
     g = minimize(p, {o.gate, o.needs_norm, o.scales_loss});
   if (!g.refusal.empty()) return g;
+  const graph used = remove_dead(parts_of(g));
   if (has_train_op(p)) {
     g.refuse("one_by_one: the model has a train op of its own; leave its updates to the stepper");
   } else if (const int i = find_mixing(p); i >= 0) {
@@ -125,12 +126,12 @@ constexpr graph minimize_one_by_one(const graph_parts& p, const build_options& o
     g.refuse("one_by_one: ", n.op->name, " ", n.dims, " is computed from several examples at once, and the loss ",
              is_batched(n.dims) ? "of each example must need no other" : "must be their mean",
              "; leave one_by_one out, or use reduce_mean");
-  } else if (const uncut u = find_uncut(parts_of(g).view); u.why == uncut::rows) {
-    const node& n = g.nodes[u.node];
+  } else if (const uncut u = find_uncut(parts_of(used).view); u.why == uncut::rows) {
+    const node& n = used.nodes[u.node];
     g.refuse("one_by_one: the gradient of a variable ", n.dims,
              " comes as rows, whose sum is no array; leave one_by_one out, or use accumulate{}");
   } else if (u.why == uncut::writes) {
-    const node& n = g.nodes[u.node];
+    const node& n = used.nodes[u.node];
     g.refuse("one_by_one: the model changes a variable while it computes (", n.op->name, " ", n.dims,
              "), and every example would do it again; leave one_by_one out, or the ", n.op->name);
   }
