@@ -42,7 +42,8 @@ constexpr batch_share share_of(const node& n, bool of_each, const char* shares, 
                                   : mixture;
   bool counts = false, only_counts = true;
   for (int k = 0; k < n.inputs; ++k)
-    counts = counts || at(k) == their_number, only_counts = only_counts && (at(k) == no_example || at(k) == their_number);
+    counts = counts || at(k) == their_number,
+    only_counts = only_counts && (at(k) == no_example || at(k) == their_number);
   if (only_counts) return counts ? their_number : no_example;
   if (n.op->is(trait::view) || n.op == &cards::neg || n.op == &cards::cast || n.op == &cards::mean ||
       n.op == &cards::sum || n.op == &cards::identity)
@@ -54,11 +55,10 @@ constexpr batch_share share_of(const node& n, bool of_each, const char* shares, 
   if (n.inputs != 2) return mixture;
   const batch_share a = at(0), b = at(1);
   if (n.op == &cards::add || n.op == &cards::sub)
-    return a == b                                          ? a
-           : a <= mean_of_examples && b <= mean_of_examples ? mean_of_examples
-                                                            : mixture;
+    return a == b ? a : a <= mean_of_examples && b <= mean_of_examples ? mean_of_examples : mixture;
   if (n.op == &cards::mul) return b == no_example ? a : a == no_example ? b : mixture;
-  if (n.op == &cards::div) return b == no_example ? a : a == sum_of_examples && b == their_number ? mean_of_examples : mixture;
+  if (n.op == &cards::div)
+    return b == no_example ? a : a == sum_of_examples && b == their_number ? mean_of_examples : mixture;
   return mixture;
 }
 

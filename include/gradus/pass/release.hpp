@@ -1,14 +1,14 @@
-// Gradients whose memory serves again: each update, or each addition to a sum, is a call right behind what it waits for,
-// instead of one at the end of the step. The plan then gives a gradient a slot, from the node that makes it to the one
-// that uses it, in place of an array beside all variables (plan(p, reuse, release)).
+// Gradients whose memory serves again: each update, or each addition to a sum, is a call right behind what it waits
+// for, instead of one at the end of the step. The plan then gives a gradient a slot, from the node that makes it to the
+// one that uses it, in place of an array beside all variables (plan(p, reuse, release)).
 #pragma once
 #include "../ops/state.hpp"
 #include "rewrite.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
-// After the gates, which say what an update waits for: its gradient, the readers of its variable's old value, and what a
-// gate adds. Everything else keeps its order.
+// After the gates, which say what an update waits for: its gradient, the readers of its variable's old value, and what
+// a gate adds. Everything else keeps its order.
 constexpr graph release_updates(const graph_parts& p) {
   const graph_view& v = p.view;
   graph g = detail::like(p);

@@ -322,7 +322,8 @@ struct frozen_model {
   static_assert(model_fits<Build, O>::page::value);
   using final_stage = detail::stage<Build, O, model_fits<Build, O>::value ? last_stage : 0>;
   static constexpr const auto& graph = final_stage::value;
-  static constexpr auto wide = detail::freeze<detail::bound_of(graph.size)>(detail::plan(graph.parts(), O.reuse, O.release));
+  static constexpr auto wide =
+      detail::freeze<detail::bound_of(graph.size)>(detail::plan(graph.parts(), O.reuse, O.release));
   static constexpr auto program = detail::narrow<wide.size>(wide);
   static constexpr const char* names = built::value.names;
 };

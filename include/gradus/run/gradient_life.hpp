@@ -3,8 +3,8 @@
 //   static auto trainer = gradus::make_static_stepper<model>(gradus::static_batch<16>{}, gradus::adam{.rate = 0.01},
 //                                                            gradus::one_by_one{});
 //
-// Both give a gradient a slot in the plan instead of a place beside its variable (pass/release.hpp). Their costs and gains
-// on a board: docs/edge.md.
+// Both give a gradient a slot in the plan instead of a place beside its variable (pass/release.hpp). Their costs and
+// gains on a board: docs/edge.md.
 #pragma once
 #include <type_traits>
 
@@ -19,10 +19,11 @@ struct gradient_life {};  // what becomes of a static stepper's gradients: one_b
 // The batch goes through the model one example at a time, and makes one update: memory for the activations of one
 // example, whatever the batch is. A gradient is added to the sum of those of the examples before it as soon as it is
 // final, and its memory serves again; behind the last example the sums are divided by N. Loss and scalar metrics are
-// the means over the batch, in double. The bits are those of microbatch{N, in_order} on a server; where N is a power of
-// two, and the arithmetic portable, products, filters and biases of dense layers have those of the undivided batch.
-// Costs N times the calls of a step, and more arithmetic where a product serves several examples at once. PyTorch has no
-// such mode; a loop of backward() over the examples, with the loss divided by N, is the same.
+// the means over the batch, in double. The bits are those of microbatch{N, in_order} on a server. They are also those
+// of the undivided batch where N is a power of two, the arithmetic is portable, and every sum is a chain: filters,
+// biases of dense layers, products but those of one row with at most 16 columns and 8 or more terms.
+// Costs N times the calls of a step, and more arithmetic where a product serves several examples at once. PyTorch has
+// no such mode; a loop of backward() over the examples, with the loss divided by N, is the same.
 // Refused when compiled: what mixes examples (a loss that is no mean over them), what changes variables while it
 // computes (batch_norm in training), gradients that come as rows (embeddings), a train op of the model's own.
 struct one_by_one {

@@ -13,8 +13,8 @@ GRADUS_BODY void microbatch::check() const {
 GRADUS_BODY void microbatch::check_shared(std::int64_t processes) const {
   if (sum == summation::in_order && processes > 1)
     raise(status::invalid_argument,
-          text("microbatch: a sum in order cannot be shared by ", processes,
-               " processes; expected microbatch{", parts, "}, whose sum is a tree, or one process"));
+          text("microbatch: a sum in order cannot be shared by ", processes, " processes; expected microbatch{", parts,
+               "}, whose sum is a tree, or one process"));
 }
 
 }  // namespace gradus

@@ -55,6 +55,9 @@ struct static_release_fits {
                 "gradus: release_gradients updates a variable before the other gradients are there, and gate_graph "
                 "waits for all of them; leave one of the two out.");
 };
+template <class... Policies>
+using static_door_opens = std::conjunction<static_policies_fit<Policies...>, static_update_fits<Policies...>,
+                                           static_release_fits<Policies...>>;
 template <auto Build, class... Policies>
 struct static_model_fits : model_fits<Build, static_options<mode::train, Policies...>> {};
 struct refused_stepper {};

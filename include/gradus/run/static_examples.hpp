@@ -31,16 +31,6 @@ consteval auto averaged_outputs() {
   return out;
 }
 
-// The updates in the order of their variables, in which a global norm adds.
-template <class Train>
-consteval auto updates_by_variable() {
-  auto ids = nodes_of<Train, &cards::apply>();
-  std::sort(ids.begin(), ids.end(), [](int a, int b) {
-    return Train::program.places[Train::input(a, 0)].index < Train::program.places[Train::input(b, 0)].index;
-  });
-  return ids;
-}
-
 template <class T>
 void add_values(T* sum, const T* x, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) sum[i] += x[i];
@@ -73,7 +63,7 @@ public:
     constexpr int gradient = Train::input(Id, 1);
     using T = element_t<Train::graph.nodes[gradient].type>;
     constexpr auto n = static_cast<std::size_t>(Train::count(gradient, 1));
-    T* const sum = reinterpret_cast<T*>(memory + Layout.template sum<Train>(Id));
+    T* const sum = reinterpret_cast<T*>(memory + Layout.template gradient<Train>(Id, true));
     const T* const x = reinterpret_cast<const T*>(memory + Layout.template offset<Train>(gradient));
     if (now == 0)
       std::memcpy(sum, x, n * sizeof(T));
@@ -90,7 +80,7 @@ public:
   void average(std::byte* memory) const {
     for_each_below<static_cast<int>(updates.size())>([&]<int I> {
       using T = element_t<Train::graph.nodes[updates[I]].type>;
-      divide_values(reinterpret_cast<T*>(memory + Layout.template sum<Train>(updates[I])),
+      divide_values(reinterpret_cast<T*>(memory + Layout.template gradient<Train>(updates[I], true)),
                     static_cast<std::size_t>(Train::count(Train::input(updates[I], 0), 1)), static_cast<T>(N));
     });
     for_each_below<static_cast<int>(averaged.size())>([&]<int I> {
@@ -112,9 +102,8 @@ public:
     });
   }
 
-  static constexpr auto updates = updates_by_variable<Train>();
-
 private:
+  static constexpr auto updates = updates_of<Train, true>();
   static constexpr auto averaged = averaged_outputs<Train>();
   double outputs_[std::max<std::size_t>(averaged.size(), 1)] = {};
 

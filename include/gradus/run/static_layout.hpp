@@ -110,9 +110,9 @@ struct static_layout {
   std::size_t slot[room(Train::program.size.slots)];
   std::size_t forward_variable[room(Forward::program.size.variables)];
   std::size_t forward_slot[room(Forward::program.size.slots)];
-  static_input input[room(Train::program.size.slots)];            // by slot
+  static_input input[room(Train::program.size.slots)];  // by slot
   static_input forward_input[room(Forward::program.size.slots)];
-  std::size_t prediction[room(Forward::graph.size.outputs)];      // of all examples, with one_by_one
+  std::size_t prediction[room(Forward::graph.size.outputs)];  // of all examples, with one_by_one
   std::size_t trainable_bytes, gradients, mirrors, scratch, dense, dense_bytes, bytes;
 
   constexpr std::size_t mirror(std::size_t k) const { return mirrors + k * trainable_bytes; }
@@ -125,10 +125,15 @@ struct static_layout {
     if (l.region == node_place::variable) return trains ? variable[l.index] : forward_variable[l.index];
     return l.region == node_place::gradient ? gradients + variable[l.index] : 0;
   }
-  // Of the gradient of update `id`, where it has a place beside its variable.
+  // Of what update `id` takes: its gradient, or the sum of all examples' at its place beside the variable.
   template <class G>
-  constexpr std::size_t sum(int id) const {
-    return gradients + variable[G::program.places[id].index];
+  constexpr std::size_t gradient(int id, bool summed) const {
+    return summed ? gradients + variable[G::program.places[id].index] : offset<G>(G::input(id, 1));
+  }
+  // Of an input, of all examples.
+  constexpr std::size_t input_begin(int id) const {
+    const node_place l = Train::program.places[id];
+    return input[l.index].each != 0 ? input[l.index].begin : offset<Train>(id);
   }
   template <class G>
   constexpr static_input input_at(int slot) const {
@@ -230,8 +235,7 @@ consteval auto lay_out(std::int64_t examples, static_gradients use = {}) {
   for (int i = 0; use.one_by_one && i < Forward::graph.size.outputs; ++i)
     if (const output& o = Forward::graph.outputs[i];
         o.kind == output::prediction && is_batched(Forward::graph.nodes[o.node].dims))
-      out.prediction[i] =
-          take(bytes_of_node.template operator()<Forward>(o.node) * static_cast<std::size_t>(examples));
+      out.prediction[i] = take(bytes_of_node.template operator()<Forward>(o.node) * static_cast<std::size_t>(examples));
   out.bytes = std::max(training, at);
   return out;
 }
@@ -261,10 +265,30 @@ consteval auto nodes_of() {
     if (G::graph.nodes[i].op == Op) ids[static_cast<std::size_t>(n++)] = i;
   return ids;
 }
-// Where a tensor lies, and how many elements it has.
+// The updates; in the order of their variables, in which a global norm adds, or as the graph has them.
+template <class Train, bool ByVariable>
+consteval auto updates_of() {
+  auto ids = nodes_of<Train, &cards::apply>();
+  if (ByVariable)
+    std::sort(ids.begin(), ids.end(), [](int a, int b) {
+      return Train::program.places[Train::input(a, 0)].index < Train::program.places[Train::input(b, 0)].index;
+    });
+  return ids;
+}
+// Where their gradients lie, and how many elements each has.
 struct static_operand {
   std::size_t offset, count;
 };
+template <class Train, const auto& Layout, const auto& Updates, std::int64_t CallSize, bool Summed>
+consteval auto gradients_of() {
+  static_assert(!(Train::template trains<float>() && Train::template trains<double>()),
+                "gradus: the gradients of a global norm must have one dtype.");
+  std::array<static_operand, Updates.size()> all{};
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = {Layout.template gradient<Train>(Updates[i], Summed),
+              static_cast<std::size_t>(Train::count(Train::input(Updates[i], 1), CallSize))};
+  return all;
+}
 // A training variable, for what walks over all of them.
 struct static_variable {
   std::string_view name;
@@ -290,6 +314,14 @@ consteval auto kept_variables(const Layout& layout) {
     };
     return std::array<static_variable, sizeof...(K)>{one.template operator()<K>()...};
   }(std::make_integer_sequence<int, Train::program.size.variables>{});
+}
+
+// Which trainable one begins there.
+template <class Variables>
+consteval std::size_t variable_at(const Variables& variables, std::size_t offset) {
+  std::size_t i = 0;
+  while (!variables[i].trainable || variables[i].offset != offset) ++i;
+  return i;
 }
 
 // What the model is compiled for.

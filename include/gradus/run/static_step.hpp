@@ -24,15 +24,16 @@
 #include "static_door.hpp"
 #include "static_examples.hpp"
 #include "static_layout.hpp"
+#include "static_start.hpp"
 #include "update_step.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
 // Made by make_static_stepper, which refuses what does not fit.
 // A model function, a device, and policies: static_batch<N>, a rule, and as wanted a schedule, a clip, an average, a
-// loss scale, a gate, a precision, an arithmetic, what becomes of gradients (run/gradient_life.hpp). Cannot be copied or moved. Its size is that of its tensors
-// (static_stepper::memory_bytes) and a little; as a global it takes memory that starts as zero, none of the program's
-// image.
+// loss scale, a gate, a precision, an arithmetic, what becomes of gradients (run/gradient_life.hpp). Cannot be copied
+// or moved. Its size is that of its tensors (static_stepper::memory_bytes) and a little; as a global it takes memory
+// that starts as zero, none of the program's image.
 template <auto Build, class Device, class... Policies>
 class static_stepper {
   using update_type = detail::update_among<Policies...>;
@@ -58,7 +59,8 @@ public:
 
   [[gnu::always_inline]] explicit static_stepper(Policies... policies) : step_(detail::compose_update(policies...)) {
     std::memset(memory_, 0, sizeof memory_);
-    fill_constants<train>(), fill_constants<forward>();
+    detail::fill_constants<train, layout, call_size>(memory_),
+        detail::fill_constants<forward, layout, call_size>(memory_);
     if constexpr (!update_type::uniform)
       for (std::size_t i = 0; i < kept.size(); ++i)
         if (kept[i].trainable) states_.of[i] = {step_.update, kept[i].name, resolve(kept[i].dims, 1)};
@@ -72,7 +74,8 @@ public:
 
   // Starts every variable: its initializer, drawn from (seed, name); the optimizer's slots; step 0.
   void initialize(std::uint64_t seed) {
-    start<train>(seed), start<forward>(seed);
+    detail::start_variables<train, train, device, layout>(memory_, seed);
+    detail::start_variables<forward, train, device, layout>(memory_, seed);
     if constexpr (constexpr int v = train::find_variable("random_seed"); v >= 0)
       *at<std::int64_t>(layout.variable[v]) = static_cast<std::int64_t>(seed);
     for (const auto& v : kept)
@@ -87,11 +90,11 @@ public:
   auto input() {
     constexpr int id = train::find_placeholder(Name);
     static_assert(id >= 0, "gradus: the model has no placeholder of this name.");
-    return examples<train, std::max(id, 0), input_begin(std::max(id, 0))>();
+    return examples<train, std::max(id, 0), layout.input_begin(std::max(id, 0))>();
   }
   // One training step on what the inputs hold.
   void step() {
-    if (!ready_) not_ready();
+    if (!ready_) detail::variables_not_ready();
     const subnormal_scope numbers(subnormals_here);
     step_.begin();
     if constexpr (one_by_one) {
@@ -121,7 +124,7 @@ public:
 
   // ---- predictions
   void predict() {
-    if (!ready_) not_ready();
+    if (!ready_) detail::variables_not_ready();
     const subnormal_scope numbers(subnormals_here);
     if constexpr (one_by_one)
       for (example_.now = 0; example_.now < batch_size; ++example_.now)
@@ -137,8 +140,8 @@ public:
     static_assert(number >= 0, "gradus: the model has no prediction of this name.");
     constexpr int id = forward::graph.outputs[std::max(number, 0)].node;
     constexpr bool each = one_by_one && is_batched(forward::graph.nodes[id].dims);
-    const auto values =
-        examples<forward, id, each ? layout.prediction[std::max(number, 0)] : layout.template offset<forward>(id)>();
+    const auto values = examples < forward, id,
+               each ? layout.prediction[std::max(number, 0)] : layout.template offset<forward>(id) > ();
     return std::span<const typename decltype(values)::value_type, values.extent>(values);
   }
   template <name_literal Name>
@@ -207,7 +210,8 @@ private:
   };
   [[no_unique_address]] std::conditional_t<update_type::uniform, no_states, states> states_{};
   [[no_unique_address]] std::conditional_t<one_by_one, detail::static_examples<train, forward, layout, batch_size>,
-                                           detail::whole_static_batch> example_{};
+                                           detail::whole_static_batch>
+      example_{};
   loss_type loss_ = 0;
   bool ready_ = false;
   alignas(device::alignment) std::byte memory_[std::max<std::size_t>(layout.bytes, 1)];
@@ -229,60 +233,11 @@ private:
     constexpr auto n = static_cast<std::size_t>(G::count(Id, batch_size));
     return std::span<T, n>(at<T>(Begin), n);
   }
-  static consteval std::size_t input_begin(int id) {
-    const detail::static_input here = layout.template input_at<train>(train::program.places[id].index);
-    return here.each != 0 ? here.begin : layout.template offset<train>(id);
-  }
   void draw_as([[maybe_unused]] std::int64_t step) {  // what random operations draw depends on it
     if constexpr (constexpr int v = train::find_variable("random_step"); v >= 0)
       *at<std::int64_t>(layout.variable[v]) = step;
   }
-  [[noreturn, gnu::cold, gnu::noinline]] static void not_ready() {
-    raise(status::failed_precondition, "the variables have no values; call initialize or restore a checkpoint first");
-  }
 
-  // ---- starting
-  template <class G>
-  void fill_constants() {
-    static constexpr auto ids = detail::nodes_of<G, &constant_card>();
-    detail::for_each_below<ids.size()>([&]<int I> {
-      constexpr auto values = tensor_values<G, ids[I]>();
-      const auto to = tensor<G, ids[I]>();
-      if constexpr (values.size() == 1)
-        std::fill(to.begin(), to.end(), values[0]);
-      else
-        std::copy(values.begin(), values.end(), to.begin());
-    });
-  }
-  template <class G, int Id>
-  static consteval auto tensor_values() {
-    constexpr node n = G::graph.nodes[Id];
-    std::array<element_t<n.type>, std::size_t{n.attrs / 2}> values{};
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const int* words = G::graph.ints + n.attr + 2 * i;
-      values[i] = element_from<element_t<n.type>>(std::bit_cast<double>(std::array<int, 2>{words[0], words[1]}));
-    }
-    return values;
-  }
-
-  template <class G>
-  void start(std::uint64_t seed) {
-    detail::for_each_below<G::program.size.variables>([&]<int V> { start_variable<G, V>(seed); });
-  }
-  template <class G, int V>
-  void start_variable(std::uint64_t seed) {
-    constexpr int id = G::program.variables[V];
-    if constexpr (std::is_same_v<G, train> || train::find_variable(G::name_of(id)) < 0) {
-      constexpr auto a = G::variable_attributes(id);
-      static_assert(std::is_same_v<G, train> || a.local != 0,
-                    "gradus: a variable exists in mode predict but not in training, so nothing can train it.");
-      constexpr node n = G::graph.nodes[id];
-      constexpr initializer init{a.kind, a.a, a.b, a.fan, a.distribution};
-      constexpr std::uint64_t stream = stream_of(G::name_of(id));
-      device::template start<n.type, a.kind, a.distribution>(init, n.dims, seed, stream,
-                                                             at<std::byte>(layout.template offset<G>(id)));
-    }
-  }
   void start_mirrors(const detail::static_variable& v) {
     const extents all = resolve(v.dims, 1);
     detail::each_mirror(step_.update, branch_of(v), all, [&](std::size_t k, const mirror& m, const extents&) {
@@ -316,22 +271,16 @@ private:
       *tensor<G, c.node>().data() = static_cast<element_t<s.types[0]>>(step_.loss_scale());
     } else {
       [&]<int... A>(std::integer_sequence<int, A...>) {
-        std::byte* const args[] = {at<std::byte>(layout.template offset<G>(G::program.args[c.first + A]) +
-                                                 layout.template stride<G>(G::program.args[c.first + A]) *
-                                                     example_.now)...};
+        std::byte* const args[] = {
+            at<std::byte>(layout.template offset<G>(G::program.args[c.first + A]) +
+                          layout.template stride<G>(G::program.args[c.first + A]) * example_.now)...};
         device::template settled<s, resolve(c.rows, call_size), call_size>(args);
       }(std::make_integer_sequence<int, c.count>{});
     }
   }
 
   // ---- updates
-  static consteval auto updates() {
-    if constexpr (one_by_one)
-      return detail::updates_by_variable<train>();
-    else
-      return detail::nodes_of<train, &cards::apply>();
-  }
-  static constexpr auto applies = updates();
+  static constexpr auto applies = detail::updates_of<train, one_by_one>();
   template <int Id>
   void update() {
     if constexpr (update_type::uniform)
@@ -362,10 +311,7 @@ private:
     constexpr int id = train::input(Id, 1);
     using T = element_t<train::graph.nodes[id].type>;
     constexpr auto n = static_cast<std::size_t>(train::count(id, call_size));
-    return std::span<T, n>(at<T>(gradient_offset(Id)), n);
-  }
-  static consteval std::size_t gradient_offset(int id) {
-    return one_by_one ? layout.template sum<train>(id) : layout.template offset<train>(train::input(id, 1));
+    return std::span<T, n>(at<T>(layout.template gradient<train>(Id, one_by_one)), n);
   }
 
   [[noreturn]] void refuse_step(double loss) {
@@ -410,11 +356,7 @@ private:
   void with_step(F f) {
     constexpr node n = train::graph.nodes[Id];
     constexpr std::size_t offset = layout.template offset<train>(Id);
-    constexpr std::size_t variable = [] {
-      std::size_t i = 0;
-      while (!kept[i].trainable || kept[i].offset != offset) ++i;
-      return i;
-    }();
+    constexpr std::size_t variable = detail::variable_at(kept, offset);
     using T = element_t<n.type>;
     std::array<T*, update_type::mirror_count + 1> mirrors{};
     for (std::size_t k = 0; k < update_type::mirror_count; ++k) mirrors[k] = at<T>(layout.mirror(k) + offset);
@@ -435,13 +377,8 @@ private:
     detail::for_each_below<static_cast<int>(applies.size())>([&]<int I> { with_step<applies[I]>(f); });
   }
   measured_sums<update_type> squares() {
-    static_assert(!(train::template trains<float>() && train::template trains<double>()),
-                  "gradus: the gradients of a global norm must have one dtype.");
     using T = element_t<train::graph.nodes[applies[0]].type>;
-    static constexpr auto gradients = []<std::size_t... I>(std::index_sequence<I...>) {
-      return std::array{detail::static_operand{
-          gradient_offset(applies[I]), static_cast<std::size_t>(train::count(train::input(applies[I], 1), call_size))}...};
-    }(std::make_index_sequence<applies.size()>{});
+    static constexpr auto gradients = detail::gradients_of<train, layout, applies, call_size, one_by_one>();
     measured_sums<update_type> sums;
     for (const auto& g : gradients) sums.squares += detail::squares_of<device>(at<const T>(g.offset), g.count);
     return sums;
@@ -451,11 +388,7 @@ private:
 // The stepper of a model and its policies, in any order.
 template <auto Build, class... Policies, class Device = default_device>
 auto make_static_stepper(Policies... policies) {
-  if constexpr (!detail::static_policies_fit<Policies...>::value)
-    return detail::refused_stepper{};
-  else if constexpr (!detail::static_update_fits<Policies...>::value)
-    return detail::refused_stepper{};
-  else if constexpr (!detail::static_release_fits<Policies...>::value)
+  if constexpr (!detail::static_door_opens<Policies...>::value)
     return detail::refused_stepper{};
   else if constexpr (!detail::static_model_fits<Build, Policies...>::value) {
     static_assert(detail::static_model_fits<Build, Policies...>::page::value);
