@@ -17,7 +17,7 @@ consteval auto tensor_values() {
   return values;
 }
 template <class G, const auto& Layout, std::int64_t CallSize>
-void fill_constants(std::byte* memory) {
+[[gnu::always_inline]] inline void fill_constants(std::byte* memory) {
   static constexpr auto ids = nodes_of<G, &constant_card>();
   for_each_below<ids.size()>([&]<int I> {
     constexpr auto values = tensor_values<G, ids[I]>();
@@ -32,8 +32,8 @@ void fill_constants(std::byte* memory) {
 
 // The variables of G, drawn from (seed, name); of a prediction's graph those that training does not have.
 template <class G, class Train, class Device, const auto& Layout>
-void start_variables(std::byte* memory, std::uint64_t seed) {
-  for_each_below<G::program.size.variables>([&]<int V> {
+[[gnu::always_inline]] inline void start_variables(std::byte* memory, std::uint64_t seed) {
+  for_each_below<G::program.size.variables>([&]<int V>() __attribute__((always_inline)) {
     constexpr int id = G::program.variables[V];
     if constexpr (std::is_same_v<G, Train> || Train::find_variable(G::name_of(id)) < 0) {
       constexpr auto a = G::variable_attributes(id);
