@@ -11,11 +11,12 @@ root = pathlib.Path(__file__).resolve().parent.parent
 page = root / "docs/edge.md"
 begin, end = "<!-- made by tools/edge_memory.py -->\n", "<!-- end -->\n"
 batches = [1, 4, 16, 64]
-policies = [("none", ""), ("`one_by_one`", ", gradus::one_by_one"), ("`release_gradients`", ", gradus::release_gradients")]
-needs = {"gradus::slots": "run/narrow_slots.hpp"}
+policies = [("none", ""), ("`one_by_one`", ", gradus::one_by_one"), ("`release_gradients`", ", gradus::release_gradients"),
+            ("`slots<bfloat16>`", ", gradus::slots<gradus::bfloat16>"), ("`one_by_one`, `slots<bfloat16>`", ", gradus::one_by_one, gradus::slots<gradus::bfloat16>"),
+            ("`release_gradients`, `slots<bfloat16>`", ", gradus::release_gradients, gradus::slots<gradus::bfloat16>")]
 image = 256 * 4 + 4  # of an input: pixels, label
 
-source = '#include "cnn.hpp"\n' + "".join(f"#include <gradus/{header}>\n" for word, header in needs.items() if any(word in p for _, p in policies))
+source = '#include "cnn.hpp"\n'
 source += """template <class... Policies>
 using trainer = decltype(gradus::make_static_stepper<cnn>(std::declval<Policies>()..., gradus::adam{.rate = 0.01}, gradus::portable{}));
 extern "C" {

@@ -15,6 +15,7 @@
 #include "../update/composed.hpp"
 #include "freeze.hpp"
 #include "gradient_life.hpp"
+#include "slot_storage.hpp"
 #include "variables.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -115,7 +116,13 @@ struct static_layout {
   std::size_t prediction[room(Forward::graph.size.outputs)];  // of all examples, with one_by_one
   std::size_t trainable_bytes, gradients, mirrors, scratch, dense, dense_bytes, bytes;
 
-  constexpr std::size_t mirror(std::size_t k) const { return mirrors + k * trainable_bytes; }
+  std::size_t halved;  // mirrors that are stored as bfloat16: the first ones
+
+  // Of mirror k: of all variables, or of the one at this offset.
+  constexpr std::size_t mirror(std::size_t k, std::size_t offset = 0) const {
+    if (k < halved) return mirrors + (k * trainable_bytes + offset) / 2;
+    return mirrors + halved * (trainable_bytes / 2) + (k - halved) * trainable_bytes + offset;
+  }
   // Of the tensor of node `id`.
   template <class G>
   constexpr std::size_t offset(int id) const {
@@ -151,13 +158,13 @@ struct static_layout {
     return i.copied ? 0 : i.each;
   }
 };
-// How a step uses its gradients.
-struct static_gradients {
-  bool one_by_one = false, released = false;
+// What policies say of the memory.
+struct static_choices {
+  bool one_by_one = false, released = false, bfloat_slots = false;
 };
 
 template <class Train, class Forward, class Device, class Update>
-consteval auto lay_out(std::int64_t examples, static_gradients use = {}) {
+consteval auto lay_out(std::int64_t examples, static_choices use = {}) {
   const std::int64_t batch_size = use.one_by_one ? 1 : examples;  // of a call
   static_layout<Train, Forward> out{};
   std::size_t at = 0;
@@ -185,7 +192,9 @@ consteval auto lay_out(std::int64_t examples, static_gradients use = {}) {
     out.forward_variable[k] = same >= 0 ? out.variable[same] : take(bytes_of_node.template operator()<Forward>(id));
   }
   out.gradients = take(use.released ? 0 : out.trainable_bytes);
-  out.mirrors = take(out.trainable_bytes * Update::mirror_count);
+  out.halved = use.bfloat_slots ? Update::slot_count : 0;
+  out.mirrors = take(0);
+  at = out.mirrors + rounded(out.mirror(Update::mirror_count) - out.mirrors);
 
   // what lasts between steps: inputs and constants
   for (int i = 0; i < Train::graph.size.nodes; ++i) {
