@@ -34,8 +34,8 @@ bytes state_of(Stepper& s) {
 }
 // Three steps of a batch of 24; the losses, then the state.
 template <class Executor = serial, class Model>
-bytes in_parts(Model m, std::int64_t parts, const Executor& executor = {}) {
-  stepper<Model, clipped, cpu<fast>, Executor, microbatch> s(std::move(m), update, executor, microbatch{parts});
+bytes in_parts(Model m, std::int64_t parts, const Executor& executor = {}, summation how = summation::tree) {
+  stepper<Model, clipped, cpu<fast>, Executor, microbatch> s(std::move(m), update, executor, microbatch{parts, how});
   s.allocate();
   s.initialize(7);
   bytes out;
@@ -108,6 +108,47 @@ TEST_CASE("compiled, interpreted, on threads: the same bits") {
     using free_model = interpreted_model<cpu<fast>, ops<>, gating::op, true, false>;
     CHECK(in_parts(free_model{noisy}, parts, threads{.count = 3}) == wanted);
   }
+}
+
+TEST_CASE("in order: each part's gradients are added to the sum of those before it, with one array beside") {
+  constexpr std::int64_t parts = 6, examples = 24;
+  // One part after the other through a machine of their size, summed here.
+  stepper<model, clipped, cpu<fast>> one(model{mlp}, update);
+  cut_stepper s(model{mlp}, update, serial{}, microbatch{parts, in_order}),
+      tree(model{mlp}, update, serial{}, microbatch{parts});
+  one.allocate(), s.allocate(), tree.allocate();
+  one.initialize(7), s.initialize(7), tree.initialize(7);
+  fill<cut_stepper, mode::train>(s, examples, 3), fill<cut_stepper, mode::train>(tree, examples, 3);
+  auto& from = s.bound<mode::train>(examples);
+  auto& to = one.bound<mode::train>(examples / parts);
+  const std::size_t floats = s.variables().trainable_bytes() / sizeof(float);
+  std::vector<float> sum;
+  for (std::int64_t k = 0; k < parts; ++k) {
+    one.placeholders<mode::train>([&](placeholder_info p) {
+      const auto n = static_cast<std::size_t>(count(resolve(p.dims, examples / parts))) * size_of(p.type);
+      std::memcpy(to.address(p.node), from.address(p.node) + static_cast<std::size_t>(k) * n, n);
+    });
+    one.compute_gradients([](const named_gradient&) {});
+    const float* const g = reinterpret_cast<const float*>(one.variables().gradient_base());
+    if (k == 0) sum.assign(g, g + floats);
+    for (std::size_t i = 0; k != 0 && i < floats; ++i) sum[i] += g[i];
+  }
+  s.sum_parts(0, parts, parts), tree.sum_parts(0, parts, parts);
+  CHECK(std::memcmp(sum.data(), s.variables().gradient_base(), floats * sizeof(float)) == 0);
+  CHECK(std::memcmp(sum.data(), tree.variables().gradient_base(), floats * sizeof(float)) != 0);
+  CHECK(s.memory().partial_sums < tree.memory().partial_sums);
+  // Of two parts there is one sum, whatever the order is called.
+  CHECK(in_parts(model{noisy}, 2, serial{}, summation::in_order) == in_parts(model{noisy}, 2));
+}
+
+TEST_CASE("a sum in order is refused to several processes") {
+  microbatch{8}.check_shared(4);
+  microbatch{8, in_order}.check_shared(1);
+  CHECK(refusal_of([] {
+          microbatch{8, in_order}.check_shared(4);
+        }) ==
+        "microbatch: a sum in order cannot be shared by 4 processes; expected microbatch{8}, whose sum is a tree, or "
+        "one process");
 }
 
 TEST_CASE("workers with a power of two of the parts each, their sums added in the tree, agree with one that has all") {

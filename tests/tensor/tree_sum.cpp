@@ -38,6 +38,18 @@ TEST_CASE("every number of addends: the tree, twice with the same object") {
   }
 }
 
+TEST_CASE("in order: each is added to the sum of those before it, with room for one") {
+  for (std::int64_t n = 1; n <= 20; ++n) {
+    tree_sum s(n, sizeof(float), in_order);
+    for (const std::int64_t first : {0, 5}) {
+      float sum = leaf(first);
+      for (std::int64_t i = first + 1; i < first + n; ++i) sum += leaf(i);
+      CHECK(sum_of(s, first, n) == sum);
+    }
+    CHECK(s.bytes() == (n == 1 ? 0 : sizeof(float)));
+  }
+}
+
 TEST_CASE("who holds a power of two of the addends sums a branch of the tree") {
   for (std::int64_t each : {1, 2, 4, 8})
     for (std::int64_t workers = 1; workers <= 9; ++workers) {

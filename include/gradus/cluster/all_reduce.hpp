@@ -181,6 +181,7 @@ private:
     if (here.network() == nullptr) return cut;
     check_all_reduce(how, here, task.log.has_value());
     if constexpr (requires { cut.check(); }) {
+      cut.check_shared(here.workers());
       if (cut.parts % here.workers() != 0)
         raise(status::invalid_argument,
               text("microbatch: ", cut.parts, " parts cannot be shared evenly by the ", here.workers(),

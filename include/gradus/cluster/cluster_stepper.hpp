@@ -199,6 +199,7 @@ private:
       if (here.network() == nullptr) return cut;
       const decider_options o = decides_by(when, shape_of(here));
       if (o.mode != staleness::synchronous) return cut;
+      cut.check_shared(o.round.aggregate);
       if (cut.parts % o.round.aggregate != 0)
         raise(status::invalid_argument,
               text("microbatch: ", cut.parts, " parts cannot be shared evenly by the ", o.round.aggregate,

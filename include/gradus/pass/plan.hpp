@@ -3,7 +3,7 @@
 // A tensor has a slot: how many bytes, and from which node to which it holds something. Once the batch is known, slots
 // are laid out (lay_out_slots): those that are alive together lie apart, others may share memory. The gradient of a
 // variable lies in the gradient arena at the variable's place, so that norms, updates and all-reduces see
-// one array.
+// one array; or, where each update comes right behind its gradient (pass/release.hpp), in a slot as any other tensor.
 #pragma once
 #include <algorithm>
 
@@ -103,7 +103,8 @@ constexpr std::int64_t bytes_of(const node& n) {
 
 class planning {
 public:
-  constexpr planning(const graph_parts& p, bool reuse) : p_(p), v_(p.view), reuse_(reuse) {
+  constexpr planning(const graph_parts& p, bool reuse, bool release)
+      : p_(p), v_(p.view), reuse_(reuse), release_(release) {
     const int n = v_.size, capacity = table_size(n);
     base_ = seq<int>(n, -1), last_ = seq<int>(n, -1);
     table_ = seq<int>(capacity, -1);
@@ -124,7 +125,7 @@ public:
 private:
   const graph_parts& p_;
   const graph_view& v_;
-  bool reuse_;
+  bool reuse_, release_;
   program out_;
   seq<int> base_, last_, table_;
   unsigned mask_ = 0;
@@ -151,7 +152,7 @@ private:
       const node& n = nodes[i];
       base[i] = n.op->is(trait::view | trait::writes) ? base[edges[n.first]] : i;
       for (int e = n.first, end = e + n.inputs; e < end; ++e) last[base[edges[e]]] = i;
-      if (n.op == &cards::apply && n.inputs == 2) {  // its gradient lies beside the variable
+      if (n.op == &cards::apply && n.inputs == 2 && !release_) {  // its gradient lies beside the variable
         const int grad = edges[n.first + 1];
         out_.places.first[grad] = {node_place::gradient, out_.places.first[base[edges[n.first]]].index};
       }
@@ -202,8 +203,10 @@ private:
 };
 
 // With `reuse` a tensor's memory serves again after its last reader: right for one thread, which runs calls in order.
-// Without it every tensor has its own, as concurrent calls need.
-constexpr program plan(const graph_parts& p, bool reuse = true) { return planning(p, reuse).run(); }
+// Without it every tensor has its own, as concurrent calls need. With `release` gradients have slots.
+constexpr program plan(const graph_parts& p, bool reuse = true, bool release = false) {
+  return planning(p, reuse, release).run();
+}
 
 }  // namespace detail
 

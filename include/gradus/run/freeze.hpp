@@ -10,11 +10,13 @@
 #include "../graph/law.hpp"
 #include "../ops/model.hpp"
 #include "../pass/clean.hpp"
+#include "../pass/cut.hpp"
 #include "../pass/gate.hpp"
 #include "../pass/minimize.hpp"
 #include "../pass/mixed_precision.hpp"
 #include "../pass/plan.hpp"
 #include "../pass/recompute.hpp"
+#include "../pass/release.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -27,6 +29,8 @@ struct build_options {
   dtype compute = dtype::none;  // what products' operands are rounded to (pass/mixed_precision.hpp)
   bool scales_loss = false;     // a loss scale is among the policies
   int recompute = 0;            // segments of the forward pass that are not kept (pass/recompute.hpp)
+  bool release = false;         // gradients have slots, and each is used as soon as it is final (pass/release.hpp)
+  bool one_by_one = false;      // each call of the step is one example's: what that cannot be is refused
   constexpr bool operator==(const build_options&) const = default;
 };
 
@@ -106,6 +110,33 @@ constexpr graph minimize_rounded(const graph_parts& p, const build_options& o) {
   if (!whole.refusal.empty()) return whole;
   return round_operands(parts_of(whole), o.compute);
 }
+// The training graph of one example, or why a batch cannot be computed so.
+constexpr graph minimize_one_by_one(const graph_parts& p, const build_options& o) {
+  graph g;
+  if (o.compute != dtype::none)
+    g = minimize_rounded(p, o);
+  else
+    g = minimize(p, {o.gate, o.needs_norm, o.scales_loss});
+  if (!g.refusal.empty()) return g;
+  const graph used = remove_dead(parts_of(g));
+  if (has_train_op(p)) {
+    g.refuse("one_by_one: the model has a train op of its own; leave its updates to the stepper");
+  } else if (const int i = find_mixing(p); i >= 0) {
+    const node& n = p.view.nodes[i];
+    g.refuse("one_by_one: ", n.op->name, " ", n.dims, " is computed from several examples at once, and the loss ",
+             is_batched(n.dims) ? "of each example must need no other" : "must be their mean",
+             "; leave one_by_one out, or use reduce_mean");
+  } else if (const uncut u = find_uncut(parts_of(used).view); u.why == uncut::rows) {
+    const node& n = used.nodes[u.node];
+    g.refuse("one_by_one: the gradient of a variable ", n.dims,
+             " comes as rows, whose sum is no array; leave one_by_one out, or use accumulate{}");
+  } else if (u.why == uncut::writes) {
+    const node& n = used.nodes[u.node];
+    g.refuse("one_by_one: the model changes a variable while it computes (", n.op->name, " ", n.dims,
+             "), and every example would do it again; leave one_by_one out, or the ", n.op->name);
+  }
+  return g;
+}
 }  // namespace detail
 
 // ---- the passes, in order; the same list serves the compiler and the program
@@ -113,6 +144,7 @@ inline constexpr int last_stage = 6;
 template <int Stage>
 constexpr graph run_pass(const graph_parts& p, const build_options& o) {
   if constexpr (Stage == 1) {
+    if (o.one_by_one && o.what == mode::train) return detail::minimize_one_by_one(p, o);
     if (o.compute != dtype::none) return detail::minimize_rounded(p, o);
     if (o.what == mode::train) return minimize(p, {o.gate, o.needs_norm, o.scales_loss});
     return detail::thaw(p);  // not with ?: - g++ 12 frees the result twice in constant evaluation
@@ -128,8 +160,13 @@ constexpr graph run_pass(const graph_parts& p, const build_options& o) {
       return fuse(parts_of(twice));
     }
     return fuse(p);
-  } else
+  } else {
+    if (o.release && o.what == mode::train) {
+      const graph gated = add_gates(p);
+      return release_updates(parts_of(gated));
+    }
     return add_gates(p);
+  }
 }
 
 // By the program: a graph ready to be planned. Without NDEBUG the laws of graph/law.hpp are checked after each pass.
@@ -285,7 +322,8 @@ struct frozen_model {
   static_assert(model_fits<Build, O>::page::value);
   using final_stage = detail::stage<Build, O, model_fits<Build, O>::value ? last_stage : 0>;
   static constexpr const auto& graph = final_stage::value;
-  static constexpr auto wide = detail::freeze<detail::bound_of(graph.size)>(detail::plan(graph.parts(), O.reuse));
+  static constexpr auto wide =
+      detail::freeze<detail::bound_of(graph.size)>(detail::plan(graph.parts(), O.reuse, O.release));
   static constexpr auto program = detail::narrow<wide.size>(wide);
   static constexpr const char* names = built::value.names;
 };

@@ -20,6 +20,10 @@ namespace gradus::inline GRADUS_BUILD {
 // `parts`, not on who computes a part: n processes that hold a power of two of them each agree with one that holds all.
 // Costs a sum and up to log2(parts) + 1 arrays of all gradients; saves the activations of the other parts.
 //
+// microbatch{parts, in_order} adds each part's gradients to the sum of those before it instead, with one array beside;
+// with a part for each example these are the bits of a board that has one_by_one (run/static_layout.hpp). Processes
+// cannot share such a sum: they are refused (invalid_argument).
+//
 // Where it differs from accumulate{}: that makes one update of several calls of train_step; this cuts one call. An
 // operation that draws random numbers draws others in every part.
 // Errors: invalid_argument for a batch that does not divide; unimplemented for a gradient that comes as rows, and for a
@@ -27,8 +31,11 @@ namespace gradus::inline GRADUS_BUILD {
 struct microbatch {
   using policy_for = kind::microbatch;
   std::int64_t parts = 1;
+  summation sum = summation::tree;
 
   void check() const;
+  // Refuses (invalid_argument) a sum that so many processes cannot share.
+  void check_shared(std::int64_t processes) const;
 };
 
 namespace detail {
@@ -41,7 +48,7 @@ struct whole_batch {
 class part_sums {
 public:
   // Errors: unimplemented for a model that the parts of a batch would change.
-  void prepare(step_machine& train, const variable_arena& variables, std::int64_t parts);
+  void prepare(step_machine& train, const variable_arena& variables, const microbatch& cut);
   // In its place for a batch that is not cut, whose outputs are averaged with those of others.
   void prepare_outputs(step_machine& train);
   void restart() { sums_.restart(), output_sums_.restart(); }
@@ -49,7 +56,7 @@ public:
   void take(step_machine& train, variable_arena& variables);
   // After the last: gradients that were summed over `of` parts become their mean, outputs that of the parts here.
   void average(step_machine& train, variable_arena& variables, std::int64_t of);
-  void average_outputs(step_machine& train) { average_outputs(train, parts_); }
+  void average_outputs(step_machine& train) { average_outputs(train, cut_.parts); }
   void average_outputs(step_machine& train, std::int64_t of);
   // The sums of the outputs that are averaged. Of a batch that is not cut: take them first.
   std::span<double> outputs() { return outputs_; }
@@ -59,7 +66,7 @@ public:
   std::size_t bytes() const { return sums_.bytes() + output_sums_.bytes(); }
 
 private:
-  std::int64_t parts_ = 1;
+  microbatch cut_;
   tree_sum sums_, output_sums_;
   std::vector<int> averaged_;  // outputs that are, and their values
   std::vector<double> outputs_;

@@ -1,6 +1,7 @@
 // The bodies of microbatch.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../pass/cut.hpp"
 #include "microbatch.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -9,33 +10,33 @@ GRADUS_BODY void microbatch::check() const {
   if (parts < 1) raise(status::invalid_argument, text("microbatch: expected parts >= 1, found ", parts));
 }
 
+GRADUS_BODY void microbatch::check_shared(std::int64_t processes) const {
+  if (sum == summation::in_order && processes > 1)
+    raise(status::invalid_argument,
+          text("microbatch: a sum in order cannot be shared by ", processes, " processes; expected microbatch{", parts,
+               "}, whose sum is a tree, or one process"));
+}
+
 }  // namespace gradus
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-GRADUS_BODY void part_sums::prepare(step_machine& train, const variable_arena& variables, std::int64_t parts) {
-  parts_ = parts;
+GRADUS_BODY void part_sums::prepare(step_machine& train, const variable_arena& variables, const microbatch& cut) {
+  cut_ = cut;
   const runnable& r = train.what();
   const graph_view& v = r.graph.view;
-  std::vector<bool> updated(static_cast<std::size_t>(v.size));  // by an update, or after one
-  for (int i = 0; i < v.size; ++i) {
-    const node& n = v.nodes[i];
-    const bool own = n.op == &cards::apply || n.op == &cards::global_norm;
-    bool after = false;
-    for (int e = n.first, end = e + n.inputs + n.controls; e < end; ++e)
-      after = after || updated[static_cast<std::size_t>(v.edges[e])];
-    updated[static_cast<std::size_t>(i)] = after || n.op == &cards::apply;
-    if (n.op == &cards::apply && n.inputs == 3)
+  if (const uncut u = find_uncut(v); u.why != uncut::none) {
+    const node& n = v.nodes[u.node];
+    if (u.why == uncut::rows)
       raise(status::unimplemented,
             text("microbatch: the gradient of \"", r.name_of(v.edges[n.first]),
                  "\" comes as rows, whose sum is no array; use accumulate{}, or a smaller batch"));
-    if ((n.op->is(trait::writes) && !own) || (after && !own && !n.op->is(trait::control)))
-      raise(status::unimplemented,
-            text("microbatch: the model changes a variable while it computes (", n.op->name,
-                 "), and every part would do it again; leave microbatch out, or the ", n.op->name));
+    raise(status::unimplemented,
+          text("microbatch: the model changes a variable while it computes (", n.op->name,
+               "), and every part would do it again; leave microbatch out, or the ", n.op->name));
   }
-  train.cut(parts_);
-  sums_ = tree_sum(parts_, variables.trainable_bytes());
+  train.cut(cut_.parts);
+  sums_ = tree_sum(cut_.parts, variables.trainable_bytes(), cut_.sum);
   prepare_outputs(train);
 }
 
@@ -52,7 +53,7 @@ GRADUS_BODY void part_sums::prepare_outputs(step_machine& train) {
       averaged_.push_back(o.node);
   }
   outputs_.resize(averaged_.size());
-  output_sums_ = tree_sum(parts_, outputs_.size() * sizeof(double));
+  output_sums_ = tree_sum(cut_.parts, outputs_.size() * sizeof(double), cut_.sum);
 }
 
 GRADUS_BODY void part_sums::take(step_machine& train, variable_arena& variables) {

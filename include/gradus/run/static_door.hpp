@@ -24,15 +24,15 @@ struct static_rule_is_given {
   static_assert(value, "gradus: no rule was given; add one, such as gradus::adam{}, to the policies.");
 };
 template <class... Policies>
-using static_policies_fit =
-    std::conjunction<policies_fit<kinds_and<update_kinds, kind::memory, kind::gate, kind::precision, kind::arithmetic,
-                                            kind::subnormals, kind::recomputation>,
-                                  Policies...>,
-                     static_batch_is_given<Policies...>, static_rule_is_given<Policies...>,
-                     one_rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
-                     schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
-                     clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
-                     average_fits<policy_of<kind::average, no_average, Policies...>>>;
+using static_policies_fit = std::conjunction<
+    policies_fit<kinds_and<update_kinds, kind::memory, kind::gate, kind::precision, kind::arithmetic, kind::subnormals,
+                           kind::recomputation, kind::gradient_life, kind::slot_storage>,
+                 Policies...>,
+    static_batch_is_given<Policies...>, static_rule_is_given<Policies...>,
+    one_rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
+    schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
+    clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
+    average_fits<policy_of<kind::average, no_average, Policies...>>>;
 // Rules on whole tensors and what makes a copy of a gradient need room that only the heap gives.
 template <class... Policies>
 struct static_update_fits {
@@ -42,6 +42,32 @@ struct static_update_fits {
                 "gradus: this rule, or clip, or noise needs a copy of the gradient, which a static stepper has no room "
                 "for; use a trainer, or an elementwise rule.");
 };
+// What needs all gradients at once does not let them go one by one.
+template <class... Policies>
+struct static_release_fits {
+  using update = update_among<Policies...>;
+  static constexpr bool gated = policy_of<kind::gate, gate_op, Policies...>::value == gating::graph;
+  static constexpr bool value = !releases<Policies...> || (!update::needs_norm && !gated);
+  static_assert(!releases<Policies...> || !update::needs_norm,
+                "gradus: release_gradients updates a variable before the other gradients are there, and this clip by "
+                "the global norm, loss scale or not_finite needs all of them; leave one of the two out.");
+  static_assert(!releases<Policies...> || !gated,
+                "gradus: release_gradients updates a variable before the other gradients are there, and gate_graph "
+                "waits for all of them; leave one of the two out.");
+};
+template <class... Policies>
+struct static_slots_fit {
+  using update = update_among<Policies...>;
+  static constexpr bool value = !stores_bfloat_slots<Policies...> ||
+                                (update::uniform && (!update::has_evaluation_copy || update::first_type::has_average));
+  static_assert(value,
+                "gradus: slots<bfloat16> takes rules on numbers, with or without a clip by the global norm and an "
+                "average: no groups, no norms of tensors, no accumulate, no loss scale, no freeze, no rule that "
+                "evaluates elsewhere; leave slots<bfloat16> out, or them.");
+};
+template <class... Policies>
+using static_door_opens = std::conjunction<static_policies_fit<Policies...>, static_update_fits<Policies...>,
+                                           static_release_fits<Policies...>, static_slots_fit<Policies...>>;
 template <auto Build, class... Policies>
 struct static_model_fits : model_fits<Build, static_options<mode::train, Policies...>> {};
 struct refused_stepper {};

@@ -4,7 +4,8 @@
 //   gradient as a dense one | a step's or a prediction's
 //
 // Inputs of equal name, type and shape are one memory for training and prediction. What a step computes and what a
-// prediction computes share theirs: only one of the two runs.
+// prediction computes share theirs: only one of the two runs. With release_gradients there is no array of gradients;
+// with one_by_one it holds their sums, inputs and predictions have all examples, and what a step computes has one.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -13,6 +14,8 @@
 
 #include "../update/composed.hpp"
 #include "freeze.hpp"
+#include "gradient_life.hpp"
+#include "slot_storage.hpp"
 #include "variables.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -79,8 +82,12 @@ struct placed_graph {
     return -1;
   }
   static constexpr int find_output(int kind, std::string_view name) {
+    const int i = output_number(kind, name);
+    return i < 0 ? -1 : graph.outputs[i].node;
+  }
+  static constexpr int output_number(int kind, std::string_view name) {
     for (int i = 0; i < graph.size.outputs; ++i)
-      if (graph.outputs[i].kind == kind && name_at(graph.outputs[i].name) == name) return graph.outputs[i].node;
+      if (graph.outputs[i].kind == kind && name_at(graph.outputs[i].name) == name) return i;
     return -1;
   }
   template <class T>
@@ -91,15 +98,31 @@ struct placed_graph {
   }
 };
 
+// Where a placeholder's examples lie. Kernels read example k there, or, where an example would not begin on a line of
+// the device's, from its slot, into which it is copied.
+struct static_input {
+  std::size_t begin = 0, each = 0;  // each: bytes of an example; 0: the batch is not taken apart
+  bool copied = false;
+};
+
 template <class Train, class Forward>
 struct static_layout {
   std::size_t variable[room(Train::program.size.variables)];
   std::size_t slot[room(Train::program.size.slots)];
   std::size_t forward_variable[room(Forward::program.size.variables)];
   std::size_t forward_slot[room(Forward::program.size.slots)];
+  static_input input[room(Train::program.size.slots)];  // by slot
+  static_input forward_input[room(Forward::program.size.slots)];
+  std::size_t prediction[room(Forward::graph.size.outputs)];  // of all examples, with one_by_one
   std::size_t trainable_bytes, gradients, mirrors, scratch, dense, dense_bytes, bytes;
 
-  constexpr std::size_t mirror(std::size_t k) const { return mirrors + k * trainable_bytes; }
+  std::size_t halved;  // mirrors that are stored as bfloat16: the first ones
+
+  // Of mirror k: of all variables, or of the one at this offset.
+  constexpr std::size_t mirror(std::size_t k, std::size_t offset = 0) const {
+    if (k < halved) return mirrors + (k * trainable_bytes + offset) / 2;
+    return mirrors + halved * (trainable_bytes / 2) + (k - halved) * trainable_bytes + offset;
+  }
   // Of the tensor of node `id`.
   template <class G>
   constexpr std::size_t offset(int id) const {
@@ -109,10 +132,40 @@ struct static_layout {
     if (l.region == node_place::variable) return trains ? variable[l.index] : forward_variable[l.index];
     return l.region == node_place::gradient ? gradients + variable[l.index] : 0;
   }
+  // Of what update `id` takes: its gradient, or the sum of all examples' at its place beside the variable.
+  template <class G>
+  constexpr std::size_t gradient(int id, bool summed) const {
+    return summed ? gradients + variable[G::program.places[id].index] : offset<G>(G::input(id, 1));
+  }
+  // Of an input, of all examples.
+  constexpr std::size_t input_begin(int id) const {
+    const node_place l = Train::program.places[id];
+    return input[l.index].each != 0 ? input[l.index].begin : offset<Train>(id);
+  }
+  template <class G>
+  constexpr static_input input_at(int slot) const {
+    if constexpr (std::is_same_v<G, Train>)
+      return input[slot];
+    else
+      return forward_input[slot];
+  }
+  // By how much the tensor of node `id` moves from one example to the next.
+  template <class G>
+  constexpr std::size_t stride(int id) const {
+    const node_place l = G::program.places[id];
+    if (l.region != node_place::slot) return 0;
+    const static_input i = input_at<G>(l.index);
+    return i.copied ? 0 : i.each;
+  }
+};
+// What policies say of the memory.
+struct static_choices {
+  bool one_by_one = false, released = false, bfloat_slots = false;
 };
 
 template <class Train, class Forward, class Device, class Update>
-consteval auto lay_out(std::int64_t batch_size) {
+consteval auto lay_out(std::int64_t examples, static_choices use = {}) {
+  const std::int64_t batch_size = use.one_by_one ? 1 : examples;  // of a call
   static_layout<Train, Forward> out{};
   std::size_t at = 0;
   const auto rounded = [](std::size_t bytes) {
@@ -126,6 +179,10 @@ consteval auto lay_out(std::int64_t batch_size) {
   const auto bytes_of_node = [&]<class G>(int id) {
     return static_cast<std::size_t>(G::count(id, batch_size)) * size_of(G::graph.nodes[id].type);
   };
+  const auto take_examples = [&](static_input& input, std::size_t each) {
+    input = {take(each * static_cast<std::size_t>(examples)), each, each % Device::alignment != 0 && examples != 1};
+    return input.copied ? take(each) : input.begin;
+  };
   for (int k = 0; k < Train::program.size.variables; ++k) {
     out.variable[k] = take(bytes_of_node.template operator()<Train>(Train::program.variables[k]));
     if (k < Train::program.trainable) out.trainable_bytes = at;
@@ -134,14 +191,20 @@ consteval auto lay_out(std::int64_t batch_size) {
     const int id = Forward::program.variables[k], same = Train::find_variable(Forward::name_of(id));
     out.forward_variable[k] = same >= 0 ? out.variable[same] : take(bytes_of_node.template operator()<Forward>(id));
   }
-  out.gradients = take(out.trainable_bytes);
-  out.mirrors = take(out.trainable_bytes * Update::mirror_count);
+  out.gradients = take(use.released ? 0 : out.trainable_bytes);
+  out.halved = use.bfloat_slots ? Update::slot_count : 0;
+  out.mirrors = take(0);
+  at = out.mirrors + rounded(out.mirror(Update::mirror_count) - out.mirrors);
 
   // what lasts between steps: inputs and constants
   for (int i = 0; i < Train::graph.size.nodes; ++i) {
     const node_place l = Train::program.places[i];
     if (l.region != node_place::slot || !Train::graph.nodes[i].op->is(trait::leaf)) continue;
-    out.slot[l.index] = take(bytes_of_node.template operator()<Train>(i));
+    const std::size_t each = bytes_of_node.template operator()<Train>(i);
+    if (use.one_by_one && Train::graph.nodes[i].op == &placeholder_card && is_batched(Train::graph.nodes[i].dims))
+      out.slot[l.index] = take_examples(out.input[l.index], each);
+    else
+      out.slot[l.index] = take(each);
   }
   for (int i = 0; i < Forward::graph.size.nodes; ++i) {
     const node& n = Forward::graph.nodes[i];
@@ -149,8 +212,15 @@ consteval auto lay_out(std::int64_t batch_size) {
     if (l.region != node_place::slot || !n.op->is(trait::leaf)) continue;
     const int twin = n.op == &placeholder_card ? Train::find_placeholder(Forward::name_of(i)) : -1;
     const bool shared = twin >= 0 && Train::graph.nodes[twin].type == n.type && Train::graph.nodes[twin].dims == n.dims;
-    out.forward_slot[l.index] =
-        shared ? out.template offset<Train>(twin) : take(bytes_of_node.template operator()<Forward>(i));
+    const std::size_t each = bytes_of_node.template operator()<Forward>(i);
+    if (shared) {
+      out.forward_slot[l.index] = out.template offset<Train>(twin);
+      out.forward_input[l.index] = out.input[Train::program.places[twin].index];
+    } else if (use.one_by_one && n.op == &placeholder_card && is_batched(n.dims)) {
+      out.forward_slot[l.index] = take_examples(out.forward_input[l.index], each);
+    } else {
+      out.forward_slot[l.index] = take(each);
+    }
   }
   std::size_t rows = 0;
   for (int i = 0; i < Train::graph.size.nodes; ++i)
@@ -169,7 +239,13 @@ consteval auto lay_out(std::int64_t batch_size) {
         [&](int k) { return rounded(static_cast<std::size_t>(resolve(program.slots[k], batch_size))); }, at, offsets,
         order);
   };
-  out.bytes = std::max(share(Train::program, out.slot), share(Forward::program, out.forward_slot));
+  const std::size_t training = share(Train::program, out.slot);
+  at = share(Forward::program, out.forward_slot);
+  for (int i = 0; use.one_by_one && i < Forward::graph.size.outputs; ++i)
+    if (const output& o = Forward::graph.outputs[i];
+        o.kind == output::prediction && is_batched(Forward::graph.nodes[o.node].dims))
+      out.prediction[i] = take(bytes_of_node.template operator()<Forward>(o.node) * static_cast<std::size_t>(examples));
+  out.bytes = std::max(training, at);
   return out;
 }
 
@@ -198,20 +274,30 @@ consteval auto nodes_of() {
     if (G::graph.nodes[i].op == Op) ids[static_cast<std::size_t>(n++)] = i;
   return ids;
 }
-// Where the operands of a node lie, and how many elements each has.
+// The updates; in the order of their variables, in which a global norm adds, or as the graph has them.
+template <class Train, bool ByVariable>
+consteval auto updates_of() {
+  auto ids = nodes_of<Train, &cards::apply>();
+  if (ByVariable)
+    std::sort(ids.begin(), ids.end(), [](int a, int b) {
+      return Train::program.places[Train::input(a, 0)].index < Train::program.places[Train::input(b, 0)].index;
+    });
+  return ids;
+}
+// Where their gradients lie, and how many elements each has.
 struct static_operand {
   std::size_t offset, count;
 };
-template <class G, int Id, class Layout>
-consteval auto operands_of(const Layout& layout, std::int64_t batch_size) {
-  std::array<static_operand, static_cast<std::size_t>(G::graph.nodes[Id].inputs)> all{};
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const int id = G::input(Id, static_cast<int>(i));
-    all[i] = {layout.template offset<G>(id), static_cast<std::size_t>(G::count(id, batch_size))};
-  }
+template <class Train, const auto& Layout, const auto& Updates, std::int64_t CallSize, bool Summed>
+consteval auto gradients_of() {
+  static_assert(!(Train::template trains<float>() && Train::template trains<double>()),
+                "gradus: the gradients of a global norm must have one dtype.");
+  std::array<static_operand, Updates.size()> all{};
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = {Layout.template gradient<Train>(Updates[i], Summed),
+              static_cast<std::size_t>(Train::count(Train::input(Updates[i], 1), CallSize))};
   return all;
 }
-
 // A training variable, for what walks over all of them.
 struct static_variable {
   std::string_view name;
@@ -239,15 +325,26 @@ consteval auto kept_variables(const Layout& layout) {
   }(std::make_integer_sequence<int, Train::program.size.variables>{});
 }
 
+// Which trainable one begins there.
+template <class Variables>
+consteval std::size_t variable_at(const Variables& variables, std::size_t offset) {
+  std::size_t i = 0;
+  while (!variables[i].trainable || variables[i].offset != offset) ++i;
+  return i;
+}
+
 // What the model is compiled for.
 template <mode M, class... Policies>
-inline constexpr build_options static_options{M,
-                                              policy_of<kind::gate, gate_op, Policies...>::value,
-                                              update_among<Policies...>::needs_norm,
-                                              true,
-                                              policy_of<kind::precision, full_precision, Policies...>::compute,
-                                              update_among<Policies...>::scales_loss,
-                                              policy_of<kind::recomputation, recompute_nothing, Policies...>::segments};
+inline constexpr build_options static_options{
+    .what = M,
+    .gate = policy_of<kind::gate, gate_op, Policies...>::value,
+    .needs_norm = update_among<Policies...>::needs_norm && !is_one_by_one<Policies...>,  // there it is that of the sums
+    .reuse = true,
+    .compute = policy_of<kind::precision, full_precision, Policies...>::compute,
+    .scales_loss = update_among<Policies...>::scales_loss,
+    .recompute = policy_of<kind::recomputation, recompute_nothing, Policies...>::segments,
+    .release = is_one_by_one<Policies...> || releases<Policies...>,
+    .one_by_one = is_one_by_one<Policies...>};
 
 // The device with the arithmetic asked for.
 template <class Device, class Arithmetic>

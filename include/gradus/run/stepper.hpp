@@ -33,9 +33,8 @@ public:
   stepper(Model model, Optimizer update, const Executor& executor, const Settings&... settings)
       : model_(std::move(model)), updates_(std::move(update), executor) {
     if constexpr (cuts) {
-      const microbatch cut = take_policy<kind::microbatch, microbatch>(settings...);
-      cut.check();
-      parts_ = cut.parts;
+      (cut_ = take_policy<kind::microbatch, microbatch>(settings...)).check();
+      parts_ = cut_.parts;
     }
     declare<mode::train>();
   }
@@ -79,7 +78,7 @@ public:
     if constexpr (M == mode::train) updates_.prepare(), sums_.prepare_outputs(updates_.train);
     if constexpr (cuts && M == mode::train) {
       updates_.train.cut(parts_);
-      sums_.prepare(updates_.train, updates_.variables, parts_);
+      sums_.prepare(updates_.train, updates_.variables, cut_);
     }
   }
 
@@ -355,6 +354,7 @@ private:
   step_machine evaluate_, predict_;
   int random_step_ = -1, random_seed_ = -1;
   std::int64_t parts_ = 1;
+  microbatch cut_;
   detail::part_sums sums_;
 
   template <mode M>

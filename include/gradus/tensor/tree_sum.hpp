@@ -1,6 +1,7 @@
 // A sum of arrays that come one after the other, as a binary tree fixed by their number: n are cut at the largest power
 // of two below n, the two sides are summed so, then added. So those who hold 2^k neighbours each, from a multiple of
-// 2^k on, can sum theirs apart and add the sums in the same tree: the bits are those of one who held all.
+// 2^k on, can sum theirs apart and add the sums in the same tree: the bits are those of one who held all. Or in order,
+// each added to the sum of those before it, as one would who has room for one sum; that no two can share.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,20 +10,34 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Holds at most log2(n), rounded up, partial sums.
+// How several arrays are added.
+enum class summation : std::uint8_t { tree, in_order };
+inline constexpr summation in_order = summation::in_order;
+
+// Holds at most log2(n), rounded up, partial sums; in order at most one.
 class tree_sum {
 public:
   tree_sum() = default;
   // Of `n` arrays of so many bytes.
-  tree_sum(std::int64_t n, std::size_t bytes) : n_(static_cast<std::uint64_t>(n)) {
+  tree_sum(std::int64_t n, std::size_t bytes, summation how = summation::tree)
+      : n_(static_cast<std::uint64_t>(n)), in_order_(how == summation::in_order) {
     if (n < 1) raise(status::invalid_argument, text("tree_sum: expected 1 array or more, found ", n));
-    for (std::uint64_t rest = n_ - 1; rest != 0; rest >>= 1) levels_.emplace_back(bytes);
+    for (std::uint64_t rest = in_order_ ? std::uint64_t{n > 1} : n_ - 1; rest != 0; rest >>= 1)
+      levels_.emplace_back(bytes);
   }
   // The next array lies at `here`. After the last the sum lies there, and the next array begins another; until then,
   // what lies there is of no use. add(to, from): to += from, of whole arrays.
   template <class Add>
   void take(std::byte* here, Add add) {
     const bool last = seen_ + 1 == n_;
+    if (in_order_ && n_ > 1) {
+      std::byte* const sum = levels_[0].data();
+      if (seen_ != 0) add(sum, static_cast<const std::byte*>(here));
+      if (levels_[0].size() != 0 && (seen_ == 0 || last))
+        std::memcpy(last ? here : sum, last ? sum : here, levels_[0].size());
+      seen_ = last ? 0 : seen_ + 1;
+      return;
+    }
     std::size_t level = 0;
     for (std::uint64_t sums = seen_; last ? sums != 0 : (sums & 1) != 0; sums >>= 1, ++level)
       if ((sums & 1) != 0) add(here, static_cast<const std::byte*>(levels_[level].data()));
@@ -36,6 +51,7 @@ public:
 private:
   std::vector<aligned_buffer> levels_;  // level k: the sum of 2^k neighbours, where bit k of seen_ is set
   std::uint64_t n_ = 1, seen_ = 0;
+  bool in_order_ = false;
 };
 
 }  // namespace gradus

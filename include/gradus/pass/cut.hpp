@@ -1,0 +1,92 @@
+// Whether a batch can be computed in parts: microbatch (run/microbatch.hpp) asks when a program runs, one_by_one
+// (run/static_layout.hpp) when it is compiled.
+#pragma once
+#include "../ops/reduce.hpp"
+#include "../ops/state.hpp"
+#include "rewrite.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// A node that stands in the way of parts.
+struct uncut {
+  enum reasons : int { none, rows, writes } why = none;
+  int node = -1;
+};
+// Of a training graph: a gradient that comes as rows, whose sum is no array; what changes variables while the model
+// computes, or after an update, and would do so in every part.
+constexpr uncut find_uncut(const graph_view& v) {
+  seq<char> updated(v.size, 0);  // by an update, or after one
+  for (int i = 0; i < v.size; ++i) {
+    const node& n = v.nodes[i];
+    const bool own = n.op == &cards::apply || n.op == &cards::global_norm;
+    bool after = false;
+    for (int e = n.first, end = e + n.inputs + n.controls; e < end; ++e) after = after || updated[v.edges[e]] != 0;
+    updated[i] = after || n.op == &cards::apply;
+    if (n.op == &cards::apply && n.inputs == 3) return {uncut::rows, i};
+    if ((n.op->is(trait::writes) && !own) || (after && !own && !n.op->is(trait::control))) return {uncut::writes, i};
+  }
+  return {};
+}
+
+// What a number says of the examples that it was computed from.
+enum batch_share : char { no_example, mean_of_examples, sum_of_examples, their_number, mixture };
+
+// What a node that has no entry for each example computes from operands of these shares. The mean of what parts give is
+// what the whole batch gives, if the result is a mean.
+constexpr batch_share share_of(const node& n, bool of_each, const char* shares, const int* operands) {
+  const auto at = [&](int k) { return static_cast<batch_share>(shares[operands[k]]); };
+  if (of_each)
+    return n.op == &cards::mean   ? mean_of_examples
+           : n.op == &cards::sum  ? sum_of_examples
+           : n.op == &cards::size ? their_number
+                                  : mixture;
+  bool counts = false, only_counts = true;
+  for (int k = 0; k < n.inputs; ++k)
+    counts = counts || at(k) == their_number,
+    only_counts = only_counts && (at(k) == no_example || at(k) == their_number);
+  if (only_counts) return counts ? their_number : no_example;
+  if (n.op->is(trait::view) || n.op == &cards::neg || n.op == &cards::cast || n.op == &cards::mean ||
+      n.op == &cards::sum || n.op == &cards::identity)
+    return at(0);
+  if (n.op == &cards::select && (at(0) == no_example || at(0) == their_number)) {
+    const batch_share a = at(1), b = at(2);
+    return a == b || b == no_example ? a : a == no_example ? b : mixture;
+  }
+  if (n.inputs != 2) return mixture;
+  const batch_share a = at(0), b = at(1);
+  if (n.op == &cards::add || n.op == &cards::sub)
+    return a == b ? a : a <= mean_of_examples && b <= mean_of_examples ? mean_of_examples : mixture;
+  if (n.op == &cards::mul) return b == no_example ? a : a == no_example ? b : mixture;
+  if (n.op == &cards::div)
+    return b == no_example ? a : a == sum_of_examples && b == their_number ? mean_of_examples : mixture;
+  return mixture;
+}
+
+// Of a model, before it is differentiated: the first node that mixes examples, -1 if none does. It computes something
+// for each example from something of all, or its loss is no mean over them: a sum, a maximum, a quotient of two sums.
+constexpr int find_mixing(const graph_parts& p) {
+  const graph_view& v = p.view;
+  seq<char> shares(v.size, no_example), counts(v.size, 0);  // counts: the loss is computed from it
+  int loss = -1;
+  for (int i = 0; i < p.output_count; ++i)
+    if (p.outputs[i].kind == output::loss) loss = p.outputs[i].node, counts[loss] = 1;
+  for (int i = v.size - 1; i >= 0; --i)
+    for (int e = v.nodes[i].first, end = e + v.nodes[i].inputs; counts[i] != 0 && e < end; ++e) counts[v.edges[e]] = 1;
+  for (int i = 0; i < v.size; ++i) {
+    const node& n = v.nodes[i];
+    const int* from = v.edges + n.first;
+    bool of_each = false, of_all = false;
+    for (int k = 0; k < n.inputs; ++k)
+      of_each = of_each || is_batched(v.nodes[from[k]].dims),
+      of_all = of_all || (shares[from[k]] != no_example && shares[from[k]] != their_number);
+    if (is_batched(n.dims)) {
+      if (of_all) return i;
+    } else {
+      shares[i] = share_of(n, of_each, shares.first, from);
+      if (shares[i] == mixture && counts[i] != 0) return i;
+    }
+  }
+  return loss >= 0 && shares[loss] > mean_of_examples ? loss : -1;
+}
+
+}  // namespace gradus::detail

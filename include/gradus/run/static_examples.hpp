@@ -1,0 +1,120 @@
+// A static batch that goes through the model one example at a time (one_by_one): what lies between the examples. Inputs
+// that kernels cannot read in place are copied, gradients are added, outputs are averaged, predictions are kept.
+#pragma once
+#include "static_layout.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// Those whose means are a step's: as part_sums of run/microbatch.hpp has them.
+template <class Train>
+consteval auto averaged_outputs() {
+  constexpr auto pick = [](int* to) {
+    std::size_t n = 0;
+    for (int i = 0; i < Train::graph.size.outputs; ++i) {
+      const output& o = Train::graph.outputs[i];
+      const node& at = Train::graph.nodes[o.node];
+      const bool number = (at.type == float32 || at.type == float64) && gradus::count(at.dims) == 1;
+      bool known = Train::program.places[o.node].region != node_place::slot;
+      for (std::size_t k = 0; k < n; ++k) known = known || to[k] == o.node;
+      if (number && !known && (o.kind == output::loss || o.kind == output::metric)) to[n++] = o.node;
+    }
+    return n;
+  };
+  constexpr std::size_t count = [pick] {
+    int ids[room(Train::graph.size.outputs)]{};
+    return pick(ids);
+  }();
+  std::array<int, count> out{};
+  int ids[room(Train::graph.size.outputs)]{};
+  pick(ids);
+  std::copy(ids, ids + count, out.begin());
+  return out;
+}
+
+template <class T>
+void add_values(T* sum, const T* x, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) sum[i] += x[i];
+}
+template <class T>
+void divide_values(T* x, std::size_t n, T by) {
+  for (std::size_t i = 0; i < n; ++i) x[i] /= by;
+}
+
+// Of a batch of N examples in `memory`, laid out so.
+template <class Train, class Forward, const auto& Layout, std::int64_t N>
+class static_examples {
+public:
+  std::size_t now = 0;  // the example that goes through the model
+
+  // Copies its inputs to where kernels read them, if not in place.
+  template <class G>
+  void load(std::byte* memory) const {
+    for_each_below<G::program.size.slots>([&]<int Slot> {
+      constexpr static_input i = Layout.template input_at<G>(Slot);
+      if constexpr (i.copied) {
+        constexpr std::size_t to = std::is_same_v<G, Train> ? Layout.slot[Slot] : Layout.forward_slot[Slot];
+        std::memcpy(memory + to, memory + i.begin + now * i.each, i.each);
+      }
+    });
+  }
+  // An update's gradient, added to the sum, which lies where gradients lie.
+  template <int Id>
+  void add_gradient(std::byte* memory) const {
+    constexpr int gradient = Train::input(Id, 1);
+    using T = element_t<Train::graph.nodes[gradient].type>;
+    constexpr auto n = static_cast<std::size_t>(Train::count(gradient, 1));
+    T* const sum = reinterpret_cast<T*>(memory + Layout.template gradient<Train>(Id, true));
+    const T* const x = reinterpret_cast<const T*>(memory + Layout.template offset<Train>(gradient));
+    if (now == 0)
+      std::memcpy(sum, x, n * sizeof(T));
+    else
+      add_values(sum, x, n);
+  }
+  void add_outputs(const std::byte* memory) {
+    for_each_below<static_cast<int>(averaged.size())>([&]<int I> {
+      const double x = static_cast<double>(*at<averaged[I]>(memory));
+      outputs_[I] = now == 0 ? x : outputs_[I] + x;
+    });
+  }
+  // Behind the last example: sums become means.
+  void average(std::byte* memory) const {
+    for_each_below<static_cast<int>(updates.size())>([&]<int I> {
+      using T = element_t<Train::graph.nodes[updates[I]].type>;
+      divide_values(reinterpret_cast<T*>(memory + Layout.template gradient<Train>(updates[I], true)),
+                    static_cast<std::size_t>(Train::count(Train::input(updates[I], 0), 1)), static_cast<T>(N));
+    });
+    for_each_below<static_cast<int>(averaged.size())>([&]<int I> {
+      using T = element_t<Train::graph.nodes[averaged[I]].type>;
+      *const_cast<T*>(at<averaged[I]>(memory)) = static_cast<T>(outputs_[I] / static_cast<double>(N));
+    });
+  }
+  // The example's predictions, beside those of the others.
+  void keep_predictions(std::byte* memory) const {
+    for_each_below<Forward::graph.size.outputs>([&]<int I> {
+      constexpr output o = Forward::graph.outputs[I];
+      if constexpr (o.kind == output::prediction && is_batched(Forward::graph.nodes[o.node].dims)) {
+        constexpr auto bytes =
+            static_cast<std::size_t>(Forward::count(o.node, 1)) * size_of(Forward::graph.nodes[o.node].type);
+        std::memcpy(memory + Layout.prediction[I] + now * bytes,
+                    memory + Layout.template offset<Forward>(o.node) + now * Layout.template stride<Forward>(o.node),
+                    bytes);
+      }
+    });
+  }
+
+private:
+  static constexpr auto updates = updates_of<Train, true>();
+  static constexpr auto averaged = averaged_outputs<Train>();
+  double outputs_[std::max<std::size_t>(averaged.size(), 1)] = {};
+
+  template <int Id>
+  static auto at(const std::byte* memory) {
+    return reinterpret_cast<const element_t<Train::graph.nodes[Id].type>*>(memory + Layout.template offset<Train>(Id));
+  }
+};
+// In its place where the batch goes through as one.
+struct whole_static_batch {
+  static constexpr std::size_t now = 0;
+};
+
+}  // namespace gradus::detail

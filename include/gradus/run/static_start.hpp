@@ -1,0 +1,55 @@
+// What a static stepper's memory holds before the first step: constants, and variables as their initializers have them.
+#pragma once
+#include <algorithm>
+
+#include "static_layout.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+template <class G, int Id>
+consteval auto tensor_values() {
+  constexpr node n = G::graph.nodes[Id];
+  std::array<element_t<n.type>, std::size_t{n.attrs / 2}> values{};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const int* words = G::graph.ints + n.attr + 2 * i;
+    values[i] = element_from<element_t<n.type>>(std::bit_cast<double>(std::array<int, 2>{words[0], words[1]}));
+  }
+  return values;
+}
+template <class G, const auto& Layout, std::int64_t CallSize>
+[[gnu::always_inline]] inline void fill_constants(std::byte* memory) {
+  static constexpr auto ids = nodes_of<G, &constant_card>();
+  for_each_below<ids.size()>([&]<int I> {
+    constexpr auto values = tensor_values<G, ids[I]>();
+    auto* const to =
+        reinterpret_cast<element_t<G::graph.nodes[ids[I]].type>*>(memory + Layout.template offset<G>(ids[I]));
+    if constexpr (values.size() == 1)
+      std::fill_n(to, G::count(ids[I], CallSize), values[0]);
+    else
+      std::copy(values.begin(), values.end(), to);
+  });
+}
+
+// The variables of G, drawn from (seed, name); of a prediction's graph those that training does not have.
+template <class G, class Train, class Device, const auto& Layout>
+[[gnu::always_inline]] inline void start_variables(std::byte* memory, std::uint64_t seed) {
+  for_each_below<G::program.size.variables>([&]<int V>() __attribute__((always_inline)) {
+    constexpr int id = G::program.variables[V];
+    if constexpr (std::is_same_v<G, Train> || Train::find_variable(G::name_of(id)) < 0) {
+      constexpr auto a = G::variable_attributes(id);
+      static_assert(std::is_same_v<G, Train> || a.local != 0,
+                    "gradus: a variable exists in mode predict but not in training, so nothing can train it.");
+      constexpr node n = G::graph.nodes[id];
+      constexpr initializer init{a.kind, a.a, a.b, a.fan, a.distribution};
+      constexpr std::uint64_t stream = stream_of(G::name_of(id));
+      Device::template start<n.type, a.kind, a.distribution>(init, n.dims, seed, stream,
+                                                             memory + Layout.template offset<G>(id));
+    }
+  });
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void variables_not_ready() {
+  raise(status::failed_precondition, "the variables have no values; call initialize or restore a checkpoint first");
+}
+
+}  // namespace gradus::inline GRADUS_BUILD::detail

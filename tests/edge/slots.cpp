@@ -1,0 +1,9 @@
+// One image at a time in the least memory: no array of gradients, and Adam's slots in 16 bits each.
+// flash at most: 28672
+// ram at most: 43520
+#include "cnn.hpp"
+
+static auto trainer =
+    gradus::make_static_stepper<cnn>(gradus::static_batch<1>{}, gradus::adam{.rate = 0.005}, gradus::portable{},
+                                     gradus::release_gradients{}, gradus::slots<gradus::bfloat16>{});
+int main() { return learn(trainer, 400); }

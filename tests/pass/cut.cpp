@@ -1,0 +1,70 @@
+#include <gradus/ops/embedding.hpp>
+#include <gradus/ops/layer.hpp>
+#include <gradus/ops/loss.hpp>
+#include <gradus/ops/metric.hpp>
+#include <gradus/pass/clean.hpp>
+#include <gradus/pass/cut.hpp>
+#include <gradus/pass/minimize.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace gradus;
+
+namespace {
+// The op that find_mixing names, or nothing.
+std::string mixing(value (*build)(graph&, value x, value y)) {
+  graph g;
+  const value x = g.placeholder("x", {batch, 4}), y = g.placeholder("y", {batch, 4});
+  g.add_output(output::loss, "loss", build(g, matmul(x, g.variable("w", {4, 4})), y));
+  const int at = detail::find_mixing(parts_of(g));
+  return at < 0 ? std::string() : std::string(g.nodes[at].op->name);
+}
+detail::uncut uncut_of(void (*build)(graph&)) {
+  graph g;
+  build(g);
+  const graph m = minimize(parts_of(g), {}), d = remove_dead(parts_of(m));
+  return detail::find_uncut(parts_of(d).view);
+}
+}  // namespace
+
+TEST_CASE("a loss that is a mean over examples can be computed from its parts") {
+  CHECK(mixing([](graph&, value x, value y) { return reduce_mean(squared_difference(x, y)); }) == "");
+  CHECK(mixing([](graph&, value x, value y) { return reduce_mean(reduce_sum(x * y, {1})) * 2 - 1; }) == "");
+  CHECK(mixing([](graph&, value x, value y) { return -reduce_mean(x) + 0.5 * reduce_mean(softmax(y)) / 3; }) == "");
+  CHECK(mixing([](graph& g, value x, value y) {
+          return reduce_mean(square(x - y)) + 1e-4 * reduce_sum(square(g.variable("v", {3})));
+        }) == "");
+  CHECK(mixing([](graph&, value x, value y) { return losses::mean_squared_error(y, x); }) == "");
+  CHECK(mixing([](graph&, value x, value y) { return reduce_mean(reduce_mean(square(x - y), {0})); }) == "");
+}
+
+TEST_CASE("what mixes examples is found") {
+  CHECK(mixing([](graph&, value x, value y) { return reduce_sum(square(x - y)); }) == "Sum");
+  CHECK(mixing([](graph&, value x, value) { return reduce_max(x); }) == "Max");
+  CHECK(mixing([](graph&, value x, value) { return reduce_mean(square(x - reduce_mean(x, {0}))); }) == "Sub");
+  CHECK(mixing([](graph&, value x, value y) { return reduce_sum(x * y) / reduce_sum(y); }) == "RealDiv");
+  CHECK(mixing([](graph&, value x, value y) { return reduce_mean(x) * reduce_mean(y); }) == "Mul");
+  CHECK(mixing([](graph&, value x, value) { return square(reduce_mean(x)); }) == "Square");
+  CHECK(mixing([](graph&, value x, value y) { return reduce_mean(x) + reduce_sum(y); }) == "Add");
+  // A weighted mean divides by the number of weights that are not 0: each part has its own.
+  CHECK(mixing([](graph&, value x, value y) {
+          return losses::mean_squared_error(y, x, {.weights = cast(greater(y, y.g->constant(0, float32)), float32)});
+        }) != "");
+}
+
+TEST_CASE("what parts would do again is found") {
+  CHECK(uncut_of([](graph& g) {
+          g.add_output(output::loss, "loss", reduce_mean(dense(g.placeholder("x", {batch, 2}), {.units = 1})));
+        }).why == detail::uncut::none);
+  CHECK(uncut_of([](graph& g) {
+          const value x = g.placeholder("x", {batch, 2}), seen = g.variable("seen", {2}, {.trainable = false});
+          g.outputs.push({output::update, -1, assign_add(seen, reduce_mean(x, {0})).id});
+          g.add_output(output::loss, "loss", reduce_mean(dense(x, {.units = 3})));
+        }).why == detail::uncut::writes);
+  CHECK(uncut_of([](graph& g) {
+          const value ids = g.placeholder("ids", {batch}, int32);
+          g.add_output(output::loss, "loss", reduce_mean(square(embedding(ids, {.input_dim = 5, .output_dim = 2}))));
+        }).why == detail::uncut::rows);
+}

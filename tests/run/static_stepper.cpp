@@ -1,0 +1,33 @@
+// one thread: nothing here runs at the same time
+// The class itself; what it trains, beside a stepper on the heap, is in static_step.cpp and gradient_life.cpp.
+#include <gradus/run/static_stepper.hpp>
+#include <gradus/update/lookahead.hpp>
+#include <gradus/update/rules/adam.hpp>
+
+#include "static_compare.hpp"
+
+using namespace static_test;
+
+TEST_CASE("inputs keep what is written, for steps and predictions alike, whether they are read in place or copied") {
+  auto whole = make_static_stepper<layers>(static_batch<4>{}, adam{});
+  auto each = make_static_stepper<layers>(static_batch<4>{}, adam{}, one_by_one{});
+  random_stream stream{.seed = 2};
+  draw(each.input<"x">(), stream), draw(each.input<"y">(), stream);
+  const std::vector<float> x(each.input<"x">().begin(), each.input<"x">().end());
+  std::ranges::copy(x, whole.input<"x">().begin());
+  std::ranges::copy(each.input<"y">(), whole.input<"y">().begin());
+  each.initialize(3), whole.initialize(3);
+  each.step(), each.predict(), each.step(), whole.step(), whole.predict(), whole.step();
+  CHECK(std::equal(x.begin(), x.end(), each.input<"x">().begin()));
+  CHECK(each.loss() == doctest::Approx(whole.loss()).epsilon(1e-6));
+  CHECK(each.global_step() == 2);
+  static_assert(decltype(each)::batch_size == 4);
+}
+
+TEST_CASE("a rule whose slot is a copy of its variable is refused where slots have 16 bits") {
+  auto s = make_static_stepper<layers>(static_batch<2>{}, chain{adam{}, lookahead{}}, slots<bfloat16>{});
+  CHECK_THROWS_WITH_AS(s.initialize(1),
+                       "slots<bfloat16>: this rule has a slot that is a copy of its variable, which bfloat16 would "
+                       "round; leave slots<bfloat16> out",
+                       invalid_argument);
+}
