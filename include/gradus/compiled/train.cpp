@@ -58,6 +58,7 @@
 #include "../train/measure.ipp"
 #include "../train/monitored_session.ipp"
 #include "../train/monitored_training_session.ipp"
+#include "../train/predictor.ipp"
 #include "../train/progress.ipp"
 #include "../train/run_config.ipp"
 #include "../train/run_environment.ipp"

@@ -1,0 +1,171 @@
+// A trained model that predicts and does nothing else: no gradients, no slots, no training graph. For a service that
+// answers, beside the run that trains or without one.
+//
+//   const gradus::predictor<model> net({.model_dir = "runs/digits"});      // the newest checkpoint
+//   auto seat = net.seat();                                                // what one thread needs; any number of them
+//   std::span<float> image = seat.input<float>("image");                   // the placeholder's own memory
+//   ... fill image
+//   seat.run();
+//   std::span<const float> p = seat.prediction<float>("probability");      // until the next run
+//
+// The values are read once and then stay. A seat has the memory of one computation; run() neither allocates nor locks,
+// and seats of different threads do not meet. The bits are those of trainer::predict with the same policies.
+//
+// TensorFlow: tf.contrib.predictor.from_estimator (1.15), which runs a session. train/saved_model.hpp predicts from an
+// exported model whose graph is in the file.
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "../checkpoint/saver.hpp"
+#include "../codec/flat.hpp"
+#include "../cpu/interpret.hpp"
+#include "../ops/model.hpp"
+#include "../pass/mixed_precision.hpp"
+#include "../run/device.hpp"
+#include "../run/model.hpp"
+#include "../run/variables.hpp"
+#include "composition.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// Where a predictor's values come from: one of the first two.
+struct predictor_options {
+  std::string model_dir = {};        // its newest checkpoint
+  std::string checkpoint_path = {};  // this one
+  bool use_averages = false;         // of the variables, where training kept them (exponential_moving_average)
+};
+
+namespace detail {
+// A predictor's model and values, whatever the type of the model.
+class predicted_model {
+public:
+  const runnable& graph() const { return r_; }
+  std::byte* value(int k) const { return values_.value(static_cast<std::size_t>(k)); }
+  std::int64_t global_step() const { return step_; }
+  std::size_t bytes() const { return values_.bytes(); }
+
+  // Declares the graph's variables and restores them. Errors: invalid_argument if not one source is given;
+  // failed_precondition if there is no checkpoint; what saver::restore raises.
+  void load(const runnable& r, const predictor_options& o, const any_saver& files);
+
+private:
+  runnable r_;
+  mutable variable_arena values_;
+  std::int64_t step_ = 0;
+};
+
+// What one thread needs to predict.
+class prediction_seat {
+public:
+  prediction_seat(const predicted_model& of, subnormal_mode numbers, std::int64_t batch_size);
+  prediction_seat(const prediction_seat&) = delete;
+  prediction_seat& operator=(const prediction_seat&) = delete;
+  // From now on batches have this many examples. Spans of before are of no use any more.
+  void bind(std::int64_t batch_size) { machine_.bind(batch_size); }
+  std::int64_t batch_size() const { return machine_.batch_size(); }
+
+  // A placeholder's memory; it keeps what is written there. Errors: not_found, with the names that there are.
+  tensor_view input(std::string_view name) { return machine_.view(find_input(name)); }
+  // What the last run gave. Errors: not_found, with the names that there are.
+  const_tensor_view prediction(std::string_view name) { return machine_.view(find_prediction(name)); }
+  // The same as numbers. Error besides: invalid_argument for another type than the tensor's.
+  template <class T>
+  std::span<T> input(std::string_view name) {
+    const tensor_view v = input(name);
+    check_type(name, v.type, dtype_of<T>);
+    return {reinterpret_cast<T*>(v.mutable_data()), v.size()};
+  }
+  template <class T>
+  std::span<const T> prediction(std::string_view name) {
+    const const_tensor_view v = prediction(name);
+    check_type(name, v.type, dtype_of<T>);
+    return {reinterpret_cast<const T*>(v.data), v.size()};
+  }
+  // The next run reads a placeholder from the caller's memory, which must stay as it is until run() has returned; what
+  // does not lie on cache lines is copied at once. Errors: invalid_argument for another number of bytes; not_found.
+  void lend(std::string_view name, std::span<const std::byte> from) { machine_.lend(find_input(name), from); }
+  // Computes all predictions.
+  void run() {
+    const subnormal_scope here(numbers_);
+    machine_.run([](const bound_call&) {});
+    machine_.take_back();
+  }
+
+private:
+  step_machine machine_;
+  subnormal_mode numbers_;
+
+  int find_input(std::string_view name) const;
+  int find_prediction(std::string_view name) const;
+  static void check_type(std::string_view name, dtype found, dtype expected);
+};
+}  // namespace detail
+
+// Source: a model function as a template argument of `predictor`, or one that the program runs (make_predictor).
+// Policies: an arithmetic, subnormals, a precision, a codec, a file system, operations of the user's.
+template <class Source, class... Policies>
+class basic_predictor {
+  using arithmetic_type = policy_of<kind::arithmetic, fast, Policies...>;
+  using device_type = cpu<arithmetic_type>;
+  using codec_type = policy_of<kind::codec, flat_binary, Policies...>;
+  using file_system_type = policy_of<kind::file_system, posix, Policies...>;
+  using model_type =
+      typename Source::template model<device_type, policy_of<kind::operations, ops<>, Policies...>, gating::op, false,
+                                      true, policy_of<kind::precision, detail::full_precision, Policies...>::compute,
+                                      false, 0>;
+  using subnormals_type =
+      policy_of<kind::subnormals, std::conditional_t<arithmetic_type::fuses, subnormals::flush, subnormals::keep>,
+                Policies...>;
+  static_assert(policies_fit<kinds<kind::arithmetic, kind::subnormals, kind::precision, kind::codec, kind::file_system,
+                                   kind::operations>,
+                             Policies...>::value);
+
+public:
+  basic_predictor(const Source& source, const predictor_options& o, const Policies&... policies)
+      : model_(source.template make<model_type>()) {
+    values_.load(model_.template get<mode::predict>(), o,
+                 saver<codec_type, file_system_type>({}, take_policy<kind::codec, flat_binary>(policies...),
+                                                     take_policy<kind::file_system, posix>(policies...)));
+  }
+  explicit basic_predictor(const predictor_options& o, const Policies&... policies)
+    requires std::is_default_constructible_v<Source>
+      : basic_predictor(Source{}, o, policies...) {}
+  basic_predictor(const basic_predictor&) = delete;
+  basic_predictor& operator=(const basic_predictor&) = delete;
+
+  // What one thread needs, for batches of so many examples. The predictor outlives it.
+  detail::prediction_seat seat(std::int64_t batch_size = 1) const {
+    return detail::prediction_seat(values_, detail::subnormals_of<device_type, subnormals_type>(), batch_size);
+  }
+  std::int64_t global_step() const { return values_.global_step(); }  // of the checkpoint
+  std::size_t bytes() const { return values_.bytes(); }               // of all values; a seat has its own beside
+
+private:
+  model_type model_;
+  detail::predicted_model values_;
+};
+
+template <auto Model, class... Policies>
+using predictor = basic_predictor<detail::by_compiler<Model>, Policies...>;
+
+// The same with policies: make_predictor<model>({.model_dir = "runs/a"}, portable{}).
+template <auto Model, class... Policies>
+predictor<Model, Policies...> make_predictor(const predictor_options& o, const Policies&... policies) {
+  return predictor<Model, Policies...>(o, policies...);
+}
+// Of a model function that the program runs: interpreted.
+template <class Build, class... Policies>
+  requires(std::is_invocable_r_v<model_spec, Build&, graph&>)
+basic_predictor<detail::by_program, Policies...> make_predictor(Build model, const predictor_options& o,
+                                                                const Policies&... policies) {
+  return basic_predictor<detail::by_program, Policies...>(detail::by_program{std::move(model)}, o, policies...);
+}
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "predictor.ipp"
+#endif

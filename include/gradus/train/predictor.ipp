@@ -1,0 +1,76 @@
+// The bodies of predictor.hpp.
+#pragma once
+#include "../base/body.hpp"
+#include "predictor.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_options& o, const any_saver& files) {
+  if (o.model_dir.empty() == o.checkpoint_path.empty())
+    raise(status::invalid_argument,
+          text("a predictor: expected one of model_dir and checkpoint_path, found ",
+               o.model_dir.empty() ? "neither" : "both", "; give the folder of a run, or the path of a checkpoint"));
+  r_ = r;
+  const program_view& p = r.program;
+  for (int k = 0; k < p.variable_count; ++k) {
+    const node& n = r.at(p.variables[k]);
+    values_.declare({r.name_of(p.variables[k]), n.type, n.dims, {}, false, false});
+  }
+  values_.allocate(0);
+  state_list list;
+  list.scalar("global_step", step_);
+  for (int k = 0; k < p.variable_count; ++k) {
+    const int id = p.variables[k];
+    const auto a = from_words<variable_attr>(r.graph.view.ints + r.at(id).attr);
+    if (a.local != 0) continue;  // a metric's, which predictions do not read
+    const variable_info& v = values_.info(static_cast<std::size_t>(k));
+    const bool averaged = o.use_averages && a.trainable != 0;
+    list.tensor(averaged ? text(v.name, "/ExponentialMovingAverage") : std::string(v.name), v.type, resolve(v.dims, 1),
+                values_.view(static_cast<std::size_t>(k)).mutable_bytes());
+  }
+  const restore_options how{.ignore_extra = true};
+  if (!o.checkpoint_path.empty())
+    files.restore(list, o.checkpoint_path, how);
+  else if (!files.restore_latest(list, o.model_dir, how))
+    raise(status::failed_precondition,
+          text("there is no checkpoint in \"", o.model_dir, "\" to predict with; train first"));
+}
+
+GRADUS_BODY prediction_seat::prediction_seat(const predicted_model& of, subnormal_mode numbers, std::int64_t batch_size)
+    : numbers_(numbers) {
+  machine_.connect(
+      of.graph(), [&](int k) { return of.value(k); }, [](int) -> std::byte* { return nullptr; });
+  machine_.bind(batch_size);
+}
+
+GRADUS_BODY int prediction_seat::find_input(std::string_view name) const {
+  const runnable& r = machine_.what();
+  std::string known;
+  for (int i = 0; i < r.graph.view.size; ++i) {
+    if (r.at(i).op != &placeholder_card) continue;
+    if (r.name_of(i) == name) return i;
+    known += text(known.empty() ? "" : ", ", r.name_of(i));
+  }
+  raise(status::not_found, text("a predictor has no input \"", name, "\"; expected one of ", known));
+}
+GRADUS_BODY int prediction_seat::find_prediction(std::string_view name) const {
+  const runnable& r = machine_.what();
+  std::string known;
+  for (int i = 0; i < r.graph.output_count; ++i) {
+    const auto& o = r.graph.outputs[i];
+    if (o.kind != output::prediction) continue;
+    if (r.name_at(o.name) == name) return o.node;
+    known += text(known.empty() ? "" : ", ", r.name_at(o.name));
+  }
+  raise(status::not_found, known.empty()
+                               ? text("the model names no predictions, so there is no \"", name,
+                                      "\"; add them to its model_spec: .predictions = {{\"", name, "\", value}}")
+                               : text("a predictor has no prediction \"", name, "\"; expected one of ", known));
+}
+GRADUS_BODY void prediction_seat::check_type(std::string_view name, dtype found, dtype expected) {
+  if (found != expected)
+    raise(status::invalid_argument,
+          text("\"", name, "\" holds ", name_of(found), "; it was asked for as ", name_of(expected)));
+}
+
+}  // namespace gradus::inline GRADUS_BUILD::detail

@@ -1,0 +1,163 @@
+// costs: 120
+// A trained model that only predicts: the bits of the trainer that made it, from any thread, without allocating.
+#include <gradus/train/predictor.hpp>
+
+#include <gradus/gradus.hpp>
+#include <gradus/testing/temp_dir.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+#include "../message.hpp"
+
+namespace {
+std::atomic<long> allocations{0};
+}  // namespace
+void* operator new(std::size_t n) {
+  ++allocations;
+  if (void* p = std::malloc(n)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+
+namespace {
+using namespace gradus;
+using gradus::testing::temp_dir;
+
+inline constexpr auto rich = [](graph& g) {
+  auto x = g.placeholder("x", {batch, 4});
+  auto label = g.placeholder("label", {batch}, int32);
+  auto h = relu(batch_norm(dense(x, {.units = 6, .name = "hidden"}), {.momentum = 0.9}));
+  auto logits = dense(dropout(h, 0.25), {.units = 3, .name = "logits"});
+  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(logits, label)),
+                    .metrics = {{"accuracy", accuracy(logits, label)}},
+                    .predictions = {{"class", argmax(logits)}, {"probability", softmax(logits)}}};
+};
+constexpr int many = 12;
+struct examples {
+  std::vector<float> x;
+  std::vector<std::int32_t> label;
+  examples() {
+    for (int i = 0; i < 4 * many; ++i) x.push_back(static_cast<float>((i * 29) % 17) / 9 - 1);
+    for (int i = 0; i < many; ++i) label.push_back(i % 3);
+  }
+  auto batches(int n) const { return from_spans("x", x, extents{4}, "label", label, extents{}).batch(n); }
+};
+using values = std::pair<std::vector<float>, std::vector<std::int64_t>>;
+
+template <class Trainer>
+values by_trainer(Trainer& t, const examples& data) {
+  values all;
+  t.predict(data.batches(many), [&](const predictions& p) {
+    const auto probability = p["probability"].template as<float>();
+    const auto kind = p["class"].template as<std::int64_t>();
+    all.first.insert(all.first.end(), probability.begin(), probability.end());
+    all.second.insert(all.second.end(), kind.begin(), kind.end());
+  });
+  return all;
+}
+template <class Predictor>
+values by_predictor(const Predictor& net, const examples& data, int at_once) {
+  values all;
+  auto seat = net.seat(at_once);
+  for (int i = 0; i < many; i += at_once) {
+    const auto x = seat.template input<float>("x");
+    std::copy_n(data.x.begin() + 4 * i, x.size(), x.begin());
+    seat.run();
+    const auto probability = seat.template prediction<float>("probability");
+    const auto kind = seat.template prediction<std::int64_t>("class");
+    all.first.insert(all.first.end(), probability.begin(), probability.end());
+    all.second.insert(all.second.end(), kind.begin(), kind.end());
+  }
+  return all;
+}
+}  // namespace
+
+TEST_CASE("a predictor has the bits of the trainer, compiled and interpreted, of a folder and of one checkpoint") {
+  const temp_dir place;
+  const examples data;
+  auto t = make_trainer<rich>(adam{.rate = 0.05}, exponential_moving_average{.decay = 0.8}, portable{},
+                              run_config{.model_dir = place / "run", .tf_random_seed = 3});
+  t.train(data.batches(4).repeat(), {.max_steps = 25});
+  const values expected = by_trainer(t, data);
+  const auto net = make_predictor<rich>({.model_dir = place / "run"}, portable{});
+  CHECK(net.global_step() == 25);
+  CHECK(net.bytes() < 2048);  // the values alone: the run's checkpoint has two slots and an average beside each
+  CHECK(by_predictor(net, data, many) == expected);
+  CHECK(by_predictor(net, data, 4) == expected);
+  const auto built = make_predictor([](graph& g) { return rich(g); },
+                                    {.checkpoint_path = latest_checkpoint(posix{}, place / "run")}, portable{});
+  CHECK(by_predictor(built, data, many) == expected);
+
+  const auto averaged = make_predictor<rich>({.model_dir = place / "run", .use_averages = true}, portable{});
+  const values smooth = by_predictor(averaged, data, many);
+  CHECK(smooth != expected);
+  for (std::size_t i = 0; i < smooth.first.size(); ++i)
+    CHECK(smooth.first[i] == doctest::Approx(expected.first[i]).epsilon(0.5));
+}
+
+TEST_CASE("seats of many threads do not meet, and a run allocates nothing") {
+  const temp_dir place;
+  const examples data;
+  auto t = make_trainer<rich>(gradient_descent{.rate = 0.05}, run_config{.model_dir = place / "run"});
+  t.train(data.batches(4).repeat(), {.max_steps = 5});
+  const values expected = by_trainer(t, data);
+  const predictor<rich> net({.model_dir = place / "run"});
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int k = 0; k < 4; ++k)
+    threads.emplace_back([&, k] {
+      for (int i = 0; i < 50; ++i) wrong += by_predictor(net, data, k % 2 == 0 ? many : 3) != expected;
+    });
+  for (auto& one : threads) one.join();
+  CHECK(wrong == 0);
+  auto seat = net.seat(many);
+  seat.run();
+  const long before = allocations;
+  for (int i = 0; i < 10; ++i) {
+    const auto x = seat.input<float>("x");
+    std::copy(data.x.begin(), data.x.end(), x.begin());
+    seat.run();
+    wrong += seat.prediction<std::int64_t>("class")[0] != expected.second[0];
+  }
+  CHECK(allocations == before);
+  CHECK(wrong == 0);
+  seat.lend("x", std::as_bytes(std::span(data.x)));
+  seat.run();
+  CHECK(seat.prediction<std::int64_t>("class")[5] == expected.second[5]);
+  seat.bind(1);
+  CHECK(seat.input<float>("x").size() == 4);
+}
+
+TEST_CASE("what a predictor is not") {
+  const temp_dir place;
+  const examples data;
+  CHECK(message_of(status::invalid_argument, [&] { make_predictor<rich>({}); }) ==
+        "a predictor: expected one of model_dir and checkpoint_path, found neither; give the folder of a run, or the "
+        "path "
+        "of a checkpoint");
+  CHECK(says(
+      message_of(status::invalid_argument, [&] { make_predictor<rich>({.model_dir = "a", .checkpoint_path = "b"}); }),
+      "found both"));
+  CHECK(says(message_of(status::failed_precondition, [&] { make_predictor<rich>({.model_dir = place / "none"}); }),
+             "there is no checkpoint in"));
+  auto t = make_trainer<rich>(gradient_descent{.rate = 0.05}, run_config{.model_dir = place / "run"});
+  t.train(data.batches(4).repeat(), {.max_steps = 1});
+  CHECK(says(
+      message_of(status::not_found, [&] { make_predictor<rich>({.model_dir = place / "run", .use_averages = true}); }),
+      "hidden/kernel/ExponentialMovingAverage"));
+  const predictor<rich> net({.model_dir = place / "run"});
+  auto seat = net.seat();
+  CHECK(message_of(status::not_found, [&] { seat.input("y"); }) ==
+        "a predictor has no input \"y\"; expected one of x, label");
+  CHECK(message_of(status::not_found, [&] { seat.prediction("probabilities"); }) ==
+        "a predictor has no prediction \"probabilities\"; expected one of class, probability");
+  CHECK(message_of(status::invalid_argument, [&] { seat.prediction<float>("class"); }) ==
+        "\"class\" holds int64; it was asked for as float32");
+  CHECK(message_of(status::invalid_argument, [&] { seat.lend("x", {}); }) != "");
+}
