@@ -338,8 +338,11 @@ TEST_CASE("a parameter server that comes back without what it held ends the clus
       }),
               {.max_steps = 1'000'000});
     });
-    for (const int w : {0, 1})
-      CHECK(says(said.at(text("worker ", w)), text("ps ", which, " at p", which, " was started again")));
+    for (const int w : {0, 1}) {
+      const std::string& what = said.at(text("worker ", w));
+      CAPTURE(what);
+      CHECK(says(what, text("ps ", which, " at p", which, " was started again")));
+    }
     CHECK(says(said.at(text("ps ", 1 - which)), "start all tasks again: they go on from the last checkpoint"));
   }
 }
