@@ -1,11 +1,13 @@
 #include "files.hpp"
 
+#include <cstdio>
 #include <gradus/base/sort.hpp>
 #include <gradus/codec/all_codecs.hpp>
 #include <gradus/codec/open.hpp>
 #include <set>
 
 #include "limits.hpp"
+#include "output.hpp"
 
 namespace tool {
 
@@ -73,7 +75,7 @@ std::vector<std::string> write_shards_of(const Codec& c, snapshot content, const
   return write_as(many, std::move(content), to, Codec::extension);
 }
 
-// An image has no metadata: what would be lost with them is a model's own.
+// An image has no metadata. What every checkpoint has of them is no loss; others are named.
 std::string write_image(const snapshot& content, const destination& to) {
   if (to.shards != 0) raise(status::invalid_argument, "the image of a flash is one file; leave --shards out");
   const std::string path = stem_at(to.path, flash_extension) + std::string(flash_extension);
@@ -83,6 +85,10 @@ std::string write_image(const snapshot& content, const destination& to) {
   make_directories(posix{}, directory_of(path));
   const std::span<const std::byte> bytes(image);
   publish(posix{}, path, byte_pieces(&bytes, 1));
+  for (const auto& [key, value] : content.about)
+    if (key != "library" && key != "codec")
+      std::fprintf(stderr, "gradus-checkpoint: warning: a flash image has no metadata, so \"%s\" is left out\n",
+                   visible(key).c_str());
   return path;
 }
 }  // namespace

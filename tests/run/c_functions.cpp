@@ -36,7 +36,7 @@ TEST_CASE("c_functions: the bits of the library's formulas and sums") {
   std::vector<float> a, b;
   for (std::size_t i = 1; i < y.size(); i += 2) a.push_back(y[i]);
   for (std::size_t i = 1; i < y.size(); i += 2) b.push_back(y[y.size() - i]);
-  for (std::size_t i : {1, 15, 16, 17, 100, 4095, 4096, 4097, 8300}) {
+  for (std::size_t i : {1u, 15u, 16u, 17u, 100u, 4095u, 4096u, 4097u, 8300u}) {
     expected.push_back(dot<portable>(a.data(), b.data(), i));
     expected.push_back(maximum<portable>(a.data(), i));
   }
