@@ -27,6 +27,27 @@ TEST_CASE("gather takes rows, and says which index is outside") {
                        invalid_argument);
 }
 
+TEST_CASE("gather from a table that is not near, which it asks ahead, takes the same rows and refuses the same ones") {
+  constexpr std::size_t rows = 5000, width = 17;  // 340,000 bytes
+  kernel_test::lcg random;
+  graph g;
+  const value table = g.placeholder("table", {static_cast<int>(rows), static_cast<int>(width)});
+  const value ids = g.placeholder("ids", {batch}, int64), y = gather(table, ids);
+  const auto numbers = random.reals<float>(rows * width);
+  for (const std::size_t n : {1u, 31u, 32u, 33u, 100u}) {
+    std::vector<std::int64_t> listed(n);
+    for (auto& row : listed) row = static_cast<std::int64_t>(random(rows));
+    std::vector<float> expected;
+    for (const std::int64_t row : listed)
+      for (std::size_t k = 0; k < width; ++k) expected.push_back(numbers[static_cast<std::size_t>(row) * width + k]);
+    std::map<int, kernel_test::bytes> feeds{{table.id, to_bytes(numbers)}, {ids.id, to_bytes(listed)}};
+    CHECK(from_bytes<float>(kernel_test::run(gather_ops{}, g, y, static_cast<std::int64_t>(n), feeds)) == expected);
+    listed[n - 1] = std::int64_t{1} << 60;
+    feeds[ids.id] = to_bytes(listed);
+    CHECK_THROWS_AS(kernel_test::run(gather_ops{}, g, y, static_cast<std::int64_t>(n), feeds), invalid_argument);
+  }
+}
+
 TEST_CASE("rows_to_dense adds rows in order of arrival") {
   graph g;
   const value values = g.placeholder("values", {batch, 5}), ids = g.placeholder("ids", {batch}, int64);

@@ -3,6 +3,7 @@
 #include <gradus/cpu/reduce.hpp>
 #include <gradus/run/session.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -110,6 +111,25 @@ TEST_CASE("any axes, kept or not") {
         for (int c = 0; c < 4; ++c) least = std::min(least, at(a, b, c, d));
       CHECK(inner[static_cast<std::size_t>(a * 5 + d)] == least);
     }
+}
+
+TEST_CASE("the largest and the smallest integer of each row") {
+  random_stream r{4, 0};
+  for (const int n : {1, 2, 7, 16, 50, 67}) {
+    std::vector<std::int32_t> x(static_cast<std::size_t>(3 * n));
+    for (auto& v : x) v = static_cast<std::int32_t>(r.below(2001)) - 1000;
+    x[0] = std::numeric_limits<std::int32_t>::min(), x.back() = std::numeric_limits<std::int32_t>::max();
+    graph g;
+    const value in = g.placeholder("x", {batch, n}, int32);
+    const value most = reduce_max(in, {1}), least = reduce_min(in, {1});
+    session s{g};
+    const auto results = s.run({most, least}, {{"x", x}});
+    for (std::size_t row = 0; row < 3; ++row) {
+      const auto begin = x.begin() + static_cast<std::ptrdiff_t>(row) * n, end = begin + n;
+      CHECK(results[0].as<std::int32_t>()[row] == *std::max_element(begin, end));
+      CHECK(results[1].as<std::int32_t>()[row] == *std::min_element(begin, end));
+    }
+  }
 }
 
 TEST_CASE("of nothing: sum 0, mean NaN, max -inf") {

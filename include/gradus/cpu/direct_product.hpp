@@ -2,6 +2,7 @@
 // chooses). A few numbers at a time where there is little to do, else tiles of registers.
 #pragma once
 #include "dots.hpp"
+#include "few_rows.hpp"
 #include "gemm.hpp"
 #include "kernel.hpp"
 #include "sums.hpp"
@@ -271,6 +272,11 @@ struct direct_product {
       if (is_large(g.m, g.n, g.k)) return packed_product<T, A>{g, product_into::overwrite}.run(e);
     if constexpr (Columns % row_columns == 0)
       if (g.m == 1 && !g.b.transposed && g.n % row_columns == 0) return single_row(e);
+    using few = few_rows<T, A>;
+    if constexpr (few::possible && Rows <= few::most)
+      if ((Rows <= 1 || g.b.transposed) && few::fits_rows(g)) return few::run_rows(g, e);
+    if constexpr (few::possible && Columns < 16)
+      if (few::fits_columns(g)) return few::run_columns(g, e);
     if constexpr (Columns > 0)
       known_columns<(Rows <= 128 ? Rows : 0), Columns>(e);
     else

@@ -35,11 +35,10 @@ void add_run(T* y, const T* x, std::int64_t n) {
 inline constexpr std::int64_t gathered_ahead = 32;
 inline constexpr std::size_t gathered_first = 256, near_table = 1 << 18;
 template <class Index>
-GRADUS_INLINE void prefetch_gathered(const std::byte* table, std::size_t bytes, Index row) {
-  // The row is not checked yet, so this is a number and no pointer.
-  const auto at = reinterpret_cast<std::uintptr_t>(table) + static_cast<std::size_t>(row) * bytes;
-  for (std::size_t k = 0; k < (bytes < gathered_first ? bytes : gathered_first); k += 64)
-    __builtin_prefetch(reinterpret_cast<const void*>(at + k));
+GRADUS_INLINE void prefetch_gathered(const std::byte* table, std::size_t bytes, Index row, std::int64_t rows) {
+  if (row < 0 || row >= rows) return;  // an error, when it is that row's turn
+  const std::byte* const at = table + static_cast<std::size_t>(row) * bytes;
+  for (std::size_t k = 0; k < (bytes < gathered_first ? bytes : gathered_first); k += 64) __builtin_prefetch(at + k);
 }
 }  // namespace detail
 
@@ -56,9 +55,9 @@ struct op_kernel<&cards::gather> {
       const std::int64_t ahead =
           static_cast<std::size_t>(rows) * bytes > detail::near_table ? detail::gathered_ahead : mine.last - mine.first;
       for (std::int64_t i = mine.first; ahead < mine.last - mine.first && i < mine.first + ahead; ++i)
-        detail::prefetch_gathered(a[1], bytes, listed[i]);
+        detail::prefetch_gathered(a[1], bytes, listed[i], rows);
       for (std::int64_t i = mine.first; i < mine.last; ++i) {
-        if (i + ahead < mine.last) detail::prefetch_gathered(a[1], bytes, listed[i + ahead]);
+        if (i + ahead < mine.last) detail::prefetch_gathered(a[1], bytes, listed[i + ahead], rows);
         const auto row = static_cast<std::size_t>(detail::checked_row<&cards::gather>(listed[i], i, rows));
         if (bytes != 0) std::memcpy(a[0] + static_cast<std::size_t>(i) * bytes, a[1] + row * bytes, bytes);
       }
