@@ -143,11 +143,11 @@ struct static_layout {
     return input[l.index].each != 0 ? input[l.index].begin : offset<Train>(id);
   }
   template <class G>
-  constexpr static_input input_at(int slot) const {
+  constexpr static_input input_at(int k) const {
     if constexpr (std::is_same_v<G, Train>)
-      return input[slot];
+      return input[k];
     else
-      return forward_input[slot];
+      return forward_input[k];
   }
   // By how much the tensor of node `id` moves from one example to the next.
   template <class G>
