@@ -1,6 +1,6 @@
 // A small network learns on the board what it learns here: after every step the same loss, at the end the same weights,
 // slots and predictions, bit for bit, in portable arithmetic. There is no heap to take from.
-// flash at most: 21504
+// flash at most: 21248
 // ram at most: 8192
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>

@@ -118,8 +118,8 @@ struct static_layout {
 
   std::size_t halved;  // mirrors that are stored as bfloat16: the first ones
 
-  // Of mirror k: of all variables, or of the one at this offset.
-  constexpr std::size_t mirror(std::size_t k, std::size_t offset = 0) const {
+  // Of mirror k: of all variables, or of the one at this offset. Inlined: else a program keeps the layout.
+  [[gnu::always_inline]] constexpr std::size_t mirror(std::size_t k, std::size_t offset = 0) const {
     if (k < halved) return mirrors + (k * trainable_bytes + offset) / 2;
     return mirrors + halved * (trainable_bytes / 2) + (k - halved) * trainable_bytes + offset;
   }
