@@ -1,5 +1,5 @@
 // One image at a time in the least memory: no array of gradients, and Adam's slots in 16 bits each.
-// flash at most: 28672
+// flash at most: 28160
 // ram at most: 43520
 #include "cnn.hpp"
 

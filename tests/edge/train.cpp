@@ -2,7 +2,7 @@
 // slots and predictions, bit for bit, in portable arithmetic. There is no heap to take from.
 // boards: all
 // links no heap and no exceptions
-// flash at most: 21504
+// flash at most: 21248
 // ram at most: 8192
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>

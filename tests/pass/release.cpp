@@ -36,7 +36,7 @@ constexpr int longest_wait(const graph& g) {
     ++updates;
     int last = 0;
     for (int e = n.first, end = e + n.inputs + n.controls; e < end; ++e) {
-      if (g.edges[e] >= i) return -1;
+      if (g.edges[e] < 0 || g.edges[e] >= i) return -1;
       last = g.edges[e] > last ? g.edges[e] : last;
     }
     longest = i - last > longest ? i - last : longest;
@@ -52,6 +52,11 @@ constexpr int count_of(const graph& g, const card& op) {
 constexpr void two_at_once(graph& g) {
   const value x = g.placeholder("x", {batch, 4});
   g.add_output(output::loss, "loss", reduce_mean(square(matmul(x, g.variable("w", {4, 3})) + g.variable("b", {3}))));
+}
+// The second operand's gradient reads the first, a variable, whose own gradient is there before.
+constexpr void read_late(graph& g) {
+  const value h = tanh(matmul(g.placeholder("x", {batch, 4}), g.variable("v", {4, 3})));
+  g.add_output(output::loss, "loss", reduce_mean(square(g.variable("w", {3}) * h)));
 }
 }  // namespace
 
@@ -69,6 +74,12 @@ static_assert([] {
   const graph g = released(gating::op, two_at_once);
   const int wait = longest_wait(g);
   return broken_law(parts_of(g)) == nullptr && (wait == 1 || wait == 2);
+}());
+
+// An update waits for who still reads its variable, not for its gradient alone.
+static_assert([] {
+  const graph g = released(gating::none, read_late);
+  return broken_law(parts_of(g)) == nullptr && longest_wait(g) == 1;
 }());
 
 TEST_CASE("a released gradient has a slot from the node that makes it to its update") {

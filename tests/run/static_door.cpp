@@ -22,6 +22,25 @@ static_assert(detail::static_policies_fit<clip_by_global_norm, adam, static_batc
 static_assert(detail::static_update_fits<static_batch<4>, adam, clip_by_global_norm>::value);
 static_assert(detail::static_model_fits<model, static_batch<4>, adam>::value);
 
+static_assert(
+    detail::static_door_opens<static_batch<4>, adam, one_by_one, clip_by_global_norm, slots<bfloat16>>::value);
+static_assert(detail::static_door_opens<static_batch<1>, adam, release_gradients, slots<bfloat16>>::value);
+static_assert(detail::static_model_fits<model, static_batch<4>, adam, one_by_one>::value);
+
+TEST_CASE("gradients are released, and a norm is that of the sums, as policies say") {
+  constexpr build_options kept = detail::static_options<mode::train, adam, static_batch<4>>;
+  constexpr build_options each =
+      detail::static_options<mode::train, one_by_one, adam, clip_by_global_norm, static_batch<4>>;
+  constexpr build_options released = detail::static_options<mode::train, adam, release_gradients, static_batch<4>>;
+  CHECK(!kept.release);
+  CHECK(!kept.one_by_one);
+  CHECK(each.release);
+  CHECK(each.one_by_one);
+  CHECK(!each.needs_norm);
+  CHECK(released.release);
+  CHECK(!released.one_by_one);
+}
+
 TEST_CASE("policies in any order say what a model is compiled for") {
   constexpr build_options o = detail::static_options<mode::train, recompute_marked, static_batch<4>,
                                                      clip_by_global_norm, gradus::adam, gate_graph>;

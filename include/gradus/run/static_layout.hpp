@@ -118,8 +118,8 @@ struct static_layout {
 
   std::size_t halved;  // mirrors that are stored as bfloat16: the first ones
 
-  // Of mirror k: of all variables, or of the one at this offset.
-  constexpr std::size_t mirror(std::size_t k, std::size_t offset = 0) const {
+  // Of mirror k: of all variables, or of the one at this offset. Inlined: else a program keeps the layout.
+  [[gnu::always_inline]] constexpr std::size_t mirror(std::size_t k, std::size_t offset = 0) const {
     if (k < halved) return mirrors + (k * trainable_bytes + offset) / 2;
     return mirrors + halved * (trainable_bytes / 2) + (k - halved) * trainable_bytes + offset;
   }
@@ -143,11 +143,11 @@ struct static_layout {
     return input[l.index].each != 0 ? input[l.index].begin : offset<Train>(id);
   }
   template <class G>
-  constexpr static_input input_at(int slot) const {
+  constexpr static_input input_at(int k) const {
     if constexpr (std::is_same_v<G, Train>)
-      return input[slot];
+      return input[k];
     else
-      return forward_input[slot];
+      return forward_input[k];
   }
   // By how much the tensor of node `id` moves from one example to the next.
   template <class G>
