@@ -1,20 +1,20 @@
 // A checkpoint in raw NOR flash, for programs without a heap, exceptions or files: what a static_stepper remembers,
 // saved so that a power cut at any instant leaves the last confirmed save or a newer one.
 //
-//   struct chip {                                         // three functions over the part of the flash that is the
-//   store's
+//   struct chip {  // the part of the flash that is the store's
 //     static constexpr std::uint32_t sector_bytes = 4096, sectors = 8;
-//     bool erase(std::uint32_t sector);                                       // all bits of it become 1
-//     bool program(std::uint32_t offset, std::span<const std::byte, 32> line);  // bits become 0; offset is a multiple
-//     of 32 bool read(std::uint32_t offset, std::span<std::byte> to);               // any place, any length, not past
-//     the end
+//     bool erase(std::uint32_t sector);  // all bits of it become 1
+//     // Bits become 0. The offset is a multiple of 32.
+//     bool program(std::uint32_t offset, std::span<const std::byte, 32> line);
+//     // From any place, any length, not past the end.
+//     bool read(std::uint32_t offset, std::span<std::byte> to);
 //   };
 //   static gradus::flash_store flash{chip{}};
 //
-//   if (auto s = flash.open(trainer); s == flash_status::ok) ...   // the newest whole step; the trainer goes on from
-//   it else trainer.initialize(42);                                   // empty, damaged, ...: each has its text
+//   if (flash.open(trainer) != gradus::flash_status::ok)  // the newest whole step, and the trainer goes on from it
+//     trainer.initialize(42);                             // empty, damaged, ...: each has its text
 //   ...
-//   flash.save(trainer);                                           // ok: confirmed, read back from the flash
+//   flash.save(trainer);  // ok: confirmed, read back from the flash
 //
 // The sectors are a ring. A save erases as many as it needs behind the newest record, programs a mark, the state, and
 // last of all the header with their checksums; the newest record stays untouched, so 2 * sectors_of(bytes) are needed.
@@ -23,8 +23,8 @@
 // A driver's function gives false for what failed. A read that fails (a torn word under error correction) is a damaged
 // record.
 //
-// Nothing here raises: each function gives a flash_status. `check` raises it, and `message_of` is its text, for who
-// wants them. docs/formats/flash.md has the bytes; codec/flash_image.hpp reads and writes images on a desktop.
+// Nothing here raises: each function gives a flash_status. `check_flash` raises it, and `message_of` is its text, for
+// who wants them. docs/formats/flash.md has the bytes; codec/flash_image.hpp reads and writes images on a desktop.
 #pragma once
 #include <algorithm>
 #include <concepts>
