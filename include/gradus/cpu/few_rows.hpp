@@ -107,7 +107,7 @@ struct few_rows {
     if (Rows == 1) return Turned ? 4 : most_registers;
     return Rows == 2 ? 4 : Turned ? 2 : tile_registers;
   }
-  using panel = T[most][static_cast<std::size_t>(most_registers) * N::width];
+  using panel = T[std::size_t{most}][static_cast<std::size_t>(most_registers) * N::width];
 
   // In a register: g++ would read memory again for each of a number's uses, often across two lines.
   static GRADUS_INLINE N loaded(const T* from) {
@@ -130,7 +130,7 @@ struct few_rows {
   template <int Rows, int Registers, bool Turned>
   [[gnu::noinline]] static void sums(const work& given, panel& to) {
     const work w = given;
-    N acc[Rows][Registers];
+    N acc[std::size_t{Rows}][std::size_t{Registers}];
     for (auto& row : acc)
       for (N& sum : row) sum = N(T(0));
     const auto add = [&](int q, std::int64_t p, N y) __attribute__((always_inline)) {
@@ -142,7 +142,7 @@ struct few_rows {
       const T* y = w.y;
       for (; p < w.k; ++p, y += w.stride) {
         for (int q = 0; q < Registers; ++q) __builtin_prefetch(y + rows_ahead * w.stride + q * width);
-        N some[Registers];
+        N some[std::size_t{Registers}];
         for (int q = 0; q < Registers; ++q) some[q] = Rows == 1 ? N::load(y + q * width) : loaded(y + q * width);
         for (int r = 0; r < Rows; ++r) {
           const N x(w.x[p * w.step + r * w.row]);
