@@ -104,7 +104,7 @@ private:
   void connect(std::uint32_t node, const task_hello& h);
   void close(const std::string& why);
   void beat();
-  void tell_all(std::uint64_t about);
+  void tell_all(std::uint64_t about, const std::string& why = {});
   shard_program program_of(const task_hello& h) const;
   void see_boot(std::uint32_t node, std::uint64_t boot);
   std::string not_welcome() const;  // under the mutex

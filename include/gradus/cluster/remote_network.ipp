@@ -1,15 +1,17 @@
 // The bodies of remote_network.hpp.
 #pragma once
 #include <algorithm>
+#include <exception>
 #include <random>
 
 #include "../base/body.hpp"
 #include "remote_network.hpp"
+#include "task_crew.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
 // What a parameter server says last, in a hello that asks for nothing: the cluster has ended as it should, or this task
-// has ended though it should not.
+// has ended though it should not, and why.
 inline constexpr std::uint64_t goodbye = 1, gone = 2;
 
 // What a certificate must say of who does this: only the chief's task may begin, save and stop.
@@ -141,7 +143,7 @@ GRADUS_BODY void remote_network::serve(std::uint32_t shard) {
   try {
     program_.serve(*this, shard);
   } catch (...) {
-    tell_all(gone);
+    tell_all(gone, error_text(std::current_exception()));
     carrier_->close(o_.close_secs);
     throw;
   }
@@ -150,7 +152,7 @@ GRADUS_BODY void remote_network::serve(std::uint32_t shard) {
     const std::lock_guard lock(mutex_);
     if (!is_stopped_) why = why_;
   }
-  if (!why.empty()) tell_all(gone);
+  if (!why.empty()) tell_all(gone, why);
   carrier_->close(o_.close_secs);
   if (!why.empty()) raise(status::aborted, text(task_, " has ended: ", why));
 }
@@ -234,10 +236,13 @@ GRADUS_BODY void remote_network::finish() {
   if (!why_.empty())
     raise(status::aborted, text(task_, " has done its part, and the cluster was lost before all had: ", why_));
 }
-GRADUS_BODY void remote_network::tell_all(std::uint64_t about) {
+GRADUS_BODY void remote_network::tell_all(std::uint64_t about, const std::string& why) {
   message_encoder encoder;
+  const wire_slice reason{"why", dtype::uint8, 0, std::as_bytes(std::span(why))};
+  const std::span<const wire_slice> slices(&reason, why.empty() ? 0 : 1);
   for (std::uint32_t k = 0; k < names_.size(); ++k)
-    if (k != me_) carrier_->send(k, encoder.encode({.kind = message_kind::hello, .sender = me_, .about = about}));
+    if (k != me_)
+      carrier_->send(k, encoder.encode({.kind = message_kind::hello, .sender = me_, .about = about}, slices));
 }
 GRADUS_BODY void remote_network::check(const std::string& waited) const {
   const std::lock_guard lock(mutex_);
@@ -313,7 +318,13 @@ GRADUS_BODY void remote_network::came(std::uint32_t node, std::span<const std::b
     raise(status::permission_denied, text(names_[node], " has sent a message in the name of node ", m.from));
   if (m.kind == message_kind::hello) {
     if (node == cluster_shape::decider && m.about == goodbye) close({});
-    if (node < shape_.shards && m.about == gone) close(text(names_[node], " at ", addresses_[node], " has stopped"));
+    if (node < shape_.shards && m.about == gone) {
+      constexpr std::size_t most = 1000;
+      std::string why = m.parts.empty() ? "" : ": ";
+      if (!m.parts.empty())
+        why.append(reinterpret_cast<const char*>(m.parts[0].bytes.data()), std::min(most, m.parts[0].bytes.size()));
+      close(text(names_[node], " at ", addresses_[node], " has stopped", why));
+    }
     return;
   }
   if (is_of_chief(m.kind) && p.role == "worker") {
