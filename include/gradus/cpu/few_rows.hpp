@@ -169,10 +169,21 @@ struct few_rows {
       for (int q = 0; q < Registers; ++q) acc[r][q].store(to[r] + q * width);
   }
 
-  // put(panel, first column that is new, end, first column of the panel) for all columns, panel after panel; there are
-  // `columns`, at least a register of them. A panel may begin before its first new column.
-  template <int Rows, bool Turned, class Put>
-  static void panels(work w, std::int64_t columns, Put put) {
+  // Takes a panel: its first column that is new, the end, and its first column. By a pointer, so that what follows is
+  // compiled once and not for each epilogue.
+  struct panel_taker {
+    const void* self;
+    void (*take)(const void* self, const panel& from, std::int64_t j, std::int64_t end, std::int64_t begin);
+    template <class Put>
+    explicit panel_taker(const Put& put)
+        : self(&put), take([](const void* to, const panel& from, std::int64_t j, std::int64_t end, std::int64_t begin) {
+            (*static_cast<const Put*>(to))(from, j, end, begin);
+          }) {}
+  };
+  // All columns, panel after panel; there are `columns`, at least a register of them. A panel may begin before its
+  // first new column.
+  template <int Rows, bool Turned>
+  [[gnu::noinline]] static void panels(work w, std::int64_t columns, const panel_taker& put) {
     constexpr int most_here = registers_of<Rows, Turned>();
     constexpr std::int64_t wide = most_here * width;
     alignas(64) panel to;
@@ -181,7 +192,7 @@ struct few_rows {
       const std::int64_t begin = j + Registers * width <= columns ? j : columns - Registers * width;
       w.y = Turned ? y + begin * w.stride : y + begin;
       sums<Rows, Registers, Turned>(w, to);
-      put(to, j, begin + Registers * width, begin);
+      put.take(put.self, to, j, begin + Registers * width, begin);
     };
     std::int64_t j = 0;
     // What is left is a panel as well, if most of it is new.
@@ -192,8 +203,9 @@ struct few_rows {
     for (; j < columns; j += width) one_panel.template operator()<1>(j);
   }
   // The same for as many rows as there are.
-  template <bool Turned, class Put>
-  static void all_panels(std::int64_t rows, const work& w, std::int64_t columns, Put put) {
+  template <bool Turned>
+  [[gnu::noinline]] static void all_panels(std::int64_t rows, const work& w, std::int64_t columns,
+                                           const panel_taker& put) {
     switch (rows) {
     case 1: return panels<1, Turned>(w, columns, put);
     case 2: return panels<2, Turned>(w, columns, put);
@@ -209,7 +221,7 @@ struct few_rows {
   template <class E>
   static void run_rows(const matrix_product<T>& g, const E& e) {
     const work w{g.a.at, g.a.row(), g.a.step(), g.b.at, g.b.stride, g.k};
-    const auto put = [&](const panel& from, std::int64_t j, std::int64_t end, std::int64_t begin) {
+    const auto store = [&](const panel& from, std::int64_t j, std::int64_t end, std::int64_t begin) {
       for (std::int64_t i = 0; i < g.m; ++i)
         for (std::int64_t at = j; at < end; at += width) {
           const auto count = static_cast<std::size_t>(end - at < width ? end - at : width);
@@ -220,6 +232,7 @@ struct few_rows {
           count == N::width ? sum.store(to) : sum.store_partial(to, count);
         }
     };
+    const panel_taker put(store);
     g.b.transposed ? all_panels<true>(g.m, w, g.n, put) : all_panels<false>(g.m, w, g.n, put);
   }
 
@@ -235,12 +248,12 @@ struct few_rows {
     for (std::int64_t part = 0; part < parts; ++part) {
       const std::int64_t first = g.n * part / parts, last = g.n * (part + 1) / parts;
       const work w{g.b.at + first * g.b.step(), g.b.step(), g.b.row(), g.a.at, g.a.stride, g.k};
-      all_panels<true>(
-          last - first, w, g.m, [&](const panel& from, std::int64_t i, std::int64_t end, std::int64_t begin) {
-            for (; i < end; ++i)
-              for (std::int64_t j = first; j < last; ++j)
-                g.c[i * g.stride + j] = e(one(from[j - first][i - begin]), g.row + i, g.column + j, std::size_t{1}).v;
-          });
+      const auto store = [&](const panel& from, std::int64_t i, std::int64_t end, std::int64_t begin) {
+        for (; i < end; ++i)
+          for (std::int64_t j = first; j < last; ++j)
+            g.c[i * g.stride + j] = e(one(from[j - first][i - begin]), g.row + i, g.column + j, std::size_t{1}).v;
+      };
+      all_panels<true>(last - first, w, g.m, panel_taker(store));
     }
   }
 };
