@@ -78,7 +78,7 @@ TEST_CASE("chains of drawn rows are those of a search through all that came befo
   random_stream r{11, 0};
   for (int trial = 0; trial < 300; ++trial) {
     const auto n = static_cast<std::size_t>(1 + r.below(trial < 200 ? 40 : 700));
-    const std::uint64_t kinds = 1 + r.below(trial % 3 == 0 ? 5 : trial % 3 == 1 ? 2 * n : 1u << 20);
+    const auto kinds = 1 + r.below(static_cast<std::uint32_t>(trial % 3 == 0 ? 5 : trial % 3 == 1 ? 2 * n : 1u << 20));
     std::vector<std::int64_t> rows(n);
     for (auto& row : rows) row = static_cast<std::int64_t>(r.below(kinds));
     std::vector<std::int32_t> scratch(row_chains::scratch(n), -7);
