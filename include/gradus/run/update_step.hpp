@@ -70,7 +70,8 @@ public:
   Update update;
   std::int64_t global_step = 0;  // finished steps of training
 
-  explicit update_step(Update with) : update(std::move(with)) {}
+  // Not by braces: clang 16 ends with an error of its own at those of a chain whose follower has no constants.
+  explicit update_step(Update with) : update(std::move(with)), constants_(), floats_() {}
 
   void begin() {
     if constexpr (keeps_doubles) constants_ = update.prepare_branches(global_step);
@@ -202,9 +203,9 @@ private:
   struct constant_one {
     static constexpr double now = 1;
   };
-  [[no_unique_address]] std::conditional_t<keeps_doubles, typename Update::branch_constants, no_constants> constants_{};
+  [[no_unique_address]] std::conditional_t<keeps_doubles, typename Update::branch_constants, no_constants> constants_;
   [[no_unique_address]] std::conditional_t<keeps_floats, typename Update::template constants<float>, no_constants>
-      floats_{};
+      floats_;
   [[no_unique_address]] std::conditional_t<Update::scales_loss, changing, constant_one> loss_scale_{};
   double scale_ = 1;
 
