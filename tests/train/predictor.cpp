@@ -1,3 +1,4 @@
+// compiled with: -Wno-mismatched-new-delete
 // costs: 120
 // A trained model that only predicts: the bits of the trainer that made it, from any thread, without allocating.
 #include <gradus/train/predictor.hpp>
@@ -14,6 +15,8 @@
 
 #include "../message.hpp"
 
+// ThreadSanitizer brings an operator new of its own; there, nothing is counted and the other tests run.
+#if !defined(GRADUS_TEST_UNCOUNTED)
 namespace {
 std::atomic<long> allocations{0};
 }  // namespace
@@ -24,6 +27,7 @@ void* operator new(std::size_t n) {
 }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+#endif
 
 namespace {
 using namespace gradus;
@@ -118,14 +122,18 @@ TEST_CASE("seats of many threads do not meet, and a run allocates nothing") {
   CHECK(wrong == 0);
   auto seat = net.seat(many);
   seat.run();
+#if !defined(GRADUS_TEST_UNCOUNTED)
   const long before = allocations;
+#endif
   for (int i = 0; i < 10; ++i) {
     const auto x = seat.input<float>("x");
     std::copy(data.x.begin(), data.x.end(), x.begin());
     seat.run();
     wrong += seat.prediction<std::int64_t>("class")[0] != expected.second[0];
   }
+#if !defined(GRADUS_TEST_UNCOUNTED)
   CHECK(allocations == before);
+#endif
   CHECK(wrong == 0);
   seat.lend("x", std::as_bytes(std::span(data.x)));
   seat.run();
