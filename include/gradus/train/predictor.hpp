@@ -90,11 +90,15 @@ public:
   // Computes all predictions.
   void run() {
     const subnormal_scope here(numbers_);
+    const lent_until_end lent{machine_};
     machine_.run([](const bound_call&) {});
-    machine_.take_back();
   }
 
 private:
+  struct lent_until_end {
+    step_machine& machine_;
+    ~lent_until_end() { machine_.take_back(); }  // also by an error
+  };
   step_machine machine_;
   subnormal_mode numbers_;
 

@@ -275,10 +275,7 @@ private:
     if (!rest_.empty() && ahead_[k] != 0) m.ids = std::span(&pieces, 1), m.parts = rest_[k];
     out_->send(m);
   }
-  void forget_ahead() {
-    rest_ = {};
-    std::fill(ahead_.begin(), ahead_.end(), 0);
-  }
+  void forget_ahead() { rest_ = {}, ahead_.assign(ahead_.size(), 0); }
   void join(nanos now) {
     // Between the join that was not answered and this one nothing was contributed, and `before_` stands.
     if (state_ == states::pushing || state_ == states::waiting) before_sequence_ = sequence_, before_ = let_in_;
