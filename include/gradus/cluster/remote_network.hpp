@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,7 @@ public:
   void serve(std::uint32_t shard) override;
   void finish() override;
   void server_stopped() override;
+  transport* share(transport_told* sessions) override;
 
   // ---- as its node's
   mailbox& inbox(std::uint32_t node) override;
@@ -97,6 +99,8 @@ private:
   int port_ = 0;
   std::unique_ptr<transport> carrier_;
   task_handle beats_;
+  std::shared_mutex sharing_;  // is held by whoever talks to sessions_
+  transport_told* sessions_ = nullptr;
 
   bool is_ps() const { return me_ < shape_.shards; }
   std::vector<std::byte> hello_frame(const task_hello& h) const;

@@ -6,6 +6,7 @@
 
 #include "../base/body.hpp"
 #include "remote_network.hpp"
+#include "session_calls.hpp"
 #include "task_crew.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -83,6 +84,11 @@ GRADUS_BODY task_hello remote_network::read_hello(std::span<const std::byte> fra
   task_hello h = take_plain<task_hello>(in, texts);
   in.end();
   return h;
+}
+GRADUS_BODY transport* remote_network::share(transport_told* sessions) {
+  const std::unique_lock lock(sharing_);
+  sessions_ = sessions;
+  return is_ps() ? carrier_.get() : nullptr;
 }
 GRADUS_BODY void remote_network::connect(std::uint32_t node, const task_hello& h) {
   carrier_->connect(node, addresses_[node], hello_frame(h));
@@ -271,6 +277,13 @@ GRADUS_BODY void remote_network::see_boot(std::uint32_t node, std::uint64_t boot
 }
 
 GRADUS_BODY transport_greeting remote_network::greeted(std::span<const std::byte> hello, const transport_peer& from) {
+  if (is_hello_of_sessions(hello)) {
+    const std::shared_lock sharing(sharing_);
+    if (sessions_ == nullptr)
+      raise(status::failed_precondition,
+            text(task_, " runs no sessions of other processes; make a session_service of its server"));
+    return sessions_->greeted(hello, from);
+  }
   const task_hello h = read_hello(hello);
   if (h.version != GRADUS_VERSION)
     raise(status::failed_precondition, text("the library of ", task_, " is ", GRADUS_VERSION, ", that of ", h.task,
@@ -312,6 +325,11 @@ GRADUS_BODY void remote_network::refused(std::uint32_t node, const std::string& 
   close(text(names_[node], " at ", addresses_[node], " refuses ", task_, ": ", why));
 }
 GRADUS_BODY void remote_network::came(std::uint32_t node, std::span<const std::byte> frame) {
+  if (node >= names_.size()) {
+    const std::shared_lock sharing(sharing_);
+    if (sessions_ != nullptr) sessions_->came(node, frame);
+    return;
+  }
   peer& p = peers_[node];
   const protocol_message m = p.frames->decode(frame, me_);
   if (m.from != node)

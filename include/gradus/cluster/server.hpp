@@ -23,6 +23,7 @@
 // thread: sessions of this process reach it by the connect policy in_process (session/master.hpp).
 #pragma once
 #include <concepts>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
@@ -91,7 +92,8 @@ public:
   template <transport_policy Transport>
   server(const Transport& by, server_def def, const task_system& run = {})
       : server(detail::with_protocol(std::move(def), Transport::protocol), nullptr, run) {
-    if (detail::is_cluster(def_)) network_ = detail::network_by(def_, by.make(run), run);
+    make_transport_ = [by, run] { return by.make(run); };
+    if (detail::is_cluster(def_)) network_ = detail::network_by(def_, make_transport_(), run);
   }
   // The task that a configuration names: gradus::run_config::from_environment(). One that names no cluster is alone,
   // and so is an evaluator. Error besides: invalid_argument for a configuration with another protocol.
@@ -147,6 +149,9 @@ public:
   // Null: this task is alone.
   const std::shared_ptr<detail::task_network>& network() const { return network_; }
 
+  // One more of its transports, for sessions; null: it was given none.
+  std::unique_ptr<detail::transport> make_transport() const;
+
   // What its sessions share: variables, queues.
   session_resources& resources() const { return *resources_; }
   // What a session with these settings (none: the server's own) lives in: what all share, or resources of its own with
@@ -155,7 +160,10 @@ public:
   // Closes its sessions, whose waiting and later runs raise aborted, and takes the values of all variables and all
   // queues away, also of isolated sessions; tf.Session.reset. `containers`: of these containers alone. Graphs name no
   // container, so everything is in the default one, "" or "localhost".
-  void reset(std::initializer_list<std::string_view> containers = {}) const;
+  void reset(std::initializer_list<std::string_view> containers = {}) const {
+    reset(std::vector<std::string>(containers.begin(), containers.end()));
+  }
+  void reset(const std::vector<std::string>& containers) const;
 
 private:
   enum states { made, running, stopped };
@@ -165,7 +173,8 @@ private:
   mutable std::mutex mutex_;
   mutable task_condition changed_;
   states state_ = made;
-  std::shared_ptr<detail::task_network> network_;  // null: none
+  std::function<std::unique_ptr<detail::transport>()> make_transport_;  // empty: none
+  std::shared_ptr<detail::task_network> network_;                       // null: none
   std::shared_ptr<session_resources> resources_;
   mutable std::vector<std::weak_ptr<session_resources>> isolated_;
 

@@ -6,6 +6,7 @@
 #include "../base/body.hpp"
 #include "server.hpp"
 #include "task_network.hpp"
+#include "transport.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -185,10 +186,14 @@ GRADUS_BODY std::shared_ptr<session_resources> server::resources_for(const or_no
   return own;
 }
 
-GRADUS_BODY void server::reset(std::initializer_list<std::string_view> containers) const {
+GRADUS_BODY std::unique_ptr<detail::transport> server::make_transport() const {
+  return make_transport_ ? make_transport_() : nullptr;
+}
+
+GRADUS_BODY void server::reset(const std::vector<std::string>& containers) const {
   const bool takes_default =
-      containers.size() == 0 || std::any_of(containers.begin(), containers.end(),
-                                            [](std::string_view c) { return c.empty() || c == "localhost"; });
+      containers.empty() || std::any_of(containers.begin(), containers.end(),
+                                        [](std::string_view c) { return c.empty() || c == "localhost"; });
   std::vector<std::shared_ptr<session_resources>> all;
   {
     const std::lock_guard lock(mutex_);

@@ -9,6 +9,8 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 class message_network;
 class rank_network;
+class transport;
+class transport_told;
 struct shard_program;
 
 class task_network {
@@ -25,6 +27,9 @@ public:
   virtual void finish() {}
   // This worker's end, where workers sum their gradients among themselves (all_reduce.hpp); null: they do not.
   virtual rank_network* ranks() { return nullptr; }
+  // Sessions of other processes reach the task by the transport that its network listens with, as nodes from 65,536 on:
+  // `sessions` is told about them; null: nobody any more. Null: this network takes no connections.
+  virtual transport* share(transport_told* /*sessions*/) { return nullptr; }
   // The task's server was stopped: what waits in serve returns.
   virtual void server_stopped() {}
 };

@@ -63,9 +63,11 @@ enum class message_kind : std::uint16_t {
   release,
   fetch,
   fetched,
-  ahead
+  ahead,
+  call,   // of sessions (session_calls.hpp)
+  answer
 };
-inline constexpr std::uint16_t last_message_kind = static_cast<std::uint16_t>(message_kind::ahead);
+inline constexpr std::uint16_t last_message_kind = static_cast<std::uint16_t>(message_kind::answer);
 std::string_view kind_name(message_kind k);
 
 // What a slice holds. `dense`: elements [begin, begin + count) of the flattened tensor. A sparse gradient is two slices

@@ -33,7 +33,7 @@ GRADUS_BODY std::string_view kind_name(message_kind k) {
   constexpr std::string_view names[] = {
       "none",    "hello",    "join",    "joined", "heartbeat", "push",    "kept",  "staged",  "decide", "drop",
       "ask",     "token",    "pull",    "pulled", "refused",   "leave",   "left",  "begin",   "begun",  "start",
-      "started", "measured", "settled", "hold",   "held",      "release", "fetch", "fetched", "ahead"};
+      "started", "measured", "settled", "hold",   "held",      "release", "fetch", "fetched", "ahead", "call", "answer"};
   const auto i = static_cast<std::size_t>(k);
   return i < std::size(names) ? names[i] : names[0];
 }

@@ -114,6 +114,12 @@ struct cpu : sweeps<Arithmetic> {
       raise(status::unimplemented,
             text("the interpreter has no kernel for ", op->name, "; give the session the policy ops<&your_card>{}"));
     }
+    // The card of an op by its name; null: none.
+    static const card* named(std::string_view name) {
+      for (const entry& e : table<typename UserOps::list>::entries)
+        if (e.op != nullptr && e.op->name == name) return e.op;
+      return built_in_ops<Arithmetic>::named(name);
+    }
   };
 };
 
@@ -125,15 +131,29 @@ template <class Arithmetic>
 struct built_in_ops {
   using entry = typename cpu<Arithmetic>::entry;
   static const entry* find(const card* op);
+  static const card* named(std::string_view name);
+
+private:
+  static std::span<const entry> all();
 };
 template <class Arithmetic>
-const typename cpu<Arithmetic>::entry* built_in_ops<Arithmetic>::find(const card* op) {
+std::span<const typename cpu<Arithmetic>::entry> built_in_ops<Arithmetic>::all() {
   using table =
       typename cpu<Arithmetic>::template table<elementwise_ops, matmul_ops, reduce_ops, softmax_ops, state_ops,
                                                arrange_ops, gather_ops, conv_ops, random_ops, precision_ops, host_ops,
                                                fused_ops, attention_ops, layer_norm_ops>;
-  for (const entry& e : table::entries)
+  return table::entries;
+}
+template <class Arithmetic>
+const typename cpu<Arithmetic>::entry* built_in_ops<Arithmetic>::find(const card* op) {
+  for (const entry& e : all())
     if (e.op != nullptr && e.op == op) return &e;
+  return nullptr;
+}
+template <class Arithmetic>
+const card* built_in_ops<Arithmetic>::named(std::string_view name) {
+  for (const entry& e : all())
+    if (e.op != nullptr && e.op->name == name) return e.op;
   return nullptr;
 }
 #if defined(GRADUS_EXTERN_KERNELS) || defined(GRADUS_COMPILED)

@@ -33,12 +33,18 @@ public:
   void initialize(std::uint64_t seed, std::span<const feed> feeds);
   // A variable's memory, to read, while no run writes it. One that has no value yet holds zeros and stays without a
   // value. Error: not_found.
-  const_tensor_view variable(std::string_view name) { return core_.variable(name).view(); }
+  const_tensor_view variable(std::string_view name) {
+    look({&name, 1});
+    return core_.variable(name).view();
+  }
   // The same memory, to write, while no run reads or writes it. The variable is initialized from now on, so write all
   // of it.
   tensor_view mutable_variable(std::string_view name);
   // Whether it has a value: from initialize, mutable_variable, an `assign` that ran, or a restore. Error: not_found.
-  bool is_variable_initialized(std::string_view name) const { return core_.variable(name).initialized; }
+  bool is_variable_initialized(std::string_view name) const {
+    look({&name, 1});
+    return core_.variable(name).initialized;
+  }
   // The names of those that have none, in the order of the graph. tf.report_uninitialized_variables.
   std::vector<std::string> report_uninitialized_variables() const;
 
@@ -66,7 +72,11 @@ public:
   // Everything that a resumed session needs: its variables but the local ones, among them an optimizer's slots and
   // state and the random stream's seed and position, and which of them have no value. A restore gives all that back.
   // Save and restore while no run writes.
-  void remembers(state_list& list) { core_.remembers(list); }
+  void remembers(state_list& list) {
+    look({});
+    will_change();
+    core_.remembers(list);
+  }
 
   // While what it gives lives, no run stands between its first kernel and its last, in any session of these resources:
   // for who saves, restores or looks at variables while other threads run. Its own thread runs nothing meanwhile.
@@ -94,6 +104,22 @@ protected:
   base_session(graph& g, session_resources* shared, bool concurrent);
 
   std::vector<std::unique_ptr<graph_update>>& updates() { return core_.updates(); }
+
+  // ---- a session that runs elsewhere (cluster/remote_session.hpp) replaces these
+  virtual detail::run_lease lease_of(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
+                                     run_metadata* told);
+  virtual void start_variables(std::uint64_t seed, std::span<const feed> feeds);
+  // Somebody will read the memory of these variables and whether they have values; an empty list: of all.
+  virtual void look(std::span<const std::string_view> /*variables*/) const {}
+  // Somebody may have written to that memory when the next function of this class is called.
+  virtual void will_change() {}
+  virtual void close_elsewhere() {}
+  std::span<detail::resource_variable* const> variables() const { return core_.variables(); }
+  // The node that a fetch names, or a feed. Errors: not_found, invalid_argument.
+  int node_of(const fetch& f) const { return core_.id_of(f.g, f.id, f.name); }
+  int node_of(const feed& f) const { return core_.id_of(f.g, f.id, f.name); }
+  // Error: failed_precondition, or aborted, for a session that is closed.
+  void check_open() const;
 
   // One run's calls that have no kernel.
   class own_calls {
@@ -124,8 +150,6 @@ private:
   std::atomic<std::uint64_t> seed_{0};
 
   detail::prepared_run& prepared(std::span<const fetch> fetches);
-  detail::run_lease lease_of(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
-                             run_metadata* told);
   void run_before(const detail::prepared_run& p, detail::run_memory& m, std::span<const feed> feeds,
                   const blocking_options& wait);
   void run_after(const detail::prepared_run& p, detail::run_memory& m, const blocking_options& wait);

@@ -18,11 +18,14 @@ GRADUS_BODY base_session::~base_session() {
 
 GRADUS_BODY tensor_view base_session::mutable_variable(std::string_view name) {
   detail::resource_variable& v = core_.variable(name);
+  look({&name, 1});
+  will_change();
   v.initialized = true;
   return v.view();
 }
 
 GRADUS_BODY std::vector<std::string> base_session::report_uninitialized_variables() const {
+  look({});
   const detail::run_order::turn here(resources().order(), resources().order().alone());
   std::vector<std::string> names;
   for (const auto* v : core_.variables())
@@ -32,6 +35,9 @@ GRADUS_BODY std::vector<std::string> base_session::report_uninitialized_variable
 
 GRADUS_BODY void base_session::initialize(std::uint64_t seed, std::span<const feed> feeds) {
   seed_ = seed;
+  start_variables(seed, feeds);
+}
+GRADUS_BODY void base_session::start_variables(std::uint64_t seed, std::span<const feed> feeds) {
   start_all(core_.variables(), false, seed, false, feeds);
 }
 
@@ -78,7 +84,15 @@ GRADUS_BODY void base_session::start_computed(std::vector<int> variables, std::s
 
 // --- runs
 
-GRADUS_BODY void base_session::close() { end_.closing.cancel("the session was closed"); }
+GRADUS_BODY void base_session::close() {
+  end_.closing.cancel("the session was closed");
+  close_elsewhere();
+}
+GRADUS_BODY void base_session::check_open() const {
+  if (is_closed())
+    raise(end_.closing.kind() == status::aborted ? status::aborted : status::failed_precondition,
+          text("run: the session is closed (", end_.closing.reason(), "); make another one"));
+}
 
 GRADUS_BODY void base_session::own_calls::operator()(const bound_call& c) const {
   const graph_view& v = p_->what.graph.view;
@@ -142,9 +156,7 @@ GRADUS_BODY detail::prepared_run& base_session::prepared(std::span<const fetch> 
 
 GRADUS_BODY detail::run_lease base_session::lease_of(std::span<const fetch> fetches, std::span<const feed> feeds,
                                                      const run_options& o, run_metadata* told) {
-  if (is_closed())
-    raise(end_.closing.kind() == status::aborted ? status::aborted : status::failed_precondition,
-          text("run: the session is closed (", end_.closing.reason(), "); make another one"));
+  check_open();
   detail::prepared_run& p = prepared(fetches);
   detail::run_lease mine = p.take();
   const blocking_options wait{o.timeout_secs.value_or(task_condition::forever), &end_.closing, o.stop};

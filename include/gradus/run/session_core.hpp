@@ -106,6 +106,8 @@ public:
   void start(const prepared_run& p, run_memory& m) const;
   void finish(const prepared_run& p, run_memory& m) const;
 
+  // The node of a fetch or a feed. Errors: not_found, invalid_argument.
+  int id_of(const graph* g, int id, std::string_view name) const;
   void remembers(state_list& list);
 
 private:
@@ -121,7 +123,6 @@ private:
   std::atomic<prepared_run*> first_prepared_{nullptr};  // the newest; what it leads to does not change
 
   resource_variable* find(std::string_view name) const;
-  int id_of(const graph* g, int id, std::string_view name) const;
   int feed_id(const feed& f) const;
   // Checks feeds for the placeholders `fed`.
   std::int64_t check_feeds(const prepared_run& p, std::span<const feed> feeds, std::span<const int> fed) const;

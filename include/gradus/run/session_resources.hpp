@@ -82,7 +82,10 @@ public:
 
   // An object beside the variables, such as a queue: found by its name, or made and kept as long as these resources.
   // Any thread; `make` runs under a lock.
+  // Error: unimplemented where they refuse objects.
   std::shared_ptr<void> object(std::string_view name, const std::function<std::shared_ptr<void>()>& make);
+  // For variables that are elsewhere, and objects with them.
+  void refuse_objects(const std::string& why) { no_objects_ = why; }
   // What blocks and sleeps for these resources.
   const task_system& tasks() const { return tasks_; }
 
@@ -95,6 +98,7 @@ private:
   mutable std::mutex mutex_;
   std::deque<detail::resource_variable> variables_;
   std::vector<std::pair<std::string, std::shared_ptr<void>>> objects_;
+  std::string no_objects_;  // why, or empty
   task_system tasks_;
   mutable detail::run_order order_;
   std::mutex sessions_mutex_;

@@ -61,6 +61,7 @@ GRADUS_BODY void session_resources::leave(detail::session_end& s) {
 
 GRADUS_BODY std::shared_ptr<void> session_resources::object(std::string_view name,
                                                             const std::function<std::shared_ptr<void>()>& make) {
+  if (!no_objects_.empty()) raise(status::unimplemented, no_objects_);
   const std::lock_guard lock(mutex_);
   for (const auto& [known, object] : objects_)
     if (known == name) return object;

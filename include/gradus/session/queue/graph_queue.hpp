@@ -101,6 +101,8 @@ private:
 };
 
 namespace detail {
+// All that a graph_queue adds to a graph.
+std::span<const card* const> queue_cards();
 // The queue that a node is, in a session.
 any_queue queue_in(base_session& session, int node, bool with_names);
 }  // namespace detail

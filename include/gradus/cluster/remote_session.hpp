@@ -1,0 +1,95 @@
+// A session whose graph runs on a server, in another process: tf.Session("grpc://host:port").
+//
+//   gradus::remote_session s("grpc://10.0.0.7:2222", g, gradus::grpc{gradus::mtls{"certs"}});
+//   s.initialize(42);
+//   auto y = s.run("y", {{"x", data}});
+//
+// The server has a session_service (train/session_service.hpp). The graph is sent once; then a run sends what is fed and
+// brings what is fetched. Sessions of one server share its variables and queues by name, whichever process they are of.
+//
+// It is a base_session, so savers, hooks, session managers and monitored sessions take it. Variables lie on the server:
+// `variable` and a saver bring them here, what is written here (mutable_variable, a restore) is sent with the next call.
+//
+// Otherwise than in a session of this process: an op that the server has no kernel for is refused by name when a run
+// needs it; so are optimizers, which train where they are made (connected{server}, cluster/connected.hpp). A queue of
+// the server is used by its ops, and not as an object. pause_runs() holds no runs of other processes up, but a saver
+// reads all variables between two runs.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../run/base_session.hpp"
+#include "server.hpp"
+#include "session_client.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+class remote_session final : public base_session {
+public:
+  // The graph stays as it is and outlives the session. Errors: those of the server's session (invalid_argument for a
+  // variable of another shape); invalid_argument for a target of another protocol or without a port; deadline_exceeded
+  // if nobody answers; failed_precondition if the server refuses this client.
+  template <transport_policy Transport>
+  remote_session(const std::string& target, graph& g, const Transport& by, const remote_session_options& o = {})
+      : remote_session(target, g, Transport::protocol, by.make(o.tasks), o) {}
+  ~remote_session() override;
+
+  const std::string& target() const { return client_.target(); }
+
+private:
+  class answers;
+
+  mutable detail::session_client client_;
+  std::uint64_t number_ = 0;
+  mutable std::atomic<std::uint64_t> sequence_ = 0;
+  // Of a variable's memory here, as the server has it.
+  struct known {
+    std::uint32_t crc = 0;
+    bool has_value = false;
+  };
+  mutable std::mutex mirror_;
+  mutable std::vector<known> known_;  // in the order of variables()
+  mutable bool may_differ_ = false;
+  std::shared_ptr<answers> answers_;
+
+  remote_session(const std::string& target, graph& g, std::string_view protocol,
+                 std::unique_ptr<detail::transport> carrier, const remote_session_options& o);
+
+  detail::answered_call call(detail::session_op op, std::span<const std::byte> said,
+                             std::span<const std::span<const std::byte>> tensors = {},
+                             cancellation* stop = nullptr) const;
+  detail::answered_call call_with(detail::session_op op, std::uint64_t seed, std::span<const fetch> fetches,
+                                  std::span<const feed> feeds, const run_options& o, bool traced) const;
+  void send_changes() const;
+
+  detail::run_lease lease_of(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
+                             run_metadata* told) override;
+  void start_variables(std::uint64_t seed, std::span<const feed> feeds) override;
+  void look(std::span<const std::string_view> names) const override;
+  void will_change() override;
+  void close_elsewhere() override;
+  runnable build(graph, std::shared_ptr<const void>&) const override;
+  void start(detail::resource_variable&, std::uint64_t) const override {}
+  void execute(step_machine&, const own_calls&, run_metadata*) override {}
+};
+
+// Closes the sessions of a server, whatever process they are of, and takes the values of its variables and its queues
+// away: tf.Session.reset. Errors: those of remote_session; permission_denied for a certificate that is not the chief's.
+void reset_server(const std::string& target, std::string_view protocol, std::unique_ptr<detail::transport> carrier,
+                  const std::vector<std::string>& containers, const remote_session_options& o);
+template <transport_policy Transport>
+void reset_server(const std::string& target, const Transport& by, const std::vector<std::string>& containers = {},
+                  const remote_session_options& o = {}) {
+  reset_server(target, Transport::protocol, by.make(o.tasks), containers, o);
+}
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "remote_session.ipp"
+#endif

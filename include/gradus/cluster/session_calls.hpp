@@ -1,0 +1,110 @@
+// What a session says to the server that it runs on, and what it is answered (docs/formats/wire.md, "Sessions").
+//
+// A call is a frame of the kind `call`: incarnation is the session's number, which its client draws; sequence numbers
+// the session's calls from 1; about says what is called. Its first slice, "call", is a struct of this file; tensors
+// follow, named by their places. The answer is a frame of the kind `answer` with the same numbers; its about is 0, a
+// status, or one of answer_codes.
+//
+// Frames may be lost. The client says a call again until it is answered, and a server runs each call once: it keeps an
+// answer until the client has it.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../base/shape.hpp"
+#include "../base/version.hpp"
+#include "../run/run_options.hpp"
+#include "../run/session_options.hpp"
+#include "../tensor/tensor.hpp"
+#include "wire.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+enum class session_op : std::uint64_t {
+  open = 1,    // open_call, the graph's bytes
+  initialize,  // run_call without fetches, tensors of feeds
+  run,         // run_call, tensors of feeds; answered by tensors of fetches
+  read,        // names_call; answered by the tensors of these variables
+  write,       // write_call, tensors of variables
+  close,
+  reset,     // names_call: containers. Of a client without a session
+  ask,       // is the call of this sequence at work? Is not answered for itself
+  cancel,    // the call of this sequence
+  received,  // the answer of this sequence
+  alive      // of a client
+};
+inline constexpr std::uint64_t last_session_op = static_cast<std::uint64_t>(session_op::alive);
+
+namespace answer_codes {
+inline constexpr std::uint64_t working = 100;    // the call is at work
+inline constexpr std::uint64_t not_heard = 101;  // say the call again, whole
+inline constexpr std::uint64_t no_session = 102;
+}  // namespace answer_codes
+
+// The hello of a client of sessions.
+struct session_hello {
+  std::uint64_t client = 0;  // a number of its own
+  std::string version = GRADUS_VERSION;
+};
+
+struct open_call {
+  bool has_config = false;
+  session_options config = {};
+};
+struct tensor_head {
+  dtype type = dtype::none;
+  extents dims = {};
+};
+struct run_call {
+  std::uint64_t seed = 0;  // of initialize
+  std::vector<int> fetches = {}, fed = {};
+  std::vector<tensor_head> feeds = {};
+  bool has_timeout = false;
+  double timeout_secs = 0;
+  int trace = 0;
+};
+struct names_call {
+  std::vector<std::string> names = {};
+};
+struct write_call {
+  std::vector<std::string> names = {};
+  std::vector<std::uint8_t> has_value = {};  // of each; a variable without a value has no tensor
+};
+struct session_answer {
+  std::string why = {};  // of an error
+  std::vector<tensor_head> results = {};
+  std::vector<std::uint8_t> has_value = {};  // of read
+  std::vector<run_metadata::node_time> nodes = {};
+};
+
+// A frame that came, in memory of its own: what the call or the answer says, and its tensors, which lie there.
+struct session_frame {
+  aligned_buffer memory;
+  message_head head;
+  std::span<const std::byte> said;
+  std::vector<std::span<const std::byte>> tensors;
+};
+session_frame keep_frame(std::span<const std::byte> frame);
+// Whether a hello is one of a client of sessions and not of a task that trains (remote_network.hpp).
+bool is_hello_of_sessions(std::span<const std::byte> frame);
+// The view of a tensor that came. Error: data_loss where its bytes are not those of its head.
+const_tensor_view tensor_of(const tensor_head& h, std::span<const std::byte> bytes);
+
+// The slices of a call or an answer: `said`, then the tensors, a list of bytes. They show what is given.
+class session_slices {
+public:
+  session_slices(std::span<const std::byte> said, std::span<const std::span<const std::byte>> tensors);
+  std::span<const wire_slice> slices() const { return slices_; }
+
+private:
+  std::vector<std::string> names_;
+  std::vector<wire_slice> slices_;
+};
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "session_calls.ipp"
+#endif

@@ -1,0 +1,83 @@
+// The client's side of a server's sessions: a connection to one server, and calls that are made there once.
+//
+// A call waits until it is answered, its `stop` is cancelled, or the server has been silent for `silence_secs`. While it
+// waits it asks every `retry_secs` whether the server still works on it.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "../base/cancellation.hpp"
+#include "../base/tasks.hpp"
+#include "session_calls.hpp"
+#include "transport.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+struct remote_session_options {
+  // Of the session on the server, in place of the server's own settings.
+  or_none<session_options> config = {};
+  double connect_secs = 30;  // then deadline_exceeded
+  double silence_secs = 30;  // of the server, while a call waits; then unavailable
+  double retry_secs = 0.5;
+  double alive_secs = 10;  // how often the server hears of an idle client
+  task_system tasks = {};
+};
+
+namespace detail {
+
+// An answer and the memory that its tensors lie in.
+struct answered_call {
+  session_frame frame;
+  session_answer said;
+};
+
+class session_client final : transport_told {
+public:
+  // `target`: "protocol://host:port". Errors: invalid_argument for another protocol or an address that is none.
+  session_client(const std::string& target, std::string_view protocol, std::unique_ptr<transport> carrier,
+                 const remote_session_options& o);
+  session_client(const session_client&) = delete;
+  ~session_client();
+
+  const std::string& target() const { return target_; }
+  // Errors: what the server answers; deadline_exceeded, unavailable (see the options); failed_precondition if the server
+  // refuses this client; aborted if the server does not know the session any more; what `stop` says.
+  answered_call call(session_op op, std::uint64_t session, std::uint64_t sequence, std::span<const std::byte> said,
+                     std::span<const std::span<const std::byte>> tensors = {}, cancellation* stop = nullptr);
+
+private:
+  struct waiting {
+    session_frame answer;
+    bool is_answered = false, is_asked_again = false;
+  };
+
+  std::string target_, address_;
+  remote_session_options o_;
+  std::mutex mutex_;
+  task_condition changed_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, waiting*> waiting_;
+  bool is_welcome_ = false, ended_ = false;
+  std::string refused_;
+  double heard_ = 0;
+  std::unique_ptr<transport> carrier_;
+  task_handle beats_;
+
+  transport_greeting greeted(std::span<const std::byte> hello, const transport_peer& from) override;
+  void welcomed(std::uint32_t node, std::span<const std::byte> answer) override;
+  void refused(std::uint32_t node, const std::string& why) override;
+  void came(std::uint32_t node, std::span<const std::byte> frame) override;
+  void beat();
+  void send(session_op op, std::uint64_t session, std::uint64_t sequence, std::span<const std::byte> said,
+            std::span<const std::span<const std::byte>> tensors);
+};
+
+}  // namespace detail
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "session_client.ipp"
+#endif
