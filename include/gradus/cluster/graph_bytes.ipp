@@ -136,10 +136,14 @@ GRADUS_BODY graph graph_from_bytes(std::span<const std::byte> bytes, const card_
     g.members.push(m);
   }
   in.end();
-  const int words = g.ints.count;
   for (int i = 0; i < spare_words; ++i) g.ints.push(0);
-  if (const char* const law = broken_law(parts_of(g))) in.refuse(text("this does not hold in it: ", law));
-  g.ints.count = words;  // the spare words stay behind them
+  const char* law = nullptr;
+  try {
+    law = broken_law(parts_of(g));
+  } catch (const error& e) {  // of a shape rule
+    in.refuse(e.what());
+  }
+  if (law != nullptr) in.refuse(text("this does not hold in it: ", law));
   return g;
 }
 

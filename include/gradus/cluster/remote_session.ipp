@@ -8,7 +8,6 @@
 #include "../store/crc32c.hpp"
 #include "graph_bytes.hpp"
 #include "remote_session.hpp"
-#include "session_words.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

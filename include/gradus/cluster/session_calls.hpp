@@ -18,6 +18,7 @@
 #include "../run/run_options.hpp"
 #include "../run/session_options.hpp"
 #include "../tensor/tensor.hpp"
+#include "plain_bytes.hpp"
 #include "wire.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -91,6 +92,24 @@ session_frame keep_frame(std::span<const std::byte> frame);
 bool is_hello_of_sessions(std::span<const std::byte> frame);
 // The view of a tensor that came. Error: data_loss where its bytes are not those of its head.
 const_tensor_view tensor_of(const tensor_head& h, std::span<const std::byte> bytes);
+
+// These structs as bytes, and back.
+template <class Said>
+std::vector<std::byte> bytes_of_said(const Said& s) {
+  std::vector<std::byte> bytes;
+  bytes_out out(bytes);
+  put_plain(out, s);
+  return bytes;
+}
+// Error: data_loss for what is malformed.
+template <class Said>
+Said said_in(const session_frame& f) {
+  bytes_in in(f.said, "message of a session");
+  kept_texts texts;
+  Said s = take_plain<Said>(in, texts);
+  in.end();
+  return s;
+}
 
 // The slices of a call or an answer: `said`, then the tensors, a list of bytes. They show what is given.
 class session_slices {

@@ -8,7 +8,6 @@
 #include "../base/body.hpp"
 #include "listener.hpp"
 #include "session_client.hpp"
-#include "session_words.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 

@@ -5,7 +5,6 @@
 
 #include "../base/body.hpp"
 #include "session_host.hpp"
-#include "session_words.hpp"
 #include "task_crew.hpp"
 #include "task_network.hpp"
 

@@ -35,7 +35,8 @@ const card* card_of_sessions(std::string_view name);
 }  // namespace detail
 
 // Policies: those of the sessions it makes (run/session.hpp), as ops<&your_card>{} or threads{4}; no optimizers, which
-// belong to one graph.
+// belong to one graph. Cards of yours are found by their names. A host function (ops/host.hpp) has no name of its own,
+// and so no server runs one.
 template <class Device = default_device, class... Policies>
 class session_service {
   template <class... P>
@@ -53,6 +54,7 @@ public:
               return sessions_of<Device>(g, policies...)(box);
             },
             [](std::string_view name) {
+              if (name == "HostCall") return static_cast<const card*>(nullptr);
               const card* const own = detail::card_of_sessions(name);
               return own != nullptr ? own : Device::template registry<user_ops<Policies...>>::named(name);
             },

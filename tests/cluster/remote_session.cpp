@@ -1,0 +1,174 @@
+// costs: 300
+// A session whose graph runs on a server: what it computes, shares, keeps, and how it ends.
+#include <gradus/checkpoint/saver.hpp>
+#include <gradus/cluster/remote_session.hpp>
+#include <gradus/codec/flat.hpp>
+#include <gradus/ops/elementwise.hpp>
+#include <gradus/ops/layer.hpp>
+#include <gradus/ops/matmul.hpp>
+#include <gradus/ops/random.hpp>
+#include <gradus/ops/reduce.hpp>
+#include <gradus/pass/autodiff.hpp>
+#include <gradus/testing/temp_dir.hpp>
+#include <gradus/train/session_service.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "session_ends.hpp"
+#include "../message.hpp"
+
+using namespace session_ends;
+
+TEST_CASE("P3 a matrix product through the server's target, in two sessions") {
+  hub h;
+  const server here(looped{&h, "server"}, one_task);
+  const session_service there{here};
+  graph g;
+  const value a = g.placeholder("a", {batch, 2}), y = matmul(a, g.constant({1, 2, 3, 4}, {2, 2}));
+  remote_session s(target, g, looped{&h, "one"}, quick()), t(target, g, looped{&h, "two"}, quick());
+  const std::vector<float> x{1, 1, 2, 0};
+  session local{g};
+  for (auto* one : {&s, &t}) {
+    const auto r = one->run(y, {{a, x}});
+    CHECK(r.dims == extents{2, 2});
+    CHECK(std::equal(r.as<float>().begin(), r.as<float>().end(), local.run(y, {{a, x}}).as<float>().begin()));
+  }
+  CHECK(there.sessions() == 2);
+  s.close();
+  CHECK(there.sessions() == 1);
+  CHECK_THROWS_WITH_AS(s.run(y, {{a, x}}), "run: the session is closed (the session was closed); make another one",
+                       failed_precondition);
+}
+
+TEST_CASE("a model with layers, dropout, a convolution and metrics has the bits of a session of this process") {
+  hub h;
+  const server here(looped{&h, "server"}, one_task);
+  const session_service there{here};
+  graph g;
+  const value x = g.placeholder("x", {batch, 6, 6, 2});
+  const value c = relu(conv2d(x, {.filters = 4, .kernel_size = 3, .name = "conv"}));
+  const value hdn = dropout(dense(flatten(c), {.units = 5, .name = "h"}), 0.5f);
+  const value loss = reduce_mean(hdn * hdn);
+  const value kernel = g.by_name("h/kernel");
+  const auto grads = gradients(g, {&loss, 1}, {&kernel, 1});
+  session local{g};
+  remote_session remote(target, g, looped{&h, "one"}, quick());
+  local.initialize(42), remote.initialize(42);
+  std::vector<float> data(3 * 72);
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i % 13) / 7 - 1;
+  for (int step = 0; step < 5; ++step) {
+    const std::vector<fetch> what{fetch(loss), fetch(hdn), fetch(grads[0].dense)};
+    const std::vector<feed> in{{x, data}};
+    const auto mine = local.run(std::span<const fetch>(what), std::span<const feed>(in));
+    const auto theirs = remote.run(std::span<const fetch>(what), std::span<const feed>(in));
+    for (std::size_t i = 0; i < what.size(); ++i) {
+      CHECK(mine[i].dims == theirs[i].dims);
+      CHECK(std::equal(mine[i].bytes().begin(), mine[i].bytes().end(), theirs[i].bytes().begin()));
+    }
+  }
+  CHECK(remote.variable("random_step").as<std::int64_t>()[0] == 4);
+}
+
+TEST_CASE("P9 variables are shared by name, isolated ones are not; P10 reset takes them away") {
+  hub h;
+  const server here(looped{&h, "server"}, one_task);
+  const session_service there{here};
+  counting a, b, c;
+  remote_session s(target, a.g, looped{&h, "one"}, quick()), t(target, b.g, looped{&h, "two"}, quick());
+  auto isolated = quick();
+  isolated.config = session_options{.isolate_session_state = true};
+  remote_session u(target, c.g, looped{&h, "three"}, isolated);
+  s.initialize();
+  s.run(a.add);
+  CHECK(t.run(b.v).as<float>()[0] == 1);
+  CHECK(here.resources().is_variable_initialized("v"));
+  CHECK(u.report_uninitialized_variables() == std::vector<std::string>{"v"});
+  CHECK_THROWS_AS(u.run(c.v), failed_precondition);
+  reset_server(target, looped{&h, "four"}, {"other"}, quick());
+  CHECK_THROWS_AS(s.run(a.v), aborted);
+  counting d;
+  remote_session again(target, d.g, looped{&h, "five"}, quick());
+  CHECK(again.run(d.v).as<float>()[0] == 1);
+  reset_server(target, looped{&h, "six"}, {}, quick());
+  remote_session last(target, d.g, looped{&h, "seven"}, quick());
+  CHECK_FALSE(last.is_variable_initialized("v"));
+}
+
+TEST_CASE("P5 closing cancels a run that waits in a queue; P8 a timeout; a stop; and the queue is the server's") {
+  hub h;
+  const server here(looped{&h, "server"}, one_task);
+  const session_service there{here};
+  graph g;
+  graph_queue q(g, make_queue_spec(queue_kind::fifo, 8, {float32}, {.shapes = {{}}, .name = "q"}));
+  const value x = g.placeholder("x", {});
+  const value put = q.enqueue({x}), got = q.dequeue()[0], size = q.size();
+  remote_session s(target, g, looped{&h, "one"}, quick());
+  CHECK_THROWS_AS(s.run(got, {}, {.timeout_secs = 0.05}), deadline_exceeded);
+  const std::vector<float> two{2};
+  s.run(put, {{x, two}});
+  CHECK(s.run(size).as<std::int32_t>()[0] == 1);
+  CHECK(s.run(got).as<float>()[0] == 2);
+  CHECK_THROWS_AS(q.in(s), unimplemented);
+  cancellation stop;
+  std::string said;
+  std::thread stopped([&] { said = message_of(status::aborted, [&] { s.run(got, {}, {.stop = &stop}); }); });
+  stop.cancel("enough", status::aborted);
+  stopped.join();
+  CHECK(said == "enough");
+  // A run that has not begun when the session is closed is refused in another way.
+  for (said.clear(); !says(said, "Closed"); ) {
+    remote_session waiting(target, g, looped{&h, "waits"}, quick());
+    std::atomic<bool> was_sent = false;
+    h.saw = [&](std::span<const std::byte> frame) {
+      if (is_run(frame)) was_sent = true;
+    };
+    std::thread waits([&] {
+      try {
+        waiting.run(got);
+      } catch (const cancelled& e) {
+        said = text("Closed: ", e.what());
+      } catch (const failed_precondition&) {
+      }
+    });
+    while (!was_sent) std::this_thread::yield();
+    waiting.close();
+    waits.join();
+    h.saw = nullptr;
+  }
+  CHECK(says(said, "the session was closed"));
+}
+
+TEST_CASE("a saver saves and restores variables of a server; what is written here is sent with the next call") {
+  hub h;
+  const server here(looped{&h, "server"}, one_task);
+  const session_service there{here};
+  const testing::temp_dir place;
+  graph g;
+  const value v = g.variable("v", {2}, {.init = zeros}), w = g.variable("w", {3}, {.init = ones});
+  const value add = assign_add(v, g.constant({1, 2}, {2}));
+  remote_session s(target, g, looped{&h, "one"}, quick());
+  s.initialize();
+  s.run(add);
+  saver<flat_binary> keeps;
+  const auto all = [&] {
+    state_list list;
+    s.remembers(list);
+    return list;
+  };
+  const std::string file = place / "model";
+  keeps.save(all(), file, 1);
+  s.run(add);
+  CHECK(s.variable("v").as<float>()[1] == 4);
+  keeps.restore(all(), text(file, "-1.ckpt"));
+  CHECK(s.run(v).as<float>()[1] == 2);
+  s.mutable_variable("w").mutable_as<float>()[2] = 7;
+  CHECK(s.run(w).as<float>()[2] == 7);
+  CHECK(s.run(w).as<float>()[0] == 1);
+}
+

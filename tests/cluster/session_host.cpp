@@ -1,0 +1,156 @@
+// costs: 200
+// The server's side of sessions: limits, silence, and one port for sessions and training.
+#include <gradus/cluster/connected.hpp>
+#include <gradus/cluster/session_host.hpp>
+#include <gradus/input/map.hpp>
+#include <gradus/ops/elementwise.hpp>
+#include <gradus/testing/hand_tasks.hpp>
+#include <gradus/testing/temp_dir.hpp>
+#include <gradus/train/run_environment.hpp>
+#include <gradus/train/session_service.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../message.hpp"
+#include "../train/run_files.hpp"
+#include "../whole/cluster_models.hpp"
+#include "session_ends.hpp"
+
+using namespace session_ends;
+
+TEST_CASE("what is above session_limits is refused by its name, and the others go on") {
+  hub h;
+  const server here(looped{&h, "server"}, one_task);
+  const session_service there{here, session_limits{.sessions = 2, .calls = 2, .bytes = 100'000}};
+  graph g;
+  graph_queue q(g, make_queue_spec(queue_kind::fifo, 8, {float32}, {.shapes = {{}}, .name = "q"}));
+  const value x = g.placeholder("x", {batch}), y = x + x;
+  const value got = q.dequeue()[0], close = q.close();
+  remote_session s(target, g, looped{&h, "one"}, quick()), t(target, g, looped{&h, "two"}, quick());
+  CHECK(says(message_of(status::resource_exhausted, [&] { remote_session(target, g, looped{&h, "three"}, quick()); }),
+             "the limit `sessions`"));
+  const std::vector<float> large(30'000);
+  CHECK(says(message_of(status::resource_exhausted, [&] { s.run(y, {{x, large}}); }), "the limit `bytes`"));
+  CHECK(s.run(y, {{x, std::vector<float>{1}}}).as<float>()[0] == 2);
+  std::atomic<int> begun = 0, ended = 0;
+  h.saw = [&](std::span<const std::byte> frame) {
+    if (is_run(frame)) ++begun;
+  };
+  std::vector<std::thread> wait;
+  for (int i = 0; i < 2; ++i)
+    wait.emplace_back([&] {
+      CHECK_THROWS_AS(s.run(got), out_of_range);
+      ++ended;
+    });
+  while (begun != 2) std::this_thread::yield();
+  CHECK(says(message_of(status::resource_exhausted, [&] { s.run(y, {{x, std::vector<float>{1}}}); }),
+             "the limit `calls`"));
+  t.run(close);
+  for (auto& w : wait) w.join();
+  CHECK(ended == 2);
+}
+
+
+TEST_CASE("the sessions of a client that is silent are closed, and their waits end") {
+  hub h;
+  testing::hand_tasks hand;
+  const server here(looped{&h, "server"}, one_task, hand.tasks());
+  const session_service there{here, session_limits{.silent_secs = 100}};
+  graph g;
+  graph_queue q(g, make_queue_spec(queue_kind::fifo, 8, {float32}, {.shapes = {{}}, .name = "q"}));
+  const value got = q.dequeue()[0];
+  auto o = quick();
+  o.alive_secs = 1e6;
+  remote_session s(target, g, looped{&h, "one"}, o);
+  hand.advance(90);
+  CHECK(there.sessions() == 1);
+  CHECK_THROWS_AS(s.run(got, {}, {.timeout_secs = 0}), deadline_exceeded);  // it is heard
+  hand.advance(90);
+  CHECK(there.sessions() == 1);
+  hand.advance(50);
+  CHECK(there.sessions() == 0);
+  CHECK(says(message_of(status::aborted, [&] { s.run(got); }), "has not heard of this client for long"));
+}
+
+TEST_CASE("a certificate of a parameter server opens no session, one of a worker resets none") {
+  hub h;
+  const server here(looped{&h, "server"}, one_task);
+  const session_service there{here};
+  h.roles["one"] = "ps", h.roles["two"] = "worker", h.roles["three"] = "chief";
+  graph g;
+  g.placeholder("x", {});
+  CHECK(says(message_of(status::failed_precondition, [&] { remote_session(target, g, looped{&h, "one"}, quick()); }),
+             "a certificate of the role \"ps\" opens no session"));
+  CHECK(says(message_of(status::permission_denied, [&] { reset_server(target, looped{&h, "two"}, {}, quick()); }),
+             "may not reset a server"));
+  reset_server(target, looped{&h, "three"}, {}, quick());
+}
+
+TEST_CASE("a session of one client is not another's, whatever number it says") {
+  hub h;
+  const server here(looped{&h, "server"}, one_task);
+  const session_service there{here};
+  counting k;
+  std::uint64_t number = 0;
+  h.saw = [&](std::span<const std::byte> frame) {
+    if (is_run(frame)) number = detail::keep_frame(frame).head.incarnation;
+  };
+  remote_session s(target, k.g, looped{&h, "one"}, quick());
+  s.initialize();
+  s.run(k.add);
+  detail::session_client other(target, "loop", looped{&h, "two"}.make({}), quick());
+  detail::run_call run;
+  run.fetches = {k.add.id};
+  CHECK(says(message_of(status::aborted,
+                        [&] { other.call(detail::session_op::run, number, 9, detail::bytes_of_said(run)); }),
+             "does not know the session"));
+  CHECK(s.run(k.v).as<float>()[0] == 1);
+}
+
+TEST_CASE("a parameter server runs sessions at the port of its training, while it trains") {
+  const testing::temp_dir place;
+  const cluster_models::points data;
+  const auto train = [&](const std::string& dir, hub& h, bool with_sessions) {
+    std::atomic<int> runs = 0;
+    const auto said = loop::run_tasks({{"ps", {"p0"}}, {"worker", {"w0"}}}, h, [&](server& here) {
+      if (here.is_ps()) {
+        if (!with_sessions) return here.join();
+        const session_service there{here};
+        counting k;
+        remote_session s("loop://p0", k.g, looped{&h, "client"}, quick());
+        s.initialize();
+        std::thread serves([&] { here.join(); });
+        for (int i = 0; i < 50; ++i) {
+          if (i == 49) CHECK(s.run(k.v).as<float>()[0] == 49);
+          s.run(k.add), ++runs;
+        }
+        return serves.join();
+      }
+      auto t = make_trainer<cluster_models::mlp>(
+          connected{here}, sync_replicas{}, adam{},
+          run_config{.model_dir = dir, .tf_random_seed = 7, .save_summary_steps = 0, .checkpoint_save_graph_def = false});
+      t.train(data.batches(12), {.max_steps = 20});
+      while (with_sessions && runs < 50) std::this_thread::yield();
+      t.train(data.batches(12), {.max_steps = 40});
+    });
+    for (const auto& [task, what] : said) CHECK(what == "");
+    CHECK(runs == (with_sessions ? 50 : 0));
+    return run_files::newest_checkpoint(posix{}, dir);
+  };
+  hub a, b;
+  CHECK(run_files::difference(train(place / "with", a, true), train(place / "without", b, false)) == "");
+}
+
+TEST_CASE("a parameter server that runs no sessions says so") {
+  hub h;
+  const server here(looped{&h, "ps0"}, server_def{.cluster = {{"ps", {"p0:1"}}, {"worker", {"w0:1"}}}, .job_name = "ps"});
+  graph g;
+  CHECK(says(message_of(status::failed_precondition,
+                        [&] { remote_session("loop://p0:1", g, looped{&h, "one"}, quick()); }),
+             "make a session_service of its server"));
+}
