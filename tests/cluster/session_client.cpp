@@ -37,7 +37,6 @@ TEST_CASE("every call is made once, whatever frames are lost or said twice, by s
 TEST_CASE("a server that is started again does not know the session: aborted, upon which a monitored session begins anew") {
   hub h;
   counting k;
-  const testing::temp_dir place;
   auto here = std::make_unique<server>(looped{&h, "server"}, one_task);
   auto there = std::make_unique<session_service<>>(*here);
   remote_session s(target, k.g, looped{&h, "one"}, quick());

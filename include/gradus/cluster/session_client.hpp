@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../base/cancellation.hpp"
+#include "../base/or_none.hpp"
 #include "../base/tasks.hpp"
 #include "session_calls.hpp"
 #include "transport.hpp"
