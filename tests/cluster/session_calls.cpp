@@ -51,9 +51,9 @@ TEST_CASE("a tensor whose bytes are not those of its shape is refused, however l
   CHECK(tensor_of({float32, {4}}, bytes).size() == 4);
   CHECK(tensor_of({float32, {0, 1'000'000'000'000}}, {}).size() == 0);
   const std::int64_t huge = std::int64_t{1} << 62;
-  for (const tensor_head& h : {tensor_head{float32, {5}}, tensor_head{float32, {-4}}, tensor_head{float64, {4}},
-                               tensor_head{dtype::none, {16}}, tensor_head{float32, {huge, huge, huge}},
-                               tensor_head{float32, {4, huge}}})
+  for (const sent_tensor& h : {sent_tensor{float32, {5}}, sent_tensor{float32, {-4}}, sent_tensor{float64, {4}},
+                               sent_tensor{dtype::none, {16}}, sent_tensor{float32, {huge, huge, huge}},
+                               sent_tensor{float32, {4, huge}}})
     CHECK(says(message_of(status::data_loss, [&] { tensor_of(h, bytes); }), "16 bytes"));
 }
 

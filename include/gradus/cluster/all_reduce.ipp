@@ -21,8 +21,7 @@ GRADUS_BODY void check_all_reduce(const all_reduce& how, const server& here, boo
                here.workers(), "}, or gradus::mpi{} (cluster/mpi.hpp)"));
   if (how.sum == library_sum && !ranks->has_sum())
     raise(status::invalid_argument,
-          "all_reduce: library_sum is MPI's, and these workers are threads of one process, which have no such sum; "
-          "leave it out");
+          "all_reduce: library_sum is MPI's, and these workers are not under MPI (cluster/mpi.hpp); leave it out");
   if (has_log)
     raise(status::invalid_argument,
           "all_reduce: recovery::log is kept by parameter servers, and there are none; leave it out: a run that is "

@@ -18,20 +18,11 @@
 #include "message_network.hpp"
 #include "offered_program.hpp"
 #include "server.hpp"
+#include "task_hello.hpp"
 #include "task_network.hpp"
 #include "transport.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
-
-// What tasks say to each other first.
-struct task_hello {
-  std::uint32_t node = 0;
-  std::uint64_t boot = 0;
-  std::string version = GRADUS_VERSION, task = {}, cluster = {};
-  // Of a worker: the program that it brings, by its name, and what that is made from.
-  std::string program = {};
-  std::vector<std::byte> recipe = {};
-};
 
 struct remote_options {
   membership_options members = {};
@@ -80,10 +71,8 @@ private:
   };
 
   remote_options o_;
-  std::uint32_t me_ = 0;
-  std::uint64_t boot_ = 0;
-  std::string task_, cluster_;
-  std::vector<std::string> names_, addresses_;  // of nodes
+  cluster_nodes nodes_;
+  std::uint64_t boot_ = draw_boot();
   mailbox box_;
   mutable std::mutex mutex_;
   mutable task_condition changed_;
@@ -102,9 +91,8 @@ private:
   std::shared_mutex sharing_;  // is held by whoever talks to sessions_
   transport_told* sessions_ = nullptr;
 
-  bool is_ps() const { return me_ < shape_.shards; }
-  std::vector<std::byte> hello_frame(const task_hello& h) const;
-  task_hello read_hello(std::span<const std::byte> frame) const;
+  bool is_ps() const { return nodes_.me < nodes_.shards; }
+  std::vector<std::byte> hello_of(task_hello h) const;
   void connect(std::uint32_t node, const task_hello& h);
   void close(const std::string& why);
   void beat();

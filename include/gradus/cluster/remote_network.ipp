@@ -2,12 +2,12 @@
 #pragma once
 #include <algorithm>
 #include <exception>
-#include <random>
 
 #include "../base/body.hpp"
 #include "remote_network.hpp"
 #include "session_calls.hpp"
 #include "task_crew.hpp"
+#include "transport_ranks.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
@@ -25,35 +25,22 @@ GRADUS_BODY remote_network::remote_network(const server_def& def, std::unique_pt
                                            const task_system& tasks, const remote_options& o)
     : message_network({0, 0}, tasks),
       o_(o),
+      nodes_(def),
       box_(tasks),
       changed_(tasks),
       program_(tasks),
       carrier_(std::move(carrier)) {
-  task_ = text(def.job_name, " ", def.task_index);
-  bool found = false;
-  for (const std::string_view job : {"ps", "chief", "master", "worker"}) {
-    if (!def.cluster.has(job)) continue;
-    for (const int index : def.cluster.task_indices(job)) {
-      if (def.job_name == job && def.task_index == index) me_ = static_cast<std::uint32_t>(names_.size()), found = true;
-      names_.push_back(text(job, " ", index));
-      addresses_.push_back(def.cluster.task_address(job, index));
-      cluster_ += text(cluster_.empty() ? "" : ", ", names_.back(), " at ", addresses_.back());
-    }
-    if (job == "ps") shape_.shards = static_cast<std::uint32_t>(names_.size());
-  }
-  shape_.workers = static_cast<std::uint32_t>(names_.size()) - shape_.shards;
-  if (!found) raise(status::not_found, text("the task ", task_, " is no node of its cluster: ", cluster_));
+  shape_ = {nodes_.shards, nodes_.workers};
   if (shape_.shards == 0 || shape_.workers == 0)
     raise(status::invalid_argument, text("a cluster that trains: expected one ps and one worker or chief or more, "
                                          "found ",
                                          shape_.shards, " and ", shape_.workers));
-  for (std::size_t i = 0; i < names_.size(); ++i) peers_.push_back({std::make_unique<message_frames>(), 0, false, {}});
-  std::random_device chance;
-  while (boot_ == 0) boot_ = std::uint64_t{chance()} << 32 | chance();
+  for (std::size_t i = 0; i < nodes_.names.size(); ++i)
+    peers_.push_back({std::make_unique<message_frames>(), 0, false, {}});
   carrier_->tell(*this);
   if (!is_ps()) return;
-  port_ = carrier_->listen(addresses_[me_]);
-  if (me_ != cluster_shape::decider) connect(cluster_shape::decider, {.node = me_, .task = task_});
+  port_ = carrier_->listen(nodes_.addresses[nodes_.me]);
+  if (nodes_.me != cluster_shape::decider) connect(cluster_shape::decider, {});
 }
 
 GRADUS_BODY remote_network::~remote_network() {
@@ -62,28 +49,9 @@ GRADUS_BODY remote_network::~remote_network() {
   carrier_->close(o_.close_secs);
 }
 
-GRADUS_BODY std::vector<std::byte> remote_network::hello_frame(const task_hello& h) const {
-  std::vector<std::byte> bytes, frame;
-  bytes_out out(bytes);
-  task_hello full = h;
-  full.boot = boot_, full.cluster = cluster_;
-  put_plain(out, full);
-  message_encoder encoder;
-  for (const auto piece : encoder.encode({.kind = message_kind::hello, .sender = me_},
-                                         {{"hello", dtype::uint8, 0, std::span<const std::byte>(bytes)}}))
-    frame.insert(frame.end(), piece.begin(), piece.end());
-  return frame;
-}
-GRADUS_BODY task_hello remote_network::read_hello(std::span<const std::byte> frame) const {
-  message_decoder decoder;
-  const decoded_message& m = decoder.decode(frame);
-  if (m.head.kind != message_kind::hello || m.slices.size() != 1)
-    raise(status::data_loss, text("the first message of a peer: expected hello, found ", kind_name(m.head.kind)));
-  bytes_in in(m.slices[0].bytes, "hello of a peer");
-  kept_texts texts;
-  task_hello h = take_plain<task_hello>(in, texts);
-  in.end();
-  return h;
+GRADUS_BODY std::vector<std::byte> remote_network::hello_of(task_hello h) const {
+  h.node = nodes_.me, h.boot = boot_, h.task = nodes_.task, h.cluster = nodes_.all;
+  return hello_frame(h);
 }
 GRADUS_BODY transport* remote_network::share(transport_told* sessions) {
   const std::unique_lock lock(sharing_);
@@ -91,11 +59,12 @@ GRADUS_BODY transport* remote_network::share(transport_told* sessions) {
   return is_ps() ? carrier_.get() : nullptr;
 }
 GRADUS_BODY void remote_network::connect(std::uint32_t node, const task_hello& h) {
-  carrier_->connect(node, addresses_[node], hello_frame(h));
+  carrier_->connect(node, nodes_.addresses[node], hello_of(h));
 }
 
 GRADUS_BODY std::shared_ptr<task_network> network_by(const server_def& def, std::unique_ptr<transport> carrier,
                                                      const task_system& run) {
+  if (cluster_nodes(def).shards == 0) return std::make_shared<transport_ranks>(def, std::move(carrier), run);
   return std::make_shared<remote_network>(def, std::move(carrier), run);
 }
 
@@ -107,7 +76,7 @@ GRADUS_BODY void remote_network::offer(shard_program program, const std::string&
           text("this policy of the optimizer cannot be sent to a parameter server: ", program.cannot_be_sent,
                "; expected one of numbers, strings and lists of them, or a lambda without captures. Make it a struct "
                "whose members are what the lambda captures"));
-  const task_hello h{.node = me_, .task = task_, .program = program.name, .recipe = program.recipe};
+  const task_hello h{.program = program.name, .recipe = program.recipe};
   program_.offer(std::move(program), task);
   for (std::uint32_t k = 0; k < shape_.shards; ++k) connect(k, h);
   const nanos since = now();
@@ -123,22 +92,22 @@ GRADUS_BODY void remote_network::offer(shard_program program, const std::string&
     std::string why;
     for (std::uint32_t k = 0; k < shape_.shards; ++k)
       if (const std::string problem = carrier_->problem(k); !problem.empty())
-        why += text("; ", names_[k], ": ", problem);
-    raise(status::deadline_exceeded, text(task_, " ", waited, why));
+        why += text("; ", nodes_.names[k], ": ", problem);
+    raise(status::deadline_exceeded, text(nodes_.task, " ", waited, why));
   }
   beats_ = tasks_.start("a worker's heartbeat", "give the process one more thread", [this] { beat(); });
 }
 GRADUS_BODY std::string remote_network::not_welcome() const {
   std::string s;
   for (std::uint32_t k = 0; k < shape_.shards; ++k)
-    if (!peers_[k].is_welcome) s += text(s.empty() ? "" : ", ", names_[k], " at ", addresses_[k]);
+    if (!peers_[k].is_welcome) s += text(s.empty() ? "" : ", ", nodes_.names[k], " at ", nodes_.addresses[k]);
   return s;
 }
 
 GRADUS_BODY shard_program remote_network::program_of(const task_hello& h) const {
   const shard_maker::function make = shard_maker::find(h.program);
   if (make == nullptr)
-    raise(status::failed_precondition, text(task_, " has no optimizer as that of ", h.task,
+    raise(status::failed_precondition, text(nodes_.task, " has no optimizer as that of ", h.task,
                                             " in its program; start all tasks from one build. It is ", h.program));
   shard_program made = make(h.recipe);
   made.name = h.program, made.recipe = h.recipe;
@@ -160,7 +129,7 @@ GRADUS_BODY void remote_network::serve(std::uint32_t shard) {
   }
   if (!why.empty()) tell_all(gone, why);
   carrier_->close(o_.close_secs);
-  if (!why.empty()) raise(status::aborted, text(task_, " has ended: ", why));
+  if (!why.empty()) raise(status::aborted, text(nodes_.task, " has ended: ", why));
 }
 
 GRADUS_BODY void remote_network::server_stopped() {
@@ -176,11 +145,11 @@ GRADUS_BODY void remote_network::server_stopped() {
 // ---- messages
 
 GRADUS_BODY mailbox& remote_network::inbox(std::uint32_t node) {
-  if (node != me_) raise(status::internal, text("the mailbox of node ", node, " is not in the process of ", me_));
+  if (node != nodes_.me) raise(status::internal, text("the mailbox of node ", node, " is not in the process of ", nodes_.me));
   return box_;
 }
 GRADUS_BODY void remote_network::post(const protocol_message& m) {
-  if (m.to == me_) return box_.put(m);
+  if (m.to == nodes_.me) return box_.put(m);
   const std::lock_guard sending(sending_);
   if (!is_ps()) {
     const std::lock_guard lock(mutex_);
@@ -197,7 +166,7 @@ GRADUS_BODY void remote_network::beat() {
     const std::uint64_t joined = has_left_ ? 0 : incarnation_;
     if (joined == 0) continue;
     lock.unlock();
-    post({message_kind::heartbeat, me_, cluster_shape::decider, joined, 0, 0, {}, {}});
+    post({message_kind::heartbeat, nodes_.me, cluster_shape::decider, joined, 0, 0, {}, {}});
     lock.lock();
   }
 }
@@ -219,7 +188,7 @@ GRADUS_BODY void remote_network::close(const std::string& why) {
   box_.close();
 }
 GRADUS_BODY void remote_network::end() {
-  if (me_ == cluster_shape::decider) tell_all(goodbye);
+  if (nodes_.me == cluster_shape::decider) tell_all(goodbye);
   close({});
 }
 GRADUS_BODY void remote_network::finish() {
@@ -229,26 +198,26 @@ GRADUS_BODY void remote_network::finish() {
     const std::uint64_t joined = incarnation_;
     lock.unlock();
     // Again, since it may be lost, and since a decider that comes back from its log knows it from there alone.
-    post({message_kind::leave, me_, cluster_shape::decider, joined, 0, 0, {}, {}});
+    post({message_kind::leave, nodes_.me, cluster_shape::decider, joined, 0, 0, {}, {}});
     while (box_.take([](const protocol_message&) {}, at_once)) {
     }
     lock.lock();
     changed_.wait_for(lock, static_cast<double>(o_.retry) / 1e9, [&] { return ended_; });
     const double waited = static_cast<double>(now() - since) / 1e9;
     if (!ended_ && waited >= o_.connect_secs)
-      raise(status::deadline_exceeded, text(task_, " has done its part, and waited for the others for ", waited,
+      raise(status::deadline_exceeded, text(nodes_.task, " has done its part, and waited for the others for ", waited,
                                             " s; see what they do, and start again those that are not there"));
   }
   if (!why_.empty())
-    raise(status::aborted, text(task_, " has done its part, and the cluster was lost before all had: ", why_));
+    raise(status::aborted, text(nodes_.task, " has done its part, and the cluster was lost before all had: ", why_));
 }
 GRADUS_BODY void remote_network::tell_all(std::uint64_t about, const std::string& why) {
   message_encoder encoder;
   const wire_slice reason{"why", dtype::uint8, 0, std::as_bytes(std::span(why))};
   const std::span<const wire_slice> slices(&reason, why.empty() ? 0 : 1);
-  for (std::uint32_t k = 0; k < names_.size(); ++k)
-    if (k != me_)
-      carrier_->send(k, encoder.encode({.kind = message_kind::hello, .sender = me_, .about = about}, slices));
+  for (std::uint32_t k = 0; k < nodes_.names.size(); ++k)
+    if (k != nodes_.me)
+      carrier_->send(k, encoder.encode({.kind = message_kind::hello, .sender = nodes_.me, .about = about}, slices));
 }
 GRADUS_BODY void remote_network::check(const std::string& waited) const {
   const std::lock_guard lock(mutex_);
@@ -271,7 +240,7 @@ GRADUS_BODY void remote_network::see_boot(std::uint32_t node, std::uint64_t boot
     is_lost = node < shape_.shards && before != 0 && before != boot && program_.is_there() && !program_.survives();
   }
   if (is_lost)
-    close(text(names_[node], " at ", addresses_[node],
+    close(text(nodes_.names[node], " at ", nodes_.addresses[node],
                " was started again and has lost what it held; start all tasks again: they go on from the last "
                "checkpoint"));
 }
@@ -281,59 +250,39 @@ GRADUS_BODY transport_greeting remote_network::greeted(std::span<const std::byte
     const std::shared_lock sharing(sharing_);
     if (sessions_ == nullptr)
       raise(status::failed_precondition,
-            text(task_, " runs no sessions of other processes; make a session_service of its server"));
+            text(nodes_.task, " runs no sessions of other processes; make a session_service of its server"));
     return sessions_->greeted(hello, from);
   }
   const task_hello h = read_hello(hello);
-  if (h.version != GRADUS_VERSION)
-    raise(status::failed_precondition, text("the library of ", task_, " is ", GRADUS_VERSION, ", that of ", h.task,
-                                            " is ", h.version, "; start all tasks from one build"));
-  if (h.cluster != cluster_)
-    raise(status::failed_precondition,
-          text("the clusters of two tasks differ: ", task_, " has ", cluster_, "; ", h.task, " has ", h.cluster,
-               "; give all tasks the same TF_CONFIG but for its \"task\""));
-  if (h.node >= names_.size() || names_[h.node] != h.task || h.node == me_)
-    raise(status::failed_precondition,
-          text("a task that calls itself ", h.task, " has said hello to ", task_, ", and is none that could"));
-  const bool is_chief = h.node == shape_.shards;
-  if (const std::string& role = from.role; !role.empty()) {
-    const bool fits = h.node < shape_.shards ? role == "ps" : role == "chief" || (role == "worker" && !is_chief);
-    if (!fits)
-      raise(status::permission_denied,
-            text("the certificate of ", h.task, " is one of the role \"", role, "\"; expected \"",
-                 h.node < shape_.shards ? "ps"
-                 : is_chief             ? "chief"
-                                        : "worker",
-                 '"'));
-  }
+  check_hello(h, from, nodes_);
   if (h.node >= shape_.shards) program_.offer(program_of(h), h.task);
   see_boot(h.node, h.boot);
   const std::lock_guard lock(mutex_);
   peers_[h.node].role = from.role;
-  return {h.node, hello_frame({.node = me_, .task = task_})};
+  return {h.node, hello_of({})};
 }
 GRADUS_BODY void remote_network::welcomed(std::uint32_t node, std::span<const std::byte> answer) {
   const task_hello h = read_hello(answer);
-  if (h.node != node || h.cluster != cluster_)
-    raise(status::failed_precondition, text("at ", addresses_[node], " answers ", h.task, "; expected ", names_[node]));
+  if (h.node != node || h.cluster != nodes_.all)
+    raise(status::failed_precondition, text("at ", nodes_.addresses[node], " answers ", h.task, "; expected ", nodes_.names[node]));
   see_boot(node, h.boot);
   const std::lock_guard lock(mutex_);
   peers_[node].is_welcome = true;
   changed_.notify_all();
 }
 GRADUS_BODY void remote_network::refused(std::uint32_t node, const std::string& why) {
-  close(text(names_[node], " at ", addresses_[node], " refuses ", task_, ": ", why));
+  close(text(nodes_.names[node], " at ", nodes_.addresses[node], " refuses ", nodes_.task, ": ", why));
 }
 GRADUS_BODY void remote_network::came(std::uint32_t node, std::span<const std::byte> frame) {
-  if (node >= names_.size()) {
+  if (node >= nodes_.names.size()) {
     const std::shared_lock sharing(sharing_);
     if (sessions_ != nullptr) sessions_->came(node, frame);
     return;
   }
   peer& p = peers_[node];
-  const protocol_message m = p.frames->decode(frame, me_);
+  const protocol_message m = p.frames->decode(frame, nodes_.me);
   if (m.from != node)
-    raise(status::permission_denied, text(names_[node], " has sent a message in the name of node ", m.from));
+    raise(status::permission_denied, text(nodes_.names[node], " has sent a message in the name of node ", m.from));
   if (m.kind == message_kind::hello) {
     if (node == cluster_shape::decider && m.about == goodbye) close({});
     if (node < shape_.shards && m.about == gone) {
@@ -341,7 +290,7 @@ GRADUS_BODY void remote_network::came(std::uint32_t node, std::span<const std::b
       std::string why = m.parts.empty() ? "" : ": ";
       if (!m.parts.empty())
         why.append(reinterpret_cast<const char*>(m.parts[0].bytes.data()), std::min(most, m.parts[0].bytes.size()));
-      close(text(names_[node], " at ", addresses_[node], " has stopped", why));
+      close(text(nodes_.names[node], " at ", nodes_.addresses[node], " has stopped", why));
     }
     return;
   }

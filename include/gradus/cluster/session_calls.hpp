@@ -54,14 +54,14 @@ struct open_call {
   bool has_config = false;
   session_options config = {};
 };
-struct tensor_head {
+struct sent_tensor {
   dtype type = dtype::none;
   extents dims = {};
 };
 struct run_call {
   std::uint64_t seed = 0;  // of initialize
   std::vector<int> fetches = {}, fed = {};
-  std::vector<tensor_head> feeds = {};
+  std::vector<sent_tensor> feeds = {};
   bool has_timeout = false;
   double timeout_secs = 0;
   int trace = 0;
@@ -75,7 +75,7 @@ struct write_call {
 };
 struct session_answer {
   std::string why = {};  // of an error
-  std::vector<tensor_head> results = {};
+  std::vector<sent_tensor> results = {};
   std::vector<std::uint8_t> has_value = {};  // of read
   std::vector<run_metadata::node_time> nodes = {};
 };
@@ -91,7 +91,7 @@ session_frame keep_frame(std::span<const std::byte> frame);
 // Whether a hello is one of a client of sessions and not of a task that trains (remote_network.hpp).
 bool is_hello_of_sessions(std::span<const std::byte> frame);
 // The view of a tensor that came. Error: data_loss where its bytes are not those of its head.
-const_tensor_view tensor_of(const tensor_head& h, std::span<const std::byte> bytes);
+const_tensor_view tensor_of(const sent_tensor& h, std::span<const std::byte> bytes);
 
 // These structs as bytes, and back.
 template <class Said>

@@ -28,7 +28,7 @@ GRADUS_BODY bool is_hello_of_sessions(std::span<const std::byte> frame) {
   return m.head.kind == message_kind::hello && !m.slices.empty() && m.slices[0].name == "call";
 }
 
-GRADUS_BODY const_tensor_view tensor_of(const tensor_head& h, std::span<const std::byte> bytes) {
+GRADUS_BODY const_tensor_view tensor_of(const sent_tensor& h, std::span<const std::byte> bytes) {
   const std::uint64_t size = size_of(h.type);
   std::uint64_t elements = 1;
   bool fits = size != 0;

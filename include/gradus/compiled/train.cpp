@@ -41,6 +41,8 @@
 #include "../cluster/store_variables.ipp"
 #include "../cluster/stream_transport.ipp"
 #include "../cluster/task_crew.ipp"
+#include "../cluster/task_hello.ipp"
+#include "../cluster/transport_ranks.ipp"
 #include "../cluster/turns.ipp"
 #include "../cluster/wire.ipp"
 #include "../train/evaluation.ipp"

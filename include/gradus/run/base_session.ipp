@@ -99,7 +99,7 @@ GRADUS_BODY void base_session::own_calls::operator()(const bound_call& c) const 
   if (graph_update* u = s_->core_.update_of(v, c.node)) return u->run(p_->what, c, m_->machine.batch_size());
   const node& n = v.nodes[c.node];
   const session_card* const own = detail::session_card_of(n.op);
-  if (own == nullptr || own->phase != run_phase::during) return;
+  if (own == nullptr || own->run == nullptr || own->phase != run_phase::during) return;  // a queue does nothing
   const blocking_options no_limit;
   std::shared_ptr<void> nothing;
   std::array<const_tensor_view, 8> operands;

@@ -1,0 +1,127 @@
+// Ranks that are processes of their own and reach each other by a transport: training by all_reduce over gRPC.
+//
+//   gradus::server here(gradus::grpc{gradus::mtls{"certs"}}, config);     // TF_CONFIG names workers and no ps
+//   auto trainer = gradus::make_trainer<model>(gradus::connected{here}, gradus::all_reduce{}, gradus::adam{}, config);
+//
+// Every worker takes connections at its address and dials those before it, so two share one connection. What one rank
+// sends to another is numbered; frames that are lost with a connection are sent again until they are acknowledged, from a copy. A
+// rank that is silent for long, or that comes back as another process after it has taken part, ends the cluster: all
+// tasks are started again, and go on from the chief's checkpoint.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "../tensor/tensor.hpp"
+#include "rank_network.hpp"
+#include "task_hello.hpp"
+#include "transport.hpp"
+#include "wire.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+struct rank_options {
+  double connect_secs = 7200;  // that a rank waits for the others at the beginning, as TensorFlow's sessions do
+  double silence_secs = 30;    // of a rank, later
+  double retry_secs = 1;       // between two signs of life; what is not acknowledged is sent again with them
+  double close_secs = 5;
+  std::uint64_t early_bytes = std::uint64_t{4} << 30;  // of one rank that this one has not asked for yet
+};
+
+class transport_ranks final : public rank_network, public task_network, transport_told {
+public:
+  // Takes connections from now on. Errors: not_found for a task that is no node; what the transport refuses.
+  transport_ranks(const server_def& def, std::unique_ptr<transport> carrier, const task_system& tasks,
+                  const rank_options& o = {});
+  transport_ranks(const transport_ranks&) = delete;
+  ~transport_ranks() override;
+
+  // ---- as a rank's end
+  int rank() const override { return static_cast<int>(nodes_.me); }
+  int size() const override { return static_cast<int>(nodes_.names.size()); }
+  bool all_take_part(bool this_one) override;
+  std::size_t send(int to, std::span<const std::byte> bytes) override;
+  std::size_t receive(int from, std::span<std::byte> into) override;
+  void wait(std::size_t number) override;
+  void fail(const std::exception_ptr& error) override;
+
+  // ---- as a task's network
+  message_network& messages() override { return refuse_shards(); }
+  void offer(shard_program, const std::string&) override;
+  void serve(std::uint32_t) override { refuse_shards(); }
+  rank_network* ranks() override { return this; }
+  void finish() override;
+  void server_stopped() override;
+
+  int port() const { return port_; }
+
+private:
+  enum class says : std::uint64_t { data = 1, takes_part, does_not, left, failed };
+  struct outgoing {
+    says what = says::data;
+    std::shared_ptr<const std::vector<std::byte>> bytes;
+  };
+  struct peer {
+    std::uint64_t boot = 0;  // 0: not heard of
+    bool is_there = false, has_left = false, sends_again = false;
+    double heard = 0;
+    std::deque<outgoing> sent;              // that are not acknowledged
+    std::uint64_t next = 1;                 // the number of what is sent next
+    std::uint64_t came = 0;                 // that of the last that was taken
+    std::deque<aligned_buffer> data;        // that came and is not waited for yet
+    std::uint64_t early = 0;                // bytes of it
+    std::deque<bool> votes;
+
+    std::uint64_t acknowledged() const { return next - 1 - sent.size(); }
+  };
+  struct started {
+    int from = -1;  // none: it is a send, whose bytes were copied
+    std::span<std::byte> into = {};
+    bool is_here = false;
+  };
+
+  rank_options o_;
+  cluster_nodes nodes_;
+  std::uint64_t boot_ = draw_boot();
+  task_system tasks_;
+  std::mutex mutex_;
+  task_condition changed_;
+  std::vector<peer> peers_;
+  std::vector<started> started_;
+  std::size_t ended_waits_ = 0;
+  std::string why_;  // the cluster has ended; empty: it has not
+  bool is_closing_ = false, has_left_ = false;
+  double since_ = 0;
+  int port_ = 0;
+  std::unique_ptr<transport> carrier_;
+  task_handle beats_;
+
+  [[noreturn]] static message_network& refuse_shards();
+  std::vector<std::byte> own_hello() const;
+  void end(const std::string& why);  // under the mutex
+  void meet(std::uint32_t node, std::uint64_t boot);
+  void take(started& what);
+  void add(std::uint32_t to, says what, std::span<const std::byte> bytes);
+  void transmit(std::uint32_t to, std::uint64_t number, const outgoing& o);
+  void say(std::uint32_t to, message_kind kind, std::uint64_t about);
+  void tell_all(says what, const std::string& why = {});
+  void beat();
+  void check(const char* waits_for) const;  // under the mutex
+  void check_silence();  // under the mutex
+  template <class Ready>
+  void wait_until(std::unique_lock<std::mutex>& lock, const char* waits_for, Ready ready);
+
+  transport_greeting greeted(std::span<const std::byte> hello, const transport_peer& from) override;
+  void welcomed(std::uint32_t node, std::span<const std::byte> answer) override;
+  void refused(std::uint32_t node, const std::string& why) override;
+  void came(std::uint32_t node, std::span<const std::byte> frame) override;
+};
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "transport_ranks.ipp"
+#endif

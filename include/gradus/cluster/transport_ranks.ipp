@@ -1,0 +1,297 @@
+// The bodies of transport_ranks.hpp.
+#pragma once
+#include <algorithm>
+#include <cstring>
+
+#include "../base/body.hpp"
+#include "shard_program.hpp"
+#include "task_crew.hpp"
+#include "transport_ranks.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+GRADUS_BODY transport_ranks::transport_ranks(const server_def& def, std::unique_ptr<transport> carrier,
+                                             const task_system& tasks, const rank_options& o)
+    : o_(o), nodes_(def), tasks_(tasks), changed_(tasks), peers_(nodes_.names.size()), carrier_(std::move(carrier)) {
+  since_ = tasks_.elapsed();
+  carrier_->tell(*this);
+  port_ = carrier_->listen(nodes_.addresses[nodes_.me]);
+  for (std::uint32_t k = 0; k < nodes_.me; ++k) carrier_->connect(k, nodes_.addresses[k], own_hello());
+  beats_ = tasks_.start("a worker's heartbeat", "give the process one more thread", [this] { beat(); });
+}
+GRADUS_BODY transport_ranks::~transport_ranks() {
+  server_stopped();
+  {
+    const std::lock_guard lock(mutex_);
+    is_closing_ = true;
+    changed_.notify_all();
+  }
+  beats_ = {};
+  carrier_->close(o_.close_secs);
+}
+
+GRADUS_BODY message_network& transport_ranks::refuse_shards() { detail::refuse_shards(); }
+GRADUS_BODY void transport_ranks::offer(shard_program, const std::string&) { refuse_shards(); }
+GRADUS_BODY std::vector<std::byte> transport_ranks::own_hello() const {
+  return hello_frame({.node = nodes_.me, .boot = boot_, .task = nodes_.task, .cluster = nodes_.all});
+}
+
+// ---- what this rank waits for
+
+GRADUS_BODY void transport_ranks::end(const std::string& why) {
+  if (why_.empty()) why_ = why;
+  changed_.notify_all();
+}
+GRADUS_BODY void transport_ranks::check(const char* waits_for) const {
+  if (!why_.empty())
+    raise(status::aborted,
+          text("the cluster has ended, while ", nodes_.task, " waited for ", waits_for, ": ", why_));
+}
+template <class Ready>
+void transport_ranks::wait_until(std::unique_lock<std::mutex>& lock, const char* waits_for, Ready ready) {
+  while (!ready()) {
+    check(waits_for);
+    changed_.wait(lock);
+  }
+}
+
+GRADUS_BODY bool transport_ranks::all_take_part(bool this_one) {
+  tell_all(this_one ? says::takes_part : says::does_not);
+  std::unique_lock lock(mutex_);
+  bool all = this_one;
+  for (std::uint32_t k = 0; k < peers_.size(); ++k) {
+    if (k == nodes_.me) continue;
+    peer& p = peers_[k];
+    wait_until(lock, "the others to begin a step", [&] { return !p.votes.empty() || p.has_left; });
+    all = all && !p.votes.empty() && p.votes.front();
+    if (!p.votes.empty()) p.votes.pop_front();
+  }
+  return all;
+}
+
+GRADUS_BODY std::size_t transport_ranks::send(int to, std::span<const std::byte> bytes) {
+  add(static_cast<std::uint32_t>(to), says::data, bytes);
+  started_.push_back({});
+  return started_.size() - 1;
+}
+GRADUS_BODY std::size_t transport_ranks::receive(int from, std::span<std::byte> into) {
+  started_.push_back({from, into});
+  return started_.size() - 1;
+}
+// What one rank sends comes in its order, and is waited for in this order.
+GRADUS_BODY void transport_ranks::wait(std::size_t number) {
+  const started what = started_[number];
+  if (what.from >= 0) {
+    for (std::size_t k = 0; k < number; ++k)
+      if (started_[k].from == what.from && !started_[k].is_here) take(started_[k]);
+    if (!what.is_here) take(started_[number]);
+  }
+  if (++ended_waits_ == started_.size()) started_.clear(), ended_waits_ = 0;
+}
+GRADUS_BODY void transport_ranks::take(started& what) {
+  aligned_buffer bytes;
+  {
+    std::unique_lock lock(mutex_);
+    peer& p = peers_[static_cast<std::size_t>(what.from)];
+    const std::string& name = nodes_.names[static_cast<std::size_t>(what.from)];
+    wait_until(lock, "the gradients of others", [&] {
+      if (p.data.empty() && p.has_left)  // it will do nothing any more
+        raise(status::aborted, text(name, " has ended its program in the middle of a step, while ", nodes_.task,
+                                    " waited for it"));
+      return !p.data.empty();
+    });
+    bytes = std::move(p.data.front());
+    p.data.pop_front();
+    p.early -= bytes.size();
+    if (bytes.size() != what.into.size())
+      raise(status::internal, text(name, " sent ", bytes.size(), " bytes to ", nodes_.task, ", which expected ",
+                                   what.into.size()));
+  }
+  if (bytes.size() != 0) std::memcpy(what.into.data(), bytes.data(), bytes.size());
+  what.is_here = true;
+}
+
+// ---- what is sent
+
+GRADUS_BODY void transport_ranks::add(std::uint32_t to, says what, std::span<const std::byte> bytes) {
+  outgoing o{what, std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end())};
+  std::uint64_t number = 0;
+  bool is_there = false;
+  {
+    const std::lock_guard lock(mutex_);
+    peer& p = peers_[to];
+    p.sent.push_back(o);
+    number = p.next++;
+    is_there = p.is_there;
+  }
+  if (is_there) transmit(to, number, o);
+}
+GRADUS_BODY void transport_ranks::transmit(std::uint32_t to, std::uint64_t number, const outgoing& o) {
+  message_encoder encoder;
+  carrier_->send(to, encoder.encode({.kind = message_kind::push,
+                                     .sender = nodes_.me,
+                                     .incarnation = boot_,
+                                     .sequence = number,
+                                     .about = static_cast<std::uint64_t>(o.what)},
+                                    {{"", dtype::uint8, 0, std::span<const std::byte>(*o.bytes)}}));
+}
+GRADUS_BODY void transport_ranks::say(std::uint32_t to, message_kind kind, std::uint64_t about) {
+  message_encoder encoder;
+  carrier_->send(to, encoder.encode({.kind = kind, .sender = nodes_.me, .incarnation = boot_, .about = about}));
+}
+GRADUS_BODY void transport_ranks::tell_all(says what, const std::string& why) {
+  for (std::uint32_t k = 0; k < peers_.size(); ++k)
+    if (k != nodes_.me) add(k, what, std::as_bytes(std::span(why)));
+}
+
+// Signs of life; what was lost with a connection, or is not acknowledged for long, is said again.
+GRADUS_BODY void transport_ranks::beat() {
+  std::unique_lock lock(mutex_);
+  std::vector<std::uint64_t> before(peers_.size(), 0);
+  double next = tasks_.elapsed() + o_.retry_secs;
+  const auto again = [&] {
+    return std::any_of(peers_.begin(), peers_.end(), [](const peer& p) { return p.sends_again; });
+  };
+  while (!is_closing_) {
+    changed_.wait_for(lock, std::max(0.0, next - tasks_.elapsed()), [&] { return is_closing_ || again(); });
+    const bool is_due = tasks_.elapsed() >= next;
+    if (is_due) next = tasks_.elapsed() + o_.retry_secs, check_silence();
+    for (std::uint32_t k = 0; k < peers_.size() && !is_closing_; ++k) {
+      peer& p = peers_[k];
+      if (k == nodes_.me || !p.is_there) continue;
+      const std::uint64_t done = p.acknowledged();
+      const bool is_late = is_due && !p.sent.empty() && std::exchange(before[k], done) == done;
+      const bool all = std::exchange(p.sends_again, false) || is_late;
+      const std::vector<outgoing> left(p.sent.begin(), all ? p.sent.end() : p.sent.begin());
+      lock.unlock();
+      if (is_due) say(k, message_kind::heartbeat, 0);
+      for (std::size_t i = 0; i < left.size(); ++i) transmit(k, done + 1 + i, left[i]);
+      lock.lock();
+    }
+  }
+}
+GRADUS_BODY void transport_ranks::check_silence() {
+  const double now = tasks_.elapsed();
+  for (std::uint32_t k = 0; k < peers_.size(); ++k) {
+    const peer& p = peers_[k];
+    if (k == nodes_.me || p.has_left || !why_.empty()) continue;
+    const double most = p.boot == 0 ? o_.connect_secs : o_.silence_secs, since = p.boot == 0 ? since_ : p.heard;
+    if (now - since <= most) continue;
+    const std::string problem = carrier_->problem(k);
+    end(text(nodes_.names[k], " at ", nodes_.addresses[k], p.boot == 0 ? " has not come for " : " has been silent for ",
+             most, " s", problem.empty() ? "" : ": ", problem,
+             "; start all tasks again: they go on from the last checkpoint"));
+  }
+}
+
+// ---- the end
+
+GRADUS_BODY void transport_ranks::fail(const std::exception_ptr& error) {
+  tell_all(says::failed, error_text(error));
+  const std::lock_guard lock(mutex_);
+  has_left_ = true;
+}
+GRADUS_BODY void transport_ranks::server_stopped() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(has_left_, true)) return;
+  }
+  tell_all(std::uncaught_exceptions() > 0 ? says::failed : says::left,
+           std::uncaught_exceptions() > 0 ? "its program has ended by an error" : "");
+}
+GRADUS_BODY void transport_ranks::finish() {
+  server_stopped();
+  std::unique_lock lock(mutex_);
+  for (std::uint32_t k = 0; k < peers_.size(); ++k)
+    if (k != nodes_.me)
+      wait_until(lock, text("the end of ", nodes_.names[k]).c_str(), [&] { return peers_[k].has_left; });
+  // Who has left and heard of this one's end is gone, and its last word of that may be lost.
+  changed_.wait_for(lock, o_.close_secs, [&] {
+    return std::all_of(peers_.begin(), peers_.end(), [](const peer& p) { return p.sent.empty(); });
+  });
+}
+
+// ---- what the transport tells
+
+GRADUS_BODY void transport_ranks::meet(std::uint32_t node, std::uint64_t boot) {
+  const std::lock_guard lock(mutex_);
+  peer& p = peers_[node];
+  const std::uint64_t before = std::exchange(p.boot, boot);
+  p.heard = tasks_.elapsed();
+  if (before != 0 && before != boot && !p.has_left) {
+    if (p.came > 0 || p.acknowledged() > 0)
+      return end(text(nodes_.names[node], " at ", nodes_.addresses[node],
+                      " was started again in the middle of a run; start all tasks again: they go on from the last "
+                      "checkpoint"));
+  }
+  p.is_there = true;
+  p.sends_again = !p.sent.empty();
+  changed_.notify_all();
+}
+
+GRADUS_BODY transport_greeting transport_ranks::greeted(std::span<const std::byte> hello, const transport_peer& from) {
+  const task_hello h = read_hello(hello);
+  check_hello(h, from, nodes_);
+  meet(h.node, h.boot);
+  return {h.node, own_hello()};
+}
+GRADUS_BODY void transport_ranks::welcomed(std::uint32_t node, std::span<const std::byte> answer) {
+  const task_hello h = read_hello(answer);
+  if (h.node != node || h.cluster != nodes_.all)
+    raise(status::failed_precondition,
+          text("at ", nodes_.addresses[node], " answers ", h.task, "; expected ", nodes_.names[node]));
+  meet(node, h.boot);
+}
+GRADUS_BODY void transport_ranks::refused(std::uint32_t node, const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  end(text(nodes_.names[node], " at ", nodes_.addresses[node], " refuses ", nodes_.task, ": ", why));
+}
+GRADUS_BODY void transport_ranks::came(std::uint32_t node, std::span<const std::byte> frame) {
+  message_decoder decoder;
+  const decoded_message& m = decoder.decode(frame);
+  if (node >= peers_.size() || m.head.sender != node)
+    raise(status::permission_denied, text("node ", node, " has sent a message in the name of node ", m.head.sender));
+  const std::span<const std::byte> bytes = m.slices.empty() ? std::span<const std::byte>() : m.slices[0].bytes;
+  const auto what = static_cast<says>(m.head.about);
+  std::unique_lock lock(mutex_);
+  peer& p = peers_[node];
+  if (m.head.incarnation != p.boot) return;  // of a process that is no more
+  p.heard = tasks_.elapsed();
+  if (m.head.kind == message_kind::kept) {
+    // The same once more: there was a gap.
+    if (m.head.about == p.acknowledged() && !p.sent.empty()) p.sends_again = true;
+    while (!p.sent.empty() && p.acknowledged() < m.head.about) p.sent.pop_front();
+    return changed_.notify_all();
+  }
+  if (m.head.kind == message_kind::heartbeat) return;
+  if (m.head.kind != message_kind::push || what < says::data || what > says::failed)
+    raise(status::data_loss, text(nodes_.names[node], " has sent ", kind_name(m.head.kind), " ", m.head.about));
+  if (m.head.sequence == p.came + 1) {
+    if (what == says::data) {
+      if (p.early + bytes.size() > o_.early_bytes)
+        raise(status::resource_exhausted, text(nodes_.names[node], " has sent more than early_bytes, ", o_.early_bytes,
+                                               ", that nobody waits for"));
+      aligned_buffer copy = aligned_buffer::untouched(bytes.size());
+      if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
+      p.early += bytes.size();
+      p.data.push_back(std::move(copy));
+    } else if (what == says::left) {
+      p.has_left = true;
+    } else if (what == says::failed) {
+      constexpr std::size_t most = 1000;
+      std::string why(bytes.size(), ' ');
+      if (!bytes.empty()) std::memcpy(why.data(), bytes.data(), bytes.size());
+      p.has_left = true;
+      end(text(nodes_.names[node], " has failed: ", why.substr(0, most)));
+    } else {
+      p.votes.push_back(what == says::takes_part);
+    }
+    ++p.came;
+    changed_.notify_all();
+  }
+  const std::uint64_t taken = p.came;
+  lock.unlock();
+  say(node, message_kind::kept, taken);
+}
+
+}  // namespace gradus::detail

@@ -1,0 +1,165 @@
+// costs: 300
+// Training by all_reduce among processes: here in one process, over a transport of calls that may lose frames.
+#include <gradus/cluster/all_reduce.hpp>
+#include <gradus/cluster/connected.hpp>
+#include <gradus/cluster/transport_ranks.hpp>
+#include <gradus/testing/temp_dir.hpp>
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../message.hpp"
+#include "../train/run_files.hpp"
+#include "../whole/cluster_models.hpp"
+#include "lossy_transport.hpp"
+
+namespace {
+using namespace gradus;
+using cluster_models::mlp;
+using cluster_models::points;
+using loop::hub;
+using loop::losing;
+using testing::temp_dir;
+
+const cluster_spec three{{"worker", {"w0", "w1", "w2"}}};
+// The program of each task, as of a process; what it threw, "" for nothing. Ranks that say things again soon.
+std::map<std::string, std::string> tasks_of(hub& h, std::uint64_t every, const std::function<void(server&)>& program) {
+  std::map<std::string, std::string> said;
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+  for (int k = 0; k < 3; ++k)
+    threads.emplace_back([&, k] {
+      std::string what;
+      try {
+        const server_def def{.cluster = three, .job_name = "worker", .task_index = k};
+        const losing by{{&h, text("w", k)}, every};
+        server here(def, std::make_shared<detail::transport_ranks>(def, by.make({}), task_system(),
+                                                                   detail::rank_options{.retry_secs = 0.005, .close_secs = 0.2}),
+                    {});
+        program(here);
+      } catch (const std::exception& e) {
+        what = e.what();
+      }
+      const std::lock_guard lock(mutex);
+      said[text("worker ", k)] = what;
+    });
+  for (auto& t : threads) t.join();
+  return said;
+}
+run_config config_of(const std::string& dir) {
+  return {.model_dir = dir, .tf_random_seed = 7, .save_summary_steps = 0, .checkpoint_save_graph_def = false};
+}
+template <class... More>
+auto make(const std::string& dir, const More&... more) {
+  return make_trainer<mlp>(more..., adam{.rate = 0.01}, clip_by_global_norm{0.5},
+                           exponential_moving_average{.decay = 0.9}, config_of(dir));
+}
+run_files::content trained(const std::string& dir) {
+  auto found = run_files::newest_checkpoint(posix{}, dir);
+  std::erase_if(found.records, [](const auto& r) { return r.first.starts_with("input "); });
+  return found;
+}
+void train(server& here, const std::string& dir, std::int64_t steps) {
+  const points data;
+  auto t = make(dir, connected{here}, all_reduce{.bucket_bytes = 1000});
+  t.train(data.batches(4).shard(here.workers(), here.worker()), {.max_steps = steps});
+}
+}  // namespace
+
+TEST_CASE("three processes have the bits of one, whatever frames are lost or said twice, and go on after a restart") {
+  const temp_dir place;
+  const points data;
+  for (const std::int64_t steps : {12, 20}) {
+    auto alone = make(place / "alone", microbatch{3});
+    alone.train(data.batches(12), {.max_steps = steps});
+    for (const std::uint64_t every : {0u, 4u}) {
+      CAPTURE(every);
+      hub h;
+      const std::string dir = place / text("every", every);
+      const auto said = tasks_of(h, every, [&](server& here) {
+        CHECK(here.workers() == 3);
+        train(here, dir, steps);
+        here.finish();
+      });
+      for (const auto& [task, what] : said) CHECK_MESSAGE(what == "", task);
+      CHECK(run_files::difference(trained(dir), trained(place / "alone")) == "");
+    }
+  }
+}
+
+TEST_CASE("a rank that fails ends the others, who name it and its error") {
+  const temp_dir place;
+  hub h;
+  const auto said = tasks_of(h, 0, [&](server& here) {
+    if (here.worker() != 1) return train(here, place / "a", 1000);
+    train(here, place / "a", 5);
+    throw std::runtime_error("this one is tired");
+  });
+  CHECK(said.at("worker 1") == "this one is tired");
+  // It has left after a step, so the others stop or say so.
+  for (const char* other : {"worker 0", "worker 2"}) CHECK_MESSAGE(!says(said.at(other), "internal"), said.at(other));
+}
+
+TEST_CASE("a rank that comes back as another process in the middle of a run ends the cluster, and says what to do") {
+  hub h;
+  const auto task = [&](int index) {
+    return std::make_unique<server>(losing{{&h, text("w", index)}, 0},
+                                    server_def{.cluster = {{"worker", {"w0", "w1"}}}, .job_name = "worker", .task_index = index});
+  };
+  const auto a = task(0);
+  auto b = task(1);
+  std::thread votes([&] { CHECK(b->network()->ranks()->all_take_part(true)); });
+  CHECK(a->network()->ranks()->all_take_part(true));
+  votes.join();
+  h.cut("w1");
+  auto other = task(1);
+  const std::string said =
+      message_of(status::aborted, [&] { static_cast<void>(a->network()->ranks()->all_take_part(true)); });
+  CHECK(says(said, "worker 1 at w1 was started again in the middle of a run"));
+  CHECK(says(said, "start all tasks again"));
+}
+
+TEST_CASE("a rank that has left takes part in nothing, and one that waits for its gradients is told") {
+  hub h;
+  const server a(losing{{&h, "w0"}, 0}, server_def{.cluster = {{"worker", {"w0", "w1"}}}, .job_name = "worker", .task_index = 0});
+  auto b = std::make_unique<server>(losing{{&h, "w1"}, 0},
+                                    server_def{.cluster = {{"worker", {"w0", "w1"}}}, .job_name = "worker", .task_index = 1});
+  detail::rank_network& ra = *a.network()->ranks();
+  detail::rank_network& rb = *b->network()->ranks();
+  std::vector<std::byte> x(3, std::byte{7}), y(3), z(2);
+  rb.wait(rb.send(0, x));
+  ra.wait(ra.receive(1, y));
+  CHECK(y == x);
+  rb.wait(rb.send(0, x));
+  CHECK(says(message_of(status::internal, [&] { ra.wait(ra.receive(1, z)); }), "sent 3 bytes"));
+  b.reset();
+  CHECK_FALSE(ra.all_take_part(true));
+  CHECK(says(message_of(status::aborted, [&] { ra.wait(ra.receive(1, y)); }),
+             "worker 1 has ended its program in the middle of a step, while worker 0 waited for it"));
+}
+
+TEST_CASE("parameter servers are what these workers have not; ranks that do not come are waited for so long") {
+  hub h;
+  const temp_dir place;
+  const server_def def{.cluster = {{"worker", {"w0", "w1"}}}, .job_name = "worker", .task_index = 0};
+  const server here(losing{{&h, "w0"}, 0}, def);
+  CHECK(says(message_of(status::invalid_argument,
+                        [&] { static_cast<void>(make(place / "a", connected{here}, sync_replicas{})); }),
+             "take parameter servers, and this cluster has none"));
+  CHECK(says(message_of(status::invalid_argument,
+                        [&] { static_cast<void>(make(place / "a", connected{here}, all_reduce{.sum = library_sum})); }),
+             "library_sum"));
+  const server_def apart{.cluster = {{"worker", {"x0", "w1"}}}, .job_name = "worker", .task_index = 0};
+  detail::transport_ranks impatient(apart, losing{{&h, "x0"}, 0}.make({}), {},
+                                    {.connect_secs = 0.02, .retry_secs = 0.01});
+  const std::string said = message_of(status::aborted, [&] { static_cast<void>(impatient.all_take_part(true)); });
+  CHECK(says(said, "worker 1 at w1 has not come for 0.02 s"));
+}
