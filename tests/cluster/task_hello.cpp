@@ -47,12 +47,12 @@ TEST_CASE("whom a task talks to: of its version, cluster and names, with a certi
   const cluster_nodes here = nodes_of("ps", 0);
   const task_hello good{.node = 2, .boot = 9, .task = "worker 0", .cluster = here.all};
   check_hello(good, {}, here);
-  check_hello(good, {.role = "worker"}, here);
-  check_hello(good, {.role = "chief"}, here);
+  check_hello(good, {.address = {}, .role = "worker"}, here);
+  check_hello(good, {.address = {}, .role = "chief"}, here);
   const auto refused = [&](status kind, const char* words, auto change, const std::string& role = "") {
     task_hello h = good;
     change(h);
-    CHECK(says(message_of(kind, [&] { check_hello(h, {.role = role}, here); }), words));
+    CHECK(says(message_of(kind, [&] { check_hello(h, {.address = {}, .role = role}, here); }), words));
   };
   const auto precondition = status::failed_precondition;
   refused(precondition, "that of worker 0 is 0.0.1", [](auto& h) { h.version = "0.0.1"; });

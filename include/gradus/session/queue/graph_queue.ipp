@@ -22,10 +22,21 @@ public:
 class spec_reader {
 public:
   explicit spec_reader(std::span<const int> words) : words_(words) {}
+  // A graph may come from another process (cluster/graph_bytes.hpp), so no word is believed.
   std::int64_t get() {
+    if (words_.size() - at_ < 2) refuse();
     const std::array<int, 2> two{words_[at_], words_[at_ + 1]};
     at_ += 2;
     return std::bit_cast<std::int64_t>(two);
+  }
+  // How many of something follow, each of two words.
+  std::size_t count() {
+    const std::int64_t n = get();
+    if (n < 0 || static_cast<std::uint64_t>(n) > (words_.size() - at_) / 2) refuse();
+    return static_cast<std::size_t>(n);
+  }
+  [[noreturn]] static void refuse() {
+    raise(status::invalid_argument, "a node of a queue does not say what queue it is: the graph is malformed");
   }
 
 private:
@@ -51,20 +62,25 @@ GRADUS_BODY std::vector<int> words_of_queue(graph& g, const queue_spec& s) {
 }
 
 GRADUS_BODY queue_spec queue_of_words(const graph& g, int node) {
+  if (node < 0 || node >= g.nodes.count) spec_reader::refuse();
   const gradus::node& n = g.nodes[node];
   spec_reader r({g.ints.first + n.attr, static_cast<std::size_t>(n.attrs)});
-  const auto text_of = [&](std::int64_t offset) { return std::string(g.text_at(static_cast<int>(offset))); };
+  const auto text_of = [&](std::int64_t offset) {
+    if (offset >= g.names.chars.count) spec_reader::refuse();
+    return std::string(g.text_at(static_cast<int>(offset)));
+  };
   queue_spec s;
   s.kind = static_cast<queue_kind>(r.get()), s.capacity = r.get(), s.min_after_dequeue = r.get();
   s.seed = std::bit_cast<std::uint64_t>(r.get()), s.seed2 = std::bit_cast<std::uint64_t>(r.get());
   if (const std::int64_t shared = r.get(); shared >= 0) s.shared_name = text_of(shared);
   s.name = std::string(g.name_of(node));
-  s.dtypes.resize(static_cast<std::size_t>(r.get()));
+  s.dtypes.resize(r.count());
   for (dtype& t : s.dtypes) t = static_cast<dtype>(r.get());
   if (r.get() != 0) s.shapes.resize(s.dtypes.size());
   for (extents& e : s.shapes) {
-    const std::int64_t rank = r.get();
-    for (std::int64_t i = 0; i < rank; ++i) e.push(r.get());
+    const std::size_t rank = r.count();
+    if (rank > max_rank) spec_reader::refuse();
+    for (std::size_t i = 0; i < rank; ++i) e.push(r.get());
   }
   if (r.get() != 0) s.names.resize(s.dtypes.size());
   for (std::string& name : s.names) name = text_of(r.get());
