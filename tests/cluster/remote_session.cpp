@@ -20,8 +20,8 @@
 #include <thread>
 #include <vector>
 
-#include "session_ends.hpp"
 #include "../message.hpp"
+#include "session_ends.hpp"
 
 using namespace session_ends;
 
@@ -122,7 +122,7 @@ TEST_CASE("P5 closing cancels a run that waits in a queue; P8 a timeout; a stop;
   stopped.join();
   CHECK(said == "enough");
   // A run that has not begun when the session is closed is refused in another way.
-  for (said.clear(); !says(said, "Closed"); ) {
+  for (said.clear(); !says(said, "Closed");) {
     remote_session waiting(target, g, looped{&h, "waits"}, quick());
     std::atomic<bool> was_sent = false;
     h.saw = [&](std::span<const std::byte> frame) {
@@ -171,4 +171,3 @@ TEST_CASE("a saver saves and restores variables of a server; what is written her
   CHECK(s.run(w).as<float>()[2] == 7);
   CHECK(s.run(w).as<float>()[0] == 1);
 }
-

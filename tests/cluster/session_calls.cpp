@@ -29,8 +29,8 @@ TEST_CASE("a call comes back as it was said, its tensors aligned and in their or
   const std::array<float, 2> x{1, 2};
   const std::array<std::int64_t, 1> n{5};
   const std::vector<std::span<const std::byte>> tensors{std::as_bytes(std::span(x)), std::as_bytes(std::span(n))};
-  const auto frame = framed({.kind = message_kind::call, .incarnation = 4, .sequence = 2, .about = 3}, bytes_of_said(c),
-                            tensors);
+  const auto frame =
+      framed({.kind = message_kind::call, .incarnation = 4, .sequence = 2, .about = 3}, bytes_of_said(c), tensors);
   const session_frame f = keep_frame(frame);
   CHECK(f.head.incarnation == 4);
   const auto same = said_in<run_call>(f);
@@ -51,9 +51,9 @@ TEST_CASE("a tensor whose bytes are not those of its shape is refused, however l
   CHECK(tensor_of({float32, {4}}, bytes).size() == 4);
   CHECK(tensor_of({float32, {0, 1'000'000'000'000}}, {}).size() == 0);
   const std::int64_t huge = std::int64_t{1} << 62;
-  for (const sent_tensor& h : {sent_tensor{float32, {5}}, sent_tensor{float32, {-4}}, sent_tensor{float64, {4}},
-                               sent_tensor{dtype::none, {16}}, sent_tensor{float32, {huge, huge, huge}},
-                               sent_tensor{float32, {4, huge}}})
+  for (const sent_tensor& h :
+       {sent_tensor{float32, {5}}, sent_tensor{float32, {-4}}, sent_tensor{float64, {4}},
+        sent_tensor{dtype::none, {16}}, sent_tensor{float32, {huge, huge, huge}}, sent_tensor{float32, {4, huge}}})
     CHECK(says(message_of(status::data_loss, [&] { tensor_of(h, bytes); }), "16 bytes"));
 }
 

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "session_ends.hpp"
 #include "../message.hpp"
+#include "session_ends.hpp"
 
 using namespace session_ends;
 
@@ -34,7 +34,8 @@ TEST_CASE("every call is made once, whatever frames are lost or said twice, by s
   }
 }
 
-TEST_CASE("a server that is started again does not know the session: aborted, upon which a monitored session begins anew") {
+TEST_CASE(
+    "a server that is started again does not know the session: aborted, upon which a monitored session begins anew") {
   hub h;
   counting k;
   auto here = std::make_unique<server>(looped{&h, "server"}, one_task);
@@ -48,4 +49,3 @@ TEST_CASE("a server that is started again does not know the session: aborted, up
   CHECK(says(message_of(status::aborted, [&] { s.run(k.add); }), "does not know the session"));
   CHECK_THROWS_AS(s.variable("v"), aborted);
 }
-

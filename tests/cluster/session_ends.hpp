@@ -10,8 +10,8 @@
 namespace session_ends {
 using namespace gradus;
 using loop::hub;
-using loop::losing;
 using loop::looped;
+using loop::losing;
 
 inline const server_def one_task{.cluster = {{"worker", {"w0:1"}}}, .job_name = "worker", .task_index = 0};
 constexpr const char* target = "loop://w0:1";

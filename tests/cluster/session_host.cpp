@@ -32,7 +32,10 @@ TEST_CASE("what is above session_limits is refused by its name, and the others g
   const value x = g.placeholder("x", {batch}), y = x + x;
   const value got = q.dequeue()[0], close = q.close();
   remote_session s(target, g, looped{&h, "one"}, quick()), t(target, g, looped{&h, "two"}, quick());
-  CHECK(says(message_of(status::resource_exhausted, [&] { remote_session(target, g, looped{&h, "three"}, quick()); }),
+  CHECK(says(message_of(status::resource_exhausted,
+                        [&] {
+                          remote_session(target, g, looped{&h, "three"}, quick());
+                        }),
              "the limit `sessions`"));
   const std::vector<float> large(30'000);
   CHECK(says(message_of(status::resource_exhausted, [&] { s.run(y, {{x, large}}); }), "the limit `bytes`"));
@@ -48,13 +51,15 @@ TEST_CASE("what is above session_limits is refused by its name, and the others g
       ++ended;
     });
   while (begun != 2) std::this_thread::yield();
-  CHECK(says(message_of(status::resource_exhausted, [&] { s.run(y, {{x, std::vector<float>{1}}}); }),
+  CHECK(says(message_of(status::resource_exhausted,
+                        [&] {
+                          s.run(y, {{x, std::vector<float>{1}}});
+                        }),
              "the limit `calls`"));
   t.run(close);
   for (auto& w : wait) w.join();
   CHECK(ended == 2);
 }
-
 
 TEST_CASE("the sessions of a client that is silent are closed, and their waits end") {
   hub h;
@@ -84,9 +89,15 @@ TEST_CASE("a certificate of a parameter server opens no session, one of a worker
   h.roles["one"] = "ps", h.roles["two"] = "worker", h.roles["three"] = "chief";
   graph g;
   g.placeholder("x", {});
-  CHECK(says(message_of(status::failed_precondition, [&] { remote_session(target, g, looped{&h, "one"}, quick()); }),
+  CHECK(says(message_of(status::failed_precondition,
+                        [&] {
+                          remote_session(target, g, looped{&h, "one"}, quick());
+                        }),
              "a certificate of the role \"ps\" opens no session"));
-  CHECK(says(message_of(status::permission_denied, [&] { reset_server(target, looped{&h, "two"}, {}, quick()); }),
+  CHECK(says(message_of(status::permission_denied,
+                        [&] {
+                          reset_server(target, looped{&h, "two"}, {}, quick());
+                        }),
              "may not reset a server"));
   reset_server(target, looped{&h, "three"}, {}, quick());
 }
@@ -106,9 +117,9 @@ TEST_CASE("a session of one client is not another's, whatever number it says") {
   detail::session_client other(target, "loop", looped{&h, "two"}.make({}), quick());
   detail::run_call run;
   run.fetches = {k.add.id};
-  CHECK(says(message_of(status::aborted,
-                        [&] { other.call(detail::session_op::run, number, 9, detail::bytes_of_said(run)); }),
-             "does not know the session"));
+  CHECK(says(
+      message_of(status::aborted, [&] { other.call(detail::session_op::run, number, 9, detail::bytes_of_said(run)); }),
+      "does not know the session"));
   CHECK(s.run(k.v).as<float>()[0] == 1);
 }
 
@@ -133,7 +144,8 @@ TEST_CASE("a parameter server runs sessions at the port of its training, while i
       }
       auto t = make_trainer<cluster_models::mlp>(
           connected{here}, sync_replicas{}, adam{},
-          run_config{.model_dir = dir, .tf_random_seed = 7, .save_summary_steps = 0, .checkpoint_save_graph_def = false});
+          run_config{
+              .model_dir = dir, .tf_random_seed = 7, .save_summary_steps = 0, .checkpoint_save_graph_def = false});
       t.train(data.batches(12), {.max_steps = 20});
       while (with_sessions && runs < 50) std::this_thread::yield();
       t.train(data.batches(12), {.max_steps = 40});
@@ -148,9 +160,12 @@ TEST_CASE("a parameter server runs sessions at the port of its training, while i
 
 TEST_CASE("a parameter server that runs no sessions says so") {
   hub h;
-  const server here(looped{&h, "ps0"}, server_def{.cluster = {{"ps", {"p0:1"}}, {"worker", {"w0:1"}}}, .job_name = "ps"});
+  const server here(looped{&h, "ps0"},
+                    server_def{.cluster = {{"ps", {"p0:1"}}, {"worker", {"w0:1"}}}, .job_name = "ps"});
   graph g;
   CHECK(says(message_of(status::failed_precondition,
-                        [&] { remote_session("loop://p0:1", g, looped{&h, "one"}, quick()); }),
+                        [&] {
+                          remote_session("loop://p0:1", g, looped{&h, "one"}, quick());
+                        }),
              "make a session_service of its server"));
 }

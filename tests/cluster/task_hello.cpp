@@ -30,7 +30,8 @@ TEST_CASE("parameter servers are first, then the chief, then workers") {
 }
 
 TEST_CASE("a hello comes back as it was; anything else is refused") {
-  const task_hello h{.node = 2, .boot = 9, .task = "worker 0", .cluster = "c", .program = "p", .recipe = {std::byte{1}}};
+  const task_hello h{
+      .node = 2, .boot = 9, .task = "worker 0", .cluster = "c", .program = "p", .recipe = {std::byte{1}}};
   const task_hello same = read_hello(hello_frame(h));
   CHECK(same.node == 2);
   CHECK(same.boot == 9);
@@ -60,6 +61,8 @@ TEST_CASE("whom a task talks to: of its version, cluster and names, with a certi
   refused(precondition, "is none that could", [](auto& h) { h.node = 3; });
   refused(precondition, "is none that could", [](auto& h) { h.node = 99; });
   refused(precondition, "is none that could", [](auto& h) { h.node = 0, h.task = "ps 0"; });
-  refused(status::permission_denied, "expected \"worker\"", [](auto&) {}, "ps");
-  refused(status::permission_denied, "expected \"chief\"", [](auto& h) { h.node = 1, h.task = "chief 0"; }, "worker");
+  refused(
+      status::permission_denied, "expected \"worker\"", [](auto&) {}, "ps");
+  refused(
+      status::permission_denied, "expected \"chief\"", [](auto& h) { h.node = 1, h.task = "chief 0"; }, "worker");
 }

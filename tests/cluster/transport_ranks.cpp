@@ -41,8 +41,9 @@ std::map<std::string, std::string> tasks_of(hub& h, std::uint64_t every, const s
       try {
         const server_def def{.cluster = three, .job_name = "worker", .task_index = k};
         const losing by{{&h, text("w", k)}, every};
-        server here(def, std::make_shared<detail::transport_ranks>(def, by.make({}), task_system(),
-                                                                   detail::rank_options{.retry_secs = 0.005, .close_secs = 0.2}),
+        server here(def,
+                    std::make_shared<detail::transport_ranks>(
+                        def, by.make({}), task_system(), detail::rank_options{.retry_secs = 0.005, .close_secs = 0.2}),
                     {});
         program(here);
       } catch (const std::exception& e) {
@@ -111,8 +112,9 @@ TEST_CASE("a rank that fails ends the others, who name it and its error") {
 TEST_CASE("a rank that comes back as another process in the middle of a run ends the cluster, and says what to do") {
   hub h;
   const auto task = [&](int index) {
-    return std::make_unique<server>(losing{{&h, text("w", index)}, 0},
-                                    server_def{.cluster = {{"worker", {"w0", "w1"}}}, .job_name = "worker", .task_index = index});
+    return std::make_unique<server>(
+        losing{{&h, text("w", index)}, 0},
+        server_def{.cluster = {{"worker", {"w0", "w1"}}}, .job_name = "worker", .task_index = index});
   };
   const auto a = task(0);
   auto b = task(1);
@@ -129,9 +131,10 @@ TEST_CASE("a rank that comes back as another process in the middle of a run ends
 
 TEST_CASE("a rank that has left takes part in nothing, and one that waits for its gradients is told") {
   hub h;
-  const server a(losing{{&h, "w0"}, 0}, server_def{.cluster = {{"worker", {"w0", "w1"}}}, .job_name = "worker", .task_index = 0});
-  auto b = std::make_unique<server>(losing{{&h, "w1"}, 0},
-                                    server_def{.cluster = {{"worker", {"w0", "w1"}}}, .job_name = "worker", .task_index = 1});
+  const server a(losing{{&h, "w0"}, 0},
+                 server_def{.cluster = {{"worker", {"w0", "w1"}}}, .job_name = "worker", .task_index = 0});
+  auto b = std::make_unique<server>(
+      losing{{&h, "w1"}, 0}, server_def{.cluster = {{"worker", {"w0", "w1"}}}, .job_name = "worker", .task_index = 1});
   detail::rank_network& ra = *a.network()->ranks();
   detail::rank_network& rb = *b->network()->ranks();
   std::vector<std::byte> x(3, std::byte{7}), y(3), z(2);

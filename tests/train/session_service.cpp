@@ -35,7 +35,8 @@ TEST_CASE("errors of the server come back as they are, and ops that it lacks are
   CHECK(says(message_of(status::failed_precondition, [&] { s.run(y, {{x, data}}); }), "\"w\""));
   s.initialize(1);
   CHECK(s.run(y, {{x, data}}).dims == extents{2, 1});
-  CHECK(message_of(status::invalid_argument, [&] { s.run(y); }) == "placeholder \"x\" is needed and was not fed: give {\"x\", data}");
+  CHECK(message_of(status::invalid_argument, [&] { s.run(y); }) ==
+        "placeholder \"x\" is needed and was not fed: give {\"x\", data}");
   CHECK(says(message_of(status::not_found, [&] { s.run("nothing"); }), "the graph has no node named \"nothing\""));
   const std::string said = message_of(status::unimplemented, [&] { s.run(train, {{x, data}}); });
   CHECK(says(said, "the server \"loop://w0:1\" has no kernel for "));
@@ -43,13 +44,22 @@ TEST_CASE("errors of the server come back as they are, and ops that it lacks are
   CHECK(says(said, "connected{server}"));
   graph other;
   other.variable("w", {4, 1});
-  CHECK(says(message_of(status::invalid_argument, [&] { remote_session(target, other, looped{&h, "two"}, quick()); }),
+  CHECK(says(message_of(status::invalid_argument,
+                        [&] {
+                          remote_session(target, other, looped{&h, "two"}, quick());
+                        }),
              "variable \"w\" is float32 [4, 1] in this graph and float32 [3, 1]"));
-  CHECK(says(message_of(status::invalid_argument, [&] { remote_session("grpc://w0:1", g, looped{&h, "three"}, quick()); }),
+  CHECK(says(message_of(status::invalid_argument,
+                        [&] {
+                          remote_session("grpc://w0:1", g, looped{&h, "three"}, quick());
+                        }),
              "expected loop://host:port"));
   auto soon = quick();
   soon.connect_secs = 0.05;
-  CHECK(says(message_of(status::deadline_exceeded, [&] { remote_session("loop://nobody:1", g, looped{&h, "four"}, soon); }),
+  CHECK(says(message_of(status::deadline_exceeded,
+                        [&] {
+                          remote_session("loop://nobody:1", g, looped{&h, "four"}, soon);
+                        }),
              "is it started, and does it run a session_service?"));
   const server alone = server::create_local_server();
   CHECK(says(message_of(status::failed_precondition, [&] { session_service{alone}; }), "has no transport"));
@@ -62,7 +72,8 @@ TEST_CASE("a session manager and a monitored session work on a server by the con
   counting k;
   const remote_sessions reach{looped{&h, "one"}, quick()};
   session_manager manager({.ready_op = report_uninitialized_variables(k.g)}, {});
-  const auto made = manager.prepare_session(reach.sessions(target, sessions_of(k.g)), {.init_op = global_variables_initializer(k.g)});
+  const auto made =
+      manager.prepare_session(reach.sessions(target, sessions_of(k.g)), {.init_op = global_variables_initializer(k.g)});
   made->run(k.add);
   CHECK(made->run(k.v).as<float>()[0] == 1);
   CHECK(here.resources().is_variable_initialized("v"));

@@ -36,7 +36,8 @@ run_files::content trained(const std::string& dir) {
 TEST_CASE("two processes' worth of workers over gRPC") {
   const testing::temp_dir place;
   const points data;
-  auto alone = make_trainer<mlp>(microbatch{2}, adam{.rate = 0.01}, clip_by_global_norm{0.5}, config_of(place / "alone"));
+  auto alone =
+      make_trainer<mlp>(microbatch{2}, adam{.rate = 0.01}, clip_by_global_norm{0.5}, config_of(place / "alone"));
   alone.train(data.batches(12), {.max_steps = 30});
   const cluster_spec two{{"worker", {text("unix:", place / "w0"), text("unix:", place / "w1")}}};
   std::array<std::string, 2> said;

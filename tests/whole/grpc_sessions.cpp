@@ -20,9 +20,7 @@
 using namespace gradus;
 
 namespace {
-server_def any_port() {
-  return {.cluster = {{"worker", {"localhost:0"}}}, .job_name = "worker", .task_index = 0};
-}
+server_def any_port() { return {.cluster = {{"worker", {"localhost:0"}}}, .job_name = "worker", .task_index = 0}; }
 remote_session_options patient(double secs) {
   remote_session_options o;
   o.connect_secs = o.silence_secs = secs;
@@ -62,14 +60,15 @@ TEST_CASE("P4 a feed, a fetch and a constant of 120 MB") {
 TEST_CASE("P6 an address without a port, P7 a port in use: errors, no hang; P10 no server: deadline_exceeded") {
   graph g;
   g.placeholder("x", {});
-  CHECK(says(message_of(status::invalid_argument, [&] { remote_session("grpc://localhost", g, gradus::grpc{}); }), "port"));
+  CHECK(says(message_of(status::invalid_argument, [&] { remote_session("grpc://localhost", g, gradus::grpc{}); }),
+             "port"));
   const server here(gradus::grpc{}, any_port());
   const session_service there{here};
   const std::string address = there.target().substr(7);
   const server second(gradus::grpc{}, {.cluster = {{"worker", {address}}}, .job_name = "worker", .task_index = 0});
   CHECK(says(message_of(status::unavailable, [&] { session_service{second}; }), "in use"));
-  const std::string said =
-      message_of(status::deadline_exceeded, [&] { reset_server("grpc://localhost:1", gradus::grpc{}, {}, patient(0.3)); });
+  const std::string said = message_of(status::deadline_exceeded,
+                                      [&] { reset_server("grpc://localhost:1", gradus::grpc{}, {}, patient(0.3)); });
   CHECK(says(said, "grpc://localhost:1"));
   CHECK(says(said, "is it started"));
 }

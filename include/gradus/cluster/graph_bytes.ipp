@@ -26,7 +26,8 @@ GRADUS_BODY std::vector<std::byte> graph_to_bytes(const graph& g) {
   };
   for (const node& n : g.nodes) {
     if (n.op->is(trait::expression))
-      raise(status::unimplemented, text("a graph that passes have fused cannot be sent; send the graph as it was built"));
+      raise(status::unimplemented,
+            text("a graph that passes have fused cannot be sent; send the graph as it was built"));
     number_of(n.op);
   }
   out.number(graph_bytes_version);
@@ -65,8 +66,7 @@ GRADUS_BODY bool unknown_ops::has(const card* op) const {
   return std::any_of(cards_.begin(), cards_.end(), [&](const card& c) { return &c == op; });
 }
 
-GRADUS_BODY graph graph_from_bytes(std::span<const std::byte> bytes, const card_finder& cards,
-                                   unknown_ops& unknown) {
+GRADUS_BODY graph graph_from_bytes(std::span<const std::byte> bytes, const card_finder& cards, unknown_ops& unknown) {
   bytes_in in(bytes, "graph");
   if (const auto version = in.number<std::uint32_t>(); version != graph_bytes_version)
     in.refuse(text("it is of version ", version, "; expected ", graph_bytes_version));
@@ -101,7 +101,8 @@ GRADUS_BODY graph graph_from_bytes(std::span<const std::byte> bytes, const card_
   };
   take_ints(g.edges), take_ints(g.ints), take_ints(g.gates);
   const auto text_at = [&](int offset, bool may_lack) {
-    const bool is_one = offset >= 0 && static_cast<std::size_t>(offset) < begins.size() && begins[static_cast<std::size_t>(offset)] != 0;
+    const bool is_one = offset >= 0 && static_cast<std::size_t>(offset) < begins.size() &&
+                        begins[static_cast<std::size_t>(offset)] != 0;
     if (!is_one && !(may_lack && offset < 0)) in.refuse(text("no name begins at ", offset));
     return offset;
   };

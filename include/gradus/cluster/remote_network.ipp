@@ -145,7 +145,8 @@ GRADUS_BODY void remote_network::server_stopped() {
 // ---- messages
 
 GRADUS_BODY mailbox& remote_network::inbox(std::uint32_t node) {
-  if (node != nodes_.me) raise(status::internal, text("the mailbox of node ", node, " is not in the process of ", nodes_.me));
+  if (node != nodes_.me)
+    raise(status::internal, text("the mailbox of node ", node, " is not in the process of ", nodes_.me));
   return box_;
 }
 GRADUS_BODY void remote_network::post(const protocol_message& m) {
@@ -264,7 +265,8 @@ GRADUS_BODY transport_greeting remote_network::greeted(std::span<const std::byte
 GRADUS_BODY void remote_network::welcomed(std::uint32_t node, std::span<const std::byte> answer) {
   const task_hello h = read_hello(answer);
   if (h.node != node || h.cluster != nodes_.all)
-    raise(status::failed_precondition, text("at ", nodes_.addresses[node], " answers ", h.task, "; expected ", nodes_.names[node]));
+    raise(status::failed_precondition,
+          text("at ", nodes_.addresses[node], " answers ", h.task, "; expected ", nodes_.names[node]));
   see_boot(node, h.boot);
   const std::lock_guard lock(mutex_);
   peers_[node].is_welcome = true;

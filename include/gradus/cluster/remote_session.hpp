@@ -4,11 +4,13 @@
 //   s.initialize(42);
 //   auto y = s.run("y", {{"x", data}});
 //
-// The server has a session_service (train/session_service.hpp). The graph is sent once; then a run sends what is fed and
-// brings what is fetched. Sessions of one server share its variables and queues by name, whichever process they are of.
+// The server has a session_service (train/session_service.hpp). The graph is sent once; then a run sends what is fed
+// and brings what is fetched. Sessions of one server share its variables and queues by name, whichever process they are
+// of.
 //
 // It is a base_session, so savers, hooks, session managers and monitored sessions take it. Variables lie on the server:
-// `variable` and a saver bring them here, what is written here (mutable_variable, a restore) is sent with the next call.
+// `variable` and a saver bring them here, what is written here (mutable_variable, a restore) is sent with the next
+// call.
 //
 // Otherwise than in a session of this process: an op that the server has no kernel for is refused by name when a run
 // needs it; so are optimizers, which train where they are made (connected{server}, cluster/connected.hpp). A queue of

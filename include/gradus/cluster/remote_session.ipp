@@ -19,8 +19,8 @@ public:
     h->call = std::move(a);
     const auto& results = h->call.said.results;
     if (results.size() != fetches.size() || h->call.frame.tensors.size() != fetches.size())
-      raise(status::data_loss, text("a server of sessions has answered ", results.size(), " tensors to ",
-                                    fetches.size(), " fetches"));
+      raise(status::data_loss,
+            text("a server of sessions has answered ", results.size(), " tensors to ", fetches.size(), " fetches"));
     for (std::size_t i = 0; i < results.size(); ++i)
       h->memory.results.push_back(results[i].type == dtype::none
                                       ? const_tensor_view{}
@@ -90,9 +90,8 @@ GRADUS_BODY detail::answered_call remote_session::call(detail::session_op op, st
 }
 
 GRADUS_BODY detail::answered_call remote_session::call_with(detail::session_op op, std::uint64_t seed,
-                                                            std::span<const fetch> fetches,
-                                                            std::span<const feed> feeds, const run_options& o,
-                                                            bool traced) const {
+                                                            std::span<const fetch> fetches, std::span<const feed> feeds,
+                                                            const run_options& o, bool traced) const {
   send_changes();
   detail::run_call said;
   said.seed = seed;

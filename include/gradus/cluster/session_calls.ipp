@@ -33,7 +33,8 @@ GRADUS_BODY const_tensor_view tensor_of(const sent_tensor& h, std::span<const st
   std::uint64_t elements = 1;
   bool fits = size != 0;
   for (int i = 0; i < h.dims.rank; ++i) {
-    fits = fits && h.dims[i] >= 0 && (elements == 0 || static_cast<std::uint64_t>(h.dims[i]) <= bytes.size() / elements);
+    fits =
+        fits && h.dims[i] >= 0 && (elements == 0 || static_cast<std::uint64_t>(h.dims[i]) <= bytes.size() / elements);
     if (fits) elements *= static_cast<std::uint64_t>(h.dims[i]);
   }
   if (!fits || elements * size != bytes.size())

@@ -1,7 +1,7 @@
 // The client's side of a server's sessions: a connection to one server, and calls that are made there once.
 //
-// A call waits until it is answered, its `stop` is cancelled, or the server has been silent for `silence_secs`. While it
-// waits it asks every `retry_secs` whether the server still works on it.
+// A call waits until it is answered, its `stop` is cancelled, or the server has been silent for `silence_secs`. While
+// it waits it asks every `retry_secs` whether the server still works on it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -45,8 +45,8 @@ public:
   ~session_client();
 
   const std::string& target() const { return target_; }
-  // Errors: what the server answers; deadline_exceeded, unavailable (see the options); failed_precondition if the server
-  // refuses this client; aborted if the server does not know the session any more; what `stop` says.
+  // Errors: what the server answers; deadline_exceeded, unavailable (see the options); failed_precondition if the
+  // server refuses this client; aborted if the server does not know the session any more; what `stop` says.
   answered_call call(session_op op, std::uint64_t session, std::uint64_t sequence, std::span<const std::byte> said,
                      std::span<const std::span<const std::byte>> tensors = {}, cancellation* stop = nullptr);
 

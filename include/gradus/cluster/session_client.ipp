@@ -97,8 +97,7 @@ GRADUS_BODY void session_client::came(std::uint32_t, std::span<const std::byte> 
   const auto w = waiting_.find({f.head.incarnation, f.head.sequence});
   if (w == waiting_.end() || w->second->is_answered || f.head.about == answer_codes::working) return;
   // A session is not known before its first call is heard.
-  if (f.head.about == answer_codes::not_heard ||
-      (f.head.about == answer_codes::no_session && f.head.sequence == 1)) {
+  if (f.head.about == answer_codes::not_heard || (f.head.about == answer_codes::no_session && f.head.sequence == 1)) {
     w->second->is_asked_again = true;
   } else {
     w->second->answer = std::move(f);
@@ -169,8 +168,9 @@ GRADUS_BODY answered_call session_client::call(session_op op, std::uint64_t sess
       continue;
     }
     if (o_.tasks.elapsed() - heard_ > o_.silence_secs)
-      raise(status::unavailable, text("the server \"", target_, "\" has been silent for ", o_.silence_secs,
-                                      " s (silence_secs) while a call waited; ", carrier_->problem(server_node_number)));
+      raise(status::unavailable,
+            text("the server \"", target_, "\" has been silent for ", o_.silence_secs,
+                 " s (silence_secs) while a call waited; ", carrier_->problem(server_node_number)));
     const bool whole = std::exchange(mine.is_asked_again, false);
     lock.unlock();
     if (whole)
@@ -178,17 +178,19 @@ GRADUS_BODY answered_call session_client::call(session_op op, std::uint64_t sess
     else
       send(is_stopped ? session_op::cancel : session_op::ask, session, sequence, {}, {});
     lock.lock();
-    changed_.wait_for(lock, o_.retry_secs,
-                      [&] { return mine.is_answered || mine.is_asked_again || !refused_.empty() || wakes != is_stopped; });
+    changed_.wait_for(lock, o_.retry_secs, [&] {
+      return mine.is_answered || mine.is_asked_again || !refused_.empty() || wakes != is_stopped;
+    });
   }
   lock.unlock();
   send(session_op::received, session, sequence, {}, {});
   answered_call a{std::move(mine.answer), {}};
   const std::uint64_t code = a.frame.head.about;
   if (code == answer_codes::no_session)
-    raise(status::aborted, text("the server \"", target_,
-                                "\" does not know the session: it was started again, or has not heard of this client for "
-                                "long; make another session"));
+    raise(status::aborted,
+          text("the server \"", target_,
+               "\" does not know the session: it was started again, or has not heard of this client for "
+               "long; make another session"));
   a.said = said_in<session_answer>(a.frame);
   if (code != 0) {
     if (is_stopped && code == static_cast<std::uint64_t>(status::cancelled)) raise(stop->kind(), stop->reason());

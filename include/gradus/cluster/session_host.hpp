@@ -25,10 +25,10 @@ namespace gradus::inline GRADUS_BUILD {
 
 // Bounds of what strangers may ask for; a call above one is refused by resource_exhausted.
 struct session_limits {
-  std::size_t sessions = 1024;                             // open at once
-  std::size_t calls = 64;                                  // of one session that are not answered yet
-  std::size_t threads = 256;                               // that make calls; a queue may hold each of them for long
-  std::uint64_t bytes = std::uint64_t{1} << 30;            // of calls at work and answers that are kept
+  std::size_t sessions = 1024;                   // open at once
+  std::size_t calls = 64;                        // of one session that are not answered yet
+  std::size_t threads = 256;                     // that make calls; a queue may hold each of them for long
+  std::uint64_t bytes = std::uint64_t{1} << 30;  // of calls at work and answers that are kept
   double silent_secs = 120;
 };
 

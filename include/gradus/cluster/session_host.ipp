@@ -26,7 +26,8 @@ GRADUS_BODY session_host::session_host(const server& here, opener open, card_fin
     own_ = here.make_transport();
     if (own_ == nullptr)
       raise(status::failed_precondition,
-            text("the server \"", here.target(), "\" has no transport, so no other process can reach its sessions: make "
+            text("the server \"", here.target(),
+                 "\" has no transport, so no other process can reach its sessions: make "
                  "it with one, as server(gradus::grpc{...}, def); sessions of this process reach it by the connect "
                  "policy in_process"));
     carrier_ = own_.get();
@@ -348,10 +349,10 @@ GRADUS_BODY std::vector<std::byte> session_host::answer_to(job& j, std::uint64_t
     const auto o = said_in<open_call>(f);
     if (f.tensors.size() != 1) raise(status::data_loss, text("a session is opened with one graph"));
     const std::lock_guard opening(of.opening);
-    if (!here_.is_running())
-      raise(status::unavailable, text("the server \"", target(), "\" does not run; start() it"));
+    if (!here_.is_running()) raise(status::unavailable, text("the server \"", target(), "\" does not run; start() it"));
     of.what = std::make_unique<graph>(graph_from_bytes(f.tensors[0], cards_, of.unknown));
-    const auto box = here_.resources_for(o.has_config ? or_none<session_options>(o.config) : or_none<session_options>());
+    const auto box =
+        here_.resources_for(o.has_config ? or_none<session_options>(o.config) : or_none<session_options>());
     of.session = open_(*of.what, *box);
     of.session->keep(box);
     return finished();
@@ -397,8 +398,8 @@ GRADUS_BODY std::vector<std::byte> session_host::answer_to(job& j, std::uint64_t
     run_options o{.trace = static_cast<trace_level>(r.trace), .stop = &j.what->stop};
     if (r.has_timeout) o.timeout_secs = r.timeout_secs;
     run_metadata told;
-    held.push_back(session->run(std::span<const fetch>(fetches), std::span<const feed>(feeds), o,
-                                r.trace != 0 ? &told : nullptr));
+    held.push_back(
+        session->run(std::span<const fetch>(fetches), std::span<const feed>(feeds), o, r.trace != 0 ? &told : nullptr));
     for (const const_tensor_view& v : held.back()) {
       a.results.push_back({v.type, v.dims});
       tensors.push_back(v.type == dtype::none ? std::span<const std::byte>() : v.bytes());

@@ -4,9 +4,9 @@
 //   auto trainer = gradus::make_trainer<model>(gradus::connected{here}, gradus::all_reduce{}, gradus::adam{}, config);
 //
 // Every worker takes connections at its address and dials those before it, so two share one connection. What one rank
-// sends to another is numbered; frames that are lost with a connection are sent again until they are acknowledged, from a copy. A
-// rank that is silent for long, or that comes back as another process after it has taken part, ends the cluster: all
-// tasks are started again, and go on from the chief's checkpoint.
+// sends to another is numbered; frames that are lost with a connection are sent again until they are acknowledged, from
+// a copy. A rank that is silent for long, or that comes back as another process after it has taken part, ends the
+// cluster: all tasks are started again, and go on from the chief's checkpoint.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -68,11 +68,11 @@ private:
     std::uint64_t boot = 0;  // 0: not heard of
     bool is_there = false, has_left = false, sends_again = false;
     double heard = 0;
-    std::deque<outgoing> sent;              // that are not acknowledged
-    std::uint64_t next = 1;                 // the number of what is sent next
-    std::uint64_t came = 0;                 // that of the last that was taken
-    std::deque<aligned_buffer> data;        // that came and is not waited for yet
-    std::uint64_t early = 0;                // bytes of it
+    std::deque<outgoing> sent;        // that are not acknowledged
+    std::uint64_t next = 1;           // the number of what is sent next
+    std::uint64_t came = 0;           // that of the last that was taken
+    std::deque<aligned_buffer> data;  // that came and is not waited for yet
+    std::uint64_t early = 0;          // bytes of it
     std::deque<bool> votes;
 
     std::uint64_t acknowledged() const { return next - 1 - sent.size(); }
@@ -110,7 +110,7 @@ private:
   void tell_all(says what, const std::string& why = {});
   void beat();
   void check(const char* waits_for) const;  // under the mutex
-  void check_silence();  // under the mutex
+  void check_silence();                     // under the mutex
   template <class Ready>
   void wait_until(std::unique_lock<std::mutex>& lock, const char* waits_for, Ready ready);
 

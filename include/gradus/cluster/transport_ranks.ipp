@@ -44,8 +44,7 @@ GRADUS_BODY void transport_ranks::end(const std::string& why) {
 }
 GRADUS_BODY void transport_ranks::check(const char* waits_for) const {
   if (!why_.empty())
-    raise(status::aborted,
-          text("the cluster has ended, while ", nodes_.task, " waited for ", waits_for, ": ", why_));
+    raise(status::aborted, text("the cluster has ended, while ", nodes_.task, " waited for ", waits_for, ": ", why_));
 }
 template <class Ready>
 void transport_ranks::wait_until(std::unique_lock<std::mutex>& lock, const char* waits_for, Ready ready) {
@@ -96,16 +95,16 @@ GRADUS_BODY void transport_ranks::take(started& what) {
     const std::string& name = nodes_.names[static_cast<std::size_t>(what.from)];
     wait_until(lock, "the gradients of others", [&] {
       if (p.data.empty() && p.has_left)  // it will do nothing any more
-        raise(status::aborted, text(name, " has ended its program in the middle of a step, while ", nodes_.task,
-                                    " waited for it"));
+        raise(status::aborted,
+              text(name, " has ended its program in the middle of a step, while ", nodes_.task, " waited for it"));
       return !p.data.empty();
     });
     bytes = std::move(p.data.front());
     p.data.pop_front();
     p.early -= bytes.size();
     if (bytes.size() != what.into.size())
-      raise(status::internal, text(name, " sent ", bytes.size(), " bytes to ", nodes_.task, ", which expected ",
-                                   what.into.size()));
+      raise(status::internal,
+            text(name, " sent ", bytes.size(), " bytes to ", nodes_.task, ", which expected ", what.into.size()));
   }
   if (bytes.size() != 0) std::memcpy(what.into.data(), bytes.data(), bytes.size());
   what.is_here = true;
@@ -269,8 +268,8 @@ GRADUS_BODY void transport_ranks::came(std::uint32_t node, std::span<const std::
   if (m.head.sequence == p.came + 1) {
     if (what == says::data) {
       if (p.early + bytes.size() > o_.early_bytes)
-        raise(status::resource_exhausted, text(nodes_.names[node], " has sent more than early_bytes, ", o_.early_bytes,
-                                               ", that nobody waits for"));
+        raise(status::resource_exhausted,
+              text(nodes_.names[node], " has sent more than early_bytes, ", o_.early_bytes, ", that nobody waits for"));
       aligned_buffer copy = aligned_buffer::untouched(bytes.size());
       if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
       p.early += bytes.size();

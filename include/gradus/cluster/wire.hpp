@@ -64,7 +64,7 @@ enum class message_kind : std::uint16_t {
   fetch,
   fetched,
   ahead,
-  call,   // of sessions (session_calls.hpp)
+  call,  // of sessions (session_calls.hpp)
   answer
 };
 inline constexpr std::uint16_t last_message_kind = static_cast<std::uint16_t>(message_kind::answer);

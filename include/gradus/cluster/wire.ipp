@@ -30,10 +30,11 @@ inline constexpr std::byte wire_zeros[wire_alignment] = {};
 constexpr std::uint64_t padded_to(std::uint64_t n, std::uint64_t to) { return (n + to - 1) / to * to; }
 
 GRADUS_BODY std::string_view kind_name(message_kind k) {
-  constexpr std::string_view names[] = {
-      "none",    "hello",    "join",    "joined", "heartbeat", "push",    "kept",  "staged",  "decide", "drop",
-      "ask",     "token",    "pull",    "pulled", "refused",   "leave",   "left",  "begin",   "begun",  "start",
-      "started", "measured", "settled", "hold",   "held",      "release", "fetch", "fetched", "ahead", "call", "answer"};
+  constexpr std::string_view names[] = {"none",     "hello",   "join",  "joined", "heartbeat", "push",  "kept",
+                                        "staged",   "decide",  "drop",  "ask",    "token",     "pull",  "pulled",
+                                        "refused",  "leave",   "left",  "begin",  "begun",     "start", "started",
+                                        "measured", "settled", "hold",  "held",   "release",   "fetch", "fetched",
+                                        "ahead",    "call",    "answer"};
   const auto i = static_cast<std::size_t>(k);
   return i < std::size(names) ? names[i] : names[0];
 }

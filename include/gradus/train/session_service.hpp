@@ -1,8 +1,7 @@
 // Sessions of other processes, run by this one: what makes a server TensorFlow's tf.train.Server for graphs.
 //
-//   gradus::server here(gradus::grpc{gradus::mtls{"certs"}}, {.cluster = cluster, .job_name = "worker", .task_index = 0});
-//   gradus::session_service sessions{here};     // from now on "grpc://host:port" runs graphs here
-//   here.join();
+//   gradus::server here(gradus::grpc{gradus::mtls{"certs"}}, {.cluster = cluster, .job_name = "worker", .task_index =
+//   0}); gradus::session_service sessions{here};     // from now on "grpc://host:port" runs graphs here here.join();
 //
 // and in another process, with no kernel and no variable of its own:
 //
@@ -49,10 +48,7 @@ public:
       : session_service(here, session_limits{}, std::move(policies)...) {}
   session_service(const server& here, const session_limits& limits, Policies... policies)
       : host_(
-            here,
-            [policies...](graph& g, session_resources& box) {
-              return sessions_of<Device>(g, policies...)(box);
-            },
+            here, [policies...](graph& g, session_resources& box) { return sessions_of<Device>(g, policies...)(box); },
             [](std::string_view name) {
               if (name == "HostCall") return static_cast<const card*>(nullptr);
               const card* const own = detail::card_of_sessions(name);

@@ -174,18 +174,10 @@ GRADUS_BODY const card& card_of(queue_kind kind) {
   return cards::fifo_queue;
 }
 GRADUS_BODY std::span<const card* const> queue_cards() {
-  static constexpr const card* all[] = {&cards::fifo_queue,
-                                        &cards::random_shuffle_queue,
-                                        &cards::padding_fifo_queue,
-                                        &cards::priority_queue,
-                                        &cards::queue_enqueue,
-                                        &cards::queue_enqueue_many,
-                                        &cards::queue_dequeue,
-                                        &cards::queue_dequeue_many,
-                                        &cards::queue_dequeue_up_to,
-                                        &cards::queue_close,
-                                        &cards::queue_size,
-                                        &cards::queue_is_closed};
+  static constexpr const card* all[] = {
+      &cards::fifo_queue,          &cards::random_shuffle_queue, &cards::padding_fifo_queue, &cards::priority_queue,
+      &cards::queue_enqueue,       &cards::queue_enqueue_many,   &cards::queue_dequeue,      &cards::queue_dequeue_many,
+      &cards::queue_dequeue_up_to, &cards::queue_close,          &cards::queue_size,         &cards::queue_is_closed};
   return all;
 }
 GRADUS_BODY value add_queue_op(graph& g, const card& op, const queue_attr& a, std::span<const value> operands,
