@@ -147,7 +147,7 @@ private:
     return relative() ? eps1.value_or(std::numeric_limits<T>::epsilon()) : 0.0;
   }
 
-  // What u is multiplied by, from the sums of squares of theta and u over n numbers.
+  // Returns the factor of u, from the sums of squares of theta and u over n numbers.
   double step_size(const constants<double>& c, double theta_squares, double u_squares, std::size_t n) const {
     const auto count = static_cast<double>(n);
     double by = c.rate;
