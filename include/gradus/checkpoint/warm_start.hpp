@@ -23,7 +23,7 @@ struct warm_started {
   std::size_t count = 0;
   std::vector<std::string> names;    // full names, in the order of the targets
   std::vector<std::string> details;  // one line for each
-  std::string warning;               // of the reader: the checkpoint has no checksums
+  std::string warning;               // the checkpoint has no checksums, or nothing was chosen
 };
 
 namespace detail {
@@ -55,6 +55,8 @@ matrix_remapping remapping_of(const warm_start_plan& p);
 
 // A variable that is not partitioned is its own only part.
 slice_of slice_of_target(const warm_start_target& t);
+// The warning that no variable was chosen; empty for a model without trainable variables.
+std::string nothing_chosen(std::span<const warm_start_target> targets, const warm_start_settings& s);
 
 // As TensorFlow says it.
 std::string details_of(const warm_start_plan& p);

@@ -72,17 +72,17 @@ public:
   // The values of a component, by number or name. Error: invalid_argument if it holds another type.
   template <storable T>
   std::span<T> values(const auto& which) {
-    return at(*this, which).template mutable_as<T>();
+    return (*this)[place_of(which, dtype_of<T>)].template mutable_as<T>();
   }
   template <storable T>
   std::span<const T> values(const auto& which) const {
-    return at(*this, which).template as<T>();
+    return (*this)[place_of(which, dtype_of<T>)].template as<T>();
   }
   // The first of them: of a scalar, the only one.
   template <storable T>
   T value(const auto& which) const {
     const auto all = values<T>(which);
-    if (all.empty()) raise(status::invalid_argument, "this component is empty; it has no first value");
+    if (all.empty()) refuse_empty(place_of(which, dtype_of<T>));
     return all[0];
   }
   template <storable T>
@@ -123,12 +123,18 @@ private:
     component what;
     std::vector<std::byte> bytes;
   };
-  static auto at(auto& self, const auto& which) {
+  std::size_t place_of(const auto& which, dtype wanted) const {
+    std::size_t k = 0;
     if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(which)>>)
-      return self[static_cast<std::size_t>(which)];
+      k = checked(static_cast<std::size_t>(which));
     else
-      return self[std::string_view(which)];
+      k = index_of(std::string_view(which));
+    if (parts_[k].what.type != wanted) refuse_type(k, wanted);
+    return k;
   }
+  [[noreturn]] void refuse_type(std::size_t k, dtype wanted) const;
+  [[noreturn]] void refuse_empty(std::size_t k) const;
+  std::string names() const;
   std::size_t checked(std::size_t k) const;
   std::size_t index_of(std::string_view name) const;
 

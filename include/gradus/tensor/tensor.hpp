@@ -46,7 +46,8 @@ struct const_tensor_view {
   template <storable T>
   std::span<const T> as() const {
     if (type != dtype_of<T>)
-      raise(status::invalid_argument, text("this tensor holds ", name_of(type), ", not ", name_of(dtype_of<T>)));
+      raise(status::invalid_argument, text("this tensor holds ", name_of(type), ", not ", name_of(dtype_of<T>),
+                                           "; read it as ", name_of(type), ", or make it ", name_of(dtype_of<T>)));
     return {reinterpret_cast<const T*>(data), size()};
   }
 };

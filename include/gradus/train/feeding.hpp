@@ -41,15 +41,15 @@ feed_plan match_feeds(Stepper& stepper, const Dataset& data) {
       at = k;
     if (at == parts.size()) {
       if (!p.used) continue;
-      raise(status::invalid_argument,
-            text("placeholder \"", p.name, "\" is not fed: the dataset has ", to_text(parts)));
+      raise(status::invalid_argument, text("placeholder \"", p.name, "\" is not fed: the dataset has ", to_text(parts),
+                                           "; give one of these its name"));
     }
     const auto& c = parts[at];
     const bool same = c.type == p.type && is_batched(p.dims) && -count(p.dims) == count(c.dims);
     if (!same)
       raise(status::invalid_argument,
             text("placeholder \"", p.name, "\" is ", name_of(p.type), " ", to_text(p.dims), ", but the dataset's \"",
-                 c.name, "\" is ", name_of(c.type), " ", to_text(c.dims), " per example"));
+                 c.name, "\" is ", name_of(c.type), " ", to_text(c.dims), " per example; make one as the other"));
     plan.targets[at].node = p.node;
   }
   for (std::size_t i = 0; i < parts.size(); ++i)
@@ -98,16 +98,20 @@ void fill_feeds(Stepper& stepper, std::span<const placeholder_info> wanted, std:
     if (f.g != nullptr) raise(status::invalid_argument, "feed a step by the names of placeholders, not by tensors");
     for (const auto& p : wanted)
       if (p.name == f.name) return &p;
-    raise(status::not_found, text("the model has no placeholder \"", f.name, "\""));
+    std::string names;
+    for (const auto& p : wanted) names += text(names.empty() ? "" : ", ", '"', p.name, '"');
+    raise(status::not_found, text("feed \"", f.name, "\": the model has no placeholder of this name; it has ", names));
   };
   std::int64_t examples = -1;
   for (std::size_t i = 0; i < feeds.size(); ++i) {
     const placeholder_info& p = *placeholder_of(feeds[i]);
     for (std::size_t k = 0; k < i; ++k)
-      if (feeds[k].name == p.name) raise(status::invalid_argument, text("feed \"", p.name, "\" is given twice"));
+      if (feeds[k].name == p.name)
+        raise(status::invalid_argument, text("feed \"", p.name, "\" is given twice; give it once"));
     const std::int64_t n = batch_of(p.name, p.dims, feeds[i].data);
     if (n >= 0 && examples >= 0 && n != examples)
-      raise(status::invalid_argument, text("feed \"", p.name, "\" holds ", n, " examples, another feed ", examples));
+      raise(status::invalid_argument,
+            text("feed \"", p.name, "\" holds ", n, " examples, another feed ", examples, "; feed as many of each"));
     if (n >= 0) examples = n;
   }
   if (examples == 0) raise(status::invalid_argument, "the feeds hold no examples");

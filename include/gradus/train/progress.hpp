@@ -105,6 +105,8 @@ void warn(S& sink, std::string_view what) {
 }
 // The end of the data before the last step that was asked for; `trained` is how many steps they gave to this call.
 std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t trained);
+// A run that stands at or behind its last step when it begins.
+std::string stood_there(std::int64_t step, std::int64_t last);
 inline constexpr std::string_view gave_nothing =
     "the dataset gave no examples, so nothing was trained: look at the path, at the filters, and at a batch size with "
     "drop_remainder";

@@ -198,7 +198,8 @@ private:
   void train_with(Dataset& data, const train_options& options, More& more) {
     if ((options.max_steps > 0) == (options.steps > 0))
       raise(status::invalid_argument,
-            text("train: give one of max_steps (", options.max_steps, ") and steps (", options.steps, ")"));
+            text("train: expected one of max_steps and steps above 0, found max_steps ", options.max_steps,
+                 " and steps ", options.steps, "; give one, as in {.max_steps = 1000}"));
     std::optional<directory_lock<file_system_type>> alone;
     if (has_files()) hold_directory(alone, loop_.files(), config_.model_dir);
     state_list list = state();
@@ -209,7 +210,10 @@ private:
     const std::int64_t began = stepper_.global_step();
     const std::int64_t last = options.max_steps > 0 ? options.max_steps : began + options.steps;
     // What an earlier call could not save is saved now.
-    if ((began >= last || more.is_over()) && !loop_.unsaved(began) && !more.is_pending(began, last)) return;
+    if ((began >= last || more.is_over()) && !loop_.unsaved(began) && !more.is_pending(began, last)) {
+      if (began >= last) loop_.warn_of(detail::stood_there(began, last));
+      return;
+    }
     try {
       loop_.begin_hooks();
       more.begin();
