@@ -1,5 +1,6 @@
-// What an import knows of the nodes of a file, and of those that it has made: values, and the numbers that TensorFlow
-// computes in a graph and this library has to know before (shapes, axes). graph_importer.hpp is the whole.
+// This header holds the knowledge of an import about the nodes of a file, and about those that it has made: values, and
+// the numbers that TensorFlow computes in a graph and that this library must know before (shapes, axes).
+// graph_importer.hpp is the whole.
 #pragma once
 #include <memory>
 #include <string>

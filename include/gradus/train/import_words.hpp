@@ -1,5 +1,5 @@
-// Ops that formulas of tensorflow_ops.hpp describe, on their way back: the card, its operands, and its attributes,
-// which stand in constants and attributes of TensorFlow's nodes.
+// This header imports ops that formulas of tensorflow_ops.hpp describe: it finds the card, its operands, and its
+// attributes, which stand in constants and attributes of TensorFlow's nodes.
 #pragma once
 #include "../summary/tensorflow_pattern.hpp"
 #include "import_nodes.hpp"

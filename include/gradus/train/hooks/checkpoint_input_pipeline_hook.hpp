@@ -1,6 +1,6 @@
 // The hook that saves where a monitored session's inputs stand, beside the model and as often as the run's
-// configuration says: tf.data.experimental.CheckpointInputPipelineHook(estimator, external_state_policy). What it does
-// is said in session/input_checkpoint.hpp.
+// configuration says: tf.data.experimental.CheckpointInputPipelineHook(estimator, external_state_policy).
+// session/input_checkpoint.hpp describes its work.
 //
 //   auto input = gradus::idx("digits").shuffle(60000).repeat().batch(128);
 //   gradus::checkpoint_input_pipeline_hook saves(gradus::input_checkpoint_of(config));
