@@ -66,7 +66,7 @@ private:
   std::int64_t size_ = 0;
 };
 
-// How elements of a queue lie in memory.
+// The memory layout of a queue's elements.
 class element_layout {
 public:
   explicit element_layout(const queue_spec& spec);
