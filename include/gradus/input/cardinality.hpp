@@ -1,4 +1,5 @@
-// How many elements an iteration has, by what the source has: a number, infinite_cardinality or unknown_cardinality.
+// These functions compute how many elements an iteration has from the source's number: a number, infinite_cardinality
+// or unknown_cardinality.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What cardinality() returns where no number can be given, as in TensorFlow.
+// cardinality() returns these where it has no number, as in TensorFlow.
 inline constexpr std::int64_t infinite_cardinality = -1, unknown_cardinality = -2;
 
 namespace detail {

@@ -1,4 +1,4 @@
-// IDX, the format of MNIST's files: an array of up to 8 extents.
+// IDX is the format of MNIST's files: an array of up to 8 extents.
 //
 //   offset  bytes  what
 //   0       2      zero
@@ -56,7 +56,7 @@ constexpr std::size_t size_of(idx_type t) {
 
 inline constexpr int idx_max_rank = 8;
 
-// What a file held, the values as this machine has them.
+// The contents of a file, the values in this machine's byte order.
 struct idx_array {
   idx_type type = idx_type::uint8;
   int rank = 0;
@@ -89,8 +89,8 @@ idx_header read_idx_header(std::span<const std::byte> start, std::string_view na
 
 }  // namespace detail
 
-// The array in the bytes of a file, gzipped or not. `name` is what messages call it. Errors: data_loss for bytes that
-// are not exactly one IDX array, resource_exhausted for values that the limits do not allow.
+// The array in the bytes of a file, gzipped or not. Messages call it `name`. Errors: data_loss for bytes that are not
+// exactly one IDX array, resource_exhausted for values that the limits do not allow.
 idx_array decode_idx(std::span<const std::byte> file, std::string_view name, const reader_limits& limits = {});
 
 // The array in a file, gzipped or not. Errors: those of decode_idx, and those of reading a file (not_found, ...).

@@ -1,4 +1,4 @@
-// Datasets from arrays in memory. They own nothing: the arrays must outlive the dataset and stay as they are.
+// These datasets read arrays in memory. They own nothing: the arrays must outlive the dataset and stay as they are.
 #pragma once
 #include <algorithm>  // the concepts of ranges; <ranges> has the views, too
 #include <cstring>
@@ -16,7 +16,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// An array and what it is called. Its first extent counts elements.
+// An array and its name. The first extent counts elements.
 struct named_array {
   std::string name;
   const_tensor_view values;

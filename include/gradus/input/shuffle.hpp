@@ -1,4 +1,4 @@
-// shuffle: elements in random order from a window that moves over the source.
+// shuffle gives elements in random order from a window that moves over the source.
 //
 // The window holds `buffer` elements; a draw takes one of them, all equally likely, and the next element of the source
 // takes its place; at the end the window empties. So an element never comes more than `buffer` places early, and if the

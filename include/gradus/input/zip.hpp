@@ -1,4 +1,4 @@
-// zip: elements of several datasets side by side, as long as all of them have one.
+// zip_datasets gives elements of several datasets side by side, as long as all of them have one.
 //
 //   auto both = zip_datasets(images, labels);    the components of the first, then those of the second, ...
 #pragma once
