@@ -1,5 +1,6 @@
-// What a model wants of a tf.train.Example, as TensorFlow's ExampleParserConfiguration: names, types and extents of its
-// features. Plain structs, as in graph_def.hpp; train/export_saved_model.hpp fills them in.
+// This header describes the features that a model reads from a tf.train.Example, as TensorFlow's
+// ExampleParserConfiguration: names, types and extents of its features. Plain structs, as in graph_def.hpp;
+// train/export_saved_model.hpp fills them in.
 #pragma once
 #include <optional>
 

@@ -1,5 +1,6 @@
-// Images as tf.summary.image makes them, as PNG. The one door to stb, whose writer is compiled into this header as
-// functions that no other file sees, if GRADUS_STB is defined; otherwise making a PNG raises unimplemented.
+// image_summary makes images as tf.summary.image does, as PNG. This header is the one door to stb, whose writer is
+// compiled into this header as functions that no other file sees, if GRADUS_STB is defined; otherwise making a PNG
+// raises unimplemented.
 //
 //   writer.add_summary(image_summary("digits", pixels, {.batch = 16, .height = 28, .width = 28}), step);
 //
@@ -21,7 +22,8 @@
 #include <vector>
 
 #if defined(GRADUS_STB)
-// What stb includes stands before, for it is read inside a namespace: a program may use its own stb beside ours.
+// The headers that stb includes stand before it, since it is read inside a namespace: a program may use its own stb
+// beside ours.
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>

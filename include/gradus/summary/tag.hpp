@@ -1,4 +1,4 @@
-// Tags: the names of curves in TensorBoard. '/' makes groups; the part before the first one is the card's title.
+// Tags are the names of curves in TensorBoard. '/' makes groups; the part before the first one is the card's title.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -35,14 +35,14 @@ constexpr bool is_utf8(std::string_view s) {
 }
 }  // namespace detail
 
-// A name as tf.summary.* make it fit to be a tag: ASCII characters other than letters, digits and -/_. become '_',
+// Makes a name fit to be a tag, as tf.summary.* do: ASCII characters other than letters, digits and -/_. become '_',
 // slashes in front go. Characters beyond ASCII stay (TensorFlow keeps the letters among them), bytes that are not UTF-8
 // become '_': a protobuf string must be UTF-8, and one wrong byte would cost the reader the whole event.
 std::string clean_tag(std::string_view name);
 
-// The tag of a summary called `name` under a name scope: scope/name, and with a family family/scope/family/name, so
-// that a family is one group in TensorBoard whatever scope its members come from. The scope has been made unique
-// already.
+// Returns the tag of a summary called `name` under a name scope: scope/name, and with a family
+// family/scope/family/name, so that a family is one group in TensorBoard whatever scope its members come from. The
+// scope has been made unique already.
 std::string summary_tag(std::string_view name, std::string_view scope = {}, std::string_view family = {});
 
 }  // namespace gradus

@@ -1,5 +1,5 @@
-// Values of a summary as plain calls: scalars, text, and joining what several calls made. Histograms, images and audio
-// have headers of their own.
+// These calls make values of a summary: scalars, text, and the merged values of several calls. Histograms, images and
+// audio have headers of their own.
 //
 //   const auto all = merge_summaries({scalar_summary("loss", loss), text_summary("notes", "**first** run")});
 //   writer.add_summary(all, step);
@@ -22,13 +22,13 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The values of one summary, in order: what one event holds.
+// The values of one summary, in order; one event holds them.
 using summary_values = std::vector<summary_value>;
 struct const_tensor_view;
 
 namespace detail {
-// How a graph's images become values (outputs.hpp). image.hpp sets it, in programs that include that header: it brings
-// stb, which nobody else has to have.
+// This function makes values of a graph's images (outputs.hpp). image.hpp sets it, in programs that include that
+// header: it brings stb, which no other program needs.
 inline summary_values (*show_images)(std::string_view tag, const const_tensor_view& images) = nullptr;
 
 // Metadata by which TensorBoard knows the plugin that shows a tensor.
@@ -37,7 +37,7 @@ std::vector<std::byte> plugin_metadata(std::string_view plugin, std::span<const 
 void tensor_head(wire_writer& w, std::int64_t data_type, std::span<const std::int64_t> extents);
 // A TensorProto of strings.
 std::vector<std::byte> string_tensor(std::span<const std::string> values, std::span<const std::int64_t> extents);
-// The tags of a v1 image or audio summary: the number asked for decides, not the number that there is.
+// The tags of a v1 image or audio summary: the requested number decides, not the actual one.
 std::string numbered_tag(std::string_view tag, std::string_view kind, std::int64_t asked, std::int64_t i);
 }  // namespace detail
 
@@ -48,7 +48,7 @@ summary_values scalar_summary(std::string_view tag, float value);
 summary_values scalar_summary(std::span<const std::string> tags, std::span<const float> values);
 
 // Text, which TensorBoard shows as Markdown: cells, row-major, of a table with these extents. Raises invalid_argument
-// where the number of cells is not what the extents say.
+// where the number of cells does not match the extents.
 summary_values text_summary(std::string_view tag, std::span<const std::string> cells,
                             std::span<const std::int64_t> extents);
 summary_values text_summary(std::string_view tag, std::string_view markdown);
