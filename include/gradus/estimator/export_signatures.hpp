@@ -1,5 +1,5 @@
-// What an export of an estimator's graphs can be asked for, and the export of a model whose graph nobody keeps: that of
-// a compiled estimator, made once more for each mode.
+// This header makes the signatures of an estimator's exported graphs, and exports a model whose graph is not kept: that
+// of a compiled estimator, made once more for each mode.
 #pragma once
 #include <map>
 #include <memory>
@@ -24,12 +24,12 @@ std::string_view export_tag(gradus::mode m);
 // which none is "serving_default".
 std::map<std::string, export_signature> signatures_of(const estimator_spec& spec, const serving_input& in);
 
-// A graph of a model function, and what can be asked of it.
+// A graph of a model function, and its signatures.
 struct model_to_export {
   std::unique_ptr<graph> of;
   std::map<std::string, export_signature> signatures;
 };
-// What is fed are the placeholders that the outputs need, by their names. Error: invalid_argument for mode predict if
+// Its inputs are the placeholders that the outputs need, by their names. Error: invalid_argument for mode predict if
 // the model names no predictions, for the others if it has no loss.
 model_to_export export_of_model(std::unique_ptr<graph> g, const model_spec& made);
 
