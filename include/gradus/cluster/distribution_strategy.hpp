@@ -1,5 +1,5 @@
-// Who waits for whom in a cluster that trains: the policies (staleness.hpp says what each means), and one of them as a
-// value, which a configuration chooses when the program runs.
+// These policies decide which worker waits for which in a cluster that trains (staleness.hpp explains each);
+// distribution_strategy is one of them as a value, which a configuration chooses when the program runs.
 //
 //   gradus::run_config{.train_distribute = gradus::sync_replicas{}}      // beside connected{here}, instead of the
 //   policy
