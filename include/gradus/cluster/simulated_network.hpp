@@ -1,4 +1,4 @@
-// The network of a simulated cluster (simulated.hpp): messages travel as the bytes of the wire, in virtual time, and
+// In the network of a simulated cluster (simulated.hpp) messages travel as the bytes of the wire, in virtual time, and
 // are lost, doubled, delayed and cut off by drawn numbers; nodes stop, and workers crash and come again.
 //
 // The thread that calls `carry` is the network: it puts due messages into mailboxes, and makes the planned faults. All

@@ -1,4 +1,4 @@
-// The messages of a cluster as bytes: a head of 64 bytes, a table of slices, and the slices themselves.
+// The messages of a cluster are bytes: a head of 64 bytes, a table of slices, and the slices themselves.
 // docs/formats/wire.md is the format, with a worked example.
 //
 //   gradus::detail::message_encoder out;

@@ -1,4 +1,4 @@
-// train_and_evaluate of a compiled estimator (compiled_estimator.hpp), in the roles of train_and_evaluate.hpp:
+// This train_and_evaluate takes a compiled estimator (compiled_estimator.hpp), in the roles of train_and_evaluate.hpp:
 //
 //   auto digits = gradus::make_estimator<model>(gradus::adam{}, gradus::run_config::from_environment());
 //   gradus::train_and_evaluate(

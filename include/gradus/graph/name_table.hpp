@@ -1,5 +1,5 @@
-// The names of a graph: each stored once, found by its text, made unique in its scope as TensorFlow does. A name is the
-// offset of its characters, which end with a NUL.
+// A name_table stores each name of a graph once, finds it by its text, and makes it unique in its scope as TensorFlow
+// does. A name is the offset of its characters, which end with a NUL.
 #pragma once
 #include <string_view>
 #include <utility>

@@ -1,4 +1,4 @@
-// NumPy's arrays as a dataset of their rows: .npy files, and members of .npz archives.
+// These datasets give the rows of NumPy's arrays: .npy files, and members of .npz archives.
 //
 //   npy("images.npy")                                            component "images", as the array without its first
 //   extent npy({{"x", "images.npy"}, {"y", "labels.npy"}})              two components, side by side

@@ -1,5 +1,5 @@
-// From a model to constants: the builder and the passes run by the compiler, one constant evaluation each, their
-// results kept in arrays of exactly the right size.
+// This header turns a model into constants: the compiler runs the builder and the passes, one constant evaluation each,
+// and keeps their results in arrays of exactly the right size.
 //
 // Compilers limit the steps of one evaluation, not their sum, so a pass is a stage of its own. A pass whose result has
 // a known bound runs once, into that bound, and is narrowed; the builder and the differentiation run twice, for the

@@ -1,5 +1,5 @@
-// Hooks: functions of the program that a run calls before, after and around its steps. A hook is a policy of a trainer
-// or a supervisor; there may be many, and they are called in the order in which they are given.
+// A run calls hooks, functions of the program, before, after and around its steps. A hook is a policy of a trainer or a
+// supervisor; there may be many, and they are called in the order in which they are given.
 //
 //   struct early_stop {
 //     using policy_for = gradus::kind::hook;

@@ -1,6 +1,6 @@
-// Input through queues of a session's graph: TensorFlow 1.x's tf.train.input_producer, batch, shuffle_batch and their
-// siblings (1.15). Each makes a queue, adds a queue runner that fills it to the graph's collection, and gives the
-// tensors, or the queue, that a model reads.
+// These functions feed input through queues of a session's graph, as TensorFlow 1.x's tf.train.input_producer, batch,
+// shuffle_batch and their siblings (1.15). Each makes a queue, adds a queue runner that fills it to the graph's
+// collection, and gives the tensors, or the queue, that a model reads.
 //
 //   auto rows = gradus::slice_input_producer({images, labels}, {.num_epochs = 3, .seed = 7});   // two tensors
 //   auto one = gradus::shuffle_batch(rows, 32, 1000, 500);              // one[0] [batch, ...], one[1] [batch]

@@ -1,6 +1,6 @@
-// How stale values may be that a gradient was computed from, and what follows for the decider.
+// This says how stale the values may be from which a gradient was computed, and sets the decider by it.
 //
-//   asynchronous   every push is an update of its own, nobody waits
+//   asynchronous   every push is an update of its own, no worker waits
 //   bounded        the same, and a worker that begins leads the slowest by at most `bound` updates (ssp)
 //   synchronous    N of M contributions of one step are one update
 //
@@ -24,7 +24,7 @@ struct decider_options {
   bool needs_begin = false;                        // no token before a worker has said that every shard has values
   nanos hold_deadline = 30'000 * one_millisecond;  // of a worker that holds decisions while it fetches
 
-  // With all that follows from these written out. Raises for what cannot be.
+  // With all that follows from these written out. Raises for impossible settings.
   decider_options settled() const {
     decider_options o = *this;
     if (mode == staleness::bounded && bound == 0) o.mode = staleness::synchronous, o.round = {shape.workers, 0, false};

@@ -1,4 +1,4 @@
-// An element in a queue: its arrays in one piece of memory, which is used again for the next element.
+// An element in a queue has its arrays in one piece of memory, which is used again for the next element.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Muon: momentum whose singular values are all made about 1, for the matrices of a model; Adam for everything else.
+// Muon is momentum whose singular values are all made about 1, for the matrices of a model; it takes Adam's step for
+// everything else.
 //
 //   original  m <- mu m + (1 - mu) g,   x = mu m + (1 - mu) g              x = m without use_nesterov
 //   optax     m the same,               x = mu m / (1 - mu^(t+1)) + (1 - mu) g / (1 - mu^t);  m / (1 - mu^t) without
