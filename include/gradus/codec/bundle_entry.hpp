@@ -1,4 +1,4 @@
-// What the index of a tensor bundle says of each tensor: TensorFlow's BundleHeaderProto, BundleEntryProto and
+// This header reads and writes the index of a tensor bundle: TensorFlow's BundleHeaderProto, BundleEntryProto and
 // TensorSliceProto as bytes, read as hostile; and the bytes of string tensors. docs/formats/tensor_bundle.md.
 //
 //   header = num_shards 1, endianness 2 (0 little), version 3 { producer 1, min_consumer 2, bad_consumers 3 }
@@ -29,7 +29,7 @@ constexpr std::size_t bundle_width(int type) {
   return c == 'g' ? 16 : static_cast<std::size_t>(c - '0');
 }
 
-// What a type that is none of ours is called, whatever its number; and the number of a name, 0 if it is none of
+// The name of a type that is none of ours, whatever its number; and the number of a name, 0 if it is none of
 // TensorFlow's.
 std::string bundle_type_name(int type);
 int bundle_type_of(std::string_view name);
@@ -80,7 +80,7 @@ bool elements_of(const bundle_entry& e, std::uint64_t& n);
 
 // How a length is summed up: as a u32, or as a u64 if it is too long for that.
 std::uint32_t extend_by_length(std::uint32_t crc, std::uint64_t length);
-// What stands before the strings; and the masked checksum of the entry.
+// The bytes before the strings; and the masked checksum of the entry.
 std::vector<std::byte> bundle_string_head(std::span<const std::span<const std::byte>> strings,
                                           std::uint32_t& entry_crc);
 // Checks the bytes of n strings; `entry_crc` gets the masked checksum that the entry must have, `strings` (if given)

@@ -1,4 +1,4 @@
-// What a tensor bundle of ours says beside its tensors, in one string scalar that TensorFlow never asks for.
+// A tensor bundle of ours holds notes beside its tensors, in one string scalar that TensorFlow never reads.
 #pragma once
 #include <charconv>
 #include <cstring>

@@ -138,7 +138,7 @@ std::string read_cereal_manifest(std::span<const std::byte> body, std::uint32_t 
   return {};
 }
 
-// What both codecs share: `read(body, manifest)` may throw what cereal throws.
+// Both codecs share this: `read(body, manifest)` may throw cereal's exceptions.
 template <class Read>
 decoded cereal_decode(std::string_view name, std::string_view suffix, checkpoint_files& files, Read&& read) {
   std::span<const std::byte> file;

@@ -34,7 +34,7 @@ snapshot with_opaque_hidden(const snapshot& content, Takes&& takes) {
   return out;
 }
 bool has_opaque(const snapshot& content);
-// What was read, with what its notes say. A note that does not fit is somebody's metadata.
+// Applies its notes to a read snapshot. A note that does not fit is another program's metadata.
 void take_opaque_notes(snapshot& content);
 
 }  // namespace gradus::detail

@@ -1,5 +1,5 @@
-// The file `checkpoint` beside the checkpoints: which of them there are, and which is the newest. TensorFlow's
-// CheckpointState as a text protocol buffer, readable by its tools:
+// The file `checkpoint` beside the checkpoints lists them, and names the newest. It is TensorFlow's CheckpointState as
+// a text protocol buffer, readable by its tools:
 //
 //   model_checkpoint_path: "model-2000.ckpt"
 //   all_model_checkpoint_paths: "model-1000.ckpt"        in the order of saving, newest last
@@ -60,7 +60,8 @@ inline constexpr std::string_view state_head =
 inline constexpr std::string_view state_checksum = "# crc32c: ";
 
 std::string hex(std::uint32_t n);
-// What the checksum of a state file finds; nothing if it fits, or if there is none and none was promised.
+// Returns the problem that the checksum of a state file finds; nothing if it fits, or if there is none and none was
+// promised.
 std::string check_state(std::string_view content);
 
 // A name in the state file's own directory: the only kind that is ever deleted.
@@ -78,7 +79,7 @@ std::string parse_checkpoint_state(std::string_view content, checkpoint_state& o
 // Why a state file could not be read. False if it was.
 struct state_problem {
   file_problem file = {};  // the file system's word,
-  std::string damage;      // or what is wrong with the content
+  std::string damage;      // or a problem of the content
   bool missing = false;
   explicit operator bool() const { return file || !damage.empty(); }
 };

@@ -1,4 +1,4 @@
-// What a row of a model's input is made of: columns of numbers, one beside the other.
+// A row of a model's input consists of columns of numbers, one beside the other.
 //
 //   const feature_columns columns{numeric_column("age"),
 //                                 indicator_column(categorical_column_with_vocabulary_list("sex", {"f", "m"})),

@@ -1,4 +1,5 @@
-// The ids of a categorical feature: for every example of a batch its own number of them, with weights if there are any.
+// id_lists are the ids of a categorical feature: for every example of a batch its own number of them, with weights if
+// there are any.
 //
 //   const id_lists ids = column.ids(batch);
 //   for (std::int64_t r = 0; r < ids.rows(); ++r)
@@ -15,7 +16,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What a look-up takes where an example has no id. Every id below 0 is passed over by look-ups.
+// The id of a look-up where an example has none. Every id below 0 is passed over by look-ups.
 inline constexpr std::int64_t no_id = -1;
 
 struct id_lists {

@@ -1,5 +1,5 @@
-// Elementwise ops: one formula for every element, operands broadcast as in NumPy. The cards say shape and gradient; the
-// formulas stand in cpu/elementwise.hpp, one each.
+// An elementwise op has one formula for every element; its operands broadcast as in NumPy. The cards define shape and
+// gradient; the formulas stand in cpu/elementwise.hpp, one each.
 #pragma once
 #include "broadcast.hpp"
 
