@@ -198,7 +198,8 @@ TEST_CASE("data and the model: a wrong column name, another dtype, another shape
         "invalid_argument: sparse_softmax_cross_entropy: label 3 of row 2 is outside [0, 3); check the labels or the "
         "number of classes");
   CHECK(said([] { make_trainer(words, adam{}).train(from_spans("id", ids).batch(4), {.steps = 1}); }) ==
-        "invalid_argument: Gather: index 10 at position 3 is outside the table's 10 rows; indices must be in [0, 10)");
+        "invalid_argument: Gather: index 10 at position 3 is outside the table's 10 rows; indices must be in [0, 10): "
+        "check the ids, or give the table more rows");
 }
 
 TEST_CASE("training: empty data, a batch larger than them, steps, a rate, intervals, a model that was never trained") {
