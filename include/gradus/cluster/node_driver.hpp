@@ -171,7 +171,7 @@ private:
         });
     written_ = log_->log.last();
     tell_synced(written_);
-    // Who had left may come again.
+    // Workers that had left may come again.
     if (decider_ && network_->workers_begin_anew()) decider_->welcome_all();
   }
 };
@@ -213,8 +213,8 @@ public:
   // `rest`: the parts that were not sent ahead.
   void push(std::span<const std::vector<wire_slice>> parts, std::span<const std::vector<wire_slice>> rest = {});
   push_fate wait_for_push();
-  // All shards' state, as it is after one and the same update, is told by values(). Returns how many updates that is
-  // after: where others go on meanwhile, more than the step at which this worker is. Between two steps.
+  // values() gets all shards' state, as it is after one and the same update. Returns how many updates that is after:
+  // where others go on meanwhile, more than the step at which this worker is. Between two steps.
   std::uint64_t fetch();
   // Between two steps; later calls are refused. A cluster that has ended has let it leave.
   void leave();

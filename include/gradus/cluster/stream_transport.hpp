@@ -2,8 +2,8 @@
 // frames, and the renewal of lost streams. gRPC's streams are in grpc.hpp.
 //
 // A client and a server share one stream. The client's first frame is its hello, the server's first is the answer; both
-// are any bytes. What follows are frames of wire.hpp. A stream that ends is made again, ever later, unless one side has
-// refused the other. A second stream of a node takes the place of its first.
+// are any bytes. The following frames are those of wire.hpp. A stream that ends is made again, ever later, unless one
+// side has refused the other. A second stream of a node takes the place of its first.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -64,7 +64,7 @@ struct stream_end {
 class stream_transport;
 
 // One stream. The functions that are virtual start something and return; none is called while another of the same kind
-// is under way. What stands behind them calls those that follow, in any thread, one of a kind at a time.
+// is under way. The implementation calls the functions below them, in any thread, one of a kind at a time.
 class frame_stream : public std::enable_shared_from_this<frame_stream> {
 public:
   frame_stream(stream_transport& of, bool is_client) : of_(of), is_client_(is_client) {}

@@ -95,7 +95,7 @@ struct safetensors {
   decoded decode(checkpoint_files& files) const;
 
 private:
-  // What the format calls a type; empty if it has none for it. Names in capitals are another safetensors file's.
+  // Returns the format's name of a type; empty if it has none. Names in capitals are another safetensors file's.
   static std::string_view type_of(const opaque_kind& k);
   static std::string_view type_of(const record& r);
 };

@@ -68,7 +68,7 @@ inline constexpr card constant_card{.name = "Const", .operands = 0, .traits = tr
 inline constexpr card no_op_card{
     .name = "NoOp", .operands = 0, .traits = trait::keeps | trait::control | trait::blocks};
 
-// A named result: a metric, a prediction, a scalar for TensorBoard; or what TensorBoard shows besides scalars.
+// A named result: a metric, a prediction, a scalar or another summary for TensorBoard.
 struct output {
   enum kinds : int { loss, metric, prediction, summary, update, norm, fetch, histogram, image, audio };
   int kind, name, node;

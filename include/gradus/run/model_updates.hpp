@@ -196,7 +196,8 @@ public:
         [&](const mirror& m) { return checkpoint_name(v.name, m); });
   }
 
-  // The averages (or what else the rule evaluates at) in place of the variables, and back: the same bits return.
+  // Exchanges the variables with the averages (or the other values at which the rule evaluates), and back: the same
+  // bits return.
   void swap_averages() {
     if constexpr (Optimizer::has_evaluation_copy)
       for (std::size_t i = 0; i < variables.size(); ++i)

@@ -36,7 +36,7 @@ struct optimizer_options {
   bool use_locking = false;                   // recorded
 };
 
-// A rule and what composes it, for train ops of a session's graph.
+// This is a rule with its policies, for train ops of a session's graph.
 // Device sweeps memory, as an updater's does; the deduction guides bind it to the default one. Copies share what they
 // have made: a session keeps one, so the optimizer may go before the session does.
 template <class Device, class... Policies>

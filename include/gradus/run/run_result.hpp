@@ -37,7 +37,7 @@ private:
 template <class T>
 using line_vector = std::vector<T, line_allocator<T>>;
 
-// A machine of one set of fetches and what belongs to one run of it. Sets of fetches keep theirs for the next run.
+// A machine of one set of fetches with the state of one run. Sets of fetches keep theirs for the next run.
 struct alignas(alignment) run_memory {
   step_machine machine;
   line_vector<const_tensor_view> results;   // of the fetches

@@ -81,7 +81,7 @@ public:
     static_assert(id >= 0, "gradus: the model has no placeholder of this name.");
     return examples<train, std::max(id, 0), layout.input_begin(std::max(id, 0))>();
   }
-  // One training step on what the inputs hold.
+  // Makes one training step on the inputs' values.
   void step() {
     if (!ready_) detail::variables_not_ready();
     const subnormal_scope numbers(subnormals_here);

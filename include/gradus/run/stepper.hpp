@@ -342,7 +342,8 @@ public:
     for (std::size_t i = 0; i < updates_.variables.size(); ++i)
       if (!updates_.variables.info(i).local) updates_.variables.info(i).initialized = true;
   }
-  // The averages (or what else the rule evaluates at) in place of the variables, and back: the same bits return.
+  // Exchanges the variables with the averages (or the other values at which the rule evaluates), and back: the same
+  // bits return.
   void swap_averages() { updates_.swap_averages(); }
   // A slot of a variable by the rule's name for it, "m"; empty if it keeps none of this name.
   tensor_view slot(std::string_view variable, std::string_view name) { return updates_.slot(variable, name); }

@@ -82,7 +82,7 @@ public:
     memory_ = aligned_buffer::untouched(bytes_);
     touch([this](std::size_t i, int part, int parts) { zero_part(i, part, parts); });
   }
-  // Zeroes part `part` of `parts` of what belongs to variable i: its value, gradient and mirrors.
+  // Zeroes part `part` of `parts` of the arrays of variable i: its value, gradient and mirrors.
   void zero_part(std::size_t i, int part, int parts);
 
   int find(std::string_view name) const;

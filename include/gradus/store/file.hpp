@@ -51,7 +51,7 @@ std::vector<std::byte> read_file(const any_file_system& fs, const std::string& p
 // The same for a file from outside; the error names the limit to raise.
 std::vector<std::byte> read_file(const any_file_system& fs, const std::string& path, const reader_limits& limits);
 
-// Creates `path` and what is missing above it. Each new entry is synced, or a power failure could take the whole
+// Creates `path` and missing directories above it. Each new entry is synced, or a power failure could take the whole
 // directory from under a file that was published in it.
 void make_directories(const any_file_system& fs, const std::string& path);
 

@@ -49,7 +49,7 @@ public:
   // next read then raises. Errors: data_loss for compressed data that are damaged; resource_exhausted where they become
   // more than the limits allow; those of reading a file.
   std::size_t read(std::span<std::byte> to);
-  // What comes next, at least n bytes, fewer only at the end; valid until the next call of anything but pass. The
+  // Returns the next bytes, at least n, fewer only at the end; valid until the next call of anything but pass. The
   // buffer grows only with bytes that came. Errors: those of read, if n bytes cannot be had because of damage.
   std::span<const std::byte> ahead(std::size_t n);
   // Over n bytes that ahead has shown.

@@ -98,7 +98,7 @@ private:
   bool close();
   void take();
   bool word(std::string_view w);
-  // Any number; one that is too large for a double is refused, since readers differ in what they make of it.
+  // Any number; one that is too large for a double is refused, since readers differ in their result.
   bool number();
   bool quoted(std::string& out);
   // The text between quotes from `at` on; or an error with the place.

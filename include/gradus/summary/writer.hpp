@@ -112,7 +112,7 @@ public:
   // A serialized GraphDef (summary/graph_def.hpp).
   bool add_graph(std::span<const std::byte> graph_def, std::int64_t step = 0);
 
-  // The same, of what `encode_graph_def` takes: to_graph_def(...) of graph.hpp.
+  // The same, of a graph_def: to_graph_def(...) of graph.hpp.
   template <class Graph>
     requires requires(std::vector<std::byte>& out, const Graph& g) { encode_graph_def(out, g); }
   bool add_graph(const Graph& graph, std::int64_t step = 0) {
@@ -127,7 +127,7 @@ public:
   // A serialized RunMetadata: the times of one step's nodes (run_metadata.hpp). Each tag may be used once in a writer.
   bool add_run_metadata(std::string_view tag, std::span<const std::byte> run_metadata, std::int64_t step);
 
-  // The same, of what `encode_run_metadata` takes: to_step_times(profile).
+  // The same, of step times: to_step_times(profile).
   template <class Times>
     requires requires(std::vector<std::byte>& out, const Times& t) { encode_run_metadata(out, t); }
   bool add_run_metadata(std::string_view tag, const Times& times, std::int64_t step) {

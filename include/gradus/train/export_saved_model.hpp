@@ -68,10 +68,10 @@ struct export_options {
 // bring theirs but local ones. Errors, and then nothing is there:
 //   invalid_argument     no graph, no tag, two graphs of the same tags, a value of another graph, variables that the
 //   state
-//                        has not, assets of one name; and what to_meta_graph (summary/run_graph.hpp) refuses
+//                        has not, assets of one name; and those of to_meta_graph (summary/run_graph.hpp)
 //   unimplemented        an output that TensorFlow's ops cannot compute; a feature of a kind that no export holds
 //   deadline_exceeded    ten names in a row were taken
-//   and what the disk says
+//   and errors of the disk
 std::string export_saved_model(const std::string& base, const state_list& state, std::span<const export_graph> graphs,
                                const export_options& o = {});
 

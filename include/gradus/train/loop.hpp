@@ -76,7 +76,7 @@ private:
 class told_of_saves {
 public:
   virtual void before_save(std::int64_t step) = 0;
-  virtual bool after_save(std::int64_t step) = 0;  // says whether it asks for a stop
+  virtual bool after_save(std::int64_t step) = 0;  // returns whether it requests a stop
 
 protected:
   ~told_of_saves() = default;
@@ -202,8 +202,8 @@ public:
   }
 
   void before_run() { hooks_.before_run(); }
-  // One step on what `fill(steps)` feeds; false if it found no data, or a cluster's others have left. `last` is the
-  // last step, 0 if it is unknown.
+  // Makes one step on the feeds of `fill(steps)`; false if it found no data, or a cluster's others have left. `last` is
+  // the last step, 0 if it is unknown.
   // Error: invalid_argument if the model diverged.
   template <class Fill>
   bool step(std::int64_t last, Fill fill) {

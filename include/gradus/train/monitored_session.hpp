@@ -126,7 +126,7 @@ public:
     }
     close_internal(clean);
   }
-  // Error: failed_precondition if it is closed; what `end` of a hook raises, and what the coordinator holds.
+  // Error: failed_precondition if it is closed; those of a hook's `end`, and the coordinator's.
   void close();
 
   graph& of() const { return *graph_; }

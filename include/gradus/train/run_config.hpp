@@ -98,7 +98,7 @@ struct run_config {
   static run_config from_tf_config(std::string_view json, run_config given);
   // A copy with other values of TensorFlow's seventeen parameters. Where one interval gets a number, the other becomes
   // none. Errors: invalid_argument for another name ("is not supported"), for a value of another type, for both
-  // intervals; and what `validate` refuses.
+  // intervals; and those of `validate`.
   run_config replace(std::initializer_list<config_change> changes) const;
 
   // The role: "worker" for a process that is alone, else "chief", "worker", "ps", "evaluator", "master" or a job of the

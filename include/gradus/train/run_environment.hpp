@@ -10,7 +10,7 @@
 //   config.global_id_in_cluster();  // 2
 //   config.replace({{"save_checkpoints_steps", 100}, {"save_summary_steps", gradus::none}});
 //
-// The text comes from outside: it is read strictly (store/json.hpp; a key given twice is refused), and what it costs is
+// The text comes from outside: it is read strictly (store/json.hpp; a key given twice is refused), and its cost is
 // bounded by its length, which has a limit. Unlike TensorFlow, it logs nothing.
 #pragma once
 #include <concepts>

@@ -21,7 +21,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 struct saved_model_load_options {
   std::vector<std::string> tags = {"serve"};  // all tags of the graph that is wanted, in any order
-  import_options imports = {};                // limits, the file system, and what stands for ops that are not known
+  import_options imports = {};                // limits, the file system, and substitutes for unknown ops
 };
 
 // The outputs of one call, by their keys in the signature; views, good while this lives.

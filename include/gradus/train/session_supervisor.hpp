@@ -101,7 +101,7 @@ public:
   ~managed_graph_session() noexcept(false);
 
   // A run, and after it the services that are due. A stop ends it where it waits in a queue: out_of_range. Any thread.
-  // Errors: as base_session::run, and what services raise.
+  // Errors: as base_session::run, and those of services.
   run_results run(std::span<const fetch> fetches, std::span<const feed> feeds = {}, const run_options& o = {},
                   run_metadata* told = nullptr);
   run_results run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds = {},

@@ -63,7 +63,7 @@ private:
 early_stopping_hook make_early_stopping_hook(std::function<bool()> should_stop, early_stopping_options o = {});
 
 // Stops when the metric's best value is so many steps old. Errors, of all four: invalid_argument as above and without
-// an eval_dir; in a run: not_found for evaluations without this metric, and what reading the files raises.
+// an eval_dir; in a run: not_found for evaluations without this metric, and the errors of reading the files.
 early_stopping_hook stop_if_no_increase_hook(std::string metric_name, std::int64_t max_steps_without_increase,
                                              early_stopping_options o);
 early_stopping_hook stop_if_no_decrease_hook(std::string metric_name, std::int64_t max_steps_without_decrease,
