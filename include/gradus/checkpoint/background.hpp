@@ -66,8 +66,8 @@ public:
     changed_.notify_all();
     return true;
   }
-  // The guard that must be called, piece by piece, before state is changed while a save may be under way; none, unless
-  // the snapshot is a rolling_snapshot.
+  // Returns the guard that must be called, piece by piece, before state is changed while a save may be under way; none,
+  // unless the snapshot is a rolling_snapshot.
   write_guard* guard() { return area_.guard(); }
   // Call this before a step if the guard is called only for changes within `told`: the rest is copied now.
   void before_step(std::span<const std::span<const std::byte>> told = {}) { area_.before_step(told); }

@@ -74,7 +74,7 @@ std::uint32_t content_checksum(const snapshot& s);
 
 // Begins a chain at this base, which is read once for its checksum. Raises failed_precondition if it is a delta.
 delta_chain begin_chain(const named_snapshot& base);
-// The chain after this delta, which make_delta made for it.
+// Returns the chain after this delta, which make_delta made for it.
 delta_chain extended(const delta_chain& chain, const named_snapshot& delta);
 
 // Makes a delta of the changes since the chain's last checkpoint: of tracked tables the marked rows, or all if that is
@@ -111,7 +111,7 @@ void check_follows(const delta_chain& chain, const named_snapshot& delta);
 
 merged_snapshot merge(const named_snapshot& base, std::span<const named_snapshot> deltas);
 
-// The metadata of the newest, without the entries that make it a delta.
+// Returns the metadata of the newest, without the entries that make it a delta.
 metadata about_of(const snapshot& newest);
 
 }  // namespace detail

@@ -30,8 +30,8 @@ std::vector<std::string> announced(const any_file_system& fs, const std::string&
 // Checkpoints by the names of a directory's files, the highest step first.
 std::vector<std::string> by_step(const any_codec& c, const std::vector<std::string>& names);
 
-// The paths of a directory's checkpoints: the listed ones, newest first, then those with a step in their name, highest
-// first.
+// Returns the paths of a directory's checkpoints: the listed ones, newest first, then those with a step in their name,
+// highest first.
 std::vector<std::string> candidates(const any_codec& c, const any_file_system& fs, const std::string& directory);
 
 // Of a directory without a state file: its checkpoints whose names begin with `prefix`, the highest step first.

@@ -34,7 +34,7 @@ public:
     done_.push_back({step, saver_.save(list, prefix, step, std::move(about), metric)});
     return true;
   }
-  // The guard that must be called before state is changed (checkpoint/background.hpp); none here.
+  // Returns the guard that must be called before state is changed (checkpoint/background.hpp); none here.
   write_guard* guard() { return nullptr; }
   void before_step(std::span<const std::span<const std::byte>> = {}) {}
   // Returns the oldest finished save that was not returned yet.

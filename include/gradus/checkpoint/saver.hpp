@@ -95,7 +95,7 @@ public:
   // From now on no later save supersedes a checkpoint: the caller deletes by forget.
   void keep_all();
 
-  // The checkpoints that are kept now, oldest first: file names in the directory of the last save.
+  // Returns the checkpoints that are kept now, oldest first: file names in the directory of the last save.
   const std::vector<std::string>& checkpoints() const { return kept_.state().all; }
 
 private:

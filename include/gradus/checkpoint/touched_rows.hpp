@@ -50,7 +50,7 @@ public:
   void follows(std::string_view name, std::string_view table);
   // Stays where it is as long as the tracker does. Raises not_found.
   touched_rows& rows_of(std::string_view table);
-  // The rows of an entry; nullptr if it is not tracked.
+  // Returns the rows of an entry; nullptr if it is not tracked.
   const touched_rows* find(std::string_view entry) const;
 
   // Takes the marks so far; from here on they are collected anew.

@@ -61,7 +61,7 @@ struct matrix_remapping {
   std::int64_t row_oov = 0, column_oov = 0;            // fresh ones behind them; old ones are never taken over
   fill_function backup_initializer = {};
 
-  // The rows and columns of the old matrix that have a place in the new one, without the OOV ones.
+  // Returns the numbers of rows and columns of the old matrix that have a place in the new one, without the OOV ones.
   std::int64_t known_rows(const matrix_values& old) const;
   std::int64_t known_columns(const matrix_values& old) const;
 };

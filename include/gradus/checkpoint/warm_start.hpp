@@ -55,7 +55,7 @@ matrix_remapping remapping_of(const warm_start_plan& p);
 
 // A variable that is not partitioned is its own only part.
 slice_of slice_of_target(const warm_start_target& t);
-// The warning that no variable was chosen; empty for a model without trainable variables.
+// Returns the warning that no variable was chosen; empty for a model without trainable variables.
 std::string nothing_chosen(std::span<const warm_start_target> targets, const warm_start_settings& s);
 
 // As TensorFlow says it.
@@ -75,8 +75,8 @@ warm_started warm_start(std::span<const warm_start_target> targets, const warm_s
 // path, whatever codec the other checkpoints of a program have.
 std::optional<std::string> variables_of_export(const std::string& directory, const any_file_system& fs);
 
-// The checkpoint that ckpt_to_initialize_from names: of a directory the newest, of a path without extension the one
-// with the codec's; of an export its variables. Raises invalid_argument if it is empty, not_found if there is no
+// Returns the checkpoint that ckpt_to_initialize_from names: of a directory the newest, of a path without extension the
+// one with the codec's; of an export its variables. Raises invalid_argument if it is empty, not_found if there is no
 // checkpoint.
 std::string warm_start_source(const any_codec& c, const warm_start_settings& settings, const any_file_system& fs);
 

@@ -32,7 +32,7 @@ struct certificate_files {
 // Raises not_found for a file that is missing, failed_precondition for one that is no PEM; both name the remedy.
 certificate_files read_certificates(const mtls& from);
 
-// The role that one of these URIs says; empty if none does, or two say different ones.
+// Returns the role that one of these URIs says; empty if none does, or two say different ones.
 std::string role_of(std::span<const std::string> uris);
 
 }  // namespace detail

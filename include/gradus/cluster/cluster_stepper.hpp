@@ -153,7 +153,7 @@ public:
     Alone::guard(g);
     guard_ = g;
   }
-  // The state that changes by steps, for which a save that copies state meanwhile is called.
+  // Returns the state that changes by steps, for which a save that copies state meanwhile is called.
   std::vector<std::span<const std::byte>> guarded() {
     if (here_->network() == nullptr) return Alone::guarded();
     std::vector<std::span<const std::byte>> all;

@@ -58,7 +58,8 @@ public:
     task.log = detail::log_of(lost);
     return Steps(*server_, when, task, std::forward<More>(more)...);
   }
-  // The settings of these policies on which the tasks of a cluster must agree, and the update's policies as bytes.
+  // Returns the settings of these policies on which the tasks of a cluster must agree, and the update's policies as
+  // bytes.
   template <class... Policies>
   static detail::cluster_task describe(const Policies&... policies) {
     detail::cluster_task t;

@@ -66,7 +66,7 @@ private:
   void wait(std::vector<std::size_t>& messages);
 };
 
-// The same bytes of every rank, as many of each, in the order of ranks.
+// Gathers the same bytes of every rank, as many of each, in the order of ranks.
 std::vector<std::byte> gather(rank_network& network, std::span<const std::byte> own);
 // As many of each as it says.
 std::vector<std::byte> gather(rank_network& network, std::span<const std::byte> own,

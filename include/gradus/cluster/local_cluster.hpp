@@ -31,7 +31,7 @@ struct local_cluster {
   // Errors: invalid_argument for a cluster without a worker; resource_exhausted if threads cannot be created; the error
   // of a task.
   void run(const std::function<void(server& here)>& program) const;
-  // Its tasks: job "ps", job "worker".
+  // Returns its tasks: job "ps", job "worker".
   cluster_spec spec() const;
 
 private:

@@ -32,7 +32,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The monotonic time of tasks, as machines have it.
+// Returns the monotonic time of tasks, as machines have it.
 nanos nanos_now(const task_system& tasks);
 
 // The limits of a mailbox. Bytes are those of large copies; one that no other waits beside is never too large.

@@ -21,7 +21,7 @@ public:
   const task_system& tasks() const { return tasks_; }
   nanos now() const { return nanos_now(tasks_); }
 
-  // The mailbox of a node that runs here.
+  // Returns the mailbox of a node that runs here.
   virtual mailbox& inbox(std::uint32_t node) = 0;
   // To the node m.to, or lost. Either the bytes of its parts are copied, or the sender withdraws the message before it
   // changes them.
@@ -29,9 +29,9 @@ public:
   virtual void withdraw(std::uint32_t from) = 0;
   // The same for a sender whose messages are not to be lost by it: unread messages are copied.
   virtual void part_with(std::uint32_t) {}
-  // The number of bytes from which on pieces of a gradient are sent while the rest is computed; 0: never. Between
-  // threads parts are read where they lie, and a piece would be copied for nothing; on a network a small model pays for
-  // messages, not for bytes, and sends one.
+  // Returns the number of bytes from which on pieces of a gradient are sent while the rest is computed; 0: never.
+  // Between threads parts are read where they lie, and a piece would be copied for nothing; on a network a small model
+  // pays for messages, not for bytes, and sends one.
   virtual std::size_t piece_bytes() const { return 0; }
   // The end: every wait here ends.
   virtual void end() = 0;
@@ -40,7 +40,7 @@ public:
   // Whether a parameter server that begins again does so with new processes of all workers: who had left may come
   // again.
   virtual bool workers_begin_anew() const { return false; }
-  // A number of the process of a node: it distinguishes two that claim one incarnation.
+  // Returns a number of the process of a node: it distinguishes two that claim one incarnation.
   virtual std::uint64_t process_of(std::uint32_t node) const { return 1 + node; }
   // The time that a worker may be silent, the time that it waits, and the interval of its heartbeats.
   virtual membership_options members() const = 0;

@@ -27,7 +27,7 @@ struct simulated_faults {
   // Each machine has a clock that is ahead or behind by minutes, and too fast or too slow by a percent.
   bool skewed_clocks = false;
 
-  // All of them at once, drawn.
+  // Returns all of them at once, drawn.
   static simulated_faults drawn(std::uint64_t seed);
   // Error: invalid_argument for a number that is no probability or no time, or for an empty range.
   void check() const;

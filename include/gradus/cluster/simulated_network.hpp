@@ -65,7 +65,7 @@ public:
   std::string name_of(std::uint32_t node) const;
   simulated_counts counts() const { return counts_; }
   std::uint64_t hash() const { return hash_; }
-  // The reason why nothing went on, or that time was over; null if neither was so.
+  // Returns the reason why nothing went on, or that time was over; null if neither was so.
   const std::exception_ptr& why_stuck() const { return why_stuck_; }
   void log(const std::string& what);
 

@@ -18,7 +18,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// The decider's settings. Errors: invalid_argument for a number of replicas that the cluster cannot have.
+// Returns the decider's settings. Errors: invalid_argument for a number of replicas that the cluster cannot have.
 inline decider_options decides_by(const asynchronous&, const cluster_shape& shape) {
   return decider_options{.shape = shape};
 }

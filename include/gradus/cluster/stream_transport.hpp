@@ -135,7 +135,7 @@ public:
   std::uint64_t frame_limit() const { return options_.limits.frame_bytes; }
 
 protected:
-  // A stream to this address, whose read() and write() may be called before start().
+  // Returns a stream to this address, whose read() and write() may be called before start().
   virtual std::shared_ptr<frame_stream> dial(const std::string& address) = 0;
   virtual void start(frame_stream& s) = 0;
 

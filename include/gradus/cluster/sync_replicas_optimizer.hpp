@@ -162,7 +162,7 @@ public:
 
   std::int64_t global_step() const { return updater_->global_step(); }
   std::size_t tokens() const { return tokens_.size(); }
-  // The inner optimizer: slots, rate, norm.
+  // Returns the inner optimizer: slots, rate, norm.
   Updater& inner() { return *updater_; }
 
 private:

@@ -25,7 +25,7 @@ struct task_crew {
   void run(const task_system& tasks) const;
 };
 
-// The text of an error.
+// Returns the text of an error.
 std::string error_text(const std::exception_ptr& error);
 
 }  // namespace gradus::detail

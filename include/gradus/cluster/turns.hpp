@@ -71,7 +71,7 @@ public:
   // None of its tasks gets a turn for so long; 0: it goes on. Time goes on, also that of its waits.
   void stop(std::size_t machine, nanos length);
 
-  // The right time, since the begin.
+  // Returns the right time, since the begin.
   nanos time() const;
   // Draws from the same numbers as the turns.
   random_stream& dice() { return dice_; }

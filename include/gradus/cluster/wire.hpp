@@ -105,9 +105,9 @@ struct wire_limits {
 class message_encoder {
 public:
   explicit message_encoder(wire_limits limits = {}) : limits_(limits) {}
-  // The frame as pieces, to be written in this order. They are good until the next call, as long as what the slices
-  // show is left alone. Memory is taken only while messages grow. A message that its receiver would refuse is refused
-  // here: invalid_argument, or resource_exhausted for the limits.
+  // Returns the frame as pieces, to be written in this order. They are good until the next call, as long as what the
+  // slices show is left alone. Memory is taken only while messages grow. A message that its receiver would refuse is
+  // refused here: invalid_argument, or resource_exhausted for the limits.
   std::span<const std::span<const std::byte>> encode(const message_head& head, std::span<const wire_slice> slices = {});
   std::span<const std::span<const std::byte>> encode(const message_head& head,
                                                      std::initializer_list<wire_slice> slices) {

@@ -40,9 +40,9 @@ namespace detail {
 // beta^n as TensorFlow has it: multiplied again and again in float32, where what is too small for a normal number is
 // zero, as on its threads.
 float running_power(float beta, std::int64_t n);
-// The same as our Adam has it, in double.
+// Returns the same as our Adam has it, in double.
 double running_power(double beta, std::int64_t n);
-// The number of multiplications of beta, 0 if it is unknown.
+// Returns the number of multiplications of beta, 0 if it is unknown.
 std::int64_t factors_in(double power, double beta);
 std::int64_t factors_in(float power, float beta);
 

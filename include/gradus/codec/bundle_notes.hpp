@@ -24,7 +24,7 @@ struct bundle_notes {
   static bool read(std::string_view s, std::optional<std::int64_t>& step, metadata& about);
 };
 
-// The value of a scalar that counts steps, whatever its type; nothing if it is none.
+// Returns the value of a scalar that counts steps, whatever its type; nothing if it is none.
 std::optional<std::int64_t> step_of(const record& r);
 
 }  // namespace gradus::detail

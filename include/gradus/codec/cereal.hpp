@@ -59,7 +59,7 @@ public:
     if (fits(sizeof n)) archive_(n);
     return n;
   }
-  // A container's length, of elements that take at least `least` bytes each.
+  // Returns a container's length, of elements that take at least `least` bytes each.
   std::size_t length(std::size_t least) {
     const auto n = number<cereal::size_type>();
     if (n > left() / least) bad_ = true;

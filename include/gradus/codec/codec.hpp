@@ -135,7 +135,7 @@ std::string_view duplicate_name(const std::vector<record>& records);
 // Refuses a snapshot that could not be read back. Raises invalid_argument.
 void check_savable(const snapshot& content);
 
-// A file that could not be opened, as a decoder reports it.
+// Returns a file that could not be opened, as a decoder reports it.
 decoded unopened(const file_problem& p);
 
 }  // namespace detail

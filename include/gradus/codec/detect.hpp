@@ -37,7 +37,7 @@ struct file_head {
 };
 file_head head_of(const any_file_system& fs, const std::string& path, std::size_t most);
 
-// A file's last 8 bytes; nothing where files cannot be read from their middle.
+// Returns a file's last 8 bytes; nothing where files cannot be read from their middle.
 std::string tail_of(const any_file_system& fs, const std::string& path);
 
 // The formats of this library, whether or not the caller knows their codecs: one line each, from which follow the files
@@ -72,7 +72,7 @@ std::string list_of_proofs(std::string_view last = " or ");
 // "runs/model.data-00001-of-00004" -> "runs/model", nothing for other names.
 std::optional<std::string> bundle_stem(std::string_view path);
 
-// The codec that a file with our frame names. One whose header is damaged goes to flat_binary, which says so.
+// Returns the codec that a file with our frame names. One whose header is damaged goes to flat_binary, which says so.
 std::string codec_in_frame(std::string_view head);
 
 // "gradus shards 4 of safetensors\n" -> "safetensors". Where that cannot be read, sharded<flat_binary> says so.

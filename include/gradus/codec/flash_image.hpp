@@ -19,9 +19,9 @@ struct flash_geometry {
   std::uint32_t sectors = 0;
 };
 
-// The whole part as bytes: one record in its first sectors, the rest erased (ones). Raises invalid_argument for blobs,
-// opaque tensors, extents or sizes of 4 GiB and more, and a sector that is no multiple of 32; resource_exhausted for
-// too few sectors.
+// Returns the whole part as bytes: one record in its first sectors, the rest erased (ones). Raises invalid_argument for
+// blobs, opaque tensors, extents or sizes of 4 GiB and more, and a sector that is no multiple of 32; resource_exhausted
+// for too few sectors.
 std::vector<std::byte> write_flash_image(const snapshot& content, const flash_geometry& geometry = {});
 
 // The newest whole record, whatever its model: older and damaged ones are passed over, as the board would. The image

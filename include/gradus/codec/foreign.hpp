@@ -28,7 +28,7 @@ std::string names_as_text(const std::vector<std::string_view>& names);
 // The names in such a text; nothing if it is none, or if it is empty.
 std::optional<std::vector<std::string>> names_in(std::string_view s);
 
-// The metadata of a snapshot and these notes; `unknown` are the types that the format does not know. Raises
+// Returns the metadata of a snapshot and these notes; `unknown` are the types that the format does not know. Raises
 // invalid_argument for data that the format cannot hold: text that is no UTF-8, metadata that would be read as a note.
 metadata with_notes(const snapshot& content, std::string_view codec_name, std::initializer_list<dtype> unknown = {});
 

@@ -61,7 +61,7 @@ std::string opaque_text(const opaque_kind& k);
 // The other way round; false for any other text.
 bool opaque_kind_of(std::string_view s, opaque_kind& out);
 
-// The same of a type that NumPy alone has: "<U5", "|S8", "<M8[ns]", "|V12". Text has four bytes a character.
+// Returns the same of a type that NumPy alone has: "<U5", "|S8", "<M8[ns]", "|V12". Text has four bytes a character.
 unsigned numpy_bits(std::string_view descr);
 // Bits of an element; 0: not fixed, or not known.
 unsigned opaque_bits(std::string_view type);

@@ -31,7 +31,7 @@ public:
   // Opens the files that the manifest names and the codec did not open, so that none stays unchecked.
   void open_rest();
 
-  // The opened files, by suffix.
+  // Returns the opened files, by suffix.
   const std::vector<std::pair<std::string, std::span<const std::byte>>>& files() const { return files_; }
   const std::optional<checkpoint_manifest>& manifest() const { return manifest_; }
   const std::string& problem() const { return problem_; }
@@ -64,7 +64,7 @@ public:
 
   const decoded& result() const { return result_; }
   decoded& result() { return result_; }
-  // The files themselves, by suffix; all that the checkpoint was read from.
+  // Returns the files themselves, by suffix; all that the checkpoint was read from.
   std::vector<std::pair<std::string, std::span<const std::byte>>> files() const;
 
 private:

@@ -67,10 +67,11 @@ struct axis_size_partitioner {
   cut_along operator()(dtype type, const extents& dims) const;
 };
 
-// The parts of one variable: "name/part_0", ... Raises invalid_argument for a cut that the extents do not allow.
+// Returns the parts of one variable: "name/part_0", ... Raises invalid_argument for a cut that the extents do not
+// allow.
 partition_map partition_variable(std::string_view name, const extents& dims, const cut_along& cut);
 
-// The same parts, and those of the tensors that lie beside the variables: with "w/part_0" goes a record
+// Returns the same parts, and those of the tensors that lie beside the variables: with "w/part_0" goes a record
 // "w/part_0/Adam", part of "w/Adam"; and a record "w/Adam" is cut as "w" is. They have the extents of the variable.
 partition_map with_slots(const partition_map& parts, const snapshot& content);
 
@@ -129,7 +130,7 @@ std::string cut_parts(snapshot& content, const partition_map& parts, std::deque<
 // "slice w/part_0" -> "10 2 0,4:- w": extents, start and length of each axis (- is all of it), the full name; but for
 // the name as TensorFlow's shape_and_slices.
 void put_partition(metadata& about, const partition_map& parts);
-// The parts that metadata speak of; nothing if they cannot be read.
+// Returns the parts that metadata speak of; nothing if they cannot be read.
 std::optional<partition_map> partition_in(const metadata& about);
 
 }  // namespace gradus

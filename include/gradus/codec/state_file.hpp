@@ -85,8 +85,8 @@ struct state_problem {
 };
 state_problem try_read_state(const any_file_system& fs, const std::string& path, checkpoint_state& out);
 
-// The state file of a directory; nothing if there is none. Raises data_loss if it cannot be understood (TensorFlow then
-// warns and starts anew, which would quietly throw a run away).
+// Returns the state file of a directory; nothing if there is none. Raises data_loss if it cannot be understood
+// (TensorFlow then warns and starts anew, which would quietly throw a run away).
 std::optional<checkpoint_state> read_state_file(const any_file_system& fs, const std::string& directory);
 
 // Where a checkpoint lies that the state file of a directory names. A path of another machine, absolute and with
@@ -94,8 +94,8 @@ std::optional<checkpoint_state> read_state_file(const any_file_system& fs, const
 std::string listed_path(const any_file_system& fs, const std::string& directory, const std::string& said,
                         std::string& warning);
 
-// The path of the newest checkpoint by the state file; empty if there is no state file or the checkpoint it names is
-// gone. As in TensorFlow there is no looking around for another one: that is restore_options::fallback.
+// Returns the path of the newest checkpoint by the state file; empty if there is no state file or the checkpoint it
+// names is gone. As in TensorFlow there is no looking around for another one: that is restore_options::fallback.
 std::string latest_checkpoint(const any_file_system& fs, const std::string& directory);
 
 // The step in a checkpoint's name: "runs/model-150.ckpt" and "model-150" give 150, "model" nothing.

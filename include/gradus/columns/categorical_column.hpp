@@ -106,10 +106,10 @@ public:
   bool weighted() const { return rule_->weighted(); }
   // Of vocabulary columns: the vocabulary for a warm start with another one.
   vocabulary_info vocabulary() const { return rule_->vocabulary(); }
-  // The features that are read.
+  // Returns the features that are read.
   std::vector<feature_need> needs() const;
-  // The ids of every example, in the order of its values, with the weights of a weighted column. Some may be below 0
-  // (values that a vocabulary does not hold): look-ups pass over them.
+  // Returns the ids of every example, in the order of its values, with the weights of a weighted column. Some may be
+  // below 0 (values that a vocabulary does not hold): look-ups pass over them.
   id_lists ids(const features& examples) const;
   // In the memory that `out` has already.
   void ids(const features& examples, id_lists& out) const;

@@ -83,7 +83,7 @@ public:
   auto end() const { return list_.end(); }
   std::size_t size() const { return list_.size(); }
   std::int64_t width() const;
-  // The features that are read, each once: what a parser of examples has to give.
+  // Returns the features that are read, each once: what a parser of examples has to give.
   std::vector<feature_need> needs() const;
 
   // A batch as numbers [rows, width()], float32. Embeddings take their tables from `table_of`.

@@ -48,8 +48,8 @@ struct feature_layout_settings {
 
 namespace detail {
 
-// The components of a batch of data as features, those that are needed. Error: invalid_argument for one that is no
-// batch, or of a type that does not fit; not_found.
+// Returns the components of a batch of data as features, those that are needed. Error: invalid_argument for one that is
+// no batch, or of a type that does not fit; not_found.
 feature feature_of(const component& c, const_tensor_view v, const feature_need& need);
 
 // Returns the values of a feature that is kept as this component. Error: invalid_argument for a type that features have
@@ -66,9 +66,9 @@ public:
   // below 1.
   explicit feature_layout(feature_layout_settings s);
 
-  // The components that come out, for map.
+  // Returns the components that come out, for map.
   const components& parts() const { return parts_; }
-  // The features that are read.
+  // Returns the features that are read.
   const std::vector<feature_need>& needs() const { return needs_; }
   const std::vector<dense_column>& input_layer() const { return s_.input_layer; }
   const std::vector<linear_column>& linear_model() const { return s_.linear_model; }

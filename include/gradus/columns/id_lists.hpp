@@ -31,7 +31,7 @@ struct id_lists {
   void add(std::int64_t id) { ids.push_back(id); }
   void end_row() { splits.push_back(static_cast<std::int64_t>(ids.size())); }
   void clear() { splits.assign(1, 0), ids.clear(), weights.clear(); }
-  // The most ids that an example has.
+  // Returns the most ids that an example has.
   std::int64_t longest() const;
 
   // As an array [rows, width], short rows filled with -1; and the weights with 0 (1 for each id if there are none).

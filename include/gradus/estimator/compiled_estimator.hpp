@@ -156,7 +156,8 @@ public:
   std::string export_saved_model(const std::string& base, const saved_model_options& o = {}) const {
     return export_all_saved_models(base, {gradus::mode::predict}, o);
   }
-  // The same with a graph for each mode; signatures "train" and "eval" as estimator::export_all_saved_models has them.
+  // Does the same with a graph for each mode; signatures "train" and "eval" as estimator::export_all_saved_models
+  // has them.
   std::string export_all_saved_models(const std::string& base, const std::set<gradus::mode>& modes,
                                       const saved_model_options& o = {}) const {
     const std::string path =

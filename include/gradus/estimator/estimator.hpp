@@ -119,9 +119,9 @@ public:
   // export_outputs of which none is "serving_default"; those of evaluate, and of gradus::export_saved_model.
   std::string export_saved_model(const std::string& base, const serving_input_function& serving,
                                  const saved_model_options& o = {});
-  // The same with a graph for each mode that there is an input for: train, evaluate, predict, in this order. The
-  // variables are those of the first. Graphs to train and to evaluate have the signatures "train" and "eval", with the
-  // loss, predictions/<key>, and of each of the spec's eval_metric_ops metrics/<name>/value and
+  // Does the same with a graph for each mode that there is an input for: train, evaluate, predict, in this order.
+  // The variables are those of the first. Graphs to train and to evaluate have the signatures "train" and "eval", with
+  // the loss, predictions/<key>, and of each of the spec's eval_metric_ops metrics/<name>/value and
   // metrics/<name>/update_op, which adds a batch to it. Error: unimplemented for one that TensorFlow's ops cannot
   // compute, by its name. tf.estimator.Estimator.experimental_export_all_saved_models.
   std::string export_all_saved_models(const std::string& base,
@@ -138,7 +138,7 @@ public:
   const run_config& config() const { return o_.config; }
   // Returns the directory where an evaluation of this name writes its events.
   std::string eval_dir(std::string_view name = {}) const;
-  // The batches that the current call reads, for a hook that saves their position; null between calls.
+  // Returns the batches that the current call reads, for a hook that saves their position; null between calls.
   any_batches* running_batches() const { return running_; }
   // Writes a line to the log.
   void say(const std::string& line) const;

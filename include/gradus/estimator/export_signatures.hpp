@@ -15,11 +15,11 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The tag of a mode's graph: "train", "eval", "serve".
+// Returns the tag of a mode's graph: "train", "eval", "serve".
 std::string_view export_tag(gradus::mode m);
 [[noreturn]] void raise_no_modes();
 
-// The signatures of a graph, as TensorFlow's export_outputs_for_mode gives them: of mode predict the spec's
+// Returns the signatures of a graph, as TensorFlow's export_outputs_for_mode gives them: of mode predict the spec's
 // export_outputs, else one with loss, predictions and metrics. Error: invalid_argument for several export_outputs of
 // which none is "serving_default".
 std::map<std::string, export_signature> signatures_of(const estimator_spec& spec, const serving_input& in);

@@ -42,7 +42,7 @@ public:
   // Error: not_found, with the known names.
   value operator[](std::string_view name) const;
   bool contains(std::string_view name) const { return find(name) != nullptr; }
-  // The value, if there is exactly one. Error: failed_precondition for none and for several.
+  // Returns the value, if there is exactly one. Error: failed_precondition for none and for several.
   operator value() const { return only(); }
   value only() const;
 

@@ -23,7 +23,7 @@ class prediction {
 public:
   // Error: not_found, with the known names.
   const_tensor_view operator[](std::string_view key) const;
-  // The tensor of a model that predicts one without a name. Error: failed_precondition if it has several.
+  // Returns the tensor of a model that predicts one without a name. Error: failed_precondition if it has several.
   operator const_tensor_view() const;
   std::size_t size() const { return items_.size(); }
   auto begin() const { return items_.begin(); }

@@ -25,7 +25,7 @@ struct serving_input {
 // Makes them in the graph of an export.
 using serving_input_function = std::function<serving_input(graph&)>;
 
-// A placeholder for each component, whose extents are those of one example; the names in `labels` are labels.
+// Returns a placeholder for each component, whose extents are those of one example; the names in `labels` are labels.
 // tf.estimator.export.build_raw_serving_input_receiver_fn.
 serving_input_function raw_serving_input(components features, components labels = {});
 

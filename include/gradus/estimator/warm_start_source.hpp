@@ -38,8 +38,8 @@ public:
   const warm_start_settings& settings() const { return *settings_; }
   const std::optional<any_codec>& given_codec() const { return codec_; }
 
-  // The settings with the path of the checkpoint, and the codec that reads it. Errors: invalid_argument for an empty
-  // path, those of detect_checkpoint.
+  // Returns the settings with the path of the checkpoint, and the codec that reads it. Errors: invalid_argument for an
+  // empty path, those of detect_checkpoint.
   std::pair<warm_start_settings, any_codec> source() const;
   // This is the policy. It takes nothing over where there is no source.
   template <class Trainable, file_system F>

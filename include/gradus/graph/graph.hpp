@@ -57,7 +57,7 @@ struct constant_attr {
   int low, high;  // the bits of one double; more values follow as further pairs
 };
 
-// The constraint of a variable's node; that of an update's (ops/state.hpp), which carries it along.
+// Returns the constraint of a variable's node; that of an update's (ops/state.hpp), which carries it along.
 constexpr constraint constraint_of(const node& n, const int* ints) {
   return last_words<constraint>(ints + n.attr, n.attrs, n.inputs == 0 ? words_of<variable_attr> : 0);
 }
@@ -139,7 +139,7 @@ struct graph {
     if (o.trainable && !o.local) add_to(collection::trainable_variables, v);
     return v;
   }
-  // One value everywhere, or as many values as the shape holds.
+  // Makes one value everywhere, or as many values as the shape holds.
   constexpr value constant(double fill, dtype type = float32, const shape& dims = {}) {
     const auto bits = std::bit_cast<std::array<int, 2>>(fill);
     return leaf(constant_card, {}, dims, type, bits.data(), 2);

@@ -114,7 +114,7 @@ constexpr const char* initializer_problem(const initializer& i, const shape& dim
 // A normal cut at two deviations has this deviation.
 inline constexpr double truncated_normal_deviation = 0.87962566103423978;
 
-// The variance that variance_scaling aims at: scale / max(1, n).
+// Returns the variance that variance_scaling aims at: scale / max(1, n).
 constexpr double scaled_variance(const initializer& i, const shape& dims) {
   const fans f = fans_of(dims);
   const double n = i.fan == initializer::fan_in ? f.in : i.fan == initializer::fan_out ? f.out : (f.in + f.out) / 2;
@@ -124,8 +124,8 @@ constexpr double scaled_variance(const initializer& i, const shape& dims) {
 constexpr double uniform_limit(const initializer& i, const shape& dims) {
   return detail::square_root(3 * scaled_variance(i, dims));
 }
-// The deviation of the normal that is drawn from, before anything is cut off. Of variance_scaling by its distribution
-// (the uniform one has none: its own deviation, then); of random_normal and truncated_normal, as given.
+// Returns the deviation of the normal that is drawn from, before anything is cut off. Of variance_scaling by its
+// distribution (the uniform one has none: its own deviation, then); of random_normal and truncated_normal, as given.
 constexpr double stddev_before_truncation(const initializer& i, const shape& dims) {
   if (i.kind != initializer::variance_scaling) return static_cast<double>(i.b);
   const double s = detail::square_root(scaled_variance(i, dims));

@@ -175,7 +175,7 @@ inline constexpr law laws[] = {
     {"a fused node's expression is well formed and fits its operands and its shape", detail::expressions_hold},
 };
 
-// The text of the first law that does not hold; nullptr if all hold. Linear in nodes and edges.
+// Returns the text of the first law that does not hold; nullptr if all hold. Linear in nodes and edges.
 constexpr const char* broken_law(const graph_parts& p) {
   for (const law& l : laws)
     if (!l.holds(p)) return l.text;

@@ -19,7 +19,7 @@ std::int64_t cardinality_taken(std::int64_t source, std::int64_t n);
 std::int64_t cardinality_skipped(std::int64_t source, std::int64_t n);
 std::int64_t cardinality_batched(std::int64_t source, std::int64_t n, bool drop_remainder);
 std::int64_t cardinality_concatenated(std::int64_t a, std::int64_t b);
-// The shortest of several.
+// Returns the shortest of several.
 std::int64_t cardinality_zipped(std::int64_t a, std::int64_t b);
 
 }  // namespace detail

@@ -32,7 +32,7 @@ public:
   bool full() const { return put_ - taken_ == ring_.size(); }
   bool empty() const { return put_ == taken_; }
   std::size_t in_flight() const { return put_ - taken_; }
-  // The i-th oldest in flight, as it came in: threads only read it.
+  // Returns the i-th oldest in flight, as it came in: threads only read it.
   const datum& entered(std::size_t i) const { return ring_[(taken_ + i) % ring_.size()].in; }
   datum& next_place() { return ring_[put_ % ring_.size()].in; }
   void put();

@@ -58,7 +58,7 @@ namespace gradus::inline GRADUS_BUILD {
 template <class Self>
 class composable : public blob {
 public:
-  // Elements in random order from a window of `buffer` elements (shuffle.hpp).
+  // Returns the elements in random order from a window of `buffer` elements (shuffle.hpp).
   auto shuffle(std::int64_t buffer, std::uint64_t seed = 0, bool reshuffle_each_iteration = true) const& {
     return shuffled_dataset<Self>(self(), buffer, seed, reshuffle_each_iteration);
   }
@@ -68,10 +68,10 @@ public:
   // n times over, or for ever (repeat.hpp).
   auto repeat(std::int64_t n = -1) const& { return repeated_dataset<Self>(self(), n); }
   auto repeat(std::int64_t n = -1) && { return repeated_dataset<Self>(std::move(self()), n); }
-  // The first n elements (of batches: batches), -1 for all (repeat.hpp).
+  // Returns the first n elements (of batches: batches), -1 for all (repeat.hpp).
   auto take(std::int64_t n) const& { return taken_dataset<Self>(self(), n); }
   auto take(std::int64_t n) && { return taken_dataset<Self>(std::move(self()), n); }
-  // All but the first n elements (of batches: batches) (repeat.hpp).
+  // Returns all but the first n elements (of batches: batches) (repeat.hpp).
   auto skip(std::int64_t n) const& { return skipped_dataset<Self>(self(), n); }
   auto skip(std::int64_t n) && { return skipped_dataset<Self>(std::move(self()), n); }
   // n elements at a time, as a trainer consumes them (batch.hpp).
@@ -88,7 +88,7 @@ public:
   Self batch(std::int64_t, bool = false) const&
     requires(batched_dataset<Self>)
   __attribute__((unavailable("gradus: this dataset is batched already; one batch(n) is enough")));
-  // A thread that reads up to n elements (of batches: batches) ahead (prefetch.hpp).
+  // Adds a thread that reads up to n elements (of batches: batches) ahead (prefetch.hpp).
   auto prefetch(std::int64_t n) && { return prefetched_dataset<Self>(std::move(self()), n); }
   auto prefetch(std::int64_t n) const& { return prefetched_dataset<Self>(self(), n); }
   // The thread is one of `run`.
@@ -164,7 +164,8 @@ public:
     GRADUS_NEEDS_HEADER(enumerate, enumerate, detail::later<Self, enumerated_dataset>);
     return detail::later<Self, enumerated_dataset>(detached(), start);
   }
-  // Elements `stride` apart, `size` of them stacked, a window every `shift` elements; shift 0 is `size` (window.hpp).
+  // Returns the elements `stride` apart, `size` of them stacked, a window every `shift` elements; shift 0 is `size`
+  // (window.hpp).
   auto window(std::int64_t size, std::int64_t shift = 0, std::int64_t stride = 1, bool drop_remainder = false) && {
     GRADUS_NEEDS_HEADER(window, window, detail::later<Self, windowed_dataset>);
     return detail::later<Self, windowed_dataset>(std::move(*this).detached(), size, shift, stride, drop_remainder);
@@ -200,7 +201,7 @@ public:
     GRADUS_NEEDS_HEADER(bucket_by_sequence_length, bucket, detail::later<Self, bucketed_batches>);
     return detail::later<Self, bucketed_batches>(detached(), std::move(length), how);
   }
-  // The elements, of components `to`, of the datasets that f makes of each element: one after the other
+  // Returns the elements, of components `to`, of the datasets that f makes of each element: one after the other
   // (interleave.hpp).
   auto flat_map(components to, auto f, const call_options& how = {}) && {
     GRADUS_NEEDS_HEADER(flat_map, interleave, detail::later<Self, interleaved_dataset>);
@@ -244,14 +245,15 @@ public:
   auto apply(auto&& f) && { return f(std::move(self())); }
   auto apply(auto&& f) const& { return f(self()); }
 
-  // Elements (of a batched dataset: batches) of one iteration; infinite_cardinality, or unknown_cardinality.
+  // Returns the number of elements (batches) of one iteration; infinite_cardinality, or
+  // unknown_cardinality.
   std::int64_t cardinality() const {
     if constexpr (indexed_dataset<Self>)
       return self().size();
     else
       return unknown_cardinality;
   }
-  // The state that the stream depends on besides its position; empty: none.
+  // Returns the state that the stream depends on besides its position; empty: none.
   std::string external_state() const { return {}; }
   // Sets the policy of save for that state, if this is the last stage of the pipeline; the default is fail. `log` gets
   // the warning.

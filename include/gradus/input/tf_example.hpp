@@ -37,8 +37,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The components that examples become. Error: invalid_argument for texts that are more than one string, and for a name
-// that comes twice.
+// Returns the components that examples become. Error: invalid_argument for texts that are more than one string, and for
+// a name that comes twice.
 components example_components(const example_spec& spec);
 
 namespace detail {

@@ -85,7 +85,7 @@ private:
   components spec_;
 };
 
-// Elements of datasets, or batches of batched ones.
+// Returns the elements of datasets, or batches of batched ones.
 template <dataset First, dataset... Rest>
 auto zip_datasets(First first, Rest... rest) {
   constexpr bool batched = batched_dataset<First>;

@@ -110,7 +110,7 @@ consteval bool clips_first() {
 }
 }  // namespace detail
 
-// Elements of scratch that a variable's step may need.
+// Returns the number of elements of scratch that a variable's step may need.
 template <class Update>
 std::size_t scratch_elements(const Update& update, const subject_state<Update>& v, bool may_be_sparse) {
   std::size_t n = 0;

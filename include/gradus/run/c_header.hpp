@@ -36,7 +36,7 @@ struct c_header_options {
 // for one of another type or shape.
 std::string c_header(const graph& predict, const state_list& values, const c_header_options& options = {});
 
-// The same of a model function.
+// Returns the same of a model function.
 template <class Model>
   requires requires(Model model, graph& g) { model(g); }
 std::string c_header(Model model, const state_list& values, const c_header_options& options = {}) {

@@ -151,7 +151,7 @@ private:
     last_ = &prepared_for(m, session);
     last_calls_ = m.what().program.calls, last_batch_ = m.batch_size(), in_order_ = last_->plan.serial;
   }
-  // One schedule per graph and power of two of examples: what is worth dividing depends on how many there are.
+  // There is one schedule per graph and power of two of examples: what is worth dividing depends on how many there are.
   template <class Machine, class Session>
   prepared& prepared_for(const Machine& m, const Session& session) {
     const void* const calls = m.what().program.calls;

@@ -84,7 +84,7 @@ public:
 
   std::size_t call_count() const { return calls_.size(); }
   const bound_call& bound(std::size_t i) const { return calls_[i]; }
-  // Bytes of the largest batch's tensors as they are laid out, and of all of them side by side.
+  // Returns the size of the largest batch's tensors as they are laid out, and of all of them side by side.
   std::size_t arena_bytes() const { return bytes_; }
   std::size_t tensor_bytes() const;
   std::size_t feed_bytes() const { return feed_memory_.size(); }  // of the whole batch, if it is cut
@@ -132,7 +132,7 @@ private:
   std::vector<input> inputs_;
   bool any_lent_ = false;
 
-  // The node whose memory node i's is.
+  // Returns the node whose memory node i's is.
   int origin(int i) const;
   void find_inputs();
   void restore(input& in);

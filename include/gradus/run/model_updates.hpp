@@ -155,7 +155,7 @@ public:
       if (const node& n = v.nodes[i]; n.op == &cards::apply)
         f(variable_at_[static_cast<std::size_t>(i)], constraint_of(n, v.ints), n.inputs == 3);
   }
-  // The state that changes by sweeps alone, for which the guard is called.
+  // Returns the state that changes by sweeps alone, for which the guard is called.
   std::vector<std::span<const std::byte>> guarded() {
     std::vector<std::span<const std::byte>> out;
     const runnable& r = train.what();

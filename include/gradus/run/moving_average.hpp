@@ -112,7 +112,7 @@ public:
   std::optional<tensor_view> average(std::string_view name);
   // Its name in checkpoints; where none is kept, the name that it would get.
   std::string average_name(std::string_view name) const;
-  // The variables that are followed, in order, without the tensors: tf.moving_average_variables().
+  // Returns the variables that are followed, in order, without the tensors: tf.moving_average_variables().
   std::vector<std::string> moving_average_variables() const;
 
   // Returns the entries to read from a checkpoint so that evaluation runs on averages: {name in the checkpoint,

@@ -85,7 +85,7 @@ public:
 
   const std::string& get_name() const { return made_->name; }
   bool use_locking() const { return made_->use_locking; }
-  // The variable that holds this slot: "m" of Adam, "average" of an average. Empty if there is none (yet).
+  // Returns the variable that holds this slot: "m" of Adam, "average" of an average. Empty if there is none (yet).
   value get_slot(value variable, std::string_view slot) const {
     for (const auto& v : made_->variables)
       if (v.g == variable.g && v.beside == variable.id && v.slot == slot) return {variable.g, v.node};

@@ -84,7 +84,7 @@ public:
       }
     return out;
   }
-  // The lines, the slowest first, as text.
+  // Returns the lines, the slowest first, as text.
   std::string table(std::size_t most = 40) const {
     std::vector<line> all = lines();
     double total = 0;

@@ -75,7 +75,7 @@ struct placed_graph {
       if (graph.nodes[i].op == &placeholder_card && name_of(i) == name) return i;
     return -1;
   }
-  // The number of the variable in the program, or -1.
+  // Returns the number of the variable in the program, or -1.
   static constexpr int find_variable(std::string_view name) {
     for (int k = 0; k < program.size.variables; ++k)
       if (name_of(program.variables[k]) == name) return k;

@@ -18,7 +18,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The stepper of a model and its policies, in any order.
+// Returns the stepper of a model and its policies, in any order.
 template <auto Build, class... Policies, class Device = default_device>
 auto make_static_stepper(Policies... policies) {
   if constexpr (!detail::static_door_opens<Policies...>::value)

@@ -270,7 +270,7 @@ public:
     const lent_until_end lent{machine_of<M>()};
     updates_.executor.run(machine_of<M>(), [](const bound_call&) {});
   }
-  // The n-th output of this kind, as it is after a step.
+  // Returns the n-th output of this kind, as it is after a step.
   template <mode M>
   tensor_view output_of(int kind, int n = 0) {
     auto& m = machine_of<M>();

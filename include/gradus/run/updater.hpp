@@ -143,7 +143,7 @@ public:
     step_.update.move_to(step);
     step_.global_step = step;
   }
-  // The float32 master of a variable of 16-bit numbers; of another, its array.
+  // Returns the float32 master of a variable of 16-bit numbers; of another, its array.
   tensor_view master(std::string_view name) { return tracked_.find(name).values; }
   // Returns the factor for the next loss, 1 without a loss scale; and whether the last step was left out because a
   // gradient was infinite or NaN.

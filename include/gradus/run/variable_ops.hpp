@@ -47,7 +47,7 @@ inline constexpr session_card initialize_variables{
     count_up_to{{"CountUpTo", 1, own_traits | trait::writes, &detail::infer_count}, &detail::run_count_up_to};
 }  // namespace cards
 
-// An op that gives these variables their first values. An empty list: it does nothing.
+// Returns an op that gives these variables their first values. An empty list: it does nothing.
 // Error: invalid_argument for a value that is no variable.
 value variables_initializer(graph& g, std::span<const value> variables, std::optional<std::uint64_t> seed = {});
 // v.initializer in TensorFlow.
@@ -61,9 +61,9 @@ namespace collection {
 inline constexpr std::string_view table_initializers = "table_initializer";
 }
 
-// A boolean scalar: whether it has a value.
+// Returns a boolean scalar: whether it has a value.
 value is_variable_initialized(value variable);
-// A boolean [number of variables], true for each that has no value; all variables of the graph, or these.
+// Returns a boolean [number of variables], true for each that has no value; all variables of the graph, or these.
 // uninitialized_names gives them their names. Where TensorFlow has a vector of texts.
 value report_uninitialized_variables(graph& g);
 value report_uninitialized_variables(graph& g, std::span<const value> variables);

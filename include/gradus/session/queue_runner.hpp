@@ -48,7 +48,7 @@ public:
   // As to_proto wrote it: ops and the queue are found by their names in the graph. Errors: data_loss for bytes that are
   // no QueueRunnerDef; not_found for names that the graph has not.
   static queue_runner from_proto(graph& g, std::span<const std::byte> queue_runner_def);
-  // A QueueRunnerDef, as TensorFlow writes it. Error: invalid_argument for an op without a name.
+  // Returns a QueueRunnerDef, as TensorFlow writes it. Error: invalid_argument for an op without a name.
   std::vector<std::byte> to_proto() const;
   // The same with names from elsewhere, such as a GraphDef's.
   std::vector<std::byte> to_proto(const std::function<std::string(value)>& name_of) const;
@@ -65,7 +65,7 @@ public:
   // not ended. Error: invalid_argument if the session is of another graph.
   [[nodiscard]] std::vector<coordinated_thread> create_threads(base_session& s, any_coordinator* coord = nullptr,
                                                                bool start = false) const;
-  // The errors that ended threads without a coordinator, since the last create_threads that made some.
+  // Returns the errors that ended threads without a coordinator, since the last create_threads that made some.
   std::vector<std::exception_ptr> exceptions_raised() const;
 
 private:

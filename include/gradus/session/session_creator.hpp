@@ -17,7 +17,7 @@ class session_creator {
 public:
   virtual ~session_creator() = default;
   virtual std::unique_ptr<base_session> create_session() = 0;
-  // The graph of its sessions; null if it is unknown before the first session.
+  // Returns the graph of its sessions; null if it is unknown before the first session.
   virtual graph* of() const { return nullptr; }
 };
 

@@ -88,7 +88,7 @@ public:
   ~attr_value();
 
   kind holds() const { return kind_; }
-  // The value as one of the twelve types; null if it is of another.
+  // Returns the value as one of the twelve types; null if it is of another.
   template <class T>
   const T* get_if() const {
     return kind_ == kind_of(static_cast<const T*>(nullptr)) ? static_cast<const T*>(held()) : nullptr;

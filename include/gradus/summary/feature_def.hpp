@@ -16,7 +16,7 @@ struct feature_def {
   std::optional<tensor_def> default_value = {};  // of a feature that may be missing
 };
 
-// The message's bytes. Raises as encode_graph_def for a default that does not fit.
+// Returns the message's bytes. Raises as encode_graph_def for a default that does not fit.
 std::vector<std::byte> encode_feature_defs(std::span<const feature_def> features);
 
 }  // namespace gradus

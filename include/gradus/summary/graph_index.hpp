@@ -35,7 +35,7 @@ public:
   // Returns whether some node reads it, or waits for it.
   bool is_used(int i) const { return used_[static_cast<std::size_t>(i)]; }
 
-  // An attribute, or null. `as` raises invalid_argument if it is of another kind.
+  // Returns an attribute, or null. `as` raises invalid_argument if it is of another kind.
   const attr_value* attribute(int i, std::string_view key) const;
   template <class T>
   const T* as(int i, std::string_view key) const {
@@ -44,7 +44,7 @@ public:
     if (const T* typed = v->get_if<T>()) return typed;
     wrong_kind(i, key);
   }
-  // The same where an attribute must be there.
+  // Returns the same where an attribute must be there.
   template <class T>
   const T& need(int i, std::string_view key) const {
     if (const T* v = as<T>(i, key)) return *v;

@@ -73,7 +73,7 @@ enum class trial_status : std::int32_t { unknown = 0, success = 1, failure = 2, 
 namespace detail {
 // google.protobuf.Value.
 void hparam_fields(wire_writer& w, const hparam_value& v);
-// A value of no number: the plugin reads the metadata.
+// Returns a value of no number: the plugin reads the metadata.
 template <class Body>
 summary_values hparams_summary(std::string_view tag, Body&& body) {
   summary_value v;

@@ -87,7 +87,7 @@ void add_variable(meta_graph& m, const variable_def& v);
 // Appends the MetaGraphDef message. Raises invalid_argument for a collection of two kinds, and as encode_graph_def.
 void encode_meta_graph(std::vector<std::byte>& out, const meta_graph& m);
 
-// The same in protobuf's text format.
+// Returns the same in protobuf's text format.
 std::string to_pbtxt(const meta_graph& m);
 
 // Encodes a SavedModel message, the content of saved_model.pb: graphs of one model for several purposes. As

@@ -21,9 +21,9 @@ namespace detail {
 void require_images(std::string_view tag);
 }  // namespace detail
 
-// One output's values. `rate` is the output behind audio's clips; it is read for those alone. Raises invalid_argument
-// for a histogram's NaN or infinity (as TensorFlow's op), and for a type that the kind has no rule for;
-// failed_precondition for an image where nothing can make one. (They are templates, so that a program without such
+// Returns one output's values. `rate` is the output behind audio's clips; it is read for those alone. Raises
+// invalid_argument for a histogram's NaN or infinity (as TensorFlow's op), and for a type that the kind has no rule
+// for; failed_precondition for an image where nothing can make one. (They are templates, so that a program without such
 // summaries compiles nothing.)
 template <class View>
 summary_values summarize_output(int kind, std::string_view tag, const View& v, const View& rate = {}) {

@@ -26,10 +26,10 @@ struct saved_tensor {
 // The collection of the predictions that could not be written: a sentence with the reason for each.
 inline constexpr std::string_view left_out_collection = "gradus_left_out";
 
-// The graph of a model built for mode::predict, before its nodes are fused, and the contents of a checkpoint of it; by
-// default: the graph's own variables but for the local ones. A prediction that TensorFlow cannot compute is left out,
-// and the collection `left_out_collection` names it; `refusal` is the reason why there is no such graph, if there is
-// none.
+// Returns the graph of a model built for mode::predict, before its nodes are fused, and the contents of a checkpoint of
+// it; by default: the graph's own variables but for the local ones. A prediction that TensorFlow cannot compute is left
+// out, and the collection `left_out_collection` names it; `refusal` is the reason why there is no such graph, if there
+// is none.
 meta_graph to_meta_graph(const graph_parts& p, const char* names, std::vector<saved_tensor> saved = {},
                          std::string_view refusal = {});
 
@@ -39,10 +39,10 @@ struct node_signature {
   std::string method = "tensorflow/serving/predict";
 };
 
-// The same for these signatures instead of the model's predictions: the nodes of their outputs, their inputs, and the
-// variables `saved`. A metric's update is one of them: nodes that change a local variable are written, too. Errors,
-// which name signature and key: unimplemented for an output that TensorFlow cannot compute, invalid_argument for an
-// input that is no placeholder, and for an output that needs one which is no input.
+// Returns the same for these signatures instead of the model's predictions: the nodes of their outputs, their inputs,
+// and the variables `saved`. A metric's update is one of them: nodes that change a local variable are written, too.
+// Errors, which name signature and key: unimplemented for an output that TensorFlow cannot compute, invalid_argument
+// for an input that is no placeholder, and for an output that needs one which is no input.
 meta_graph to_meta_graph(const graph_parts& p, const char* names, std::vector<saved_tensor> saved,
                          const std::map<std::string, node_signature>& signatures);
 

@@ -9,8 +9,8 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// Bytes of the well-formed UTF-8 character that begins at s[i]; 0 if none does (RFC 3629: no overlong forms, no
-// surrogates, nothing past U+10FFFF).
+// Returns the length of the well-formed UTF-8 character that begins at s[i]; 0 if none does (RFC 3629: no overlong
+// forms, no surrogates, nothing past U+10FFFF).
 constexpr std::size_t utf8_length(std::string_view s, std::size_t i) {
   const auto at = [&](std::size_t k) { return i + k < s.size() ? static_cast<unsigned char>(s[i + k]) : 0u; };
   const auto follows = [&](std::size_t k) { return (at(k) & 0xC0u) == 0x80u; };

@@ -77,8 +77,8 @@ private:
                 std::vector<graph_def_attr> attrs, bool last);
 };
 
-// The values that the formula of a node may use. `w` are the node's attributes, as ops/ lays them out; `s` are the
-// extents of operand 0.
+// Returns the values that the formula of a node may use. `w` are the node's attributes, as ops/ lays them out; `s` are
+// the extents of operand 0.
 tensorflow_settings tensorflow_settings_of(const shown_node& n, const int* w, const shape& s, std::string& formula);
 
 }  // namespace gradus::detail

@@ -41,7 +41,7 @@ struct pattern_match {
 // The name of an op here: TensorFlow has newer and older names for the same.
 std::string_view common_op_name(std::string_view op);
 
-// The formulas whose last op this is, those of most nodes first.
+// Returns the formulas whose last op this is, those of most nodes first.
 std::span<const tensorflow_pattern* const> patterns_of(std::string_view op);
 
 // Returns whether the nodes that end in `node` are this formula's.

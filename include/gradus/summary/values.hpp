@@ -35,13 +35,13 @@ inline summary_values (*show_images)(std::string_view tag, const const_tensor_vi
 std::vector<std::byte> plugin_metadata(std::string_view plugin, std::span<const std::byte> content = {});
 
 void tensor_head(wire_writer& w, std::int64_t data_type, std::span<const std::int64_t> extents);
-// A TensorProto of strings.
+// Returns a TensorProto of strings.
 std::vector<std::byte> string_tensor(std::span<const std::string> values, std::span<const std::int64_t> extents);
-// The tags of a v1 image or audio summary: the requested number decides, not the actual one.
+// Returns the tags of a v1 image or audio summary: the requested number decides, not the actual one.
 std::string numbered_tag(std::string_view tag, std::string_view kind, std::int64_t asked, std::int64_t i);
 }  // namespace detail
 
-// One point of a curve. NaN and infinities are kept.
+// Returns one point of a curve. NaN and infinities are kept.
 summary_values scalar_summary(std::string_view tag, float value);
 
 // Several points of one step. Raises invalid_argument where there are not as many values as tags.
@@ -53,14 +53,14 @@ summary_values text_summary(std::string_view tag, std::span<const std::string> c
                             std::span<const std::int64_t> extents);
 summary_values text_summary(std::string_view tag, std::string_view markdown);
 
-// The values of several summaries as one, in order. A tag that stands twice is an error (invalid_argument); empty tags
-// may repeat. (TensorFlow's merge_summary. Those of a collection: collections.hpp.)
+// Returns the values of several summaries as one, in order. A tag that stands twice is an error (invalid_argument);
+// empty tags may repeat. (TensorFlow's merge_summary. Those of a collection: collections.hpp.)
 summary_values merge_summaries(std::span<const summary_values> summaries);
 summary_values merge_summaries(std::initializer_list<summary_values> summaries);
 inline summary_values merge_summary(std::span<const summary_values> inputs) { return merge_summaries(inputs); }
 inline summary_values merge_summary(std::initializer_list<summary_values> inputs) { return merge_summaries(inputs); }
 
-// The part of the elements that is zero: how sparse an activation is. NaN of nothing, as tf.nn.zero_fraction.
+// Returns the part of the elements that is zero: how sparse an activation is. NaN of nothing, as tf.nn.zero_fraction.
 template <class T>
 float zero_fraction(std::span<const T> x) {
   if (x.empty()) return std::numeric_limits<float>::quiet_NaN();

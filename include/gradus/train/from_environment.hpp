@@ -59,13 +59,13 @@ public:
     chosen_ = detail::way_of_environment({{Ways::protocol, transport_policy<Ways>}...},
                                          !config_.cluster_spec().jobs().empty());
   }
-  // The chosen protocol, or "alone".
+  // Returns the chosen protocol, or "alone".
   std::string_view protocol() const {
     std::string_view found = "alone";
     each([&](const auto& way) { found = way.protocol; });
     return found;
   }
-  // The task of this process, where TF_CONFIG names it, as run_config::from_environment returns it.
+  // Returns the task of this process, where TF_CONFIG names it, as run_config::from_environment returns it.
   const run_config& config() const { return config_; }
   // Calls the program for each task that runs in this process; over a transport for its one task, and then waits until
   // all workers have done their part (server::finish). Errors: those of the kind of cluster that was chosen.

@@ -64,9 +64,9 @@ public:
   // Returns the current value of a variable, slot or average by its name in a checkpoint. Error: not_found, with the
   // known names.
   const_tensor_view variable(std::string_view name) const;
-  // The session of a monitored session, without hooks; null over a model of a trainer or a supervisor.
+  // Returns the session of a monitored session, without hooks; null over a model of a trainer or a supervisor.
   base_session* raw_session() const { return raw_; }
-  // The coordinator of a monitored session, which stops its threads and its waits; null over a model.
+  // Returns the coordinator of a monitored session, which stops its threads and its waits; null over a model.
   any_coordinator* coord() const { return coord_; }
 
 private:

@@ -43,19 +43,19 @@ public:
 
   // Stays where it is when this object is moved.
   graph& of() const { return importer_->of(); }
-  // The tensor "x", "x:0" of the file. It is made now if this is the first request, so not while the graph is
+  // Returns the tensor "x", "x:0" of the file. It is made now if this is the first request, so not while the graph is
   // finalized. Errors: not_found; unimplemented or invalid_argument, naming the node that cannot be made.
   value operator[](std::string_view tensor) const { return importer_->tensor(tensor); }
 
-  // The file's other contents: collections as they are there, tags, signatures, the saver's settings.
+  // Returns the file's other contents: collections as they are there, tags, signatures, the saver's settings.
   const meta_graph& about() const { return about_; }
   // Names of placeholders and of variables that the graph has now.
   std::vector<std::string> placeholders() const;
   std::vector<std::string> variables() const;
-  // The tensors of signatures and collections that cannot be made, by name, each with the reason.
+  // Returns the tensors of signatures and collections that cannot be made, by name, each with the reason.
   const std::map<std::string, std::string>& left_out() const { return left_out_; }
 
-  // A saver with the file's settings, which writes tensor bundles; null if the file has none.
+  // Returns a saver with the file's settings, which writes tensor bundles; null if the file has none.
   // tf.train.import_meta_graph returns it too; supervisors and session managers take it. It restores checkpoints of
   // TensorFlow and of this library's sessions.
   std::shared_ptr<detail::any_saver> saver() const;

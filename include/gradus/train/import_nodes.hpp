@@ -72,7 +72,7 @@ protected:
   value constant(int i, const tensor_def& t, std::string_view name);
 };
 
-// The elements of an int32 or int64 constant; none of another.
+// Returns the elements of an int32 or int64 constant; none of another.
 std::vector<std::int64_t> whole_numbers_in(const tensor_def& t);
 
 }  // namespace gradus::detail

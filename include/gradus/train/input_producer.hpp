@@ -39,13 +39,13 @@ struct producer_options {
   std::string name = {};
 };
 
-// The rows of a tensor [n, ...], again and again, as a queue of one component. Errors: invalid_argument for a scalar,
-// for rows of no fixed size, for a num_epochs that is not above 0.
+// Returns the rows of a tensor [n, ...], again and again, as a queue of one component. Errors: invalid_argument for a
+// scalar, for rows of no fixed size, for a num_epochs that is not above 0.
 graph_queue input_producer(value input_tensor, producer_options o = {});
 // The numbers 0 to limit - 1, of int32. Error: invalid_argument for a limit that is not above 0, and as above.
 graph_queue range_input_producer(graph& g, std::int64_t limit, producer_options o = {});
-// One row of each of these tensors at a time, all of the same number. Errors: invalid_argument for no tensors, for
-// tensors of different numbers of rows, and as above.
+// Returns one row of each of these tensors at a time, all of the same number. Errors: invalid_argument for no tensors,
+// for tensors of different numbers of rows, and as above.
 dequeued slice_input_producer(std::vector<value> tensors, producer_options o = {});
 
 // An example consists of tensors, with names or without.
@@ -105,7 +105,8 @@ public:
   // of the data stop the coordinator, or without one are kept. Error: invalid_argument as graph_queue::in.
   [[nodiscard]] std::vector<coordinated_thread> create_threads(const graph_queue& q, base_session& s,
                                                                any_coordinator* coord = nullptr, bool start = false);
-  // The error that ended the thread of the last create_threads, if it had no coordinator; null for the end of the data.
+  // Returns the error that ended the thread of the last create_threads, if it had no coordinator; null for the end of
+  // the data.
   std::exception_ptr exception_raised() const { return *raised_; }
 
 private:

@@ -46,7 +46,7 @@ struct loop_settings {
   std::string prefix() const;
 };
 
-// The warnings about a restored checkpoint.
+// Returns the warnings about a restored checkpoint.
 std::vector<std::string> warnings_of(const restored& found);
 std::string restored_line(const restored& found);
 // Nothing if checkpoints that can still be ranked were ranked. Of several, all but the last can no longer be.

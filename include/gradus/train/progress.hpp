@@ -104,9 +104,10 @@ void warn(S& sink, std::string_view what) {
   else
     sink.line(what);
 }
-// The warning that the data ended before the last requested step; `trained` is the number of steps of this call.
+// Returns the warning that the data ended before the last requested step; `trained` is the number of steps of this
+// call.
 std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t trained);
-// The warning that a run stands at or behind its last step when it begins.
+// Returns the warning that a run stands at or behind its last step when it begins.
 std::string stood_there(std::int64_t step, std::int64_t last);
 inline constexpr std::string_view gave_nothing =
     "the dataset gave no examples, so nothing was trained: look at the path, at the filters, and at a batch size with "

@@ -94,19 +94,19 @@ struct run_config {
   // invalid_argument for invalid JSON or a value that makes no sense, naming it; and those of `validate`.
   static run_config from_environment();
   static run_config from_environment(run_config given);
-  // The same of a text.
+  // Returns the same of a text.
   static run_config from_tf_config(std::string_view json, run_config given);
   // A copy with other values of TensorFlow's seventeen parameters. Where one interval gets a number, the other becomes
   // none. Errors: invalid_argument for another name ("is not supported"), for a value of another type, for both
   // intervals; and those of `validate`.
   run_config replace(std::initializer_list<config_change> changes) const;
 
-  // The role: "worker" for a process that is alone, else "chief", "worker", "ps", "evaluator", "master" or a job of the
-  // cluster's own.
+  // Returns the role: "worker" for a process that is alone, else "chief", "worker", "ps", "evaluator", "master" or a
+  // job of the cluster's own.
   const std::string& task_type() const;
   int task_id() const;
   bool is_chief() const;
-  // The target of a session: "" for this process, else "grpc://host:port" or TF_CONFIG's session_master.
+  // Returns the target of a session: "" for this process, else "grpc://host:port" or TF_CONFIG's session_master.
   const std::string& master() const;
   const std::string& evaluation_master() const;
   int num_ps_replicas() const;
@@ -115,7 +115,7 @@ struct run_config {
   or_none<int> global_id_in_cluster() const;
   // Empty for a process that is alone and for an evaluator.
   const gradus::cluster_spec& cluster_spec() const;
-  // The JSON object that TF_CONFIG has under "service", as it stands there.
+  // Returns the JSON object that TF_CONFIG has under "service", as it stands there.
   const or_none<std::string>& service() const;
 };
 

@@ -74,9 +74,9 @@ struct config_change {
   config_value value;
 };
 
-// The function that gives the nodes of an estimator's graph their devices: device_fn of the configuration; else, if the
-// cluster has parameter servers, a replica_device_setter with this task as the worker; else an empty function, which
-// leaves nodes where they are. For g.device(...).
+// Returns the function that gives the nodes of an estimator's graph their devices: device_fn of the configuration;
+// else, if the cluster has parameter servers, a replica_device_setter with this task as the worker; else an empty
+// function, which leaves nodes where they are. For g.device(...).
 device_function device_function_of(const run_config& c);
 
 // A TF_CONFIG longer than this is refused.

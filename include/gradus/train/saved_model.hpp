@@ -44,11 +44,11 @@ public:
   // Programs call load_saved_model.
   saved_model(std::string directory, const saved_model_load_options& o, const open_session& open);
 
-  // The signatures: inputs and outputs by key, with dtypes and extents (-1: the batch), and the method's name.
+  // Returns the signatures: inputs and outputs by key, with dtypes and extents (-1: the batch), and the method's name.
   const std::map<std::string, signature_def>& signatures() const { return imported_.about().signatures; }
-  // The outputs of a signature; feeds are named by the signature's keys. Errors: not_found for a signature or a key
-  // that is not there, with those that are; invalid_argument for an input that is not fed; unimplemented for an output
-  // that needs an op which this library has not; and those of base_session::run.
+  // Returns the outputs of a signature; feeds are named by the signature's keys. Errors: not_found for a signature or a
+  // key that is not there, with those that are; invalid_argument for an input that is not fed; unimplemented for an
+  // output that needs an op which this library has not; and those of base_session::run.
   named_predictions predict(std::string_view signature, std::initializer_list<feed> feeds) const {
     return predict(signature, std::span<const feed>(feeds.begin(), feeds.size()));
   }
@@ -56,7 +56,7 @@ public:
 
   // Files in assets/, by name: their paths.
   const std::map<std::string, std::string>& assets() const { return assets_; }
-  // The features that the model reads from a tf.train.Example; empty if the export does not list them.
+  // Returns the features that the model reads from a tf.train.Example; empty if the export does not list them.
   const std::vector<feature_def>& features() const { return features_; }
   // The session with the variables, and the graph with the file's other contents.
   base_session& session() const { return *session_; }

@@ -258,7 +258,7 @@ private:
   void end_threads();
 };
 
-// The same, as for other models.
+// Returns the same, as for other models.
 inline session_supervisor make_supervisor(graph& g, session_factory open, session_supervisor_options o = {}) {
   return session_supervisor(g, std::move(open), std::move(o));
 }

@@ -48,7 +48,7 @@ namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 using supervisor_kinds = kinds_and<loop_kinds>;
 
-// The settings of the loop that supervisor_options give.
+// Returns the settings of the loop that supervisor_options give.
 loop_settings loop_settings_of(const supervisor_options& o);
 // Without a policy, checkpoints are saved by time.
 template <class Decision>
@@ -157,7 +157,7 @@ public:
   void summary_computed(const Session& sess, const Summary& summary, std::int64_t step = -1) {
     summary_writer().add_summary(summary, step < 0 ? sess.global_step() : step);
   }
-  // The session's writer of events. Error: failed_precondition, as above.
+  // Returns the session's writer of events. Error: failed_precondition, as above.
   auto& summary_writer() {
     if (!running_ || loop_.log() == nullptr)
       raise(status::failed_precondition, "no event file: it takes a chief, a logdir, a summary_writer and a session");
@@ -348,13 +348,13 @@ private:
   }
 };
 
-// A supervisor of a model that the compiler builds. Policies as for make_trainer, and a connect policy; the options
-// take the place of run_config. A save_when policy decides in place of save_model_secs.
+// Returns a supervisor of a model that the compiler builds. Policies as for make_trainer, and a connect policy; the
+// options take the place of run_config. A save_when policy decides in place of save_model_secs.
 template <auto Model, class... Policies>
 auto make_supervisor(const supervisor_options& options, const Policies&... policies) {
   return supervisor<detail::by_compiler<Model>, Policies...>(options, {}, policies...);
 }
-// The same for a model function that the program runs: interpreted.
+// Returns the same for a model function that the program runs: interpreted.
 template <class Build, class... Policies>
 auto make_supervisor(Build model, const supervisor_options& options, const Policies&... policies) {
   return supervisor<detail::by_program, Policies...>(options, {std::move(model)}, policies...);

@@ -50,7 +50,7 @@ struct supervisor_options {
 };
 
 namespace detail {
-// The saver that the options describe: none without a logdir.
+// Returns the saver that the options describe: none without a logdir.
 std::optional<saver_options> saver_options_of(const supervisor_options& o);
 }  // namespace detail
 

@@ -27,7 +27,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// The settings of the loop that a run_config gives.
+// Returns the settings of the loop that a run_config gives.
 loop_settings loop_settings_of(const run_config& c, bool decides_itself);
 saver_options saver_options_of(const run_config& c);
 struct validation_state;
@@ -275,8 +275,8 @@ private:
     loop_.read_again_later();  // a later train restores again, with the input's position
   }
 
-  // The next batch of data that are read to their end; there they begin again. The first read of a call may meet an
-  // end that an earlier one stopped at.
+  // Reads the next batch of data that are read to their end; there they begin again. The first read of a call may
+  // meet an end that an earlier one stopped at.
   template <mode M, class Dataset>
   std::int64_t next_batch(Dataset& data, detail::feed_plan& feeds, bool first) {
     std::int64_t n = detail::fill_feeds<M>(stepper_, data, feeds);
@@ -287,7 +287,7 @@ private:
   }
 };
 
-// A trainer of a model that the compiler builds. Policies in any order, at most one per kind; a rule is needed.
+// Returns a trainer of a model that the compiler builds. Policies in any order, at most one per kind; a rule is needed.
 template <auto Model, class... Policies>
   requires(detail::refusal_of<Model, Policies...> == detail::refusal::none)  // the others: door.hpp
 auto make_trainer(const Policies&... policies) {
@@ -297,7 +297,7 @@ auto make_trainer(const Policies&... policies) {
   else
     return detail::refused_trainer{};
 }
-// The same for a model function that the program runs, whose sizes may come from anywhere: interpreted.
+// Returns the same for a model function that the program runs, whose sizes may come from anywhere: interpreted.
 template <class Build, class... Policies>
   requires(!policy<Build>)
 auto make_trainer(Build model, const Policies&... policies) {

@@ -123,7 +123,7 @@ struct clip_by_global_norm {
                       line{"use_norm", &clip_by_global_norm::use_norm, setting_range::number}};
   }
 
-  // The factor for every gradient.
+  // Returns the factor for every gradient.
   double scale(double norm) const {
     norm = use_norm.value_or(norm);
     if (!std::isfinite(norm)) return std::numeric_limits<double>::quiet_NaN();

@@ -82,7 +82,7 @@ public:
     });
   }
 
-  // The rate of the first branch, where it varies.
+  // Returns the rate of the first branch, where it varies.
   double rate(std::int64_t step) const {
     double rate = 0;
     each([&](const auto& v) {

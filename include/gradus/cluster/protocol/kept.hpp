@@ -41,7 +41,7 @@ public:
     const std::uint64_t all = Faults::on(protocol_fault::forgotten_too_early) ? *most : *least;
     while (!all_.empty() && all_.front().order <= all && all_.front().record <= synced) all_.pop_front();
   }
-  // The first one that is kept; `none_kept` if there is none.
+  // Returns the first one that is kept; `none_kept` if there is none.
   std::uint64_t first(std::uint64_t none_kept) const { return all_.empty() ? none_kept : all_.front().order; }
 
   void save(bytes_out out) const {

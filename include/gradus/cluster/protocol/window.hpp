@@ -59,7 +59,7 @@ public:
   // 0: none has been admitted.
   std::uint64_t incarnation_of(std::uint64_t worker) const { return lives_[worker].incarnation; }
 
-  // The greatest sequence that was begun in this incarnation.
+  // Returns the greatest sequence that was begun in this incarnation.
   std::uint64_t highest_of(std::uint64_t worker) const { return lives_[worker].highest; }
 
   window_verdict look(const contribution_id& id) const {

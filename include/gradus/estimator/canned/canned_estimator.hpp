@@ -43,13 +43,13 @@ private:
 };
 
 namespace detail {
-// The head of a classifier: of two classes, or of more. Error: invalid_argument for fewer than 2.
+// Returns the head of a classifier: of two classes, or of more. Error: invalid_argument for fewer than 2.
 any_head classifier_head(int n_classes, const std::string& weight_column, const std::vector<std::string>& vocabulary,
                          losses::reduction r);
 any_head regressor_head(int label_dimension, const std::string& weight_column, losses::reduction r);
 // Error: invalid_argument if there is none.
 any_head given_head(const std::optional<any_head>& head);
-// The options of the estimator itself in all canned estimators.
+// Returns the options of the estimator itself in all canned estimators.
 estimator_options options_of(const auto& o) {
   estimator_options all = o.estimator;
   all.model_dir = o.model_dir, all.config = o.config, all.warm_start_from = o.warm_start_from;

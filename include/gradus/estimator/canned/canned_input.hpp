@@ -27,7 +27,7 @@ class label_reader {
 public:
   // Errors, invalid_argument: a vocabulary with labels that are no strings; strings without a vocabulary.
   label_reader(const component& label, const any_head& head);
-  // The result's type: int64 for strings, else unchanged.
+  // Returns the result's type: int64 for strings, else unchanged.
   const component& part() const { return part_; }
   // Errors, invalid_argument: a string that the vocabulary does not have; a number outside of the head's classes.
   void read(const const_tensor_view& from, tensor_view to) const;

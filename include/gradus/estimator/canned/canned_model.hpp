@@ -48,7 +48,7 @@ struct linear_part {
 // fraction of zeros and a histogram.
 value dnn_logits(const named_tensors& features, const feature_layout& layout, int units, const dnn_part& part);
 value linear_logits(const named_tensors& features, const feature_layout& layout, int units, const linear_part& part);
-// The same number for every example: a bias for each unit.
+// Returns the same number for every example: a bias for each unit.
 value baseline_logits(const named_tensors& features, int units);
 
 struct canned_model_settings {
@@ -68,7 +68,7 @@ public:
 
   // The model_fn. Each part's optimizer moves the variables of its own scope; a step adds 1 to the global step.
   estimator_spec operator()(const named_tensors& features, value labels, gradus::mode m) const;
-  // The input_fn's batches as the model reads them.
+  // Returns the input_fn's batches as the model reads them.
   estimator_input read(estimator_input in, gradus::mode m) const;
   const any_head& head() const { return head_; }
   // Returns its features: the components that the columns make, without weights of examples.

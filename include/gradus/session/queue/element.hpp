@@ -71,7 +71,7 @@ class element_layout {
 public:
   explicit element_layout(const queue_spec& spec);
 
-  // Bytes of one element; 0 if elements differ.
+  // Returns the number of bytes of one element; 0 if elements differ.
   std::size_t fixed_bytes() const { return fixed_bytes_; }
   bool is_fixed() const { return fixed_; }
   queue_element* make() const;

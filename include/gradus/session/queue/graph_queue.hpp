@@ -53,8 +53,8 @@ public:
   // Names of the spec: its name, made unique, is the node's. Error: invalid_argument for a spec that describes no
   // queue.
   graph_queue(graph& g, queue_spec spec);
-  // The index-th of queues of the same components. Errors: invalid_argument for no queues, for queues that differ in
-  // types or names; out_of_range.
+  // Returns the index-th of queues of the same components. Errors: invalid_argument for no queues, for queues that
+  // differ in types or names; out_of_range.
   static graph_queue from_list(std::int64_t index, std::span<const graph_queue> queues);
 
   const queue_spec& spec() const { return spec_; }

@@ -45,8 +45,8 @@ struct queue_spec {
   bool has_shapes() const { return !shapes.empty(); }
   // True if all elements have one size.
   bool has_fixed_size() const;
-  // The components of one element, for a datum. Without names they are component_0 and so on; without shapes they are
-  // scalars.
+  // Returns the components of one element, for a datum. Without names they are component_0 and so on; without shapes
+  // they are scalars.
   components parts() const;
 
   // Error: invalid_argument for a spec that describes no queue.

@@ -25,7 +25,7 @@ public:
       if (v.size_bytes() != 0) std::memcpy(kept.mutable_data(), v.data, v.size_bytes());
     }
   }
-  // One component for each op; none before the end.
+  // Returns one component for each op; none before the end.
   const datum& final_ops_values() const { return values_; }
 
 private:
