@@ -35,7 +35,7 @@ TEST_CASE("bundle_entry: TensorFlow's bytes, both ways") {
   CHECK(hex_of(bytes(bundle_slice_key("emb/w", whole.slices[1]))) == "00656d622f77000101028585807f");
 }
 
-// A fuzzer found that what follows our version in the packed list was never passed over.
+// A fuzzer found that a number behind our version in the packed list was never passed over: the reader hung.
 TEST_CASE("bundle_entry: readers that the header excludes, one by one and packed, ours anywhere among them") {
   const auto refused = [](std::string_view version) {
     int shards = 0;

@@ -1,7 +1,6 @@
-// costs: 120
-// The list of mistakes that a program finds when it runs, as tests/refuse is that of the compiler's: typical ones of a
-// new user, each with its whole text. A text names the thing, what was expected and what came, and ends with what to
-// do; it stands in at most 8 lines. What an error that nobody catches prints: base/error.
+// This is the list of mistakes that a program finds when it runs, as tests/refuse is that of the compiler's. Each is a
+// typical one of a new user, with its whole text: it names the thing, what was expected and what came, and ends with
+// the remedy, in at most 8 lines. base/error tests what an uncaught error prints.
 #include <gradus/data.hpp>
 #include <gradus/gradus.hpp>
 #include <gradus/run/optimizer.hpp>
