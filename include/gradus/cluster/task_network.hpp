@@ -25,7 +25,7 @@ public:
   virtual void finish() {}
   // This worker's end, where workers sum their gradients among themselves (all_reduce.hpp); null: they do not.
   virtual rank_network* ranks() { return nullptr; }
-  // Call this when the task's server was stopped: a wait in serve returns.
+  // The task's server was stopped: what waits in serve returns.
   virtual void server_stopped() {}
 };
 

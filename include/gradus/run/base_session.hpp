@@ -31,16 +31,15 @@ public:
     initialize(seed, std::span<const feed>(feeds.begin(), feeds.size()));
   }
   void initialize(std::uint64_t seed, std::span<const feed> feeds);
-  // Returns a variable's memory, to read, while no run writes it. One that has no value yet holds zeros and stays
-  // without a value. Error: not_found.
+  // A variable's memory, to read, while no run writes it. One that has no value yet holds zeros and stays without a
+  // value. Error: not_found.
   const_tensor_view variable(std::string_view name) { return core_.variable(name).view(); }
-  // Returns the same memory, to write, while no run reads or writes it. The variable is initialized from now on, so
-  // write all of it.
+  // The same memory, to write, while no run reads or writes it. The variable is initialized from now on, so write all
+  // of it.
   tensor_view mutable_variable(std::string_view name);
-  // Returns whether it has a value: from initialize, mutable_variable, an `assign` that ran, or a restore. Error:
-  // not_found.
+  // Whether it has a value: from initialize, mutable_variable, an `assign` that ran, or a restore. Error: not_found.
   bool is_variable_initialized(std::string_view name) const { return core_.variable(name).initialized; }
-  // Returns the names of those that have none, in the order of the graph. tf.report_uninitialized_variables.
+  // The names of those that have none, in the order of the graph. tf.report_uninitialized_variables.
   std::vector<std::string> report_uninitialized_variables() const;
 
   // Returns the fetched tensors, in the order of the fetches. Errors: not_found or invalid_argument for a fetch or feed
@@ -64,9 +63,9 @@ public:
     return run_results(lease_of(fetches, feeds, o, told));
   }
 
-  // Lists everything that a resumed session needs: its variables but the local ones, among them an optimizer's slots
-  // and state and the random stream's seed and position, and which of them have no value. A restore gives all that
-  // back. Save and restore while no run writes.
+  // Everything that a resumed session needs: its variables but the local ones, among them an optimizer's slots and
+  // state and the random stream's seed and position, and which of them have no value. A restore gives all that back.
+  // Save and restore while no run writes.
   void remembers(state_list& list) { core_.remembers(list); }
 
   // While the returned object lives, no run stands between its first kernel and its last, in any session of these
