@@ -40,7 +40,7 @@ public:
   // Whether a parameter server that begins again does so with new processes of all workers: who had left may come
   // again.
   virtual bool workers_begin_anew() const { return false; }
-  // Returns a number of the process of a node: it distinguishes two that claim one incarnation.
+  // A number of the process of a node: two that claim one incarnation are told apart by it.
   virtual std::uint64_t process_of(std::uint32_t node) const { return 1 + node; }
   // The time that a worker may be silent, the time that it waits, and the interval of its heartbeats.
   virtual membership_options members() const = 0;

@@ -207,7 +207,7 @@ public:
   void start();
   // Returns the step to compute a gradient at; its values have been passed to the callback.
   std::uint64_t wait_for_step();
-  // A piece of the gradient that is being computed. Its memory is read during the call alone.
+  // A piece of the gradient that is being computed. What it shows is looked at during the call alone.
   void send_ahead(std::uint32_t shard, std::span<const wire_slice> piece) { half_.send_ahead(shard, piece); }
   // The memory of the parts must not change until wait_for_step has returned, or wait_for_push with lost or over.
   // `rest`: the parts that were not sent ahead.

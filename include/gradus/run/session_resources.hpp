@@ -80,10 +80,10 @@ public:
   void enter(detail::session_end& s);
   void leave(detail::session_end& s);
 
-  // Returns an object beside the variables, such as a queue: found by its name, or made and kept as long as these
-  // resources. Any thread; `make` runs under a lock.
+  // An object beside the variables, such as a queue: found by its name, or made and kept as long as these resources.
+  // Any thread; `make` runs under a lock.
   std::shared_ptr<void> object(std::string_view name, const std::function<std::shared_ptr<void>()>& make);
-  // Returns the task system that blocks and sleeps for these resources.
+  // What blocks and sleeps for these resources.
   const task_system& tasks() const { return tasks_; }
 
   // The variable of this name; made, with zeros and without a value, if there is none. Error: invalid_argument, which

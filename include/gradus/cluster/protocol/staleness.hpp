@@ -24,7 +24,7 @@ struct decider_options {
   bool needs_begin = false;                        // no token before a worker has said that every shard has values
   nanos hold_deadline = 30'000 * one_millisecond;  // of a worker that holds decisions while it fetches
 
-  // With all that follows from these written out. Raises for impossible settings.
+  // With all that follows from these written out. Raises for what cannot be.
   decider_options settled() const {
     decider_options o = *this;
     if (mode == staleness::bounded && bound == 0) o.mode = staleness::synchronous, o.round = {shape.workers, 0, false};
