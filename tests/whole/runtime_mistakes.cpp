@@ -403,6 +403,12 @@ TEST_CASE("a session: a run before initialize, feeds, fetches, results, variable
         "opt}");
   CHECK(said([] {
           graph h;
+          const value labels;  // as a model_fn gets them where the input names none
+          h.placeholder("a", {batch, 1}) - labels;
+        }) ==
+        "invalid_argument: Sub: operand 1 is an empty value; give a tensor (labels are empty where none are named)");
+  CHECK(said([] {
+          graph h;
           matmul(h.placeholder("a", {batch, 2}), h.variable("w", {3, 1}));
         }) == "invalid_argument: MatMul: inner extents differ: 2 and 3 (a[batch, 2], w[3, 1])");
   CHECK(said([] {

@@ -375,7 +375,10 @@ constexpr value graph::add(const card& op, const value* operands, int count, con
   n.scope = scope_, n.device = device_;
   for (int i = 0; i < count; ++i) {
     if (operands[i].g != this) {
-      refuse(op.name, ": operand ", i, " belongs to another graph");
+      if (operands[i].g == nullptr)
+        refuse(op.name, ": operand ", i, " is an empty value; give a tensor (labels are empty where none are named)");
+      else
+        refuse(op.name, ": operand ", i, " belongs to another graph; give a tensor of this one");
       return {this, 0};
     }
   }
