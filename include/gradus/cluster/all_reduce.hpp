@@ -38,8 +38,7 @@ template <class Alone>
 class all_reduce_stepper;
 }  // namespace detail
 
-// The way in which gradients are summed: in the tree of microbatch; or, library_sum, by the library that carries bytes,
-// which is
+// How gradients are summed: in the tree of microbatch; or, library_sum, by the library that carries bytes, which is
 // MPI_Allreduce: faster on large machines, in an order of its own, so the bits are not those of one process. Not over
 // threads. Rows are gathered all the same.
 enum class all_reduce_sum : std::uint8_t { tree, by_library };
