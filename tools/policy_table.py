@@ -17,7 +17,7 @@ tables = {"rule": "[the table of optimizers](optimizers.md); parts and groups of
 left_out = {"refused"}
 stands = {"follower": "It stands in a chain, after the rule: `chain{adam{}, lookahead{}}`.",
           "transform": "It stands in a chain, before the rule: `chain{weight_decay{0.01}, adam{}}`.",
-          "tasks": "What waits takes it as a last argument or an option: queues, coordinators, `prefetch`, background savers."}
+          "tasks": "Calls that wait take it as a last argument or an option: queues, coordinators, `prefetch`, background savers."}
 written_as = {"varied": "vary<&rule::setting>(schedule)"}
 erased = {"any_file_system", "any_clock"}  # what a policy of the kind becomes, whatever its type
 # The doors, and where each names the kinds that it takes.

@@ -1,5 +1,6 @@
-// Codecs: every format of checkpoints that needs no other library, sharded ones, and what decides when and how a
-// checkpoint is written. (codec/cereal.hpp and cereal_json.hpp need cereal; matching("regex") needs <regex>.)
+// This header has every format of checkpoints that needs no other library, sharded ones, and the policies that decide
+// when and how a checkpoint is written. (codec/cereal.hpp and cereal_json.hpp need cereal; matching("regex") needs
+// <regex>.)
 #pragma once
 #include "base/foreign_macros.hpp"  // first: the standard library does not stand a macro min either
 

@@ -1,4 +1,5 @@
-// Data: every dataset, stage, reader and writer of files. (gradus.hpp brings idx, memory and the first stages.)
+// This header has every dataset, stage, reader and writer of files. (gradus.hpp brings idx, memory and the first
+// stages.)
 #pragma once
 #include "base/foreign_macros.hpp"  // first: the standard library does not stand a macro min either
 

@@ -1,4 +1,5 @@
-// The door of the estimator. Not part of gradus.hpp, which costs a program no more for it.
+// This header is the door of the estimator. It is not part of gradus.hpp, so programs without estimators do not pay for
+// it.
 #pragma once
 #include "estimator/binary_class_head.hpp"
 #include "estimator/canned/baseline.hpp"

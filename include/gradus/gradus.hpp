@@ -1,4 +1,4 @@
-// gradus: train models inside C++ programs. This header is what most programs need; it brings no xtensor, cereal, json,
+// gradus trains models inside C++ programs. This header suffices for most programs; it brings no xtensor, cereal, json,
 // filesystem or regex. Policies that do have headers of their own: codec/cereal.hpp, tensor/xtensor.hpp.
 #pragma once
 #include "base/foreign_macros.hpp"  // first: the standard library does not stand a macro min either

@@ -1,5 +1,5 @@
-// Rules: every optimizer, and what composes with one: chain and multi, masks and freeze, clips, accumulation, noise,
-// averages, weight decay, loss scales, lookahead. (gradus.hpp brings the rules too.)
+// This header has every optimizer, and the policies that compose with one: chain and multi, masks and freeze, clips,
+// accumulation, noise, averages, weight decay, loss scales, lookahead. (gradus.hpp brings the rules too.)
 #pragma once
 #include "base/foreign_macros.hpp"  // first: the standard library does not stand a macro min either
 

@@ -1,4 +1,5 @@
-// Schedules: every learning-rate schedule, how they are put together, and `vary`, which schedules any other setting.
+// This header has every learning-rate schedule, the ways to combine them, and `vary`, which schedules any other
+// setting.
 #pragma once
 #include "base/foreign_macros.hpp"  // first: the standard library does not stand a macro min either
 

@@ -35,6 +35,25 @@ TEST_CASE("bundle_entry: TensorFlow's bytes, both ways") {
   CHECK(hex_of(bytes(bundle_slice_key("emb/w", whole.slices[1]))) == "00656d622f77000101028585807f");
 }
 
+// A fuzzer found that a number behind our version in the packed list was never passed over: the reader hung.
+TEST_CASE("bundle_entry: readers that the header excludes, one by one and packed, ours anywhere among them") {
+  const auto refused = [](std::string_view version) {
+    int shards = 0;
+    status kind{};
+    const auto said = read_bundle_header(hex("08 01 1a " + std::string(version)), shards, kind);
+    CHECK(kind == status::failed_precondition);
+    return said;
+  };
+  const std::string excluded = "it asks for readers of format version 0 other than 1";
+  CHECK(refused("02 18 01") == excluded);
+  CHECK(refused("04 18 01 18 02") == excluded);
+  CHECK(refused("03 1a 01 01") == excluded);
+  CHECK(refused("04 1a 02 02 01") == excluded);
+  CHECK(refused("04 1a 02 01 02") == excluded);
+  CHECK(refused("05 1a 03 01 01 01") == excluded);
+  CHECK(refused("04 1a 02 02 03").empty());
+}
+
 TEST_CASE("bundle_entry: fields in any order, twice, of other types, and unknown ones") {
   bundle_entry e;
   // size before dtype; dtype twice, the last counts; a shape in two pieces is one; field 9 of each wire type; a name

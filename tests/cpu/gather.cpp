@@ -19,11 +19,13 @@ TEST_CASE("gather takes rows, and says which index is outside") {
         std::vector<float>{5, 6, 1, 2, 3, 4, 5, 6});
   feeds[ids.id] = to_bytes<std::int32_t>({2, 0, 3, 2});
   CHECK_THROWS_WITH_AS(kernel_test::run(gather_ops{}, g, y, 2, feeds),
-                       "Gather: index 3 at position 2 is outside the table's 3 rows; indices must be in [0, 3)",
+                       "Gather: index 3 at position 2 is outside the table's 3 rows; indices must be in [0, 3): check "
+                       "the ids, or give the table more rows",
                        invalid_argument);
   feeds[ids.id] = to_bytes<std::int32_t>({2, -1, 0, 2});
   CHECK_THROWS_WITH_AS(kernel_test::run(gather_ops{}, g, y, 2, feeds),
-                       "Gather: index -1 at position 1 is outside the table's 3 rows; indices must be in [0, 3)",
+                       "Gather: index -1 at position 1 is outside the table's 3 rows; indices must be in [0, 3): check "
+                       "the ids, or give the table more rows",
                        invalid_argument);
 }
 

@@ -128,7 +128,9 @@ TEST_CASE("refusals say what and where") {
           graph other;
           const value x = other.constant(1);
           g.add(double_card, {x});
-        }) == "Double: operand 0 belongs to another graph");
+        }) == "Double: operand 0 belongs to another graph; give a tensor of this one");
+  CHECK(refusal_of([](graph& g) { g.add(double_card, {value{}}); }) ==
+        "Double: operand 0 is an empty value; give a tensor (labels are empty where none are named)");
   CHECK(refusal_of([](graph& g) {
           const value x = g.constant(1);
           g.add(double_card, {x, x});

@@ -15,12 +15,15 @@ TEST_CASE("arrays by number and by name") {
   CHECK(std::as_const(d).values<float>(0)[5] == 2.5F);
   d.resize("word", {4});
   CHECK(d.values<std::uint8_t>(2).size() == 4);
-  CHECK(message_of(status::not_found, [&] { d["y"]; }) == "no component is called \"y\"; there are x, n, word");
-  CHECK(message_of(status::out_of_range, [&] { d[3]; }) == "component 3 of 3");
+  CHECK(message_of(status::not_found, [&] { d["y"]; }) ==
+        "no component is called \"y\"; give one of the names x, n, word");
+  CHECK(message_of(status::out_of_range, [&] { d[3]; }) ==
+        "there is no component 3; give a number below 3, or one of the names x, n, word");
   CHECK(message_of(status::invalid_argument, [&] { d.values<double>("x"); }) ==
-        "this tensor holds float32, not float64");
-  CHECK(message_of(status::invalid_argument, [] { datum(vectors).value<std::int64_t>(0); }).find("empty") !=
-        std::string::npos);
+        "component \"x\" holds float32, not float64; read it as float32, or make it float64");
+  CHECK(message_of(status::invalid_argument, [] {
+          datum(vectors).value<std::int64_t>(0);
+        }).find("has no first value") != std::string::npos);
 }
 
 TEST_CASE("a negative extent") {

@@ -28,9 +28,11 @@ TEST_CASE("in place, to other components, of batches") {
   static_assert(batched_dataset<decltype(b)>);
   CHECK(b.cardinality() == 3);
   CHECK(lists_of(std::move(b)) == std::vector<ints>{{0, 2}, {4, 6}, {8}});
-  CHECK(message_of(status::invalid_argument, [] {
-          all_of(range_dataset(3).map(scalar, [](const datum&, datum& to) { to.add("more", int32); }));
-        }) == "map's function: expected elements of value int64 [], found 2 components");
+  CHECK(message_of(
+            status::invalid_argument,
+            [] { all_of(range_dataset(3).map(scalar, [](const datum&, datum& to) { to.add("more", int32); })); }) ==
+        "map's function: expected elements of value int64 [], found 2 components; make what was announced, or announce "
+        "what is made");
 }
 
 TEST_CASE("by threads of its own, in order") {

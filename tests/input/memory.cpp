@@ -63,9 +63,11 @@ TEST_CASE("arrays that make no dataset") {
   const std::vector<float> five(5), six(6);
   const float scalar = 1;
   CHECK(message_of(status::invalid_argument, [&] { from_spans("x", six, "y", five); }) ==
-        "the array \"x\" has 6 elements, \"y\" has 5; expected the same number");
+        "the array \"x\" has 6 elements, \"y\" has 5; expected the same number: give as many, or the extents of one "
+        "element");
   CHECK(message_of(status::invalid_argument, [&] { from_spans("x", five, extents{2}); }) ==
-        "\"x\" has 5 values, which elements of extents [2] (2 values each) do not divide");
+        "\"x\" has 5 values, which elements of extents [2] (2 values each) do not divide; give the extents of one "
+        "element");
   CHECK(message_of(status::invalid_argument, [&] { from_spans("x", five, "x", five); }) ==
         "two arrays are called \"x\"; rename one of them");
   CHECK(message_of(status::invalid_argument, [&] { from_memory({}); }) ==

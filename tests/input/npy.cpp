@@ -194,8 +194,11 @@ TEST_CASE("what cannot be read is refused") {
         "a bool is 0 or 1; found 2 at byte 129");
   publish(posix{}, dir / "x.npy", three_rows);
   publish(posix{}, dir / "y.npy", npy_file(header_of("<i4", "(1,)"), "abcd"));
-  CHECK(message_of(status::invalid_argument, [&] {
-          npy({{"x", dir / "x.npy"}, {"y", dir / "y.npy"}});
-        }) == "the array \"x\" has 3 elements, \"y\" has 1; expected the same number");
+  CHECK(message_of(status::invalid_argument,
+                   [&] {
+                     npy({{"x", dir / "x.npy"}, {"y", dir / "y.npy"}});
+                   }) ==
+        "the array \"x\" has 3 elements, \"y\" has 1; expected the same number: give as many, or the extents of one "
+        "element");
   CHECK(message_of(status::not_found, [&] { npy(dir / "none.npy"); }).find("none.npy") != std::string::npos);
 }

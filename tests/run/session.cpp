@@ -62,10 +62,12 @@ TEST_CASE("refusals: fetches") {
   small m;
   session s{m.g};
   s.initialize(1);
-  CHECK(refusal<not_found>([&] { s.run("nothing"); }) == "the graph has no node named \"nothing\"");
+  CHECK(refusal<not_found>([&] { s.run("nothing"); }) ==
+        "the graph has no node named \"nothing\"; give a name that a node was made with, or the tensor itself");
   graph stranger;
   const value c = stranger.constant(1);
-  CHECK(refusal([&] { s.run(c); }) == "a fed or fetched tensor belongs to another graph than the session's");
+  CHECK(refusal([&] { s.run(c); }) ==
+        "a fed or fetched tensor belongs to another graph than the session's; give a tensor of this session's graph");
   CHECK(refusal([&] { s.run(value{}); }) == "a fed or fetched tensor is empty; a gradient that is None has no tensor");
 }
 
@@ -75,35 +77,46 @@ TEST_CASE("refusals: feeds") {
   s.initialize(1);
   const std::vector<float> five(5), nine(9), four(4);
   CHECK(refusal([&] { s.run(m.y); }) == "placeholder \"x\" is needed and was not fed: give {\"x\", data}");
-  CHECK(refusal([&] { s.run(m.y, {{"x", five}}); }) == "feed \"x\": expected [batch, 3], got [5]");
+  CHECK(refusal([&] {
+          s.run(m.y, {{"x", five}});
+        }) == "feed \"x\": expected [batch, 3], got [5]; feed an array of those extents, or its values in one row");
   const const_tensor_view turned(std::span<const float>(six), {3, 2});
-  CHECK(refusal([&] { s.run(m.y, {{"x", turned}}); }) == "feed \"x\": expected [batch, 3], got [3, 2]");
-  CHECK(refusal([&] { s.run(m.squared, {{"fixed", five}}); }) == "feed \"fixed\": expected [2, 2], got [5]");
+  CHECK(refusal([&] {
+          s.run(m.y, {{"x", turned}});
+        }) == "feed \"x\": expected [batch, 3], got [3, 2]; feed an array of those extents, or its values in one row");
+  CHECK(refusal([&] {
+          s.run(m.squared, {{"fixed", five}});
+        }) == "feed \"fixed\": expected [2, 2], got [5]; feed an array of those extents, or its values in one row");
   CHECK(refusal([&] {
           s.run(m.y, {{"x", std::vector<double>{1, 2, 3}}});
-        }) == "feed \"x\": expected float32, got float64");
+        }) == "feed \"x\": expected float32, got float64; feed float32 values");
   CHECK(refusal<not_found>([&] {
           s.run(m.y, {{"x", six}, {"nothing", six}});
-        }) == "the graph has no node named \"nothing\"");
+        }) ==
+        "feed \"nothing\": the graph has no placeholder of this name; it has \"x\", \"other\", \"ids\", \"fixed\"");
   CHECK(refusal([&] {
           s.run(m.y, {{"x", six}, {"w", six}});
-        }) == "\"w\" is not a placeholder; only placeholders are fed");
-  CHECK(refusal([&] { s.run(m.y, {{"x", six}, {m.x, six}}); }) == "feed \"x\" is given twice");
+        }) ==
+        "feed \"w\": only placeholders are fed, and this is none; the graph has \"x\", \"other\", \"ids\", \"fixed\"");
+  CHECK(refusal([&] { s.run(m.y, {{"x", six}, {m.x, six}}); }) == "feed \"x\" is given twice; give it once");
   graph stranger;
   const value p = stranger.placeholder("p", {});
   CHECK(refusal([&] {
           s.run(m.y, {{p, six}});
-        }) == "a fed or fetched tensor belongs to another graph than the session's");
+        }) ==
+        "a fed or fetched tensor belongs to another graph than the session's; give a tensor of this session's graph");
   CHECK(refusal([&] {
           s.run({m.y, m.n}, {{"x", six}, {"ids", std::vector<int>{1, 2, 3}}});
-        }) == "feed \"ids\" holds 3 examples, another feed 2");
+        }) == "feed \"ids\" holds 3 examples, another feed 2; feed as many of each");
   // A placeholder that the fetches do not need may be fed, whatever its batch; as in TensorFlow it must still fit.
   CHECK(floats(s.run(m.y, {{"x", six}, {"other", four}})) == std::vector<float>{3, 5, 7, 9, 11, 13});
   CHECK(floats(s.run(m.y, {{"other", std::vector<float>(20)}, {"x", six}})) == std::vector<float>{3, 5, 7, 9, 11, 13});
-  CHECK(refusal([&] { s.run(m.y, {{"x", six}, {"other", five}}); }) == "feed \"other\": expected [batch, 2], got [5]");
+  CHECK(refusal([&] {
+          s.run(m.y, {{"x", six}, {"other", five}});
+        }) == "feed \"other\": expected [batch, 2], got [5]; feed an array of those extents, or its values in one row");
   CHECK(refusal([&] {
           s.run(m.y, {{"x", six}, {"other", std::vector<int>(4)}});
-        }) == "feed \"other\": expected float32, got int32");
+        }) == "feed \"other\": expected float32, got int32; feed float32 values");
 }
 
 TEST_CASE("refusals: variables without a value") {
@@ -115,7 +128,7 @@ TEST_CASE("refusals: variables without a value") {
   CHECK(refusal<failed_precondition>([&] { s.run("w"); }) ==
         "variable \"w\" is not initialized; call initialize(seed)");
   CHECK(floats(s.run(m.squared, {{"fixed", std::vector<float>(4, 3.0f)}})) == std::vector<float>(4, 9.0f));
-  CHECK(refusal<not_found>([&] { s.variable("v"); }) == "no variable is named \"v\"");
+  CHECK(refusal<not_found>([&] { s.variable("v"); }) == "no variable is named \"v\"; the session has \"w\"");
   s.mutable_variable("w").mutable_as<float>()[1] = 5;  // writing is initializing
   CHECK(floats(s.run("w"))[1] == 5);
   s.initialize(1);  // leaves what has a value alone

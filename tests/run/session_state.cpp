@@ -216,8 +216,9 @@ TEST_CASE("looking at a variable does not initialize it, writing does") {
   CHECK(s.is_variable_initialized("w"));
   s.initialize(1);
   CHECK(s.run(y).as<float>()[2] == 0);
-  CHECK(refusal<not_found>([&] { s.is_variable_initialized("v"); }) == "no variable is named \"v\"");
-  CHECK(refusal<not_found>([&] { s.mutable_variable("v"); }) == "no variable is named \"v\"");
+  CHECK(refusal<not_found>([&] { s.is_variable_initialized("v"); }) ==
+        "no variable is named \"v\"; the session has \"w\"");
+  CHECK(refusal<not_found>([&] { s.mutable_variable("v"); }) == "no variable is named \"v\"; the session has \"w\"");
 }
 
 TEST_CASE("a saver takes a session: saved, killed, restored, it goes on with equal bits") {

@@ -15,8 +15,10 @@ TEST_CASE("views know their type and extents, and refuse another") {
   v.mutable_as<float>()[0] = 10;
   CHECK(x[0] == 10);
   CHECK(v.as<float>().data() == x.data());
-  CHECK_THROWS_WITH_AS(v.as<double>(), "this tensor holds float32, not float64", invalid_argument);
-  CHECK_THROWS_WITH_AS(v.mutable_as<std::int32_t>(), "this tensor holds float32, not int32", invalid_argument);
+  CHECK_THROWS_WITH_AS(v.as<double>(), "this tensor holds float32, not float64; read it as float32, or make it float64",
+                       invalid_argument);
+  CHECK_THROWS_WITH_AS(v.mutable_as<std::int32_t>(),
+                       "this tensor holds float32, not int32; read it as float32, or make it int32", invalid_argument);
   CHECK_THROWS_WITH_AS(tensor_view(std::span<float>(x), {4, 2}), "extents [4, 2] hold 8 elements, the span has 6",
                        invalid_argument);
   const const_tensor_view scalar(std::span<const float>(x).first(1), extents{});

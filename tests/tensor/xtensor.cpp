@@ -58,7 +58,9 @@ TEST_CASE("and back: views as xtensor expressions over the same memory") {
   CHECK(as_xtensor<float, 2>(read)(0, 1) == 2);
   CHECK(as_xarray<float>(read)(1, 0) == 4);
   CHECK_THROWS_WITH_AS((as_xtensor<float, 1>(v)), "expected an array of rank 1, this one is [2, 3]", invalid_argument);
-  CHECK_THROWS_WITH_AS((as_xtensor<double, 2>(v)), "this tensor holds float32, not float64", invalid_argument);
+  CHECK_THROWS_WITH_AS((as_xtensor<double, 2>(v)),
+                       "this tensor holds float32, not float64; read it as float32, or make it float64",
+                       invalid_argument);
 }
 
 TEST_CASE("an updater tracks xtensor's arrays and takes their gradients") {

@@ -83,7 +83,8 @@ TEST_CASE("feeding: datasets that do not fit") {
   CHECK_THROWS_WITH_AS(match(from_spans("x", x, extents{2}).batch(1)),
                        doctest::Contains("placeholder \"label\" is not fed: the dataset has "), invalid_argument);
   CHECK_THROWS_WITH_AS(match(from_spans("x", x, extents{2}, "label", std::span(x).first(3)).batch(1)),
-                       "placeholder \"label\" is int32 [batch], but the dataset's \"label\" is float32 [] per example",
+                       "placeholder \"label\" is int32 [batch], but the dataset's \"label\" is float32 [] per example; "
+                       "make one as the other",
                        invalid_argument);
   const std::array<std::int32_t, 6> six{};
   CHECK_THROWS_WITH_AS(
@@ -106,14 +107,17 @@ TEST_CASE("feeding: arrays of the program's, by name") {
 
   CHECK_THROWS_WITH_AS(give({{"x", x}}), "placeholder \"label\" is needed and was not fed: give {\"label\", data}",
                        invalid_argument);
-  CHECK_THROWS_WITH_AS(give({{"x", x}, {"y", x}}), "the model has no placeholder \"y\"", not_found);
-  CHECK_THROWS_WITH_AS(give({{"x", x}, {"x", x}}), "feed \"x\" is given twice", invalid_argument);
+  CHECK_THROWS_WITH_AS(give({{"x", x}, {"y", x}}),
+                       doctest::Contains("feed \"y\": the model has no placeholder of this name; it has "), not_found);
+  CHECK_THROWS_WITH_AS(give({{"x", x}, {"x", x}}), "feed \"x\" is given twice; give it once", invalid_argument);
   CHECK_THROWS_WITH_AS(give({{"x", x}, {"label", std::span(label).first(2)}}),
-                       "feed \"label\" holds 2 examples, another feed 3", invalid_argument);
-  CHECK_THROWS_WITH_AS(give({{"x", std::span(x).first(3)}, {"label", label}}),
-                       "feed \"x\": expected [batch, 2], got [3]", invalid_argument);
+                       "feed \"label\" holds 2 examples, another feed 3; feed as many of each", invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      give({{"x", std::span(x).first(3)}, {"label", label}}),
+      "feed \"x\": expected [batch, 2], got [3]; feed an array of those extents, or its values in one row",
+      invalid_argument);
   CHECK_THROWS_WITH_AS(give({{"x", x}, {"label", std::span(x).first(3)}}),
-                       "feed \"label\": expected int32, got float32", invalid_argument);
+                       "feed \"label\": expected int32, got float32; feed int32 values", invalid_argument);
   CHECK_THROWS_WITH_AS(give({{"x", std::span(x).first(0)}, {"label", std::span(label).first(0)}}),
                        "the feeds hold no examples", invalid_argument);
   // A feed that nothing reads is checked too.

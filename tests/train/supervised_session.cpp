@@ -24,12 +24,14 @@ TEST_CASE("a step by hand, on arrays of the program's; what does not fit is refu
   const std::array<double, 1> wide{1};
   CHECK_THROWS_WITH_AS(sess.run({{"x", one}}), "placeholder \"y\" is needed and was not fed: give {\"y\", data}",
                        invalid_argument);
-  CHECK_THROWS_WITH_AS(sess.run({{"x", one}, {"y", one}, {"z", one}}), "the model has no placeholder \"z\"", not_found);
-  CHECK_THROWS_WITH_AS(sess.run({{"x", one}, {"y", one}, {"x", one}}), "feed \"x\" is given twice", invalid_argument);
-  CHECK_THROWS_WITH_AS(sess.run({{"x", one}, {"y", two}}), "feed \"y\" holds 2 examples, another feed 1",
+  CHECK_THROWS_WITH_AS(sess.run({{"x", one}, {"y", one}, {"z", one}}),
+                       "feed \"z\": the model has no placeholder of this name; it has \"x\", \"y\"", not_found);
+  CHECK_THROWS_WITH_AS(sess.run({{"x", one}, {"y", one}, {"x", one}}), "feed \"x\" is given twice; give it once",
                        invalid_argument);
-  CHECK_THROWS_WITH_AS(sess.run({{"x", one}, {"y", wide}}), "feed \"y\": expected float32, got float64",
-                       invalid_argument);
+  CHECK_THROWS_WITH_AS(sess.run({{"x", one}, {"y", two}}),
+                       "feed \"y\" holds 2 examples, another feed 1; feed as many of each", invalid_argument);
+  CHECK_THROWS_WITH_AS(sess.run({{"x", one}, {"y", wide}}),
+                       "feed \"y\": expected float32, got float64; feed float32 values", invalid_argument);
   CHECK_THROWS_WITH_AS(sess.run({{"x", std::span<const float>()}, {"y", std::span<const float>()}}),
                        "the feeds hold no examples", invalid_argument);
   CHECK(weight(sess) == w);

@@ -386,7 +386,7 @@ TEST_CASE("evaluate and predict against a plain loop, with parameters and with t
   });
   CHECK(row == data.label.size());
   CHECK(refusal<not_found>([&] { trainer.predict(data.all().batch(8), [](const predictions& p) { p["clas"]; }); }) ==
-        "the model predicts no \"clas\"");
+        "the model predicts no \"clas\"; it predicts class, probability");
   CHECK(run_files::difference(before, state_of(trainer)).empty());  // swapped back, nothing moved
 
   // A trainer that has only the files.
@@ -581,9 +581,11 @@ TEST_CASE("refusals of train, evaluate and predict") {
   const run_setting s;
   auto trainer = interpreted(s);
   CHECK(refusal<invalid_argument>([&] { trainer.train(data.endless(), {}); }) ==
-        "train: give one of max_steps (0) and steps (0)");
+        "train: expected one of max_steps and steps above 0, found max_steps 0 and steps 0; give one, as in "
+        "{.max_steps = 1000}");
   CHECK(refusal<invalid_argument>([&] { trainer.train(data.endless(), {.max_steps = 5, .steps = 5}); }) ==
-        "train: give one of max_steps (5) and steps (5)");
+        "train: expected one of max_steps and steps above 0, found max_steps 5 and steps 5; give one, as in "
+        "{.max_steps = 1000}");
   CHECK(refusal<failed_precondition>([&] { trainer.evaluate(data.all().batch(8)); }) ==
         "there is no checkpoint in \"run\" to evaluate or predict with; train first");
   run_setting no_files;

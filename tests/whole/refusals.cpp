@@ -171,11 +171,15 @@ TEST_CASE("data that does not fit the placeholders") {
   };
   auto r = fed(from_spans("x", data.x, extents{2}));
   CHECK(r.kind == status::invalid_argument);
-  CHECK(r.text == "placeholder \"y\" is not fed: the dataset has x float32 [2]");
+  CHECK(r.text == "placeholder \"y\" is not fed: the dataset has x float32 [2]; give one of these its name");
   r = fed(from_spans("x", data.x, extents{4}, "y", std::span(data.y).first(12), extents{1}));
-  CHECK(r.text == "placeholder \"x\" is float32 [batch, 2], but the dataset's \"x\" is float32 [4] per example");
+  CHECK(r.text ==
+        "placeholder \"x\" is float32 [batch, 2], but the dataset's \"x\" is float32 [4] per example; make one as the "
+        "other");
   r = fed(from_spans("x", data.x, extents{2}, "y", data.label, extents{1}));
-  CHECK(r.text == "placeholder \"y\" is float32 [batch, 1], but the dataset's \"y\" is int32 [1] per example");
+  CHECK(r.text ==
+        "placeholder \"y\" is float32 [batch, 1], but the dataset's \"y\" is int32 [1] per example; make one as the "
+        "other");
 }
 
 TEST_CASE("the learning rate has one owner") {

@@ -1,14 +1,14 @@
-// The name of this build of the library: what the compiler was told that changes what the code means. Everything stands
-// in an inline namespace of that name (`gradus::inline GRADUS_BUILD`), which a program does not write: `gradus::adam`
+// This header names the build of the library, by the options that change the meaning of the code. Everything stands in
+// an inline namespace of that name (`gradus::inline GRADUS_BUILD`), which a program does not write: `gradus::adam`
 // finds it. Files that were compiled with different answers hold different types, so they may stand in one program; a
 // function that hands an object from one to the other does not link, and the symbol that the linker misses says why.
-// Errors are of every build (base/error.hpp): what one part throws, another catches.
+// Errors are of every build (base/error.hpp): one part catches the errors of another.
 //
 //   undefined reference to `train(gradus::avx2_fma_zlib_v0_6_0::trainer<...>&)'
 //
 // is the caller's; the callee has gradus::sse2_v0_6_0.
 //
-// So set what is named below for a whole build, not on one target alone; gradus::compiled has the flags of the build.
+// So set the options below for a whole build, not on one target alone; gradus::compiled has the flags of the build.
 //
 // The name is made of
 //   sse2, sse42, avx, avx2, avx512, neon, scalar   registers (scalar: cpu/simd.hpp says when)
@@ -43,7 +43,7 @@
 #undef GRADUS_XSIMD
 #endif
 
-// Whether numbers are as wide as a register (cpu/simd.hpp).
+// True if numbers are as wide as a register (cpu/simd.hpp).
 #if !defined(GRADUS_SIMD)
 #if defined(__SSE2__) || defined(__aarch64__)
 #define GRADUS_SIMD 1
@@ -115,8 +115,8 @@
                     GRADUS_BUILD_ZLIB, GRADUS_BUILD_PROTOZERO, GRADUS_BUILD_STB, GRADUS_BUILD_XSIMD,  \
                     GRADUS_BUILD_FORM, GRADUS_VERSION_MAJOR, GRADUS_VERSION_MINOR, GRADUS_VERSION_PATCH)
 
-// A program's file that leaves the bodies to gradus::compiled needs one of the same build. Where there is none, the
-// linker misses all that the file uses, and this symbol, whose name says why.
+// A program's file that leaves the bodies to gradus::compiled needs one of the same build. Without it, the linker
+// misses all functions that the file uses, and this symbol, whose name says why.
 #if defined(GRADUS_COMPILED)
 namespace gradus::inline GRADUS_BUILD {
 namespace detail {

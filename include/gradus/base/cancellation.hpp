@@ -1,5 +1,5 @@
-// Calls that wait are cancelled together: a session that is closed cancels what waits in its queues. TensorFlow's
-// CancellationManager.
+// A cancellation cancels waiting calls together: a session that is closed cancels the calls that wait in its queues.
+// TensorFlow's CancellationManager.
 //
 //   gradus::cancellation closing;
 //   queue.dequeue(element, {.cancel = &closing});   // on one thread: waits
@@ -21,15 +21,15 @@ public:
   cancellation() = default;
   cancellation(const cancellation&) = delete;
 
-  // Whatever waits with it, now or later, raises an error of this kind with this reason. The first ones stay.
+  // Every call that waits with it, now or later, raises an error of this kind with this reason. The first ones stay.
   void cancel(const std::string& why = "the call was cancelled", status kind = status::cancelled);
   bool is_cancelled() const { return cancelled_.load(std::memory_order_acquire); }
   // Empty until it is cancelled.
   std::string reason() const;
   status kind() const;
 
-  // For what waits: calls `on_cancel` when the calls are cancelled, at once if they are. Destroying it waits while
-  // on_cancel runs; on_cancel makes and destroys none of these.
+  // Waiting code uses this: it calls `on_cancel` when the calls are cancelled, at once if they are. Destroying it waits
+  // while on_cancel runs; on_cancel makes and destroys none of these.
   class link {
   public:
     link(cancellation& to, std::function<void()> on_cancel);
@@ -52,10 +52,10 @@ private:
   link* first_ = nullptr;
 };
 
-// How long a call may wait.
+// The limits of a call's wait.
 struct blocking_options {
   double timeout_secs = task_condition::forever;  // then it raises deadline_exceeded; 0: it does not wait
-  cancellation* cancel = nullptr;                 // then it raises cancelled, or what the cancellation says
+  cancellation* cancel = nullptr;                 // then it raises cancelled, or the cancellation's error
   cancellation* stop = nullptr;                   // the same, but a call that need not wait is made
 };
 

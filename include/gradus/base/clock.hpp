@@ -23,7 +23,7 @@ struct system_clock {
 };
 static_assert(clock<system_clock>);
 
-// A clock of any type, as one type: for what looks at the time once per file or per save.
+// `any_clock` is a type-erased clock, for code that reads the time once per file or per save.
 class any_clock {
 public:
   using policy_for = kind::clock;

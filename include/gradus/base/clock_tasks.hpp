@@ -1,5 +1,5 @@
-// A clock as tasks: time is the clock's, threads are the system's. What waits takes a clock of any type by this, and
-// its body is ordinary code over `tasks`.
+// This makes tasks of a clock: time is the clock's, threads are the system's. Waiting code takes a clock of any type by
+// this, and its body is ordinary code over `tasks`.
 #pragma once
 #include "clock.hpp"
 #if defined(__STDCPP_THREADS__)

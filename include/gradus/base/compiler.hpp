@@ -1,5 +1,5 @@
-// What compiles the library: C++20, by g++ 12 or clang 16 or newer. Another is refused by one sentence before it fails
-// in a template: an include of what is not there ends a compilation, as #error does not, and hundreds of errors would
+// The library needs C++20, and g++ 12 or clang 16 or newer. Another compiler is refused by one sentence before it fails
+// in a template: an include of a missing file ends a compilation, as #error does not, and hundreds of errors would
 // follow. GRADUS_UNTESTED_COMPILER goes on with an older compiler.
 #pragma once
 

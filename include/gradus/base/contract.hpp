@@ -1,8 +1,8 @@
-// Policies: settings that the compiler composes. They come as a pack, in any order, at most one per kind; what is left
-// out has a named default. Doubles and strangers are refused at the door in one sentence.
+// Policies are settings that the compiler composes. They come as a pack, in any order, at most one per kind; a kind
+// that is left out has a named default. Duplicates and other types are refused at the door in one sentence.
 //
-// A policy says which kind it is of:   struct adam { using policy_for = gradus::kind::rule; double beta1 = 0.9; ... };
-// A kind says what it is called:       struct rule { static constexpr auto text = "an optimizer rule (...)"; };
+// A policy names its kind:   struct adam { using policy_for = gradus::kind::rule; double beta1 = 0.9; ... }; A kind has
+// its name for messages:       struct rule { static constexpr auto text = "an optimizer rule (...)"; };
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -90,7 +90,7 @@ struct find_policy<Kind, Default, First, Rest...> {
 };
 }  // namespace detail
 
-// How many of the pack are of this kind.
+// The number of policies of this kind in the pack.
 template <class Kind, class... Policies>
 inline constexpr std::size_t policies_of = (std::size_t{0} + ... + std::size_t{detail::is_of<Kind, Policies>()});
 
@@ -110,7 +110,8 @@ constexpr auto take_policy(First&& first, Rest&&... rest) {
     return take_policy<Kind, Default>(std::forward<Rest>(rest)...);
 }
 
-// The error page. `Kinds` is what this door takes. One sentence per clause, printed before anything else goes wrong:
+// This is the error page. `Kinds` lists the policies that this door takes. One sentence per clause, printed before
+// anything else goes wrong:
 //   static_assert(policies_fit<kinds<kind::rule, kind::clip>, Policies...>::value);
 template <class... Kinds>
 struct kinds {
@@ -131,7 +132,7 @@ template <class Kinds, class... More>
 using kinds_and = typename detail::join_kinds<Kinds, More...>::type;
 
 namespace detail {
-// What is said of a policy at a door that does not take its kind: where it stands instead.
+// The message about a policy at a door that does not take its kind: the place where it stands instead.
 template <class P, class Kind>
 struct no_policy_of_this_door {
   static_assert(!sizeof(P*),

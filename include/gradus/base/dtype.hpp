@@ -218,7 +218,7 @@ constexpr T element_from(double x) {
     return static_cast<T>(x);
 }
 
-// What an array may hold, and what is computed with.
+// The types that an array may hold, and those that computation knows.
 template <class T>
 concept storable = dtype_of<T> != dtype::none;
 template <class T>

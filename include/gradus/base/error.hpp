@@ -1,4 +1,4 @@
-// What can go wrong, named as TensorFlow names it: one kind per status code (tf.errors, canonical codes 1-16).
+// Errors have TensorFlow's names: one kind per status code (tf.errors, canonical codes 1-16).
 //
 // With exceptions each kind is a type: `catch (const gradus::not_found& e)`, or `catch (const gradus::error& e)` for
 // all of them, with `e.kind()`. Under -fno-exceptions `raise` calls `gradus::on_error`, which the program defines;
@@ -17,7 +17,7 @@
 
 #include "build.hpp"
 
-namespace gradus {  // of every build: what one part of a program throws, another catches
+namespace gradus {  // of every build: one part of a program catches the errors of another
 
 enum class status : int {
   cancelled = 1,
@@ -64,7 +64,7 @@ public:
   explicit error_of(const std::string& message) : error(Kind, message) {}
 };
 
-// Classes with names of their own: an error that nobody catches ends the program with the name of its class.
+// Classes with names of their own: an uncaught error ends the program with the name of its class.
 #define GRADUS_ERROR(kind)                           \
   class kind final : public error_of<status::kind> { \
   public:                                            \
@@ -162,8 +162,8 @@ template <class... Pieces>
   return detail::joined(list, sizeof...(Pieces));
 }
 
-// raise(kind, text(pieces...)); without exceptions it needs no heap, and a message ends after 255 characters. For what
-// a step may raise.
+// raise(kind, text(pieces...)); without exceptions it needs no heap, and a message ends after 255 characters. A step
+// raises by this.
 template <class First, class Second, class... Rest>
 [[noreturn, gnu::cold, gnu::noinline]] void raise(status kind, const First& first, const Second& second,
                                                   const Rest&... rest) {

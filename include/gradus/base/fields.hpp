@@ -1,4 +1,5 @@
-// The members of a plain struct, one after the other, without their names: how policies are compared and sent.
+// This header visits the members of a plain struct, one after the other, without their names; so policies are compared
+// and sent.
 //
 //   struct adam { double beta1 = 0.9, beta2 = 0.999; };
 //   detail::each_field(a, [](auto& member) { ... });     // beta1, beta2

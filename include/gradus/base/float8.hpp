@@ -4,8 +4,8 @@
 //   e4m3      4 bits of exponent, 3 of mantissa; no infinity, one NaN of each sign. dtype float8_e4m3
 //   e5m2      5 and 2 bits, as IEEE 754 would have it.                              dtype float8_e5m2
 //
-// From float: to nearest, ties to even; subnormal results are kept, a NaN stays one; what is too large becomes infinite
-// (e5m2) or NaN (e4m3, as in PyTorch and ml_dtypes). To float: exact.
+// From float: to nearest, ties to even; subnormal results are kept, a NaN stays one; a number that is too large becomes
+// infinite (e5m2) or NaN (e4m3, as in PyTorch and ml_dtypes). To float: exact.
 #pragma once
 #include <bit>
 #include <cstdint>

@@ -1,12 +1,12 @@
-// 16-bit floating-point numbers: storage, not arithmetic. They are made of a float and become one; whoever computes
-// does so in float32.
+// These 16-bit floating-point numbers are storage, not arithmetic. They are made of a float and become one; computation
+// is in float32.
 //
 //   half      IEEE 754 binary16: 5 bits of exponent, 10 of mantissa.  dtype float16
 //   bfloat    the upper half of a float32: 8 and 7 bits.               dtype bfloat16
 //
 // (The names are LLVM's and Metal's; gradus::float16 and gradus::bfloat16 are dtypes.) From float: to nearest, ties to
-// even; what is too large becomes infinite, subnormal results are kept, a NaN stays one. To float: exact. The same bits
-// on every machine, and in constant evaluation.
+// even; a number that is too large becomes infinite, subnormal results are kept, a NaN stays one. To float: exact. The
+// same bits on every machine, and in constant evaluation.
 #pragma once
 #include <bit>
 #include <cstddef>

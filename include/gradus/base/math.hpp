@@ -1,6 +1,6 @@
 // exp, log, pow, cos and their kin for one double, with the same bits on every IEEE 754 machine: + - * / sqrt and
-// integer arithmetic alone, no C library, no fused operation. For what is computed once per step: schedules, the
-// constants of a rule. (Kernels have functions of their own, on whole registers: cpu/math.hpp.)
+// integer arithmetic alone, no C library, no fused operation. They serve numbers that are computed once per step:
+// schedules, the constants of a rule. (Kernels have functions of their own, on whole registers: cpu/math.hpp.)
 //
 //   gradus::portable_math::pow(0.96, step / 100.0)
 //
@@ -151,7 +151,7 @@ constexpr twofold log(double x) {
   const twofold l = log_1p(parts.f), sum = exact_sum(product(parts.k, ln2_high), l.high);
   return ordered_sum(sum.high, sum.low + (product(parts.k, ln2_low) + l.low));
 }
-// The logarithm of what has none of its own: zeros, below zero, infinity, NaN.
+// The logarithm of the other numbers: zeros, below zero, infinity, NaN.
 constexpr bool is_ordinary(double x) { return x > 0 && x < infinity; }
 constexpr double log_of_other(double x) { return x == 0 ? -infinity : x < 0 ? not_a_number : x; }
 

@@ -1,8 +1,8 @@
 // Optional libraries: zlib, protozero, stb and xsimd are used where a macro says so (GRADUS_ZLIB, GRADUS_PROTOZERO,
 // GRADUS_STB, GRADUS_XSIMD), never because a header happens to lie on the path. The CMake target gradus::gradus defines
-// the macro of each library that CMake found. Without the macro everything compiles and links, and what needs the
-// library is refused where it is used, by the sentence below (nothing needs xsimd: cpu/simd.hpp). Files with different
-// macros hold different types (base/build.hpp).
+// the macro of each library that CMake found. Without the macro everything compiles and links, and a use that needs the
+// library is refused there, by the sentence below (nothing needs xsimd: cpu/simd.hpp). Files with different macros hold
+// different types (base/build.hpp).
 #pragma once
 #include <string_view>
 

@@ -1,4 +1,4 @@
-// Settings that may be `none`, as TensorFlow's arguments that take None.
+// These settings may be `none`, as TensorFlow's arguments that take None.
 #pragma once
 #include <concepts>
 #include <type_traits>

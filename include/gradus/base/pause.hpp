@@ -1,10 +1,10 @@
-// A sleep that cancellations end: of what looks again and again whether something has come.
+// This is a sleep that cancellations end, for code that polls.
 #pragma once
 #include "cancellation.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Sleeps so many seconds, or until one of these (null: nothing) is cancelled; says whether none was.
+// Sleeps so many seconds, or until one of these (null: nothing) is cancelled; returns whether none was.
 inline bool pause(const task_system& t, double secs, cancellation* one, cancellation* other = nullptr) {
   std::mutex mutex;
   task_condition changed(t);

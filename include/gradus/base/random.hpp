@@ -1,4 +1,4 @@
-// Counter-based random numbers: a draw is a pure function of (key, counter), so a stream is saved by saving two
+// Random numbers are counter-based: a draw is a pure function of (key, counter), so a stream is saved by saving two
 // numbers, any element can be drawn without drawing those before it, and threads need no shared state.
 //
 // Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. TensorFlow uses

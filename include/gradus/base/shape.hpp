@@ -1,4 +1,4 @@
-// Shapes with one symbolic extent, `batch`, known only when a step runs.
+// A shape may have one symbolic extent, `batch`, which is known only when a step runs.
 //
 // An extent -k means k * batch: {batch, 784}, or {32 * batch, 64} for 32 positions of every example. At most one extent
 // of a shape is symbolic. A scalar has rank 0.

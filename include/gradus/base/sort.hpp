@@ -10,7 +10,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Sorts by `less`; what is equal keeps its order.
+// Sorts by `less`; equal elements keep their order.
 template <class T, class Less>
 void sort_stably(std::vector<T>& list, Less less) {
   std::vector<std::size_t> order(list.size());

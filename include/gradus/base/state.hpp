@@ -1,7 +1,7 @@
-// The state list: whatever changes between steps is named here, and save, restore, reset and "what is in this
-// checkpoint" are derived from it. Variables, slots, averages, the step, random streams, input positions.
+// The state list names everything that changes between steps; save, restore, reset and the listing of a checkpoint are
+// derived from it. Variables, slots, averages, the step, random streams, input positions.
 //
-// Something that has state says so:
+// An object with state lists it:
 //
 //   void remembers(gradus::state_list& list) { list.scalar("global_step", step_); list.tensor("w", ...); }
 //
@@ -22,14 +22,14 @@ namespace gradus::inline GRADUS_BUILD {
 
 class state_list;
 
-// State of variable length. `load` gets what an earlier `save` wrote, already checked against its checksum; it must
-// still refuse (status::data_loss) what it cannot use, and leave itself unchanged then.
+// State of variable length. `load` gets the bytes of an earlier `save`, already checked against their checksum; it must
+// still refuse (status::data_loss) bytes that it cannot use, and leave itself unchanged then.
 class blob {
 public:
   virtual void save(std::vector<std::byte>& out) const = 0;
   virtual void load(std::span<const std::byte> in) = 0;
   // In place of load, if the list says that a file may lack it, and this one does; the tensors of the list get their
-  // values. Changes nothing that `load` of what was saved before would not undo.
+  // values. It changes nothing that `load` of an earlier save would not undo.
   virtual void load_lacking(const state_list&) {}
 
 protected:
@@ -47,20 +47,20 @@ struct state_entry {
   bool may_lack = false;
 };
 
-// Is told before state changes, piece by piece: a save that copies state while training goes on
-// (checkpoint/staging.hpp). Any thread may tell it.
+// The guard is called before state changes, piece by piece, by a save that copies state while training goes on
+// (checkpoint/staging.hpp). Any thread may call it.
 class write_guard {
 public:
-  // Where there are no threads, nothing runs beside training: then nobody is told, and the code for it is left out.
+  // Where there are no threads, nothing runs beside training: then no guard is called, and the code for it is left out.
 #if defined(__unix__) || defined(__APPLE__) || defined(_WIN32)
   static constexpr bool possible = true;
 #else
   static constexpr bool possible = false;
 #endif
-  // Bytes that a piece should have at most: longer changes are told, and made, in pieces of this size.
+  // Bytes that a piece should have at most: longer changes are announced, and made, in pieces of this size.
   static constexpr std::size_t piece = std::size_t{1} << 20;
 
-  // Is anything being copied?
+  // Returns whether anything is being copied.
   virtual bool active() const = 0;
   virtual void before_write(std::span<const std::byte> bytes) = 0;
 

@@ -1,6 +1,6 @@
-// The lock around a training step, for a thread that makes steps without a pause and others that want to look in
-// between. Who looks in is let in behind the step that is being made: a plain mutex would let the same thread have it
-// again and again.
+// This is the lock around a training step, for a thread that makes steps without a pause and others that want to read
+// in between. A reader is let in behind the current step: a plain mutex would let the same thread have it again and
+// again.
 #pragma once
 #include <atomic>
 #include <mutex>
@@ -26,7 +26,7 @@ public:
   private:
     step_mutex& m_;
   };
-  // For who looks in: a save, a summary.
+  // Readers use this: a save, a summary.
   class visiting {
   public:
     explicit visiting(step_mutex& m) : m_(m) {
@@ -47,7 +47,7 @@ public:
   };
 
 private:
-  std::mutex gate_;  // a guest has it until he is in
+  std::mutex gate_;  // a guest has it until it is in
   std::atomic<int> guests_{0};
   std::recursive_mutex mutex_;
   std::atomic<std::thread::id> owner_{};

@@ -1,5 +1,6 @@
-// Numbers too small for a full significand: kept, as IEEE 754 says, or counted as zero. A thread has one mode for all
-// its arithmetic. Kept, each costs an x86 a hundred times as much, and the moments of a dead unit decay into them.
+// These policies keep numbers that are too small for a full significand, as IEEE 754 says, or count them as zero. A
+// thread has one mode for all its arithmetic. Kept, each costs an x86 a hundred times as much, and the moments of a
+// dead unit decay into them.
 //
 //   gradus::make_trainer<digits>(gradus::adam{}, gradus::subnormals::keep{});
 #pragma once
@@ -11,9 +12,9 @@ namespace gradus::inline GRADUS_BUILD {
 
 enum class subnormal_mode : std::uint8_t { keep, flush };
 
-// What a step, a prediction or an update does with them, on every thread that works on it. The caller's own mode
-// returns with the caller. Default: flush with `fast` arithmetic, as TensorFlow does on its threads; keep with
-// `portable`, whose bits are the same on every machine only so. PyTorch keeps them unless told
+// The treatment of subnormal numbers in a step, a prediction or an update, on every thread that works on it. The
+// caller's own mode returns with the caller. Default: flush with `fast` arithmetic, as TensorFlow does on its threads;
+// keep with `portable`, whose bits are the same on every machine only so. PyTorch keeps them by default
 // (torch.set_flush_denormal).
 namespace subnormals {
 // Subnormal numbers are computed with, as IEEE 754 has it.
@@ -69,7 +70,7 @@ inline void write_float_control(float_control) {}
 }  // namespace detail
 
 namespace detail {
-// What the policies say, or else what fits the device's arithmetic.
+// The policies' choice, or else the one that fits the device's arithmetic.
 template <class Device, class... Policies>
 consteval subnormal_mode subnormals_of() {
   if constexpr (policies_of<kind::subnormals, Policies...> != 0)

@@ -1,4 +1,5 @@
-// The one door to waiting: whatever starts a thread, blocks, sleeps or reads the time does it through a `task_system`.
+// A `task_system` is the one door to waiting: all code that starts a thread, blocks, sleeps or reads the time does it
+// through one.
 //
 //   gradus::task_system run;                                     // the system's threads and clock
 //   gradus::task_condition changed(run);
@@ -6,9 +7,9 @@
 //   changed.wait(lock, [&] { return !queue.empty(); });    // as std::condition_variable
 //   if (!changed.wait_for(lock, 5, done)) ...              // five seconds by the clock of `run`
 //
-// A program gives other tasks to what it makes when time shall be turned by hand (testing/hand_tasks.hpp) or when many
-// tasks shall run in a reproducible order. The calls behind the door are made where a thread blocks or starts, never in
-// a step, so they are virtual; with the system's threads, the default, they are direct.
+// A program passes another task system to its objects when time shall be turned by hand (testing/hand_tasks.hpp) or
+// when many tasks shall run in a reproducible order. The calls behind the door are made where a thread blocks or
+// starts, never in a step, so they are virtual; with the system's threads, the default, they are direct.
 //
 // Mutexes stay std::mutex: nothing blocks while it holds one, except on a condition, which lets go of it.
 #pragma once
@@ -26,7 +27,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What stands behind the door in the place of the system.
+// A driver stands behind the door in the place of the system.
 class task_driver {
 public:
   // A place where tasks wait: what a `task_condition` is for this driver.
@@ -50,16 +51,15 @@ public:
   virtual double elapsed() const = 0;  // monotonic seconds
   virtual void sleep(double secs) = 0;
   virtual std::unique_ptr<meeting> make_meeting() = 0;
-  // Error: std::system_error if there is no thread to be had.
+  // Error: std::system_error if no thread can be created.
   virtual std::unique_ptr<running> start(std::function<void()> body) = 0;
-  // The same, for drivers that tell what tasks wait: `who` is what the task is for.
+  // The same, for drivers that list waiting tasks: `who` names the task's purpose.
   virtual std::unique_ptr<running> start_named(std::string_view /*who*/, std::function<void()> body) {
     return start(std::move(body));
   }
 };
 
-// A task that was started, as std::jthread without its stop token: destroying it waits for its end, so tell it to end
-// before.
+// A task that was started, as std::jthread without its stop token: destroying it waits for its end, so end it before.
 class task_handle {
 public:
   task_handle() = default;
@@ -95,7 +95,7 @@ public:
   double elapsed() const;
   void sleep(double secs) const;
   // Starts a task that calls `body`. `who` begins the sentence of an error ("prefetch"), `remedy` ends it ("leave
-  // prefetch out"). Error: resource_exhausted if there is no thread to be had; `otherwise` is called before.
+  // prefetch out"). Error: resource_exhausted if no thread can be created; `otherwise` is called before.
   [[nodiscard]] task_handle start(
       std::string_view who, std::string_view remedy, std::function<void()> body,
       const std::function<void()>& otherwise = [] {}) const;
@@ -108,8 +108,8 @@ private:
 };
 static_assert(clock<task_system>);
 
-// What tasks wait on, under a mutex that the caller holds: std::condition_variable behind the door. It keeps its driver
-// alive. Its tasks all wait with the same mutex.
+// Tasks wait on this, under a mutex that the caller holds: it is std::condition_variable behind the door. It keeps its
+// driver alive. Its tasks all wait with the same mutex.
 class task_condition {
 public:
   explicit task_condition(const task_system& of = {});

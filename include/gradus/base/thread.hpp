@@ -1,5 +1,5 @@
-// A thread, or an error that says what it was for, what failed and what to do: std::thread's own says "Resource
-// temporarily unavailable". Everything here that begins a thread begins it by this.
+// This header makes a thread, or an error that names its purpose, the failure and the remedy: std::thread's own says
+// "Resource temporarily unavailable". Everything here that begins a thread begins it by this.
 #pragma once
 #if defined(__STDCPP_THREADS__)
 #include <string_view>
@@ -13,8 +13,8 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// A thread that is waited for when it is destroyed: std::jthread without its stop token, which libc++ 16 has not. Who
-// has to end it says so to it before (a flag beside what it waits for).
+// A thread that is waited for when it is destroyed: std::jthread without its stop token, which libc++ 16 has not. Its
+// owner signals its end before (by a flag beside its condition).
 class joining_thread {
 public:
   joining_thread() = default;
@@ -49,8 +49,8 @@ namespace detail {
 #endif
 
 // Begins a thread that calls f. `who` begins the sentence ("prefetch"), `remedy` ends it ("leave prefetch out").
-// Error: resource_exhausted if there is none to be had (RLIMIT_NPROC, a container's limit, memory); f is not called
-// then, but `otherwise` before the error is raised.
+// Error: resource_exhausted if none can be created (RLIMIT_NPROC, a container's limit, memory); f is not called then,
+// but `otherwise` before the error is raised.
 template <class Thread = detail::joining_thread, class F, class Otherwise = void (*)()>
 Thread start_thread(
     [[maybe_unused]] std::string_view who, [[maybe_unused]] std::string_view remedy, F&& f,

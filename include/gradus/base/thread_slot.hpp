@@ -1,4 +1,5 @@
-// A small number of the calling thread, for what is kept once per thread so that threads do not share cache lines.
+// A thread slot is a small number of the calling thread, for data that are kept once per thread so that threads do not
+// share cache lines.
 #pragma once
 #if defined(__STDCPP_THREADS__)
 #include <atomic>

@@ -1,14 +1,14 @@
-// Saves that do not hold up training: the state is staged (staging.hpp), and a thread of its own writes it.
+// A background_saver saves without holding up training: the state is staged (staging.hpp), and a thread of its own
+// writes it.
 //
 //   background_saver s(saver{...}, copy_snapshot{});
 //   s.save(list, "runs/digits/model", step);        // returns when the state is staged
 //   while (auto done = s.next_done()) report(*done);
-//   s.finish();                                     // waits for the last save; raises what it met
+//   s.finish();                                     // waits for the last save; raises its error
 //
 // One save is written at a time: a save that begins while another is being written waits for it (`back_pressure::wait`)
-// or is given up and counted (`back_pressure::skip`). What went wrong is raised by the next save or by finish.
-// Destroying it waits for the save under way, and is the one way to lose its error: finish() first, as the trainer
-// does.
+// or is given up and counted (`back_pressure::skip`). An error is raised by the next save or by finish. Destroying it
+// waits for the save under way, and is the one way to lose its error: finish() first, as the trainer does.
 #pragma once
 #include <exception>
 #include <mutex>
@@ -50,7 +50,7 @@ public:
   }
 
   // Begins a save. State may change as soon as this returns (through before_write, for rolling_snapshot). False: it was
-  // skipped, since the save before it is still being written. Raises what an earlier save met.
+  // skipped, since the save before it is still being written. Raises the error of an earlier save.
   bool save(const state_list& list, std::string_view prefix, std::int64_t step, metadata about = {},
             std::optional<double> metric = {}) {
     std::unique_lock lock(mutex_);
@@ -66,13 +66,13 @@ public:
     changed_.notify_all();
     return true;
   }
-  // Who has to be told, piece by piece, before state is changed while a save may be under way; nobody, unless the
-  // snapshot is a rolling_snapshot.
+  // Returns the guard that must be called, piece by piece, before state is changed while a save may be under way; none,
+  // unless the snapshot is a rolling_snapshot.
   write_guard* guard() { return area_.guard(); }
-  // To be called before a step if the guard is told only of changes within `told`: the rest is copied now.
+  // Call this before a step if the guard is called only for changes within `told`: the rest is copied now.
   void before_step(std::span<const std::span<const std::byte>> told = {}) { area_.before_step(told); }
 
-  // The oldest save that is done and was not asked for yet.
+  // Returns the oldest finished save that was not returned yet.
   std::optional<save_done> next_done() {
     const std::lock_guard lock(mutex_);
     if (done_.empty()) return std::nullopt;
@@ -80,7 +80,7 @@ public:
     done_.pop_front();
     return out;
   }
-  // Waits until nothing is being written; raises what went wrong.
+  // Waits until nothing is being written; raises the error of a save.
   void finish() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !busy_; });
@@ -90,7 +90,7 @@ public:
     const std::lock_guard lock(mutex_);
     return skipped_;
   }
-  // For restoring, and what is attached: not while a save is under way (finish() first).
+  // Use this for restoring, and for attached files: not while a save is under way (finish() first).
   Saver& files() { return saver_; }
   const Saver& files() const { return saver_; }
 
@@ -115,7 +115,8 @@ private:
       }
       lock.lock();
       if (done) done_.push_back(std::move(*done));
-      // Moved: whoever is told of it is the last to hold it, so that it is not destroyed here while it is read there.
+      // It is moved: the reader of the result is its last owner, so that it is not destroyed here while it is read
+      // there.
       if (error && !error_) error_ = std::move(error);
       busy_ = false;
       lock.unlock();

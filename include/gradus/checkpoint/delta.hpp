@@ -1,6 +1,5 @@
-// Delta checkpoints: of large tables only the rows that changed, everything else whole. A delta follows a base, a whole
-// checkpoint, or the delta before it; base and deltas together are what a whole checkpoint would have been, bit for
-// bit.
+// A delta checkpoint holds the changed rows of large tables, and everything else whole. A delta follows a base, a whole
+// checkpoint, or the delta before it; base and deltas together equal the whole checkpoint, bit for bit.
 //
 //   row_tracker tracker;
 //   tracker.table("emb", rows), tracker.follows("emb/Adagrad", "emb");
@@ -16,7 +15,7 @@
 //   restore_deltas(list, base, deltas);                        // all of them fit, in this order, or nothing is changed
 //   auto whole = compact(base, deltas);                        // a new base, after which these may be deleted
 //
-// Which rows were touched must be told: a row that changes unmarked is lost. docs/formats/delta.md has the format.
+// Every touched row must be marked: a row that changes unmarked is lost. docs/formats/delta.md has the format.
 #pragma once
 #include "../store/crc32c.hpp"
 #include "match.hpp"
@@ -30,7 +29,7 @@ struct named_snapshot {
   const snapshot* content = nullptr;
 };
 
-// A snapshot and the bytes that its records point to, where they are not somebody else's.
+// A snapshot and the bytes that its records point to, where it owns them.
 struct owned_snapshot {
   snapshot content;
   std::deque<std::vector<std::byte>> owned = {};
@@ -38,7 +37,7 @@ struct owned_snapshot {
   std::span<const std::byte> own(std::vector<std::byte> bytes) { return owned.emplace_back(std::move(bytes)); }
 };
 
-// What a delta says of a checkpoint: the file (for messages; it may have moved), the step, and the checksum of its
+// A delta's reference to a checkpoint: the file (for messages; it may have moved), the step, and the checksum of its
 // content.
 struct checkpoint_link {
   std::string file;
@@ -73,14 +72,14 @@ std::string_view said(const snapshot& s, std::string_view key);
 // metadata, which a codec may change.
 std::uint32_t content_checksum(const snapshot& s);
 
-// A chain that begins at this base, which is read once for its checksum. Raises failed_precondition if it is a delta.
+// Begins a chain at this base, which is read once for its checksum. Raises failed_precondition if it is a delta.
 delta_chain begin_chain(const named_snapshot& base);
-// The chain after this delta, which make_delta made for it.
+// Returns the chain after this delta, which make_delta made for it.
 delta_chain extended(const delta_chain& chain, const named_snapshot& delta);
 
-// What changed since the chain's last checkpoint: of tracked tables the marked rows, or all if that is not more,
-// everything else whole. Rows and blobs are copied; other records point into the live state. Raises invalid_argument
-// for a table that is not as it is tracked.
+// Makes a delta of the changes since the chain's last checkpoint: of tracked tables the marked rows, or all if that is
+// not more, everything else whole. Rows and blobs are copied; other records point into the live state. Raises
+// invalid_argument for a table that is not as it is tracked.
 owned_snapshot make_delta(const state_list& list, const row_tracker& marks, const delta_chain& chain, std::int64_t step,
                           metadata about = {}, bool copy = false);
 
@@ -100,25 +99,24 @@ struct merged_snapshot {
 };
 
 std::int64_t row_at(const record& indices, std::size_t i);
-// Why these cannot be rows of that table, or nothing.
+// Returns the reason why these cannot be rows of that table, or nothing.
 std::string rows_problem(const record& table, const record& indices, const record& values);
 
 // Writes the rows into a table's bytes. They must have been checked.
 void put_rows(const merged_record& m, std::span<std::byte> table);
 
-// Does this delta follow the chain? Raises failed_precondition if it is another's or comes out of order, data_loss if
-// it or the checkpoint before it is not what was written.
+// Checks that this delta follows the chain. Raises failed_precondition if it belongs to another or comes out of order,
+// data_loss if it or the checkpoint before it has other contents than were written.
 void check_follows(const delta_chain& chain, const named_snapshot& delta);
 
 merged_snapshot merge(const named_snapshot& base, std::span<const named_snapshot> deltas);
 
-// The metadata of the newest, without what makes it a delta.
+// Returns the metadata of the newest, without the entries that make it a delta.
 metadata about_of(const snapshot& newest);
 
 }  // namespace detail
 
-// Restores a base and the deltas that follow it, all that there are or the first few. Gives the chain, to go on with.
-// Raises
+// Restores a base and the deltas that follow it, all of them or the first few. Returns the chain, to go on with. Raises
 //   failed_precondition          a delta that does not follow what is before it, in this order
 //   data_loss                    a delta, or what it follows, is not what was written; the file is named
 //   not_found, invalid_argument  what they hold does not fit; every variable that does not is named
@@ -127,7 +125,7 @@ delta_chain restore_deltas(const state_list& list, const named_snapshot& base, s
                            const restore_options& options = {});
 
 // Base and deltas as one whole checkpoint: the one that a save at the last delta's step would have been. It points into
-// them, but for tables of which rows changed, which are copied. Raises what restore_deltas raises of files.
+// them, but for tables of which rows changed, which are copied. Raises the errors of restore_deltas about files.
 owned_snapshot compact(const named_snapshot& base, std::span<const named_snapshot> deltas);
 
 }  // namespace gradus

@@ -1,7 +1,8 @@
-// A saver for large tables of which a step changes few rows: a whole checkpoint now and then, deltas between them.
+// A delta_saver serves large tables of which a step changes few rows: it writes a whole checkpoint now and then, and
+// deltas between them.
 //
 //   delta_saver s(saver{}, {.deltas_per_base = 20, .keep_chains = 2});
-//   s.tracker().table("emb", rows);                        // and mark what every sparse update touches (delta.hpp)
+//   s.tracker().table("emb", rows);                        // and mark the rows of every sparse update (delta.hpp)
 //   s.save(list, "runs/ads/model", step);                  // a base or a delta
 //   s.restore_latest(list, "runs/ads");                    // the base and all deltas behind it
 //
@@ -21,7 +22,7 @@ struct delta_options {
 template <class Saver>
 class delta_saver {
 public:
-  // The saver's own max_to_keep is put aside: what is kept is decided by the chain.
+  // The saver's own max_to_keep does not count: the chain decides which files are kept.
   explicit delta_saver(Saver s, delta_options options = {}) : saver_(std::move(s)), options_(options) {
     if (options.deltas_per_base < 0 || options.keep_chains < 1)
       raise(status::invalid_argument,
@@ -30,12 +31,12 @@ public:
     saver_.keep_all();
   }
 
-  // Which rows were touched since the last save.
+  // Tracks the rows that were touched since the last save.
   row_tracker& tracker() { return tracker_; }
   const Saver& files() const { return saver_; }
 
-  // Saves a delta, or a base if there is none yet, the chain is long enough, or `whole` asks for it. Raises what
-  // saver::save raises: the marks are kept then, and the next save takes these rows too.
+  // Saves a delta, or a base if there is none yet, the chain is long enough, or `whole` is true. Raises the errors of
+  // saver::save: the marks are kept then, and the next save takes these rows too.
   saved save(const state_list& list, std::string_view prefix, std::int64_t step, metadata about = {},
              bool whole = false) {
     const auto marks = tracker_.take();
@@ -46,9 +47,9 @@ public:
     });
   }
 
-  // Restores the newest checkpoint that the state file names, with what is before it; nothing if there is neither a
+  // Restores the newest checkpoint that the state file names, with the files before it; nothing if there is neither a
   // state file nor a checkpoint. With `fallback` a damaged delta is left out with all behind it. The chain goes on from
-  // there. Raises what restore_deltas raises, data_loss for files that are damaged or gone, failed_precondition as
+  // there. Raises the errors of restore_deltas, data_loss for files that are damaged or gone, failed_precondition as
   // saver::restore_latest; then nothing was changed.
   std::optional<restored> restore_latest(const state_list& list, const std::string& directory,
                                          const restore_options& options = {}) {
@@ -117,7 +118,7 @@ private:
     return out;
   }
 
-  // The base that `name` goes back to, the deltas between, and itself; or what is wrong.
+  // Returns the base that `name` goes back to, the deltas between, and itself; or a problem.
   std::string open_chain(const std::string& directory, std::string name, std::deque<opened>& files) const {
     for (;;) {
       files.push_front({name, saver_.read(join_path(directory, name))});

@@ -1,5 +1,5 @@
-// Saves that training waits for: the default. The same door as saves in the background (checkpoint/background.hpp), and
-// what a trainer calls.
+// With in_place, the default, training waits for saves. It has the same door as saves in the background
+// (checkpoint/background.hpp), which a trainer calls.
 #pragma once
 #include "saver.hpp"
 
@@ -28,25 +28,25 @@ public:
 
   // Allocates ahead of the first save.
   void prepare(const state_list&) {}
-  // Saves; false if it was given up because the one before it is still being written.
+  // Saves; returns false if it was skipped because the one before it is still being written.
   bool save(const state_list& list, std::string_view prefix, std::int64_t step, metadata about = {},
             std::optional<double> metric = {}) {
     done_.push_back({step, saver_.save(list, prefix, step, std::move(about), metric)});
     return true;
   }
-  // Who has to be told before state is changed, and what it cannot be told of (checkpoint/background.hpp); nobody here.
+  // Returns the guard that must be called before state is changed (checkpoint/background.hpp); none here.
   write_guard* guard() { return nullptr; }
   void before_step(std::span<const std::span<const std::byte>> = {}) {}
-  // The oldest save that is done and was not asked for yet.
+  // Returns the oldest finished save that was not returned yet.
   std::optional<save_done> next_done() {
     if (done_.empty()) return std::nullopt;
     auto out = std::move(done_.front());
     done_.pop_front();
     return out;
   }
-  // Waits until nothing is being written; raises what went wrong.
+  // Waits until nothing is being written; raises the error of a save.
   void finish() {}
-  // For restoring, and what is attached: not while a save is under way.
+  // Use this for restoring, and for attached files: not while a save is under way.
   Saver& files() { return saver_; }
   const Saver& files() const { return saver_; }
 

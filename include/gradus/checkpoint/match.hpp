@@ -1,4 +1,4 @@
-// Does a snapshot fit the state that lives here? Everything that does not is named, in one error; nothing is written
+// This header matches a snapshot with the live state. One error names every entry that does not fit; nothing is written
 // into live state unless all of it fits.
 #pragma once
 #include <cstring>
@@ -9,7 +9,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Which snapshots a restore takes.
+// These options say which snapshots a restore takes.
 struct restore_options {
   std::string model = {};     // the fingerprint to find in the metadata; empty: any
   bool ignore_extra = false;  // take what is listed here, leave the rest of the file (TensorFlow always does)
@@ -31,7 +31,7 @@ std::string kind_of(const state_entry& e);
 
 // status::not_found if anything listed here is missing in the file, else invalid_argument. A file without a blob that
 // it may lack is of another program: it need not have the tensors that it may lack either, and if it does not name this
-// library as its writer, what it has besides is no mismatch.
+// library as its writer, its further tensors are no mismatch.
 mismatch compare(const state_list& list, const snapshot& content, const restore_options& options);
 
 // Copies a snapshot that fits. A blob may still refuse (it raises): then the blobs before it get back what they held,

@@ -1,9 +1,9 @@
-// on_notice: a checkpoint when something tells that the machine is about to be taken away (a file that a cloud's agent
-// writes, a metadata server that a thread asks), and the end of training after it, or not.
+// on_notice saves a checkpoint when a callback reports that the machine is about to be taken away (a file that a
+// cloud's agent writes, a metadata server that a thread queries), and ends training after it, or not.
 //
 //   make_trainer<digits>(adam{}, any_of{every_seconds{600}, on_notice{[] { return told.load(); }}}, run_config{...});
 //
-// Of a signal: on_signal.hpp.
+// on_signal.hpp does so for a signal.
 #pragma once
 #include <functional>
 #include <utility>
@@ -16,13 +16,13 @@ class on_notice {
 public:
   using policy_for = kind::save_when;
 
-  // `told` is asked after every step, on the thread that trains, until it says true: then the step is saved.
+  // `told` is called after every step, on the thread that trains, until it returns true: then the step is saved.
   // Error: invalid_argument without a function.
   explicit on_notice(std::function<bool()> told, bool stops = true) : told_(std::move(told)), stops_(stops) {
     if (!told_) raise(status::invalid_argument, "on_notice: expected a function that says whether a notice came");
   }
   bool due(const save_moment&) { return !arrived_ && (arrived_ = told_()); }
-  // Training is to end: the notice came, and `stops` was asked for.
+  // True if training is to end: the notice came, and `stops` is set.
   bool stop() const { return stops_ && arrived_; }
 
 private:

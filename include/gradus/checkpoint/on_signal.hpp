@@ -1,4 +1,4 @@
-// on_signal: a checkpoint when the operating system says that the machine is about to be taken away, and the end of
+// on_signal saves a checkpoint when the operating system signals that the machine is about to be taken away, and ends
 // training after it. POSIX only.
 //
 //   make_trainer<digits>(adam{}, any_of{every_seconds{600}, on_signal{SIGTERM}}, run_config{...});
@@ -11,8 +11,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Takes the signal over as long as it lives, and gives back what was there before. Two at a time for one signal share
-// it.
+// Takes the signal over as long as it lives, and restores the former handler. Two at a time for one signal share it.
 class on_signal {
 public:
   using policy_for = kind::save_when;
@@ -20,7 +19,7 @@ public:
   explicit on_signal(int signal, bool stops = true) : stops_(stops), handler_(std::make_shared<handler>(signal)) {}
 
   bool due(const save_moment&);
-  // Training is to end: the signal came, and `stops` was asked for.
+  // True if training is to end: the signal came, and `stops` is set.
   bool stop() const { return stops_ && arrived_; }
 
 private:

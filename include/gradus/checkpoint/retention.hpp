@@ -1,4 +1,5 @@
-// Which checkpoints of a directory are kept when one is added: the newest n, one in so many hours, the best m.
+// Retention decides which checkpoints of a directory are kept when one is added: the newest n, one in so many hours,
+// the best m.
 //
 // As tf.train.Saver (max_to_keep, keep_checkpoint_every_n_hours): a checkpoint that is about to be deleted survives for
 // good if it is later than the next hour mark, which then moves on. Beyond TensorFlow: the best m by a metric (its
@@ -30,7 +31,7 @@ struct saver_options {
   bool pad_step_number = false;
   // A checkpoint larger than this many bytes is not read.
   std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max();
-  // What a codec may spend on one: tensors in it, bytes after inflation.
+  // The limits of a codec for one checkpoint: tensors in it, bytes after inflation.
   reader_limits limits = {};
 };
 
@@ -47,8 +48,8 @@ public:
   const checkpoint_state& state() const { return state_; }
   checkpoint_state& state() { return state_; }
 
-  // The list after checkpoint `name` has been saved at `now`; its state().superseded names what is to be deleted then.
-  // A metric that is not finite is the worst.
+  // Returns the list after checkpoint `name` has been saved at `now`; its state().superseded names the files to be
+  // deleted then. A metric that is not finite is the worst.
   retention with(const std::string& name, double now, std::optional<double> metric) const;
 
   // The list after the newest checkpoint has been measured.
@@ -57,8 +58,8 @@ public:
   void supersede(const std::string& name);
 
 private:
-  // A clock that was set back: the hour mark goes back with it, and no checkpoint is from the future, or each of those
-  // would be later than the mark and survive for good (in TensorFlow they do).
+  // After a clock was set back the hour mark goes back with it, and no checkpoint is from the future; else each of
+  // those would be later than the mark and survive for good (in TensorFlow they do).
   void set_back(double now);
   void forget(std::size_t i);
   void rank(const std::string& name, double metric);

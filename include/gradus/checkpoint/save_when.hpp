@@ -1,4 +1,4 @@
-// When to save: decisions that are asked after every step, and compose.
+// These policies decide when to save; they are called after every step, and compose.
 //
 //   make_trainer<digits>(adam{}, any_of{every_seconds{600}, every_steps{1000}}, run_config{...});
 //
@@ -6,7 +6,7 @@
 //   every_seconds{600}      at the first step so many seconds after the last save (save_checkpoints_secs)
 //   when_better{}           a metric has been measured that is better than every one before
 //   on_signal{SIGTERM}      the machine is about to be taken away (checkpoint/on_signal.hpp)
-//   any_of{a, b, ...}       any of them; each is asked every time, so that each sees all steps
+//   any_of{a, b, ...}       any of them; each is called every time, so that each sees all steps
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What a decision may look at: this step, the newest save (step -1: none yet), and what was measured since the step
+// The input of a decision: this step, the newest save (step -1: none yet), and the metrics measured since the step
 // before.
 struct save_moment {
   std::int64_t step = 0, saved_step = -1;
@@ -32,21 +32,21 @@ concept save_decision =
       { d.due(now) } -> std::convertible_to<bool>;
     };
 
-// A save after every so many steps; 0: never.
+// Saves after every so many steps; 0: never.
 struct every_steps {
   using policy_for = kind::save_when;
   std::int64_t steps = 1000;
   bool due(const save_moment& now) const { return steps > 0 && now.step % steps == 0; }
 };
 
-// A save once so many seconds have passed since the last one; 0: never.
+// Saves once so many seconds have passed since the last save; 0: never.
 struct every_seconds {
   using policy_for = kind::save_when;
   double seconds = 600;
   bool due(const save_moment& now) const { return seconds > 0 && now.elapsed - now.saved_elapsed >= seconds; }
 };
 
-// A save when a measured metric is better than at every save before.
+// Saves when a measured metric is better than at every save before.
 struct when_better {
   using policy_for = kind::save_when;
   bool higher_is_better = true;
@@ -54,7 +54,7 @@ struct when_better {
   bool due(const save_moment& now);
 };
 
-// A save when one of these decisions is due.
+// Saves when one of these decisions is due.
 template <save_decision... Decisions>
 struct any_of {
   using policy_for = kind::save_when;

@@ -1,18 +1,18 @@
-// The saver: a state list to `<prefix>-<step>` with the codec's extension, and back.
+// A saver writes a state list to `<prefix>-<step>` with the codec's extension, and reads it back.
 //
 //   saver s{saver_options{.max_to_keep = 5}};
 //   s.save(list, "runs/digits/model", step, {{"model", fingerprint}});
 //   auto found = s.restore_latest(list, "runs/digits");      // nothing: a fresh start
 //
 // A save stages everything under temporary names, gives the checkpoint's files their names, then the state file
-// `checkpoint` its own, and only then deletes what is superseded:
+// `checkpoint` its own, and only then deletes superseded files:
 // killed or without power at any instant, the directory holds the last acknowledged checkpoint or a newer one. When
 // save returns, the checkpoint is on the disk. State must stand still during a save (checkpoint/background.hpp copies
 // it).
 //
-// As tf.train.Saver: max_to_keep, keep_checkpoint_every_n_hours, the state file, pad_step_number. Otherwise: checksums
-// over every byte, fsync, a restore that fits entirely or changes nothing, and the list of kept checkpoints is taken up
-// from the state file by itself when a run continues.
+// As tf.train.Saver: max_to_keep, keep_checkpoint_every_n_hours, the state file, pad_step_number. TensorFlow lacks:
+// checksums over every byte, fsync, a restore that fits entirely or changes nothing, and the list of kept checkpoints
+// is taken up from the state file by itself when a run continues.
 #pragma once
 #include "../base/clock.hpp"
 #include "../codec/flat.hpp"
@@ -37,8 +37,8 @@ struct restored {
   std::string path;
   std::int64_t step = 0;
   metadata about;
-  std::vector<damaged_checkpoint> damaged;  // what was passed over (restore_options::fallback); the files are kept
-  std::string warning;                      // what a user should know although it was restored; empty: nothing
+  std::vector<damaged_checkpoint> damaged;  // passed over (restore_options::fallback); the files are kept
+  std::string warning;                      // a warning about the restored checkpoint; empty: none
 };
 
 namespace detail {
@@ -48,12 +48,12 @@ public:
   any_saver(saver_options options, any_codec codec, any_file_system fs, any_clock clock);
 
   // Writes the checkpoint of `step`, replacing one of the same name. `prefix` is a path whose last part begins the file
-  // names; its directory is created. `metric` ranks it for saver_options::best. Raises what failed and what to do: then
-  // the earlier checkpoints are as they were, and nothing of this one is left.
+  // names; its directory is created. `metric` ranks it for saver_options::best. Raises an error that names the failure
+  // and the remedy: then the earlier checkpoints are as they were, and nothing of this one is left.
   saved save(const state_list& list, std::string_view prefix, std::int64_t step, metadata about = {},
              std::optional<double> metric = {});
 
-  // The same of a snapshot that was made elsewhere; the codec and the library are added to what it says of itself.
+  // The same for a given snapshot; the codec and the library are added to its metadata.
   saved save(snapshot content, std::string_view prefix, std::optional<double> metric = {});
 
   // From now on every checkpoint gets this file beside it, written when the checkpoint is complete: TensorFlow's
@@ -61,7 +61,7 @@ public:
   void attach(std::string suffix, std::vector<std::byte> bytes);
 
   // Ranks the newest checkpoint by a metric that was measured after it was saved (saver_options::best). Raises
-  // failed_precondition if this saver has saved nothing, or what the disk says.
+  // failed_precondition if this saver has saved nothing, or an error of the disk.
   saved measured(double metric);
 
   // Takes these out of the list and deletes them. `directory`: where they are.
@@ -70,9 +70,9 @@ public:
   // are still there are kept as if they had been saved here now. A run that goes on in its directory does it by itself.
   void recover_last_checkpoints(const std::vector<std::string>& paths);
   // This process writes into the directory from now on: it is created, the list of its checkpoints is taken up, and
-  // what dead processes left there is cleared. A save does it by itself.
+  // files of dead processes are cleared. A save does it by itself.
   void own(const std::string& directory);
-  // A checkpoint, read and checked; what is wrong with it is in its result().
+  // Reads and checks a checkpoint; a problem is in its result().
   opened_files read(const std::string& path, int threads = 1) const;
 
   // Restores the checkpoint in the file `path`. Raises
@@ -83,8 +83,8 @@ public:
   restored restore(const state_list& list, const std::string& path, const restore_options& options = {}) const;
 
   // Restores the newest checkpoint that the directory's state file names; nothing if there is neither a state file nor
-  // a checkpoint. Raises what restore raises: a checkpoint that is named but missing, damaged, or of another step than
-  // its name says is no fresh start (data_loss, or `fallback`). Checkpoints without a state file are none either:
+  // a checkpoint. Raises the errors of restore: a checkpoint that is named but missing, damaged, or of another step
+  // than its name says is no fresh start (data_loss, or `fallback`). Checkpoints without a state file are none either:
   // failed_precondition, unless options.restore_newest.
   std::optional<restored> restore_latest(const state_list& list, const std::string& directory,
                                          const restore_options& options = {}) const;
@@ -92,10 +92,10 @@ public:
   // if there are any and options.restore_newest is not set: training must not start anew beside them.
   std::vector<std::string> unlisted(const std::string& directory, const restore_options& options) const;
 
-  // From now on nothing is superseded by a later save: whoever calls forget decides.
+  // From now on no later save supersedes a checkpoint: the caller deletes by forget.
   void keep_all();
 
-  // The checkpoints that are kept now, oldest first: file names in the directory of the last save.
+  // Returns the checkpoints that are kept now, oldest first: file names in the directory of the last save.
   const std::vector<std::string>& checkpoints() const { return kept_.state().all; }
 
 private:
@@ -112,7 +112,7 @@ private:
 
   using opened = opened_files;
 
-  // What is wrong with a checkpoint that a list or a directory names; nothing if it may be taken.
+  // Returns the problem of a checkpoint that a list or a directory names; nothing if it may be taken.
   static std::string is_intact(const opened& file, std::string_view name);
 
   // `path` if it is intact (empty: there is none), else with fallback the first of its neighbours that is. `directory`

@@ -1,8 +1,8 @@
-// How state is copied aside so that training can go on while a checkpoint is written. A policy of the trainer, in place
-// of the default, in_place{}, which lets training wait until the checkpoint is on the disk:
+// A snapshot policy copies the state aside so that training can go on while a checkpoint is written. It takes the place
+// of the trainer's default, in_place{}, with which training waits until the checkpoint is on the disk:
 //
 //   copy_snapshot{}     one copy, made at once
-//   rolling_snapshot{}  a thread copies piece by piece; who is about to change a piece that is not copied yet copies it
+//   rolling_snapshot{}  a thread copies piece by piece; a writer that would change a piece not yet copied copies it
 //                       first. So the training thread is never stopped for longer than one piece takes
 //   fork_snapshot{}     a child process sees the state as it was (copy on write) and copies it into memory that it
 //                       shares with us. It only copies: nothing that a forked thread must not do. The kernel copies
@@ -33,7 +33,7 @@ class background_saver;  // checkpoint/background.hpp
 
 namespace detail {
 
-// Where the bytes of each entry come from and go to.
+// The source and destination of each entry's bytes.
 struct copy_range {
   const std::byte* from;
   std::byte* to;
@@ -62,8 +62,8 @@ private:
 }  // namespace detail
 
 // A staging area: `begin` fixes the instant, `complete` waits until everything is copied (on the thread that writes the
-// checkpoint), `content` is what was copied. `prepare` allocates and touches the memory ahead of the first save.
-// `guard` is told by whoever changes state between begin and complete; `before_step` says what it will be told of.
+// checkpoint), `content` is the copy. `prepare` allocates and touches the memory ahead of the first save. Code that
+// changes state between begin and complete calls `guard`; `before_step` names the state that it will be called for.
 template <class S>
 concept staging = requires(S& s, const state_list& list, std::span<const std::span<const std::byte>> told) {
   s.prepare(list);
@@ -74,7 +74,7 @@ concept staging = requires(S& s, const state_list& list, std::span<const std::sp
   s.before_step(told);
 };
 
-// Training waits until the state is copied in memory; a thread then writes the copy.
+// With this, training waits until the state is copied in memory; a thread then writes the copy.
 struct copy_snapshot {
   using policy_for = kind::snapshot;
   template <class Saver>
@@ -97,7 +97,8 @@ struct copy_snapshot {
 };
 static_assert(staging<copy_snapshot::area>);
 
-// A thread copies the state piece by piece while training goes on; what a step is about to change is copied before.
+// With this, a thread copies the state piece by piece while training goes on; a piece that a step is about to change is
+// copied before.
 struct rolling_snapshot {
   using policy_for = kind::snapshot;
   template <class Saver>
@@ -113,13 +114,13 @@ struct rolling_snapshot {
 
     void prepare(const state_list& list);
     void begin(const state_list& list);
-    // Copies what nobody has copied; on the writing thread.
+    // Copies the remaining pieces; on the writing thread.
     void complete();
-    // Copies what is left outside of `told`: what changes there, nobody says.
+    // Copies the pieces outside of `told`, whose changes no call announces.
     void before_step(std::span<const std::span<const std::byte>> told = {});
     write_guard* guard() { return this; }
     bool active() const override { return active_.load(std::memory_order_acquire); }
-    // Copies the pieces that overlap these bytes, or waits for whoever is at it.
+    // Copies the pieces that overlap these bytes, or waits for the thread that is copying them.
     void before_write(std::span<const std::byte> bytes) override;
     snapshot& content() { return layout_.content(); }
 
@@ -197,7 +198,7 @@ struct fork_snapshot {
       pid_t found = 0;
       do found = ::waitpid(child_, &how, 0);
       while (found < 0 && errno == EINTR);
-      // Where SIGCHLD is ignored, a child has been waited for, but how it ended is told to nobody (ECHILD).
+      // Where SIGCHLD is ignored, a child has been waited for, but its exit status is lost (ECHILD).
       const bool fine = (found == child_ ? WIFEXITED(how) && WEXITSTATUS(how) == 0 : errno == ECHILD) &&
                         (arena_ == nullptr || arena_[layout_.bytes()] == std::byte{1});
       child_ = -1;

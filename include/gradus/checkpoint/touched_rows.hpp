@@ -1,5 +1,5 @@
-// Which rows of large tables have changed since the last checkpoint, for delta checkpoints (checkpoint/delta.hpp). A
-// mark costs a bit that is set; a table of a hundred million rows has 12.5 MB of them.
+// This header records which rows of large tables have changed since the last checkpoint, for delta checkpoints
+// (checkpoint/delta.hpp). A mark costs a bit that is set; a table of a hundred million rows has 12.5 MB of them.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -15,18 +15,18 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Which rows of a table have been touched: a bit for each.
+// A bit for each row of a table says if it was touched.
 class touched_rows {
 public:
   explicit touched_rows(std::int64_t rows) : rows_(rows), words_(static_cast<std::size_t>((rows + 63) / 64)) {}
 
   void mark(std::int64_t row);
-  // The rows of one sparse update, in any order, also more than once.
+  // Marks the rows of one sparse update, in any order, also more than once.
   template <std::integral Index>
   void mark(std::span<const Index> rows) {
     for (const Index row : rows) mark(static_cast<std::int64_t>(row));
   }
-  // After an update that is not sparse.
+  // Marks all rows, after an update that is not sparse.
   void mark_all();
   void mark(const touched_rows& others);
   void clear() { std::fill(words_.begin(), words_.end(), std::uint64_t{0}); }
@@ -40,21 +40,22 @@ private:
   std::vector<std::uint64_t> words_;
 };
 
-// The tables of a state list whose changed rows are known, and which rows these are. For one thread at a time.
+// A row_tracker holds the tables of a state list whose changed rows are tracked, and these rows. Only one thread may
+// use it at a time.
 class row_tracker {
 public:
-  // The entry `name` is a table with so many rows, its first extent. Raises already_exists.
+  // Tracks the entry `name` as a table with so many rows, its first extent. Raises already_exists.
   touched_rows& table(std::string_view name, std::int64_t rows);
-  // The entry `name` changes in the rows of that table: its slots, its moving average.
+  // Tracks the entry `name` with that table, in whose rows it changes: its slots, its moving average.
   void follows(std::string_view name, std::string_view table);
   // Stays where it is as long as the tracker does. Raises not_found.
   touched_rows& rows_of(std::string_view table);
-  // The rows of an entry; nullptr if it is not tracked.
+  // Returns the rows of an entry; nullptr if it is not tracked.
   const touched_rows* find(std::string_view entry) const;
 
-  // The marks so far; from here on they are collected anew.
+  // Takes the marks so far; from here on they are collected anew.
   row_tracker take();
-  // Marks that were taken, and not saved.
+  // Puts back marks that were taken, and not saved.
   void put_back(const row_tracker& marks);
   void clear();
 

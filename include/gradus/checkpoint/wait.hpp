@@ -1,6 +1,6 @@
-// For whoever evaluates what another process trains: waiting for checkpoints. As tf.train.checkpoints_iterator and
-// contrib's wait_for_new_checkpoint: the directory's state file is looked at every second; a consumer that is slower
-// than the saver sees only the newest.
+// These functions wait for the checkpoints that another process trains, for an evaluator. As
+// tf.train.checkpoints_iterator and contrib's wait_for_new_checkpoint: the directory's state file is read every second;
+// a consumer that is slower than the saver sees only the newest.
 #pragma once
 #include <functional>
 #include <limits>
@@ -14,14 +14,14 @@ namespace gradus::inline GRADUS_BUILD {
 struct wait_options {
   double timeout = std::numeric_limits<double>::infinity();  // seconds; then nothing is returned
   double poll = 1;                                           // seconds between two looks
-  // How seconds pass; returns false to give up (a stop token, a coordinator). Left out: the thread sleeps, by
-  // the clock where that is tasks.
+  // This function waits; it returns false to give up (a stop token, a coordinator). Left out: the thread sleeps, by the
+  // clock where that is tasks.
   std::function<bool(double seconds)> pass = {};
   cancellation* stop = nullptr;  // gives up at once when it is cancelled: a coordinator's stopping()
 };
 
-// The path of the newest checkpoint once it is another one than `last` (empty: any); empty after the time-out or a
-// stop. A state file that is damaged or being made is "not yet".
+// Returns the path of the newest checkpoint once it is another one than `last` (empty: any); empty after the time-out
+// or a stop. A state file that is damaged or being made is "not yet".
 template <file_system F, clock Clock = system_clock>
 std::string wait_for_new_checkpoint(const F& fs, const std::string& directory, std::string_view last = {},
                                     const wait_options& options = {}, const Clock& clock = {}) {

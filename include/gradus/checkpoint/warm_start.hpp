@@ -1,5 +1,5 @@
-// Warm start: a new model begins with values of another's checkpoint. As tf.estimator.WarmStartSettings (TensorFlow
-// 1.15).
+// With a warm start a new model begins with values of another's checkpoint. As tf.estimator.WarmStartSettings
+// (TensorFlow 1.15).
 //
 //   warm_start_settings ws{.ckpt_to_initialize_from = "runs/old", .vars_to_warm_start = ".*input_layer.*"};
 //   auto done = warm_start(targets, ws, flat_binary{}, posix{});        // done.count variables, from done.source
@@ -16,14 +16,14 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What was done. TensorFlow logs "Warm-starting from: <source>", "Warm-started <count> variables.", and the details at
-// debug level.
+// The result of a warm start. TensorFlow logs "Warm-starting from: <source>", "Warm-started <count> variables.", and
+// the details at debug level.
 struct warm_started {
   std::string source;
   std::size_t count = 0;
   std::vector<std::string> names;    // full names, in the order of the targets
   std::vector<std::string> details;  // one line for each
-  std::string warning;               // of the reader: the checkpoint has no checksums
+  std::string warning;               // the checkpoint has no checksums, or nothing was chosen
 };
 
 namespace detail {
@@ -33,13 +33,13 @@ namespace detail {
 inline constexpr std::string_view object_graph_key = "_CHECKPOINTABLE_OBJECT_GRAPH";
 std::map<std::string, std::string> keys_of_objects(std::span<const std::byte> object_graph);
 
-// Parts whose places make no sense are the caller's mistake. Raises invalid_argument.
+// Checks a target: parts whose places make no sense are the caller's mistake. Raises invalid_argument.
 void check_target(const warm_start_target& t);
 
-// What is wrong with a variable that gets a new vocabulary, or nothing.
+// Returns the problem of a variable that gets a new vocabulary, or nothing.
 std::string vocab_problem(const warm_start_group& g, const record& old, const vocab_info& info);
 
-// What a variable will hold, before it does: values laid out for each part, or nothing where they are copied.
+// The future values of a variable: laid out for each part, or nothing where they are copied.
 struct warm_start_plan {
   const warm_start_group* group = nullptr;
   const record* from = nullptr;
@@ -55,6 +55,8 @@ matrix_remapping remapping_of(const warm_start_plan& p);
 
 // A variable that is not partitioned is its own only part.
 slice_of slice_of_target(const warm_start_target& t);
+// Returns the warning that no variable was chosen; empty for a model without trainable variables.
+std::string nothing_chosen(std::span<const warm_start_target> targets, const warm_start_settings& s);
 
 // As TensorFlow says it.
 std::string details_of(const warm_start_plan& p);
@@ -64,22 +66,22 @@ std::string details_of(const warm_start_plan& p);
 // Warm-starts the targets from a checkpoint that has been read. `source` is its path, for messages. Raises
 //   invalid_argument    settings that make no sense; names in a map that nothing uses; types, shapes
 //   not_found           tensors that the checkpoint lacks, all of them named
-//   and what match_vocabularies raises
-// and then has changed nothing. What a backup initializer raises comes through, and has changed nothing either.
+//   and those of match_vocabularies and then has changed nothing. An error of a backup initializer passes through, and
+//   has changed nothing either.
 warm_started warm_start(std::span<const warm_start_target> targets, const warm_start_settings& settings,
                         const std::string& source, const snapshot& content, const any_file_system& fs);
 
-// Whether this directory is a SavedModel (train/export_saved_model.hpp), whose variables are a tensor bundle: then the
-// path of that, whatever codec the other checkpoints of a program have.
+// If this directory is a SavedModel (train/export_saved_model.hpp), whose variables are a tensor bundle, returns its
+// path, whatever codec the other checkpoints of a program have.
 std::optional<std::string> variables_of_export(const std::string& directory, const any_file_system& fs);
 
-// The checkpoint that ckpt_to_initialize_from names: of a directory the newest, of a path without extension the one
-// with the codec's; of an export its variables. Raises invalid_argument if it is empty, not_found if there is no
+// Returns the checkpoint that ckpt_to_initialize_from names: of a directory the newest, of a path without extension the
+// one with the codec's; of an export its variables. Raises invalid_argument if it is empty, not_found if there is no
 // checkpoint.
 std::string warm_start_source(const any_codec& c, const warm_start_settings& settings, const any_file_system& fs);
 
-// Warm-starts the targets from the checkpoint or directory that the settings name. Raises what the other warm_start
-// raises, data_loss for a damaged checkpoint, failed_precondition for one of another codec.
+// Warm-starts the targets from the checkpoint or directory that the settings name. Raises the errors of the other
+// warm_start, data_loss for a damaged checkpoint, failed_precondition for one of another codec.
 warm_started warm_start(std::span<const warm_start_target> targets, const warm_start_settings& settings,
                         const any_codec& codec, const any_file_system& fs);
 

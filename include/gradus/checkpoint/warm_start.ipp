@@ -62,6 +62,16 @@ GRADUS_BODY matrix_remapping remapping_of(const warm_start_plan& p) {
   return to;
 }
 
+GRADUS_BODY std::string nothing_chosen(std::span<const warm_start_target> targets, const warm_start_settings& s) {
+  std::string given, known;
+  for (const auto& e : s.vars_to_warm_start.elements()) given += text(given.empty() ? "" : ", ", '"', e.text, '"');
+  for (const auto& t : targets)
+    if (t.trainable) known += text(known.empty() ? "" : ", ", '"', t.full_name(), '"');
+  if (known.empty()) return {};
+  return text("nothing was warm-started: vars_to_warm_start, ", given, ", matches no variable of ", known,
+              "; an expression is matched from the start of a name, \".*\" takes all");
+}
+
 GRADUS_BODY slice_of slice_of_target(const warm_start_target& t) {
   if (t.slice) return *t.slice;
   slice_of all{t.name, t.dims, {}, t.dims};
@@ -152,6 +162,7 @@ GRADUS_BODY warm_started warm_start(std::span<const warm_start_target> targets, 
 
   // From here on nothing can fail.
   warm_started out{source, plans.size(), {}, {}, {}};
+  if (groups.empty() && !targets.empty()) out.warning = detail::nothing_chosen(targets, settings);
   for (const auto& p : plans) {
     out.names.push_back(p.group->name);
     out.details.push_back(detail::details_of(p));
@@ -222,7 +233,7 @@ GRADUS_BODY warm_started warm_start(std::span<const warm_start_target> targets, 
     if (const auto other = detail::wrong_step(path, read.content); !other.empty())
       raise(status::data_loss, text("cannot warm-start from \"", path, "\": ", other, ". Nothing was changed."));
   auto out = warm_start(targets, settings, path, read.content, fs);
-  out.warning = read.warning;
+  if (!read.warning.empty()) out.warning += text(out.warning.empty() ? "" : "; ", read.warning);
   return out;
 }
 

@@ -1,6 +1,7 @@
-// What a warm start takes over: the settings, with TensorFlow's names, and which variables they choose.
+// These settings, with TensorFlow's names, choose the variables that a warm start takes over.
 //
-// Apart from the other headers of this room, since <regex> costs a second of compile time and needs exceptions.
+// This header stands apart from the others of this room, since <regex> costs a second of compile time and needs
+// exceptions.
 #pragma once
 #include <initializer_list>
 #include <map>
@@ -17,13 +18,13 @@ struct variable_named {
   std::string name;
 };
 
-// Which variables to warm-start:
+// This chooses the variables to warm-start:
 //   ".*"                               an expression, over the trainable variables (also the default)
 //   {".*"}, {"v1", "v2[^/]"}           a list of expressions, over all variables (accumulators, moving averages, ...)
 //   {variable_named{"v1"}}             a list of variables
 //   std::nullopt                       only the trainable variables that have a vocab_info
 //
-// An expression (ECMAScript, which for such patterns is what Python's `re` means) is matched from the start of the
+// An expression (ECMAScript, which for such patterns means the same as Python's `re`) is matched from the start of the
 // name with ":0" behind it, and need not reach its end: "v1" also takes "v10" and "v1/Momentum", "v2[^/]" takes "v2:0"
 // but not "v2/Momentum".
 class variables_to_warm_start {
@@ -86,10 +87,10 @@ struct warm_start_group {
   std::vector<const warm_start_target*> parts;
 };
 
-// Which targets the settings choose, by full name, each once.
+// Returns the targets that the settings choose, by full name, each once.
 std::vector<warm_start_group> chosen(std::span<const warm_start_target> targets, const warm_start_settings& s);
 
-// The keys of a map that stand for nothing chosen. Raises invalid_argument.
+// Refuses keys of a map that no chosen variable has. Raises invalid_argument.
 template <class Map>
 void check_used(const Map& map, const std::vector<warm_start_group>& groups, const char* setting) {
   std::string unused, viable;

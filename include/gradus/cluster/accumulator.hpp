@@ -1,4 +1,4 @@
-// Conditional accumulators: gradients of several replicas summed up until there are enough, with stale ones dropped
+// A conditional accumulator sums up gradients of several replicas until there are enough, and drops stale ones
 // (tf.ConditionalAccumulator, tf.SparseConditionalAccumulator of 1.15, reduction MEAN).
 //
 //   gradus::dense_accumulator sum{gradus::float32, {2}};
@@ -8,8 +8,8 @@
 //   ticket.ready();                                     // true
 //   ticket.value();                                     // {2, 3.5}
 //
-// One thread at a time: nothing waits in here. Takes are served first in, first out. Not saved: a job that restarts
-// makes new ones and tells them the step.
+// Only one thread uses it at a time: nothing waits in here. Takes are served first in, first out. It is not saved: a
+// job that restarts makes new ones and sets their step.
 #pragma once
 #include <cstring>
 #include <deque>
@@ -26,11 +26,11 @@ namespace detail {
 void accumulate(std::byte* sum, const std::byte* g, dtype type, std::size_t n);
 void divide(std::byte* sum, dtype type, std::size_t n, std::int64_t by);
 
-// The counting that both kinds share. Result: what a take gives.
+// Both kinds share this counting. Result: the result of a take.
 template <class Result>
 class conditional_accumulator {
 public:
-  // What a take will give; a copy is the same take.
+  // The future result of a take; a copy is the same take.
   class ticket {
   public:
     bool ready() const { return result_ != nullptr && result_->done; }
@@ -107,7 +107,7 @@ private:
 };
 
 struct dense_mean {
-  std::int64_t averaged_over = 0;  // gradients; may be more than were asked for
+  std::int64_t averaged_over = 0;  // gradients; may be more than the required number
   dtype type = dtype::none;
   extents dims;
   aligned_buffer memory;
@@ -116,7 +116,7 @@ struct dense_mean {
 struct sparse_mean {
   std::int64_t averaged_over = 0;        // gradients
   std::vector<std::int64_t> rows;        // ascending
-  std::vector<std::int64_t> row_counts;  // gradients that had this row: what its sum is divided by
+  std::vector<std::int64_t> row_counts;  // gradients that had this row: the divisor of its sum
   dtype type = dtype::none;
   extents dims;
   aligned_buffer memory;

@@ -1,5 +1,5 @@
-// Training without parameter servers: every worker has all variables, slots and averages, all sum their gradients, and
-// each makes the same update. A policy of a training run, beside `connected`.
+// all_reduce trains without parameter servers: every worker has all variables, slots and averages, all sum their
+// gradients, and each makes the same update. It is a policy of a training run, beside `connected`.
 //
 //   gradus::local_cluster{.ps = 0, .workers = 4}.run([&](gradus::server& here) {       // or gradus::mpi{}.run(...)
 //     auto trainer = gradus::make_trainer<model>(gradus::connected{here}, gradus::all_reduce{}, gradus::adam{},
@@ -9,13 +9,14 @@
 //
 // After every step parameters, slots, averages and the optimizer's own numbers are on every one of n workers those of
 // one process with microbatch{n} on the same examples, bit for bit; so are the loss and scalar metrics of the step, and
-// with them what a clip, a loss scale or not_finite says. (With microbatch{m} in the program each worker computes m / n
-// parts; the bits are those of microbatch{m} where m / n is a power of two.) Gradients that come as rows are put behind
-// one another in the order of workers, as synchronous parameter servers do.
+// with them the results of a clip, a loss scale or not_finite. (With microbatch{m} in the program each worker computes
+// m / n parts; the bits are those of microbatch{m} where m / n is a power of two.) Gradients that come as rows are put
+// behind one another in the order of workers, as synchronous parameter servers do.
 //
-// The chief alone has files. When a run begins, its values go to all workers, after all have compared what they are
-// made from; a worker's data pass over the batches that it has contributed. What a model changes itself while it
-// computes (the moving averages of batch_normalization) stays with each worker; the checkpoint has the chief's.
+// The chief alone has files. When a run begins, its values go to all workers, after all have compared their
+// configurations; a worker's data pass over the batches that it has contributed. State that a model changes itself
+// while it computes (the moving averages of batch_normalization) stays with each worker; the checkpoint has the
+// chief's.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -43,8 +44,9 @@ class all_reduce_stepper;
 enum class all_reduce_sum : std::uint8_t { tree, by_library };
 inline constexpr all_reduce_sum library_sum = all_reduce_sum::by_library;
 
-// No parameter servers: every worker sums the gradients of all and makes the whole update itself, with the bits of one
-// process with microbatch{n}. For models that each worker can hold, on machines that are about as fast as each other.
+// Without parameter servers every worker sums the gradients of all and makes the whole update itself, with the bits of
+// one process with microbatch{n}. It suits models that each worker can hold, on machines that are about as fast as each
+// other.
 struct all_reduce {
   using policy_for = kind::staleness;
   std::int64_t bucket_bytes = std::int64_t{4} << 20;  // of gradients that are sent at once, behind the backward pass
@@ -59,7 +61,7 @@ namespace detail {
 // Raises invalid_argument for a run that cannot sum its gradients so.
 void check_all_reduce(const all_reduce& how, const server& here, bool has_log);
 
-// What a step's rows and outputs become, beside the arrays of gradient_exchange.
+// The exchange of a step's rows and outputs, beside the arrays of gradient_exchange.
 class exchanged_rows {
 public:
   // A variable whose gradient comes as rows.
@@ -93,8 +95,8 @@ void broadcast_state(rank_network& network, const state_list& list, write_guard*
 template <class Alone>
 class all_reduce_stepper : public Alone {
 public:
-  // Errors: invalid_argument for parts of microbatch that the workers cannot share evenly, and what check_all_reduce
-  // refuses.
+  // Errors: invalid_argument for parts of microbatch that the workers cannot share evenly, and those of
+  // check_all_reduce.
   template <class Model, class Update, class Executor, class Subnormals, class Microbatch>
   all_reduce_stepper(const server& here, const all_reduce& how, const cluster_task& task, Model model, Update update,
                      const Executor& executor, const Subnormals& numbers, const Microbatch& cut)
@@ -108,7 +110,7 @@ public:
     if (!has_entered_ || is_over_ || std::uncaught_exceptions() > entered_with_) return;
     try {
       ranks_->all_take_part(false);
-    } catch (...) {  // the cluster has failed, and whoever made it is told
+    } catch (...) {  // the cluster has failed, and its owner gets the error
     }
   }
 
@@ -132,8 +134,8 @@ public:
     });
     behind_ = Alone::global_step() - before;
   }
-  // After enter(): how many batches this worker has contributed already that its data, which stand where the values
-  // were before, have yet to pass over.
+  // After enter(): the number of batches that this worker has contributed already and that its data, which stand at the
+  // old position, have yet to skip.
   std::int64_t batches_behind() const { return behind_; }
 
   template <class... Probe>
@@ -149,7 +151,7 @@ public:
       Alone::update_from_sums(parts);
     }
   }
-  // The last call made no step, and none follows: another worker has left.
+  // True if the last call made no step, and none follows: another worker has left.
   bool is_over() const { return is_over_; }
   void gather() {}  // all is here
   void guard(write_guard* g) {
@@ -161,7 +163,7 @@ private:
   const server* here_;
   all_reduce how_;
   cluster_fingerprint made_from_;
-  rank_network* ranks_ = nullptr;  // null: this task trains with nobody
+  rank_network* ranks_ = nullptr;  // null: this task trains alone
   bool has_entered_ = false, is_over_ = false;
   std::int64_t behind_ = 0;
   int entered_with_ = 0;

@@ -1,8 +1,8 @@
-// Who may be at the other end of a connection, and how it is known: certificates in a folder, or nobody asks.
+// These policies decide which peers may connect: certificates in a folder, or no check.
 //
 //   gradus::mtls{"certs"}              ca.pem, cert.pem and key.pem of this folder
 //   gradus::mtls{"certs", "worker"}    ca.pem, worker.pem and worker.key, where one folder holds those of all
-//   gradus::insecure{}                 nothing is encrypted and nobody is asked, on any address: said by its name
+//   gradus::insecure{}                 nothing is encrypted or verified, on any address, as its name says
 //
 // A certificate says its role by a URI among its alternative names: spiffe://gradus/worker, and so chief, ps,
 // evaluator.
@@ -19,7 +19,7 @@ namespace gradus::inline GRADUS_BUILD {
 struct mtls {
   std::string folder;
   std::string name = {};           // the files are name.pem and name.key; empty: cert.pem and key.pem
-  std::string server_role = "ps";  // what the certificate of a task that we connect to has to say; empty: anything
+  std::string server_role = "ps";  // the required role in the certificate of a task that we connect to; empty: any
   std::string server_name = {};    // the host that it has to be made for, where that is not the one in the address
 };
 struct insecure {};
@@ -29,10 +29,10 @@ namespace detail {
 struct certificate_files {
   std::string authority, chain, key;  // what is in the files
 };
-// Raises not_found for a file that is missing, failed_precondition for one that is no PEM; both say what to do.
+// Raises not_found for a file that is missing, failed_precondition for one that is no PEM; both name the remedy.
 certificate_files read_certificates(const mtls& from);
 
-// The role that one of these URIs says; empty if none does, or two say different ones.
+// Returns the role that one of these URIs says; empty if none does, or two say different ones.
 std::string role_of(std::span<const std::string> uris);
 
 }  // namespace detail

@@ -1,5 +1,5 @@
-// ClusterDef and ServerDef, TensorFlow's protocol buffers of a cluster and of a task in it: as structs, as protobuf's
-// bytes, and as its text format.
+// ClusterDef and ServerDef are TensorFlow's protocol buffers of a cluster and of a task in it; here they are structs,
+// protobuf's bytes, and its text format.
 //
 //   const auto def = gradus::cluster_def::from_pbtxt(R"(job { name: "ps" tasks { key: 0 value: "ps0:2222" } })");
 //   gradus::cluster_spec cluster(def);
@@ -7,7 +7,7 @@
 //   gradus::server_def here = gradus::server_def_from_proto(bytes_of_a_server_def);
 //
 // The bytes are those of the official writers, with the tasks of a job in the order of their indices. Bytes need
-// protozero (store/wire.hpp), text does not. Both come from outside: data_loss for what is malformed, invalid_argument
+// protozero (store/wire.hpp), text does not. Both come from outside: data_loss for malformed input, invalid_argument
 // for a cluster that makes no sense; fields that are not known are skipped.
 #pragma once
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Steps of a model whose updates a cluster makes: gradients are computed here and pushed, values come back.
+// A cluster_stepper makes the steps of a model whose updates a cluster makes: it computes gradients and pushes them,
+// and values come back.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -24,15 +25,15 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// What the policies of a run say to its cluster.
+// The settings of a run's policies for its cluster.
 struct cluster_task {
   cluster_fingerprint made_from = {};
   std::vector<std::byte> policies = {};   // of the update
   std::string cannot_be_sent = {};        // one that has no bytes
-  std::optional<recovery::log> log = {};  // what parameter servers write down
+  std::optional<recovery::log> log = {};  // the log of parameter servers
 };
 
-// What the steps of a task are made from, for hello: names, types and extents of the variables that are updated, a
+// The fingerprint of the steps of a task, for hello: names, types and extents of the variables that are updated, a
 // number for the graph, the seed.
 template <class Steps>
 cluster_fingerprint fingerprint_of(Steps& steps, cluster_fingerprint of) {
@@ -51,7 +52,7 @@ cluster_fingerprint fingerprint_of(Steps& steps, cluster_fingerprint of) {
   return of;
 }
 
-// What a parameter server of such steps does.
+// The work of a parameter server of such steps.
 template <class Update, class Device>
 struct update_program {
   static auto serve_by(shard_settings s, Update update) {
@@ -73,7 +74,7 @@ template <class Alone, class Update, class Device, class Staleness>
 class cluster_stepper : public Alone, worker_told {
 public:
   // Errors: invalid_argument for parts of microbatch that the contributions of a round cannot share evenly, and for
-  // what `when` asks of another cluster than this one.
+  // requirements of `when` that this cluster does not meet.
   template <class Model, class Executor, class Subnormals, class Microbatch>
   cluster_stepper(const server& here, const Staleness& when, const cluster_task& task, Model model, Update update,
                   const Executor& executor, const Subnormals& numbers, const Microbatch& cut)
@@ -89,7 +90,7 @@ public:
     if (!node_ || !node_->is_between_steps() || std::uncaught_exceptions() > entered_with_) return;
     try {
       node_->leave();
-    } catch (...) {  // the cluster has failed, and whoever made it is told
+    } catch (...) {  // the cluster has failed, and its owner gets the error
     }
   }
 
@@ -114,9 +115,9 @@ public:
     if (contributions_ % here_->workers() == 0)
       behind_ = (Alone::global_step() - before) * (contributions_ / here_->workers());
   }
-  // After enter(): how many batches this worker has contributed already that its data, which stand where the values
-  // were before, have yet to pass over. In a synchronous run without backups they follow from the step; otherwise
-  // nobody knows, and this is 0.
+  // After enter(): the number of batches that this worker has contributed already and that its data, which stand at the
+  // old position, have yet to skip. In a synchronous run without backups it follows from the step; otherwise it is
+  // unknown, and this is 0.
   std::int64_t batches_behind() const { return behind_; }
 
   template <class... Probe>
@@ -135,7 +136,7 @@ public:
         if (fate != push_fate::lost) return;  // else the batch is still here, and its gradient is in no update
       } while (true);
   }
-  // The last call made no step, and none follows: workers have left, and those that are here are too few for a
+  // True if the last call made no step, and none follows: workers have left, and those that are here are too few for a
   // synchronous update.
   bool is_over() const { return is_over_; }
   // All that lies on shards, as it is after this step, comes to where it lies here: slots and averages come at no other
@@ -152,7 +153,7 @@ public:
     Alone::guard(g);
     guard_ = g;
   }
-  // What changes by steps, and a save that copies state meanwhile is told of.
+  // Returns the state that changes by steps, for which a save that copies state meanwhile is called.
   std::vector<std::span<const std::byte>> guarded() {
     if (here_->network() == nullptr) return Alone::guarded();
     std::vector<std::span<const std::byte>> all;
@@ -209,7 +210,7 @@ private:
     return cut;
   }
 
-  // What is shared, where it lies, and what a parameter server has to do.
+  // The shared variables, their shards, and the work of a parameter server.
   void prepare() {
     std::vector<store_variable> variables;
     Alone::each_updated([&](std::size_t i, const constraint& limit, bool has_rows) {
@@ -261,7 +262,7 @@ private:
   }
   void next_step() { Alone::move_to(static_cast<std::int64_t>(node_->wait_for_step())); }
 
-  // ---- what the node tells and asks
+  // ---- callbacks of the node
   void values(std::span<const wire_slice> parts) override { state_->take(parts, guard_); }
   std::span<const std::vector<wire_slice>> state(std::uint64_t& order) override {
     order = static_cast<std::uint64_t>(Alone::global_step());

@@ -1,4 +1,4 @@
-// A training run as a task of a cluster: a policy for trainers and supervisors.
+// `connected` makes a training run a task of a cluster; it is a policy for trainers and supervisors.
 //
 //   auto trainer = gradus::make_trainer<model>(gradus::connected{here}, gradus::sync_replicas{}, gradus::adam{},
 //                                              gradus::run_config{.model_dir = "runs/a"});
@@ -8,8 +8,8 @@
 // a run of one process opens as its own, and a cluster of another size; others have no files, whatever their
 // configuration says. A server without other tasks trains alone, as a run without this policy does.
 //
-// What a model changes itself while it computes (the moving averages of batch_normalization) stays with each worker;
-// the checkpoint has the chief's. The norm of gradients that a run reports is that of the worker's own.
+// State that a model changes itself while it computes (the moving averages of batch_normalization) stays with each
+// worker; the checkpoint has the chief's. The norm of gradients that a run reports is that of the worker's own.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -38,16 +38,16 @@ struct steps_by<Alone, Update, Device, Staleness> {
 class connected {
 public:
   using policy_for = kind::connection;
-  // How a run without a staleness policy trains: as its configuration says, else asynchronous.
+  // A run without a staleness policy trains as its configuration says, else asynchronously.
   using default_staleness = distribution_strategy;
-  // What becomes of it when a parameter server is lost, if nothing else is said.
+  // The default recovery of a run that loses a parameter server.
   using default_recovery = recovery::roll_back;
 
   // The server outlives the run.
   explicit connected(const server& here) : server_(&here) {}
 
   bool is_chief() const { return server_->is_chief(); }
-  // Whether the run has a folder: the chief's, and one that trains with nobody, such as an evaluator.
+  // True if the run has a folder: the chief's, and one that trains alone, such as an evaluator.
   bool has_files() const { return server_->is_chief() || server_->network() == nullptr; }
 
   // The steps of a run of this task.
@@ -58,7 +58,8 @@ public:
     task.log = detail::log_of(lost);
     return Steps(*server_, when, task, std::forward<More>(more)...);
   }
-  // What the tasks of a cluster have to agree about, of these policies, and those of the update as bytes.
+  // Returns the settings of these policies on which the tasks of a cluster must agree, and the update's policies as
+  // bytes.
   template <class... Policies>
   static detail::cluster_task describe(const Policies&... policies) {
     detail::cluster_task t;

@@ -1,5 +1,5 @@
-// Where the nodes of a cluster's graph go: variables to parameter servers, one after another, the rest to the worker.
-// tf.train.replica_device_setter (1.15), and contrib.training's greedy strategy.
+// replica_device_setter places the nodes of a cluster's graph: variables go to parameter servers, one after another,
+// the rest to the worker. tf.train.replica_device_setter (1.15), and contrib.training's greedy strategy.
 //
 //   const auto on = g.device(gradus::replica_device_setter({.cluster = cluster}));
 //   auto w = g.variable("w", {784, 10});    // "/job:ps/task:0"
@@ -22,14 +22,14 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Which ps task a variable goes to.
+// A strategy returns the ps task of a variable.
 using ps_strategy_function = std::function<int(const placed_op& op)>;
 
 struct replica_device_setter_options {
   int ps_tasks = 0;  // 0: there are no parameter servers. With a cluster, that many as its ps job has
   std::string ps_device = "/job:ps";
   std::string worker_device = "/job:worker";
-  // What a node's device string leaves open is filled in. False: a node with a string of its own keeps it as it is.
+  // The open parts of a node's device string are filled in. False: a node with a string of its own keeps it as it is.
   bool merge_devices = true;
   or_none<cluster_spec> cluster = {};  // of a map or a cluster_def: cluster_spec(it)
   // Names of the ops that go to a ps.
@@ -50,7 +50,7 @@ struct replica_device_setter_options {
 // Error: invalid_argument for a device string that is none, and for ps_tasks below 0.
 device_function replica_device_setter(const replica_device_setter_options& o);
 
-// To the task with the least load so far; of several the first. `load` says what a variable adds.
+// Chooses the task with the least load so far; of several the first. `load` returns the load of a variable.
 class greedy_load_balancing_strategy {
 public:
   // Error: invalid_argument for num_tasks below 1.

@@ -1,5 +1,5 @@
-// Who waits for whom in a cluster that trains: the policies (staleness.hpp says what each means), and one of them as a
-// value, which a configuration chooses when the program runs.
+// These policies decide which worker waits for which in a cluster that trains (staleness.hpp explains each);
+// distribution_strategy is one of them as a value, which a configuration chooses when the program runs.
 //
 //   gradus::run_config{.train_distribute = gradus::sync_replicas{}}      // beside connected{here}, instead of the
 //   policy
@@ -35,9 +35,9 @@ struct sync_replicas {
   bool wasted_first_round = false;
 };
 
-// One of the three; asynchronous if nothing is said. A name is kept as it is, for whoever refuses it: TensorFlow's
-// strategies (MirroredStrategy, ...) are objects, and this library has none of them. `all_reduce` has steps of its own
-// and is a policy of the program alone.
+// One of the three; asynchronous if nothing is said. A name is kept as it is, for the code that refuses it:
+// TensorFlow's strategies (MirroredStrategy, ...) are objects, and this library has none of them. `all_reduce` has
+// steps of its own and is a policy of the program alone.
 class distribution_strategy {
 public:
   using policy_for = kind::staleness;

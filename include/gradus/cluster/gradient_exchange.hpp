@@ -2,8 +2,8 @@
 //
 // Each bucket is cut into as many slices as there are ranks. Every rank sends slice k to rank k, which adds all it gets
 // in the tree of microbatch{size} and sends the sum to all. So a rank sends and receives less than two arrays however
-// many ranks there are, and the additions of each number are those of one process. Small buckets go whole from each to
-// all, and everybody adds.
+// many ranks there are, and the additions of each number are those of one process. Small buckets go whole from each
+// rank to all, and every rank adds.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -42,7 +42,7 @@ private:
     std::span<std::byte> bytes = {};
     std::size_t arrays = 0, left = 0;  // that lie in it, and those that are not final
     std::vector<std::size_t> sends, receives, sends_of_sum, receives_of_sum;  // numbers of messages
-    std::vector<aligned_buffer> from;                                         // what others send
+    std::vector<aligned_buffer> from;                                         // messages of other ranks
   };
 
   rank_network* network_;
@@ -66,7 +66,7 @@ private:
   void wait(std::vector<std::size_t>& messages);
 };
 
-// The same bytes of every rank, as many of each, in the order of ranks.
+// Gathers the same bytes of every rank, as many of each, in the order of ranks.
 std::vector<std::byte> gather(rank_network& network, std::span<const std::byte> own);
 // As many of each as it says.
 std::vector<std::byte> gather(rank_network& network, std::span<const std::byte> own,

@@ -1,5 +1,5 @@
-// A number that stands for what a graph computes: ops, types, shapes, edges, attributes and fused expressions; not for
-// names. Equal graphs of one build have equal numbers.
+// A graph digest is a number for the computation of a graph: ops, types, shapes, edges, attributes and fused
+// expressions; not for names. Equal graphs of one build have equal numbers.
 #pragma once
 #include <cstdint>
 

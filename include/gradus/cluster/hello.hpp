@@ -1,5 +1,6 @@
-// What the tasks of a cluster must agree about before they compute together, and the sentence that names the first
-// thing about which two do not. It is the content of the first message of a connection (docs/formats/wire.md, "Hello").
+// A fingerprint holds the settings on which the tasks of a cluster must agree before they compute together; a sentence
+// names the first difference of two. It is the content of the first message of a connection (docs/formats/wire.md,
+// "Hello").
 //
 //   gradus::cluster_fingerprint mine{.model = "digits", .rule = "adam", .settings = {{"rate", "0.001"}}, ...};
 //   out.encode(head, {{"fingerprint", uint8, 0, bytes_of_my_fingerprint}});
@@ -33,10 +34,10 @@ struct cluster_fingerprint {
 };
 
 std::vector<std::byte> to_bytes(const cluster_fingerprint& f);
-// Raises data_loss for what is malformed; takes no more memory than a small multiple of the bytes that came.
+// Raises data_loss for malformed bytes; takes no more memory than a small multiple of the bytes that came.
 cluster_fingerprint cluster_fingerprint_from(std::span<const std::byte> bytes);
 
-// The first difference in a sentence; empty if there is none. `a_name` and `b_name` say whose they are.
+// Returns the first difference in a sentence; empty if there is none. `a_name` and `b_name` name the owners.
 std::string difference_of(const cluster_fingerprint& a, std::string_view a_name, const cluster_fingerprint& b,
                           std::string_view b_name);
 // Raises failed_precondition with the difference and the remedy.

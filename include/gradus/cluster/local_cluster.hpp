@@ -1,4 +1,5 @@
-// A cluster of threads in this process: parameter servers and workers, each running the same program.
+// A local_cluster is a cluster of threads in this process: parameter servers and workers, each running the same
+// program.
 //
 //   gradus::local_cluster{.ps = 2, .workers = 3}.run([&](gradus::server& here) {
 //     if (here.is_ps()) return here.join();
@@ -7,10 +8,10 @@
 //   });
 //
 // The program is called once per task, each call on a thread of its own; worker 0 is the chief. Messages go from thread
-// to thread in memory; everything else is what a cluster of machines does, so a program that runs here runs there.
-// Without parameter servers (.ps = 0) the workers train by all_reduce{} (cluster/all_reduce.hpp), and by nothing else.
-// run() returns when all tasks have. The first task that throws ends the cluster: the others' waits raise `aborted`,
-// which names it, and run() raises what it threw.
+// to thread in memory; everything else is as in a cluster of machines, so a program that runs here runs there. Without
+// parameter servers (.ps = 0) the workers train by all_reduce{} (cluster/all_reduce.hpp), and by nothing else. run()
+// returns when all tasks have. The first task that throws ends the cluster: the others' waits raise `aborted`, which
+// names it, and run() raises its error.
 #pragma once
 #include <functional>
 #include <string_view>
@@ -25,12 +26,12 @@ struct local_cluster {
 
   int ps = 1;
   int workers = 1;
-  task_system tasks = {};  // what threads and waits are
+  task_system tasks = {};  // the task system of threads and waits
 
-  // Errors: invalid_argument for a cluster without a worker; resource_exhausted if there are no
-  // threads to be had; what a task throws.
+  // Errors: invalid_argument for a cluster without a worker; resource_exhausted if threads cannot be created; the error
+  // of a task.
   void run(const std::function<void(server& here)>& program) const;
-  // Its tasks: job "ps", job "worker".
+  // Returns its tasks: job "ps", job "worker".
   cluster_spec spec() const;
 
 private:

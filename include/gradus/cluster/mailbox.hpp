@@ -1,5 +1,5 @@
-// How the nodes of a cluster in one process hand messages to each other: each has a mailbox, into which any thread puts
-// and from which one takes.
+// The nodes of a cluster in one process pass messages through mailboxes: each has one, into which any thread puts and
+// from which one takes.
 //
 //   gradus::detail::mailbox box(tasks);
 //   box.put(message);                                          // copied
@@ -7,18 +7,17 @@
 //   while (box.take([&](const protocol_message& m) { shard.receive(m, now); }, shard.next())) ...
 //   box.withdraw(me);                                          // now what was lent may be written again
 //
-// What a message has lent may be looked at after it was handled, if whoever takes says so (`borrow`) until he does not
-// any more (`give_back`). Who wants it back before that says `withdraw`, and who takes is asked for it:
+// Memory that a message has lent may be read after it was handled, if the taker calls `borrow`, until it calls
+// `give_back`. A sender that wants it back before that calls `withdraw`, and the taker sees the request:
 //
 //   for (std::uint32_t node; box.is_wanted_back(node);) shard.give_back(node);      // whenever take has returned
-//   box.retire();                                              // who takes has ended, and looks at nothing any more
+//   box.retire();                                              // the taker has ended, and reads nothing any more
 //
-// Who takes looks for a while before it parks, since a thread that parks needs tens of microseconds to wake. Who puts
-// never waits: a mailbox is bounded, and what would go beyond its limits is lost, and counted. That is right here, for
-// the protocol takes every message for one that may be lost, and says again what is not answered; a sender that waited
-// for room could wait for one that waits for it. What a node says to itself is never lost, which no network does
-// either; there is no more of that than a machine says at once. A sender's messages come in the order in which it has
-// put them.
+// The taker looks for a while before it parks, since a thread that parks needs tens of microseconds to wake. A putter
+// never waits: a mailbox is bounded, and messages beyond its limits are lost, and counted. That is right here, for the
+// protocol expects every message to be lost at times, and repeats those without an answer; a sender that waited for
+// room could wait for one that waits for it. A node's messages to itself are never lost, which no network does either;
+// there is no more of that than a machine says at once. A sender's messages come in the order in which it has put them.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -33,16 +32,16 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The monotonic time of tasks, as machines have it.
+// Returns the monotonic time of tasks, as machines have it.
 nanos nanos_now(const task_system& tasks);
 
-// What may wait in a mailbox. Bytes are those of large copies; one that no other waits beside is never too large.
+// The limits of a mailbox. Bytes are those of large copies; one that no other waits beside is never too large.
 struct mailbox_limits {
   std::uint64_t bytes = std::uint64_t{4} << 30;
   std::size_t messages = 1 << 14;
 };
 
-// What has happened in it.
+// Its counts.
 struct mailbox_counts {
   std::uint64_t taken = 0, dropped = 0, withdrawn = 0;
   std::uint64_t allocations = 0;  // of memory for messages
@@ -62,19 +61,19 @@ public:
   // The same without copying the bytes of the parts: the sender leaves them alone until the message was taken and
   // handled, or `withdraw` has returned.
   void put_lent(const protocol_message& m) { put(m, true); }
-  // Drops what node `from` has lent and is not taken yet, and waits while one of its lent messages is being handled, or
-  // what it has lent is borrowed. Not to be called while handling one.
+  // Drops messages that node `from` has lent and that are not taken yet, and waits while one of its lent messages is
+  // being handled or borrowed. It must not be called while handling one.
   void withdraw(std::uint32_t from);
-  // The same, but what is not taken yet is copied. Nothing of it is borrowed by anyone.
+  // The same, but messages not taken yet are copied. None of them is borrowed.
   void part_with(std::uint32_t from);
-  // By who takes.
+  // The taker calls these.
   void borrow(std::uint32_t from);
   void give_back(std::uint32_t to);
   bool is_wanted_back(std::uint32_t& from);
   void retire();
   // Waits for the next message, up to `until` on the tasks' monotonic clock (never_due: for ever), and calls f(const
   // protocol_message&) with it; what it shows is good during the call, in which anything may be put. False: the time
-  // came, or somebody woke it, or it was closed and is empty. Only one thread takes.
+  // came, or a thread woke it, or it was closed and is empty. Only one thread takes.
   template <class F>
   bool take(F f, nanos until) {
     frame* const one = next(until);
@@ -85,14 +84,14 @@ public:
   }
   // take() returns false once, before any message, so that its owner looks around.
   void wake();
-  // Wakes who takes for good; puts after it are dropped. What is in it can still be taken.
+  // Wakes the taker for good; puts after it are dropped. Messages in it can still be taken.
   void close();
 
   bool is_closed() const;
   mailbox_counts counts() const;
 
 private:
-  // What fits into `small` has no memory of its own.
+  // A message that fits into `small` has no memory of its own.
   struct frame {
     static constexpr std::size_t small_bytes = 448;
     alignas(wire_alignment) std::byte small[small_bytes];
@@ -124,7 +123,7 @@ private:
   const frame* at_hand_ = nullptr;  // a lent one that is being handled
   frame* spent_ = nullptr;          // small ones that were handled, the taker's own until it takes again
   bool is_parked_ = false, is_woken_ = false, is_closed_ = false;
-  std::uint32_t withdrawing_ = 0;        // who waits for what was lent
+  std::uint32_t withdrawing_ = 0;        // senders that wait for lent memory
   std::vector<std::uint32_t> borrowed_;  // by node: how many of its messages
   std::vector<std::uint32_t> wanted_;    // nodes that want back what is borrowed
   std::atomic<bool> any_wanted_{false};

@@ -1,5 +1,5 @@
-// What carries messages between the nodes of a cluster, as the drivers of shards and workers see it: threads of one
-// process (node_driver.hpp), a network, a simulation.
+// A message_network carries messages between the nodes of a cluster, as the drivers of shards and workers see it:
+// threads of one process (node_driver.hpp), a network, a simulation.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -21,28 +21,28 @@ public:
   const task_system& tasks() const { return tasks_; }
   nanos now() const { return nanos_now(tasks_); }
 
-  // Where messages to this node come; of a node that runs here.
+  // Returns the mailbox of a node that runs here.
   virtual mailbox& inbox(std::uint32_t node) = 0;
   // To the node m.to, or lost. Either the bytes of its parts are copied, or the sender withdraws the message before it
   // changes them.
   virtual void post(const protocol_message& m) = 0;
   virtual void withdraw(std::uint32_t from) = 0;
-  // The same for a sender whose messages are not to be lost by it: what is not read yet is copied.
+  // The same for a sender whose messages are not to be lost by it: unread messages are copied.
   virtual void part_with(std::uint32_t) {}
-  // From how many bytes on pieces of a gradient are sent while the rest is computed; 0: never. Between threads parts
-  // are read where they lie, and a piece would be copied for nothing; on a network a small model pays for messages, not
-  // for bytes, and sends one.
+  // Returns the number of bytes from which on pieces of a gradient are sent while the rest is computed; 0: never.
+  // Between threads parts are read where they lie, and a piece would be copied for nothing; on a network a small model
+  // pays for messages, not for bytes, and sends one.
   virtual std::size_t piece_bytes() const { return 0; }
   // The end: every wait here ends.
   virtual void end() = 0;
-  // Raises `aborted` if the cluster has ended; `waited` is what a worker waited for, as the end of a sentence.
+  // Raises `aborted` if the cluster has ended; `waited` names the awaited thing, as the end of a sentence.
   virtual void check(const std::string& waited) const = 0;
   // Whether a parameter server that begins again does so with new processes of all workers: who had left may come
   // again.
   virtual bool workers_begin_anew() const { return false; }
   // A number of the process of a node: two that claim one incarnation are told apart by it.
   virtual std::uint64_t process_of(std::uint32_t node) const { return 1 + node; }
-  // How long a worker may be silent, and how long one waits and when it says that it lives.
+  // The time that a worker may be silent, the time that it waits, and the interval of its heartbeats.
   virtual membership_options members() const = 0;
   virtual worker_options patience(worker_options o) const = 0;
 

@@ -1,5 +1,5 @@
-// Training by all_reduce over MPI: a program that mpirun starts once for each worker. The only header that includes
-// MPI's; no other header, and not the umbrella, includes this one.
+// This header trains by all_reduce over MPI: mpirun starts a program once for each worker. It is the only header that
+// includes MPI's; no other header, and not the umbrella, includes this one.
 //
 //   int main() {
 //     gradus::mpi{}.run([](gradus::server& here) {
@@ -44,7 +44,7 @@ struct mpi {
 
   // Calls the program once in this process, and returns when the programs of all ranks have ended. MPI is begun before
   // and ended behind it, unless it runs already; then it stays.
-  // Errors: unavailable if MPI cannot be begun. What the program throws, where it is alone; of several none returns.
+  // Errors: unavailable if MPI cannot be begun. An error of the program, where it is alone; of several none returns.
   void run(const std::function<void(server& here)>& program) const;
 };
 
@@ -87,7 +87,7 @@ public:
   }
   void fail(const std::exception_ptr& error) override { end_job(error); }
 
-  // The program of this rank has ended: says so to whoever goes on, until all have ended.
+  // Announces to the other ranks that the program of this one has ended, until all have ended.
   void depart() {
     while (!agreed(false, true).has_ended) {
     }

@@ -1,4 +1,4 @@
-// What carries the protocol's machines where nodes are threads of one process: a mailbox for each, a driver for a
+// This header drives the protocol's machines where nodes are threads of one process: a mailbox for each, a driver for a
 // shard (and the decider), and one for a worker.
 #pragma once
 #include <algorithm>
@@ -24,7 +24,7 @@ public:
   local_network(const cluster_shape& shape, const task_system& tasks, waiting wait = {}, mailbox_limits limits = {});
 
   mailbox& inbox(std::uint32_t node) override { return *boxes_[node]; }
-  // What is large is lent, so a worker withdraws what it has pushed before it changes that, and a shard parts with its
+  // Large messages are lent, so a worker withdraws its push before it changes the memory, and a shard parts with its
   // values.
   void post(const protocol_message& m) override;
   void withdraw(std::uint32_t from) override {
@@ -34,14 +34,14 @@ public:
     for (std::size_t k = shape_.shards; k < boxes_.size(); ++k) boxes_[k]->part_with(from);
   }
 
-  // Said by a worker's thread that ends without an error: it leaves, if it has not left, or never joined.
+  // A worker's thread that ends without an error calls this: it leaves, if it has not left, or never joined.
   void depart(std::uint64_t worker);
   void end() override;
-  // The same, because a task has failed. The first error is the one that is told.
+  // The same, because a task has failed. The first error is reported.
   void fail(const std::exception_ptr& error, const std::string& task);
   void check(const std::string& waited) const override;
-  // It is known that a worker lives: its thread ends with an error, or with its program. So nobody is taken for dead
-  // because a step takes long, and nobody's wait ends because another's does.
+  // It is known that a worker lives: its thread ends with an error, or with its program. So no worker is taken for dead
+  // because a step takes long, and no wait ends because another's does.
   membership_options members() const override;
   bool workers_begin_anew() const override { return true; }  // they are threads of the process that begins
   worker_options patience(worker_options o) const override;
@@ -61,7 +61,7 @@ constexpr bool is_lent(message_kind k) {
   return k == message_kind::push || k == message_kind::begin || k == message_kind::pulled || k == message_kind::fetched;
 }
 
-// Whose word a message is meant for, on the node of shard 0.
+// The receiver of a message on the node of shard 0.
 constexpr bool is_for_decider(message_kind k) {
   switch (k) {
   case message_kind::join:
@@ -77,8 +77,8 @@ constexpr bool is_for_decider(message_kind k) {
   }
 }
 
-// A parameter server: a shard, and on number 0 the decider. With a log it begins as that says, and nothing that rests
-// on what it writes is said before the log has it; without one, what it has written is as safe as its process.
+// A parameter server is a shard, and on number 0 the decider. With a log it begins from the log, and sends no message
+// that depends on a record before the log has it; without one, its records are as safe as its process.
 template <shard_store Store>
 class server_node final : protocol_outside {
 public:
@@ -97,7 +97,7 @@ public:
     for (;;) {
       const nanos due = std::min(shard_.next(), decider_ ? decider_->next() : never_due);
       const bool any = box.take([this](const protocol_message& m) { receive(m); }, due);
-      // One sync is for all that has come while the one before took its time.
+      // One sync serves all records that came while the one before ran.
       if (any && log_ != nullptr && log_->is_durable)
         for (int more = 0; more < most_at_once; ++more)
           if (!box.take([this](const protocol_message& m) { receive(m); }, at_once)) break;
@@ -171,24 +171,24 @@ private:
         });
     written_ = log_->log.last();
     tell_synced(written_);
-    // Who had left may come again.
+    // Workers that had left may come again.
     if (decider_ && network_->workers_begin_anew()) decider_->welcome_all();
   }
 };
 
-// What a worker's driver tells, and asks.
+// The callbacks of a worker's driver.
 class worker_told {
 public:
   // Values that lie on a shard, to be copied now.
   virtual void values(std::span<const wire_slice> parts) = 0;
-  // What the cluster begins with, by shard, and after how many updates that is. Asked of the chief.
+  // The first values of the cluster, by shard, and their number of updates. The chief gives them.
   virtual std::span<const std::vector<wire_slice>> state(std::uint64_t& order) = 0;
 
 protected:
   ~worker_told() = default;
 };
 
-// What became of a push.
+// The outcome of a push.
 enum class push_fate : std::uint8_t {
   committed,  // it is an update, or in one
   accepted,   // it counts for the present round
@@ -203,18 +203,18 @@ public:
   worker_node(message_network& network, const worker_options& o, worker_told& told)
       : network_(&network), told_(&told), me_(o.shape.node_of(o.number)), half_(network.patience(o), *this, *this) {}
 
-  // All below raise `aborted` if the cluster ends meanwhile.
+  // The functions below raise `aborted` if the cluster ends meanwhile.
   void start();
-  // The step to compute a gradient at; its values have been told.
+  // Returns the step to compute a gradient at; its values have been passed to the callback.
   std::uint64_t wait_for_step();
   // A piece of the gradient that is being computed. What it shows is looked at during the call alone.
   void send_ahead(std::uint32_t shard, std::span<const wire_slice> piece) { half_.send_ahead(shard, piece); }
-  // What the parts show is left alone until wait_for_step has returned, or wait_for_push with lost or over. `rest`:
-  // what was not sent ahead.
+  // The memory of the parts must not change until wait_for_step has returned, or wait_for_push with lost or over.
+  // `rest`: the parts that were not sent ahead.
   void push(std::span<const std::vector<wire_slice>> parts, std::span<const std::vector<wire_slice>> rest = {});
   push_fate wait_for_push();
-  // All shards' state, as it is after one and the same update, is told by values(). Returns how many updates that is
-  // after: where others go on meanwhile, more than the step at which this worker is. Between two steps.
+  // values() gets all shards' state, as it is after one and the same update. Returns how many updates that is after:
+  // where others go on meanwhile, more than the step at which this worker is. Between two steps.
   std::uint64_t fetch();
   // Between two steps; later calls are refused. A cluster that has ended has let it leave.
   void leave();
@@ -234,7 +234,7 @@ private:
   template <class Done>
   void pump(Done done) {
     const nanos since = network_->now();
-    // Who unwinds destroys what was lent.
+    // An exception destroys the lent memory.
     struct withdrawn {
       worker_node* of;
       ~withdrawn() {

@@ -1,4 +1,4 @@
-// The program that a cluster's first worker brings: the others have to agree with it, and parameter servers run it.
+// A cluster's first worker brings the program: the others have to agree with it, and parameter servers run it.
 #pragma once
 #include <mutex>
 #include <string>
@@ -16,11 +16,11 @@ public:
   void offer(shard_program program, const std::string& task);
   // Waits for it, and runs it; returns at once if none comes.
   void serve(message_network& network, std::uint32_t shard);
-  // None comes any more.
+  // No program comes any more.
   void end();
 
   bool is_there() const;
-  // It is there, and a parameter server that is started again goes on with what it had acknowledged.
+  // True if it is there, and a parameter server that is started again goes on with its acknowledged updates.
   bool survives() const;
 
 private:

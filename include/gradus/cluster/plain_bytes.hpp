@@ -1,14 +1,14 @@
-// Values as bytes, and back, by their members: how what a program was given for its optimizer is compared between tasks
-// and reaches a parameter server.
+// This header writes values as bytes, and reads them back, by their members: so the settings of a program's optimizer
+// are compared between tasks and reach a parameter server.
 //
 //   put_plain(out, policy);                         // if can_send<Policy>
 //   auto policy = take_plain<Policy>(in, texts);    // equal to it
 //   show_plain(policy);                             // "{0.1 1000 true}", for a sentence about a difference
 //
-// What can be sent: numbers, enumerations, strings; optional, vector, array and tuple of those; a plain struct of those
-// (base/fields.hpp); types without members, as a lambda without captures; chain, multi, vary, matching. What cannot:
-// pointers, std::function, a lambda with captures. The bytes are read by the same program on another machine, but who
-// sends them is a stranger: lengths are held against what is there.
+// Sendable are: numbers, enumerations, strings; optional, vector, array and tuple of those; a plain struct of those
+// (base/fields.hpp); types without members, as a lambda without captures; chain, multi, vary, matching. Not sendable
+// are: pointers, std::function, a lambda with captures. The bytes are read by the same program on another machine, but
+// the sender is not trusted: lengths are checked against the bytes that are there.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -110,7 +110,7 @@ void put_plain(bytes_out& out, const T& x) {
   }
 }
 
-// Raises data_loss for what is malformed.
+// Raises data_loss for malformed bytes.
 template <can_send T>
 T take_plain(bytes_in& in, kept_texts& texts) {
   if constexpr (std::is_same_v<T, bool>) {

@@ -1,5 +1,5 @@
-// A worker's gradients as what it pushes: for each shard the slices of its variables. Dense ones are pushed from where
-// they lie; rows, which later calls of a step may overwrite, are copied.
+// A worker pushes its gradients in this form: for each shard the slices of its variables. Dense ones are pushed from
+// where they lie; rows, which later calls of a step may overwrite, are copied.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -32,7 +32,7 @@ public:
     for (std::uint32_t k = 0; k < ahead_.size(); ++k)
       if (ahead_[k].bytes >= piece_bytes) f(k, std::span<const wire_slice>(ahead_[k].slices)), take_ahead(k);
   }
-  // For each shard what was not sent ahead; nothing, if nothing was.
+  // For each shard the slices that were not sent ahead; nothing, if none was.
   std::span<const std::vector<wire_slice>> rest();
 
 private:
@@ -51,7 +51,7 @@ private:
     std::size_t bytes = 0;
   };
   std::vector<std::vector<wire_slice>> parts_, rest_;
-  std::vector<piece> ahead_;                // by shard: what is next to be sent ahead
+  std::vector<piece> ahead_;                // by shard: the next slice to be sent ahead
   std::vector<std::vector<bool>> is_sent_;  // ahead, of each slice of parts_
   bool any_sent_ = false;
   std::size_t found_ = 0, seen_ = 0;

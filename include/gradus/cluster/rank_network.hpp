@@ -1,5 +1,5 @@
-// What carries bytes between the workers of a run without parameter servers (cluster/all_reduce.hpp), as ranks from 0
-// on: threads of one process here, MPI in mpi.hpp.
+// A rank_network carries bytes between the workers of a run without parameter servers (cluster/all_reduce.hpp), as
+// ranks from 0 on: threads of one process here, MPI in mpi.hpp.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -19,17 +19,17 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// One rank's end. What one rank sends to another comes in the order in which it was sent, each message as long as the
-// other expects. Calls come from one thread at a time. Errors of all that wait: `aborted`, with what has ended the
-// cluster.
+// One rank's end. Messages from one rank to another arrive in the order in which they were sent, each as long as the
+// other expects. Calls come from one thread at a time. Errors of all that wait: `aborted`, with the reason of the
+// cluster's end.
 class rank_network {
 public:
   virtual ~rank_network() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Says whether this rank takes part in what all do next, waits for what the others say, and gives whether all do. A
-  // rank whose program has ended takes part in nothing any more.
+  // Announces whether this rank takes part in the next common step, waits for the others' answers, and returns whether
+  // all do. A rank whose program has ended takes part in no further step.
   virtual bool all_take_part(bool this_one) = 0;
 
   // Starts a message, which stays as it is, or the memory for one, until wait(its number) has returned; that is called
@@ -42,14 +42,14 @@ public:
   virtual bool has_sum() const { return false; }
   virtual void sum(dtype /*type*/, std::span<std::byte> /*values*/) {}
 
-  // This rank has failed where others wait for it: their waits end. Nobody looks at what it has sent any more.
+  // This rank has failed where others wait for it: their waits end. Its messages are not read any more.
   virtual void fail(const std::exception_ptr& error) = 0;
 };
 
-// Ranks that are threads of one process. A message is copied once, from where it is sent to where it is received.
+// These ranks are threads of one process. A message is copied once, from the sender's memory to the receiver's.
 class thread_ranks {
 public:
-  // `name`: what errors call the ranks, such as "worker".
+  // `name`: the name of the ranks in errors, such as "worker".
   thread_ranks(int size, std::string name, const task_system& tasks, waiting wait = {});
   thread_ranks(const thread_ranks&) = delete;
   thread_ranks& operator=(const thread_ranks&) = delete;
@@ -57,7 +57,7 @@ public:
   rank_network& end_of(int rank) { return *ends_[static_cast<std::size_t>(rank)]; }
   // The program of this rank has ended.
   void depart(int rank);
-  // A task has failed; the first is the one that is told.
+  // Reports that a task has failed; the first error counts.
   void fail(const std::exception_ptr& error, const std::string& task);
 
 private:
@@ -119,7 +119,7 @@ private:
   void wait_until(std::unique_lock<std::mutex>& lock, int rank, const char* waits_for, Ready ready);
 };
 
-// How the servers of such ranks reach each other: there are no parameter servers, so no messages of theirs.
+// The network of the servers of such ranks: there are no parameter servers, so no messages of theirs.
 class rank_task final : public task_network {
 public:
   explicit rank_task(rank_network& end) : end_(&end) {}

@@ -1,4 +1,4 @@
-// The sum of a set of contributions, for a shard of a parameter server (cluster/update_store.hpp).
+// This header sums a set of contributions, for a shard of a parameter server (cluster/update_store.hpp).
 #pragma once
 #include <cstring>
 #include <span>
@@ -61,7 +61,7 @@ public:
     set_.insert(set_.end(), part.begin(), part.end());
     ++contributions_;
   }
-  // Of all that were added. They lie here, or in the contribution, until the next call.
+  // Returns the gradients of all that were added. They lie here, or in the contribution, until the next call.
   std::span<const named_gradient> gradients();
 
 private:
@@ -78,7 +78,7 @@ private:
   dense_sum dense_;
 
   const matched_gradient& at(std::size_t k, std::size_t i) const { return set_[k * sums_.size() + i]; }
-  // Whether a contribution is the gradient as it lies.
+  // True if a contribution is the gradient as it lies.
   bool is_gradient(const wire_slice& s) const {
     return contributions_ == 1 && divide_by_ == 1 &&
            reinterpret_cast<std::uintptr_t>(s.bytes.data()) % size_of(s.type) == 0;

@@ -1,8 +1,8 @@
-// What a parameter server does, and how it finds that in its own program.
+// A shard_program is the work of a parameter server, which finds it in its own program.
 //
 // The type of the update is written where a worker makes its trainer. Every task of a cluster runs the same program, so
 // that type is in a parameter server's as well, though it makes no trainer: each is entered in a list before main, by
-// its name (shard_maker). A worker sends the name and the recipe, what the program was given.
+// its name (shard_maker). A worker sends the name and the recipe, the program's settings.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -29,16 +29,16 @@ namespace gradus::inline GRADUS_BUILD::detail {
 class message_network;
 
 struct shard_program {
-  cluster_fingerprint of = {};  // what it was made from
+  cluster_fingerprint of = {};  // the recipe
   // Until the cluster's end.
   std::function<void(message_network& network, std::uint32_t shard)> serve = {};
   std::string name = {};               // of its maker
-  std::vector<std::byte> recipe = {};  // what that makes it from
-  bool survives = false;               // what it has acknowledged is there when its process is started again
+  std::vector<std::byte> recipe = {};  // the maker's input
+  bool survives = false;               // its acknowledged updates are there when its process is started again
   std::string cannot_be_sent = {};     // the policy that has no bytes, for a sentence; empty: the recipe is whole
 };
 
-// What a program was given, beside the policies of its update.
+// The settings of a program, beside the policies of its update.
 struct shard_settings {
   cluster_fingerprint of = {};
   std::vector<store_variable> variables = {};
@@ -47,7 +47,7 @@ struct shard_settings {
   std::optional<recovery::log> log = {};
 };
 std::vector<std::byte> to_bytes(const shard_settings& s);
-// Raises data_loss for what is malformed, resource_exhausted for variables that no machine can hold.
+// Raises data_loss for malformed bytes, resource_exhausted for variables that no machine can hold.
 shard_settings shard_settings_from(bytes_in& in);
 
 // An entry of the list of programs that this executable has.
@@ -55,7 +55,7 @@ class shard_maker {
 public:
   using function = shard_program (*)(std::span<const std::byte> recipe);
   shard_maker(std::string_view name, function make) : name_(name), make_(make), next_(std::exchange(first(), this)) {}
-  // Null: there is none of this name. Two of one name are none, since nobody knows which is meant.
+  // Null: there is none of this name. Two of one name are none, since the name is ambiguous.
   static function find(std::string_view name);
 
 private:

@@ -1,4 +1,5 @@
-// A worker's side of what its cluster shares: which of its state lies on which shard, and how it comes and goes.
+// This is a worker's side of its cluster's shared state: it knows which state lies on which shard, and copies it there
+// and back.
 #pragma once
 #include <functional>
 #include <span>
@@ -16,15 +17,15 @@ public:
   static constexpr int nowhere = -1, beside_last = -2;
   // `list`: all that a checkpoint of the worker holds, slots behind their variable; what it points to outlives this.
   // `own`: what of it is the optimizer's own state, which every shard has. shard_of(name): where the variable of this
-  // name lies; nowhere for one that is not shared; beside_last for what is no variable, but a slot of the last.
-  // global_step is left out: it is the order of updates.
+  // name lies; nowhere for one that is not shared; beside_last for a slot of the last variable. global_step is left
+  // out: it is the order of updates.
   shared_state(const state_list& list, const state_list& own, std::uint32_t shards,
                const std::function<int(std::string_view)>& shard_of);
 
-  // What lies on each shard, as it is here now.
+  // Returns the state of each shard, as it is here now.
   std::span<const std::vector<wire_slice>> by_shard() const { return parts_; }
-  // Copies what came to its place; `guard` (or null) is told before. Errors: data_loss for a name that is not here, or
-  // another size.
+  // Copies received state to its place; `guard` (or null) is called before. Errors: data_loss for a name that is not
+  // here, or another size.
   void take(std::span<const wire_slice> from, write_guard* guard);
 
 private:

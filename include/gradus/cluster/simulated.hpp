@@ -1,5 +1,5 @@
-// A cluster in virtual time, with faults: a program that runs in local_cluster runs here unmodified, and one integer
-// reproduces all that happens.
+// `simulated` is a cluster in virtual time, with faults: a program that runs in local_cluster runs here unmodified, and
+// one integer reproduces all events.
 //
 //   const auto report = gradus::simulated{.seed = 7, .ps = 2, .workers = 3, .faults = {.lost = 0.1, .crashes = 2}}.run(
 //       [&](gradus::server& here) {
@@ -9,11 +9,11 @@
 //       });
 //
 // Tasks are threads of which one runs at a time (turns.hpp), so nothing depends on the machine's scheduler. Time is
-// virtual: a step takes what is drawn for it, waiting takes none of yours. Messages are the bytes that a network would
-// carry. A worker that crashes leaves its program by the exception simulated_crash, and is started again: the program
-// is called anew, with a new server. Files are those of the program, and no crash interrupts their writing.
+// virtual: a step takes a drawn time, waiting takes none of yours. Messages are the bytes that a network would carry. A
+// worker that crashes leaves its program by the exception simulated_crash, and is started again: the program is called
+// anew, with a new server. Files are those of the program, and no crash interrupts their writing.
 //
-// What is not simulated: threads that a program starts by itself or by another task_system than `here.tasks()`, their
+// Not simulated are: threads that a program starts by itself or by another task_system than `here.tasks()`, their
 // waits, and the clocks that it reads itself. The same seed gives the same history as long as those make no difference.
 #pragma once
 #include <cstdint>
@@ -41,12 +41,12 @@ struct simulated {
   int ps = 1;
   int workers = 1;
   simulated_faults faults = {};
-  double most_secs = 3600;                  // virtual; who needs longer hangs
-  std::vector<std::string>* log = nullptr;  // what was said and what happened, a line each; null: only its hash is kept
+  double most_secs = 3600;                  // virtual; a run that needs longer hangs
+  std::vector<std::string>* log = nullptr;  // messages and events, a line each; null: only their hash is kept
 
   // Errors, with the seed and the time in their words: invalid_argument for a cluster without a parameter server or a
   // worker, and for faults that are none; deadline_exceeded where most_secs were not enough, and `aborted` where all
-  // wait for each other, with what each task waited for; the library's error that a task throws. Another exception of a
+  // wait for each other, with the wait of each task; the library's error that a task throws. Another exception of a
   // task is thrown as it is.
   simulated_report run(const std::function<void(server& here)>& program) const;
 };

@@ -1,4 +1,4 @@
-// What goes wrong in a simulated cluster (simulated.hpp), and how often it did.
+// This header has the faults of a simulated cluster (simulated.hpp), and their counts.
 #pragma once
 #include <cstdint>
 
@@ -6,17 +6,18 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// How likely faults are. Which of them happen, to whom and when is drawn by the seed; none by default.
+// The probabilities of faults. The seed draws which of them happen, to which task and when; none by default.
 struct simulated_faults {
   // Of a message, from 0 to 1. One that is late comes up to `late_secs` later than it would, behind others.
   double lost = 0, doubled = 0, late = 0;
   double late_secs = 0.5;
-  // How long the network needs for a message, and a worker for a step, each time drawn between the two.
+  // The time of the network for a message, and of a worker for a step, each drawn between the two.
   double least_delay = 0.0002, most_delay = 0.002;
   double least_step = 0.01, most_step = 0.05;
-  // How often, in the first `within` seconds. A cut parts some nodes from the others; a stopped node computes, says and
-  // hears nothing, as by SIGSTOP; a worker that crashes, the chief as well, is started again, and its program is called
-  // anew. A crash that finds no worker which trains, and a fault behind the end of the run, does not happen.
+  // The numbers of faults in the first `within` seconds. A cut parts some nodes from the others; a stopped node
+  // computes, sends and receives nothing, as by SIGSTOP; a worker that crashes, the chief as well, is started again,
+  // and its program is called anew. A crash that finds no worker which trains, and a fault behind the end of the run,
+  // does not happen.
   int cuts = 0, stops = 0, crashes = 0;
   double within = 2;
   // How long each of these lasts, drawn.
@@ -26,9 +27,9 @@ struct simulated_faults {
   // Each machine has a clock that is ahead or behind by minutes, and too fast or too slow by a percent.
   bool skewed_clocks = false;
 
-  // All of them at once, drawn.
+  // Returns all of them at once, drawn.
   static simulated_faults drawn(std::uint64_t seed);
-  // Error: invalid_argument for what is no chance, no time, or a range without a number.
+  // Error: invalid_argument for a number that is no probability or no time, or for an empty range.
   void check() const;
 };
 

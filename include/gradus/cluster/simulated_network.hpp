@@ -1,7 +1,7 @@
-// The network of a simulated cluster (simulated.hpp): messages travel as the bytes of the wire, in virtual time, and
+// In the network of a simulated cluster (simulated.hpp) messages travel as the bytes of the wire, in virtual time, and
 // are lost, doubled, delayed and cut off by drawn numbers; nodes stop, and workers crash and come again.
 //
-// The thread that calls `carry` is the network: it puts into mailboxes what is due, and does what was planned. All
+// The thread that calls `carry` is the network: it puts due messages into mailboxes, and makes the planned faults. All
 // others only draw, and write down when something is due. Everything runs by turns (turns.hpp).
 #pragma once
 #include <exception>
@@ -21,9 +21,9 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What ends a simulated task that crashes: it leaves the task's program wherever that waits for its cluster. It is not
-// one of the library's errors, so that a program which handles those does not survive by that. A program that catches
-// everything may see it, and should let it go; if it goes on instead, its task is started again all the same.
+// This exception ends a simulated task that crashes: it leaves the task's program wherever that waits for its cluster.
+// It is not one of the library's errors, so that a program which handles those does not survive by that. A program that
+// catches everything may see it, and should let it go; if it goes on instead, its task is started again all the same.
 struct simulated_crash {
   std::string task;
 };
@@ -43,15 +43,14 @@ public:
   // ---- message_network. Members and patience are the protocol's own.
   mailbox& inbox(std::uint32_t node) override { return *nodes_[node].box; }
   void post(const protocol_message& m) override;
-  void withdraw(std::uint32_t) override {}  // nothing is lent: what is sent was copied
+  void withdraw(std::uint32_t) override {}  // nothing is lent: messages are copied
   std::size_t piece_bytes() const override { return 1; }
   void end() override { close({}); }
   void check(const std::string& waited) const override;
   membership_options members() const override { return {}; }
   worker_options patience(worker_options o) const override { return o; }
 
-  // ---- what the cluster around it says
-  // The running task is this node from now on.
+  // ---- calls of the cluster around it The running task is this node from now on.
   void arrive(std::uint32_t node) { driver_->move_to(nodes_[node].machine); }
   void fail(const std::exception_ptr& error, const std::string& task);
   // A worker's program has ended without an error; it leaves, if it has not left.
@@ -66,7 +65,7 @@ public:
   std::string name_of(std::uint32_t node) const;
   simulated_counts counts() const { return counts_; }
   std::uint64_t hash() const { return hash_; }
-  // Why nothing went on, or time was over; null if neither was so.
+  // Returns the reason why nothing went on, or that time was over; null if neither was so.
   const std::exception_ptr& why_stuck() const { return why_stuck_; }
   void log(const std::string& what);
 
@@ -89,7 +88,7 @@ private:
   message_frames frames_;
   mutable std::mutex mutex_;
   task_condition changed_;
-  std::multimap<nanos, std::function<void()>> due_;  // what the network does, by right time
+  std::multimap<nanos, std::function<void()>> due_;  // the actions of the network, by right time
   bool is_stopped_ = false, has_ended_ = false;
   std::string why_;  // empty: as it should
   std::exception_ptr why_stuck_;

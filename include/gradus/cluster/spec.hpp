@@ -1,4 +1,5 @@
-// Who is in a cluster: jobs, each a list of tasks with their addresses. TensorFlow's ClusterSpec and ServerDef.
+// A cluster_spec lists the members of a cluster: jobs, each a list of tasks with their addresses. TensorFlow's
+// ClusterSpec and ServerDef.
 //
 //   gradus::cluster_spec cluster{{"ps", {"ps0:2222", "ps1:2222"}},
 //                                {"worker", {"worker0:2222", "worker1:2222"}}};
@@ -100,7 +101,7 @@ private:
   const tasks& at(std::string_view job) const;
 };
 
-// Which task of which cluster a server is. As protobuf's bytes and text: cluster/cluster_def.hpp.
+// A server_def names a server's cluster and task. cluster/cluster_def.hpp has it as protobuf's bytes and text.
 struct server_def {
   cluster_spec cluster = {};
   std::string job_name = {};                    // may be left out if the cluster has one job
@@ -111,8 +112,8 @@ struct server_def {
   friend bool operator==(const server_def&, const server_def&) = default;
 };
 
-// With what was left out filled in. Errors: invalid_argument if that takes a guess, not_found for a job or task that
-// the cluster does not have.
+// Fills in the missing parts. Errors: invalid_argument if that takes a guess, not_found for a job or task that the
+// cluster does not have.
 server_def resolve(server_def def);
 
 }  // namespace gradus

@@ -1,5 +1,5 @@
-// Arithmetic of a store's sets and lists (cluster/update_store.hpp): the sum of contributions, and lists of doubles
-// that shards tell each other.
+// This header has the arithmetic of a store's sets and lists (cluster/update_store.hpp): the sum of contributions, and
+// lists of doubles that shards exchange.
 #pragma once
 #include <span>
 #include <string_view>
@@ -9,14 +9,14 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// What the shards measured in a round, read in the order of the model's variables. Nothing in it is believed.
+// The measurements of the shards in a round, read in the order of the model's variables. Nothing in them is trusted.
 // Every error is data_loss.
 class measured_lists {
 public:
   // `at`: memory to work in. Lists there may be more of than `shards`: of shards without variables.
   measured_lists(std::size_t round, std::span<const std::span<const double>> by_shard, std::size_t shards,
                  std::vector<std::size_t>& at);
-  // That a shard's list is, bit for bit, what it measured.
+  // Checks that a shard's list equals its measurement, bit for bit.
   void check_own(std::uint32_t shard, std::span<const double> measured) const;
   double next(std::uint32_t shard, std::string_view variable) {
     const std::span<const double> one = next(shard, variable, 1);
@@ -25,7 +25,7 @@ public:
   std::span<const double> next(std::uint32_t shard, std::string_view variable, std::size_t n);
   // A count, and as many numbers.
   std::span<const double> next_counted(std::uint32_t shard, std::string_view variable);
-  // That all were read.
+  // Checks that all were read.
   void end() const;
   [[noreturn]] void refuse(std::uint32_t shard, std::string_view why) const;
 

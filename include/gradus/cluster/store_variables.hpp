@@ -1,4 +1,4 @@
-// The variables of a model as the shards of a parameter server hold them: each whole, on one shard.
+// The shards of a parameter server hold the variables of a model: each whole, on one shard.
 #pragma once
 #include <span>
 #include <string>
@@ -26,8 +26,8 @@ struct store_variable {
   std::size_t width() const { return row_count() == 0 ? 0 : size() / row_count(); }
 };
 
-// Says which shard each variable lies on, asked in their order as replica_device_setter asks for "VariableV2"s. Empty
-// strategy: round robin. By bytes: greedy_load_balancing_strategy(shards, byte_size_load_fn).
+// Assigns each variable to a shard, in their order, as replica_device_setter does for "VariableV2"s. Empty strategy:
+// round robin. By bytes: greedy_load_balancing_strategy(shards, byte_size_load_fn).
 // Error: invalid_argument for no shards, and for a strategy that names one that there is not.
 void place_variables(std::span<store_variable> variables, std::uint32_t shards, ps_strategy_function strategy = {});
 
@@ -37,7 +37,7 @@ inline std::string own_state_name(std::string_view name) { return std::string(1,
 
 // Those of a shard, in their order.
 std::vector<const store_variable*> variables_on(std::uint32_t shard, std::span<const store_variable> variables);
-// Where not_finite::raise finds another shard's gradient at fault; its own are named with what they hold.
+// not_finite::raise calls this for a faulty gradient of another shard; its own are named with their values.
 [[noreturn]] void raise_not_finite_there(const store_variable& v, std::int64_t step);
 
 // Error: invalid_argument for one that a shard cannot keep: of another type than float32 or float64, without a name, of
@@ -50,12 +50,13 @@ struct matched_gradient {
   const wire_slice* rows = nullptr;
 };
 
-// Holds parts that a stranger sent against the variables of a shard.
+// Checks untrusted parts against the variables of a shard.
 class gradient_matcher {
 public:
   // The variables of shard `number`. They stay where they are.
   gradient_matcher(std::uint32_t number, std::vector<const store_variable*> variables);
-  // One gradient for each variable, in their order, in `out`. Gives what is wrong, as a sentence; empty if nothing is.
+  // One gradient for each variable, in their order, in `out`. Returns the problem as a sentence; empty if there is
+  // none.
   std::string match(std::span<const wire_slice> parts, std::vector<matched_gradient>& out) const;
 
 private:

@@ -1,9 +1,9 @@
-// A transport over streams of frames, whatever makes the streams: who says hello, who is refused, what waits to be
-// sent, when a lost stream is made again. gRPC's streams are in grpc.hpp.
+// This is a transport over streams of frames, whatever makes the streams: it handles hellos, refusals, queues of
+// frames, and the renewal of lost streams. gRPC's streams are in grpc.hpp.
 //
 // A client and a server share one stream. The client's first frame is its hello, the server's first is the answer; both
-// are any bytes. What follows are frames of wire.hpp. A stream that ends is made again, ever later, unless one side has
-// refused the other. A second stream of a node takes the place of its first.
+// are any bytes. The following frames are those of wire.hpp. A stream that ends is made again, ever later, unless one
+// side has refused the other. A second stream of a node takes the place of its first.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -64,7 +64,7 @@ struct stream_end {
 class stream_transport;
 
 // One stream. The functions that are virtual start something and return; none is called while another of the same kind
-// is under way. What stands behind them calls those that follow, in any thread, one of a kind at a time.
+// is under way. The implementation calls the functions below them, in any thread, one of a kind at a time.
 class frame_stream : public std::enable_shared_from_this<frame_stream> {
 public:
   frame_stream(stream_transport& of, bool is_client) : of_(of), is_client_(is_client) {}
@@ -77,7 +77,7 @@ public:
   virtual void end_writing() = 0;              // a client's: its server ends the stream when it has read all
   virtual void end(
       const stream_end& why) = 0;  // is called once, and nothing else but cancel() after it; was_done() follows
-  virtual void cancel() = 0;       // what is under way fails at once; at any time
+  virtual void cancel() = 0;       // calls under way fail at once; may be called at any time
   virtual transport_peer peer() const = 0;
 
   // The frame is good until read() is called again. A null frame: there are no more.
@@ -85,14 +85,14 @@ public:
   // In its place, for a frame of more than transport's frame_limit() bytes, which was not copied.
   void was_too_large(std::uint64_t bytes);
   void was_written(bool ok);
-  // The last: `said` is what a client's server ended the stream with, or what happened to it.
+  // The last: `said` is the status with which a client's server ended the stream, or its error.
   void was_done(const stream_end& said);
 
 private:
   friend stream_transport;
   stream_transport& of_;
   const bool is_client_;
-  // Guarded by the transport's mutex. What is started takes as long as a system call, and is started without it; an end
+  // Guarded by the transport's mutex. A started call takes as long as a system call, and is started without it; an end
   // that comes meanwhile is put off until then.
   int starting_ = 0;
   bool is_put_off_ = false;
@@ -114,7 +114,7 @@ struct stream_options {
   wire_limits limits = {};
   std::uint64_t waiting_bytes = std::uint64_t{256} << 20;
   double handshake_secs = 10;
-  std::string server_role = {};  // what a server's certificate has to say; empty: anything
+  std::string server_role = {};  // the required role in a server's certificate; empty: any
 };
 
 class stream_transport : public transport {
@@ -130,16 +130,17 @@ public:
 
   // Takes a stream of a peer and begins to read, unless there are too many: then it is ended at once.
   void take(std::shared_ptr<frame_stream> s);
-  // Where frames that were written leave their memory.
+  // The store of the memory of written frames.
   const std::shared_ptr<frame_pool>& pool() const { return pool_; }
   std::uint64_t frame_limit() const { return options_.limits.frame_bytes; }
 
 protected:
-  // A stream to this address, whose read() and write() may be called before start().
+  // Returns a stream to this address, whose read() and write() may be called before start().
   virtual std::shared_ptr<frame_stream> dial(const std::string& address) = 0;
   virtual void start(frame_stream& s) = 0;
 
-  // Of close(): says what waits, for so many seconds, ends all streams, and returns when none is left and no task runs.
+  // For close(): sends the queued frames, for so many seconds, ends all streams, and returns when none is left and no
+  // task runs.
   void end_streams(double secs);
   // Streams that are over are destroyed by a task, and the last here: not in a thread that may be their own.
   void bury();
@@ -167,7 +168,7 @@ private:
   void hang_up_for(frame_stream& s, status kind, const std::string& why);  // and counts it
   void greet(frame_stream& s, std::span<const std::byte> hello);
   void welcome(frame_stream& s, std::span<const std::byte> answer);
-  // With the mutex, which those that take `held` let go of meanwhile.
+  // Called with the mutex, which those that take `held` release meanwhile.
   void begin(std::uint32_t node, peer& p);
   void enqueue(frame_stream& s, frame_memory frame, holding& held);
   void write_next(frame_stream& s, holding& held);
@@ -177,7 +178,7 @@ private:
   void hang_up(frame_stream& s, const stream_end& why);  // end(), and what is under way fails at once or soon
   void open(frame_stream& s);
 
-  const message_decoder decoder_;  // only asked how long frames are
+  const message_decoder decoder_;  // only used for the length of frames
   std::shared_ptr<frame_pool> pool_;
   mutable std::mutex m_;
   task_condition changed_;

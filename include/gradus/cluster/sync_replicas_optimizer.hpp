@@ -1,14 +1,14 @@
-// Synchronous replicas (tf.train.SyncReplicasOptimizer of 1.15) as a state machine around an updater: every replica
+// sync_replicas_optimizer is tf.train.SyncReplicasOptimizer (1.15) as a state machine around an updater: every replica
 // pushes its gradients, the chief updates once with the mean of enough of them, and each replica goes on with a token.
 //
 //   gradus::updater u{gradus::gradient_descent{.rate = 2}};
 //   u.track("w", w);
 //   gradus::sync_replicas_optimizer sync{u, {.replicas_to_aggregate = 2}};
-//   sync.apply_gradients({{"w", gradus::float32, {2}}});       // what is aggregated
+//   sync.apply_gradients({{"w", gradus::float32, {2}}});       // the aggregated variables
 //   sync.chief_init();
 //   sync.init_tokens();
 //   // replica i, again and again:
-//   sync.push(i, {{"w", dw}});                                 // then, when pull gives true, the next step
+//   sync.push(i, {{"w", dw}});                                 // then, when pull returns true, the next step
 //   while (!sync.pull(i)) ...;
 //   // the chief, again and again:
 //   sync.chief_step();                                         // false: too few gradients yet
@@ -16,7 +16,7 @@
 // Nothing waits and no thread is started in here; where TensorFlow blocks, a call gives false and is made again. Calls
 // come one at a time. Gradients are averaged, not summed: a dense one over the gradients that were accepted (at least
 // replicas_to_aggregate), each row of a sparse one over those that had the row. A gradient that was computed before the
-// latest update (local step < global step) is stale and dropped without a word.
+// latest update (local step < global step) is stale and dropped silently.
 //
 // More replicas than are aggregated are backups, the slowest are dropped; fewer contribute several times. As in
 // TensorFlow the initial tokens hold the step of the start, so after the first update each replica makes one stale
@@ -43,7 +43,7 @@ struct sync_replicas_options {
   std::function<void()> variable_averages = {};
 };
 
-// What an array's gradients are: rows, or all of it.
+// The kind of an array's gradients: rows, or all of it.
 struct aggregated_gradient {
   std::string_view name;
   dtype type = float32;
@@ -51,7 +51,7 @@ struct aggregated_gradient {
   bool sparse = false;  // gradients are indexed_slices
 };
 
-// Updater: gradus::updater, or what has its apply and global_step. It counts the global step.
+// Updater: gradus::updater, or a type with its apply and global_step. It counts the global step.
 template <class Updater>
 class sync_replicas_optimizer {
 public:
@@ -162,7 +162,7 @@ public:
 
   std::int64_t global_step() const { return updater_->global_step(); }
   std::size_t tokens() const { return tokens_.size(); }
-  // The inner optimizer: slots, rate, norm.
+  // Returns the inner optimizer: slots, rate, norm.
   Updater& inner() { return *updater_; }
 
 private:
@@ -179,7 +179,7 @@ private:
   std::deque<sum> sums_;
   std::deque<std::int64_t> tokens_;
   std::vector<std::int64_t> local_steps_;
-  bool waiting_ = false;  // the chief has asked for the means
+  bool waiting_ = false;  // the chief has taken the means
 
   sum* find(std::string_view name) {
     for (sum& s : sums_)

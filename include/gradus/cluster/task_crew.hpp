@@ -1,5 +1,5 @@
-// What all clusters in one process have in common, on threads (local_cluster.hpp) or in virtual time (simulated.hpp):
-// their tasks are started and waited for.
+// All clusters in one process, on threads (local_cluster.hpp) or in virtual time (simulated.hpp), start their tasks and
+// wait for them by this class.
 #pragma once
 #include <exception>
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// What the tasks of a cluster are, and what is done with them.
+// The tasks of a cluster, and their functions.
 struct task_crew {
   std::string who;  // begins the sentence of an error
   int ps = 1, workers = 1;
@@ -21,12 +21,11 @@ struct task_crew {
 
   // Their names and addresses. Error: invalid_argument for a cluster without a parameter server or a worker.
   cluster_spec spec() const;
-  // Starts them and waits for all. Errors: resource_exhausted if there are no threads to be had; the first that a task
-  // throws.
+  // Starts them and waits for all. Errors: resource_exhausted if threads cannot be created; the first error of a task.
   void run(const task_system& tasks) const;
 };
 
-// What an error says.
+// Returns the text of an error.
 std::string error_text(const std::exception_ptr& error);
 
 }  // namespace gradus::detail

@@ -1,4 +1,4 @@
-// How a task reaches the others of its cluster, whatever carries their messages: what a server holds.
+// A task_network reaches the other tasks of a cluster, whatever carries their messages; a server holds it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -23,7 +23,7 @@ public:
   // A parameter server's part: waits for a program, and serves until the cluster has ended.
   virtual void serve(std::uint32_t shard) = 0;
   // A worker's part is done: it leaves, and this returns when all others have left. Error: aborted where the cluster
-  // ends otherwise. Threads of one process are waited for by whoever started them.
+  // ends otherwise. The starter of threads of one process waits for them.
   virtual void finish() {}
   // This worker's end, where workers sum their gradients among themselves (all_reduce.hpp); null: they do not.
   virtual rank_network* ranks() { return nullptr; }

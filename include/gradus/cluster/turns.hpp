@@ -1,5 +1,6 @@
-// Real threads of which one runs at a time, in virtual time: where the running one waits, a random number says who goes
-// on, and where nobody can, time jumps to what is next. So what many tasks do is a function of one integer.
+// The turn_driver runs one of several real threads at a time, in virtual time: where the running one waits, a random
+// number chooses the next, and where none can go on, time jumps to the next event. So the actions of many tasks are a
+// function of one integer.
 //
 //   const auto driver = std::make_shared<gradus::detail::turn_driver>(seed);
 //   const gradus::detail::turn_driver::presence here(*driver, "the test");    // this thread takes turns as well
@@ -7,8 +8,8 @@
 //   driver->move_to(driver->add_machine({.name = "worker 0"}));               // whose clock and fate the task has
 //
 // A task gives its turn away where it waits, sleeps, joins and ends, and nowhere else, so a mutex is never contended.
-// What tasks do between takes no time. Where all wait and nothing is to come, or time is over, that is an error which
-// lists what every task waits for: in the watchman's wait if there is one, else, or the second time, in every wait.
+// The work of tasks between takes no time. Where all wait and no event is to come, or time is over, that is an error
+// which lists the wait of every task: in the watchman's wait if there is one, else, or the second time, in every wait.
 // Joins do not fail; they return when the tasks that are waited for have failed.
 #pragma once
 #include <condition_variable>
@@ -27,7 +28,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 class turn_driver final : public task_driver, public std::enable_shared_from_this<turn_driver> {
 public:
-  // What tasks run on. Its monotonic clock shows `ahead` more than the driver's, and runs at `rate`.
+  // Tasks run on machines. A machine's monotonic clock shows `ahead` more than the driver's, and runs at `rate`.
   struct machine_state {
     std::string name = {};
     nanos ahead = 0;
@@ -52,8 +53,8 @@ public:
     turn_driver* of_;
   };
 
-  // ---- task_driver. Errors of all that wait: failed_precondition for a thread that is no task; `aborted` where nobody
-  // can go on, deadline_exceeded where time is over.
+  // ---- task_driver. Errors of all that wait: failed_precondition for a thread that is no task; `aborted` where no
+  // task can go on, deadline_exceeded where time is over.
   double now() const override;
   double elapsed() const override;
   void sleep(double secs) override;
@@ -70,13 +71,13 @@ public:
   // None of its tasks gets a turn for so long; 0: it goes on. Time goes on, also that of its waits.
   void stop(std::size_t machine, nanos length);
 
-  // The right time, since the begin.
+  // Returns the right time, since the begin.
   nanos time() const;
   // Draws from the same numbers as the turns.
   random_stream& dice() { return dice_; }
   // The running task is the watchman.
   void watch();
-  // What each task waits for and since when.
+  // The wait of each task, and its beginning.
   std::string waits() const;
 
 private:
@@ -100,7 +101,7 @@ private:
   std::vector<std::unique_ptr<task>> tasks_;
   task* running_ = nullptr;
   task* watchman_ = nullptr;
-  std::string problem_;  // why waits fail
+  std::string problem_;  // the reason why waits fail
   status kind_ = status::aborted;
 
   static inline thread_local task* of_this_thread_ = nullptr;

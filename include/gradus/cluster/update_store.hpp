@@ -1,24 +1,24 @@
-// The update engine as what a shard of a parameter server stores (protocol/shard.hpp): it owns variables with their
-// slots and averages, and n shards together do, bit for bit, what one process does.
+// An update_store is the update engine of a shard of a parameter server (protocol/shard.hpp): it owns variables with
+// their slots and averages, and n shards together have, bit for bit, the results of one process.
 //
 //   update_store<Update, cpu<fast>> s({.shard = 1, .variables = all}, update);
 //   s.restore(0, values);                         // initial values, or a checkpoint's
 //   s.begin(order, set);                          // sums the set
-//   for (std::size_t r = 0; r < s.rounds(); ++r)  // asked anew after each settle
+//   for (std::size_t r = 0; r < s.rounds(); ++r)  // evaluated anew after each settle
 //     s.settle(r, exchanged(s.measure(r)));       // the lists of all shards, by their numbers
 //   s.apply();                                    // values change, global_step is `order`
 //
 // A set of n contributions has the bits of a stepper with microbatch{n}: gradients are summed as tree_sum has it and
 // divided by divide_by. Gradients that come as rows are put behind one another in the order of the set, their values
-// divided: what an updater makes of all these rows at once. Of a constrained variable rows are refused, as everywhere.
+// divided, as an updater does with all these rows at once. Of a constrained variable rows are refused, as everywhere.
 //
-// What an update must know of all gradients goes round as lists of doubles. Round 0 is the global norm: the sum of
-// squares of each variable. Later rounds are what a chain measures over all variables: for each variable, a count and
-// as many numbers, each an addition that one process would make (run/update_step.hpp). All shards add all lists in the
-// graph's order, which is the order of one process. Whatever comes is foreign, and held against the variables first.
+// Sums over all gradients go round as lists of doubles. Round 0 is the global norm: the sum of squares of each
+// variable. Later rounds are the measurements of a chain over all variables: for each variable, a count and as many
+// numbers, each an addition that one process would make (run/update_step.hpp). All shards add all lists in the graph's
+// order, which is the order of one process. Received lists are untrusted, and checked against the variables first.
 //
-// Not here: the loss of a step, which lies at the workers, so not_finite looks at gradients alone; observations, so
-// sophia steps as without them.
+// The loss of a step is not here, since it lies at the workers, so not_finite looks at gradients alone; observations,
+// so sophia steps as without them.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -98,8 +98,8 @@ public:
     pending_ = true, measured_ = false, settled_ = 0, norm_ = 0;
   }
 
-  // How many sums over all shards this update needs in all, as far as is known now: fewer once it is settled that it
-  // is left out. 0 between updates.
+  // Returns the number of sums over all shards that this update needs, as far as is known now: fewer once it is settled
+  // that it is left out. 0 between updates.
   std::size_t rounds() const {
     if (step_type::rounds == 0 || !pending_ || tracked_.step.only_adds()) return 0;
     return settled_ != 0 && tracked_.step.skips() ? 1 : step_type::rounds;
@@ -162,7 +162,7 @@ public:
                                                   : text("apply: no update is under way; call begin first"));
     const subnormal_scope numbers(numbers_);
     if constexpr (step_type::rounds != 0) {
-      measured_sums<Update> unused;  // of an update that only adds to what is accumulated, nobody asks for the norm
+      measured_sums<Update> unused;  // the norm of an update that only adds to the accumulated sum is not needed
       if (settled_ == 0)
         for (auto& v : tracked_.variables) tracked_.template measure<0>(v, unused);
     }
@@ -177,10 +177,10 @@ public:
   // shard. Between begin and apply it is that before the update.
   std::span<const wire_slice> state() const { return state_; }
 
-  // From what state() of shards lists, of any number of them, or a plain trainer's: takes what is this shard's, passes
-  // over the rest. Values without mirrors, and with them an own state that nobody lists, start as in a first step.
+  // From what state() of shards lists, of any number of them, or a plain trainer's: takes this shard's entries, passes
+  // over the rest. Values without mirrors, and with them an own state that no list has, start as in a first step.
   // global_step becomes `order`; an update under way is forgotten.
-  // Error: data_loss for what lacks, or does not fit; nothing has changed then.
+  // Error: data_loss for entries that are missing or do not fit; nothing has changed then.
   void restore(std::uint64_t order, std::span<const wire_slice> parts) {
     if (order > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
       raise(status::data_loss, text("state as it is after ", order, " updates; expected 2^63 - 1 at most"));
@@ -235,7 +235,7 @@ public:
 
   // The order of the last finished update.
   std::uint64_t global_step() const { return static_cast<std::uint64_t>(tracked_.step.global_step); }
-  // Of the last update: the norm before the clip, without the loss scale (0 where nobody measured it).
+  // Of the last update: the norm before the clip, without the loss scale (0 where it was not measured).
   double gradient_norm() const { return norm_; }
   const Update& update() const { return tracked_.step.update; }
   // A metric, for reduce_on_plateau: on every shard the same value between the same two updates.
@@ -247,10 +247,10 @@ public:
 
 private:
   using step_type = update_step<Update>;
-  // What is here of one variable of this shard, beside its values and mirrors.
+  // The further state of one variable of this shard, beside its values and mirrors.
   struct own_variable {
     std::size_t first = 0, end = 0;  // its entries of the state
-    aligned_buffer before;           // what was accumulated before this update
+    aligned_buffer before;           // the accumulated sum before this update
   };
 
   update_store_options o_;

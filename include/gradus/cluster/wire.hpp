@@ -1,4 +1,4 @@
-// The messages of a cluster as bytes: a head of 64 bytes, a table of slices, and the slices themselves.
+// The messages of a cluster are bytes: a head of 64 bytes, a table of slices, and the slices themselves.
 // docs/formats/wire.md is the format, with a worked example.
 //
 //   gradus::detail::message_encoder out;
@@ -12,8 +12,8 @@
 //
 // No byte of a tensor is copied on either side. Every slice begins at a multiple of 64 bytes from the frame's begin, so
 // that it is aligned where the frame is. A peer is a stranger: nothing is allocated by a number that it says before
-// that number was held against the limits and the bytes that are there. What is malformed raises data_loss, what is
-// above a limit resource_exhausted, another version failed_precondition; the text says what came and what was expected.
+// that number was held against the limits and the bytes that are there. Malformed bytes raise data_loss, a number above
+// a limit resource_exhausted, another version failed_precondition; the text says what came and what was expected.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -34,7 +34,7 @@ static_assert(std::endian::native == std::endian::little,
 inline constexpr std::uint16_t wire_version = 1;
 inline constexpr std::size_t wire_head_bytes = 64, wire_row_bytes = 32, wire_alignment = 64;
 
-// Who sends what is in protocol/message.hpp.
+// protocol/message.hpp lists the senders and their messages.
 enum class message_kind : std::uint16_t {
   hello = 1,
   join,
@@ -70,8 +70,8 @@ enum class message_kind : std::uint16_t {
 inline constexpr std::uint16_t last_message_kind = static_cast<std::uint16_t>(message_kind::answer);
 std::string_view kind_name(message_kind k);
 
-// What a slice holds. `dense`: elements [begin, begin + count) of the flattened tensor. A sparse gradient is two slices
-// of one name: `rows` are its row numbers (int64, ascending or not), `values` their values, row by row.
+// The kind of a slice. `dense`: elements [begin, begin + count) of the flattened tensor. A sparse gradient is two
+// slices of one name: `rows` are its row numbers (int64, ascending or not), `values` their values, row by row.
 enum class slice_role : std::uint8_t { dense = 0, rows = 1, values = 2, ids = 3 };
 
 // A part of a named tensor in somebody's memory.
@@ -85,7 +85,7 @@ struct wire_slice {
   std::uint64_t count() const { return bytes.size() / size_of(type); }
 };
 
-// What is wrong with it, as the end of a sentence; empty if nothing is.
+// Returns its problem, as the end of a sentence; empty if there is none.
 std::string problem_of(const wire_slice& s);
 
 struct message_head {
@@ -107,9 +107,9 @@ struct wire_limits {
 class message_encoder {
 public:
   explicit message_encoder(wire_limits limits = {}) : limits_(limits) {}
-  // The frame as pieces, to be written in this order. They are good until the next call, as long as what the slices
-  // show is left alone. Memory is taken only while messages grow. A message that its receiver would refuse is refused
-  // here: invalid_argument, or resource_exhausted for the limits.
+  // Returns the frame as pieces, to be written in this order. They are good until the next call, as long as what the
+  // slices show is left alone. Memory is taken only while messages grow. A message that its receiver would refuse is
+  // refused here: invalid_argument, or resource_exhausted for the limits.
   std::span<const std::span<const std::byte>> encode(const message_head& head, std::span<const wire_slice> slices = {});
   std::span<const std::span<const std::byte>> encode(const message_head& head,
                                                      std::initializer_list<wire_slice> slices) {

@@ -1,4 +1,5 @@
-// Every codec of the library as a list of types, for programs that take any checkpoint and for tests that run over all:
+// This header lists every codec of the library as types, for programs that take any checkpoint and for tests that run
+// over all:
 //
 //   all_codecs::with("runs/digits", posix{}, [&](auto codec, const std::string& path) { ... });      as with_codec<...>
 //   all_codecs::for_each([]<class C>(std::type_identity<C>) { std::puts(C::name.data()); });
@@ -25,7 +26,7 @@ struct codec_list {
   static constexpr void for_each(F&& f) {
     (f(std::type_identity<Codecs>{}), ...);
   }
-  // What lies at a path, or was detected, with the codec of the list that wrote it (detect.hpp).
+  // Detects the checkpoint at a path, or takes a detected one, with the codec of the list that wrote it (detect.hpp).
   template <class... Arguments>
   static decltype(auto) with(Arguments&&... arguments) {
     return with_codec<Codecs...>(std::forward<Arguments>(arguments)...);

@@ -1,4 +1,4 @@
-// A codec of any type, as one type: a saver calls it once for a file.
+// `any_codec` is a type-erased codec: a saver calls it once for a file.
 #pragma once
 #include "codec.hpp"
 
@@ -21,7 +21,7 @@ public:
   encoded encode(const snapshot& content) const { return encode_(state_.get(), content); }
   decoded decode(checkpoint_files& files) const { return decode_(state_.get(), files); }
 
-  // What the concept `codec` says of its type.
+  // The properties that the concept `codec` requires.
   std::string_view name, extension, proof;
   bool checks_itself, checks_tensors;
 

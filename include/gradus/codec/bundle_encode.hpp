@@ -35,7 +35,7 @@ public:
 private:
   [[noreturn]] static void refuse(const std::string& why);
 
-  // Is there a type of TensorFlow's for what this opaque tensor holds?
+  // Returns whether TensorFlow has a type for this opaque tensor.
   static bool takes(const record& r);
   static bool variants_in(const record& r, std::uint32_t& crc);
 

@@ -1,4 +1,4 @@
-// What the index of a tensor bundle says of each tensor: TensorFlow's BundleHeaderProto, BundleEntryProto and
+// This header reads and writes the index of a tensor bundle: TensorFlow's BundleHeaderProto, BundleEntryProto and
 // TensorSliceProto as bytes, read as hostile; and the bytes of string tensors. docs/formats/tensor_bundle.md.
 //
 //   header = num_shards 1, endianness 2 (0 little), version 3 { producer 1, min_consumer 2, bad_consumers 3 }
@@ -20,7 +20,8 @@ namespace gradus::inline GRADUS_BUILD::detail {
 // TensorFlow's numbers for types that we do not compute with.
 inline constexpr int bundle_strings = 7, bundle_variant = 21, bundle_version = 1, most_bundle_shards = 99999;
 inline constexpr int most_bundle_type = 100;  // from here on TensorFlow's numbers are of references to types
-// Bytes of an element of a TensorFlow type; 0 if that is not fixed, or it is none that a checkpoint holds.
+// Returns the size in bytes of an element of a TensorFlow type; 0 if that is not fixed, or it is none that a checkpoint
+// holds.
 constexpr std::size_t bundle_width(int type) {
   constexpr std::string_view widths = "048412108811142222g200481100011";  // types 0, 1, 2, ...
   static_assert(widths.size() == 31);
@@ -29,7 +30,7 @@ constexpr std::size_t bundle_width(int type) {
   return c == 'g' ? 16 : static_cast<std::size_t>(c - '0');
 }
 
-// What a type that is none of ours is called, whatever its number; and the number of a name, 0 if it is none of
+// The name of a type that is none of ours, whatever its number; and the number of a name, 0 if it is none of
 // TensorFlow's.
 std::string bundle_type_name(int type);
 int bundle_type_of(std::string_view name);
@@ -57,8 +58,8 @@ void put_message(std::vector<std::byte>& out, unsigned field, std::span<const st
 std::vector<std::byte> bundle_header_bytes(int shards);
 std::vector<std::byte> bytes_of(const bundle_entry& e);
 
-// The key under which the bytes of a slice stand. It begins with a zero byte, so that slices come after the header and
-// before all names.
+// Returns the key under which the bytes of a slice stand. It begins with a zero byte, so that slices come after the
+// header and before all names.
 std::string bundle_slice_key(std::string_view name, const bundle_slice& slice);
 
 // ---- reading. Each gives what is wrong, or nothing.
@@ -80,7 +81,7 @@ bool elements_of(const bundle_entry& e, std::uint64_t& n);
 
 // How a length is summed up: as a u32, or as a u64 if it is too long for that.
 std::uint32_t extend_by_length(std::uint32_t crc, std::uint64_t length);
-// What stands before the strings; and the masked checksum of the entry.
+// Returns the bytes before the strings; and the masked checksum of the entry.
 std::vector<std::byte> bundle_string_head(std::span<const std::span<const std::byte>> strings,
                                           std::uint32_t& entry_crc);
 // Checks the bytes of n strings; `entry_crc` gets the masked checksum that the entry must have, `strings` (if given)

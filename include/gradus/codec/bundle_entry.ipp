@@ -107,7 +107,7 @@ GRADUS_BODY std::string read_bundle_header(std::span<const std::byte> message, i
           if (k == 2 && w == 0 && !as_int32(u, min_consumer)) return text("an impossible version");
           if (k == 3 && w == 0) bad_consumer = bad_consumer || u == bundle_version;
           if (k == 3 && w == 2)
-            for (varint_source in(packed); !in.done();) bad_consumer = bad_consumer || in.varint() == bundle_version;
+            for (varint_source in(packed); !in.done();) bad_consumer = (in.varint() == bundle_version) || bad_consumer;
           return std::string();
         });
       });

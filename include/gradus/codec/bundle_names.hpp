@@ -1,9 +1,9 @@
-// What optimizers keep, under the names and in the types of TensorFlow 1.x.
+// This header gives the state of optimizers the names and types of TensorFlow 1.x.
 //
 //   tensor_bundle{{.names = tensorflow_names{"Adam"}}}
 //
 // Slots have TensorFlow's names everywhere in this library ("w/Momentum", "w/Adam", "w/Adam_1",
-// "w/ExponentialMovingAverage"). What differs is
+// "w/ExponentialMovingAverage"). These differ:
 //
 //   here                                   there
 //   beta1_power, beta2_power: float64      float32, a running product in float32, of the next step
@@ -30,7 +30,7 @@ struct tensorflow_names {
   std::string global_step = "global_step";  // what the step is called there
   double beta1 = 0.9, beta2 = 0.999;        // as the rule has them
 
-  // `owned` takes the bytes of what is converted.
+  // `owned` takes the bytes of converted tensors.
   void to_tensorflow(snapshot& content, std::deque<std::vector<std::byte>>& owned) const;
   void from_tensorflow(snapshot& content, std::deque<std::vector<std::byte>>& owned) const;
 };
@@ -40,9 +40,9 @@ namespace detail {
 // beta^n as TensorFlow has it: multiplied again and again in float32, where what is too small for a normal number is
 // zero, as on its threads.
 float running_power(float beta, std::int64_t n);
-// The same as our Adam has it, in double.
+// Returns the same as our Adam has it, in double.
 double running_power(double beta, std::int64_t n);
-// How often beta was multiplied, 0 if that cannot be told.
+// Returns the number of multiplications of beta, 0 if it is unknown.
 std::int64_t factors_in(double power, double beta);
 std::int64_t factors_in(float power, float beta);
 

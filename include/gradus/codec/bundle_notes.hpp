@@ -1,4 +1,4 @@
-// What a tensor bundle of ours says beside its tensors, in one string scalar that TensorFlow never asks for.
+// A tensor bundle of ours holds notes beside its tensors, in one string scalar that TensorFlow never reads.
 #pragma once
 #include <charconv>
 #include <cstring>
@@ -24,7 +24,7 @@ struct bundle_notes {
   static bool read(std::string_view s, std::optional<std::int64_t>& step, metadata& about);
 };
 
-// The value of a scalar that counts steps, whatever its type; nothing if it is none.
+// Returns the value of a scalar that counts steps, whatever its type; nothing if it is none.
 std::optional<std::int64_t> step_of(const record& r);
 
 }  // namespace gradus::detail

@@ -59,7 +59,7 @@ public:
     if (fits(sizeof n)) archive_(n);
     return n;
   }
-  // A container's length, of elements that take at least `least` bytes each.
+  // Returns a container's length, of elements that take at least `least` bytes each.
   std::size_t length(std::size_t least) {
     const auto n = number<cereal::size_type>();
     if (n > left() / least) bad_ = true;
@@ -138,7 +138,7 @@ std::string read_cereal_manifest(std::span<const std::byte> body, std::uint32_t 
   return {};
 }
 
-// What both codecs share: `read(body, manifest)` may throw what cereal throws.
+// Both codecs share this: `read(body, manifest)` may throw cereal's exceptions.
 template <class Read>
 decoded cereal_decode(std::string_view name, std::string_view suffix, checkpoint_files& files, Read&& read) {
   std::span<const std::byte> file;

@@ -1,4 +1,4 @@
-// What a checkpoint holds, and what turns it into bytes and back.
+// This header has the contents of a checkpoint, and the concept of a codec, which turns it into bytes and back.
 //
 // A codec is a policy: `encode` lays a snapshot out as files, each in pieces of bytes (the tensors are not copied);
 // `decode` opens those files and reads them. Decoding checks everything, every length and every checksum, before it
@@ -70,14 +70,14 @@ struct encoded {
   std::span<std::byte> own(std::vector<std::byte> bytes) { return owned.emplace_back(std::move(bytes)); }
 };
 
-// The files of one checkpoint, by suffix. What is opened stays open as long as this lives.
+// The files of one checkpoint, by suffix. Opened files stay open as long as this lives.
 class checkpoint_files {
 public:
-  // Gives the whole file's bytes, or what went wrong (error 0: nothing).
+  // Returns the whole file's bytes, or the error (0: none).
   virtual file_problem open(std::string_view suffix, std::span<const std::byte>& bytes) = 0;
 
   int threads = 1;  // by how many threads large checksums are taken
-  // What a codec may spend on them; it refuses more (resource_exhausted) and names the setting.
+  // The limits of a codec for them; it refuses more (resource_exhausted) and names the setting.
   reader_limits limits = {};
 
 protected:
@@ -89,8 +89,8 @@ struct decoded {
   snapshot content;
   status kind = status::data_loss;  // data_loss: damaged. failed_precondition: whole, but not for this reader.
   std::string problem;              // empty: all is well
-  std::string warning;              // what a user should know although it can be read
-  std::vector<std::string> lost;    // names of what the file holds and the records do not; the warning says why
+  std::string warning;              // a warning about a file that can be read
+  std::vector<std::string> lost;    // entries of the file that no record holds; the warning gives the reason
   // Bytes of records that are not in the files as they are needed (compressed, say). Keep it as long as the records;
   // moving it leaves them where they are.
   std::deque<std::vector<std::byte>> owned;
@@ -126,7 +126,7 @@ bool bytes_of(dtype type, const extents& dims, std::uint64_t& bytes);
 // "float32[2, 3]", "a blob", "complex64[2] (opaque)", as messages say it.
 std::string kind_of(const record& r);
 
-// What is wrong with one record, or nothing.
+// Returns the problem of one record, or nothing.
 std::string problem_of(const record& r);
 
 // A name that stands twice, or nothing.
@@ -135,7 +135,7 @@ std::string_view duplicate_name(const std::vector<record>& records);
 // Refuses a snapshot that could not be read back. Raises invalid_argument.
 void check_savable(const snapshot& content);
 
-// A file that could not be opened, as a decoder reports it.
+// Returns a file that could not be opened, as a decoder reports it.
 decoded unopened(const file_problem& p);
 
 }  // namespace detail

@@ -1,4 +1,4 @@
-// Which codec wrote what lies at a path, and that codec as a type.
+// This header detects the codec that wrote the checkpoint at a path, and gives it as a type.
 //
 //   with_codec<flat_binary, safetensors, tensor_bundle>("runs/digits", posix{}, [&](auto codec, const std::string&
 //   path) {
@@ -7,11 +7,11 @@
 //   });
 //
 // The path may be a file of a checkpoint (for a TensorFlow checkpoint any of them), a checkpoint's name without its
-// extension, or a directory with a state file, of which the newest checkpoint is meant. What is in a file counts, and
-// what its manifest says; its extension counts where that does not tell, so that a damaged file is still handed to the
-// codec that can say what is damaged. A sharded checkpoint is found as sharded<C> for each C of the list.
+// extension, or a directory with a state file, of which the newest checkpoint is meant. The contents of a file and its
+// manifest count; its extension counts where those do not decide, so that a damaged file still goes to the codec that
+// can name the damage. A sharded checkpoint is found as sharded<C> for each C of the list.
 //
-// The codecs come from the caller, so that nobody includes zlib or cereal by asking.
+// The codecs come from the caller, so that detection includes neither zlib nor cereal.
 #pragma once
 #include "frame.hpp"
 #include "manifest.hpp"
@@ -29,7 +29,7 @@ struct detected_checkpoint {
 
 namespace detail {
 
-// What lies at a path: at most `most` bytes of its beginning.
+// Reads at most `most` bytes of the beginning of the file at a path.
 struct file_head {
   int error = 0;  // errno
   std::uint64_t size = 0;
@@ -37,11 +37,11 @@ struct file_head {
 };
 file_head head_of(const any_file_system& fs, const std::string& path, std::size_t most);
 
-// A file's last 8 bytes; nothing where files cannot be read from their middle.
+// Returns a file's last 8 bytes; nothing where files cannot be read from their middle.
 std::string tail_of(const any_file_system& fs, const std::string& path);
 
-// The formats of this library, whether or not the caller knows their codecs: one line each, from which follow what is
-// looked for at a stem, what a file is by its name or its first bytes, and what messages say.
+// The formats of this library, whether or not the caller knows their codecs: one line each, from which follow the files
+// that are looked for at a stem, the recognition of a file by its name or its first bytes, and the messages.
 struct known_codec {
   std::string_view name;
   std::string_view extension, proof;                // as the codec's own; of several with one, a file's frame tells
@@ -72,7 +72,7 @@ std::string list_of_proofs(std::string_view last = " or ");
 // "runs/model.data-00001-of-00004" -> "runs/model", nothing for other names.
 std::optional<std::string> bundle_stem(std::string_view path);
 
-// The codec that a file with our frame names. One whose header is damaged goes to flat_binary, which says so.
+// Returns the codec that a file with our frame names. One whose header is damaged goes to flat_binary, which says so.
 std::string codec_in_frame(std::string_view head);
 
 // "gradus shards 4 of safetensors\n" -> "safetensors". Where that cannot be read, sharded<flat_binary> says so.
@@ -80,7 +80,7 @@ std::string codec_of_shards(std::string_view said);
 
 std::string first_bytes(std::string_view begin);
 
-// What a regular file is, from its name and first bytes.
+// Detects a regular file by its name and first bytes.
 detected_checkpoint detect_file(const any_file_system& fs, const std::string& path, const file_head& head);
 
 // Without an extension, or with only a manifest: what is there with this stem.
@@ -104,11 +104,11 @@ decltype(auto) visit_codec(const detected_checkpoint& found, Visitor& visit, std
 // A directory may also be TensorFlow's SavedModel, whose variables are meant. Raises
 //   not_found            nothing is there, or the directory has no state file
 //   failed_precondition  it is no checkpoint, it could be several, or it has a name that its codec cannot take
-// and what the file system says.
+// and the errors of the file system.
 detected_checkpoint detect_checkpoint(const std::string& path, const any_file_system& fs);
 
 // Calls visit(codec, path) with the codec of `Codecs` that wrote it, or sharded<one of them>; all calls have to return
-// the same type. Raises what detect_checkpoint raises, and failed_precondition for a codec that is not in the list.
+// the same type. Raises the errors of detect_checkpoint, and failed_precondition for a codec that is not in the list.
 template <codec... Codecs, class Visitor>
 decltype(auto) with_codec(const detected_checkpoint& found, Visitor&& visit) {
   std::string asked;

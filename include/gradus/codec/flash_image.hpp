@@ -1,5 +1,5 @@
-// The flash of a board as a file: what store/flash.hpp wrote there, read out by a debugger, as the records of a
-// checkpoint; and a checkpoint as the image that a board's flash_store opens.
+// A flash image is the flash of a board as a file: this header reads the bytes of store/flash.hpp, as a debugger reads
+// them out, as the records of a checkpoint, and writes a checkpoint as the image that a board's flash_store opens.
 //
 //   const auto image = write_flash_image(content, {.sector_bytes = 4096, .sectors = 8});    program it where the store
 //   is const decoded read = read_flash_image(image);                                           the newest whole record
@@ -19,14 +19,15 @@ struct flash_geometry {
   std::uint32_t sectors = 0;
 };
 
-// The whole part as bytes: one record in its first sectors, the rest erased (ones). Raises invalid_argument for blobs,
-// opaque tensors, extents or sizes of 4 GiB and more, and a sector that is no multiple of 32; resource_exhausted for
-// too few sectors.
+// Returns the whole part as bytes: one record in its first sectors, the rest erased (ones). Raises invalid_argument for
+// blobs, opaque tensors, extents or sizes of 4 GiB and more, and a sector that is no multiple of 32; resource_exhausted
+// for too few sectors.
 std::vector<std::byte> write_flash_image(const snapshot& content, const flash_geometry& geometry = {});
 
 // The newest whole record, whatever its model: older and damaged ones are passed over, as the board would. The image
 // has to be the store's whole part, since records go on at its beginning. A problem, as of a codec: data_loss if
-// nothing is whole, not_found if nothing was saved, failed_precondition for what is newer or none of this library's.
+// nothing is whole, not_found if nothing was saved, failed_precondition for a record that is newer or none of this
+// library's.
 decoded read_flash_image(std::span<const std::byte> image, const reader_limits& limits = {});
 
 }  // namespace gradus

@@ -1,4 +1,4 @@
-// flat_binary: the default codec. Our frame (frame.hpp) around a manifest in a fixed little-endian layout that needs
+// flat_binary is the default codec: our frame (frame.hpp) around a manifest in a fixed little-endian layout that needs
 // no library to read, fit for the edge core.
 //
 //   manifest = i64 step, u32 count, count * (text key, text value), u32 count, count * tensor
@@ -22,7 +22,7 @@ struct flat_binary {
 private:
   static void write(detail::byte_sink& out, const detail::manifest& m);
 
-  // Why it cannot be read, or nothing. Counts are not believed: reading stops where the bytes do.
+  // Returns the reason why it cannot be read, or nothing. Counts are not trusted: reading stops where the bytes do.
   static std::string read(std::span<const std::byte> body, detail::manifest& m);
 };
 static_assert(codec<flat_binary>);

@@ -1,5 +1,5 @@
-// What our checkpoints say and formats of others have no place for: the step, and which tensors are blobs. Such formats
-// have room for text by key; there it stands among the metadata:
+// This header keeps the data of our checkpoints for which formats of others have no place: the step, and which tensors
+// are blobs. Such formats have room for text by key; there it stands among the metadata:
 //
 //   "step"       the step in decimal, unless it is 0
 //   "blobs"      the names of the blobs, a JSON list of strings, unless there are none
@@ -28,8 +28,8 @@ std::string names_as_text(const std::vector<std::string_view>& names);
 // The names in such a text; nothing if it is none, or if it is empty.
 std::optional<std::vector<std::string>> names_in(std::string_view s);
 
-// The metadata of a snapshot and these notes; `unknown` are the types that the format does not know. Raises
-// invalid_argument for what the format cannot hold: text that is no UTF-8, metadata that would be read as a note.
+// Returns the metadata of a snapshot and these notes; `unknown` are the types that the format does not know. Raises
+// invalid_argument for data that the format cannot hold: text that is no UTF-8, metadata that would be read as a note.
 metadata with_notes(const snapshot& content, std::string_view codec_name, std::initializer_list<dtype> unknown = {});
 
 // The other way round: `content` has its records, and gets the metadata, the step and the blobs.

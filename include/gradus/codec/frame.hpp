@@ -1,4 +1,4 @@
-// The outer frame of our own checkpoints, which all our codecs share; they differ in how the manifest is written.
+// All our codecs share this outer frame of our own checkpoints; they differ in how the manifest is written.
 //
 //    0  magic "GRADUSCK"               48  u64 file length
 //    8  u32 format version             56  u32 crc32c of the manifest
@@ -7,10 +7,10 @@
 //   32  u64 manifest length                then each tensor's bytes, zeros between them so that each starts
 //   40  u64 number of tensors              at a multiple of 64
 //
-// All numbers little-endian. Every version keeps the first 64 bytes like this, so that an older library can tell a
-// newer file from a damaged one. Every byte of a file is covered: by the header's checksum, the manifest's, a tensor's,
-// or by the rule that padding is zero and that tensors follow one another in the manifest's order without holes.
-// docs/formats/checkpoint.md has a worked example.
+// All numbers little-endian. Every version keeps the first 64 bytes like this, so that an older library can distinguish
+// a newer file from a damaged one. Every byte of a file is covered: by the header's checksum, the manifest's, a
+// tensor's, or by the rule that padding is zero and that tensors follow one another in the manifest's order without
+// holes. docs/formats/checkpoint.md has a worked example.
 #pragma once
 #include <bit>
 #include <cstring>
@@ -51,8 +51,8 @@ public:
   std::vector<std::byte> bytes;
 };
 
-// The same, taken from the front. Asking for more than is left gives zeros and turns it bad; nothing is allocated on
-// the word of a length that does not fit.
+// The same, taken from the front. Reading more than is left gives zeros and turns it bad; nothing is allocated for a
+// length that does not fit.
 class byte_source {
 public:
   explicit byte_source(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -75,13 +75,13 @@ private:
   bool bad_ = false;
 };
 
-// Where in the file something is, as messages say it.
+// The place of something in the file, as messages name it.
 std::string byte_range(std::uint64_t at, std::uint64_t bytes);
 
 inline constexpr std::byte zeros[frame::alignment] = {};
 bool all_zero(std::span<const std::byte> bytes);
 
-// What a manifest says of a record besides what the record says itself.
+// The data of a manifest about a record besides those in the record itself.
 struct placement {
   std::uint64_t offset = 0;  // of its first byte in the file
   std::uint64_t bytes = 0;
@@ -109,7 +109,7 @@ encoded frame_encode(std::string_view codec_name, std::string_view suffix, const
 bool frame_open(std::string_view codec_name, std::span<const std::byte> file, std::span<const std::byte>& body,
                 std::uint64_t& tensors, decoded& out);
 
-// Binds the manifest's records to their bytes; out.problem tells what does not fit.
+// Binds the manifest's records to their bytes; out.problem names what does not fit.
 void frame_bind(std::span<const std::byte> file, std::size_t body_bytes, std::uint64_t tensors, manifest&& m,
                 decoded& out, int threads = 1);
 

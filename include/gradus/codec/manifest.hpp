@@ -1,4 +1,4 @@
-// The manifest: a small text file beside a checkpoint whose format has no checksums of its own (safetensors, npz), or
+// A manifest is a small text file beside a checkpoint whose format has no checksums of its own (safetensors, npz), or
 // that is more than one file. It holds the size and the CRC-32C of every file, and its own checksum in its last line:
 //
 //   gradus manifest 1
@@ -41,7 +41,7 @@ struct checkpoint_manifest {
 
 namespace detail {
 
-// What may follow the stem of a checkpoint in the names of its files: only such files are ever deleted.
+// The suffixes that may follow the stem of a checkpoint in the names of its files: only such files are ever deleted.
 bool is_checkpoint_suffix(std::string_view suffix, std::string_view extension);
 // "model-150-00000-of-00002": what is left of a shard's name without its extension.
 bool is_shard_of_several(std::string_view stem);
@@ -54,11 +54,11 @@ std::uint32_t crc_of(const encoded_file& file, std::uint64_t& bytes);
 
 std::string to_text(const checkpoint_manifest& m);
 
-// What the manifest of an encoded checkpoint says.
+// Makes the manifest of an encoded checkpoint.
 checkpoint_manifest manifest_of(std::string_view codec, const metadata& about, const encoded& checkpoint);
 
-// Why the text is no manifest; nothing if it is, and then `out` is it. `kind` tells a damaged one (data_loss) from one
-// that a newer library wrote (failed_precondition).
+// Returns the reason why the text is no manifest; nothing if it is, and then `out` is it. `kind` distinguishes a
+// damaged one (data_loss) from one that a newer library wrote (failed_precondition).
 std::string parse_manifest(std::string_view content, checkpoint_manifest& out, status& kind,
                            const reader_limits& limits = {});
 

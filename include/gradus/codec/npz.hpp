@@ -1,13 +1,13 @@
-// npz: NumPy's archives, a ZIP file with a member `<name>.npy` for each array.
+// npz is NumPy's archive, a ZIP file with a member `<name>.npy` for each array.
 //
 //   saver<npz> s;                      python: numpy.load("model-7.npz")["w"]
 //
 // Arrays are written as numpy.savez writes them (stored, format 1, NumPy 1.23 and later), and each lies at a multiple
-// of 64 bytes in the file, which savez does not do. Read is what savez and savez_compressed write, of either byte order
-// and either order of axes; arrays of text, objects and structures are opaque (opaque.hpp). What has no place in the
-// format stands in one more array, `__gradus__`, as text: a JSON object of strings (foreign.hpp). docs/formats/npz.md
-// has a worked example. ZIP has checksums for the arrays, but not for its own structure; the saver puts a manifest
-// beside the file.
+// of 64 bytes in the file, which savez does not do. It reads the output of savez and savez_compressed, of either byte
+// order and either order of axes; arrays of text, objects and structures are opaque (opaque.hpp). Data without a place
+// in the format stand in one more array, `__gradus__`, as text: a JSON object of strings (foreign.hpp).
+// docs/formats/npz.md has a worked example. ZIP has checksums for the arrays, but not for its own structure; the saver
+// puts a manifest beside the file.
 #pragma once
 #include "../store/npy.hpp"
 #include "../store/zip.hpp"
@@ -27,7 +27,7 @@ struct npz {
 
 private:
   static constexpr std::string_view notes_name = "__gradus__";
-  // What compressed members may still become, of a file of so many bytes.
+  // The number of bytes that compressed members may still become, of a file of so many bytes.
   struct budget {
     std::uint64_t left, file;
     reader_limits limits;

@@ -14,8 +14,8 @@ record opaque_record(std::string name, std::string_view type, std::vector<std::i
 
 inline constexpr std::string_view opaque_note = "opaque ";
 
-// A snapshot whose opaque tensors are rows of uint8 with a note, but for those that the format takes as they are
-// (`takes(record)`). Raises invalid_argument for metadata that would be read as such a note.
+// Returns a snapshot whose opaque tensors are rows of uint8 with a note, but for those that the format takes as they
+// are (`takes(record)`). Raises invalid_argument for metadata that would be read as such a note.
 template <class Takes>
 snapshot with_opaque_hidden(const snapshot& content, Takes&& takes) {
   snapshot out = content;
@@ -34,7 +34,7 @@ snapshot with_opaque_hidden(const snapshot& content, Takes&& takes) {
   return out;
 }
 bool has_opaque(const snapshot& content);
-// What was read, with what its notes say. A note that does not fit is somebody's metadata.
+// Applies its notes to a read snapshot. A note that does not fit is another program's metadata.
 void take_opaque_notes(snapshot& content);
 
 }  // namespace gradus::detail

@@ -14,7 +14,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What a tensor is whose type or rank this library does not have.
+// The description of a tensor whose type or rank this library does not have.
 struct opaque_kind {
   std::string type;
   std::vector<std::int64_t> shape;
@@ -27,7 +27,7 @@ namespace detail {
 struct opaque_type {
   std::string_view name;
   unsigned bits;                 // of an element; 0: not fixed
-  std::string_view safetensors;  // what each format calls it; empty, 0: the format does not know it
+  std::string_view safetensors;  // its name in each format; empty, 0: the format does not know it
   int tensorflow;
   std::string_view numpy;
 };
@@ -61,12 +61,12 @@ std::string opaque_text(const opaque_kind& k);
 // The other way round; false for any other text.
 bool opaque_kind_of(std::string_view s, opaque_kind& out);
 
-// The same of a type that NumPy alone has: "<U5", "|S8", "<M8[ns]", "|V12". Text has four bytes a character.
+// Returns the same of a type that NumPy alone has: "<U5", "|S8", "<M8[ns]", "|V12". Text has four bytes a character.
 unsigned numpy_bits(std::string_view descr);
 // Bits of an element; 0: not fixed, or not known.
 unsigned opaque_bits(std::string_view type);
 
-// What is wrong with a tensor of this kind that has so many bytes, or nothing.
+// Returns the problem of a tensor of this kind that has so many bytes, or nothing.
 std::string problem_of(const opaque_kind& kind, std::uint64_t bytes);
 
 }  // namespace detail

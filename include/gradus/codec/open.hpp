@@ -1,4 +1,4 @@
-// A checkpoint on the disk, opened: its files, held against its manifest, and what a codec makes of them.
+// This header opens a checkpoint on the disk: it checks its files against its manifest, and decodes them.
 //
 //   opened_checkpoint<flat_binary, posix> c({}, {}, "runs/digits/model-150.ckpt");
 //   if (c.result().ok()) use(c.result().content);        // views into the opened files, which live as long as c
@@ -28,10 +28,10 @@ public:
 
   // Reads the manifest, if there is one; false and a problem if it is no good.
   bool open_manifest(std::string_view extension, status& kind);
-  // Opens what the manifest names and the codec did not, so that nothing stays unchecked.
+  // Opens the files that the manifest names and the codec did not open, so that none stays unchecked.
   void open_rest();
 
-  // What was opened, by suffix.
+  // Returns the opened files, by suffix.
   const std::vector<std::pair<std::string, std::span<const std::byte>>>& files() const { return files_; }
   const std::optional<checkpoint_manifest>& manifest() const { return manifest_; }
   const std::string& problem() const { return problem_; }
@@ -64,7 +64,7 @@ public:
 
   const decoded& result() const { return result_; }
   decoded& result() { return result_; }
-  // The files themselves, by suffix; all that the checkpoint was read from.
+  // Returns the files themselves, by suffix; all that the checkpoint was read from.
   std::vector<std::pair<std::string, std::span<const std::byte>>> files() const;
 
 private:
@@ -77,8 +77,8 @@ private:
 template <codec C, file_system F>
 class opened_checkpoint : public detail::opened_files {
 public:
-  // Reads the checkpoint at `path`; what is wrong with it is in result().problem. No more than `max_bytes` are taken
-  // in, and what the codec makes of them keeps to the limits.
+  // Reads the checkpoint at `path`; a problem is in result().problem. It reads no more than `max_bytes`, and the
+  // codec's result keeps to the limits.
   opened_checkpoint(const C& c, const F& fs, const std::string& path, std::uint64_t max_bytes = UINT64_MAX,
                     int threads = 1, const reader_limits& limits = {})
       : opened_files(c, fs, path, max_bytes, threads, limits) {}

@@ -1,4 +1,5 @@
-// Files of models that are no checkpoints here, known by their first bytes or by their names, and what to do with them.
+// This header recognizes files of models that are no checkpoints here, by their first bytes or by their names, and
+// names the remedy.
 #pragma once
 #include <string>
 #include <string_view>
@@ -20,8 +21,8 @@ inline constexpr std::string_view first_tensorflow_format =
 // "model.ckpt-7-00000-of-00002" or "model.ckpt-7-?????-of-00002", as TensorFlow names the shards of its first format.
 bool is_v1_shard(std::string_view name);
 
-// What a file is that begins and ends so, and what to do with it; empty: none that is known here. It must not be asked
-// of a file that begins as one of ours or as safetensors, whose first bytes are a number.
+// Returns the kind of a file that begins and ends so, and the remedy; empty: an unknown kind. It must not be called for
+// a file that begins as one of ours or as safetensors, whose first bytes are a number.
 std::string advice_for(std::string_view path, std::string_view begin, std::string_view end);
 
 }  // namespace gradus::detail

@@ -1,5 +1,5 @@
-// Partitioned variables: one logical tensor kept in parts, each with a name of its own ("w/part_0", "w/part_1"). In a
-// checkpoint it is one tensor under its full name, so that any partitioning, or none, can restore any other.
+// A partitioned variable is one logical tensor kept in parts, each with a name of its own ("w/part_0", "w/part_1"). In
+// a checkpoint it is one tensor under its full name, so that any partitioning, or none, can restore any other.
 //
 //   const auto parts = partition_variable("w", {10, 2}, fixed_size_partitioner{.shards = 3}(float32, {10, 2}));
 //   // w/part_0: rows 0..3, w/part_1: rows 4..6, w/part_2: rows 7..9
@@ -7,7 +7,7 @@
 //   cut_parts(snapshot, parts, owned)      "w" becomes "w/part_0", ...
 //
 // As TensorFlow's partitioned_variables.py: one axis is cut, parts differ by at most 1, the first ones are the longer.
-// What is put together may have been cut along any axes, as long as the parts cover the tensor once.
+// The joined parts may have been cut along any axes, as long as the parts cover the tensor once.
 #pragma once
 #include <charconv>
 #include <cstring>
@@ -27,7 +27,7 @@ struct slice_of {
 // By the parts' own names.
 using partition_map = std::map<std::string, slice_of>;
 
-// What a partitioner decides.
+// The decision of a partitioner.
 struct cut_along {
   int axis = 0;
   std::int64_t parts = 1;
@@ -40,7 +40,7 @@ std::int64_t extent_to_cut(const extents& dims, int axis);
 inline std::int64_t divided_up(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0); }
 }  // namespace detail
 
-// As many parts as are asked for, at most one for each row.
+// Makes the given number of parts, at most one for each row.
 struct fixed_size_partitioner {
   std::int64_t shards = 1;
   int axis = 0;
@@ -67,10 +67,11 @@ struct axis_size_partitioner {
   cut_along operator()(dtype type, const extents& dims) const;
 };
 
-// The parts of one variable: "name/part_0", ... Raises invalid_argument for a cut that the extents do not allow.
+// Returns the parts of one variable: "name/part_0", ... Raises invalid_argument for a cut that the extents do not
+// allow.
 partition_map partition_variable(std::string_view name, const extents& dims, const cut_along& cut);
 
-// The same parts, and those of the tensors that lie beside the variables: with "w/part_0" goes a record
+// Returns the same parts, and those of the tensors that lie beside the variables: with "w/part_0" goes a record
 // "w/part_0/Adam", part of "w/Adam"; and a record "w/Adam" is cut as "w" is. They have the extents of the variable.
 partition_map with_slots(const partition_map& parts, const snapshot& content);
 
@@ -78,7 +79,7 @@ namespace detail {
 
 inline bool is_whole(const slice_of& s) { return s.length == s.full; }
 
-// What is wrong with a part by itself, or nothing.
+// Returns the problem of a part by itself, or nothing.
 std::string problem_of(const slice_of& s);
 
 // Copies between a part and the whole. `move(whole bytes offset, part bytes offset, bytes)` is called for each run.
@@ -100,8 +101,8 @@ void each_run(const slice_of& s, std::size_t width, Move&& move) {
   }
 }
 
-// Do the parts cover their tensor exactly once? Gives what is wrong, or nothing. They all have the same `full`, and
-// nothing is wrong with each.
+// Checks that the parts cover their tensor exactly once. Returns the problem, or nothing. They all have the same
+// `full`, and nothing is wrong with each.
 std::string problem_of_tiling(std::vector<const slice_of*> parts);
 
 struct part_record {
@@ -129,7 +130,7 @@ std::string cut_parts(snapshot& content, const partition_map& parts, std::deque<
 // "slice w/part_0" -> "10 2 0,4:- w": extents, start and length of each axis (- is all of it), the full name; but for
 // the name as TensorFlow's shape_and_slices.
 void put_partition(metadata& about, const partition_map& parts);
-// The parts that metadata speak of; nothing if they cannot be read.
+// Returns the parts that metadata speak of; nothing if they cannot be read.
 std::optional<partition_map> partition_in(const metadata& about);
 
 }  // namespace gradus

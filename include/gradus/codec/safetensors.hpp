@@ -1,4 +1,4 @@
-// safetensors (https://github.com/huggingface/safetensors), read and written.
+// This codec reads and writes safetensors (https://github.com/huggingface/safetensors).
 //
 //   saver<safetensors> s;                               checkpoints that others open
 //   safetensors_file f("model.safetensors");            a file of anybody's, mapped and not read: its header is parsed,
@@ -71,11 +71,11 @@ const safetensors_type* find_safetensors_type(Key safetensors_type::*member, con
 // { "dtype": ..., "shape": [...], "data_offsets": [begin, end] } in any order; what else stands there is nobody's.
 std::string parse_safetensors_tensor(json_reader& in, safetensors_tensor& t);
 
-// What is wrong with one tensor, given where it should begin.
+// Returns the problem of one tensor, given where it should begin.
 std::string check_safetensors_tensor(const safetensors_tensor& t, std::uint64_t next, std::uint64_t buffer);
 
 // Reads the header of a whole file. The tensors come in the order of their bytes. Why it is refused, or nothing; `kind`
-// tells a file that is too large to be read from one that is damaged.
+// distinguishes a file that is too large from one that is damaged.
 std::string parse_safetensors(std::span<const std::byte> file, std::vector<safetensors_tensor>& tensors,
                               metadata& about, const reader_limits& limits, status& kind);
 
@@ -95,7 +95,7 @@ struct safetensors {
   decoded decode(checkpoint_files& files) const;
 
 private:
-  // What the format calls a type; empty if it has none for it. Names in capitals are another safetensors file's.
+  // Returns the format's name of a type; empty if it has none. Names in capitals are another safetensors file's.
   static std::string_view type_of(const opaque_kind& k);
   static std::string_view type_of(const record& r);
 };
@@ -103,12 +103,12 @@ static_assert(codec<safetensors>);
 
 #if defined(__unix__) || defined(__APPLE__)
 // A safetensors file, opened: mapped where it is large, so that opening takes as long as its header, however large the
-// tensors are. The tensors live as long as this. Whoever shortens the file meanwhile kills the process that reads it
-// (SIGBUS): replace such files by renaming, as our savers do.
+// tensors are. The tensors live as long as this. A program that shortens the file meanwhile kills the process that
+// reads it (SIGBUS): replace such files by renaming, as our savers do.
 class safetensors_file {
 public:
-  // Raises what the file system says (not_found, ...), or data_loss for a file that is damaged or none of this format.
-  // Raises resource_exhausted for one that holds more tensors than the limits allow.
+  // Raises the errors of the file system (not_found, ...), or data_loss for a file that is damaged or none of this
+  // format. Raises resource_exhausted for one that holds more tensors than the limits allow.
   explicit safetensors_file(const std::string& path, const reader_limits& limits = {}) : path_(path) {
     if (const auto p = file_.open(path)) raise(p);
     status kind = status::data_loss;

@@ -1,5 +1,5 @@
-// sharded: a checkpoint of any codec in several files, so that they can be written and read side by side, and none
-// grows past what a file system takes.
+// `sharded` writes a checkpoint of any codec in several files, so that they can be written and read side by side, and
+// none grows past what a file system takes.
 //
 //   sharded<safetensors>{.shards = 4}     model-150-00000-of-00004.safetensors ... model-150.shards (and its manifest)
 //

@@ -1,5 +1,5 @@
-// The file `checkpoint` beside the checkpoints: which of them there are, and which is the newest. TensorFlow's
-// CheckpointState as a text protocol buffer, readable by its tools:
+// The file `checkpoint` beside the checkpoints lists them, and names the newest. It is TensorFlow's CheckpointState as
+// a text protocol buffer, readable by its tools:
 //
 //   model_checkpoint_path: "model-2000.ckpt"
 //   all_model_checkpoint_paths: "model-1000.ckpt"        in the order of saving, newest last
@@ -60,7 +60,8 @@ inline constexpr std::string_view state_head =
 inline constexpr std::string_view state_checksum = "# crc32c: ";
 
 std::string hex(std::uint32_t n);
-// What the checksum of a state file finds; nothing if it fits, or if there is none and none was promised.
+// Returns the problem that the checksum of a state file finds; nothing if it fits, or if there is none and none was
+// promised.
 std::string check_state(std::string_view content);
 
 // A name in the state file's own directory: the only kind that is ever deleted.
@@ -78,14 +79,14 @@ std::string parse_checkpoint_state(std::string_view content, checkpoint_state& o
 // Why a state file could not be read. False if it was.
 struct state_problem {
   file_problem file = {};  // the file system's word,
-  std::string damage;      // or what is wrong with the content
+  std::string damage;      // or a problem of the content
   bool missing = false;
   explicit operator bool() const { return file || !damage.empty(); }
 };
 state_problem try_read_state(const any_file_system& fs, const std::string& path, checkpoint_state& out);
 
-// The state file of a directory; nothing if there is none. Raises data_loss if it cannot be understood (TensorFlow then
-// warns and starts anew, which would quietly throw a run away).
+// Returns the state file of a directory; nothing if there is none. Raises data_loss if it cannot be understood
+// (TensorFlow then warns and starts anew, which would quietly throw a run away).
 std::optional<checkpoint_state> read_state_file(const any_file_system& fs, const std::string& directory);
 
 // Where a checkpoint lies that the state file of a directory names. A path of another machine, absolute and with
@@ -93,8 +94,8 @@ std::optional<checkpoint_state> read_state_file(const any_file_system& fs, const
 std::string listed_path(const any_file_system& fs, const std::string& directory, const std::string& said,
                         std::string& warning);
 
-// The path of the newest checkpoint by the state file; empty if there is no state file or the checkpoint it names is
-// gone. As in TensorFlow there is no looking around for another one: that is restore_options::fallback.
+// Returns the path of the newest checkpoint by the state file; empty if there is no state file or the checkpoint it
+// names is gone. As in TensorFlow there is no looking around for another one: that is restore_options::fallback.
 std::string latest_checkpoint(const any_file_system& fs, const std::string& directory);
 
 // The step in a checkpoint's name: "runs/model-150.ckpt" and "model-150" give 150, "model" nothing.

@@ -1,11 +1,12 @@
-// tensor_bundle: TensorFlow's checkpoints (V2), written as TensorFlow writes them, byte for byte, and read with every
+// tensor_bundle reads and writes TensorFlow's checkpoints (V2): it writes TensorFlow's bytes, and reads with every
 // check that their format allows.
 //
 //   <prefix>.data-00000-of-00001     the tensors one after another, in the order of their names; one file a shard
 //   <prefix>.index                   a sorted table (store/sorted_table.hpp): name -> type, shape, place, checksum
 //
-// What TensorFlow has no place for, our metadata and a step that is not that of `global_step`, is one more string
-// tensor, "_gradus", which nobody asks it for; a blob is a string scalar. docs/formats/tensor_bundle.md has the bytes.
+// Data without a place in TensorFlow, our metadata and a step that is not that of `global_step`, are one more string
+// tensor, "_gradus", which TensorFlow does not read; a blob is a string scalar. docs/formats/tensor_bundle.md has the
+// bytes.
 //
 //   tensor_bundle{.shards = 4}
 //   tensor_bundle{.names = tensorflow_names{"Adam"}}       our state as a TensorFlow program's, both ways
@@ -36,7 +37,7 @@ struct tensor_bundle {
   std::optional<tensorflow_names> names = {};  // how TensorFlow calls what optimizers keep
   partition_map parts = {};                    // records that are parts of larger tensors, with their slots
 
-  // Raises invalid_argument for what could not be read back: names that the format needs itself, parts that do not
+  // Raises invalid_argument for data that could not be read back: names that the format needs itself, parts that do not
   // cover their tensor.
   encoded encode(const snapshot& content) const;
   decoded decode(checkpoint_files& files) const;

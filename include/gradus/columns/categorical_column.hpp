@@ -1,13 +1,13 @@
-// Categorical columns: how the values of a feature become ids, and how many different ids there are.
+// A categorical column turns the values of a feature into ids, and knows how many different ids there are.
 //
 //   auto sex = categorical_column_with_vocabulary_list("sex", {"f", "m"});        (vocabulary_column.hpp)
 //   auto word = categorical_column_with_hash_bucket("word", 1000);
 //   auto day = categorical_column_with_identity("day", 7);
 //   id_lists ids = word.ids(batch);                                               of a batch of features
 //
-// An indicator_column or an embedding_column makes numbers of them. As tf.feature_column (TensorFlow 1.15), with its
-// names and its ids. In a dense feature, "" and -1 stand for a missing value and give no id; in a ragged one they are
-// values. Errors of the settings are invalid_argument, as are features whose kind does not fit.
+// An indicator_column or an embedding_column makes numbers of them. It works as tf.feature_column (TensorFlow 1.15),
+// with its names and its ids. In a dense feature, "" and -1 stand for a missing value and give no id; in a ragged one
+// they are values. Errors of the settings are invalid_argument, as are features whose kind does not fit.
 #pragma once
 #include <charconv>
 #include <functional>
@@ -104,12 +104,12 @@ public:
   std::string name() const { return rule_->name(); }
   std::int64_t num_buckets() const { return rule_->num_buckets(); }
   bool weighted() const { return rule_->weighted(); }
-  // Of vocabulary columns: what a warm start with another vocabulary has to know.
+  // Of vocabulary columns: the vocabulary for a warm start with another one.
   vocabulary_info vocabulary() const { return rule_->vocabulary(); }
-  // The features that are read.
+  // Returns the features that are read.
   std::vector<feature_need> needs() const;
-  // The ids of every example, in the order of its values, with the weights of a weighted column. Some may be below 0
-  // (what a vocabulary does not know, where it says so): look-ups pass over them.
+  // Returns the ids of every example, in the order of its values, with the weights of a weighted column. Some may be
+  // below 0 (values that a vocabulary does not hold): look-ups pass over them.
   id_lists ids(const features& examples) const;
   // In the memory that `out` has already.
   void ids(const features& examples, id_lists& out) const;
@@ -156,9 +156,9 @@ categorical_column categorical_column_with_hash_bucket(std::string key, std::int
                                                        const hash_bucket_options& o = {});
 
 struct identity_options {
-  std::optional<std::int64_t> default_value = {};  // for what is outside [0, num_buckets)
+  std::optional<std::int64_t> default_value = {};  // for values outside [0, num_buckets)
 };
-// The value is the id. Without a default_value, what is below 0 is no id, and what is num_buckets or more an error
+// The value is the id. Without a default_value, a value below 0 is no id, and one of num_buckets or more an error
 // (invalid_argument) when a batch is read.
 categorical_column categorical_column_with_identity(std::string key, std::int64_t num_buckets,
                                                     const identity_options& o = {});

@@ -1,4 +1,4 @@
-// crossed_column: the combinations of the values of several features, hashed.
+// crossed_column hashes the combinations of the values of several features.
 //
 //   crossed_column({"city", "day"}, 1000)                                          of the values themselves
 //   crossed_column({"city", bucketized_column(numeric_column("age"), {18, 65})}, 1000)
@@ -14,7 +14,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What is crossed: a feature by its name, or the ids of a column.
+// A part of a cross: a feature by its name, or the ids of a column.
 class cross_key {
 public:
   cross_key(const char* feature) : what_(std::string(feature)) {}
@@ -51,7 +51,7 @@ private:
 struct cross_options {
   std::uint64_t hash_key = 0xDECAFCAFFE;  // TensorFlow's; another one makes other collisions
 };
-// Its name is the names of what is crossed, sorted, with _X_ between them. A cross in a cross is taken apart. Errors,
+// Its name consists of the sorted names of its parts, with _X_ between them. A cross in a cross is taken apart. Errors,
 // invalid_argument: fewer than 2 keys, hash_bucket_size below 1, a hashed or a weighted column among the keys.
 categorical_column crossed_column(const std::vector<cross_key>& keys, std::int64_t hash_bucket_size,
                                   const cross_options& o = {});

@@ -1,4 +1,4 @@
-// Embedding columns: a row of numbers for every id, the rows of an example combined.
+// An embedding column gives a row of numbers for every id, and combines the rows of an example.
 //
 //   embedding_column word(categorical_column_with_hash_bucket("word", 1000), 16);
 //   word.look_up(table, batch, out);                   a table that you have: [1000, 16] and a batch, to [rows, 16]
@@ -63,7 +63,7 @@ public:
   embedding_column(categorical_column column, std::int64_t dimension, embedding_column_options o = {});
 
   const std::string& name() const { return name_; }
-  // What the table's variable is called below its layer's scope: "<this>/embedding_weights".
+  // The name of the table's variable below its layer's scope: "<this>/embedding_weights".
   const std::string& table_name() const { return table_; }
   const categorical_column& categorical() const { return column_; }
   std::int64_t dimension() const { return dimension_; }
@@ -86,7 +86,7 @@ private:
   embedding_column_options o_;
 };
 
-// Columns with one table between them, each "<column>_shared_embedding". The table is called as told, or by the sorted
+// Columns with one table between them, each "<column>_shared_embedding". The table has the given name, or the sorted
 // names of all: "<a>_<b>_shared_embedding". Error: the columns differ in num_buckets.
 std::vector<embedding_column> shared_embedding_columns(const std::vector<categorical_column>& columns,
                                                        std::int64_t dimension, const embedding_column_options& o = {},

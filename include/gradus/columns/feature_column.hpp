@@ -1,4 +1,4 @@
-// What a row of a model's input is made of: columns of numbers, one beside the other.
+// A row of a model's input consists of columns of numbers, one beside the other.
 //
 //   const feature_columns columns{numeric_column("age"),
 //                                 indicator_column(categorical_column_with_vocabulary_list("sex", {"f", "m"})),
@@ -83,7 +83,7 @@ public:
   auto end() const { return list_.end(); }
   std::size_t size() const { return list_.size(); }
   std::int64_t width() const;
-  // The features that are read, each once: what a parser of examples has to give.
+  // Returns the features that are read, each once: what a parser of examples has to give.
   std::vector<feature_need> needs() const;
 
   // A batch as numbers [rows, width()], float32. Embeddings take their tables from `table_of`.

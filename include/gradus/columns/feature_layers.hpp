@@ -1,5 +1,5 @@
-// The first layers of a model of feature columns, as graph values. For models that the program builds: the sizes come
-// from the columns.
+// These functions build the first layers of a model of feature columns, as graph values, for models that the program
+// builds: the sizes come from the columns.
 //
 //   auto trainer = make_trainer([layout](graph& g) {
 //     const value deep = input_layer(g, layout);                        [batch, width]

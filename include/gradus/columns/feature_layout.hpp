@@ -1,4 +1,5 @@
-// From a batch of data to what a model of feature columns takes: a function for a dataset's map.
+// A feature_layout turns a batch of data into the inputs of a model of feature columns; it is a function for a
+// dataset's map.
 //
 //   const auto sex = categorical_column_with_vocabulary_list("sex", {"f", "m"});
 //   const feature_layout layout({.input_layer = {numeric_column("age"), embedding_column(sex, 2)},
@@ -7,9 +8,9 @@
 //   auto data = csv("people.csv", ...).padded_batch(64).map(layout.parts(), layout);
 //   // "age" float32 [64, 1], "sex/ids" int64 [64, 1], "label" float32 [64, 1]
 //
-// What a column without a table says is a component of its name, float32 [rows, width]. Ids are "<column>/ids", int64
-// [rows, room], short rows filled with -1, and of a weighted column "<column>/weights" beside them, float32. Those are
-// the names of the placeholders that input_layer and linear_model (feature_layers.hpp) make in a graph.
+// The numbers of a column without a table are a component of its name, float32 [rows, width]. Ids are "<column>/ids",
+// int64 [rows, room], short rows filled with -1, and of a weighted column "<column>/weights" beside them, float32.
+// Those are the names of the placeholders that input_layer and linear_model (feature_layers.hpp) make in a graph.
 //
 // In the data a feature is a component of its name: numbers; or text, uint8 with the bytes of a string along the last
 // axis, filled up with zeros. All are dense, so that "" and -1 are missing values.
@@ -47,11 +48,12 @@ struct feature_layout_settings {
 
 namespace detail {
 
-// The components of a batch of data as features, those that are needed. Error: invalid_argument for one that is no
-// batch, or of a type that does not fit; not_found.
+// Returns the components of a batch of data as features, those that are needed. Error: invalid_argument for one that is
+// no batch, or of a type that does not fit; not_found.
 feature feature_of(const component& c, const_tensor_view v, const feature_need& need);
 
-// What a feature holds that is kept as this component. Error: invalid_argument for a type that features have not.
+// Returns the values of a feature that is kept as this component. Error: invalid_argument for a type that features have
+// not.
 feature_kind kept_kind(const component& c);
 void keep_feature(const feature& f, const component& c, tensor_view to);
 
@@ -64,9 +66,9 @@ public:
   // below 1.
   explicit feature_layout(feature_layout_settings s);
 
-  // The components that come out, for map.
+  // Returns the components that come out, for map.
   const components& parts() const { return parts_; }
-  // The features that are read.
+  // Returns the features that are read.
   const std::vector<feature_need>& needs() const { return needs_; }
   const std::vector<dense_column>& input_layer() const { return s_.input_layer; }
   const std::vector<linear_column>& linear_model() const { return s_.linear_model; }

@@ -23,7 +23,7 @@ namespace detail::farm {
 
 inline constexpr std::uint64_t k0 = 0xc3a5c85c97cb3127, k1 = 0xb492b66fbe98f273, k2 = 0x9ae16a3b2f90404f;
 
-// Bytes i ... i + n - 1 as a little-endian number.
+// Returns the bytes i ... i + n - 1 as a little-endian number.
 constexpr std::uint64_t word(std::string_view s, std::size_t i, int n = 8) {
   std::uint64_t v = 0;
   if (!std::is_constant_evaluated() && std::endian::native == std::endian::little && n == 8) {

@@ -1,4 +1,5 @@
-// The ids of a categorical feature: for every example of a batch its own number of them, with weights if there are any.
+// id_lists are the ids of a categorical feature: for every example of a batch its own number of them, with weights if
+// there are any.
 //
 //   const id_lists ids = column.ids(batch);
 //   for (std::int64_t r = 0; r < ids.rows(); ++r)
@@ -15,7 +16,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What a look-up takes where an example has no id. Every id below 0 is passed over by look-ups.
+// The id of a look-up where an example has none. Every id below 0 is passed over by look-ups.
 inline constexpr std::int64_t no_id = -1;
 
 struct id_lists {
@@ -30,7 +31,7 @@ struct id_lists {
   void add(std::int64_t id) { ids.push_back(id); }
   void end_row() { splits.push_back(static_cast<std::int64_t>(ids.size())); }
   void clear() { splits.assign(1, 0), ids.clear(), weights.clear(); }
-  // The most ids that an example has.
+  // Returns the most ids that an example has.
   std::int64_t longest() const;
 
   // As an array [rows, width], short rows filled with -1; and the weights with 0 (1 for each id if there are none).

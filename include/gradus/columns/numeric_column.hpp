@@ -1,4 +1,5 @@
-// Numbers of an example: as they are (numeric_column), or by the interval that they lie in (bucketized_column).
+// These columns give the numbers of an example: as they are (numeric_column), or by the interval that they lie in
+// (bucketized_column).
 //
 //   numeric_column age("age", {.normalizer_fn = [](float v) { return v / 100; }});
 //   numeric_column pixels("pixels", {.shape = {784}});

@@ -1,4 +1,4 @@
-// From feature columns to what parse_example has to parse: tf.feature_column.make_parse_example_spec.
+// make_parse_example_spec lists the features that parse_example must parse for feature columns, as tf.feature_column's.
 //
 //   const feature_columns columns{numeric_column("age"), indicator_column(sex)};
 //   const features batch = parse_example(records, make_parse_example_spec(columns, {{"label", fixed_len_feature{}}}));
@@ -14,7 +14,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 // A numeric_column's feature is of fixed length, with its default; the others' are of any length. `more` comes behind
-// them: labels. Error: invalid_argument for a feature that is wanted twice.
+// them: labels. Error: invalid_argument for a feature that is listed twice.
 example_spec make_parse_example_spec(const std::vector<feature_need>& needs,
                                      const std::vector<example_feature>& more = {});
 example_spec make_parse_example_spec(const feature_columns& columns, const std::vector<example_feature>& more = {});

@@ -1,12 +1,12 @@
-// Categorical columns whose ids are places in a vocabulary: a list, or the lines of a text file.
+// The ids of these categorical columns are places in a vocabulary: a list, or the lines of a text file.
 //
 //   auto sex = categorical_column_with_vocabulary_list("sex", {"f", "m"});                  "f" is 0, "m" is 1
 //   auto zip = categorical_column_with_vocabulary_list("zip", {8001, 8002}, {.num_oov_buckets = 2});
 //   auto word = categorical_column_with_vocabulary_file("word", "words.txt", {.num_oov_buckets = 5});
 //
 // A value that is not in the vocabulary has id size + fingerprint64(text) mod num_oov_buckets, or without such buckets
-// the default_value: -1, which look-ups pass over, unless told. As TensorFlow 1.15. The file is read once, where the
-// column is made.
+// the default_value, by default -1, which look-ups pass over. This is as in TensorFlow 1.15. The file is read once,
+// where the column is made.
 #pragma once
 #include <initializer_list>
 #include <unordered_map>
@@ -30,11 +30,11 @@ struct vocabulary_file_options {
 
 namespace detail {
 
-// What stands for an integer in a vocabulary of text: nothing but its own decimal text does.
+// Only its own decimal text stands for an integer in a vocabulary of text.
 class vocabulary_rule final : public keyed_rule {
 public:
   vocabulary_rule(std::string_view what, std::string key, feature_kind kind, vocabulary_info info, std::int64_t other);
-  // Whether it is a new one.
+  // Returns whether it is a new one.
   bool add(std::string_view token);
   std::int64_t num_buckets() const override { return info_.vocabulary_size + info_.num_oov_buckets; }
   vocabulary_info vocabulary() const override { return info_; }
@@ -92,7 +92,7 @@ categorical_column categorical_column_with_vocabulary_list(std::string key, cons
 //   a
 //                        line that is no whole number
 //   failed_precondition  a line stands there twice
-// and what reading a file raises.
+// and the errors of reading a file.
 categorical_column categorical_column_with_vocabulary_file(std::string key, std::string vocabulary_file,
                                                            const vocabulary_file_options& o = {},
                                                            const any_file_system& fs = {});

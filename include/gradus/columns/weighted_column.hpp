@@ -1,4 +1,4 @@
-// weighted_categorical_column: the ids of a column, with a weight for each from another feature.
+// weighted_categorical_column gives the ids of a column, with a weight for each from another feature.
 //
 //   auto terms = weighted_categorical_column(categorical_column_with_hash_bucket("terms", 1000), "frequencies");
 #pragma once

@@ -14,7 +14,7 @@ std::int64_t checked_row(Index row, std::int64_t position, std::int64_t rows) {
   constexpr std::string_view name = Op->name;  // alone: the card leads to all that builds graphs
   if (row < 0 || row >= rows)
     raise(status::invalid_argument, name, ": index ", row, " at position ", position, " is outside the table's ", rows,
-          " rows; indices must be in [0, ", rows, ")");
+          " rows; indices must be in [0, ", rows, "): check the ids, or give the table more rows");
   return row;
 }
 // y += x over a run; packs and lanes round alike.

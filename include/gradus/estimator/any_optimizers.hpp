@@ -1,5 +1,5 @@
-// The optimizers of a graph, whatever their rules and however many: what a session is given where their types are not
-// known, as in an estimator.
+// `any_optimizers` is a type-erased list of a graph's optimizers; a session takes it where their types are not known,
+// as in an estimator.
 //
 //   gradus::optimizer deep{gradus::adam{.rate = 0.01}}, wide{gradus::ftrl{.rate = 0.2}};
 //   gradus::any_optimizers both{deep, wide};
@@ -37,7 +37,7 @@ public:
   std::size_t size() const { return runs_.size(); }
   bool empty() const { return runs_.empty(); }
 
-  // For a session: the train ops of all of them that were built in its graph.
+  // Gives a session the train ops of all of them that were built in its graph.
   void run_in(const graph& g, std::vector<std::unique_ptr<graph_update>>& to) const {
     for (const auto& run : runs_) run(g, to);
   }

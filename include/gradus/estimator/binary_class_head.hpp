@@ -1,5 +1,5 @@
-// The head of a classifier of two classes: one logit, sigmoid cross entropy. tf.estimator's BinaryClassHead and the
-// head of its canned classifiers (1.15).
+// This is the head of a classifier of two classes: it has one logit and sigmoid cross entropy. tf.estimator's
+// BinaryClassHead and the head of its canned classifiers (1.15).
 //
 // Labels are numbers in [0, 1], of any dtype. Predictions, for logits [batch, 1]: "logits", "logistic" [batch, 1],
 // "probabilities" [batch, 2], "class_ids" int64 [batch, 1], "all_class_ids" int32 [batch, 2]. A logit of 0 is class 0.
@@ -13,7 +13,7 @@ namespace gradus::inline GRADUS_BUILD {
 struct binary_class_head_options {
   std::string weight_column = {};                  // a feature [batch] or [batch, 1] by which losses are multiplied
   std::vector<double> thresholds = {};             // inside (0, 1): metrics for each
-  std::vector<std::string> label_vocabulary = {};  // what classes 0 and 1 are called in the data
+  std::vector<std::string> label_vocabulary = {};  // the names of classes 0 and 1 in the data
   losses::reduction loss_reduction = losses::reduction::sum;
   head_loss_fn loss_fn = {};
   std::string name = {};  // behind the names of metrics
@@ -28,7 +28,7 @@ public:
   const std::string& name() const { return o_.name; }
   const std::string& weight_column() const { return o_.weight_column; }
   const std::vector<std::string>& label_vocabulary() const { return o_.label_vocabulary; }
-  // What each class is called: the vocabulary, or "0" and "1".
+  // Returns the names of the classes: the vocabulary, or "0" and "1".
   std::vector<std::string> class_names() const { return detail::class_names(o_.label_vocabulary, 2); }
 
   // Errors: invalid_argument for logits, labels and weights that do not fit, and where mode train has no optimizer;

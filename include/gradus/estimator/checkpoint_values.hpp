@@ -1,5 +1,5 @@
-// Values of checkpoints, for graphs that did not write them: an estimator's evaluations, predictions and warm starts,
-// and who asks for a variable.
+// This header reads values of checkpoints for graphs that did not write them: an estimator's evaluations, predictions
+// and warm starts, and requests for a variable.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -28,16 +28,16 @@ std::vector<std::pair<std::string, owned_tensor>> tensors_in(const std::string& 
 // The global step of the newest checkpoint; 0 if there is none, or none that can be read.
 std::int64_t step_in_directory(const std::string& directory);
 
-// Gives all global variables of the session what the checkpoint has under their names; the seed and the position of
-// the random stream a first value where it has none. Errors: not_found for variables that it lacks, invalid_argument
-// for another dtype or shape.
+// Gives all global variables of the session the checkpoint's values under their names; the seed and the position of the
+// random stream a first value where it has none. Errors: not_found for variables that it lacks, invalid_argument for
+// another dtype or shape.
 void restore_variables(base_session& s, const std::string& path, std::uint64_t seed, const reader_limits& limits);
 
-// What warm-starts a session of this graph and says so; null without a source.
+// Returns a function that warm-starts a session of this graph and logs it; null without a source.
 std::function<void(base_session&)> warm_starter(const estimator_warm_start& from, graph& g,
                                                 std::function<void(const std::string&)> say);
 
-// Holds a directory for a role in a model_dir. Error: failed_precondition, with the role, if somebody has it.
+// Holds a directory for a role in a model_dir. Error: failed_precondition, with the role, if another process holds it.
 void hold_role(std::optional<held_directory>& alone, const std::string& directory, const std::string& model_dir,
                const std::string& role);
 

@@ -1,16 +1,16 @@
-// An estimator of a model that the compiler builds: train, evaluate and predict of estimator.hpp, made of a trainer's
-// steps. Params are constants of the model, the rule is a policy.
+// make_estimator gives an estimator of a model that the compiler builds: train, evaluate and predict of estimator.hpp,
+// made of a trainer's steps. Params are constants of the model, the rule is a policy.
 //
 //   auto digits = gradus::make_estimator<model>(gradus::adam{.rate = 1e-3}, gradus::run_config{.model_dir = "runs/a"});
 //   digits.train([] { return training(); }, {.max_steps = 5000});
 //   digits.evaluate([] { return tests(); })["accuracy"];
 //
 // The numbers are those of make_trainer with the same policies. The input_fn gives a batched dataset, of its own type,
-// and takes of mode and config what it wants; which of its components are what is said by the names of the model's
-// placeholders, so labels are not named. As with a trainer the position of the input is in the checkpoint, an
-// evaluation's loss is the mean over examples. A warm start is a policy: estimator_warm_start, whose source is chosen
-// when the program runs, or warm_start_from. An export is made of the model function, run once more. Hooks of an
-// evaluation, and the prediction of a subset of keys before all are computed, are an estimator's alone.
+// and takes mode, config, both or neither; the names of the model's placeholders assign its components, so labels are
+// not named. As with a trainer the position of the input is in the checkpoint, an evaluation's loss is the mean over
+// examples. A warm start is a policy: estimator_warm_start, whose source is chosen when the program runs, or
+// warm_start_from. An export is made of the model function, run once more. Hooks of an evaluation, and the prediction
+// of a subset of keys before all are computed, are an estimator's alone.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -43,7 +43,8 @@ struct compiled_train_options {
 struct compiled_evaluate_options {
   std::optional<std::int64_t> steps = {};
   std::string name = {};
-  // Of this checkpoint, by a trainer of its own, also while a training goes on; empty: the newest, or what is trained.
+  // Evaluates this checkpoint, by a trainer of its own, also while a training goes on; empty: the newest, or the
+  // trained values.
   std::string checkpoint_path = {};
 };
 struct compiled_predict_options {
@@ -52,7 +53,7 @@ struct compiled_predict_options {
 };
 
 namespace detail {
-// Batches of another dataset, of which a reader gets one; then it is at an end, until it rewinds.
+// Gives a reader one batch of another dataset; then it is at an end, until it rewinds.
 class one_batch_at_a_time final : public composable<one_batch_at_a_time> {
 public:
   explicit one_batch_at_a_time(any_batches from) : from_(std::move(from)) {}
@@ -142,20 +143,21 @@ public:
     all.set_global_step(found.global_step());
     return all;
   }
-  // A range that is read once; a batch is computed when it is got to. The estimator outlives it.
+  // Returns a range that is read once; each batch is computed when the range reaches it. The estimator outlives it.
   template <class InputFn>
   prediction_range predict(InputFn input_fn, const compiled_predict_options& o = {}) {
     return prediction_range(std::make_shared<predicting<InputFn>>(*this, std::move(input_fn), o));
   }
 
-  // Writes `<base>/<ten digits of seconds>`, a SavedModel of the newest checkpoint, or of one. What is fed are the
+  // Writes `<base>/<ten digits of seconds>`, a SavedModel of the newest checkpoint, or of one. Its inputs are the
   // model's placeholders, by their names, as far as the outputs need them; "serving_default" gives the predictions.
   // Errors: not_found without a checkpoint; invalid_argument for a model without predictions, and for variables that
   // the checkpoint has not; those of gradus::export_saved_model.
   std::string export_saved_model(const std::string& base, const saved_model_options& o = {}) const {
     return export_all_saved_models(base, {gradus::mode::predict}, o);
   }
-  // The same with a graph for each mode; signatures "train" and "eval" as estimator::export_all_saved_models has them.
+  // Does the same with a graph for each mode; signatures "train" and "eval" as estimator::export_all_saved_models
+  // has them.
   std::string export_all_saved_models(const std::string& base, const std::set<gradus::mode>& modes,
                                       const saved_model_options& o = {}) const {
     const std::string path =
@@ -179,7 +181,7 @@ public:
   const std::string& model_dir() const { return config().model_dir; }
   const run_config& config() const { return trainer_->config(); }
   Trainer& trainer() { return *trainer_; }
-  // A line where the trainer's lines go.
+  // Writes a line to the trainer's log sink.
   void say(std::string_view line) { trainer_->say(line); }
   void warn(std::string_view line) { trainer_->warn(line); }
 
@@ -187,7 +189,7 @@ private:
   std::unique_ptr<Trainer> trainer_, evaluator_;
   std::function<std::unique_ptr<Trainer>()> make_;
 
-  // Which never trains, so that a training that goes on keeps its values.
+  // It never trains, so that a training that goes on keeps its values.
   Trainer& evaluator() {
     if (evaluator_ == nullptr && make_) evaluator_ = make_();
     return evaluator_ != nullptr ? *evaluator_ : *trainer_;
@@ -231,7 +233,7 @@ private:
   };
 };
 
-// Policies as make_trainer's, in any order. What does not fit is refused there.
+// Policies as make_trainer's, in any order. make_trainer refuses those that do not fit.
 template <auto Model, class... Policies>
 auto make_estimator(const Policies&... policies) {
   return compiled_estimator<decltype(make_trainer<Model>(policies...)), Model>(

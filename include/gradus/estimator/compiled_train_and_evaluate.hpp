@@ -1,4 +1,4 @@
-// train_and_evaluate of a compiled estimator (compiled_estimator.hpp), in the roles of train_and_evaluate.hpp:
+// This train_and_evaluate takes a compiled estimator (compiled_estimator.hpp), in the roles of train_and_evaluate.hpp:
 //
 //   auto digits = gradus::make_estimator<model>(gradus::adam{}, gradus::run_config::from_environment());
 //   gradus::train_and_evaluate(
@@ -6,8 +6,8 @@
 //       gradus::eval_spec(tests, {.exporters = gradus::best_exporter("best", {.serving =
 //       gradus::own_placeholders{}})}));
 //
-// Each checkpoint is evaluated by a trainer of its own, so that a training of this process goes on with its bits. What
-// is fed is said by the names of the model's placeholders; labels that an input_fn names are components as the others.
+// Each checkpoint is evaluated by a trainer of its own, so that a training of this process goes on with its bits. The
+// names of the model's placeholders assign the components; labels that an input_fn names are components as the others.
 #pragma once
 #include "compiled_estimator.hpp"
 #include "train_and_evaluate.hpp"

@@ -1,5 +1,5 @@
-// A model as a function of its features: trained, evaluated and asked, each in a graph and a session of its own.
-// tf.estimator.Estimator (1.15).
+// An estimator is a model as a function of its features: it is trained, evaluated and used to predict, each in a graph
+// and a session of its own. tf.estimator.Estimator (1.15).
 //
 //   gradus::estimator_spec model_fn(const gradus::named_tensors& features, gradus::value labels, gradus::mode m);
 //   gradus::estimator digits(model_fn, {.model_dir = "runs/digits"});
@@ -8,10 +8,10 @@
 //   std::printf("%f\n", found["accuracy"]);
 //   for (const auto& p : digits.predict([&] { return unknown().batch(32); })) use(p["classes"].as<std::int32_t>()[0]);
 //
-// What variables hold lives in model_dir alone: each call restores the newest checkpoint, and train writes some.
+// The values of variables live in model_dir alone: each call restores the newest checkpoint, and train writes some.
 //
-// Otherwise than TensorFlow: the position of the input is in no checkpoint there, nor here (a trainer keeps it:
-// docs/composition.md); nothing is printed but warnings, unless `log` is given; only one process, and one training of
+// As in TensorFlow the position of the input is in no checkpoint (a trainer keeps it: docs/composition.md). TensorFlow
+// differs in this: here nothing is printed but warnings, unless `log` is given; only one process, and one training of
 // it, may train into a model_dir.
 #pragma once
 #include <cstdint>
@@ -48,7 +48,7 @@ session_maker estimator_sessions(Policies... policies) {
   };
 }
 
-// What the batches of every input_fn go through on their way to the model_fn: the columns of a canned estimator.
+// The stage between every input_fn and the model_fn: the columns of a canned estimator.
 using input_stage = std::function<estimator_input(estimator_input, gradus::mode)>;
 
 struct estimator_options {
@@ -89,7 +89,7 @@ class prediction_of_estimator;
 
 class estimator {
 public:
-  // model_fn: model_function.hpp. Params: any struct, copied; what model_fn and input_fn get does not change.
+  // model_fn: model_function.hpp. Params: any struct, copied; model_fn and input_fn get it unchanged.
   // Errors: invalid_argument for a model_fn that holds no function, for two model_dirs that differ, for a run_config
   // that `validate` refuses.
   template <class ModelFn>
@@ -101,16 +101,15 @@ public:
 
   // Trains from the newest checkpoint on, if there is one. Returns at once, and calls no function, where max_steps is
   // reached. Errors: invalid_argument for both or a not positive number of steps, in the role evaluator or ps, for
-  // saving listeners without anything that saves; unimplemented for a task whose variables are in another process;
-  // failed_precondition if model_dir is being trained into; what
-  // model_fn, input_fn, hooks and runs raise.
+  // saving listeners without a saver; unimplemented for a task whose variables are in another process;
+  // failed_precondition if model_dir is being trained into; those of model_fn, input_fn, hooks and runs.
   estimator& train(const input_function& input_fn, const estimator_train_options& o = {});
-  // Of the newest checkpoint, or of one. Without any, of variables with their first values. Errors: invalid_argument
-  // for a not positive number of steps; not_found and invalid_argument where the checkpoint lacks a variable that the
-  // model has in mode evaluate, or has it otherwise.
+  // Evaluates the newest checkpoint, or the given one; without any, variables with their first values. Errors:
+  // invalid_argument for a not positive number of steps; not_found and invalid_argument where the checkpoint lacks a
+  // variable that the model has in mode evaluate, or has it otherwise.
   evaluation_result evaluate(const input_function& input_fn, const estimator_evaluate_options& o = {});
-  // A range that is read once; everything begins when its begin() is called. The estimator outlives it. Errors, then
-  // and while it is read: as above; invalid_argument for keys of which there are none, and for single examples of
+  // Returns a range that is read once; all work begins when its begin() is called. The estimator outlives it. Errors,
+  // then and while it is read: as above; invalid_argument for keys of which there are none, and for single examples of
   // predictions whose batches are not equally long.
   prediction_range predict(const input_function& input_fn, const estimator_predict_options& o = {});
 
@@ -120,28 +119,28 @@ public:
   // export_outputs of which none is "serving_default"; those of evaluate, and of gradus::export_saved_model.
   std::string export_saved_model(const std::string& base, const serving_input_function& serving,
                                  const saved_model_options& o = {});
-  // The same with a graph for each mode that there is an input for: train, evaluate, predict, in this order. The
-  // variables are those of the first. Graphs to train and to evaluate have the signatures "train" and "eval", with the
-  // loss, predictions/<key>, and of each of the spec's eval_metric_ops metrics/<name>/value and
+  // Does the same with a graph for each mode that there is an input for: train, evaluate, predict, in this order.
+  // The variables are those of the first. Graphs to train and to evaluate have the signatures "train" and "eval", with
+  // the loss, predictions/<key>, and of each of the spec's eval_metric_ops metrics/<name>/value and
   // metrics/<name>/update_op, which adds a batch to it. Error: unimplemented for one that TensorFlow's ops cannot
   // compute, by its name. tf.estimator.Estimator.experimental_export_all_saved_models.
   std::string export_all_saved_models(const std::string& base,
                                       const std::map<gradus::mode, serving_input_function>& inputs,
                                       const saved_model_options& o = {});
 
-  // Of the newest checkpoint. Error: not_found if there is none.
+  // Reads the newest checkpoint. Error: not_found if there is none.
   std::vector<std::string> get_variable_names() const;
   owned_tensor get_variable_value(std::string_view name) const;
-  // Its path; empty if there is none.
+  // Returns its path; empty if there is none.
   std::string latest_checkpoint() const;
 
   const std::string& model_dir() const { return o_.model_dir; }
   const run_config& config() const { return o_.config; }
-  // Where an evaluation of this name writes its events.
+  // Returns the directory where an evaluation of this name writes its events.
   std::string eval_dir(std::string_view name = {}) const;
-  // The batches that the call at work reads, for what saves their position; null between calls.
+  // Returns the batches that the current call reads, for a hook that saves their position; null between calls.
   any_batches* running_batches() const { return running_; }
-  // A line for who reads the log.
+  // Writes a line to the log.
   void say(const std::string& line) const;
   void warn(const std::string& line) const;
 

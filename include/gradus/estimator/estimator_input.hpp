@@ -1,4 +1,4 @@
-// Where an estimator's examples come from: an input_fn gives batches, and says which of their components are labels.
+// An input_fn gives the batches of an estimator, and names those of their components that are labels.
 //
 //   auto input_fn = [] { return gradus::labelled(gradus::idx("data/mnist/train").shuffle(60000).repeat().batch(128),
 //                                                {"label"}); };
@@ -46,7 +46,7 @@ struct input_call {
   const any_params& params;
   const run_config& config;
 };
-// An input_fn of any arguments.
+// An input_fn, with its arguments type-erased.
 class input_function {
 public:
   input_function() = default;
@@ -83,8 +83,8 @@ public:
   const model_labels& labels() const { return labels_; }
   any_batches& batches() { return input_.batches; }
 
-  // A hook that feeds. A run for which there is no batch ends by out_of_range. Where a session is made again after a
-  // peer has died, the input begins again, as TensorFlow's iterator.
+  // This hook feeds. A run for which there is no batch ends by out_of_range. Where a session is made again after a peer
+  // has died, the input begins again, as TensorFlow's iterator.
   void after_create_session(hooked_session&) {
     if (std::exchange(begun_, true)) input_.batches.rewind();
   }

@@ -1,4 +1,4 @@
-// Saves where an estimator's input stands, so that a training that is started again reads on where it was:
+// This hook saves the position of an estimator's input, so that a training that is started again reads on from there:
 // tf.data.experimental.CheckpointInputPipelineHook(estimator, external_state_policy).
 //
 //   gradus::estimator est(model_fn, {.model_dir = "runs/a"});
@@ -32,7 +32,7 @@ public:
 
   // Error: failed_precondition outside of a call of the estimator.
   void begin();
-  // The input stands where it stood, before anybody reads it.
+  // The input is at its old position before the first read.
   void after_create_session(hooked_session& s) {
     saves_->after_create_session();
     saves_->before_run(s.global_step());

@@ -1,4 +1,4 @@
-// What a model_fn gives to an estimator. tf.estimator.EstimatorSpec (1.15).
+// A model_fn returns this to an estimator. tf.estimator.EstimatorSpec (1.15).
 //
 //   gradus::optimizer opt{gradus::adam{.rate = 0.01}};
 //   return gradus::estimator_spec{.mode = m,
@@ -8,10 +8,10 @@
 //                                 .eval_metric_ops = {{"accuracy", gradus::metrics::accuracy(labels, classes)}},
 //                                 .optimizers = opt};
 //
-// What a mode needs: train a loss and a train_op, evaluate a loss, predict predictions. The rest may be given in every
-// mode and is used where it is wanted, so a model_fn may build everything always.
+// Mode train needs a loss and a train_op, evaluate a loss, predict predictions. The rest may be given in every mode and
+// is used where it is needed, so a model_fn may build everything always.
 //
-// Otherwise than TensorFlow: `optimizers` are those whose train ops the graph has, since a session is given them; and a
+// TensorFlow differs: here `optimizers` are those whose train ops the graph has, since a session is given them; and a
 // loss whose number of elements depends on the batch is refused, where TensorFlow fails when it runs.
 #pragma once
 #include <map>
@@ -46,7 +46,7 @@ struct estimator_spec {
   any_optimizers optimizers = {};
 };
 
-// Checks what a model_fn gave when it was called for `wanted` in this graph. Errors: invalid_argument if the spec is of
+// Checks the spec of a model_fn that was called for `wanted` in this graph. Errors: invalid_argument if the spec is of
 // another mode, if it lacks what the mode needs, for a loss that holds more or less than one element, for tensors of
 // another graph, for a metric without result or update, for one that is called "loss" or "global_step".
 void validate(const estimator_spec& spec, gradus::mode wanted, const graph& g);

@@ -1,4 +1,4 @@
-// The numbers of an estimator's evaluation, by name.
+// This header has the numbers of an estimator's evaluation, by name.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,10 +11,10 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What an evaluation found, by name: the metrics of the spec, "loss" (the mean over the batches) and "global_step".
+// An evaluation's results, by name: the metrics of the spec, "loss" (the mean over the batches) and "global_step".
 class evaluation_result {
 public:
-  // Errors: not_found, with the names that there are; invalid_argument for a metric that is no single number.
+  // Errors: not_found, with the known names; invalid_argument for a metric that is no single number.
   double operator[](std::string_view name) const { return tensor(name).number(); }
   const owned_tensor& tensor(std::string_view name) const;
   bool contains(std::string_view name) const { return all_.contains(name); }

@@ -1,4 +1,4 @@
-// What an exported model gives when it is asked by a signature. tf.estimator.export.PredictOutput,
+// An export_output is a signature's output in an exported model. tf.estimator.export.PredictOutput,
 // ClassificationOutput, RegressionOutput (1.15).
 //
 //   .export_outputs = {{"serving_default", gradus::classification_output(probabilities, classes)}}
@@ -11,7 +11,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A signature's outputs, and TensorFlow Serving's name of how they are asked for.
+// A signature's outputs, and TensorFlow Serving's name of its method.
 struct export_output {
   std::string method_name;
   named_tensors outputs;

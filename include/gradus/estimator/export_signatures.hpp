@@ -1,5 +1,5 @@
-// What an export of an estimator's graphs can be asked for, and the export of a model whose graph nobody keeps: that of
-// a compiled estimator, made once more for each mode.
+// This header makes the signatures of an estimator's exported graphs, and exports a model whose graph is not kept: that
+// of a compiled estimator, made once more for each mode.
 #pragma once
 #include <map>
 #include <memory>
@@ -15,21 +15,21 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The tag of a mode's graph: "train", "eval", "serve".
+// Returns the tag of a mode's graph: "train", "eval", "serve".
 std::string_view export_tag(gradus::mode m);
 [[noreturn]] void raise_no_modes();
 
-// The signatures of a graph, as TensorFlow's export_outputs_for_mode gives them: of mode predict the spec's
+// Returns the signatures of a graph, as TensorFlow's export_outputs_for_mode gives them: of mode predict the spec's
 // export_outputs, else one with loss, predictions and metrics. Error: invalid_argument for several export_outputs of
 // which none is "serving_default".
 std::map<std::string, export_signature> signatures_of(const estimator_spec& spec, const serving_input& in);
 
-// A graph of a model function, and what can be asked of it.
+// A graph of a model function, and its signatures.
 struct model_to_export {
   std::unique_ptr<graph> of;
   std::map<std::string, export_signature> signatures;
 };
-// What is fed are the placeholders that the outputs need, by their names. Error: invalid_argument for mode predict if
+// Its inputs are the placeholders that the outputs need, by their names. Error: invalid_argument for mode predict if
 // the model names no predictions, for the others if it has no loss.
 model_to_export export_of_model(std::unique_ptr<graph> g, const model_spec& made);
 

@@ -1,11 +1,11 @@
-// Who exports a model after an evaluation, and when. tf.estimator.Exporter, LatestExporter, FinalExporter, BestExporter
-// (1.15).
+// An exporter decides whether a model is exported after an evaluation, and exports it. tf.estimator.Exporter,
+// LatestExporter, FinalExporter, BestExporter (1.15).
 //
 //   gradus::eval_spec evaluating(input_fn, {.exporters = {gradus::best_exporter("best", {.serving = serving_fn}),
 //                                                         gradus::final_exporter("last", {.serving = serving_fn})}});
 //
-// An exporter of your own is any type with `name()` and `export_model(const export_call&)`, which gives the path of
-// what it has exported, and an empty one if nothing.
+// An exporter of your own is any type with `name()` and `export_model(const export_call&)`, which returns the path of
+// its export, or an empty one.
 #pragma once
 #include <concepts>
 #include <functional>
@@ -22,7 +22,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What an exporter is told.
+// The arguments of an exporter.
 struct export_call {
   std::string model_dir;
   std::string export_path;      // model_dir/export/<name>
@@ -83,7 +83,7 @@ private:
 struct exporter_options {
   serving_input_function serving = nullptr;
   std::map<std::string, std::string> assets_extra = {};  // as export_saved_model's
-  std::optional<int> exports_to_keep = 5;                // the newest; nullopt: all. Of final_exporter: not looked at
+  std::optional<int> exports_to_keep = 5;                // the newest; nullopt: all. final_exporter ignores it
 };
 
 // After each evaluation.
@@ -115,12 +115,12 @@ struct best_exporter_options {
   serving_input_function serving = nullptr;
   std::map<std::string, std::string> assets_extra = {};
   std::optional<int> exports_to_keep = 5;
-  // Whether `now` is better than the best so far. Null: a smaller loss.
+  // Returns true if `now` is better than the best so far. Null: a smaller loss.
   std::function<bool(const evaluation_result& best, const evaluation_result& now)> compare = nullptr;
   // Where the evaluations' events are, below model_dir; empty: those of an earlier process do not count.
   std::string event_dir = "eval";
 };
-// After the first evaluation, and after each that is better than all before. What an earlier process has found it reads
+// After the first evaluation, and after each that is better than all before. It reads the results of an earlier process
 // from the events of evaluations, those of earlier steps.
 class best_exporter {
 public:

@@ -1,11 +1,11 @@
-// Heads: what stands on the logits of a model. A head makes the loss, the predictions, the metrics and the train op.
+// A head stands on the logits of a model. It makes the loss, the predictions, the metrics and the train op.
 // tf.estimator's heads (1.15): binary_class_head.hpp, multi_class_head.hpp, regression_head.hpp.
 //
 //   const gradus::multi_class_head head{10};
 //   return head.create_estimator_spec({.features = features, .mode = m, .logits = logits, .labels = labels,
 //                                      .optimizer = gradus::adam{.rate = 0.01}});
 //
-// A head of your own is any type with two functions, and what of the others it needs:
+// A head of your own is any type with two functions, and those of the others that it needs:
 //
 //   int logits_dimension() const;
 //   gradus::estimator_spec create_estimator_spec(const gradus::head_arguments&) const;
@@ -13,8 +13,8 @@
 //   std::vector<std::string> label_vocabulary() const;     labels are these texts; empty: numbers
 //   int label_classes() const;                             labels are whole numbers below this; 0: any numbers
 //
-// Graphs hold numbers and no texts. So a label that is a text becomes its number before it gets into a graph
-// (canned/canned_input.hpp), and classes come out as numbers: class_names says what they are called.
+// Graphs hold numbers and no strings. So a label that is a string becomes its number before it gets into a graph
+// (canned/canned_input.hpp), and classes come out as numbers: class_names gives their names.
 #pragma once
 #include <functional>
 #include <memory>
@@ -39,8 +39,7 @@ struct head_arguments {
   std::vector<value> regularization_losses = {};      // scalars, added to the loss
 };
 
-// The loss of each example, where a head's own is not wanted: labels [..., n], logits to [..., 1] (of a regression
-// [..., n]).
+// The loss of each example, in place of a head's own: labels [..., n], logits to [..., 1] (of a regression [..., n]).
 using head_loss_fn = std::function<value(value labels, value logits)>;
 
 namespace detail {
@@ -49,7 +48,7 @@ struct head_loss {
   value labels, unreduced, weights, training;  // weights: none, or [..., 1]
   losses::reduction how;
 };
-// What all heads ask of their settings and arguments. Errors: invalid_argument, each with the shapes.
+// The checks of all heads on their settings and arguments. Errors: invalid_argument, each with the shapes.
 void check_reduction(losses::reduction r, std::string_view head);
 value checked_logits(const head_arguments& a, int dimension, std::string_view head);
 value checked_labels(const head_arguments& a, int dimension, std::string_view head);
@@ -59,7 +58,7 @@ value label_range(value labels, int n_classes);
 head_loss reduced(const head_arguments& a, value labels, value unreduced, value weights, losses::reduction r);
 // "average_loss", or of a head that has a name "average_loss/name".
 std::string key_of(std::string_view key, const std::string& head_name);
-// What the modes share: regularization, summaries, the train op with what is in "update_ops".
+// The modes share this: regularization, summaries, the train op with the ops in "update_ops".
 estimator_spec head_spec(const head_arguments& a, const std::string& head_name, named_tensors predictions,
                          export_outputs_map exports, const std::function<head_loss()>& loss,
                          const std::function<named_metrics(const head_loss&)>& metrics_of);
@@ -70,7 +69,7 @@ void check_vocabulary(const std::vector<std::string>& vocabulary, int n, std::st
 
 }  // namespace detail
 
-// A head of any type.
+// `any_head` is a type-erased head.
 class any_head {
 public:
   template <class Head>

@@ -1,12 +1,12 @@
-// How a program's own functions are called with what they want: a model_fn with features and any of labels, mode,
-// params and config, an input_fn with any of mode, params and config, each in this order. Which ones is found by the
-// compiler.
+// This header calls a program's own functions with the arguments that they take: a model_fn with features and any of
+// labels, mode, params and config, an input_fn with any of mode, params and config, each in this order. The compiler
+// finds out which.
 //
 //   [](const gradus::named_tensors& features, gradus::value labels, gradus::mode m) -> gradus::estimator_spec { ... }
 //   [](const gradus::named_tensors& features, const my_params& p) -> gradus::estimator_spec { ... }
 //
 // Give the types of the arguments, or the type of the result: of a lambda with `auto` in both, the compiler reads the
-// body before it can tell what fits.
+// body before it knows which arguments fit.
 #pragma once
 #include <functional>
 #include <memory>
@@ -19,7 +19,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Of an estimator whose model has no params.
+// The params of an estimator whose model has none.
 struct no_params {};
 
 // The labels that a model_fn gets: empty in mode predict, where they are an empty value, too.
@@ -28,7 +28,7 @@ struct model_labels : named_tensors {
   operator value() const { return empty() ? value{} : only(); }
 };
 
-// What a model_fn may ask for.
+// The arguments that a model_fn may take.
 struct model_call {
   const named_tensors& features;
   const model_labels& labels;
@@ -36,7 +36,7 @@ struct model_call {
   const run_config& config;
 };
 
-// An estimator's params, whatever their type, which an input_fn knows.
+// An estimator's params, type-erased; the input_fn knows their type.
 class any_params {
 public:
   template <class P>
@@ -132,7 +132,7 @@ void check_function(const F& f, std::string_view what) {
 }
 }  // namespace detail
 
-// Whether a type can be a model_fn of an estimator with these params: the static_assert of model_function.
+// True if a type can be a model_fn of an estimator with these params: the static_assert of model_function.
 template <class F, class P = no_params>
 inline constexpr bool is_model_function =
     detail::wanted_by_model<F, P>() != detail::fits_nothing &&
@@ -140,8 +140,8 @@ inline constexpr bool is_model_function =
 
 using model_function = std::function<estimator_spec(const model_call&)>;
 
-// A model_fn of any arguments as one of all. It owns the params, which nothing changes. Error: invalid_argument if f
-// holds no function.
+// Wraps a model_fn of any arguments as one that takes all. It owns the params, which nothing changes. Error:
+// invalid_argument if f holds no function.
 template <class F, class P>
 model_function make_model_function(F f, std::shared_ptr<const P> params) {
   constexpr unsigned wants = detail::wanted_by_model<F, P>();

@@ -1,5 +1,5 @@
-// The head of a classifier of more than two classes: a logit for each, softmax cross entropy. tf.estimator's
-// MultiClassHead and the head of its canned classifiers (1.15).
+// This is the head of a classifier of more than two classes: it has a logit for each, and softmax cross entropy.
+// tf.estimator's MultiClassHead and the head of its canned classifiers (1.15).
 //
 // Labels are whole numbers in [0, n_classes), int32, int64 or uint8. Predictions, for logits [batch, n]: "logits",
 // "probabilities" [batch, n], "class_ids" int64 [batch, 1], "all_class_ids" int32 [batch, n]. Metrics: "average_loss",
@@ -12,7 +12,7 @@ namespace gradus::inline GRADUS_BUILD {
 struct multi_class_head_options {
   int n_classes = 0;                               // above 2
   std::string weight_column = {};                  // a feature [batch] or [batch, 1] by which losses are multiplied
-  std::vector<std::string> label_vocabulary = {};  // what the classes are called in the data, in their order
+  std::vector<std::string> label_vocabulary = {};  // the names of the classes in the data, in their order
   losses::reduction loss_reduction = losses::reduction::sum;
   head_loss_fn loss_fn = {};
   std::string name = {};  // behind the names of metrics
@@ -28,7 +28,7 @@ public:
   const std::string& name() const { return o_.name; }
   const std::string& weight_column() const { return o_.weight_column; }
   const std::vector<std::string>& label_vocabulary() const { return o_.label_vocabulary; }
-  // What each class is called: the vocabulary, or "0", "1", ...
+  // Returns the names of the classes: the vocabulary, or "0", "1", ...
   std::vector<std::string> class_names() const { return detail::class_names(o_.label_vocabulary, o_.n_classes); }
 
   // Errors: invalid_argument for logits, labels and weights that do not fit, and where mode train has no optimizer;

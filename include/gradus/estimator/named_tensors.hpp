@@ -1,7 +1,7 @@
-// Tensors of one graph by name, in the order in which they were given: the features and labels that a model_fn gets,
-// the predictions that it gives. A Python dict of tensors.
+// named_tensors are tensors of one graph by name, in the order in which they were given: the features and labels that a
+// model_fn gets, the predictions that it returns. In Python this is a dict of tensors.
 //
-//   gradus::value x = features["x"];                                 // not_found names those that there are
+//   gradus::value x = features["x"];                                 // not_found lists the known names
 //   return gradus::estimator_spec{.mode = m, .predictions = {{"classes", classes}, {"logits", logits}}};
 //
 // Where there is exactly one, it is that value by itself: `gradus::value y = labels;`.
@@ -39,21 +39,21 @@ public:
   // Errors: already_exists for a name that is there; invalid_argument for an empty value, an empty name, and for a
   // value of another graph than those before it.
   void add(std::string_view name, value v);
-  // Error: not_found, with the names that there are.
+  // Error: not_found, with the known names.
   value operator[](std::string_view name) const;
   bool contains(std::string_view name) const { return find(name) != nullptr; }
-  // The value, if there is exactly one. Error: failed_precondition for none and for several.
+  // Returns the value, if there is exactly one. Error: failed_precondition for none and for several.
   operator value() const { return only(); }
   value only() const;
 
   std::size_t size() const { return list_.size(); }
   bool empty() const { return list_.empty(); }
-  // Whether it was made from one tensor that had no name.
+  // Returns true if it was made from one tensor that had no name.
   bool is_single() const { return single_; }
   auto begin() const { return list_.begin(); }
   auto end() const { return list_.end(); }
   std::vector<std::string> names() const;
-  // In which they live. Error: failed_precondition if there are none.
+  // Returns their graph. Error: failed_precondition if there are none.
   graph& of() const;
 
 private:

@@ -1,12 +1,13 @@
-// An optimizer that is known when the program runs: by name, as TensorFlow's canned estimators take it, or an object.
+// An optimizer_choice is an optimizer that is known when the program runs: by name, as TensorFlow's canned estimators
+// take it, or an object.
 //
-//   gradus::optimizer_choice a = "Adagrad";                           // with the learning rate of who uses it
+//   gradus::optimizer_choice a = "Adagrad";                           // with the learning rate of its user
 //   gradus::optimizer_choice b = gradus::optimizer{gradus::adam{.rate = 0.01}, gradus::clip_by_global_norm{1.0}};
 //   gradus::optimizer_choice c = gradus::ftrl{.rate = 0.1, .l1 = 0.01};            // a rule by itself
 //
 // Names: "Adagrad", "Adam", "Ftrl", "RMSProp", "SGD", with TensorFlow's settings (Adam's sparse gradients move every
-// row). As get_optimizer_instance of tf.estimator (1.15). Each graph gets an optimizer of its own: what an object has
-// made in one graph is not looked at in the next.
+// row). As get_optimizer_instance of tf.estimator (1.15). Each graph gets an optimizer of its own: the nodes that an
+// object has made in one graph do not count in the next.
 #pragma once
 #include <functional>
 #include <memory>

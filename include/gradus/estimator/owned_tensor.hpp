@@ -1,4 +1,4 @@
-// A tensor that owns its numbers: what an estimator gives back, which lasts when the session is gone.
+// An owned_tensor owns its numbers: an estimator returns it, and it outlives the session.
 #pragma once
 #include <memory>
 #include <vector>
@@ -12,7 +12,7 @@ namespace detail {
 double number_in(const const_tensor_view& v);
 }  // namespace detail
 
-// Copies share the bytes, which nobody changes.
+// Copies share the bytes, which never change.
 class owned_tensor : public const_tensor_view {
 public:
   owned_tensor() = default;

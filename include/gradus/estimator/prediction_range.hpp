@@ -1,4 +1,4 @@
-// What an estimator's predict gives: a range that is read once, and makes a run for each batch when it gets there.
+// An estimator's predict returns this range, which is read once, and makes a run for each batch when it gets there.
 //
 //   for (const gradus::prediction& p : est.predict(input_fn))
 //     std::printf("%d\n", p["classes"].as<std::int32_t>()[0]);
@@ -18,12 +18,12 @@ namespace detail {
 class prediction_run;
 }
 
-// Of one example, or of a batch: views that are good until the next one is read.
+// The predictions of one example, or of a batch: views that are valid until the next one is read.
 class prediction {
 public:
-  // Error: not_found, with the names that there are.
+  // Error: not_found, with the known names.
   const_tensor_view operator[](std::string_view key) const;
-  // The tensor of a model that predicts one without a name. Error: failed_precondition if it has several.
+  // Returns the tensor of a model that predicts one without a name. Error: failed_precondition if it has several.
   operator const_tensor_view() const;
   std::size_t size() const { return items_.size(); }
   auto begin() const { return items_.begin(); }
@@ -35,7 +35,7 @@ private:
 };
 
 namespace detail {
-// Who makes the runs. It shows what is current until it has ended.
+// This makes the runs. It shows the current prediction until it has ended.
 class prediction_run {
 public:
   virtual ~prediction_run() = default;

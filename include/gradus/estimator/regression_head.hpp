@@ -1,4 +1,5 @@
-// The head of a regression: squared errors. tf.estimator's RegressionHead and the head of its canned regressors (1.15).
+// This is the head of a regression: it has squared errors. tf.estimator's RegressionHead and the head of its canned
+// regressors (1.15).
 //
 // Labels are numbers [batch, label_dimension], of one number [batch] as well. Predictions: "predictions" [batch,
 // label_dimension], and with an inverse_link_fn also "logits". Metrics: "average_loss", "prediction/mean",

@@ -1,4 +1,5 @@
-// What an exported model is fed with: tf.estimator.export.ServingInputReceiver (1.15) and what builds one.
+// A serving_input describes the inputs of an exported model, as tf.estimator.export.ServingInputReceiver (1.15); this
+// header also builds it.
 //
 //   auto serving = gradus::raw_serving_input({{"x", float32, {4}}});       // a placeholder [batch, 4], named "x"
 //   digits.export_saved_model("export/digits", serving);
@@ -14,7 +15,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What the model_fn gets, and the placeholders that a caller feeds, by the keys that he uses. Often they are the same.
+// The arguments of the model_fn, and the placeholders that a caller feeds, by the caller's keys. Often they are the
+// same.
 struct serving_input {
   named_tensors features;
   named_tensors receiver_tensors = {};  // empty: the features
@@ -23,14 +25,14 @@ struct serving_input {
 // Makes them in the graph of an export.
 using serving_input_function = std::function<serving_input(graph&)>;
 
-// A placeholder for each component, whose extents are those of one example; the names in `labels` are labels.
+// Returns a placeholder for each component, whose extents are those of one example; the names in `labels` are labels.
 // tf.estimator.export.build_raw_serving_input_receiver_fn.
 serving_input_function raw_serving_input(components features, components labels = {});
 
 struct saved_model_options {
   std::map<std::string, std::string> assets_extra = {};  // path below assets.extra/: the file that is copied there
   std::string checkpoint_path = {};                      // empty: the newest
-  std::optional<example_spec> features = {};             // of the examples that the model takes, for who reads them
+  std::optional<example_spec> features = {};             // of the examples that the model takes, for their readers
 };
 
 }  // namespace gradus

@@ -1,10 +1,12 @@
-// Trains, evaluates and exports, as the role of this process wants it. tf.estimator.train_and_evaluate (1.15).
+// train_and_evaluate trains, evaluates and exports, as the role of this process requires.
+// tf.estimator.train_and_evaluate (1.15).
 //
 //   gradus::train_and_evaluate(est, gradus::train_spec(input_fn, {.max_steps = 20'000}), gradus::eval_spec(eval_fn));
 //
-//   the role              what is done
-//   alone                 trains, and evaluates what it saves: not more often than throttle_secs, the last step in any
-//                         case; gives the last evaluation and what was exported then
+//   the role              its work
+//   alone                 trains, and evaluates its checkpoints: not more often than throttle_secs, the last step in
+//   any
+//                         case; returns the last evaluation and its exports
 //   chief                 starts its server and trains; the evaluator of the cluster evaluates
 //   worker i              starts its server, waits min(D, 5 (i + 1)) seconds, trains; D = 60, or
 //                         experimental_max_worker_delay_secs
@@ -14,21 +16,22 @@
 //                         one of max_steps or later was evaluated
 //   master                as chief, and evaluates as a process that is alone
 //
-// Tasks that train together are told their server, by which the estimator is connected as well (docs/cluster.md):
+// Tasks that train together get their server, by which the estimator is connected as well (docs/cluster.md):
 //
 //   const gradus::server here(gradus::grpc{gradus::mtls{"certs"}}, config);
 //   auto est = gradus::make_estimator<model>(gradus::connected{here}, gradus::sync_replicas{}, gradus::adam{}, config);
 //   gradus::train_and_evaluate(est, train, eval, {.here = &here});
 //
 // Chief and evaluator of a cluster without ps are two processes that share the model_dir and nothing else:
-// scripts/train_and_evaluate.sh starts both. One process of a role at a time: another is refused, by its role.
+// scripts/train_and_evaluate.sh starts both. Only one process of a role runs at a time: another is refused, by its
+// role.
 //
-// Otherwise than TensorFlow: an evaluator with throttle_secs 0 that finds no new checkpoint waits a second before it
+// TensorFlow differs: here an evaluator with throttle_secs 0 that finds no new checkpoint waits a second before it
 // looks again, where TensorFlow's looks without a pause. A process that is alone and finds the training over evaluates
 // and exports its last checkpoint, where TensorFlow's gives nothing: an earlier process may have been killed before it
-// did. And an evaluator that is started again takes up what one
-// before it has found: the file `evaluated` beside its events names the checkpoint that was evaluated and exported
-// last. Delete the file, and the events, to have it evaluated again.
+// did. An evaluator that is started again takes up the results of one before it: the file `evaluated` beside its events
+// names the checkpoint that was evaluated and exported last. Delete the file, and the events, to have it evaluated
+// again.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -42,21 +45,22 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What an evaluation of train_and_evaluate came to.
+// The outcome of an evaluation of train_and_evaluate.
 struct eval_outcome {
   enum statuses { evaluated, missing_checkpoint, no_new_checkpoint };
   statuses status = missing_checkpoint;
   evaluation_result metrics = {};  // empty unless evaluated
   std::string checkpoint_path = {};
 };
-// What a process that trains and evaluates gives: the last evaluation, and what each exporter wrote then (empty paths
-// for those that exported nothing).
+// The result of a process that trains and evaluates: the last evaluation, and the export of each exporter then (empty
+// paths for those that exported nothing).
 struct train_and_evaluate_result {
   evaluation_result metrics = {};
   std::vector<std::string> export_results = {};
 };
 
-// Is asked before each evaluation and told after it; what says false ends the loop, and with it a training.
+// A listener is called before each evaluation and after it; one that returns false ends the loop, and with it a
+// training.
 struct continuous_eval_listener {
   std::function<bool()> before_eval = nullptr;
   std::function<bool(const eval_outcome&)> after_eval = nullptr;
@@ -64,20 +68,20 @@ struct continuous_eval_listener {
 
 struct train_and_evaluate_options {
   continuous_eval_listener listener = {};
-  // Starts the server of this task and gives what holds it; null: a gradus::server. What it gives is kept until the
-  // end; of a ps, `join` waits for its end.
+  // Starts the server of this task and returns its owner; null: a gradus::server. The owner is kept until the end; of a
+  // ps, `join` waits for its end.
   struct running_server {
     std::function<void()> join = nullptr;
     std::shared_ptr<void> held = nullptr;
   };
   std::function<running_server(const run_config&)> start_server = nullptr;
   task_system tasks = {};
-  // The server of this task, if it has one: it is joined by a ps, and finished by who has trained.
+  // The server of this task, if it has one: a ps joins it, and the other roles finish it after training.
   const server* here = nullptr;
 };
 
 namespace detail {
-// What train_and_evaluate needs of an estimator, whatever its type.
+// The functions of an estimator that train_and_evaluate needs, type-erased.
 struct estimator_face {
   const run_config* config = nullptr;
   std::string model_dir;
@@ -91,9 +95,9 @@ train_and_evaluate_result train_and_evaluate_by(const estimator_face& e, const t
                                                 const train_and_evaluate_options& o);
 }  // namespace detail
 
-// Estimators have config(), model_dir(), train, evaluate, latest_checkpoint, and what says a line. Errors:
-// invalid_argument for an evaluator of an index above 0, and for a role that there is not; failed_precondition where
-// no server can be started, and if another process has the role; what training, evaluations and exports raise.
+// Estimators have config(), model_dir(), train, evaluate, latest_checkpoint, and a function that logs a line. Errors:
+// invalid_argument for an evaluator of an index above 0, and for a role that there is not; failed_precondition where no
+// server can be started, and if another process has the role; those of training, evaluations and exports.
 template <class Estimator>
 train_and_evaluate_result train_and_evaluate(Estimator& e, const train_spec& train, const eval_spec& eval,
                                              const train_and_evaluate_options& o = {}) {

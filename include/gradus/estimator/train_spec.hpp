@@ -1,4 +1,4 @@
-// How train_and_evaluate trains and evaluates: tf.estimator.TrainSpec and EvalSpec (1.15).
+// These specs say how train_and_evaluate trains and evaluates, as tf.estimator.TrainSpec and EvalSpec (1.15).
 //
 //   gradus::train_spec training(input_fn, {.max_steps = 20'000});
 //   gradus::eval_spec evaluating(eval_input_fn, {.steps = {}, .throttle_secs = 60});

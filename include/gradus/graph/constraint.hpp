@@ -1,12 +1,12 @@
-// What a variable must be after each of its updates: tf.Variable(constraint=...), with the functions of
-// tf.keras.constraints as settings.
+// A constraint holds for a variable after each of its updates, as tf.Variable(constraint=...); the functions of
+// tf.keras.constraints are its settings.
 //
 //   g.variable("w", {784, 10}, {.constraint = max_norm(3)});          // every column has a norm of at most 3
 //   dense(x, {.units = 10, .kernel_constraint = non_neg});
 //   u.track("w", w, clip_values(-0.01, 0.01));                        // an updater's arrays
 //
-// w <- constraint(w) after the rule has changed w (and after lookahead), before an average looks at it. Nothing else is
-// changed: initial values, what a restore or an assign writes, slots. A step that leaves w alone (frozen, skipped, no
+// w <- constraint(w) after the rule has changed w (and after lookahead), before an average reads it. Nothing else is
+// changed: initial values, the values of a restore or an assign, slots. A step that leaves w alone (frozen, skipped, no
 // gradient, still accumulating) leaves it alone altogether. A gradient that comes as rows is refused, as in TensorFlow
 // 1.x. run/constrain.hpp has the arithmetic.
 #pragma once
@@ -44,7 +44,7 @@ struct constraint {
   unsigned axes = 0;  // that a norm goes over: from the front, and from the back above them
 
   constexpr explicit operator bool() const { return kind != nothing; }
-  // Whether axis i of `rank` is one of them.
+  // Returns whether axis i of `rank` is one of them.
   constexpr bool over(int i, int rank) const { return ((axes >> i | axes >> (16 + rank - 1 - i)) & 1u) != 0; }
 };
 
@@ -65,7 +65,7 @@ constexpr constraint clip_values(double low, double high) {
 //
 // w / (epsilon + norm) (UnitNorm).
 constexpr constraint unit_norm(const axis_set& axes = 0) { return detail::over_axes(constraint::unit, 0, 1, 1, axes); }
-// w min(norm, max_value) / (epsilon + norm) (MaxNorm): also shrinks what is short enough, by epsilon / norm.
+// w min(norm, max_value) / (epsilon + norm) (MaxNorm): also shrinks values that are short enough, by epsilon / norm.
 constexpr constraint max_norm(double max_value = 2, const axis_set& axes = 0) {
   return detail::over_axes(constraint::norm, 0, max_value, 1, axes);
 }
@@ -77,7 +77,7 @@ constexpr constraint min_max_norm(double min_value = 0, double max_value = 1, do
 }
 
 namespace detail {
-// What is wrong with a constraint of a variable of this rank, in words; nullptr: nothing.
+// Returns the problem of a constraint of a variable of this rank, in words; nullptr: none.
 constexpr const char* constraint_problem(const constraint& c, int rank) {
   if (c.kind == constraint::nothing || c.kind == constraint::positive) return nullptr;
   if (c.kind == constraint::range)

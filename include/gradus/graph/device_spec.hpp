@@ -1,4 +1,5 @@
-// TensorFlow's device strings, in parts: "/job:ps/replica:0/task:1/device:CPU:0". tf.DeviceSpec (1.15).
+// A device_spec holds the parts of TensorFlow's device strings: "/job:ps/replica:0/task:1/device:CPU:0". tf.DeviceSpec
+// (1.15).
 //
 //   auto spec = gradus::device_spec::from_string("/job:ps/cpu:0");   // also the older "/cpu:0" and "/gpu:*"
 //   spec.task = 3;
@@ -17,10 +18,10 @@ struct device_spec {
   std::string device_type = {};    // "CPU", "GPU"; empty: not said
   or_none<int> device_index = {};  // not said: "*", any
 
-  // Error: invalid_argument for what is no device string.
+  // Error: invalid_argument for a text that is no device string.
   static device_spec from_string(std::string_view text);
   std::string to_string() const;
-  // This, where `other` says nothing.
+  // Returns `other`, with the parts of this where `other` has none.
   device_spec merged(const device_spec& other) const;
 };
 

@@ -1,4 +1,4 @@
-// The graph: a plain class that the compiler and the program both can run. A model is an ordinary function that builds
+// A graph is a plain class that the compiler and the program both can run. A model is an ordinary function that builds
 // one; run by the compiler the result is frozen and compiled, run by the program it is interpreted. Same nodes, same
 // order, same numbers.
 #pragma once
@@ -57,7 +57,7 @@ struct constant_attr {
   int low, high;  // the bits of one double; more values follow as further pairs
 };
 
-// The constraint of a variable's node; that of an update's (ops/state.hpp), which carries it along.
+// Returns the constraint of a variable's node; that of an update's (ops/state.hpp), which carries it along.
 constexpr constraint constraint_of(const node& n, const int* ints) {
   return last_words<constraint>(ints + n.attr, n.attrs, n.inputs == 0 ? words_of<variable_attr> : 0);
 }
@@ -68,7 +68,7 @@ inline constexpr card constant_card{.name = "Const", .operands = 0, .traits = tr
 inline constexpr card no_op_card{
     .name = "NoOp", .operands = 0, .traits = trait::keeps | trait::control | trait::blocks};
 
-// A named result: a metric, a prediction, a scalar for TensorBoard; or what TensorBoard shows besides scalars.
+// A named result: a metric, a prediction, a scalar or another summary for TensorBoard.
 struct output {
   enum kinds : int { loss, metric, prediction, summary, update, norm, fetch, histogram, image, audio };
   int kind, name, node;
@@ -89,7 +89,7 @@ struct graph {
   detail::seq<int> gates;  // {how many, ids...}: gradients of one op, all made before any is used (pass/gate.hpp)
   detail::seq<char>
       refusal;  // constant evaluation cannot throw: the first refusal is kept here and printed at the door
-  bool keeps_refusal = false;  // so at run time too (graph/law.hpp asks the shape rules, it does not want an exception)
+  bool keeps_refusal = false;  // so at run time too (graph/law.hpp calls the shape rules, and needs no exception)
 
   constexpr graph() = default;
   constexpr explicit graph(gradus::mode m) : mode_(m) {}
@@ -139,7 +139,7 @@ struct graph {
     if (o.trainable && !o.local) add_to(collection::trainable_variables, v);
     return v;
   }
-  // One value everywhere, or as many values as the shape holds.
+  // Makes one value everywhere, or as many values as the shape holds.
   constexpr value constant(double fill, dtype type = float32, const shape& dims = {}) {
     const auto bits = std::bit_cast<std::array<int, 2>>(fill);
     return leaf(constant_card, {}, dims, type, bits.data(), 2);
@@ -177,7 +177,7 @@ struct graph {
                name);
   }
 
-  // A node that does nothing but wait for all of them (tf.group).
+  // Adds a no-op node that waits for all of them (tf.group).
   constexpr value group(std::initializer_list<value> list, std::string_view name = {}) {
     const value v = add(no_op_card, nullptr, 0, nullptr, 0, name);
     for (const value& w : list) depend(v, w);
@@ -191,9 +191,9 @@ struct graph {
       edges.push(before.id), ++nodes[after.id].controls;
   }
 
-  // No node can be made from now on: tf.Graph.finalize. What is shared by threads does not change under them.
+  // No node can be made from now on, as after tf.Graph.finalize. A graph that threads share does not change under them.
   constexpr void finalize() { finalized_ = true; }
-  constexpr void unsafe_unfinalize() { finalized_ = false; }  // for who finalized it for a while
+  constexpr void unsafe_unfinalize() { finalized_ = false; }  // for a caller that finalized it for a while
   constexpr bool is_finalized() const { return finalized_; }
 
   // ---- scopes: `auto s = g.name_scope("tower");` holds until the end of the block
@@ -211,7 +211,7 @@ struct graph {
   constexpr scope name_scope(std::string_view name) { return {scope_, names.unique(scope_, name, true)}; }
   // TensorFlow's device strings: "/job:ps/task:0/device:CPU:0".
   constexpr scope device(std::string_view name) { return {device_, intern(name)}; }
-  // By a function of each node (placed_op.hpp).
+  // Takes a function of each node (placed_op.hpp).
   template <class F>
     requires(!std::is_convertible_v<F, std::string_view>)
   detail::device_scope<F> device(F f) {
@@ -228,7 +228,7 @@ struct graph {
     return {waits_.count, std::exchange(waits_.count, before)};
   }
 
-  // Passes work on graphs without names; what they add stands in this scope, shown as "gradients/".
+  // Passes work on graphs without names; their nodes stand in this scope, shown as "gradients/".
   static constexpr int gradient_scope = -2;
   constexpr void enter_gradient_scope() { scope_ = gradient_scope; }
 
@@ -246,7 +246,7 @@ struct graph {
     add_output(output::summary, tag, v);
     add_to(collection::summaries, v);
   }
-  // What else a step shows (summary/outputs.hpp makes values of it): the numbers of a tensor as a histogram; images
+  // A step may also show (summary/outputs.hpp makes values of these): the numbers of a tensor as a histogram; images
   // [n, height, width, channels] and clips [n, frames] or [n, frames, channels], the first three of each.
   constexpr void summary_histogram(std::string_view tag, value v) {
     add_output(output::histogram, tag, v);
@@ -271,7 +271,7 @@ struct graph {
   // ---- names
   constexpr std::string_view text_at(int offset) const { return names.text_at(offset); }
   constexpr std::string_view name_of(int id) const { return text_at(nodes.first[id].name); }
-  // The node of this full name, or -1.
+  // Returns the node of this full name, or -1.
   constexpr int find(std::string_view name) const {
     for (int i = 0; i < nodes.count; ++i)
       if (nodes[i].name >= 0 && text_at(nodes[i].name) == name) return i;
@@ -330,7 +330,7 @@ private:
 constexpr shape value::dims() const { return g->nodes[id].dims; }
 constexpr dtype value::type() const { return g->nodes.first[id].type; }
 
-// What an op's shape rule sees: the operands, the attributes, and where the result goes.
+// The arguments of an op's shape rule: the operands, the attributes, and the place of the result.
 struct inference {
   graph& g;
   const card& op;
@@ -375,7 +375,10 @@ constexpr value graph::add(const card& op, const value* operands, int count, con
   n.scope = scope_, n.device = device_;
   for (int i = 0; i < count; ++i) {
     if (operands[i].g != this) {
-      refuse(op.name, ": operand ", i, " belongs to another graph");
+      if (operands[i].g == nullptr)
+        refuse(op.name, ": operand ", i, " is an empty value; give a tensor (labels are empty where none are named)");
+      else
+        refuse(op.name, ": operand ", i, " belongs to another graph; give a tensor of this one");
       return {this, 0};
     }
   }

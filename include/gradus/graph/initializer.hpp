@@ -1,4 +1,5 @@
-// How variables start: tf.initializers (1.15), and the numbers behind them as functions of a shape.
+// This header has the first values of variables: tf.initializers (1.15), and the numbers behind them as functions of a
+// shape.
 //
 // The random streams are not TensorFlow's: an element is a pure function of (seed of the run, the variable's name, its
 // place), the same on every machine. Settings are float32, as they are in TensorFlow's graphs.
@@ -30,8 +31,8 @@ constexpr initializer random_uniform(float low, float high) {
 constexpr initializer random_normal(float mean, float deviation) {
   return {.kind = initializer::normal, .a = mean, .b = deviation};
 }
-// Drawn again until within two deviations of the mean. The deviation is the one before that: what is left has 0.8796 of
-// it.
+// Drawn again until within two deviations of the mean. The deviation is the one before the cut: the result has 0.8796
+// of it.
 constexpr initializer truncated_normal(float mean, float deviation) {
   return {.kind = initializer::truncated_normal, .a = mean, .b = deviation};
 }
@@ -60,7 +61,7 @@ constexpr initializer orthogonal(float gain = 1) { return {.kind = initializer::
 // tf.initializers.identity: gain on the diagonal. Rank 2.
 constexpr initializer identity_initializer(float gain = 1) { return {.kind = initializer::identity, .a = gain}; }
 
-// What flows into and out of one unit. Rank 0: 1 and 1; rank 1: its extent, twice; higher: the receptive field (all but
+// The fan in and fan out of one unit. Rank 0: 1 and 1; rank 1: its extent, twice; higher: the receptive field (all but
 // the last two extents) times the last but one, and times the last.
 struct fans {
   double in = 1, out = 1;
@@ -85,7 +86,7 @@ constexpr double square_root(double x) {
     r = next;
   }
 }
-// What is wrong with an initializer for a variable of this shape, in words; nullptr: nothing.
+// Returns the problem of an initializer for a variable of this shape, in words; nullptr: none.
 constexpr const char* initializer_problem(const initializer& i, const shape& dims, dtype type = dtype::float32) {
   if (is_16_bit_float(type) && i.kind != initializer::constant && i.kind != initializer::from_value)
     return "numbers of 16 bits are not drawn; begin with zeros, or with a cast of float32 (variable_from)";
@@ -113,7 +114,7 @@ constexpr const char* initializer_problem(const initializer& i, const shape& dim
 // A normal cut at two deviations has this deviation.
 inline constexpr double truncated_normal_deviation = 0.87962566103423978;
 
-// The variance that variance_scaling aims at: scale / max(1, n).
+// Returns the variance that variance_scaling aims at: scale / max(1, n).
 constexpr double scaled_variance(const initializer& i, const shape& dims) {
   const fans f = fans_of(dims);
   const double n = i.fan == initializer::fan_in ? f.in : i.fan == initializer::fan_out ? f.out : (f.in + f.out) / 2;
@@ -123,8 +124,8 @@ constexpr double scaled_variance(const initializer& i, const shape& dims) {
 constexpr double uniform_limit(const initializer& i, const shape& dims) {
   return detail::square_root(3 * scaled_variance(i, dims));
 }
-// The deviation of the normal that is drawn from, before anything is cut off. Of variance_scaling by its distribution
-// (the uniform one has none: its own deviation, then); of random_normal and truncated_normal, as given.
+// Returns the deviation of the normal that is drawn from, before anything is cut off. Of variance_scaling by its
+// distribution (the uniform one has none: its own deviation, then); of random_normal and truncated_normal, as given.
 constexpr double stddev_before_truncation(const initializer& i, const shape& dims) {
   if (i.kind != initializer::variance_scaling) return static_cast<double>(i.b);
   const double s = detail::square_root(scaled_variance(i, dims));

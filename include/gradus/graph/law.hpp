@@ -1,5 +1,5 @@
-// The laws of a graph: what the builder promises, every pass keeps and every runner relies on. A table, so that a law
-// is one line to read, to add and to break in a test.
+// The laws of a graph hold for the builder and for every pass, and every runner relies on them. They stand in a table,
+// so that a law is one line to read, to add and to break in a test.
 //
 //   static_assert(broken_law(parts_of(fuse(p))) == nullptr);      // by the compiler
 //   if (const char* law = broken_law(parts_of(g))) ...            // by the program
@@ -8,7 +8,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Its text says what must hold. A law may rely on those above it.
+// Its text states the law. A law may rely on those above it.
 struct law {
   const char* text;
   bool (*holds)(const graph_parts&);
@@ -65,7 +65,7 @@ constexpr bool constants_hold(const graph_parts& p) {
     return n.attrs == 2 || (n.attrs % 2 == 0 && n.attrs / 2 == count(n.dims));
   });
 }
-// Asks every card's shape rule again.
+// Calls every card's shape rule again.
 constexpr bool rules_hold(const graph_parts& p) {
   graph g(p.what);
   g.keeps_refusal = true;
@@ -175,7 +175,7 @@ inline constexpr law laws[] = {
     {"a fused node's expression is well formed and fits its operands and its shape", detail::expressions_hold},
 };
 
-// The text of the first law that does not hold; nullptr if all hold. Linear in nodes and edges.
+// Returns the text of the first law that does not hold; nullptr if all hold. Linear in nodes and edges.
 constexpr const char* broken_law(const graph_parts& p) {
   for (const law& l : laws)
     if (!l.holds(p)) return l.text;

@@ -1,4 +1,4 @@
-// What a graph is built for, as in TensorFlow's model_fn. Dropout and batch_norm look at it.
+// The mode says what a graph is built for, as in TensorFlow's model_fn. Dropout and batch_norm depend on it.
 #pragma once
 #include <string_view>
 

@@ -1,5 +1,5 @@
-// The names of a graph: each stored once, found by its text, made unique in its scope as TensorFlow does. A name is the
-// offset of its characters, which end with a NUL.
+// A name_table stores each name of a graph once, finds it by its text, and makes it unique in its scope as TensorFlow
+// does. A name is the offset of its characters, which end with a NUL.
 #pragma once
 #include <string_view>
 #include <utility>
@@ -22,7 +22,7 @@ public:
   constexpr bool is(int offset, std::string_view text) const {
     return equals(offset, text.data(), static_cast<int>(text.size()));
   }
-  // What describes a graph is cold: in most programs only the compiler runs it.
+  // Functions that describe a graph are cold: in most programs only the compiler runs them.
   constexpr int intern(std::string_view text) {
     const int slot = slot_of(text);
     if (table_[slot].end == 0) take(slot, text);
@@ -86,7 +86,7 @@ private:
     const int at = store(text);
     table_[slot].end = at + 1, ++table_used_;
   }
-  // Names are the most of what a builder computes: few statements, as in seq.hpp.
+  // Names take most of a builder's time: so they have few statements, as in seq.hpp.
   static constexpr unsigned hash_of(const char* p, int n) {
     unsigned h = 2166136261u;
     for (; n >= 4; n -= 4, p += 4)

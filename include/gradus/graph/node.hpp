@@ -1,4 +1,4 @@
-// What a graph is made of: nodes that name an op by the address of its card, and edges by the numbers of nodes.
+// A graph consists of nodes that name an op by the address of its card, and of edges by the numbers of nodes.
 #pragma once
 #include <array>
 #include <bit>
@@ -16,7 +16,7 @@ struct inference;
 struct lowering;
 struct backward;
 
-// What passes must know of an op besides its rules.
+// The traits of an op that passes use besides its rules.
 namespace trait {
 inline constexpr unsigned elementwise = 1;   // one formula for every element; operands broadcast as in NumPy
 inline constexpr unsigned leaf = 2;          // no operands: placeholder, variable, constant
@@ -39,7 +39,7 @@ struct card {
   void (*infer)(inference&) = nullptr;
   // Contributions to the gradients of the operands. nullptr and not `blocks`: differentiating it is an error.
   void (*gradient)(backward&) = nullptr;
-  // What a kernel's code depends on: the extents it loops over. nullptr: fused, or not run by a kernel.
+  // The extents that a kernel loops over, on which its code depends. nullptr: fused, or not run by a kernel.
   void (*lower)(lowering&) = nullptr;
 
   constexpr bool is(unsigned t) const { return (traits & t) != 0; }
@@ -94,8 +94,9 @@ struct expression {
 // The number of a fused node's expression is the last word of its attributes.
 constexpr int expression_of(const node& n, const int* ints) { return ints[n.attr + n.attrs - 1]; }
 
-// Everything a kernel's code depends on, and nothing else: no node, no offset, no batch. Equal layers of one graph, or
-// of several, share one kernel. Extents: negative ones hold the batch, 0 is the number of rows, both known at run time.
+// A signature is everything that a kernel's code depends on, and nothing else: no node, no offset, no batch. Equal
+// layers of one graph, or of several, share one kernel. Extents: negative ones hold the batch, 0 is the number of rows,
+// both known at run time.
 inline constexpr int max_extents = 16, max_types = 4;
 namespace detail {
 struct signature {
@@ -113,18 +114,18 @@ struct kernel_details {
   const detail::signature* value = nullptr;
   const void* steps = nullptr;  // of a fused expression: its formulas as functions
 };
-// What a call learns when it runs. Large calls are divided: each of `parts` callers does its own part of the work.
+// The run-time arguments of a call. Large calls are divided: each of `parts` callers does its own part of the work.
 struct call_size {
   std::int64_t rows = 0, batch_size = 0;
   int part = 0, parts = 1;
 };
 using kernel_function = void (*)(std::byte* const* args, const call_size& size, const kernel_details* what);
 
-// Which ops a device can run when a graph is interpreted; each kernel header ends with its list.
+// The ops that a device can run when a graph is interpreted; each kernel header ends with its list.
 template <const card*... Ops>
 struct op_list {};
 
-// What a pass reads: raw pointers, the same for a graph that grows and one that is frozen.
+// A pass reads a graph through these raw pointers, the same for a graph that grows and one that is frozen.
 struct graph_view {
   const node* nodes = nullptr;
   int size = 0;

@@ -1,10 +1,10 @@
-// What a pass reads of a graph, and a law checks: the same for one that grows and one that is frozen.
+// Passes read these parts of a graph, and laws check them: the same for one that grows and one that is frozen.
 #pragma once
 #include "graph.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What travels beside the nodes.
+// The data that travel beside the nodes.
 struct graph_parts {
   graph_view view;
   const output* outputs = nullptr;

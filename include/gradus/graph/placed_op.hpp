@@ -1,12 +1,12 @@
-// Functions that give nodes their devices, as TensorFlow's device functions, which see an Operation:
+// A device function gives nodes their devices, as TensorFlow's, which see an Operation:
 //
 //   const auto on = g.device([](const gradus::placed_op& op) {
 //     return std::string(op.type == "VariableV2" ? "/job:ps" : "/job:worker");
 //   });                                                         // holds until the end of the block
 //
-// g.device("/cpu:0") in the block is what such a function finds asked for. What the function gives is what the node
-// gets, with what a device string around the block says beside it; a function around the block then sees that.
-// cluster/device_setter.hpp has the function of parameter servers. Graphs that the compiler builds take none.
+// The function sees the device of g.device("/cpu:0") inside its block. The node gets the function's result, completed
+// by a device string around the block; a function around the block then sees that. cluster/device_setter.hpp has the
+// function of parameter servers. Graphs that the compiler builds take none.
 #pragma once
 #include <functional>
 #include <string>
@@ -23,12 +23,12 @@ namespace gradus::inline GRADUS_BUILD {
 struct placed_op {
   std::string_view name = {};    // with its scope; empty if it has none of its own
   std::string_view type = {};    // the op's name: "VariableV2", "MatMul"
-  std::string_view device = {};  // asked for by g.device inside; empty: none was
+  std::string_view device = {};  // the device of g.device inside; empty: none
   dtype output = dtype::none;
   shape dims = {};
 };
 
-// Gives the device string that the node gets; empty: none. An empty function leaves nodes where they are.
+// Returns the node's device string; empty: none. An empty function leaves nodes where they are.
 using device_function = std::function<std::string(const placed_op& op)>;
 
 namespace detail {
@@ -47,7 +47,7 @@ public:
 private:
   graph* g_;
   placer_slot* slot_;
-  int* asked_;  // what g.device(string) asks for at the moment
+  int* asked_;  // the current device of g.device(string)
   device_function f_;
   placer* outer_;
   int around_;

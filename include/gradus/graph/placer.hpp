@@ -1,5 +1,5 @@
-// How a graph calls a function that gives its nodes their devices; the functions are in placed_op.hpp. A program that
-// the compiler runs has none.
+// A placer is the form in which a graph calls a device function; the functions are in placed_op.hpp. A program that the
+// compiler runs has none.
 #pragma once
 #include "../base/build.hpp"
 
@@ -21,7 +21,7 @@ struct placer_slot {
   constexpr placer_slot(const placer_slot&) {}
   constexpr placer_slot& operator=(const placer_slot&) { return *this; }
 };
-// What g.device(function) gives: placed_op.hpp.
+// g.device(function) returns this: placed_op.hpp.
 template <class F>
 class device_scope;
 

@@ -1,4 +1,5 @@
-// The sentence with which a graph is refused, put together by the compiler as by the program: words, numbers, shapes.
+// This header builds the sentence with which a graph is refused, in the compiler as in the program: words, numbers,
+// shapes.
 #pragma once
 #include <string_view>
 

@@ -1,10 +1,10 @@
-// What the rules of a card see beside its shape rule: the gradient rule and the lowering.
+// This header has the arguments of a card's gradient rule and lowering.
 #pragma once
 #include "graph.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What an op's gradient rule sees. `to(i, v)` adds v to the gradient of operand i.
+// The arguments of an op's gradient rule. `to(i, v)` adds v to the gradient of operand i.
 struct backward {
   graph& g;
   int id;
@@ -26,8 +26,8 @@ struct backward {
   }
 };
 
-// What an op's lowering sees: it writes the extents its kernel loops over into `dims`. Extents that hold the batch are
-// negative; an extent of 0 is the number of rows, given by `rows`.
+// The arguments of an op's lowering: it writes the extents that its kernel loops over into `dims`. Extents that hold
+// the batch are negative; an extent of 0 is the number of rows, given by `rows`.
 struct lowering {
   const graph_view& v;
   const node& n;

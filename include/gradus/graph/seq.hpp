@@ -1,5 +1,6 @@
-// A growable array for constant evaluation. Compilers count evaluated statements: with std::vector the costliest pass
-// needs 2.8 times the steps of this one (clang), so graphs and passes grow these, and read them through raw pointers.
+// A seq is a growable array for constant evaluation. Compilers count evaluated statements: with std::vector the
+// costliest pass needs 2.8 times the steps of this one (clang), so graphs and passes grow these, and read them through
+// raw pointers.
 #pragma once
 #include <type_traits>
 #include <utility>

@@ -1,8 +1,8 @@
-// A graph as people read it: every node with a name, its operands by theirs. As lines of text, and as plain structs for
-// whoever writes it elsewhere (summary/graph.hpp makes TensorFlow's GraphDef of them).
+// This header shows a graph to people: every node with a name, its operands by theirs. It gives lines of text, and
+// plain structs for other writers (summary/graph.hpp makes TensorFlow's GraphDef of them).
 //
-// What to show: the graph as it was built, with its gradients and updates, before nodes are merged and fused. That is
-// the picture of the user's program, and the one that TensorBoard's folding by scopes is for:
+// Show the graph as it was built, with its gradients and updates, before nodes are merged and fused. That is the
+// picture of the user's program, and the one that TensorBoard's folding by scopes is for:
 //
 //   const graph built = build_model(model, mode::train);
 //   const graph whole = minimize(parts_of(built), {});
@@ -23,7 +23,7 @@ struct shown_node {
   std::string name;  // unique, and in TensorFlow's grammar: [A-Za-z0-9.][A-Za-z0-9_./-]*
   std::string_view op;
   std::vector<std::string> inputs;  // names of operands in order; then control inputs, each with a '^' before it
-  std::string_view device;          // empty: none was asked for
+  std::string_view device;          // empty: none was given
   dtype type = dtype::none;         // none: a node that makes no tensor
   shape dims;
   std::vector<double> constant;  // of a constant: its values, one for all or one each
@@ -34,7 +34,7 @@ namespace detail {
 
 std::string_view name_in(const char* names, int offset);
 
-// Names in use; what is taken already gets _1, _2, ...
+// Names in use; a taken one gets _1, _2, ...
 class unique_names {
 public:
   std::string take(std::string_view wanted);

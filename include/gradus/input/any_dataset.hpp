@@ -1,12 +1,11 @@
-// A dataset whose type nobody needs to know: what stages with many sources hold, and what functions return that make
-// datasets.
+// `any_dataset` is a type-erased dataset: stages with many sources hold it, and functions that make datasets return it.
 //
 //   any_dataset d = idx("data/mnist/train").take(100);     elements
 //   any_batches b = idx("data/mnist/train").batch(32);     batches
 //
 // Any dataset becomes an any_dataset by itself. Of a batched one, a batch is then one element with a first extent more
 // (which may be any: the last batch may be short), as in TensorFlow. It costs a call through a pointer, and one
-// allocation when it is made. It can be copied if what it holds can be (prefetch's thread cannot).
+// allocation when it is made. It can be copied if its dataset can be (prefetch's thread cannot).
 #pragma once
 #include <concepts>
 #include <memory>
@@ -30,7 +29,7 @@ public:
   }
   any_units(any_units&&) = default;
   any_units& operator=(any_units&&) = default;
-  // Error: failed_precondition if it holds what cannot be copied.
+  // Error: failed_precondition if its dataset cannot be copied.
   any_units(const any_units& o) : composable<any_units>(o), body_(o.body_->copy()) {}
   any_units& operator=(const any_units& o) {
     any_units copy(o);

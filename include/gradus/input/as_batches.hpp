@@ -1,4 +1,5 @@
-// as_batches: elements that are batches already (a window, what a function made of several) as what a trainer consumes.
+// as_batches turns elements that are batches already (windows, or a function's result from several elements) into
+// batches for a trainer.
 #pragma once
 #include "unit_stage.hpp"
 

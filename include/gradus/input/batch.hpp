@@ -1,4 +1,4 @@
-// batch: n elements at a time. This is what a trainer consumes.
+// batch gives n elements at a time. A trainer consumes batches.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,10 +1,10 @@
-// bucket_by_sequence_length: batches of elements of about the same length, so that little of a batch is padding.
+// bucket_by_sequence_length makes batches of elements of about the same length, so that little of a batch is padding.
 //
 //   .bucket_by_sequence_length([](const datum& e) { return e["word"].dims[0]; },
 //                              {.bucket_boundaries = {10, 20}, .bucket_batch_sizes = {64, 32, 16}})
 //
-// Bucket i takes lengths from boundaries[i - 1] to below boundaries[i]. A bucket that is full comes out; at the end of
-// the source what is left comes out, the shortest bucket first. Names and meaning are those of
+// Bucket i takes lengths from boundaries[i - 1] to below boundaries[i]. A full bucket comes out; at the end of the
+// source the other buckets come out, the shortest first. Names and meaning are those of
 // tf.data.experimental.bucket_by_sequence_length.
 #pragma once
 #include "padded_batch.hpp"

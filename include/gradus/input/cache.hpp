@@ -1,17 +1,18 @@
-// cache: the first iteration reads the source and keeps what comes, in memory or in a file; the next ones read that.
+// With cache the first iteration reads the source and keeps its elements, in memory or in a file; the next ones read
+// those.
 //
 //   .map(decode).cache()                 in memory
 //   .map(decode).cache("run/decoded")    in a file, for later processes too
 //
-// Several processes may share the file: each writes one of its own beside it, whoever is done gives it the name, and
-// nobody ever sees a part. A file that was cut, or that gradus 0.5 wrote, is written again, and a line on stderr says
-// so (or `log` gets it: cache(path, log)).
+// Several processes may share the file: each writes one of its own beside it and gives it the name when it is complete,
+// so no process ever sees a part. A file that was cut, or that gradus 0.5 wrote, is written again, and a line on stderr
+// says so (or `log` gets it: cache(path, log)).
 //
-// What comes after a whole first iteration is the same each time, so shuffle after cache. An iteration that was left
+// The elements after a whole first iteration are the same each time, so shuffle after cache. An iteration that was left
 // before its end is forgotten (TensorFlow: discarded with a warning), and the next one fills anew.
 //
-// A position does not hold what was kept but where the source stood when filling began: restoring reads it again up to
-// the same place, unless the file is whole.
+// A position does not hold the kept elements but where the source stood when filling began: restoring reads it again up
+// to the same place, unless the file is whole.
 #pragma once
 #include <array>
 #include <cstdio>
@@ -26,8 +27,8 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// The file: records (store/record.hpp). The first says what the elements are. Each element follows as a zero byte and
-// its bytes, and the last record is a one and the number of elements in 8 bytes: a file without it was cut.
+// The file: records (store/record.hpp). The first describes the elements. Each element follows as a zero byte and its
+// bytes, and the last record is a one and the number of elements in 8 bytes: a file without it was cut.
 class cache_file {
 public:
   cache_file(std::string path, const components& spec);
@@ -35,15 +36,15 @@ public:
   cache_file& operator=(const cache_file&) = delete;
   ~cache_file() { drop(); }
 
-  // Whether the file is there and whole. If it has to be written again, `why` says for what reason. Errors:
-  // failed_precondition if it is something else than the cache of this dataset, and what the file system says.
+  // Returns whether the file is there and whole. If it has to be written again, `why` gives the reason. Errors:
+  // failed_precondition if it is something else than the cache of this dataset, and those of the file system.
   bool whole(std::string& why) const;
-  // What dead processes began goes away.
+  // Removes files that dead processes began.
   void clear() const { clear_temporaries_of(posix{}, path_); }
   void begin_writing();
   void append(const datum& d);
   void finish(std::int64_t count);
-  // What is not whole goes away.
+  // Removes an incomplete file.
   void drop();
   // The element after so many; false at the end.
   bool read(std::int64_t at, datum& to);
@@ -76,7 +77,7 @@ private:
 template <bool Batched>
 class cached_dataset final : public detail::unit_stage<cached_dataset<Batched>, Batched> {
 public:
-  // `log` is told when a file has to be written again; by default that is a line on stderr.
+  // `log` is called when a file has to be written again; by default a line goes to stderr.
   cached_dataset(any_units<Batched> source, std::string path, std::function<void(std::string_view)> log = {})
       : source_(std::move(source)),
         unit_spec_(Batched ? detail::with_lead(any_extent, source_.element_spec()) : source_.element_spec()),
@@ -146,7 +147,7 @@ public:
     source_.define(to);
     to += file_ == nullptr ? ".cache" : ".cache(file)";
   }
-  // Whether it is full, elements kept, the next one, the source when filling began.
+  // The position: whether it is full, the kept elements, the next one, the source when filling began.
   void write(position_writer& to) const {
     to.number(full_ ? 1 : 0);
     to.number(count_);
@@ -210,7 +211,7 @@ private:
     store_.clear();
     full_ = false, count_ = next_ = 0;
   }
-  // Keeps one element more; false if that was all.
+  // Keeps one element more; returns false at the end of the source.
   bool take() {
     const bool more =
         file_ != nullptr ? detail::read_unit(source_, unit_) : store_.take(source_, static_cast<std::size_t>(count_));

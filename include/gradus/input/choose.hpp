@@ -1,4 +1,4 @@
-// choose_from_datasets: another dataset's numbers say which dataset the next element comes from.
+// choose_from_datasets takes the next element from the dataset that another dataset's numbers name.
 //
 //   choose_from_datasets({a, b, c}, range_dataset(3).repeat(100))
 //   sample_from_datasets({a, b}, {0.9, 0.1}, 7)                     at random, by weight

@@ -1,4 +1,4 @@
-// All stages. dataset.hpp has those that most programs need, and what they cost to compile.
+// This header has all stages. dataset.hpp has those that most programs need, and says what they cost to compile.
 #pragma once
 #include "as_batches.hpp"
 #include "bucket.hpp"

@@ -1,4 +1,4 @@
-// concatenate: one dataset, and then another one of the same components.
+// concatenate gives one dataset, and then another one of the same components.
 #pragma once
 #include "cardinality.hpp"
 #include "unit_stage.hpp"

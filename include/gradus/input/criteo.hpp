@@ -1,5 +1,5 @@
-// Criteo's click logs: lines of a label, 13 integers and 26 categories of 8 hexadecimal digits, between tabs, any of
-// them empty.
+// This reader takes Criteo's click logs: lines of a label, 13 integers and 26 categories of 8 hexadecimal digits,
+// between tabs, any of them empty.
 //
 //   criteo("train.txt", {.log_transform = true, .hash_buckets = 100000})
 //
@@ -19,7 +19,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 struct criteo_options {
   bool labels = true;             // 40 fields; false: 39
-  float missing = 0;              // what an integer is that is not there; not transformed
+  float missing = 0;              // the value of a missing integer; not transformed
   bool log_transform = false;     // log(1 + max(x, 0)) of those that are
   std::int64_t hash_buckets = 0;  // categories modulo this; 0: as they are
   compression_type compression = compression_type::automatic;
@@ -66,7 +66,7 @@ private:
   detail::record_files files_;
   criteo_options how_;
   components spec_;
-  // Where records go that are passed over.
+  // The destination of records that are passed over.
   std::int32_t no_label_ = 0;
   float nowhere_integers_[integers] = {};
   std::int64_t nowhere_categories_[categories] = {};

@@ -1,4 +1,4 @@
-// CSV files: records of fields, in the dialect of tf.data's CsvDataset.
+// csv reads CSV files: records of fields, in the dialect of tf.data's CsvDataset.
 //
 //   csv("optdigits.tra", {{"pixels", float32, {64}}, {"label", int32}})           65 fields, two components
 //   csv({"a.csv", "b.csv.gz"}, {{"word", uint8, {any_extent}}, {"age", float32, {}, 0}}, {.header = true})
@@ -17,7 +17,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What an empty field stands for: nothing (then a field must not be empty), or a number or text.
+// The value of an empty field: none (then a field must not be empty), or a number or text.
 class csv_default {
 public:
   csv_default() = default;
@@ -132,14 +132,14 @@ private:
   void end_field(cursor& c) const;
 
   void keep(std::string_view f, const run& r, std::int64_t i, std::int64_t number, datum* out);
-  // The first thing that is wrong with a record counts.
+  // The first problem of a record counts.
   template <class... Pieces>
   void wrong(const Pieces&... pieces) {
     if (!bad_) files_.problem = text(pieces...);
     bad_ = true;
   }
 
-  // What the fields of a record mean, checked.
+  // Plans and checks the meaning of a record's fields.
   void plan();
   // The runs as the selected fields cut them, with those between.
   void select();
@@ -152,7 +152,7 @@ private:
   std::vector<run> runs_;
   std::int64_t fields_ = 0;  // that are read
   bool text_columns_ = false;
-  bool quick_ = true;              // what looks like a number is the whole field
+  bool quick_ = true;              // a text that looks like a number is the whole field
   std::int64_t header_seen_ = -1;  // the file whose header was passed over
   // Of the record that is being read.
   std::vector<std::byte*> rows_;

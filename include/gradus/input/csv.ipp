@@ -3,6 +3,12 @@
 #include "../base/body.hpp"
 #include "csv.hpp"
 
+namespace gradus::inline GRADUS_BUILD::detail {
+inline constexpr std::string_view mend_columns =
+                                      "; give the columns as many fields, or name those of the file in select_cols",
+                                  maybe_a_header = "; if this record is a header, give {.header = true}";
+}  // namespace gradus::detail
+
 namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::int64_t csv_dataset::pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n) {
@@ -81,11 +87,11 @@ GRADUS_BODY csv_dataset::found_record csv_dataset::parse(std::string_view bytes,
   }
   if (c.state == cursor::inside && how_.select_cols.empty()) {
     field(c, dtype::none);
-    wrong("Expect ", fields_, " fields but have more in record");
+    wrong("Expect ", fields_, " fields but have more in record", detail::mend_columns);
   }
   while (c.state == cursor::inside) field(c, dtype::none);
   if (c.state != cursor::too_short && fields < fields_)
-    wrong("Expect ", fields_, " fields but have ", fields, " in record");
+    wrong("Expect ", fields_, " fields but have ", fields, " in record", detail::mend_columns);
   return result(c, bytes, bad_ ? kind::bad : kind::whole);
 }
 
@@ -150,7 +156,9 @@ GRADUS_BODY void csv_dataset::end_field(cursor& c) const {
 GRADUS_BODY void csv_dataset::keep(std::string_view f, const run& r, std::int64_t i, std::int64_t number, datum* out) {
   const bool missing = f.empty() || f == how_.na_value;
   const auto& fallback = columns_[r.column].fallback.value();
-  if (missing && !fallback) return wrong("Field ", number, " is required but missing in record!");
+  if (missing && !fallback)
+    return wrong("Field ", number, " is required but missing in record!; give the column \"", columns_[r.column].name,
+                 "\" a default");
   if (r.type == uint8) {
     const std::string_view kept = missing ? std::string_view(*fallback) : f;
     if (bad_) return;
@@ -162,7 +170,9 @@ GRADUS_BODY void csv_dataset::keep(std::string_view f, const run& r, std::int64_
     if (missing)
       std::memcpy(&n, &r.fallback, sizeof n);
     else if (!detail::is_number(f, n))
-      return wrong("Field ", number, " in record is not a valid ", called, ": ", f.substr(0, 100));
+      return wrong("Field ", number, " in record is not a valid ", called, ": ", f.substr(0, 100),
+                   "; it is of the column \"", columns_[r.column].name, "\"",
+                   files_.at_first_record() && !how_.header ? detail::maybe_a_header : std::string_view());
     std::memcpy(rows_[r.column] + static_cast<std::size_t>(r.at + i) * sizeof n, &n, sizeof n);
   };
   switch (r.type) {

@@ -1,4 +1,4 @@
-// What a dataset is, for the compiler; stage.hpp says it in words.
+// This header defines a dataset for the compiler; stage.hpp says it in words.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -70,7 +70,7 @@ using later = typename later_type<Self, T>::type;
 
 // Row `row` of an array whose rows hold what `c` says.
 std::byte* row_of(const tensor_view& array, const component& c, std::int64_t row);
-// How many of what take, skip and repeat count a pull that returned `pulled` stands for.
+// Returns the number by which take, skip and repeat count a pull that returned `pulled`.
 template <dataset D>
 std::int64_t counted(std::int64_t pulled) {
   return batched_dataset<D> ? (pulled > 0 ? 1 : 0) : pulled;

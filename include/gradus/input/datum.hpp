@@ -1,9 +1,9 @@
-// What an element is made of, and one element that owns its arrays.
+// This header describes the components of an element, and has a `datum`, an element that owns its arrays.
 //
-// Most stages write elements into the caller's arrays and own nothing (stage.hpp). What has no fixed size, and what a
-// function of yours is called with, travels as a `datum`: a row of components, each with the extents that it has this
-// time. A datum keeps its memory when it is used again, so a loop over one allocates nothing once it has seen the
-// largest element.
+// Most stages write elements into the caller's arrays and own nothing (stage.hpp). Elements of no fixed size, and the
+// arguments of your functions, travel as a `datum`: a row of components, each with the extents that it has this time. A
+// datum keeps its memory when it is used again, so a loop over one allocates nothing once it has seen the largest
+// element.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -44,14 +44,14 @@ inline std::size_t size_bytes(const component& c) { return static_cast<std::size
 std::string to_text(const components& list);
 
 namespace detail {
-// The components that a stage was told to make. Errors: invalid_argument for one without a dtype, for two of one name.
+// Checks the components that a stage is to make. Errors: invalid_argument for one without a dtype, for two of one name.
 components announced(components spec, std::string_view stage);
 extents with_lead(std::int64_t lead, const extents& dims);
 components with_lead(std::int64_t lead, components spec);
 extents without_lead(const extents& dims);
-// Whether an array of extents `found` is one of `wanted`, where any_extent is any.
+// Returns whether an array of extents `found` is one of `wanted`, where any_extent is any.
 bool agrees(const extents& found, const extents& wanted);
-// What both can be: any_extent where they differ. False for another number or rank, name or dtype.
+// Widens `into` to hold both: any_extent where they differ. False for another number or rank, name or dtype.
 bool unite(components& into, const components& other);
 }  // namespace detail
 
@@ -69,20 +69,20 @@ public:
   tensor_view operator[](std::string_view name) { return (*this)[index_of(name)]; }
   const_tensor_view operator[](std::string_view name) const { return (*this)[index_of(name)]; }
 
-  // The values of a component, by number or name. Error: invalid_argument if it holds another type.
+  // Returns the values of a component, by number or name. Error: invalid_argument if it holds another type.
   template <storable T>
   std::span<T> values(const auto& which) {
-    return at(*this, which).template mutable_as<T>();
+    return (*this)[place_of(which, dtype_of<T>)].template mutable_as<T>();
   }
   template <storable T>
   std::span<const T> values(const auto& which) const {
-    return at(*this, which).template as<T>();
+    return (*this)[place_of(which, dtype_of<T>)].template as<T>();
   }
-  // The first of them: of a scalar, the only one.
+  // Returns the first of them: of a scalar, the only one.
   template <storable T>
   T value(const auto& which) const {
     const auto all = values<T>(which);
-    if (all.empty()) raise(status::invalid_argument, "this component is empty; it has no first value");
+    if (all.empty()) refuse_empty(place_of(which, dtype_of<T>));
     return all[0];
   }
   template <storable T>
@@ -91,16 +91,16 @@ public:
     std::fill(all.begin(), all.end(), value);
   }
 
-  // Other extents for a component; what it held is kept as far as there is room, what is new is zero. Error:
+  // Gives a component other extents; its values are kept as far as there is room, new ones are zero. Error:
   // invalid_argument for a negative extent.
   tensor_view resize(std::size_t k, const extents& dims);
   tensor_view resize(std::string_view name, const extents& dims) { return resize(index_of(name), dims); }
-  // One component more.
+  // Adds one component.
   tensor_view add(std::string_view name, dtype type, const extents& dims = {});
   void clear() { used_ = 0; }
   // Arrays as `spec` says, with `lead` rows of each if it is not negative; extents that may be any are 0.
   void conform(const components& spec, std::int64_t lead = -1);
-  // Every component is cut to so many rows.
+  // Cuts every component to so many rows.
   void cut(std::int64_t rows);
   // Arrays to write into; valid until the datum changes.
   std::span<const tensor_view> views();
@@ -115,7 +115,7 @@ public:
 
   // In a position: rank, extents, bytes of each component. Their names and types are the spec's.
   void write(position_writer& to) const;
-  // Takes the place of what it held. `batched`: with one extent more, the rows.
+  // Replaces its contents. `batched`: with one extent more, the rows.
   void read(position_reader& from, const components& spec, bool batched = false);
 
 private:
@@ -123,12 +123,18 @@ private:
     component what;
     std::vector<std::byte> bytes;
   };
-  static auto at(auto& self, const auto& which) {
+  std::size_t place_of(const auto& which, dtype wanted) const {
+    std::size_t k = 0;
     if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(which)>>)
-      return self[static_cast<std::size_t>(which)];
+      k = checked(static_cast<std::size_t>(which));
     else
-      return self[std::string_view(which)];
+      k = index_of(std::string_view(which));
+    if (parts_[k].what.type != wanted) refuse_type(k, wanted);
+    return k;
   }
+  [[noreturn]] void refuse_type(std::size_t k, dtype wanted) const;
+  [[noreturn]] void refuse_empty(std::size_t k) const;
+  std::string names() const;
   std::size_t checked(std::size_t k) const;
   std::size_t index_of(std::string_view name) const;
 
@@ -138,7 +144,7 @@ private:
 };
 
 namespace detail {
-// What a function of the user's made must be what was announced.
+// Checks that a user's function made what was announced.
 void check_unit(const datum& d, const components& spec, bool batched, std::string_view who);
 }  // namespace detail
 

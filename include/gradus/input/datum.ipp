@@ -159,16 +159,34 @@ GRADUS_BODY void datum::read(position_reader& from, const components& spec, bool
 }
 
 GRADUS_BODY std::size_t datum::checked(std::size_t k) const {
-  if (k >= used_) raise(status::out_of_range, text("component ", k, " of ", used_));
+  if (k >= used_)
+    raise(status::out_of_range,
+          text("there is no component ", k, "; give a number below ", used_, ", or one of the names ", names()));
   return k;
 }
 
 GRADUS_BODY std::size_t datum::index_of(std::string_view name) const {
   for (std::size_t k = 0; k < used_; ++k)
     if (parts_[k].what.name == name) return k;
-  std::string names;
-  for (std::size_t k = 0; k < used_; ++k) names += text(k == 0 ? "" : ", ", parts_[k].what.name);
-  raise(status::not_found, text("no component is called \"", name, "\"; there are ", names));
+  raise(status::not_found, text("no component is called \"", name, "\"; give one of the names ", names()));
+}
+
+GRADUS_BODY std::string datum::names() const {
+  std::string all;
+  for (std::size_t k = 0; k < used_; ++k) all += text(k == 0 ? "" : ", ", parts_[k].what.name);
+  return all;
+}
+
+GRADUS_BODY void datum::refuse_type(std::size_t k, dtype wanted) const {
+  const component& c = parts_[k].what;
+  raise(status::invalid_argument, text("component \"", c.name, "\" holds ", name_of(c.type), ", not ", name_of(wanted),
+                                       "; read it as ", name_of(c.type), ", or make it ", name_of(wanted)));
+}
+
+GRADUS_BODY void datum::refuse_empty(std::size_t k) const {
+  const component& c = parts_[k].what;
+  raise(status::invalid_argument, text("component \"", c.name, "\" has no first value: its extents are ",
+                                       to_text(c.dims), "; look at values() or its extents first"));
 }
 
 }  // namespace gradus
@@ -177,8 +195,8 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void check_unit(const datum& d, const components& spec, bool batched, std::string_view who) {
   const auto refuse = [&](std::string_view found) {
-    raise(status::invalid_argument,
-          text(who, ": expected elements of ", to_text(spec), batched ? ", in rows" : "", ", found ", found));
+    raise(status::invalid_argument, text(who, ": expected elements of ", to_text(spec), batched ? ", in rows" : "",
+                                         ", found ", found, "; make what was announced, or announce what is made"));
   };
   if (d.size() != spec.size()) refuse(text(d.size(), " components"));
   for (std::size_t k = 0; k < spec.size(); ++k) {

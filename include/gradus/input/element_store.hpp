@@ -1,5 +1,5 @@
-// Memory for many elements: one after another where all have one size, else each on its own. It grows with what comes
-// in, so a large buffer over a small source is small.
+// An element_store is memory for many elements: one after another where all have one size, else each on its own. It
+// grows with its elements, so a large buffer over a small source is small.
 #pragma once
 #include <cstring>
 

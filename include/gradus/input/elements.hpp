@@ -1,4 +1,4 @@
-// Datasets of a few elements that they own: what a function of flat_map returns, what a test feeds.
+// These datasets own a few elements: a function of flat_map returns them, a test feeds them.
 //
 //   from_tensor_slices(d)      the rows of a datum, along the first extents of its components
 //   from_tensors(d)            the datum itself, one element
@@ -10,7 +10,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 class element_list final : public detail::unit_stage<element_list, false> {
 public:
-  // Error: invalid_argument for an element that is not what `spec` says.
+  // Error: invalid_argument for an element that does not match `spec`.
   element_list(components spec, std::vector<datum> list);
 
   const components& element_spec() const { return spec_; }

@@ -1,4 +1,4 @@
-// enumerate: elements with their number, an int64 component "index" in front.
+// enumerate gives elements with their number, an int64 component "index" in front.
 #pragma once
 #include "unit_stage.hpp"
 

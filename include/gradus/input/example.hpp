@@ -1,5 +1,5 @@
-// tf.train.Example and SequenceExample: named lists of numbers or text, one message a record. Here they are made;
-// parse_example.hpp reads them, record_writer.hpp puts them into files. docs/formats/tfrecord.md has the bytes.
+// tf.train.Example and SequenceExample are named lists of numbers or text, one message a record. This header makes
+// them; parse_example.hpp reads them, record_writer.hpp puts them into files. docs/formats/tfrecord.md has the bytes.
 //
 //   example_builder e;
 //   e.add_floats("x", {1, -2}).add_ints("y", {3}).add_text("s", {"hi"});
@@ -149,7 +149,7 @@ public:
 
 private:
   friend detail::takes_lists<sequence_example_builder>;
-  // One step more.
+  // Adds one step.
   void take(std::string_view key, const auto& values) {
     lists_.extend(
         key, [&](wire_writer& list) { list.message(1, [&](wire_writer& w) { detail::write_feature(w, values); }); });

@@ -1,5 +1,5 @@
-// Reading one tf.train.Example as it stands in a record: where the lists of the wanted keys are, and their values.
-// Copies nothing but values; what is malformed is an error with the example's name.
+// Reading one tf.train.Example as it stands in a record: where the lists of the wanted keys are, and their values. It
+// copies nothing but values; malformed bytes are an error with the example's name.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -121,11 +121,11 @@ constexpr std::string_view data_type(feature_kind k) {
 }
 constexpr std::string_view data_list(feature_kind k) { return k == feature_kind::text ? "bytes" : data_type(k); }
 
-// Which example an error is about: TensorFlow begins its texts like this.
+// The example that an error is about: TensorFlow begins its texts like this.
 struct example_place {
   std::string_view name = "<unknown>";
   std::int64_t index = 0;
-  // Who knows better: asked only when there is an error.
+  // The source of a better name: called only when there is an error.
   std::string (*describe)(const void*) = nullptr;
   const void* about = nullptr;
 

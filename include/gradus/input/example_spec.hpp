@@ -1,4 +1,5 @@
-// What is wanted of a tf.train.Example: names, kinds and extents of features, as TensorFlow's parse_example takes them.
+// An example_spec lists the features to read from a tf.train.Example: names, kinds and extents, as TensorFlow's
+// parse_example takes them.
 //
 //   const example_spec spec{{"image", fixed_len_feature{{784}, float32}},
 //                           {"label", fixed_len_feature{{}, int64, -1}},           -1 where it is missing
@@ -39,7 +40,7 @@ private:
   feature_kind kind_;
 };
 
-// What a missing feature has: nothing (then it must not be missing), one value for all places, or all values.
+// The value of a missing feature: none (then it must not be missing), one value for all places, or all values.
 class default_values {
 public:
   default_values() = default;
@@ -124,7 +125,7 @@ public:
 
   const std::vector<entry>& entries() const { return entries_; }
   const std::vector<std::string>& keys() const { return keys_; }
-  // The number of a key, -1 for one that nobody wants.
+  // Returns the number of a key, -1 for a key that the spec does not list.
   std::ptrdiff_t find(std::string_view key) const;
 
 private:

@@ -35,7 +35,7 @@ private:
   std::vector<std::size_t> ends_;
 };
 
-// What a feature's values are: the three lists of a tf.train.Feature.
+// The kinds of a feature's values: the three lists of a tf.train.Feature.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against names of the namespace
 enum class feature_kind : std::uint8_t { float32, int64, text };
@@ -65,7 +65,7 @@ struct feature {
   bool operator==(const feature&) const = default;
 };
 
-// The features of a batch. Error of [] and add: not_found, already_exists, with the names that there are.
+// The features of a batch. Errors of [] and add: not_found, already_exists, with the known names.
 class features {
 public:
   explicit features(std::int64_t rows = 0) : rows_(rows) {}

@@ -1,4 +1,4 @@
-// filter: the elements (of a batched dataset: the batches) that a function keeps.
+// filter gives the elements (of a batched dataset: the batches) that a function keeps.
 #pragma once
 #include "unit_stage.hpp"
 

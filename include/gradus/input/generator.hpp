@@ -1,13 +1,13 @@
-// from_generator: elements that a function of the program's makes.
+// from_generator gives elements that a function of the program makes.
 //
 //   from_generator({{"x", float32, {3}}}, [] {
-//     return [i = 0](datum& e) mutable { ...; return ++i < 100; };      false: the end, what was written is no element
+//     return [i = 0](datum& e) mutable { ...; return ++i < 100; };      false: the end, the arrays hold no element
 //   })
 //
-// The outer function begins an iteration; the inner one gets arrays as announced and fills them. Where the generator
-// stands no position can hold: it counts elements, and restoring makes them again and passes over them. That is right
-// if it always makes the same ones; so saving asks first (external_state_policy). Declare it .stateful = false if it
-// does, and nothing is asked.
+// The outer function begins an iteration; the inner one gets arrays as announced and fills them. No position can hold
+// the state of the generator: it counts elements, and restoring makes them again and passes over them. That is right if
+// it always makes the same ones; so saving applies external_state_policy. Declare it .stateful = false if it does, and
+// the policy does not apply.
 #pragma once
 #include "unit_stage.hpp"
 

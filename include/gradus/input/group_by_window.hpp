@@ -1,5 +1,5 @@
-// group_by_window: elements are gathered by a key; when a key has its number, a function makes a dataset of them, and
-// its elements come out. At the end of the source the groups that are left come out, the smallest key first.
+// group_by_window gathers elements by a key; when a key has its number, a function makes a dataset of them, and its
+// elements come out. At the end of the source the groups that are left come out, the smallest key first.
 //
 //   .group_by_window({{"x", float32, {any_extent, 8}}}, [](const datum& e) { return e.value<std::int64_t>("label"); },
 //                    [](std::int64_t, any_dataset window) { return std::move(window).batch(16); },
@@ -25,7 +25,7 @@ public:
   void rewind();
   std::string external_state() const;
   void define(std::string& to) const;
-  // The groups; the window that comes out, what it was made of and where it stands; the source.
+  // The position: the groups; the window that comes out, its elements and its position; the source.
   void write(position_writer& to) const;
   void read(position_reader& from);
 

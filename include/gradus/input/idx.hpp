@@ -1,4 +1,4 @@
-// IDX, the format of MNIST's files: an array of up to 8 extents.
+// IDX is the format of MNIST's files: an array of up to 8 extents.
 //
 //   offset  bytes  what
 //   0       2      zero
@@ -41,7 +41,7 @@ enum class idx_type : std::uint8_t {
 };
 #pragma GCC diagnostic pop
 
-// Bytes per value; 0 for a number that is no type.
+// Returns the number of bytes per value; 0 for a number that is no type.
 constexpr std::size_t size_of(idx_type t) {
   switch (t) {
   case idx_type::uint8:
@@ -56,7 +56,7 @@ constexpr std::size_t size_of(idx_type t) {
 
 inline constexpr int idx_max_rank = 8;
 
-// What a file held, the values as this machine has them.
+// The contents of a file, the values in this machine's byte order.
 struct idx_array {
   idx_type type = idx_type::uint8;
   int rank = 0;
@@ -89,15 +89,16 @@ idx_header read_idx_header(std::span<const std::byte> start, std::string_view na
 
 }  // namespace detail
 
-// The array in the bytes of a file, gzipped or not. `name` is what messages call it. Errors: data_loss for bytes that
+// Returns the array in the bytes of a file, gzipped or not. Messages call it `name`. Errors: data_loss for bytes that
 // are not exactly one IDX array, resource_exhausted for values that the limits do not allow.
 idx_array decode_idx(std::span<const std::byte> file, std::string_view name, const reader_limits& limits = {});
 
-// The array in a file, gzipped or not. Errors: those of decode_idx, and those of reading a file (not_found, ...).
+// Returns the array in a file, gzipped or not. Errors: those of decode_idx, and those of reading a file (not_found,
+// ...).
 idx_array read_idx(const std::string& path, const reader_limits& limits = {}, const any_file_system& fs = {});
 
-// The bytes of an IDX file. uint8, int32, float32 and float64. Errors: invalid_argument for another dtype, or an extent
-// that does not fit 32 bits.
+// Returns the bytes of an IDX file. uint8, int32, float32 and float64. Errors: invalid_argument for another dtype, or
+// an extent that does not fit 32 bits.
 std::vector<std::byte> encode_idx(const const_tensor_view& array);
 
 // Writes the file so that a reader sees all of it or none (store/file.hpp).
@@ -139,7 +140,7 @@ private:
   std::int64_t size_ = 0, pixels_ = 0, next_ = 0;
 };
 
-// The images and labels whose files begin with `prefix`: idx("data/mnist/train") reads
+// Returns the images and labels whose files begin with `prefix`: idx("data/mnist/train") reads
 // data/mnist/train-images-idx3-ubyte and data/mnist/train-labels-idx1-ubyte, each with or without ".gz". For ".../test"
 // MNIST's own name ".../t10k" does as well; a directory stands for the "train" in it.
 // Errors: not_found, with all the names that were tried; those of read_idx and idx_dataset.

@@ -1,4 +1,4 @@
-// interleave and flat_map: a function makes a dataset of each element, and their elements come out.
+// With interleave and flat_map a function makes a dataset of each element, and their elements come out.
 //
 //   .interleave({{"line", uint8, {any_extent}}}, [](const datum& file) { return lines_of(file); },
 //               {.cycle_length = 4, .block_length = 16})

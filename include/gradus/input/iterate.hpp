@@ -1,8 +1,9 @@
-// Iterating over a dataset with a range-for.
+// A range-for iterates over a dataset.
 //
 //   for (const datum& e : input) ...
 //
-// The loop begins where the dataset stands and takes what it reads: leave it and the next loop goes on from there.
+// The loop begins where the dataset stands and takes the elements that it reads: leave it and the next loop goes on
+// from there.
 #pragma once
 #include <cstddef>
 #include <iterator>

@@ -1,10 +1,10 @@
-// libsvm's (svmlight's) format: a line `<label> [qid:<n>] <index>:<value> ... [# comment]` for each record.
+// libsvm's (svmlight's) format has a line `<label> [qid:<n>] <index>:<value> ... [# comment]` for each record.
 //
 //   libsvm("a8a", {.features = 123})                        "features" float32 [123], "label" float32
 //   libsvm("a8a", {.features = 123, .ragged = true})        "indices" int64 [any], "values" float32 [any], "label"
 //
-// Indices in files count from 1 unless told; in elements they always count from 0. What a record does not mention is 0.
-// docs/formats/libsvm.md has the details.
+// Indices in files count from 1 by default; in elements they always count from 0. A feature that a record does not
+// mention is 0. docs/formats/libsvm.md has the details.
 #pragma once
 #include "dataset.hpp"
 #include "record_files.hpp"

@@ -1,12 +1,12 @@
-// map: a function of every element, or of every batch.
+// map applies a function to every element, or to every batch.
 //
 //   .map([](datum& e) { for (float& v : e.values<float>("x")) v = v / 255; })
 //   .map({{"x", float32, {784}}}, [](const datum& from, datum& to) { ... }, {.parallel = 4})
 //
-// With `parallel` so many threads call the function, on as many elements at a time; whoever asks for elements reads the
-// source. The order is the source's. The function must then be pure: it is called by several threads at once, and again
-// for the elements that were in flight when a position was saved (the position holds them as they came from the
-// source). An error in the function comes out of next() in its turn; the element is lost and the next call goes on.
+// With `parallel` so many threads call the function, on as many elements at a time; the thread that pulls elements
+// reads the source. The order is the source's. The function must then be pure: it is called by several threads at once,
+// and again for the elements that were in flight when a position was saved (the position holds them as they came from
+// the source). An error in the function comes out of next() in its turn; the element is lost and the next call goes on.
 #pragma once
 #include <deque>
 #include <exception>
@@ -19,7 +19,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// So many threads that turn data into data, in order.
+// These threads turn data into data, in order.
 class map_threads {
 public:
   using function = std::function<void(const datum&, datum&)>;
@@ -32,7 +32,7 @@ public:
   bool full() const { return put_ - taken_ == ring_.size(); }
   bool empty() const { return put_ == taken_; }
   std::size_t in_flight() const { return put_ - taken_; }
-  // The i-th oldest in flight, as it came in: threads only read it.
+  // Returns the i-th oldest in flight, as it came in: threads only read it.
   const datum& entered(std::size_t i) const { return ring_[(taken_ + i) % ring_.size()].in; }
   datum& next_place() { return ring_[put_ % ring_.size()].in; }
   void put();
@@ -130,7 +130,7 @@ public:
     source_.define(to);
     to += text(".map(", to_text(spec_), ")");
   }
-  // What is in flight, then the source. How many threads there are decides nothing.
+  // The position: the elements in flight, then the source. The number of threads does not matter.
   void write(position_writer& to) const {
     const std::size_t flying = in_flight();
     to.number(static_cast<std::int64_t>(flying + waiting_.size()));

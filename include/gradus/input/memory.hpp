@@ -1,4 +1,4 @@
-// Datasets from arrays in memory. They own nothing: the arrays must outlive the dataset and stay as they are.
+// These datasets read arrays in memory. They own nothing: the arrays must outlive the dataset and stay as they are.
 #pragma once
 #include <algorithm>  // the concepts of ranges; <ranges> has the views, too
 #include <cstring>
@@ -16,7 +16,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// An array and what it is called. Its first extent counts elements.
+// An array and its name. The first extent counts elements.
 struct named_array {
   std::string name;
   const_tensor_view values;
@@ -65,8 +65,9 @@ void name_arrays(std::vector<named_array>& arrays, std::string_view name, Values
   const auto add = [&](const extents& element) {
     const std::int64_t each = count(element), total = static_cast<std::int64_t>(all.size());
     if (each <= 0 || total % each != 0)
-      raise(status::invalid_argument, text("\"", name, "\" has ", total, " values, which elements of extents ",
-                                           to_text(element), " (", each, " values each) do not divide"));
+      raise(status::invalid_argument,
+            text("\"", name, "\" has ", total, " values, which elements of extents ", to_text(element), " (", each,
+                 " values each) do not divide; give the extents of one element"));
     extents dims{total / each};
     for (int i = 0; i < element.rank; ++i) dims.push(element[i]);
     arrays.push_back({std::string(name), const_tensor_view(all, dims)});

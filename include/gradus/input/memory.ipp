@@ -16,8 +16,9 @@ GRADUS_BODY memory_dataset::memory_dataset(std::span<const named_array> arrays) 
     if (!names.insert(a.name).second)
       raise(status::invalid_argument, text("two arrays are called \"", a.name, "\"; rename one of them"));
     if (!spec_.empty() && a.values.dims[0] != size_)
-      raise(status::invalid_argument, text("the array \"", spec_[0].name, "\" has ", size_, " elements, \"", a.name,
-                                           "\" has ", a.values.dims[0], "; expected the same number"));
+      raise(status::invalid_argument,
+            text("the array \"", spec_[0].name, "\" has ", size_, " elements, \"", a.name, "\" has ", a.values.dims[0],
+                 "; expected the same number: give as many, or the extents of one element"));
     size_ = a.values.dims[0];
     component c{a.name, a.values.type, {}};
     for (int i = 1; i < a.values.dims.rank; ++i) c.dims.push(a.values.dims[i]);

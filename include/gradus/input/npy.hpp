@@ -1,4 +1,4 @@
-// NumPy's arrays as a dataset of their rows: .npy files, and members of .npz archives.
+// These datasets give the rows of NumPy's arrays: .npy files, and members of .npz archives.
 //
 //   npy("images.npy")                                            component "images", as the array without its first
 //   extent npy({{"x", "images.npy"}, {"y", "labels.npy"}})              two components, side by side
@@ -19,7 +19,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// An array on a disk and what it is called here.
+// An array on a disk and its name here.
 struct npy_part {
   std::string name;
   std::string path;
@@ -56,7 +56,7 @@ private:
     std::string path;
     std::shared_ptr<const void> owner;
     std::span<const std::byte> bytes;
-    std::vector<zip_member> members;                           // once they were asked for
+    std::vector<zip_member> members;                           // once they were read
     std::unordered_map<std::string_view, std::size_t> places;  // of members, by name
     std::uint64_t left = 0;                                    // that compressed members may still become
 

@@ -1,4 +1,4 @@
-// padded_batch: n elements at a time, made equally long.
+// padded_batch gives n elements at a time, padded to one length.
 //
 //   .padded_batch(32)                                                   to the longest of the batch
 //   .padded_batch(32, {.padded_shapes = {{50}}, .padding_values = {-1}})   to 50
@@ -27,7 +27,7 @@ struct padding_plan {
 
   padding_plan(const components& from, const std::vector<extents>& shapes, const std::vector<double>& values);
 
-  // The elements as one batch. Error: data_loss for one that is larger than what it is to be padded to.
+  // The elements as one batch. Error: data_loss for one that is larger than its padded extents.
   void join(const auto& list, datum& out) const {
     out.clear();
     const auto rows = static_cast<std::int64_t>(list.size());

@@ -1,12 +1,12 @@
-// parse_example: serialized tf.train.Examples become a batch of named features, as TensorFlow's op of this name does
-// it.
+// parse_example turns serialized tf.train.Examples into a batch of named features, as TensorFlow's op of this name
+// does.
 //
 //   const features batch = parse_example(records, {{"x", fixed_len_feature{{2}, float32}},
 //                                                  {"words", var_len_feature{feature_kind::text}}});
 //   batch["x"].floats                               rows() * 2 values
 //   batch["words"].begin(r), .end(r)                values of example r
 //
-// A record is a string, a span of bytes, or a datum whose first component is its bytes. What comes out, by spec:
+// A record is a string, a span of bytes, or a datum whose first component is its bytes. The result, by spec:
 //
 //   fixed_len_feature            dense: dims for every example
 //   var_len_feature              ragged: each example its own number
@@ -14,9 +14,9 @@
 //   fixed_len_sequence_feature   dense: [steps of the longest, dims], the others filled up with the default
 //
 // A key that is absent, or a Feature without a list, is missing; of a key that comes twice the last counts; keys that
-// nobody wants are passed over. Errors, in TensorFlow's words, name the example's number and the key: invalid_argument
-// for a list of another kind, another number of values, or one that is missing and must not be; data_loss for bytes
-// that are no Example. To parse records on their way to a trainer: tf_example.hpp.
+// the spec does not list are passed over. Errors, in TensorFlow's words, name the example's number and the key:
+// invalid_argument for a list of another kind, another number of values, or one that is missing and must not be;
+// data_loss for bytes that are no Example. tf_example.hpp parses records on their way to a trainer.
 #pragma once
 #include <algorithm>  // the concepts of ranges; <ranges> has the views, too
 #include <concepts>
@@ -72,7 +72,7 @@ private:
 
 }  // namespace detail
 
-// `names`, one for each record, are what errors call them (TensorFlow's example_names).
+// Errors call the records by `names`, one for each (TensorFlow's example_names).
 template <std::ranges::input_range Records>
 features parse_example(const Records& records, const example_spec& spec, std::span<const std::string> names = {}) {
   detail::example_batch found(spec);
@@ -103,7 +103,7 @@ struct sequence_features {
   features context{1};
   std::vector<feature_steps> lists;
 
-  // Error: not_found, with the names that there are.
+  // Error: not_found, with the known names.
   const feature_steps& operator[](std::string_view name) const;
 };
 

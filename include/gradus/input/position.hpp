@@ -1,4 +1,5 @@
-// Where a pipeline stopped reading, as bytes. Every stage appends its numbers and then those of the stage below it.
+// A position says in bytes where a pipeline stopped reading. Every stage appends its numbers and then those of the
+// stage below it.
 //
 //   position  = text definition, stage...        the definition says which pipeline this is a position in
 //   text      = int64 length, bytes              all numbers little-endian
@@ -40,7 +41,7 @@ public:
   bool apply() const { return apply_; }
   std::size_t left() const { return in_.size(); }
 
-  // A number from `least` to `most`; `what` is what it counts, for the message.
+  // Reads a number from `least` to `most`; `what` names it in the message.
   std::int64_t number(std::int64_t least, std::int64_t most, std::string_view what);
   std::span<const std::byte> bytes(std::uint64_t n, std::string_view what);
 

@@ -1,10 +1,9 @@
-// prefetch: a thread that reads ahead, so that the next batch is ready when it is asked for.
+// prefetch has a thread that reads ahead, so that the next batch is ready when it is pulled.
 //
-// Whoever writes .prefetch(n) asks for this one thread. It fills a ring of n places, allocated once, and starts with
-// the first element that is asked for. What is saved is the position of the consumer, not the thread's: what was read
-// ahead is read again after a restart. An error in the source comes out of next(), in its turn, and again until the
-// dataset is rewound or restored. Destroying the dataset stops the thread as soon as the source returns from what it is
-// reading.
+// .prefetch(n) starts this one thread. It fills a ring of n places, allocated once, and starts with the first pull. The
+// saved position is the consumer's, not the thread's: elements that were read ahead are read again after a restart. An
+// error in the source comes out of next(), in its turn, and again until the dataset is rewound or restored. Destroying
+// the dataset stops the thread as soon as the source returns from its read.
 //
 // One thread may use a prefetched dataset at a time, as any dataset. It can be moved, also while it runs, but not
 // copied.
@@ -55,7 +54,7 @@ public:
     shop_->start();
     return shop_->take(out);
   }
-  // Whether the next element is there, so that asking for it does not wait.
+  // Returns whether the next element is there, so that a pull does not wait.
   bool ready() {
     shop_->start();
     return shop_->ready();
@@ -95,7 +94,7 @@ private:
     std::exception_ptr error;
   };
 
-  // What the thread and its user share. It stays where it is when the dataset moves.
+  // The state that the thread and its user share. It keeps its address when the dataset moves.
   struct workshop {
     // A position is noted with every place, or with one in so many if it is large (a shuffle's buffer): the places
     // after it are then passed over when the position is restored.
@@ -184,7 +183,7 @@ private:
         p.position.clear();
         behind = 0;
       }
-      if (p.rows == 0) return 0;  // stays in its place, for whoever asks again
+      if (p.rows == 0) return 0;  // stays in its place, for the next pull
       const std::int64_t rows = p.rows;
       give(p);
       {

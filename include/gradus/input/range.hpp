@@ -1,4 +1,5 @@
-// Sources without data: numbers in a row, numbers for ever, random numbers. One int64 component, "value" unless named.
+// These sources have no data: numbers in a row, numbers for ever, random numbers. One int64 component, "value" unless
+// named.
 #pragma once
 #include <optional>
 #include <random>

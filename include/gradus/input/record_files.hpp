@@ -1,9 +1,8 @@
-// Files of records, read one file after the other: what all readers of such files share. A reader says where a record
-// ends and what is in it; where the next one begins, going there again, limits, errors and passing over bad records are
-// here.
+// All readers of files of records share this class, which reads one file after the other. A reader says where a record
+// ends and what it holds; this class finds the next one, goes there again, and handles limits, errors and bad records.
 //
-// The place of the next record is its file, its byte in what the file holds (decompressed), and the numbers of the
-// record and the line. Memory: a buffer, and as much as the longest record has.
+// The place of the next record is its file, its byte in the file's decompressed content, and the numbers of the record
+// and the line. Memory: a buffer, and as much as the longest record has.
 #pragma once
 #include <functional>
 #include <memory>
@@ -39,7 +38,7 @@ struct file_reading {
   reader_limits limits;
 };
 
-// What a reader found at the beginning of what it was shown.
+// A reader's finding at the beginning of the given bytes.
 struct found_record {
   enum class kind {
     whole,
@@ -53,7 +52,7 @@ struct found_record {
 
 class record_files {
 public:
-  // `reader` is what messages call the format. Error: invalid_argument for no file.
+  // Messages call the format `reader`. Error: invalid_argument for no file.
   record_files(std::string_view reader, file_list files, const file_reading& how, const any_file_system& fs);
   // A copy opens the file for itself.
   record_files(const record_files& o);
@@ -61,11 +60,11 @@ public:
   record_files& operator=(record_files&&) = default;
   record_files& operator=(const record_files& o);
 
-  // The next record. `parse(std::string_view bytes, bool last)` gets what comes, more of it if it says `partial`, until
-  // with `last` there is no more in the file; it is called anew from the record's beginning. False after the last
+  // The next record. `parse(std::string_view bytes, bool last)` gets the next bytes, more of them if it returns
+  // `partial`, until with `last` the file has no more; each call begins at the record's beginning. False after the last
   // record. Errors: data_loss for a bad record or a damaged file, resource_exhausted for one beyond the limit; the next
-  // call goes on behind it. With ignore_errors they are counted, and nothing is raised. A file that cannot be opened
-  // or read raises always, and the next call tries again; so does one that becomes larger than the limits allow, behind
+  // call goes on behind it. With ignore_errors they are counted, and nothing is raised. A file that cannot be opened or
+  // read raises always, and the next call tries again; so does one that becomes larger than the limits allow, behind
   // which the next file comes.
   template <class Parse>
   bool next(Parse&& parse) {
@@ -89,7 +88,7 @@ public:
         else
           advance(found, found.what == kind::passed ? 0 : 1);
       } catch (const error& e) {
-        if (in_ && in_->too_large()) {  // an error in any case: what is left of the file may be good
+        if (in_ && in_->too_large()) {  // an error in any case: the rest of the file may be good
           const std::string where = text(e.what(), " (in ", place(at_), ")");
           next_file();
           raise(e.kind(), where);
@@ -120,10 +119,10 @@ public:
       raise(status::data_loss, where + problem);
     }
   }
-  // What is wrong with the record that was said to be bad.
+  // The problem of the record that was reported as bad.
   std::string problem;
 
-  // Whether nothing of the file was given yet, not even as bad: there a header may stand.
+  // True if nothing of the file was returned yet, not even as bad: a header may stand there.
   bool at_first_record() const { return at_.record == 0; }
   bool inside_file() const { return at_.byte != 0; }
   std::int64_t file_number() const { return at_.file; }

@@ -1,4 +1,4 @@
-// record_writer: TFRecord files, plain or compressed, as TensorFlow's TFRecordWriter writes them.
+// record_writer writes TFRecord files, plain or compressed, as TensorFlow's TFRecordWriter does.
 //
 //   record_writer<> out("train.tfrecord.gz", {.compression = compression_type::gzip});
 //   out.write(example);                     an example_builder, bytes, or a string: one record
@@ -31,7 +31,7 @@ struct record_writer_options {
   compression_type compression = compression_type::automatic;  // by the name: ".gz" is gzip, all else is not compressed
   int level = -1;                                              // 0 to 9; -1: zlib's default, 6
   bool append = false;
-  std::size_t buffer_bytes = std::size_t{1} << 18;  // what is gathered before it goes to the file
+  std::size_t buffer_bytes = std::size_t{1} << 18;  // the bytes that are gathered before a write to the file
 };
 
 namespace detail {
@@ -41,7 +41,7 @@ public:
   any_record_writer(std::string path, const record_writer_options& options, const any_file_system& fs);
   any_record_writer(const any_record_writer&) = delete;
   any_record_writer& operator=(const any_record_writer&) = delete;
-  // What cannot be written now is lost, quietly: close() first if you want to know.
+  // Records that cannot be written now are lost without an error: call close() first to see it.
   ~any_record_writer();
 
   // One record. `message` writes itself into a vector, as example_builder does.
@@ -65,7 +65,7 @@ public:
   std::int64_t records() const { return records_; }  // written by this writer
 
 private:
-  // Of the name; what is no regular file (a device, a pipe, a directory) is not ours to remove.
+  // The type of the name's file; a file that is not regular (a device, a pipe, a directory) must not be removed.
   void remove_file();
   void begin_stream();
   void end_stream();
@@ -82,7 +82,8 @@ private:
     }
     ++records_;
   }
-  // Portions that the file takes without writing on its own accord: so each byte is in one place, whatever raises.
+  // Portions that the file takes without writing on its own accord: so each byte is in one place, whichever call
+  // raises.
   void drain();
   void check_open() const;
   void check_whole();

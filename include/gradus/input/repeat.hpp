@@ -1,4 +1,4 @@
-// Stages that count: repeat, take, skip. On a batched dataset they count batches.
+// The stages repeat, take and skip count. On a batched dataset they count batches.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +17,7 @@ inline constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max(
 
 std::int64_t count_or_all(std::int64_t n, std::string_view stage);
 
-// What the three share: the source, and what they say about it.
+// The three share the source and its properties.
 template <class Self, dataset Source>
 class counting : public composable<Self> {
 public:
@@ -102,7 +102,7 @@ public:
 
 private:
   std::int64_t round_ = 0;
-  bool fruitful_ = false;  // whether this round gave anything: an empty source must not be asked for ever
+  bool fruitful_ = false;  // whether this round gave anything: an empty source must not be pulled for ever
 };
 
 // The first n.
@@ -156,8 +156,7 @@ private:
   std::int64_t used_ = 0;
 };
 
-// All but the first n; nothing if n is -1. They are passed over when the first element is asked for, without being
-// written anywhere.
+// All but the first n; nothing if n is -1. They are passed over at the first pull, without being written anywhere.
 template <dataset Source>
 class skipped_dataset final : public detail::counting<skipped_dataset<Source>, Source> {
   using counting = detail::counting<skipped_dataset<Source>, Source>;

@@ -1,4 +1,5 @@
-// shard: every n-th element, for one of n workers. Before the shuffle, so that workers read different elements.
+// shard gives every n-th element, for one of n workers. It stands before the shuffle, so that workers read different
+// elements.
 #pragma once
 #include "cardinality.hpp"
 #include "stage.hpp"

@@ -1,4 +1,4 @@
-// shuffle: elements in random order from a window that moves over the source.
+// shuffle gives elements in random order from a window that moves over the source.
 //
 // The window holds `buffer` elements; a draw takes one of them, all equally likely, and the next element of the source
 // takes its place; at the end the window empties. So an element never comes more than `buffer` places early, and if the
@@ -26,7 +26,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// The stream of one iteration: a key of its own, drawn from the seed.
+// Returns the stream of one iteration: a key of its own, drawn from the seed.
 constexpr random_stream stream_of_iteration(std::uint64_t seed, std::int64_t iteration) {
   constexpr std::uint32_t shuffle_stream = 0x73687566;
   const auto n = static_cast<std::uint64_t>(iteration);
@@ -53,7 +53,7 @@ public:
   void start(std::int64_t iteration);
   void start_next() { start(iteration_ + 1); }
   bool empty() const { return filled_ == 0; }
-  // The number of the next element.
+  // Returns the number of the next element.
   std::int64_t draw();
   void write(position_writer& to) const;
   void read(position_reader& from);

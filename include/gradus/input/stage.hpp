@@ -1,4 +1,4 @@
-// What a dataset is, and what all of them can do.
+// This header defines datasets and the functions of all of them.
 //
 // A dataset is a value that yields elements: a row of components, each with a name, a dtype and extents. It writes
 // them into memory that the caller has; it allocates nothing while it runs. Stages wrap a dataset in a dataset, so a
@@ -11,7 +11,7 @@
 //   pull(out, first, n)      write the next n elements into rows first, first+1, ... of the arrays `out`, return how
 //                            many: fewer than n only at the end. An empty `out` passes over them without writing
 //   rewind()                 begin the next iteration
-//   define(text)             append which dataset this is, with what decides the order of elements
+//   define(text)             append the kind of this dataset, with all that decides the order of elements
 //   write(position) const    append where it stands
 //   read(position)           stand there; take nothing unless position.apply()
 // and, if any element can be had at any time, so that shuffle need not hold copies:
@@ -22,7 +22,7 @@
 //   This
 //                            is required where element_spec() holds any_extent
 //   cardinality()            how many elements (batches) an iteration has
-//   external_state()         the name of what the stream depends on besides the position; empty: nothing
+//   external_state()         the name of the state that the stream depends on besides the position; empty: none
 //
 // dataset.hpp lists the stages that most programs need, combinators.hpp all of them.
 #pragma once
@@ -53,11 +53,12 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What every dataset can do. The stages named here live in the headers of their names; dataset.hpp brings them all.
+// Every dataset has these functions. The stages named here live in the headers of their names; dataset.hpp brings them
+// all.
 template <class Self>
 class composable : public blob {
 public:
-  // Elements in random order from a window of `buffer` elements (shuffle.hpp).
+  // Returns the elements in random order from a window of `buffer` elements (shuffle.hpp).
   auto shuffle(std::int64_t buffer, std::uint64_t seed = 0, bool reshuffle_each_iteration = true) const& {
     return shuffled_dataset<Self>(self(), buffer, seed, reshuffle_each_iteration);
   }
@@ -67,13 +68,13 @@ public:
   // n times over, or for ever (repeat.hpp).
   auto repeat(std::int64_t n = -1) const& { return repeated_dataset<Self>(self(), n); }
   auto repeat(std::int64_t n = -1) && { return repeated_dataset<Self>(std::move(self()), n); }
-  // The first n elements (of batches: batches), -1 for all (repeat.hpp).
+  // Returns the first n elements (of batches: batches), -1 for all (repeat.hpp).
   auto take(std::int64_t n) const& { return taken_dataset<Self>(self(), n); }
   auto take(std::int64_t n) && { return taken_dataset<Self>(std::move(self()), n); }
-  // All but the first n elements (of batches: batches) (repeat.hpp).
+  // Returns all but the first n elements (of batches: batches) (repeat.hpp).
   auto skip(std::int64_t n) const& { return skipped_dataset<Self>(self(), n); }
   auto skip(std::int64_t n) && { return skipped_dataset<Self>(std::move(self()), n); }
-  // n elements at a time, which is what a trainer consumes (batch.hpp).
+  // n elements at a time, as a trainer consumes them (batch.hpp).
   auto batch(std::int64_t n, bool drop_remainder = false) const&
     requires(!batched_dataset<Self>)
   {
@@ -87,7 +88,7 @@ public:
   Self batch(std::int64_t, bool = false) const&
     requires(batched_dataset<Self>)
   __attribute__((unavailable("gradus: this dataset is batched already; one batch(n) is enough")));
-  // A thread that reads up to n elements (of batches: batches) ahead (prefetch.hpp).
+  // Adds a thread that reads up to n elements (of batches: batches) ahead (prefetch.hpp).
   auto prefetch(std::int64_t n) && { return prefetched_dataset<Self>(std::move(self()), n); }
   auto prefetch(std::int64_t n) const& { return prefetched_dataset<Self>(self(), n); }
   // The thread is one of `run`.
@@ -163,7 +164,8 @@ public:
     GRADUS_NEEDS_HEADER(enumerate, enumerate, detail::later<Self, enumerated_dataset>);
     return detail::later<Self, enumerated_dataset>(detached(), start);
   }
-  // Elements `stride` apart, `size` of them stacked, a window every `shift` elements; shift 0 is `size` (window.hpp).
+  // Returns the elements `stride` apart, `size` of them stacked, a window every `shift` elements; shift 0 is `size`
+  // (window.hpp).
   auto window(std::int64_t size, std::int64_t shift = 0, std::int64_t stride = 1, bool drop_remainder = false) && {
     GRADUS_NEEDS_HEADER(window, window, detail::later<Self, windowed_dataset>);
     return detail::later<Self, windowed_dataset>(std::move(*this).detached(), size, shift, stride, drop_remainder);
@@ -181,7 +183,7 @@ public:
     GRADUS_NEEDS_HEADER(unique, unique, detail::later<Self, unique_elements>);
     return detail::later<Self, unique_elements>(detached());
   }
-  // n elements at a time, made equally long (padded_batch.hpp).
+  // n elements at a time, padded to one length (padded_batch.hpp).
   auto padded_batch(std::int64_t n, const detail::later<Self, padded_batch_options>& how = {}) && {
     GRADUS_NEEDS_HEADER(padded_batch, padded_batch, detail::later<Self, padded_batches>);
     return detail::later<Self, padded_batches>(std::move(*this).detached(), n, how);
@@ -199,7 +201,7 @@ public:
     GRADUS_NEEDS_HEADER(bucket_by_sequence_length, bucket, detail::later<Self, bucketed_batches>);
     return detail::later<Self, bucketed_batches>(detached(), std::move(length), how);
   }
-  // The elements, of components `to`, of the datasets that f makes of each element: one after the other
+  // Returns the elements, of components `to`, of the datasets that f makes of each element: one after the other
   // (interleave.hpp).
   auto flat_map(components to, auto f, const call_options& how = {}) && {
     GRADUS_NEEDS_HEADER(flat_map, interleave, detail::later<Self, interleaved_dataset>);
@@ -218,8 +220,8 @@ public:
     GRADUS_NEEDS_HEADER(interleave, interleave, detail::later<Self, interleaved_dataset>);
     return detail::later<Self, interleaved_dataset>(detached(), std::move(to), std::move(f), how);
   }
-  // Elements are gathered by key, window_size of each; what `reduce` makes of a full window comes out
-  // (group_by_window.hpp).
+  // Elements are gathered by key, window_size of each; the elements of the dataset that `reduce` makes of a full window
+  // come out (group_by_window.hpp).
   auto group_by_window(components to, auto key, auto reduce, auto window_size, const call_options& how = {}) && {
     GRADUS_NEEDS_HEADER(group_by_window, group_by_window, detail::later<Self, grouped_dataset>);
     return detail::later<Self, grouped_dataset>(std::move(*this).detached(), std::move(to), std::move(key),
@@ -230,7 +232,7 @@ public:
     return detail::later<Self, grouped_dataset>(detached(), std::move(to), std::move(key), std::move(reduce),
                                                 std::move(window_size), how);
   }
-  // Elements that are batches already, of at most n rows, as what a trainer consumes (batch.hpp has the other way).
+  // Elements that are batches already, of at most n rows, become batches for a trainer (batch.hpp has the other way).
   auto as_batches(std::int64_t n) && {
     GRADUS_NEEDS_HEADER(as_batches, as_batches, detail::later<Self, regarded_batches>);
     return detail::later<Self, regarded_batches>(std::move(*this).detached(), n);
@@ -243,16 +245,18 @@ public:
   auto apply(auto&& f) && { return f(std::move(self())); }
   auto apply(auto&& f) const& { return f(self()); }
 
-  // Elements (of a batched dataset: batches) of one iteration; infinite_cardinality, or unknown_cardinality.
+  // Returns the number of elements (batches) of one iteration; infinite_cardinality, or
+  // unknown_cardinality.
   std::int64_t cardinality() const {
     if constexpr (indexed_dataset<Self>)
       return self().size();
     else
       return unknown_cardinality;
   }
-  // What the stream depends on besides its position; empty: nothing.
+  // Returns the state that the stream depends on besides its position; empty: none.
   std::string external_state() const { return {}; }
-  // What save does about that, if this is the last stage of the pipeline; without it: fail. `log` gets the warning.
+  // Sets the policy of save for that state, if this is the last stage of the pipeline; the default is fail. `log` gets
+  // the warning.
   Self on_external_state(external_state_policy policy) && {
     rule_ = std::make_shared<const detail::external_state_rule>(policy);
     return std::move(self());
@@ -263,13 +267,13 @@ public:
     return std::move(self());
   }
 
-  // for (const datum& e : dataset): what comes from here on.
+  // for (const datum& e : dataset) gives the elements from here on.
   auto begin() { return unit_iterator<Self>(self()); }
   std::default_sentinel_t end() const { return {}; }
   // The next element, of a batched dataset the next batch, with its extents; false at the end.
   bool next(datum& out) { return detail::read_unit(self(), out); }
 
-  // Writes what comes next into `out`, one array for each component of element_spec().
+  // Writes the next element or batch into `out`, one array for each component of element_spec().
   //   a dataset: one element, arrays of the component's extents; returns false at the end.
   //   a batched dataset: up to batch_size() elements, arrays with room for so many rows; returns how many, 0 at the
   //   end.

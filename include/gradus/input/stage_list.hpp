@@ -1,4 +1,4 @@
-// The stages by name: declared here for `composable` (stage.hpp), defined in the headers of their names.
+// This header declares the stages for `composable` (stage.hpp); the headers of their names define them.
 #pragma once
 #include <memory>
 
@@ -48,14 +48,14 @@ struct padded_batch_options;
 struct bucket_options;
 struct interleave_options;
 
-// About a function that `map` calls.
+// Options of a function that `map` calls.
 struct map_options {
-  int parallel = 0;       // so many threads of its own call it, in order; 0: whoever asks for the element does
+  int parallel = 0;       // so many threads of its own call it, in order; 0: the thread that pulls the element does
   bool stateful = false;  // it depends on more than its argument (external_state_policy)
-  // What starts those threads (base/tasks.hpp); null: the system.
+  // The task system that starts those threads (base/tasks.hpp); null: the system's threads.
   std::shared_ptr<task_driver> driver = {};
 };
-// About a function that a stage calls, whoever asks for the element.
+// Options of a function that a stage calls on the thread that pulls the element.
 struct call_options {
   bool stateful = false;
 };

@@ -1,4 +1,4 @@
-// Lines of text files, one element each.
+// text_line gives the lines of text files, one element each.
 //
 //   text_line({"a.txt", "b.txt.gz"})        component "line", uint8 [any_extent]
 //

@@ -1,5 +1,5 @@
-// Numbers in text, as data files have them: what std::from_chars takes, faster for the short ones that files are full
-// of, and with the same result to the last bit.
+// These functions parse numbers in text as std::from_chars does, with the same result to the last bit, but faster for
+// the short ones that files are full of.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -15,7 +15,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 constexpr bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 
-// The integer that stands at `p`; what follows it, or nullptr if there is none, or one that does not fit.
+// Parses the integer at `p`; returns the place behind it, or nullptr if there is none, or one that does not fit.
 template <class Integer>
   requires std::is_integral_v<Integer>
 const char* number_at(const char* p, const char* end, Integer& out) {
@@ -79,8 +79,8 @@ const char* number_at(const char* p, const char* end, Float& out) {
   return at;
 }
 
-// Whether `field` is a number and nothing else, but for blanks around it; as TensorFlow has it, a float may begin with
-// + and becomes 0 or infinite beyond its range.
+// Returns whether `field` is a number and nothing else, but for blanks around it; as in TensorFlow, a float may begin
+// with + and becomes 0 or infinite beyond its range.
 template <class Number>
 bool is_number(std::string_view field, Number& out) {
   constexpr std::string_view blanks = " \t\v\f";

@@ -1,4 +1,4 @@
-// tf_example: tf.train.Examples in TFRecord files, as elements that a trainer takes.
+// tf_example gives tf.train.Examples in TFRecord files as elements that a trainer takes.
 //
 //   auto input = tf_example({"train-0.tfrecord", "train-1.tfrecord"}, {{"image", fixed_len_feature{{784}, float32}},
 //                                                                      {"label", fixed_len_feature{{}, int64}}})
@@ -6,7 +6,7 @@
 //                    .repeat()
 //                    .batch(128);                       // parsed straight into the batch
 //
-// Components, by what is wanted (example_spec.hpp):
+// Components, by the spec (example_spec.hpp):
 //
 //   fixed_len_feature            float32 or int64 of its extents; text of one string: uint8 [any_extent]
 //   var_len_feature              float32 or int64 [any_extent]; text: uint8 [any_extent], one string or none (empty)
@@ -37,8 +37,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The components that examples become. Error: invalid_argument for texts that are more than one string, and for a name
-// that comes twice.
+// Returns the components that examples become. Error: invalid_argument for texts that are more than one string, and for
+// a name that comes twice.
 components example_components(const example_spec& spec);
 
 namespace detail {
@@ -244,7 +244,7 @@ private:
 parsed_examples<tf_record_dataset> tf_example(file_list files, example_spec spec, const tf_record_options& options = {},
                                               const any_file_system& fs = {});
 
-// For apply: what follows parses records.
+// This stage, for apply, parses records.
 struct example_parsing {
   bool ignore_errors = false;
 };

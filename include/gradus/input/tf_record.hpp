@@ -1,4 +1,4 @@
-// tf_record: records of TFRecord files, as TensorFlow's TFRecordDataset gives them.
+// tf_record gives records of TFRecord files, as TensorFlow's TFRecordDataset does.
 //
 //   auto records = tf_record({"train-0.tfrecord", "train-1.tfrecord.gz"});
 //   for (const datum& r : records) use(r.values<std::uint8_t>("record"));
@@ -7,12 +7,12 @@
 // may be of any size, compressed or not: memory is a window of the file, as large as its largest record. Whether a file
 // is compressed shows in its first bytes: if the checksum of a first record is right there, it is not.
 //
-// Every checksum is looked at. What a file says that is not right is data_loss (a record longer than the limit:
-// resource_exhausted) with file, record and byte, raised by one pull; the next one goes on: behind the record if only
-// its payload was damaged or too long, with the next file if the file is cut there or a length cannot be believed. With
-// ignore_errors nothing is raised and `skipped()` counts. A compressed file that becomes larger than the limits allow
-// is an error in any case, behind which the next file comes. A file that cannot be opened or read is an error in any
-// case, and the next pull tries again.
+// Every checksum is verified. Wrong data in a file are data_loss (a record longer than the limit: resource_exhausted)
+// with file, record and byte, raised by one pull; the next one goes on: behind the record if only its payload was
+// damaged or too long, with the next file if the file is cut there or a length cannot be believed. With ignore_errors
+// nothing is raised and `skipped()` counts. A compressed file that becomes larger than the limits allow is an error in
+// any case, behind which the next file comes. A file that cannot be opened or read is an error in any case, and the
+// next pull tries again.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -62,11 +62,11 @@ public:
   void rewind() { go_to({.skipped = at_.skipped}); }
   // Records that ignore_errors left out, and files whose rest it left out.
   std::int64_t skipped() const { return at_.skipped; }
-  // Where the last record stands: file, number (counted from 1), byte of what the file holds.
+  // The place of the last record: file, number (counted from 1), byte of the file's content.
   std::string place() const;
 
   void define(std::string& to) const;
-  // File, byte of what it holds (decompressed), number of the next record; what was skipped.
+  // The position: file, byte of its decompressed content, number of the next record; the skipped records.
   void write(position_writer& to) const;
   void read(position_reader& from);
 
@@ -82,11 +82,11 @@ private:
 
   std::string place(const place_in_files& p) const;
 
-  // A stream at the place. False if the file is not compressed as was said.
+  // Opens a stream at the place. False if the file is not compressed as announced.
   bool open(std::string& problem);
-  // In pieces: what C libraries use for large blocks, rep movsb, is on some processors much slower where both addresses
-  // have nearly the same place in their pages (measured: a third of the reading of 64 KB records), and a record may
-  // have any.
+  // In pieces: rep movsb, which C libraries use for large blocks, is on some processors much slower where both
+  // addresses have nearly the same place in their pages (measured: a third of the reading of 64 KB records), and a
+  // record may have any.
   static void copy(std::span<const std::byte> from, std::byte* to);
   static bool is_record(const datum& d);
   static bool is_header(std::span<const std::byte> start);

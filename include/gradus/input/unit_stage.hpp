@@ -1,4 +1,4 @@
-// What the stages share that work unit by unit: an element, or a batch, at a time as a datum.
+// The stages that work unit by unit share this class: an element, or a batch, at a time as a datum.
 #pragma once
 #include <cstring>
 #include <functional>
@@ -33,7 +33,7 @@ private:
   datum unit_;  // on its way; no state
 };
 
-// Positions of datasets that a function of the user's made, with their definitions: the function may have changed.
+// Writes positions of datasets that a user's function made, with their definitions: the function may have changed.
 void write_made(position_writer& to, const any_dataset& d);
 void read_made(position_reader& from, any_dataset& d);
 

@@ -1,11 +1,11 @@
-// window: elements that follow one another, stacked.
+// window stacks elements that follow one another.
 //
 //   .window(5, 1, 1, true)      0..4, 1..5, 2..6, ...
-//   .window(2, 2)               0 1, 2 3, ..., and what is left
+//   .window(2, 2)               0 1, 2 3, ..., and the rest
 //
-// Window k holds elements k * shift + j * stride for j below size. At the end windows hold what there is, unless
-// drop_remainder. tf.data gives a dataset for each window; here a window is one element with a first extent more, on
-// which flat_map with from_tensor_slices makes that dataset, and as_batches a batch.
+// Window k holds elements k * shift + j * stride for j below size. At the end windows hold the remaining elements,
+// unless drop_remainder. tf.data gives a dataset for each window; here a window is one element with a first extent
+// more, on which flat_map with from_tensor_slices makes that dataset, and as_batches a batch.
 #pragma once
 #include <deque>
 

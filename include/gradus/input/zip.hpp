@@ -1,4 +1,4 @@
-// zip: elements of several datasets side by side, as long as all of them have one.
+// zip_datasets gives elements of several datasets side by side, as long as all of them have one.
 //
 //   auto both = zip_datasets(images, labels);    the components of the first, then those of the second, ...
 #pragma once
@@ -85,7 +85,7 @@ private:
   components spec_;
 };
 
-// Elements of datasets, or batches of batched ones.
+// Returns the elements of datasets, or batches of batched ones.
 template <dataset First, dataset... Rest>
 auto zip_datasets(First first, Rest... rest) {
   constexpr bool batched = batched_dataset<First>;

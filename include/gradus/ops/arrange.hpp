@@ -1,4 +1,4 @@
-// Ops that move elements and compute nothing: transpose, slice, concat, pad, causal_mask. Rows by number: gather.hpp.
+// These ops move elements and compute nothing: transpose, slice, concat, pad, causal_mask. Rows by number: gather.hpp.
 //
 // Lowering collapses neighbouring axes that move together, so that a kernel sees the fewest and longest loops.
 #pragma once

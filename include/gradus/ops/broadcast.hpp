@@ -107,7 +107,7 @@ constexpr value reshape(value x, const shape& dims) {
 constexpr value identity(value x, std::string_view name = {}) { return x.g->add(cards::identity, {x}, name); }
 // Forward identity, backward nothing: gradients(stop_gradient(x), x) is None.
 constexpr value stop_gradient(value x) { return x.g->add(cards::stop_gradient, {x}); }
-// Forward identity; asking for its gradient is an error (tf.prevent_gradient).
+// Forward identity; its gradient is an error (tf.prevent_gradient).
 constexpr value prevent_gradient(value x) { return x.g->add(cards::prevent_gradient, {x}); }
 
 namespace detail {

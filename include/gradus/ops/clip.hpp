@@ -1,6 +1,6 @@
-// Clipping tensors of a graph: TensorFlow 1.15's tf.clip_by_* with its arithmetic, its edge cases and its gradients.
-// Composed of ops that exist, so every clip can be differentiated again, compiled and fused. For arrays in memory see
-// tensor/clip.hpp, which tells the names elsewhere; as policies of an optimizer, update/clip.hpp.
+// These functions clip tensors of a graph, as TensorFlow 1.15's tf.clip_by_*, with its arithmetic, its edge cases and
+// its gradients. Composed of ops that exist, so every clip can be differentiated again, compiled and fused. For arrays
+// in memory see tensor/clip.hpp, which tells the names elsewhere; as policies of an optimizer, update/clip.hpp.
 //
 //   auto h = clip::by_value(dense(x, {.units = 8}), -1, 1);
 //   auto all = clip::by_global_norm(g, {dw, db, {}}, 5.0);        // all.list[0].dense, ...; all.norm

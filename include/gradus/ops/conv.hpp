@@ -1,4 +1,5 @@
-// Convolution and pooling over images [n, height, width, channels] (NHWC), filters [height, width, in, out] (HWIO).
+// This header has convolution and pooling over images [n, height, width, channels] (NHWC), filters [height, width, in,
+// out] (HWIO).
 #pragma once
 #include "arrange.hpp"
 

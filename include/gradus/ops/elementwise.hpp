@@ -1,5 +1,5 @@
-// Elementwise ops: one formula for every element, operands broadcast as in NumPy. The cards say shape and gradient; the
-// formulas stand in cpu/elementwise.hpp, one each.
+// An elementwise op has one formula for every element; its operands broadcast as in NumPy. The cards define shape and
+// gradient; the formulas stand in cpu/elementwise.hpp, one each.
 #pragma once
 #include "broadcast.hpp"
 
@@ -130,8 +130,7 @@ inline constexpr card tanh_grad{"TanhGrad", 2, e, infer_floats, grad_tanh_grad},
 //
 // C++ leaves open which operand of an operator or of a call is evaluated first, and g++ takes the compiler's run from
 // the left and the program's from the right. So that both build one graph, a statement makes one operand at most that
-// adds nodes; only chains and braces have an order. What is named, drawn or a variable depends on it in a user's model
-// too.
+// adds nodes; only chains and braces have an order. Names, draws and variables depend on it in a user's model too.
 constexpr value add(value a, value b) { return a.g->add(cards::add, {a, b}); }
 constexpr value subtract(value a, value b) { return a.g->add(cards::sub, {a, b}); }
 constexpr value multiply(value a, value b) { return a.g->add(cards::mul, {a, b}); }

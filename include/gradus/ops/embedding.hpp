@@ -1,4 +1,4 @@
-// Rows of a table combined: what an example with several ids of a categorical feature becomes.
+// These ops combine rows of a table, for an example with several ids of a categorical feature.
 //
 //   auto ids = g.placeholder("words/ids", {batch, 8}, int64);       padded with -1
 //   auto table = g.variable("table", {1000, 16});
@@ -73,7 +73,7 @@ constexpr value embedding_lookup_sparse(value params, value ids, const sparse_lo
   return out / (mean ? safe : sqrt(safe));
 }
 
-// What an embedding's table starts with unless told otherwise.
+// The default initializer of an embedding's table.
 constexpr initializer embedding_start(int dimension) {
   return truncated_normal(0, static_cast<float>(1 / detail::square_root(static_cast<double>(dimension))));
 }
@@ -115,7 +115,7 @@ struct sparse_linear_options {
   bool trainable = true;
   dtype type = float32;
 };
-// What a categorical column adds in a linear model: the variable "<scope>/<name>/weights" [num_buckets, units], zeros
+// A categorical column adds this in a linear model: the variable "<scope>/<name>/weights" [num_buckets, units], zeros
 // at first, its rows combined. As in TensorFlow's linear_model: its scope there is "linear_model", and it adds one
 // "bias_weights" [units] to the sum of all columns.
 constexpr value sparse_linear(value ids, const sparse_linear_options& o) {

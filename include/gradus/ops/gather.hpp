@@ -1,4 +1,4 @@
-// Rows of a table by their numbers: gather and its sparse gradient, and one_hot.
+// This header gathers rows of a table by their numbers, with its sparse gradient, and has one_hot.
 #pragma once
 #include "reduce.hpp"
 

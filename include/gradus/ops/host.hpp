@@ -1,15 +1,15 @@
-// Ops written by the user: a C++ function of spans becomes an op (tf.py_func), with a gradient if he gives one.
+// host_call turns a user's C++ function of spans into an op (tf.py_func), with a gradient if one is given.
 //
 //   void clip_tails(std::span<float> y, std::span<const float> x) { ... }          // the result first
 //   template <> struct gradus::op_kernel<&gradus::host_op<&clip_tails>> : gradus::host_kernel<&clip_tails> {};
 //   ...
 //   value y = host_call<&clip_tails>({x});
 //
-// The second line is how any op reaches a device, this library's own included (cpu/host.hpp): one card, one kernel. An
-// interpreted session is also told its name: ops<&host_op<&clip_tails>>.
+// Every op reaches a device by such a second line, this library's own included (cpu/host.hpp): one card, one kernel. An
+// interpreted session also gets its name: ops<&host_op<&clip_tails>>.
 //
 // The function must be a pure one: equal calls may be made one, unused ones are not made. Its errors are raised as the
-// library's own. It sees flat spans, row-major; what it must know of extents it knows by itself.
+// library's own. It sees flat spans, row-major; it must know extents by itself.
 #pragma once
 #include <span>
 
@@ -88,7 +88,7 @@ constexpr void grad_host(backward& b) {
   if (i > b.operands()) b.g.refuse("HostCall: ", i, " gradients for ", b.operands(), " operands");
 }
 
-// ---- a check that travels with the numbers
+// ---- a check in the graph
 constexpr void infer_check_between(inference& r) {
   r.type = r.in_type(0), r.dims = r.in(0);
   if (!is_float(r.type)) return r.refuse("takes float32 or float64, got ", r.type);

@@ -1,4 +1,4 @@
-// Layers: ops with variables of their own, named as TensorFlow names them. A layer's name is a scope, so that the
+// A layer is an op with variables of its own, named as TensorFlow names them. A layer's name is a scope, so that the
 // second "dense" of a graph is "dense_1". A name that is empty stands for the layer's own: "dense", "conv2d", ...
 #pragma once
 #include "attention.hpp"

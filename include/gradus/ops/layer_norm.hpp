@@ -1,4 +1,4 @@
-// Normalizing rows: one op forward, one backward for the rows, one for what scales and moves them.
+// Rows are normalized by one op forward, one backward for the rows, and one for gamma and beta.
 #pragma once
 #include <array>
 #include <bit>

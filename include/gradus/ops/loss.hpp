@@ -1,6 +1,6 @@
-// Losses as tf.losses and tf.nn have them (TensorFlow 1.15). Labels come first in `losses::`, as in tf.losses; the ops
-// that end in _with_logits take logits first. Two that are swapped are refused where types show it: whole numbers are
-// labels. Of two float tensors nothing shows it.
+// This header has the losses of tf.losses and tf.nn (TensorFlow 1.15). Labels come first in `losses::`, as in
+// tf.losses; the ops that end in _with_logits take logits first. Two that are swapped are refused where types show it:
+// whole numbers are labels. Of two float tensors nothing shows it.
 #pragma once
 #include "arrange.hpp"
 #include "softmax.hpp"

@@ -1,4 +1,4 @@
-// Matrix products, with either side transposed, and over leading batch extents.
+// This header has matrix products, with either side transposed, and over leading batch extents.
 #pragma once
 #include "reduce.hpp"
 

@@ -1,4 +1,4 @@
-// Streaming metrics as tf.metrics has them (1.15): local variables that add up batches since they were reset.
+// Streaming metrics, as tf.metrics has them (1.15), are local variables that add up batches since they were reset.
 #pragma once
 #include <concepts>
 #include <span>
@@ -58,7 +58,7 @@ constexpr dtype type_of(const options& o) {
   if (is_float(o.type)) return o.type;
   return o.weights && o.weights.type() == float64 ? float64 : float32;
 }
-// A sum over batches: what this batch adds, what is stored, and what is stored once this batch is in.
+// A sum over batches: this batch's share, the stored sum, and the sum with this batch.
 struct tally {
   value of_batch, stored, updated;
 };
@@ -180,7 +180,7 @@ constexpr metric recall(value labels, value predictions, const options& o = {}) 
 }
 
 namespace detail {
-// What happened at every threshold [t]: predicted positive is p > threshold, strictly.
+// The counts at every threshold [t]: predicted positive is p > threshold, strictly.
 struct confusion {
   value label, above, weights;  // [1, n], [t, n], [1, n]
   dtype type;

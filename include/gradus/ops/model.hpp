@@ -1,4 +1,4 @@
-// What a model function returns, and how it becomes outputs of the graph: as tf.estimator's EstimatorSpec.
+// A model function returns a model_spec, which becomes outputs of the graph, as tf.estimator's EstimatorSpec.
 #pragma once
 #include <initializer_list>
 #include <string_view>
@@ -27,7 +27,7 @@ struct named_list {
 }  // namespace detail
 
 // .loss is minimized in mode train. .metrics are averaged over an evaluation (and shown for each batch in training).
-// .predictions are what predict returns. At most 16 of each. .train_op: what a training step does, if the model
+// .predictions are returned by predict. At most 16 of each. .train_op: the work of a training step, if the model
 // processes its gradients itself (pass/optimize.hpp); none: the loss is minimized over all trainable variables.
 struct model_spec {
   value loss = {};
@@ -36,7 +36,7 @@ struct model_spec {
   value train_op = {};
 };
 
-// Runs a model function and records what it returned as outputs of the graph.
+// Runs a model function and records its result as outputs of the graph.
 template <class Build>
 constexpr void build_into(graph& g, Build build) {
   const model_spec spec = build(g);

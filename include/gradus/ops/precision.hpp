@@ -1,5 +1,5 @@
-// Numbers rounded to the precision of a 16-bit type and kept in their own: what mixed precision makes products of
-// (pass/mixed_precision.hpp), and for a model that wants it somewhere else.
+// This op rounds numbers to the precision of a 16-bit type and keeps their own type: mixed precision does so with
+// operands of products (pass/mixed_precision.hpp), and a model may do so elsewhere.
 #pragma once
 #include "elementwise.hpp"
 
@@ -24,9 +24,9 @@ constexpr const card* reduce_precision_card(dtype to) {
 }
 }  // namespace detail
 
-// x as if stored as bfloat16 or float16 and read again: to nearest, ties to even; what is too large for the type
-// becomes infinite, what is too small zero. The result has x's dtype, float32 or float64. The gradient passes straight
-// through and is rounded alike, as it would be by a cast and its gradient. XLA's and JAX's reduce_precision.
+// x as if stored as bfloat16 or float16 and read again: to nearest, ties to even; a number that is too large for the
+// type becomes infinite, one that is too small zero. The result has x's dtype, float32 or float64. The gradient passes
+// straight through and is rounded alike, as it would be by a cast and its gradient. XLA's and JAX's reduce_precision.
 constexpr value reduce_precision(value x, dtype to) {
   const card* op = detail::reduce_precision_card(to);
   if (op == nullptr) {

@@ -1,9 +1,9 @@
-// Random numbers inside a step. Every draw is a pure function of four numbers: the run's seed, the op's own stream, the
-// step, and the element's index (base/random.hpp). So the backward pass recomputes the mask that the forward pass used,
-// a resumed run draws what an uninterrupted one would have drawn, and threads change nothing.
+// These ops draw random numbers inside a step. Every draw is a pure function of four numbers: the run's seed, the op's
+// own stream, the step, and the element's index (base/random.hpp). So the backward pass recomputes the mask that the
+// forward pass used, a resumed run draws the same numbers as an uninterrupted one, and threads change nothing.
 //
 // Seed and step are two int64 variables, "random_seed" and "random_step", in collections of these names: one pair per
-// graph, made by the first op that draws, outside of all scopes. Whoever runs the steps sets the one and counts the
+// graph, made by the first op that draws, outside of all scopes. The runner of the steps sets the one and counts the
 // other; they lie in checkpoints like other variables.
 #pragma once
 #include "elementwise.hpp"
@@ -56,7 +56,7 @@ struct random_source {
   value seed, step, stream;
 };
 // A new stream: its number is the position in the graph, the same whoever builds it. A global step that a session's
-// program or an estimator made before the model does not count, so that they draw what a trainer draws.
+// program or an estimator made before the model does not count, so that they draw the numbers of a trainer.
 constexpr random_source draw(graph& g) {
   const value seed = counter(g, collection::random_seed), step = counter(g, collection::random_step);
   int position = g.nodes.count;

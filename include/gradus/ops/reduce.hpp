@@ -1,5 +1,5 @@
-// Reductions over axes beside the sum, which stands with broadcasting. The order of every sum is a tree fixed by shape;
-// docs/arithmetic.md has it.
+// This header has reductions over axes beside the sum, which stands with broadcasting. The order of every sum is a tree
+// fixed by shape; docs/arithmetic.md has it.
 #pragma once
 #include "elementwise.hpp"
 

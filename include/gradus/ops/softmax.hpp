@@ -1,4 +1,4 @@
-// softmax over the last axis, and the cross-entropies that take logits.
+// This header has softmax over the last axis, and the cross-entropies that take logits.
 #pragma once
 #include "reduce.hpp"
 

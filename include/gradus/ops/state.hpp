@@ -1,4 +1,4 @@
-// Ops that change variables, and the ones that the session itself runs: updates, the global norm, the loss scale.
+// These ops change variables, or are run by the session itself: updates, the global norm, the loss scale.
 //
 // Order is the order of the program: a write waits for the reads that were made before it, a read made after it waits
 // for it (pass/gate.hpp adds the edges). So results never depend on timing.
@@ -42,13 +42,13 @@ inline constexpr card apply{"Apply", -1, trait::keeps | trait::writes | trait::s
 inline constexpr card loss_scale{"LossScale", 0, trait::session | trait::blocks, infer_loss_scale};
 }  // namespace cards
 
-// The variable, changed; use the result to read the new value.
+// Gives the changed variable; use the result to read the new value.
 constexpr value assign(value variable, value v) { return variable.g->add(cards::assign, {variable, v}); }
 // The variable plus v, which has its shape.
 constexpr value assign_add(value variable, value v) { return variable.g->add(cards::assign_add, {variable, v}); }
 // A variable whose first value is computed: from a placeholder, from other variables, from constants. Its shape and
-// dtype are the value's; options.init is not looked at. tf.Variable(initial_value). Graphs of a session have such
-// variables, models have not.
+// dtype are the value's; options.init is ignored. tf.Variable(initial_value). Graphs of a session have such variables,
+// models have not.
 constexpr value variable_from(std::string_view name, value initial, variable_options o = {}) {
   graph& g = *initial.g;
   if (is_batched(initial.dims())) g.refuse("variable \"", name, "\" cannot start from a batch: ", initial.dims());

@@ -1,8 +1,10 @@
-// One variable's step under any update: what an updater, a stepper and a graph optimizer all do with a gradient.
+// This header makes one variable's step under any update, as an updater, a stepper and a graph optimizer all do with a
+// gradient.
 //
-// A `subject_state` is made once per variable. In a step, `begin` gives it the constants of its branch; `measure`, for
-// every variable before the first is changed, what a part wants to know of all of them; `apply` makes the step. Where
-// an update is uniform (composed::uniform) none of this is needed: one sweep with the same constants for all.
+// A `subject_state` is made once per variable. In a step, `begin` gives it the constants of its branch; `measure`
+// computes, for every variable before the first is changed, the sums that a part needs of all of them; `apply` makes
+// the step. Where an update is uniform (composed::uniform) none of this is needed: one sweep with the same constants
+// for all.
 #pragma once
 #include <array>
 #include <bit>
@@ -46,13 +48,13 @@ struct step_memory {
   std::span<T> scratch;  // scratch_elements() of them
 };
 
-// What an update knows of one variable.
+// The state of an update about one variable.
 template <class Update>
 struct subject_state {
   subject about;
   std::size_t branch = 0;
   bool frozen = false;
-  constraint limit{};  // what the variable must be after its updates
+  constraint limit{};  // the constraint on the variable after its updates
   typename Update::branch_constants constants{};
 
   subject_state() = default;
@@ -77,9 +79,9 @@ std::size_t columns_of(const extents& dims) {
   else
     return 0;
 }
-// Whether a gradient was added to a sum is told by the sum itself, so that state files need no other place for it. A
-// sum begins at +0 and no addition gives -0 from there, so -0 in its first element says that a gradient was added
-// although the element is 0; it is +0 again when the sum is used. Looks at bits: small numbers may be flushed here.
+// The sum itself shows whether a gradient was added to it, so that state files need no other place for it. A sum begins
+// at +0 and no addition gives -0 from there, so -0 in its first element says that a gradient was added although the
+// element is 0; it is +0 again when the sum is used. Looks at bits: small numbers may be flushed here.
 template <class T>
 using bits_of = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 template <class T>
@@ -96,19 +98,19 @@ bool holds_a_sum(const T* sum, std::size_t n) {
     if (std::bit_cast<bits_of<T>>(sum[i]) != 0) return true;
   return false;
 }
-// What one gradient adds to the global norm.
+// Returns the share of one gradient in the global norm.
 template <class Device, class T>
 double squares_of(const T* g, std::size_t n) {
   return static_cast<double>(Device::sum_of_squares(g, n));
 }
-// Whether a clip by columns is a pass of its own: for rules that look at all of their gradient first.
+// True if a clip by columns is a pass of its own: for rules that read all of their gradient first.
 template <class Update>
 consteval bool clips_first() {
   return Update::clips_columns && (Update::stages != 0 || Update::steps_tensors);
 }
 }  // namespace detail
 
-// Elements of scratch that a variable's step may need.
+// Returns the number of elements of scratch that a variable's step may need.
 template <class Update>
 std::size_t scratch_elements(const Update& update, const subject_state<Update>& v, bool may_be_sparse) {
   std::size_t n = 0;
@@ -138,7 +140,7 @@ public:
   // At the start of a step.
   void begin(const typename Update::branch_constants& all) { v_.constants = all; }
 
-  // Adds this gradient to what was accumulated, which becomes the gradient if the step is one of the rule.
+  // Adds this gradient to the accumulated sum, which becomes the gradient if the step is one of the rule.
   void accumulate() {
     if constexpr (Update::accumulates) {
       if (g_.absent) return;
@@ -179,7 +181,7 @@ public:
   double squares() const { return detail::squares_of<Device>(g_.values, g_.size); }
 
   // Stage I: what is summed over all variables of the branch goes into `sums` (composed::stage_sums, or the stages of
-  // added_one_by_one); what is this variable's alone is known at once. `settle` follows when every variable has
+  // added_one_by_one); sums of this variable alone are known at once. `settle` follows when every variable has
   // measured.
   template <std::size_t I, class Sums>
   void measure(Sums& sums) {
@@ -256,7 +258,7 @@ private:
     g_ = {dense.data(), dense.size(), nullptr, false, 0, {}};
     v_.about.sparse = false;
   }
-  // Whether the formulas want every row, so that rows alone will not do.
+  // True if the formulas need every row, so that rows alone will not do.
   template <class Single>
   bool wants_dense(const Single& single) const {
     if constexpr (detail::steps_tensors<typename Single::rule_type> || Single::clips_columns) return true;
@@ -367,7 +369,7 @@ private:
     }
   }
 
-  // The rule on all of the tensor; what stands before it in a pass that makes its gradient, what follows in another.
+  // Applies the rule to all of the tensor; parts before it run in a pass that makes its gradient, followers in another.
   template <class Single>
   void step_tensor(const Single& single, const typename Single::template constants<T>& c,
                    const typename Single::template constants<double>& exact) {

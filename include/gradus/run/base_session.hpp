@@ -1,5 +1,5 @@
-// What every session is, whatever its device and policies: tf.Session's interface as ordinary code. Session managers,
-// hooks, queue runners and supervisors work with this class; programs make a `session` (run/session.hpp).
+// This is the base of every session, whatever its device and policies: tf.Session's interface as ordinary code. Session
+// managers, hooks, queue runners and supervisors work with this class; programs make a `session` (run/session.hpp).
 //
 // Any threads may call `run` at once, also with the same fetches, and any thread may close the session.
 #pragma once
@@ -24,9 +24,9 @@ public:
   graph& of() const { return core_.of(); }
   session_resources& resources() const { return core_.box(); }
 
-  // Gives every variable that has no value its first one, and the optimizers theirs, beside what those are about. First
-  // values that are computed (variable_from) come after the drawn ones, each when what it reads has a value; they may
-  // take feeds. Error: failed_precondition for values that need each other; and what runs raise.
+  // Gives every variable that has no value its first one, and the optimizers' variables theirs. First values that are
+  // computed (variable_from) come after the drawn ones, each when its inputs have values; they may take feeds. Error:
+  // failed_precondition for values that need each other; and those of runs.
   void initialize(std::uint64_t seed = 0, std::initializer_list<feed> feeds = {}) {
     initialize(seed, std::span<const feed>(feeds.begin(), feeds.size()));
   }
@@ -48,10 +48,10 @@ public:
   // The names of those that have none, in the order of the graph. tf.report_uninitialized_variables.
   std::vector<std::string> report_uninitialized_variables() const;
 
-  // The fetched tensors, in the order of the fetches. Errors: not_found or invalid_argument for what the graph has not
-  // or what does not fit, failed_precondition for a variable that is read and has no value, and for a session that is
-  // closed; cancelled if it is closed while the run waits; both aborted where its variables were taken away with it;
-  // deadline_exceeded as the options say; and what kernels raise.
+  // Returns the fetched tensors, in the order of the fetches. Errors: not_found or invalid_argument for a fetch or feed
+  // that the graph has not or that does not fit, failed_precondition for a variable that is read and has no value, and
+  // for a session that is closed; cancelled if it is closed while the run waits; both aborted where its variables were
+  // taken away with it; deadline_exceeded as the options say; and those of kernels.
   run_results run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds = {},
                   const run_options& o = {}, run_metadata* told = nullptr) {
     return run(std::span<const fetch>(fetches.begin(), fetches.size()),
@@ -78,25 +78,26 @@ public:
     core_.remembers(list);
   }
 
-  // While what it gives lives, no run stands between its first kernel and its last, in any session of these resources:
-  // for who saves, restores or looks at variables while other threads run. Its own thread runs nothing meanwhile.
+  // While the returned object lives, no run stands between its first kernel and its last, in any session of these
+  // resources. Code that saves, restores or reads variables while other threads run holds it; its own thread runs
+  // nothing meanwhile.
   [[nodiscard]] detail::run_order::turn pause_runs() const {
     return detail::run_order::turn(resources().order(), resources().order().alone());
   }
 
-  // Runs that wait in queues raise cancelled, now and later; a later run raises failed_precondition. Variables stay as
-  // they are. A second call does nothing.
+  // Closes the session: runs that wait in queues raise cancelled, now and later; a later run raises
+  // failed_precondition. Variables stay as they are. A second call does nothing.
   void close();
   bool is_closed() const { return end_.closing.is_cancelled(); }
-  // Cancelled when the session is closed: for what waits on its behalf.
+  // This is cancelled when the session is closed; code that waits on its behalf uses it.
   cancellation& closing() { return end_.closing; }
-  // `what` lives as long as the session: the resources of a server.
+  // Keeps `what` alive as long as the session: the resources of a server.
   void keep(std::shared_ptr<const void> what) { kept_ = std::move(what); }
 
-  // For ops that a session runs by itself (run/session_op.hpp): the variable that a node of the graph is.
+  // Returns the variable of a node, for ops that a session runs by itself (run/session_op.hpp).
   detail::resource_variable& variable_at(int node) const { return core_.variable(of().name_of(node)); }
-  // Gives these variables, nodes of the graph, first values again, whatever they hold. `seed` null: that of the last
-  // call of initialize, and random streams go on.
+  // Gives these variables, nodes of the graph, their first values again. `seed` null: that of the last call of
+  // initialize, and random streams go on.
   void initialize_again(std::span<const int> variables, const std::uint64_t* seed, std::span<const feed> feeds);
 
 protected:

@@ -6,7 +6,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// What every header begins with, `@` standing for its name. The same formulas as cpu/math.hpp and cpu/sums.hpp, in the
+// The beginning of every header, `@` standing for its name. The same formulas as cpu/math.hpp and cpu/sums.hpp, in the
 // same order: a product is rounded before it meets a sum.
 inline constexpr std::string_view c_functions = R"(
 #if defined(__FAST_MATH__) || (defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16)

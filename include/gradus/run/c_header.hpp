@@ -1,7 +1,7 @@
-// A trained model as one C99 header: a function that predicts, its weights as constants, and nothing else needed but
-// <math.h> and <string.h>. For programs in C, for other languages through it, for certified tool chains.
+// c_header writes a trained model as one C99 header: a function that predicts, with its weights as constants; it needs
+// only <math.h> and <string.h>. For programs in C, for other languages through it, for certified tool chains.
 //
-//   std::string text = gradus::c_header(model, list, {.name = "digits"});     list: what a stepper remembers
+//   std::string text = gradus::c_header(model, list, {.name = "digits"});     list: the state of a stepper
 //
 //   #include "digits.h"                                                       in C
 //   float work[digits_work];
@@ -11,9 +11,9 @@
 // It gives the bits of the policy `portable`, on every machine with IEEE 754 floats: its sums have the trees and chains
 // of docs/arithmetic.md, its functions are those of cpu/math.hpp. It refuses to compile with -ffast-math.
 //
-// What it can write, in float32: Add, Sub, Mul, RealDiv, Maximum, Minimum, SquaredDifference, Neg, Exp, Log, Sqrt,
-// Rsqrt, Square, Abs, Tanh, Sigmoid, Relu, Elu, Gelu, MatMul (one matrix on the right), Conv2D, MaxPool, Softmax,
-// LogSoftmax, Reshape, Identity. Anything else between the inputs and the predictions is refused by its name.
+// It can write, in float32: Add, Sub, Mul, RealDiv, Maximum, Minimum, SquaredDifference, Neg, Exp, Log, Sqrt, Rsqrt,
+// Square, Abs, Tanh, Sigmoid, Relu, Elu, Gelu, MatMul (one matrix on the right), Conv2D, MaxPool, Softmax, LogSoftmax,
+// Reshape, Identity. Anything else between the inputs and the predictions is refused by its name.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -24,7 +24,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct c_header_options {
-  // What every name of the header begins with; a C identifier.
+  // The prefix of every name of the header; a C identifier.
   std::string name = "model";
   // Examples of one call. The bits of an example may depend on it: a product with one row is summed otherwise.
   std::int64_t batch = 1;
@@ -36,7 +36,7 @@ struct c_header_options {
 // for one of another type or shape.
 std::string c_header(const graph& predict, const state_list& values, const c_header_options& options = {});
 
-// The same of a model function.
+// Returns the same of a model function.
 template <class Model>
   requires requires(Model model, graph& g) { model(g); }
 std::string c_header(Model model, const state_list& values, const c_header_options& options = {}) {

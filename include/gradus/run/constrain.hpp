@@ -1,4 +1,4 @@
-// Constraints of variables at work (graph/constraint.hpp): after an update, before the average.
+// This header applies the constraints of variables (graph/constraint.hpp) after an update, before the average.
 //
 // Sums of squares are taken in double, in row-major order, and every number is rounded once: the same bits on every
 // machine and with any number of threads.

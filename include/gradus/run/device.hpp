@@ -1,4 +1,4 @@
-// The device that a class uses when none is named. Declared here, so that this floor knows no device; defined by
+// This is the device of a class when none is named. It is declared here, so that this floor knows no device; defined by
 // gradus/cpu/device.hpp, which the umbrella includes.
 #pragma once
 #include "../base/build.hpp"
@@ -11,7 +11,7 @@ namespace detail {
 template <class Device>
 concept device_is_here = requires { sizeof(Device); };
 }  // namespace detail
-// Asked first by every class that has a device; the compiler's own words are about incomplete classes.
+// Every class with a device checks this first, since the compiler's own message is about incomplete classes.
 #define GRADUS_NEEDS_DEVICE(...)                            \
   static_assert(detail::device_is_here<__VA_ARGS__>,        \
                 "gradus: include <gradus/cpu/device.hpp>, " \

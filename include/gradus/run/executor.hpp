@@ -1,6 +1,6 @@
-// Who runs the calls of a step. `serial`: this thread, in order. `threads{n}`: this one and n - 1 more, on a schedule
-// fixed by the graph's edges. `threads_on(pool)`: the same on threads of yours. Results are the same bits: calls, and
-// the parts of a divided one, have no shared sums, and edges order all that touches the same memory.
+// An executor runs the calls of a step. `serial`: this thread, in order. `threads{n}`: this one and n - 1 more, on a
+// schedule fixed by the graph's edges. `threads_on(pool)`: the same on threads of yours. Results are the same bits:
+// calls, and the parts of a divided one, have no shared sums, and edges order all that touches the same memory.
 #pragma once
 #include <utility>
 #if defined(__STDCPP_THREADS__)  // bare metal has none, and only `serial`
@@ -22,8 +22,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Who wants to know when a task starts and ends gives a runner a probe of this form (run/profile.hpp). This one does
-// not: nothing of it is left in the program.
+// A runner notifies a probe of this form when a task starts and ends (run/profile.hpp). This one is a no-op: nothing of
+// it is left in the program.
 struct no_probe {
   void start(int /*thread*/) {}
   void end(int /*thread*/, int /*call*/, int /*part*/, int /*parts*/) {}
@@ -44,7 +44,7 @@ void run_in_order(Machine& m, Session& session, Probe& probe) {
 }
 }  // namespace detail
 
-// The default: no thread but the caller's.
+// The default uses no thread but the caller's.
 struct serial {
   using policy_for = kind::executor;
   static constexpr bool concurrent = false;
@@ -85,9 +85,8 @@ public:
   scheduled_runner(const scheduled_runner&) = delete;
   scheduled_runner& operator=(const scheduled_runner&) = delete;
 
-  // session(c) runs a call that has no kernel; if it has divides(node), it is also asked which of them it can do in
-  // parts, and then finds its part in c.size; if it has in_order(), that is what runs the calls of a step that stays
-  // on the caller.
+  // session(c) runs a call that has no kernel; if it has divides(node), it also says which of them it can do in parts,
+  // and then finds its part in c.size; if it has in_order(), that runs the calls of a step that stays on the caller.
   template <class Machine, class Session>
   void run(Machine& m, Session session) {
     no_probe unseen;
@@ -108,12 +107,12 @@ public:
   void on_each(F f) {
     pool_->run(f);
   }
-  // Into how many parts the dense update of so many bytes is divided; part i is done by thread i.
+  // Returns the number of parts of a dense update of so many bytes; thread i does part i.
   int parts_of_update(std::size_t bytes) const {
     return division_.parts_of(dense_update_ns(static_cast<double>(bytes)), size_);
   }
   int size() const { return size_; }
-  // Whether the last run was on the caller alone, in the order of the calls.
+  // True if the last run was on the caller alone, in the order of the calls.
   bool in_order() const { return in_order_; }
   // The last run's schedule, or none before the first.
   const schedule* last() const { return last_ != nullptr ? &last_->plan : nullptr; }
@@ -131,7 +130,7 @@ private:
   waiting wait_;
   int size_;
   bool crowded_ = false, in_order_ = true;
-  const void* last_calls_ = nullptr;  // what a small model asks in every step lies side by side
+  const void* last_calls_ = nullptr;  // members that a small model reads in every step lie side by side
   std::int64_t last_batch_ = -1;
   prepared* last_ = nullptr;
   std::vector<std::unique_ptr<prepared>> prepared_;
@@ -152,7 +151,7 @@ private:
     last_ = &prepared_for(m, session);
     last_calls_ = m.what().program.calls, last_batch_ = m.batch_size(), in_order_ = last_->plan.serial;
   }
-  // One schedule per graph and power of two of examples: what is worth dividing depends on how many there are.
+  // There is one schedule per graph and power of two of examples: what is worth dividing depends on how many there are.
   template <class Machine, class Session>
   prepared& prepared_for(const Machine& m, const Session& session) {
     const void* const calls = m.what().program.calls;
@@ -233,7 +232,7 @@ private:
 }  // namespace detail
 
 // `count` threads with the caller's, made when the runner is and joined when it goes. A model too small to gain stays
-// on the caller, and nobody is woken.
+// on the caller, and no thread is woken.
 struct threads {
   using policy_for = kind::executor;
   static constexpr bool concurrent = true;

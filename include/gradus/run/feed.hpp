@@ -1,4 +1,4 @@
-// What a run of a session gives and takes: which tensors to compute, and what placeholders hold.
+// This header has the arguments of a session's run: the tensors to compute, and the values of placeholders.
 #pragma once
 #include <string_view>
 
@@ -8,7 +8,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What to compute: a tensor of the graph, or the name of a node.
+// A fetch names a tensor to compute: a tensor of the graph, or the name of a node.
 struct fetch {
   const graph* g = nullptr;
   int id = -1;
@@ -17,7 +17,8 @@ struct fetch {
   fetch(std::string_view n) : name(n) {}
   fetch(const char* n) : name(n) {}
 };
-// What a placeholder holds in this run: a span, a vector, an xt::xtensor (with tensor/xtensor.hpp), a tensor view.
+// A feed is the value of a placeholder in this run: a span, a vector, an xt::xtensor (with tensor/xtensor.hpp), a
+// tensor view.
 struct feed {
   const graph* g = nullptr;
   int id = -1;

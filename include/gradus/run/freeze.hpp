@@ -1,5 +1,5 @@
-// From a model to constants: the builder and the passes run by the compiler, one constant evaluation each, their
-// results kept in arrays of exactly the right size.
+// This header turns a model into constants: the compiler runs the builder and the passes, one constant evaluation each,
+// and keeps their results in arrays of exactly the right size.
 //
 // Compilers limit the steps of one evaluation, not their sum, so a pass is a stage of its own. A pass whose result has
 // a known bound runs once, into that bound, and is narrowed; the builder and the differentiation run twice, for the
@@ -20,17 +20,17 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What a model is compiled for.
+// The options that a model is compiled for.
 struct build_options {
   mode what = mode::train;
   gating gate = gating::op;
   bool needs_norm = false;      // clip_by_global_norm is among the policies
   bool reuse = true;            // one thread: a tensor's memory serves again after its last reader
-  dtype compute = dtype::none;  // what products' operands are rounded to (pass/mixed_precision.hpp)
+  dtype compute = dtype::none;  // the type that products' operands are rounded to (pass/mixed_precision.hpp)
   bool scales_loss = false;     // a loss scale is among the policies
   int recompute = 0;            // segments of the forward pass that are not kept (pass/recompute.hpp)
   bool release = false;         // gradients have slots, and each is used as soon as it is final (pass/release.hpp)
-  bool one_by_one = false;      // each call of the step is one example's: what that cannot be is refused
+  bool one_by_one = false;      // each call of the step is one example's: others are refused
   constexpr bool operator==(const build_options&) const = default;
 };
 
@@ -110,7 +110,7 @@ constexpr graph minimize_rounded(const graph_parts& p, const build_options& o) {
   if (!whole.refusal.empty()) return whole;
   return round_operands(parts_of(whole), o.compute);
 }
-// The training graph of one example, or why a batch cannot be computed so.
+// The training graph of one example, or the reason why a batch cannot be computed so.
 constexpr graph minimize_one_by_one(const graph_parts& p, const build_options& o) {
   graph g;
   if (o.compute != dtype::none)
@@ -306,8 +306,9 @@ struct accepted<Stage, std::integer_sequence<int, I...>> {
 };
 }  // namespace detail
 
-// Whether a model is one; its `page` prints why not. A refused one is not differentiated: one refusal is enough. Asking
-// does not print: clang would take the answer for no constant.
+// True if a model is valid; its `page` prints why it is not. A refused model is not differentiated: one refusal is
+// enough. The check itself prints nothing, since clang no longer treats a value as a constant expression after a failed
+// assertion in its evaluation.
 template <auto Build, build_options O>
 struct model_fits {
   using examined = detail::stage<Build, O, detail::stage<Build, O, 0>::value.size.refusal == 0 ? 1 : 0>;

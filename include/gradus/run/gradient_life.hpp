@@ -1,4 +1,5 @@
-// Policies of a static stepper (run/static_step.hpp) that trade time or freedom for memory: what becomes of a gradient.
+// These policies of a static stepper (run/static_step.hpp) trade time or freedom for memory: they decide how long a
+// gradient lives.
 //
 //   static auto trainer = gradus::make_static_stepper<model>(gradus::static_batch<16>{}, gradus::adam{.rate = 0.01},
 //                                                            gradus::one_by_one{});
@@ -24,8 +25,8 @@ struct gradient_life {};  // what becomes of a static stepper's gradients: one_b
 // biases of dense layers, products but those of one row with at most 16 columns and 8 or more terms.
 // Costs N times the calls of a step, and more arithmetic where a product serves several examples at once. PyTorch has
 // no such mode; a loop of backward() over the examples, with the loss divided by N, is the same.
-// Refused when compiled: what mixes examples (a loss that is no mean over them), what changes variables while it
-// computes (batch_norm in training), gradients that come as rows (embeddings), a train op of the model's own.
+// Refused when compiled are: ops that mix examples (a loss that is no mean over them), ops that change variables while
+// they compute (batch_norm in training), gradients that come as rows (embeddings), a train op of the model's own.
 struct one_by_one {
   using policy_for = kind::gradient_life;
 };

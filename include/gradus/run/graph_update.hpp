@@ -16,11 +16,11 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace kind {
-struct optimizer {};  // gradus::optimizer: what a session needs to run its train ops; as many as wanted
+struct optimizer {};  // gradus::optimizer: a session needs it to run its train ops; any number of them
 }  // namespace kind
 
 namespace detail {
-// Which train op a node belongs to, by the number of its begin node when it was built; which of its updates it is.
+// The train op of a node, by the number of its begin node when it was built, and its place among the updates.
 struct update_attr {
   int train_op, number;
 };
@@ -43,7 +43,7 @@ constexpr bool is_graph_update(const card* op) {
 }
 }  // namespace detail
 
-// A train op in a session. Memory comes with each call; the variables that it starts are asked for by name.
+// A train op in a session. Memory comes with each call; the session finds the variables that it starts by name.
 class graph_update {
 public:
   struct started {

@@ -1,4 +1,4 @@
-// A dense update while state is being copied: in pieces, of each of which the guard is told before it changes
+// This header makes a dense update while state is being copied: in pieces, before each of which the guard is called
 // (base/state.hpp, checkpoint/staging.hpp). A sweep in pieces gives the bits of one sweep.
 #pragma once
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A plan meets its memory: pointers are bound once per batch size, then a step is a loop over a table of calls. The
-// same machine runs a compiled model and an interpreted graph; they differ in which kernels the table names.
+// A machine binds a plan to memory: pointers are bound once per batch size, then a step is a loop over a table of
+// calls. The same machine runs a compiled model and an interpreted graph; they differ in which kernels the table names.
 #pragma once
 #include <array>
 #include <bit>
@@ -69,13 +69,13 @@ public:
   void load(std::int64_t part);
 
   // The next run reads placeholder i from the caller's memory, which must stay as it is until the run has ended; then
-  // take_back. Gives whether it does: what is not whole cache lines on their boundaries, is an output of the graph or
-  // would be written is copied instead, as are the placeholders of a machine that was cut.
+  // take_back. Returns whether it does: memory that is not whole cache lines on their boundaries, is an output of the
+  // graph or would be written is copied instead, as are the placeholders of a machine that was cut.
   // Errors: invalid_argument if these are not the bytes of the bound batch.
   bool lend(int i, std::span<const std::byte> from);
   // From now on every placeholder is read where address(i) says.
   void take_back();
-  // What the run that goes on reads as node i: address(i), or what was lent.
+  // Returns the memory that the current run reads as node i: address(i), or the lent one.
   const std::byte* source(int i);
 
   // Where node i's tensor lies, once bound.
@@ -84,7 +84,7 @@ public:
 
   std::size_t call_count() const { return calls_.size(); }
   const bound_call& bound(std::size_t i) const { return calls_[i]; }
-  // Bytes of the largest batch's tensors as they are laid out, and of all of them side by side.
+  // Returns the size of the largest batch's tensors as they are laid out, and of all of them side by side.
   std::size_t arena_bytes() const { return bytes_; }
   std::size_t tensor_bytes() const;
   std::size_t feed_bytes() const { return feed_memory_.size(); }  // of the whole batch, if it is cut
@@ -107,7 +107,7 @@ private:
     std::size_t offset, bytes;  // of the whole batch in feed_memory_; of one part
   };
   void lay_out();
-  // Many pages are left to the kernels that write them, each on its thread; what no kernel writes is zero.
+  // Many pages are left to the kernels that write them, each on its thread; memory that no kernel writes is zero.
   void allocate();
   std::byte* place_of(int i);
   runnable r_;
@@ -125,14 +125,14 @@ private:
   struct input {  // a placeholder
     int node;
     std::vector<int> args;  // of calls, that are it or a view of it
-    bool only_read = true;  // by kernels: what else looks at it looks at its own memory
+    bool only_read = true;  // by kernels: other readers use its own memory
     std::size_t bytes = 0;  // of the whole batch
     std::byte *own = nullptr, *lent = nullptr;
   };
   std::vector<input> inputs_;
   bool any_lent_ = false;
 
-  // The node whose memory node i's is.
+  // Returns the node whose memory node i's is.
   int origin(int i) const;
   void find_inputs();
   void restore(input& in);

@@ -1,5 +1,5 @@
-// A variable whose array holds 16-bit numbers: its float32 master, which updates change and checkpoints hold, and the
-// way back into the array. Micikevicius et al. 2018, arXiv:1710.03740, section 3.1.
+// A variable whose array holds 16-bit numbers has a float32 master, which updates change and checkpoints hold; after a
+// step its values go back into the array. Micikevicius et al. 2018, arXiv:1710.03740, section 3.1.
 #pragma once
 #include "../tensor/tensor.hpp"
 
@@ -14,7 +14,8 @@ public:
   dtype array_type() const { return array_.type; }
   tensor_view values() { return {float32, array_.dims, values_.data()}; }
 
-  // What is given as 16-bit numbers, as float32; until the next call. Allocates when there were never as many.
+  // Converts 16-bit numbers to float32; the result is valid until the next call. Allocates when there were never as
+  // many.
   const_tensor_view widened(const const_tensor_view& gradient);
 
   // The array takes the master's values, rounded: all, or `count` elements from element `first` on.

@@ -1,4 +1,4 @@
-// A batch in parts: the activations of one part at a time, one update.
+// microbatch runs a batch in parts: with the activations of one part at a time, and one update.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -17,8 +17,9 @@ namespace gradus::inline GRADUS_BUILD {
 // as a tree fixed by the number of parts (tensor/tree_sum.hpp) and divided by it, so a loss that is a mean over the
 // batch gives the gradient of the whole; then comes one update, with its clip on the norm of the whole. Loss, scalar
 // metrics and scalar summaries are averaged the same way; other outputs are those of the last part. The bits depend on
-// `parts`, not on who computes a part: n processes that hold a power of two of them each agree with one that holds all.
-// Costs a sum and up to log2(parts) + 1 arrays of all gradients; saves the activations of the other parts.
+// `parts`, not on the process that computes a part: n processes that hold a power of two of them each agree with one
+// that holds all. Costs a sum and up to log2(parts) + 1 arrays of all gradients; saves the activations of the other
+// parts.
 //
 // microbatch{parts, in_order} adds each part's gradients to the sum of those before it instead, with one array beside;
 // with a part for each example these are the bits of a board that has one_by_one (run/static_layout.hpp). Processes
@@ -52,7 +53,7 @@ public:
   // In its place for a batch that is not cut, whose outputs are averaged with those of others.
   void prepare_outputs(step_machine& train);
   void restart() { sums_.restart(), output_sums_.restart(); }
-  // What the part that `train` has just run leaves behind.
+  // Adds the results of the part that `train` has just run.
   void take(step_machine& train, variable_arena& variables);
   // After the last: gradients that were summed over `of` parts become their mean, outputs that of the parts here.
   void average(step_machine& train, variable_arena& variables, std::int64_t of);

@@ -1,5 +1,6 @@
-// What an optimizer keeps beside a variable (slots, average, accumulated gradient), for every owner of memory: which
-// mirrors there are, how they start, the exchange with what evaluation uses, what a checkpoint holds.
+// Mirrors are the arrays that an optimizer keeps beside a variable (slots, average, accumulated gradient). For every
+// owner of memory this header says which mirrors there are, how they start, how they are exchanged with those that
+// evaluation uses, and which a checkpoint holds.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -40,8 +41,8 @@ void start_mirror(const mirror& m, dtype type, std::byte* to, std::size_t bytes,
   }
 }
 
-// Exchanges a variable with what evaluation uses in its place, bit by bit, and tells whether there is such a mirror.
-// mirror_at(k): where mirror k begins.
+// Exchanges a variable with the mirror that evaluation uses in its place, bit by bit, and returns whether there is such
+// a mirror. mirror_at(k): where mirror k begins.
 template <class Update, class MirrorAt>
 bool swap_evaluation_copy(const Update& update, std::size_t branch, std::span<std::byte> values, MirrorAt mirror_at) {
   const std::size_t k = update.evaluation_mirror(branch);

@@ -1,5 +1,5 @@
-// The two ways to have a model ready to run: compiled, its graphs constants and its kernels instantiated; and
-// interpreted, its graphs built by the program. Both give a `runnable` per mode, and the same numbers.
+// There are two ways to have a model ready to run: compiled, with its graphs as constants and its kernels instantiated;
+// and interpreted, with its graphs built by the program. Both give a `runnable` per mode, and the same numbers.
 #pragma once
 #include <functional>
 #include <memory>
@@ -37,7 +37,7 @@ struct compiled_model {
     see(detail::stage<Build, options(M), 1>::value.parts(), frozen<M>::names);
   }
 
-  // The same without gradients, and with what the model was refused for, if it was: a mode that the program does not
+  // The same without gradients, and with the reason of a refusal, if there was one: a mode that the program does not
   // run may be one that the model does not have. see(parts, names, refusal).
   template <mode M, class See>
   void show_forward(See see) const {
@@ -47,7 +47,7 @@ struct compiled_model {
         std::string_view(built::value.refusal, static_cast<std::size_t>(built::value.size.refusal)));
   }
 
-  // Whether a gradient comes as rows; then a step needs scratch.
+  // True if a gradient comes as rows; then a step needs scratch.
   static consteval bool may_be_sparse() {
     constexpr const auto& g = frozen<mode::train>::graph;
     for (int i = 0; i < g.size.nodes; ++i)

@@ -1,6 +1,6 @@
-// The updates of a training graph: what its `apply` nodes name, on variables in arenas, by an optimizer. Uniform ones
-// are sweeps, joined where variables lie side by side or divided over threads; the others go variable by variable
-// (run/apply.hpp).
+// This class makes the updates of a training graph, which its `apply` nodes name, on variables in arenas, by an
+// optimizer. Uniform ones are sweeps, joined where variables lie side by side or divided over threads; the others go
+// variable by variable (run/apply.hpp).
 #pragma once
 #include <array>
 #include <climits>
@@ -25,7 +25,7 @@ public:
   typename Executor::runner executor;
   variable_arena variables;
   step_machine train;
-  write_guard* guard = nullptr;  // is told before a sweep changes what guarded() names
+  write_guard* guard = nullptr;  // called before a sweep changes the state that guarded() names
 
   model_updates(Optimizer with, const Executor& on) : step(std::move(with)), executor(on) {}
   model_updates(const model_updates&) = delete;
@@ -76,7 +76,7 @@ public:
     struct ordered {
       model_updates* self;
       void operator()(const bound_call& c) const {
-        if constexpr (Optimizer::uniform)  // most calls of a small model, so it is asked before all else
+        if constexpr (Optimizer::uniform)  // most calls of a small model, so it is checked before all else
           if (self->joined_at(c) == 0) return;
         self->template session_call<true>(c);
       }
@@ -130,8 +130,8 @@ public:
   }
 
   // ---- a step without its updates
-  // see(named_gradient) for every trainable variable: on one thread as soon as it is final, so that what see is given
-  // lies where the next call of the step may write; on several when the step is done.
+  // see(named_gradient) for every trainable variable: on one thread as soon as it is final, so that the memory passed
+  // to see may be overwritten by the next call of the step; on several when the step is done.
   template <class See>
   void hand_over(See& see) {
     if (finals_.empty()) finals_ = final_gradients(train.what());
@@ -155,7 +155,7 @@ public:
       if (const node& n = v.nodes[i]; n.op == &cards::apply)
         f(variable_at_[static_cast<std::size_t>(i)], constraint_of(n, v.ints), n.inputs == 3);
   }
-  // The state that changes by sweeps alone, of which the guard is told.
+  // Returns the state that changes by sweeps alone, for which the guard is called.
   std::vector<std::span<const std::byte>> guarded() {
     std::vector<std::span<const std::byte>> out;
     const runnable& r = train.what();
@@ -169,7 +169,7 @@ public:
     return out;
   }
 
-  // sqrt(sum of squares) of the last step's gradients, without the loss scale; what clip_by_global_norm looks at.
+  // sqrt(sum of squares) of the last step's gradients, without the loss scale; the input of clip_by_global_norm.
   double gradient_norm() const {
     return std::sqrt(squares_of_gradients<Device>(const_cast<step_machine&>(train), given_)) / step.loss_scale();
   }
@@ -196,7 +196,8 @@ public:
         [&](const mirror& m) { return checkpoint_name(v.name, m); });
   }
 
-  // The averages (or what else the rule evaluates at) in place of the variables, and back: the same bits return.
+  // Exchanges the variables with the averages (or the other values at which the rule evaluates), and back: the same
+  // bits return.
   void swap_averages() {
     if constexpr (Optimizer::has_evaluation_copy)
       for (std::size_t i = 0; i < variables.size(); ++i)

@@ -59,7 +59,7 @@ void assign_moving_average(std::span<T> variable, std::span<const std::type_iden
   detail::follow(variable, value.data(), decay);
 }
 
-// What a debiased average remembers: an average that starts at 0, of as many elements, and how often it was assigned.
+// The state of a debiased average: an average that starts at 0, of as many elements, and the number of assignments.
 // TensorFlow's variables <name>/biased and <name>/local_step.
 template <std::floating_point T>
 struct zero_debias {
@@ -107,16 +107,18 @@ public:
   void apply(std::initializer_list<std::string_view> names, std::optional<double> num_updates = {});
   void apply(std::span<const std::string_view> names, std::optional<double> num_updates = {});
 
-  // The average of a variable or tensor, or nothing where none is kept. While swapped in, the variable's own value.
+  // Returns the average of a variable or tensor, or nothing where none is kept. While swapped in, the variable's own
+  // value.
   std::optional<tensor_view> average(std::string_view name);
   // Its name in checkpoints; where none is kept, the name that it would get.
   std::string average_name(std::string_view name) const;
-  // The variables that are followed, in order, without the tensors: tf.moving_average_variables().
+  // Returns the variables that are followed, in order, without the tensors: tf.moving_average_variables().
   std::vector<std::string> moving_average_variables() const;
 
-  // What to read from a checkpoint so that evaluation runs on averages: {name in the checkpoint, variable} pairs. All
-  // trainable variables and all that are tracked come from their averages, whether one was ever kept or not; every
-  // other variable of `all`, and the averages of tensors, from their own names. As TensorFlow's variables_to_restore().
+  // Returns the entries to read from a checkpoint so that evaluation runs on averages: {name in the checkpoint,
+  // variable} pairs. All trainable variables and all that are tracked come from their averages, whether one was ever
+  // kept or not; every other variable of `all`, and the averages of tensors, from their own names. As TensorFlow's
+  // variables_to_restore().
   struct restored {
     std::string saved_as, variable;
     bool operator==(const restored&) const = default;
@@ -128,7 +130,7 @@ public:
                                                 const std::vector<std::string>& all) const;
 
   // Exchanges variables and averages, bit by bit; tensors stay. In between, `apply` and `remembers` are refused
-  // (failed_precondition), and whoever writes the variables writes into what becomes the averages.
+  // (failed_precondition), and writes to the variables change the future averages.
   void swap_in();
   void swap_out();
   bool swapped() const { return swapped_; }

@@ -1,4 +1,4 @@
-// Gradients as a program hands them over: an array, or some rows of one, for the variable of a name.
+// A program passes gradients in this form: an array, or some rows of one, for the variable of a name.
 #pragma once
 #include <string_view>
 
@@ -34,7 +34,7 @@ struct named_gradient {
 
 namespace detail {
 
-// Whether the gradient's extents are those of a variable; row numbers are not looked at.
+// Checks that the gradient's extents are those of a variable; it does not read row numbers.
 void check_extents(const named_gradient& g, const extents& variable);
 
 }  // namespace detail

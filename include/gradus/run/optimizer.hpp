@@ -10,8 +10,8 @@
 //
 // Policies are those of an updater (run/updater.hpp): a rule, and as wanted a schedule, a clip, an average, and so on.
 // Slots and the optimizer's own state are variables of the graph, under TensorFlow's names: "w/Adam", "w/Adam_1",
-// "beta1_power"; so two sessions keep two states, and what saves a session's variables saves the optimizer. A rate that
-// follows a schedule looks at `global_step` before it is incremented; without one the optimizer counts its own steps in
+// "beta1_power"; so two sessions keep two states, and a checkpoint of a session's variables holds the optimizer. A
+// schedule of the rate reads `global_step` before it is incremented; without one the optimizer counts its own steps in
 // a variable "<name>/steps", which is none of variables().
 //
 // Where this differs from TensorFlow: a session must be given its optimizers. Hyper-parameters are numbers, not
@@ -36,7 +36,7 @@ struct optimizer_options {
   bool use_locking = false;                   // recorded
 };
 
-// A rule and what composes it, for train ops of a session's graph.
+// This is a rule with its policies, for train ops of a session's graph.
 // Device sweeps memory, as an updater's does; the deduction guides bind it to the default one. Copies share what they
 // have made: a session keeps one, so the optimizer may go before the session does.
 template <class Device, class... Policies>
@@ -60,7 +60,7 @@ public:
     made_->use_locking = o.use_locking;
   }
 
-  // (gradient, variable) pairs, to be looked at, changed, and given to apply_gradients.
+  // Returns (gradient, variable) pairs, which may be read, changed, and given to apply_gradients.
   detail::seq<gradient_and_variable> compute_gradients(value loss, const compute_gradients_options& o = {}) const {
     return gradus::compute_gradients(loss, o);
   }
@@ -85,7 +85,7 @@ public:
 
   const std::string& get_name() const { return made_->name; }
   bool use_locking() const { return made_->use_locking; }
-  // The variable that holds this slot: "m" of Adam, "average" of an average. Empty if there is none (yet).
+  // Returns the variable that holds this slot: "m" of Adam, "average" of an average. Empty if there is none (yet).
   value get_slot(value variable, std::string_view slot) const {
     for (const auto& v : made_->variables)
       if (v.g == variable.g && v.beside == variable.id && v.slot == slot) return {variable.g, v.node};
@@ -179,7 +179,7 @@ private:
       made_->variables.push_back({&g, p.slots[k], v.id, std::string(m.slot), m.initial, m.starts_as_variable, {}});
     });
   }
-  // The optimizer's own state in a graph: of the update, in its order; then the count of steps, if it is wanted.
+  // The optimizer's own state in a graph: of the update, in its order; then the count of steps, if needed.
   std::vector<value> take_state(graph& g, int device) {
     std::vector<value> found;
     for (const auto& v : made_->variables)

@@ -1,4 +1,4 @@
-// Threads that wait for work. `pool` owns them; any type that satisfies `thread_pool` may stand in its place.
+// `pool` is a thread pool; any type that satisfies `thread_pool` may stand in its place.
 #pragma once
 #if defined(__STDCPP_THREADS__)
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 // run(f) calls f(i) for every i < size(), all at the same time, each on a thread of its own (they wait for each
-// other), the caller being 0; it returns when all have, and sees what they wrote. f does not throw.
+// other), the caller being 0; it returns when all have, and sees their writes. f does not throw.
 template <class P>
 concept thread_pool = requires(P& p, void (*f)(int)) {
   { p.size() } -> std::convertible_to<int>;
@@ -46,8 +46,8 @@ inline bool is_crowded(std::size_t threads) {
   return processors != 0 && threads > processors;
 }
 
-// Looks as long as `w` says, until ready(); returns what that was at last. Crowded, whom it waits for may need this
-// very processor.
+// Looks as long as `w` says, until ready(); returns its last value. With more threads than processors, the awaited
+// thread may need this very processor.
 template <class Ready>
 bool look(const waiting& w, bool crowded, Ready ready) {
   if (ready()) return true;
@@ -86,12 +86,12 @@ private:
 
 }  // namespace detail
 
-// size() - 1 threads of its own, and the caller's. Binds none to a processor. run() allocates nothing and takes no
-// lock.
+// The pool has size() - 1 threads of its own, and the caller's. It binds none to a processor. run() allocates nothing
+// and takes no lock.
 class worker_pool {
 public:
-  // Errors: invalid_argument unless 1 <= size <= 1024; resource_exhausted if a thread cannot be had: those begun before
-  // it have ended then.
+  // Errors: invalid_argument unless 1 <= size <= 1024; resource_exhausted if a thread cannot be created: those begun
+  // before it have ended then.
   explicit worker_pool(int size, const waiting& w = {}) : size_(checked(size)), wait_(w) {
     crowded_ = detail::is_crowded(static_cast<std::size_t>(size));
     finished_ = std::make_unique<detail::progress[]>(static_cast<std::size_t>(size));
@@ -126,7 +126,7 @@ private:
   void (*call_)(void*, int) = nullptr;
   detail::progress started_;
   std::unique_ptr<detail::progress[]> finished_;
-  std::vector<detail::joining_thread> workers_;  // the last member: joined before what they look at goes
+  std::vector<detail::joining_thread> workers_;  // the last member: joined before the members that they read go
 
   static int checked(int size) {
     if (size < 1 || size > 1024)

@@ -1,10 +1,10 @@
-// Where a step's time goes, call by call: for people as a table, for tools as events.
+// A step_profile shows where a step's time goes, call by call: for people as a table, for tools as events.
 //
 //   step_profile p(s);                           // s: a stepper, bound to a batch
 //   for (int i = 0; i < 20; ++i) feed(), s.train_step(p);
 //   std::puts(p.table().c_str());
 //
-// A step without a profile has nothing of this in it. With one, every call costs two looks at the clock more.
+// A step without a profile has nothing of this in it. With one, every call reads the clock twice.
 #pragma once
 #include <algorithm>
 #include <cstdio>
@@ -29,10 +29,10 @@ public:
     double start, end;  // seconds since the profile was made
   };
   struct line {
-    std::string op, name;  // a node without a name is told by its shape
+    std::string op, name;  // a node without a name is listed by its shape
     int parts = 1;         // the largest number of parts it was divided into
     double seconds = 0;    // of a step, all its parts together
-    double flops = 0;      // of a step; 0 where they are not what it does
+    double flops = 0;      // of a step; 0 where its work is not floating-point operations
     int thread = 0;        // of its first part
   };
 
@@ -42,7 +42,7 @@ public:
   basic_profile(const runnable& r, std::int64_t batch_size, int threads)
       : r_(r), batch_(batch_size), logs_(static_cast<std::size_t>(threads)), began_(Clock::now()) {}
 
-  // What a runner tells.
+  // The calls that a runner makes.
   void start(int thread) { logs_[static_cast<std::size_t>(thread)].since = Clock::now(); }
   void end(int thread, int call, int part, int parts) {
     log& l = logs_[static_cast<std::size_t>(thread)];
@@ -84,7 +84,7 @@ public:
       }
     return out;
   }
-  // The lines, the slowest first, as text.
+  // Returns the lines, the slowest first, as text.
   std::string table(std::size_t most = 40) const {
     std::vector<line> all = lines();
     double total = 0;
@@ -111,7 +111,7 @@ private:
   std::vector<log> logs_;  // of each thread
   double began_;
 
-  // An expression says what it is made of.
+  // An expression names its operations.
   std::string op_text(int call_index) const {
     const detail::signature& s = r_.program.signatures[r_.program.calls[call_index].signature];
     std::string out(s.op->name);

@@ -1,5 +1,5 @@
-// The rows that a training step's sparse updates will change, asked for when the step begins: where they are few, the
-// time that memory takes is most of the step, and the forward pass passes in it.
+// This class prefetches the rows that a training step's sparse updates will change when the step begins: where they are
+// few, the latency of memory is most of the step, and it overlaps with the forward pass.
 //
 // Which rows these are is a guess by the graph: a sparse gradient's row numbers come from a placeholder of as many
 // numbers of the same type, perhaps with others in place of some (embedding_lookup_sparse). A wrong guess costs time
@@ -19,7 +19,7 @@ class rows_ahead {
 public:
   static constexpr std::size_t most = 256;  // rows: with a few slots each they fit the caches that are near
 
-  // Looks at the updates of a training graph.
+  // Analyses the updates of a training graph.
   void find(const runnable& r) {
     found_.clear();
     for (int i = 0; i < r.graph.view.size; ++i) {
@@ -29,8 +29,8 @@ public:
       if (const int from = placeholder_of(r, ids, r.at(ids), deepest); from >= 0) found_.push_back({i, from});
     }
   }
-  // Asks for the rows of every such update that has few, of the variable and of its slots. Only where all variables are
-  // updated alike and some update may be sparse.
+  // Prefetches the rows of every such update that has few, of the variable and of its slots. Only where all variables
+  // are updated alike and some update may be sparse.
   template <class Device, class Update, bool MayBeSparse = true>
   void ask(step_machine& m, variable_arena& variables) const {
     if constexpr (Update::uniform && MayBeSparse)

@@ -1,4 +1,5 @@
-// How a session's run is made, and what it tells about itself. tf.RunOptions and tf.RunMetadata (1.15).
+// run_options say how a session's run is made, and run_metadata holds its trace. tf.RunOptions and tf.RunMetadata
+// (1.15).
 //
 //   gradus::run_metadata told;
 //   s.run(train, feeds, {.timeout_secs = 5, .trace = gradus::trace_level::full_trace}, &told);
@@ -17,16 +18,16 @@ class cancellation;
 enum class trace_level : int { no_trace = 0, software_trace = 1, hardware_trace = 2, full_trace = 3 };
 
 struct run_options {
-  // How long each queue may let the run wait; then it raises deadline_exceeded. Unset: for as long as it takes.
+  // The most time that each queue may let the run wait; then it raises deadline_exceeded. Unset: without a limit.
   std::optional<double> timeout_secs = {};
   trace_level trace = trace_level::no_trace;
-  // What ends the run where it waits in a queue, with an error of its kind: a coordinator's stopping(). It outlives the
+  // This ends the run where it waits in a queue, with an error of its kind: a coordinator's stopping(). It outlives the
   // run. A monitored session and a supervisor give their own.
   cancellation* stop = nullptr;
 };
 
-// When several ask for one run: the longer timeout, the higher trace level, the first stop. tf.train.MonitoredSession
-// merges the options of hooks so.
+// Merges the options of several callers of one run: the longer timeout, the higher trace level, the first stop.
+// tf.train.MonitoredSession merges the options of hooks so.
 constexpr run_options merged_options(const run_options& a, const run_options& b) {
   run_options both = a;
   if (!a.timeout_secs || (b.timeout_secs && *b.timeout_secs > *a.timeout_secs)) both.timeout_secs = b.timeout_secs;

@@ -1,5 +1,5 @@
-// Which runs of a graph may be at work at once: a run that writes a variable excludes the runs that read or write it,
-// and only those.
+// A run_order decides which runs of a graph may be at work at once: a run that writes a variable excludes the runs that
+// read or write it, and only those.
 //
 //   run_order::kind& kind = order.add({.reads = {0, 3}, .writes = {4}});    // once per set of fetches
 //   {
@@ -10,9 +10,9 @@
 // Runs come in their order of arrival: a run that has to wait is passed only by those that touch nothing of it, so that
 // neither readers nor writers starve.
 //
-// A run that writes nothing begins and ends without a lock while nobody is there who excludes it: it counts itself on a
-// cache line of its thread and then looks whether its kind is closed, and who excludes it closes the kind first and
-// then looks at the counts, so that one of the two sees the other.
+// A run that writes nothing begins and ends without a lock while no run excludes it: it counts itself on a cache line
+// of its thread and then checks whether its kind is closed, and a run that excludes it closes the kind first and then
+// reads the counts, so that one of the two sees the other.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -44,7 +44,7 @@ public:
   // The kind of run that excludes all others.
   kind& alone() { return *kinds_[0]; }
 
-  // A run of this kind is at work while this lives, on the thread that made it. Nothing is allocated.
+  // While this lives, a run of this kind is at work, on the thread that made it. Nothing is allocated.
   class turn {
   public:
     turn(run_order& order, kind& k) : order_(order), kind_(k), counted_(order.begin(k)) {}

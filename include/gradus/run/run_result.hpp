@@ -1,5 +1,5 @@
-// What a session's run gives: the fetched tensors, as views of memory that is theirs while the result lives. Then the
-// session's next run of the same fetches takes the memory again; a result does not outlive its session.
+// A run_result holds the fetched tensors of a session's run, as views of memory that is theirs while the result lives.
+// Then the session's next run of the same fetches takes the memory again; a result does not outlive its session.
 //
 //   const auto y = s.run("y", {{"x", data}});            // a run_result: a const_tensor_view
 //   const auto both = s.run({"y", "loss"}, feeds);       // run_results: both[0], both[1]
@@ -19,8 +19,8 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// Whole cache lines: what a run writes lies beside nothing that another run writes. Two runs on one line wait for it at
-// every write, which costs a small run half of its speed.
+// Whole cache lines keep the memory that a run writes apart from that of other runs. Two runs on one line wait for it
+// at every write, which costs a small run half of its speed.
 template <class T>
 struct line_allocator {
   using value_type = T;
@@ -37,20 +37,20 @@ private:
 template <class T>
 using line_vector = std::vector<T, line_allocator<T>>;
 
-// A machine of one set of fetches and what belongs to one run of it. Sets of fetches keep theirs for the next run.
+// A machine of one set of fetches with the state of one run. Sets of fetches keep theirs for the next run.
 struct alignas(alignment) run_memory {
   step_machine machine;
   line_vector<const_tensor_view> results;   // of the fetches
   line_vector<const_tensor_view> operands;  // of the ops that run behind the kernels
   std::vector<aligned_buffer> copies;       // of results that are variables, which other runs may change
-  std::vector<feed> given;                  // what ops gave to placeholders,
+  std::vector<feed> given;                  // the values of placeholders that ops gave,
   std::vector<feed> feeds;                  // and with it all that is fed
   line_vector<int> fed;                     // the placeholder of each feed, in the session's graph
   std::vector<std::shared_ptr<void>> kept;  // memory of the ops before and behind
   std::int64_t number = -1;                 // of a run that draws random numbers
   run_memory* next_idle = nullptr;
 };
-// Where a result's memory goes back to.
+// The owner to which a result's memory returns.
 class run_memory_owner {
 public:
   virtual void take_back(run_memory& m) = 0;

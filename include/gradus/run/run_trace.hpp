@@ -1,5 +1,5 @@
-// Measures the calls of one run of a session, for its run_metadata. A step_profile (run/profile.hpp) behind a door, so
-// that who runs a session compiles nothing of it.
+// A run_trace measures the calls of one run of a session, for its run_metadata. It is a step_profile (run/profile.hpp)
+// behind a door, so that a program that runs a session compiles nothing of it.
 #pragma once
 #include <memory>
 
@@ -14,7 +14,7 @@ public:
   run_trace(const run_trace&) = delete;
   ~run_trace();
 
-  // What an executor tells.
+  // The calls that an executor makes.
   void start(int thread);
   void end(int thread, int call, int part, int parts);
 

@@ -1,4 +1,5 @@
-// A train op of gradus::optimizer (run/optimizer.hpp) at work in a session: what was built, and how its nodes run.
+// This header runs a train op of gradus::optimizer (run/optimizer.hpp) in a session: it holds the built op, and runs
+// its nodes.
 #pragma once
 #include <array>
 #include <cstring>
@@ -14,7 +15,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// A variable that an optimizer brings, and what it holds before the first step.
+// A variable that an optimizer brings, and its value before the first step.
 struct optimizer_variable {
   const graph* g;
   int node;
@@ -49,7 +50,7 @@ template <class Device, class Update>
 class running_update final : public graph_update {
 public:
   using plan_type = planned_train_op<Update::mirror_count>;
-  // What an update node does must be known of all gradients before the first update.
+  // The sums over all gradients must be known before the first update.
   static constexpr bool knows_all = update_step<Update>::rounds != 0;
 
   running_update(const Update& update, const plan_type& plan, std::vector<optimizer_variable> variables)
@@ -156,7 +157,7 @@ private:
     f(one);
   }
 
-  // Operands: the step, the optimizer's own state, then, if all is to be known, those of every update.
+  // Operands: the step, the optimizer's own state, then, if sums over all are needed, those of every update.
   void begin(const runnable& r, const bound_call& c, std::int64_t batch_size) {
     const node& n = r.at(c.node);
     step_.global_step = integer(r.at(r.graph.view.edges[n.first]).type, c.args[1]);

@@ -1,5 +1,6 @@
-// Who does what, in which order, waiting for whom: fixed by the graph's edges and an estimate of each call's time, once
-// per graph and size of batch. Large calls are divided; updates start as soon as the edges let them.
+// A schedule fixes which thread makes which call, in which order, and which waits for which: by the graph's edges and
+// an estimate of each call's time, once per graph and size of batch. Large calls are divided; updates start as soon as
+// the edges let them.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -9,7 +10,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What a schedule reckons with. The numbers decide who computes what, never what comes out.
+// The estimates of a schedule. The numbers decide which thread computes what, never the results.
 struct work_division {
   double part_ns = 10000;     // a call is divided into parts that take at least so long
   double hand_over_ns = 500;  // from the end of a part to the start of one on another thread that waits for it
@@ -21,8 +22,8 @@ struct work_division {
 };
 
 namespace detail {
-// An estimate of a call: nanoseconds on one thread of a machine of 2020, and floating-point operations where they are
-// what counts (products, convolutions), else 0.
+// An estimate of a call: nanoseconds on one thread of a machine of 2020, and floating-point operations where they
+// dominate (products, convolutions), else 0.
 struct work {
   double ns = 0, flops = 0;
 };

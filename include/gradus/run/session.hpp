@@ -1,4 +1,5 @@
-// tf.Session for a graph built at run time: fetch any tensors, feed any placeholders, any batch size.
+// A session is tf.Session for a graph built at run time: it fetches any tensors, and takes feeds of any placeholders
+// and any batch size.
 //
 //   gradus::graph g;
 //   auto x = g.placeholder("x", {gradus::batch, 3});
@@ -13,8 +14,8 @@
 //
 // Any threads may call `run` at once, also with the same fetches: each run has memory of its own, and its result keeps
 // it. A run that writes a variable excludes the runs that read or write that variable, and only those, so a result
-// never holds half of an update. (TensorFlow promises less: an update may tear without use_locking.) What the session
-// keeps for overlapping runs stays: as much memory as there were runs at once.
+// never holds half of an update. (TensorFlow promises less: an update may tear without use_locking.) The session keeps
+// its memory of overlapping runs: as much as there were runs at once.
 //
 // Random operations draw new numbers in every run that draws: each such run takes the next number of the variable
 // "random_step" when it starts, as a stepper takes its step. A saver saves a session (`remembers`): variables, slots,
@@ -33,8 +34,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Policies: an executor, operations of yours, optimizers of the graph, what happens to subnormal numbers, resources
-// that are shared with other sessions.
+// Policies are: an executor, operations of yours, optimizers of the graph, the treatment of subnormal numbers,
+// resources that are shared with other sessions.
 template <class Device = default_device, class... Policies>
 class session final : public base_session {
   GRADUS_NEEDS_DEVICE(Device);
@@ -53,7 +54,7 @@ public:
   // The graph is used as it is now; it must stay as it is and outlive the session. Error: invalid_argument if a
   // variable has another dtype or shape than the one of its name in shared resources.
   explicit session(graph& g, Policies... policies) : session(box_of(policies...), g, policies...) {}
-  // In resources that are known when the program runs; they outlive the session. Not with a policy of resources.
+  // Takes resources that are known when the program runs; they outlive the session. It excludes a policy of resources.
   session(session_resources& shared, graph& g, Policies... policies)
     requires(!(detail::is_of<kind::resources, const Policies&>() || ...))
       : session(&shared, g, policies...) {}
@@ -106,9 +107,9 @@ private:
 template <class... Policies>
 session(graph&, Policies...) -> session<default_device, Policies...>;
 
-// A function that makes sessions of this graph with these policies, for who makes them when he needs them: a session
-// manager, a monitored session. The graph outlives them. The function also takes session_resources, for who knows only
-// when a session is made whose variables it shares (a server's).
+// Returns a function that makes sessions of this graph with these policies on demand, for a session manager or a
+// monitored session. The graph outlives them. The function also takes session_resources, for a caller that knows only
+// then whose variables the session shares (a server's).
 template <class Device = default_device, class... Policies>
 auto sessions_of(graph& g, Policies... policies) {
   return [&g, policies... ]<class... Shared>(Shared & ... shared) -> std::unique_ptr<base_session>

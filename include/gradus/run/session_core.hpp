@@ -1,5 +1,5 @@
-// What a session is made of (run/base_session.hpp): it finds fetches and feeds, keeps what
-// was prepared for each set of fetches, and knows the variables of its graph.
+// session_core is the core of a session (run/base_session.hpp): it finds fetches and feeds, keeps the prepared run of
+// each set of fetches, and knows the variables of its graph.
 #pragma once
 #include <array>
 #include <atomic>
@@ -23,7 +23,7 @@ namespace detail {
 // elements fits.
 void accept_feed(std::string_view name, const shape& dims, dtype type, std::int64_t batch_size,
                  const const_tensor_view& data, std::byte* to);
-// How many examples a feed holds; -1 if its placeholder has no batch extent.
+// Returns the number of examples of a feed; -1 if its placeholder has no batch extent.
 std::int64_t batch_of(std::string_view name, const shape& dims, const const_tensor_view& data);
 
 // A set of fetches: the part of the graph that they need, planned, and the memory of the runs of it. As many runs as
@@ -37,7 +37,7 @@ public:
   struct own_op {
     const session_card* op;
     int original;                  // its node in the session's graph
-    bool asked = true;             // before: whoever waits for it is no placeholder alone
+    bool asked = true;             // before: not only placeholders wait for it
     std::vector<int> filled = {};  // before: the placeholders that hang on it, in the session's graph
     int first_operand = 0;         // after: among the outputs of the part
   };
@@ -55,7 +55,7 @@ public:
 
   prepared_run* next = nullptr;  // of the session's list
 
-  // Whether these bytes are a variable's of this run, which may change them.
+  // True if these bytes are a variable's of this run, which may change them.
   bool is_of_a_variable(const const_tensor_view& data) const;
   // Memory of a run that is over, or new.
   run_lease take();
@@ -87,20 +87,21 @@ public:
   // The train op that a node belongs to; null: none.
   graph_update* update_of(const graph_view& v, int id) const;
   std::vector<std::unique_ptr<graph_update>>& updates() { return updates_; }
-  // Calls start(v) for each that has no value, unless an optimizer gives it one or it is computed. In a turn alone.
+  // Calls start(v) for each that has no value, unless an optimizer gives it one or it is computed. It runs in a turn
+  // alone.
   void start_drawn(std::span<resource_variable* const> among, const std::function<void(resource_variable&)>& start);
   // Optimizers give theirs to those that have none. In a turn alone.
   void start_updates(std::span<resource_variable* const> among);
 
-  // What is ready to run for these fetches; null: nothing yet.
+  // Returns the prepared run of these fetches; null: none yet.
   prepared_run* prepared_for(std::span<const fetch> fetches);
   // Makes it, unless another thread has meanwhile. `build` has the pruned graph made ready.
   using builder = std::function<runnable(graph pruned, std::shared_ptr<const void>& keeps)>;
   prepared_run& prepare(std::span<const fetch> fetches, bool concurrent, const builder& build);
-  // Checks the feeds, and what ops gave to placeholders that are not fed. The run reads them where they lie, if they
-  // are whole cache lines, and else a copy; machine.take_back() when it has ended.
+  // Checks the feeds, and the values that ops gave to placeholders that are not fed. The run reads them where they lie,
+  // if they are whole cache lines, and else a copy; machine.take_back() when it has ended.
   void take_feeds(const prepared_run& p, run_memory& m, std::span<const feed> feeds) const;
-  // Whether every placeholder that hangs on the op is fed.
+  // Returns whether every placeholder that hangs on the op is fed.
   bool is_fed(const prepared_run::own_op& op, std::span<const feed> feeds) const;
   // Before the calls of a run, and after them; both in its turn.
   void start(const prepared_run& p, run_memory& m) const;
@@ -120,7 +121,7 @@ private:
   variables_without_value without_value_{variables_};
   std::mutex building_;
   std::vector<std::unique_ptr<prepared_run>> prepared_;
-  std::atomic<prepared_run*> first_prepared_{nullptr};  // the newest; what it leads to does not change
+  std::atomic<prepared_run*> first_prepared_{nullptr};  // the newest; the list behind it does not change
 
   resource_variable* find(std::string_view name) const;
   int feed_id(const feed& f) const;

@@ -9,13 +9,13 @@ namespace gradus::inline GRADUS_BUILD::detail {
 GRADUS_BODY void accept_feed(std::string_view name, const shape& dims, dtype type, std::int64_t batch_size,
                              const const_tensor_view& data, std::byte* to) {
   if (data.type != type)
-    raise(status::invalid_argument,
-          text("feed \"", name, "\": expected ", name_of(type), ", got ", name_of(data.type)));
+    raise(status::invalid_argument, text("feed \"", name, "\": expected ", name_of(type), ", got ", name_of(data.type),
+                                         "; feed ", name_of(type), " values"));
   const extents wanted = resolve(dims, batch_size);
   const bool flat = data.dims.rank <= 1 && static_cast<std::int64_t>(data.size()) == count(wanted);
   if (!(data.dims == wanted) && !flat)
-    raise(status::invalid_argument,
-          text("feed \"", name, "\": expected ", to_text(dims), ", got ", to_text(data.dims)));
+    raise(status::invalid_argument, text("feed \"", name, "\": expected ", to_text(dims), ", got ", to_text(data.dims),
+                                         "; feed an array of those extents, or its values in one row"));
   if (to != nullptr && data.size_bytes() != 0) std::memcpy(to, data.data, data.size_bytes());
 }
 
@@ -24,8 +24,8 @@ GRADUS_BODY std::int64_t batch_of(std::string_view name, const shape& dims, cons
   const std::int64_t per_example = -count(dims), n = static_cast<std::int64_t>(data.size());
   if (per_example == 0) return data.dims.rank != 0 ? data.dims[0] : 0;
   if (n % per_example != 0)
-    raise(status::invalid_argument,
-          text("feed \"", name, "\": expected ", to_text(dims), ", got ", to_text(data.dims)));
+    raise(status::invalid_argument, text("feed \"", name, "\": expected ", to_text(dims), ", got ", to_text(data.dims),
+                                         "; feed an array of those extents, or its values in one row"));
   return n / per_example;
 }
 
@@ -113,7 +113,10 @@ GRADUS_BODY resource_variable* session_core::find(std::string_view name) const {
 
 GRADUS_BODY resource_variable& session_core::variable(std::string_view name) const {
   if (resource_variable* const v = find(name)) return *v;
-  raise(status::not_found, text("no variable is named \"", name, "\""));
+  std::string names;
+  for (const resource_variable* const v : variables_) names += text(names.empty() ? "" : ", ", '"', v->name, '"');
+  raise(status::not_found,
+        text("no variable is named \"", name, "\"; the session has ", names.empty() ? "none" : names));
 }
 
 GRADUS_BODY graph_update* session_core::update_of(const graph_view& v, int id) const {
@@ -162,20 +165,35 @@ GRADUS_BODY void session_core::remembers(state_list& list) {
 GRADUS_BODY int session_core::id_of(const graph* g, int id, std::string_view name) const {
   if (g != nullptr) {
     if (g != g_ || id < 0 || id >= g_->nodes.count)
-      raise(status::invalid_argument, "a fed or fetched tensor belongs to another graph than the session's");
+      raise(
+          status::invalid_argument,
+          "a fed or fetched tensor belongs to another graph than the session's; give a tensor of this session's graph");
     return id;
   }
   if (name.empty())
     raise(status::invalid_argument, "a fed or fetched tensor is empty; a gradient that is None has no tensor");
   const int at = g_->find(name);
-  if (at < 0) raise(status::not_found, text("the graph has no node named \"", name, "\""));
+  if (at < 0)
+    raise(status::not_found, text("the graph has no node named \"", name,
+                                  "\"; give a name that a node was made with, or the tensor itself"));
   return at;
 }
 
 GRADUS_BODY int session_core::feed_id(const feed& f) const {
+  const auto placeholders = [&] {
+    std::string names;
+    for (int i = 0; i < g_->nodes.count; ++i)
+      if (g_->nodes[i].op == &placeholder_card) names += text(names.empty() ? "" : ", ", '"', g_->name_of(i), '"');
+    return names.empty() ? std::string("none") : names;
+  };
+  if (f.g == nullptr && !f.name.empty() && g_->find(f.name) < 0)
+    raise(status::not_found,
+          text("feed \"", f.name, "\": the graph has no placeholder of this name; it has ", placeholders()));
   const int id = id_of(f.g, f.id, f.name);
   if (g_->nodes[id].op != &placeholder_card)
-    raise(status::invalid_argument, text("\"", g_->name_of(id), "\" is not a placeholder; only placeholders are fed"));
+    raise(status::invalid_argument,
+          text("feed \"", g_->name_of(id), "\": only placeholders are fed, and this is none; the graph has ",
+               placeholders()));
   return id;
 }
 
@@ -189,7 +207,7 @@ GRADUS_BODY std::int64_t session_core::check_feeds(const prepared_run& p, std::s
     const node& n = g_->nodes[id];
     if (std::find(fed.begin(), fed.begin() + static_cast<std::ptrdiff_t>(i), id) !=
         fed.begin() + static_cast<std::ptrdiff_t>(i))
-      raise(status::invalid_argument, text("feed \"", g_->name_of(id), "\" is given twice"));
+      raise(status::invalid_argument, text("feed \"", g_->name_of(id), "\" is given twice; give it once"));
     const std::int64_t examples = batch_of(g_->name_of(id), n.dims, feeds[i].data);
     accept_feed(g_->name_of(id), n.dims, n.type, examples < 0 ? 1 : examples, feeds[i].data, nullptr);
     if (examples < 0) continue;
@@ -200,8 +218,8 @@ GRADUS_BODY std::int64_t session_core::check_feeds(const prepared_run& p, std::s
       continue;
     }
     if (needed >= 0 && examples != needed)
-      raise(status::invalid_argument,
-            text("feed \"", g_->name_of(id), "\" holds ", examples, " examples, another feed ", needed));
+      raise(status::invalid_argument, text("feed \"", g_->name_of(id), "\" holds ", examples,
+                                           " examples, another feed ", needed, "; feed as many of each"));
     needed = examples;
   }
   return needed >= 0 ? needed : other;

@@ -1,4 +1,4 @@
-// Ops that a session runs by itself, since they touch what a session has and a kernel has not: its resources, its
+// A session runs some ops by itself, since they touch state that a session has and a kernel has not: its resources, its
 // feeds, which variables have values. The set is open, as that of kernels is: the card says how the op runs.
 //
 //   void run_size(gradus::session_call& c);
@@ -6,8 +6,8 @@
 //
 // A run goes through its ops in three phases:
 //
-//   before   in the order of the graph. The run holds no variable, and so may wait as long as it likes; what comes is
-//            put into placeholders, which hang on the op by a control edge, and the batch's size is taken from it. A
+//   before   in the order of the graph. The run holds no variable, and so may wait as long as it likes; the results are
+//   put into placeholders, which hang on the op by a control edge, and the batch's size is taken from it. A
 //            node of this phase has no operands and waits for nothing.
 //   during   with the kernels, in their order; the run holds its variables, so nothing may wait.
 //   after    in the order of the graph, when the run has let go of its variables. Its operands stay as they were. No
@@ -29,7 +29,7 @@ struct feed;
 
 enum class run_phase { before, during, after };
 
-// What an op gets when it runs.
+// The arguments of an op when it runs.
 class session_call {
 public:
   base_session& session;
@@ -37,9 +37,9 @@ public:
   std::span<const const_tensor_view> operands;  // before: none
   tensor_view result;                           // during: where its tensor goes
   std::span<const feed> feeds;                  // of the run; before only
-  const blocking_options& wait;                 // what may block takes it
+  const blocking_options& wait;                 // calls that may block take it
   std::shared_ptr<void>& memory;                // its own from run to run, empty at first; before and after
-  std::vector<feed>* given = nullptr;           // before: what placeholders hold in this run
+  std::vector<feed>* given = nullptr;           // before: the values of placeholders in this run
 
   template <class Attributes>
   Attributes get() const {

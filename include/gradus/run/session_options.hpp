@@ -1,5 +1,4 @@
-// What a session is asked for beside its graph: the settings of TensorFlow's ConfigProto that a run of this library
-// has a use for.
+// session_options are the settings of TensorFlow's ConfigProto that a run of this library has a use for.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// What the runs of sessions change: variables, with their memory and whether they have a value. A session has resources
-// of its own, or shares some with others:
+// session_resources hold the state that the runs of sessions change: variables, with their memory and whether they have
+// a value. A session has resources of its own, or shares some with others:
 //
 //   gradus::session_resources box;
 //   gradus::session trains(g, opt, gradus::shared_resources(box));
@@ -31,8 +31,7 @@ struct resources {};  // whose variables a session uses: its own, or shared_reso
 }  // namespace kind
 
 namespace detail {
-// A variable at an address that stays. Whoever runs holds a turn of the order while it looks at `initialized` and
-// at the memory.
+// A variable at an address that stays. A run holds a turn of the order while it reads `initialized` and the memory.
 struct resource_variable {
   std::string name;
   dtype type = dtype::none;
@@ -49,7 +48,7 @@ struct resource_variable {
 }  // namespace detail
 
 namespace detail {
-// What ends a session from outside.
+// The switch that ends a session from outside.
 struct session_end {
   cancellation closing;  // of kind aborted: its variables are gone
 };
@@ -57,7 +56,7 @@ struct session_end {
 
 class session_resources {
 public:
-  // `t` is what runs wait by.
+  // Runs wait by `t`.
   explicit session_resources(const task_system& t = {}) : tasks_(t), order_(t) {}
   session_resources(const session_resources&) = delete;
   session_resources& operator=(const session_resources&) = delete;
@@ -66,15 +65,16 @@ public:
   std::size_t size() const;
   bool has(std::string_view name) const;
   bool is_variable_initialized(std::string_view name) const;
-  // Takes every value and every object away, as tf.Session.reset: the next run of a session asks to initialize. It
-  // waits for the runs at work. A session that has used an object before keeps that one; make another session.
+  // Takes every value and every object away, as tf.Session.reset: the next run of a session raises until it is
+  // initialized. It waits for the runs at work. A session that has used an object before keeps that one; make another
+  // session.
   void reset();
 
-  // Closes the sessions that share these resources, and those that will: what waits in their queues raises cancelled,
+  // Closes the sessions that share these resources, and later ones: calls that wait in their queues raise cancelled,
   // and a later run failed_precondition.
   void close_sessions(const std::string& why);
-  // Closes those that there are, since what they worked with is about to go: what waits and a later run raise aborted,
-  // upon which a monitored session makes another one.
+  // Closes the present sessions, since their server is about to go: waiting calls and a later run raise aborted, upon
+  // which a monitored session makes another one.
   void abort_sessions(const std::string& why);
   // A session comes and goes.
   void enter(detail::session_end& s);

@@ -25,7 +25,8 @@ GRADUS_BODY bool session_resources::is_variable_initialized(std::string_view nam
   const detail::run_order::turn here(order_, order_.alone());
   const std::lock_guard lock(mutex_);
   const auto* v = find(name);
-  if (v == nullptr) raise(status::not_found, text("no variable is named \"", name, "\""));
+  if (v == nullptr)
+    raise(status::not_found, text("no variable is named \"", name, "\"; give the full name of a session's variable"));
   return v->initialized;
 }
 

@@ -1,4 +1,4 @@
-// What a session keeps beside its variables: which of them have no value, and where its random stream stands.
+// A session keeps this beside its variables: which of them have no value, and the position of its random stream.
 #pragma once
 #include <cstring>
 #include <string_view>
@@ -27,7 +27,7 @@ private:
 std::int64_t take_number(std::int64_t& last);
 // The number of the last one, while others may take theirs.
 std::int64_t last_number(const std::int64_t& last);
-// Whether a node reads the seed and the position of the random stream (ops/random.hpp).
+// True if a node reads the seed and the position of the random stream (ops/random.hpp).
 bool draws_numbers(const runnable& r);
 
 }  // namespace gradus::detail

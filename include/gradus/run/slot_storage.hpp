@@ -1,4 +1,4 @@
-// Slots of a rule in half of their memory: stored as bfloat16, computed in float32.
+// This policy keeps the slots of a rule in half of their memory: stored as bfloat16, computed in float32.
 //
 //   static auto trainer = gradus::make_static_stepper<model>(gradus::static_batch<1>{}, gradus::adam{.rate = 0.01},
 //                                                            gradus::slots<gradus::bfloat16>{});
@@ -20,9 +20,9 @@ struct slot_storage {};  // how a static stepper stores the slots of its rule: s
 
 // The slots of the rule (Adam's m and v) are stored as bfloat16. A step widens them, computes in float32, and rounds
 // the results to one of the two neighbours at random, the nearer one with the greater chance, so that the mean is the
-// exact value: a slot that changes by less than bfloat16 can tell, as Adam's v does in every step, still moves (Gupta
-// et al. 2015, "Deep learning with limited numerical precision", arXiv:1502.02551, section 3). Parameters, gradients,
-// averages and sums of gradients stay float32. Checkpoints hold the slots as bfloat16.
+// exact value: a slot that changes by less than the resolution of bfloat16, as Adam's v does in every step, still moves
+// (Gupta et al. 2015, "Deep learning with limited numerical precision", arXiv:1502.02551, section 3). Parameters,
+// gradients, averages and sums of gradients stay float32. Checkpoints hold the slots as bfloat16.
 //
 // The random numbers are a function of (seed, variable, slot, step, element): a run that is resumed has the same bits.
 // They have nothing to do with the run's seed. TensorFlow and PyTorch round slots of 16 bits to nearest.
@@ -45,7 +45,7 @@ inline constexpr bool stores_bfloat_slots =
     !std::is_same_v<policy_of<kind::slot_storage, float_slots, Policies...>, float_slots>;
 
 // x as the bfloat16 below or above it in size: the farther away the upper one is, the less of the 65536 values of
-// `random` (its low 16 bits) give it. What a bfloat16 holds exactly stays, as do infinity and NaN.
+// `random` (its low 16 bits) give it. Values that a bfloat16 holds exactly stay, as do infinity and NaN.
 constexpr std::uint16_t bfloat_bits_at_random(float x, std::uint32_t random) {
   const std::uint32_t w = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t rounded = (w + (random & 0xffffu)) >> 16, quiet = w >> 16 | 0x40u;

@@ -1,5 +1,5 @@
-// What make_static_stepper (run/static_step.hpp) lets in: policies that fit each other, an update that needs no heap, a
-// model that compiles. What does not is refused with the words that say what to do.
+// This header checks the arguments of make_static_stepper (run/static_step.hpp): policies that fit each other, an
+// update that needs no heap, a model that compiles. It refuses others in a sentence that names the remedy.
 #pragma once
 #include <type_traits>
 
@@ -33,7 +33,7 @@ using static_policies_fit = std::conjunction<
     schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
     clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
     average_fits<policy_of<kind::average, no_average, Policies...>>>;
-// Rules on whole tensors and what makes a copy of a gradient need room that only the heap gives.
+// Rules on whole tensors and parts that copy a gradient need room that only the heap gives.
 template <class... Policies>
 struct static_update_fits {
   using update = update_among<Policies...>;
@@ -42,7 +42,7 @@ struct static_update_fits {
                 "gradus: this rule, or clip, or noise needs a copy of the gradient, which a static stepper has no room "
                 "for; use a trainer, or an elementwise rule.");
 };
-// What needs all gradients at once does not let them go one by one.
+// A policy that needs all gradients at once excludes their release one by one.
 template <class... Policies>
 struct static_release_fits {
   using update = update_among<Policies...>;

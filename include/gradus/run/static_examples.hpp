@@ -1,5 +1,6 @@
-// A static batch that goes through the model one example at a time (one_by_one): what lies between the examples. Inputs
-// that kernels cannot read in place are copied, gradients are added, outputs are averaged, predictions are kept.
+// This header does the work between the examples of a static batch that goes through the model one example at a time
+// (one_by_one). Inputs that kernels cannot read in place are copied, gradients are added, outputs are averaged,
+// predictions are kept.
 #pragma once
 #include "static_layout.hpp"
 

@@ -1,11 +1,11 @@
-// Where everything of a static_stepper lies: computed by the compiler, offsets from one first byte.
+// The layout of a static_stepper is computed by the compiler: offsets from one first byte.
 //
 //   variables (trainable ones first) | gradients | mirrors ... | inputs and constants | scratch | a row
 //   gradient as a dense one | a step's or a prediction's
 //
-// Inputs of equal name, type and shape are one memory for training and prediction. What a step computes and what a
-// prediction computes share theirs: only one of the two runs. With release_gradients there is no array of gradients;
-// with one_by_one it holds their sums, inputs and predictions have all examples, and what a step computes has one.
+// Inputs of equal name, type and shape are one memory for training and prediction. The tensors of a step and those of a
+// prediction share theirs: only one of the two runs. With release_gradients there is no array of gradients; with
+// one_by_one it holds their sums, inputs and predictions have all examples, and the tensors of a step have one.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -75,7 +75,7 @@ struct placed_graph {
       if (graph.nodes[i].op == &placeholder_card && name_of(i) == name) return i;
     return -1;
   }
-  // The number of the variable in the program, or -1.
+  // Returns the number of the variable in the program, or -1.
   static constexpr int find_variable(std::string_view name) {
     for (int k = 0; k < program.size.variables; ++k)
       if (name_of(program.variables[k]) == name) return k;
@@ -132,7 +132,7 @@ struct static_layout {
     if (l.region == node_place::variable) return trains ? variable[l.index] : forward_variable[l.index];
     return l.region == node_place::gradient ? gradients + variable[l.index] : 0;
   }
-  // Of what update `id` takes: its gradient, or the sum of all examples' at its place beside the variable.
+  // The place of the gradient of update `id`, or of the sum of all examples' at its place beside the variable.
   template <class G>
   constexpr std::size_t gradient(int id, bool summed) const {
     return summed ? gradients + variable[G::program.places[id].index] : offset<G>(G::input(id, 1));
@@ -158,7 +158,7 @@ struct static_layout {
     return i.copied ? 0 : i.each;
   }
 };
-// What policies say of the memory.
+// The settings of the memory that policies give.
 struct static_choices {
   bool one_by_one = false, released = false, bfloat_slots = false;
 };
@@ -196,7 +196,7 @@ consteval auto lay_out(std::int64_t examples, static_choices use = {}) {
   out.mirrors = take(0);
   at = out.mirrors + rounded(out.mirror(Update::mirror_count) - out.mirrors);
 
-  // what lasts between steps: inputs and constants
+  // the memory that lasts between steps: inputs and constants
   for (int i = 0; i < Train::graph.size.nodes; ++i) {
     const node_place l = Train::program.places[i];
     if (l.region != node_place::slot || !Train::graph.nodes[i].op->is(trait::leaf)) continue;
@@ -298,7 +298,7 @@ consteval auto gradients_of() {
               static_cast<std::size_t>(Train::count(Train::input(Updates[i], 1), CallSize))};
   return all;
 }
-// A training variable, for what walks over all of them.
+// A training variable, for loops over all of them.
 struct static_variable {
   std::string_view name;
   shape dims;
@@ -333,7 +333,7 @@ consteval std::size_t variable_at(const Variables& variables, std::size_t offset
   return i;
 }
 
-// What the model is compiled for.
+// The options that the model is compiled for.
 template <mode M, class... Policies>
 inline constexpr build_options static_options{
     .what = M,
@@ -346,7 +346,7 @@ inline constexpr build_options static_options{
     .release = is_one_by_one<Policies...> || releases<Policies...>,
     .one_by_one = is_one_by_one<Policies...>};
 
-// The device with the arithmetic asked for.
+// The device with the chosen arithmetic.
 template <class Device, class Arithmetic>
 struct device_with {
   using type = typename Device::template with<Arithmetic>;

@@ -1,4 +1,4 @@
-// What a static stepper's memory holds before the first step: constants, and variables as their initializers have them.
+// This header fills a static stepper's memory before the first step: constants, and variables by their initializers.
 #pragma once
 #include <algorithm>
 

@@ -1,5 +1,6 @@
-// Training with no heap: the batch is a constant, so the compiler lays out every tensor, and a step is straight-line
-// code over one array inside the object. For a microcontroller, for a real-time thread, for the smallest models.
+// A static stepper trains with no heap: the batch is a constant, so the compiler lays out every tensor, and a step is
+// straight-line code over one array inside the object. For a microcontroller, for a real-time thread, for the smallest
+// models.
 //
 //   static auto trainer = gradus::make_static_stepper<model>(gradus::static_batch<16>{}, gradus::adam{.rate = 0.01});
 //   trainer.initialize(42);
@@ -8,8 +9,8 @@
 //   trainer.step();
 //   float loss = trainer.loss();
 //
-// Every name is a template argument and every size a constant: what does not fit does not compile, and nothing is
-// looked up while running. The same numbers as a stepper (run/stepper.hpp), bit for bit.
+// Every name is a template argument and every size a constant: a wrong one does not compile, and nothing is looked up
+// while running. The same numbers as a stepper (run/stepper.hpp), bit for bit.
 #pragma once
 #include "device.hpp"
 #include "static_door.hpp"
@@ -17,7 +18,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The stepper of a model and its policies, in any order.
+// Returns the stepper of a model and its policies, in any order.
 template <auto Build, class... Policies, class Device = default_device>
 auto make_static_stepper(Policies... policies) {
   if constexpr (!detail::static_door_opens<Policies...>::value)

@@ -1,4 +1,4 @@
-// A static stepper: one step as straight-line code over one array. What lets it in: run/static_step.hpp.
+// A static stepper makes one step as straight-line code over one array. run/static_step.hpp is its door.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -16,9 +16,9 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Made by make_static_stepper, which refuses what does not fit.
+// make_static_stepper makes it, and refuses arguments that do not fit.
 // A model function, a device, and policies: static_batch<N>, a rule, and as wanted a schedule, a clip, an average, a
-// loss scale, a gate, a precision, an arithmetic, what becomes of gradients (run/gradient_life.hpp). Cannot be copied
+// loss scale, a gate, a precision, an arithmetic, the lifetime of gradients (run/gradient_life.hpp). Cannot be copied
 // or moved. Its size is that of its tensors (static_stepper::memory_bytes) and a little; as a global it takes memory
 // that starts as zero, none of the program's image.
 template <auto Build, class Device, class... Policies>
@@ -81,7 +81,7 @@ public:
     static_assert(id >= 0, "gradus: the model has no placeholder of this name.");
     return examples<train, std::max(id, 0), layout.input_begin(std::max(id, 0))>();
   }
-  // One training step on what the inputs hold.
+  // Makes one training step on the inputs' values.
   void step() {
     if (!ready_) detail::variables_not_ready();
     const subnormal_scope numbers(subnormals_here);
@@ -121,8 +121,8 @@ public:
     else
       run<forward>();
   }
-  // What the last predict gave, until the next step: a span of constants. With one_by_one, what is no number for each
-  // example is the last example's.
+  // Returns a result of the last predict, until the next step: a span of constants. With one_by_one, a result that is
+  // no number for each example is the last example's.
   template <name_literal Name>
   auto prediction() {
     constexpr int number = forward::output_number(output::prediction, Name);
@@ -158,7 +158,7 @@ public:
   }
   std::int64_t global_step() const { return step_.global_step; }
   double rate() const { return step_.update.rate(step_.global_step); }
-  // Whether the last step's update was left out, and how many were (update/not_finite.hpp).
+  // Returns whether the last step's update was left out, and how many were (update/not_finite.hpp).
   bool skipped() const { return step_.update.skips(); }
   std::int64_t skipped_steps() const { return step_.update.skipped_steps(); }
   const update_type& optimizer() const { return step_.update; }
@@ -223,7 +223,7 @@ private:
     constexpr auto n = static_cast<std::size_t>(G::count(Id, batch_size));
     return std::span<T, n>(at<T>(Begin), n);
   }
-  void draw_as([[maybe_unused]] std::int64_t step) {  // what random operations draw depends on it
+  void draw_as([[maybe_unused]] std::int64_t step) {  // the draws of random operations depend on it
     if constexpr (constexpr int v = train::find_variable("random_step"); v >= 0)
       *at<std::int64_t>(layout.variable[v]) = step;
   }
@@ -285,7 +285,7 @@ private:
     if constexpr (update_type::needs_norm) know_all();
     detail::for_each_below<static_cast<int>(applies.size())>([&]<int I> { update<applies[I]>(); });
   }
-  // What must be known of all gradients; gives their norm.
+  // Makes the measurements over all gradients; returns their norm.
   double know_all() {
     const auto loss = [this] { return static_cast<double>(*tensor<train, loss_id>().data()); };
     double norm;

@@ -1,5 +1,5 @@
-// The gradients of a training step, looked at as a whole: when each is final, their squares, and the first number that
-// is not finite.
+// This header examines the gradients of a training step as a whole: when each is final, their squares, and the first
+// number that is not finite.
 #pragma once
 #include <string_view>
 #include <vector>
@@ -17,7 +17,7 @@ double read_number(const tensor_view& v);
 void write_number(const bound_call& c, dtype type, double x);
 tensor_view loss_of(step_machine& train);
 
-// Rows that are a gradient in place of what node `gradient` and its row numbers hold.
+// Rows that are a gradient in place of the values of node `gradient` and its row numbers.
 struct given_rows {
   int gradient = -1;
   indexed_slices all;
@@ -69,7 +69,8 @@ struct final_gradient {
   int update;  // the node that uses it
 };
 // Of every update, in the order in which they become final. Gates hold: with gate_op a gradient waits for the others of
-// its op, with gate_graph for all. The global norm is not waited for, since who takes gradients measures them himself.
+// its op, with gate_graph for all. The global norm is not waited for, since the receiver of gradients measures them
+// itself.
 std::vector<final_gradient> final_gradients(const runnable& r);
 
 // Raises the error of not_finite::raise: the loss, and the first gradient that is infinite or NaN.

@@ -1,5 +1,6 @@
-// Steps of a model: variables, gradients and mirrors in arenas; a machine for each mode; an optimizer that updates what
-// the training graph's `apply` nodes name. No files, no input, no loop: that is train/.
+// A stepper makes the steps of a model. It has variables, gradients and mirrors in arenas, a machine for each mode, and
+// an optimizer that updates the variables of the training graph's `apply` nodes. Files, input and the loop are in
+// train/.
 #pragma once
 #include "../base/state.hpp"
 #include "../base/subnormals.hpp"
@@ -41,7 +42,7 @@ public:
   stepper(const stepper&) = delete;
 
   // The variables of a mode. Those of training are declared by the constructor. Graphs of other modes share them by
-  // name; what they have beside (the counters of metrics) is declared here before allocate, or lies apart.
+  // name; their further variables (the counters of metrics) are declared here before allocate, or lie apart.
   template <mode M>
   void declare() {
     const runnable r = model_.template get<M>();
@@ -124,7 +125,7 @@ public:
   }
 
   // The next run of this mode reads a placeholder of the bound batch from the caller's memory, which must not change
-  // until the run has ended; nothing writes to it. Gives whether it does: memory that does not begin and end on cache
+  // until the run has ended; nothing writes to it. Returns whether it does: memory that does not begin and end on cache
   // lines, or that more than kernels read, is copied at once (machine::lend). Where names are looked up already,
   // bound<M>(n).lend(node, bytes) does the same.
   // Errors: not_found, and invalid_argument for another dtype or extents than the placeholder's.
@@ -146,7 +147,7 @@ public:
     raise(status::not_found, text("the model has no placeholder \"", name, "\""));
   }
 
-  // One training step on what the placeholders hold. A probe is told of every call (run/profile.hpp).
+  // Makes one training step on the placeholders' values. A probe is called for every call (run/profile.hpp).
   template <class... Probe>
   void train_step(Probe&... probe) {
     static_assert(sizeof...(Probe) == 0 || (sizeof...(Probe) == 1 && !cuts),
@@ -163,9 +164,10 @@ public:
       updates_.step.finish();
     }
   }
-  // With microbatch, the two halves of a step, for who shares one with others. The batch here holds `count` parts,
-  // those from `first` on of a step of `of`; their gradients are summed, as a tree, where gradients lie, and not yet
-  // divided. With first = k count, and count a power of two or `of` itself, that is a branch of the whole tree.
+  // With microbatch, these are the two halves of a step, for a process that shares one with others. The batch here
+  // holds `count` parts, those from `first` on of a step of `of`; their gradients are summed, as a tree, where
+  // gradients lie, and not yet divided. With first = k count, and count a power of two or `of` itself, that is a branch
+  // of the whole tree.
   void sum_parts(std::int64_t first, std::int64_t count, std::int64_t of)
     requires cuts
   {
@@ -192,12 +194,13 @@ public:
     sums_.average(updates_.train, updates_.variables, of);
     updates_.make_all();
   }
-  // The gradients of a step on what the placeholders hold, handed over instead of used: see(const named_gradient&) for
-  // every trainable variable; dense ones as arrays, those of embeddings as rows. Where shows_early, each is shown as
-  // soon as it is final, while the backward pass goes on (with gate_graph at its end). Give them to an updater, here or
-  // on another machine (tf.train.Optimizer.compute_gradients). A gradient may be read until `see` returns, and holds
-  // the factor loss_scale(). No variable changes but what the model itself changes when it computes (the moving
-  // averages of batch_normalization); global_step stays, so call move_to when the update is made.
+  // Passes the gradients of a step on the placeholders' values to a callback instead of using them: see(const
+  // named_gradient&) for every trainable variable; dense ones as arrays, those of embeddings as rows. Where
+  // shows_early, each is shown as soon as it is final, while the backward pass goes on (with gate_graph at its end).
+  // Give them to an updater, here or on another machine (tf.train.Optimizer.compute_gradients). A gradient may be read
+  // until `see` returns, and holds the factor loss_scale(). No variable changes but those that the model itself changes
+  // when it computes (the moving averages of batch_normalization); global_step stays, so call move_to when the update
+  // is made.
   static constexpr bool shows_early = !cuts && !Executor::concurrent;
   template <class See>
   void compute_gradients(See see) {
@@ -215,8 +218,8 @@ public:
   }
   // This process's share of a step that `of` processes make together, process `which` of them: as compute_gradients,
   // but the sum over this microbatch's parts, not their mean. Each holds as many parts; the sum of all, as a tree
-  // (tensor/tree_sum.hpp), divided by of * parts(), is what one process computes that has `of` times as many parts, and
-  // random operations draw what they draw there.
+  // (tensor/tree_sum.hpp), divided by of * parts(), equals the result of one process that has `of` times as many parts,
+  // with the same draws of random operations.
   template <class See>
   void sum_gradients(std::int64_t which, std::int64_t of, See see) {
     if constexpr (cuts) {
@@ -232,9 +235,9 @@ public:
     }
     draw_as((updates_.step.global_step + 1) * of * parts_ - 1);  // where one process stands behind its last part
   }
-  // The step of who knows the sums of all these processes: after sum_gradients they lie where `see` was shown its own,
-  // rows were given by give_rows, and output_sums() holds the sums of loss, scalar metrics and scalar summaries. `of`:
-  // parts in all. Each process then has what one has that computes all parts.
+  // Makes the step with the sums of all these processes: after sum_gradients they lie where `see` got its own, rows
+  // were given by give_rows, and output_sums() holds the sums of loss, scalar metrics and scalar summaries. `of`: parts
+  // in all. Each process then has the values of one that computes all parts.
   std::span<double> output_sums() {
     if constexpr (!cuts) sums_.take_outputs(updates_.train);
     return sums_.outputs();
@@ -258,7 +261,8 @@ public:
   void each_updated(F f) const {
     updates_.each_updated(f);
   }
-  // Somebody else made the updates up to this step: what random operations draw, and the rate, are of it from now on.
+  // Another process made the updates up to this step: the draws of random operations, and the rate, are of it from now
+  // on.
   void move_to(std::int64_t global_step) { updates_.step.global_step = global_step; }
   template <mode M>
   void forward() {
@@ -266,7 +270,7 @@ public:
     const lent_until_end lent{machine_of<M>()};
     updates_.executor.run(machine_of<M>(), [](const bound_call&) {});
   }
-  // The n-th output of this kind, as it is after a step.
+  // Returns the n-th output of this kind, as it is after a step.
   template <mode M>
   tensor_view output_of(int kind, int n = 0) {
     auto& m = machine_of<M>();
@@ -276,7 +280,7 @@ public:
     return {};
   }
 
-  // sqrt(sum of squares) of the last step's gradients, without the loss scale; what clip_by_global_norm looks at.
+  // sqrt(sum of squares) of the last step's gradients, without the loss scale; the input of clip_by_global_norm.
   double gradient_norm() const { return updates_.gradient_norm(); }
   // The factor of the loss in the next step's gradients, and whether the last step was left out for a gradient that is
   // infinite or NaN (update/loss_scale.hpp).
@@ -319,15 +323,16 @@ public:
     }
     updates_.step.update.remembers(list);
   }
-  // Who is told before a dense update changes state, and what it is told of: the rest changes untold.
+  // Sets the guard that is called before a dense update changes state, and the state that it covers: the rest changes
+  // without a call.
   void guard(write_guard* g) { updates_.guard = g; }
   std::vector<std::span<const std::byte>> guarded() { return updates_.guarded(); }
-  // Is this the name of a trainable variable?
+  // Returns whether this is the name of a trainable variable.
   bool is_trainable(std::string_view name) const {
     const int i = updates_.variables.find(name);
     return i >= 0 && updates_.variables.info(static_cast<std::size_t>(i)).trainable;
   }
-  // Slots and averages begin anew, from what the variables hold now.
+  // Restarts slots and averages from the variables' present values.
   void restart_mirrors() {
     for (std::size_t i = 0; i < updates_.variables.size(); ++i)
       if (updates_.variables.info(i).trainable) updates_.start_mirrors(i);
@@ -337,11 +342,12 @@ public:
     for (std::size_t i = 0; i < updates_.variables.size(); ++i)
       if (!updates_.variables.info(i).local) updates_.variables.info(i).initialized = true;
   }
-  // The averages (or what else the rule evaluates at) in place of the variables, and back: the same bits return.
+  // Exchanges the variables with the averages (or the other values at which the rule evaluates), and back: the same
+  // bits return.
   void swap_averages() { updates_.swap_averages(); }
   // A slot of a variable by the rule's name for it, "m"; empty if it keeps none of this name.
   tensor_view slot(std::string_view variable, std::string_view name) { return updates_.slot(variable, name); }
-  // The loss or a metric, for a schedule that looks at one.
+  // Passes the loss or a metric to a schedule that observes one.
   void watch(double value) { updates_.step.update.watch(value); }
 
 private:
@@ -391,7 +397,7 @@ private:
     step_machine& of;
     ~lent_until_end() { of.take_back(); }  // also by an error
   };
-  void draw_as(std::int64_t step) {  // what random operations draw depends on it
+  void draw_as(std::int64_t step) {  // the draws of random operations depend on it
     if (random_step_ >= 0)
       *reinterpret_cast<std::int64_t*>(updates_.variables.value(static_cast<std::size_t>(random_step_))) = step;
   }

@@ -1,5 +1,5 @@
-// Steps of tracked variables (run/tracked_variable.hpp), phase by phase as run/update_step.hpp has them: what an
-// updater makes in one go, and a shard of a parameter server with others between the phases.
+// This class makes the steps of tracked variables (run/tracked_variable.hpp), phase by phase as run/update_step.hpp has
+// them: an updater makes them in one go, and a shard of a parameter server with others between the phases.
 #pragma once
 #include <deque>
 #include <string>
@@ -17,7 +17,7 @@ public:
 
   update_step<Update> step;
   std::deque<variable> variables;  // a deque: the state list may point at a variable while others are added
-  write_guard* guard = nullptr;    // is told before variables and mirrors change
+  write_guard* guard = nullptr;    // called before variables and mirrors change
 
   explicit tracked_step(Update with) : step(std::move(with)) {}
   tracked_step(const tracked_step&) = delete;  // its state list points into it
@@ -32,7 +32,7 @@ public:
     return added;
   }
   variable& find(std::string_view name) {
-    // Gradients mostly come in the order of tracking: the one after the last found is looked at first.
+    // Gradients mostly come in the order of tracking: the one after the last found is tried first.
     for (std::size_t i = 0, n = variables.size(); i < n; ++i) {
       if (++found_ >= n) found_ = 0;
       if (variables[found_].name == name) return variables[found_];
@@ -64,7 +64,7 @@ public:
           if (v.takes_part()) tell_guard(v);
     }
   }
-  // What v, which takes part, adds to a round's sums: measured_sums, or added_one_by_one.
+  // Adds the share of v, which takes part, to a round's sums: measured_sums, or added_one_by_one.
   template <std::size_t Round, class Sums>
   void measure(variable& v, Sums& sums) {
     if constexpr (Update::uniform)
@@ -77,7 +77,7 @@ public:
   void settle_stage(const measured_sums<Update>& sums) {
     step.template settle_stage<Round>(each_step(), sums);
   }
-  // All rounds, where all variables are here; the norm, or 0 where nobody wants it.
+  // Makes all rounds, where all variables are here; returns the norm, or 0 where it is not needed.
   template <class Loss>
   double know_all(Loss loss) {
     if constexpr (!Update::uniform) {
@@ -175,7 +175,7 @@ private:
   }
 
   bool told_of_changes() const { return write_guard::possible && guard != nullptr && guard->active(); }
-  // That all of a variable may change.
+  // Announces that all of a variable may change.
   void tell_guard(variable& v) {
     guard->before_write(v.values.mutable_bytes());
     for (auto& m : v.mirrors) guard->before_write(m.bytes());

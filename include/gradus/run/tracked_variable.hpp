@@ -1,5 +1,5 @@
-// A user's array that an updater steps (run/updater.hpp): its slots, its float32 master if it holds 16-bit numbers, and
-// the gradient of this step.
+// A tracked_variable is a user's array that an updater steps (run/updater.hpp), with its slots, its float32 master if
+// it holds 16-bit numbers, and the gradient of this step.
 #pragma once
 #include <array>
 #include <cstring>
@@ -14,7 +14,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Whether something moves every row of a variable after the rule, as lookahead does.
+// True if a part moves every row of a variable after the rule, as lookahead does.
 template <class Single>
 inline constexpr bool has_follower = requires { requires std::remove_cvref_t<Single>::rule_type::has_after; };
 
@@ -62,7 +62,8 @@ struct tracked_variable {
     for (std::size_t i = 0; i < Update::mirror_count; ++i) all[i] = reinterpret_cast<T*>(mirrors[i].data());
     return all;
   }
-  // Whether a gradient is of this variable's type and extents, and the only one of the step. Error: invalid_argument.
+  // Checks that a gradient is of this variable's type and extents, and the only one of the step. Error:
+  // invalid_argument.
   void check(const named_gradient& g) const {
     if (gradient != nullptr)
       raise(status::invalid_argument,
@@ -77,7 +78,7 @@ struct tracked_variable {
                  "\" comes as rows; track it without a constraint, or give a dense gradient"));
     check_extents(g, values.dims);
   }
-  // Whether it was given gradients that were accumulated.
+  // True if it has accumulated gradients.
   bool holds_sum() const {
     if constexpr (Update::accumulates) {
       const std::byte* const sum = mirrors[Update::rule_mirrors].data();
@@ -107,7 +108,7 @@ struct tracked_variable {
     view.wide = rows.type == int64, view.row_count = rows.size(), view.chains = chains;
     return view;
   }
-  // Asks the memory for rows of the array and its slots.
+  // Prefetches rows of the array and its slots.
   template <class Device, class Index>
   void prefetch(const Update& update, std::span<const Index> rows) {
     if constexpr (Update::branches == 1 && !Update::steps_tensors) {

@@ -1,16 +1,16 @@
-// One step of an update, whoever owns the memory: an updater's arrays, a model's arenas, static arrays, variables of a
-// graph. Owners walk their memory; what a step is stands here. In order:
+// An update_step is one step of an update for any owner of memory: an updater's arrays, a model's arenas, static
+// arrays, variables of a graph. Owners walk their memory; the step is defined here. In order:
 //
 //   begin      constants of the step, in double and float; its loss scale
-//   measure    what must be known of all gradients: sums of doubles, added in the order of the variables
-//   settle     what follows from the sums: norm, factor of the clip, whether the step is left out
+//   measure    sums of doubles over all gradients, added in the order of the variables
+//   settle     the results of the sums: norm, factor of the clip, whether the step is left out
 //   apply      variables change, one by one, in any order
 //   finish     the optimizer's own state, such as running powers, moves on
 //
 // Several owners may hold a part of the variables each: every one measures its own, the sums go from one to the next
 // (or, a variable each, are added in the variables' order), all settle the same sums, and the bits are those of one
-// owner. A global norm inside a chain takes its sums in blocks of 4096 values: there an owner lists what it would add
-// (added_one_by_one), and all add what all list, in the variables' order.
+// owner. A global norm inside a chain takes its sums in blocks of 4096 values: there an owner lists its addends
+// (added_one_by_one), and all add the addends of all, in the variables' order.
 #pragma once
 #include <array>
 #include <cmath>
@@ -21,7 +21,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What variables add to a measurement.
+// The sums that variables add to in a measurement.
 template <class Update>
 struct measured_sums {
   double squares = 0;                    // of gradients, in round 0
@@ -35,8 +35,8 @@ struct measured_sums {
   }
 };
 
-// The same as a list: each number that would be added to a sum, in the order of the additions. So one who adds them to
-// zeros has the bits of one who measured. Where a stage measures several, they take turns.
+// The same as a list: each number that would be added to a sum, in the order of the additions. So adding them to zeros
+// gives the bits of a measurement. Where a stage measures several, they take turns.
 struct added_one_by_one {
   struct sum {
     std::vector<double>* list;
@@ -64,7 +64,8 @@ struct added_one_by_one {
 template <class Update, bool Floats = true, bool Doubles = true>
 class update_step {
 public:
-  // Round 0 measures the global norm, where it is wanted; the others what parts of a chain want of all gradients.
+  // Round 0 measures the global norm, where it is needed; the others the sums that parts of a chain need of all
+  // gradients.
   static constexpr std::size_t rounds = Update::needs_norm ? 1 + Update::global_stages : 0;
 
   Update update;
@@ -105,8 +106,8 @@ public:
         one.template measure<Round - 1>(sums.stages);
     });
   }
-  // Gives the norm of the gradients before the clip, without the loss scale. `loss`: gives that of the step, if someone
-  // looks at it.
+  // Gives the norm of the gradients before the clip, without the loss scale. `loss` returns that of the step; it is
+  // called if a policy checks it.
   template <class Loss>
   double settle(const measured_sums<Update>& sums, Loss loss) {
     double norm = std::sqrt(sums.squares);
@@ -121,7 +122,7 @@ public:
   void settle_stage(Each each, const measured_sums<Update>& sums) const {
     each([&](auto& one) { one.template settle<Round - 1>(sums.stages); });
   }
-  // All rounds, where one owner has all variables; the norm, or 0 where nobody wants it.
+  // Makes all rounds, where one owner has all variables; returns the norm, or 0 where it is not needed.
   template <class Each, class Loss>
   double know_all(Each each, Loss loss) {
     double norm = 0;

@@ -1,4 +1,4 @@
-// Bring your own gradients: the update policies on plain memory, without a graph.
+// An updater applies the update policies to plain memory, without a graph; you bring the gradients.
 //
 //   gradus::updater u{gradus::adam{.rate = 0.01}, gradus::clip_by_global_norm{1.0}};
 //   u.track("w", w);                                          // a span, a vector, an xt::xtensor; slots are made here
@@ -51,8 +51,8 @@ public:
     tracked_.insert(name, write_view(values), limit);
   }
 
-  // One step, of gradients of the loss times loss_scale(). Variables that are not named keep their values, slots and
-  // averages; with accumulate{k}, those that none of the k calls named.
+  // Makes one step of gradients of the loss times loss_scale(). Variables that are not named keep their values, slots
+  // and averages; with accumulate{k}, those that none of the k calls named.
   void apply(std::initializer_list<named_gradient> gradients) {
     apply(std::span<const named_gradient>(gradients.begin(), gradients.size()));
   }
@@ -72,8 +72,8 @@ public:
     step_.finish();
   }
 
-  // A second observation for rules that take one (sophia: the gradient on labels drawn from the model), dense; moves
-  // their slots only.
+  // Takes a second observation for rules that use one (sophia: the gradient on labels drawn from the model), dense;
+  // moves their slots only.
   void observe(std::initializer_list<named_gradient> estimates) {
     observe(std::span<const named_gradient>(estimates.begin(), estimates.size()));
   }
@@ -92,12 +92,12 @@ public:
       });
     }
   }
-  // The loss, or a metric, for a schedule that looks at one: reduce_on_plateau.
+  // Passes the loss, or a metric, to a schedule that observes one: reduce_on_plateau.
   void watch(double value) {
     static_assert(update_type::watches, "gradus: no schedule of this updater watches a value; reduce_on_plateau does.");
     step_.update.watch(value);
   }
-  // Every variable with an evaluation copy (an average, schedule-free's x) exchanged with it; once more brings the same
+  // Exchanges every variable with its evaluation copy (an average, schedule-free's x); a second call brings the same
   // bits back. Evaluate in between, do not apply.
   void swap_averages()
     requires(update_type::has_evaluation_copy)
@@ -143,9 +143,9 @@ public:
     step_.update.move_to(step);
     step_.global_step = step;
   }
-  // The float32 master of a variable of 16-bit numbers; of another, its array.
+  // Returns the float32 master of a variable of 16-bit numbers; of another, its array.
   tensor_view master(std::string_view name) { return tracked_.find(name).values; }
-  // What to multiply the next loss by, 1 without a loss scale; and whether the last step was left out because a
+  // Returns the factor for the next loss, 1 without a loss scale; and whether the last step was left out because a
   // gradient was infinite or NaN.
   double loss_scale() const { return step_.update.loss_scale(); }
   bool skipped() const { return step_.update.skips(); }
@@ -156,9 +156,9 @@ public:
   double gradient_norm() const { return norm_; }
   const update_type& update() const { return step_.update; }
 
-  // Asks the memory for rows of a variable and of its slots that a step will want soon, such as those of the next
-  // example while this one is computed: a large table answers some hundred nanoseconds later. Rows are int32 or int64;
-  // one out of range is passed over. Changes nothing.
+  // Prefetches rows of a variable and of its slots that a step will need soon, such as those of the next example while
+  // this one is computed: a large table answers some hundred nanoseconds later. Rows are int32 or int64; one out of
+  // range is passed over. Changes nothing.
   template <readable_array Rows>
   void prefetch(std::string_view name, const Rows& rows) {
     const const_tensor_view at = read_view(rows);
@@ -175,8 +175,8 @@ public:
   // Makes room for sparse gradients of up to n rows.
   void reserve_rows(std::size_t n) { tracked_.reserve_rows(n); }
 
-  // Who is told before a step changes variables and mirrors: a save that copies them meanwhile
-  // (background_saver::guard). global_step and an optimizer's own state change untold.
+  // Sets the guard that is called before a step changes variables and mirrors: a save that copies them meanwhile
+  // (background_saver::guard). global_step and an optimizer's own state change without a call.
   void guard(write_guard* g) { tracked_.guard = g; }
   std::vector<std::span<const std::byte>> guarded() {
     std::vector<std::span<const std::byte>> out;
@@ -198,7 +198,7 @@ public:
     step_.update.remembers(list);
     list.scalar("global_step", step_.global_step);
   }
-  // To be called after a restore: arrays of 16-bit numbers take their masters' values.
+  // Call this after a restore: arrays of 16-bit numbers take their masters' values.
   void restored() {
     step_.update.begin(step_.global_step);
     for (auto& v : variables_) v.master.refresh();

@@ -1,4 +1,4 @@
-// Ops of a session's graph that look at variables or give them their first values: TensorFlow's initializer ops.
+// These ops of a session's graph read variables or give them their first values, as TensorFlow's initializer ops.
 //
 //   auto init = gradus::global_variables_initializer(g);
 //   auto missing = gradus::report_uninitialized_variables(g);
@@ -9,7 +9,7 @@
 //
 // First values are drawn from the seed that the op was made with, else from that of the session's last initialize (0
 // before); the random streams of a graph begin anew only with a seed of the op's own. An initializer runs before
-// everything else of its run, on variables that nobody else uses meanwhile.
+// everything else of its run, on variables that no other run uses meanwhile.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -47,8 +47,8 @@ inline constexpr session_card initialize_variables{
     count_up_to{{"CountUpTo", 1, own_traits | trait::writes, &detail::infer_count}, &detail::run_count_up_to};
 }  // namespace cards
 
-// An op that gives these variables their first values. An empty list: it does nothing.
-// Error: invalid_argument for what is no variable.
+// Returns an op that gives these variables their first values. An empty list: it does nothing.
+// Error: invalid_argument for a value that is no variable.
 value variables_initializer(graph& g, std::span<const value> variables, std::optional<std::uint64_t> seed = {});
 // v.initializer in TensorFlow.
 value initializer_of(value variable, std::optional<std::uint64_t> seed = {});
@@ -61,17 +61,17 @@ namespace collection {
 inline constexpr std::string_view table_initializers = "table_initializer";
 }
 
-// A boolean scalar: whether it has a value.
+// Returns a boolean scalar: whether it has a value.
 value is_variable_initialized(value variable);
-// A boolean [number of variables], true for each that has no value; all variables of the graph, or these.
+// Returns a boolean [number of variables], true for each that has no value; all variables of the graph, or these.
 // uninitialized_names gives them their names. Where TensorFlow has a vector of texts.
 value report_uninitialized_variables(graph& g);
 value report_uninitialized_variables(graph& g, std::span<const value> variables);
 // The names of the variables that such a report of `g` says have no value. Error: invalid_argument if `report` is none.
 std::vector<std::string> uninitialized_names(const graph& g, value report, const const_tensor_view& result);
 
-// Counts an integer variable up by one and gives what it was. Error, when it runs: out_of_range at the limit, and the
-// variable stays. tf.count_up_to.
+// Counts an integer variable up by one and gives its value before. Error, when it runs: out_of_range at the limit, and
+// the variable stays. tf.count_up_to.
 value count_up_to(value variable, std::int64_t limit);
 
 }  // namespace gradus

@@ -1,6 +1,6 @@
-// The variables of a run: flat arenas. Trainable ones lie first, each on a cache line of its own; gradients and what an
-// optimizer keeps beside a variable (mirrors) are arenas of the same layout. So a norm is one read, an update one
-// sweep, a checkpoint one write.
+// The variables of a run lie in flat arenas. Trainable ones lie first, each on a cache line of its own; gradients and
+// the arrays that an optimizer keeps beside a variable (mirrors) are arenas of the same layout. So a norm is one read,
+// an update one sweep, a checkpoint one write.
 #pragma once
 #include <cstring>
 #include <string_view>
@@ -24,7 +24,7 @@ struct variable_info {
   std::size_t size() const { return static_cast<std::size_t>(gradus::count(dims)); }
 };
 
-// Streams of random numbers are told apart by name, so that adding a variable leaves the others as they were.
+// Streams of random numbers are distinguished by name, so that adding a variable leaves the others as they were.
 constexpr std::uint64_t stream_of(std::string_view name) {
   std::uint64_t h = 14695981039346656037ull;
   for (char c : name) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ull;
@@ -45,7 +45,7 @@ public:
   // Declares a variable, or finds the one of this name: then dtype and shape must agree.
   int declare(const variable_info& v);
   // After the last declaration, once: lays the arenas out. `mirrors` arenas lie beside the trainable part, each with
-  // mirror_bytes(k, i) for variable i, its own size unless told otherwise; then both lie at the same offset.
+  // mirror_bytes(k, i) for variable i, its own size by default; then both lie at the same offset.
   void allocate(std::size_t mirrors);
   template <class Bytes>
   void allocate(std::size_t mirrors, Bytes mirror_bytes) {
@@ -53,9 +53,9 @@ public:
       for (std::size_t i = 0; i < infos_.size(); ++i) zero_part(i, 0, 1);
     });
   }
-  // The same, where arenas of many pages are zeroed by whoever will update them: a page then lies in memory near the
-  // first thread that wrote to it. touch(zero_part) calls zero_part(i, part, parts) for every part of every variable,
-  // each on its thread; arenas that are small are zeroed here.
+  // The same, where arenas of many pages are zeroed by the thread that will update them: a page then lies in memory
+  // near the first thread that wrote to it. touch(zero_part) calls zero_part(i, part, parts) for every part of every
+  // variable, each on its thread; arenas that are small are zeroed here.
   template <class Bytes, class Touch>
   void allocate(std::size_t mirrors, Bytes mirror_bytes, Touch touch) {
     std::size_t at = 0;
@@ -82,7 +82,7 @@ public:
     memory_ = aligned_buffer::untouched(bytes_);
     touch([this](std::size_t i, int part, int parts) { zero_part(i, part, parts); });
   }
-  // Zeroes part `part` of `parts` of what belongs to variable i: its value, gradient and mirrors.
+  // Zeroes part `part` of `parts` of the arrays of variable i: its value, gradient and mirrors.
   void zero_part(std::size_t i, int part, int parts);
 
   int find(std::string_view name) const;

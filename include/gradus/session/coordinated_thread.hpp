@@ -1,4 +1,5 @@
-// A thread that a coordinator waits for, to be started later: what TensorFlow's loopers and queue runners are made of.
+// A coordinated_thread is a thread that a coordinator waits for and that is started later; TensorFlow's loopers and
+// queue runners are made of such threads.
 #pragma once
 #include <functional>
 #include <memory>
@@ -10,11 +11,11 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// It is registered from construction on, so start it before anybody joins. Destroying one that was started waits for
-// its end.
+// It is registered from construction on, so start it before the join. Destroying one that was started waits for its
+// end.
 class coordinated_thread {
 public:
-  // `kind` and `name` tell it in errors: the looper "save". `coord` null: nobody coordinates it.
+  // Errors name it by `kind` and `name`: the looper "save". `coord` null: it has no coordinator.
   coordinated_thread(std::string kind, std::string name, any_coordinator* coord, task_system run,
                      std::function<void()> body);
   coordinated_thread(coordinated_thread&&) noexcept;
@@ -22,12 +23,12 @@ public:
   ~coordinated_thread();
 
   const std::string& name() const;
-  // Error: failed_precondition if it was started before; resource_exhausted if there is no thread to be had.
+  // Error: failed_precondition if it was started before; resource_exhausted if no thread can be created.
   void start();
-  // It was started and has not ended.
+  // True if it was started and has not ended.
   bool is_alive() const;
-  // Waits for its end, at most so many seconds (below 0: none); whether it has ended. It asks nobody to stop. Error:
-  // failed_precondition if it was not started.
+  // Waits for its end, at most so many seconds (below 0: none), and returns whether it has ended. It does not request a
+  // stop. Error: failed_precondition if it was not started.
   bool join(double timeout_secs = task_condition::forever);
 
 private:

@@ -1,4 +1,4 @@
-// The coordinator: threads that stop together, and one error that is told once. TensorFlow's tf.train.Coordinator.
+// A coordinator makes threads stop together, and reports one error once. TensorFlow's tf.train.Coordinator.
 //
 //   gradus::coordinator coord;
 //   std::jthread reader([&coord, here = coord.register_thread("reader")] {
@@ -14,7 +14,7 @@
 //   running --request_stop(error)-> failing  ----join--> joined, and the error is raised
 //   any     --clear_stop()--------> running
 //
-// Otherwise than TensorFlow: a thread is registered by a token that it holds while it runs, so that any kind of thread
+// TensorFlow differs: here a thread is registered by a token that it holds while it runs, so that any kind of thread
 // will do and nothing is polled; errors after the first are kept in `suppressed()`; stragglers that are ignored are
 // returned, not logged.
 #pragma once
@@ -63,7 +63,7 @@ struct coordination {
 };
 }  // namespace detail
 
-// Held by a thread while it runs; releasing it is the thread's end, as far as the coordinator knows.
+// A thread holds this while it runs; the coordinator takes its release for the thread's end.
 class registration {
 public:
   registration() = default;
@@ -79,16 +79,16 @@ private:
   std::shared_ptr<detail::coordination::member> member_;
 };
 
-// A coordinator of any clock, as one type. Any thread may call any function, but only one at a time calls join or
-// clear_stop.
+// This is a coordinator whose clock is type-erased. Any thread may call any function, but only one at a time calls join
+// or clear_stop.
 class any_coordinator {
 public:
-  // Waits are those of `run`.
+  // Waits are made by `run`.
   explicit any_coordinator(coordinator_options options = {}, gradus::task_system run = {});
   any_coordinator(const any_coordinator&) = delete;
 
-  // Asks all threads to stop. The first call decides what join raises: nothing, or this error unless its kind is a
-  // clean stop. After join an error that is no clean stop is raised here, since nobody is left to raise it.
+  // Requests all threads to stop. The first call decides the error of join: none, or this error unless its kind is a
+  // clean stop. After join an error that is no clean stop is raised here, since no later call would raise it.
   void request_stop(std::exception_ptr error = nullptr);
   template <std::derived_from<std::exception> Error>
   void request_stop(const Error& error) {
@@ -98,7 +98,7 @@ public:
   bool should_stop() const;
   // Waits until a stop is requested.
   void wait_for_stop() const;
-  // At most so many seconds; whether one is requested. Below 0 it does not wait.
+  // Waits at most so many seconds; returns whether a stop is requested. Below 0 it does not wait.
   bool wait_for_stop(double timeout_secs);
   // The same, and until done() is true: it is called under the coordinator's lock, also after `notify`.
   template <class Done>
@@ -113,13 +113,13 @@ public:
   // out_of_range, as they do where a stop closes their queue: a loop ends the same way. After clear_stop another one.
   std::shared_ptr<cancellation> stopping() const;
 
-  // Back to running: the coordinator may be used again.
+  // Returns to running: the coordinator may be used again.
   void clear_stop();
 
   // The token of a thread that join waits for, made before the thread starts and held by it (see the top).
   [[nodiscard]] registration register_thread(std::string name) { return {state_, std::move(name)}; }
 
-  // Runs the body; whatever it throws becomes a request to stop.
+  // Runs the body; its error becomes a request to stop.
   template <class Body>
   void stop_on_exception(Body&& body) {
     try {
@@ -131,7 +131,7 @@ public:
 
   // Raises the error that stopped the threads, if there is one; may be called at any time.
   void raise_requested_exception() const;
-  // Errors that came after the first request to stop.
+  // Returns the errors that came after the first request to stop.
   std::vector<std::exception_ptr> suppressed() const;
 
   // Waits for the threads that are registered now. Without a request to stop it waits for as long as they run; with one
@@ -140,7 +140,7 @@ public:
   std::vector<std::string> join(const join_options& options = {});
   bool joined() const;
 
-  // Whoever waits with its threads waits by these.
+  // Code that waits with its threads uses these.
   const gradus::task_system& tasks() const { return tasks_; }
 
 private:

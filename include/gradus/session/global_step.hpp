@@ -1,5 +1,5 @@
-// The global step of a session's graph: an int64 variable in the collection `global_step`, which counts training steps.
-// tf.train.create_global_step and its siblings (1.15).
+// The global step of a session's graph is an int64 variable in the collection `global_step`, which counts training
+// steps. tf.train.create_global_step and its siblings (1.15).
 #pragma once
 #include <cstdint>
 
@@ -14,7 +14,7 @@ value create_global_step(graph& g);
 // int32 or int64.
 value get_global_step(graph& g);
 value get_or_create_global_step(graph& g);
-// What it is now, by a run of its own. tf.train.global_step. Error: as a run.
+// Returns its current value, by a run of its own. tf.train.global_step. Error: as a run.
 std::int64_t global_step(base_session& s, value step);
 namespace detail {
 // A fetched step.

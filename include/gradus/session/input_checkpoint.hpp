@@ -1,4 +1,5 @@
-// Positions of input pipelines in checkpoints: in files of their own for every worker, or in the model's.
+// This header saves positions of input pipelines in checkpoints: in files of their own for every worker, or in the
+// model's.
 //
 //   checkpoint_input_pipeline_hook hook({.model_dir = "runs/a", .save_steps = 1000});
 //   hook.add("train", input);
@@ -16,9 +17,9 @@
 //
 // Model and input are then different files, saved one after the other: killed between the two, a run goes on with an
 // input that is some steps off. TensorFlow does not notice; here the input's step is compared with the model's, and a
-// difference is said, or refused. Nor does TensorFlow count a restore as a save: it saves again behind the next step,
-// and then at other steps than the model's saver; here it counts. There is no difference where the position is part of
-// the model's checkpoint:
+// difference is a warning, or an error. Nor does TensorFlow count a restore as a save: it saves again behind the next
+// step, and then at other steps than the model's saver; here it counts. There is no difference where the position is
+// part of the model's checkpoint:
 //
 //   auto position = make_saveable_from_iterator(input);
 //   position.remembers(list);      // the state list that the model's saver gets: its SAVEABLE_OBJECTS
@@ -35,7 +36,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A dataset's position as state, with what to do about state outside it. The dataset must outlive it.
+// This makes a dataset's position state, with a policy for state outside it. The dataset must outlive it.
 template <class Dataset>
 class saveable_iterator final : public blob {
 public:
@@ -79,8 +80,8 @@ struct input_checkpoint_options {
 };
 
 namespace detail {
-// A directory of which a saver sees only the files that belong to one worker's input, its state file under the name
-// "checkpoint": savers that share a directory with others must not touch what is theirs.
+// In this view of a directory a saver sees only the files that belong to one worker's input, its state file under the
+// name "checkpoint": savers that share a directory must not touch each other's files.
 template <file_system F>
 struct input_files {
   using policy_for = kind::file_system;
@@ -134,7 +135,7 @@ private:
   }
 };
 
-// What a monitored session gives its hooks; their types are of a room above this one.
+// A monitored session gives its hooks these; their types are of a room above this one.
 template <class S>
 concept session_with_step = requires(S& s) {
   { s.global_step() } -> std::same_as<std::int64_t>;
@@ -176,7 +177,7 @@ public:
       raise(status::failed_precondition,
             "checkpoint_input_pipeline_hook: no input to save; add(name, dataset) those that the run reads");
   }
-  // Again for each session: a recovery restores, too.
+  // This is called for each session: a recovery restores, too.
   void after_create_session() { first_run_ = true; }
   // `step`: the model's global step.
   void before_run(std::int64_t step) {

@@ -1,11 +1,11 @@
-// A thread that does something every so many seconds until its coordinator stops: TensorFlow's LooperThread.
+// A looper_thread calls a function every so many seconds until its coordinator stops, as TensorFlow's LooperThread.
 //
 //   gradus::looper_thread print(coord, 60, [&] { std::printf("loss %g\n", loss.load()); });
 //   print.start();
 //
 // The first call comes at once, and the schedule is fixed: a call that takes longer than the interval is followed by
-// others without a pause until the schedule is met again. What a call throws stops everybody (the coordinator raises it
-// at join).
+// others without a pause until the schedule is met again. An error of a call stops all threads of the coordinator,
+// which raises it at join.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -34,12 +34,12 @@ public:
   looper(const looper&) = delete;
   ~looper();
 
-  // Error: failed_precondition if it was started before; resource_exhausted if there is no thread to be had.
+  // Error: failed_precondition if it was started before; resource_exhausted if no thread can be created.
   void start() { thread_->start(); }
-  // It was started and has not ended.
+  // True if it was started and has not ended.
   bool is_alive() const { return thread_->is_alive(); }
-  // Waits for its end, at most so many seconds (below 0: none); whether it has ended. It asks nobody to stop. Error:
-  // failed_precondition if it was not started.
+  // Waits for its end, at most so many seconds (below 0: none), and returns whether it has ended. It does not request a
+  // stop. Error: failed_precondition if it was not started.
   bool join(double timeout_secs = task_condition::forever) { return thread_->join(timeout_secs); }
 
 private:
@@ -55,7 +55,7 @@ private:
 };
 }  // namespace detail
 
-// Registered with the coordinator from construction on, so start it before anybody joins. Destroyed, it ends its own
+// It is registered with the coordinator from construction on, so start it before the join. Destroyed, it ends its own
 // loop, waits for the call that is running, and leaves the others alone.
 template <clock Clock = system_clock>
 class looper_thread : public detail::looper {

@@ -1,5 +1,5 @@
-// Threads that keep a queue full: each runs one op of a session again and again until the input ends or a coordinator
-// stops. tf.train.QueueRunner.
+// A queue_runner has threads that keep a queue full: each runs one op of a session again and again until the input ends
+// or a coordinator stops. tf.train.QueueRunner.
 //
 //   gradus::queue_runner runner(q, {q.enqueue({example}), q.enqueue({example})});   // two threads
 //   gradus::session s{g};
@@ -11,8 +11,8 @@
 //
 // An op whose error is one of queue_closed_exception_types ends its thread quietly; the last thread closes the queue,
 // so that consumers drain it and then end themselves. Any other error stops the coordinator, or, without one, is kept
-// in exceptions_raised. With a coordinator one thread more waits for the stop and then cancels what waits in the queue,
-// and ends the runner's threads wherever they wait.
+// in exceptions_raised. With a coordinator one thread more waits for the stop, then cancels calls that wait in the
+// queue, and ends the runner's threads wherever they wait.
 //
 // Copies are the same runner. Sessions and coordinators outlive its threads, which join ends; destroying a thread's
 // handle waits for it.
@@ -48,7 +48,7 @@ public:
   // As to_proto wrote it: ops and the queue are found by their names in the graph. Errors: data_loss for bytes that are
   // no QueueRunnerDef; not_found for names that the graph has not.
   static queue_runner from_proto(graph& g, std::span<const std::byte> queue_runner_def);
-  // A QueueRunnerDef, as TensorFlow writes it. Error: invalid_argument for an op without a name.
+  // Returns a QueueRunnerDef, as TensorFlow writes it. Error: invalid_argument for an op without a name.
   std::vector<std::byte> to_proto() const;
   // The same with names from elsewhere, such as a GraphDef's.
   std::vector<std::byte> to_proto(const std::function<std::string(value)>& name_of) const;
@@ -65,7 +65,7 @@ public:
   // not ended. Error: invalid_argument if the session is of another graph.
   [[nodiscard]] std::vector<coordinated_thread> create_threads(base_session& s, any_coordinator* coord = nullptr,
                                                                bool start = false) const;
-  // What ended threads that had no coordinator, since the last create_threads that made some.
+  // Returns the errors that ended threads without a coordinator, since the last create_threads that made some.
   std::vector<std::exception_ptr> exceptions_raised() const;
 
 private:
@@ -76,11 +76,11 @@ private:
   friend struct queue_runner_nodes;
 };
 
-// Puts it into a collection of its graph, as a node, so that whoever has the graph finds it.
+// Puts it into a collection of its graph, as a node, so that every user of the graph finds it.
 void add_queue_runner(const queue_runner& runner, std::string_view collection = collection::queue_runners);
-// Whether a node of a graph is one.
+// True if a node of a graph is a queue runner.
 bool is_queue_runner(value v);
-// Those of a collection, in the order in which they were added; what else stands there is passed over.
+// Those of a collection, in the order in which they were added; other nodes there are passed over.
 std::vector<queue_runner> queue_runners_of(graph& g, std::string_view collection = collection::queue_runners);
 // Makes the threads of all runners of the session's graph. An empty list if there are none.
 [[nodiscard]] std::vector<coordinated_thread> start_queue_runners(

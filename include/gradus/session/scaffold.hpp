@@ -1,5 +1,5 @@
-// What a session of a graph needs to get ready: ops that were given, found in the graph's collections, or made.
-// tf.train.Scaffold (1.15).
+// A scaffold holds the ops with which a session of a graph gets ready: given ops, those of the graph's collections, or
+// new ones. tf.train.Scaffold (1.15).
 //
 //   gradus::scaffold parts({.init_fn = [](gradus::scaffold&, gradus::base_session& s) { ... }});
 //   parts.finalize(g);            // fills what is missing and finalizes the graph
@@ -35,12 +35,12 @@ struct scaffold_options {
 class scaffold {
 public:
   explicit scaffold(scaffold_options o = {}) : o_(std::move(o)) {}
-  // Of another one, whose parts are taken where none are given here.
+  // Copies another one, whose parts are taken where none are given here.
   scaffold(const scaffold& copy_from, scaffold_options o);
 
   // Fills what is missing, from the graph's collections or by default, and finalizes the graph. A second call does
-  // nothing. Error: failed_precondition if a collection that is looked at has several ops, or if an op is missing and
-  // the graph is finalized already.
+  // nothing. Error: failed_precondition if a collection that is read has several ops, or if an op is missing and the
+  // graph is finalized already.
   scaffold& finalize(graph& g);
   bool is_finalized() const { return finalized_; }
 
@@ -53,12 +53,12 @@ public:
   value ready_for_local_init_op() const { return o_.ready_for_local_init_op; }
   value local_init_op() const { return o_.local_init_op; }
   const std::shared_ptr<detail::any_saver>& saver() const { return o_.saver; }
-  // Takes this saver, unless there is one: for who knows the default better than finalize.
+  // Takes this saver, unless there is one, for callers that know a better default than finalize.
   void give_saver(std::shared_ptr<detail::any_saver> s) {
     if (o_.saver == nullptr) o_.saver = std::move(s);
   }
 
-  // The op of a collection; made by `make` and put there if there is none. Error: failed_precondition for several.
+  // Returns the op of a collection; `make` makes it if there is none. Error: failed_precondition for several.
   static value get_or_default(graph& g, std::string_view collection, const std::function<value()>& make);
 
 private:

@@ -1,4 +1,4 @@
-// Who makes the sessions of a monitored session: the first, and those after a peer has died.
+// A session creator makes the sessions of a monitored session: the first, and those after a peer has died.
 // tf.train.SessionCreator, ChiefSessionCreator, WorkerSessionCreator (1.15).
 //
 //   gradus::chief_session_creator chief(gradus::sessions_of(g), parts, {.checkpoint_dir = "runs/digits"});
@@ -17,7 +17,7 @@ class session_creator {
 public:
   virtual ~session_creator() = default;
   virtual std::unique_ptr<base_session> create_session() = 0;
-  // Of its sessions; null if it cannot tell before it has made one.
+  // Returns the graph of its sessions; null if it is unknown before the first session.
   virtual graph* of() const { return nullptr; }
 };
 

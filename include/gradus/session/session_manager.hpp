@@ -1,4 +1,5 @@
-// Makes a session ready: from a checkpoint, by init ops, or by waiting for who does it. tf.train.SessionManager (1.15).
+// A session_manager makes a session ready: from a checkpoint, by init ops, or by waiting for the task that does it.
+// tf.train.SessionManager (1.15).
 //
 //   gradus::session_manager manager({.local_init_op = local, .ready_op = report_uninitialized_variables(g)});
 //   auto sess = manager.prepare_session(open, {.init_op = init, .saver = &saver, .checkpoint_dir = "runs/digits"});
@@ -10,15 +11,15 @@
 //   prepare_session   restores, or else runs init_op and init_fn; then local_init_op; it is an error if the model is
 //   not
 //                     ready then
-//   recover_session   restores, runs local_init_op, and says whether the model is ready
+//   recover_session   restores, runs local_init_op, and returns whether the model is ready
 //   wait_for_session  tries with a new session every recovery_wait_secs until the model is ready
 //
 // A model is ready when ready_op says so: a report_uninitialized_variables (run/variable_ops.hpp) that reports none;
 // any other boolean tensor without a true; any other tensor; and no op at all. An op that raises failed_precondition
 // because a variable is not initialized is not ready either; any other error passes.
 //
-// Otherwise than TensorFlow: a list of uninitialized variables is a boolean tensor and not one of texts; why a session
-// is not ready is returned, not logged.
+// TensorFlow differs: here a list of uninitialized variables is a boolean tensor and not one of strings; the reason why
+// a session is not ready is returned, not logged.
 #pragma once
 #include <concepts>
 #include <functional>
@@ -58,14 +59,14 @@ private:
 };
 
 struct session_manager_options {
-  value local_init_op = {};            // of what each session has for itself: local variables, tables
+  value local_init_op = {};            // of each session's own state: local variables, tables
   value ready_op = {};                 // empty: a model is always ready
   value ready_for_local_init_op = {};  // empty: local_init_op runs unguarded
   double recovery_wait_secs = 30;      // between two tries
   run_options local_init_run_options = {};
 };
 
-// From where variables come. At most one of the two paths.
+// The source of the variables: at most one of the two paths.
 struct checkpoint_source {
   detail::any_saver* saver = nullptr;
   std::string checkpoint_dir = {};                 // the newest that its state file names
@@ -92,15 +93,15 @@ public:
   // Error: invalid_argument for a ready_for_local_init_op without a local_init_op.
   explicit session_manager(session_manager_options o = {}, task_system t = {});
 
-  // Errors: failed_precondition if there is no checkpoint and nothing that initializes, or if the model is not ready in
-  // the end; invalid_argument for two paths; cancelled if it is stopped, or its session closed, while it waits for a
-  // checkpoint; what the saver and the ops raise.
+  // Errors: failed_precondition if there is no checkpoint and no init op, or if the model is not ready in the end;
+  // invalid_argument for two paths; cancelled if it is stopped, or its session closed, while it waits for a checkpoint;
+  // those of the saver and the ops.
   std::unique_ptr<base_session> prepare_session(const session_factory& open, const prepare_options& o) const;
-  // Raises what the saver and the ops raise, and never that the model is not ready.
+  // Raises the errors of the saver and the ops; a model that is not ready is no error.
   recovered_session recover_session(const session_factory& open, const checkpoint_source& from) const;
-  // `stop` ends it, such as a coordinator's stopping(). What closes the session that it tried with (a server that is
-  // stopped) ends it too, by the error of the next. Errors: deadline_exceeded once less than recovery_wait_secs of
-  // max_wait_secs are left; cancelled if it is stopped.
+  // `stop` ends it, such as a coordinator's stopping(). A stop of the server that closes its session ends it too, by
+  // the error of the next. Errors: deadline_exceeded once less than recovery_wait_secs of max_wait_secs are left;
+  // cancelled if it is stopped.
   std::unique_ptr<base_session> wait_for_session(const session_factory& open,
                                                  double max_wait_secs = task_condition::forever,
                                                  cancellation* stop = nullptr) const;

@@ -1,6 +1,7 @@
-// A file system of any type, as one type: the seam through which everything that is written or read once per file goes.
-// What stands behind it (publishing, reading, locks, savers, writers of events) is ordinary code, compiled once, where
-// it would otherwise be compiled for every file system; a call through a pointer is nothing beside a system call.
+// `any_file_system` is a type-erased file system: the seam through which everything that is written or read once per
+// file goes. The code behind it (publishing, reading, locks, savers, writers of events) is ordinary code, compiled
+// once, where it would otherwise be compiled for every file system; a call through a pointer is nothing beside a system
+// call.
 //
 //   file_problem p = try_publish(my_files, "runs/a/model.ckpt", pieces);      // my_files becomes one
 //
@@ -53,7 +54,7 @@ public:
     return does_->list(state_.get(), path, names);
   }
 
-  // What not every file system offers. Each may be called only where the question before it is answered by true.
+  // Some file systems lack these. Each may be called only where the function before it returns true.
   bool claims() const { return does_->claim != nullptr; }  // claims_files (file_system.hpp)
   int claim(handle h) const { return does_->claim(state_.get(), h); }
   int open_to_claim(const std::string& path, handle& h) const { return does_->open_to_claim(state_.get(), path, h); }

@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli): the checksum of TFRecord files, event files, tensor bundles and our own checkpoints.
+// CRC-32C (Castagnoli) is the checksum of TFRecord files, event files, tensor bundles and our own checkpoints.
 //
 // Polynomial 0x1EDC6F41, here in its reflected form 0x82F63B78; initial value and final xor 0xFFFFFFFF (RFC 3720,
 // section 12.1 and appendix B.4). With __SSE4_2__ the processor's instruction is used, else eight tables of 256 words

@@ -1,5 +1,5 @@
-// Floating-point numbers in text, the same in every locale: std::from_chars, and what stands in for it in a standard
-// library that has it for integers alone (libc++ 16).
+// This header parses floating-point numbers in text, the same in every locale: by std::from_chars, or by a substitute
+// in a standard library that has it for integers alone (libc++ 16).
 #pragma once
 #include <charconv>
 #if !defined(__cpp_lib_to_chars) || defined(GRADUS_STRTOD)
@@ -19,14 +19,15 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The number that stands at `p`, as std::from_chars reads it: no blanks and no + before it, no hexadecimal digits;
-// `out` is left alone unless it is one that fits.
+// Parses the number at `p`, as std::from_chars does: no blanks and no + before it, no hexadecimal digits; `out` is left
+// alone unless it is one that fits.
 template <class Float>
 std::from_chars_result decimal_at(const char* p, const char* end, Float& out) {
 #if !defined(GRADUS_DECIMAL_BY_STRTOD)
   return std::from_chars(p, end, out);
 #else
-  // strtod reads more than that and needs a zero behind it, so that it gets a copy of what std::from_chars would read.
+  // strtod reads more than that and needs a zero behind it, so that it gets a copy of the characters that
+  // std::from_chars would read.
   const auto digits = [&](const char*& at, bool& nonzero) {
     const char* const first = at;
     for (; at != end && *at >= '0' && *at <= '9'; ++at) nonzero = nonzero || *at != '0';

@@ -15,7 +15,7 @@ long this_process();
 }  // namespace detail
 
 namespace detail {
-// directory_lock, whatever its file system.
+// A directory_lock whose file system is type-erased.
 class held_directory {
 public:
   held_directory(any_file_system fs, std::string_view directory);
@@ -34,7 +34,7 @@ private:
 
 // Holds `directory` as long as it lives, whatever path leads there; a process that is killed holds nothing any more,
 // and a forked child never does (lock_table.hpp says how). The file stays. Where locks are not to be had (some network
-// disks, a directory that cannot be written) it holds nothing and says nothing: what is written there fails by itself.
+// disks, a directory that cannot be written) it holds nothing and reports nothing: a write there fails by itself.
 // Error: failed_precondition if another process holds it, or another lock of this one.
 template <file_system F>
 class directory_lock : public detail::held_directory {

@@ -1,5 +1,5 @@
-// A directory with all that is in it: exports, which are written whole, get their name at once, and are removed when
-// newer ones are there.
+// This header handles directories with all their files: exports, which are written whole, get their name at once, and
+// are removed when newer ones are there.
 #pragma once
 #include <span>
 #include <string>
@@ -10,14 +10,14 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 // A directory on its way to its name. Its files are written and synced one by one in "<path>.gradus-tmp-<number>";
-// `reveal` gives that the name. What a process that was killed leaves behind stays under the temporary name, which no
-// reader takes for an export.
+// `reveal` gives that the name. The files of a killed process stay under the temporary name, which no reader takes for
+// an export.
 class staged_directory {
 public:
   staged_directory(any_file_system fs, std::string path);
   staged_directory(const staged_directory&) = delete;
   staged_directory& operator=(const staged_directory&) = delete;
-  // Removes what was not revealed.
+  // Removes a tree that was not revealed.
   ~staged_directory();
 
   // Of a file in it: its name while it is written. Directories above it are created.

@@ -1,6 +1,6 @@
-// Files that survive: how a file is written so that a reader sees all of it or none. What must hold on top of a file
-// system's operations (interrupted calls, short writes, cleaning up, the order of syncs) is written here once, for all
-// of them; the operations are those of file_system.hpp, and nothing here needs exceptions.
+// This header writes files that survive, so that a reader sees all of a file or none. It handles once, for all file
+// systems, the rules on top of their operations (interrupted calls, short writes, cleaning up, the order of syncs); the
+// operations are those of file_system.hpp, and nothing here needs exceptions.
 //
 //   publish(fs, path, pieces)       write a temporary, sync it, rename it over `path`, sync the directory
 //   read_file(fs, path, limit)      all bytes of a file that is no larger than `limit`
@@ -34,9 +34,10 @@ namespace gradus::inline GRADUS_BUILD {
 [[nodiscard]] file_problem try_publish(const any_file_system& fs, std::span<const file_content> files);
 [[nodiscard]] file_problem try_publish(const any_file_system& fs, const std::string& path, byte_pieces pieces);
 
-// Writes the pieces, one after another, as the file `path`, replacing what has this name. A reader, and a machine that
-// loses power, sees the old file or the new one. Raises what failed, where, why and what to do; then the temporary is
-// gone and the old file untouched. Temporaries of this path that dead processes left are cleared.
+// Writes the pieces, one after another, as the file `path`, replacing a file of this name. A reader, and a machine that
+// loses power, sees the old file or the new one. Raises an error with the operation, the path, the reason and the
+// remedy; then the temporary is gone and the old file untouched. Temporaries of this path that dead processes left are
+// cleared.
 void publish(const any_file_system& fs, const std::string& path, byte_pieces pieces);
 void publish(const any_file_system& fs, const std::string& path, std::string_view content);
 
@@ -47,21 +48,21 @@ void publish(const any_file_system& fs, const std::string& path, std::string_vie
 // All bytes of a regular file. Larger than `limit` is refused before anything is allocated.
 std::vector<std::byte> read_file(const any_file_system& fs, const std::string& path, std::uint64_t limit = UINT64_MAX);
 
-// The same for a file from outside, which the error tells how to allow.
+// The same for a file from outside; the error names the limit to raise.
 std::vector<std::byte> read_file(const any_file_system& fs, const std::string& path, const reader_limits& limits);
 
-// Creates `path` and what is missing above it. Each new entry is synced, or a power failure could take the whole
+// Creates `path` and missing directories above it. Each new entry is synced, or a power failure could take the whole
 // directory from under a file that was published in it.
 void make_directories(const any_file_system& fs, const std::string& path);
 
 namespace detail {
-// append_file, whatever its file system.
+// An append_file whose file system is type-erased.
 class appended_file {
 public:
   appended_file(any_file_system fs, std::string path, std::size_t buffer = 1 << 16);
   appended_file(appended_file&& other) noexcept;
   appended_file& operator=(appended_file&&) = delete;
-  // What cannot be written now is lost, quietly: close() first if you want to know.
+  // Bytes that cannot be written now are lost without an error: call close() first to see it.
   ~appended_file();
 
   const std::string& path() const { return path_; }
@@ -88,7 +89,7 @@ private:
 };
 }  // namespace detail
 
-// A file that grows at its end. Bytes gather in a buffer (64 KiB unless told) and reach the file by flush, the disk by
+// A file that grows at its end. Bytes gather in a buffer (64 KiB by default) and reach the file by flush, the disk by
 // sync. After an error the bytes not yet written are kept, so that a later flush continues where it stopped.
 template <file_system F>
 class append_file : public detail::appended_file {

@@ -1,15 +1,16 @@
-// The bytes of a whole file: mapped into memory where the file system can and the file is worth it, else read.
+// file_bytes are the bytes of a whole file: mapped into memory where the file system can and the file is worth it, else
+// read.
 //
-// A mapping shows what the file holds now. Files of ours are replaced by renaming and never cut short, so that a
-// mapping of one keeps its bytes; a file that a stranger truncates while it is mapped kills the process that reads it
-// (SIGBUS).
+// A mapping shows the present contents of the file. Files of ours are replaced by renaming and never cut short, so that
+// a mapping of one keeps its bytes; a file that another program truncates while it is mapped kills the process that
+// reads it (SIGBUS).
 #pragma once
 #include "file.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// file_bytes, whatever its file system.
+// file_bytes whose file system is type-erased.
 class opened_bytes {
 public:
   explicit opened_bytes(any_file_system fs = {}) : fs_(std::move(fs)) {}
@@ -18,7 +19,7 @@ public:
   opened_bytes& operator=(opened_bytes&&) = delete;
   ~opened_bytes() { forget(); }
 
-  // Opens `path`, forgetting what was open. A file of more than `limit` bytes is refused (EFBIG).
+  // Opens `path`, and closes the file before it. A file of more than `limit` bytes is refused (EFBIG).
   [[nodiscard]] file_problem open(const std::string& path, std::uint64_t limit = UINT64_MAX);
 
   std::span<const std::byte> bytes() const { return mapped_.empty() ? std::span<const std::byte>(read_) : mapped_; }

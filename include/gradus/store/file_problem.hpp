@@ -1,5 +1,5 @@
-// What went wrong with a file, as a value: which operation, on what path, with which errno; what kind of error that is,
-// and what a person can do about it.
+// A file_problem is the failure of an operation on a file, as a value: the operation, the path and the errno; its kind
+// of error, and the remedy.
 #pragma once
 #include <cerrno>
 #include <cstring>
@@ -30,7 +30,7 @@ errno_meaning meaning_of(int e);
 }  // namespace detail
 
 inline status status_of_errno(int e) { return detail::meaning_of(e).kind; }
-// What to do about it.
+// The remedy.
 inline std::string_view advice_of_errno(int e) { return detail::meaning_of(e).advice; }
 
 std::string describe(const file_problem& p);

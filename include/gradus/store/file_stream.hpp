@@ -1,13 +1,13 @@
-// What a file holds, front to back, whatever its size: its bytes, or those behind its gzip or zlib data.
+// A file_stream reads a file front to back, whatever its size: its bytes, or those behind its gzip or zlib data.
 //
 //   file_stream in("day_0.gz");
-//   in.seek(offset);                            a place in what comes out, not in the file
+//   in.seek(offset);                            a place in the output, not in the file
 //   while (const auto n = in.read(to)) ...      copied, or
 //   const auto bytes = in.ahead(12);            seen where they are: at least 12, if there are so many
 //   in.pass(12);
 //
 // The memory that it needs does not depend on the file. A file that is not compressed is entered at any byte at once;
-// in a compressed one, what stands before has to be decompressed.
+// in a compressed one, the bytes before have to be decompressed.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -35,8 +35,8 @@ constexpr std::string_view name_of(compression_type c) {
   return names[static_cast<int>(c)];
 }
 
-// A byte_source (store/record.hpp). The file system's type is forgotten: it is asked for a large piece at a time.
-// Compressed data that are damaged give all that comes before the damage; what then raises can be called again.
+// A byte_source (store/record.hpp). The file system is type-erased: it reads a large piece at a time. Compressed data
+// that are damaged give all bytes before the damage; a call that raises then can be repeated.
 class file_stream {
 public:
   // Errors: those of opening and reading a file (not_found, ...). That it is not compressed as `how` says comes out
@@ -45,27 +45,27 @@ public:
                        const any_file_system& fs = {}, std::size_t buffer = std::size_t{1} << 18,
                        const reader_limits& limits = {});
 
-  // Fills `to`, and returns how many bytes it wrote: fewer than asked for only at the end, or in front of damage; the
+  // Fills `to`, and returns how many bytes it wrote: fewer than requested only at the end, or in front of damage; the
   // next read then raises. Errors: data_loss for compressed data that are damaged; resource_exhausted where they become
   // more than the limits allow; those of reading a file.
   std::size_t read(std::span<std::byte> to);
-  // What comes next, at least n bytes, fewer only at the end; valid until the next call of anything but pass. The
+  // Returns the next bytes, at least n, fewer only at the end; valid until the next call of anything but pass. The
   // buffer grows only with bytes that came. Errors: those of read, if n bytes cannot be had because of damage.
   std::span<const std::byte> ahead(std::size_t n);
   // Over n bytes that ahead has shown.
   void pass(std::size_t n) { ready_ = ready_.subspan(n), offset_ += n; }
 
-  // The place of the next byte in what the file holds.
+  // The place of the next byte in the file's content.
   std::uint64_t offset() const { return offset_; }
   // Goes there. False if the file ends before; it stands at its end then.
   bool seek(std::uint64_t offset);
 
   const std::string& path() const { return path_; }
-  // Whether the last read failed because of the device, and not because of what the file holds.
+  // True if the last read failed because of the device, and not because of the file's content.
   bool device_failed() const { return file_->failed; }
-  // Whether the last read failed because compressed data became more than the limits allow.
+  // True if the last read failed because compressed data became more than the limits allow.
   bool too_large() const { return too_large_; }
-  // What was found: never automatic.
+  // The detected compression: never automatic.
   compression_type compression() const { return how_; }
 
 private:
@@ -103,7 +103,7 @@ private:
   compression_type how_ = compression_type::none;
   std::size_t first_buffer_ = 0;
   std::vector<std::byte> buffer_;     // for ahead; none before it is asked
-  std::span<const std::byte> ready_;  // what of the buffer was not given yet; a moved vector keeps its bytes
+  std::span<const std::byte> ready_;  // not returned yet, in the buffer; a moved vector keeps its bytes
   std::uint64_t offset_ = 0;
 };
 

@@ -1,6 +1,6 @@
-// What a file system must offer, and the operating system's. A file system is a policy: its operations are those of the
-// kernel, each returning 0 or an errno value, so that a test can stand in for the disk (testing/faulty_files.hpp).
-// What is built of them is in file.hpp.
+// This header defines file systems, and has the operating system's. A file system is a policy: its operations are those
+// of the kernel, each returning 0 or an errno value, so that a test can stand in for the disk
+// (testing/faulty_files.hpp). file.hpp builds on them.
 #pragma once
 #include <cerrno>
 #include <concepts>
@@ -49,7 +49,7 @@ concept file_system = std::same_as<typename F::policy_for, kind::file_system> &&
                         { fs.list(path, names) } -> std::same_as<int>;  // names without the directory, in any order
                       };
 
-// A file system that can say whether somebody writes a file at this moment. A claim belongs to the handle: it ends when
+// This file system knows whether a process writes a file at this moment. A claim belongs to the handle: it ends when
 // the handle is closed or its process ends, however it ends.
 template <class F>
 concept claims_files =
@@ -58,22 +58,22 @@ concept claims_files =
       { fs.open_to_claim(path, opened) } -> std::same_as<int>;  // a file that exists; never through a link
     };
 
-// A file system whose files can be read from any byte on. In others a reader passes over what stands before.
+// A file system whose files can be read from any byte on. In others a reader passes over the bytes before.
 template <class F>
 concept seeks_files = file_system<F> && requires(const F& fs, typename F::handle h, std::uint64_t offset) {
   { fs.seek(h, offset) } -> std::same_as<int>;
 };
 
-// A file system that can show a file's bytes without reading them. `map` refuses (any errno) what it cannot map, and
-// the file is then read.
+// A file system that can show a file's bytes without reading them. `map` refuses (any errno) a file that it cannot map,
+// and the file is then read.
 template <class F>
 concept maps_files = file_system<F> && requires(const F& fs, const std::string& path, std::span<const std::byte>& b) {
   { fs.map(path, b) } -> std::same_as<int>;
   { fs.unmap(b) };
 };
 
-// A file system that can be told to begin with the disk's part of what was just written: large files then need not wait
-// for all of it at the sync.
+// This file system can begin with the disk's part of bytes that were just written: large files then need not wait for
+// all of it at the sync.
 template <class F>
 concept writes_behind_files =
     file_system<F> && requires(const F& fs, typename F::handle h, std::size_t bytes) { fs.write_behind(h, bytes); };
@@ -153,7 +153,7 @@ struct posix {
   }
   int remove(const std::string& path) const { return done(::unlink(path.c_str())); }
   // The file, made if missing, for this handle alone until `unlock` or the end of the process, however it ends: EAGAIN
-  // if somebody has it, also in this process; `owner` is the process, or 0. No fork inherits it (lock_table.hpp).
+  // if another handle has it, also in this process; `owner` is the process, or 0. No fork inherits it (lock_table.hpp).
   int lock(const std::string& path, int& h, long& owner) const {
     if (const int e = opened(h = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)); e != 0) return e;
     int e = EINVAL;
@@ -175,7 +175,7 @@ struct posix {
       return e;
     }
     detail::lock_table::of_process().add(h);
-    // Who holds it is for the error message of others: nothing depends on it.
+    // The holder's number is for the error message of others: nothing depends on it.
     const int length = std::snprintf(said, sizeof said, "%ld\n", static_cast<long>(::getpid()));
     if (::ftruncate(h, 0) != 0 || ::pwrite(h, said, static_cast<std::size_t>(length), 0) != length) return 0;
     return 0;
@@ -241,11 +241,11 @@ inline std::string_view file_name_of(std::string_view path) { return path.substr
 std::string join_path(std::string_view directory, std::string_view name);
 
 // A name that a temporary of `path` may have, and whether a name is one: a process that was killed leaves such a file
-// behind, and whoever owns the directory removes it (store/temporary.hpp).
+// behind, and the owner of the directory removes it (store/temporary.hpp).
 inline constexpr std::string_view temporary_mark = ".gradus-tmp-";
 inline std::string temporary_name(std::string_view path, std::uint64_t n) { return text(path, temporary_mark, n); }
 bool is_temporary(std::string_view name);
-// What it is a temporary of.
+// The path that it is a temporary of.
 std::string_view name_of_temporary(std::string_view temporary);
 
 }  // namespace gradus

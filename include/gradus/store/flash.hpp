@@ -1,5 +1,5 @@
-// A checkpoint in raw NOR flash, for programs without a heap, exceptions or files: what a static_stepper remembers,
-// saved so that a power cut at any instant leaves the last confirmed save or a newer one.
+// A flash_store keeps a checkpoint in raw NOR flash, for programs without a heap, exceptions or files: the state of a
+// static_stepper, saved so that a power cut at any instant leaves the last confirmed save or a newer one.
 //
 //   struct chip {  // the part of the flash that is the store's
 //     static constexpr std::uint32_t sector_bytes = 4096, sectors = 8;
@@ -20,11 +20,11 @@
 // last of all the header with their checksums; the newest record stays untouched, so 2 * sectors_of(bytes) are needed.
 // Every sector is erased equally often, within one time. A line of 32 bytes is programmed at most once between two
 // erasures, and always whole, so a granularity of 1, 2, 4, 8, 16 or 32 bytes will do, with error correction or without.
-// A driver's function gives false for what failed. A read that fails (a torn word under error correction) is a damaged
+// A driver's function returns false on failure. A read that fails (a torn word under error correction) is a damaged
 // record.
 //
-// Nothing here raises: each function gives a flash_status. `check_flash` raises it, and `message_of` is its text, for
-// who wants them. docs/formats/flash.md has the bytes; codec/flash_image.hpp reads and writes images on a desktop.
+// Nothing here raises: each function gives a flash_status. `check_flash` raises it, and `message_of` is its text.
+// docs/formats/flash.md has the bytes; codec/flash_image.hpp reads and writes images on a desktop.
 #pragma once
 #include <algorithm>
 #include <concepts>
@@ -49,7 +49,7 @@ enum class flash_status : std::uint8_t {
   newer_version,  // the newest record is whole, and of a format that came later
   too_small,      // two records of this state do not fit
   not_opened,     // save before open
-  not_written,    // the flash does not hold what was programmed
+  not_written,    // the flash does not hold the programmed bytes
   not_read        // a read failed after the record had been found whole
 };
 
@@ -88,7 +88,7 @@ constexpr status kind_of(flash_status s) {
   default: return status::failed_precondition;
   }
 }
-// Raises what is not ok.
+// Raises an error for a status other than ok.
 inline void check_flash(flash_status s) {
   if (s != flash_status::ok) raise(kind_of(s), message_of(s));
 }
@@ -120,7 +120,7 @@ public:
   flash_store(const flash_store&) = delete;
   flash_store& operator=(const flash_store&) = delete;
 
-  // Takes over the newest whole record and tells the trainer that it is restored. Gives ok; or empty, damaged, foreign,
+  // Takes over the newest whole record and marks the trainer as restored. Gives ok; or empty, damaged, foreign,
   // another_model, newer_version, too_small with the trainer unchanged; or not_read. A whole record that does not fit
   // is no damage: no older one is taken in its place.
   template <class Trainer>
@@ -137,9 +137,9 @@ public:
     return state_;
   }
 
-  // Writes what the trainer remembers now. ok: it was read back whole, and a power cut from here on leaves it or a
-  // newer one. Else nothing is lost that was there: too_small, not_opened, not_written, or what open gave, where a
-  // person has to decide (foreign, another_model, newer_version).
+  // Writes the trainer's present state. ok: it was read back whole, and a power cut from here on leaves it or a newer
+  // one. Else nothing is lost that was there: too_small, not_opened, not_written, or the status of open, where a person
+  // has to decide (foreign, another_model, newer_version).
   template <class Trainer>
   flash_status save(Trainer& trainer) {
     if (state_ > flash_status::damaged) return state_;
@@ -171,14 +171,14 @@ public:
     return done ? flash_status::ok : flash_status::not_written;
   }
 
-  // The number of the newest record: how many saves were tried since the first one. 0: none.
+  // The number of the newest record: the number of tried saves since the first one. 0: none.
   std::uint32_t sequence() const { return sequence_; }
   Driver& driver() { return driver_; }
 
 private:
   enum class reading : std::uint8_t { measure, write, restore };
-  // One walk over the state. A list for `remembers`: one type for all that is done, so that the state's own code is
-  // there once.
+  // One walk over the state. A list for `remembers`: one type for all tasks, so that the state's own code is there
+  // once.
   struct walk {
     flash_store& store;
     reading what = reading::measure;
@@ -306,7 +306,7 @@ private:
 
   // ---- looking
   enum class mark_seen : std::uint8_t { none, other, begun, broken, header };
-  // What a sector begins with: nothing, or what may be a mark that was cut while it was programmed or erased; something
+  // The beginning of a sector: nothing, or what may be a mark that was cut while it was programmed or erased; something
   // else; a mark alone; a mark and no whole header; a header.
   [[gnu::noinline]] mark_seen read_header(found& f) {
     std::uint32_t mark[2] = {};
@@ -324,7 +324,7 @@ private:
     const auto crc = detail::crc32c_by_nibble(0, reinterpret_cast<const std::byte*>(f.words), 28);
     return crc == f[format_of::header_crc] ? mark_seen::header : mark_seen::broken;
   }
-  // Does the state behind a header have its checksum?
+  // Checks the state behind a header against its checksum.
   [[gnu::noinline]] bool whole(const found& f, std::byte* line) {
     const std::uint32_t room = driver_.sectors * driver_.sector_bytes - format_of::payload_at;
     const std::uint32_t n = f[format_of::bytes];

@@ -33,7 +33,7 @@ struct flash_format {
   // Words of the header, the same in every version.
   enum word : int { version_word, sequence, fingerprint, bytes, payload_crc, entries, sector_bytes, header_crc, words };
 
-  // What stands before a tensor's name, extents (u32 each) and bytes.
+  // The head before a tensor's name, extents (u32 each) and bytes.
   struct entry {
     std::uint32_t id, bytes;
     std::uint16_t name_bytes;

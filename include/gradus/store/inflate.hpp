@@ -1,9 +1,9 @@
-// The one door to zlib: gzip (RFC 1952) and zlib (RFC 1950) data, read (told apart by content) and written; and what
-// ZIP files need. zlib is used if GRADUS_ZLIB is defined; otherwise compressed data are refused where they are read or
-// written (no_zlib.hpp).
+// The one door to zlib: gzip (RFC 1952) and zlib (RFC 1950) data, read (distinguished by content) and written; and the
+// functions for ZIP files. zlib is used if GRADUS_ZLIB is defined; otherwise compressed data are refused where they are
+// read or written (no_zlib.hpp).
 //
-// Compressed bytes come from outside and may be a bomb, so nothing is allocated on their word: a stream is read into
-// memory that the caller has, and `inflate` grows with what really comes out, up to a limit.
+// Compressed bytes come from outside and may be a bomb, so nothing is allocated for a claimed size: a stream is read
+// into the caller's memory, and `inflate` grows with its real output, up to a limit.
 #pragma once
 #include "../base/build.hpp"  // first: it reads the macros of optional libraries
 
@@ -40,7 +40,7 @@ namespace detail {
 #if !defined(GRADUS_ZLIB)
 using no_zlib::inflate_state;
 #else
-// Deflate data in zlib's or gzip's dress, one step at a time; what both streams below are made of.
+// Deflate data in zlib's or gzip's dress, one step at a time; both streams below consist of this.
 class inflate_state {
 public:
   explicit inflate_state(std::string_view name) : name_(name) {
@@ -55,7 +55,7 @@ public:
   struct progress {
     std::size_t taken = 0, given = 0;
     bool ended = false;  // a member's end, its checksum right
-    bool bad = false;    // `damaged` says what is the matter; so is every later step
+    bool bad = false;    // `damaged` names the problem; so is every later step
   };
   progress step(std::span<const std::byte> in, std::span<std::byte> out) {
     constexpr std::size_t piece = std::size_t{1} << 30;  // zlib counts in 32 bits
@@ -101,12 +101,12 @@ private:
 // members in a row count as one, as gzip has it.
 //
 // Errors: data_loss for data that is corrupt (a bad block, a bad checksum), truncated, or followed by something else.
-// `name` is what messages call the data.
+// Messages call the data `name`.
 class inflate_stream {
 public:
   explicit inflate_stream(std::span<const std::byte> in, std::string_view name) : in_(in), state_(name) {}
 
-  // Fills `out` and returns how many bytes it wrote: fewer than asked for only at the end of the data.
+  // Fills `out` and returns how many bytes it wrote: fewer than requested only at the end of the data.
   std::size_t read(std::span<std::byte> out);
   // True once all data, and its checksum, has been read.
   bool ended() const { return ended_; }
@@ -150,7 +150,7 @@ public:
   std::uint64_t used() const { return state_.used(); }
 
 private:
-  // Behind what is left comes what the source has. False if that failed and the error can wait.
+  // Appends the source's bytes behind the remaining ones. False if that failed and the error can wait.
   bool fill(bool can_wait = false) {
     try {
       fill_now();
@@ -169,7 +169,7 @@ private:
     left_ = std::span<const std::byte>(buffer_).first(kept + got);
     if (!begun_) gzip_ = is_gzip(left_), begun_ = true;
   }
-  // At a member's end: whether something comes that is no member.
+  // At a member's end: true if the next bytes are no member.
   bool followed() {
     ended_ = left_.empty();
     if (ended_ || !gzip_ || !is_gzip(left_)) return !ended_;
@@ -193,7 +193,7 @@ using detail::no_zlib::inflate_raw;
 using detail::no_zlib::is_zlib;
 using detail::no_zlib::zip_crc32;
 #else
-// Compresses as it goes, as gzip or zlib at the default level unless told.
+// Compresses as it goes, as gzip or zlib, by default at the default level.
 class deflate_stream {
 public:
   explicit deflate_stream(bool gzip, int level = Z_DEFAULT_COMPRESSION) {
@@ -206,7 +206,7 @@ public:
   deflate_stream& operator=(const deflate_stream&) = delete;
   ~deflate_stream() { ::deflateEnd(&zlib_); }
 
-  // Appends to `out` what the bytes so far make for certain.
+  // Appends to `out` the certain output of the bytes so far.
   void write(std::span<const std::byte> bytes, std::vector<std::byte>& out) { run(bytes, out, Z_NO_FLUSH); }
   // All so far can be read once this is written; costs some bytes.
   void flush(std::vector<std::byte>& out) { run({}, out, Z_SYNC_FLUSH); }
@@ -235,7 +235,7 @@ private:
   z_stream zlib_ = {};
 };
 
-// Whether data that begin like this are zlib's: the two bytes of its header as writers make them (78 01, 5e, 9c or da),
+// True if data that begin like this are zlib's: the two bytes of its header as writers make them (78 01, 5e, 9c or da),
 // and a beginning that can be decompressed. Text, or a record's length, may have the two bytes by chance.
 inline bool is_zlib(std::span<const std::byte> start) {
   if (start.size() < 3 || start[0] != std::byte{0x78}) return false;
@@ -259,12 +259,12 @@ inline bool is_zlib(std::span<const std::byte> start) {
 
 // CRC-32 as gzip, ZIP and PNG have it, of bytes that follow those whose checksum is `before`.
 inline std::uint32_t zip_crc32(std::span<const std::byte> bytes, std::uint32_t before = 0) {
-  if (bytes.empty()) return before;  // zlib takes no pointer for a request to begin anew
+  if (bytes.empty()) return before;  // zlib reads a null pointer as a request to begin anew
   return static_cast<std::uint32_t>(::crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 // Raw deflate data (RFC 1951, as a member of a ZIP file is), known to become `size` bytes. Refuses by value: why it is
-// not that, or nothing. `out` grows with what comes out, so that a size that lies costs nothing.
+// not that, or nothing. `out` grows with the output, so that a false size costs nothing.
 inline std::string inflate_raw(std::span<const std::byte> in, std::uint64_t size, std::vector<std::byte>& out) {
   out.clear();
   if (size / most_inflation > in.size() + 1)

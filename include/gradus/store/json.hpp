@@ -1,4 +1,4 @@
-// A little JSON (RFC 8259), strictly: enough for the headers of files, which come from outside.
+// This header reads a little JSON (RFC 8259), strictly: enough for the headers of files, which come from outside.
 //
 //   json_reader in(text);
 //   std::string key;
@@ -6,11 +6,11 @@
 //   while (in.next_key(key)) in.skip();
 //   if (!in.finish()) complain(in.problem());
 //
-// The reader is pulled: whoever reads says what has to come next. It refuses what two readers could understand
+// The reader is pulled: its caller requests the next value. It refuses text that two readers could understand
 // differently: a key that stands in an object twice (however it is escaped), text that is no UTF-8, half a surrogate
-// pair, a number where a natural one is wanted that has a sign, a fraction, an exponent, or more than 64 bits. It does
-// not call itself, so that no nesting exhausts the stack, and holds sixteen bytes for each key of the objects that are
-// open. What it accepts, any other reader of JSON accepts, with the same content.
+// pair, a number where a natural one is required that has a sign, a fraction, an exponent, or more than 64 bits. It
+// does not call itself, so that no nesting exhausts the stack, and holds sixteen bytes for each key of the objects that
+// are open. Text that it accepts, any other reader of JSON accepts, with the same content.
 #pragma once
 #include <algorithm>
 #include <charconv>
@@ -26,7 +26,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Whether these bytes are UTF-8: nothing cut off or longer than needed, no surrogates, nothing above U+10FFFF.
+// True if these bytes are UTF-8: nothing cut off or longer than needed, no surrogates, nothing above U+10FFFF.
 bool is_utf8(std::string_view s);
 
 // Appends text as a JSON string, as short as it can be: quotes, backslashes and control characters are escaped (as
@@ -35,7 +35,7 @@ void append_json_string(std::string& out, std::string_view s);
 
 class json_reader {
 public:
-  // Refuses what is nested deeper than `max_depth`. `text` must outlive it; messages count bytes from `first_byte`.
+  // Refuses values nested deeper than `max_depth`. `text` must outlive it; messages count bytes from `first_byte`.
   explicit json_reader(std::string_view text, int max_depth = 4, std::uint64_t first_byte = 0);
 
   // After a problem every function returns false, and nothing more is read.
@@ -62,9 +62,9 @@ public:
   // The same, with a minus before it or not.
   bool integer(std::int64_t& out) { return whole(out, "a whole number of at most 64 bits, in digits"); }
   bool truth(bool& out);
-  // Takes a null if that is what comes.
+  // Takes a null if it is next.
   bool null() { return ok() && peek() == 'n' && word("null"); }
-  // Takes whatever comes, and all that is in it.
+  // Takes the next value, and all that is in it.
   bool skip();
   // True if all went well and nothing but white space is left.
   bool finish();
@@ -98,10 +98,10 @@ private:
   bool close();
   void take();
   bool word(std::string_view w);
-  // Any number; one that is too large for a double is refused, since readers differ in what they make of it.
+  // Any number; one that is too large for a double is refused, since readers differ in their result.
   bool number();
   bool quoted(std::string& out);
-  // The text between quotes from `at` on; what was expected there if it is none, and where.
+  // The text between quotes from `at` on; or an error with the place.
   const char* unquote(std::size_t& at, std::string& out) const;
   // The four hexadecimal digits of \uXXXX at `at`.
   bool unit(std::size_t at, std::uint32_t& code) const;

@@ -1,7 +1,7 @@
-// The lock files that this process holds, so that no fork inherits them.
+// The lock table knows the lock files that this process holds, so that no fork inherits them.
 //
-// A lock of an open file (F_OFD_SETLK, flock) ends with its last descriptor. That is what a directory lock wants inside
-// one process: a second lock of the same file is refused there too, and somebody who opens the file and closes it drops
+// A lock of an open file (F_OFD_SETLK, flock) ends with its last descriptor. A directory lock needs that inside one
+// process: a second lock of the same file is refused there too, and code that opens the file and closes it drops
 // nothing (with fcntl's older locks, which belong to the process, both go wrong). But a forked child gets a copy of the
 // descriptor, and would hold the lock on when its parent is dead. So the table knows all of them, and a handler that
 // `fork` calls in the child (pthread_atfork) closes them there before anything else of the child runs. A child that
@@ -55,7 +55,7 @@ private:
   void forget_in_child() {
     for (const entry& e : entries_) {
       struct stat s {};
-      // A file system of somebody else's may have closed it without a word; the number is then another file's.
+      // A file system of the program may have closed it silently; the number is then another file's.
       if (::fstat(e.descriptor, &s) == 0 && s.st_dev == e.device && s.st_ino == e.inode) ::close(e.descriptor);
     }
     entries_.clear();

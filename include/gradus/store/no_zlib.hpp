@@ -1,6 +1,6 @@
-// What store/inflate.hpp is made of in a program that is compiled without zlib (base/optional_library.hpp): compressed
-// data are recognized and refused by name, and CRC-32 is computed here, so that files that are not compressed can be
-// read and written all the same.
+// This header stands in for zlib in store/inflate.hpp in a program that is compiled without it
+// (base/optional_library.hpp): compressed data are recognized and refused by name, and CRC-32 is computed here, so that
+// files that are not compressed can be read and written all the same.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -38,7 +38,7 @@ public:
   void finish(std::vector<std::byte>&) {}
 };
 
-// Whether data that begin like this look like zlib's. Nothing can be tried here, so it is the two bytes of the header
+// True if data that begin like this look like zlib's. Nothing can be tried here, so it is the two bytes of the header
 // as writers make them, and behind them neither printable text ("x^2") nor a record's length, whose upper bytes are 0.
 bool is_zlib(std::span<const std::byte> start);
 

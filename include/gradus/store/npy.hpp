@@ -23,7 +23,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// A .npy file's header, and what follows it. A type of several fields is the text of its list.
+// A .npy file's header, and the bytes behind it. A type of several fields is the text of its list.
 struct npy_array {
   std::string type;  // "<f4"
   bool fortran = false;
@@ -39,7 +39,7 @@ class npy_header {
 public:
   explicit npy_header(std::string_view text) : rest_(text) {}
 
-  // Why it is refused, or nothing. `kind` tells what is damaged from what only cannot be read here.
+  // Returns the reason of a refusal, or nothing. `kind` distinguishes a damaged file from one that cannot be read here.
   std::string parse(npy_array& out, status& kind);
 
 private:
@@ -47,7 +47,7 @@ private:
   bool take(char c);
   bool word(std::string_view w);
   bool quoted(std::string_view& out);
-  // A bracket to the one that closes it; what stands between is nobody's here.
+  // A bracket to the one that closes it; the text between is ignored here.
   bool list(std::string_view& out);
   std::string shape(npy_array& out, status& kind);
 
@@ -69,7 +69,7 @@ inline constexpr npy_type npy_types[] = {{"<f4", float32}, {"<f8", float64}, {"<
                                          {"<i8", int64},   {"|u1", uint8},   {"|b1", boolean}, {"|i1", int8},
                                          {"<i2", int16},   {"<u2", uint16},  {"<u4", uint32},  {"<u8", uint64}};
 
-// What NumPy has no type for is written as numbers of the same size, and told beside.
+// Types that NumPy lacks are written as numbers of the same size, with a note beside.
 constexpr std::string_view npy_type_of(dtype t) {
   for (const auto& known : npy_types)
     if (known.type == t) return known.descr;

@@ -1,12 +1,12 @@
-// OrderedCode: numbers and strings as bytes that sort as the values do. TensorFlow names the slices of partitioned
-// variables with it.
+// OrderedCode writes numbers and strings as bytes that sort as the values do. TensorFlow names the slices of
+// partitioned variables with it.
 //
 //   number   one byte that counts, then so many big-endian bytes, as few as possible:   0 -> 00, 1 -> 01 01
 //   string   its bytes, 00 as 00 ff and ff as ff 00, then 00 01
 //   signed   n bytes, as few as possible, of 7n bits of two's complement, whose n top bits say n by being unlike the
 //            sign:   0 -> 80, -1 -> 7f, 64 -> c0 40
 //
-// tensorflow/core/lib/strings/ordered_code.cc. Reading refuses what writing does not write.
+// tensorflow/core/lib/strings/ordered_code.cc. Reading refuses bytes that writing does not make.
 #pragma once
 #include <bit>
 #include <cstdint>

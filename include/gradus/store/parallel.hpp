@@ -1,5 +1,5 @@
-// Checksums and copies of large spans by several threads, for who asks for them: reading a checkpoint of gigabytes is
-// bound by what one core can move.
+// This header makes checksums and copies of large spans by several threads, on request: reading a checkpoint of
+// gigabytes is bound by the bandwidth of one core.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -17,7 +17,7 @@ std::uint32_t crc32c_joined(std::uint32_t a, std::uint32_t b, std::uint64_t byte
 
 namespace detail {
 // Calls work(part, from, to) for `threads` parts of 0..bytes, cut at multiples of 4096; the first on this thread, and
-// those for which no thread can be had.
+// those for which no thread can be created.
 template <class Work>
 void in_parts(std::size_t bytes, int threads, Work&& work) {
   const std::size_t parts = threads < 1 ? 1 : static_cast<std::size_t>(threads);

@@ -1,4 +1,4 @@
-// How much a file may cost whoever reads it: one object for every reader and tool.
+// reader_limits bound the cost of a file for its reader: one object serves every reader and tool.
 //
 //   csv("rows.csv.gz", columns, {.limits = {.inflated_times = 500}})
 //   saver s{saver_options{.limits = {.entries = 1 << 20}}};
@@ -18,8 +18,8 @@ namespace gradus::inline GRADUS_BUILD {
 struct reader_limits {
   // The longest record: a line, a TFRecord, an event. It is also the longest row of an array.
   std::uint64_t record_bytes = std::uint64_t{1} << 26;
-  // What one compressed file may become: this many bytes and, beside them, so many times its compressed size. A file
-  // that is read as a stream counts too, although its memory is bounded by its records.
+  // The largest output of one compressed file: this many bytes and, beside them, so many times its compressed size. A
+  // file that is read as a stream counts too, although its memory is bounded by its records.
   std::uint64_t inflated_bytes = std::uint64_t{1} << 26;
   std::uint64_t inflated_times = 100;
   // The largest file that a reader holds in memory as a whole (IDX files, vocabularies).
@@ -29,20 +29,20 @@ struct reader_limits {
   // Rows that take no bytes: a file of 80 bytes may claim 100,000,000,000 of them.
   bool empty_rows = false;
 
-  // What `compressed` bytes may become.
+  // Returns the largest output of `compressed` bytes.
   constexpr std::uint64_t inflated_from(std::uint64_t compressed) const {
     std::uint64_t most = 0;
     const bool beyond = __builtin_mul_overflow(compressed, inflated_times, &most) ||
                         __builtin_add_overflow(most, inflated_bytes, &most);
     return beyond ? UINT64_MAX : most;
   }
-  // For files that are trusted: nothing is refused for what it costs.
+  // For trusted files: no file is refused for its cost.
   static constexpr reader_limits none() { return {UINT64_MAX, UINT64_MAX, 1, UINT64_MAX, UINT64_MAX, true}; }
 };
 
 namespace detail {
 
-// What messages of every reader say, behind the file's name.
+// The text in messages of every reader, behind the file's name.
 std::string inflated_too_far(std::uint64_t compressed, const reader_limits& limits);
 std::string too_many_entries(std::string_view what, const reader_limits& limits);
 std::string record_too_long(std::string_view what, std::uint64_t bytes, const reader_limits& limits);

@@ -1,4 +1,4 @@
-// TFRecord framing: how event files and record data sets cut a stream of bytes into records that can be checked.
+// TFRecord framing cuts the stream of bytes of event files and record data sets into records that can be checked.
 //
 //   8 bytes   n, length of the payload, little-endian
 //   4 bytes   masked crc32c of those 8
@@ -36,7 +36,7 @@ namespace detail {
 void put_fixed(std::byte* at, std::uint64_t value, std::size_t bytes);
 std::uint64_t get_fixed(const std::byte* at, std::size_t bytes);
 
-// Takes back what was appended, unless kept: a record whose payload could not be written leaves no half of it.
+// Takes back the appended bytes, unless kept: a record whose payload could not be written leaves no half of it.
 struct append_guard {
   std::vector<std::byte>& out;
   std::size_t size = out.size();
@@ -64,7 +64,7 @@ void append_record(std::vector<std::byte>& out, Body&& body) {
 void append_record(std::vector<std::byte>& out, std::span<const std::byte> payload);
 
 // Where a reader takes bytes from: `read` fills its span as far as there are bytes, and returns how many it gave; fewer
-// than asked means the end of what there is now.
+// than requested means the present end.
 template <class S>
 concept byte_source = requires(S& s, std::span<std::byte> to) {
   { s.read(to) } -> std::convertible_to<std::size_t>;
@@ -78,7 +78,7 @@ struct span_source {
 };
 
 namespace detail {
-// file_source, whatever its file system.
+// A file_source whose file system is type-erased.
 class buffered_file {
 public:
   buffered_file(any_file_system fs, const std::string& path, std::size_t buffer);
@@ -93,7 +93,7 @@ private:
   any_file_system fs_;
   std::string path_;
   std::vector<std::byte> buffer_;
-  span_source ready_;  // what of the buffer was not given yet; a moved vector keeps its bytes where they are
+  span_source ready_;  // not returned yet, in the buffer; a moved vector keeps its bytes where they are
   any_file_system::handle handle_{};
   bool open_ = false;
 };
@@ -106,7 +106,7 @@ public:
   file_source(const F& fs, const std::string& path, std::size_t buffer = 1 << 16) : buffered_file(fs, path, buffer) {}
 };
 
-// What stands at the reader's place.
+// The bytes at the reader's place.
 enum class record_status {
   record,     // a whole record, its checksums right
   end,        // nothing more, on a record's boundary
@@ -115,7 +115,7 @@ enum class record_status {
   corrupt     // a checksum differs
 };
 
-// Reads record after record. Lengths are not believed: memory grows only as bytes arrive, so a file cannot ask for more
+// Reads record after record. Lengths are not trusted: memory grows only as bytes arrive, so a file cannot ask for more
 // than it holds. (TensorFlow's reader allocates what the length says.)
 template <byte_source Source>
 class record_reader {
@@ -123,8 +123,8 @@ public:
   explicit record_reader(Source source, const reader_limits& limits = {})
       : source_(std::move(source)), limits_(limits) {}
 
-  // The next payload, into `payload`, whose memory is used again. Never raises for what the bytes say; all but `record`
-  // is final.
+  // The next payload, into `payload`, whose memory is used again. It never raises for the content of the bytes; all but
+  // `record` is final.
   record_status read(std::vector<std::byte>& payload) {
     payload.clear();
     if (status_ == record_status::record) status_ = step(payload);
@@ -147,7 +147,7 @@ public:
     raise(status::data_loss, text("corrupted record at byte ", offset_,
                                   ": its checksum or length is wrong; the records before it are good"));
   }
-  // What is said of the record that was too long.
+  // The message about a record that was too long.
   std::string too_long() const {
     return detail::record_too_long(text("the record at byte ", offset_), length_, limits_);
   }

@@ -19,7 +19,7 @@ namespace gradus::inline GRADUS_BUILD {
 // Three bytes of a stream become at most 64: a length that promises more lies.
 inline constexpr std::uint64_t most_snappy_expansion = 22;
 
-// Decodes `in` into `out` (what `out` held is lost). Gives what is wrong, or nothing. Nothing is allocated before the
+// Decodes `in` into `out` (what `out` held is lost). Returns the problem, or nothing. Nothing is allocated before the
 // length that the stream claims is known to be possible and at most `most`.
 std::string snappy_decode(std::span<const std::byte> in, std::size_t most, std::vector<std::byte>& out);
 

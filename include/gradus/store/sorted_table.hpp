@@ -85,7 +85,7 @@ namespace detail {
 // One block of a hostile table: walks over its entries with a single buffer for the key.
 class table_block {
 public:
-  // A block's contents. Gives what is wrong with its restarts, or nothing.
+  // Takes a block's contents. Returns the problem of its restarts, or nothing.
   std::string open(std::span<const std::byte> contents);
   // Steps to the next entry. False at the end, or if `problem` is set.
   bool next(std::string& problem);
@@ -104,7 +104,7 @@ private:
 }  // namespace detail
 
 // Reads a table in memory, which may be anything: `open` checks the footer, the index and the metaindex, `each` every
-// block as it comes to it. Both give what is wrong, or nothing. At no time more than one block is unpacked.
+// block as it comes to it. Both return the problem, or nothing. At no time more than one block is unpacked.
 class sorted_table {
 public:
   // Unpacked blocks larger than this are refused; TensorFlow's have some 256 KiB.
@@ -112,7 +112,7 @@ public:
 
   std::string open(std::span<const std::byte> file);
 
-  // Calls f(key, value) for each entry in order; both are views that end with the call. `f` gives what it has against
+  // Calls f(key, value) for each entry in order; both are views that end with the call. `f` returns its problem with
   // the entry, or an empty std::string; then the walk ends with that.
   template <class F>
   std::string each(F&& f) const {

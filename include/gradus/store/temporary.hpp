@@ -7,12 +7,12 @@
 //   out.discard()               what has no name yet goes away
 //
 // A temporary name is drawn at random and must be new (O_EXCL), so that two processes, or two objects of one, never
-// write into one file. A process that is killed leaves its temporaries behind. Whoever opens the directory next
-// removes them by clear_temporaries, and tells the dead from the living by a claim: a writer holds its temporary by a
-// lock (flock) from its creation until it has its name, and the kernel drops that lock when the process ends, however
-// it ends. What cannot be claimed is being written, and stays. (A child that was forked meanwhile shares the claim: the
-// temporary then counts as living until the child has ended, too.) Where a file system has no locks, nothing is known
-// to be dead, and nothing is removed.
+// write into one file. A process that is killed leaves its temporaries behind. The process that opens the directory
+// next removes them by clear_temporaries, and tells the dead from the living by a claim: a writer holds its temporary
+// by a lock (flock) from its creation until it has its name, and the kernel drops that lock when the process ends,
+// however it ends. A file that cannot be claimed is being written, and stays. (A child that was forked meanwhile shares
+// the claim: the temporary then counts as living until the child has ended, too.) Where a file system has no locks,
+// nothing is known to be dead, and nothing is removed.
 #pragma once
 #include <functional>
 #include <span>

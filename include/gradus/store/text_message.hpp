@@ -7,9 +7,9 @@
 //     else if (in.name() == "cluster")
 //       for (in.enter(); in.next();) ...                // false at the end of the message, which is then left
 //
-// What is not taken is skipped. It takes what the official parser takes of these: comments, `name: value` with ',' or
-// ';' behind it or not, messages in {} or <>, with a colon or without, lists in [], strings in either quote and in
-// pieces. Not extensions in [brackets]. Text comes from outside: malformed text is status::data_loss, nested deeper
+// Fields that are not taken are skipped. It takes what the official parser takes of these: comments, `name: value` with
+// ',' or ';' behind it or not, messages in {} or <>, with a colon or without, lists in [], strings in either quote and
+// in pieces. Not extensions in [brackets]. Text comes from outside: malformed text is status::data_loss, nested deeper
 // than 64 too, and the reader does not call itself.
 #pragma once
 #include <cstdint>

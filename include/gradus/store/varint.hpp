@@ -28,8 +28,8 @@ void put_fixed(std::vector<std::byte>& out, Number n) {
 }
 void put_varint(std::vector<std::byte>& out, std::uint64_t n);
 
-// Takes from the front. Asking for more than is left, or for a number that does not end, gives nothing and turns the
-// source bad for good.
+// Takes from the front. Reading more than is left, or a number that does not end, gives nothing and turns the source
+// bad for good.
 class varint_source {
 public:
   explicit varint_source(std::span<const std::byte> bytes) : rest_(bytes) {}

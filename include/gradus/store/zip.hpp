@@ -78,7 +78,7 @@ private:
     out.insert(out.end(), p, p + sizeof n);
   }
   static void append(std::vector<std::byte>& out, std::string_view s);
-  // What local and central headers share. All members are of the first of January 1980, so that equal content makes
+  // Local and central headers share this. All members are of the first of January 1980, so that equal content makes
   // equal files.
   static void common(std::vector<std::byte>& out, bool newer, std::string_view name, std::uint64_t size,
                      std::uint32_t crc, bool large);
@@ -88,8 +88,8 @@ private:
   std::vector<placed> members_;
 };
 
-// The members of a ZIP file, in the order of its directory. Why it is refused, or nothing. What the members hold is not
-// looked at; their checksums are the caller's to check.
+// The members of a ZIP file, in the order of its directory. Why it is refused, or nothing. The content of the members
+// is not looked at; their checksums are the caller's to check.
 std::string read_zip(std::span<const std::byte> file, std::vector<zip_member>& members,
                      const reader_limits& limits = {}, status* kind = nullptr);
 

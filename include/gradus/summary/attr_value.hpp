@@ -1,5 +1,5 @@
-// Attributes of a GraphDef's nodes (tensorflow/core/framework/attr_value.proto): a number, a text, a dtype, a shape, a
-// tensor, or a list of some of those.
+// The attributes of a GraphDef's nodes (tensorflow/core/framework/attr_value.proto) are a number, a text, a dtype, a
+// shape, a tensor, or a list of some of those.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -39,13 +39,14 @@ struct tensor_def {
   }
 };
 
-// What an attribute may be: one of twelve types. A vector is TensorFlow's list(...).
+// An attribute has one of twelve types. A vector is TensorFlow's list(...).
 //
 //   attr_value v = true;
 //   if (const bool* b = v.get_if<bool>()) ...
 //   v.visit([](const auto& x) { ... });
 //
-// It is written out, and no std::variant: one of twelve types costs whoever includes it 30 MB of the compiler's memory.
+// It is written out, and no std::variant: one of twelve types costs every file that includes it 30 MB of the compiler's
+// memory.
 class attr_value {
 public:
   enum class kind : unsigned char {
@@ -87,7 +88,7 @@ public:
   ~attr_value();
 
   kind holds() const { return kind_; }
-  // The value as one of the twelve types; null if it is of another.
+  // Returns the value as one of the twelve types; null if it is of another.
   template <class T>
   const T* get_if() const {
     return kind_ == kind_of(static_cast<const T*>(nullptr)) ? static_cast<const T*>(held()) : nullptr;
@@ -150,7 +151,7 @@ private:
 
   // Members of a union lie at its beginning.
   const void* held() const { return &integer_; }
-  void take(attr_value& o);  // into nothing; o keeps what is left of its value
+  void take(attr_value& o);  // into nothing; o keeps the moved-from value
   void drop();
 };
 

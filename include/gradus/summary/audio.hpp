@@ -1,4 +1,4 @@
-// Audio as tf.summary.audio makes it: each clip a WAV file of 16 bits, in a value of its own.
+// audio_summary makes audio as tf.summary.audio does: each clip is a WAV file of 16 bits, in a value of its own.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -18,8 +18,8 @@ struct audio_extents {
   std::int64_t batch = 1, frames = 0, channels = 1;
 };
 
-// A WAV file, 16-bit PCM: samples from -1 to 1, a frame's channels side by side; what is beyond is clipped, NaN is
-// silence. Raises invalid_argument for samples that are no whole frames, more than 65535 channels, or 4 GiB.
+// Returns a WAV file, 16-bit PCM: samples from -1 to 1, a frame's channels side by side; values beyond are clipped, NaN
+// is silence. Raises invalid_argument for samples that are no whole frames, more than 65535 channels, or 4 GiB.
 std::vector<std::byte> encode_wav(std::span<const float> samples, float sample_rate, std::int64_t channels = 1);
 
 // The first max_outputs clips as <tag>/audio/0, /1, ...; with max_outputs 1 the one clip is <tag>/audio. sample_rate is

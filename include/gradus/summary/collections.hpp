@@ -1,4 +1,4 @@
-// What a program summarizes, said once: named collections of calls, as tf.summary's ops stand in a graph's collections.
+// A program lists its summaries once in named collections of calls, as tf.summary's ops stand in a graph's collections.
 //
 //   summary_collections all;
 //   all.add([&] { return histogram_summary("hidden/kernel", weights); });
@@ -18,15 +18,15 @@
 namespace gradus::inline GRADUS_BUILD {
 
 // Calls that make values. `merge_all` runs those of one collection, in the order in which they were added, and merges
-// what they made. What a graph shows (g.summary_scalar, ...) is the graph's own collection "summaries"; its merge_all
-// is `summarize_outputs` (outputs.hpp), which a trainer calls.
+// their values. The summaries of a graph (g.summary_scalar, ...) are the graph's own collection "summaries"; its
+// merge_all is `summarize_outputs` (outputs.hpp), which a trainer calls.
 class summary_collections {
 public:
   using maker = std::function<summary_values()>;
-  static constexpr std::string_view summaries = "summaries";  // where TensorFlow puts a summary unless told
+  static constexpr std::string_view summaries = "summaries";  // where TensorFlow puts a summary by default
 
   void add(maker make, std::initializer_list<std::string_view> collections = {summaries});
-  // None where the collection is empty. Raises invalid_argument for a tag that stands twice.
+  // Returns none where the collection is empty. Raises invalid_argument for a tag that stands twice.
   std::optional<summary_values> merge_all(std::string_view collection = summaries) const;
 
 private:

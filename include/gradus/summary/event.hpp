@@ -1,8 +1,8 @@
-// Events: what TensorBoard's files hold, one per record. The bytes are those of TensorFlow 1.x: scalars in the
-// simple_value form, fields in ascending number. docs/formats/events.md walks through them.
+// TensorBoard's files hold events, one per record. The bytes are those of TensorFlow 1.x: scalars in the simple_value
+// form, fields in ascending number. docs/formats/events.md walks through them.
 //
-// Writing what a training run writes has a function each, which appends to a vector and allocates only if it has to
-// grow. Reading gives an `event`, whatever it holds; what this library has no type for is kept as bytes.
+// Each kind of event of a training run has a function that writes it, which appends to a vector and allocates only if
+// it has to grow. Reading gives an `event`, whatever it holds; a kind without a type in this library is kept as bytes.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -39,7 +39,7 @@ enum class value_kind : std::uint8_t {
   tensor = 8
 };
 
-// What happened to a session. Viewers drop all points at or after a `start` that is not the first (see writer.hpp).
+// The event of a session. Viewers drop all points at or after a `start` that is not the first (see writer.hpp).
 enum class session_log_status : std::int32_t { unspecified = 0, start = 1, stop = 2, checkpoint = 3 };
 
 // A scalar on its way into an event.
@@ -110,7 +110,7 @@ void encode_graph(std::vector<std::byte>& out, double wall_time, std::int64_t st
 void encode_tagged_run_metadata(std::vector<std::byte>& out, double wall_time, std::int64_t step, std::string_view tag,
                                 std::span<const std::byte> run_metadata);
 
-// Any event, as `decode_event` gives it.
+// Encodes any event, as `decode_event` gives it.
 void encode_event(std::vector<std::byte>& out, const event& e);
 
 namespace detail {

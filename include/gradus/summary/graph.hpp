@@ -1,4 +1,5 @@
-// A graph of ours as TensorFlow's GraphDef, for the event file that TensorBoard draws and for graph.pbtxt.
+// to_graph_def gives a graph of ours as TensorFlow's GraphDef, for the event file that TensorBoard draws and for
+// graph.pbtxt.
 //
 //   writer.add_graph(to_graph_def(built));               // what was built; or, with gradients and updates:
 //   const graph whole = minimize(parts_of(built), {});
@@ -21,8 +22,8 @@ void append_elements(std::vector<std::byte>& to, const std::vector<double>& valu
     to.insert(to.end(), p, p + sizeof(T));
   }
 }
-// A constant that is one value everywhere is written as the scalar it stands for: its extents may hold the batch, and
-// nobody wants a million zeros in an event file.
+// A constant that is one value everywhere is written as the scalar it stands for: its extents may hold the batch, and a
+// million zeros do not belong in an event file.
 tensor_def to_tensor_def(const shown_node& s);
 }  // namespace detail
 

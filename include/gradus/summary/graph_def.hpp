@@ -1,7 +1,7 @@
-// GraphDef: TensorFlow's description of a graph, as protobuf bytes (for event files, so that TensorBoard draws the
+// GraphDef is TensorFlow's description of a graph, as protobuf bytes (for event files, so that TensorBoard draws the
 // graph) and as text (graph.pbtxt, as tf.train.write_graph writes it).
 //
-// These are plain structs that know no graph of ours: whoever has one fills them in. Bytes and text come from one walk
+// These are plain structs that know no graph of ours: the owner of one fills them in. Bytes and text come from one walk
 // over the fields, so they cannot say different things.
 #pragma once
 #include <cstddef>
@@ -64,8 +64,8 @@ constexpr std::string_view data_type_name(dtype t) {
 
 namespace detail {
 
-// The shortest text that reads back as this double, in the layout that protobuf's Python printer uses: a decimal point
-// or an exponent always, an exponent below 1e-4 and from 1e16 on.
+// Returns the shortest text that reads back as this double, in the layout that protobuf's Python printer uses: a
+// decimal point or an exponent always, an exponent below 1e-4 and from 1e16 on.
 std::string shortest_text(double value);
 
 }  // namespace detail

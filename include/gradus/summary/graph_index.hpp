@@ -1,5 +1,5 @@
-// A GraphDef whose nodes are found by name: checked as a whole, so that who walks over it meets no missing input and no
-// circle.
+// A graph_index finds the nodes of a GraphDef by name; the graph is checked as a whole, so that a walk over it meets no
+// missing input and no circle.
 #pragma once
 #include <map>
 #include <optional>
@@ -25,17 +25,17 @@ public:
 
   int size() const { return static_cast<int>(def_.nodes.size()); }
   const graph_def_node& node(int i) const { return def_.nodes[static_cast<std::size_t>(i)]; }
-  // The number of a node, -1 if there is none of this name.
+  // Returns the number of a node, -1 if there is none of this name.
   int find(std::string_view name) const;
   // "x", "x:0" or "x:2"; a node of -1 if there is none.
   tensor_place place(std::string_view tensor) const;
   std::string name_of(tensor_place t) const;
   const std::vector<tensor_place>& inputs(int i) const { return inputs_[static_cast<std::size_t>(i)]; }
   const std::vector<int>& controls(int i) const { return controls_[static_cast<std::size_t>(i)]; }
-  // Whether some node reads it, or waits for it.
+  // Returns whether some node reads it, or waits for it.
   bool is_used(int i) const { return used_[static_cast<std::size_t>(i)]; }
 
-  // An attribute, or null. `as` raises invalid_argument if it is of another kind.
+  // Returns an attribute, or null. `as` raises invalid_argument if it is of another kind.
   const attr_value* attribute(int i, std::string_view key) const;
   template <class T>
   const T* as(int i, std::string_view key) const {
@@ -44,7 +44,7 @@ public:
     if (const T* typed = v->get_if<T>()) return typed;
     wrong_kind(i, key);
   }
-  // The same where an attribute must be there.
+  // Returns the same where an attribute must be there.
   template <class T>
   const T& need(int i, std::string_view key) const {
     if (const T* v = as<T>(i, key)) return *v;
@@ -63,7 +63,7 @@ private:
   [[noreturn]] void missing(int i, std::string_view key) const;
 };
 
-// `node "x" (MatMul)`: how messages name a node.
+// Messages name a node so: `node "x" (MatMul)`.
 std::string said_of(const graph_def_node& n);
 
 }  // namespace gradus::detail

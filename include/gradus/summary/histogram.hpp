@@ -1,5 +1,5 @@
-// Histograms as tf.summary.histogram makes them: 1551 buckets of fixed limits, growing by a tenth, the same for
-// every tensor, so that histograms of different steps can be laid over each other.
+// This header makes histograms as tf.summary.histogram does: 1551 buckets of fixed limits, growing by a tenth, the same
+// for every tensor, so that histograms of different steps can be laid over each other.
 //
 //   writer.add_summary(histogram_summary("hidden/kernel", weights), step);    // weights: a span of numbers
 #pragma once
@@ -38,7 +38,7 @@ namespace detail {
 class bucket_finder {
 public:
   bucket_finder();
-  // The first limit above x, which is finite; the last for the largest double, which has no limit above it.
+  // Returns the first limit above x, which is finite; the last for the largest double, which has no limit above it.
   std::size_t operator()(double x) const;
 
 private:

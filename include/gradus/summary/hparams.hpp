@@ -1,12 +1,12 @@
-// Hyperparameters of trials, for TensorBoard's HPARAMS page: one row per trial, with what it was given and what came
-// out.
+// This header writes hyperparameters of trials for TensorBoard's HPARAMS page: one row per trial, with its settings and
+// its results.
 //
 //   writer.add_summary(hparams_start({{"optimizer", "adam"}, {"learning_rate", 0.01}, {"batch_norm", true}}), 0);
 //   ...                                               // train, into a directory of this trial's own
 //   writer.add_summary(hparams_end(trial_status::success), last_step);
 //
-// Which curves are metrics, and the ranges to offer as filters, may be said once for all trials: hparams_experiment, in
-// any directory below the log's root. Without it TensorBoard finds both out by itself.
+// Which curves are metrics, and the ranges to offer as filters, may be given once for all trials: hparams_experiment,
+// in any directory below the log's root. Without it TensorBoard finds both out by itself.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A text, a truth or a number (kept as a double, as TensorBoard does).
+// A hyperparameter is a string, a bool or a number (kept as a double, as TensorBoard does).
 struct hparam_value {
   std::variant<std::string, bool, double> value;
 
@@ -35,8 +35,8 @@ struct hparam_value {
   hparam_value(Number number) : value(static_cast<double>(number)) {}
 };
 
-// What a hyperparameter may be, in all trials: its type is that of the values given, or of the interval. Where nothing
-// says it, none is written, as by TensorBoard's own hp.HParam(name).
+// The domain of a hyperparameter in all trials: its type is that of the values given, or of the interval. Without
+// either, none is written, as by TensorBoard's own hp.HParam(name).
 struct hparam_info {
   std::string name;
   std::string display_name = {}, description = {};
@@ -73,7 +73,7 @@ enum class trial_status : std::int32_t { unknown = 0, success = 1, failure = 2, 
 namespace detail {
 // google.protobuf.Value.
 void hparam_fields(wire_writer& w, const hparam_value& v);
-// A value of no number: the plugin reads what stands in the metadata.
+// Returns a value of no number: the plugin reads the metadata.
 template <class Body>
 summary_values hparams_summary(std::string_view tag, Body&& body) {
   summary_value v;

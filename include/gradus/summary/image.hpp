@@ -1,5 +1,6 @@
-// Images as tf.summary.image makes them, as PNG. The one door to stb, whose writer is compiled into this header as
-// functions that no other file sees, if GRADUS_STB is defined; otherwise making a PNG raises unimplemented.
+// image_summary makes images as tf.summary.image does, as PNG. This header is the one door to stb, whose writer is
+// compiled into this header as functions that no other file sees, if GRADUS_STB is defined; otherwise making a PNG
+// raises unimplemented.
 //
 //   writer.add_summary(image_summary("digits", pixels, {.batch = 16, .height = 28, .width = 28}), step);
 //
@@ -21,7 +22,8 @@
 #include <vector>
 
 #if defined(GRADUS_STB)
-// What stb includes stands before, for it is read inside a namespace: a program may use its own stb beside ours.
+// The headers that stb includes stand before it, since it is read inside a namespace: a program may use its own stb
+// beside ours.
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>
@@ -64,8 +66,8 @@ struct image_options {
   std::array<std::uint8_t, 4> bad_color = {255, 0, 0, 255};  // of a pixel that is not finite; as many as channels
 };
 
-// A PNG file of 8-bit pixels, 1 to 4 channels (gray, gray and alpha, RGB, RGBA). Raises invalid_argument for extents
-// that are not those of the pixels, and for 2^29 pixels or more.
+// Returns a PNG file of 8-bit pixels, 1 to 4 channels (gray, gray and alpha, RGB, RGBA). Raises invalid_argument for
+// extents that are not those of the pixels, and for 2^29 pixels or more.
 std::vector<std::byte> encode_png(std::span<const std::uint8_t> pixels, const image_extents& e);
 
 namespace detail {
@@ -99,9 +101,9 @@ void normalize_image(std::span<const T> in, std::int64_t channels, const std::ar
 }
 }  // namespace detail
 
-// The first max_outputs images as <tag>/image/0, /1, ...; with max_outputs 1 the one image is <tag>/image. Bytes are
-// taken as they are; reals (float, double) are scaled, each image by itself. Raises invalid_argument where the extents
-// are not those of the pixels, or channels are not 1, 3 or 4.
+// Returns the first max_outputs images as <tag>/image/0, /1, ...; with max_outputs 1 the one image is <tag>/image.
+// Bytes are taken as they are; reals (float, double) are scaled, each image by itself. Raises invalid_argument where
+// the extents are not those of the pixels, or channels are not 1, 3 or 4.
 template <class T>
   requires std::floating_point<T> || std::same_as<T, std::uint8_t>
 summary_values image_summary(std::string_view tag, std::span<const T> pixels, const image_extents& e,

@@ -1,4 +1,4 @@
-// The page CUSTOM SCALARS of TensorBoard: which curves share a chart, and in which order the charts stand.
+// A layout sets TensorBoard's page CUSTOM SCALARS: which curves share a chart, and in which order the charts stand.
 //
 //   writer.add_summary(layout_summary({{"losses", {{.title = "loss", .lines = {"loss/train", "loss/eval"}}}}}), 0);
 #pragma once

@@ -1,5 +1,5 @@
-// MetaGraphDef: what TensorFlow's Saver puts beside a checkpoint as `<prefix>.meta`: the graph, how to save and restore
-// it, and its collections, so that tf.train.import_meta_graph can bring it back.
+// TensorFlow's Saver writes a MetaGraphDef beside a checkpoint as `<prefix>.meta`: the graph, the nodes that save and
+// restore it, and its collections, so that tf.train.import_meta_graph can bring it back.
 //
 //   meta_graph m;
 //   m.graph = to_graph_def(g);
@@ -16,7 +16,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Which nodes of the graph save and restore. The defaults are the names that tf.train.Saver() gives (a sharded one's
+// The nodes of the graph that save and restore. The defaults are the names that tf.train.Saver() gives (a sharded one's
 // save_tensor is "save/Identity:0").
 struct saver_def {
   std::string filename_tensor = "save/Const:0";
@@ -49,7 +49,7 @@ struct collection_def {
   std::vector<float> reals = {};
 };
 
-// What may be fed and fetched by names that a caller knows.
+// A signature lists what a caller may feed and fetch by name.
 struct tensor_info {
   std::string tensor;  // "image:0"
   dtype type = dtype::none;
@@ -87,10 +87,11 @@ void add_variable(meta_graph& m, const variable_def& v);
 // Appends the MetaGraphDef message. Raises invalid_argument for a collection of two kinds, and as encode_graph_def.
 void encode_meta_graph(std::vector<std::byte>& out, const meta_graph& m);
 
-// The same in protobuf's text format.
+// Returns the same in protobuf's text format.
 std::string to_pbtxt(const meta_graph& m);
 
-// A SavedModel message: what saved_model.pb holds, graphs of one model for several purposes. As encode_meta_graph.
+// Encodes a SavedModel message, the content of saved_model.pb: graphs of one model for several purposes. As
+// encode_meta_graph.
 void encode_saved_model(std::vector<std::byte>& out, std::span<const meta_graph> graphs);
 
 }  // namespace gradus

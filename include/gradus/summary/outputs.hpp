@@ -1,5 +1,5 @@
-// What a model's graph shows besides scalars (g.summary_histogram, summary_image, summary_audio), as values of a
-// summary, after a training step. Trainers and supervisors do this by themselves.
+// This header gives the summaries of a model's graph besides scalars (g.summary_histogram, summary_image,
+// summary_audio) as values, after a training step. Trainers and supervisors do this by themselves.
 //
 //   const auto values = summarize_outputs(stepper);
 //   if (!values.empty()) writer.add_summary(values, step);
@@ -21,9 +21,10 @@ namespace detail {
 void require_images(std::string_view tag);
 }  // namespace detail
 
-// One output's values. `rate` is the output behind audio's clips; it is read for those alone. Raises invalid_argument
-// for a histogram's NaN or infinity (as TensorFlow's op), and for a type that the kind has no rule for;
-// failed_precondition for an image where nothing can make one. (Templates, so that who shows nothing compiles nothing.)
+// Returns one output's values. `rate` is the output behind audio's clips; it is read for those alone. Raises
+// invalid_argument for a histogram's NaN or infinity (as TensorFlow's op), and for a type that the kind has no rule
+// for; failed_precondition for an image where nothing can make one. (They are templates, so that a program without such
+// summaries compiles nothing.)
 template <class View>
 summary_values summarize_output(int kind, std::string_view tag, const View& v, const View& rate = {}) {
   if (kind == output::histogram) switch (v.type) {
@@ -50,8 +51,9 @@ summary_values summarize_output(int kind, std::string_view tag, const View& v, c
         text("the summary \"", tag, "\" cannot show ", name_of(v.type), "; cast it to float32 in the model"));
 }
 
-// Whether this graph shows anything besides scalars. Raises invalid_argument for a tag that stands twice among all its
-// summaries, and failed_precondition for images where nothing can make them: at the start of a run rather than in it.
+// Returns whether this graph shows anything besides scalars. Raises invalid_argument for a tag that stands twice among
+// all its summaries, and failed_precondition for images where nothing can make them: at the start of a run rather than
+// in it.
 template <class Runnable>
 bool check_summaries(const Runnable& r) {
   bool more = false;

@@ -1,9 +1,9 @@
-// The queue between who logs and the thread that writes: what summary_writer has inside if it is asked for a thread
+// This is the queue between the threads that log and the thread that writes; a summary_writer with a thread has one
 // (summary_writer_options::max_queue).
 //
-// Events are encoded by whoever adds them, one behind the other, into one of two buffers; the thread takes a buffer
-// full of them at a time and only writes. It sleeps until a buffer is worth a write, half of the queue is taken, or
-// someone flushes: an event does not cost a wake-up.
+// Events are encoded by the thread that adds them, one behind the other, into one of two buffers; the thread takes a
+// buffer full of them at a time and only writes. It sleeps until a buffer is worth a write, half of the queue is taken,
+// or a thread flushes: an event does not cost a wake-up.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What adding does while max_queue events wait already.
+// The action of adding while max_queue events wait already.
 enum class full_queue : std::uint8_t {
   reject,  // it returns false, and the loss is counted: training never waits for a disk
   block    // it waits: nothing is lost (TensorFlow's)
@@ -27,8 +27,8 @@ enum class full_queue : std::uint8_t {
 
 namespace detail {
 
-// Every function is called with `lock` held, which is on the mutex given here. What the file raised in the thread is
-// kept, and raised by the next call; what could not be written is kept too, and written by a later try.
+// Every function is called with `lock` held, which is on the mutex given here. An error of the file in the thread is
+// kept, and raised by the next call; unwritten events are kept too, and written by a later try.
 class event_queue {
 public:
 #pragma GCC diagnostic push
@@ -45,15 +45,16 @@ public:
   // Begins the thread, which writes to `file` until `stop`.
   void start(appended_file& file);
 
-  // Where to append one event; `added` afterwards. Null if the queue is full, and is not to be waited for.
+  // Returns the buffer to append one event to; call `added` afterwards. Null if the queue is full, and the call must
+  // not wait.
   std::vector<std::byte>* room(lock_type& lock, full_queue policy);
   void added(bool flush_due);
 
-  // All that was added is in the file (flush) or on the disk (sync) when this returns; else it raises why not.
+  // All added events are in the file (flush) or on the disk (sync) when this returns; else it raises the error.
   void drain(lock_type& lock, goal g);
   // Of events that were added; others may have come while `drain` waited.
   bool is_empty() const { return waiting_ == 0; }
-  // Ends the thread. What was not drained is lost. It lets go of the lock meanwhile.
+  // Ends the thread. Events that were not drained are lost. It releases the lock meanwhile.
   void stop(lock_type& lock);
 
 private:
@@ -72,7 +73,7 @@ private:
   std::size_t filled_ = 0;   // events in filling_
   std::size_t waiting_ = 0;  // and in writing_
   goal wanted_ = goal::none;
-  std::uint64_t asked_ = 0, done_ = 0, failed_ = 0;  // rounds that somebody waits for
+  std::uint64_t asked_ = 0, done_ = 0, failed_ = 0;  // rounds that a thread waits for
   std::exception_ptr error_;
   bool ending_ = false;
   task_handle thread_;

@@ -1,13 +1,13 @@
-// GraphDef, MetaGraphDef and SavedModel read back from their bytes into the plain structs of graph_def.hpp and
-// meta_graph.hpp: TensorFlow's files, ours, or hostile ones. Whether the graph makes sense is not looked at here
-// (train/import_meta_graph.hpp does), but nothing is allocated on a length's word.
+// This header reads GraphDef, MetaGraphDef and SavedModel back from their bytes into the plain structs of graph_def.hpp
+// and meta_graph.hpp: TensorFlow's files, ours, or hostile ones. It does not check whether the graph makes sense
+// (train/import_meta_graph.hpp does), but it allocates nothing by an unchecked length.
 //
 //   const meta_graph m = decode_meta_graph(read_file(posix{}, "model-500.meta"));
 //
 // Not kept: functions (a GraphDef's library, attributes of that kind), the list of ops that a writer strips, debug
-// information. Errors of all: data_loss for malformed bytes, resource_exhausted for what the limits do not allow (a
-// constant of one number in gigabytes of extents, more nodes than `entries`), unimplemented for a constant of a dtype
-// that no tensor here has.
+// information. Errors of all: data_loss for malformed bytes, resource_exhausted beyond the limits (a constant of one
+// number in gigabytes of extents, more nodes than `entries`), unimplemented for a constant of a dtype that no tensor
+// here has.
 #pragma once
 #include <span>
 

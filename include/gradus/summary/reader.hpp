@@ -1,4 +1,4 @@
-// Reading event files back, in file order: TensorFlow's summary_iterator.
+// summary_iterator reads event files back, in file order, as TensorFlow's.
 //
 //   for (const auto& e : gradus::summary_iterator(path))
 //     for (const auto& v : e.values) use(e.step, v.tag, v.simple_value);
@@ -17,12 +17,12 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// summary_iterator, whatever its file system.
+// A summary_iterator whose file system is type-erased.
 class any_summary_iterator {
 public:
   any_summary_iterator(const std::string& path, any_file_system fs, const reader_limits& limits);
 
-  // The next event, or false at the end; `e` is replaced.
+  // Reads the next event into `e`; returns false at the end.
   bool next(event& e);
   bool truncated() const { return truncated_; }
 
@@ -49,7 +49,7 @@ public:
   std::default_sentinel_t end() const { return {}; }
 
 private:
-  // Errors of what the bytes say name the place.
+  // Errors about the bytes name the place.
   void decode(event& e);
 
   std::string path_;
@@ -63,8 +63,8 @@ private:
 }  // namespace detail
 
 // One pass over one file. A last record that is torn (the writer was killed, or is still writing) ends the walk like
-// the end of the file, and `truncated()` tells: that is how TensorBoard reads. TensorFlow's iterator raises data_loss
-// there. A checksum that differs, or a payload that is no Event, raises data_loss.
+// the end of the file, and `truncated()` is true: TensorBoard reads so. TensorFlow's iterator raises data_loss there. A
+// checksum that differs, or a payload that is no Event, raises data_loss.
 template <file_system FileSystem = posix>
 class summary_iterator : public detail::any_summary_iterator {
 public:

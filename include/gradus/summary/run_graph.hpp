@@ -1,5 +1,5 @@
-// What stands in the .meta file beside a checkpoint: the model's inference and its variables as TensorFlow 1.15's own
-// ops, so that TensorFlow imports it, restores a tensor_bundle through it and runs `predictions`:
+// The .meta file beside a checkpoint holds the model's inference and its variables as TensorFlow 1.15's own ops, so
+// that TensorFlow imports it, restores a tensor_bundle through it and runs `predictions`:
 //
 //   saver = tf.train.import_meta_graph("runs/digits/model-500.meta")
 //   saver.restore(session, "runs/digits/model-500")
@@ -12,7 +12,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// One tensor of a checkpoint: a variable of the model, or what the optimizer keeps beside it.
+// One tensor of a checkpoint: a variable of the model, or an array that the optimizer keeps beside it.
 struct saved_tensor {
   std::string name;  // of the node, and in the file unless `key` says otherwise
   dtype type = dtype::none;
@@ -23,25 +23,26 @@ struct saved_tensor {
   std::optional<variable_def::slice> part = {};
 };
 
-// The collection of what could not be written, and why: a sentence for each prediction.
+// The collection of the predictions that could not be written: a sentence with the reason for each.
 inline constexpr std::string_view left_out_collection = "gradus_left_out";
 
-// The graph of a model built for mode::predict, before its nodes are fused, and what a checkpoint of it holds; none
-// said: the graph's own variables but for the local ones. A prediction that TensorFlow cannot compute is left out, and
-// the collection `left_out_collection` says so; `refusal` is why there is no such graph, if there is none.
+// Returns the graph of a model built for mode::predict, before its nodes are fused, and the contents of a checkpoint of
+// it; by default: the graph's own variables but for the local ones. A prediction that TensorFlow cannot compute is left
+// out, and the collection `left_out_collection` names it; `refusal` is the reason why there is no such graph, if there
+// is none.
 meta_graph to_meta_graph(const graph_parts& p, const char* names, std::vector<saved_tensor> saved = {},
                          std::string_view refusal = {});
 
-// What is fed and fetched by keys, as numbers of nodes: a placeholder each, and whatever is computed.
+// The inputs and outputs of a signature by keys, as numbers of nodes: inputs are placeholders, outputs any nodes.
 struct node_signature {
   std::map<std::string, int> inputs, outputs;
   std::string method = "tensorflow/serving/predict";
 };
 
-// The same for these signatures instead of the model's predictions: what their outputs are computed from, their inputs,
-// and the variables `saved`. A metric's update is one of them: what changes a local variable is written, too. Errors,
-// which name signature and key: unimplemented for an output that TensorFlow cannot compute, invalid_argument for an
-// input that is no placeholder, and for an output that needs one which is no input.
+// Returns the same for these signatures instead of the model's predictions: the nodes of their outputs, their inputs,
+// and the variables `saved`. A metric's update is one of them: nodes that change a local variable are written, too.
+// Errors, which name signature and key: unimplemented for an output that TensorFlow cannot compute, invalid_argument
+// for an input that is no placeholder, and for an output that needs one which is no input.
 meta_graph to_meta_graph(const graph_parts& p, const char* names, std::vector<saved_tensor> saved,
                          const std::map<std::string, node_signature>& signatures);
 

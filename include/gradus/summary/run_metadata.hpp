@@ -1,4 +1,4 @@
-// Where a step's time went, for TensorBoard's graph page and for tools that draw timelines: TensorFlow's RunMetadata.
+// RunMetadata is TensorFlow's profile of a step, for TensorBoard's graph page and for tools that draw timelines.
 //
 //   step_profile p(stepper);                                  // run/profile.hpp; of one step, as TensorFlow's
 //   stepper.train_step(p);
@@ -31,8 +31,8 @@ struct step_times {
   std::vector<node_times> nodes;
 };
 
-// What a profile saw (basic_profile, run/profile.hpp): each call, or each part of a divided one, with its thread. The
-// name of a call is in `names`, or where there are none what the profile's table calls it.
+// Converts a profile (basic_profile, run/profile.hpp): each call, or each part of a divided one, with its thread. The
+// name of a call is in `names`, or else that of the profile's table.
 template <class Profile>
 step_times to_step_times(const Profile& profile, double began = 0, std::span<const std::string> names = {}) {
   step_times s;

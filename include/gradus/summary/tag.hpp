@@ -1,4 +1,4 @@
-// Tags: the names of curves in TensorBoard. '/' makes groups; the part before the first one is the card's title.
+// Tags are the names of curves in TensorBoard. '/' makes groups; the part before the first one is the card's title.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -9,8 +9,8 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// Bytes of the well-formed UTF-8 character that begins at s[i]; 0 if none does (RFC 3629: no overlong forms, no
-// surrogates, nothing past U+10FFFF).
+// Returns the length of the well-formed UTF-8 character that begins at s[i]; 0 if none does (RFC 3629: no overlong
+// forms, no surrogates, nothing past U+10FFFF).
 constexpr std::size_t utf8_length(std::string_view s, std::size_t i) {
   const auto at = [&](std::size_t k) { return i + k < s.size() ? static_cast<unsigned char>(s[i + k]) : 0u; };
   const auto follows = [&](std::size_t k) { return (at(k) & 0xC0u) == 0x80u; };
@@ -35,14 +35,14 @@ constexpr bool is_utf8(std::string_view s) {
 }
 }  // namespace detail
 
-// A name as tf.summary.* make it fit to be a tag: ASCII characters other than letters, digits and -/_. become '_',
+// Makes a name fit to be a tag, as tf.summary.* do: ASCII characters other than letters, digits and -/_. become '_',
 // slashes in front go. Characters beyond ASCII stay (TensorFlow keeps the letters among them), bytes that are not UTF-8
 // become '_': a protobuf string must be UTF-8, and one wrong byte would cost the reader the whole event.
 std::string clean_tag(std::string_view name);
 
-// The tag of a summary called `name` under a name scope: scope/name, and with a family family/scope/family/name, so
-// that a family is one group in TensorBoard whatever scope its members come from. The scope has been made unique
-// already.
+// Returns the tag of a summary called `name` under a name scope: scope/name, and with a family
+// family/scope/family/name, so that a family is one group in TensorBoard whatever scope its members come from. The
+// scope has been made unique already.
 std::string summary_tag(std::string_view name, std::string_view scope = {}, std::string_view family = {});
 
 }  // namespace gradus

@@ -1,5 +1,5 @@
-// Nodes of a graph of ours as nodes of TensorFlow's own ops (tensorflow_ops.hpp says which), for a .meta file that
-// TensorFlow can run. run_graph.hpp puts the file together.
+// This header writes nodes of a graph of ours as nodes of TensorFlow's own ops (tensorflow_ops.hpp says which), for a
+// .meta file that TensorFlow can run. run_graph.hpp puts the file together.
 #pragma once
 #include <charconv>
 #include <optional>
@@ -66,7 +66,7 @@ private:
 
   static const attr_value& setting(const call& c, std::string_view name);
   tensor setting_as_tensor(call& c, std::string_view name);
-  // Extents as a vector: a constant, or packed of what is known and what the batch has in this run.
+  // Extents as a vector: a constant, or packed from the known ones and the batch of this run.
   tensor shape_tensor(call& c, const shape_def& s);
   const tensor& batch();
 
@@ -77,8 +77,8 @@ private:
                 std::vector<graph_def_attr> attrs, bool last);
 };
 
-// What the formula of a node may ask for. `w` are the node's attributes, as ops/ lays them out; `s` are the extents of
-// operand 0.
+// Returns the values that the formula of a node may use. `w` are the node's attributes, as ops/ lays them out; `s` are
+// the extents of operand 0.
 tensorflow_settings tensorflow_settings_of(const shown_node& n, const int* w, const shape& s, std::string& formula);
 
 }  // namespace gradus::detail

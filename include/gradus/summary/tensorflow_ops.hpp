@@ -1,5 +1,6 @@
-// Every op of this library in TensorFlow 1.15's own ops: one line of text an op, read by tensorflow_graph.hpp when a
-// .meta file is written. Text and not code, because a program that trains compiles this file and writes it once.
+// This table gives every op of this library in TensorFlow 1.15's own ops: one line of text an op, read by
+// tensorflow_graph.hpp when a .meta file is written. It is text and not code, because a program that trains compiles
+// this file and writes it once.
 //
 //   a = Mul($0, $1); Sum(a, @axes){keep_dims=keep}
 //
@@ -121,7 +122,7 @@ inline constexpr tensorflow_formula tensorflow_formulas[] = {
      " Mul($0, Add(g, d))"},
     {"ReducePrecisionBFloat16", "Cast(Cast($0){DstT=bfloat16}){DstT=type}"},
     {"ReducePrecisionFloat16", "Cast(Cast($0){DstT=float16}){DstT=type}"},
-    // what looks through
+    // ops that pass a value through
     {"Identity", "Identity($0)"},
     {"StopGradient", "StopGradient($0)"},
     {"PreventGradient", "PreventGradient($0)"},
@@ -226,7 +227,7 @@ inline constexpr tensorflow_formula tensorflow_formulas[] = {
     {"RandomStandardNormal", "RandomStandardNormal(@shape){dtype=type}"},
 };
 
-// Ops of ours that no inference has, or no graph can hold, and why.
+// Ops of ours that no inference has, or no graph can hold, with the reason.
 struct tensorflow_absence {
   std::string_view name, reason;
 };

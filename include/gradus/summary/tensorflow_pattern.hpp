@@ -1,7 +1,7 @@
-// The formulas of tensorflow_ops.hpp read the other way: which op of ours stands behind nodes of TensorFlow's. An
-// op that is written as several nodes is found again by them, so what comes back is the graph that was written, and it
-// computes the same bits. The helpers of such an op stand under its name ("x/Sub" of "x"), which nobody else's do;
-// nodes that TensorFlow made are taken one by one.
+// This header reads the formulas of tensorflow_ops.hpp the other way: it finds the op of ours behind nodes of
+// TensorFlow's. An op that is written as several nodes is found again by them, so the graph comes back as it was
+// written, and computes the same bits. Only the helpers of such an op stand under its name ("x/Sub" of "x"); nodes that
+// TensorFlow made are taken one by one.
 #pragma once
 #include <span>
 
@@ -27,7 +27,7 @@ struct tensorflow_pattern {
   int root = 0, calls = 0;
 };
 
-// What a formula's letters stand for in a graph.
+// The nodes that a formula's letters stand for in a graph.
 struct pattern_match {
   const tensorflow_pattern* what = nullptr;
   std::vector<tensor_place> operands = {};  // a node of -1: the formula does without this one
@@ -38,13 +38,13 @@ struct pattern_match {
   const attr_value* attr(std::string_view setting) const;
 };
 
-// What an op is called here: newer and older names of TensorFlow's for the same.
+// The name of an op here: TensorFlow has newer and older names for the same.
 std::string_view common_op_name(std::string_view op);
 
-// The formulas whose last op this is, those of most nodes first.
+// Returns the formulas whose last op this is, those of most nodes first.
 std::span<const tensorflow_pattern* const> patterns_of(std::string_view op);
 
-// Whether the nodes that end in `node` are this formula's.
+// Returns whether the nodes that end in `node` are this formula's.
 std::optional<pattern_match> match(const graph_index& g, const tensorflow_pattern& p, int node);
 
 }  // namespace gradus::detail

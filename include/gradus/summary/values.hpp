@@ -1,5 +1,5 @@
-// Values of a summary as plain calls: scalars, text, and joining what several calls made. Histograms, images and audio
-// have headers of their own.
+// These calls make values of a summary: scalars, text, and the merged values of several calls. Histograms, images and
+// audio have headers of their own.
 //
 //   const auto all = merge_summaries({scalar_summary("loss", loss), text_summary("notes", "**first** run")});
 //   writer.add_summary(all, step);
@@ -22,45 +22,45 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The values of one summary, in order: what one event holds.
+// The values of one summary, in order; one event holds them.
 using summary_values = std::vector<summary_value>;
 struct const_tensor_view;
 
 namespace detail {
-// How a graph's images become values (outputs.hpp). image.hpp sets it, in programs that include that header: it brings
-// stb, which nobody else has to have.
+// This function makes values of a graph's images (outputs.hpp). image.hpp sets it, in programs that include that
+// header: it brings stb, which no other program needs.
 inline summary_values (*show_images)(std::string_view tag, const const_tensor_view& images) = nullptr;
 
 // Metadata by which TensorBoard knows the plugin that shows a tensor.
 std::vector<std::byte> plugin_metadata(std::string_view plugin, std::span<const std::byte> content = {});
 
 void tensor_head(wire_writer& w, std::int64_t data_type, std::span<const std::int64_t> extents);
-// A TensorProto of strings.
+// Returns a TensorProto of strings.
 std::vector<std::byte> string_tensor(std::span<const std::string> values, std::span<const std::int64_t> extents);
-// The tags of a v1 image or audio summary: the number asked for decides, not the number that there is.
+// Returns the tags of a v1 image or audio summary: the requested number decides, not the actual one.
 std::string numbered_tag(std::string_view tag, std::string_view kind, std::int64_t asked, std::int64_t i);
 }  // namespace detail
 
-// One point of a curve. NaN and infinities are kept.
+// Returns one point of a curve. NaN and infinities are kept.
 summary_values scalar_summary(std::string_view tag, float value);
 
 // Several points of one step. Raises invalid_argument where there are not as many values as tags.
 summary_values scalar_summary(std::span<const std::string> tags, std::span<const float> values);
 
 // Text, which TensorBoard shows as Markdown: cells, row-major, of a table with these extents. Raises invalid_argument
-// where the number of cells is not what the extents say.
+// where the number of cells does not match the extents.
 summary_values text_summary(std::string_view tag, std::span<const std::string> cells,
                             std::span<const std::int64_t> extents);
 summary_values text_summary(std::string_view tag, std::string_view markdown);
 
-// The values of several summaries as one, in order. A tag that stands twice is an error (invalid_argument); empty tags
-// may repeat. (TensorFlow's merge_summary. Those of a collection: collections.hpp.)
+// Returns the values of several summaries as one, in order. A tag that stands twice is an error (invalid_argument);
+// empty tags may repeat. (TensorFlow's merge_summary. Those of a collection: collections.hpp.)
 summary_values merge_summaries(std::span<const summary_values> summaries);
 summary_values merge_summaries(std::initializer_list<summary_values> summaries);
 inline summary_values merge_summary(std::span<const summary_values> inputs) { return merge_summaries(inputs); }
 inline summary_values merge_summary(std::initializer_list<summary_values> inputs) { return merge_summaries(inputs); }
 
-// The part of the elements that is zero: how sparse an activation is. NaN of nothing, as tf.nn.zero_fraction.
+// Returns the part of the elements that is zero: how sparse an activation is. NaN of nothing, as tf.nn.zero_fraction.
 template <class T>
 float zero_fraction(std::span<const T> x) {
   if (x.empty()) return std::numeric_limits<float>::quiet_NaN();

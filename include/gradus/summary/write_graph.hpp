@@ -1,4 +1,4 @@
-// tf.train.write_graph: a GraphDef as a file.
+// write_graph writes a GraphDef as a file, as tf.train.write_graph does.
 //
 //   write_graph(to_graph_def(g), "runs/digits", "graph.pbtxt");
 #pragma once
@@ -13,8 +13,8 @@
 namespace gradus::inline GRADUS_BUILD {
 
 // Writes the graph as protobuf's text (as TensorFlow 1.15 prints it), or as bytes, and returns the path. The directory
-// is made if it is missing; who reads the file sees the old one or the new one, never a part. Raises what the file
-// system says, and as encode_graph_def.
+// is made if it is missing; a reader of the file sees the old one or the new one, never a part. Raises the errors of
+// the file system, and as encode_graph_def.
 std::string write_graph(const graph_def& g, const std::string& logdir, std::string_view name, bool as_text = true,
                         const any_file_system& fs = {});
 

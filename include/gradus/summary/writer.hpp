@@ -1,4 +1,4 @@
-// The summary writer: a training run's curves, for TensorBoard.
+// The summary writer writes a training run's curves for TensorBoard.
 //
 //   gradus::summary_writer<> log("runs/digits");
 //   log.start(first_step);                        // the smallest step that this process may write
@@ -6,26 +6,27 @@
 //   log.sync();                                   // before a checkpoint is published
 //   log.close();
 //
-// Every writer makes a file of its own, events.out.tfevents.<seconds>.<host><suffix>, and never touches another: what a
-// killed process left, perhaps with a torn last record, stays as it is, and viewers read it up to there.
+// Every writer makes a file of its own, events.out.tfevents.<seconds>.<host><suffix>, and never touches another: the
+// file of a killed process, perhaps with a torn last record, stays as it is, and viewers read it up to there.
 //
 // Restarts. TensorBoard joins the files of a directory in the order of their names. A START that is not the first of
 // the directory drops all points at or after its step, in earlier files too: so a restarted run that calls
 // `start(restored_step + 1)` before its first summary gives one curve, without a fork. (Started without a checkpoint:
-// `start(0)`.) That it has no hole either takes one more thing: what was logged up to a checkpoint must be in the file
-// before the checkpoint is; `flush` is enough for a killed process, `sync` for a lost machine.
+// `start(0)`.) For a curve without a hole the events up to a checkpoint must be in the file before the checkpoint is;
+// `flush` is enough for a killed process, `sync` for a lost machine.
 //
-// Who writes. TensorFlow's FileWriter hands events to a thread of its own, through a queue of max_queue = 10. Here
-// there is no such thread unless it is asked for: an event is encoded by the caller into memory that is there already,
-// and written when flush_secs have passed, when the memory is full, on flush, sync and close. An error comes out of the
-// call that met it; what was accepted is kept and written by a later call, continuing where it stopped.
+// The writing thread. TensorFlow's FileWriter hands events to a thread of its own, through a queue of max_queue = 10.
+// Here max_queue starts such a thread, and there is none by default: an event is encoded by the caller into memory that
+// is there already, and written when flush_secs have passed, when the memory is full, on flush, sync and close. An
+// error is raised by the call that met it; accepted events are kept and written by a later call, continuing where it
+// stopped.
 //
 //   gradus::summary_writer<> log("runs/digits", {.max_queue = 10'000});
 //
 // has a thread, and room for so many events that wait for it: training does not wait for a disk. Then every call that
-// adds an event says whether it was accepted. With `full_queue::reject` (unless told) it is not where the queue is
-// full, and `rejected` counts; `full_queue::block` waits, as TensorFlow's. What was accepted is in the file after
-// close; what the disk said to the thread is raised by the next call.
+// adds an event says whether it was accepted. With `full_queue::reject`, the default, a full queue rejects it, and
+// `rejected` counts; `full_queue::block` waits, as TensorFlow's. Accepted events are in the file after close; the next
+// call raises a disk error of the thread.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -54,7 +55,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 struct summary_writer_options {
   double flush_secs = 120;               // seconds between writes, as in TensorFlow; 0 writes every event at once
-  std::size_t buffer_bytes = 64 * 1024;  // what is gathered before it is written anyway
+  std::size_t buffer_bytes = 64 * 1024;  // the bytes that are gathered before they are written anyway
   std::size_t max_queue = 0;             // events that may wait for a thread that writes them; 0: no thread
   full_queue when_full = full_queue::reject;
   std::string filename_suffix = {};  // ends the file's name; bring your own dot
@@ -81,7 +82,7 @@ std::string host_name();
 }  // namespace detail
 
 namespace detail {
-// summary_writer, whatever its file system and clock.
+// A summary_writer whose file system and clock are type-erased.
 class any_summary_writer {
 public:
   // Makes the directory if it is missing, and the file, with its version event written. Raises unimplemented in a
@@ -89,7 +90,7 @@ public:
   any_summary_writer(std::string logdir, summary_writer_options options, any_file_system fs, any_clock clock);
   any_summary_writer(const any_summary_writer&) = delete;
   any_summary_writer& operator=(const any_summary_writer&) = delete;
-  // Writes what it can, and cannot say what it could not: close() does.
+  // Writes what it can, and reports no error: close() does.
   ~any_summary_writer() = default;
 
   // Functions that add return whether the event was accepted: always true, but where a full queue rejects.
@@ -111,7 +112,7 @@ public:
   // A serialized GraphDef (summary/graph_def.hpp).
   bool add_graph(std::span<const std::byte> graph_def, std::int64_t step = 0);
 
-  // The same, of what `encode_graph_def` takes: to_graph_def(...) of graph.hpp.
+  // The same, of a graph_def: to_graph_def(...) of graph.hpp.
   template <class Graph>
     requires requires(std::vector<std::byte>& out, const Graph& g) { encode_graph_def(out, g); }
   bool add_graph(const Graph& graph, std::int64_t step = 0) {
@@ -126,7 +127,7 @@ public:
   // A serialized RunMetadata: the times of one step's nodes (run_metadata.hpp). Each tag may be used once in a writer.
   bool add_run_metadata(std::string_view tag, std::span<const std::byte> run_metadata, std::int64_t step);
 
-  // The same, of what `encode_run_metadata` takes: to_step_times(profile).
+  // The same, of step times: to_step_times(profile).
   template <class Times>
     requires requires(std::vector<std::byte>& out, const Times& t) { encode_run_metadata(out, t); }
   bool add_run_metadata(std::string_view tag, const Times& times, std::int64_t step) {
@@ -144,13 +145,13 @@ public:
   void sync();
   // Nothing more may be added after it, until reopen. May be called again; after an error too, to try once more.
   void close();
-  // Goes on in a new file.
+  // Continues in a new file.
   void reopen();
 
-  // After close: goes on in the same file, at its end. Where somebody took the file away, in a new one.
+  // After close it continues in the same file, at its end, or in a new one where the file was removed.
   void resume();
 
-  // Where this writer writes, or wrote last.
+  // Returns the file of this writer, or its last one.
   std::string path() const;
   // Events that a full queue did not take.
   std::uint64_t rejected() const;
@@ -226,8 +227,8 @@ private:
 }  // namespace detail
 
 // Steps are global steps; wall times are taken from the clock when an event is added. Any thread may call any function.
-// Raises what the file system says (resource_exhausted, permission_denied, ...); invalid_argument for a tag that is not
-// UTF-8 or stands twice in one summary; failed_precondition after close.
+// Raises the errors of the file system (resource_exhausted, permission_denied, ...); invalid_argument for a tag that is
+// not UTF-8 or stands twice in one summary; failed_precondition after close.
 template <file_system FileSystem = posix, clock Clock = system_clock>
 class summary_writer : public detail::any_summary_writer {
 public:

@@ -1,4 +1,5 @@
-// What counts as an array in memory: how a function that takes "an array" sees the user's own type as a view.
+// array_access says which types are arrays in memory: a function that takes "an array" sees the user's own type as a
+// view.
 //
 // Views, spans, std::vector and std::array are known here; xtensor's containers are once tensor/xtensor.hpp is
 // included. For another type, specialize:

@@ -1,4 +1,5 @@
-// Clipping arrays: TensorFlow 1.15's tf.clip_by_* with its arithmetic and its edge cases, and adaptive clipping.
+// These functions clip arrays as TensorFlow 1.15's tf.clip_by_*, with its arithmetic and its edge cases; adaptive
+// clipping is here, too.
 //
 //   clip::by_value(w, -1, 1);                              // in place: a span, a vector, an xt::xtensor, a view, ...
 //   clip::by_norm(w, 5.0, {0}, clip::to(out));             // w is only read, the result goes to out
@@ -194,7 +195,7 @@ void apply_adaptive(const const_tensor_view& t, const const_tensor_view& paramet
       for (std::size_t j = 0; j < n; ++j) {
         const double norm = std::sqrt(most[j]);
         g[j] = std::sqrt(g[j]), most[j] = factor * (norm < eps ? eps : norm);
-        // what an element is multiplied by; a gradient below its limit is left as it is
+        // the factor of an element; a gradient below its limit is left as it is
         g[j] = g[j] < most[j] ? 1 : most[j] / (g[j] < 1e-6 ? 1e-6 : g[j]);
       }
       groups.elements(first, n, [&](std::size_t at, std::size_t group) { y[at] = x[at] * static_cast<T>(g[group]); });
@@ -269,7 +270,7 @@ double global_norm(const Range& list) {
   return global_norm(std::span<const term>(terms));
 }
 
-// What by_global_norm multiplies by: c min(1 / norm, 1 / c), and NaN where the norm is not finite.
+// The factor of by_global_norm: c min(1 / norm, 1 / c), and NaN where the norm is not finite.
 inline double global_scale(double norm, double c) {
   if (!std::isfinite(norm)) return std::numeric_limits<double>::quiet_NaN();
   const double by_norm = 1 / norm, by_limit = 1 / c;

@@ -1,5 +1,5 @@
-// What the functions of tensor/clip.hpp take: arrays that are read, written or clipped in place, indexed slices,
-// limits, and lists in which a gradient may be absent.
+// The operands of tensor/clip.hpp are: arrays that are read, written or clipped in place, indexed slices, limits, and
+// lists in which a gradient may be absent.
 #pragma once
 #include <concepts>
 #include <optional>
@@ -20,14 +20,14 @@ template <class X>
 concept writable = writable_array<std::remove_reference_t<X>>;
 }  // namespace detail
 
-// Where a result goes: an array of the operand's dtype and extents, which may be the operand.
+// The destination of a result: an array of the operand's dtype and extents, which may be the operand.
 struct to {
   tensor_view view;
   template <class X>
     requires detail::writable<X>
   explicit to(X&& x) : view(write_view(x)) {}
 };
-// What is read.
+// An operand that is read.
 struct source {
   const_tensor_view view;
   template <readable_array X>
@@ -35,7 +35,7 @@ struct source {
   template <detail::readable_slices X>
   source(const X& x) : view(read_view(x.values)) {}
 };
-// What is changed in place: an array, ...
+// An operand that is changed in place: an array, ...
 struct array {
   tensor_view view;
   template <class X>

@@ -1,4 +1,4 @@
-// Rows of a table by their numbers: what a sparse gradient is made of.
+// A sparse gradient consists of rows of a table by their numbers.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -60,7 +60,7 @@ void with_number(dtype t, F f) {
 }
 }  // namespace detail
 
-// Each row once, in order of first occurrence, with the sum of its values in order of arrival: what every sparse update
+// Each row once, in order of first occurrence, with the sum of its values in order of arrival: as every sparse update
 // does first (TensorFlow's _deduplicate_indexed_slices). `rows` is a vector of int32 or int64, any numbers in any
 // order; `values` is [rows, ...], or a flat array of as many elements: then the result is [distinct rows, width].
 template <readable_array Rows, readable_array Values>

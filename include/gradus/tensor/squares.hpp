@@ -1,6 +1,6 @@
-// Sums of squares of arrays, whole or along some axes: what norms are made of. In double for every dtype, in an order
-// fixed by the shape, in plain loops: where the compiler fuses a square of a double into its sum, the last bit may
-// differ between machines.
+// This header sums the squares of arrays, whole or along some axes, for norms. It sums in double for every dtype, in an
+// order fixed by the shape, in plain loops: where the compiler fuses a square of a double into its sum, the last bit
+// may differ between machines.
 #pragma once
 #include <cstddef>
 #include <span>

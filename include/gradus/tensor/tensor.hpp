@@ -1,4 +1,5 @@
-// Arrays in memory: views that own nothing, and aligned buffers that own bytes. Row-major, little-endian.
+// This header has arrays in memory: views that own nothing, and aligned buffers that own bytes. They are row-major and
+// little-endian.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,7 @@ namespace gradus::inline GRADUS_BUILD {
 inline constexpr std::size_t alignment = 64;
 constexpr std::size_t align_up(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
-// What may be read: an array's type, extents and first byte. Does not own.
+// A view that may be read: an array's type, extents and first byte. It does not own.
 struct const_tensor_view {
   dtype type = dtype::none;
   extents dims;
@@ -46,12 +47,13 @@ struct const_tensor_view {
   template <storable T>
   std::span<const T> as() const {
     if (type != dtype_of<T>)
-      raise(status::invalid_argument, text("this tensor holds ", name_of(type), ", not ", name_of(dtype_of<T>)));
+      raise(status::invalid_argument, text("this tensor holds ", name_of(type), ", not ", name_of(dtype_of<T>),
+                                           "; read it as ", name_of(type), ", or make it ", name_of(dtype_of<T>)));
     return {reinterpret_cast<const T*>(data), size()};
   }
 };
 
-// What may also be written.
+// A view that may also be written.
 struct tensor_view : const_tensor_view {
   tensor_view() = default;
   tensor_view(dtype t, const extents& e, std::byte* p) : const_tensor_view(t, e, p) {}
@@ -69,7 +71,7 @@ struct tensor_view : const_tensor_view {
 };
 
 // Owned bytes, aligned to a cache line, zero at first. Large ones stand on large pages where the system has them: a
-// sweep over a gigabyte then asks for 500 addresses and not for 250,000.
+// sweep over a gigabyte then needs 500 page translations and not 250,000.
 class aligned_buffer {
 public:
   static constexpr std::size_t large_page = std::size_t{1} << 21, large_from = 2 * large_page;
@@ -78,7 +80,7 @@ public:
   explicit aligned_buffer(std::size_t bytes) : aligned_buffer(untouched(bytes)) {
     if (bytes != 0) std::memset(data_.get(), 0, align_up(bytes));
   }
-  // The same, but whoever uses a part zeroes it first: the system places a page when it is first written, near the
+  // The same, but the user of a part zeroes it first: the system places a page when it is first written, near the
   // processor that writes.
   static aligned_buffer untouched(std::size_t bytes) {
     aligned_buffer b;

@@ -1,7 +1,8 @@
-// A sum of arrays that come one after the other, as a binary tree fixed by their number: n are cut at the largest power
-// of two below n, the two sides are summed so, then added. So those who hold 2^k neighbours each, from a multiple of
-// 2^k on, can sum theirs apart and add the sums in the same tree: the bits are those of one who held all. Or in order,
-// each added to the sum of those before it, as one would who has room for one sum; that no two can share.
+// A tree_sum adds arrays that come one after the other, as a binary tree fixed by their number: n are cut at the
+// largest power of two below n, the two sides are summed so, then added. So those who hold 2^k neighbours each, from a
+// multiple of 2^k on, can sum theirs apart and add the sums in the same tree: the bits are those of one process with
+// all. It can also sum in order, each added to the sum of those before it, in room for one sum; two processes cannot
+// share such a sum.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
-// The door to xtensor: its containers as views, and views as xtensor expressions. Nothing is copied; the container must
-// outlive the view and must not be resized meanwhile.
+// This header is the door to xtensor: it gives its containers as views, and views as xtensor expressions. Nothing is
+// copied; the container must outlive the view and must not be resized meanwhile.
 //
 //   xt::xtensor<float, 2> w = ...;
 //   updater.track("w", w);                                   // wherever the library takes an array

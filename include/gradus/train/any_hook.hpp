@@ -1,4 +1,4 @@
-// A hook of any type, for lists that are made when the program runs: the hooks of a monitored session.
+// `any_hook` is a type-erased hook, for lists that are made when the program runs: the hooks of a monitored session.
 //
 //   struct watch {
 //     gradus::value loss;
@@ -9,9 +9,9 @@
 //   };
 //   std::vector<gradus::any_hook> hooks{watch{loss}, gradus::stop_at_step_hook({.last_step = 1000})};
 //
-// A hook is what train/hook.hpp says. In a monitored session before_run may return session_run_args: what it fetches
-// and feeds in this run, beside the caller and the other hooks. One that shall be asked afterwards is given by
-// std::ref, or as a std::shared_ptr.
+// A hook is what train/hook.hpp says. In a monitored session before_run may return session_run_args: its fetches and
+// feeds of this run, beside those of the caller and of the other hooks. A hook whose state is read afterwards is given
+// by std::ref, or as a std::shared_ptr.
 #pragma once
 #include <functional>
 #include <memory>
@@ -25,7 +25,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// tf.train.SessionRunArgs. What `feeds` look at stays until the run has ended.
+// tf.train.SessionRunArgs. The memory that `feeds` refer to must stay until the run has ended.
 struct session_run_args {
   std::vector<fetch> fetches = {};
   std::vector<feed> feeds = {};
@@ -61,14 +61,14 @@ public:
     requires(!std::is_same_v<std::remove_cvref_t<H>, any_hook>)
   any_hook(H hook) : hook_(std::make_shared<model<H>>(std::move(hook))) {}
 
-  // `open`: the graph of the session that will be, to which ops can be added; null where there is none.
+  // `open` is the graph of the future session, to which ops can be added; null where there is none.
   // Error: failed_precondition without one, for a hook that has only begin(graph&).
   void begin(graph* open = nullptr) const { hook_->begin(open); }
   void after_create_session(hooked_session& s) const { hook_->after_create_session(s); }
   session_run_args before_run(run_context& c) const { return hook_->before_run(c); }
   void after_run(run_context& c, const run_values& v) const { hook_->after_run(c, v); }
   void end(hooked_session& s) const { hook_->end(s); }
-  // The hook itself, if it is of this type; else null.
+  // Returns the hook itself, if it is of this type; else null.
   template <class H>
   H* get_if() const {
     return hook_->kind() == kind_of<H>() ? static_cast<H*>(hook_->itself()) : nullptr;
@@ -128,7 +128,8 @@ private:
   std::shared_ptr<concept_type> hook_;  // copies are the same hook
 };
 
-// A saving listener of any type (train/hook.hpp), for lists that are made when the program runs.
+// `any_saving_listener` is a type-erased saving listener (train/hook.hpp), for lists that are made when the program
+// runs.
 class any_saving_listener {
 public:
   template <class L>
@@ -137,7 +138,7 @@ public:
 
   void begin() const { listener_->begin(); }
   void before_save(hooked_session& s, std::int64_t step) const { listener_->before_save(s, step); }
-  // Whether it asks for a stop.
+  // Returns true if it requests a stop.
   bool after_save(hooked_session& s, std::int64_t step) const { return listener_->after_save(s, step); }
   void end(hooked_session& s, std::int64_t step) const { listener_->end(s, step); }
 

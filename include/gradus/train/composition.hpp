@@ -1,4 +1,4 @@
-// What a model and its policies come to: the types that a trainer and a supervisor are both made of.
+// This header derives from a model and its policies the types of which a trainer and a supervisor are both made.
 #pragma once
 #include <functional>
 #include <tuple>
@@ -16,7 +16,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// How the model is made ready, given the policies.
+// The policies decide how the model is prepared.
 template <auto Build>
 struct by_compiler {
   static constexpr auto build = Build;
@@ -41,7 +41,7 @@ struct by_program {
 
 struct no_warm_start {};
 
-// What run_config's two intervals decide.
+// The decision about saves that run_config's two intervals make.
 using config_decision = any_of<every_steps, every_seconds>;
 template <class Decision>
 Decision decision_of(const run_config& c, Decision given) {
@@ -59,7 +59,7 @@ inline config_decision decision_of(const run_config& c, config_decision) {
 
 struct in_this_process {};
 
-// The steps of a run: its own, or what a connect policy with steps makes of them.
+// The steps of a run are its own, or those that a connect policy with steps makes of them.
 template <class Connection>
 concept has_steps = requires { typename Connection::default_staleness; };
 template <class Connection, class Alone, class Update, class Device, class... Policies>
@@ -96,7 +96,7 @@ struct composition {
       typename steps_of<connection_type,
                         stepper<model_type, update_type, device_type, executor_type, subnormals_type, microbatch_type>,
                         update_type, device_type, Policies...>::type;
-  // After a step, as tf.estimator's NanTensorHook; not where not_finite says what a step does.
+  // The check runs after a step, as tf.estimator's NanTensorHook; not where a not_finite policy decides.
   static constexpr bool looks_at_loss = policies_of<kind::not_finite, Policies...> == 0;
   using saver_type = saver<codec_type, file_system_type, clock_type>;
   using saves_type = typename policy_of<kind::snapshot, in_place, Policies...>::template saves<saver_type>;
@@ -104,7 +104,7 @@ struct composition {
   using warm_start_type = policy_of<kind::warm_start, no_warm_start, Policies...>;
   using hooks_type = hooks_among<Policies...>;
   static constexpr bool warm_starts = !std::is_same_v<warm_start_type, no_warm_start>;
-  // Whether steps are those of a cluster's task.
+  // True if steps are those of a cluster's task.
   static constexpr bool in_cluster = has_steps<connection_type>;
 
   static stepper_type make_steps(const Source& source, const Policies&... policies) {

@@ -1,5 +1,5 @@
-// The door of a trainer: what cannot be made is refused here in a sentence, and nothing behind it is compiled, so that
-// the sentence is not lost in what would follow from the mistake.
+// This header is the door of a trainer: it refuses in a sentence what cannot be made, and nothing behind it is
+// compiled, so that the errors that follow from the mistake do not bury the sentence.
 #pragma once
 #include <type_traits>
 
@@ -10,7 +10,7 @@
 namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 
-// What the run loop takes, through whichever face.
+// The run loop takes these, through whichever face.
 using loop_kinds = kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::warm_start, kind::snapshot,
                              kind::save_when, kind::executor, kind::arithmetic, kind::subnormals, kind::microbatch,
                              kind::recomputation, kind::clock, kind::file_system, kind::operations, kind::log_sink,
@@ -46,7 +46,7 @@ struct rule_is_given {
   static_assert(value, "gradus: no rule was given; add one, such as gradus::adam{}, to the policies.");
 };
 
-// Whether the compiler can build the training graph. A model that the program builds is refused when it runs.
+// True if the compiler can build the training graph. A model that the program builds is refused when it runs.
 template <class Source, class... Policies>
 struct model_is_accepted : std::true_type {
   using page = std::true_type;
@@ -55,8 +55,9 @@ template <auto Build, class... Policies>
 struct model_is_accepted<by_compiler<Build>, Policies...>
     : composition<by_compiler<Build>, Policies...>::model_type::template fits<mode::train> {};
 
-// The pages in order; the first that refuses is the last that is read. Classes, not functions: clang takes a function
-// in which an assertion failed for no constant. `Kinds`: what this door takes.
+// The pages in order; the first that refuses is the last that is read. They are classes, not functions: after a failed
+// assertion inside a function, clang no longer treats the function as a constant expression. `Kinds` lists the policies
+// that this door takes.
 template <class Kinds, class... Policies>
 using policies_are_accepted =
     std::conjunction<policies_fit<Kinds, Policies...>, rule_is_given<Policies...>,
@@ -69,9 +70,9 @@ using policies_are_accepted =
 template <class Kinds, class Source, class... Policies>
 using door = std::conjunction<policies_are_accepted<Kinds, Policies...>, model_is_accepted<Source, Policies...>>;
 
-// The mistakes that are made most. Each has an overload of make_trainer below that must not be called: compilers print
-// the caller's line first then, and the sentence on it. A page's assertion stands behind the path of its header and
-// behind every instantiation that leads to it.
+// These are the most frequent mistakes. Each has an overload of make_trainer below that must not be called: compilers
+// print the caller's line first then, and the sentence on it. A page's assertion stands behind the path of its header
+// and behind every instantiation that leads to it.
 enum class refusal {
   none,
   stranger,
@@ -97,7 +98,7 @@ consteval bool given_twice(const kinds<Kinds...>*) {
 }
 template <class R>
 concept lacks_only_a_step = has_name<R> && has_rate<R> && prepares<R> && !has_step<R>;
-// Lambdas are constexpr when they can be; a function must say it. (Functions only: the model is built once more.)
+// Lambdas are constexpr when they can be; a function needs the keyword. (Functions only: the model is built once more.)
 template <auto Build>
 constexpr bool is_built() {
   (void)build_model(Build, mode::train);
@@ -142,7 +143,7 @@ consteval refusal find_refusal() {
 template <auto Build, class... Policies>
 inline constexpr refusal refusal_of = find_refusal<Build, Policies...>();
 
-// Why a model was refused, as a template argument of the call.
+// The reason why a model was refused, as a template argument of the call.
 template <refusal Why, auto Build, class... Policies>
 struct reason_of {
   using type = void;

@@ -1,4 +1,4 @@
-// What a trainer gives back: the numbers of an evaluation, and predictions batch by batch.
+// This header has the results of a trainer: the numbers of an evaluation, and predictions batch by batch.
 #pragma once
 #include <string>
 #include <utility>
@@ -12,7 +12,7 @@ template <class Source, class... Policies>
 class trainer;
 
 namespace detail {
-// While it lives, and if it is wanted, the averages stand in place of the parameters.
+// While it lives, and if requested, the averages stand in place of the parameters.
 template <class Stepper, bool HasAverages>
 class averages_in_place {
 public:
@@ -34,7 +34,7 @@ private:
 };
 }  // namespace detail
 
-// What an evaluation found: "loss" and the model's metrics, by name, and at which step.
+// An evaluation has "loss" and the model's metrics, by name, and the step.
 class evaluation {
 public:
   double operator[](std::string_view name) const;
@@ -48,12 +48,12 @@ private:
   std::int64_t step_ = 0;
 };
 
-// One batch of predictions, by name; views that the next batch overwrites.
+// This is one batch of predictions, by name; the next batch overwrites the views.
 class predictions {
 public:
   const_tensor_view operator[](std::string_view name) const;
   std::int64_t size() const { return size_; }
-  // see(name, view) for each.
+  // Calls see(name, view) for each.
   template <class See>
   void for_each(See see) const {
     for (const auto& [name, v] : *items_) see(std::string_view(name), v);

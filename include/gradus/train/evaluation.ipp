@@ -15,9 +15,13 @@ GRADUS_BODY double evaluation::operator[](std::string_view name) const {
 }
 
 GRADUS_BODY const_tensor_view predictions::operator[](std::string_view name) const {
-  for (const auto& [n, v] : *items_)
+  std::string known;
+  for (const auto& [n, v] : *items_) {
     if (n == name) return v;
-  raise(status::not_found, text("the model predicts no \"", name, "\""));
+    known += text(known.empty() ? "" : ", ", n);
+  }
+  raise(status::not_found,
+        text("the model predicts no \"", name, "\"; it predicts ", known.empty() ? "nothing" : known));
 }
 
 }  // namespace gradus

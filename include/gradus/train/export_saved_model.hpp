@@ -1,4 +1,5 @@
-// A graph and its variables as TensorFlow 1.x's SavedModel: what a server, or saved_model.hpp, predicts from.
+// export_saved_model writes a graph and its variables as TensorFlow 1.x's SavedModel, from which a server, or
+// saved_model.hpp, predicts.
 //
 //   gradus::export_saved_model("export/census", sess, {{"serving_default", {{{"x", x}}, {{"scores", y}}}}});
 //
@@ -7,8 +8,8 @@
 //                            variables/variables.data-00000-of-00001
 //                            assets/, assets.extra/                files that belong to it
 //
-// The directory is written under another name and gets its own when it is whole and on the disk, so that who looks for
-// the largest number finds a whole export. docs/formats/saved_model.md has the bytes.
+// The directory is written under another name and gets its own when it is whole and on the disk, so that a reader that
+// picks the largest number finds a whole export. docs/formats/saved_model.md has the bytes.
 // TensorFlow: tf.saved_model.builder.SavedModelBuilder, simple_save, Estimator.export_saved_model (1.15).
 #pragma once
 #include <map>
@@ -27,20 +28,20 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What a server does with a signature, as TensorFlow's signature_constants name it.
+// The task of a server with a signature, as TensorFlow's signature_constants name it.
 namespace signature_method {
 inline constexpr std::string_view predict = "tensorflow/serving/predict", classify = "tensorflow/serving/classify",
                                   regress = "tensorflow/serving/regress";
 }
-// The signature of who names none.
+// The default signature.
 inline constexpr std::string_view default_signature = "serving_default";
-// What a graph of an export is for: tf.saved_model.tag_constants.
+// The purpose of a graph of an export: tf.saved_model.tag_constants.
 namespace saved_model_tag {
 inline constexpr std::string_view serving = "serve", training = "train", evaluation = "eval";
 }
 
-// What may be fed and fetched of a graph by keys that a caller knows. Inputs are placeholders, outputs any tensors that
-// need no other placeholder.
+// A signature lists what a caller may feed and fetch by keys. Inputs are placeholders, outputs any tensors that need no
+// other placeholder.
 struct export_signature {
   std::map<std::string, value> inputs, outputs;
   std::string method_name = std::string(signature_method::predict);
@@ -62,27 +63,27 @@ struct export_options {
 };
 
 // Writes `<base>/<seconds since the epoch, ten digits>` and returns its path. Where there is such an export already, or
-// another process is faster, the next second is waited for, ten times at most. `state` is whatever has the variables:
-// of a session, a trainer, a model. A graph with the tag "train" brings everything that is in it, optimizers' slots
-// too; the others their variables but local ones. Errors, and then nothing is there:
+// another process is faster, the next second is waited for, ten times at most. `state` holds the variables: of a
+// session, a trainer, a model. A graph with the tag "train" brings all its variables, optimizers' slots too; the others
+// bring theirs but local ones. Errors, and then nothing is there:
 //   invalid_argument     no graph, no tag, two graphs of the same tags, a value of another graph, variables that the
 //   state
-//                        has not, assets of one name; and what to_meta_graph (summary/run_graph.hpp) refuses
+//                        has not, assets of one name; and those of to_meta_graph (summary/run_graph.hpp)
 //   unimplemented        an output that TensorFlow's ops cannot compute; a feature of a kind that no export holds
 //   deadline_exceeded    ten names in a row were taken
-//   and what the disk says
+//   and errors of the disk
 std::string export_saved_model(const std::string& base, const state_list& state, std::span<const export_graph> graphs,
                                const export_options& o = {});
 
 // The same of a session's variables, between two runs of it. Error: failed_precondition for variables without a value.
 std::string export_saved_model(const std::string& base, base_session& s, std::span<const export_graph> graphs,
                                const export_options& o = {});
-// Its own graph, to serve.
+// Exports its own graph, to serve.
 std::string export_saved_model(const std::string& base, base_session& s,
                                std::map<std::string, export_signature> signatures, const export_options& o = {});
 
 namespace detail {
-// Ten digits: what an export is called, and whether a name is one.
+// An export's name has ten digits; this checks a name.
 std::string export_name(double secs);
 bool is_export_name(std::string_view name);
 // Paths of a directory's exports, the oldest first; none if there is no such directory.

@@ -1,5 +1,5 @@
-// Batches into placeholders: which component of a dataset feeds which placeholder, and the reading itself. A batch is
-// written once, by the dataset, into the memory that the step reads.
+// This header reads batches into placeholders, and decides which component of a dataset feeds which placeholder. A
+// batch is written once, by the dataset, into the memory that the step reads.
 #pragma once
 #include <cstring>
 #include <vector>
@@ -19,8 +19,8 @@ struct feed_plan {
   std::vector<tensor_view> views;
 };
 
-// Which placeholder takes which component of the data: by name; where no name agrees, in order. Refuses
-// (invalid_argument) a placeholder that nothing feeds, and a component that does not fit its placeholder.
+// Matches placeholders and components of the data: by name; where no name agrees, in order. Refuses (invalid_argument)
+// a placeholder that nothing feeds, and a component that does not fit its placeholder.
 template <mode M, class Stepper, class Dataset>
 feed_plan match_feeds(Stepper& stepper, const Dataset& data) {
   const components& parts = data.element_spec();
@@ -41,15 +41,15 @@ feed_plan match_feeds(Stepper& stepper, const Dataset& data) {
       at = k;
     if (at == parts.size()) {
       if (!p.used) continue;
-      raise(status::invalid_argument,
-            text("placeholder \"", p.name, "\" is not fed: the dataset has ", to_text(parts)));
+      raise(status::invalid_argument, text("placeholder \"", p.name, "\" is not fed: the dataset has ", to_text(parts),
+                                           "; give one of these its name"));
     }
     const auto& c = parts[at];
     const bool same = c.type == p.type && is_batched(p.dims) && -count(p.dims) == count(c.dims);
     if (!same)
       raise(status::invalid_argument,
             text("placeholder \"", p.name, "\" is ", name_of(p.type), " ", to_text(p.dims), ", but the dataset's \"",
-                 c.name, "\" is ", name_of(c.type), " ", to_text(c.dims), " per example"));
+                 c.name, "\" is ", name_of(c.type), " ", to_text(c.dims), " per example; make one as the other"));
     plan.targets[at].node = p.node;
   }
   for (std::size_t i = 0; i < parts.size(); ++i)
@@ -59,7 +59,7 @@ feed_plan match_feeds(Stepper& stepper, const Dataset& data) {
   return plan;
 }
 
-// The next batch, written into the placeholders' memory; how many examples it has, 0 at the end of the data.
+// Writes the next batch into the placeholders' memory; returns its number of examples, 0 at the end of the data.
 template <mode M, class Stepper, class Dataset>
 std::int64_t fill_feeds(Stepper& stepper, Dataset& data, feed_plan& plan) {
   const components& parts = data.element_spec();
@@ -72,7 +72,7 @@ std::int64_t fill_feeds(Stepper& stepper, Dataset& data, feed_plan& plan) {
   }
   const std::int64_t n = data.next(std::span<const tensor_view>(plan.views));
   if (n == 0 || n == data.batch_size()) return n;
-  m.bind(n);  // a short last batch: tensors move down in memory, what was read moves with them
+  m.bind(n);  // a short last batch: tensors move down in memory, and the batch moves with them
   for (int slot = 0; slot < m.what().program.slot_count; ++slot)
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const int node = plan.targets[i].node;
@@ -82,32 +82,37 @@ std::int64_t fill_feeds(Stepper& stepper, Dataset& data, feed_plan& plan) {
   return n;
 }
 
-// Batches that this task of a cluster has contributed before it was started again, and that its data, which begin anew,
-// would give once more.
+// Skips batches that this task of a cluster had contributed before it was started again, and that its data, which begin
+// anew, would give once more.
 template <class Steps, class Dataset>
 void pass_over(Steps& steps, Dataset& data, feed_plan& plan) {
   for (std::int64_t n = steps.batches_behind(); n > 0 && fill_feeds<mode::train>(steps, data, plan) != 0; --n) {
   }
 }
 
-// Arrays of the program's, by the names of placeholders; `wanted` is what the mode has. All of them fit, or nothing is
-// written. Errors: not_found for a name that is none, invalid_argument for a feed that is missing or does not fit.
+// Writes the program's arrays, by the names of placeholders; `wanted` lists the placeholders of the mode. All of them
+// fit, or nothing is written. Errors: not_found for a name that is none, invalid_argument for a feed that is missing or
+// does not fit.
 template <mode M, class Stepper>
 void fill_feeds(Stepper& stepper, std::span<const placeholder_info> wanted, std::span<const feed> feeds) {
   const auto placeholder_of = [&](const feed& f) {
     if (f.g != nullptr) raise(status::invalid_argument, "feed a step by the names of placeholders, not by tensors");
     for (const auto& p : wanted)
       if (p.name == f.name) return &p;
-    raise(status::not_found, text("the model has no placeholder \"", f.name, "\""));
+    std::string names;
+    for (const auto& p : wanted) names += text(names.empty() ? "" : ", ", '"', p.name, '"');
+    raise(status::not_found, text("feed \"", f.name, "\": the model has no placeholder of this name; it has ", names));
   };
   std::int64_t examples = -1;
   for (std::size_t i = 0; i < feeds.size(); ++i) {
     const placeholder_info& p = *placeholder_of(feeds[i]);
     for (std::size_t k = 0; k < i; ++k)
-      if (feeds[k].name == p.name) raise(status::invalid_argument, text("feed \"", p.name, "\" is given twice"));
+      if (feeds[k].name == p.name)
+        raise(status::invalid_argument, text("feed \"", p.name, "\" is given twice; give it once"));
     const std::int64_t n = batch_of(p.name, p.dims, feeds[i].data);
     if (n >= 0 && examples >= 0 && n != examples)
-      raise(status::invalid_argument, text("feed \"", p.name, "\" holds ", n, " examples, another feed ", examples));
+      raise(status::invalid_argument,
+            text("feed \"", p.name, "\" holds ", n, " examples, another feed ", examples, "; feed as many of each"));
     if (n >= 0) examples = n;
   }
   if (examples == 0) raise(status::invalid_argument, "the feeds hold no examples");

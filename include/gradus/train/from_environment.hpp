@@ -1,5 +1,5 @@
-// Which kind of cluster a program runs in, chosen when it starts: the same binary on a developer's machine, under
-// mpirun, and on every machine of a cluster.
+// from_environment chooses the kind of cluster when the program starts, so that the same binary runs on a developer's
+// machine, under mpirun, and on every machine of a cluster.
 //
 //   gradus::from_environment(gradus::local_cluster{.ps = 1, .workers = 2}, gradus::grpc{gradus::mtls{"certs"}})
 //       .run([&](gradus::server& here) {
@@ -15,7 +15,7 @@
 //   TF_CONFIG names a cluster         the first transport among the choices (grpc)
 //   otherwise                         local_cluster or simulated, if it is among the choices; else this process alone
 //
-// Nothing falls through in silence: what the environment asks for and the program does not offer is an error.
+// A kind that the environment requests and the program does not offer is an error.
 #pragma once
 #include <functional>
 #include <initializer_list>
@@ -31,16 +31,16 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// What a choice is, apart from its type.
+// The properties of a choice, apart from its type.
 struct cluster_way {
   std::string_view protocol;
   bool is_transport;  // its tasks are found in TF_CONFIG
 };
-// The number of the way that the environment asks for, or -1: this process is alone. `tf_config`: TF_CONFIG names a
-// cluster. Errors: not_found for what is not among the ways.
+// Returns the number of the way that the environment requests, or -1 if this process is alone. `tf_config`: TF_CONFIG
+// names a cluster. Errors: not_found for a way that is not listed.
 int way_of_environment(std::initializer_list<cluster_way> ways, bool names_cluster);
 
-// A kind of cluster that starts its tasks itself: local_cluster, simulated, mpi.
+// True for a kind of cluster that starts its tasks itself: local_cluster, simulated, mpi.
 template <class Way>
 concept runs_tasks = requires(const Way& w, const std::function<void(server&)>& program) {
   { Way::protocol } -> std::convertible_to<std::string_view>;
@@ -59,13 +59,13 @@ public:
     chosen_ = detail::way_of_environment({{Ways::protocol, transport_policy<Ways>}...},
                                          !config_.cluster_spec().jobs().empty());
   }
-  // What was chosen: a protocol, or "alone".
+  // Returns the chosen protocol, or "alone".
   std::string_view protocol() const {
     std::string_view found = "alone";
     each([&](const auto& way) { found = way.protocol; });
     return found;
   }
-  // The task of this process, where TF_CONFIG says which; what from_environment of run_config gives.
+  // Returns the task of this process, where TF_CONFIG names it, as run_config::from_environment returns it.
   const run_config& config() const { return config_; }
   // Calls the program for each task that runs in this process; over a transport for its one task, and then waits until
   // all workers have done their part (server::finish). Errors: those of the kind of cluster that was chosen.

@@ -1,5 +1,5 @@
-// Nodes of TensorFlow's as nodes of a graph of ours, one after another as they are asked for (import_meta_graph.hpp is
-// what a program uses).
+// The importer makes nodes of our graph from TensorFlow's, one after another on request (programs use
+// import_meta_graph.hpp).
 #pragma once
 #include <map>
 
@@ -17,7 +17,7 @@ struct stand_in_placeholder {
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// What a variable is besides its shape, by its name: collections say it.
+// The properties of a variable besides its shape, by its name, from the collections.
 struct imported_variable {
   bool trainable = true, local = false;
   std::string initial_value = {};  // a node's name
@@ -28,11 +28,11 @@ public:
   graph_importer(graph_def d, std::map<std::string, imported_variable> variables,
                  std::map<std::string, stand_in_placeholder> stand_ins);
 
-  // The tensor, made now if it was not asked for before. Errors: not_found for no such tensor; unimplemented for an op
-  // that this library has not, invalid_argument for what makes no sense, each with the name of the node that is to
-  // blame, which may stand long before this one.
+  // Returns the tensor, made now if this is the first request. Errors: not_found for no such tensor; unimplemented for
+  // an op that this library has not, invalid_argument for a node that makes no sense, each with the name of the faulty
+  // node, which may stand long before this one.
   value tensor(std::string_view name);
-  // Why it cannot be had; nothing if it can.
+  // Returns the reason why the tensor cannot be made; nothing if it can.
   std::string problem(std::string_view name);
 
 private:

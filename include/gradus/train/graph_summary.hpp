@@ -1,4 +1,5 @@
-// What a graph shows in summaries, or what a program names, as fetches of a run and as values of its results.
+// A graph_summary turns the summaries of a graph, or tensors that a program names, into fetches of a run and values of
+// its results.
 //
 //   const gradus::graph_summary all = gradus::merge_all(g);      // g.summary_scalar, summary_histogram, ...
 //   writer.add_summary(all.values(s.run(all.fetches(), feeds)), step);
@@ -18,7 +19,7 @@ namespace gradus::inline GRADUS_BUILD {
 class graph_summary {
 public:
   graph_summary() = default;
-  // Scalars and their tags. Error: invalid_argument for what is not one number.
+  // Adds scalars and their tags. Error: invalid_argument for a tensor that is not one number.
   graph_summary(std::vector<std::pair<std::string, value>> scalars);
   graph_summary(std::initializer_list<std::pair<std::string, value>> scalars)
       : graph_summary(std::vector<std::pair<std::string, value>>(scalars)) {}
@@ -26,7 +27,7 @@ public:
   // Nothing is shown.
   bool empty() const { return shown_.empty(); }
   const std::vector<fetch>& fetches() const { return fetches_; }
-  // Of what a run gave for the fetches. Errors: as summarize_output (summary/outputs.hpp).
+  // Makes values from a run's results for the fetches. Errors: as summarize_output (summary/outputs.hpp).
   summary_values values(std::span<const const_tensor_view> results) const;
 
 private:
@@ -41,7 +42,7 @@ private:
   std::vector<fetch> fetches_;
 };
 
-// All that the graph shows: tf.summary.merge_all. Errors: invalid_argument for a scalar that is no number;
+// Gives all summaries of the graph, as tf.summary.merge_all. Errors: invalid_argument for a scalar that is no number;
 // failed_precondition for images where nothing can make them.
 graph_summary merge_all(graph& g);
 

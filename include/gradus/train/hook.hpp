@@ -1,5 +1,5 @@
-// Hooks: functions of the program that a run calls before, after and around its steps. A hook is a policy of a trainer
-// or a supervisor; there may be many, and they are called in the order in which they are given.
+// A run calls hooks, functions of the program, before, after and around its steps. A hook is a policy of a trainer or a
+// supervisor; there may be many, and they are called in the order in which they are given.
 //
 //   struct early_stop {
 //     using policy_for = gradus::kind::hook;
@@ -27,9 +27,9 @@
 //   bool after_save(hooked_session&, std::int64_t step)      it is on the disk; true (or void for false): stop the run
 //   void end(hooked_session&, std::int64_t step)             the run ends, but not by an error
 //
-// Source: tf.train.SessionRunHook, tf.train.CheckpointSaverListener (1.15). Otherwise than TensorFlow: over a
-// model before_run returns nothing, since values are asked for by name afterwards; a step whose loss is not finite is
-// an error before after_run is called; and what a hook remembers is its own, no checkpoint holds it.
+// Source: tf.train.SessionRunHook, tf.train.CheckpointSaverListener (1.15). TensorFlow differs: over a model before_run
+// returns nothing here, since after_run reads values by name; a step whose loss is not finite is an error before
+// after_run is called; and no checkpoint holds the state of a hook.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -55,18 +55,18 @@ namespace detail {
 class hook_calls;
 }
 
-// The run that a hook is called by. It lives until `end` returns.
+// The run that calls a hook. It lives until `end` returns.
 class hooked_session {
 public:
-  // Of the last step that was made; 0 before the first. Of a monitored session: the graph's global step as it is now, 0
-  // without one.
+  // Returns the step of the last finished step; 0 before the first. In a monitored session this is the graph's current
+  // global step, 0 without one.
   std::int64_t global_step() const { return raw_ != nullptr ? step_of_(*raw_) : step_; }
-  // A variable, slot or average by the name that it has in a checkpoint, as it is now.
-  // Error: not_found, with the names that there are.
+  // Returns the current value of a variable, slot or average by its name in a checkpoint. Error: not_found, with the
+  // known names.
   const_tensor_view variable(std::string_view name) const;
-  // The session of a monitored session, without hooks; null over a model of a trainer or a supervisor.
+  // Returns the session of a monitored session, without hooks; null over a model of a trainer or a supervisor.
   base_session* raw_session() const { return raw_; }
-  // Of a monitored session: whom its threads and its waits stop with; null over a model.
+  // Returns the coordinator of a monitored session, which stops its threads and its waits; null over a model.
   any_coordinator* coord() const { return coord_; }
 
 private:
@@ -83,11 +83,11 @@ private:
 class run_context {
 public:
   hooked_session& session() { return *session_; }
-  // The run ends after this step, as if it had been the last that was asked for: it is saved, and `end` is called.
+  // Ends the run after this step, as if it had been the last requested one: it is saved, and `end` is called.
   void request_stop() { stop_ = true; }
-  // Whether a hook has asked for it in this step.
+  // True if a hook has requested the stop in this step.
   bool stop_requested() const { return stop_; }
-  // What the caller of a monitored session's run asked for; null in a trainer.
+  // The arguments of the caller of a monitored session's run; null in a trainer.
   const session_run_args* original_args() const { return original_; }
 
 private:
@@ -97,18 +97,19 @@ private:
   bool stop_ = false;
 };
 
-// What a step gave.
+// The results of a step.
 class run_values {
 public:
   std::int64_t global_step = 0;  // with this step counted
   double loss = 0;
   double learning_rate = 0;  // that the step used
-  // In a monitored session: what this hook's before_run asked for, in its order, good until the hook returns; the
-  // options of the run, of all who asked; and the run's metadata, empty unless somebody asked for a trace.
+  // In a monitored session: the results of the fetches of this hook's before_run, in its order, valid until the hook
+  // returns; the options of the run, merged from all callers; and the run's metadata, empty unless the options request
+  // a trace.
   std::span<const const_tensor_view> results = {};
   const run_options* options = nullptr;
   const run_metadata* metadata = nullptr;
-  // A metric or a scalar summary of the training step, by its name. Error: not_found, with the names that there are.
+  // Returns a metric or a scalar summary of the training step, by its name. Error: not_found, with the known names.
   double result(std::string_view name) const;
 
 private:
@@ -149,7 +150,7 @@ auto hook_or_nothing(const P& p) {
 }
 [[noreturn]] void raise_no_result(std::string_view name, std::string_view those_there_are);
 
-// What hooks are given.
+// The arguments of hooks.
 class hook_calls {
 public:
   hook_calls() { context_.session_ = &session_; }
@@ -177,7 +178,7 @@ private:
   run_values values_;
 };
 
-// Hooks and listeners, and what they are given.
+// Hooks and listeners, with their arguments.
 template <class... Hooks>
 class hook_list : public hook_calls {
 public:
@@ -203,7 +204,7 @@ public:
       if constexpr (is_called_before_run<decltype(h)>) h.before_run(context());
     });
   }
-  // Says whether a hook has asked for a stop.
+  // Returns true if a hook has requested a stop.
   bool after_run() {
     hooks([this](auto& h) {
       if constexpr (is_called_after_run<decltype(h)>) h.after_run(context(), std::as_const(values()));
@@ -216,7 +217,7 @@ public:
       if constexpr (is_called_before_save<decltype(l)>) l.before_save(session(), step);
     });
   }
-  // Says whether a listener asks for a stop; all are told.
+  // Returns true if a listener requests a stop; all listeners are called.
   bool after_save(std::int64_t step) {
     bool stop = false;
     listeners([this, step, &stop](auto& l) {

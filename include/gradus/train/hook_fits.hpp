@@ -1,6 +1,6 @@
 // The error pages of hooks and saving listeners (hook.hpp): a type with none of their names, with a right name and a
-// wrong signature, or with a near name does not compile. What cannot be seen: a member of any other name, which may be
-// the hook's own business.
+// wrong signature, or with a near name does not compile. A member of any other name passes unseen, since it may be the
+// hook's own business.
 #pragma once
 #include <type_traits>
 
@@ -71,7 +71,7 @@ inline constexpr bool has_a_near_name =
     hook_names::names_ends<H> || hook_names::names_create_session<H> || hook_names::names_after_session_created<H> ||
     hook_names::names_after_create_sess<H> || hook_names::names_beforeSave<H> || hook_names::names_afterSave<H>;
 
-// Which of a hook's members H has, and whether each can be called as hooks are.
+// Lists the hook members that H has, and whether each can be called as hooks are.
 template <class H>
 struct hook_seen {
   static constexpr bool any = hook_names::names_begin<H> || hook_names::names_after_create_session<H> ||
@@ -85,7 +85,7 @@ struct hook_seen {
   static constexpr bool comes_before = !hook_names::names_before_run<H> || is_called_before_run<H>;
   static constexpr bool comes_after = !hook_names::names_after_run<H> || is_called_after_run<H>;
   static constexpr bool ends = !hook_names::names_end<H> || detail::ends<H>;
-  // before_run returns nothing: what a run over a model takes.
+  // before_run returns nothing, as a run over a model requires.
   static constexpr bool asks_nothing = [] {
     if constexpr (is_called_before_run<H>)
       return std::is_void_v<decltype(std::declval<H&>().before_run(std::declval<run_context&>()))>;
@@ -98,9 +98,9 @@ struct hook_seen {
 };
 }  // namespace detail
 
-// The error page of a hook: what would never be called does not compile. A member of any other name cannot be told from
-// the hook's own business.
-// `InSession`: of a monitored session, where before_run may ask for tensors.
+// This is the error page of a hook: a member that would never be called does not compile. A member of any other name
+// cannot be distinguished from the hook's own business. `InSession`: the hook of a monitored session, where before_run
+// may request tensors.
 template <class H, bool InSession = false>
 struct hook_fits {
 private:
@@ -197,7 +197,7 @@ consteval bool hook_is_accepted() {
   else
     return true;
 }
-// The same without a word.
+// The same without a message.
 template <class P>
 consteval bool hook_is_right() {
   if constexpr (is_of<kind::hook, P>())

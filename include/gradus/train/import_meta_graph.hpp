@@ -1,17 +1,16 @@
-// A .meta file read back into a graph: tf.train.import_meta_graph (1.15).
+// import_meta_graph reads a .meta file back into a graph, as tf.train.import_meta_graph (1.15).
 //
 //   gradus::imported_graph model = gradus::import_meta_graph("runs/digits/model-500.meta");
 //   gradus::session s{model.of()};
 //   model.restore(s, "runs/digits/model-500");
 //   const auto y = s.run(model["predictions/class"], {{"image", images}});
 //
-// Nodes of TensorFlow's become nodes of this library's graph as far as they are asked for: by signatures, by
-// collections, by you. An op that is missing here is an error of the tensor that needs it, and no error of the others:
-// a graph of TensorFlow's holds its whole training step. Ops that to_meta_graph (summary/run_graph.hpp) writes come
-// back as they were, and compute the same bits. Extents that are not known (-1) are the batch, so each tensor has one
-// of them at most.
+// Nodes of TensorFlow's become nodes of this library's graph as far as signatures, collections or you request them. An
+// op that is missing here is an error of the tensor that needs it, and no error of the others: a graph of TensorFlow's
+// holds its whole training step. Ops that to_meta_graph (summary/run_graph.hpp) writes come back as they were, and
+// compute the same bits. Extents that are not known (-1) are the batch, so each tensor has one of them at most.
 //
-// What is not imported: ops that change variables other than local ones (a metric's), that save or restore (savers are
+// Not imported are: ops that change variables other than local ones (a metric's), that save or restore (savers are
 // objects here), queues, control flow, texts. Control inputs are dropped, but for those from ops that change a
 // variable, which are refused.
 #pragma once
@@ -44,21 +43,21 @@ public:
 
   // Stays where it is when this object is moved.
   graph& of() const { return importer_->of(); }
-  // The tensor "x", "x:0" of the file. Made now if nothing has asked for it, so not while the graph is finalized.
-  // Errors: not_found; unimplemented or invalid_argument, naming the node that cannot be had.
+  // Returns the tensor "x", "x:0" of the file. It is made now if this is the first request, so not while the graph is
+  // finalized. Errors: not_found; unimplemented or invalid_argument, naming the node that cannot be made.
   value operator[](std::string_view tensor) const { return importer_->tensor(tensor); }
 
-  // What the file says besides nodes: collections as they are there, tags, signatures, the saver's settings.
+  // Returns the file's other contents: collections as they are there, tags, signatures, the saver's settings.
   const meta_graph& about() const { return about_; }
   // Names of placeholders and of variables that the graph has now.
   std::vector<std::string> placeholders() const;
   std::vector<std::string> variables() const;
-  // What signatures and collections ask for and cannot be had, by the tensor's name; and why.
+  // Returns the tensors of signatures and collections that cannot be made, by name, each with the reason.
   const std::map<std::string, std::string>& left_out() const { return left_out_; }
 
-  // A saver with the file's settings, which writes tensor bundles; null if the file has none. What
-  // tf.train.import_meta_graph returns: for supervisors and session managers. It restores what TensorFlow saved and
-  // what sessions of this library saved.
+  // Returns a saver with the file's settings, which writes tensor bundles; null if the file has none.
+  // tf.train.import_meta_graph returns it too; supervisors and session managers take it. It restores checkpoints of
+  // TensorFlow and of this library's sessions.
   std::shared_ptr<detail::any_saver> saver() const;
   // Gives the variables of a session of this graph, all but local ones, their values from a checkpoint of TensorFlow's
   // (its prefix). Errors, and then nothing is changed: not_found and invalid_argument, naming all variables that are

@@ -1,5 +1,6 @@
-// What an import knows of the nodes of a file, and of those that it has made: values, and the numbers that TensorFlow
-// computes in a graph and this library has to know before (shapes, axes). graph_importer.hpp is the whole.
+// This header holds the knowledge of an import about the nodes of a file, and about those that it has made: values, and
+// the numbers that TensorFlow computes in a graph and that this library must know before (shapes, axes).
+// graph_importer.hpp is the whole.
 #pragma once
 #include <memory>
 #include <string>
@@ -71,7 +72,7 @@ protected:
   value constant(int i, const tensor_def& t, std::string_view name);
 };
 
-// The elements of an int32 or int64 constant; none of another.
+// Returns the elements of an int32 or int64 constant; none of another.
 std::vector<std::int64_t> whole_numbers_in(const tensor_def& t);
 
 }  // namespace gradus::detail

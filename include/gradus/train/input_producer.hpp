@@ -1,6 +1,6 @@
-// Input through queues of a session's graph: TensorFlow 1.x's tf.train.input_producer, batch, shuffle_batch and their
-// siblings (1.15). Each makes a queue, adds a queue runner that fills it to the graph's collection, and gives the
-// tensors, or the queue, that a model reads.
+// These functions feed input through queues of a session's graph, as TensorFlow 1.x's tf.train.input_producer, batch,
+// shuffle_batch and their siblings (1.15). Each makes a queue, adds a queue runner that fills it to the graph's
+// collection, and gives the tensors, or the queue, that a model reads.
 //
 //   auto rows = gradus::slice_input_producer({images, labels}, {.num_epochs = 3, .seed = 7});   // two tensors
 //   auto one = gradus::shuffle_batch(rows, 32, 1000, 500);              // one[0] [batch, ...], one[1] [batch]
@@ -12,9 +12,9 @@
 // After num_epochs the queue is closed, its readers get what is left, and then out_of_range. The epochs are counted by
 // a local variable, so run local_variables_initializer (a scaffold does).
 //
-// Otherwise than TensorFlow: tf.train.batch is batch_tensors, since `batch` is the extent of a batch here; all that a
-// run dequeues comes before its kernels (graph_queue.hpp), so an op of one runner takes an element from each queue that
-// it reads; no summary says how full a queue is; equal seeds give equal orders, and a seed of 0 another one each time.
+// Otherwise than TensorFlow: tf.train.batch is batch_tensors, since `batch` is the extent of a batch here; a run makes
+// all dequeues before its kernels (graph_queue.hpp), so an op of one runner takes an element from each queue that it
+// reads; no summary says how full a queue is; equal seeds give equal orders, and a seed of 0 another one each time.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -39,16 +39,16 @@ struct producer_options {
   std::string name = {};
 };
 
-// The rows of a tensor [n, ...], again and again, as a queue of one component. Errors: invalid_argument for a scalar,
-// for rows of no fixed size, for a num_epochs that is not above 0.
+// Returns the rows of a tensor [n, ...], again and again, as a queue of one component. Errors: invalid_argument for a
+// scalar, for rows of no fixed size, for a num_epochs that is not above 0.
 graph_queue input_producer(value input_tensor, producer_options o = {});
 // The numbers 0 to limit - 1, of int32. Error: invalid_argument for a limit that is not above 0, and as above.
 graph_queue range_input_producer(graph& g, std::int64_t limit, producer_options o = {});
-// One row of each of these tensors at a time, all of the same number. Errors: invalid_argument for no tensors, for
-// tensors of different numbers of rows, and as above.
+// Returns one row of each of these tensors at a time, all of the same number. Errors: invalid_argument for no tensors,
+// for tensors of different numbers of rows, and as above.
 dequeued slice_input_producer(std::vector<value> tensors, producer_options o = {});
 
-// What an example is made of: tensors, with names or without.
+// An example consists of tensors, with names or without.
 class example_tensors {
 public:
   example_tensors(std::initializer_list<value> list) : parts_(list) {}
@@ -79,7 +79,7 @@ struct batching_options {
 
 // tf.train.batch: batches of batch_size in the order in which the examples come. Errors, of all four: invalid_argument
 // for no tensors, for a batch_size, num_threads or capacity that is not above 0, for tensors whose shapes are not
-// known, and for examples that differ in number, types or names; unimplemented for what is padded (above).
+// known, and for examples that differ in number, types or names; unimplemented for padded batches (above).
 dequeued batch_tensors(const example_tensors& example, std::int64_t batch_size, batching_options o = {});
 // Examples of several lists of tensors, each filled by a thread of its own.
 dequeued batch_join(const std::vector<example_tensors>& examples, std::int64_t batch_size, batching_options o = {});
@@ -101,11 +101,12 @@ public:
   // A fifo queue for such elements, its components named as the dataset's. Error: invalid_argument for a capacity that
   // is 0.
   queue_spec queue(std::int64_t capacity, queue_options o = {}) const;
-  // One thread that reads the data, and with a coordinator one that cancels what waits in the queue at a stop. Errors
+  // Starts one thread that reads the data, and with a coordinator one that cancels waits in the queue at a stop. Errors
   // of the data stop the coordinator, or without one are kept. Error: invalid_argument as graph_queue::in.
   [[nodiscard]] std::vector<coordinated_thread> create_threads(const graph_queue& q, base_session& s,
                                                                any_coordinator* coord = nullptr, bool start = false);
-  // What ended the thread of the last create_threads, if it had no coordinator; null for the end of the data.
+  // Returns the error that ended the thread of the last create_threads, if it had no coordinator; null for the end of
+  // the data.
   std::exception_ptr exception_raised() const { return *raised_; }
 
 private:

@@ -7,8 +7,8 @@
 //   before_run, step, after_run   for every step: hooks; the step, log, summaries, a checkpoint if one is due; hooks
 //   finish, end_hooks        what is unsaved is saved
 //
-// Order and names: tf.train.MonitoredSession and its hooks (1.15). Otherwise than TensorFlow, a step is looked at for
-// NaN before it is saved, so that a checkpoint is always one to go on from.
+// Order and names: tf.train.MonitoredSession and its hooks (1.15). TensorFlow differs: here a step is checked for NaN
+// before it is saved, so that training can go on from every checkpoint.
 #pragma once
 #include <cmath>
 #include <memory>
@@ -27,7 +27,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Where a run has its files, and how often it does what.
+// The folder of a run's files, and the intervals of its actions.
 struct loop_settings {
   std::string directory = {};  // of checkpoints and event files; empty: there are none
   std::string basename = "model";
@@ -46,7 +46,7 @@ struct loop_settings {
   std::string prefix() const;
 };
 
-// What is said of a checkpoint that was restored.
+// Returns the warnings about a restored checkpoint.
 std::vector<std::string> warnings_of(const restored& found);
 std::string restored_line(const restored& found);
 // Nothing if checkpoints that can still be ranked were ranked. Of several, all but the last can no longer be.
@@ -57,11 +57,11 @@ inline constexpr std::string_view left_by_others =
 
 inline bool divides(double n, std::int64_t step) { return n >= 1 && step % static_cast<std::int64_t>(n) == 0; }
 
-// Counts steps per second, between one due report and the next.
+// This counts steps per second, between one due report and the next.
 class step_counter {
 public:
   void start(std::int64_t step, double now) { from_ = step, since_ = now; }
-  // After a step; `last` 0: nobody said how many there will be.
+  // Call this after a step; `last` is 0 if the number of steps is unknown.
   progress_report count(std::int64_t step, std::int64_t last, double loss, double rate, double now, double every);
   bool due() const { return due_; }  // whether the step that was counted is one of every `every`
   double steps_per_sec() const { return steps_per_sec_; }
@@ -72,11 +72,11 @@ private:
   bool due_ = false;
 };
 
-// Who hears of a run's saves beside the policies.
+// The listeners of a run's saves beside the policies.
 class told_of_saves {
 public:
   virtual void before_save(std::int64_t step) = 0;
-  virtual bool after_save(std::int64_t step) = 0;  // says whether it asks for a stop
+  virtual bool after_save(std::int64_t step) = 0;  // returns whether it requests a stop
 
 protected:
   ~told_of_saves() = default;
@@ -121,8 +121,8 @@ public:
   bool unsaved(std::int64_t step) const { return saves() && saved_step_ != step; }
 
   // ---- values for the variables: those of the newest checkpoint, else the initializers' and those of a warm start.
-  // Says whether there was a checkpoint. `only_reading`: without one nothing is started, and the directory is not ours.
-  // `path`: of this checkpoint, not of the newest.
+  // Returns true if there was a checkpoint. `only_reading`: without one nothing is started, and the directory is not
+  // ours. `path`: of this checkpoint, not of the newest.
   bool restore(Steps& steps, const state_list& list, bool only_reading, std::string_view path = {}) {
     std::optional<restored> found;
     if (saves_) {
@@ -153,7 +153,8 @@ public:
     trusted_ = true;
     return found.has_value();
   }
-  // Whether the values in memory are those to go on with; what diverged, or trained for a look only, is not.
+  // True if training may go on with the values in memory; not after a divergence, or after steps that were made for a
+  // profile only.
   bool trusts_memory() const { return trusted_; }
   void read_again_later() { trusted_ = false; }
   void distrust_memory() {
@@ -164,8 +165,7 @@ public:
   // ---- a run
   void tells_of_saves(told_of_saves* l) { listener_ = l; }  // null: nobody
   void begin_hooks() { hooks_.begin(); }
-  // Opens the event file, or goes on with it. `from`: what it may hold of this step and later is dropped, -1 for
-  // nothing.
+  // Opens the event file, or goes on with it. `from`: events of this step and later are dropped; -1 drops none.
   void open_log(Steps& steps, std::int64_t from) {
     if (!settings_.events) return;
     const bool first = log_ == nullptr;
@@ -202,8 +202,8 @@ public:
   }
 
   void before_run() { hooks_.before_run(); }
-  // One step on what `fill(steps)` feeds; false if it found no data, or a cluster's others have left. `last`: of how
-  // many, 0 if nobody knows.
+  // Makes one step on the feeds of `fill(steps)`; false if it found no data, or a cluster's others have left. `last` is
+  // the last step, 0 if it is unknown.
   // Error: invalid_argument if the model diverged.
   template <class Fill>
   bool step(std::int64_t last, Fill fill) {
@@ -240,10 +240,10 @@ public:
       stop_ = hooks_.after_run() || stop_;
     }
   }
-  // Whether a hook, a listener or the decision about saves ends the run.
+  // True if a hook, a listener or the decision about saves ends the run.
   bool should_stop() const { return stop_; }
 
-  // What is unsaved is saved, unless it must not be; what is being written is waited for.
+  // Saves unsaved state, unless it must not be saved; waits for a save in progress.
   void finish(bool may_save = true) {
     if (!saves_) return;
     if (may_save && unsaved(steps_->global_step())) save();
@@ -257,7 +257,7 @@ public:
   void settle_saves() {
     if (saves_) saves_->finish(), tell_saves();
   }
-  // Nothing reads the state any more; what went wrong is not asked.
+  // Nothing reads the state any more; errors of the save are ignored.
   void wait_for_saves() noexcept {
     try {
       if (saves_) saves_->finish();
@@ -281,7 +281,7 @@ public:
     saved_at_ = clock_.elapsed();
     tell_saves();
   }
-  // What the last step shows, into the event file now.
+  // Writes the summaries of the last step into the event file now.
   void summarize() { summarize(clock_.elapsed()); }
   // Ranks the newest checkpoint, if it is of this step; and the decision about the next step may go by it.
   void measured(double metric, std::int64_t step) {
@@ -307,7 +307,7 @@ private:
   Steps* steps_ = nullptr;
   const state_list* list_ = nullptr;
   told_of_saves* listener_ = nullptr;
-  std::vector<std::span<const std::byte>> told_;  // what the guard of a background save is told of
+  std::vector<std::span<const std::byte>> told_;  // the state that the guard of a background save watches
   step_counter counter_;
   double loss_ = std::numeric_limits<double>::quiet_NaN(), rate_ = 0;
   bool trusted_ = false, published_ = false, stop_ = false;
@@ -335,7 +335,7 @@ private:
     return *found;
   }
 
-  // Slots and averages begin at what the variables have got; those that the settings choose are then taken over too.
+  // Slots and averages begin at the values of the variables; those that the settings choose are then taken over too.
   void start_warm(Steps& steps, const state_list& list) {
     const auto trainable = [&steps](std::string_view name) { return steps.is_trainable(name); };
     warm_start_.apply(list, trainable, fs_);

@@ -1,4 +1,4 @@
-// What a step says about itself: its outputs by name, the scalars for TensorBoard, and whether it diverged.
+// This header measures a step: its outputs by name, the scalars for TensorBoard, and whether it diverged.
 #pragma once
 #include <cmath>
 #include <string_view>
@@ -20,8 +20,8 @@ void for_each_output(Stepper& stepper, int kind, Visit visit) {
       visit(r.name_at(r.graph.outputs[i].name), stepper.template output_of<M>(kind, n++));
 }
 
-// The scalars of the last training step: the model's summaries, its loss and metrics, the learning rate (of before the
-// step), the gradients' norm. Replaces what `scalars` held.
+// Collects the scalars of the last training step: the model's summaries, its loss and metrics, the learning rate (of
+// before the step), the gradients' norm. Replaces what `scalars` held.
 template <class Stepper>
 void collect_scalars(Stepper& stepper, double loss, double rate, std::vector<scalar_value>& scalars) {
   scalars.clear();
@@ -40,8 +40,8 @@ void collect_scalars(Stepper& stepper, double loss, double rate, std::vector<sca
   add("gradient_norm", stepper.gradient_norm());
 }
 
-// The loss comes from the parameters before its step; what the step did to them is looked at here. Calls
-// found(variable's name, value) for the first parameter that is not a finite number, and says whether there was one.
+// The loss comes from the parameters before its step; this checks the parameters after it. Calls found(variable's name,
+// value) for the first parameter that is not a finite number, and returns whether there was one.
 template <class Stepper, class Found>
 bool find_divergence(Stepper& stepper, Found found) {
   auto& variables = stepper.variables();

@@ -1,4 +1,4 @@
-// A session with hooks around its runs, and, if wanted, one that is made again when a peer has died.
+// A monitored session has hooks around its runs and, optionally, is made again when a peer has died.
 // tf.train.MonitoredSession, SingularMonitoredSession (1.15).
 //
 //   gradus::scaffold parts;
@@ -12,12 +12,12 @@
 //
 //   made         begin of every hook, while the graph is open; the session, by the creator; a coordinator; the queue
 //                runners of the graph; after_create_session of every hook
-//   run          before_run of every hook; one run of what they and the caller ask for; after_run of every hook
+//   run          before_run of every hook; one run for them and the caller; after_run of every hook
 //   the end      end of every hook, unless an error ends it that is neither out_of_range nor a stop; the coordinator
 //                stops and joins; the session closes
 //
 // `within` is TensorFlow's with block: an out_of_range and a stop leave it silently, another error passes; the session
-// is closed then. Without it the destructor closes; what it cannot tell is whether an error that passes through was an
+// is closed then. Without it the destructor closes; it cannot see whether an error that passes through was an
 // out_of_range that did not come from run.
 //
 // Otherwise than TensorFlow: feeds and fetches of hooks are those of the graph, not of compiled models; a feed that is
@@ -42,11 +42,11 @@ struct monitored_session_options {
   task_system tasks = {};
 };
 
-// What a function of run_step_fn gets.
+// The argument of a function of run_step_fn.
 class step_context {
 public:
   base_session& session() const { return *session_; }
-  // As the monitored session's run, hooks included.
+  // Runs as the monitored session does, hooks included.
   run_results run_with_hooks(std::span<const fetch> fetches, std::span<const feed> feeds = {}) const;
   run_result run_with_hooks(const fetch& f, std::initializer_list<feed> feeds = {}) const;
   // Leaves the function and the loop around it.
@@ -58,7 +58,7 @@ private:
   monitored_session* monitored_;
   base_session* session_;
 };
-// What step_context::request_stop raises; `within` takes it as an end without an error. Python's StopIteration.
+// step_context::request_stop raises this; `within` takes it as an end without an error. Python's StopIteration.
 struct stop_iteration final : std::exception {
   const char* what() const noexcept override { return "a step asked for the end of the loop"; }
 };
@@ -73,7 +73,7 @@ public:
 
   // A stop of the coordinator ends a run that waits in a queue: it raises out_of_range.
   // Errors: failed_precondition after a stop, after close, or if a tensor is fed twice; what runs and hooks raise. If a
-  // thread of the coordinator was aborted, that is raised in place of what the run raised.
+  // thread of the coordinator was aborted, that error is raised in place of the run's.
   run_results run(std::span<const fetch> fetches, std::span<const feed> feeds = {}, const run_options& o = {},
                   run_metadata* told = nullptr);
   run_results run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds = {},
@@ -82,7 +82,7 @@ public:
   }
   run_result run(const fetch& f, std::initializer_list<feed> feeds = {}, const run_options& o = {},
                  run_metadata* told = nullptr);
-  // Calls f(step_context&) and gives what it gives; runs of its are made again with it where a peer has died.
+  // Calls f(step_context&) and returns its result; its runs are repeated with it where a peer has died.
   template <class F>
     requires std::invocable<F&, step_context&>
   decltype(auto) run_step_fn(F f) {
@@ -107,7 +107,7 @@ public:
     }
   }
 
-  // A hook or the coordinator asked for the end, or the session is closed or cannot be made again.
+  // True if a hook or the coordinator requested the end, or the session is closed or cannot be made again.
   bool should_stop();
   // Runs the body; then closes, whatever ended it (see the top).
   template <std::invocable Body>
@@ -126,7 +126,7 @@ public:
     }
     close_internal(clean);
   }
-  // Error: failed_precondition if it is closed; what `end` of a hook raises, and what the coordinator holds.
+  // Error: failed_precondition if it is closed; those of a hook's `end`, and the coordinator's.
   void close();
 
   graph& of() const { return *graph_; }

@@ -1,5 +1,5 @@
-// A monitored session with what training needs: checkpoints, summaries, steps per second, first values; for the chief
-// and for workers. tf.train.MonitoredTrainingSession (1.15).
+// This monitored session does everything that training needs: checkpoints, summaries, steps per second, first values;
+// for the chief and for workers. tf.train.MonitoredTrainingSession (1.15).
 //
 //   gradus::monitored_training_session sess(g, gradus::sessions_of(g, opt), {.checkpoint_dir = "run"});
 //   sess.within([&] {
@@ -21,7 +21,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct monitored_training_options {
-  bool is_chief = true;             // initializes and saves; the others wait for it, and only `hooks` are theirs
+  bool is_chief = true;             // initializes and saves; the others wait for it, and run only `hooks`
   std::string checkpoint_dir = {};  // restored from, and saved to
   scaffold_options parts = {};
   std::vector<any_hook> hooks = {};             // the last ones
@@ -33,13 +33,13 @@ struct monitored_training_options {
   double log_step_count_steps = 100;  // steps per second, in the events; 0: never
   std::string summary_dir = {};       // of the events; empty: checkpoint_dir
   double stop_grace_period_secs = 120;
-  double max_wait_secs = 7200;                   // of who is not the chief
+  double max_wait_secs = 7200;                   // of tasks other than the chief
   std::shared_ptr<cancellation> stop = nullptr;  // ends that wait
   task_system tasks = {};
 };
 
 namespace detail {
-// What a session creator looks at as long as the session lives.
+// The state that a session creator reads as long as the session lives.
 struct training_parts {
   training_parts(graph& g, session_factory open, const monitored_training_options& o);
 

@@ -1,5 +1,5 @@
-// A trained model that predicts and does nothing else: no gradients, no slots, no training graph. For a service that
-// answers, beside the run that trains or without one.
+// A predictor is a trained model that only predicts: it has no gradients, no slots and no training graph. It suits a
+// service that answers, beside the run that trains or without one.
 //
 //   const gradus::predictor<model> net({.model_dir = "runs/digits"});      // the newest checkpoint
 //   auto seat = net.seat();                                                // what one thread needs; any number of them
@@ -31,7 +31,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Where a predictor's values come from: one of the first two.
+// The source of a predictor's values: one of the first two.
 struct predictor_options {
   std::string model_dir = {};        // its newest checkpoint
   std::string checkpoint_path = {};  // this one
@@ -39,7 +39,7 @@ struct predictor_options {
 };
 
 namespace detail {
-// A predictor's model and values, whatever the type of the model.
+// A predictor's model and values, type-erased.
 class predicted_model {
 public:
   const runnable& graph() const { return r_; }
@@ -57,19 +57,19 @@ private:
   std::int64_t step_ = 0;
 };
 
-// What one thread needs to predict.
+// A seat is the memory with which one thread predicts.
 class prediction_seat {
 public:
   prediction_seat(const predicted_model& of, subnormal_mode numbers, std::int64_t batch_size);
   prediction_seat(const prediction_seat&) = delete;
   prediction_seat& operator=(const prediction_seat&) = delete;
-  // From now on batches have this many examples. Spans of before are of no use any more.
+  // Sets the number of examples of a batch. Earlier spans become invalid.
   void bind(std::int64_t batch_size) { machine_.bind(batch_size); }
   std::int64_t batch_size() const { return machine_.batch_size(); }
 
-  // A placeholder's memory; it keeps what is written there. Errors: not_found, with the names that there are.
+  // Returns a placeholder's memory, which keeps its values. Errors: not_found, with the known names.
   tensor_view input(std::string_view name) { return machine_.view(find_input(name)); }
-  // What the last run gave. Errors: not_found, with the names that there are.
+  // Returns a result of the last run. Errors: not_found, with the known names.
   const_tensor_view prediction(std::string_view name) { return machine_.view(find_prediction(name)); }
   // The same as numbers. Error besides: invalid_argument for another type than the tensor's.
   template <class T>
@@ -84,8 +84,9 @@ public:
     check_type(name, v.type, dtype_of<T>);
     return {reinterpret_cast<const T*>(v.data), v.size()};
   }
-  // The next run reads a placeholder from the caller's memory, which must stay as it is until run() has returned; what
-  // does not lie on cache lines is copied at once. Errors: invalid_argument for another number of bytes; not_found.
+  // The next run reads a placeholder from the caller's memory, which must stay as it is until run() has returned;
+  // memory that is not aligned to a cache line is copied at once. Errors: invalid_argument for another number of bytes;
+  // not_found.
   void lend(std::string_view name, std::span<const std::byte> from) { machine_.lend(find_input(name), from); }
   // Computes all predictions.
   void run() {
@@ -140,7 +141,7 @@ public:
   basic_predictor(const basic_predictor&) = delete;
   basic_predictor& operator=(const basic_predictor&) = delete;
 
-  // What one thread needs, for batches of so many examples. The predictor outlives it.
+  // Makes a seat for one thread, for batches of so many examples. The predictor outlives it.
   detail::prediction_seat seat(std::int64_t batch_size = 1) const {
     return detail::prediction_seat(values_, detail::subnormals_of<device_type, subnormals_type>(), batch_size);
   }
@@ -160,7 +161,7 @@ template <auto Model, class... Policies>
 predictor<Model, Policies...> make_predictor(const predictor_options& o, const Policies&... policies) {
   return predictor<Model, Policies...>(o, policies...);
 }
-// Of a model function that the program runs: interpreted.
+// The same for a model function that the program runs: interpreted.
 template <class Build, class... Policies>
   requires(std::is_invocable_r_v<model_spec, Build&, graph&>)
 basic_predictor<detail::by_program, Policies...> make_predictor(Build model, const predictor_options& o,

@@ -1,6 +1,7 @@
-// Where a run says how it goes: a log sink is a policy. The default prints warnings and nothing else.
+// A log sink is a policy that reports the progress of a run. The default prints warnings and nothing else.
 //
-//   warnings{}   what a user should know although the run goes on (data that ended early, a damaged checkpoint), to
+//   warnings{}   events that a user should know although the run goes on (data that ended early, a damaged checkpoint),
+//   to
 //                stderr
 //   silent{}     nothing
 //   log_lines{}  a line every log_step_count_steps, to stderr
@@ -27,7 +28,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 // After a step. Rates are averages over the steps since the last due report.
 struct progress_report {
-  std::int64_t step = 0, max_steps = 0;    // 0: nobody said how many
+  std::int64_t step = 0, max_steps = 0;    // 0: unknown
   double loss = 0, rate = 0;               // of this step
   double steps_per_sec = 0, eta_secs = 0;  // 0: not known yet
   double now = 0;                          // monotonic seconds
@@ -40,7 +41,7 @@ concept log_sink = requires(S& s, std::string_view line, const progress_report& 
 };
 
 namespace detail {
-// Whether a member of this name exists, callable or not: the name is ambiguous then.
+// True if a member of this name exists, callable or not: the name is ambiguous then.
 struct has_step_too {
   void step();
 };
@@ -61,7 +62,7 @@ template <class S>
 concept takes_steps = requires(S& s, const progress_report& r) { s.step(r, true); };
 }  // namespace detail
 
-// The error page of a log sink: what would never be called does not compile.
+// This is the error page of a log sink: a member that would never be called does not compile.
 template <class S>
 struct log_sink_fits {
   static_assert(detail::names_line<S>,
@@ -80,14 +81,14 @@ struct log_sink_fits {
   static constexpr bool value = log_sink<S>;
 };
 
-// Nothing is written anywhere.
+// This sink writes nothing.
 struct silent {
   using policy_for = kind::log_sink;
   void line(std::string_view) {}
   void step(const progress_report&, bool) {}
 };
 
-// The default: warnings go to stderr, and nothing else is written.
+// This is the default: it writes warnings to stderr, and nothing else.
 struct warnings {
   using policy_for = kind::log_sink;
   void line(std::string_view) {}
@@ -103,8 +104,11 @@ void warn(S& sink, std::string_view what) {
   else
     sink.line(what);
 }
-// The end of the data before the last step that was asked for; `trained` is how many steps they gave to this call.
+// Returns the warning that the data ended before the last requested step; `trained` is the number of steps of this
+// call.
 std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t trained);
+// Returns the warning that a run stands at or behind its last step when it begins.
+std::string stood_there(std::int64_t step, std::int64_t last);
 inline constexpr std::string_view gave_nothing =
     "the dataset gave no examples, so nothing was trained: look at the path, at the filters, and at a batch size with "
     "drop_remainder";
@@ -118,14 +122,14 @@ std::string describe(const progress_report& r);
 inline void to_stderr(std::string_view s) { std::fwrite(s.data(), 1, s.size(), stderr); }
 }  // namespace detail
 
-// A line of stderr for each due step and each message.
+// This sink writes a line to stderr for each due step and each message.
 struct log_lines {
   using policy_for = kind::log_sink;
   void line(std::string_view s) { detail::to_stderr(text(s, '\n')); }
   void step(const progress_report& r, bool due);
 };
 
-// A bar on one line of a terminal, which is written over and over; lines where stderr is no terminal.
+// This sink draws a bar on one line of a terminal, again and again; it writes lines where stderr is no terminal.
 struct progress {
   using policy_for = kind::log_sink;
 

@@ -18,6 +18,11 @@ GRADUS_BODY std::string data_ended(std::int64_t step, std::int64_t last, std::in
               trained == 0 ? " (they gave no step at all)" : "", "; rewind() them or add .repeat() to go on");
 }
 
+GRADUS_BODY std::string stood_there(std::int64_t step, std::int64_t last) {
+  return text("train: global_step is ", step, ", so max_steps ", last,
+              " is reached and nothing was trained; raise max_steps, or give steps to train further");
+}
+
 GRADUS_BODY std::string four_digits(double x) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, "%.4g", x);

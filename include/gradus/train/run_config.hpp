@@ -1,5 +1,6 @@
-// How a training run behaves besides its mathematics: where it keeps its files, how often it does what, and which task
-// of which cluster it is. The names, defaults and rules of tf.estimator.RunConfig (1.15).
+// A run_config says how a training run behaves besides its mathematics: where it keeps its files, at which intervals it
+// acts, and which task of which cluster it is. Its names, defaults and rules are those of tf.estimator.RunConfig
+// (1.15).
 //
 //   gradus::run_config config{.model_dir = "runs/a", .save_checkpoints_steps = 100};   // one process
 //   auto task = gradus::run_config::from_environment(config);     // as TF_CONFIG says; train/run_environment.hpp
@@ -28,7 +29,7 @@ struct config_change;
 namespace detail {
 struct run_place;
 
-// A folder, or none. One that was given empty is refused when the configuration is checked.
+// This holds a folder, or none. The check of the configuration refuses an empty string.
 class folder_setting : public std::string {
 public:
   folder_setting() = default;
@@ -58,7 +59,7 @@ struct run_config {
   or_none<double> save_summary_steps = 100;    // what TensorBoard shows, every so many steps; 0, none: never
   interval save_checkpoints_steps = {};        // one of the two; neither: every 600 seconds; none: no checkpoints
   interval save_checkpoints_secs = {};
-  // Of sessions; none: what a task's role asks for (from_environment). Trainers have no sessions.
+  // The options of sessions; none: those of the task's role (from_environment). Trainers have no sessions.
   or_none<session_options> session_config = {};
   or_none<int> keep_checkpoint_max = 5;  // 0, none: all
   or_none<double> keep_checkpoint_every_n_hours = 10000;
@@ -72,7 +73,8 @@ struct run_config {
   bool restore_newest = false;
   reader_limits limits = {};  // of a checkpoint that is read: how many tensors, how much after inflation
   or_none<double> log_step_count_steps = 100;  // progress, and steps per second for TensorBoard; none: never
-  // How training's events are written: flush_secs; with max_queue by a thread, and what a full queue does.
+  // These options say how training's events are written: flush_secs; max_queue, which gives the writing to a thread,
+  // and the reaction to a full queue.
   summary_writer_options summaries = {};
   // How a cluster trains: asynchronous{}, ssp{s} or sync_replicas{}, in place of the policy beside connected{here}.
   or_none<distribution_strategy> train_distribute = {};
@@ -84,27 +86,27 @@ struct run_config {
   // Of workers, which begin one after another; none: 60.
   or_none<std::int64_t> experimental_max_worker_delay_secs = {};
   or_none<double> session_creation_timeout_secs = 7200;  // how long a worker waits for the chief
-  // Which task of which cluster this process is, from TF_CONFIG; null: it is alone. Set by from_environment.
+  // The cluster and task of this process, from TF_CONFIG; null if it is alone. from_environment sets it.
   std::shared_ptr<const detail::run_place> place = {};
 
-  // As the environment variable TF_CONFIG says, and `given` for the rest; without the variable the process is alone.
-  // What takes part in that stands in train/run_environment.hpp, with replace and cluster_spec. Errors:
-  // invalid_argument for what is no JSON or makes no sense, naming it; and what `validate` refuses.
+  // Takes the task from the environment variable TF_CONFIG and the rest from `given`; without the variable the process
+  // is alone. The types involved stand in train/run_environment.hpp, with replace and cluster_spec. Errors:
+  // invalid_argument for invalid JSON or a value that makes no sense, naming it; and those of `validate`.
   static run_config from_environment();
   static run_config from_environment(run_config given);
-  // The same of a text.
+  // Returns the same of a text.
   static run_config from_tf_config(std::string_view json, run_config given);
   // A copy with other values of TensorFlow's seventeen parameters. Where one interval gets a number, the other becomes
   // none. Errors: invalid_argument for another name ("is not supported"), for a value of another type, for both
-  // intervals; and what `validate` refuses.
+  // intervals; and those of `validate`.
   run_config replace(std::initializer_list<config_change> changes) const;
 
-  // The role: "worker" for a process that is alone, else "chief", "worker", "ps", "evaluator", "master" or a job of the
-  // cluster's own.
+  // Returns the role: "worker" for a process that is alone, else "chief", "worker", "ps", "evaluator", "master" or a
+  // job of the cluster's own.
   const std::string& task_type() const;
   int task_id() const;
   bool is_chief() const;
-  // What a session is asked for: "" for this process, else "grpc://host:port" or TF_CONFIG's session_master.
+  // Returns the target of a session: "" for this process, else "grpc://host:port" or TF_CONFIG's session_master.
   const std::string& master() const;
   const std::string& evaluation_master() const;
   int num_ps_replicas() const;
@@ -113,7 +115,7 @@ struct run_config {
   or_none<int> global_id_in_cluster() const;
   // Empty for a process that is alone and for an evaluator.
   const gradus::cluster_spec& cluster_spec() const;
-  // The JSON object that TF_CONFIG has under "service", as it stands there.
+  // Returns the JSON object that TF_CONFIG has under "service", as it stands there.
   const or_none<std::string>& service() const;
 };
 
@@ -128,7 +130,7 @@ void validate(const run_config& c);
 or_none<distribution_strategy> strategy_of(const run_config& c);
 
 namespace detail {
-// Which task of which cluster a process is, and what follows from that.
+// The cluster and task of a process, and the values derived from them.
 struct run_place {
   std::string task_type = "worker", master = {}, evaluation_master = {};
   int task_id = 0, num_ps_replicas = 0, num_worker_replicas = 1;
@@ -138,7 +140,7 @@ struct run_place {
   std::string environment = {};                              // TF_CONFIG's: "cloud", "google"
   std::shared_ptr<const gradus::cluster_spec> cluster = {};  // null: empty
 };
-// Also refuses what a trainer cannot do. in_cluster: it has the steps of a task.
+// It also refuses settings that a trainer cannot honour. in_cluster: it has the steps of a task.
 void validate_for_trainer(const run_config& c, bool in_cluster);
 }  // namespace detail
 

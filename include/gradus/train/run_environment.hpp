@@ -1,5 +1,5 @@
-// What a process is told about its cluster: TF_CONFIG, as tf.estimator.RunConfig (1.15) reads it. And copies of a
-// run_config that differ.
+// This header reads the description of a process's cluster from TF_CONFIG, as tf.estimator.RunConfig (1.15) does, and
+// makes changed copies of a run_config.
 //
 //   TF_CONFIG='{"cluster": {"chief": ["host0:2222"], "ps": ["host1:2222", "host2:2222"],
 //                           "worker": ["host3:2222", "host4:2222"]},
@@ -10,8 +10,8 @@
 //   config.global_id_in_cluster();  // 2
 //   config.replace({{"save_checkpoints_steps", 100}, {"save_summary_steps", gradus::none}});
 //
-// The text comes from outside: it is read strictly (store/json.hpp; a key given twice is refused), and what it costs is
-// bounded by its length, which has a limit. Otherwise than TensorFlow, nothing is logged.
+// The text comes from outside: it is read strictly (store/json.hpp; a key given twice is refused), and its cost is
+// bounded by its length, which has a limit. Unlike TensorFlow, it logs nothing.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -27,7 +27,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A value that `replace` gives a parameter: none, a truth, a number, a text, or what the parameter's type is made of.
+// A value that `replace` gives a parameter: none, a bool, a number, a string, or a constructor argument of the
+// parameter's type.
 class config_value {
 public:
   using alternatives = std::variant<none_given, bool, std::int64_t, std::uint64_t, double, std::string, session_options,
@@ -73,9 +74,9 @@ struct config_change {
   config_value value;
 };
 
-// What gives the nodes of an estimator's graph their devices: device_fn of the configuration; else, if the cluster has
-// parameter servers, a replica_device_setter with this task as the worker; else an empty function, which leaves nodes
-// where they are. For g.device(...).
+// Returns the function that gives the nodes of an estimator's graph their devices: device_fn of the configuration;
+// else, if the cluster has parameter servers, a replica_device_setter with this task as the worker; else an empty
+// function, which leaves nodes where they are. For g.device(...).
 device_function device_function_of(const run_config& c);
 
 // A TF_CONFIG longer than this is refused.

@@ -1,5 +1,5 @@
-// Hooks of a list that is made when the program runs, for a trainer's runs and for sessions of a supervisor over a
-// model (hooks that are policies: train/hook.hpp).
+// This header takes hooks from a list that is made when the program runs, for a trainer's runs and for sessions of a
+// supervisor over a model (train/hook.hpp has hooks that are policies).
 //
 //   std::vector<gradus::any_hook> hooks;
 //   if (watches) hooks.push_back(watch{});
@@ -13,10 +13,10 @@
 //     void after_run(gradus::run_context&, const gradus::run_values& v) { v.results[0].as<float>()[0]; }
 //   };
 //
-// There is a name for each output of the training graph (loss, metrics, summaries, what the model gave g.add_output),
-// for each entry of a checkpoint (variables, slots, averages, global_step), and for the step's learning_rate and
-// gradient_norm, of float64. What is fetched may be read until the hook returns. tf.train.SessionRunHook in
-// tf.estimator's train(hooks=...).
+// There is a name for each output of the training graph (loss, metrics, summaries, outputs that the model added by
+// g.add_output), for each entry of a checkpoint (variables, slots, averages, global_step), and for the step's
+// learning_rate and gradient_norm, of float64. Fetched values may be read until the hook returns.
+// tf.train.SessionRunHook in tf.estimator's train(hooks=...).
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -33,8 +33,8 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// A list that is not left out: so compilers tell {.max_steps = 9} from {.max_steps = 9, .hooks = {h}}. For that it has
-// no constructor that `{}` calls.
+// This list is not left out, by which compilers distinguish {.max_steps = 9} from {.max_steps = 9, .hooks = {h}}. For
+// that it has no constructor that `{}` calls.
 class given_hooks {
 public:
   template <class... Hooks>
@@ -48,10 +48,10 @@ private:
   std::vector<any_hook> all_;
 };
 
-// Where a run's hooks find what they fetch.
+// The values that a run's hooks fetch.
 struct step_source {
   void* steps = nullptr;
-  // The output of this name, as it is after a step; of no type if there is none, and the names that there are then.
+  // The output of this name, as it is after a step; of no type if there is none, with the known names then.
   const_tensor_view (*output)(void* steps, std::string_view name, bool after_step, std::string* names) = nullptr;
   double (*gradient_norm)(void* steps) = nullptr;
   double (*number)(void* steps, std::string_view name) = nullptr;  // of run_values::result
@@ -141,7 +141,7 @@ step_source source_of_steps(Steps& steps) {
   return from;
 }
 
-// What a run does beside its steps: hooks and saving listeners of run-time lists.
+// The additions to a run's steps: hooks and saving listeners of run-time lists.
 template <class Steps, class Loop>
 struct hooked_run {
   Steps* steps;
@@ -206,7 +206,8 @@ struct hooked_train_options {
   std::int64_t max_steps = 0;  // as in train_options
   std::int64_t steps = 0;
   detail::given_hooks hooks;  // {a, b}, or a vector<any_hook>
-  // Told of each save behind those that are policies. Error: failed_precondition of a run that saves nothing.
+  // These are called for each save, behind those that are policies. Error: failed_precondition for a run that saves
+  // nothing.
   std::vector<any_saving_listener> saving_listeners = {};
 };
 struct hooked_session_options {

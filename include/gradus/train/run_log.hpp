@@ -1,4 +1,4 @@
-// The event file of a run: the graph at its start, then what steps say. What trainers and supervisors write.
+// Trainers and supervisors write the event file of a run: the graph at its start, then the summaries of steps.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -18,8 +18,8 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Whether the model's graph may show histograms, images or audio: known for a compiled model, and for an interpreted
-// one not before it runs.
+// True if the model's graph may show histograms, images or audio: this is known for a compiled model, and for an
+// interpreted one not before it runs.
 template <class Model>
 consteval bool may_show_more_than_scalars() {
   if constexpr (requires { Model::template frozen<mode::train>::graph; }) {
@@ -32,7 +32,7 @@ consteval bool may_show_more_than_scalars() {
   }
 }
 
-// What a step shows besides scalars.
+// The summaries of a step besides scalars.
 template <class Steps>
 summary_values show_outputs(Steps& steps) {
   if constexpr (may_show_more_than_scalars<std::remove_cvref_t<decltype(steps.model())>>())
@@ -41,7 +41,7 @@ summary_values show_outputs(Steps& steps) {
     return {};
 }
 
-// All of a step as one summary.
+// All summaries of a step as one.
 template <class Steps>
 summary_values merged_summary(Steps& steps, double loss, double rate, std::vector<scalar_value>& scratch) {
   collect_scalars(steps, loss, rate, scratch);
@@ -71,7 +71,7 @@ public:
     shows_more_ = check_summaries(steps.template graph<mode::train>());
   }
 
-  // After a training step: its scalars and `more` of them as one event, and what else the model shows as another.
+  // After a training step: its scalars and `more` of them as one event, and the model's other summaries as another.
   // Error: invalid_argument for a NaN or an infinity in a histogram, as TensorFlow's op; nothing of the step is written
   // then.
   template <class Steps>
@@ -83,8 +83,8 @@ public:
     to_.add_summary(scalars_, step);
     if (!shown.empty()) to_.add_summary(shown, step);
   }
-  // A call of the run ends: all of it is in the file, and the file is closed until a later call goes on with it. Says
-  // what was lost since the last time, if the queue was full at times.
+  // A call of the run ends: all of it is in the file, and the file is closed until a later call goes on with it.
+  // Reports the events that were lost since the last time, if the queue was full at times.
   template <class Say>
   void pause(Say say) {
     to_.close();
@@ -103,8 +103,8 @@ private:
   bool shows_more_ = true;
 };
 
-// What a checkpoint of these steps holds, under the names that the codec gives it. Not the input's position: nothing
-// else could go on from it.
+// The contents of a checkpoint of these steps, under the names that the codec gives them, but for the input's position,
+// which no other program could use.
 template <class Steps, class Codec>
 std::vector<saved_tensor> saved_tensors(Steps& steps, const Codec& codec) {
   state_list list;
@@ -128,8 +128,8 @@ std::vector<saved_tensor> saved_tensors(Steps& steps, const Codec& codec) {
   return out;
 }
 
-// Writes graph.pbtxt into the directory: the training step, described in our ops. Gives what a checkpoint gets as its
-// .meta file: inference, in TensorFlow's; nothing in a program that was compiled without protozero.
+// Writes graph.pbtxt into the directory: the training step, described in our ops. Returns the .meta file of a
+// checkpoint: inference, in TensorFlow's ops; nothing in a program that was compiled without protozero.
 template <class Steps, class FileSystem, class Codec>
 std::vector<std::byte> publish_graph(Steps& steps, const std::string& directory, const FileSystem& fs,
                                      const Codec& codec) {
@@ -146,7 +146,7 @@ std::vector<std::byte> publish_graph(Steps& steps, const std::string& directory,
   return meta;
 }
 
-// What evaluations find: to TensorBoard a run of its own for each name, in a directory and a file of its own.
+// The log of evaluations: each name is a run of its own in TensorBoard, with its own directory and file.
 template <class FileSystem, class Clock>
 class evaluation_logs {
 public:
@@ -159,7 +159,7 @@ public:
       to = &all_.emplace_back(one{
           logdir, std::make_unique<summary_writer<FileSystem, Clock>>(logdir, summary_writer_options{}, fs, clock)});
     to->log->resume();
-    // What was said of this step, or of later ones, is dropped: by an earlier process too.
+    // Events of this step and of later ones are dropped, those of an earlier process too.
     if (step <= to->last) to->log->start(step);
     to->last = step;
     std::vector<scalar_value> scalars;

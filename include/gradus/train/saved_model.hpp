@@ -1,5 +1,5 @@
-// An export, read back to predict: this library's (train/export_saved_model.hpp) or TensorFlow 1.x's, as far as its ops
-// are known here.
+// load_saved_model reads an export back to predict: this library's (train/export_saved_model.hpp) or TensorFlow 1.x's,
+// as far as its ops are known here.
 //
 //   auto model = gradus::load_saved_model("export/census/1700000000");
 //   const auto y = model.predict("serving_default", {{"x", data}});
@@ -21,7 +21,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 struct saved_model_load_options {
   std::vector<std::string> tags = {"serve"};  // all tags of the graph that is wanted, in any order
-  import_options imports = {};                // limits, the file system, and what stands for ops that are not known
+  import_options imports = {};                // limits, the file system, and substitutes for unknown ops
 };
 
 // The outputs of one call, by their keys in the signature; views, good while this lives.
@@ -41,14 +41,14 @@ class saved_model {
 public:
   using open_session = std::function<std::unique_ptr<base_session>(graph&)>;
 
-  // load_saved_model is what a program calls.
+  // Programs call load_saved_model.
   saved_model(std::string directory, const saved_model_load_options& o, const open_session& open);
 
-  // What can be asked for: inputs and outputs by key, with dtypes and extents (-1: the batch), and the method's name.
+  // Returns the signatures: inputs and outputs by key, with dtypes and extents (-1: the batch), and the method's name.
   const std::map<std::string, signature_def>& signatures() const { return imported_.about().signatures; }
-  // The outputs of a signature; feeds are named by the signature's keys. Errors: not_found for a signature or a key
-  // that is not there, with those that are; invalid_argument for an input that is not fed; unimplemented for an output
-  // that needs an op which this library has not; and those of base_session::run.
+  // Returns the outputs of a signature; feeds are named by the signature's keys. Errors: not_found for a signature or a
+  // key that is not there, with those that are; invalid_argument for an input that is not fed; unimplemented for an
+  // output that needs an op which this library has not; and those of base_session::run.
   named_predictions predict(std::string_view signature, std::initializer_list<feed> feeds) const {
     return predict(signature, std::span<const feed>(feeds.begin(), feeds.size()));
   }
@@ -56,9 +56,9 @@ public:
 
   // Files in assets/, by name: their paths.
   const std::map<std::string, std::string>& assets() const { return assets_; }
-  // What the model wants of a tf.train.Example; empty if the export does not say.
+  // Returns the features that the model reads from a tf.train.Example; empty if the export does not list them.
   const std::vector<feature_def>& features() const { return features_; }
-  // The session with the variables, and the graph with what is known of it besides.
+  // The session with the variables, and the graph with the file's other contents.
   base_session& session() const { return *session_; }
   const imported_graph& imported() const { return imported_; }
   const std::string& directory() const { return directory_; }

@@ -1,4 +1,4 @@
-// When a hook acts: every so many seconds or every so many steps. tf.train.SecondOrStepTimer (1.15).
+// The timer decides when a hook acts: every so many seconds or every so many steps. tf.train.SecondOrStepTimer (1.15).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -26,7 +26,8 @@ public:
   }
 
   void reset() { last_step_.reset(), last_secs_.reset(); }
-  // Whether it acts at this step: the first time it is asked; then once the interval has passed since the last update.
+  // Returns true if the hook acts at this step: at the first call; then once the interval has passed since the last
+  // update.
   bool should_trigger_for_step(std::int64_t step) const {
     if (!last_step_) return true;
     if (*last_step_ == step) return false;
@@ -37,7 +38,7 @@ public:
     std::optional<double> secs;
     std::optional<std::int64_t> steps;
   };
-  // It has acted at this step: how long after the last time, nothing the first time.
+  // Records that the hook has acted at this step; returns the time since the last one, nothing the first time.
   elapsed update_last_triggered_step(std::int64_t step) {
     const double now = tasks_.elapsed();
     elapsed e;

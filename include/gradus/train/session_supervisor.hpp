@@ -1,4 +1,4 @@
-// A supervisor of a session of your own graph: it restores or initializes, saves, writes summaries, starts queue
+// This supervisor runs a session of your own graph: it restores or initializes, saves, writes summaries, starts queue
 // runners, and stops well. tf.train.Supervisor (1.15), for chief and for workers; of a model that a compiler or a
 // function builds it is train/supervisor.hpp.
 //
@@ -14,13 +14,13 @@
 //   sess.within([&] { while (!sv.should_stop()) sess.run(train_op); });
 //
 // Services (summaries, steps per second, checkpoints) are done inside the step unless `services` says threads: by `run`
-// of a managed session, behind the first run that finds one due, and once when the session begins. What is saved then
-// is a state between two runs, and a program with one thread writes the same files whatever the machine does meanwhile.
+// of a managed session, behind the first run that finds one due, and once when the session begins. The saved state is
+// then one between two runs, and a program with one thread writes the same files whatever the machine does meanwhile.
 // TensorFlow's threads save and summarize while no step is made, too. Those that start_standard_services starts, with a
 // session of prepare_or_wait_for_session, are always threads. A save waits for the runs at work, whoever makes it.
 //
-// Otherwise than TensorFlow: a managed session that ends without an error is saved (save_on_stop; TensorFlow loses what
-// was done since the last checkpoint); a checkpoint without a global step is of step 0, and the codec ends its name;
+// Otherwise than TensorFlow: a managed session that ends without an error is saved (save_on_stop; TensorFlow loses the
+// steps since the last checkpoint); a checkpoint without a global step is of step 0, and the codec ends its name;
 // threads cannot be abandoned: one that outlives the grace period is named in the error, and waited for when the
 // session is closed.
 #pragma once
@@ -47,7 +47,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Each `service` may be left out, which means what TensorFlow's USE_DEFAULT does; `none`; or a value.
+// Each `service` may be left out, as TensorFlow's USE_DEFAULT; `none`; or a value.
 struct session_supervisor_options {
   service<value> ready_op = {};                 // default: the collection's, or reports all variables without a value
   service<value> ready_for_local_init_op = {};  // default: the collection's, or none
@@ -96,11 +96,12 @@ class managed_graph_session {
 public:
   managed_graph_session(session_supervisor& sv, std::string_view master, const managed_session_options& o);
   managed_graph_session(const managed_graph_session&) = delete;
-  // Stops the supervisor, and raises what stopped it; closes the session. An error on its way stays what it is.
+  // Stops the supervisor, and raises the error that stopped it; closes the session. An error on its way stays what it
+  // is.
   ~managed_graph_session() noexcept(false);
 
   // A run, and after it the services that are due. A stop ends it where it waits in a queue: out_of_range. Any thread.
-  // Errors: as base_session::run, and what services raise.
+  // Errors: as base_session::run, and those of services.
   run_results run(std::span<const fetch> fetches, std::span<const feed> feeds = {}, const run_options& o = {},
                   run_metadata* told = nullptr);
   run_results run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds = {},
@@ -187,7 +188,7 @@ public:
   }
   void wait_for_stop() const { coord_.wait_for_stop(); }
 
-  // What a run summarized, into the events, at the session's global step (or `step`; none: 0). Error:
+  // Writes a run's summary into the events, at the session's global step (or `step`; none: 0). Error:
   // failed_precondition without a writer ("requires a summary writer").
   void summary_computed(base_session& sess, const summary_values& summary, std::optional<std::int64_t> step = {});
   void summary_computed(managed_graph_session& sess, const summary_values& summary,
@@ -195,7 +196,8 @@ public:
     summary_computed(sess.raw_session(), summary, step);
   }
 
-  // As resolved; empty where there is none. Who is not the chief has no save_path, no writer, and 0 for both intervals.
+  // These are the resolved options; empty where there is none. A task that is not the chief has no save_path, no
+  // writer, and 0 for both intervals.
   any_coordinator& coord() { return coord_; }
   const std::shared_ptr<detail::any_saver>& saver() const { return saver_; }
   std::string save_path() const;
@@ -213,7 +215,7 @@ public:
 
 private:
   friend class managed_graph_session;
-  // Something that is done every so many seconds.
+  // A service that runs every so many seconds.
   struct periodic {
     const char* name;
     double secs;
@@ -256,7 +258,7 @@ private:
   void end_threads();
 };
 
-// The same, as for other models.
+// Returns the same, as for other models.
 inline session_supervisor make_supervisor(graph& g, session_factory open, session_supervisor_options o = {}) {
   return session_supervisor(g, std::move(open), std::move(o));
 }

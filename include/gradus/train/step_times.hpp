@@ -1,4 +1,5 @@
-// The times of a training step under the names that its nodes have in TensorBoard, whose graph page colours them by it.
+// step_times_of gives the times of a training step under the names that its nodes have in TensorBoard, whose graph page
+// colours them by it.
 //
 //   auto times = step_times_of(trainer.profile(data, 1), trainer.steps());
 //   writer.add_run_metadata("step 100", times, 100);

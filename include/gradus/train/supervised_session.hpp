@@ -1,4 +1,4 @@
-// What managed_session of a supervisor gives (train/supervisor.hpp): the steps of a run, as long as a block of the
+// managed_session of a supervisor (train/supervisor.hpp) returns this: the steps of a run, as long as a block of the
 // program lasts.
 #pragma once
 #include <cstdint>
@@ -25,14 +25,14 @@ struct hooked_session_options;  // hooks of a list that is made when the program
 namespace detail {
 struct no_data {};
 
-// What a supervisor's session does beside its steps and the hooks that are policies.
+// The additions to a supervisor's session beside its steps and the hooks that are policies.
 class beside_steps {
 public:
   virtual ~beside_steps() = default;
   virtual void begin() = 0;
   virtual void start(void* steps, const state_list& list, std::int64_t step) = 0;
   virtual void before_run() = 0;
-  // Says whether the run is to end.
+  // Returns true if the run is to end.
   virtual bool after_run(std::int64_t step, double loss, double rate) = 0;
   virtual void end(std::int64_t step) = 0;
 };
@@ -100,8 +100,7 @@ public:
     detail::collect_scalars(r.steps, r.loss, sv_->loop_.rate(), r.scalars);
     return r.scalars;
   }
-  // All that the model shows of the last step, for `summary_computed`: the scalars and the rest. As
-  // sess.run(merge_all()).
+  // All summaries of the last step, for `summary_computed`: the scalars and the rest. As sess.run(merge_all()).
   summary_values merged_summary() const {
     auto& r = *sv_->running_;
     const detail::step_mutex::visiting lock(r.mutex);
@@ -138,7 +137,7 @@ struct kept_data {
 };
 }  // namespace detail
 
-// The same on a dataset of its own, which nobody else keeps.
+// The same on a dataset of its own, which the session alone keeps.
 template <class Supervisor, class Data>
 class supervised_session_with_data : detail::kept_data<Data>, public supervised_session<Supervisor, Data> {
 public:

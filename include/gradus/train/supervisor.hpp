@@ -1,19 +1,21 @@
-// The supervisor: a training program that checkpoints, writes summaries and stops well, around a loop that is the
-// user's own. TensorFlow's tf.train.Supervisor, for the chief of one process.
+// The supervisor makes a training program checkpoint, write summaries and stop well, around a loop that is the user's
+// own. TensorFlow's tf.train.Supervisor, for the chief of one process.
 //
 //   auto sv = gradus::make_supervisor<model>({.logdir = "/tmp/mydir"}, gradus::adam{});
 //   {
 //     auto sess = sv.managed_session(master, data);      // restored from the newest checkpoint, or initialized
 //     while (!sv.should_stop()) sess.run();              // a training step; the end of the data is a clean stop
-//   }                                                    // threads joined, saved, closed; raises what stopped it
+//   }                                                    // threads joined, saved, closed; raises the error that
+//   stopped it
 //
 // The session's scope is TensorFlow's `with` block. It ends by raising the first error of any thread, this one's by:
 //
 //   sv.stop_on_exception([&] { while (!sv.should_stop()) sess.run(); });
 //
 // Otherwise than TensorFlow:
-// - No threads but those of `loop`, unless `services` says threads. What TensorFlow's summary and checkpoint threads do
-//   happens inside `run`, after the first step that finds it due: so the same program on the same data writes the same
+// - No threads but those of `loop`, unless `services` says threads. The work of TensorFlow's summary and checkpoint
+// threads happens inside `run`, after the first step that finds it due: so the same program on the same data writes the
+// same
 //   checkpoints of the same steps, whatever the machine does beside it, and while no step runs nothing happens. (A
 //   model that was just initialized is saved at once; one that was just restored is on the disk already.)
 // - The scope ends with a checkpoint, unless an error ended it (save_on_stop; TensorFlow saves nothing then). A step
@@ -46,9 +48,9 @@ namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 using supervisor_kinds = kinds_and<loop_kinds>;
 
-// What supervisor_options say to the loop.
+// Returns the settings of the loop that supervisor_options give.
 loop_settings loop_settings_of(const supervisor_options& o);
-// Where no policy decides, checkpoints are saved by time.
+// Without a policy, checkpoints are saved by time.
 template <class Decision>
 Decision decision_of(const supervisor_options&, Decision given) {
   return given;
@@ -85,8 +87,8 @@ public:
 
   // Connects to the master ('' and 'local': this process), restores the newest checkpoint in logdir or initializes, and
   // makes the supervisor ready to run. One session at a time; a later one starts over from the newest checkpoint.
-  // Errors: what the connect policy, the checkpoint and the file system say; failed_precondition for a task that is
-  // not the chief and has nobody to wait for.
+  // Errors: those of the connect policy, the checkpoint and the file system; failed_precondition for a task that is not
+  // the chief and has no chief to wait for.
   auto managed_session(std::string_view master = {}) {
     return supervised_session<supervisor, detail::no_data>(*this, master, nullptr);
   }
@@ -125,8 +127,8 @@ public:
   void stop_on_exception(Body&& body) {
     coord_.stop_on_exception(std::forward<Body>(body));
   }
-  // What the end of the session's scope does: asks threads to stop and waits for them, saves, closes the events. Raises
-  // the error that stopped the run, once. Called by the thread that trains.
+  // Does the work of the end of the session's scope: requests threads to stop and waits for them, saves, closes the
+  // events. Raises the error that stopped the run, once. Called by the thread that trains.
   void stop() { stop(false); }
 
   // Ranks the newest checkpoint, if it is of the session's step, for saver_options::best; and the decision about the
@@ -138,7 +140,8 @@ public:
   }
 
   // Calls f(args...) every so many seconds, on a thread of its own, the first time at once, until the run stops.
-  // Arguments are taken by reference. f may ask the session for what it calls safe, or call request_stop.
+  // Arguments are taken by reference. f may call the functions of the session that are safe from any thread, or
+  // request_stop.
   template <class F, class... Args>
   void loop(double interval_secs, F f, Args&... args) {
     loopers_.push_back(std::make_unique<looper_thread<clock_type>>(
@@ -147,20 +150,21 @@ public:
     loopers_.back()->start();
   }
 
-  // What the program summarized, for the event file: scalars, or values of any kind; `step` -1: the session's. From any
-  // thread. Error: failed_precondition without an event file (no logdir, no summary_writer, not the chief, no session).
+  // Writes the program's summary into the event file: scalars, or values of any kind; `step` -1: the session's. From
+  // any thread. Error: failed_precondition without an event file (no logdir, no summary_writer, not the chief, no
+  // session).
   template <class Session, class Summary>
   void summary_computed(const Session& sess, const Summary& summary, std::int64_t step = -1) {
     summary_writer().add_summary(summary, step < 0 ? sess.global_step() : step);
   }
-  // The session's writer of events. Error: failed_precondition, as above.
+  // Returns the session's writer of events. Error: failed_precondition, as above.
   auto& summary_writer() {
     if (!running_ || loop_.log() == nullptr)
       raise(status::failed_precondition, "no event file: it takes a chief, a logdir, a summary_writer and a session");
     return loop_.log()->events();
   }
 
-  // As resolved: who is not the chief has no logdir and saves nothing.
+  // These are the resolved options: a task that is not the chief has no logdir and saves nothing.
   const supervisor_options& options() const { return options_; }
   bool is_chief() const { return options_.is_chief; }
   std::string save_path() const { return has_files() ? join_path(options_.logdir, options_.checkpoint_basename) : ""; }
@@ -186,7 +190,7 @@ private:
 
   using loop_type = detail::run_loop<composition, session_type>;
 
-  // What lives as long as a session.
+  // The objects that live as long as a session.
   struct running {
     running(supervisor& sv, const master& m) : steps(sv.connection_.connect(m, open_here{&sv})) { steps.allocate(); }
     std::optional<directory_lock<typename composition::file_system_type>> alone;
@@ -234,7 +238,7 @@ private:
     r->steps.template placeholders<mode::train>([&](const placeholder_info& p) { r->placeholders.push_back(p); });
     r->global_step = r->steps.global_step();
     loop_.open_log(r->steps, found ? r->global_step + 1 : 0);
-    running_ = std::move(r);  // hooks may ask the session
+    running_ = std::move(r);  // hooks may use the session
     try {
       coord_.clear_stop();
       loop_.begin(running_->steps, running_->list);
@@ -247,7 +251,7 @@ private:
     }
   }
 
-  // What run_loop does behind a step otherwise.
+  // run_loop does this behind a step otherwise.
   void start_services() {
     const auto every = [&](double secs, auto f) {
       if (secs > 0)
@@ -264,7 +268,7 @@ private:
       });
   }
 
-  // What other threads may ask about the last step.
+  // Other threads may read this about the last step.
   struct told_of_step {
     running* r;
     const loop_type* loop;
@@ -275,7 +279,7 @@ private:
   template <class Fill>
   bool step(Fill fill) {
     running& r = *running_;
-    const detail::step_mutex::stepping lock(r.mutex);  // hooks too: another thread's save tells listeners
+    const detail::step_mutex::stepping lock(r.mutex);  // hooks too: another thread's save calls listeners
     if (r.stopped) raise(status::failed_precondition, "run: the supervisor has stopped; begin another session");
     loop_.before_run();
     if (r.beside) r.beside->before_run();
@@ -344,13 +348,13 @@ private:
   }
 };
 
-// A supervisor of a model that the compiler builds. Policies as for make_trainer, and a connect policy; what run_config
-// says there, the options say here. A save_when policy decides in place of save_model_secs.
+// Returns a supervisor of a model that the compiler builds. Policies as for make_trainer, and a connect policy; the
+// options take the place of run_config. A save_when policy decides in place of save_model_secs.
 template <auto Model, class... Policies>
 auto make_supervisor(const supervisor_options& options, const Policies&... policies) {
   return supervisor<detail::by_compiler<Model>, Policies...>(options, {}, policies...);
 }
-// The same for a model function that the program runs: interpreted.
+// Returns the same for a model function that the program runs: interpreted.
 template <class Build, class... Policies>
 auto make_supervisor(Build model, const supervisor_options& options, const Policies&... policies) {
   return supervisor<detail::by_program, Policies...>(options, {std::move(model)}, policies...);

@@ -1,4 +1,4 @@
-// What a supervisor does besides the loop: names and defaults of tf.train.Supervisor (1.15).
+// These options say what a supervisor does besides the loop, with the names and defaults of tf.train.Supervisor (1.15).
 #pragma once
 #include <concepts>
 #include <optional>
@@ -33,8 +33,8 @@ struct model_summaries {};  // the model's summaries, loss and metrics, learning
 
 struct supervisor_options {
   std::string logdir = {};                   // checkpoints, event files, graph.pbtxt; empty: nothing is left behind
-  bool is_chief = true;                      // who initializes, restores, saves and writes
-  service<model_summaries> summary_op = {};  // none: only what summary_computed is given
+  bool is_chief = true;                      // the task that initializes, restores, saves and writes
+  service<model_summaries> summary_op = {};  // none: only summaries given to summary_computed
   service<summary_writer_options> summary_writer = {};  // of the events; none: no event file
   service<saver_options> saver = {};                    // none: nothing is saved or restored
   double save_summaries_secs = 120;                     // 0: never
@@ -43,19 +43,19 @@ struct supervisor_options {
   double stop_grace_secs = 120;                         // for threads of `loop`, once a stop is requested
   std::string checkpoint_basename = "model";            // TensorFlow: model.ckpt; here the codec ends the name
   bool save_on_stop = true;
-  service_place services = service_place::in_step;  // who summarizes and saves by time
+  service_place services = service_place::in_step;  // summarizes and saves by time: the step or threads
   bool restore_newest = false;       // as in run_config: where logdir holds checkpoints, but no state file
   std::uint64_t tf_random_seed = 0;  // of initializers and of ops that draw
   bool restore_fallback = false;     // as in run_config: a damaged checkpoint is passed over
 };
 
 namespace detail {
-// Of the saver that the options ask for: none without a logdir.
+// Returns the saver that the options describe: none without a logdir.
 std::optional<saver_options> saver_options_of(const supervisor_options& o);
 }  // namespace detail
 
-// As a supervisor uses them: one that is not the chief has no files and no services. Error: invalid_argument for times
-// that are negative or no numbers.
+// Resolves the options as a supervisor uses them: one that is not the chief has no files and no services. Error:
+// invalid_argument for times that are negative or no numbers.
 supervisor_options resolve(supervisor_options o);
 
 }  // namespace gradus

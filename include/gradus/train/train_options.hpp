@@ -1,4 +1,5 @@
-// What a trainer's calls take, the error page of what they cannot take, and what a refused trainer's user calls.
+// This header has the options of a trainer's calls, the error page of arguments that they cannot take, and the stand-in
+// for a refused trainer.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -19,12 +20,12 @@ struct evaluate_options {
   std::int64_t steps = 0;          // batches; 0: until the data ends
   bool use_averages = false;       // with exponential_moving_average: evaluate the averages in place of the parameters
   std::string_view name = "eval";  // its events go to model_dir/<name>
-  std::string_view checkpoint_path = {};  // empty: the newest, or what this trainer has trained
+  std::string_view checkpoint_path = {};  // empty: the newest, or this trainer's own values
 };
 
 namespace detail {
 
-// What a run does beside its steps if it has no more than policies.
+// The additions to a run's steps if it has no more than policies.
 struct nothing_more {
   void remembers(state_list&) {}
   bool is_over() const { return false; }
@@ -41,8 +42,8 @@ struct nothing_more {
 template <class D>
 concept batches_to_change = batched_dataset<std::remove_reference_t<D>>;  // a const one is not movable
 
-// What is not trained on: overloads that must not be called, so that compilers print the caller's line first, and the
-// sentence on it.
+// These overloads refuse what cannot be trained on; they must not be called, so that compilers print the caller's line
+// first, and the sentence on it.
 #define GRADUS_NOT_TRAINED_ON(what, why)                                                         \
   template <class D>                                                                             \
     requires(what)                                                                               \
@@ -66,7 +67,7 @@ struct not_trained_on {
 };
 #undef GRADUS_NOT_TRAINED_ON
 
-// What a refused trainer's user calls; the refusal has been printed.
+// The stand-in for a refused trainer; the refusal has been printed.
 struct refused_trainer {
   template <class Dataset>
   void train(Dataset&&, const train_options&) {}

@@ -1,4 +1,4 @@
-// The trainer: a model, its policies and its files. It trains, evaluates and predicts; killed at any instant and run
+// A trainer holds a model, its policies and its files. It trains, evaluates and predicts; killed at any instant and run
 // again, it ends with the same bits.
 //
 //   auto trainer = gradus::make_trainer<digits>(gradus::adam{.rate = 1e-3}, gradus::run_config{.model_dir = "runs/a"});
@@ -6,7 +6,7 @@
 //   auto result = trainer.evaluate(test_set);       // result["accuracy"]
 //
 // The checkpoint holds everything that changes: variables, slots, averages, the step, random streams, and where the
-// input stands. As tf.estimator.Estimator; otherwise: evaluate averages over examples, not over batches; nothing is
+// input stands. It does as tf.estimator.Estimator, but evaluate averages over examples, not over batches; nothing is
 // printed but warnings unless a log sink is among the policies; the position of the input is always saved.
 #pragma once
 #include <initializer_list>
@@ -27,7 +27,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// What a run_config says to the loop.
+// Returns the settings of the loop that a run_config gives.
 loop_settings loop_settings_of(const run_config& c, bool decides_itself);
 saver_options saver_options_of(const run_config& c);
 struct validation_state;
@@ -76,7 +76,7 @@ public:
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   void train(Dataset&& data, const validated_train_options& options);
-  // `{}`, of which g++ does not know which options it is.
+  // Takes `{}`, which g++ cannot resolve to one of the options.
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   void train(Dataset&& data, std::initializer_list<detail::nothing_more>) {
@@ -117,8 +117,8 @@ public:
     return result;
   }
 
-  // Where the time of a training step goes (run/profile.hpp): takes `steps` of them on this data. They train; where
-  // there is a checkpoint, a later call goes back to it.
+  // Profiles training steps (run/profile.hpp): takes `steps` of them on this data. They train; where there is a
+  // checkpoint, a later call goes back to it.
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   step_profile profile(Dataset&& data, int steps = 50) {
@@ -158,11 +158,11 @@ public:
     }
   }
 
-  // What is no batches is refused, in a sentence.
+  // Data that are no batches are refused in a sentence.
   using detail::not_trained_on::evaluate, detail::not_trained_on::predict, detail::not_trained_on::train;
 
-  // The loss or a metric of an evaluation, for a schedule that looks at one (reduce_on_plateau); the schedule's state
-  // is in the checkpoint.
+  // Passes the loss or a metric of an evaluation to a schedule that observes one (reduce_on_plateau); the schedule's
+  // state is in the checkpoint.
   void watch(double value) {
     static_assert(update_type::watches, "gradus: no schedule of this trainer watches a value; reduce_on_plateau does.");
     stepper_.watch(value);
@@ -175,7 +175,7 @@ public:
   std::int64_t global_step() const { return stepper_.global_step(); }
   const run_config& config() const { return config_; }
   stepper_type& steps() { return stepper_; }
-  // A line where this trainer's lines go.
+  // Writes a line to this trainer's log sink.
   void say(std::string_view line) { loop_.say(line); }
   void warn(std::string_view line) { loop_.warn_of(line); }
   // Bytes of training, at the batch size of the last step.
@@ -198,7 +198,8 @@ private:
   void train_with(Dataset& data, const train_options& options, More& more) {
     if ((options.max_steps > 0) == (options.steps > 0))
       raise(status::invalid_argument,
-            text("train: give one of max_steps (", options.max_steps, ") and steps (", options.steps, ")"));
+            text("train: expected one of max_steps and steps above 0, found max_steps ", options.max_steps,
+                 " and steps ", options.steps, "; give one, as in {.max_steps = 1000}"));
     std::optional<directory_lock<file_system_type>> alone;
     if (has_files()) hold_directory(alone, loop_.files(), config_.model_dir);
     state_list list = state();
@@ -208,8 +209,11 @@ private:
     const bool resumed = goes_on ? stepper_.global_step() > 0 : loop_.restore(stepper_, list, false);
     const std::int64_t began = stepper_.global_step();
     const std::int64_t last = options.max_steps > 0 ? options.max_steps : began + options.steps;
-    // What an earlier call could not save is saved now.
-    if ((began >= last || more.is_over()) && !loop_.unsaved(began) && !more.is_pending(began, last)) return;
+    // State that an earlier call could not save is saved now.
+    if ((began >= last || more.is_over()) && !loop_.unsaved(began) && !more.is_pending(began, last)) {
+      if (began >= last) loop_.warn_of(detail::stood_there(began, last));
+      return;
+    }
     try {
       loop_.begin_hooks();
       more.begin();
@@ -271,8 +275,8 @@ private:
     loop_.read_again_later();  // a later train restores again, with the input's position
   }
 
-  // The next batch of data that are read to their end; there they begin again. The first read of a call may meet an
-  // end that an earlier one stopped at.
+  // Reads the next batch of data that are read to their end; there they begin again. The first read of a call may
+  // meet an end that an earlier one stopped at.
   template <mode M, class Dataset>
   std::int64_t next_batch(Dataset& data, detail::feed_plan& feeds, bool first) {
     std::int64_t n = detail::fill_feeds<M>(stepper_, data, feeds);
@@ -283,7 +287,7 @@ private:
   }
 };
 
-// A trainer of a model that the compiler builds. Policies in any order, at most one per kind; a rule is needed.
+// Returns a trainer of a model that the compiler builds. Policies in any order, at most one per kind; a rule is needed.
 template <auto Model, class... Policies>
   requires(detail::refusal_of<Model, Policies...> == detail::refusal::none)  // the others: door.hpp
 auto make_trainer(const Policies&... policies) {
@@ -293,7 +297,7 @@ auto make_trainer(const Policies&... policies) {
   else
     return detail::refused_trainer{};
 }
-// The same for a model function that the program runs, whose sizes may come from anywhere: interpreted.
+// Returns the same for a model function that the program runs, whose sizes may come from anywhere: interpreted.
 template <class Build, class... Policies>
   requires(!policy<Build>)
 auto make_trainer(Build model, const Policies&... policies) {

@@ -1,5 +1,5 @@
-// Validation while a trainer trains: every so many steps the model is evaluated on other data; the training may end by
-// what it finds, and may end with the best parameters.
+// A validation evaluates the model on other data every so many steps while a trainer trains; its result may end the
+// training, which may end with the best parameters.
 //
 //   trainer.train(data, {.max_steps = 5000,
 //                        .validation = {.data = test_set,
@@ -10,10 +10,10 @@
 // All of that is in the checkpoint: the best value and its step, the last value, where the validation's data stand and,
 // with restore_best, the best parameters, which make it twice as large. So a run that is killed and run again validates
 // at the same steps and ends with the same bits, and a run that its rule has ended does not go on when it is run again;
-// with a rule that is content with more it does. A directory's runs all validate, or none does.
+// with a rule that allows more it does. A directory's runs all validate, or none does.
 //
 // Evaluations are written to model_dir/eval, as trainer.evaluate writes them. keep_checkpoint_best ranks checkpoints by
-// the rule's metric. Of early stopping while an evaluator runs beside the training: hooks/early_stopping_hook.hpp.
+// the rule's metric. hooks/early_stopping_hook.hpp has early stopping while an evaluator runs beside the training.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -29,7 +29,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// When a validation ends the training, and which of two evaluations is the better. A metric that is NaN is the worst.
+// A stop rule says when a validation ends the training, and which of two evaluations is the better. A metric that is
+// NaN is the worst.
 struct stop_condition {
   std::string metric = "loss";
   bool higher_is_better = false;
@@ -61,11 +62,11 @@ struct validated_train_options {
 };
 
 namespace detail {
-// What is remembered of a model: the bytes of a list's entries.
+// The remembered values of a model: the bytes of a list's entries.
 class kept_values final : public blob {
 public:
   void keep(const state_list& from);
-  // Error: data_loss for what another model kept, and nothing changes.
+  // Error: data_loss for the values of another model, and nothing changes.
   void put_back(const state_list& to) const;
   bool empty() const { return bytes_.empty(); }
   void save(std::vector<std::byte>& out) const override;
@@ -75,7 +76,7 @@ private:
   std::vector<std::byte> bytes_;  // of each entry: how many, and they
 };
 
-// What is in the checkpoint.
+// The part of the state that is in the checkpoint.
 struct validation_state {
   double best = std::numeric_limits<double>::quiet_NaN(), last = best;
   std::int64_t best_step = -1, last_step = -1;  // -1: no evaluation yet
@@ -84,12 +85,12 @@ struct validation_state {
   kept_values best_values = {};
 
   void remembers(state_list& list);
-  // Says whether it is the best so far.
+  // Returns true if it is the best so far.
   bool take(double value, std::int64_t step, bool higher_is_better);
   bool ends(const stop_condition& c) const;
 };
 
-// What the trainer does for it.
+// The trainer's functions for it.
 struct validation_calls {
   std::function<evaluation()> evaluate;
   std::function<void()> settle, save;          // saves that read the state have ended; a checkpoint now

@@ -1,5 +1,5 @@
-// warm_start_from: a fresh run begins with the values of an earlier one. tf.estimator.Estimator's argument, as a
-// policy.
+// With warm_start_from a fresh run begins with the values of an earlier one. It is tf.estimator.Estimator's argument,
+// as a policy.
 //
 //   make_trainer<model>(adam{}, warm_start_from{"runs/before"}, run_config{.model_dir = "runs/after"});
 //   make_trainer<model>(adam{}, warm_start_from{warm_start_settings{.ckpt_to_initialize_from = "runs/before",
@@ -7,7 +7,7 @@
 //   warm_start_from{"bert.safetensors", safetensors{}}             a checkpoint of another codec
 //
 // It takes the place of the initializers: where model_dir has a checkpoint, that is restored and nothing is
-// warm-started. What it may take over: docs/warm_start.md. It needs exceptions and <regex>.
+// warm-started. docs/warm_start.md says which values it may take over. It needs exceptions and <regex>.
 #pragma once
 #include "../base/contract.hpp"
 #include "../checkpoint/warm_start.hpp"
@@ -15,7 +15,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Values of a checkpoint, by name, for a run that has none of its own.
+// This takes values of a checkpoint, by name, for a run that has none of its own.
 template <codec Codec = flat_binary>
 struct warm_start_from {
   using policy_for = kind::warm_start;
@@ -24,13 +24,14 @@ struct warm_start_from {
   Codec from;
 
   warm_start_from(warm_start_settings s, Codec c = {}) : settings(std::move(s)), from(std::move(c)) {}
-  // All trainable variables of a checkpoint, or of the newest one in a directory.
+  // Takes all trainable variables of a checkpoint, or of the newest one in a directory.
   warm_start_from(const char* checkpoint, Codec c = {}) : warm_start_from(std::string(checkpoint), std::move(c)) {}
   warm_start_from(std::string checkpoint, Codec c = {}) : from(std::move(c)) {
     settings.ckpt_to_initialize_from = std::move(checkpoint);
   }
 
-  // Writes into the state what the settings choose; `trainable(name)` says which entries are trainable variables.
+  // Writes the values that the settings choose into the state; `trainable(name)` says which entries are trainable
+  // variables.
   template <class Trainable, file_system F>
   warm_started apply(const state_list& list, Trainable&& trainable, const F& fs) const {
     std::vector<warm_start_target> targets;

@@ -1,11 +1,12 @@
-// warm_start_columns: the tables of embedding columns begin with rows of checkpoints, those of their ckpt_to_load_from
-// and tensor_name_in_ckpt. What tf.feature_column.embedding_column does by itself, as a policy of the trainer:
+// With warm_start_columns the tables of embedding columns begin with rows of checkpoints, those of their
+// ckpt_to_load_from and tensor_name_in_ckpt. tf.feature_column.embedding_column does so by itself; here it is a policy
+// of the trainer:
 //
 //   embedding_column(word, 300, {.ckpt_to_load_from = "runs/words", .tensor_name_in_ckpt = "emb"})  ... in a layout
 //   make_trainer(model, adagrad{.rate = 0.1}, warm_start_columns{layout}, run_config{.model_dir = "runs/after"});
 //   warm_start_columns{layout, tensor_bundle{}}                       checkpoints of another codec
 //
-// As every warm start it is for a fresh run alone: where model_dir has a checkpoint, nothing is taken over. Columns
+// As every warm start it serves a fresh run alone: where model_dir has a checkpoint, nothing is taken over. Columns
 // without a checkpoint start with their initializers.
 #pragma once
 #include <set>

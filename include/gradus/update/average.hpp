@@ -1,4 +1,4 @@
-// Averages: a copy of the parameters that follows them, for evaluation.
+// An average is a copy of the parameters that follows them; evaluation uses it.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -37,7 +37,7 @@ struct exponential_moving_average {
 };
 
 // The mean of the parameters at every `every`-th step from `start` on: stochastic weight averaging (Izmailov et al.
-// 2018, arXiv:1803.05407; torch.optim.swa_utils.AveragedModel). Counted in steps of the rule; before `start` the
+// 2018, arXiv:1803.05407; torch.optim.swa_utils.AveragedModel). Steps of the rule are counted; before `start` the
 // average is the first variable's value. Batch statistics of a model are not recomputed.
 struct stochastic_weight_average {
   using policy_for = kind::average;
@@ -51,7 +51,8 @@ struct stochastic_weight_average {
                       line{"every", &stochastic_weight_average::every, setting_range::one_or_more}};
   }
 
-  // The share of the newest parameters in the average, of `steps_done` finished steps; 0: this step does not count.
+  // Returns the share of the newest parameters in the average after `steps_done` finished steps; 0 if this step does
+  // not count.
   constexpr double new_share(std::int64_t steps_done) const {
     const std::int64_t since = steps_done - 1 - start;
     if (since < 0 || since % every != 0) return 0;

@@ -1,4 +1,4 @@
-// The branches of an update: one for a rule, one for each group of a multi, all with the same clip and average.
+// An update has one branch for a rule, or one for each group of a multi, all with the same clip and average.
 #pragma once
 #include <cstddef>
 #include <string_view>

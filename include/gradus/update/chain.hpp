@@ -1,4 +1,4 @@
-// Transformations and a rule, one after the other, as one rule:
+// A chain is one rule made of transformations and a rule, one after the other:
 //
 //   gradus::chain{gradus::clip_by_value{-1, 1}, gradus::weight_decay{0.01, gradus::matrices{}}, gradus::adam{}}
 //
@@ -39,7 +39,7 @@ struct list_of<std::tuple<Parts...>> {
   using type = part_list<Parts...>;
 };
 
-// What stands in for a rule that was not given.
+// The placeholder for a missing rule.
 struct no_rule {
   using policy_for = kind::rule;
   static constexpr std::string_view name = "no rule";
@@ -67,8 +67,8 @@ struct default_rate_of<Rule> {
 
 template <class... Parts>
 class chain<part_list<Parts...>> : public detail::default_rate_of<policy_of<kind::rule, detail::no_rule, Parts...>> {
-  // The error page of a chain. Here, not in a class of its own: every instantiation on the way to an assertion is
-  // printed between it and the user's line.
+  // The error page of a chain. It stands here, not in a class of its own, since the compiler prints every instantiation
+  // between an assertion and the user's line.
   using fits = detail::chain_fits<Parts...>;
   static_assert((part_fits<Parts>::known && ...),
                 "gradus: this policy is no part of a chain; a chain takes clips, transforms (weight_decay), one rule, "
@@ -148,7 +148,7 @@ public:
     });
     return all;
   }
-  // Whether slot I is one of a rule on matrices: of a shape of its own, and unseen by the other parts.
+  // True if slot I belongs to a rule on matrices: it has its own shape, and the other parts do not see it.
   template <std::size_t I>
   static constexpr bool matrix_slot = detail::steps_tensors<rule_type> && I >= first_slot<rule_at> &&
                                       I < first_slot<rule_at> + detail::count_slots<rule_type>();
@@ -225,13 +225,13 @@ public:
     return c;
   }
 
-  // ---- what must be known first: a stage for each part that adapts
+  // ---- norms that are measured first: a stage for each part that adapts
   static constexpr std::size_t stages = layout::stages(count), global_stages = layout::global_stages();
   template <std::size_t Stage>
   static constexpr std::size_t measures_of = detail::count_measures<part<layout::part_of_stage(Stage)>>();
   template <std::size_t Stage>
   static constexpr bool stage_is_global = layout::global[layout::part_of_stage(Stage)];
-  // Whether its measure is of single values, before the duplicates of a sparse gradient are summed.
+  // True if it measures single values, before the duplicates of a sparse gradient are summed.
   template <std::size_t Stage>
   static constexpr bool stage_is_raw = layout::part_of_stage(Stage) < layout::first(layout::clips, false);
 

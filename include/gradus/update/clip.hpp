@@ -1,8 +1,9 @@
-// Clipping as policies: gradients are limited before the rule sees them. As functions on arrays and on graph values the
-// same clips are in namespace gradus::clip.
+// These policies limit gradients before the rule sees them. Namespace gradus::clip has the same clips as functions on
+// arrays and on graph values.
 //
 // Beside a rule (`updater{adam{}, clip_by_global_norm{1.0}}`) or in a chain. Every clip first in line sees the values
-// of a sparse gradient one by one, duplicates unsummed, as TensorFlow's do on IndexedSlices. As of TensorFlow 1.15.
+// of a sparse gradient one by one, duplicates unsummed, as TensorFlow's do on IndexedSlices. The behaviour is
+// TensorFlow 1.15's.
 #pragma once
 #include <array>
 #include <cmath>
@@ -122,7 +123,7 @@ struct clip_by_global_norm {
                       line{"use_norm", &clip_by_global_norm::use_norm, setting_range::number}};
   }
 
-  // The factor for every gradient.
+  // Returns the factor for every gradient.
   double scale(double norm) const {
     norm = use_norm.value_or(norm);
     if (!std::isfinite(norm)) return std::numeric_limits<double>::quiet_NaN();
@@ -151,8 +152,8 @@ struct clip_by_global_norm {
 // Adaptive gradient clipping: each unit's gradient at most `factor` times the norm of its weights,
 //   g_j <- g_j min(1, factor max(||w_j||, epsilon) / ||g_j||)
 // where a unit is a column, the last axis, of matrices [in, out] and filters [height, width, in, out]; vectors and
-// scalars are one unit. Brock et al. 2021, arXiv:2102.06171, equation 3; optax.adaptive_grad_clip. Beside a rule only.
-// A sparse gradient is made dense.
+// scalars are one unit. Brock et al. 2021, arXiv:2102.06171, equation 3; optax.adaptive_grad_clip. It is allowed beside
+// a rule only. A sparse gradient becomes dense.
 struct adaptive_clip {
   using policy_for = kind::clip;
   double factor = 0.01;

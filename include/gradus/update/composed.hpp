@@ -1,4 +1,4 @@
-// The composition: a rule and, in any order, what stands beside it, as one update:
+// A composition is one update made of a rule and, in any order, the policies beside it:
 //
 //   gradus::composed update{gradus::adam{}, gradus::clip_by_global_norm{1.0}};
 //
@@ -158,7 +158,7 @@ public:
       if (I == b) f(std::get<I>(branches_), std::integral_constant<std::size_t, I>{});
     });
   }
-  // ---- what a variable is to the update, asked once
+  // ---- properties of a variable in the update, computed once
   std::size_t branch_of(std::string_view name, const extents& dims) const {
     if constexpr (branches > 1)
       return rule_.group(name, dims);
@@ -194,7 +194,7 @@ public:
     }
   }
 
-  // The mirrors of a variable of branch b: the rule's slots in order, the average, the accumulated gradient.
+  // The mirrors of a variable of branch b are the rule's slots in order, the average, the accumulated gradient.
   std::array<mirror, mirror_count> mirrors(std::size_t b = 0) const {
     std::array<mirror, mirror_count> all{};
     visit(b, [&](const auto& single, auto) {
@@ -206,7 +206,7 @@ public:
   }
   // Every mirror has its variable's shape.
   static constexpr bool mirrors_as_variable = branches == 1 && !detail::has_slot_dims<typename first_type::rule_type>;
-  // Shape of mirror k; with an extent of 0 where it is not kept.
+  // Returns the shape of mirror k, with an extent of 0 where the mirror is not kept.
   extents mirror_dims(std::size_t b, std::size_t k, const extents& variable) const {
     extents dims = variable;
     if (k >= rule_mirrors) return dims;
@@ -220,7 +220,7 @@ public:
   }
   static constexpr bool has_evaluation_copy =
       largest([]<class B>(std::type_identity<B>) { return std::size_t{B::has_evaluation_copy}; }) != 0;
-  // The mirror that evaluation uses in the variable's place; mirror_count if there is none.
+  // Returns the mirror that evaluation uses in the variable's place; mirror_count if there is none.
   std::size_t evaluation_mirror(std::size_t b) const {
     std::size_t at = mirror_count;
     visit(b, [&](const auto& single, auto) {
@@ -240,11 +240,11 @@ public:
       return single().rate(rule_step(global_step));
   }
   // Sets what follows a schedule to its values in the step that follows `global_step` finished ones. `prepare` does so
-  // too; to be called before anything else of a step is asked (clip_scale, loss_scale).
+  // too. Call this before any other function of a step (clip_scale, loss_scale).
   void begin([[maybe_unused]] std::int64_t global_step) {
     if constexpr (varies) variations_.set(branches_, accumulation_, noise_, loss_scale_, global_step);
   }
-  // The count of steps was changed from outside.
+  // The caller has changed the count of steps.
   void move_to([[maybe_unused]] std::int64_t global_step) {
     if constexpr (varies) {
       const auto before = rules();
@@ -256,7 +256,7 @@ public:
   static constexpr bool has_clip = first_type::has_clip;
   static constexpr bool needs_norm =
       requires { requires clip_type::needs_norm; } || scales_loss || looks_for_not_finite || global_stages != 0;
-  // The factor for every gradient, given their global norm. After it, `skips()` tells whether the step is left out.
+  // The factor for every gradient, given their global norm. After it, `skips()` is true if the step is left out.
   double clip_scale(double norm) {
     if constexpr (scales_loss) {
       const double factor = loss_scale_.unscale(norm);
@@ -279,17 +279,18 @@ public:
     else
       return guard_.bad;
   }
-  // With not_finite: the loss of this step, before clip_scale; and how many updates were left out.
+  // With not_finite, these take the loss of this step, before clip_scale, and count the updates that were left out.
   void see_loss([[maybe_unused]] double value) {
     if constexpr (looks_for_not_finite) guard_.see_loss(value);
   }
   std::int64_t skipped_steps() const { return guard_.skipped; }
   double loss_scale() const { return loss_scale_.value(); }
-  // Whether this step only adds to the accumulated gradients.
+  // True if this step only adds to the accumulated gradients.
   bool only_accumulates(std::int64_t global_step) const { return variations_.only_adds(accumulation_, global_step); }
   double accumulation_share() const { return accumulation_.share(); }
 
-  // The constants of the step that follows `global_step` finished ones, in T, where all variables take the same.
+  // Returns the constants, in T, of the step that follows `global_step` finished ones, where all variables take the
+  // same.
   template <class T>
   constants<T> prepare(std::int64_t global_step) {
     begin(global_step);
@@ -301,7 +302,7 @@ public:
   {
     return single().template prepare<T>(rule_step(global_step));
   }
-  // Those of every branch, in double, to be adapted to each variable.
+  // Returns those of every branch, in double; the caller adapts them to each variable.
   using branch_constants = decltype([]<class... B>(std::type_identity<std::tuple<B...>>) {
     return std::tuple<typename B::template constants<double>...>{};
   }(std::type_identity<branch_tuple>{}));
@@ -314,7 +315,7 @@ public:
     return all;
   }
 
-  // Once per step, after every variable.
+  // This runs once per step, after every variable.
   void finish(std::int64_t global_step) {
     if (only_accumulates(global_step)) return;  // gradients of one sum have one loss scale
     if constexpr (scales_loss) loss_scale_.finish();
@@ -327,14 +328,14 @@ public:
   }
   void finish() { finish(0); }
 
-  // The optimizer's own state as before the first step.
+  // Resets the optimizer's own state to that before the first step.
   void restart() {
     begin(0);
     each([&]<std::size_t I>() { std::get<I>(branches_).restart(); });
     if constexpr (scales_loss) loss_scale_.restart();
     guard_ = {};
   }
-  // A loss or metric, for schedules that look at one (reduce_on_plateau).
+  // Passes a loss or metric to schedules that observe one (reduce_on_plateau).
   void watch(double value) {
     each([&]<std::size_t I>() { std::get<I>(branches_).watch(value); });
   }
@@ -342,8 +343,8 @@ public:
                                     return std::size_t{observing_schedule<typename B::schedule_type>};
                                   }) != 0;
 
-  // The optimizer's own state; that of a variable belongs to whoever holds the mirrors. State of the second group of a
-  // multi and later is "group_1/beta1_power".
+  // Lists the optimizer's own state; the state of a variable belongs to the owner of the mirrors. State of the second
+  // group of a multi and later is "group_1/beta1_power".
   template <class List>
   void remembers(List& list) {
     each([&]<std::size_t I>() {
@@ -380,8 +381,8 @@ private:
   auto rules() const {
     return std::apply([](const auto&... b) { return std::tuple(b.rule()...); }, branches_);
   }
-  // The running state takes the settings of the next step into its products, so that it is what a checkpoint of a rule
-  // with constant settings holds: the powers of the step to come.
+  // The running state takes the settings of the next step into its products, so that it equals the checkpoint of a rule
+  // with constant settings: it holds the powers of the step to come.
   void finish_varied(std::int64_t global_step) {
     const std::int64_t step = rule_step(global_step);
     const auto done = rules();
@@ -407,7 +408,7 @@ private:
 };
 
 namespace detail {
-// The policies that make up an update, picked from others, as `composed`.
+// Picks the policies that make up an update from a list and returns them as `composed`.
 template <class P>
 constexpr auto if_of_update(const P& p) {
   if constexpr (of_update<P>)
@@ -420,7 +421,7 @@ constexpr auto compose_update(const Policies&... policies) {
   return std::apply([](const auto&... p) { return composed<std::remove_cvref_t<decltype(p)>...>(p...); },
                     std::tuple_cat(if_of_update(policies)...));
 }
-// The type of it, without making one: a refusal of `composed` then says at once where it comes from.
+// Its type, without an object: a refusal of `composed` then names its place at once.
 template <class... Policies>
 composed<Policies...> composed_of(const std::tuple<Policies...>&);
 template <class... Policies>

@@ -1,4 +1,4 @@
-// A tensor seen along two of its axes, for rules that keep means over one and over the other (adafactor.hpp).
+// A factored view shows a tensor along two of its axes, for rules that keep means over each of the two (adafactor.hpp).
 #pragma once
 #include <algorithm>
 #include <cstddef>

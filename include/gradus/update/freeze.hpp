@@ -1,4 +1,5 @@
-// Variables that stay as they are: no step, no slots moved, no average. Their gradients still count in a global norm.
+// Frozen variables stay as they are: they get no step, their slots do not move, and they have no average. Their
+// gradients still count in a global norm.
 #pragma once
 #include "../base/contract.hpp"
 #include "mask.hpp"

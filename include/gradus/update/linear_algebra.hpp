@@ -1,6 +1,7 @@
-// QR decomposition and eigenvectors of a symmetric matrix, for rules that step whole matrices. T is float or double,
-// and every number here is a T; Math is the device's linear algebra (cpu/linear.hpp lists what it must have), which
-// fixes the order of every sum, so the bits depend on the shapes alone. No allocation: the caller lends scratch memory.
+// This header has the QR decomposition and the eigenvectors of a symmetric matrix, for rules that step whole matrices.
+// T is float or double, and every number here is a T; Math is the device's linear algebra (cpu/linear.hpp lists what it
+// must have), which fixes the order of every sum, so the bits depend on the shapes alone. Nothing is allocated: the
+// caller lends scratch memory.
 //
 // Sources: Golub & Van Loan, Matrix Computations, 4th ed.: Householder vectors 5.1, QR and its block form 5.2,
 // tridiagonalization 8.3.1, the implicit shifted step 8.3.4 (here from the bottom up: QL).
@@ -158,8 +159,8 @@ struct symmetric_solver {
   T* waiting = {};  // end of the waiting rotations
 
   // To tridiagonal form from the last row up: reflector i clears row i left of its subdiagonal, and its vector stays
-  // there. The update of rank two that reflector i asks for is made while the next one multiplies the matrix by its
-  // vector, in one pass over the triangle.
+  // there. The update of rank two for reflector i is made while the next one multiplies the matrix by its vector, in
+  // one pass over the triangle.
   void tridiagonalize() {
     const T* pending = nullptr;  // v of the reflector below; its partner is w
     const auto update = [&](std::int64_t r) {
@@ -268,8 +269,8 @@ struct symmetric_solver {
   }
   bool diagonalize() {
     waiting = work;
-    // Negligible: beside its neighbours, or beside the matrix, whose largest element is 1 here (squares of what is
-    // below eps^2 could leave the range).
+    // An element is negligible beside its neighbours, or beside the matrix, whose largest element is 1 here (squares of
+    // numbers below eps^2 could leave the range).
     constexpr T eps = std::numeric_limits<T>::epsilon();
     const auto size = [](T x) { return x < 0 ? -x : x; };
     std::int64_t low = 0, left = 60 * n;  // steps; two for each eigenvalue are usual

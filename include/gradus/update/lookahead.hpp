@@ -1,4 +1,4 @@
-// Lookahead: a slow copy of the weights that takes every k-th step towards the fast ones.
+// Lookahead keeps a slow copy of the weights, which steps towards the fast ones at every k-th step.
 #pragma once
 #include "part.hpp"
 

@@ -1,5 +1,5 @@
-// Loss scaling: gradients of 16-bit numbers are computed of loss * scale, so that small ones do not vanish, and divided
-// by scale before the rule sees them. Micikevicius et al. 2018, arXiv:1710.03740.
+// Loss scaling computes gradients of 16-bit numbers from loss * scale, so that small ones do not vanish, and divides
+// them by scale before the rule sees them. Micikevicius et al. 2018, arXiv:1710.03740.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -58,7 +58,7 @@ struct dynamic_loss_scale {
   }
 };
 
-// The same scale throughout; a step with an infinite or NaN gradient is left out too.
+// The scale is constant; a step with an infinite or NaN gradient is left out too.
 struct static_loss_scale {
   using policy_for = kind::loss_scale;
   double scale = 128;

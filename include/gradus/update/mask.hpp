@@ -1,6 +1,6 @@
-// Masks say which variables a policy is about, by name and shape. Asked once per variable, when it is made known.
-// Anything that can be called with (std::string_view name, const extents& dims) is one; regular expressions are in
-// update/matching.hpp.
+// Masks choose the variables of a policy by name and shape. A mask is called once per variable, when the variable is
+// registered. Anything that can be called with (std::string_view name, const extents& dims) is one; regular expressions
+// are in update/matching.hpp.
 #pragma once
 #include <concepts>
 #include <string_view>
@@ -17,15 +17,15 @@ concept variable_mask = std::copy_constructible<M> && requires(const M& m, std::
 struct all_variables {
   constexpr bool operator()(std::string_view, const extents&) const { return true; }
 };
-// Weight matrices, embeddings, filters; not biases and gains: what is usually decayed.
+// Chooses weight matrices, embeddings and filters, which are usually decayed; not biases and gains.
 struct matrices {
   constexpr bool operator()(std::string_view, const extents& dims) const { return dims.rank >= 2; }
 };
-// Rank 2 exactly: what muon works on.
+// Chooses variables of rank 2 exactly, on which muon works.
 struct rank_two {
   constexpr bool operator()(std::string_view, const extents& dims) const { return dims.rank == 2; }
 };
-// Variables whose name begins so: a layer's, "encoder/".
+// Chooses variables by the beginning of their name: "encoder/" chooses a layer's.
 struct named {
   std::string_view prefix;
   constexpr bool operator()(std::string_view name, const extents&) const { return name.starts_with(prefix); }

@@ -1,4 +1,5 @@
-// Masks by regular expression. Apart, since <regex> costs a second of compile time and needs exceptions.
+// This header has masks by regular expression. It stands apart, since <regex> costs a second of compile time and needs
+// exceptions.
 #pragma once
 #include <regex>
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Variables in whose name the expression (ECMAScript) is found: matching("kernel$"), matching("^encoder/").
+// Chooses variables in whose name the expression (ECMAScript) is found: matching("kernel$"), matching("^encoder/").
 // PyTorch users select parameters with re.search over named_parameters(): the same search.
 class matching {
 public:

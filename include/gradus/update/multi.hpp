@@ -1,4 +1,4 @@
-// Different rules, or settings, for different variables: parameter groups.
+// A multi gives different variables (parameter groups) different rules or settings.
 //
 //   gradus::multi{gradus::on{gradus::rank_two{}, gradus::muon{.rate = 0.02}},
 //                 gradus::on{gradus::matching("bias$"), gradus::adam{}, 2.0},      // twice the rate
@@ -16,8 +16,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The variables of a mask, their rule and, if wanted, the schedule of their rate; the rate is multiplied by
-// `rate_factor`.
+// A group is the variables of a mask, their rule and, optionally, the schedule of their rate; `rate_factor` multiplies
+// the rate.
 template <class Mask, class Rule, class Schedule = detail::no_schedule>
 struct on {
   static_assert(variable_mask<Mask>,

@@ -1,4 +1,4 @@
-// Gradient noise: normal numbers added to every gradient, less from step to step.
+// Gradient noise adds normal numbers to every gradient, with a variance that falls from step to step.
 #pragma once
 #include <cmath>
 #include <span>

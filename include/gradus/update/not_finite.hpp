@@ -1,5 +1,5 @@
-// What a step does when its loss, or the global norm of its gradients, is infinite or NaN: looked at after the last
-// gradient and before the first update.
+// These policies decide what a step does when its loss, or the global norm of its gradients, is infinite or NaN. The
+// step checks after the last gradient and before the first update.
 //
 //   gradus::make_trainer<digits>(gradus::adam{}, gradus::not_finite::skip{});
 #pragma once
@@ -12,13 +12,13 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A norm is infinite, too, where its squares have no room: of float32 gradients beyond 1e19. What the forward pass
-// itself changes (moving averages of batch_norm) is changed before anyone looks.
+// A norm is infinite, too, where its squares overflow: for float32 gradients beyond 1e19. The forward pass makes its
+// own changes (moving averages of batch_norm) before the check.
 namespace not_finite {
 
-// The update is made all the same, and nobody looks: TensorFlow's and PyTorch's training step. The default of a step;
-// a trainer then looks at the loss after the step and stops, as tf.estimator's NanTensorHook does, unless this policy
-// is among its own.
+// The update is made without a check, as in TensorFlow's and PyTorch's training step. This is the default of a step; a
+// trainer then checks the loss after the step and stops, as tf.estimator's NanTensorHook does, unless this policy is
+// among its own.
 struct pass {
   using policy_for = kind::not_finite;
   static constexpr bool looks = false, raises = false;
@@ -32,7 +32,7 @@ struct raise {
 };
 
 // The update is left out: no variable, slot or average moves, global_step counts the step, and so does
-// skipped_steps(), which the checkpoint keeps. With accumulate{}, what was added up so far is dropped with it.
+// skipped_steps(), which the checkpoint keeps. With accumulate{}, the sum so far is dropped with it.
 struct skip {
   using policy_for = kind::not_finite;
   static constexpr bool looks = true, raises = false;
@@ -42,7 +42,7 @@ struct skip {
 
 namespace detail {
 
-// A policy of not_finite at work.
+// The running state of a not_finite policy.
 template <class Policy>
 struct not_finite_guard {
   double loss = 0;           // of this step
@@ -65,7 +65,7 @@ struct not_finite_guard<not_finite::pass> {
   static constexpr std::int64_t skipped = 0;
 };
 
-// Of the first of these numbers that is infinite or NaN; its count if all are finite.
+// Returns the index of the first of these numbers that is infinite or NaN; their count if all are finite.
 template <class T>
 std::size_t first_not_finite(const T* values, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i)
@@ -86,7 +86,7 @@ inline const char* name_of_not_finite(double x) { return std::isnan(x) ? "NaN" :
   gradus::raise(status::invalid_argument,
                 text("the gradient of \"", variable, "\" is ", name_of_not_finite(value), where));
 }
-// The same, of the first gradient that is at fault: each(f) calls f(variable, values, how many) for every one.
+// Does the same for the first gradient that is at fault: each(f) calls f(variable, values, how many) for every one.
 template <class Each>
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_gradients(double loss, std::int64_t step, Each each) {
   std::string_view first;

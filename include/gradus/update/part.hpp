@@ -1,5 +1,5 @@
-// The parts of a chain (update/chain.hpp) besides its rule: what is done to a gradient before the rule sees it, and to
-// the variable after. A part is settings and one formula on numbers; all of it is optional but the formula:
+// A chain (update/chain.hpp) has parts besides its rule: they change a gradient before the rule sees it, and the
+// variable after. A part is settings and one formula on numbers; all of it is optional but the formula:
 //
 //   struct my_part {
 //     using policy_for = gradus::kind::transform;
@@ -19,8 +19,8 @@
 // each value of a sparse gradient before duplicates are summed, as TensorFlow's clips do. kind::follower runs after the
 // rule, on every row: `N after(N theta, const constants<N>& c, N& slot...) const`.
 //
-// Norms that must be known first, and what differs from variable to variable: `measures`, `measure`, `adapt`, `selects`
-// as for rules (update/rule.hpp). With `static constexpr bool global = true` the sums are over all variables.
+// A part that needs norms first, or that differs from variable to variable, has `measures`, `measure`, `adapt`,
+// `selects` as for rules (update/rule.hpp). With `static constexpr bool global = true` the sums are over all variables.
 #pragma once
 #include "rule.hpp"
 
@@ -66,7 +66,7 @@ consteval bool can_be_part(std::index_sequence<I...>) {
 template <class P>
 concept chain_part = policy<P> && detail::can_be_part<P>(std::make_index_sequence<detail::count_slots<P>()>{});
 
-// What is wrong with a part, in the order in which a chain says it.
+// The checks of a part, in the order in which a chain reports them.
 template <class P>
 struct part_fits {
   static constexpr bool known =

@@ -1,5 +1,5 @@
-// A list of parts around one rule: whether it is in order, where the slots, state and stages of each part lie, and the
-// constants of all. What a chain (update/chain.hpp) knows of its parts when it is compiled.
+// A part list is a chain's (update/chain.hpp) compile-time knowledge of its parts: whether they are in order, where the
+// slots, state and stages of each part lie, and the constants of all.
 #pragma once
 #include <tuple>
 
@@ -40,7 +40,7 @@ struct chain_fits {
   static constexpr bool value = parts && rules == 1 && in_order();
 };
 
-// Where everything of a list of parts lies.
+// The layout of a list of parts.
 template <class... Parts>
 struct chain_layout {
   static constexpr std::size_t count = sizeof...(Parts);

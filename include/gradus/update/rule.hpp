@@ -1,5 +1,5 @@
-// The rule concept: how a gradient becomes a step. A rule is settings, what it remembers by name, and one formula on
-// numbers, which serves every width of register, dense arrays and gathered rows:
+// The rule concept says how a gradient becomes a step. A rule is settings, what it remembers by name, and one formula
+// on numbers, which serves every width of register, dense arrays and gathered rows:
 //
 //   struct my_rule {
 //     using policy_for = gradus::kind::rule;
@@ -33,8 +33,8 @@
 // `bool decays_all_rows() const`; the others then run `N rest(N theta, const constants<N>& c, N& slot...) const`, or,
 // if the rule has none, the formula with g = 0.
 //
-// What is checked when the optimizer is made, and at each step of what follows a schedule: the ranges in `settings()`
-// (update/setting.hpp), and what they cannot say in `void check() const`, which raises.
+// The ranges in `settings()` (update/setting.hpp) are checked when the optimizer is made, and at each step for settings
+// that follow a schedule; so is `void check() const`, which raises for conditions that no range expresses.
 //
 // A rule that treats each tensor differently has `constants<double> adapt(const constants<double>& c, const subject&
 // about, std::span<const double> sums) const`. With `static constexpr std::size_t measures = k` and `template <class N>
@@ -69,7 +69,7 @@ struct slot {
   std::string_view owner = {};      // whose name it carries in checkpoints; empty: the rule's
 };
 
-// What `prepare` may depend on.
+// The arguments on which `prepare` may depend.
 struct step_info {
   std::int64_t global_step = 0;  // steps finished before this one
   double rate = 0.0;             // the learning rate of this step
@@ -85,7 +85,7 @@ struct subject {
   std::uint32_t selections = 0;  // the same of each part of a chain, a bit each
 };
 
-// All of a variable, for rules on matrices. Slots in the order of slots(); an unkept one is empty.
+// This holds all of a variable, for rules on matrices. Slots in the order of slots(); an unkept one is empty.
 template <class T>
 struct tensor_step {
   std::string_view name;
@@ -98,7 +98,7 @@ struct tensor_step {
 
 namespace detail {
 
-// What a number does, declared only: rules are checked against it before a device gives them real numbers.
+// The operations of a number, declared only: rules are checked against them before a device gives real numbers.
 struct any_number {
   any_number();
   any_number(double);
@@ -179,7 +179,7 @@ consteval bool can_step(std::index_sequence<I...>) {
   else
     return false;
 }
-// Not asked of any Math: what the rule does with it is its own.
+// This places no requirement on Math: the rule uses it as it likes.
 struct any_math {};
 template <class R>
 concept steps_tensors =

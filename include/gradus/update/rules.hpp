@@ -1,4 +1,5 @@
-// Every rule, and the list of them: for the umbrella, the tables in docs/optimizers.md, and tests that run over all.
+// This header includes and lists every rule, for the umbrella, the tables in docs/optimizers.md, and tests that run
+// over all.
 #pragma once
 #include <utility>
 
@@ -34,7 +35,7 @@ namespace gradus::inline GRADUS_BUILD {
 template <class... Rules>
 struct rule_list {
   static constexpr std::size_t size = sizeof...(Rules);
-  // f(std::type_identity<rule>{}) for each.
+  // Calls f(std::type_identity<rule>{}) for each.
   template <class F>
   static constexpr void for_each(F&& f) {
     (f(std::type_identity<Rules>{}), ...);

@@ -1,5 +1,5 @@
-// Schedules: the learning rate, or any other setting, as a pure function of global_step, the number of steps finished
-// before. A schedule keeps no state, so a resumed run finds its rate by itself. The table of all is in
+// A schedule gives the learning rate, or any other setting, as a pure function of global_step, the number of steps
+// finished before. A schedule keeps no state, so a resumed run finds its rate by itself. The table of all is in
 // docs/schedules.md.
 //
 //   struct my_schedule {
@@ -11,11 +11,11 @@
 //
 // All are computed in double and give the same bits on every machine (base/math.hpp). TensorFlow computes in the type
 // of its learning rate, float32 as a rule, so its values differ from the eighth digit on. As there, a schedule that is
-// called checks nothing: decay_steps = 0 gives NaN. What an update is made of is checked: `void check() const`, if the
-// schedule has it, when the update is made, and every value at its step.
+// called checks nothing: decay_steps = 0 gives NaN. An update checks its schedules: it calls `void check() const`, if
+// the schedule has it, when it is made, and checks every value at its step.
 //
-// A schedule that listens to something (reduce_on_plateau) has `void observe(double value)`, `void restart()` and
-// `template <class List> void remembers(List&)`, so that what it heard is in the checkpoint.
+// A schedule that observes a value (reduce_on_plateau) has `void observe(double value)`, `void restart()` and `template
+// <class List> void remembers(List&)`, so that its observations are in the checkpoint.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -32,7 +32,7 @@ concept rate_schedule = detail::is_of<kind::schedule, S>() && requires(const S& 
   { s(global_step) } -> std::convertible_to<double>;
 };
 
-// One with state: it must be told, and saved.
+// A stateful schedule observes values and must be saved.
 template <class S>
 concept observing_schedule = rate_schedule<S> && requires(S& s, double value) {
   s.observe(value);
@@ -40,17 +40,18 @@ concept observing_schedule = rate_schedule<S> && requires(S& s, double value) {
 };
 
 namespace detail {
-// What it gives, in double; a function of the program's may give another number.
+// Returns its value in double; a function of the program's may return another number.
 template <class S>
 constexpr double value_at(const S& schedule, std::int64_t global_step) {
   return static_cast<double>(schedule(global_step));
 }
-// What stands in for a schedule that was not given.
+// The placeholder for a missing schedule.
 struct no_schedule {
   using policy_for = kind::schedule;
   constexpr double operator()(std::int64_t) const { return 0; }
 };
-// For the check() of one that falls over a number of steps: it would be over at step 1 if nobody had set that number.
+// This serves the check() of a schedule that falls over a number of steps: without that number it would be over at step
+// 1.
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_short(std::string_view schedule, std::string_view setting,
                                                                 [[maybe_unused]] double found) {
 #if defined(__cpp_exceptions)
@@ -60,7 +61,7 @@ struct no_schedule {
   raise(status::invalid_argument, schedule, ": expected `", setting, "` > 1");
 #endif
 }
-// What a setting of a schedule must be, for its check(): in words, and as a comparison that a NaN fails.
+// The requirement on a setting of a schedule, for its check(): in words, and as a comparison that a NaN fails.
 enum class schedule_bound : unsigned char { positive, not_negative, share };
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_bound(std::string_view schedule, std::string_view setting,
                                                                 schedule_bound bound, [[maybe_unused]] double found) {
@@ -91,7 +92,7 @@ constexpr void check_all(const Parts&... parts) {
   };
   (one(parts), ...);
 }
-// Whether a rate below 0 is no mistake of this schedule.
+// True if this schedule may return a rate below 0.
 template <class S>
 inline constexpr bool may_be_negative = requires { requires S::may_be_negative; };
 }  // namespace detail

@@ -1,4 +1,5 @@
-// Every schedule, and the list of them: for the umbrella, the tables in docs/schedules.md, and tests that run over all.
+// This header includes and lists every schedule, for the umbrella, the tables in docs/schedules.md, and tests that run
+// over all.
 #pragma once
 #include "schedules/cosine.hpp"
 #include "schedules/decay.hpp"
@@ -12,7 +13,7 @@ namespace gradus::inline GRADUS_BUILD {
 template <class... Schedules>
 struct schedule_list {
   static constexpr std::size_t size = sizeof...(Schedules);
-  // f(std::type_identity<schedule>{}) for each.
+  // Calls f(std::type_identity<schedule>{}) for each.
   template <class F>
   static constexpr void for_each(F&& f) {
     (f(std::type_identity<Schedules>{}), ...);

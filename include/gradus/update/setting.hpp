@@ -1,5 +1,6 @@
-// The settings of a policy as a table: name, member, and the range in which its formula means something. From it follow
-// what is checked when an update is made, and at each step of a setting that follows a schedule (update/vary.hpp).
+// This header describes the settings of a policy as a table: name, member, and the range in which its formula is valid.
+// The table determines the checks when an update is made, and at each step of a setting that follows a schedule
+// (update/vary.hpp).
 //
 //   struct my_rule {
 //     double decay = 0.9;
@@ -8,8 +9,8 @@
 //     }
 //   };
 //
-// The table lists every number that a user may set. A policy without a table is not checked. What no range says, such
-// as two settings that depend on each other, stays in `void check() const`, which runs after the table.
+// The table lists every number that a user may set. A policy without a table is not checked. Conditions that no range
+// expresses, such as two settings that depend on each other, stay in `void check() const`, which runs after the table.
 #pragma once
 #include <array>
 #include <bit>
@@ -117,7 +118,7 @@ public:
     default: return static_cast<double>(of.*natural_);
     }
   }
-  // Whether x is a value that it may take: in its range, and whole where the setting is a whole number.
+  // True if the setting may take x: x is in its range, and whole where the setting is a whole number.
   constexpr bool takes(double x) const {
     if (!detail::is_in_range(range, x)) return false;
     if (!whole()) return true;
@@ -169,7 +170,7 @@ concept has_settings = requires { R::settings().size(); };
 template <class R>
 inline constexpr auto settings_of = R::settings();
 
-// What messages call a policy: `called` where it has no name of its own in checkpoints.
+// The name of a policy in messages: `called` where it has no name of its own in checkpoints.
 template <class R>
 constexpr std::string_view setting_owner() {
   if constexpr (requires { std::string_view{R::called}; })
@@ -205,7 +206,7 @@ inline constexpr auto line_text = [] {
   const std::string end = usual.has_value() ? text(", or leave it out for ", *usual) : std::string();
   raise(status::invalid_argument, expected, ", found ", found, "; give a value in that range", end);
 }
-// What a schedule gave to a setting, in the step that follows `step` finished ones.
+// The value that a schedule gave to a setting, in the step that follows `step` finished ones.
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_scheduled(std::string_view owner, std::string_view name,
                                                                     setting_range range, bool whole,
                                                                     [[maybe_unused]] double found,

@@ -1,5 +1,6 @@
-// One rule with the policies that stand beside it, as the sweep over memory sees it (cpu/sweep.hpp): which arrays lie
-// beside a variable, and the constants of a step. `composed` (update/composed.hpp) is one of these, or several.
+// A single is one rule with the policies that stand beside it, as the sweep over memory sees it (cpu/sweep.hpp): it
+// says which arrays lie beside a variable, and the constants of a step. `composed` (update/composed.hpp) is one of
+// these, or several.
 #pragma once
 #include <bit>
 #include <string>
@@ -27,7 +28,7 @@ inline std::string checkpoint_name(std::string_view variable, const mirror& m) {
 }
 
 namespace detail {
-// What stands in for a policy that was not given.
+// The placeholder for a missing policy.
 struct no_clip {
   using policy_for = kind::clip;
   static constexpr bool needs_norm = false;
@@ -51,8 +52,8 @@ typename R::template constants<To> convert_constants(const typename R::template 
   return std::bit_cast<typename R::template constants<To>>(out);
 }
 
-// How a clip given beside a rule is done: by one factor for all gradients, by a factor for each column, or as a part of
-// a chain at its head.
+// A clip beside a rule works by one factor for all gradients, by a factor for each column, or as a part of a chain at
+// its head.
 template <class Clip>
 concept scales_all = requires(const Clip& c) {
   { c.scale(1.0) } -> std::convertible_to<double>;
@@ -70,7 +71,7 @@ auto rule_behind(const Clip& clip, const Rule& rule) {
 }
 }  // namespace detail
 
-// What one step needs, in the type of the variable: a rule's constants, and how much of theta the average takes.
+// The inputs of one step, in the type of the variable: a rule's constants, and how much of theta the average takes.
 template <class Rule, class T>
 struct step_constants {
   typename Rule::template constants<T> rule;
@@ -145,7 +146,7 @@ public:
   }
   double rate_factor() const { return rate_factor_; }
 
-  // The mirrors of a variable: the rule's slots in order, then the average.
+  // The mirrors of a variable are the rule's slots in order, then the average.
   constexpr std::array<mirror, mirror_count> mirrors() const {
     std::array<mirror, mirror_count> all{};
     if constexpr (slot_count != 0) {
@@ -206,29 +207,30 @@ public:
     return {detail::convert_constants<rule_type, T, double>(c.rule), static_cast<T>(c.new_share)};
   }
 
-  // Once per step, after every variable.
+  // This runs once per step, after every variable.
   void finish(std::int64_t step) {
     if constexpr (detail::has_shared<rule_type>) detail::finish_shared(rule_, shared_, {step, rate(step)}, rule_);
   }
-  // The same where settings follow a schedule: they are those of the step to come by now, `done` and `rate` were those
-  // of the one that was made. And of a step that was left out.
+  // The same where settings follow a schedule: they are those of the step to come by now; `done` and `rate` were those
+  // of the finished step. It also serves a step that was left out.
   void finish_varied(std::int64_t step, const rule_type& done, double rate) {
     if constexpr (detail::has_shared<rule_type>) detail::finish_shared(rule_, shared_, {step, rate}, done);
   }
   void pass_varied(const rule_type& skipped) {
     if constexpr (detail::has_shared<rule_type>) detail::exchange_factors(rule_, skipped, shared_);
   }
-  // The optimizer's own state as before the first step.
+  // Resets the optimizer's own state to that before the first step.
   void restart() {
     if constexpr (detail::has_shared<rule_type>) shared_ = rule_.start();
     if constexpr (observing_schedule<schedule_type>) schedule_.restart();
   }
-  // A loss or metric, for schedules that look at one (reduce_on_plateau).
+  // Passes a loss or metric to schedules that observe one (reduce_on_plateau).
   void watch(double value) {
     if constexpr (observing_schedule<schedule_type>) schedule_.observe(value);
   }
 
-  // Whether a sparse gradient also moves the rows that it does not list. Most rules never do, and say so when compiled.
+  // True if a sparse gradient also moves the rows that it does not list. Most rules never do; this is known when
+  // compiling.
   static constexpr bool may_decay_all_rows = requires(const rule_type& r) { r.decays_all_rows(); };
   bool decays_all_rows() const {
     if constexpr (may_decay_all_rows)
@@ -237,7 +239,7 @@ public:
       return false;
   }
 
-  // The optimizer's own state; that of a variable belongs to whoever holds the mirrors.
+  // Lists the optimizer's own state; the state of a variable belongs to the owner of the mirrors.
   template <class List>
   void remembers(List& list) {
     if constexpr (detail::has_shared<rule_type>)
@@ -246,7 +248,7 @@ public:
   }
 
 private:
-  // Not constexpr, and apart: a program that cannot get here does not carry the text.
+  // It is not constexpr and stands apart: a program that cannot get here does not carry the text.
   [[noreturn]] static void two_owners(bool varied) {
     raise(status::invalid_argument,
           text("the learning rate has two owners: ", rule_type::name, "'s `.rate` and ",

@@ -1,4 +1,5 @@
-// What a sparse gradient does to the rows that it does not list: a setting of the rules that could do either.
+// This setting decides whether a sparse gradient moves the rows that it does not list, for the rules that could do
+// either.
 #pragma once
 #include "rule.hpp"
 

@@ -1,4 +1,5 @@
-// The `vary` policies of an update together (update/vary.hpp): what they are about, and their values of a step.
+// This header joins the `vary` policies of an update (update/vary.hpp): the settings they set, and their values at a
+// step.
 #pragma once
 #include <tuple>
 
@@ -14,7 +15,7 @@ constexpr auto variation_of(const P& p) {
     return std::tuple<>();
 }
 
-// The owner of what V varies is Part, or is in it.
+// True if Part, or something in it, owns the setting that V varies.
 template <class V, class Part>
 consteval bool varies_in() {
   if constexpr (requires { typename V::owner; })
@@ -57,7 +58,7 @@ class variations<std::tuple<B...>, Accumulation, Noise, LossScale, Policies...> 
 
 public:
   static constexpr bool finds_all = (found<Policies> && ...);
-  // Whether a vary<&rule::rate> is about branch I.
+  // True if a vary<&rule::rate> sets the rate of branch I.
   template <std::size_t I>
   static constexpr bool of_rate = varies_rate<branch<I>>;
   static constexpr bool one_owner = (!(B::has_schedule && varies_rate<B>)&&...);
@@ -81,7 +82,7 @@ public:
     });
   }
 
-  // The rate of the first branch, where it varies.
+  // Returns the rate of the first branch, where it varies.
   double rate(std::int64_t step) const {
     double rate = 0;
     each([&](const auto& v) {
@@ -105,14 +106,14 @@ public:
       return accumulation.only_adds(global_step);
   }
 
-  // Every setting to its value in the step that follows `global_step` finished ones.
+  // Sets every setting to its value in the step that follows `global_step` finished ones.
   void set(std::tuple<B...>& branches, Accumulation& a, Noise& n, LossScale& l, std::int64_t global_step) {
     if constexpr (of_pace) pace_ = pace_at(global_step);
     const std::int64_t step = rule_step(a, global_step);
     each([&](const auto& v) { set_one(v, checked_value(v, step), branches, a, n, l); });
     std::apply([](const auto&... b) { (b.check(), ...); }, branches);
   }
-  // The same for a step that may never be made: it refuses nothing.
+  // Does the same for a step that may never be made: it refuses nothing.
   void look_ahead(std::tuple<B...>& branches, Accumulation& a, Noise& n, LossScale& l, std::int64_t global_step) {
     if constexpr (of_pace) pace_ = pace_at(global_step);
     const std::int64_t step = rule_step(a, global_step);
@@ -123,7 +124,7 @@ public:
   }
 
 private:
-  // The step of the rule that a micro-batch belongs to, and the first of that step's micro-batches.
+  // Returns the step of the rule that a micro-batch belongs to, and the first of that step's micro-batches.
   struct pace {
     std::int64_t step = 0, first = 0;
   };

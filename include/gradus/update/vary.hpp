@@ -1,4 +1,4 @@
-// Any number that a policy lets you set, as a function of the step:
+// `vary` makes any number that a policy lets you set a function of the step:
 //
 //   gradus::updater u{gradus::adam{}, gradus::vary<&gradus::adam::beta1>(gradus::one_cycle{...}),
 //                     gradus::vary<&gradus::clip_by_global_norm::max_norm>([](std::int64_t step) { return ...; }),
@@ -142,7 +142,7 @@ constexpr auto vary(const T&...) {
 }
 
 namespace detail {
-// Whether a policy, or a part of a chain, has the settings of Owner.
+// True if a policy, or a part of a chain, has the settings of Owner.
 template <class Owner, class P>
 consteval bool has_settings_of() {
   if constexpr (requires { P::template has_part<Owner>; })
@@ -157,9 +157,9 @@ void set_in(P& p, const setting<Owner>& what, double x) {
   else if constexpr (std::is_base_of_v<Owner, P>)
     what.set(p, x);
 }
-// Which settings a rule keeps products of: for each number of its shared state the member, or nullptr, in
-// `static constexpr auto powers()`. In the state stands the product up to the step to come. A step that was left out
-// gives its factor back, and the one of the step that comes instead takes its place.
+// `static constexpr auto powers()` names the settings of which a rule keeps products: for each number of its shared
+// state the member, or nullptr. The state holds the product up to the step to come. A step that was left out gives its
+// factor back, and the one of the step that comes instead takes its place.
 template <class R>
 void exchange_factors(const R& next, const R& skipped, auto& state) {
   if constexpr (requires { next.exchange(skipped, state); }) {

@@ -1,4 +1,4 @@
-// Weight decay as parts of a chain, for any rule.
+// These parts of a chain decay weights, for any rule.
 #pragma once
 #include <tuple>
 

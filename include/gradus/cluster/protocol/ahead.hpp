@@ -1,5 +1,5 @@
-// Pieces of pushes that were sent ahead of them, while the rest of the gradient was computed. The push that follows
-// says how many there are; where one is missing, the push waits to be said again, and that one is whole.
+// This keeps pieces of pushes that were sent ahead of them, while the rest of the gradient was computed. The push that
+// follows says how many there are; where one is missing, the push waits to be said again, and that one is whole.
 //
 // A worker computes one gradient at a time, so pieces of an earlier one give way to those of a later one. Nothing here
 // is written down or told to anybody: a shard that begins again has lost it, and hears the whole push.

@@ -1,5 +1,5 @@
-// Numbers, strings and byte arrays behind one another, little-endian: how the protocol's machines write down what they
-// are, for snapshots, logs and hello. A reader believes no length before it has held it against what is left.
+// The protocol's machines write their state as numbers, strings and byte arrays behind one another, little-endian, for
+// snapshots, logs and hello. A reader checks each length against the remaining bytes.
 #pragma once
 #include <bit>
 #include <cstdint>

@@ -1,8 +1,8 @@
-// The one place where updates are decided, beside shard 0, without I/O. A contribution is complete once every shard has
-// staged and written down its part; then it is an update by itself (asynchronous, ssp), or counts for the round
-// (synchronous), which is one update with the last contribution that it needs. The decision is written down before it
-// is told, and told again until every shard has written it down as well. So of a worker that dies between two parts
-// nothing is applied anywhere, and of one that dies behind the last all is.
+// The decider is the one place where updates are decided, beside shard 0, without I/O. A contribution is complete once
+// every shard has staged and written down its part; then it is an update by itself (asynchronous, ssp), or counts for
+// the round (synchronous), which is one update with the last contribution that it needs. The decision is written down
+// before it is sent, and sent again until every shard has written it down as well. So of a worker that dies between two
+// parts nothing is applied anywhere, and of one that dies behind the last all is.
 //
 //   gradus::detail::decider<> d({.shape = {2, 3}}, out, now);     // receive, synced, advance: as a shard
 // A worker is known by its incarnation; a greater one replaces it: what is under way is dropped, and `joined` says up
@@ -76,7 +76,7 @@ public:
   }
   nanos next() const { return std::min(members_.next(), hold_.next(o_.hold_deadline)); }
 
-  // What a round or a gate waits for; empty if nothing.
+  // Returns the wait of a round or a gate; empty if there is none.
   std::string waits(nanos now) const {
     std::string s;
     const auto add = [&](const std::string& one) {
@@ -207,7 +207,7 @@ private:
     const decision* last = kept_.of(order_);
     log_.say(last != nullptr ? last->record : 0, answer(m, message_kind::held, order_));
   }
-  // What was complete while a worker held.
+  // Takes contributions that were complete while a worker held.
   void go_on() {
     if (hold_.is_held() || !std::exchange(was_held_, false)) return;
     for (std::uint64_t w = 0; w < workers_.size(); ++w) take_complete(w);
@@ -377,7 +377,7 @@ private:
     for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
       log_.say(record, {message_kind::decide, cluster_shape::decider, k, ids[0].incarnation, 0, order_, ids, {}});
   }
-  // Decisions count from when they are written down: nobody goes on because of one that may still be forgotten.
+  // Decisions count from when they are written down: no worker goes on by one that may still be forgotten.
   void count_said() {
     for (const decision& d : kept_) {
       if (d.order <= said_order_ || !log_.is_said(d.record)) continue;

@@ -1,4 +1,4 @@
-// Decisions that came before their turn: a shard applies updates in their order, and messages are overtaken.
+// This keeps decisions that came before their turn: a shard applies updates in their order, and messages are overtaken.
 #pragma once
 #include <algorithm>
 #include <utility>

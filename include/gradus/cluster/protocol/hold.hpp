@@ -13,7 +13,7 @@ class hold_place {
 public:
   explicit hold_place(std::uint32_t workers) : done_(workers) {}
   bool is_held() const { return is_held_; }
-  // Who holds; its sequence counts the holds of that worker.
+  // Returns the worker that holds; its sequence counts the holds of that worker.
   const contribution_id& holder() const { return holder_; }
 
   // True if it holds now, or did already. `update`: the last one that the worker has pushed. False: another worker
@@ -30,7 +30,7 @@ public:
     done = std::max(done, id);
     if (is_held_ && holder_.worker == id.worker && holder_ <= done) is_held_ = false;
   }
-  // The worker asks for the token of an update that is later than its hold: the release was lost.
+  // The worker requests the token of an update that is later than its hold: the release was lost.
   void goes_on(std::uint64_t worker, std::uint64_t incarnation, std::uint64_t update) {
     if (is_held_ && holder_.worker == worker && holder_.incarnation == incarnation && update > update_)
       release(holder_);

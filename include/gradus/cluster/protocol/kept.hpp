@@ -1,4 +1,4 @@
-// The decisions that a shard may still ask for, in their order: kept until every shard has written them down.
+// This keeps the decisions that a shard may still request, in their order, until every shard has written them down.
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -33,15 +33,15 @@ public:
       if (d.order == order) return &d;
     return nullptr;
   }
-  // A shard has written down all up to this order. What all shards have is forgotten, as far as the log of this node
-  // has it as well.
+  // A shard has written down all up to this order. Decisions that all shards have are forgotten, as far as the log of
+  // this node has them as well.
   void written(std::uint32_t shard, std::uint64_t order, std::uint64_t synced) {
     written_[shard] = std::max(written_[shard], order);
     const auto [least, most] = std::minmax_element(written_.begin(), written_.end());
     const std::uint64_t all = Faults::on(protocol_fault::forgotten_too_early) ? *most : *least;
     while (!all_.empty() && all_.front().order <= all && all_.front().record <= synced) all_.pop_front();
   }
-  // The first one that is kept; `none_kept` if there is none.
+  // Returns the first one that is kept; `none_kept` if there is none.
   std::uint64_t first(std::uint64_t none_kept) const { return all_.empty() ? none_kept : all_.front().order; }
 
   void save(bytes_out out) const {

@@ -1,11 +1,11 @@
-// Who is there: heartbeats, incarnations, suspicion and death by deadlines. A node that was silent for `suspect_after`
-// is suspected, for `dead_after` it is dead; a word of it, in the incarnation that is known or a later one, brings it
-// back. Time is this node's own, so clocks of others do not matter.
+// Membership tracks the nodes: heartbeats, incarnations, suspicion and death by deadlines. A node that was silent for
+// `suspect_after` is suspected, for `dead_after` it is dead; a message of it, in the known incarnation or a later one,
+// brings it back. Time is this node's own, so clocks of others do not matter.
 //
 //   gradus::detail::membership members(3, {}, now);
 //   members.hear(1, 7, now);                       // node 1 lives, in its incarnation 7
 //   members.advance(now, [&](const member& m) { ... });     // at members.next(): each one whose state changes
-//   for (const member& m : members.view()) ...     // what users see, with a version that counts changes
+//   for (const member& m : members.view()) ...     // the users' view, with a version that counts changes
 #pragma once
 #include <algorithm>
 #include <string_view>
@@ -60,7 +60,7 @@ public:
     m.incarnation = incarnation;
     if (m.state != member_state::left) change(m, member_state::left, now);
   }
-  // Tells `changed(member)` of each that is suspected or dead from now on.
+  // Calls `changed(member)` for each that is suspected or dead from now on.
   template <class Changed>
   void advance(nanos now, Changed changed) {
     for (member& m : members_) {

@@ -1,7 +1,7 @@
-// Who says what in a cluster, and what a machine may do to the world. The machines of this folder (window, shard,
-// decider, round, membership, worker) take messages and the time and give messages: no thread, lock, clock, socket or
-// file is in them. Drivers carry the messages, over threads, a network or a simulation, so what is simulated is what is
-// shipped.
+// This header has the messages of a cluster, and the actions of its machines. The machines of this folder (window,
+// shard, decider, round, membership, worker) take messages and the time and give messages: no thread, lock, clock,
+// socket or file is in them. Drivers carry the messages, over threads, a network or a simulation, so the simulated code
+// is the shipped code.
 //
 // Nodes: shards are 0 ... shards - 1, then workers. The decider lives beside shard 0. One update, all or nothing:
 //
@@ -50,7 +50,8 @@
 //   shard  -> worker        fetched (sequence, about: the order that it is at, parts: its whole state), once it is
 //   there worker -> decider       release (sequence)
 //
-// Every message may be lost, doubled, delayed and overtaken. Who waits says it again; who hears it again answers again.
+// Every message may be lost, doubled, delayed and overtaken. A node that waits repeats its message; one that receives
+// it again answers again.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -67,7 +68,7 @@ using nanos = std::int64_t;
 inline constexpr nanos never_due = INT64_MAX, at_once = INT64_MIN;
 inline constexpr nanos one_millisecond = 1'000'000;
 
-// What a worker contributes: exactly once, whatever happens to messages.
+// The contribution of a worker: it counts exactly once, whatever happens to messages.
 struct contribution_id {
   std::uint64_t worker = 0, incarnation = 0, sequence = 0;
   friend auto operator<=>(const contribution_id&, const contribution_id&) = default;
@@ -95,12 +96,12 @@ struct protocol_message {
   std::uint64_t incarnation = 0, sequence = 0, about = 0;
   std::span<const contribution_id> ids = {};
   std::span<const wire_slice> parts = {};
-  // The bytes of the parts are the sender's, who leaves them alone until they are returned (protocol_outside). In one
-  // process alone; elsewhere, and if this is false, they are good during the call that hands them over.
+  // The bytes of the parts are the sender's, which does not change them until they are returned (protocol_outside). In
+  // one process alone; elsewhere, and if this is false, they are good during the call that hands them over.
   bool is_lent = false;
 };
 
-// What a worker says to the decider once it has joined.
+// The messages of a worker to the decider once it has joined.
 constexpr bool is_of_joined_worker(message_kind k) {
   return k == message_kind::heartbeat || k == message_kind::ask || k == message_kind::leave ||
          k == message_kind::start || k == message_kind::hold || k == message_kind::release;
@@ -115,7 +116,7 @@ struct cluster_shape {
   static constexpr std::uint32_t decider = 0;
 };
 
-// What the decider answers.
+// The decider's answer.
 inline protocol_message answer(const protocol_message& m, message_kind kind, std::uint64_t about,
                                std::span<const contribution_id> ids = {}) {
   return {kind, cluster_shape::decider, m.from, m.incarnation, m.sequence, about, ids, {}};
@@ -129,7 +130,7 @@ struct order_entry {
 };
 static_assert(sizeof(order_entry) == 16);
 
-// What a machine may do. What it hands over is good during the call.
+// The actions of a machine. The memory that it passes is valid during the call.
 class protocol_outside {
 public:
   // Sends a message to a node, or loses it. A message to the node itself is delivered after the machine has returned.
@@ -138,7 +139,7 @@ public:
   // the driver calls `synced(number)`, for all records up to that one; until then nothing that rests on it has been
   // said.
   virtual std::uint64_t write(std::span<const std::byte> record) = 0;
-  // Whether anyone reads records; if not, `write` is called with nothing, for the number alone.
+  // True if records are read; if not, `write` is called with nothing, for the number alone.
   virtual bool keeps_records() const { return true; }
   // The bytes that a node has lent are looked at until they are returned.
   virtual void borrowed(std::uint32_t) {}
@@ -153,8 +154,8 @@ protected:
   ~protocol_outside() = default;
 };
 
-// The small faults that tests build into the machines, to see that the laws find them. In what is shipped `on` is
-// false while compiling and nothing of them is left.
+// The small faults that tests build into the machines, to see that the laws find them. In shipped code `on` is false
+// while compiling and nothing of them is left.
 enum class protocol_fault : int {
   none,
   no_window,            // what was answered is taken for new
@@ -191,7 +192,7 @@ public:
     o.message.parts = {};
     o.ids.assign(m.ids.begin(), m.ids.end());
   }
-  // Sends what waited for records up to this one.
+  // Sends messages that waited for records up to this one.
   void synced(std::uint64_t record, protocol_outside& out) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < count_; ++i) {
@@ -223,7 +224,7 @@ class message_frames {
 public:
   explicit message_frames(wire_limits limits = {}) : out_(limits), in_(limits) {}
   std::span<const std::span<const std::byte>> encode(const protocol_message& m);
-  // `to`: the node that reads it. Raises what message_decoder raises. Good until the next call.
+  // `to`: the node that reads it. Raises the errors of message_decoder. The result is valid until the next call.
   protocol_message decode(std::span<const std::byte> frame, std::uint32_t to);
 
 private:

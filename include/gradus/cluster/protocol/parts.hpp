@@ -1,6 +1,6 @@
-// The parts of updates that lie on a shard until they are decided, each in memory of its own: the message that brought
-// it is gone by then. What was lent is left where it lies. Memory is used again, so after the first updates none is
-// taken.
+// This keeps the parts of updates on a shard until they are decided, each in memory of its own, since the message that
+// brought it is gone by then. Lent memory is left where it lies. Memory is used again, so after the first updates none
+// is taken.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -56,7 +56,7 @@ public:
     copy_into(p);
     return p;
   }
-  // Of what this worker has lent a copy takes the place; says of how much.
+  // Replaces memory that this worker has lent by a copy; returns its size.
   std::size_t own(std::uint64_t worker) {
     std::size_t n = 0;
     for (part& p : parts_) {
@@ -67,7 +67,7 @@ public:
     }
     return n;
   }
-  // Says whether it was lent.
+  // Returns whether it was lent.
   bool release(const contribution_id& id) {
     for (std::size_t i = 0; i < parts_.size(); ++i)
       if (parts_[i].id == id) {
@@ -122,7 +122,7 @@ public:
 private:
   std::vector<part> parts_, free_;
 
-  // What its slices show.
+  // The contents of its slices.
   static void copy_into(part& p) {
     const auto aligned = [](std::size_t n) { return (n + wire_alignment - 1) / wire_alignment * wire_alignment; };
     std::size_t bytes = 0, at = 0;

@@ -1,6 +1,6 @@
-// Which shards have staged which contribution. One is complete once all have; those of a worker are taken in the order
-// of their sequence, so what is decided of a worker is always the first so many. Not saved: shards say again what they
-// have.
+// This tracks which shards have staged which contribution. One is complete once all have; those of a worker are taken
+// in the order of their sequence, so the decided ones of a worker are always the first so many. It is not saved: shards
+// report again.
 #pragma once
 #include <algorithm>
 #include <vector>

@@ -1,5 +1,5 @@
-// A synchronous round: a set of contributions, decided once (tf.train.SyncReplicasOptimizer of 1.15, with whom each of
-// M workers pushes gradients that were computed at its local step, and N of them make one update).
+// A synchronous round is a set of contributions, decided once (tf.train.SyncReplicasOptimizer of 1.15, with whom each
+// of M workers pushes gradients that were computed at its local step, and N of them make one update).
 //
 //   gradus::detail::sync_round r({.aggregate = 2, .total = 3});    // one backup
 //   r.contribute({0, 1, 1}, 0);      // worker 0, computed at step 0: it counts, and the worker waits
@@ -11,12 +11,12 @@
 // (docs/arithmetic.md), so the order of arrival never reaches the result. Without backups (M <= N) the set is the same
 // in every run. With backups arrival decides who is in it, and the decider's log keeps it.
 //
-// A worker's token is its own: who has contributed its share of a round gets the next one with the round's end, who was
-// stale gets one at once. In TensorFlow tokens are a queue, from which a fast worker may take those of another. M < N:
-// each worker contributes N / M times to a round, which must be whole. TensorFlow begins with N tokens that hold the
-// first step, so that after the first update every worker contributes once in vain (facts Y1); `wasted_first_round`
-// does so too. TensorFlow also adds what comes between the N-th gradient and the chief's take, and divides by all: here
-// a round has exactly N.
+// A worker's token is its own: a worker that has contributed its share of a round gets the next one with the round's
+// end, a stale one gets one at once. In TensorFlow tokens are a queue, from which a fast worker may take those of
+// another. M < N: each worker contributes N / M times to a round, which must be whole. TensorFlow begins with N tokens
+// that hold the first step, so that after the first update every worker contributes once in vain (facts Y1);
+// `wasted_first_round` does so too. TensorFlow also adds gradients that come between the N-th and the chief's take, and
+// divides by all: here a round has exactly N.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -79,7 +79,7 @@ public:
     if (credits_ != 0) return --credits_, round_fate::goes_on;
     return round_fate::waits;
   }
-  // A worker that begins anew: what it contributed to this round before is not of it any more.
+  // A worker that begins anew: its earlier contributions do not belong to this round any more.
   void forget(std::uint64_t worker) {
     std::erase_if(set_, [&](const contribution_id& c) { return c.worker == worker; });
   }

@@ -1,5 +1,5 @@
-// Nothing is said before what it rests on is written down: records of the log, how far they survive, and the messages
-// that wait for that.
+// No message is sent before its records are written down: this tracks records of the log, how far they survive, and the
+// messages that wait for them.
 #pragma once
 #include <algorithm>
 
@@ -12,7 +12,7 @@ class said_when_written {
 public:
   explicit said_when_written(protocol_outside& out) : out_(&out) {}
 
-  // Records up to which what rests on them may be said.
+  // The record up to which dependent messages may be sent.
   std::uint64_t up_to() const { return Faults::on(protocol_fault::said_before_written) ? ~std::uint64_t{0} : synced_; }
   bool is_said(std::uint64_t record) const { return record <= up_to(); }
   void say(std::uint64_t record, const protocol_message& m) {
@@ -36,7 +36,7 @@ public:
     return write(what, about, ids, [](bytes_out) {});
   }
   void synced(std::uint64_t record) { synced_ = std::max(synced_, record); }
-  // Sends what waited for it.
+  // Sends the messages that waited for it.
   void say_held() { held_.synced(synced_, *out_); }
 
 private:

@@ -1,4 +1,4 @@
-// What the decider knows of a worker, besides its window.
+// A seat is the decider's knowledge of a worker, besides its window.
 #pragma once
 #include <algorithm>
 
@@ -10,7 +10,7 @@ struct worker_seat {
   std::uint64_t owner = 0, last = 0;                // the incarnation that joined, and its last decided sequence
   std::uint64_t owner_before = 0, last_before = 0;  // of the last one before it that had any
   std::uint64_t process = 0;                        // the number that the owner chose for itself
-  std::uint64_t record = 0;                         // what is said of it waits for this
+  std::uint64_t record = 0;                         // messages about it wait for this
   std::uint64_t owed = 0, lost = 0;                 // owed: the sequence whose token it waits for
   std::uint32_t updates = 0;                        // that are decided, of all its incarnations
   bool is_owed = false, has_left = false;

@@ -1,6 +1,6 @@
-// What updates need that depend on variables of all shards: lists of numbers, one of each shard, that every shard
-// hears. Beside the decider they are collected, written down, and told; a shard that restarted, or whose answer was
-// lost, asks again with its own list, and hears the same. They are kept as long as the decision that they belong to.
+// Updates that depend on variables of all shards need lists of numbers, one of each shard, which every shard receives.
+// Beside the decider they are collected, written down, and sent; a shard that restarted, or whose answer was lost,
+// sends its own list again, and receives the same. They are kept as long as the decision that they belong to.
 //
 //   shard  -> decider   measured (about: the order, sequence: the round, a list), until it is answered
 //   decider -> shards   settled (about: the order, sequence: the round, a list of each), once the log has them
@@ -95,7 +95,7 @@ public:
     settled(u);
     this->synced(synced);
   }
-  // Tells what is written down now.
+  // Sends the lists that are written down now.
   void synced(std::uint64_t record) {
     for (update& u : open_)
       for (; u.told < u.settled && u.rounds[u.told].record <= record; ++u.told)

@@ -1,5 +1,5 @@
-// A shard of a parameter server, without I/O: it stages parts of updates, applies those that the decider names, in the
-// order that the decider gave them, and tells its values. What its values are, and what applying does, is the Store's.
+// This is a shard of a parameter server, without I/O: it stages parts of updates, applies those that the decider names,
+// in the order that the decider gave them, and sends its values. The Store holds the values and applies updates.
 //
 //   gradus::detail::shard<my_store> s({.number = 1, .shape = {2, 3}}, store, out);
 //   s.receive(message, now);        // a push, a pull, a decision
@@ -38,7 +38,7 @@ public:
         fetches_(o.shape.workers),
         update_(o.number, o.shape.shards, store) {}
 
-  // Up to which order this shard's values are.
+  // Returns the order of this shard's values.
   std::uint64_t applied() const { return applied_; }
   // It has values, and they would survive.
   bool has_begun() const { return has_begun_ && log_.is_said(begun_record_); }
@@ -86,7 +86,7 @@ public:
       if (p.is_written) at = std::min(at, p.again);
     return at;
   }
-  // What waits here, and since when; empty if nothing does.
+  // Returns the waits here, and their beginnings; empty if there is none.
   std::string waits(nanos now) const {
     std::string s;
     const auto add = [&](const std::string& one) { s += (s.empty() ? "" : "; ") + one; };
@@ -105,7 +105,7 @@ public:
     return s;
   }
 
-  // What a worker has lent is wanted back: all of it is copied, and returned.
+  // A worker wants its lent memory back: all of it is copied, and returned.
   void give_back(std::uint32_t node) {
     std::size_t n = parts_.own(o_.shape.worker_of(node));
     if (n == 0) return;
@@ -198,7 +198,7 @@ private:
     out_->send(
         {message_kind::refused, o_.number, m.from, m.incarnation, static_cast<std::uint64_t>(code), about, {}, {}});
   }
-  // Values to begin with. Who comes second hears where this shard is, and changes nothing.
+  // Takes the first values. A second sender gets this shard's order, and changes nothing.
   void begin(const protocol_message& m) {
     if (!o_.shape.is_worker(m.from)) return ++counts_.forged, refuse(m, refusal_code::not_a_worker, 0);
     const contribution_id id{o_.shape.worker_of(m.from), m.incarnation, m.sequence};
@@ -302,7 +302,7 @@ private:
     if (begin_update(m.about, m.ids)) go_on(now);
     take_early(now);
   }
-  // What came before its turn, as far as it goes.
+  // Applies decisions that came before their turn, as far as possible.
   void take_early(nanos now) {
     early_decisions::decision e;
     while (!update_.is_open() && early_.take(applied_ + 1, e))
@@ -324,7 +324,7 @@ private:
       std::sort(set_.begin(), set_.end(), [](const staged_part& a, const staged_part& b) { return a.id < b.id; });
     return true;
   }
-  // Measures what is wanted, or applies.
+  // Makes the next measurement, or applies.
   void go_on(nanos now) {
     if (update_.is_settled()) return finish(false);
     update_.measure();
@@ -343,9 +343,9 @@ private:
                 {},
                 std::span(&list, 1)});
   }
-  // The lists are foreign. What is no list is counted and let be. What the store cannot use is its error, which goes
-  // through receive() to the driver: every shard hears the same lists, so the run cannot go on, and the driver ends it
-  // with the error's text. The update is as it was, so a driver may also let the message be.
+  // The lists are untrusted. Bytes that are no list are counted and ignored. A list that the store cannot use is its
+  // error, which goes through receive() to the driver: every shard hears the same lists, so the run cannot go on, and
+  // the driver ends it with the error's text. The update is as it was, so a driver may also let the message be.
   void settled(const protocol_message& m, nanos now) {
     if (!update_.is_open() || m.about != update_.order() || m.sequence != update_.round()) return;
     if (!update_.problem_of(m.parts).empty()) return void(++counts_.misfits);

@@ -1,6 +1,7 @@
-// Bounded staleness (SSP): a worker that begins a step has made at most `bound` updates more than the slowest of those
-// that take part. Bound 0 is lockstep; without a bound nobody waits. A clock counts a worker's updates. One that is
-// dead or has left holds nobody up; one that comes back goes on from the slowest of the others, if it was behind.
+// With bounded staleness (SSP) a worker that begins a step has made at most `bound` updates more than the slowest of
+// those that take part. Bound 0 is lockstep; without a bound no worker waits. A clock counts a worker's updates. One
+// that is dead or has left holds up no other; one that comes back goes on from the slowest of the others, if it was
+// behind.
 #pragma once
 #include <algorithm>
 #include <vector>

@@ -1,6 +1,6 @@
-// How stale values may be that a gradient was computed from, and what follows for the decider.
+// This says how stale the values may be from which a gradient was computed, and sets the decider by it.
 //
-//   asynchronous   every push is an update of its own, nobody waits
+//   asynchronous   every push is an update of its own, no worker waits
 //   bounded        the same, and a worker that begins leads the slowest by at most `bound` updates (ssp)
 //   synchronous    N of M contributions of one step are one update
 //

@@ -1,5 +1,6 @@
-// The update that a shard has begun and not applied yet, because the lists of all shards are wanted first
-// (settlement.hpp). One at a time. Not saved: until it is applied the parts are there, and the decider says it again.
+// This is the update that a shard has begun and not applied yet, because it needs the lists of all shards first
+// (settlement.hpp). There is one at a time. It is not saved: until it is applied the parts are there, and the decider
+// sends the decision again.
 #pragma once
 #include <algorithm>
 #include <charconv>
@@ -24,7 +25,7 @@ public:
     return is_open_ && std::find(ids_.begin(), ids_.end(), id) != ids_.end();
   }
   std::size_t round() const { return round_; }
-  // What this shard measured for the round.
+  // Returns this shard's measurement for the round.
   std::span<const double> measures() const { return measures_; }
 
   void begin(std::uint64_t order, std::span<const contribution_id> ids, std::span<const staged_part> set) {
@@ -43,7 +44,7 @@ public:
                                              " of update ", order_, "; a list has at most ", measures_most));
     measures_.assign(m.begin(), m.end());
   }
-  // What is wrong with the lists of a message, as it came; empty if nothing is.
+  // Returns the problem of a message's lists; empty if there is none.
   std::string problem_of(std::span<const wire_slice> parts) const {
     if (parts.size() != shards_) return text("expected the lists of ", shards_, " shards, found ", parts.size());
     for (std::uint32_t k = 0; k < shards_; ++k) {
@@ -55,7 +56,7 @@ public:
     }
     return {};
   }
-  // Of what has no problem. What the store raises goes to whoever called, and the round is open as before.
+  // Of what has no problem. An error of the store goes to the caller, and the round is open as before.
   void settle(std::span<const wire_slice> parts) {
     round_lists& lists = next();
     lists.clear(shards_);
@@ -67,7 +68,7 @@ public:
     is_open_ = false;
   }
 
-  // The set lies elsewhere now: the store begins anew and is told what was settled.
+  // The set lies elsewhere now: the store begins anew and settles the same lists.
   void begin_again(std::span<const staged_part> set) {
     store_->begin(order_, set);
     const std::size_t settled = std::exchange(round_, 0);

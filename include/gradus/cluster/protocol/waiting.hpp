@@ -1,5 +1,5 @@
-// Who waits on a shard for an order: one place for each worker. A wait ends when the order is there, when the worker
-// asks for something else, or by its deadline.
+// This lists the workers that wait on a shard for an order: one place for each. A wait ends when the order is there,
+// when the worker requests something else, or by its deadline.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -24,7 +24,7 @@ public:
     const nanos since = same ? p.since : now;
     p = {id.incarnation, id.sequence, order, since, since + deadline};
   }
-  // Tells `serve(id)` of each that waited for this order or one before it.
+  // Calls `serve(id)` for each that waited for this order or one before it.
   template <class Serve>
   void reached(std::uint64_t order, Serve serve) {
     for (std::uint64_t worker = 0; worker < places_.size(); ++worker) {
@@ -46,7 +46,7 @@ public:
     for (const place& p : places_) at = std::min(at, p.until);
     return at;
   }
-  // Tells `see(worker, place)` of each that waits.
+  // Calls `see(worker, place)` for each that waits.
   template <class See>
   void each(See see) const {
     for (std::uint64_t worker = 0; worker < places_.size(); ++worker)

@@ -1,9 +1,10 @@
-// Exactly once: which contributions were seen, and what was answered. A contribution is (worker, incarnation,
-// sequence); said again, it gets the answer that it got, and changes nothing. Saved together with the state that the
-// answers speak of: a window without its state, or a state without its window, doubles updates or loses them.
+// A window makes contributions count exactly once: it holds which were seen, and their answers. A contribution is
+// (worker, incarnation, sequence); sent again, it gets the same answer, and changes nothing. Saved together with the
+// state that the answers speak of: a window without its state, or a state without its window, doubles updates or loses
+// them.
 //
 // Memory is bounded: a worker has at most `width` contributions whose answers it does not know, so sequence s says that
-// all up to s - width are known. Those are forgotten; who sends one nevertheless replays, and is told so.
+// all up to s - width are known. Those are forgotten; a sender of one nevertheless replays, and gets that answer.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -58,7 +59,7 @@ public:
   // 0: none has been admitted.
   std::uint64_t incarnation_of(std::uint64_t worker) const { return lives_[worker].incarnation; }
 
-  // The greatest sequence that was begun in this incarnation.
+  // Returns the greatest sequence that was begun in this incarnation.
   std::uint64_t highest_of(std::uint64_t worker) const { return lives_[worker].highest; }
 
   window_verdict look(const contribution_id& id) const {
@@ -76,11 +77,11 @@ public:
     if (p.sequence == id.sequence) return p.is_answered ? window_verdict::answered : window_verdict::pending;
     return id.sequence + width_ <= l.highest ? window_verdict::forgotten : window_verdict::fresh;
   }
-  // Of what look() calls answered.
+  // Returns the answer of a contribution that look() calls answered.
   const window_answer& answer_of(const contribution_id& id) const {
     return lives_[id.worker].places[id.sequence % width_].answer;
   }
-  // A greater incarnation than the known one: what the worker was before is stale from now on.
+  // Admits a greater incarnation than the known one: the worker's earlier ones are stale from now on.
   void admit(std::uint64_t worker, std::uint64_t incarnation) {
     life& l = lives_[worker];
     if (incarnation <= l.incarnation) return;

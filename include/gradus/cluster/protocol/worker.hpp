@@ -1,5 +1,5 @@
-// A worker's half of the protocol, without I/O: joins, pulls values, pushes gradients, says everything again until it
-// is answered, and joins again with a new incarnation when it was replaced, or when a deadline passed.
+// This is a worker's half of the protocol, without I/O: it joins, pulls values, pushes gradients, repeats every message
+// until it is answered, and joins again with a new incarnation when it was replaced, or when a deadline passed.
 //
 //   gradus::detail::worker_half w({.number = 1, .shape = {2, 3}}, owner, out);
 //   w.start(incarnation, process, now);
@@ -13,8 +13,8 @@
 // Between two steps, w.fetch(now) brings the state of all shards at one order: owner.fetched(shard, order, parts) for
 // each, then owner.fetched_all(order), and the worker goes on where it was.
 //
-// Every wait has a deadline. When it passes, the owner is told what was waited for and since when, and the worker joins
-// again; what becomes of the contribution that was under way is told by `outcome`, which never leaves it open.
+// Every wait has a deadline. When it passes, the owner gets the wait and its beginning, and the worker joins again;
+// `outcome` reports the contribution that was under way, and never leaves it open.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -60,8 +60,8 @@ public:
   nanos waits_since() const { return since_; }
 
   // `incarnation`: greater than any that this worker had; the time at which the process began will do, and where a
-  // clock was set back, the decider says which one is known. `process` tells two processes of one incarnation apart:
-  // chosen at random.
+  // clock was set back, the decider says which one is known. `process` distinguishes two processes of one incarnation:
+  // it is chosen at random.
   void start(std::uint64_t incarnation, std::uint64_t process, nanos now) {
     incarnation_ = incarnation, process_ = process;
     join(now);
@@ -78,7 +78,7 @@ public:
     enter(states::giving, now);
   }
   // A piece of the gradient that is being computed at step(): what is final already of the part of one shard. It is on
-  // its way while the rest is computed. What the slices show is looked at during the call alone.
+  // its way while the rest is computed. The memory of the slices is read during the call alone.
   void send_ahead(std::uint32_t shard, std::span<const wire_slice> piece) {
     if (state_ != states::computing)
       raise(status::failed_precondition, text("worker ", o_.number, " sends a piece of a gradient while it ", doing(),
@@ -159,7 +159,7 @@ public:
     const nanos beat = state_ == states::joining ? never_due : beat_;
     return is_waiting() ? std::min({beat, again_, since_ + o_.deadline}) : beat;
   }
-  // What it waits for, as the end of a sentence that begins with the worker.
+  // Returns its wait, as the end of a sentence that begins with the worker.
   std::string waits() const {
     const auto shards = [&](auto lacks) {
       std::string s;
@@ -239,7 +239,7 @@ private:
     state_ = s, since_ = now, pause_ = o_.retry;
     say(now);
   }
-  // All that the present wait needs to have said.
+  // Sends all messages that the present wait needs.
   void say(nanos now) {
     again_ = now + pause_;
     const std::uint32_t me = o_.shape.node_of(o_.number);

@@ -1,4 +1,4 @@
-// What stands around a worker's half of the protocol: who computes, and the options.
+// The owner of a worker's half of the protocol computes; this header has its callbacks, and the options.
 #pragma once
 #include <string>
 
@@ -6,7 +6,8 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// What a worker's owner is told. Calls come out of receive() and advance(); push() and leave() may be called in them.
+// The callbacks of a worker's owner. Calls come out of receive() and advance(); push() and leave() may be called in
+// them.
 class worker_owner {
 public:
   // The worker has joined, and is one that begins: call begin_with(), in this call or later.
@@ -15,7 +16,7 @@ public:
   virtual void values(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice> parts) = 0;
   // All shards' values are there; compute a gradient at this step, and push it.
   virtual void compute(std::uint64_t step) = 0;
-  // What became of a push: from now on it is for ever.
+  // Reports the outcome of a push, which is final.
   virtual void concluded(token_verdict verdict, std::uint64_t order) = 0;
   // The same, of the push that was under way when the worker had to join again. False: nothing of it is or will be
   // applied anywhere.

@@ -1,9 +1,9 @@
-// Models that look at no feature: what every better one has to beat. tf.estimator's BaselineClassifier,
+// Baseline models read no feature; every better model has to beat them. tf.estimator's BaselineClassifier,
 // BaselineRegressor and BaselineEstimator (1.15).
 //
-// They learn a bias for each logit, the variable "baseline/bias": a classifier comes to predict how frequent the
-// classes are, a regressor the mean of the labels. Errors: invalid_argument for settings that make no sense, each with
-// its name.
+// They learn a bias for each logit, the variable "baseline/bias": a classifier learns to predict the frequencies of the
+// classes, a regressor the mean of the labels. Errors: invalid_argument for settings that make no sense, each with its
+// name.
 #pragma once
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
-// What all canned estimators are: an estimator whose model_fn is layers of feature columns under a head, and whose
-// input_fn gives data as they are read, one component for each feature; columns make of them what the model reads.
+// A canned estimator is an estimator whose model_fn is layers of feature columns under a head, and whose input_fn gives
+// data as they are read, one component for each feature; columns turn them into the model's inputs.
 //
 //   gradus::dnn_classifier people({.feature_columns = {age, gradus::embedding_column(town, 8)}, .hidden_units = {64,
 //   32},
@@ -8,8 +8,8 @@
 //                {.steps = 2000});
 //   for (const gradus::prediction& p : people.predict(input_fn)) say(people.class_of(p));
 //
-// Everything else is the estimator's: train, evaluate, predict, train_and_evaluate, export. An exported model is asked
-// for what the columns make, ids and numbers.
+// Everything else is the estimator's: train, evaluate, predict, train_and_evaluate, export. An exported model takes the
+// output of the columns, ids and numbers.
 #pragma once
 #include <optional>
 #include <string>
@@ -26,15 +26,15 @@ public:
   // An options.stage is called before the columns read.
   canned_estimator(canned_model model, estimator_options o);
 
-  // What the head's classes are called: its vocabulary, or "0", "1", ...; none of a regression.
+  // Returns the names of the head's classes: its vocabulary, or "0", "1", ...; none of a regression.
   const std::vector<std::string>& class_names() const { return classes_; }
-  // What the class of a prediction, of one example, is called. Graphs hold no texts, so a prediction has "class_ids"
+  // Returns the class name of a prediction of one example. Graphs hold no strings, so a prediction has "class_ids"
   // where TensorFlow has "classes" too. Errors: not_found if it has none, invalid_argument if it is a batch's.
   std::string class_of(const prediction& p) const;
-  // For an export: a placeholder for each component that the columns make, "age" or "town/ids".
+  // Makes, for an export, a placeholder for each component that the columns make, "age" or "town/ids".
   serving_input_function serving() const { return raw_serving_input(model_.parts()); }
-  // What its columns read in a tf.train.Example, for saved_model_options::features: saved_model::features() tells
-  // whoever loads the export.
+  // Returns the features that its columns read in a tf.train.Example, for saved_model_options::features;
+  // saved_model::features() gives them to a program that loads the export.
   example_spec examples() const { return model_.examples(); }
 
 private:
@@ -43,13 +43,13 @@ private:
 };
 
 namespace detail {
-// The head of a classifier: of two classes, or of more. Error: invalid_argument for fewer than 2.
+// Returns the head of a classifier: of two classes, or of more. Error: invalid_argument for fewer than 2.
 any_head classifier_head(int n_classes, const std::string& weight_column, const std::vector<std::string>& vocabulary,
                          losses::reduction r);
 any_head regressor_head(int label_dimension, const std::string& weight_column, losses::reduction r);
 // Error: invalid_argument if there is none.
 any_head given_head(const std::optional<any_head>& head);
-// What the options of all canned estimators say of the estimator itself.
+// Returns the options of the estimator itself in all canned estimators.
 estimator_options options_of(const auto& o) {
   estimator_options all = o.estimator;
   all.model_dir = o.model_dir, all.config = o.config, all.warm_start_from = o.warm_start_from;

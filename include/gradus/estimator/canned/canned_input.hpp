@@ -1,5 +1,5 @@
-// From batches of data to what a canned model reads: features through the layout of its columns, weights of examples as
-// they are, labels as numbers of classes. A stage of the dataset, in as many threads as it is told.
+// This stage turns batches of data into the inputs of a canned model: features through the layout of its columns,
+// weights of examples as they are, labels as numbers of classes. It runs in a given number of threads.
 //
 // In the data a label is a component by itself: a number, or a text (uint8, the bytes along the last axis) where the
 // head has a label_vocabulary.
@@ -14,22 +14,22 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct canned_input_options {
-  int parallel = 0;  // threads of the stage that reads columns; 0: the one that asks for batches
+  int parallel = 0;  // threads of the stage that reads columns; 0: the one that pulls batches
 };
 
 namespace detail {
 
-// The name of the component by which a model without columns knows how many examples a batch has.
+// The name of the component from which a model without columns takes the number of examples of a batch.
 inline constexpr std::string_view rows_component = "examples";
 
-// Labels of one component: texts to numbers, or a look at numbers.
+// Labels of one component: strings become numbers, numbers are checked.
 class label_reader {
 public:
-  // Errors, invalid_argument: a vocabulary and labels that are no text; text and no vocabulary.
+  // Errors, invalid_argument: a vocabulary with labels that are no strings; strings without a vocabulary.
   label_reader(const component& label, const any_head& head);
-  // What comes out: int64 of a text, else as it is.
+  // Returns the result's type: int64 for strings, else unchanged.
   const component& part() const { return part_; }
-  // Errors, invalid_argument: a text that the vocabulary does not have; a number outside of the head's classes.
+  // Errors, invalid_argument: a string that the vocabulary does not have; a number outside of the head's classes.
   void read(const const_tensor_view& from, tensor_view to) const;
 
 private:

@@ -1,5 +1,5 @@
-// What is in a canned estimator: the layers of TensorFlow's linear and dnn models, alone or added up, under a head. The
-// estimators that users type (linear.hpp, dnn.hpp, dnn_linear_combined.hpp, baseline.hpp) are this with other settings.
+// A canned_model has the layers of TensorFlow's linear and dnn models, alone or added up, under a head. The estimators
+// that users type (linear.hpp, dnn.hpp, dnn_linear_combined.hpp, baseline.hpp) are this with other settings.
 //
 // Variables have TensorFlow's names (1.15), so that a checkpoint of its canned models is one of these:
 //
@@ -48,7 +48,7 @@ struct linear_part {
 // fraction of zeros and a histogram.
 value dnn_logits(const named_tensors& features, const feature_layout& layout, int units, const dnn_part& part);
 value linear_logits(const named_tensors& features, const feature_layout& layout, int units, const linear_part& part);
-// The same number for every example: a bias for each unit.
+// Returns the same number for every example: a bias for each unit.
 value baseline_logits(const named_tensors& features, int units);
 
 struct canned_model_settings {
@@ -60,7 +60,7 @@ struct canned_model_settings {
   canned_input_options input = {};
 };
 
-// A model_fn, and what its input_fn's data go through.
+// A model_fn, and the stage of its input_fn's data.
 class canned_model {
 public:
   // Errors: invalid_argument for columns that do not fit, for hidden units and a dropout that make no sense.
@@ -68,12 +68,13 @@ public:
 
   // The model_fn. Each part's optimizer moves the variables of its own scope; a step adds 1 to the global step.
   estimator_spec operator()(const named_tensors& features, value labels, gradus::mode m) const;
-  // The input_fn's batches as the model reads them.
+  // Returns the input_fn's batches as the model reads them.
   estimator_input read(estimator_input in, gradus::mode m) const;
   const any_head& head() const { return head_; }
-  // What its features are: what the columns make, without weights of examples.
+  // Returns its features: the components that the columns make, without weights of examples.
   components parts() const;
-  // What the columns read in an Example. Error: invalid_argument for a feature that two columns read in two ways.
+  // Returns the features that the columns read in an Example. Error: invalid_argument for a feature that two columns
+  // read in two ways.
   example_spec examples() const;
 
 private:

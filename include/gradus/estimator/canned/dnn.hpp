@@ -1,4 +1,5 @@
-// Networks of dense layers over feature columns. tf.estimator's DNNClassifier, DNNRegressor and DNNEstimator (1.15).
+// These estimators are networks of dense layers over feature columns. tf.estimator's DNNClassifier, DNNRegressor and
+// DNNEstimator (1.15).
 //
 //   gradus::dnn_classifier digits({.feature_columns = {gradus::numeric_column("image", {.shape = {784}})},
 //                                  .hidden_units = {128, 64}, .n_classes = 10, .model_dir = "runs/digits"});

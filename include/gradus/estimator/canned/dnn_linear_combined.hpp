@@ -1,5 +1,6 @@
-// A linear model and a network whose logits are added up: wide and deep (Cheng et al. 2016, arXiv:1606.07792).
-// tf.estimator's DNNLinearCombinedClassifier, DNNLinearCombinedRegressor and DNNLinearCombinedEstimator (1.15).
+// These estimators add up the logits of a linear model and a network: wide and deep (Cheng et al. 2016,
+// arXiv:1606.07792). tf.estimator's DNNLinearCombinedClassifier, DNNLinearCombinedRegressor and
+// DNNLinearCombinedEstimator (1.15).
 //
 //   gradus::dnn_linear_combined_classifier people({.linear_feature_columns = {town, gradus::crossed_column({"town",
 //                                                      "job"}, 1000)},

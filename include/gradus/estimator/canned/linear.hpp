@@ -1,4 +1,5 @@
-// Linear models of feature columns. tf.estimator's LinearClassifier, LinearRegressor and LinearEstimator (1.15).
+// These estimators are linear models of feature columns. tf.estimator's LinearClassifier, LinearRegressor and
+// LinearEstimator (1.15).
 //
 //   gradus::linear_classifier people({.feature_columns = {town, gradus::crossed_column({"town", "job"}, 1000)},
 //                                     .model_dir = "runs/people"});

@@ -1,4 +1,5 @@
-// A queue of any kind, as a handle: copies are the same queue. TensorFlow's tf.queue.QueueBase.
+// `any_queue` is a type-erased handle to a queue of any kind: copies are the same queue. TensorFlow's
+// tf.queue.QueueBase.
 //
 //   gradus::fifo_queue q(32, {float32, int32}, {.shapes = {{784}, {}}, .names = {"image", "label"}});
 //   q.enqueue(element);                       // a datum; waits while the queue is full
@@ -6,9 +7,9 @@
 //   q.close();                                // what is left can be taken, then out_of_range
 //
 // Elements are rows of arrays of any dtype; a text is a uint8 array of any extent, as input/text_line.hpp has it. Many
-// threads may call at once: who came first is served first, and each element goes to one of them. A call that waits
-// raises deadline_exceeded or cancelled as its blocking_options say, and leaves the queue as it was. The memory of
-// elements is used again, so a queue of shapes allocates nothing once it has been full. The last handle is destroyed
+// threads may call at once: calls are served in order of arrival, and each element goes to one of them. A call that
+// waits raises deadline_exceeded or cancelled as its blocking_options say, and leaves the queue as it was. The memory
+// of elements is used again, so a queue of shapes allocates nothing once it has been full. The last handle is destroyed
 // when no call is under way.
 //
 // Otherwise than TensorFlow: a dequeue_many that is cancelled or late gives back what it had gathered, also beyond the
@@ -36,11 +37,11 @@ class any_queue {
 public:
   // A new queue. Error: invalid_argument.
   explicit any_queue(const queue_spec& spec, const task_system& run = {});
-  // A handle to an existing queue, for who expects this one: sessions share queues by name. Error: invalid_argument,
-  // with both, if they are not the same (check_same_queue).
+  // Makes a handle to an existing queue that must equal this description: sessions share queues by name. Error:
+  // invalid_argument, with both, if they are not the same (check_same_queue).
   any_queue(const queue_spec& spec, const any_queue& existing);
-  // The index-th of queues of the same components. Errors: invalid_argument for no queues, for queues that differ in
-  // types or names; out_of_range.
+  // Chooses the index-th of queues of the same components. Errors: invalid_argument for no queues, for queues that
+  // differ in types or names; out_of_range.
   static any_queue from_list(std::int64_t index, std::span<const any_queue> queues);
 
   const queue_spec& spec() const { return *spec_; }
@@ -52,8 +53,8 @@ public:
   bool is_same(const any_queue& other) const { return core_ == other.core_; }
 
   // One element: a list of arrays; a dictionary or a datum with the names of the queue's components. A datum for a
-  // queue without names is a list. Errors: invalid_argument for what is no element of this queue; cancelled if it is
-  // closed.
+  // queue without names is a list. Errors: invalid_argument for arrays that are no element of this queue; cancelled if
+  // it is closed.
   void enqueue(std::span<const const_tensor_view> element, const blocking_options& wait = {});
   void enqueue(std::initializer_list<named_value> element, const blocking_options& wait = {});
   void enqueue(const datum& element, const blocking_options& wait = {});
@@ -90,9 +91,9 @@ public:
   void dequeue_up_to(std::int64_t n, datum& out, const blocking_options& wait = {});
   datum dequeue_up_to(std::int64_t n, const blocking_options& wait = {});
 
-  // No enqueue after this one; what is in can be taken. Enqueues that wait come before it, so it waits for them. With
-  // cancel_pending_enqueues they raise cancelled, and it does not wait. Error: cancelled if the queue is closed
-  // already.
+  // Closes the queue for enqueues; its elements can still be taken. Enqueues that wait come before it, so it waits for
+  // them. With cancel_pending_enqueues they raise cancelled, and it does not wait. Error: cancelled if the queue is
+  // closed already.
   void close(bool cancel_pending_enqueues = false, const blocking_options& wait = {});
 
   std::int64_t size() const { return core_->size(); }

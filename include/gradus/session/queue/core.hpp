@@ -1,8 +1,9 @@
-// The engine of all queues: who waits, who is served, what a close does. The kinds differ by their storage alone.
+// This is the engine of all queues: it decides which call waits, which is served, and what a close does. The kinds
+// differ by their storage alone.
 //
 // A call is an attempt. Attempts stand in two lines, those that bring and those that take, and only the first of a line
-// is served; whenever one has got on, both lines are looked at again until nothing moves. Who looks serves the others
-// too, so a waiting thread wakes with its call done. A plain close stands in the line of those that bring.
+// is served; whenever one has got on, both lines are looked at again until nothing moves. The thread that looks serves
+// the others too, so a waiting thread wakes with its call done. A plain close stands in the line of those that bring.
 //
 // The lock is held while pointers move. Arrays are copied outside of it, each thread its own, unless they are so small
 // that taking the lock again would cost more.
@@ -29,7 +30,7 @@ struct pending_calls {
 
 namespace detail {
 
-// What copies elements to where they are wanted.
+// The function that copies elements to their destination.
 class element_reader {
 public:
   virtual void read(const element_chain& from) = 0;
@@ -89,7 +90,7 @@ private:
   struct line {
     attempt *first = nullptr, *last = nullptr;
   };
-  class turn;   // the lock, and who is to be woken when it is given back
+  class turn;   // the lock, and the threads to be woken when it is released
   class visit;  // an attempt in its line, until the call ends
 
   line& line_of(const attempt& a) { return a.kind == attempt::taking ? dequeues_ : enqueues_; }

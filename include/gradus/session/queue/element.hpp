@@ -1,4 +1,4 @@
-// An element in a queue: its arrays in one piece of memory, which is used again for the next element.
+// An element in a queue has its arrays in one piece of memory, which is used again for the next element.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -66,12 +66,12 @@ private:
   std::int64_t size_ = 0;
 };
 
-// How elements of a queue lie in memory.
+// The memory layout of a queue's elements.
 class element_layout {
 public:
   explicit element_layout(const queue_spec& spec);
 
-  // Bytes of one element; 0 if elements differ.
+  // Returns the number of bytes of one element; 0 if elements differ.
   std::size_t fixed_bytes() const { return fixed_bytes_; }
   bool is_fixed() const { return fixed_; }
   queue_element* make() const;

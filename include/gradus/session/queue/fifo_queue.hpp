@@ -1,4 +1,4 @@
-// A queue in the order of insertion. tf.queue.FIFOQueue.
+// This queue keeps the order of insertion. tf.queue.FIFOQueue.
 //
 //   gradus::fifo_queue q(10, {float32}, {.shapes = {{784}}});
 #pragma once

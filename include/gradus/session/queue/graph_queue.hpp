@@ -1,4 +1,4 @@
-// A queue as ops of a session's graph: what tf.queue.QueueBase is in TensorFlow's graphs.
+// A graph_queue gives a queue as ops of a session's graph, as tf.queue.QueueBase does in TensorFlow's graphs.
 //
 //   gradus::graph_queue q(g, make_queue_spec(gradus::queue_kind::fifo, 32, {float32, int64}, {.shapes = {{784}, {}}}));
 //   const value put = q.enqueue({image, label});        // fetch it: s.run(put, feeds)
@@ -9,15 +9,15 @@
 // A session makes the queue, and sessions with the same resources (run/session_resources.hpp) share it by its
 // shared_name, else by its name in the graph.
 //
-// A run that dequeues does so first: it waits before it holds any variable, what comes is fed to the graph, and the
-// batch is as large as what came. A run enqueues when its kernels have ended, and so lets go of its variables before it
+// A run that dequeues does so first: it waits before it holds any variable, the elements are fed to the graph, and
+// their number is the batch. A run enqueues when its kernels have ended, and so lets go of its variables before it
 // waits for room. Closing the session cancels runs that wait; a timeout of run_options leaves the queue as it was. A
-// run that fails after it has dequeued has lost what it took, as in TensorFlow.
+// run that fails after it has dequeued has lost its elements, as in TensorFlow.
 //
-// Otherwise than TensorFlow: all that a run dequeues comes before its kernels, and all that it enqueues after them, so
-// an op cannot wait for an enqueue of its own run; a component that is fed is not dequeued; the components of a
-// dequeue_many have a batch extent whatever n is; a component of a padding queue with several extents that may be any
-// has no place in a graph (one of them can be its batch).
+// TensorFlow differs: here a run makes all dequeues before its kernels, and all enqueues after them, so an op cannot
+// wait for an enqueue of its own run; a component that is fed is not dequeued; the components of a dequeue_many have a
+// batch extent whatever n is; a component of a padding queue with several extents that may be any has no place in a
+// graph (one of them can be its batch).
 #pragma once
 #include <initializer_list>
 #include <string>
@@ -30,7 +30,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The components of what a run dequeues, as tensors.
+// The components of dequeued elements, as tensors.
 class dequeued {
 public:
   dequeued(std::vector<value> parts, std::vector<std::string> names)
@@ -50,10 +50,11 @@ private:
 
 class graph_queue {
 public:
-  // Names of the spec: its name, made unique, is the node's. Error: invalid_argument for what is no queue.
+  // Names of the spec: its name, made unique, is the node's. Error: invalid_argument for a spec that describes no
+  // queue.
   graph_queue(graph& g, queue_spec spec);
-  // The index-th of queues of the same components. Errors: invalid_argument for no queues, for queues that differ in
-  // types or names; out_of_range.
+  // Returns the index-th of queues of the same components. Errors: invalid_argument for no queues, for queues that
+  // differ in types or names; out_of_range.
   static graph_queue from_list(std::int64_t index, std::span<const graph_queue> queues);
 
   const queue_spec& spec() const { return spec_; }
@@ -63,7 +64,7 @@ public:
   value node() const { return {g_, node_}; }
 
   // Ops that put an element in: a list of tensors, or a dictionary for a queue with names. Errors: invalid_argument for
-  // another number of components, another dtype, a shape that cannot fit; what a run raises is any_queue's.
+  // another number of components, another dtype, a shape that cannot fit; a run raises the errors of any_queue.
   value enqueue(std::span<const value> element);
   value enqueue(std::initializer_list<value> element) { return enqueue(std::span(element.begin(), element.size())); }
   value enqueue(std::initializer_list<std::pair<std::string_view, value>> element);
@@ -74,11 +75,11 @@ public:
   // Of a queue with or without names: tensors in the order of its components.
   value put_in_order(std::span<const value> list, bool many) { return put(list, true, many); }
 
-  // Tensors that hold what a run takes. `shapes`: of the components, for a queue without shapes; empty: those of the
-  // queue. Error: unimplemented where a graph has no such tensor (see the top).
+  // Gives tensors that hold the elements of a dequeue. `shapes`: of the components, for a queue without shapes; empty:
+  // those of the queue. Error: unimplemented where a graph has no such tensor (see the top).
   dequeued dequeue(std::vector<shape> shapes = {});
-  // n elements as rows, [batch, ...]; dequeue_up_to is content with fewer once the queue is closed. Error:
-  // invalid_argument without shapes.
+  // Gives n elements as rows, [batch, ...]; dequeue_up_to takes fewer once the queue is closed. Error: invalid_argument
+  // without shapes.
   dequeued dequeue_many(std::int64_t n);
   dequeued dequeue_up_to(std::int64_t n);
 
@@ -86,7 +87,7 @@ public:
   value size();       // int32, a scalar
   value is_closed();  // boolean, a scalar
 
-  // The queue of a session, as an object: for threads of the program's own.
+  // Returns the queue of a session, as an object, for threads of the program's own.
   any_queue in(base_session& s) const;
 
 private:

@@ -1,10 +1,10 @@
-// A queue in the order of insertion whose elements may differ in size: dequeue_many pads them with zeros to the largest
-// of the batch. tf.queue.PaddingFIFOQueue.
+// This queue keeps the order of insertion, and its elements may differ in size: dequeue_many pads them with zeros to
+// the largest of the batch. tf.queue.PaddingFIFOQueue.
 //
 //   gradus::padding_fifo_queue sentences(100, {int32}, {{any_extent}});
 //   sentences.dequeue_many(32);   // [32, the longest of these 32]
 //
-// How long each of them was is not in the batch; a component of its own can say it.
+// Their lengths are not in the batch; a component of its own can hold them.
 #pragma once
 #include "any_queue.hpp"
 

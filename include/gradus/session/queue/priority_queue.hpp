@@ -1,4 +1,4 @@
-// A queue in the order of a key: component 0 of each element, an int64 scalar; the smallest first.
+// This queue is ordered by a key: component 0 of each element, an int64 scalar; the smallest comes first.
 // tf.queue.PriorityQueue.
 //
 //   gradus::priority_queue q(10, {float32}, {.shapes = {{}}});

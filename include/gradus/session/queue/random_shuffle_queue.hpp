@@ -1,4 +1,4 @@
-// A queue that gives any of its elements, all equally likely. tf.queue.RandomShuffleQueue.
+// This queue gives any of its elements, all equally likely. tf.queue.RandomShuffleQueue.
 //
 //   gradus::random_shuffle_queue q(1000, 100, {float32}, {.shapes = {{784}}, .seed = 7});
 //

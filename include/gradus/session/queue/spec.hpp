@@ -1,5 +1,5 @@
-// What a queue is, apart from what is in it: its kind, its capacity and its components. Two parts of a program that
-// name the same queue compare what they expect of it.
+// A queue_spec describes a queue apart from its elements: its kind, its capacity and its components. Two parts of a
+// program that name the same queue compare their specs.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -14,7 +14,7 @@ namespace gradus::inline GRADUS_BUILD {
 enum class queue_kind { fifo, random_shuffle, padding_fifo, priority };
 std::string_view name_of(queue_kind kind);
 
-// What every kind has beside its capacity and types.
+// The options of every kind beside its capacity and types.
 struct queue_options {
   // Extents of each component of one element. Empty: elements have any shape, and there is no dequeue_many.
   std::vector<extents> shapes = {};
@@ -40,18 +40,18 @@ struct queue_spec {
   std::int64_t min_after_dequeue = 0;  // this and the seeds: of a random shuffle queue
   std::uint64_t seed = 0, seed2 = 0;
 
-  // What errors call it: shared_name, name or the kind.
+  // Its name in errors: shared_name, name or the kind.
   std::string shown_name() const;
   bool has_shapes() const { return !shapes.empty(); }
-  // Whether all elements have one size.
+  // True if all elements have one size.
   bool has_fixed_size() const;
-  // The components of one element, for a datum. Without names they are component_0 and so on; without shapes they are
-  // scalars.
+  // Returns the components of one element, for a datum. Without names they are component_0 and so on; without shapes
+  // they are scalars.
   components parts() const;
 
-  // Error: invalid_argument for what is no queue.
+  // Error: invalid_argument for a spec that describes no queue.
   void check() const;
-  // Whether an element may be enqueued, or rows of elements (`many`): the number of rows, or 1. Errors:
+  // Checks an element to be enqueued, or rows of elements (`many`); returns the number of rows, or 1. Errors:
   // invalid_argument for another number of components, another type or extents, rows of different number.
   std::int64_t check_element(std::span<const const_tensor_view> element, bool many) const;
 };

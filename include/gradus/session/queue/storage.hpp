@@ -1,5 +1,5 @@
-// Where a queue keeps its elements: what the kinds of queues differ by. It owns no lock; the core calls it under its
-// own.
+// A storage keeps the elements of a queue; the kinds of queues differ by it. It owns no lock; the core calls it under
+// its own.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,16 +15,17 @@ class queue_storage {
 public:
   virtual ~queue_storage() = default;
   virtual std::int64_t size() const = 0;
-  // How many may be taken now.
+  // Returns the number of elements that may be taken now.
   virtual std::int64_t available([[maybe_unused]] bool closed) const { return size(); }
-  // Whether a call for several takes what is there and waits for the rest. Otherwise it waits until all are there.
+  // True if a call for several takes the elements that are there and waits for the rest. Otherwise it waits until all
+  // are there.
   virtual bool gathers() const { return true; }
   // Room for as many as there are in all, so that `put` and `put_back` cannot fail.
   virtual void reserve([[maybe_unused]] std::int64_t all) {}
   virtual void put(queue_element* e) = 0;
   // The elements that were taken last, in the order in which they were taken: as if they had never been.
   virtual void put_back(element_chain& taken) = 0;
-  virtual queue_element* take() = 0;  // of what is available
+  virtual queue_element* take() = 0;  // of the available elements
 };
 
 // In the order of insertion. Source: tf.queue.FIFOQueue.
@@ -59,8 +60,8 @@ private:
   std::vector<queue_element*> list_;
 };
 
-// The smallest key first, of equal ones that which came first. Source: tf.queue.PriorityQueue, which leaves the order
-// of equal keys open.
+// The smallest key comes first, of equal ones that which was enqueued first. Source: tf.queue.PriorityQueue, which
+// leaves the order of equal keys open.
 class priority_storage final : public queue_storage {
 public:
   ~priority_storage() override;

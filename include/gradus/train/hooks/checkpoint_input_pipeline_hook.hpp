@@ -1,6 +1,6 @@
 // The hook that saves where a monitored session's inputs stand, beside the model and as often as the run's
-// configuration says: tf.data.experimental.CheckpointInputPipelineHook(estimator, external_state_policy). What it does
-// is said in session/input_checkpoint.hpp.
+// configuration says: tf.data.experimental.CheckpointInputPipelineHook(estimator, external_state_policy).
+// session/input_checkpoint.hpp describes its work.
 //
 //   auto input = gradus::idx("digits").shuffle(60000).repeat().batch(128);
 //   gradus::checkpoint_input_pipeline_hook saves(gradus::input_checkpoint_of(config));
@@ -19,8 +19,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The hook's options as a run_config says, or the one that a trainer or an estimator has as `config()`: the directory,
-// the interval, how many to keep, which task of how many. Change what else you like.
+// Returns the hook's options as a run_config says, or the one that a trainer or an estimator has as `config()`: the
+// directory, the interval, how many to keep, which task of how many. Change what else you like.
 // Error: invalid_argument if the configuration saves no checkpoints, or has no model_dir.
 template <class Config>
 input_checkpoint_options input_checkpoint_of(const Config& c,
@@ -47,7 +47,7 @@ input_checkpoint_options input_checkpoint_of(const Config& c,
     return o;
   }
 }
-// The same with the policy as a word: "fail", "warn" or "ignore". Error: invalid_argument for another.
+// Returns the same with the policy as a word: "fail", "warn" or "ignore". Error: invalid_argument for another.
 template <class Config>
 input_checkpoint_options input_checkpoint_of(const Config& c, std::string_view external_state) {
   return input_checkpoint_of(c, parse_external_state_policy(external_state));

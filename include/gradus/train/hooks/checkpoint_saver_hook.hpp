@@ -1,4 +1,4 @@
-// Saves checkpoints of a monitored session: when it begins, every so many steps or seconds, and at the end.
+// This hook saves checkpoints of a monitored session: when it begins, every so many steps or seconds, and at the end.
 // tf.train.CheckpointSaverHook (1.15).
 #pragma once
 #include <cstdint>
@@ -25,7 +25,7 @@ struct checkpoint_saver_options {
   scaffold* parts = nullptr;
   std::string checkpoint_basename = "model";  // TensorFlow: model.ckpt; here the codec ends the name
   std::vector<any_saving_listener> listeners = {};
-  // Gets the graph once, and a line for each checkpoint.
+  // The writer gets the graph once, and a line for each checkpoint.
   std::shared_ptr<detail::any_summary_writer> summary_writer = nullptr;
   bool write_graph = false;        // graph.pbtxt into the directory
   std::int64_t steps_per_run = 1;  // by how much a run may raise the global step
@@ -43,12 +43,12 @@ public:
       raise(status::invalid_argument, "checkpoint_saver_hook: You cannot provide both saver and scaffold");
   }
 
-  // One listener more, told behind the others. Before the session is made.
+  // Adds one listener, which is called behind the others. Call this before the session is made.
   void add_listener(any_saving_listener l) { o_.listeners.push_back(std::move(l)); }
   void begin() const {
     for (const auto& l : o_.listeners) l.begin();
   }
-  // A session that was just made is saved at once: what a listener says then stops nobody.
+  // A new session is saved at once; the answer of a listener is ignored then.
   void after_create_session(hooked_session& s) {
     detail::needed_global_step(s, "checkpoint_saver_hook");
     const std::int64_t step = s.global_step();
@@ -91,7 +91,7 @@ private:
           o_.parts != nullptr && o_.parts->saver() != nullptr ? o_.parts->saver() : std::make_shared<gradus::saver<>>();
     return *o_.saver;
   }
-  // Says whether a listener asks for a stop; all are told.
+  // Returns true if a listener requests a stop; all listeners are called.
   bool save(hooked_session& s, std::int64_t step) {
     for (const auto& l : o_.listeners) l.before_save(s, step);
     {

@@ -1,5 +1,6 @@
-// Ends a training when its evaluations say so. tf.estimator.experimental.make_early_stopping_hook, and its four ready
-// ones: stop_if_no_increase_hook, stop_if_no_decrease_hook, stop_if_higher_hook, stop_if_lower_hook (1.15).
+// This hook ends a training by a decision about its evaluations. tf.estimator.experimental.make_early_stopping_hook,
+// and its four ready ones: stop_if_no_increase_hook, stop_if_no_decrease_hook, stop_if_higher_hook, stop_if_lower_hook
+// (1.15).
 //
 //   gradus::monitored_session sess(chief, {gradus::stop_if_no_decrease_hook(
 //       "loss", 1000, {.eval_dir = "runs/digits/eval", .min_steps = 500, .run_every_steps = 100})});
@@ -8,9 +9,9 @@
 // Only the chief reads them. When it decides, it sets the boolean variable signal_early_stopping/STOP and ends its own
 // session; every other task gives the same hook with is_chief = false, which fetches that variable in each run.
 //
-// Otherwise than TensorFlow: the directory is said, since no estimator is asked for it; run_every_steps alone leaves
-// the seconds out; a metric that is NaN is worse than any number; over a model of a trainer, which has no other tasks,
-// the hook asks for the stop and makes no variable.
+// TensorFlow differs: here the caller gives the directory, since the hook has no estimator; run_every_steps alone
+// leaves the seconds out; a metric that is NaN is worse than any number; over a model of a trainer, which has no other
+// tasks, the hook requests the stop and makes no variable.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -58,11 +59,11 @@ private:
   value flag_, raise_flag_;
 };
 
-// Stops when the function says so, which is called on the thread that trains. Errors: as above.
+// Stops by the decision of the function, which is called on the thread that trains. Errors: as above.
 early_stopping_hook make_early_stopping_hook(std::function<bool()> should_stop, early_stopping_options o = {});
 
 // Stops when the metric's best value is so many steps old. Errors, of all four: invalid_argument as above and without
-// an eval_dir; in a run: not_found for evaluations without this metric, and what reading the files raises.
+// an eval_dir; in a run: not_found for evaluations without this metric, and the errors of reading the files.
 early_stopping_hook stop_if_no_increase_hook(std::string metric_name, std::int64_t max_steps_without_increase,
                                              early_stopping_options o);
 early_stopping_hook stop_if_no_decrease_hook(std::string metric_name, std::int64_t max_steps_without_decrease,

@@ -1,6 +1,6 @@
-// Delays the first run until the global step is so far: workers start one after another. A stop of the session's
-// coordinator ends the wait with out_of_range, as it ends a run that waits in a queue; closing the session with
-// cancelled. tf.train.GlobalStepWaiterHook (1.15).
+// This hook delays the first run until the global step reaches a number, so that workers start one after another. A
+// stop of the session's coordinator ends the wait with out_of_range, as it ends a run that waits in a queue; closing
+// the session with cancelled. tf.train.GlobalStepWaiterHook (1.15).
 #pragma once
 #include <cstdint>
 #include <memory>

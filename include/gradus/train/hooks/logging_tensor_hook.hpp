@@ -1,4 +1,5 @@
-// Writes lines of tensors' values, every so many runs or seconds, or at the end. tf.train.LoggingTensorHook (1.15).
+// This hook writes lines of tensors' values, every so many runs or seconds, or at the end. tf.train.LoggingTensorHook
+// (1.15).
 //
 //   gradus::logging_tensor_hook({{"loss", loss}, {"step", step}}, {.every_n_iter = 100});   // loss = 0.25, step = 300
 #pragma once

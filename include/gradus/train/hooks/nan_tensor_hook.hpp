@@ -1,4 +1,5 @@
-// Looks at a loss after every run: a NaN ends training, by an error or by a stop. tf.train.NanTensorHook (1.15).
+// This hook checks a loss after every run: a NaN ends training, by an error or by a stop. tf.train.NanTensorHook
+// (1.15).
 #pragma once
 #include <cmath>
 #include <string>

@@ -1,4 +1,4 @@
-// The global step that a hook of a monitored session cannot do without.
+// Finds the global step that a hook of a monitored session requires.
 #pragma once
 #include <string_view>
 

@@ -1,4 +1,4 @@
-// Writes where the time of a run goes, every so many steps or seconds: a timeline for a browser's tracing page
+// This hook writes a profile of a run every so many steps or seconds: a timeline for a browser's tracing page
 // (chrome://tracing, Perfetto), and run metadata for TensorBoard. tf.train.ProfilerHook (1.15).
 #pragma once
 #include <cstdint>
@@ -47,7 +47,7 @@ private:
 };
 
 namespace detail {
-// The trace of a run as the JSON of Chrome's tracing page: complete events in microseconds.
+// Writes the trace of a run as the JSON of Chrome's tracing page: complete events in microseconds.
 std::string timeline_of(const run_metadata& told);
 }  // namespace detail
 

@@ -1,4 +1,5 @@
-// How many steps a monitored session makes in a second, as a line and for TensorBoard. tf.train.StepCounterHook (1.15).
+// This hook reports how many steps a monitored session makes in a second, as a line and for TensorBoard.
+// tf.train.StepCounterHook (1.15).
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -1,4 +1,4 @@
-// Stops a monitored session at a global step. tf.train.StopAtStepHook (1.15).
+// This hook stops a monitored session at a global step. tf.train.StopAtStepHook (1.15).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -28,7 +28,7 @@ public:
     if (!last_step_) last_step_ = s.global_step() + *num_steps_;
   }
   session_run_args before_run(run_context&) const { return {.fetches = {step_}}; }
-  // What was fetched may be from before the run or after it, so the step is looked at again when it may be the last.
+  // A fetched step may be from before the run or after it, so the hook reads the step again when it may be the last.
   void after_run(run_context& c, const run_values& v) const {
     if (detail::step_in(v.results[0]) + 1 < *last_step_) return;
     if (c.session().global_step() >= *last_step_) c.request_stop();

@@ -1,5 +1,5 @@
-// Ends a run in order when the program is told to end: the step at work is finished, what is unsaved is saved, hooks
-// get their end, files are closed. A second signal ends the program at once. POSIX only.
+// This hook ends a run in order when the program receives a signal: the current step is finished, unsaved state is
+// saved, `end` of hooks is called, files are closed. A second signal ends the program at once. POSIX only.
 //
 //   gradus::stop_on_signal on_signal;   // SIGTERM and SIGINT
 //   auto trainer = gradus::make_trainer<digits>(gradus::adam{}, on_signal, config);   // a supervisor takes it likewise
@@ -22,13 +22,13 @@ class stop_on_signal {
 public:
   using policy_for = kind::hook;
 
-  // Error: invalid_argument for what is no signal, or cannot be caught.
+  // Error: invalid_argument for a number that is no signal, or for a signal that cannot be caught.
   explicit stop_on_signal(std::initializer_list<int> numbers = {SIGTERM, SIGINT}) : watch_(numbers) {}
 
   void after_run(run_context& c, const run_values&) const {
     if (arrived()) c.request_stop();
   }
-  // One of the signals came.
+  // Returns true if one of the signals came.
   bool arrived() const { return watch_.arrived(); }
   // Asks a supervisor or a coordinator to stop, if one came. From any thread.
   template <class Stops>

@@ -1,4 +1,4 @@
-// Writes summaries of a monitored session for TensorBoard. tf.train.SummarySaverHook (1.15).
+// This hook writes summaries of a monitored session for TensorBoard. tf.train.SummarySaverHook (1.15).
 #pragma once
 #include <cstdint>
 #include <memory>

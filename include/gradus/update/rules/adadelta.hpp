@@ -1,4 +1,4 @@
-// Adadelta: steps in the units of the variable, from the ratio of two running averages.
+// Adadelta makes steps in the units of the variable, from the ratio of two running averages.
 //
 //   a <- rho a + (1 - rho) g^2                  accum, from 0
 //   u = sqrt(d + epsilon) / sqrt(a + epsilon) g

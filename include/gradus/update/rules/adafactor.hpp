@@ -1,5 +1,5 @@
-// Adafactor: Adam's second moment of a matrix kept as one number per row and one per column, and steps in proportion to
-// the size of the parameters.
+// Adafactor keeps Adam's second moment of a matrix as one number per row and one per column, and makes steps in
+// proportion to the size of the parameters.
 //
 //   beta_t = 1 - t^-decay_rate,   q = g^2 + epsilon                    t = 1, 2, ...; so beta_1 = 0
 //   R <- beta_t R + (1 - beta_t) mean of q along one axis              v_row, from 0; C along the other: v_col, from 0
@@ -147,7 +147,7 @@ private:
     return relative() ? eps1.value_or(std::numeric_limits<T>::epsilon()) : 0.0;
   }
 
-  // What u is multiplied by, from the sums of squares of theta and u over n numbers.
+  // Returns the factor of u, from the sums of squares of theta and u over n numbers.
   double step_size(const constants<double>& c, double theta_squares, double u_squares, std::size_t n) const {
     const auto count = static_cast<double>(n);
     double by = c.rate;

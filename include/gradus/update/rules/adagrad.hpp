@@ -1,4 +1,4 @@
-// Adagrad: each element's step shrinks with the gradients that it has seen.
+// With Adagrad each element's step shrinks with the gradients that it has seen.
 //
 //   a <- a + g^2                                from initial_accumulator_value
 //   theta <- theta - rate g / (sqrt(a) + epsilon)

@@ -1,4 +1,4 @@
-// Adagrad dual averaging: the variable is computed anew each step from everything seen, which makes it truly sparse.
+// Adagrad dual averaging computes the variable anew each step from all gradients so far, which makes it truly sparse.
 //
 //   G <- G + g                                  gradient_accumulator, from 0
 //   Q <- Q + g^2                                gradient_squared_accumulator, from initial_accumulator_value

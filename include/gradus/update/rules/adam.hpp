@@ -1,4 +1,4 @@
-// Adam: a step scaled by the running moments of the gradient.
+// Adam scales a step by the running moments of the gradient.
 //
 //   m <- m + (1 - beta1)(g - m)                 first moment, from 0
 //   v <- v + (1 - beta2)(g^2 - v)               second moment, from 0

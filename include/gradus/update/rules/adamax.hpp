@@ -1,4 +1,4 @@
-// AdaMax: Adam with the largest recent gradient in place of the root mean square.
+// AdaMax is Adam with the largest recent gradient in place of the root mean square.
 //
 //   m <- m + (1 - beta1)(g - m)                 from 0
 //   torch       u <- max(beta2 u, |g| + epsilon),   theta <- theta - rate / (1 - beta1^t) m / u           u from 0

@@ -1,4 +1,4 @@
-// AdamW: Adam with weight decay beside the step instead of inside the gradient.
+// AdamW is Adam with weight decay beside the step instead of inside the gradient.
 //
 //   m <- m + (1 - beta1)(g - m),   v <- v + (1 - beta2)(g^2 - v)           both from 0
 //   torch       theta <- theta - rate (m' / (sqrt(v') + epsilon) + weight_decay theta)     m' = m / (1 - beta1^t),

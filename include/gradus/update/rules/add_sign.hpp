@@ -1,4 +1,4 @@
-// AddSign: longer steps where the gradient agrees in sign with its running mean.
+// AddSign makes longer steps where the gradient agrees in sign with its running mean.
 //
 //   m <- beta m + (1 - beta) g                  from 0
 //   theta <- theta - rate (alpha + sign_decay sign(g) sign(m)) g

@@ -1,4 +1,4 @@
-// AMSGrad: Adam whose denominator never shrinks.
+// AMSGrad is Adam with a denominator that never shrinks.
 //
 //   m <- m + (1 - beta1)(g - m),   v <- v + (1 - beta2)(g^2 - v)           both from 0
 //   raw          V <- max(V, v),    theta <- theta - rate m' / (sqrt(V / (1 - beta2^t)) + epsilon)

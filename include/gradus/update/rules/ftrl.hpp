@@ -1,4 +1,5 @@
-// FTRL-Proximal: follow the regularized leader, with rates per element as Adagrad's; the rule for sparse linear models.
+// FTRL-Proximal follows the regularized leader, with rates per element as Adagrad's; it is the rule for sparse linear
+// models.
 //
 //   n' = n + g^2                                accum, from initial_accumulator_value
 //   s = (n'^p - n^p) / rate                     p = -learning_rate_power

@@ -1,4 +1,4 @@
-// Gradient descent: a step against the gradient.
+// Gradient descent makes a step against the gradient.
 //
 //   theta <- theta - rate g
 //

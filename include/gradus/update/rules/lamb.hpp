@@ -1,4 +1,4 @@
-// LAMB: Adam's step with a rate for each tensor, in proportion to the tensor's own size.
+// LAMB makes Adam's step with a rate for each tensor, in proportion to the tensor's own size.
 //
 //   m <- m + (1 - beta1)(g - m),   v <- v + (1 - beta2)(g^2 - v)           both from 0
 //   u = m' / (sqrt(v') + epsilon) + weight_decay theta,   m' = m / (1 - beta1^t),   v' = v / (1 - beta2^t)

@@ -1,4 +1,4 @@
-// LARS: momentum with a rate for each tensor, in proportion to the tensor's own size.
+// LARS is momentum with a rate for each tensor, in proportion to the tensor's own size.
 //
 //   trust = trust_coefficient |theta| / (|g| + weight_decay |theta| + epsilon)           optax: / (|u| + epsilon)
 //   u = g + weight_decay theta

@@ -1,5 +1,5 @@
-// Lazy Adam: Adam that leaves rows without a gradient alone. tf.contrib.opt.LazyAdamOptimizer; a name for what `adam`
-// does by default (adam{.sparse = sparse_mode::decay_all} is what tf.train.AdamOptimizer's kernels do).
+// Lazy Adam is Adam that leaves rows without a gradient alone, as tf.contrib.opt.LazyAdamOptimizer; it is a name for
+// the default of `adam` (adam{.sparse = sparse_mode::decay_all} is what tf.train.AdamOptimizer's kernels do).
 #pragma once
 #include "adam.hpp"
 

@@ -1,4 +1,5 @@
-// Lion: steps of one size, in the direction of the sign of an interpolated momentum. One slot instead of Adam's two.
+// Lion makes steps of one size, in the direction of the sign of an interpolated momentum. It has one slot instead of
+// Adam's two.
 //
 //   c = beta1 m + (1 - beta1) g                 with the m of the step before
 //   theta <- theta - rate (sign(c) + weight_decay theta)

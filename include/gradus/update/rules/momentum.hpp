@@ -1,4 +1,4 @@
-// Momentum: steps along a decaying sum of gradients.
+// Momentum makes steps along a decaying sum of gradients.
 //
 //   a <- momentum a + g                         from 0
 //   theta <- theta - rate a                     or, with Nesterov: theta <- theta - (rate g + rate momentum a)

@@ -1,4 +1,5 @@
-// Momentum with decoupled weight decay: momentum.hpp's step after theta <- theta - weight_decay theta.
+// MomentumW is momentum with decoupled weight decay: it makes momentum.hpp's step after theta <- theta - weight_decay
+// theta.
 //
 //   a <- momentum a + g                         from 0
 //   theta <- theta - weight_decay theta - rate a            with Nesterov: - (rate g + rate momentum a)

@@ -1,4 +1,5 @@
-// Muon: momentum whose singular values are all made about 1, for the matrices of a model; Adam for everything else.
+// Muon is momentum whose singular values are all made about 1, for the matrices of a model; it takes Adam's step for
+// everything else.
 //
 //   original  m <- mu m + (1 - mu) g,   x = mu m + (1 - mu) g              x = m without use_nesterov
 //   optax     m the same,               x = mu m / (1 - mu^(t+1)) + (1 - mu) g / (1 - mu^t);  m / (1 - mu^t) without
@@ -42,7 +43,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 enum class muon_form { original, optax, keras };
 
-// What one iteration computes of each singular value s: a s + b s^3 + c s^5.
+// One iteration computes from each singular value s: a s + b s^3 + c s^5.
 struct newton_schulz_coefficients {
   double a = 3.4445, b = -4.7750, c = 2.0315;
 };
@@ -88,7 +89,7 @@ T* newton_schulz(T* x, std::int64_t rows, std::int64_t columns, int steps, doubl
   return x;
 }
 
-// Adam's step of what is not a matrix. Names and defaults as optax.contrib.muon's adam_...
+// This is Adam's step for variables that are no matrix. Names and defaults as optax.contrib.muon's adam_...
 struct muon_fallback {
   std::optional<double> rate = {};  // unset: the rate of the matrices
   double rate_scale = 1.0;          // times this; Keras: adam_lr_ratio 0.1

@@ -1,4 +1,4 @@
-// Nadam: Adam with Nesterov's momentum. Three different formulas carry the name.
+// Nadam is Adam with Nesterov's momentum. Three different formulas carry the name.
 //
 //   m <- m + (1 - beta1)(g - m),   v <- v + (1 - beta2)(g^2 - v)           both from 0
 //   theta <- theta - rate (n / (sqrt(v') + epsilon) + weight_decay theta)           v' = v / (1 - beta2^t), with

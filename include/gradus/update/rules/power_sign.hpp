@@ -1,5 +1,5 @@
-// PowerSign: steps multiplied by a factor where the gradient agrees in sign with its running mean, divided by it where
-// it does not.
+// PowerSign multiplies steps by a factor where the gradient agrees in sign with its running mean, and divides them by
+// it where it does not.
 //
 //   m <- beta m + (1 - beta) g                  from 0
 //   theta <- theta - rate base^(sign_decay sign(g) sign(m)) g

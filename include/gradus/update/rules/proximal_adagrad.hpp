@@ -1,4 +1,4 @@
-// Proximal Adagrad: proximal_gradient_descent with Adagrad's rate for each element.
+// Proximal Adagrad is proximal_gradient_descent with Adagrad's rate for each element.
 //
 //   a <- a + g^2                                accumulator, from initial_accumulator_value
 //   eta = rate / sqrt(a),   q = theta - eta g

@@ -1,5 +1,5 @@
-// Proximal gradient descent: a gradient step, then the exact minimum of the penalty near it (forward-backward
-// splitting).
+// Proximal gradient descent makes a gradient step, and then finds the exact minimum of the penalty near it
+// (forward-backward splitting).
 //
 //   q = theta - rate g
 //   theta <- sign(q) max(|q| - rate l1, 0) / (1 + rate l2)

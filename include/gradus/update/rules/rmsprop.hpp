@@ -1,4 +1,4 @@
-// RMSProp: the gradient divided by its running root mean square, with momentum.
+// RMSProp divides the gradient by its running root mean square, with momentum.
 //
 //   ms <- ms + (1 - decay)(g^2 - ms)            rms, from 1
 //   mg <- mg + (1 - decay)(g - mg)              mg, from 0; only centered_rmsprop has it

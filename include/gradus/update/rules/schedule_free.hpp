@@ -1,4 +1,4 @@
-// Schedule-free AdamW: an average of the iterates replaces the falling learning rate.
+// In schedule-free AdamW an average of the iterates replaces the falling learning rate.
 //
 //   eta = rate min(t / warmup_steps, 1),   w = t^r (largest eta so far)^weight_lr_power,   c = w / (sum of w so far)
 //   v <- v + (1 - beta2)(g^2 - v)               from 0

@@ -1,4 +1,4 @@
-// SOAP: Adam in the slowly turning basis in which the gradients of a matrix are least correlated (Shampoo's
+// SOAP is Adam in the slowly turning basis in which the gradients of a matrix are least correlated (Shampoo's
 // eigenvectors). Of a variable [m, n]:
 //
 //   first gradient    L <- (1 - b) g g^T,   R <- (1 - b) g^T g              L, R, from 0; b = shampoo_beta

@@ -1,4 +1,4 @@
-// Sophia: momentum divided by an estimate of the curvature, each element's step clipped to the rate.
+// Sophia divides momentum by an estimate of the curvature, and clips each element's step to the rate.
 //
 //   m <- beta1 m + (1 - beta1) g                from 0
 //   sophia_g  theta <- theta - rate (clip(m / (rho batch_size h + 1e-15), -1, 1) + weight_decay theta)

@@ -1,4 +1,5 @@
-// Cosine decays (SGDR: Loshchilov & Hutter 2017, arXiv:1608.03983; linear cosine: Bello et al. 2017, arXiv:1709.07417).
+// This header has cosine decays (SGDR: Loshchilov & Hutter 2017, arXiv:1608.03983; linear cosine: Bello et al. 2017,
+// arXiv:1709.07417).
 #pragma once
 #include "../../base/random.hpp"
 #include "../schedule.hpp"

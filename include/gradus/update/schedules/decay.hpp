@@ -125,14 +125,14 @@ private:
 //
 //   gradus::piecewise_constant{.boundaries = {1000, 5000}, .values = {0.1, 0.01, 0.001}}
 //
-// One value more than boundaries, or status::invalid_argument when the rate is asked for; at most 16 boundaries.
+// There is one value more than boundaries, else computing the rate raises invalid_argument; at most 16 boundaries.
 // Boundaries should rise; as in TensorFlow that is not checked, and the first that is not below the step decides.
 // TensorFlow: tf.train.piecewise_constant (a boundary belongs to the left piece). Optax piecewise_constant_schedule and
 // PyTorch's MultiStepLR take factors instead of values, and a boundary belongs to the right piece: give them
 // boundary - 1 here.
 //
 // Value: values[i] for boundaries[i-1] < s <= boundaries[i]
-// Settings: `boundaries` (at most 16), `values` (one more, else invalid_argument when asked): braces or your own arrays
+// Settings: `boundaries` (at most 16), `values` (one more, else computing a rate raises): braces or your own arrays
 // Elsewhere: PyTorch MultiStepLR and Optax piecewise_constant_schedule take factors, and switch *at* a boundary:
 //   subtract 1
 struct piecewise_constant {

@@ -1,5 +1,5 @@
-// One-cycle schedules (Smith & Topin 2018, arXiv:1708.07120): up from a small rate to `peak`, down to a much smaller
-// one. PyTorch and Optax place the corners differently, so both are here.
+// One-cycle schedules (Smith & Topin 2018, arXiv:1708.07120) rise from a small rate to `peak`, and fall to a much
+// smaller one. PyTorch and Optax place the corners differently, so both are here.
 //
 // A momentum that moves the other way is the same shape upside down, for instance from 0.95 to 0.85 and back:
 // {.peak = 0.85, .div_factor = 0.85 / 0.95, .final_div_factor = 1}.

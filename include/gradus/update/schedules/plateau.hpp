@@ -1,4 +1,4 @@
-// reduce_on_plateau: the one schedule that listens. Its state is in the checkpoint.
+// reduce_on_plateau is the one schedule that observes a value. Its state is in the checkpoint.
 #pragma once
 #include "../../base/error.hpp"
 #include "../schedule.hpp"
@@ -31,7 +31,7 @@ struct reduce_on_plateau {
   double min_rate = 0;  // PyTorch: min_lr
   double eps = 1e-8;
 
-  // State, and what it starts as; leave it out.
+  // State with its first values; leave it out.
   double rate = initial;
   double best = worst();
   std::int64_t bad_observations = 0;  // in a row

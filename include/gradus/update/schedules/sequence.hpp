@@ -1,4 +1,4 @@
-// Schedules made of schedules: one after another, scaled, multiplied. The result is a schedule, so they nest.
+// These schedules are made of others: one after another, scaled, multiplied. The result is a schedule, so they nest.
 //
 //   gradus::sequence(gradus::constant{0.1}, 1000, gradus::cosine_decay{.initial = 0.1, .decay_steps = 9000})
 //   gradus::linear_warmup{.peak = 0.1, .warmup_steps = 500}.then(gradus::inverse_time_decay{...})
