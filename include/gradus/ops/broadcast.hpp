@@ -19,7 +19,7 @@ struct shape_attr {
   int rank, dims[max_rank];
   constexpr shape get() const {
     shape s;
-    for (int i = 0; i < rank; ++i) s.push(dims[i]);
+    for (int i = 0; i < rank && i < max_rank; ++i) s.push(dims[i]);  // a graph may come from elsewhere
     return s;
   }
 };
