@@ -58,9 +58,11 @@ struct update_program {
     return [s = std::move(s), update = std::move(update)](message_network& network, std::uint32_t shard) {
       using store_type = update_store<Update, Device>;
       store_type store({.shard = shard, .variables = s.variables, .divide_by = s.divide_by}, update);
-      const auto opened = open_log(s.log, s.of, s.decides, shard);
-      server_node<store_type>(network, {.number = shard, .shape = s.decides.shape, .needs_begin = true}, s.decides,
-                              store, opened.get())
+      decider_options decides = s.decides;
+      const auto log = network.repeats(s.of, decides, shard) ? std::nullopt : s.log;
+      const auto opened = open_log(log, s.of, decides, shard);
+      server_node<store_type>(network, {.number = shard, .shape = decides.shape, .needs_begin = true}, decides, store,
+                              opened.get())
           .run();
     };
   }
@@ -259,7 +261,10 @@ private:
     else
       Alone::compute_gradients(see);
   }
-  void next_step() { Alone::move_to(static_cast<std::int64_t>(node_->wait_for_step())); }
+  void next_step() {
+    const std::uint64_t step = node_->wait_for_step();
+    Alone::move_to(static_cast<std::int64_t>(contributions_ != 0 ? step : node_->values_from()));
+  }
 
   // ---- what the node tells and asks
   void values(std::span<const wire_slice> parts) override { state_->take(parts, guard_); }

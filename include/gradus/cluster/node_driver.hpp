@@ -207,6 +207,9 @@ public:
   void start();
   // The step to compute a gradient at; its values have been told.
   std::uint64_t wait_for_step();
+  // Behind it: the least order of these values, which the worker's pushes say as well. Where nobody waits for a round
+  // it is the step of the gradient, so that what follows from the step can be repeated.
+  std::uint64_t values_from() const { return half_.values_from(); }
   // A piece of the gradient that is being computed. What it shows is looked at during the call alone.
   void send_ahead(std::uint32_t shard, std::span<const wire_slice> piece) { half_.send_ahead(shard, piece); }
   // What the parts show is left alone until wait_for_step has returned, or wait_for_push with lost or over. `rest`:
