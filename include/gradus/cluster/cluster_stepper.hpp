@@ -140,6 +140,8 @@ public:
   // The last call made no step, and none follows: workers have left, and those that are here are too few for a
   // synchronous update.
   bool is_over() const { return is_over_; }
+  // And that is because a replay has come to its end.
+  bool ends_a_replay() const { return node_ && here_->network()->messages().is_replay(); }
   // All that lies on shards, as it is after this step, comes to where it lies here: slots and averages come at no other
   // time. Where others go on meanwhile, that is a later step, and this task is at it as well.
   void gather() {

@@ -46,6 +46,7 @@ public:
   virtual bool repeats(const cluster_fingerprint& /*of*/, decider_options& /*decides*/, std::uint32_t /*shard*/) {
     return false;
   }
+  virtual bool is_replay() const { return false; }
   // A number of the process of a node: two that claim one incarnation are told apart by it.
   virtual std::uint64_t process_of(std::uint32_t node) const { return 1 + node; }
   // How long a worker may be silent, and how long one waits and when it says that it lives.

@@ -49,19 +49,15 @@ inline found look(const std::string& path, std::span<const std::byte> all) {
     raise(status::data_loss, text("the log of orders \"", path, "\" is damaged at byte ", at, ": ", what,
                                   "; restore it, or move it away: the run goes on without it, and cannot be repeated"));
   };
-  if (all.size() < head || std::ranges::all_of(all.first(head), [](std::byte b) { return b == std::byte{0}; })) {
-    if (all.size() >= 4 && std::memcmp(all.data(), magic, 4) != 0 && all[0] != std::byte{0})
-      raise(status::failed_precondition, text('"', path,
-                                              "\" is of version 1 of the format, which does not say from "
-                                              "what a gradient was computed, and this build reads version ",
-                                              version, "; use the build that wrote it"));
-    return f;  // its process ended, or the power failed, before its head was there
-  }
-  if (std::memcmp(all.data(), magic, 4) != 0)
-    raise(status::failed_precondition, text('"', path,
-                                            "\" is of version 1 of the format, which does not say from "
-                                            "what a gradient was computed, and this build reads version ",
-                                            version, "; use the build that wrote it"));
+  const auto begin = all.first(std::min(all.size(), head));
+  // Its process ended, or the power failed, before its head was there.
+  if (std::ranges::all_of(begin, [](std::byte b) { return b == std::byte{0}; })) return f;
+  if (std::memcmp(begin.data(), magic, std::min<std::size_t>(begin.size(), 4)) != 0)
+    raise(
+        status::failed_precondition,
+        text('"', path, "\" is of version 1 of the format, which does not say from what a gradient was computed, and ",
+             "this build reads version ", version, "; use the build that wrote it"));
+  if (begin.size() < head) return f;
   if (get<std::uint32_t>(all, head - 4) != crc32c(all.first(head - 4))) damaged(0, "its head fails its checksum");
   if (const auto v = get<std::uint16_t>(all, 4); v != version)
     raise(status::failed_precondition, text('"', path, "\" is of version ", v, " of the format, and this build reads ",

@@ -44,6 +44,7 @@ public:
   void post(const protocol_message& m) override;
   void withdraw(std::uint32_t) override {}  // nothing is lent: what is sent was copied
   bool repeats(const cluster_fingerprint& of, decider_options& decides, std::uint32_t shard) override;
+  bool is_replay() const override { return true; }
   void end() override { close({}); }
   void check(const std::string& waited) const override;
   membership_options members() const override;
