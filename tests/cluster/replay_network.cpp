@@ -180,7 +180,7 @@ const std::vector<line> some{{1, 0, 1, {0, 0}}, {2, 0, 2, {1, 1}}, {3, 0, 3, {2,
 TEST_CASE("updates have the logged order, and gradients are computed from the logged values") {
   const faulty_files fs;
   write(fs, asynchronous_run, some);
-  for (const std::uint64_t until : {8, 7, 5, 4, 1, 0}) {
+  for (const unsigned until : {8U, 7U, 5U, 4U, 1U, 0U}) {
     CAPTURE(until);
     const outcome found = run(fs, asynchronous_run, until);
     CHECK(found.order == until);
@@ -204,7 +204,7 @@ TEST_CASE("rounds have the logged sets, and what is in none is dropped") {
                                {4, 0, 4, {3, 3}}, {5, 1, 5, {4, 4}}, {6, 1, 6, {5, 5}}};
   const faulty_files fs;
   write(fs, rounds, sets);
-  for (const std::uint64_t until : {6, 4, 2}) {
+  for (const unsigned until : {6U, 4U, 2U}) {
     const outcome found = run(fs, rounds, until);
     CHECK(found.order == until);
     for (std::uint32_t k = 0; k < shards; ++k) CHECK(found.value.at(k) == expected(sets, until)[k]);
