@@ -392,3 +392,37 @@ TEST_CASE("a worker whose round is over may fetch and leave, and nothing else") 
   b.hear(message_kind::left, 0);
   CHECK(b.w.state() == states::left);
 }
+
+TEST_CASE("a push says its number, and from which values it was computed, as often as it is said") {
+  bench b;
+  b.go();
+  CHECK(b.w.values_from() == 8);
+  b.w.push(b.parts, 0);
+  CHECK(b.out.take() == lines{"push to 0: i5 s1 a8 {0 1 8} a[0]", "push to 1: i5 s1 a8 {0 1 9} b[0]"});
+  b.hear(message_kind::pulled, 0, 0, 11);  // newer values come while it is under way
+  CHECK(b.at(100 * ms) == lines{"push to 0: i5 s1 a8 {0 1 8} a[0]", "push to 1: i5 s1 a8 {0 1 9} b[0]"});
+  // It has to join again. Nothing of the push was decided: the same gradient is computed again, from other values.
+  b.hear(message_kind::refused, 0, 1, 6);
+  b.hear(message_kind::joined, 0, 77, 0, {1, 5, 0});
+  CHECK(b.events().back() == "outcome false");
+  b.hear(message_kind::token, 0, 0, 11, {4, 0, 0});
+  b.hear(message_kind::pulled, 0, 0, 12), b.hear(message_kind::pulled, 1, 0, 11);
+  CHECK(b.w.values_from() == 11);
+  b.w.push(b.parts, 0);
+  CHECK(b.out.take().back() == "push to 1: i7 s1 a11 {0 1 11} b[0]");
+  // Once more, and this time it was decided: the next one is another.
+  b.hear(message_kind::refused, 0, 1, 8);
+  b.hear(message_kind::joined, 0, 77, 0, {1, 7, 1});
+  CHECK(b.events().back() == "outcome true");
+  b.hear(message_kind::token, 0, 0, 13, {4, 0, 0});
+  b.hear(message_kind::pulled, 0, 0, 13), b.hear(message_kind::pulled, 1, 0, 13);
+  // A checkpoint that it has fetched is what it goes on from.
+  b.w.fetch(0);
+  b.hear(message_kind::held, 0, 1, 15);
+  b.hear(message_kind::fetched, 0, 1, 15), b.hear(message_kind::fetched, 1, 1, 15);
+  CHECK(b.events().back() == "all at 15");
+  CHECK(b.w.values_from() == 15);
+  b.out.take();
+  b.w.push(b.parts, 0);
+  CHECK(b.out.take() == lines{"push to 0: i9 s1 a13 {0 2 15} a[0]", "push to 1: i9 s1 a13 {0 2 15} b[0]"});
+}
