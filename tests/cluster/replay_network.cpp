@@ -101,7 +101,7 @@ outcome run(const faulty_files& fs, const decider_options& how, std::uint64_t un
   found.gradients.resize(workers);
   task_crew crew{"test", shards, workers, {}, {}, {}};
   const cluster_spec all = crew.spec();
-  crew.task = [&](const std::string& job, int index) {
+  const auto live = [&](const std::string& job, int index) {
     server task({.cluster = all, .job_name = job, .task_index = index}, network, tasks);
     if (task.is_ps()) return task.join();
     shard_program serves{
@@ -126,6 +126,19 @@ outcome run(const faulty_files& fs, const decider_options& how, std::uint64_t un
     }
     w.node.leave();
     network->depart(static_cast<std::uint64_t>(index));
+  };
+  crew.task = [&](const std::string& job, int index) {
+    if (job == "ps") return live(job, index);
+    const auto w = static_cast<std::uint64_t>(index);
+    network->arrive(w);
+    do try {
+        return live(job, index);
+      } catch (const logged_restart& e) {
+        CHECK(e.worker == w);
+        CHECK(network->is_down(w));
+        found.gradients[w] = 0;
+      }
+    while (network->revive(w));
   };
   crew.failed = [&](const std::exception_ptr& e, const std::string& who) { network->fail(e, who); };
   crew.end = [&] { network->end(); };
@@ -190,6 +203,20 @@ TEST_CASE("updates have the logged order, and gradients are computed from the lo
   CHECK(run(fs, asynchronous_run, 8, {5, 3}).value.at(1) == expected(some, 8)[1]);
 }
 
+TEST_CASE("a worker whose log begins anew begins anew") {
+  // Worker 1 has computed its gradient 3, which was lost with it.
+  const std::vector<line> lives{{1, 0, 1, {0, 0}}, {2, 1, 1, {0, 0}}, {3, 1, 2, {2, 2}}, {4, 0, 2, {1, 2}},
+                                {5, 1, 1, {4, 3}}, {6, 1, 2, {5, 5}}, {7, 0, 3, {4, 4}}, {8, 1, 1, {6, 6}}};
+  const faulty_files fs;
+  write(fs, asynchronous_run, lives);
+  for (const unsigned until : {8U, 6U, 5U, 3U}) {
+    CAPTURE(until);
+    const outcome found = run(fs, asynchronous_run, until);
+    CHECK(found.order == until);
+    for (std::uint32_t k = 0; k < shards; ++k) CHECK(found.value.at(k) == expected(lives, until)[k]);
+  }
+}
+
 TEST_CASE("a bound of the logged run holds nobody up") {
   const decider_options bounded{.shape = {shards, workers}, .mode = staleness::bounded, .bound = 1};
   const faulty_files fs;
@@ -225,10 +252,15 @@ TEST_CASE("a program that does not do what was logged is told what differs") {
              "worker 1 ends behind its gradient 2, and the log has its gradient 3 in update 7; "
              "give it as many steps, or replay up to update 6 by .until"));
   std::vector<line> other = some;
-  other[4].number = 1;
+  other[4].number = 3;
   CHECK(says(refused(other),
-             "worker 1 computes its gradient 2 where the log has its gradient 1, in update 5: its "
-             "process had begun anew there, which is not repeated; replay up to update 4 by .until"));
+             "worker 1 computes its gradient 2 where the log has its gradient 3, in update 5; replay up to update 4 by "
+             ".until"));
+  other = some;
+  other[1].number = 1;
+  CHECK(says(refused(other),
+             "worker 0 computes its gradient 2 where the log has its gradient 1, in update 2: the chief's process had "
+             "begun anew, which is not repeated; replay up to update 1 by .until"));
   other = some;
   other[4].read[0] = 3;  // it had not made its first one yet
   CHECK(says(refused(other), "it stands behind update 3, and waits for gradient 1 of worker 1; nothing goes on"));

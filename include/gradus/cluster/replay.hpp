@@ -19,9 +19,10 @@
 // step of a checkpoint of the logged run ends with that checkpoint.
 //
 // Tasks are threads of which one runs at a time, in virtual time (turns.hpp), as in `simulated`, and what is said there
-// about threads and clocks holds here: save checkpoints by steps. What is not repeated: a worker whose process had
-// begun anew (an error says in which update; .until ends before it), and what a worker keeps for itself of gradients
-// that came too late for a round (moving averages of batch_normalization).
+// about threads and clocks holds here: save checkpoints by steps. A worker whose process had begun anew has its
+// program called anew. What is not repeated: a chief whose process had (an error says in which update; .until ends
+// before it), and what a worker keeps for itself of gradients that came too late for a round (moving averages of
+// batch_normalization).
 #pragma once
 #include <cstdint>
 #include <functional>

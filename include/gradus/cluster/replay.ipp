@@ -26,9 +26,19 @@ GRADUS_BODY replay_report replay::run(const std::function<void(server& here)>& p
   const detail::turn_driver::presence here(*driver, "replay");
   const auto network = std::make_shared<detail::replay_network>(plan, last, driver);
   crew.task = [&](const std::string& job, int index) {
-    server task({.cluster = all, .job_name = job, .task_index = index}, network, tasks);
-    program(task);
-    if (!task.is_ps()) network->depart(static_cast<std::uint64_t>(index));
+    const auto worker = static_cast<std::uint64_t>(index);
+    const bool trains = job == "worker";
+    if (trains) network->arrive(worker);
+    do {
+      try {
+        server task({.cluster = all, .job_name = job, .task_index = index}, network, tasks);
+        program(task);
+        if (!trains) return;
+        if (!network->is_down(worker)) return network->depart(worker);
+      } catch (...) {
+        if (!trains || !network->is_down(worker)) throw;
+      }
+    } while (network->revive(worker));
   };
   crew.failed = [&](const std::exception_ptr& e, const std::string& task) { network->fail(e, task); };
   crew.end = [&] { network->end(); };

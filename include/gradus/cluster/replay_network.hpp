@@ -8,6 +8,10 @@
 // next update before all who were given values of the present one have them. A gradient that no logged update has came
 // too late in the logged run, and is told to the decider as one of another step, which drops it.
 //
+// Where the numbers of a worker's gradients begin again in the log, its process had ended, and had been started again:
+// its program is called anew. Where the chief's numbers do, that is not done, since it would read other checkpoints
+// than it did; or the program trains once more, and all workers do that by themselves.
+//
 // Tokens of workers that have nothing more in the log wait for its end. Then what they compute is answered as where a
 // synchronous round cannot be filled any more: it is over, and their programs end as they do there; the chief saves.
 //
@@ -27,6 +31,12 @@
 #include "turns.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
+
+// What ends the program of a worker whose process ended in the logged run; it leaves wherever that waits for its
+// cluster, and is called anew. It is not one of the library's errors.
+struct logged_restart {
+  std::uint64_t worker;
+};
 
 class replay_network final : public message_network, public task_network {
 public:
@@ -54,6 +64,11 @@ public:
   void fail(const std::exception_ptr& error, const std::string& task);
   // A worker's program has ended without an error; it leaves, if it has not left.
   void depart(std::uint64_t worker);
+  // The running task is this worker from now on.
+  void arrive(std::uint64_t worker) { driver_->move_to(seats_[static_cast<std::size_t>(worker)].machine); }
+  // Its process ended here in the logged run. revive() false: the replay has ended meanwhile.
+  bool is_down(std::uint64_t worker) const { return seats_[static_cast<std::size_t>(worker)].is_down; }
+  bool revive(std::uint64_t worker);
   // Until `stop`.
   void carry();
   void stop();
@@ -69,7 +84,8 @@ private:
     replay_plan::place next = {}, pushed = {};  // its next contribution in the log; that of the push that is here
     bool has_next = false;                      // there is one
     std::uint64_t incarnation = 0, sequence = 0, number = 0;  // of its last push, or of none
-    bool has_token = false, token_waits = false;
+    bool has_token = false, token_waits = false, is_down = false;
+    std::size_t machine = 0;
     fates fate = fates::none;
     std::vector<std::vector<std::byte>> frames = {};  // the push, by shard, until it is delivered
     std::uint32_t frames_here = 0;
@@ -86,6 +102,7 @@ private:
   task_condition changed_;
   std::vector<seat> seats_;
   std::vector<std::uint64_t> applied_;  // by shard
+  bool chief_began_anew_ = false;
   bool by_rounds_ = false, has_started_ = false, is_ending_ = false, is_stopped_ = false, has_ended_ = false;
   std::string why_;  // empty: as it should
   std::exception_ptr why_stuck_;
@@ -97,6 +114,10 @@ private:
   void from_worker(const protocol_message& m);
   void to_worker(const protocol_message& m);
   void push(seat& s, const protocol_message& m);
+  void forget_push(seat& s);
+  bool begins_anew(std::uint64_t worker, replay_plan::place p) const;
+  bool is_anew(const seat& s) const;
+  void end_process(std::uint64_t worker, seat& s);
   void deliver(const protocol_message& m) { boxes_[m.to]->put(m); }
   void deliver_push(seat& s, bool as_stale);
   void say_over(std::uint64_t worker, seat& s);

@@ -24,8 +24,10 @@ GRADUS_BODY replay_network::replay_network(std::shared_ptr<const replay_plan> pl
     boxes_.push_back(std::make_unique<mailbox>(tasks_));
   for (std::uint64_t w = 0; w < seats_.size(); ++w) {
     seat& s = seats_[w];
+    s.machine = driver_->add_machine({.name = text("worker ", w)});
     s.next = {plan_->first(), 0};
     s.has_next = plan_->find(w, s.next, until_);
+    if (w == 0) chief_began_anew_ = begins_anew(w, s.next);
     s.frames.resize(shape_.shards), s.served.resize(shape_.shards), s.asked.resize(shape_.shards);
   }
 }
@@ -64,7 +66,7 @@ GRADUS_BODY bool replay_network::is_logged_next(const seat& s) const {
 
 GRADUS_BODY void replay_network::post(const protocol_message& m) {
   const std::lock_guard lock(mutex_);
-  if (has_ended_) return;
+  if (has_ended_ || (is_worker(m.from) && seat_of(m.from).is_down)) return;
   try {
     if (is_worker(m.from))
       from_worker(m);
@@ -84,8 +86,7 @@ GRADUS_BODY void replay_network::from_worker(const protocol_message& m) {
   case message_kind::join:
     if (m.incarnation > s.incarnation) {
       s.incarnation = m.incarnation, s.sequence = s.number = 0;
-      s.has_token = s.token_waits = false, s.fate = fates::none;
-      std::fill(s.served.begin(), s.served.end(), false), std::fill(s.asked.begin(), s.asked.end(), false);
+      forget_push(s);
     }
     break;
   case message_kind::push: return push(s, m);
@@ -101,7 +102,7 @@ GRADUS_BODY void replay_network::from_worker(const protocol_message& m) {
     break;
   case message_kind::leave:
     // One whose log goes on with gradient 1 may train once more.
-    if (s.has_next && plan_->at(s.next.order, s.next.i).number > s.number)
+    if (s.has_next && !is_anew(s))
       differs(text("worker ", shape_.worker_of(m.from), " ends behind its gradient ", s.number,
                    ", and the log has its ", "gradient ", plan_->at(s.next.order, s.next.i).number, " in update ",
                    s.next.order, "; give it as many steps, or replay up to update ", s.next.order - 1, " by .until"));
@@ -109,6 +110,38 @@ GRADUS_BODY void replay_network::from_worker(const protocol_message& m) {
   default: break;
   }
   deliver(m);
+}
+
+// Whether its numbers begin again somewhere.
+GRADUS_BODY bool replay_network::begins_anew(std::uint64_t worker, replay_plan::place p) const {
+  for (std::uint32_t number = 0; plan_->find(worker, p, until_); p = plan_->behind(p)) {
+    const std::uint32_t here = plan_->at(p.order, p.i).number;
+    if (here <= number) return true;
+    number = here;
+  }
+  return false;
+}
+GRADUS_BODY void replay_network::forget_push(seat& s) {
+  s.has_token = s.token_waits = false, s.fate = fates::none, s.frames_here = 0;
+  for (auto& f : s.frames) f.clear();
+  std::fill(s.served.begin(), s.served.end(), false), std::fill(s.asked.begin(), s.asked.end(), false);
+}
+// Its next contribution is one that it has computed before.
+GRADUS_BODY bool replay_network::is_anew(const seat& s) const {
+  return s.has_next && plan_->at(s.next.order, s.next.i).number <= s.number;
+}
+GRADUS_BODY void replay_network::end_process(std::uint64_t worker, seat& s) {
+  forget_push(s);
+  s.is_down = true;
+  boxes_[shape_.node_of(worker)]->close();
+}
+GRADUS_BODY bool replay_network::revive(std::uint64_t worker) {
+  tasks_.sleep(1e-6);  // its incarnation is the time
+  const std::lock_guard lock(mutex_);
+  if (has_ended_) return false;
+  boxes_[shape_.node_of(worker)] = std::make_unique<mailbox>(tasks_);
+  seats_[static_cast<std::size_t>(worker)].is_down = false;
+  return true;
 }
 
 GRADUS_BODY void replay_network::push(seat& s, const protocol_message& m) {
@@ -129,8 +162,8 @@ GRADUS_BODY void replay_network::push(seat& s, const protocol_message& m) {
     } else {
       differs(text("worker ", worker, " computes its gradient ", facts.number, " where the log has its gradient ",
                    e.number, ", in update ", e.order,
-                   ": its process had begun anew there, which is not repeated; replay up to update ", e.order - 1,
-                   " by .until"));
+                   chief_began_anew_ ? ": the chief's process had begun anew, which is not repeated" : "",
+                   "; replay up to update ", e.order - 1, " by .until"));
     }
   }
   std::vector<std::byte>& frame = s.frames[m.to];
@@ -151,6 +184,7 @@ GRADUS_BODY void replay_network::to_worker(const protocol_message& m) {
   switch (m.kind) {
   case message_kind::token: {
     if (m.sequence != s.sequence) break;  // said again, and late
+    if (m.to != shape_.node_of(0) && !chief_began_anew_ && is_anew(s)) return end_process(shape_.worker_of(m.to), s);
     bool waits = false;
     if (!s.has_next) {
       waits = !is_ending_;
@@ -340,7 +374,10 @@ GRADUS_BODY void replay_network::close(const std::string& why) {
   program_.end();
 }
 GRADUS_BODY void replay_network::check(const std::string& waited) const {
+  const std::size_t here = driver_->here();
   const std::lock_guard lock(mutex_);
+  for (std::uint64_t w = 0; w < seats_.size(); ++w)
+    if (seats_[w].machine == here && seats_[w].is_down) throw logged_restart{w};
   if (!has_ended_) return;
   raise(status::aborted, text("the cluster has ended, while this worker ", waited, ": ",
                               why_.empty() ? std::string("all other workers have left") : why_));
