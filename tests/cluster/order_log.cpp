@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -79,6 +80,26 @@ TEST_CASE("each update stands once in the file, whatever is said again and where
   CHECK(order_log(zeros, "orders").last() == 0);
   { const order_file file(zeros, "orders", {}); }
   CHECK(zeros.bytes("orders").empty());
+}
+
+TEST_CASE("what a parameter server came back without goes away") {
+  for (const std::uint64_t order : {5u, 6u, 7u, 10u, 12u, 20u}) {
+    CAPTURE(order);
+    const faulty_files fs;
+    {
+      order_file file(fs, "orders", {3, 2});
+      add(file, 7, 12, 2);
+      file.sync(false);
+    }
+    order_file file(fs, "orders", {3, 2});
+    file.keep(order);
+    const std::uint64_t last = order < 7 ? 0 : std::min<std::uint64_t>(order, 12);
+    CHECK(file.last() == last);
+    if (last != 0) holds(fs, 7, last, 2);
+    add(file, last == 0 ? 7 : last + 1, 14, 2);
+    file.sync(false);
+    holds(fs, 7, 14, 2);
+  }
 }
 
 TEST_CASE("no flipped bit is another order") {

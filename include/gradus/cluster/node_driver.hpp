@@ -169,6 +169,7 @@ private:
         [this](std::span<const std::byte> record) {
           return shard_.replay(record) || (decider_ && decider_->replay(record));
         });
+    if (log_->orders) log_->orders->keep(shard_.applied());
     written_ = log_->log.last();
     tell_synced(written_);
     // Who had left may come again.

@@ -31,15 +31,20 @@ public:
   order_file(const any_file_system& fs, const std::string& path, const order_log_of& of);
   // Error: data_loss for an entry that is not of the next update.
   void add(const order_entry& e);
+  // What was there behind this update goes away: where the power failed, the parameter server may have come back
+  // without it, and others may be made in its place.
+  void keep(std::uint64_t order);
   // To the operating system, or (`durable`) to the disk.
   void sync(bool durable);
   std::uint64_t last() const { return last_; }  // the last whole update; 0: there is none
 
 private:
+  any_file_system fs_;
   order_log_of of_;
   std::optional<appended_file> file_;
+  std::uint64_t first_ = 0;  // of what was there
   std::uint64_t last_ = 0;
-  std::uint32_t begun_ = 0;  // entries of the update behind it
+  std::uint32_t begun_ = 0;  // entries of the update behind the last one
   bool is_synced_ = true;
 };
 

@@ -86,7 +86,7 @@ inline found look(const std::string& path, std::span<const std::byte> all) {
 }  // namespace order_bytes
 
 GRADUS_BODY order_file::order_file(const any_file_system& fs, const std::string& path, const order_log_of& of)
-    : of_(of) {
+    : fs_(fs), of_(of) {
   {
     opened_bytes there(fs);
     const auto p = there.open(path);
@@ -98,7 +98,7 @@ GRADUS_BODY order_file::order_file(const any_file_system& fs, const std::string&
             text('"', path, "\" is the log of orders of ps ", f.of.number, ", with ", f.of.of_update,
                  " gradients an update; expected one of ps ", of.number, ", with ", of.of_update,
                  ": it lies in the wrong folder; move it where it belongs"));
-    if (f.updates != 0) last_ = f.first + f.updates - 1;
+    if (f.updates != 0) first_ = f.first, last_ = f.first + f.updates - 1;
     if (const std::size_t good = f.updates != 0 ? f.good : 0; good != all.size()) {
       const auto kept = all.first(good);
       publish(fs, path, byte_pieces(&kept, 1));
@@ -128,6 +128,19 @@ GRADUS_BODY void order_file::add(const order_entry& e) {
   file_->write(std::span<const std::byte>(b));
   is_synced_ = false;
   if (++begun_ == of_.of_update) last_ = e.order, begun_ = 0;
+}
+
+GRADUS_BODY void order_file::keep(std::uint64_t order) {
+  if (order >= last_) return;
+  const std::string path = file_->path();
+  file_.reset();
+  const std::uint64_t left = order < first_ ? 0 : (order - first_ + 1) * of_.of_update;
+  std::vector<std::byte> bytes = read_file(fs_, path);
+  bytes.resize(left == 0 ? 0 : order_bytes::head + static_cast<std::size_t>(left) * order_bytes::entry);
+  const std::span<const std::byte> kept(bytes);
+  publish(fs_, path, byte_pieces(&kept, 1));
+  last_ = left == 0 ? 0 : order;
+  file_.emplace(fs_, path);
 }
 
 GRADUS_BODY void order_file::sync(bool durable) {
