@@ -7,11 +7,18 @@
 // bits. With --cluster grpc it is one task of a cluster, which it finds in TF_CONFIG (scripts/cluster.sh starts all).
 // With --cluster all_reduce workers train without parameter servers, on threads; with --cluster mpi as the processes
 // that mpirun starts (mpirun -n 4 build/bin/digits --cluster mpi).
+//
+// With --asynchronous no worker waits for another, so who comes first decides the bits. With --logs as well, --cluster
+// replay repeats such a run from its logs, to the bit:
+//
+//   digits --cluster in_process --asynchronous --logs runs/logs --fresh
+//   digits --cluster replay --asynchronous --logs runs/logs --model_dir runs/again --until STEP    of the checkpoint
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <gradus/cluster/all_reduce.hpp>
 #include <gradus/cluster/connected.hpp>
 #include <gradus/cluster/local_cluster.hpp>
+#include <gradus/cluster/replay.hpp>
 #include <gradus/cluster/simulated.hpp>
 #include <gradus/gradus.hpp>
 #include <gradus/summary/hparams.hpp>
@@ -34,11 +41,11 @@
 namespace {
 
 struct options {
-  std::string data, model_dir = "runs/digits", cache = "runs/digits-data", cluster, certs;
+  std::string data, model_dir = "runs/digits", cache = "runs/digits-data", cluster, certs, logs;
   std::int64_t steps = 1900, batch = 128, train_digits = 20000, test_digits = 4000, save_steps = 50;
   int threads = 2, ps = 1, workers = 2;
-  std::uint64_t seed = 0;
-  bool fresh = false, profile = false;
+  std::uint64_t seed = 0, until = 0;
+  bool fresh = false, profile = false, asynchronous = false, print_orders = false;
 };
 
 // The drawn digits as IDX files: made once, then read like any others.
@@ -97,11 +104,11 @@ void write_result(const options& o, const gradus::evaluation& result) {
   log.close();
 }
 
-// `how`: sync_replicas or all_reduce, which end with the same bits.
-template <class How>
-auto make_trainer(const options& o, const gradus::server& here, const How& how) {
+// `how`: sync_replicas or all_reduce, which end with the same bits, or asynchronous. `more`: where updates are logged.
+template <class How, class... More>
+auto make_trainer(const options& o, const gradus::server& here, const How& how, const More&... more) {
   return gradus::make_trainer<digits::model>(
-      gradus::connected{here}, how, gradus::adam{},
+      gradus::connected{here}, how, more..., gradus::adam{},
       gradus::exponential_decay{.initial = 2e-3, .decay_steps = 300, .decay_rate = 0.7, .staircase = true},
       gradus::clip_by_global_norm{5.0}, gradus::exponential_moving_average{.decay = 0.99}, gradus::threads{o.threads},
       gradus::progress{},
@@ -113,9 +120,10 @@ auto make_trainer(const options& o, const gradus::server& here, const How& how) 
 auto test_digits(const std::string& data) { return gradus::idx(gradus::join_path(data, "test")).batch(1000); }
 
 // One task: of a cluster, or alone.
-template <class How = gradus::sync_replicas>
-void train(const options& o, const std::string& data, const gradus::server& here, const How& how = {}) {
-  auto trainer = make_trainer(o, here, how);
+template <class How = gradus::sync_replicas, class... More>
+void train(const options& o, const std::string& data, const gradus::server& here, const How& how = {},
+           const More&... more) {
+  auto trainer = make_trainer(o, here, how, more...);
   auto batches = gradus::idx(gradus::join_path(data, "train"))
                      .shuffle(o.train_digits, o.seed)
                      .repeat()
@@ -193,6 +201,12 @@ int run(const options& o) {
                  static_cast<long long>(o.batch), o.workers);
     return 1;
   }
+  if (o.print_orders) {
+    gradus::print_orders(o.logs, [](const std::string& line) { std::printf("%s\n", line.c_str()); });
+    return 0;
+  }
+  if (o.logs.empty() && (o.asynchronous || o.cluster == "replay"))
+    return std::fprintf(stderr, "digits: give the folder of the logs, --logs DIR, as well\n"), 1;
   const std::string data = find_data(o);
   if (o.fresh) forget(o);
 #ifdef GRADUS_EXAMPLE_GRPC
@@ -200,10 +214,17 @@ int run(const options& o) {
 #endif
   const auto task = [&](gradus::server& here) {
     if (here.is_ps()) return here.join();
-    train(o, data, here);
+    if (o.logs.empty()) return train(o, data, here);
+    using how = gradus::distribution_strategy;
+    train(o, data, here, o.asynchronous ? how(gradus::asynchronous{}) : how(gradus::sync_replicas{}),
+          gradus::recovery::log{.directory = o.logs});
   };
   if (o.cluster == "in_process") {
     gradus::local_cluster{.ps = o.ps, .workers = o.workers}.run(task);
+  } else if (o.cluster == "replay") {
+    const auto r = gradus::replay{.logs = o.logs, .until = o.until}.run(task);
+    std::printf("repeated updates %llu to %llu of %llu\n", static_cast<unsigned long long>(r.begin + 1),
+                static_cast<unsigned long long>(r.end), static_cast<unsigned long long>(r.logged));
   } else if (o.cluster == "all_reduce") {
     gradus::local_cluster{.ps = 0, .workers = o.workers}.run(
         [&](gradus::server& here) { train(o, data, here, gradus::all_reduce{}); });
@@ -249,7 +270,7 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000000));
   app.add_option("--threads", o.threads, "threads of the executor")->capture_default_str()->check(CLI::Range(1, 1024));
-  std::vector<std::string> clusters{"in_process", "simulated", "all_reduce"};
+  std::vector<std::string> clusters{"in_process", "simulated", "all_reduce", "replay"};
 #ifdef GRADUS_EXAMPLE_GRPC
   app.add_option("--certs", o.certs,
                  "with --cluster grpc: folder of ca.pem, and of ROLE.pem and ROLE.key of each role");
@@ -260,11 +281,15 @@ int main(int argc, char** argv) {
 #endif
   app.add_option("--cluster", o.cluster,
                  "parameter servers and workers that share each batch: in_process, on threads; simulated, in virtual "
-                 "time with faults; grpc, as the task of TF_CONFIG. Workers alone: all_reduce, on threads; mpi, as the "
-                 "processes of mpirun")
+                 "time with faults; grpc, as the task of TF_CONFIG; replay, as the run of --logs was. Workers alone: "
+                 "all_reduce, on threads; mpi, as the processes of mpirun")
       ->check(CLI::IsMember(clusters));
   app.add_option("--ps", o.ps, "parameter servers of the cluster")->capture_default_str()->check(CLI::Range(1, 64));
   app.add_option("--workers", o.workers, "workers of the cluster")->capture_default_str()->check(CLI::Range(1, 64));
+  app.add_flag("--asynchronous", o.asynchronous, "workers do not wait for each other; takes --logs");
+  app.add_option("--logs", o.logs, "folder in which parameter servers log updates (in_process, simulated, replay)");
+  app.add_option("--until", o.until, "with --cluster replay: the last update to be repeated; 0: the last one logged");
+  app.add_flag("--print_orders", o.print_orders, "print whose gradient is in which update of --logs, and nothing else");
   app.add_option("--seed", o.seed, "of initial values, shuffling, and simulated faults")->capture_default_str();
   app.add_flag("--fresh", o.fresh, "start over: delete the checkpoints and events in model_dir first");
   app.add_flag("--profile", o.profile,

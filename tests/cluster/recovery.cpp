@@ -99,5 +99,5 @@ TEST_CASE("a supervisor takes it as well") {
       while (!sv.should_stop() && sess.global_step() < steps) sess.run();
     });
   CHECK(posix{}.exists(place / "logs/ps-0/orders") == 0);
-  CHECK(read_file(posix{}, place / "logs/ps-0/orders").size() == 16 * 16);
+  CHECK(read_file(posix{}, place / "logs/ps-0/orders").size() == 32 + 16 * 16);
 }

@@ -1,10 +1,9 @@
-// What a parameter server keeps in its folder: the file of orders, and what the run is made from.
+// What a parameter server keeps in its folder, and that the folder is of one run.
 #include <gradus/cluster/server_log.hpp>
 #include <gradus/testing/faulty_files.hpp>
 
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <vector>
 
 #include "../message.hpp"
@@ -15,53 +14,11 @@ using testing::faulty_files;
 
 namespace {
 
-std::vector<std::uint64_t> orders_in(const faulty_files& fs) {
-  const std::vector<std::byte>& bytes = fs.bytes("orders");
-  std::vector<std::uint64_t> all;
-  for (std::size_t at = 0; at + 16 <= bytes.size(); at += 16) {
-    std::uint64_t order;
-    std::memcpy(&order, &bytes[at], sizeof order);
-    all.push_back(order);
-  }
-  return all;
-}
 cluster_fingerprint made_from() {
   return {.model = "m", .rule = "adam", .settings = {{"policy 0, rate", "0.1"}}, .variables = {{"w", float32, {3}}}};
 }
 
 }  // namespace
-
-TEST_CASE("each order stands once in the file, whatever is said again and wherever it was torn") {
-  using orders = std::vector<std::uint64_t>;
-  const faulty_files fs;
-  {
-    order_file file(fs, "orders");
-    CHECK(file.last() == 0);
-    for (std::uint64_t n = 7; n <= 9; ++n) file.add({n, 1, 2});
-    CHECK(fs.bytes("orders").empty());
-    file.sync(false);
-    CHECK(orders_in(fs) == orders{7, 8, 9});
-  }
-  const std::vector<std::byte> whole = fs.bytes("orders");
-  for (std::size_t cut = 0; cut <= whole.size(); ++cut) {
-    const faulty_files torn = fs.after_kill();
-    torn.bytes("orders").resize(cut);
-    order_file file(torn, "orders");
-    CHECK(file.last() == (cut < 16 ? 0 : 6 + cut / 16));
-    for (std::uint64_t n = 7; n <= 11; ++n) file.add({n, 1, 2});
-    file.sync(true);
-    CHECK(orders_in(torn) == orders{7, 8, 9, 10, 11});
-    CHECK(torn.bytes("orders").size() == 5 * 16);
-  }
-  // What a power failure leaves may be zeros.
-  fs.bytes("orders").resize(80);
-  order_file file(fs, "orders");
-  CHECK(file.last() == 9);
-  CHECK(fs.bytes("orders") == whole);
-  const std::string gap = message_of(status::data_loss, [&] { file.add({11, 0, 0}); });
-  CHECK(says(gap, "\"orders\" ends with order 9, and the next one is 11"));
-  CHECK(says(gap, "move the file away"));
-}
 
 TEST_CASE("a folder belongs to one run") {
   const faulty_files fs;
@@ -96,16 +53,32 @@ TEST_CASE("a folder belongs to one run") {
   CHECK(says(refused(made_from(), bounded, 0), "leads by\" of this run is 2"));
 }
 
-TEST_CASE("orders are written by ps 0 of an asynchronous run, and before a snapshot that forgets them") {
+TEST_CASE("orders are logged where arrival decides, and before a snapshot that forgets them") {
   const faulty_files fs;
+  const auto logs = [&](const char* folder, const decider_options& how, std::uint32_t shard) {
+    return server_log(fs, folder, false, made_from(), how, shard).orders.has_value();
+  };
   const decider_options how{.shape = {2, 3}};
-  CHECK(!server_log(fs, "ps-1", false, made_from(), how, 1).orders.has_value());
-  const decider_options rounds{.shape = {2, 3}, .mode = staleness::synchronous, .round = {3, 3, false}};
-  CHECK(!server_log(fs, "ps-2", false, made_from(), rounds, 0).orders.has_value());
+  CHECK(logs("a", how, 0));
+  CHECK(logs("b", how, 1));
+  CHECK(logs("c", {.shape = {2, 3}, .mode = staleness::bounded, .bound = 2}, 1));
+  const auto rounds = [](round_options r) {
+    return decider_options{.shape = {2, 3}, .mode = staleness::synchronous, .round = r};
+  };
+  CHECK_FALSE(logs("d", rounds({3, 3, false}), 0));
+  CHECK_FALSE(logs("e", {.shape = {2, 3}, .mode = staleness::bounded, .bound = 0}, 0));
+  CHECK(logs("f", rounds({2, 3, false}), 0));
+  CHECK_FALSE(logs("g", rounds({2, 3, false}), 1));
+  CHECK(logs("h", rounds({3, 3, true}), 0));
   server_log log(fs, "ps-0", false, made_from(), how, 0);
   log.log.recover([](bytes_in&) {}, [](std::span<const std::byte>) { return true; });
-  log.orders->add({1, 0, 1});
+  log.orders->add({1, 0, 0, 1});
   CHECK(fs.bytes("ps-0/orders").empty());
   log.snapshot([](bytes_out) {});
-  CHECK(fs.bytes("ps-0/orders").size() == 16);
+  CHECK(fs.bytes("ps-0/orders").size() == 32 + 16);
+  // As many gradients as its rounds have.
+  server_log set(fs, "i", false, made_from(), rounds({2, 3, false}), 0);
+  for (const std::uint32_t w : {0, 2}) set.orders->add({1, 0, w, 1});
+  set.orders->sync(false);
+  CHECK(order_log(fs, "i/orders").last() == 1);
 }

@@ -2,7 +2,7 @@
 // runs: cluster_log
 // A cluster of threads with logs is killed by SIGKILL, again and again: no update that was acknowledged is lost, and
 // none is made twice; a synchronous run ends with the bits of one that was left alone. GRADUS_LONG takes more kills.
-#include <gradus/cluster/protocol/message.hpp>
+#include <gradus/cluster/order_log.hpp>
 #include <gradus/store/file.hpp>
 #include <gradus/testing/temp_dir.hpp>
 
@@ -77,11 +77,10 @@ bool live(const std::string& mode, const std::string& dir, long steps, long lett
   return false;
 }
 
-std::vector<order_entry> orders_of(const std::string& dir) {
-  const auto bytes = gradus::read_file(gradus::posix{}, join_path(dir, "logs/ps-0/orders"));
-  REQUIRE(bytes.size() % sizeof(order_entry) == 0);
-  std::vector<order_entry> all(bytes.size() / sizeof(order_entry));
-  if (!bytes.empty()) std::memcpy(all.data(), bytes.data(), bytes.size());
+std::vector<order_entry> orders_of(const std::string& dir, int shard = 0) {
+  const gradus::detail::order_log log(gradus::posix{}, join_path(dir, text("logs/ps-", shard, "/orders")));
+  std::vector<order_entry> all;
+  for (std::uint64_t order = log.first(); order <= log.last(); ++order) all.push_back(log.at(order, 0));
   return all;
 }
 
@@ -102,12 +101,20 @@ TEST_CASE("asynchronous, and killed: each acknowledged update is there, once") {
 
   const auto orders = orders_of(place.path());
   CHECK(orders.size() >= static_cast<std::size_t>(so_far) + 60);
-  std::uint32_t made[workers] = {};
+  std::uint32_t made[workers] = {}, number[workers] = {};
   for (std::size_t i = 0; i < orders.size(); ++i) {
-    REQUIRE(orders[i].order == i + 1);
-    REQUIRE(orders[i].worker < workers);
-    REQUIRE(orders[i].update == ++made[orders[i].worker]);
+    const order_entry& e = orders[i];
+    REQUIRE(e.order == i + 1);
+    REQUIRE(e.worker < workers);
+    ++made[e.worker];
+    const bool is_anew = e.number == 1;  // a life begins
+    REQUIRE((is_anew || e.number == number[e.worker] + 1));
+    number[e.worker] = e.number;
   }
+  const auto beside = orders_of(place.path(), 1);
+  REQUIRE(beside.size() >= orders.size());
+  for (std::size_t i = 0; i < orders.size(); ++i)
+    REQUIRE((beside[i].worker == orders[i].worker && beside[i].number == orders[i].number));
   // The chief saves when it ends; another may make its last update behind that. So the values are those after the first
   // n updates, of which as many are each worker's as the orders say.
   const auto end = run_files::newest_checkpoint(gradus::posix{}, place / "model");

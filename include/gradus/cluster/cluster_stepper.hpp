@@ -59,9 +59,11 @@ struct update_program {
     return [s = std::move(s), update = std::move(update)](message_network& network, std::uint32_t shard) {
       using store_type = update_store<Update, Device>;
       store_type store({.shard = shard, .variables = s.variables, .divide_by = s.divide_by}, update);
-      const auto opened = open_log(s.log, s.of, s.decides, shard);
-      server_node<store_type>(network, {.number = shard, .shape = s.decides.shape, .needs_begin = true}, s.decides,
-                              store, opened.get())
+      decider_options decides = s.decides;
+      const auto log = network.repeats(s.of, decides, shard) ? std::nullopt : s.log;
+      const auto opened = open_log(log, s.of, decides, shard);
+      server_node<store_type>(network, {.number = shard, .shape = decides.shape, .needs_begin = true}, decides, store,
+                              opened.get())
           .run();
     };
   }
@@ -139,6 +141,8 @@ public:
   // True if the last call made no step, and none follows: workers have left, and those that are here are too few for a
   // synchronous update.
   bool is_over() const { return is_over_; }
+  // And that is because a replay has come to its end.
+  bool ends_a_replay() const { return node_ && here_->network()->messages().is_replay(); }
   // All that lies on shards, as it is after this step, comes to where it lies here: slots and averages come at no other
   // time. Where others go on meanwhile, that is a later step, and this task is at it as well.
   void gather() {
@@ -260,7 +264,10 @@ private:
     else
       Alone::compute_gradients(see);
   }
-  void next_step() { Alone::move_to(static_cast<std::int64_t>(node_->wait_for_step())); }
+  void next_step() {
+    const std::uint64_t step = node_->wait_for_step();
+    Alone::move_to(static_cast<std::int64_t>(contributions_ != 0 ? step : node_->values_from()));
+  }
 
   // ---- callbacks of the node
   void values(std::span<const wire_slice> parts) override { state_->take(parts, guard_); }

@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <string>
 
+#include "hello.hpp"
 #include "mailbox.hpp"
-#include "protocol/membership.hpp"
+#include "protocol/staleness.hpp"
 #include "protocol/worker.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -40,6 +41,12 @@ public:
   // Whether a parameter server that begins again does so with new processes of all workers: who had left may come
   // again.
   virtual bool workers_begin_anew() const { return false; }
+  // Where a run is repeated (replay_network.hpp), its order is known: nothing is logged, and `decides` is what it has
+  // to be then. Error: failed_precondition for a parameter server of another run than the one that is repeated.
+  virtual bool repeats(const cluster_fingerprint& /*of*/, decider_options& /*decides*/, std::uint32_t /*shard*/) {
+    return false;
+  }
+  virtual bool is_replay() const { return false; }
   // A number of the process of a node: two that claim one incarnation are told apart by it.
   virtual std::uint64_t process_of(std::uint32_t node) const { return 1 + node; }
   // The time that a worker may be silent, the time that it waits, and the interval of its heartbeats.

@@ -169,6 +169,7 @@ private:
         [this](std::span<const std::byte> record) {
           return shard_.replay(record) || (decider_ && decider_->replay(record));
         });
+    if (log_->orders) log_->orders->keep(shard_.applied());
     written_ = log_->log.last();
     tell_synced(written_);
     // Workers that had left may come again.
@@ -207,6 +208,9 @@ public:
   void start();
   // Returns the step to compute a gradient at; its values have been passed to the callback.
   std::uint64_t wait_for_step();
+  // Behind it: the least order of these values, which the worker's pushes say as well. Where nobody waits for a round
+  // it is the step of the gradient, so that what follows from the step can be repeated.
+  std::uint64_t values_from() const { return half_.values_from(); }
   // A piece of the gradient that is being computed. What it shows is looked at during the call alone.
   void send_ahead(std::uint32_t shard, std::span<const wire_slice> piece) { half_.send_ahead(shard, piece); }
   // The memory of the parts must not change until wait_for_step has returned, or wait_for_push with lost or over.

@@ -18,7 +18,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 namespace log_bytes {
 
 inline constexpr char segment_magic[] = "GRDL", record_magic[] = "GRLR", snapshot_magic[] = "GRLS";
-inline constexpr std::uint16_t version = 1;
+inline constexpr std::uint16_t version = 2;
 inline constexpr std::size_t segment_head = 24, record_head = 40, snapshot_head = 32;
 // A record as long as this is written from where it lies.
 inline constexpr std::size_t written_alone = 1 << 15;

@@ -54,6 +54,12 @@ std::string unranked_checkpoints(const loop_settings& s, std::int64_t made, std:
 
 inline constexpr std::string_view left_by_others =
     "other workers have left, and those that are here are too few for a synchronous update: training ends";
+template <class Steps>
+std::string_view why_over(const Steps& s) {
+  if constexpr (requires { s.ends_a_replay(); })
+    if (s.ends_a_replay()) return "the updates that are to be repeated have been made: training ends";
+  return left_by_others;
+}
 
 inline bool divides(double n, std::int64_t step) { return n >= 1 && step % static_cast<std::int64_t>(n) == 0; }
 
@@ -213,7 +219,7 @@ public:
     if (saves_) saves_->before_step(told_);
     s.train_step();
     if constexpr (Composition::in_cluster)
-      if (s.is_over()) return warn_of(left_by_others), false;
+      if (s.is_over()) return warn_of(why_over(s)), false;
     const std::int64_t step = s.global_step();
     loss_ = as_number(s.template output_of<mode::train>(output::loss));
     if (Composition::looks_at_loss && !std::isfinite(loss_)) diverged("loss", loss_);

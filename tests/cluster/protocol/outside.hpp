@@ -43,7 +43,9 @@ struct seen_outside final : protocol_outside {
   void borrowed(std::uint32_t node) override { ++lent[node]; }
   void returned(std::uint32_t node) override { --lent[node]; }
   void values_change() override { ++changes; }
-  void ordered(const order_entry& e) override { orders.push_back(text(e.order, ": ", e.worker, ".", e.update)); }
+  void ordered(const order_entry& e) override {
+    orders.push_back(text(e.order, ": ", e.worker, ".", e.number, " of ", e.read));
+  }
   // What was said since the last call.
   std::vector<std::string> take() { return std::exchange(said, {}); }
 };

@@ -64,11 +64,14 @@ TEST_CASE("a part is written down and read again") {
   const double g[] = {0.5};
   const wire_slice slices[] = {{"w", float64, 2, std::as_bytes(std::span(g)), slice_role::values}};
   std::vector<std::byte> b;
-  part_memory::save(bytes_out(b), m.stage({1, 2, 3}, 9, slices));
+  part_memory::part& staged = m.stage({1, 2, 3}, 9, slices);
+  staged.facts = {4, 5, 6};
+  part_memory::save(bytes_out(b), staged);
   bytes_in in(b, "log");
   const part_memory::part& p = n.load(in, 2);
   in.end();
   CHECK((p.id == contribution_id{1, 2, 3} && p.step == 9 && p.slices.size() == 1));
+  CHECK((p.facts.number == 5 && p.facts.read == 6 && p.facts.pieces == 0));
   CHECK((p.slices[0].name == "w" && p.slices[0].begin == 2 && p.slices[0].role == slice_role::values));
   CHECK(std::memcmp(p.slices[0].bytes.data(), g, sizeof g) == 0);
   bytes_in other(b, "log");
@@ -78,7 +81,7 @@ TEST_CASE("a part is written down and read again") {
     bytes_in cut(std::span<const std::byte>(b).first(k), "log");
     CHECK_THROWS_AS(n.load(cut, 2), data_loss);
   }
-  b[4 + 24 + 8 + 4 + 4 + 1] = std::byte{99};  // the element type
+  b[4 + 24 + 24 + 4 + 4 + 1] = std::byte{99};  // the element type
   bytes_in forged(b, "log");
   CHECK(message_of(status::data_loss, [&] { n.load(forged, 2); }) ==
         "malformed log: the slice of \"w\" has the element type 99, which is none");

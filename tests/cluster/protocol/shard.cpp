@@ -142,6 +142,33 @@ TEST_CASE("a part is kept once it is written down, and applied once it is decide
   CHECK(b.s.counts().applied == 1);
 }
 
+TEST_CASE("what was applied is logged: its order, whose it is, its number, and the values that it was computed from") {
+  bench b;
+  const double x = 2;
+  const wire_slice parts[] = {{"g", float64, 0, std::as_bytes(std::span(&x, 1))}};
+  const auto push = [&](std::uint32_t worker, std::uint64_t number, std::uint64_t read) {
+    const contribution_id facts[] = {push_facts{0, number, read}.as_id()};
+    b.s.receive({message_kind::push, 2 + worker, 1, 5, 1, 0, facts, parts}, 0);
+  };
+  push(1, 7, 4), push(0, 3, 2), b.written();
+  std::vector<std::byte> saved;
+  b.s.save(bytes_out(saved));
+  const std::size_t behind = b.out.records.size();
+  CHECK(b.out.orders.empty());
+  b.decide(1, {{1, 5, 1}});
+  CHECK(b.out.orders == lines{"1: 1.7 of 4"});
+  b.decide(2, {{0, 5, 1}});
+  const lines all{"1: 1.7 of 4", "2: 0.3 of 2"};
+  CHECK(b.out.orders == all);
+  bench by_log, by_snapshot;
+  for (const auto& r : b.out.records) CHECK(by_log.s.replay(r));
+  CHECK(by_log.out.orders == all);
+  bytes_in in(saved, "snapshot");
+  by_snapshot.s.load(in);
+  for (std::size_t i = behind; i < b.out.records.size(); ++i) CHECK(by_snapshot.s.replay(b.out.records[i]));
+  CHECK(by_snapshot.out.orders == all);
+}
+
 TEST_CASE("a repeated push before it is written down is not answered") {
   bench b;
   b.push(0, 5, 1, 2.0);

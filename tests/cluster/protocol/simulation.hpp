@@ -369,6 +369,7 @@ private:
     std::vector<std::vector<wire_slice>> parts, rest;
     bool is_made = false;  // the gradient of the step that it computes at
     double initial[64] = {};
+    std::uint64_t has[64] = {};  // by shard: the order of the values that it has
     std::map<std::uint32_t, std::tuple<std::uint64_t, double, std::uint64_t>> states;  // fetched: order, number, count
 
     node(history* all, std::uint32_t n) : h(all), number(n) {}
@@ -382,18 +383,19 @@ private:
       h->at_time(h->now_ + wait, event::sync, number, written);
       return written;
     }
-    void ordered(const order_entry& e) override { h->ordered(e); }
+    void ordered(const order_entry& e) override { h->ordered(number, e); }
     void begin() override {  // at once, or when it has read its checkpoint
       if (h->dice_.chance(500)) return h->give(*this);
       h->at_time(h->now_ + h->dice_.between(0, 500 * ms), event::given, number, worker->incarnation());
     }
     void values(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice> p) override {
+      has[shard] = order;
       h->values(shard, order, p);
     }
     void fetched(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice> p) override {
       auto& [of, value, count] = states[shard];
       if (p.size() != 2) throw violation{"law 7: a state has two parts"};
-      of = order;
+      of = has[shard] = order;
       std::memcpy(&value, p[0].bytes.data(), sizeof value), std::memcpy(&count, p[1].bytes.data(), sizeof count);
     }
     void fetched_all(std::uint64_t order) override { h->fetched_all(*this, order); }
@@ -431,12 +433,14 @@ private:
   // Laws.
   std::uint64_t held_order_ = 0;  // what the last `held` said, and of which hold
   contribution_id said_held_;
-  std::vector<std::vector<double>> values_;                     // by shard and order, as the updates make them
-  std::map<std::uint64_t, std::vector<std::uint32_t>> orders_;  // what was said since the decider began
-  std::map<std::tuple<std::uint64_t, std::uint32_t, std::ptrdiff_t>, std::uint32_t> order_numbers_;
-  std::vector<update> updates_;                                             // by order
-  std::map<std::pair<std::uint64_t, std::uint64_t>, int> times_;            // applied
-  std::map<std::pair<std::uint64_t, std::uint64_t>, token_verdict> told_;   // concluded
+  std::vector<std::vector<double>> values_;  // by shard and order, as the updates make them
+  // What the log of orders says of an update: by shard since that began, and ever.
+  std::map<std::uint32_t, std::map<std::uint64_t, std::size_t>> orders_;
+  std::map<std::tuple<std::uint32_t, std::uint64_t, std::size_t>, order_entry> order_entries_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::uint64_t>> reads_;  // that a gradient is from
+  std::vector<update> updates_;                                                          // by order
+  std::map<std::pair<std::uint64_t, std::uint64_t>, int> times_;                         // applied
+  std::map<std::pair<std::uint64_t, std::uint64_t>, token_verdict> told_;                // concluded
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> steps_;  // that a gradient was computed at
 
   std::string name(std::uint64_t n) const {
@@ -526,7 +530,7 @@ private:
   // ---- nodes
   void begin(node& n) {
     n.up = true, n.is_stopped = false, n.wake_at = never_due;
-    if (n.number == 0) orders_.clear();
+    orders_[n.number].clear();
     if (n.number < p_.shape.shards) {
       n.server = std::make_unique<server_parts>();
       n.server->store.whole = this, n.server->store.number = n.number;
@@ -619,6 +623,7 @@ private:
     if (fetches && dice_.chance(done ? 500 : p_.fetches)) return n.states.clear(), n.worker->fetch(local(n));
     if (done) return n.worker->leave(local(n));
     make_gradient(n);
+    reads_[{n.number - p_.shape.shards, n.under_way}].assign(n.has, n.has + p_.shape.shards);
     n.worker->push(n.parts, local(n), n.rest);
   }
   void make_gradient(node& n) {
@@ -674,14 +679,28 @@ private:
     const nanos began = now_ - (local(n) - n.worker->waits_since());
     if (began > p_.heal + 6 * second) throw violation{text("law 6: though nothing fails any more, ", what)};
   }
-  // The log of orders: what a restart says again is what was said before.
-  void ordered(const order_entry& e) {
-    std::vector<std::uint32_t>& of = orders_[e.order];
-    of.push_back(e.worker);
-    std::uint32_t& n = order_numbers_[{e.order, e.worker, std::count(of.begin(), of.end(), e.worker)}];
-    if (n != 0 && n != e.update)
-      throw violation{text("the log of orders names update ", n, " and then ", e.update, " of worker ", e.worker)};
-    n = e.update;
+  // The log of orders: it names what was applied, and the values that each gradient was computed from; what a restart
+  // says again is what was said before, and all shards say the same.
+  void ordered(std::uint32_t shard, const order_entry& e) {
+    const std::size_t at = orders_[shard][e.order]++;
+    if (e.order == 0 || e.order > updates_.size() || at >= updates_[e.order - 1].of.size())
+      throw violation{
+          text("law 8: shard ", shard, " logs contribution ", at, " of update ", e.order, ", which is none")};
+    const auto& [worker, made] = updates_[e.order - 1].of[at];
+    if (e.worker != worker || e.number == 0)
+      throw violation{text("law 8: shard ", shard, " logs update ", e.number, " of worker ", e.worker, " as update ",
+                           e.order, ", which is one of worker ", worker)};
+    if (const auto& reads = reads_[{worker, made}]; reads.size() <= shard || reads[shard] != e.read)
+      throw violation{text("law 8: shard ", shard, " logs that update ", e.order, " was computed from update ", e.read,
+                           ", and it was another")};
+    for (const std::uint32_t of : {shard, std::uint32_t{64}}) {
+      order_entry said = e;
+      if (of == 64) said.read = 0;  // what all shards say
+      if (const auto [it, is_new] = order_entries_.emplace(std::tuple(of, e.order, at), said);
+          !is_new && it->second != said)
+        throw violation{text("law 8: shard ", shard, " logs another contribution ", at, " of update ", e.order,
+                             " than was logged before")};
+    }
   }
   void values(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice> p) {
     double v = 0;
@@ -865,11 +884,10 @@ private:
         throw violation{
             text("law 1: update ", one.second, " of worker ", one.first, " was dropped and applied ", times, " times")};
     }
-    for (const auto& [order, of] : orders_) {
-      std::vector<std::uint32_t> workers;
-      for (const auto& one : updates_.at(order - 1).of) workers.push_back(static_cast<std::uint32_t>(one.first));
-      if (workers != of) throw violation{text("the log of orders has others in update ", order, " than were applied")};
-    }
+    for (const auto& [shard, all] : orders_)
+      for (const auto& [order, count] : all)
+        if (count != updates_.at(order - 1).of.size())
+          throw violation{text("law 8: shard ", shard, " logs ", count, " contributions of update ", order)};
     for (const auto& n : nodes_)
       if (n->server && n->server->store.applied_updates != updates_)
         throw violation{text("law 2: at the end shard ", n->number, " has other updates than its fellows")};

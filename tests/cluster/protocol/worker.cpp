@@ -84,7 +84,7 @@ TEST_CASE("a worker's life: join, token, values, push, token, leave") {
   b.hear(message_kind::pulled, 1, 0, 10);  // while it computes, values stay as they are
   CHECK(b.events().empty());
   b.w.push(b.parts, 0);
-  CHECK(b.out.take() == lines{"push to 0: i5 s1 a8 a[0]", "push to 1: i5 s1 a8 b[0]"});
+  CHECK(b.out.take() == lines{"push to 0: i5 s1 a8 {0 1 8} a[0]", "push to 1: i5 s1 a8 {0 1 9} b[0]"});
   b.hear(message_kind::kept, 1, 1);
   CHECK(b.w.state() == states::pushing);
   b.hear(message_kind::kept, 0, 2);  // of another push
@@ -124,7 +124,7 @@ TEST_CASE("what is not answered is said again, to those who did not, less and le
   CHECK(b.w.next() == 100 * ms);
   b.hear(message_kind::kept, 0, 1);
   CHECK(b.at(99 * ms).empty());
-  CHECK(b.at(100 * ms) == lines{"push to 1: i5 s1 a8 b[0]"});
+  CHECK(b.at(100 * ms) == lines{"push to 1: i5 s1 a8 {0 1 9} b[0]"});
   CHECK(b.w.next() == 300 * ms);
   CHECK(b.at(300 * ms).size() == 1);
   CHECK(b.at(400 * ms) == lines{"heartbeat to 0: i5 s0 a0"});
@@ -157,14 +157,14 @@ TEST_CASE("pieces are sent ahead of the push, which names them once and then is 
   CHECK(b.out.take() == lines{"ahead to 1: i5 s1 a8 {0 0 0} b[0]", "ahead to 1: i5 s1 a8 {1 0 0}"});
   const std::vector<std::vector<wire_slice>> rest{b.parts[0], {}};
   b.w.push(b.parts, 0, rest);
-  CHECK(b.out.take() == lines{"push to 0: i5 s1 a8 a[0]", "push to 1: i5 s1 a8 {2 0 0}"});
-  CHECK(b.at(100 * ms) == lines{"push to 0: i5 s1 a8 a[0]", "push to 1: i5 s1 a8 b[0]"});
+  CHECK(b.out.take() == lines{"push to 0: i5 s1 a8 {0 1 8} a[0]", "push to 1: i5 s1 a8 {2 1 9}"});
+  CHECK(b.at(100 * ms) == lines{"push to 0: i5 s1 a8 {0 1 8} a[0]", "push to 1: i5 s1 a8 {0 1 9} b[0]"});
   // The next push has no pieces, and its parts are not those before.
   b.hear(message_kind::kept, 0, 1), b.hear(message_kind::kept, 1, 1);
   b.hear(message_kind::token, 0, 1, 9, {1, 9, 0});
   b.hear(message_kind::pulled, 0, 0, 9), b.hear(message_kind::pulled, 1, 0, 9);
   b.w.push(b.parts, 0);
-  CHECK(b.out.take() == lines{"push to 0: i5 s2 a9 a[0]", "push to 1: i5 s2 a9 b[0]"});
+  CHECK(b.out.take() == lines{"push to 0: i5 s2 a9 {0 2 9} a[0]", "push to 1: i5 s2 a9 {0 2 9} b[0]"});
   // Pieces of before it joined again do not count.
   bench c;
   c.go();
@@ -174,7 +174,7 @@ TEST_CASE("pieces are sent ahead of the push, which names them once and then is 
   c.hear(message_kind::token, 0, 0, 8, {4, 0, 0});
   c.hear(message_kind::pulled, 0, 0, 8), c.hear(message_kind::pulled, 1, 0, 8);
   c.w.push(c.parts, 0, rest);
-  CHECK(c.out.take() == lines{"push to 0: i7 s1 a8 a[0]", "push to 1: i7 s1 a8 b[0]"});
+  CHECK(c.out.take() == lines{"push to 0: i7 s1 a8 {0 1 8} a[0]", "push to 1: i7 s1 a8 {0 1 8} b[0]"});
 }
 
 TEST_CASE("a dropped push goes on with values that are asked for") {
@@ -391,4 +391,38 @@ TEST_CASE("a worker whose round is over may fetch and leave, and nothing else") 
   b.w.leave(0);
   b.hear(message_kind::left, 0);
   CHECK(b.w.state() == states::left);
+}
+
+TEST_CASE("a push says its number, and from which values it was computed, as often as it is said") {
+  bench b;
+  b.go();
+  CHECK(b.w.values_from() == 8);
+  b.w.push(b.parts, 0);
+  CHECK(b.out.take() == lines{"push to 0: i5 s1 a8 {0 1 8} a[0]", "push to 1: i5 s1 a8 {0 1 9} b[0]"});
+  b.hear(message_kind::pulled, 0, 0, 11);  // newer values come while it is under way
+  CHECK(b.at(100 * ms) == lines{"push to 0: i5 s1 a8 {0 1 8} a[0]", "push to 1: i5 s1 a8 {0 1 9} b[0]"});
+  // It has to join again. Nothing of the push was decided: the same gradient is computed again, from other values.
+  b.hear(message_kind::refused, 0, 1, 6);
+  b.hear(message_kind::joined, 0, 77, 0, {1, 5, 0});
+  CHECK(b.events().back() == "outcome false");
+  b.hear(message_kind::token, 0, 0, 11, {4, 0, 0});
+  b.hear(message_kind::pulled, 0, 0, 12), b.hear(message_kind::pulled, 1, 0, 11);
+  CHECK(b.w.values_from() == 11);
+  b.w.push(b.parts, 0);
+  CHECK(b.out.take().back() == "push to 1: i7 s1 a11 {0 1 11} b[0]");
+  // Once more, and this time it was decided: the next one is another.
+  b.hear(message_kind::refused, 0, 1, 8);
+  b.hear(message_kind::joined, 0, 77, 0, {1, 7, 1});
+  CHECK(b.events().back() == "outcome true");
+  b.hear(message_kind::token, 0, 0, 13, {4, 0, 0});
+  b.hear(message_kind::pulled, 0, 0, 13), b.hear(message_kind::pulled, 1, 0, 13);
+  // A checkpoint that it has fetched is what it goes on from.
+  b.w.fetch(0);
+  b.hear(message_kind::held, 0, 1, 15);
+  b.hear(message_kind::fetched, 0, 1, 15), b.hear(message_kind::fetched, 1, 1, 15);
+  CHECK(b.events().back() == "all at 15");
+  CHECK(b.w.values_from() == 15);
+  b.out.take();
+  b.w.push(b.parts, 0);
+  CHECK(b.out.take() == lines{"push to 0: i9 s1 a13 {0 2 15} a[0]", "push to 1: i9 s1 a13 {0 2 15} b[0]"});
 }

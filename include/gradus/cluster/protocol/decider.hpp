@@ -382,10 +382,7 @@ private:
     for (const decision& d : kept_) {
       if (d.order <= said_order_ || !log_.is_said(d.record)) continue;
       said_order_ = d.order;
-      for (const contribution_id& id : d.ids) {
-        gate_.count(id.worker);
-        out_->ordered({d.order, static_cast<std::uint32_t>(id.worker), ++workers_[id.worker].updates});
-      }
+      for (const contribution_id& id : d.ids) gate_.count(id.worker);
     }
   }
   void decided(std::uint64_t order, std::span<const contribution_id> ids, std::uint64_t record) {

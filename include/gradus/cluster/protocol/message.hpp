@@ -6,7 +6,8 @@
 // Nodes: shards are 0 ... shards - 1, then workers. The decider lives beside shard 0. One update, all or nothing:
 //
 //   worker -> every shard   push (incarnation, sequence, about: the step that the gradient was computed at, parts)
-//                           (ids: how many pieces of it were sent ahead; said again, it is whole and names none)
+//                           (ids: {how many pieces of it were sent ahead; said again, it is whole and this is 0, its
+//                           number, the order of the shard's values that it was computed from}: push_facts)
 //   worker -> shard         ahead (incarnation, sequence: of the push that will follow, about: the step, ids: the
 //   number
 //                           of this piece, parts), while the rest of the gradient is computed. It is not answered
@@ -122,13 +123,26 @@ inline protocol_message answer(const protocol_message& m, message_kind kind, std
   return {kind, cluster_shape::decider, m.from, m.incarnation, m.sequence, about, ids, {}};
 }
 
-// A line of the log of orders: which worker's which update was the order-th. From it and the workers' inputs an
-// asynchronous run can be repeated.
-struct order_entry {
-  std::uint64_t order = 0;
-  std::uint32_t worker = 0, update = 0;  // update: 1 for the worker's first, whatever its incarnation
+// What a push says of itself, in the place of an id.
+struct push_facts {
+  std::uint64_t pieces = 0;  // that were sent ahead
+  std::uint64_t number = 0;  // 1 for the first gradient of the worker's process; one that was lost is computed again
+  std::uint64_t read = 0;    // the order of the shard's values that it was computed from
+
+  contribution_id as_id() const { return {pieces, number, read}; }
+  static push_facts of(const protocol_message& m) {
+    if (m.ids.size() != 1) return {0, 0, m.about};
+    return {m.ids[0].worker, m.ids[0].incarnation, m.ids[0].sequence};
+  }
 };
-static_assert(sizeof(order_entry) == 16);
+
+// A line of a shard's log of orders: whose which gradient is in the order-th update, and from which of the shard's
+// values it was computed. From these and the workers' inputs a run can be repeated.
+struct order_entry {
+  std::uint64_t order = 0, read = 0;  // read: the values' order
+  std::uint32_t worker = 0, number = 0;
+  friend bool operator==(const order_entry&, const order_entry&) = default;
+};
 
 // The actions of a machine. The memory that it passes is valid during the call.
 class protocol_outside {
@@ -146,8 +160,8 @@ public:
   virtual void returned(std::uint32_t) {}
   // From now on what values and state showed is something else; what was sent of them may be lent.
   virtual void values_change() {}
-  // The decider's: an entry for each contribution of an update, once that is written down; entries of a round by
-  // worker. After a restart those of the log come again.
+  // A shard's, where records are kept: an entry for each contribution of an update that was applied; those of a round
+  // by worker. After a restart those of the log come again.
   virtual void ordered(const order_entry&) {}
 
 protected:

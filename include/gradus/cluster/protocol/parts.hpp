@@ -23,6 +23,7 @@ public:
   struct part {
     contribution_id id;
     std::uint64_t step = 0, record = 0;  // record: of the log, that holds it
+    push_facts facts = {};               // what its push said of it
     nanos since = 0, again = 0;          // it lies here, and is reported again
     bool is_written = false, is_lent = false;
     std::vector<std::byte> memory;  // values, each at a multiple of 64 bytes from its begin, and names
@@ -50,7 +51,7 @@ public:
       free_.pop_back();
     }
     part& p = parts_.back();
-    p.id = id, p.step = step, p.record = 0, p.is_written = false, p.since = p.again = 0;
+    p.id = id, p.step = step, p.record = 0, p.facts = {}, p.is_written = false, p.since = p.again = 0;
     p.slices.assign(from.begin(), from.end());
     p.is_lent = is_lent;
     copy_into(p);
@@ -84,7 +85,7 @@ public:
 
   static void save(bytes_out out, const part& p) {
     write_ids(out, std::span(&p.id, 1));
-    out.number(p.step);
+    out.number(p.step), out.number(p.facts.number), out.number(p.facts.read);
     save_slices(out, p.slices);
   }
   static void save_slices(bytes_out out, std::span<const wire_slice> slices) {
@@ -112,11 +113,14 @@ public:
     std::vector<contribution_id> ids;
     read_ids(in, workers, ids);
     if (ids.size() != 1) in.refuse(text("a part is of ", ids.size(), " contributions; expected 1"));
-    const auto step = in.number<std::uint64_t>();
+    const auto step = in.number<std::uint64_t>(), number = in.number<std::uint64_t>();
+    const auto read = in.number<std::uint64_t>();
     std::vector<wire_slice> slices;
     std::vector<std::string> names;
     load_slices(in, names, slices);
-    return stage(ids[0], step, slices);
+    part& p = stage(ids[0], step, slices);
+    p.facts = {0, number, read};
+    return p;
   }
 
 private:

@@ -12,7 +12,6 @@ struct worker_seat {
   std::uint64_t process = 0;                        // the number that the owner chose for itself
   std::uint64_t record = 0;                         // messages about it wait for this
   std::uint64_t owed = 0, lost = 0;                 // owed: the sequence whose token it waits for
-  std::uint32_t updates = 0;                        // that are decided, of all its incarnations
   bool is_owed = false, has_left = false;
 
   void owe(std::uint64_t sequence) { is_owed = true, owed = sequence; }
@@ -28,13 +27,12 @@ struct worker_seat {
 
   void save(bytes_out out) const {
     out.number(owner), out.number(last), out.number(process);
-    out.number(owner_before), out.number(last_before), out.number(updates);
+    out.number(owner_before), out.number(last_before);
     out.number(static_cast<std::uint8_t>(has_left));
   }
   void load(bytes_in& in) {
     owner = in.number<std::uint64_t>(), last = in.number<std::uint64_t>(), process = in.number<std::uint64_t>();
     owner_before = in.number<std::uint64_t>(), last_before = in.number<std::uint64_t>();
-    updates = in.number<std::uint32_t>();
     has_left = in.number<std::uint8_t>() != 0;
   }
 };

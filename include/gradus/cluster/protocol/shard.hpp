@@ -127,7 +127,7 @@ public:
     has_begun_ = in.number<std::uint8_t>() != 0;
     window_.load(in);
     parts_.clear();
-    for (std::size_t n = in.count(40); n != 0; --n) read_part(in);
+    for (std::size_t n = in.count(56); n != 0; --n) read_part(in);
     store_->load(in);
   }
   // A record of the log behind the snapshot; false: it is not a shard's.
@@ -252,8 +252,9 @@ private:
     default: return ++counts_.forged, refuse(m, refusal_code::ahead, 0);
     }
     std::span<const wire_slice> parts = m.parts;
-    if (!m.ids.empty()) {
-      if (!ahead_.join(id, m.ids[0].worker, m.parts, whole_)) return void(++counts_.incomplete);
+    const push_facts facts = push_facts::of(m);
+    if (facts.pieces != 0) {
+      if (!ahead_.join(id, facts.pieces, m.parts, whole_)) return void(++counts_.incomplete);
       parts = whole_;
     }
     if (!std::string(store_->problem_of(parts)).empty())
@@ -262,6 +263,7 @@ private:
     if (parts_.count_of(id.worker) >= 2 * o_.width) return void(++counts_.full);
     window_.begin(id);
     part& p = parts_.stage(id, m.about, parts, m.is_lent);
+    p.facts = facts;
     if (m.is_lent) out_->borrowed(m.from);
     ahead_.forget(id.worker);
     p.since = now, p.again = now + o_.retry;
@@ -359,17 +361,26 @@ private:
     applied_ = std::max(applied_, update_.order());
     ++counts_.applied;
     if (!again) {
-      const std::uint64_t record =
-          log_.write(record_kind::order, update_.order(), update_.ids(), [&](bytes_out out) { update_.write(out); });
+      const std::uint64_t record = log_.write(record_kind::order, update_.order(), update_.ids(), [&](bytes_out out) {
+        update_.write(out);
+        say_order();
+      });
       applies_.push_back({record, update_.order()});
     } else {
       written_ = applied_;
+      say_order();
     }
     for (const contribution_id& id : update_.ids()) {
       window_.answer(id, {token_verdict::committed, update_.order()});
       release(id);
       if (!again && id.incarnation == window_.incarnation_of(id.worker)) tell_values(id);
     }
+  }
+  void say_order() {
+    for (const contribution_id& id : update_.ids())
+      if (const part* p = parts_.find(id); p != nullptr)
+        out_->ordered({update_.order(), p->facts.read, static_cast<std::uint32_t>(id.worker),
+                       static_cast<std::uint32_t>(p->facts.number)});
   }
   void drop(const protocol_message& m) {
     if (m.ids.size() != 1 || parts_.find(m.ids[0]) == nullptr) return;

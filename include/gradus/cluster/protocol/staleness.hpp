@@ -24,6 +24,20 @@ struct decider_options {
   bool needs_begin = false;                        // no token before a worker has said that every shard has values
   nanos hold_deadline = 30'000 * one_millisecond;  // of a worker that holds decisions while it fetches
 
+  // Whether who comes first changes the bits, so that a run can be repeated only from its log.
+  bool goes_by_arrival() const {
+    const decider_options o = settled();
+    return o.mode != staleness::synchronous || o.round.total > o.round.aggregate || o.round.wasted_first_round;
+  }
+  // Whether a shard's log says so: a round is computed from the values of one order on all shards, so one logs its set.
+  bool logs_orders(std::uint32_t shard) const {
+    return goes_by_arrival() && (settled().mode != staleness::synchronous || shard == cluster_shape::decider);
+  }
+  // Contributions of an update.
+  std::uint32_t contributions() const {
+    const decider_options o = settled();
+    return o.mode == staleness::synchronous ? o.round.aggregate : 1;
+  }
   // With all that follows from these written out. Raises for what cannot be.
   decider_options settled() const {
     decider_options o = *this;

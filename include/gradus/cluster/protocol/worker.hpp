@@ -11,7 +11,7 @@
 // theirs.
 //
 // Between two steps, w.fetch(now) brings the state of all shards at one order: owner.fetched(shard, order, parts) for
-// each, then owner.fetched_all(order), and the worker goes on where it was.
+// each, then owner.fetched_all(order).
 //
 // Every wait has a deadline. When it passes, the owner gets the wait and its beginning, and the worker joins again;
 // `outcome` reports the contribution that was under way, and never leaves it open.
@@ -47,11 +47,13 @@ public:
   };
 
   worker_half(const worker_options& o, worker_owner& owner, protocol_outside& out)
-      : o_(o), owner_(&owner), out_(&out), have_(o.shape.shards), ahead_(o.shape.shards), kept_(o.shape.shards) {}
+      : o_(o), owner_(&owner), out_(&out), have_(o.shape.shards), read_(have_), ahead_(have_), kept_(o.shape.shards) {}
 
   states state() const { return state_; }
   std::uint64_t incarnation() const { return incarnation_; }
   std::uint64_t step() const { return step_; }
+  // While it computes: the least order of the values that it computes from, step() or a later one.
+  std::uint64_t values_from() const { return *std::min_element(have_.begin(), have_.end()) - 1; }
   std::uint64_t joins() const { return joins_; }
   bool is_waiting() const {
     return state_ != states::idle && state_ != states::preparing && state_ != states::computing &&
@@ -97,23 +99,20 @@ public:
     has_part_for_each(parts, "a push");
     if (!rest.empty()) has_part_for_each(rest, "the rest of a push");
     parts_ = parts, rest_ = rest;
-    ++sequence_;
+    ++sequence_, ++number_;
+    std::transform(have_.begin(), have_.end(), read_.begin(), [](std::uint64_t order) { return order - 1; });
     std::fill(kept_.begin(), kept_.end(), false);
     enter(states::pushing, now);
     forget_ahead();
   }
   // The state of all shards at one order, as a checkpoint needs it. Meanwhile nothing is decided.
   void fetch(nanos now) {
-    if (state_ != states::computing && state_ != states::over)
-      raise(status::failed_precondition,
-            text("worker ", o_.number, " fetches while it ", doing(), "; expected it between two steps"));
+    must_be_between_steps("fetches");
     hold(now);
   }
   // The worker is done: nothing of it is under way.
   void leave(nanos now) {
-    if (state_ != states::computing && state_ != states::over)
-      raise(status::failed_precondition,
-            text("worker ", o_.number, " leaves while it ", doing(), "; expected it between two steps"));
+    must_be_between_steps("leaves");
     enter(states::leaving, now);
   }
 
@@ -197,7 +196,9 @@ private:
   std::uint64_t let_in_ = 0;                        // the incarnation that the decider let join last
   std::uint64_t given_ = 0, most_ = 0;              // the order that was given, and the greatest that a shard is at
   nanos since_ = 0, again_ = 0, pause_ = 0, beat_ = 0;
+  std::uint64_t number_ = 0;           // of the last push, but for those that were lost
   std::vector<std::uint64_t> have_;    // by shard: the order of the values that the owner has, and 1
+  std::vector<std::uint64_t> read_;    // by shard: the order of those that the last push was computed from
   std::vector<std::uint64_t> ahead_;   // by shard: pieces that were sent ahead of the next push
   std::uint64_t hold_ = 0, held_ = 0;  // the number of its holds, and the order that is held
   bool is_over_ = false;
@@ -206,12 +207,17 @@ private:
 
   bool has(std::uint32_t k) const { return have_[k] > step_; }
   bool all_kept() const {
-    return std::all_of(kept_.begin(), kept_.end(), [](bool k) { return k; });
+    return std::ranges::all_of(kept_, [](bool k) { return k; });
   }
   void has_part_for_each(std::span<const std::vector<wire_slice>> parts, const char* what) const {
     if (parts.size() != o_.shape.shards)
       raise(status::invalid_argument,
             text(what, " has a part for each of ", o_.shape.shards, " shards, found ", parts.size()));
+  }
+  void must_be_between_steps(const char* what) const {
+    if (state_ != states::computing && state_ != states::over)
+      raise(status::failed_precondition,
+            text("worker ", o_.number, " ", what, " while it ", doing(), "; expected it between two steps"));
   }
   const char* doing() const {
     switch (state_) {
@@ -270,10 +276,10 @@ private:
     }
   }
   void say_push(std::uint32_t me, std::uint32_t k) {
-    protocol_message m{message_kind::push, me, k, incarnation_, sequence_, step_, {}, parts_[k]};
-    const contribution_id pieces{ahead_[k], 0, 0};
-    if (!rest_.empty() && ahead_[k] != 0) m.ids = std::span(&pieces, 1), m.parts = rest_[k];
-    out_->send(m);
+    const bool is_rest = !rest_.empty() && ahead_[k] != 0;
+    const contribution_id facts = push_facts{is_rest ? ahead_[k] : 0, number_, read_[k]}.as_id();
+    out_->send({message_kind::push, me, k, incarnation_, sequence_, step_, std::span(&facts, 1),
+                is_rest ? rest_[k] : parts_[k]});
   }
   void forget_ahead() { rest_ = {}, ahead_.assign(ahead_.size(), 0); }
   void join(nanos now) {
@@ -305,7 +311,7 @@ private:
     let_in_ = incarnation_;
     if (before_ != 0) {
       const bool decided = m.ids[0].incarnation == before_ && before_sequence_ <= m.ids[0].sequence;
-      before_ = 0;
+      before_ = 0, number_ -= !decided;
       owner_->outcome(decided);
     }
     beat_ = now + o_.heartbeat;
@@ -379,7 +385,7 @@ private:
   void fetched(const protocol_message& m, nanos now) {
     if (state_ != states::fetching || m.sequence != hold_ || m.from >= kept_.size() || kept_[m.from]) return;
     if (m.about != held_) return hold(now);  // the hold did not last: this shard went on
-    kept_[m.from] = true;
+    kept_[m.from] = true, have_[m.from] = m.about + 1;
     owner_->fetched(m.from, m.about, m.parts);
     if (!all_kept()) return;
     to_decider(message_kind::release, hold_);
