@@ -108,8 +108,8 @@ protected:
 
   // ---- a session that runs elsewhere (cluster/remote_session.hpp) replaces these
   virtual detail::run_lease lease_of(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
-                                     run_metadata* told);
-  virtual void start_variables(std::uint64_t seed, std::span<const feed> feeds);
+                                     run_metadata* told) = 0;
+  virtual void start_variables(std::uint64_t seed, std::span<const feed> feeds) = 0;
   // Somebody will read the memory of these variables and whether they have values; an empty list: of all.
   virtual void look(std::span<const std::string_view> /*variables*/) const {}
   // Somebody may have written to that memory when the next function of this class is called.
@@ -121,6 +121,12 @@ protected:
   int node_of(const feed& f) const { return core_.id_of(f.g, f.id, f.name); }
   // Error: failed_precondition, or aborted, for a session that is closed.
   void check_open() const;
+  // The same two in this process. (They are not what is virtual: a program that makes no session would compile them.)
+  detail::run_lease run_here(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
+                             run_metadata* told);
+  void start_here(std::uint64_t seed, std::span<const feed> feeds) {
+    start_all(core_.variables(), false, seed, false, feeds);
+  }
 
   // One run's calls that have no kernel.
   class own_calls {

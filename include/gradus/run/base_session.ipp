@@ -37,9 +37,6 @@ GRADUS_BODY void base_session::initialize(std::uint64_t seed, std::span<const fe
   seed_ = seed;
   start_variables(seed, feeds);
 }
-GRADUS_BODY void base_session::start_variables(std::uint64_t seed, std::span<const feed> feeds) {
-  start_all(core_.variables(), false, seed, false, feeds);
-}
 
 GRADUS_BODY void base_session::initialize_again(std::span<const int> variables, const std::uint64_t* seed,
                                                 std::span<const feed> feeds) {
@@ -154,7 +151,7 @@ GRADUS_BODY detail::prepared_run& base_session::prepared(std::span<const fetch> 
   });
 }
 
-GRADUS_BODY detail::run_lease base_session::lease_of(std::span<const fetch> fetches, std::span<const feed> feeds,
+GRADUS_BODY detail::run_lease base_session::run_here(std::span<const fetch> fetches, std::span<const feed> feeds,
                                                      const run_options& o, run_metadata* told) {
   check_open();
   detail::prepared_run& p = prepared(fetches);

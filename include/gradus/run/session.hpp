@@ -85,6 +85,11 @@ private:
     keeps = made;
     return made->get();
   }
+  detail::run_lease lease_of(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
+                             run_metadata* told) override {
+    return this->run_here(fetches, feeds, o, told);
+  }
+  void start_variables(std::uint64_t seed, std::span<const feed> feeds) override { this->start_here(seed, feeds); }
   void start(detail::resource_variable& v, std::uint64_t seed) const override {
     Device::initialize(v.init, v.type, v.dims, seed, stream_of(v.name), v.value());
   }
