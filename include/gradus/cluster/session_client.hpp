@@ -23,6 +23,7 @@ struct remote_session_options {
   or_none<session_options> config = {};
   double connect_secs = 30;  // then deadline_exceeded
   double silence_secs = 30;  // of the server, while a call waits; then unavailable
+  double close_secs = 2;     // the same while a session is closed, which then ends all the same
   double retry_secs = 0.5;
   double alive_secs = 10;  // how often the server hears of an idle client
   task_system tasks = {};

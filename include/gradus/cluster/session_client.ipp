@@ -127,16 +127,19 @@ GRADUS_BODY answered_call session_client::call(session_op op, std::uint64_t sess
                " s (connect_secs); is it started, and does it run a session_service? ",
                carrier_->problem(server_node_number)));
   waiting_[{session, sequence}] = &mine;
-  const struct forgets {
+  const struct forgets {  // also by an error: then nobody waits for the answer any more
     session_client& c;
     std::unique_lock<std::mutex>& lock;
-    std::pair<std::uint64_t, std::uint64_t> key;
+    std::uint64_t session, sequence;
     ~forgets() {
       if (!lock.owns_lock()) lock.lock();
-      c.waiting_.erase(key);
+      c.waiting_.erase({session, sequence});
+      lock.unlock();
+      c.send(session_op::received, session, sequence, {}, {});
     }
-  } forgets{*this, lock, {session, sequence}};
+  } forgets{*this, lock, session, sequence};
   heard_ = std::max(heard_, o_.tasks.elapsed());
+  const double patience = op == session_op::close ? o_.close_secs : o_.silence_secs;
   bool is_stopped = false, wakes = false;
   std::optional<cancellation::link> link;
   if (stop != nullptr) {
@@ -167,10 +170,10 @@ GRADUS_BODY answered_call session_client::call(session_op op, std::uint64_t sess
       lock.lock();
       continue;
     }
-    if (o_.tasks.elapsed() - heard_ > o_.silence_secs)
+    if (o_.tasks.elapsed() - heard_ > patience)
       raise(status::unavailable,
-            text("the server \"", target_, "\" has been silent for ", o_.silence_secs,
-                 " s (silence_secs) while a call waited; ", carrier_->problem(server_node_number)));
+            text("the server \"", target_, "\" has been silent for ", patience,
+                 " s while a call waited (silence_secs, close_secs); ", carrier_->problem(server_node_number)));
     const bool whole = std::exchange(mine.is_asked_again, false);
     lock.unlock();
     if (whole)
@@ -182,8 +185,6 @@ GRADUS_BODY answered_call session_client::call(session_op op, std::uint64_t sess
       return mine.is_answered || mine.is_asked_again || !refused_.empty() || wakes != is_stopped;
     });
   }
-  lock.unlock();
-  send(session_op::received, session, sequence, {}, {});
   answered_call a{std::move(mine.answer), {}};
   const std::uint64_t code = a.frame.head.about;
   if (code == answer_codes::no_session)

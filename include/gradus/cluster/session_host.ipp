@@ -129,7 +129,11 @@ GRADUS_BODY void session_host::note(std::uint32_t node, const message_head& h) {
       code = answer_codes::no_session;
     } else {
       auto& calls = s->second->calls;
-      const auto c = calls.find(h.sequence);
+      auto c = calls.find(h.sequence);
+      // A client may give up a call before it is heard here; otherwise `done` would wait for it for ever.
+      constexpr std::size_t most = 10'000;
+      if (op == session_op::received && c == calls.end() && h.sequence > s->second->done && calls.size() < most)
+        c = calls.emplace(h.sequence, std::make_shared<call>()).first;
       if (c == calls.end()) {
         code = h.sequence <= s->second->done ? answer_codes::working : answer_codes::not_heard;
       } else if (op == session_op::received) {
