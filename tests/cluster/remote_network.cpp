@@ -64,6 +64,62 @@ TEST_CASE("a synchronous cluster of processes has the bits of one process") {
   CHECK(run_files::difference(trained(place / "together"), trained(place / "alone")) == "");
 }
 
+TEST_CASE("members: parameter server 0 knows who is there, and any task may ask") {
+  hub h;
+  const auto task = [&](const char* job, int index) {
+    return std::make_unique<server>(looped{&h, text(job, index)},
+                                    server_def{.cluster = two_by_two, .job_name = job, .task_index = index});
+  };
+  using states = std::vector<cluster_member::states>;
+  const auto seen = [](const server& by) {
+    states s;
+    for (const cluster_member& m : by.members()) s.push_back(m.state);
+    return s;
+  };
+  constexpr auto alive = cluster_member::alive, not_heard = cluster_member::not_heard;
+  const auto p0 = task("ps", 0);
+  CHECK(seen(*p0) == states{alive, not_heard, not_heard, not_heard});
+  const auto p1 = task("ps", 1);
+  CHECK(seen(*p0) == states{alive, alive, not_heard, not_heard});
+  CHECK(seen(*p1) == states{alive, alive, not_heard, not_heard});
+  CHECK(p1->members()[2].task == "worker 0");
+  CHECK(p1->members()[2].address == "w0");
+  CHECK(p1->members()[1].silent_secs < 5);
+  const points data;
+  const temp_dir place;
+  std::thread serves([&] { p0->join(); }), serves_too([&] { p1->join(); });
+  std::atomic<bool> first_is_done = false;
+  const auto train_one = [&](server& here, int k) {
+    auto t = make_trainer<cluster_models::mlp>(connected{here}, asynchronous{}, adam{},
+                                               k == 0 ? config_of(place / "a") : run_config{.tf_random_seed = 7});
+    t.train(data.batches(12).shard(2, k), {.max_steps = 6});
+    while (k == 1 && !first_is_done) std::this_thread::yield();  // its trainer takes part until then
+  };
+  std::thread second([&] {
+    server here(looped{&h, "w1"}, server_def{.cluster = two_by_two, .job_name = "worker", .task_index = 1});
+    train_one(here, 1);
+    here.finish();
+  });
+  std::string said;
+  try {
+    server here(looped{&h, "w0"}, server_def{.cluster = two_by_two, .job_name = "worker", .task_index = 0});
+    train_one(here, 0);
+    states now = seen(here);
+    while (now[2] != cluster_member::left) now = seen(here);
+    CHECK(now[0] == alive);
+    CHECK(now[1] == alive);
+    CHECK(now[3] != not_heard);
+    first_is_done = true;
+    here.finish();
+  } catch (const error& e) {
+    said = e.what();
+  }
+  first_is_done = true;
+  second.join(), serves.join(), serves_too.join();
+  CHECK(said == "");
+  CHECK(says(message_of(status::deadline_exceeded, [&] { p1->members(); }), "the cluster has ended"));
+}
+
 namespace {
 // Gradients of two of its layers are large enough to be sent in pieces while the rest is computed.
 constexpr auto wide = [](graph& g) {
@@ -451,12 +507,11 @@ TEST_CASE("a server of a configuration: alone, an evaluator, a task; and what it
   CHECK(says(
       message_of(status::invalid_argument, [&] { server(by, config(R"({"type": "chief", "index": 0})", "grpc")); }),
       "the protocol is \"grpc\", and the server has the transport of \"loop\""));
-  CHECK(says(
-      message_of(status::invalid_argument,
-                 [&] {
-                   server(by, server_def{.cluster = {{"worker", {"a", "b"}}}, .job_name = "worker", .task_index = 0});
-                 }),
-      "found 0 and 2"));
+  CHECK(says(message_of(status::invalid_argument,
+                        [&] {
+                          server(by, server_def{.cluster = {{"ps", {"a", "b"}}}, .job_name = "ps", .task_index = 0});
+                        }),
+             "found 2 and 0"));
   const server first(by, config(R"({"type": "ps", "index": 0})"));
   CHECK_THROWS_AS(server(by, config(R"({"type": "ps", "index": 0})")), unavailable);
 }

@@ -143,8 +143,11 @@ TEST_CASE("a rank that has left takes part in nothing, and one that waits for it
   CHECK(y == x);
   rb.wait(rb.send(0, x));
   CHECK(says(message_of(status::internal, [&] { ra.wait(ra.receive(1, z)); }), "sent 3 bytes"));
+  CHECK(a.members()[1].state == cluster_member::alive);
   b.reset();
   CHECK_FALSE(ra.all_take_part(true));
+  CHECK(a.members()[1].state == cluster_member::left);
+  CHECK(a.members()[0].task == "worker 0");
   CHECK(says(message_of(status::aborted, [&] { ra.wait(ra.receive(1, y)); }),
              "worker 1 has ended its program in the middle of a step, while worker 0 waited for it"));
 }

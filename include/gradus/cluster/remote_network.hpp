@@ -30,6 +30,7 @@ struct remote_options {
   nanos heartbeat = 1'000 * one_millisecond;
   double connect_secs = 7200;  // that a worker waits for its parameter servers, as TensorFlow's sessions do
   double close_secs = 5;
+  double answer_secs = 10;  // that known_members waits for parameter server 0
 };
 
 class remote_network final : public message_network, public task_network, transport_told {
@@ -47,6 +48,7 @@ public:
   void finish() override;
   void server_stopped() override;
   transport* share(transport_told* sessions) override;
+  std::vector<cluster_member> known_members() override;
 
   // ---- as its node's
   mailbox& inbox(std::uint32_t node) override;
@@ -68,6 +70,8 @@ private:
     std::uint64_t boot = 0;                  // 0: not heard yet
     bool is_welcome = false;
     std::string role;
+    double heard = 0;
+    bool has_left = false;
   };
 
   remote_options o_;
@@ -83,6 +87,8 @@ private:
   std::uint64_t incarnation_ = 0;  // that this worker has joined as; 0: none
   bool has_left_ = false;
   std::uint64_t refused_ = 0;
+  std::vector<cluster_member> members_;  // as parameter server 0 has answered
+  std::uint64_t answers_ = 0;
   std::mutex sending_;
   message_frames out_;
   int port_ = 0;
@@ -96,6 +102,8 @@ private:
   void connect(std::uint32_t node, const task_hello& h);
   void close(const std::string& why);
   void beat();
+  std::vector<cluster_member> members_here();  // under the mutex
+  void tell_members(std::uint32_t node);
   void tell_all(std::uint64_t about, const std::string& why = {});
   shard_program program_of(const task_hello& h) const;
   void see_boot(std::uint32_t node, std::uint64_t boot);

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "../base/body.hpp"
+#include "plain_bytes.hpp"
 #include "remote_network.hpp"
 #include "session_calls.hpp"
 #include "task_crew.hpp"
@@ -14,6 +15,8 @@ namespace gradus::inline GRADUS_BUILD::detail {
 // What a parameter server says last, in a hello that asks for nothing: the cluster has ended as it should, or this task
 // has ended though it should not, and why.
 inline constexpr std::uint64_t goodbye = 1, gone = 2;
+// Who is there: asked of parameter server 0 in such a hello, and answered in one.
+inline constexpr std::uint64_t asks_members = 3, tells_members = 4;
 
 // What a certificate must say of who does this: only the chief's task may begin, save and stop.
 constexpr bool is_of_chief(message_kind k) {
@@ -36,7 +39,7 @@ GRADUS_BODY remote_network::remote_network(const server_def& def, std::unique_pt
                                          "found ",
                                          shape_.shards, " and ", shape_.workers));
   for (std::size_t i = 0; i < nodes_.names.size(); ++i)
-    peers_.push_back({std::make_unique<message_frames>(), 0, false, {}});
+    peers_.push_back({std::make_unique<message_frames>(), 0, false, {}, 0, false});
   carrier_->tell(*this);
   if (!is_ps()) return;
   port_ = carrier_->listen(nodes_.addresses[nodes_.me]);
@@ -226,6 +229,56 @@ GRADUS_BODY void remote_network::check(const std::string& waited) const {
   raise(status::aborted, text("the cluster has ended, while this worker ", waited, ": ",
                               why_.empty() ? std::string("all other workers have left") : why_));
 }
+// ---- who is there
+
+GRADUS_BODY std::vector<cluster_member> remote_network::members_here() {
+  std::vector<cluster_member> all;
+  const double now = tasks_.elapsed();
+  for (std::uint32_t k = 0; k < peers_.size(); ++k) {
+    const peer& p = peers_[k];
+    cluster_member m{nodes_.names[k], nodes_.addresses[k], cluster_member::not_heard, 0};
+    if (k == nodes_.me) {
+      m.state = cluster_member::alive;
+    } else if (p.boot != 0) {
+      m.silent_secs = now - p.heard;
+      const bool is_silent = m.silent_secs * 1e9 > static_cast<double>(o_.members.dead_after);
+      m.state = p.has_left ? cluster_member::left : is_silent ? cluster_member::silent : cluster_member::alive;
+    }
+    all.push_back(std::move(m));
+  }
+  return all;
+}
+GRADUS_BODY void remote_network::tell_members(std::uint32_t node) {
+  std::vector<std::byte> bytes;
+  {
+    const std::lock_guard lock(mutex_);
+    bytes_out out(bytes);
+    put_plain(out, members_here());
+  }
+  message_encoder encoder;
+  carrier_->send(node, encoder.encode({.kind = message_kind::hello, .sender = nodes_.me, .about = tells_members},
+                                      {{"members", dtype::uint8, 0, std::span<const std::byte>(bytes)}}));
+}
+GRADUS_BODY std::vector<cluster_member> remote_network::known_members() {
+  std::unique_lock lock(mutex_);
+  if (nodes_.me == cluster_shape::decider) return members_here();
+  const std::uint64_t before = answers_;
+  const double since = tasks_.elapsed();
+  while (answers_ == before && !ended_ && tasks_.elapsed() - since < o_.answer_secs) {
+    lock.unlock();
+    message_encoder encoder;
+    carrier_->send(cluster_shape::decider,
+                   encoder.encode({.kind = message_kind::hello, .sender = nodes_.me, .about = asks_members}));
+    lock.lock();
+    changed_.wait_for(lock, static_cast<double>(o_.retry) / 1e9, [&] { return answers_ != before || ended_; });
+  }
+  if (answers_ == before)
+    raise(status::deadline_exceeded,
+          text(nodes_.names[cluster_shape::decider], " at ", nodes_.addresses[cluster_shape::decider],
+               " does not say who is there", ended_ ? ": the cluster has ended" : ""));
+  return members_;
+}
+
 GRADUS_BODY std::uint64_t remote_network::refused_messages() const {
   const std::lock_guard lock(mutex_);
   return refused_;
@@ -238,6 +291,8 @@ GRADUS_BODY void remote_network::see_boot(std::uint32_t node, std::uint64_t boot
   {
     const std::lock_guard lock(mutex_);
     const std::uint64_t before = std::exchange(peers_[node].boot, boot);
+    peers_[node].heard = tasks_.elapsed();
+    if (before != boot) peers_[node].has_left = false;
     is_lost = node < shape_.shards && before != 0 && before != boot && program_.is_there() && !program_.survives();
   }
   if (is_lost)
@@ -285,8 +340,25 @@ GRADUS_BODY void remote_network::came(std::uint32_t node, std::span<const std::b
   const protocol_message m = p.frames->decode(frame, nodes_.me);
   if (m.from != node)
     raise(status::permission_denied, text(nodes_.names[node], " has sent a message in the name of node ", m.from));
+  {
+    const std::lock_guard lock(mutex_);
+    p.heard = tasks_.elapsed();
+    if (m.kind == message_kind::leave) p.has_left = true;
+    if (m.kind == message_kind::join) p.has_left = false;
+  }
   if (m.kind == message_kind::hello) {
     if (node == cluster_shape::decider && m.about == goodbye) close({});
+    if (m.about == asks_members && nodes_.me == cluster_shape::decider) return tell_members(node);
+    if (m.about == tells_members && node == cluster_shape::decider && !m.parts.empty()) {
+      bytes_in in(m.parts[0].bytes, "list of members");
+      kept_texts texts;
+      auto told = take_plain<std::vector<cluster_member>>(in, texts);
+      in.end();
+      const std::lock_guard lock(mutex_);
+      members_ = std::move(told);
+      ++answers_;
+      return changed_.notify_all();
+    }
     if (node < shape_.shards && m.about == gone) {
       constexpr std::size_t most = 1000;
       std::string why = m.parts.empty() ? "" : ": ";

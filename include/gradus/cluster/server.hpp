@@ -35,6 +35,7 @@
 #include "../base/tasks.hpp"
 #include "../run/session_resources.hpp"
 #include "spec.hpp"
+#include "task_network.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -49,7 +50,6 @@ struct server_arguments {
 };
 
 namespace detail {
-class task_network;
 class transport;
 }  // namespace detail
 
@@ -146,6 +146,10 @@ public:
   // Which of them this is; the chief is 0. Error: failed_precondition for a task that does not train.
   int worker() const;
   int shards() const;  // parameter servers
+  // Every task of the cluster, and whether it is there: parameter server 0 knows it, and other tasks ask that one; with
+  // all_reduce each worker knows it by itself. Tasks that are threads of one process are alive. Error:
+  // deadline_exceeded if parameter server 0 does not answer.
+  std::vector<cluster_member> members() const;
   // Null: this task is alone.
   const std::shared_ptr<detail::task_network>& network() const { return network_; }
 

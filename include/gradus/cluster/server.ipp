@@ -5,7 +5,6 @@
 
 #include "../base/body.hpp"
 #include "server.hpp"
-#include "task_network.hpp"
 #include "transport.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -184,6 +183,16 @@ GRADUS_BODY std::shared_ptr<session_resources> server::resources_for(const or_no
   std::erase_if(isolated_, [](const auto& known) { return known.expired(); });
   isolated_.push_back(own);
   return own;
+}
+
+GRADUS_BODY std::vector<cluster_member> server::members() const {
+  if (network_ != nullptr)
+    if (auto known = network_->known_members(); !known.empty()) return known;
+  std::vector<cluster_member> all;
+  for (const auto& job : def_.cluster.jobs())
+    for (const int index : def_.cluster.task_indices(job))
+      all.push_back({text(job, " ", index), def_.cluster.task_address(job, index), cluster_member::alive, 0});
+  return all;
 }
 
 GRADUS_BODY std::unique_ptr<detail::transport> server::make_transport() const {

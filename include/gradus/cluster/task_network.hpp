@@ -2,8 +2,28 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "../base/build.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+// A task of a cluster, as far as is known of it (server::members).
+struct cluster_member {
+  enum states : std::uint8_t {
+    not_heard,  // it has not come yet
+    alive,      // it was heard within the time after which it is taken for dead
+    silent,     // it was not
+    left        // its program has done its part
+  };
+  std::string task = {}, address = {};  // "worker 1", "host:port"
+  states state = not_heard;
+  double silent_secs = 0;  // since it was heard last
+
+  friend bool operator==(const cluster_member&, const cluster_member&) = default;
+};
+
+}  // namespace gradus
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
@@ -27,6 +47,9 @@ public:
   virtual void finish() {}
   // This worker's end, where workers sum their gradients among themselves (all_reduce.hpp); null: they do not.
   virtual rank_network* ranks() { return nullptr; }
+  // The tasks and what is known of them; empty: all are threads of this process. Error: deadline_exceeded if the task
+  // that knows it does not answer.
+  virtual std::vector<cluster_member> known_members() { return {}; }
   // Sessions of other processes reach the task by the transport that its network listens with, as nodes from 65,536 on:
   // `sessions` is told about them; null: nobody any more. Null: this network takes no connections.
   virtual transport* share(transport_told* /*sessions*/) { return nullptr; }

@@ -55,6 +55,7 @@ public:
   rank_network* ranks() override { return this; }
   void finish() override;
   void server_stopped() override;
+  std::vector<cluster_member> known_members() override;
 
   int port() const { return port_; }
 

@@ -210,6 +210,25 @@ GRADUS_BODY void transport_ranks::finish() {
   });
 }
 
+GRADUS_BODY std::vector<cluster_member> transport_ranks::known_members() {
+  const std::lock_guard lock(mutex_);
+  std::vector<cluster_member> all;
+  for (std::uint32_t k = 0; k < peers_.size(); ++k) {
+    const peer& p = peers_[k];
+    cluster_member m{nodes_.names[k], nodes_.addresses[k], cluster_member::not_heard, 0};
+    if (k == nodes_.me) {
+      m.state = cluster_member::alive;
+    } else if (p.boot != 0) {
+      m.silent_secs = tasks_.elapsed() - p.heard;
+      m.state = p.has_left                        ? cluster_member::left
+                : m.silent_secs > o_.silence_secs ? cluster_member::silent
+                                                  : cluster_member::alive;
+    }
+    all.push_back(std::move(m));
+  }
+  return all;
+}
+
 // ---- what the transport tells
 
 GRADUS_BODY void transport_ranks::meet(std::uint32_t node, std::uint64_t boot) {
