@@ -212,7 +212,7 @@ TEST_CASE("what cannot be trained so is refused, with the remedy") {
     return said(status::invalid_argument, c, [&](server& here) { return make("", connected{here}, a); });
   };
   CHECK(says(how(two, {.bucket_bytes = 0}), "expected bucket_bytes of 1 or more, found 0"));
-  CHECK(says(how(two, {.sum = library_sum}), "library_sum is MPI's, and these workers are threads of one process"));
+  CHECK(says(how(two, {.sum = library_sum}), "library_sum is MPI's, and these workers are not under MPI"));
   two.run([](server& here) {
     CHECK(says(message_of(status::invalid_argument, [&] { detail::check_all_reduce({}, here, true); }),
                "recovery::log is kept by parameter servers, and there are none; leave it out"));

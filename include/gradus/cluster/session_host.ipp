@@ -21,7 +21,10 @@ GRADUS_BODY session_host::session_host(const server& here, opener open, card_fin
       tasks_(here.tasks()),
       changed_(tasks_),
       next_node_(first_session_node) {
-  if (here.network() != nullptr) carrier_ = here.network()->share(this);
+  if (here.network() != nullptr) {
+    const std::lock_guard lock(mutex_);  // whoever is told looks at carrier_ behind it
+    carrier_ = here.network()->share(this);
+  }
   if (carrier_ == nullptr) {
     own_ = here.make_transport();
     if (own_ == nullptr)
@@ -64,7 +67,8 @@ GRADUS_BODY std::string session_host::target() const {
 GRADUS_BODY std::size_t session_host::sessions() const {
   const std::lock_guard lock(mutex_);
   std::size_t n = 0;
-  for (const auto& [number, s] : sessions_) n += s->is_closed ? 0 : 1;
+  for (const auto& [number, s] : sessions_)
+    if (!s->is_closed) ++n;
   return n;
 }
 
