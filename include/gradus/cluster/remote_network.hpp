@@ -47,7 +47,7 @@ public:
   void serve(std::uint32_t shard) override;
   void finish() override;
   void server_stopped() override;
-  transport* share(transport_told* sessions) override;
+  void share(transport_told* sessions, transport*& carrier) override;
   std::vector<cluster_member> known_members() override;
 
   // ---- as its node's

@@ -56,10 +56,11 @@ GRADUS_BODY std::vector<std::byte> remote_network::hello_of(task_hello h) const 
   h.node = nodes_.me, h.boot = boot_, h.task = nodes_.task, h.cluster = nodes_.all;
   return hello_frame(h);
 }
-GRADUS_BODY transport* remote_network::share(transport_told* sessions) {
+GRADUS_BODY void remote_network::share(transport_told* sessions, transport*& carrier) {
+  if (!is_ps()) return;
   const std::unique_lock lock(sharing_);
+  carrier = carrier_.get();
   sessions_ = sessions;
-  return is_ps() ? carrier_.get() : nullptr;
 }
 GRADUS_BODY void remote_network::connect(std::uint32_t node, const task_hello& h) {
   carrier_->connect(node, nodes_.addresses[node], hello_of(h));

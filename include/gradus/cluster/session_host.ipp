@@ -21,10 +21,7 @@ GRADUS_BODY session_host::session_host(const server& here, opener open, card_fin
       tasks_(here.tasks()),
       changed_(tasks_),
       next_node_(first_session_node) {
-  if (here.network() != nullptr) {
-    const std::lock_guard lock(mutex_);  // whoever is told looks at carrier_ behind it
-    carrier_ = here.network()->share(this);
-  }
+  if (here.network() != nullptr) here.network()->share(this, carrier_);
   if (carrier_ == nullptr) {
     own_ = here.make_transport();
     if (own_ == nullptr)
@@ -40,7 +37,7 @@ GRADUS_BODY session_host::session_host(const server& here, opener open, card_fin
   sweeper_ = tasks_.start("a server of sessions", "raise the limit of threads", [this] { sweep(); });
 }
 GRADUS_BODY session_host::~session_host() {
-  if (own_ == nullptr) here_.network()->share(nullptr);
+  if (own_ == nullptr) here_.network()->share(nullptr, carrier_);
   std::vector<std::shared_ptr<served>> all;
   std::vector<task_handle> crew;
   {

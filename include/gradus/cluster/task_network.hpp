@@ -51,8 +51,9 @@ public:
   // that knows it does not answer.
   virtual std::vector<cluster_member> known_members() { return {}; }
   // Sessions of other processes reach the task by the transport that its network listens with, as nodes from 65,536 on:
-  // `sessions` is told about them; null: nobody any more. Null: this network takes no connections.
-  virtual transport* share(transport_told* /*sessions*/) { return nullptr; }
+  // `sessions` is told about them, and `carrier` becomes that transport before; null: nobody is told any more. Where
+  // the network takes no connections, nothing happens.
+  virtual void share(transport_told* /*sessions*/, transport*& /*carrier*/) {}
   // The task's server was stopped: what waits in serve returns.
   virtual void server_stopped() {}
 };
