@@ -1,6 +1,7 @@
 // A network that says when messages come: from a log that was written by hand, workers get the values, and updates the
 // order, that stand there. What a program does otherwise ends it with a sentence.
 #include <gradus/cluster/replay_network.hpp>
+#include <gradus/cluster/task_crew.hpp>
 
 #include <gradus/cluster/node_driver.hpp>
 #include <gradus/cluster/server.hpp>

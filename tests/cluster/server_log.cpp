@@ -78,7 +78,7 @@ TEST_CASE("orders are logged where arrival decides, and before a snapshot that f
   CHECK(fs.bytes("ps-0/orders").size() == 32 + 16);
   // As many gradients as its rounds have.
   server_log set(fs, "i", false, made_from(), rounds({2, 3, false}), 0);
-  for (const std::uint32_t w : {0, 2}) set.orders->add({1, 0, w, 1});
+  for (const std::uint32_t w : {0U, 2U}) set.orders->add({1, 0, w, 1});
   set.orders->sync(false);
   CHECK(order_log(fs, "i/orders").last() == 1);
 }
