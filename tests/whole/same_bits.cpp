@@ -96,10 +96,11 @@ TEST_CASE("a process of each runtime, killed at random instants and started agai
   for (const std::string_view way : trained_by::ways) {
     CAPTURE(way);
     int kills = 0, later = 0;
-    // A longest time to live that lets a run get a part of its way; it grows where processes only start.
+    // A longest time to live that lets a run get a part of its way; it grows where processes only start, and shrinks
+    // where they end before they are killed.
     int most = 60'000;
     for (int run = 0; kills < wanted; ++run) {
-      REQUIRE(run < wanted);
+      REQUIRE(run < 20 * wanted);
       const std::string dir = place / text(way, "-", run);
       for (int tries = 0;; ++tries) {
         REQUIRE(tries < 50 * wanted);
@@ -109,7 +110,10 @@ TEST_CASE("a process of each runtime, killed at random instants and started agai
           CHECK(p.succeeded());
           break;
         }
-        if (!p.killed_after(std::uniform_int_distribution<>(0, most)(random))) break;
+        if (!p.killed_after(std::uniform_int_distribution<>(0, most)(random))) {
+          most -= most / 4;
+          break;
+        }
         ++kills, later += before > 0;
         if (run_files::newest_checkpoint(gradus::posix{}, dir).step == before) most += most / 8;
       }
