@@ -13,10 +13,14 @@ begin, end = "<!-- made by tools/edge_memory.py -->\n", "<!-- end -->\n"
 batches = [1, 4, 16, 64]
 policies = [("none", ""), ("`one_by_one`", ", gradus::one_by_one"), ("`release_gradients`", ", gradus::release_gradients"),
             ("`slots<bfloat16>`", ", gradus::slots<gradus::bfloat16>"), ("`one_by_one`, `slots<bfloat16>`", ", gradus::one_by_one, gradus::slots<gradus::bfloat16>"),
-            ("`release_gradients`, `slots<bfloat16>`", ", gradus::release_gradients, gradus::slots<gradus::bfloat16>")]
+            ("`release_gradients`, `slots<bfloat16>`", ", gradus::release_gradients, gradus::slots<gradus::bfloat16>"),
+            ("`fused_pooling`", ", gradus::fused_pooling"), ("`one_by_one`, `fused_pooling`", ", gradus::one_by_one, gradus::fused_pooling"),
+            ("`release_gradients`, `fused_pooling`", ", gradus::release_gradients, gradus::fused_pooling"),
+            ("`one_by_one`, `slots<bfloat16>`, `fused_pooling`", ", gradus::one_by_one, gradus::slots<gradus::bfloat16>, gradus::fused_pooling"),
+            ("`release_gradients`, `slots<bfloat16>`, `fused_pooling`", ", gradus::release_gradients, gradus::slots<gradus::bfloat16>, gradus::fused_pooling")]
 image = 256 * 4 + 4  # of an input: pixels, label
 
-source = '#include "cnn.hpp"\n'
+source = '#include <gradus/train/fused_pooling.hpp>\n#include "cnn.hpp"\n'
 source += """template <class... Policies>
 using trainer = decltype(gradus::make_static_stepper<cnn>(std::declval<Policies>()..., gradus::adam{.rate = 0.01}, gradus::portable{}));
 extern "C" {

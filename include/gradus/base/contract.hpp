@@ -39,6 +39,7 @@ struct arithmetic {};     // fast, portable
 struct subnormals {};     // subnormals::flush, subnormals::keep
 struct not_finite {};     // not_finite::pass, not_finite::raise, not_finite::skip
 struct recomputation {};  // recompute<segments>: activations computed twice instead of kept
+struct pooling {};        // fused_pooling: a convolution and the pool behind it in one op
 struct microbatch {};     // microbatch{m}: a batch in m parts
 struct configuration {};  // run_config
 struct clock {};          // system_clock, or a fake one

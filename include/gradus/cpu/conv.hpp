@@ -20,6 +20,57 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+namespace detail {
+
+// Places [first, last) of a row of a convolution, channels from c: written to `to`, which has `pitch` numbers a place.
+// Across: how many whole windows there are, if that is a constant, or 0.
+template <class N, int Registers, int Last, std::int64_t Across, class G, class T>
+GRADUS_INLINE void convolve_row(const G& g, std::int64_t row, std::int64_t first, std::int64_t last, std::int64_t c,
+                                std::size_t some, T* to, std::int64_t pitch, const T* x, const T* filters) {
+  const std::int64_t top = row % g.oh * g.sh - g.above, line = g.w * g.in;
+  const std::int64_t above = (row / g.oh * g.h + top) * line;  // where the windows begin
+  const visible down(top, g.kh, g.h);
+  const whole_windows whole(g.ow, g.kw, g.sw, g.left, g.w);
+  const auto tile = [&]<int Rows>(std::int64_t ow, std::int64_t from, std::int64_t columns) {
+    sums_of_rows<N, Rows, Registers, Last> sums(some);
+    const std::int64_t start = above + (ow * g.sw - g.left + from) * g.in;
+    for (std::int64_t kh = down.first; kh < down.last; ++kh)
+      sums.add(x + start + kh * line, g.sw * g.in, 1, filters + (kh * g.kw + from) * g.in * g.out + c, g.out,
+               columns * g.in);
+    sums.store(to + (ow - first) * pitch, pitch);
+  };
+  const auto edge = [&](std::int64_t from, std::int64_t end) {
+    for (std::int64_t ow = from; ow < end; ++ow) {
+      const visible v(ow * g.sw - g.left, g.kw, g.w);
+      tile.template operator()<1>(ow, v.first, v.last - v.first);
+    }
+  };
+  const std::int64_t begin = whole.first < first ? first : whole.first < last ? whole.first : last;
+  const std::int64_t end = whole.last > last ? last : whole.last > begin ? whole.last : begin;
+  edge(first, begin);
+  in_tiles<window_rows(Registers), Across>(
+      begin, end, [&]<int Rows>(std::int64_t ow, std::int64_t) { tile.template operator()<Rows>(ow, 0, g.kw); });
+  edge(end, last);
+}
+
+// The gradient of a convolution as its filters' gradient reads it: f(place, numbers, pitch, count) for runs of the
+// places [ow, ow + many) of row oh, channels from c. This one lies in memory.
+template <class T>
+struct dense_gradient {
+  const T* dy;
+  template <class G>
+  GRADUS_INLINE dense_gradient of_image(const G& g, std::int64_t i) const {
+    return {dy + i * g.oh * g.ow * g.out};
+  }
+  template <class N, int Registers, class G, class F>
+  GRADUS_INLINE void places(const G& g, std::int64_t oh, std::int64_t ow, std::int64_t many, std::int64_t c,
+                            std::size_t, F f) const {
+    f(std::int64_t{0}, dy + (oh * g.ow + ow) * g.out + c, g.out, many);
+  }
+};
+
+}  // namespace detail
+
 template <>
 struct op_kernel<&cards::conv2d> {
   static constexpr bool divides = true;
@@ -32,38 +83,11 @@ struct op_kernel<&cards::conv2d> {
       detail::in_registers<A, T, detail::known_windows<detail::windows<S>>::out>(
           g.out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
             for (std::int64_t row = mine.first; row < mine.last; ++row)
-              one_row<N, Registers, Last>(g, row, c, some, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
+              detail::convolve_row<N, Registers, Last, detail::known_windows<detail::windows<S>>::across>(
+                  g, row, 0, g.ow, c, some, at<T>(a, 0) + row * g.ow * g.out + c, g.out, at<const T>(a, 1),
+                  at<const T>(a, 2));
           });
     });
-  }
-
-private:
-  template <class N, int Registers, int Last, class G, class T>
-  static void one_row(const G& g, std::int64_t row, std::int64_t c, std::size_t some, T* y, const T* x,
-                      const T* filters) {
-    const std::int64_t top = row % g.oh * g.sh - g.above, line = g.w * g.in;
-    const std::int64_t above = (row / g.oh * g.h + top) * line;  // where the windows begin
-    const detail::visible down(top, g.kh, g.h);
-    const detail::whole_windows whole(g.ow, g.kw, g.sw, g.left, g.w);
-    const auto tile = [&]<int Rows>(std::int64_t ow, std::int64_t first, std::int64_t columns) {
-      detail::sums_of_rows<N, Rows, Registers, Last> sums(some);
-      const std::int64_t from = above + (ow * g.sw - g.left + first) * g.in;
-      for (std::int64_t kh = down.first; kh < down.last; ++kh)
-        sums.add(x + from + kh * line, g.sw * g.in, 1, filters + (kh * g.kw + first) * g.in * g.out + c, g.out,
-                 columns * g.in);
-      sums.store(y + (row * g.ow + ow) * g.out + c, g.out);
-    };
-    const auto edge = [&](std::int64_t from, std::int64_t to) {
-      for (std::int64_t ow = from; ow < to; ++ow) {
-        const detail::visible v(ow * g.sw - g.left, g.kw, g.w);
-        tile.template operator()<1>(ow, v.first, v.last - v.first);
-      }
-    };
-    edge(0, whole.first);
-    detail::in_tiles<detail::window_rows(Registers), detail::known_windows<G>::across>(
-        whole.first, whole.last,
-        [&]<int Rows>(std::int64_t ow, std::int64_t) { tile.template operator()<Rows>(ow, 0, g.kw); });
-    edge(whole.last, g.ow);
   }
 };
 
@@ -190,23 +214,13 @@ private:
   }
 };
 
-// operands: x, dy
-template <>
-struct op_kernel<&cards::conv2d_filter> {
-  static constexpr bool divides = true;
+namespace detail {
 
-  template <class A, class S>
-  static void run(const S& s, std::byte* const* a) {
-    dispatch_type<0, float, double>(
-        s, [&]<class T>() { pieces<A, T>(s, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2)); });
-  }
-
-private:
-  static constexpr std::int64_t tall = 60;  // rows [in] of the result in a piece
-
-  template <class A, class T, class S>
-  static void pieces(const S& s, T* df, const T* x, const T* dy) {
-    using G = detail::windows<S>;
+// The gradient of filters; Up: dense_gradient, or another that gives the same numbers.
+struct filter_gradient {
+  template <class A, class T, class S, class Up>
+  static void run(const S& s, T* df, const T* x, const Up& dy) {
+    using G = windows<S>;
     const G g(s);
     const std::int64_t run = g.kw * g.in, pieces = (run + tall - 1) / tall;
     const index_range mine = s.share(g.kh * pieces);
@@ -221,47 +235,56 @@ private:
     }
     if constexpr (has_few_taps<G>)
       if (mine.first == 0 && mine.last == g.kh) {
-        for (std::int64_t i = 0; i < g.images; ++i)
-          few_taps<A>(g, df, x + i * g.h * g.w * g.in, dy + i * g.oh * g.ow * g.out);
+        for (std::int64_t i = 0; i < g.images; ++i) few_taps<A>(g, df, x + i * g.h * g.w * g.in, dy.of_image(g, i));
         return;
       }
     for (std::int64_t i = 0; i < g.images; ++i)
       for (std::int64_t p = mine.first; p < mine.last; ++p)
-        detail::in_registers<A, T, detail::known_windows<G>::out>(
+        in_registers<A, T, known_windows<G>::out>(
             g.out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
-              piece<N, Registers, Last>(g, p / pieces, rows_of(p), some, df + p / pieces * run * g.out + c,
-                                        x + i * g.h * g.w * g.in, dy + i * g.oh * g.ow * g.out + c);
+              piece<N, Registers, Last>(g, p / pieces, rows_of(p), c, some, df + p / pieces * run * g.out + c,
+                                        x + i * g.h * g.w * g.in, dy.of_image(g, i));
             });
   }
-  template <class N, int Registers, int Last, class G, class T>
-  static void piece(const G& g, std::int64_t kh, index_range rows, std::size_t some, T* df, const T* x, const T* dy) {
-    const detail::whole_windows whole(g.ow, g.kw, g.sw, g.left, g.w);
+
+private:
+  static constexpr std::int64_t tall = 60;  // rows [in] of the result in a piece
+
+  template <class N, int Registers, int Last, class G, class T, class Up>
+  static void piece(const G& g, std::int64_t kh, index_range rows, std::int64_t c, std::size_t some, T* df, const T* x,
+                    const Up& dy) {
+    const whole_windows whole(g.ow, g.kw, g.sw, g.left, g.w);
     const std::int64_t line = g.w * g.in, step = g.sw * g.in;
-    constexpr std::int64_t run = detail::known_windows<G>::run;
-    detail::in_tiles<detail::window_rows(Registers), run <= tall ? run : 0>(
+    constexpr std::int64_t run = known_windows<G>::run;
+    in_tiles<window_rows(Registers), run <= tall ? run : 0>(
         rows.first, rows.last, [&]<int Rows>(std::int64_t j, std::int64_t skip) {
-          using sums_of_tile = detail::sums_of_rows<N, Rows, Registers, Last>;
+          using sums_of_tile = sums_of_rows<N, Rows, Registers, Last>;
           const std::int64_t first = j - g.left * g.in;
           const auto add_row = [&](sums_of_tile & sums, std::int64_t oh) __attribute__((always_inline)) {
             const std::int64_t h = oh * g.sh - g.above + kh;
             if (h < 0 || h >= g.h) return;
-            const T *from = x + h * line, *up = dy + oh * g.ow * g.out;
+            const T* from = x + h * line;
+            const auto add = [&](const T* numbers, std::int64_t ow, std::int64_t many) __attribute__((always_inline)) {
+              dy.template places<N, Registers>(
+                  g, oh, ow, many, c, some,
+                  [&](std::int64_t place, const T* up, std::int64_t pitch, std::int64_t count) __attribute__((
+                      always_inline)) { sums.add_close(numbers + place * step, step, up, pitch, count); });
+            };
             // Through a copy with zeros where the row of the image ends.
             const auto framed = [&](std::int64_t ow, std::int64_t many) __attribute__((always_inline)) {
               T frame[longest_frame];
               const std::int64_t place = first + ow * step, n = (many - 1) * step + Rows;
-              const detail::visible v(place, n, line);
+              const visible v(place, n, line);
               std::memset(frame, 0, static_cast<std::size_t>(n) * sizeof(T));
               if (v.first < v.last)
                 std::memcpy(frame + v.first, from + place + v.first,
                             static_cast<std::size_t>(v.last - v.first) * sizeof(T));
-              sums.add_close(frame, step, up + ow * g.out, g.out, many);
+              add(frame, ow, many);
             };
             const bool whole_row = whole.first == 0 && whole.last == g.ow;
             if (!whole_row && (g.ow - 1) * step + Rows <= longest_frame) return framed(0, g.ow);
             for (std::int64_t ow = 0; ow < whole.first; ++ow) framed(ow, 1);
-            sums.add_close(from + first + whole.first * step, step, up + whole.first * g.out, g.out,
-                           whole.last - whole.first);
+            add(from + first + whole.first * step, whole.first, whole.last - whole.first);
             for (std::int64_t ow = whole.last; ow < g.ow; ++ow) framed(ow, 1);
           };
           sums_of_tile sums(some);
@@ -281,8 +304,8 @@ private:
     else
       return false;
   }();
-  template <class A, class G, class T>
-  static void few_taps(const G& g, T* df, const T* x, const T* dy) {
+  template <class A, class G, class T, class Up>
+  static void few_taps(const G& g, T* df, const T* x, const Up& dy) {
     constexpr std::int64_t line = framed_line<G>, n = line < (G::w + G::left) * G::in ? line : (G::w + G::left) * G::in;
     T frame[G::h * line];
     for (std::int64_t h = 0; h < G::h; ++h) {
@@ -290,29 +313,48 @@ private:
       for (std::int64_t j = 0; j < line; ++j)
         to[j] = j >= G::left * G::in && j < n ? x[h * G::w * G::in + j - G::left * G::in] : T(0);
     }
-    detail::in_registers<A, T, G::out>(G::out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
+    in_registers<A, T, G::out>(G::out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
       constexpr int most = tile_rows_at_once(Registers), taps = static_cast<int>(G::kh * G::kw * G::in);
       constexpr int tiles = (taps + most - 1) / most, rows = (taps + tiles - 1) / tiles;
       [&]<int... Tile>(std::integer_sequence<int, Tile...>) {
         (some_taps<N, (Tile + 1 < tiles ? rows : taps - (tiles - 1) * rows), Registers, Last, Tile * rows>(
-             g, some, df + c, frame, dy + c),
+             g, c, some, df + c, frame, dy),
          ...);
       }(std::make_integer_sequence<int, tiles>{});
     });
   }
   static constexpr int tile_rows_at_once(int registers) {
-    return registers == 1 && detail::tile_registers > 2 ? 28 : detail::window_rows(registers);
+    return registers == 1 && tile_registers > 2 ? 28 : window_rows(registers);
   }
-  template <class N, int Rows, int Registers, int Last, int First, class G, class T>
-  static void some_taps(const G&, std::size_t some, T* df, const T* frame, const T* dy) {
+  template <class N, int Rows, int Registers, int Last, int First, class G, class T, class Up>
+  static void some_taps(const G& g, std::int64_t c, std::size_t some, T* df, const T* frame, const Up& dy) {
     constexpr std::int64_t line = framed_line<G>, run = G::kw * G::in;
-    detail::sums_of_rows<N, Rows, Registers, Last> sums(some);
+    sums_of_rows<N, Rows, Registers, Last> sums(some);
     for (std::int64_t oh = 0; oh < G::oh; ++oh) {
       const std::int64_t top = oh * G::sh - G::above;
-      sums.template add_filter<run, line, First>(frame, top * line, G::sw * G::in, dy + oh * G::ow * G::out, G::out,
-                                                 G::ow, detail::visible(top, G::kh, G::h));
+      dy.template places<N, Registers>(
+          g, oh, 0, G::ow, c, some,
+          [&](std::int64_t place, const T* up, std::int64_t pitch, std::int64_t count) __attribute__((always_inline)) {
+            sums.template add_filter<run, line, First>(frame, top * line + place * G::sw * G::in, G::sw * G::in, up,
+                                                       pitch, count, visible(top, G::kh, G::h));
+          });
     }
     sums.accumulate(df + First * G::out, G::out, 0);
+  }
+};
+
+}  // namespace detail
+
+// operands: x, dy
+template <>
+struct op_kernel<&cards::conv2d_filter> {
+  static constexpr bool divides = true;
+
+  template <class A, class S>
+  static void run(const S& s, std::byte* const* a) {
+    dispatch_type<0, float, double>(s, [&]<class T>() {
+      detail::filter_gradient::run<A>(s, at<T>(a, 0), at<const T>(a, 1), detail::dense_gradient<T>{at<const T>(a, 2)});
+    });
   }
 };
 

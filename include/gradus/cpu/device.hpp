@@ -68,6 +68,12 @@ struct cpu : sweeps<Arithmetic> {
     detail::initialize_as<element_t<Type>, Kind, Distribution>(init, dims, seed, stream,
                                                                reinterpret_cast<element_t<Type>*>(to));
   }
+  // The outer product of two rows, added to `sum` or, for the first one, written there: as `MatMul` of one term has it.
+  template <class T>
+  static void add_outer(T* sum, const T* x, std::int64_t m, const T* y, std::int64_t n, bool first) {
+    detail::add_outer<detail::pack<T, Arithmetic>>(sum, x, m, y, n, first);
+  }
+
   // Of tensors in an arena: a cache line where there are vectors, else what a double needs.
   static constexpr std::size_t alignment = detail::pack<float, Arithmetic>::width > 1 ? 64 : alignof(double);
 

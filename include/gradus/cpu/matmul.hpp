@@ -71,6 +71,17 @@ GRADUS_INLINE void tell_stored(const matrix_product<T>& g, const E& e) {
   if constexpr (requires { e.stored(g.row, g.row + g.m, g.column, g.column + g.n); })
     e.stored(g.row, g.row + g.m, g.column, g.column + g.n);
 }
+// sum[i][j] += x[i] y[j], or without what was there: a product of one term, then an addition.
+template <class N, class T = typename N::value_type>
+void add_outer(T* sum, const T* x, std::int64_t m, const T* y, std::int64_t n, bool first) {
+  constexpr auto width = static_cast<std::int64_t>(N::width);
+  for (std::int64_t i = 0; i < m; ++i, sum += n)
+    for (std::int64_t j = 0; j < n; j += width) {
+      const auto some = static_cast<std::size_t>(n - j < width ? n - j : width);
+      const N product = fma(N(x[i]), N::load_partial(y + j, some), N(T(0)));
+      (first ? product : N::load_partial(sum + j, some) + product).store_partial(sum + j, some);
+    }
+}
 }  // namespace detail
 
 // The kernel of the op, with an epilogue (cpu/tile.hpp). The rows that it is told are those of all matrices, in order.

@@ -20,6 +20,12 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+// A pass that comes with a policy, so that who does not name the policy does not compile it.
+// (g++ 12 takes the address of an object inside a template argument, but none of a function.)
+struct rewriting {
+  graph (*run)(const graph_parts&);
+};
+
 // The options that a model is compiled for.
 struct build_options {
   mode what = mode::train;
@@ -31,10 +37,17 @@ struct build_options {
   int recompute = 0;            // segments of the forward pass that are not kept (pass/recompute.hpp)
   bool release = false;         // gradients have slots, and each is used as soon as it is final (pass/release.hpp)
   bool one_by_one = false;      // each call of the step is one example's: others are refused
+  const rewriting* rewrite = nullptr;  // a policy's own pass, in front of recomputation and fusion
   constexpr bool operator==(const build_options&) const = default;
 };
 
 namespace detail {
+
+struct separate_pools {
+  using policy_for = kind::pooling;
+  using kernels = op_list<>;
+  static constexpr const rewriting* rewrite = nullptr;
+};
 
 struct graph_extents {
   int nodes = 0, edges = 0, ints = 0, names = 0, expressions = 0, outputs = 0, gates = 0, refusal = 0;
@@ -155,6 +168,12 @@ constexpr graph run_pass(const graph_parts& p, const build_options& o) {
   else if constexpr (Stage == 4)
     return remove_dead(p);
   else if constexpr (Stage == 5) {
+    if (o.rewrite != nullptr) {
+      build_options rest = o;
+      rest.rewrite = nullptr;
+      const graph rewritten = o.rewrite->run(p);
+      return run_pass<Stage>(parts_of(rewritten), rest);
+    }
     if (o.recompute > 0 && o.what == mode::train) {
       const graph twice = recompute_segments(p, o.recompute);
       return fuse(parts_of(twice));

@@ -14,9 +14,18 @@ namespace gradus::inline GRADUS_BUILD {
 
 // Built by the compiler: `Build` is a captureless lambda or a function, model_spec(graph&).
 template <auto Build, class Device, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute = dtype::none,
-          bool ScalesLoss = false, int Recompute = 0>
+          bool ScalesLoss = false, int Recompute = 0, const rewriting* Rewrite = nullptr>
 struct compiled_model {
-  static constexpr build_options options(mode m) { return {m, Gate, NeedsNorm, Reuse, Compute, ScalesLoss, Recompute}; }
+  static constexpr build_options options(mode m) {
+    return {.what = m,
+            .gate = Gate,
+            .needs_norm = NeedsNorm,
+            .reuse = Reuse,
+            .compute = Compute,
+            .scales_loss = ScalesLoss,
+            .recompute = Recompute,
+            .rewrite = Rewrite};
+  }
   template <mode M>
   using frozen = frozen_model<Build, options(M)>;
   template <mode M>
@@ -128,7 +137,7 @@ private:
 
 // Built by the program: sizes may come from a file. The function may capture.
 template <class Device, class UserOps, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute = dtype::none,
-          bool ScalesLoss = false, int Recompute = 0>
+          bool ScalesLoss = false, int Recompute = 0, const rewriting* Rewrite = nullptr>
 class interpreted_model {
 public:
   explicit interpreted_model(std::function<model_spec(graph&)> build) : build_(std::move(build)) {}
@@ -159,7 +168,16 @@ public:
   }
 
 private:
-  static constexpr build_options options(mode m) { return {m, Gate, NeedsNorm, Reuse, Compute, ScalesLoss, Recompute}; }
+  static constexpr build_options options(mode m) {
+    return {.what = m,
+            .gate = Gate,
+            .needs_norm = NeedsNorm,
+            .reuse = Reuse,
+            .compute = Compute,
+            .scales_loss = ScalesLoss,
+            .recompute = Recompute,
+            .rewrite = Rewrite};
+  }
 
   std::function<model_spec(graph&)> build_;
   mutable std::array<std::unique_ptr<interpreted_graph<Device, UserOps>>, 3> graphs_;

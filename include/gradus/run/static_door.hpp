@@ -26,7 +26,7 @@ struct static_rule_is_given {
 template <class... Policies>
 using static_policies_fit = std::conjunction<
     policies_fit<kinds_and<update_kinds, kind::memory, kind::gate, kind::precision, kind::arithmetic, kind::subnormals,
-                           kind::recomputation, kind::gradient_life, kind::slot_storage>,
+                           kind::recomputation, kind::pooling, kind::gradient_life, kind::slot_storage>,
                  Policies...>,
     static_batch_is_given<Policies...>, static_rule_is_given<Policies...>,
     one_rule_fits<policy_of<kind::rule, no_rule, Policies...>>,

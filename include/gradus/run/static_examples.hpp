@@ -58,10 +58,11 @@ public:
       }
     });
   }
-  // An update's gradient, added to the sum, which lies where gradients lie.
+  // An update's gradient, added to the sum, which lies where gradients lie; if it is not there already.
   template <int Id>
   void add_gradient(std::byte* memory) const {
     constexpr int gradient = Train::input(Id, 1);
+    if constexpr (is_outer_gradient<Train>(gradient)) return;
     using T = element_t<Train::graph.nodes[gradient].type>;
     constexpr auto n = static_cast<std::size_t>(Train::count(gradient, 1));
     T* const sum = reinterpret_cast<T*>(memory + Layout.template gradient<Train>(Id, true));
@@ -70,6 +71,15 @@ public:
       std::memcpy(sum, x, n * sizeof(T));
     else
       add_values(sum, x, n);
+  }
+  // Such a gradient, an outer product: computed into the sum.
+  template <class Device, int Gradient>
+  void add_outer(std::byte* memory, const std::byte* x, const std::byte* y) const {
+    using T = element_t<Train::graph.nodes[Gradient].type>;
+    constexpr int rows = Train::graph.nodes[Gradient].dims.dims[0], columns = Train::graph.nodes[Gradient].dims.dims[1];
+    constexpr std::size_t to = Layout.template gradient<Train>(update_of<Train>(Gradient), true);
+    Device::add_outer(reinterpret_cast<T*>(memory + to), reinterpret_cast<const T*>(x), rows,
+                      reinterpret_cast<const T*>(y), columns, now == 0);
   }
   void add_outputs(const std::byte* memory) {
     for_each_below<static_cast<int>(averaged.size())>([&]<int I> {

@@ -15,6 +15,7 @@
 #include "../update/composed.hpp"
 #include "freeze.hpp"
 #include "gradient_life.hpp"
+#include "outer_gradient.hpp"
 #include "slot_storage.hpp"
 #include "variables.hpp"
 
@@ -232,15 +233,17 @@ consteval auto lay_out(std::int64_t examples, static_choices use = {}) {
   out.scratch = take(Device::row_scratch(rows) * sizeof(std::int32_t));
   out.dense = take(out.dense_bytes);
 
-  const auto share = [&](const auto& program, auto& offsets) {
+  constexpr auto added = outer_gradient_slots<Train>();
+  const auto share = [&](const auto& program, auto& offsets, bool trains) {
     std::array<int, static_cast<std::size_t>(2 * room(std::remove_cvref_t<decltype(program)>::capacity))> order{};
-    return lay_out_slots(
-        program.lives, program.size.slots,
-        [&](int k) { return rounded(static_cast<std::size_t>(resolve(program.slots[k], batch_size))); }, at, offsets,
-        order);
+    const auto bytes = [&](int k) {
+      if (trains && use.one_by_one && added[static_cast<std::size_t>(k)]) return std::size_t{0};
+      return rounded(static_cast<std::size_t>(resolve(program.slots[k], batch_size)));
+    };
+    return lay_out_slots(program.lives, program.size.slots, bytes, at, offsets, order);
   };
-  const std::size_t training = share(Train::program, out.slot);
-  at = share(Forward::program, out.forward_slot);
+  const std::size_t training = share(Train::program, out.slot, true);
+  at = share(Forward::program, out.forward_slot, false);
   for (int i = 0; use.one_by_one && i < Forward::graph.size.outputs; ++i)
     if (const output& o = Forward::graph.outputs[i];
         o.kind == output::prediction && is_batched(Forward::graph.nodes[o.node].dims))
@@ -344,7 +347,8 @@ inline constexpr build_options static_options{
     .scales_loss = update_among<Policies...>::scales_loss,
     .recompute = policy_of<kind::recomputation, recompute_nothing, Policies...>::segments,
     .release = is_one_by_one<Policies...> || releases<Policies...>,
-    .one_by_one = is_one_by_one<Policies...>};
+    .one_by_one = is_one_by_one<Policies...>,
+    .rewrite = policy_of<kind::pooling, separate_pools, Policies...>::rewrite};
 
 // The device with the chosen arithmetic.
 template <class Device, class Arithmetic>

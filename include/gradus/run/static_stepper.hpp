@@ -247,6 +247,11 @@ private:
     if constexpr (one_by_one) example_.template load<G>(memory_);
     detail::for_each_below<G::program.size.calls>([&]<int I> { run_call<G, I>(); });
   }
+  template <class G, int Id>
+  static constexpr bool adds_outer = [] {
+    if constexpr (std::is_same_v<G, train>) return detail::is_outer_gradient<train>(Id);
+    return false;
+  }();
   template <class G, int I>
   void run_call() {
     // Static: g++ fills the automatic ones on the stack, and so keeps the op's card and all that it leads to.
@@ -266,7 +271,10 @@ private:
         std::byte* const args[] = {
             at<std::byte>(layout.template offset<G>(G::program.args[c.first + A]) +
                           layout.template stride<G>(G::program.args[c.first + A]) * example_.now)...};
-        device::template settled<s, resolve(c.rows, call_size), call_size>(args);
+        if constexpr (one_by_one && adds_outer<G, c.node>)
+          example_.template add_outer<device, c.node>(memory_, args[1], args[2]);
+        else
+          device::template settled<s, resolve(c.rows, call_size), call_size>(args);
       }(std::make_integer_sequence<int, c.count>{});
     }
   }

@@ -21,8 +21,8 @@ template <auto Build>
 struct by_compiler {
   static constexpr auto build = Build;
   template <class Device, class Ops, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute, bool ScalesLoss,
-            int Recompute>
-  using model = compiled_model<Build, Device, Gate, NeedsNorm, Reuse, Compute, ScalesLoss, Recompute>;
+            int Recompute, const rewriting* Rewrite>
+  using model = compiled_model<Build, Device, Gate, NeedsNorm, Reuse, Compute, ScalesLoss, Recompute, Rewrite>;
   template <class Model>
   Model make() const {
     return {};
@@ -31,8 +31,8 @@ struct by_compiler {
 struct by_program {
   std::function<model_spec(graph&)> build;
   template <class Device, class Ops, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute, bool ScalesLoss,
-            int Recompute>
-  using model = interpreted_model<Device, Ops, Gate, NeedsNorm, Reuse, Compute, ScalesLoss, Recompute>;
+            int Recompute, const rewriting* Rewrite>
+  using model = interpreted_model<Device, Ops, Gate, NeedsNorm, Reuse, Compute, ScalesLoss, Recompute, Rewrite>;
   template <class Model>
   Model make() const {
     return Model(build);
@@ -40,6 +40,20 @@ struct by_program {
 };
 
 struct no_warm_start {};
+
+// The ops of the interpreter: those that the program gives, and those that a policy's pass makes.
+template <class Given, class Kernels>
+struct join_operations;
+template <class Given, const card*... Kernels>
+struct join_operations<Given, op_list<Kernels...>> {
+  template <const card*... Own>
+  static ops<Own..., Kernels...> join(op_list<Own...>);
+  using type = decltype(join(typename Given::list{}));
+};
+template <class... Policies>
+using operations_among =
+    typename join_operations<policy_of<kind::operations, ops<>, Policies...>,
+                             typename policy_of<kind::pooling, separate_pools, Policies...>::kernels>::type;
 
 // The decision about saves that run_config's two intervals make.
 using config_decision = any_of<every_steps, every_seconds>;
@@ -83,10 +97,11 @@ struct composition {
   using clock_type = policy_of<kind::clock, system_clock, Policies...>;
   using sink_type = policy_of<kind::log_sink, warnings, Policies...>;
   using model_type = typename Source::template model<
-      device_type, policy_of<kind::operations, ops<>, Policies...>, policy_of<kind::gate, gate_op, Policies...>::value,
+      device_type, operations_among<Policies...>, policy_of<kind::gate, gate_op, Policies...>::value,
       update_type::needs_norm, !executor_type::concurrent,
       policy_of<kind::precision, full_precision, Policies...>::compute, update_type::scales_loss,
-      policy_of<kind::recomputation, recompute_nothing, Policies...>::segments>;
+      policy_of<kind::recomputation, recompute_nothing, Policies...>::segments,
+      policy_of<kind::pooling, separate_pools, Policies...>::rewrite>;
   using subnormals_type =
       policy_of<kind::subnormals, std::conditional_t<arithmetic_type::fuses, subnormals::flush, subnormals::keep>,
                 Policies...>;

@@ -11,10 +11,11 @@ namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 
 // The run loop takes these, through whichever face.
-using loop_kinds = kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::warm_start, kind::snapshot,
-                             kind::save_when, kind::executor, kind::arithmetic, kind::subnormals, kind::microbatch,
-                             kind::recomputation, kind::clock, kind::file_system, kind::operations, kind::log_sink,
-                             kind::hook, kind::saving_listener, kind::connection, kind::staleness, kind::recovery>;
+using loop_kinds =
+    kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::warm_start, kind::snapshot, kind::save_when,
+              kind::executor, kind::arithmetic, kind::subnormals, kind::microbatch, kind::recomputation, kind::pooling,
+              kind::clock, kind::file_system, kind::operations, kind::log_sink, kind::hook, kind::saving_listener,
+              kind::connection, kind::staleness, kind::recovery>;
 using trainer_kinds = kinds_and<loop_kinds, kind::configuration>;
 
 template <class... Policies>

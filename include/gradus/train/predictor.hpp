@@ -120,7 +120,7 @@ class basic_predictor {
   using model_type =
       typename Source::template model<device_type, policy_of<kind::operations, ops<>, Policies...>, gating::op, false,
                                       true, policy_of<kind::precision, detail::full_precision, Policies...>::compute,
-                                      false, 0>;
+                                      false, 0, nullptr>;
   using subnormals_type =
       policy_of<kind::subnormals, std::conditional_t<arithmetic_type::fuses, subnormals::flush, subnormals::keep>,
                 Policies...>;
