@@ -2,6 +2,8 @@
 // few channels at a time, on the stack. Every number comes from the operations that the separate kernels do, in their
 // order, so the bits are theirs.
 #pragma once
+#include <cstring>
+
 #include "../ops/pooled_conv.hpp"
 #include "conv.hpp"
 #include "elementwise.hpp"
@@ -26,60 +28,63 @@ struct pool_behind<S, true> {
 };
 inline constexpr unsigned char no_winner = 255;  // of a window whose numbers are all at relu's zero
 
-// What conv2d_pool made: numbers of all images, then a byte for each.
-template <class T>
-const unsigned char* winners_of(const std::byte* packed, std::int64_t numbers) {
-  return reinterpret_cast<const unsigned char*>(packed) + numbers * static_cast<std::int64_t>(sizeof(T));
-}
-
 // The gradient of a convolution as it is in the pooled gradient and the winners: a number goes to its winner's place,
 // and zeros to the others. As dense_gradient.
-template <class T>
+template <class T, class S>
 struct unpooled_gradient {
-  static constexpr std::int64_t at_once = 64;  // places
+  static constexpr int at_once = [] {  // places
+    if constexpr (S::is_fixed) return windows<S>::ow < 64 ? static_cast<int>(windows<S>::ow) : 64;
+    return 64;
+  }();
   const T* dy;
   const unsigned char* winners;
-  std::int64_t ph, pw, down, across, out;
+  [[no_unique_address]] windows<S> seen;
+  [[no_unique_address]] pool_behind<S> pool;
 
+  unpooled_gradient(const S& s, const std::byte* packed, const T* gradient)
+      : dy(gradient), winners(reinterpret_cast<const unsigned char*>(packed)), seen(s), pool(s) {
+    winners += seen.images * numbers() * static_cast<std::int64_t>(sizeof(T));
+  }
   template <class G>
   unpooled_gradient of_image(const G&, std::int64_t i) const {
     unpooled_gradient u = *this;
-    u.dy += i * down * across * out, u.winners += i * down * across * out;
+    u.dy += i * numbers(), u.winners += i * numbers();
     return u;
   }
-  // Places [ow, ow + many) of row oh, n channels from c.
-  void write(std::int64_t oh, std::int64_t ow, std::int64_t many, std::int64_t c, std::int64_t n, T* to,
-             std::int64_t pitch) const {
-    const std::int64_t row = oh / ph;
-    std::int64_t column = ow / pw, inside = ow % pw;
-    for (std::int64_t k = 0; k < many; ++k, to += pitch) {
-      const bool seen = row < down && column < across;
-      const auto mark = static_cast<unsigned char>(oh % ph * pw + inside);
-      const std::int64_t from = (row * across + column) * out + c;
-      for (std::int64_t j = 0; j < n; ++j) to[j] = seen && winners[from + j] == mark ? dy[from + j] : T(0);
-      if (++inside == pw) inside = 0, ++column;
+  // Places [ow, ow + many) of row oh, n channels from c: zeros, and then each window's number at its winner's place.
+  // Small numbers are ints: a board's registers have 32 bits.
+  void write(std::int64_t oh, std::int64_t ow, int many, std::int64_t c, int n, T* to, int pitch) const {
+    std::memset(to, 0, static_cast<std::size_t>((many - 1) * pitch + n) * sizeof(T));
+    const int pw = static_cast<int>(pool.w), first = static_cast<int>(oh % pool.h) * pw;
+    if (oh / pool.h >= seen.oh / pool.h) return;
+    const std::int64_t across = seen.ow / pool.w, begin = ow / pool.w, end = (ow + many + pool.w - 1) / pool.w;
+    std::int64_t from = (oh / pool.h * across + begin) * seen.out + c;
+    int place = static_cast<int>(begin * pool.w - ow);  // of the window's first column
+    for (auto left = static_cast<int>((end < across ? end : across) - begin); left > 0; --left) {
+      const unsigned char* const winner = winners + from;
+      const T* const up = dy + from;
+      for (int j = 0; j < n; ++j) {
+        const int column = winner[j] - first, at = place + column;  // in another row of the window, or nowhere
+        if (column >= 0 && column < pw && at >= 0 && at < many) to[at * pitch + j] = up[j];
+      }
+      from += seen.out, place += pw;
     }
   }
   template <class N, int Registers, class G, class F>
   GRADUS_INLINE void places(const G&, std::int64_t oh, std::int64_t ow, std::int64_t many, std::int64_t c,
                             std::size_t some, F f) const {
-    constexpr auto pitch = static_cast<std::int64_t>(N::width) * Registers;
-    const std::int64_t n = pitch - static_cast<std::int64_t>(N::width) + static_cast<std::int64_t>(some);
+    constexpr int width = static_cast<int>(N::width), pitch = width * Registers;
     alignas(64) T rows[static_cast<std::size_t>(at_once * pitch)];
     for (std::int64_t first = 0; first < many; first += at_once) {
-      const std::int64_t count = many - first < at_once ? many - first : at_once;
-      write(oh, ow + first, count, c, n, rows, pitch);
-      f(first, rows, pitch, count);
+      const int count = many - first < at_once ? static_cast<int>(many - first) : at_once;
+      write(oh, ow + first, count, c, pitch - width + static_cast<int>(some), rows, pitch);
+      f(first, rows, std::int64_t{pitch}, std::int64_t{count});
     }
   }
+
+private:
+  std::int64_t numbers() const { return (seen.oh / pool.h) * (seen.ow / pool.w) * seen.out; }  // of an image, pooled
 };
-template <class T, class S>
-unpooled_gradient<T> unpool(const S& s, const std::byte* packed, const T* dy) {
-  const windows<S> g(s);
-  const pool_behind<S> p(s);
-  const std::int64_t down = g.oh / p.h, across = g.ow / p.w;
-  return {dy, winners_of<T>(packed, g.images * down * across * g.out), p.h, p.w, down, across, g.out};
-}
 
 }  // namespace detail
 
@@ -113,10 +118,11 @@ struct op_kernel<&cards::conv2d_pool> {
                       g, row / down * g.oh + row % down * p.h + r, first, last, c, some, sums + r * wide * pitch, pitch,
                       at<const T>(a, 1), at<const T>(a, 2));
                 const std::int64_t to = (row * across + first / p.w) * g.out + c;
-                for (std::int64_t q = 0; q < (last - first) / p.w; ++q)
+                const auto windows = static_cast<int>((last - first) / p.w), line = static_cast<int>(wide * pitch);
+                for (int q = 0; q < windows; ++q)
                   for (int k = 0; k < Registers; ++k) {
-                    const std::int64_t lane = k * static_cast<std::int64_t>(N::width);
-                    choose<N>(p, sums + q * p.w * pitch + lane, wide * pitch, pitch,
+                    const int lane = k * static_cast<int>(N::width);
+                    choose<N>(p, sums + q * static_cast<int>(p.w * pitch) + lane, line, static_cast<int>(pitch),
                               bias == nullptr ? nullptr : bias + c + lane, k + 1 < Registers ? N::width : some,
                               at<T>(a, 0) + to + q * g.out + lane, winners + to + q * g.out + lane);
                   }
@@ -154,26 +160,39 @@ private:
   }
   // One window's largest, and its place: that of max_pool and that of max_pool_grad.
   template <class N, class P, class T>
-  static GRADUS_INLINE void choose(const P& p, const T* sums, std::int64_t line, std::int64_t pitch, const T* bias,
-                                   std::size_t n, T* value, unsigned char* winner) {
-    const N zero(T(0)), one(T(1)), added = bias == nullptr ? zero : detail::load_run<N>(bias, n);
-    const auto at_place = [&](std::int64_t h, std::int64_t w) __attribute__((always_inline)) {
-      N v = detail::load_run<N>(sums + h * line + w * pitch, n);
+  static GRADUS_INLINE void choose(const P& p, const T* row, int line, int pitch, const T* bias, std::size_t n,
+                                   T* value, unsigned char* winner) {
+    [[maybe_unused]] const N zero(T(0)), one(T(1));
+    const N added = bias == nullptr ? zero : detail::load_run<N>(bias, n);
+    const auto at_place = [&](const T* from) __attribute__((always_inline)) {
+      N v = detail::load_run<N>(from, n);
       if (bias != nullptr) v = formula<&cards::add>::at(v, added);
       return p.relu ? formula<&cards::relu>::at(v) : v;
     };
-    N most = at_place(0, 0), largest = most, best = zero, place = zero;
-    for (std::int64_t h = 0; h < p.h; ++h)
-      for (std::int64_t w = 0; w < p.w; ++w, place = place + one) {
-        const N next = at_place(h, w);
-        const auto larger = next > largest;
-        most = max(next, most), largest = select(larger, next, largest), best = select(larger, place, best);
+    const int wide = static_cast<int>(p.w), all = static_cast<int>(p.h) * wide;
+    N most = at_place(row);
+    if constexpr (N::width == 1) {
+      int best = 0;
+      for (int place = 1, w = 1; place < all; ++place, ++w) {
+        if (w == wide) w = 0, row += line;
+        if (const N next = at_place(row + w * pitch); next.v > most.v) most = next, best = place;
       }
-    if (p.relu) best = select(largest > zero, best, N(static_cast<T>(detail::no_winner)));
-    detail::store_run(most, value, n);
-    alignas(64) T places[N::width];
-    best.store(places);
-    for (std::size_t j = 0; j < n; ++j) winner[j] = static_cast<unsigned char>(places[j]);
+      *value = most.v;
+      *winner = p.relu && !(most.v > T(0)) ? detail::no_winner : static_cast<unsigned char>(best);
+    } else {
+      N best = zero, place = zero;
+      for (int k = 1, w = 1; k < all; ++k, ++w) {
+        if (w == wide) w = 0, row += line;
+        const N next = at_place(row + w * pitch);
+        const auto larger = next > most;  // max is a > b ? a : b
+        place = place + one, most = select(larger, next, most), best = select(larger, place, best);
+      }
+      if (p.relu) best = select(most > zero, best, N(static_cast<T>(detail::no_winner)));
+      detail::store_run(most, value, n);
+      alignas(64) T places[N::width];
+      best.store(places);
+      for (std::size_t j = 0; j < n; ++j) winner[j] = static_cast<unsigned char>(places[j]);
+    }
   }
 };
 
@@ -185,7 +204,8 @@ struct op_kernel<&cards::conv2d_pool_filter> {
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     dispatch_type<0, float, double>(s, [&]<class T>() {
-      detail::filter_gradient::run<A>(s, at<T>(a, 0), at<const T>(a, 1), detail::unpool(s, a[2], at<const T>(a, 3)));
+      detail::filter_gradient::run<A>(s, at<T>(a, 0), at<const T>(a, 1),
+                                      detail::unpooled_gradient<T, S>(s, a[2], at<const T>(a, 3)));
     });
   }
 };
@@ -199,58 +219,58 @@ struct op_kernel<&cards::conv2d_pool_bias> {
   static void run(const S& s, std::byte* const* a) {
     dispatch_type<0, float, double>(s, [&]<class T>() {
       const detail::windows<S> g(s);
-      const auto up = detail::unpool(s, a[1], at<const T>(a, 2));
+      const detail::unpooled_gradient<T, S> up(s, a[1], at<const T>(a, 2));
       const index_range mine = s.share(g.out, wide);
       const bool trees = detail::columns_are_trees(g.images * g.oh * g.ow, g.out);
       for (std::int64_t c = mine.first; c < mine.last; c += wide) {
-        const std::int64_t n = mine.last - c < wide ? mine.last - c : wide;
+        const int n = mine.last - c < wide ? static_cast<int>(mine.last - c) : wide;
         T* const sums = at<T>(a, 0) + c;
-        for (std::int64_t j = 0; j < n; ++j) sums[j] = T(0);
+        for (int j = 0; j < n; ++j) sums[j] = T(0);
         trees ? add_trees(g, up, c, n, sums) : add_chains(g, up, c, n, sums);
       }
     });
   }
 
 private:
-  static constexpr std::int64_t wide = 16, at_once = 16;
+  static constexpr int wide = 16, at_once = 16;
   // f(numbers) for the places in order.
-  template <class G, class T, class F>
-  static GRADUS_INLINE void each_place(const G& g, const detail::unpooled_gradient<T>& up, std::int64_t c,
-                                       std::int64_t n, F f) {
+  template <class G, class T, class S, class F>
+  static GRADUS_INLINE void each_place(const G& g, const detail::unpooled_gradient<T, S>& up, std::int64_t c, int n,
+                                       F f) {
     T rows[static_cast<std::size_t>(wide * at_once)];
     for (std::int64_t i = 0; i < g.images; ++i) {
       const auto image = up.of_image(g, i);
       for (std::int64_t oh = 0; oh < g.oh; ++oh)
         for (std::int64_t ow = 0; ow < g.ow; ow += at_once) {
-          const std::int64_t many = g.ow - ow < at_once ? g.ow - ow : at_once;
+          const int many = g.ow - ow < at_once ? static_cast<int>(g.ow - ow) : at_once;
           image.write(oh, ow, many, c, n, rows, wide);
-          for (std::int64_t k = 0; k < many; ++k) f(rows + k * wide);
+          for (int k = 0; k < many; ++k) f(rows + k * wide);
         }
     }
   }
-  template <class G, class T>
-  static void add_chains(const G& g, const detail::unpooled_gradient<T>& up, std::int64_t c, std::int64_t n, T* sums) {
+  template <class G, class T, class S>
+  static void add_chains(const G& g, const detail::unpooled_gradient<T, S>& up, std::int64_t c, int n, T* sums) {
     each_place(
         g, up, c, n, [&](const T* x) __attribute__((always_inline)) {
-          for (std::int64_t j = 0; j < n; ++j) sums[j] += x[j];
+          for (int j = 0; j < n; ++j) sums[j] += x[j];
         });
   }
-  template <class G, class T>
-  static void add_trees(const G& g, const detail::unpooled_gradient<T>& up, std::int64_t c, std::int64_t n, T* sums) {
+  template <class G, class T, class S>
+  static void add_trees(const G& g, const detail::unpooled_gradient<T, S>& up, std::int64_t c, int n, T* sums) {
     alignas(64) T lanes[16 * 16 + 16] = {};
-    std::int64_t at = 0;
+    int at = 0;
     bool first = true;
     const auto fold = [&] {
       detail::fold_columns<detail::adding, detail::lane<T, portable>>(lanes, wide);
-      for (std::int64_t j = 0; j < n; ++j) sums[j] = first ? lanes[j] : sums[j] + lanes[j];
+      for (int j = 0; j < n; ++j) sums[j] = first ? lanes[j] : sums[j] + lanes[j];
       for (T& l : lanes) l = T(0);
       first = false, at = 0;
     };
     each_place(
         g, up, c, n, [&](const T* x) __attribute__((always_inline)) {
           T* lane = lanes + at % 16 * wide;
-          for (std::int64_t j = 0; j < n; ++j) lane[j] += x[j];
-          if (++at == static_cast<std::int64_t>(reduction_chunk)) fold();
+          for (int j = 0; j < n; ++j) lane[j] += x[j];
+          if (++at == static_cast<int>(reduction_chunk)) fold();
         });
     if (at != 0) fold();
   }
@@ -265,10 +285,12 @@ struct op_kernel<&cards::conv2d_unpool> {
   static void run(const S& s, std::byte* const* a) {
     dispatch_type<0, float, double>(s, [&]<class T>() {
       const detail::windows<S> g(s);
-      const auto up = detail::unpool(s, a[1], at<const T>(a, 2));
+      const detail::unpooled_gradient<T, S> up(s, a[1], at<const T>(a, 2));
       const index_range mine = s.share(g.images * g.oh);
       for (std::int64_t row = mine.first; row < mine.last; ++row)
-        up.of_image(g, row / g.oh).write(row % g.oh, 0, g.ow, 0, g.out, at<T>(a, 0) + row * g.ow * g.out, g.out);
+        up.of_image(g, row / g.oh)
+            .write(row % g.oh, 0, static_cast<int>(g.ow), 0, static_cast<int>(g.out), at<T>(a, 0) + row * g.ow * g.out,
+                   static_cast<int>(g.out));
     });
   }
 };
