@@ -8,7 +8,7 @@
 
 #include <new>
 
-#include "../../examples/starter/board/board.hpp"
+#include "count.hpp"
 
 #if !defined(GRADUS_TEST_UNCOUNTED)  // ThreadSanitizer brings its own
 void* operator new(std::size_t) { board::leave(3); }
@@ -54,7 +54,9 @@ int learn(Trainer& trainer, int steps) {
   float first = 0, last = 0;
   for (int i = 0; i < steps; ++i) {
     draw(trainer, stream);
+    const board::instructions count;
     trainer.step();
+    if (i + 1 == steps) count.say();
     losses.add(trainer.loss());
     losses.add(trainer.template metric<"accuracy">());
     if (i < 4) first += trainer.loss();

@@ -13,8 +13,8 @@
 namespace board {
 
 #if defined(BOARD_IS_BARE)
-// A call of the debugger: ARM's semihosting, which RISC-V has taken over.
-inline void ask_debugger(std::uintptr_t what, const void* with) {
+// A call of the debugger: ARM's semihosting, which RISC-V has taken over. Returns its answer.
+inline std::uintptr_t ask_debugger(std::uintptr_t what, const void* with) {
 #if defined(__riscv)
   register std::uintptr_t operation __asm("a0") = what;
   register const void* argument __asm("a1") = with;
@@ -27,6 +27,7 @@ inline void ask_debugger(std::uintptr_t what, const void* with) {
   register const void* argument __asm("r1") = with;
   __asm volatile("bkpt 0xAB" : "+r"(operation) : "r"(argument) : "memory");
 #endif
+  return operation;
 }
 #endif
 

@@ -23,8 +23,8 @@ namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 
 // Places [first, last) of a row of a convolution, channels from c: written to `to`, which has `pitch` numbers a place.
-// Across: how many whole windows there are, if that is a constant, or 0.
-template <class N, int Registers, int Last, std::int64_t Across, class G, class T>
+// Part: they may be some of the row.
+template <class N, int Registers, int Last, bool Part, class G, class T>
 GRADUS_INLINE void convolve_row(const G& g, std::int64_t row, std::int64_t first, std::int64_t last, std::int64_t c,
                                 std::size_t some, T* to, std::int64_t pitch, const T* x, const T* filters) {
   const std::int64_t top = row % g.oh * g.sh - g.above, line = g.w * g.in;
@@ -45,27 +45,33 @@ GRADUS_INLINE void convolve_row(const G& g, std::int64_t row, std::int64_t first
       tile.template operator()<1>(ow, v.first, v.last - v.first);
     }
   };
-  const std::int64_t begin = whole.first < first ? first : whole.first < last ? whole.first : last;
-  const std::int64_t end = whole.last > last ? last : whole.last > begin ? whole.last : begin;
+  std::int64_t begin = whole.first, end = whole.last;
+  if constexpr (Part) {
+    begin = begin < first ? first : begin < last ? begin : last;
+    end = end > last ? last : end > begin ? end : begin;
+  }
   edge(first, begin);
-  in_tiles<window_rows(Registers), Across>(
+  in_tiles<window_rows(Registers), Part ? 0 : known_windows<G>::across>(
       begin, end, [&]<int Rows>(std::int64_t ow, std::int64_t) { tile.template operator()<Rows>(ow, 0, g.kw); });
   edge(end, last);
 }
 
-// The gradient of a convolution as its filters' gradient reads it: f(place, numbers, pitch, count) for runs of the
-// places [ow, ow + many) of row oh, channels from c. This one lies in memory.
+// The gradient of a convolution as its filters' gradient reads it: of a row of an image, from one channel on,
+// f(place, numbers, pitch, count) for runs of the places [ow, ow + many). This one lies in memory.
 template <class T>
 struct dense_gradient {
   const T* dy;
   template <class G>
-  GRADUS_INLINE dense_gradient of_image(const G& g, std::int64_t i) const {
-    return {dy + i * g.oh * g.ow * g.out};
+  GRADUS_INLINE dense_gradient at(const G& g, std::int64_t image, std::int64_t channel) const {
+    return {dy + image * g.oh * g.ow * g.out + channel};
+  }
+  template <class G>
+  GRADUS_INLINE dense_gradient row(const G& g, std::int64_t oh) const {
+    return {dy + oh * g.ow * g.out};
   }
   template <class N, int Registers, class G, class F>
-  GRADUS_INLINE void places(const G& g, std::int64_t oh, std::int64_t ow, std::int64_t many, std::int64_t c,
-                            std::size_t, F f) const {
-    f(std::int64_t{0}, dy + (oh * g.ow + ow) * g.out + c, g.out, many);
+  GRADUS_INLINE void places(const G& g, std::int64_t ow, std::int64_t many, std::size_t, F f) const {
+    f(std::int64_t{0}, dy + ow * g.out, g.out, many);
   }
 };
 
@@ -83,11 +89,17 @@ struct op_kernel<&cards::conv2d> {
       detail::in_registers<A, T, detail::known_windows<detail::windows<S>>::out>(
           g.out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
             for (std::int64_t row = mine.first; row < mine.last; ++row)
-              detail::convolve_row<N, Registers, Last, detail::known_windows<detail::windows<S>>::across>(
-                  g, row, 0, g.ow, c, some, at<T>(a, 0) + row * g.ow * g.out + c, g.out, at<const T>(a, 1),
-                  at<const T>(a, 2));
+              one_row<N, Registers, Last>(g, row, c, some, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
           });
     });
+  }
+
+private:
+  template <class N, int Registers, int Last, class G, class T>
+  static void one_row(const G& g, std::int64_t row, std::int64_t c, std::size_t some, T* y, const T* x,
+                      const T* filters) {
+    detail::convolve_row<N, Registers, Last, false>(g, row, 0, g.ow, c, some, y + row * g.ow * g.out + c, g.out, x,
+                                                    filters);
   }
 };
 
@@ -235,15 +247,15 @@ struct filter_gradient {
     }
     if constexpr (has_few_taps<G>)
       if (mine.first == 0 && mine.last == g.kh) {
-        for (std::int64_t i = 0; i < g.images; ++i) few_taps<A>(g, df, x + i * g.h * g.w * g.in, dy.of_image(g, i));
+        for (std::int64_t i = 0; i < g.images; ++i) few_taps<A>(g, df, x + i * g.h * g.w * g.in, dy, i);
         return;
       }
     for (std::int64_t i = 0; i < g.images; ++i)
       for (std::int64_t p = mine.first; p < mine.last; ++p)
         in_registers<A, T, known_windows<G>::out>(
             g.out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
-              piece<N, Registers, Last>(g, p / pieces, rows_of(p), c, some, df + p / pieces * run * g.out + c,
-                                        x + i * g.h * g.w * g.in, dy.of_image(g, i));
+              piece<N, Registers, Last>(g, p / pieces, rows_of(p), some, df + p / pieces * run * g.out + c,
+                                        x + i * g.h * g.w * g.in, dy.at(g, i, c));
             });
   }
 
@@ -251,8 +263,7 @@ private:
   static constexpr std::int64_t tall = 60;  // rows [in] of the result in a piece
 
   template <class N, int Registers, int Last, class G, class T, class Up>
-  static void piece(const G& g, std::int64_t kh, index_range rows, std::int64_t c, std::size_t some, T* df, const T* x,
-                    const Up& dy) {
+  static void piece(const G& g, std::int64_t kh, index_range rows, std::size_t some, T* df, const T* x, Up dy) {
     const whole_windows whole(g.ow, g.kw, g.sw, g.left, g.w);
     const std::int64_t line = g.w * g.in, step = g.sw * g.in;
     constexpr std::int64_t run = known_windows<G>::run;
@@ -264,9 +275,10 @@ private:
             const std::int64_t h = oh * g.sh - g.above + kh;
             if (h < 0 || h >= g.h) return;
             const T* from = x + h * line;
+            const Up row = dy.row(g, oh);
             const auto add = [&](const T* numbers, std::int64_t ow, std::int64_t many) __attribute__((always_inline)) {
-              dy.template places<N, Registers>(
-                  g, oh, ow, many, c, some,
+              row.template places<N, Registers>(
+                  g, ow, many, some,
                   [&](std::int64_t place, const T* up, std::int64_t pitch, std::int64_t count) __attribute__((
                       always_inline)) { sums.add_close(numbers + place * step, step, up, pitch, count); });
             };
@@ -305,7 +317,7 @@ private:
       return false;
   }();
   template <class A, class G, class T, class Up>
-  static void few_taps(const G& g, T* df, const T* x, const Up& dy) {
+  static void few_taps(const G& g, T* df, const T* x, const Up& dy, std::int64_t image) {
     constexpr std::int64_t line = framed_line<G>, n = line < (G::w + G::left) * G::in ? line : (G::w + G::left) * G::in;
     T frame[G::h * line];
     for (std::int64_t h = 0; h < G::h; ++h) {
@@ -318,7 +330,7 @@ private:
       constexpr int tiles = (taps + most - 1) / most, rows = (taps + tiles - 1) / tiles;
       [&]<int... Tile>(std::integer_sequence<int, Tile...>) {
         (some_taps<N, (Tile + 1 < tiles ? rows : taps - (tiles - 1) * rows), Registers, Last, Tile * rows>(
-             g, c, some, df + c, frame, dy),
+             g, some, df + c, frame, dy.at(g, image, c)),
          ...);
       }(std::make_integer_sequence<int, tiles>{});
     });
@@ -327,13 +339,13 @@ private:
     return registers == 1 && tile_registers > 2 ? 28 : window_rows(registers);
   }
   template <class N, int Rows, int Registers, int Last, int First, class G, class T, class Up>
-  static void some_taps(const G& g, std::int64_t c, std::size_t some, T* df, const T* frame, const Up& dy) {
+  static void some_taps(const G& g, std::size_t some, T* df, const T* frame, Up dy) {
     constexpr std::int64_t line = framed_line<G>, run = G::kw * G::in;
     sums_of_rows<N, Rows, Registers, Last> sums(some);
     for (std::int64_t oh = 0; oh < G::oh; ++oh) {
       const std::int64_t top = oh * G::sh - G::above;
-      dy.template places<N, Registers>(
-          g, oh, 0, G::ow, c, some,
+      dy.row(g, oh).template places<N, Registers>(
+          g, 0, G::ow, some,
           [&](std::int64_t place, const T* up, std::int64_t pitch, std::int64_t count) __attribute__((always_inline)) {
             sums.template add_filter<run, line, First>(frame, top * line + place * G::sw * G::in, G::sw * G::in, up,
                                                        pitch, count, visible(top, G::kh, G::h));

@@ -38,6 +38,7 @@ struct unpooled_gradient {
   }();
   const T* dy;
   const unsigned char* winners;
+  std::int64_t oh = 0;
   [[no_unique_address]] windows<S> seen;
   [[no_unique_address]] pool_behind<S> pool;
 
@@ -46,38 +47,57 @@ struct unpooled_gradient {
     winners += seen.images * numbers() * static_cast<std::int64_t>(sizeof(T));
   }
   template <class G>
-  unpooled_gradient of_image(const G&, std::int64_t i) const {
+  unpooled_gradient at(const G&, std::int64_t image, std::int64_t channel) const {
     unpooled_gradient u = *this;
-    u.dy += i * numbers(), u.winners += i * numbers();
+    u.dy += image * numbers() + channel, u.winners += image * numbers() + channel;
     return u;
   }
-  // Places [ow, ow + many) of row oh, n channels from c: zeros, and then each window's number at its winner's place.
-  // Small numbers are ints: a board's registers have 32 bits.
-  void write(std::int64_t oh, std::int64_t ow, int many, std::int64_t c, int n, T* to, int pitch) const {
-    std::memset(to, 0, static_cast<std::size_t>((many - 1) * pitch + n) * sizeof(T));
+  template <class G>
+  unpooled_gradient row(const G&, std::int64_t of) const {
+    unpooled_gradient u = *this;
+    u.oh = of;
+    return u;
+  }
+  // Places [ow, ow + many) of the row, n channels: each window's number at its winner's place, and zeros. Where a
+  // machine has vectors, place by place over the channels; else zeros first, and then what the winners say. Small
+  // numbers are ints: a board's registers have 32 bits.
+  template <bool Vectors>
+  void write(std::int64_t ow, int many, int n, T* to, int pitch) const {
     const int pw = static_cast<int>(pool.w), first = static_cast<int>(oh % pool.h) * pw;
-    if (oh / pool.h >= seen.oh / pool.h) return;
     const std::int64_t across = seen.ow / pool.w, begin = ow / pool.w, end = (ow + many + pool.w - 1) / pool.w;
-    std::int64_t from = (oh / pool.h * across + begin) * seen.out + c;
+    int left = static_cast<int>((end < across ? end : across) - begin);
+    if (oh / pool.h >= seen.oh / pool.h) left = 0;
+    if (!Vectors || left == 0) std::memset(to, 0, static_cast<std::size_t>((many - 1) * pitch + n) * sizeof(T));
+    if (left == 0) return;
+    std::int64_t from = (oh / pool.h * across + begin) * seen.out;
     int place = static_cast<int>(begin * pool.w - ow);  // of the window's first column
-    for (auto left = static_cast<int>((end < across ? end : across) - begin); left > 0; --left) {
+    for (; left > 0; --left, from += seen.out, place += pw) {
       const unsigned char* const winner = winners + from;
       const T* const up = dy + from;
-      for (int j = 0; j < n; ++j) {
-        const int column = winner[j] - first, at = place + column;  // in another row of the window, or nowhere
-        if (column >= 0 && column < pw && at >= 0 && at < many) to[at * pitch + j] = up[j];
+      if constexpr (Vectors) {
+        for (int column = place < 0 ? -place : 0; column < pw && place + column < many; ++column) {
+          T* const at = to + (place + column) * pitch;
+          const int mark = first + column;
+          for (int j = 0; j < n; ++j) at[j] = winner[j] == mark ? up[j] : T(0);
+        }
+      } else {
+        for (int j = 0; j < n; ++j) {
+          const int column = winner[j] - first, at = place + column;  // in another row of the window, or nowhere
+          if (column >= 0 && column < pw && at >= 0 && at < many) to[at * pitch + j] = up[j];
+        }
       }
-      from += seen.out, place += pw;
     }
+    if constexpr (Vectors)
+      if (place < many)  // what no window sees
+        std::memset(to + place * pitch, 0, static_cast<std::size_t>((many - 1 - place) * pitch + n) * sizeof(T));
   }
   template <class N, int Registers, class G, class F>
-  GRADUS_INLINE void places(const G&, std::int64_t oh, std::int64_t ow, std::int64_t many, std::int64_t c,
-                            std::size_t some, F f) const {
+  GRADUS_INLINE void places(const G&, std::int64_t ow, std::int64_t many, std::size_t some, F f) const {
     constexpr int width = static_cast<int>(N::width), pitch = width * Registers;
     alignas(64) T rows[static_cast<std::size_t>(at_once * pitch)];
     for (std::int64_t first = 0; first < many; first += at_once) {
       const int count = many - first < at_once ? static_cast<int>(many - first) : at_once;
-      write(oh, ow + first, count, c, pitch - width + static_cast<int>(some), rows, pitch);
+      write<(N::width > 1)>(ow + first, count, pitch - width + static_cast<int>(some), rows, pitch);
       f(first, rows, std::int64_t{pitch}, std::int64_t{count});
     }
   }
@@ -114,7 +134,7 @@ struct op_kernel<&cards::conv2d_pool> {
               for (std::int64_t first = 0; first < across * p.w; first += wide) {
                 const std::int64_t last = first + wide < across * p.w ? first + wide : across * p.w;
                 for (std::int64_t r = 0; r < p.h; ++r)
-                  detail::convolve_row<N, Registers, Last, whole_rows<S>(pitch)>(
+                  detail::convolve_row<N, Registers, Last, !makes_whole_rows<S>(pitch)>(
                       g, row / down * g.oh + row % down * p.h + r, first, last, c, some, sums + r * wide * pitch, pitch,
                       at<const T>(a, 1), at<const T>(a, 2));
                 const std::int64_t to = (row * across + first / p.w) * g.out + c;
@@ -151,12 +171,12 @@ private:
     else
       return room;
   }
-  // How many whole windows a row has, where a whole row is made at once.
   template <class S>
-  static constexpr std::int64_t whole_rows(std::int64_t pitch) {
+  static constexpr bool makes_whole_rows(std::int64_t pitch) {
     if constexpr (S::is_fixed)
-      if (columns_at_once<S>(pitch) == detail::windows<S>::ow) return detail::known_windows<detail::windows<S>>::across;
-    return 0;
+      return columns_at_once<S>(pitch) == detail::windows<S>::ow;
+    else
+      return false;
   }
   // One window's largest, and its place: that of max_pool and that of max_pool_grad.
   template <class N, class P, class T>
@@ -221,12 +241,13 @@ struct op_kernel<&cards::conv2d_pool_bias> {
       const detail::windows<S> g(s);
       const detail::unpooled_gradient<T, S> up(s, a[1], at<const T>(a, 2));
       const index_range mine = s.share(g.out, wide);
+      constexpr bool vectors = detail::pack<T, A>::width > 1;
       const bool trees = detail::columns_are_trees(g.images * g.oh * g.ow, g.out);
       for (std::int64_t c = mine.first; c < mine.last; c += wide) {
         const int n = mine.last - c < wide ? static_cast<int>(mine.last - c) : wide;
         T* const sums = at<T>(a, 0) + c;
         for (int j = 0; j < n; ++j) sums[j] = T(0);
-        trees ? add_trees(g, up, c, n, sums) : add_chains(g, up, c, n, sums);
+        trees ? add_trees<vectors>(g, up, c, n, sums) : add_chains<vectors>(g, up, c, n, sums);
       }
     });
   }
@@ -234,28 +255,28 @@ struct op_kernel<&cards::conv2d_pool_bias> {
 private:
   static constexpr int wide = 16, at_once = 16;
   // f(numbers) for the places in order.
-  template <class G, class T, class S, class F>
+  template <bool Vectors, class G, class T, class S, class F>
   static GRADUS_INLINE void each_place(const G& g, const detail::unpooled_gradient<T, S>& up, std::int64_t c, int n,
                                        F f) {
     T rows[static_cast<std::size_t>(wide * at_once)];
     for (std::int64_t i = 0; i < g.images; ++i) {
-      const auto image = up.of_image(g, i);
+      const auto image = up.at(g, i, c);
       for (std::int64_t oh = 0; oh < g.oh; ++oh)
         for (std::int64_t ow = 0; ow < g.ow; ow += at_once) {
           const int many = g.ow - ow < at_once ? static_cast<int>(g.ow - ow) : at_once;
-          image.write(oh, ow, many, c, n, rows, wide);
+          image.row(g, oh).template write<Vectors>(ow, many, n, rows, wide);
           for (int k = 0; k < many; ++k) f(rows + k * wide);
         }
     }
   }
-  template <class G, class T, class S>
+  template <bool Vectors, class G, class T, class S>
   static void add_chains(const G& g, const detail::unpooled_gradient<T, S>& up, std::int64_t c, int n, T* sums) {
-    each_place(
+    each_place<Vectors>(
         g, up, c, n, [&](const T* x) __attribute__((always_inline)) {
           for (int j = 0; j < n; ++j) sums[j] += x[j];
         });
   }
-  template <class G, class T, class S>
+  template <bool Vectors, class G, class T, class S>
   static void add_trees(const G& g, const detail::unpooled_gradient<T, S>& up, std::int64_t c, int n, T* sums) {
     alignas(64) T lanes[16 * 16 + 16] = {};
     int at = 0;
@@ -266,7 +287,7 @@ private:
       for (T& l : lanes) l = T(0);
       first = false, at = 0;
     };
-    each_place(
+    each_place<Vectors>(
         g, up, c, n, [&](const T* x) __attribute__((always_inline)) {
           T* lane = lanes + at % 16 * wide;
           for (int j = 0; j < n; ++j) lane[j] += x[j];
@@ -288,9 +309,10 @@ struct op_kernel<&cards::conv2d_unpool> {
       const detail::unpooled_gradient<T, S> up(s, a[1], at<const T>(a, 2));
       const index_range mine = s.share(g.images * g.oh);
       for (std::int64_t row = mine.first; row < mine.last; ++row)
-        up.of_image(g, row / g.oh)
-            .write(row % g.oh, 0, static_cast<int>(g.ow), 0, static_cast<int>(g.out), at<T>(a, 0) + row * g.ow * g.out,
-                   static_cast<int>(g.out));
+        up.at(g, row / g.oh, 0)
+            .row(g, row % g.oh)
+            .template write<(detail::pack<T, A>::width > 1)>(0, static_cast<int>(g.ow), static_cast<int>(g.out),
+                                                             at<T>(a, 0) + row * g.ow * g.out, static_cast<int>(g.out));
     });
   }
 };

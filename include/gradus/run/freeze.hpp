@@ -150,6 +150,13 @@ constexpr graph minimize_one_by_one(const graph_parts& p, const build_options& o
   }
   return g;
 }
+constexpr graph recompute_and_fuse(const graph_parts& p, const build_options& o) {
+  if (o.recompute > 0 && o.what == mode::train) {
+    const graph twice = recompute_segments(p, o.recompute);
+    return fuse(parts_of(twice));
+  }
+  return fuse(p);
+}
 }  // namespace detail
 
 // ---- the passes, in order; the same list serves the compiler and the program
@@ -169,16 +176,10 @@ constexpr graph run_pass(const graph_parts& p, const build_options& o) {
     return remove_dead(p);
   else if constexpr (Stage == 5) {
     if (o.rewrite != nullptr) {
-      build_options rest = o;
-      rest.rewrite = nullptr;
       const graph rewritten = o.rewrite->run(p);
-      return run_pass<Stage>(parts_of(rewritten), rest);
+      return detail::recompute_and_fuse(parts_of(rewritten), o);
     }
-    if (o.recompute > 0 && o.what == mode::train) {
-      const graph twice = recompute_segments(p, o.recompute);
-      return fuse(parts_of(twice));
-    }
-    return fuse(p);
+    return detail::recompute_and_fuse(p, o);
   } else {
     if (o.release && o.what == mode::train) {
       const graph gated = add_gates(p);

@@ -3,6 +3,7 @@
 
 A source may say of its images
     // flash at most: 32768     // ram at most: 8192     bytes; ram without stack and heap          (with --budget)
+    // instructions at most: 2800000                     of a step that the program counts (count.hpp; --instructions)
     // beside -DWITHOUT_X at most: 2048                  more flash than the image that is built so (with --without)
     // links no heap and no exceptions                   none of the symbols below is in it"""
 import argparse
@@ -22,6 +23,9 @@ parser.add_argument("--size", required=True)
 parser.add_argument("--nm", required=True)
 parser.add_argument("--budget", action="store_true")
 parser.add_argument("--without")
+parser.add_argument("--instructions", action="store_true")
+parser.add_argument("--timeout", type=int, default=100)
+parser.add_argument("--folder", help="where both run")
 parser.add_argument("--source", required=True)
 parser.add_argument("image")
 parser.add_argument("twin")
@@ -37,10 +41,13 @@ def size(image):
 
 
 board = subprocess.run([a.qemu, "-M", a.machine, *(["-bios", a.bios] if a.bios else []), "-semihosting-config",
-                        "enable=on,target=native", "-display", "none", "-serial", "none", "-monitor", "none", "-kernel",
-                        a.image], capture_output=True, text=True, timeout=100)
-here = subprocess.run([a.twin], capture_output=True, text=True, timeout=100)
+                        "enable=on,target=native", "-display", "none", "-serial", "none", "-monitor", "none",
+                        *(["-icount", "shift=0"] if a.instructions else []), "-kernel", a.image], capture_output=True,
+                       text=True, timeout=a.timeout, cwd=a.folder)
+here = subprocess.run([a.twin], capture_output=True, text=True, timeout=a.timeout, cwd=a.folder)
 said = board.stdout + board.stderr  # semihosting's console is one or the other, after the version of qemu
+counted = [int(n, 16) for n in re.findall(r"^# instructions (\w+)$", said, re.M)]
+said = re.sub(r"^# .*\n", "", said, flags=re.M)  # what this board alone says
 
 text, data, bss = size(a.image)
 print(f"{a.machine}: text {text}, data {data}, bss {bss}: flash {text + data}, ram {data + bss} bytes")
@@ -60,6 +67,13 @@ for name, used in (("flash", text + data), ("ram", data + bss)):
     limit = re.search(rf"^// {name} at most: *(\d+)", source, re.M)
     if a.budget and limit and used > int(limit.group(1)):
         problems.append(f"{name}: {used} bytes, at most {limit.group(1)} were agreed")
+if a.instructions:
+    limit = re.search(r"^// instructions at most: *(\d+)", source, re.M)
+    print(f"instructions of a step: {counted}")
+    if not counted:
+        problems.append("no instructions were counted")
+    elif max(counted) > int(limit.group(1)):
+        problems.append(f"{max(counted)} instructions, at most {limit.group(1)} were agreed")
 if a.without:
     limit = int(re.search(r"^// beside \S+ at most: *(\d+)", source, re.M).group(1))
     more = text + data - sum(size(a.without)[:2])
