@@ -80,6 +80,10 @@ TEST_CASE("what stays as it is: another reader, overlapping or padded windows, a
         }) == untouched);
   CHECK(fused([](graph&, value x) { return max_pool(relu(conv2d(x, three)), {.pool_size = 3, .strides = 2}); }) ==
         untouched);
+  CHECK(fused([](graph&, value x) {  // as many windows as would lie side by side, and yet they overlap
+          return max_pool(relu(conv2d(x, {.filters = 2, .kernel_size = 7, .name = "c"})),
+                          {.pool_size = 3, .strides = 2});
+        }) == untouched);
   CHECK(fused([](graph&, value x) {
           return max_pool(relu(conv2d(x, three)), {.pool_size = 3, .padding = padding::same});
         }) == untouched);
