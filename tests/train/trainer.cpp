@@ -593,6 +593,13 @@ TEST_CASE("refusals of train, evaluate and predict") {
   auto fresh = interpreted(no_files);
   CHECK(refusal<failed_precondition>([&] { fresh.predict(data.all().batch(8), [](const predictions&) {}); }) ==
         "the model has not been trained: call train first, or give run_config a model_dir with a checkpoint");
+  // Nor has one whose training failed before its first step; what trains it then begins as if nothing had been.
+  CHECK_THROWS(fresh.train(data.all().take(0).batch(8), {.max_steps = 3}));
+  CHECK(refusal<failed_precondition>([&] { fresh.evaluate(data.all().batch(8)); }) ==
+        "the model has not been trained: call train first, or give run_config a model_dir with a checkpoint");
+  auto other = interpreted(no_files);
+  fresh.train(data.endless(), {.max_steps = 3}), other.train(data.endless(), {.max_steps = 3});
+  CHECK(fresh.evaluate(data.all().batch(8))["loss"] == other.evaluate(data.all().batch(8))["loss"]);
   trainer.train(data.endless(), {.max_steps = 1});
   CHECK(refusal<out_of_range>([&] { trainer.evaluate(data.all().take(0).batch(8)); }) ==
         "evaluate: the dataset gave no examples");

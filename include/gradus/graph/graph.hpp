@@ -19,25 +19,9 @@
 #include "placer.hpp"
 #include "refusal.hpp"
 #include "seq.hpp"
+#include "value.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
-
-// A tensor of a graph: the result of one node.
-struct value {
-  graph* g = nullptr;
-  int id = -1;
-
-  constexpr explicit operator bool() const { return id >= 0; }
-  constexpr shape dims() const;  // by value: the next node may move all others
-  constexpr dtype type() const;
-};
-
-// A gradient: dense, or rows of a table (IndexedSlices): values[i] belongs to row indices[i]; rows may repeat.
-struct gradient_value {
-  value dense = {}, values = {}, indices = {};
-  constexpr explicit operator bool() const { return bool(dense) || bool(values); }
-  constexpr bool sparse() const { return bool(values); }
-};
 
 struct variable_options {
   initializer init = glorot_uniform;

@@ -245,6 +245,9 @@ private:
       loop_.pause_log();
     } catch (...) {
       loop_.close_log();
+      // What no step has changed was not trained: nothing may evaluate it as if it was.
+      if constexpr (!composition::in_cluster)
+        if (stepper_.global_step() == 0) loop_.read_again_later();
       throw;
     }
   }

@@ -1,0 +1,55 @@
+// A tensor while a graph is built: a node of it. An empty value is one that nobody made; an op that is given one says
+// so.
+#pragma once
+#include "../base/error.hpp"
+#include "node.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+namespace detail {
+// Not constexpr: where a model is compiled, reaching it is the compiler's error.
+[[noreturn, gnu::cold, gnu::noinline]] inline void an_op_was_given_an_empty_value() {
+  raise(
+      status::invalid_argument,
+      "an op was given an empty value: a tensor that nobody made. Give it one that g.placeholder, g.variable or an op "
+      "returned; labels are empty in mode predict, and where an input_fn gives none");
+}
+}  // namespace detail
+
+// The graph of a value; null for an empty one, whose graph nobody may ask for a node.
+struct graph_pointer {
+  graph* at = nullptr;
+
+  constexpr graph_pointer() = default;
+  constexpr graph_pointer(graph* g) : at(g) {}
+  constexpr operator graph*() const { return at; }
+  constexpr graph* operator->() const { return check(), at; }
+  constexpr graph& operator*() const { return check(), *at; }
+
+private:
+  // Without exceptions the machine says it: a check at every op would be half a KB of a board's flash.
+  constexpr void check() const {
+#if defined(__cpp_exceptions)
+    if (at == nullptr) detail::an_op_was_given_an_empty_value();
+#endif
+  }
+};
+
+// A tensor of a graph: the result of one node.
+struct value {
+  graph_pointer g = {};
+  int id = -1;
+
+  constexpr explicit operator bool() const { return id >= 0; }
+  constexpr shape dims() const;  // by value: the next node may move all others
+  constexpr dtype type() const;
+};
+
+// A gradient: dense, or rows of a table (IndexedSlices): values[i] belongs to row indices[i]; rows may repeat.
+struct gradient_value {
+  value dense = {}, values = {}, indices = {};
+  constexpr explicit operator bool() const { return bool(dense) || bool(values); }
+  constexpr bool sparse() const { return bool(values); }
+};
+
+}  // namespace gradus

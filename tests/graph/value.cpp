@@ -1,0 +1,68 @@
+#include <gradus/ops/layer.hpp>
+#include <gradus/ops/loss.hpp>
+#include <gradus/ops/metric.hpp>
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <string>
+
+using namespace gradus;
+
+// A value that nobody made, in every place of an op that a model could give it, and of what is made of ops.
+TEST_CASE("an empty value is refused by every op, wherever it stands") {
+  const value none;
+  CHECK_FALSE(none);
+  CHECK(none.g == nullptr);
+  const std::pair<const char*, std::function<value(value x)>> models[] = {
+      {"an operand of one", [&](value) { return relu(none); }},
+      {"the first of two", [&](value x) { return none + x; }},
+      {"the second of two", [&](value x) { return x - none; }},
+      {"a product", [&](value x) { return matmul(none, x); }},
+      {"a reduction", [&](value) { return reduce_mean(none); }},
+      {"a layer", [&](value) { return dense(none, {.units = 3}); }},
+      {"a convolution", [&](value) { return conv2d(none, {.filters = 2}); }},
+      {"a pool", [&](value) { return max_pool(none); }},
+      {"other extents",
+       [&](value) {
+         return reshape(none, {batch, 2});
+       }},
+      {"turned",
+       [&](value) {
+         return transpose(none, {1, 0});
+       }},
+      {"labels of a loss", [&](value x) { return reduce_mean(sparse_softmax_cross_entropy(x, none)); }},
+      {"logits of a loss", [&](value x) { return reduce_mean(sparse_softmax_cross_entropy(none, x)); }},
+      {"labels of losses::", [&](value x) { return losses::mean_squared_error(none, x); }},
+      {"predictions of losses::", [&](value x) { return losses::mean_squared_error(x, none); }},
+      {"both", [&](value) { return none * none; }},
+      {"its extents", [&](value x) { return none.dims().rank == 2 ? x : none; }},
+      {"its type", [&](value x) { return none.type() == float32 ? x : none; }},
+  };
+  for (const auto& [name, model] : models) {
+    CAPTURE(std::string(name));
+    graph g;
+    const value x = g.placeholder("x", {batch, 4});
+    std::string said;
+    try {
+      model(x);
+    } catch (const invalid_argument& e) {
+      said = e.what();
+    }
+    const bool names_it = said.find("empty value") != std::string::npos ||
+                          said.find("labels and predictions must be tensors") != std::string::npos;
+    CHECK_MESSAGE(names_it, said);
+  }
+}
+
+TEST_CASE("metrics of what nobody made") {
+  graph g(mode::evaluate);
+  const value x = g.placeholder("x", {batch, 4}), none;
+  CHECK_THROWS_AS(metrics::accuracy(none, argmax(x)), invalid_argument);
+  CHECK_THROWS_AS(metrics::accuracy(argmax(x), none), invalid_argument);
+  CHECK_THROWS_AS(metrics::mean(none), invalid_argument);
+}
+
+// An empty value costs a test of a pointer and no bytes.
+static_assert(sizeof(graph_pointer) == sizeof(graph*));
+static_assert(std::is_trivially_copyable_v<value>);
