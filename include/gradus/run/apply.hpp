@@ -1,5 +1,4 @@
-// This header makes one variable's step under any update, as an updater, a stepper and a graph optimizer all do with a
-// gradient.
+// This header makes one variable's step under any update, as updaters, steppers and graph optimizers all do.
 //
 // A `subject_state` is made once per variable. In a step, `begin` gives it the constants of its branch; `measure`
 // computes, for every variable before the first is changed, the sums that a part needs of all of them; `apply` makes

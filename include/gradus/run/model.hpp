@@ -12,6 +12,15 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+// An input of a model in one mode.
+struct placeholder_info {
+  std::string_view name;
+  dtype type;
+  shape dims;
+  int node;
+  bool used;  // read by something that this mode computes
+};
+
 // Built by the compiler: `Build` is a captureless lambda or a function, model_spec(graph&).
 template <auto Build, class Device, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute = dtype::none,
           bool ScalesLoss = false, int Recompute = 0, const rewriting* Rewrite = nullptr>

@@ -1,6 +1,5 @@
-// This class makes the updates of a training graph, which its `apply` nodes name, on variables in arenas, by an
-// optimizer. Uniform ones are sweeps, joined where variables lie side by side or divided over threads; the others go
-// variable by variable (run/apply.hpp).
+// This class makes the updates that a training graph's `apply` nodes name, on variables in arenas. Uniform ones are
+// sweeps, joined where variables lie side by side or divided over threads; others go one by one (run/apply.hpp).
 #pragma once
 #include <array>
 #include <climits>

@@ -12,14 +12,6 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-struct placeholder_info {
-  std::string_view name;
-  dtype type;
-  shape dims;
-  int node;
-  bool used;  // read by something that this mode computes
-};
-
 // Settings: of the kinds subnormals and microbatch.
 template <class Model, class Optimizer, class Device, class Executor = serial, class... Settings>
 class stepper {
