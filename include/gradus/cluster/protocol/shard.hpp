@@ -74,9 +74,9 @@ public:
     if (!had_begun && has_begun()) serve();
   }
   void advance(nanos now) {
-    for (part& p : parts_.all())
-      if (p.is_written && p.again <= now) report(p, now);
+    // All shards wait for the list, so it comes before the parts: what is said last of much may find no room.
     if (update_.is_open() && measured_again_ <= now) say_measured(now);
+    parts_.report_due(now, [&](part& p) { report(p, now); });
     counts_.expired += pulls_.expire(now) + fetches_.expire(now);
   }
   nanos next() const {
