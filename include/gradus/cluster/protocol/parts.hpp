@@ -57,6 +57,13 @@ public:
     for (std::size_t i = 0; i < n; ++i)
       if (part& p = parts_[(first + i) % n]; is_due(p)) report(p);
   }
+  // When that is the next time.
+  nanos next() const {
+    nanos at = never_due;
+    for (const part& p : parts_)
+      if (p.is_written) at = std::min(at, p.again);
+    return at;
+  }
 
   // Copies it in, of what is lent the names alone. The reference is good until the next call.
   part& stage(const contribution_id& id, std::uint64_t step, std::span<const wire_slice> from, bool is_lent = false) {
