@@ -16,11 +16,13 @@
 #include "../message.hpp"
 #include "../train/run_files.hpp"
 #include "../whole/cluster_models.hpp"
+#include "../whole/cluster_runs.hpp"
 
 namespace {
 using namespace gradus;
 using cluster_models::mlp;
 using cluster_models::points;
+using cluster_runs::trained;
 using testing::temp_dir;
 
 constexpr int round_batch = 12;
@@ -28,11 +30,6 @@ run_config config_of(const std::string& dir) {
   run_config c{.tf_random_seed = 7, .save_summary_steps = 0, .checkpoint_save_graph_def = false};
   if (!dir.empty()) c.model_dir = dir;
   return c;
-}
-run_files::content trained(const std::string& dir) {
-  auto found = run_files::newest_checkpoint(posix{}, dir);
-  std::erase_if(found.records, [](const auto& r) { return r.first.starts_with("input "); });
-  return found;
 }
 // The optimizer of these runs, as policies, behind others.
 template <class... More>

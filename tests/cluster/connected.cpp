@@ -16,6 +16,7 @@
 #include "../message.hpp"
 #include "../train/run_files.hpp"
 #include "../whole/cluster_models.hpp"
+#include "../whole/cluster_runs.hpp"
 
 namespace {
 using namespace gradus;
@@ -30,17 +31,11 @@ struct kept_lines {
 };
 using cluster_models::mlp;
 using cluster_models::points;
+using cluster_runs::config_of;
+using cluster_runs::trained;
 using testing::temp_dir;
 
 constexpr int round_batch = 12;
-run_config config_of(const std::string& dir) {
-  return {.model_dir = dir, .tf_random_seed = 7, .save_summary_steps = 0, .checkpoint_save_graph_def = false};
-}
-run_files::content trained(const std::string& dir) {
-  auto found = run_files::newest_checkpoint(posix{}, dir);
-  std::erase_if(found.records, [](const auto& r) { return r.first.starts_with("input "); });
-  return found;
-}
 const adam with_adam{.rate = 0.01};
 const clip_by_global_norm with_clip{0.5};
 const exponential_moving_average with_average{.decay = 0.9};

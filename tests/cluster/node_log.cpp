@@ -6,14 +6,12 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "../message.hpp"
+#include "log_page.hpp"
 
 using namespace gradus;
 using namespace gradus::detail;
@@ -371,24 +369,5 @@ TEST_CASE("the page's worked example is what is written") {
   log.snapshot([](bytes_out) {});
   log.append(bytes_of("hello"));
   log.sync();
-  std::string dump;
-  const std::vector<std::byte>& all = fs.bytes("logs/ps-0/log-5");
-  for (std::size_t at = 0; at < all.size(); at += 16) {
-    char part[32];
-    std::snprintf(part, sizeof part, "%06zx  ", at);
-    std::string line = part, letters;
-    for (std::size_t i = at; i < at + 16; ++i) {
-      std::snprintf(part, sizeof part, i < all.size() ? "%02x " : "   ",
-                    static_cast<unsigned>(all[std::min(i, all.size() - 1)]));
-      line += part;
-      if (i >= all.size()) continue;
-      const char c = static_cast<char>(all[i]);
-      letters += c >= 32 && c < 127 ? std::string(1, c) : "\u00b7";
-    }
-    dump += line + " " + letters + "\n";
-  }
-  std::ifstream page(GRADUS_SOURCE_DIR "/docs/formats/cluster_log.md");
-  std::stringstream content;
-  content << page.rdbuf();
-  CHECK_MESSAGE(content.str().find(dump) != std::string::npos, "docs/formats/cluster_log.md should hold\n" << dump);
+  log_page::must_show(fs.bytes("logs/ps-0/log-5"));
 }

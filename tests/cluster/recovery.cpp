@@ -12,21 +12,16 @@
 #include "../message.hpp"
 #include "../train/run_files.hpp"
 #include "../whole/cluster_models.hpp"
+#include "../whole/cluster_runs.hpp"
 
 namespace {
 using namespace gradus;
 using cluster_models::mlp;
 using cluster_models::points;
+using cluster_runs::config_of;
+using cluster_runs::trained;
 using testing::temp_dir;
 
-run_config config_of(const std::string& dir) {
-  return {.model_dir = dir, .tf_random_seed = 7, .save_summary_steps = 0, .checkpoint_save_graph_def = false};
-}
-run_files::content trained(const std::string& dir) {
-  auto found = run_files::newest_checkpoint(posix{}, dir);
-  std::erase_if(found.records, [](const auto& r) { return r.first.starts_with("input "); });
-  return found;
-}
 template <class Recovery>
 void train(const std::string& dir, const Recovery& lost, std::int64_t steps, float rate = 0.01F, int ps = 2) {
   const points data;

@@ -15,25 +15,20 @@
 #include "../message.hpp"
 #include "../train/run_files.hpp"
 #include "../whole/cluster_models.hpp"
+#include "../whole/cluster_runs.hpp"
 #include "loop_transport.hpp"
 
 namespace {
 using namespace gradus;
 using cluster_models::points;
+using cluster_runs::config_of;
+using cluster_runs::trained;
 using loop::hub;
 using loop::looped;
 using loop::run_tasks;
 using testing::temp_dir;
 
 const cluster_spec two_by_two{{"ps", {"p0", "p1"}}, {"worker", {"w0", "w1"}}};
-run_config config_of(const std::string& dir) {
-  return {.model_dir = dir, .tf_random_seed = 7, .save_summary_steps = 0, .checkpoint_save_graph_def = false};
-}
-run_files::content trained(const std::string& dir) {
-  auto found = run_files::newest_checkpoint(posix{}, dir);
-  std::erase_if(found.records, [](const auto& r) { return r.first.starts_with("input "); });
-  return found;
-}
 
 template <class... Policies>
 void train(server& here, const std::string& dir, int steps, const Policies&... policies) {

@@ -26,12 +26,10 @@
 using namespace session_ends;
 
 TEST_CASE("P3 a matrix product through the server's target, in two sessions") {
-  hub h;
-  const server here(looped{&h, "server"}, one_task);
-  const session_service there{here};
+  serving at;
   graph g;
   const value a = g.placeholder("a", {batch, 2}), y = matmul(a, g.constant({1, 2, 3, 4}, {2, 2}));
-  remote_session s(target, g, looped{&h, "one"}, quick()), t(target, g, looped{&h, "two"}, quick());
+  remote_session s(target, g, at.from("one"), quick()), t(target, g, at.from("two"), quick());
   const std::vector<float> x{1, 1, 2, 0};
   session local{g};
   for (auto* one : {&s, &t}) {
@@ -39,17 +37,15 @@ TEST_CASE("P3 a matrix product through the server's target, in two sessions") {
     CHECK(r.dims == extents{2, 2});
     CHECK(std::equal(r.as<float>().begin(), r.as<float>().end(), local.run(y, {{a, x}}).as<float>().begin()));
   }
-  CHECK(there.sessions() == 2);
+  CHECK(at.there.sessions() == 2);
   s.close();
-  CHECK(there.sessions() == 1);
+  CHECK(at.there.sessions() == 1);
   CHECK_THROWS_WITH_AS(s.run(y, {{a, x}}), "run: the session is closed (the session was closed); make another one",
                        failed_precondition);
 }
 
 TEST_CASE("a model with layers, dropout, a convolution and metrics has the bits of a session of this process") {
-  hub h;
-  const server here(looped{&h, "server"}, one_task);
-  const session_service there{here};
+  serving at;
   graph g;
   const value x = g.placeholder("x", {batch, 6, 6, 2});
   const value c = relu(conv2d(x, {.filters = 4, .kernel_size = 3, .name = "conv"}));
@@ -58,7 +54,7 @@ TEST_CASE("a model with layers, dropout, a convolution and metrics has the bits 
   const value kernel = g.by_name("h/kernel");
   const auto grads = gradients(g, {&loss, 1}, {&kernel, 1});
   session local{g};
-  remote_session remote(target, g, looped{&h, "one"}, quick());
+  remote_session remote(target, g, at.from("one"), quick());
   local.initialize(42), remote.initialize(42);
   std::vector<float> data(3 * 72);
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i % 13) / 7 - 1;
@@ -76,39 +72,35 @@ TEST_CASE("a model with layers, dropout, a convolution and metrics has the bits 
 }
 
 TEST_CASE("P9 variables are shared by name, isolated ones are not; P10 reset takes them away") {
-  hub h;
-  const server here(looped{&h, "server"}, one_task);
-  const session_service there{here};
+  serving at;
   counting a, b, c;
-  remote_session s(target, a.g, looped{&h, "one"}, quick()), t(target, b.g, looped{&h, "two"}, quick());
+  remote_session s(target, a.g, at.from("one"), quick()), t(target, b.g, at.from("two"), quick());
   auto isolated = quick();
   isolated.config = session_options{.isolate_session_state = true};
-  remote_session u(target, c.g, looped{&h, "three"}, isolated);
+  remote_session u(target, c.g, at.from("three"), isolated);
   s.initialize();
   s.run(a.add);
   CHECK(t.run(b.v).as<float>()[0] == 1);
-  CHECK(here.resources().is_variable_initialized("v"));
+  CHECK(at.here.resources().is_variable_initialized("v"));
   CHECK(u.report_uninitialized_variables() == std::vector<std::string>{"v"});
   CHECK_THROWS_AS(u.run(c.v), failed_precondition);
-  reset_server(target, looped{&h, "four"}, {"other"}, quick());
+  reset_server(target, at.from("four"), {"other"}, quick());
   CHECK_THROWS_AS(s.run(a.v), aborted);
   counting d;
-  remote_session again(target, d.g, looped{&h, "five"}, quick());
+  remote_session again(target, d.g, at.from("five"), quick());
   CHECK(again.run(d.v).as<float>()[0] == 1);
-  reset_server(target, looped{&h, "six"}, {}, quick());
-  remote_session last(target, d.g, looped{&h, "seven"}, quick());
+  reset_server(target, at.from("six"), {}, quick());
+  remote_session last(target, d.g, at.from("seven"), quick());
   CHECK_FALSE(last.is_variable_initialized("v"));
 }
 
 TEST_CASE("P5 closing cancels a run that waits in a queue; P8 a timeout; a stop; and the queue is the server's") {
-  hub h;
-  const server here(looped{&h, "server"}, one_task);
-  const session_service there{here};
+  serving at;
   graph g;
   graph_queue q(g, make_queue_spec(queue_kind::fifo, 8, {float32}, {.shapes = {{}}, .name = "q"}));
   const value x = g.placeholder("x", {});
   const value put = q.enqueue({x}), got = q.dequeue()[0], size = q.size();
-  remote_session s(target, g, looped{&h, "one"}, quick());
+  remote_session s(target, g, at.from("one"), quick());
   CHECK_THROWS_AS(s.run(got, {}, {.timeout_secs = 0.05}), deadline_exceeded);
   const std::vector<float> two{2};
   s.run(put, {{x, two}});
@@ -123,9 +115,9 @@ TEST_CASE("P5 closing cancels a run that waits in a queue; P8 a timeout; a stop;
   CHECK(said == "enough");
   // A run that has not begun when the session is closed is refused in another way.
   for (said.clear(); !says(said, "Closed");) {
-    remote_session waiting(target, g, looped{&h, "waits"}, quick());
+    remote_session waiting(target, g, at.from("waits"), quick());
     std::atomic<bool> was_sent = false;
-    h.saw = [&](std::span<const std::byte> frame) {
+    at.h.saw = [&](std::span<const std::byte> frame) {
       if (is_run(frame)) was_sent = true;
     };
     std::thread waits([&] {
@@ -139,20 +131,18 @@ TEST_CASE("P5 closing cancels a run that waits in a queue; P8 a timeout; a stop;
     while (!was_sent) std::this_thread::yield();
     waiting.close();
     waits.join();
-    h.saw = nullptr;
+    at.h.saw = nullptr;
   }
   CHECK(says(said, "the session was closed"));
 }
 
 TEST_CASE("a saver saves and restores variables of a server; what is written here is sent with the next call") {
-  hub h;
-  const server here(looped{&h, "server"}, one_task);
-  const session_service there{here};
+  serving at;
   const testing::temp_dir place;
   graph g;
   const value v = g.variable("v", {2}, {.init = zeros}), w = g.variable("w", {3}, {.init = ones});
   const value add = assign_add(v, g.constant({1, 2}, {2}));
-  remote_session s(target, g, looped{&h, "one"}, quick());
+  remote_session s(target, g, at.from("one"), quick());
   s.initialize();
   s.run(add);
   saver<flat_binary> keeps;

@@ -2,6 +2,7 @@
 #pragma once
 #include <gradus/cluster/remote_session.hpp>
 #include <gradus/ops/state.hpp>
+#include <gradus/train/session_service.hpp>
 
 #include <span>
 
@@ -20,6 +21,15 @@ inline remote_session_options quick() {
   o.connect_secs = 5, o.silence_secs = 5, o.retry_secs = 0.01;
   return o;
 }
+
+// A server that runs sessions, and the place where transports meet it.
+struct serving {
+  hub h = {};
+  const server here{looped{&h, "server"}, one_task};
+  const session_service<> there{here};
+
+  looped from(const char* name) { return {&h, name}; }  // for a client
+};
 
 struct counting {
   graph g;

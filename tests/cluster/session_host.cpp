@@ -83,38 +83,28 @@ TEST_CASE("the sessions of a client that is silent are closed, and their waits e
 }
 
 TEST_CASE("a certificate of a parameter server opens no session, one of a worker resets none") {
-  hub h;
-  const server here(looped{&h, "server"}, one_task);
-  const session_service there{here};
-  h.roles["one"] = "ps", h.roles["two"] = "worker", h.roles["three"] = "chief";
+  serving at;
+  at.h.roles["one"] = "ps", at.h.roles["two"] = "worker", at.h.roles["three"] = "chief";
   graph g;
   g.placeholder("x", {});
-  CHECK(says(message_of(status::failed_precondition,
-                        [&] {
-                          remote_session(target, g, looped{&h, "one"}, quick());
-                        }),
+  CHECK(says(message_of(status::failed_precondition, [&] { remote_session(target, g, at.from("one"), quick()); }),
              "a certificate of the role \"ps\" opens no session"));
-  CHECK(says(message_of(status::permission_denied,
-                        [&] {
-                          reset_server(target, looped{&h, "two"}, {}, quick());
-                        }),
+  CHECK(says(message_of(status::permission_denied, [&] { reset_server(target, at.from("two"), {}, quick()); }),
              "may not reset a server"));
-  reset_server(target, looped{&h, "three"}, {}, quick());
+  reset_server(target, at.from("three"), {}, quick());
 }
 
 TEST_CASE("a session of one client is not another's, whatever number it says") {
-  hub h;
-  const server here(looped{&h, "server"}, one_task);
-  const session_service there{here};
+  serving at;
   counting k;
   std::uint64_t number = 0;
-  h.saw = [&](std::span<const std::byte> frame) {
+  at.h.saw = [&](std::span<const std::byte> frame) {
     if (is_run(frame)) number = detail::keep_frame(frame).head.incarnation;
   };
-  remote_session s(target, k.g, looped{&h, "one"}, quick());
+  remote_session s(target, k.g, at.from("one"), quick());
   s.initialize();
   s.run(k.add);
-  detail::session_client other(target, "loop", looped{&h, "two"}.make({}), quick());
+  detail::session_client other(target, "loop", at.from("two").make({}), quick());
   detail::run_call run;
   run.fetches = {k.add.id};
   CHECK(says(

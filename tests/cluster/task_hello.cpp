@@ -66,3 +66,19 @@ TEST_CASE("whom a task talks to: of its version, cluster and names, with a certi
   refused(
       status::permission_denied, "expected \"chief\"", [](auto& h) { h.node = 1, h.task = "chief 0"; }, "worker");
 }
+
+TEST_CASE("a task says who it is and what it brings; who is dialled answers as itself") {
+  const cluster_nodes here = nodes_of("ps", 0), other = nodes_of("worker", 1);
+  const task_hello mine = read_hello(own_hello(other, 9, {.program = "p"}));
+  CHECK((mine.node == 3 && mine.boot == 9 && mine.task == "worker 1" && mine.cluster == other.all));
+  CHECK(mine.program == "p");
+  check_hello(mine, {}, here);
+  const std::vector<std::byte> answer = own_hello(here, 7);
+  CHECK(read_welcome(answer, 0, other).boot == 7);
+  CHECK(message_of(status::failed_precondition, [&] { read_welcome(answer, 1, other); }) ==
+        "at c:1 answers ps 0; expected chief 0");
+  task_hello h = read_hello(answer);
+  h.cluster = "another";
+  CHECK(message_of(status::failed_precondition, [&] { read_welcome(hello_frame(h), 0, other); }) ==
+        "at p0:1 answers ps 0 of another cluster; expected ps 0 of " + other.all);
+}

@@ -19,12 +19,15 @@
 #include "../message.hpp"
 #include "../train/run_files.hpp"
 #include "../whole/cluster_models.hpp"
+#include "../whole/cluster_runs.hpp"
 #include "lossy_transport.hpp"
 
 namespace {
 using namespace gradus;
 using cluster_models::mlp;
 using cluster_models::points;
+using cluster_runs::config_of;
+using cluster_runs::trained;
 using loop::hub;
 using loop::losing;
 using testing::temp_dir;
@@ -55,18 +58,10 @@ std::map<std::string, std::string> tasks_of(hub& h, std::uint64_t every, const s
   for (auto& t : threads) t.join();
   return said;
 }
-run_config config_of(const std::string& dir) {
-  return {.model_dir = dir, .tf_random_seed = 7, .save_summary_steps = 0, .checkpoint_save_graph_def = false};
-}
 template <class... More>
 auto make(const std::string& dir, const More&... more) {
   return make_trainer<mlp>(more..., adam{.rate = 0.01}, clip_by_global_norm{0.5},
                            exponential_moving_average{.decay = 0.9}, config_of(dir));
-}
-run_files::content trained(const std::string& dir) {
-  auto found = run_files::newest_checkpoint(posix{}, dir);
-  std::erase_if(found.records, [](const auto& r) { return r.first.starts_with("input "); });
-  return found;
 }
 void train(server& here, const std::string& dir, std::int64_t steps) {
   const points data;
@@ -168,4 +163,54 @@ TEST_CASE("parameter servers are what these workers have not; ranks that do not 
                                     {.connect_secs = 0.02, .retry_secs = 0.01});
   const std::string said = message_of(status::aborted, [&] { static_cast<void>(impatient.all_take_part(true)); });
   CHECK(says(said, "worker 1 at w1 has not come for 0.02 s"));
+}
+
+TEST_CASE("a rank that fails between two steps has not ended its part: who begins a step, or waits for it, is told") {
+  hub h;
+  const auto task = [&](int index) {
+    return std::make_unique<server>(
+        losing{{&h, text("w", index)}, 0},
+        server_def{.cluster = {{"worker", {"w0", "w1"}}}, .job_name = "worker", .task_index = index});
+  };
+  const auto a = task(0), b = task(1);
+  detail::rank_network& ra = *a->network()->ranks();
+  b->network()->ranks()->fail(std::make_exception_ptr(std::runtime_error("the disk is gone")));
+  std::vector<std::byte> x(3);
+  CHECK(message_of(status::aborted, [&] { static_cast<void>(ra.all_take_part(true)); }) ==
+        "the cluster has ended, while worker 0 waited for the others to begin a step: worker 1 has failed: the disk is "
+        "gone");
+  CHECK(message_of(status::aborted, [&] { ra.wait(ra.receive(1, x)); }) ==
+        "the cluster has ended, while worker 0 waited for the gradients of others: worker 1 has failed: the disk is "
+        "gone");
+}
+
+TEST_CASE("a rank that sends more than early_bytes before it is expected ends the cluster at once, and both say why") {
+  hub h;
+  const auto rank_of = [&](int index) {
+    return std::make_unique<detail::transport_ranks>(
+        server_def{.cluster = {{"worker", {"w0", "w1"}}}, .job_name = "worker", .task_index = index},
+        losing{{&h, text("w", index)}, 0}.make({}), task_system(),
+        detail::rank_options{.silence_secs = 5, .early_bytes = 8});
+  };
+  auto a = rank_of(0);
+  const auto b = rank_of(1);
+  const std::vector<std::byte> five(5, std::byte{7}), three(3, std::byte{9});
+  std::vector<std::byte> got(5), rest(3);
+  // So many may come, and as many again behind them.
+  for (int n = 0; n < 2; ++n) {
+    b->wait(b->send(0, five)), b->wait(b->send(0, three));
+    a->wait(a->receive(1, got)), a->wait(a->receive(1, rest));
+    CHECK((got == five && rest == three));
+  }
+  b->wait(b->send(0, five)), b->wait(b->send(0, five)), b->wait(b->send(0, three));
+  const std::string words =
+      "worker 1 has sent 10 bytes before worker 0 waited for them; expected 8 at most (early_bytes of rank_options). "
+      "Allow more there on all workers, or train a model of this size with parameter servers";
+  const std::string of_a = "the cluster has ended, while worker 0 waited for the gradients of others: " + words;
+  const std::string of_b =
+      "the cluster has ended, while worker 1 waited for the others to begin a step: worker 0 has failed: " + words;
+  a->wait(a->receive(1, got));  // it came in time
+  CHECK(message_of(status::aborted, [&] { a->wait(a->receive(1, rest)); }) == of_a);
+  a.reset();  // it says nothing more; b would end by its silence
+  CHECK(message_of(status::aborted, [&] { static_cast<void>(b->all_take_part(true)); }) == of_b);
 }

@@ -22,15 +22,13 @@
 using namespace session_ends;
 
 TEST_CASE("errors of the server come back as they are, and ops that it lacks are named when they are needed") {
-  hub h;
-  const server here(looped{&h, "server"}, one_task);
-  const session_service there{here};
+  serving at;
   graph g;
   const value x = g.placeholder("x", {batch, 3});
   const value w = g.variable("w", {3, 1}), y = matmul(x, w), loss = reduce_mean(y * y);
   optimizer opt(gradient_descent{0.1});
   const value train = opt.minimize(loss);
-  remote_session s(target, g, looped{&h, "one"}, quick());
+  remote_session s(target, g, at.from("one"), quick());
   const std::vector<float> data{1, 2, 3, 4, 5, 6};
   CHECK(says(message_of(status::failed_precondition, [&] { s.run(y, {{x, data}}); }), "\"w\""));
   s.initialize(1);
@@ -44,39 +42,29 @@ TEST_CASE("errors of the server come back as they are, and ops that it lacks are
   CHECK(says(said, "connected{server}"));
   graph other;
   other.variable("w", {4, 1});
-  CHECK(says(message_of(status::invalid_argument,
-                        [&] {
-                          remote_session(target, other, looped{&h, "two"}, quick());
-                        }),
+  CHECK(says(message_of(status::invalid_argument, [&] { remote_session(target, other, at.from("two"), quick()); }),
              "variable \"w\" is float32 [4, 1] in this graph and float32 [3, 1]"));
-  CHECK(says(message_of(status::invalid_argument,
-                        [&] {
-                          remote_session("grpc://w0:1", g, looped{&h, "three"}, quick());
-                        }),
+  CHECK(says(message_of(status::invalid_argument, [&] { remote_session("grpc://w0:1", g, at.from("three"), quick()); }),
              "expected loop://host:port"));
   auto soon = quick();
   soon.connect_secs = 0.05;
-  CHECK(says(message_of(status::deadline_exceeded,
-                        [&] {
-                          remote_session("loop://nobody:1", g, looped{&h, "four"}, soon);
-                        }),
-             "is it started, and does it run a session_service?"));
+  CHECK(
+      says(message_of(status::deadline_exceeded, [&] { remote_session("loop://nobody:1", g, at.from("four"), soon); }),
+           "is it started, and does it run a session_service?"));
   const server alone = server::create_local_server();
   CHECK(says(message_of(status::failed_precondition, [&] { session_service{alone}; }), "has no transport"));
 }
 
 TEST_CASE("a session manager and a monitored session work on a server by the connect policy remote_sessions") {
-  hub h;
-  const server here(looped{&h, "server"}, one_task);
-  const session_service there{here};
+  serving at;
   counting k;
-  const remote_sessions reach{looped{&h, "one"}, quick()};
+  const remote_sessions reach{at.from("one"), quick()};
   session_manager manager({.ready_op = report_uninitialized_variables(k.g)}, {});
   const auto made =
       manager.prepare_session(reach.sessions(target, sessions_of(k.g)), {.init_op = global_variables_initializer(k.g)});
   made->run(k.add);
   CHECK(made->run(k.v).as<float>()[0] == 1);
-  CHECK(here.resources().is_variable_initialized("v"));
+  CHECK(at.here.resources().is_variable_initialized("v"));
 }
 
 TEST_CASE("every op that a header declares can be run by a server, but for three of training") {

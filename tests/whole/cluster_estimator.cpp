@@ -11,10 +11,12 @@
 #include "../cluster/loop_transport.hpp"
 #include "../train/run_files.hpp"
 #include "cluster_models.hpp"
+#include "cluster_runs.hpp"
 
 namespace {
 using namespace gradus;
 using cluster_models::points;
+using cluster_runs::trained;
 using testing::temp_dir;
 
 // The configuration of a task; an empty type: of a process that is alone.
@@ -30,11 +32,6 @@ run_config config_of(const std::string& dir, const std::string& type, int index 
       text(R"({"cluster": {"chief": ["c"], "ps": ["p0", "p1"], "worker": ["w"]}, "task": {"type": ")", type,
            R"(", "index": )", index, "}}"),
       base);
-}
-run_files::content trained(const std::string& dir) {
-  auto found = run_files::newest_checkpoint(posix{}, dir);
-  std::erase_if(found.records, [](const auto& r) { return r.first.starts_with("input "); });
-  return found;
 }
 constexpr int steps = 30;
 

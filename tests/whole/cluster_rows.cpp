@@ -15,9 +15,12 @@
 #include <vector>
 
 #include "../train/run_files.hpp"
+#include "cluster_runs.hpp"
 
 namespace {
 using namespace gradus;
+using cluster_runs::config_of;
+using cluster_runs::trained;
 using testing::temp_dir;
 
 constexpr auto rows_and_norm = [](graph& g) {
@@ -36,14 +39,6 @@ struct points {
   }
   auto batches() const { return from_spans("ids", x, extents{3}, "y", y, extents{}).repeat().batch(8); }
 };
-run_files::content trained(const std::string& dir) {
-  auto found = run_files::newest_checkpoint(posix{}, dir);
-  std::erase_if(found.records, [](const auto& r) { return r.first.starts_with("input "); });
-  return found;
-}
-run_config config_of(const std::string& dir) {
-  return {.model_dir = dir, .tf_random_seed = 7, .save_summary_steps = 0, .checkpoint_save_graph_def = false};
-}
 template <class How = sync_replicas>
 void together(const std::string& dir, int ps, int workers, const How& how = {}) {
   local_cluster{.ps = ps, .workers = workers}.run([&](server& here) {

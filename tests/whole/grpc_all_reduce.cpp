@@ -17,21 +17,15 @@
 
 #include "../train/run_files.hpp"
 #include "cluster_models.hpp"
+#include "cluster_runs.hpp"
 
 using namespace gradus;
 using cluster_models::mlp;
 using cluster_models::points;
+using cluster_runs::config_of;
+using cluster_runs::trained;
 
-namespace {
-run_config config_of(const std::string& dir) {
-  return {.model_dir = dir, .tf_random_seed = 7, .save_summary_steps = 0, .checkpoint_save_graph_def = false};
-}
-run_files::content trained(const std::string& dir) {
-  auto found = run_files::newest_checkpoint(posix{}, dir);
-  std::erase_if(found.records, [](const auto& r) { return r.first.starts_with("input "); });
-  return found;
-}
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("two processes' worth of workers over gRPC") {
   const testing::temp_dir place;

@@ -18,26 +18,21 @@
 
 #include "../train/run_files.hpp"
 #include "cluster_models.hpp"
+#include "cluster_runs.hpp"
 
 namespace {
 using namespace gradus;
 using cluster_models::mlp;
 using cluster_models::points;
+using cluster_runs::trained;
 using testing::temp_dir;
 
 std::uint64_t seeds() { return std::getenv("GRADUS_LONG") != nullptr ? 2000 : 40; }
 
-run_files::content trained(const std::string& dir) {
-  auto found = run_files::newest_checkpoint(posix{}, dir);
-  std::erase_if(found.records, [](const auto& r) { return r.first.starts_with("input "); });
-  return found;
-}
 run_config config_of(const std::string& dir) {
-  return {.model_dir = dir,
-          .tf_random_seed = 7,
-          .save_summary_steps = 0,
-          .save_checkpoints_steps = 5,
-          .checkpoint_save_graph_def = false};
+  run_config c = cluster_runs::config_of(dir);
+  c.save_checkpoints_steps = 5;
+  return c;
 }
 constexpr int round_batch = 12, steps = 12, most_steps = 1000;
 

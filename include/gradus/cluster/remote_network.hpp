@@ -17,8 +17,8 @@
 
 #include "message_network.hpp"
 #include "offered_program.hpp"
+#include "seen_peer.hpp"
 #include "server.hpp"
-#include "task_hello.hpp"
 #include "task_network.hpp"
 #include "transport.hpp"
 
@@ -65,13 +65,10 @@ public:
   std::uint64_t refused_messages() const;
 
 private:
-  struct peer {
-    std::unique_ptr<message_frames> frames;  // what came is decoded by the thread that brings it
-    std::uint64_t boot = 0;                  // 0: not heard yet
+  struct peer : seen_peer {
+    std::unique_ptr<message_frames> frames = std::make_unique<message_frames>();  // of the thread that brings frames
     bool is_welcome = false;
     std::string role;
-    double heard = 0;
-    bool has_left = false;
   };
 
   remote_options o_;
@@ -98,7 +95,6 @@ private:
   transport_told* sessions_ = nullptr;
 
   bool is_ps() const { return nodes_.me < nodes_.shards; }
-  std::vector<std::byte> hello_of(task_hello h) const;
   void connect(std::uint32_t node, const task_hello& h);
   void close(const std::string& why);
   void beat();

@@ -31,6 +31,7 @@ GRADUS_BODY remote_network::remote_network(const server_def& def, std::unique_pt
       nodes_(def),
       box_(tasks),
       changed_(tasks),
+      peers_(nodes_.names.size()),
       program_(tasks),
       carrier_(std::move(carrier)) {
   shape_ = {nodes_.shards, nodes_.workers};
@@ -38,8 +39,6 @@ GRADUS_BODY remote_network::remote_network(const server_def& def, std::unique_pt
     raise(status::invalid_argument, text("a cluster that trains: expected one ps and one worker or chief or more, "
                                          "found ",
                                          shape_.shards, " and ", shape_.workers));
-  for (std::size_t i = 0; i < nodes_.names.size(); ++i)
-    peers_.push_back({std::make_unique<message_frames>(), 0, false, {}, 0, false});
   carrier_->tell(*this);
   if (!is_ps()) return;
   port_ = carrier_->listen(nodes_.addresses[nodes_.me]);
@@ -52,10 +51,6 @@ GRADUS_BODY remote_network::~remote_network() {
   carrier_->close(o_.close_secs);
 }
 
-GRADUS_BODY std::vector<std::byte> remote_network::hello_of(task_hello h) const {
-  h.node = nodes_.me, h.boot = boot_, h.task = nodes_.task, h.cluster = nodes_.all;
-  return hello_frame(h);
-}
 GRADUS_BODY void remote_network::share(transport_told* sessions, transport*& carrier) {
   if (!is_ps()) return;
   const std::unique_lock lock(sharing_);
@@ -63,7 +58,7 @@ GRADUS_BODY void remote_network::share(transport_told* sessions, transport*& car
   sessions_ = sessions;
 }
 GRADUS_BODY void remote_network::connect(std::uint32_t node, const task_hello& h) {
-  carrier_->connect(node, nodes_.addresses[node], hello_of(h));
+  carrier_->connect(node, nodes_.addresses[node], own_hello(nodes_, boot_, h));
 }
 
 GRADUS_BODY std::shared_ptr<task_network> network_by(const server_def& def, std::unique_ptr<transport> carrier,
@@ -233,21 +228,7 @@ GRADUS_BODY void remote_network::check(const std::string& waited) const {
 // ---- who is there
 
 GRADUS_BODY std::vector<cluster_member> remote_network::members_here() {
-  std::vector<cluster_member> all;
-  const double now = tasks_.elapsed();
-  for (std::uint32_t k = 0; k < peers_.size(); ++k) {
-    const peer& p = peers_[k];
-    cluster_member m{nodes_.names[k], nodes_.addresses[k], cluster_member::not_heard, 0};
-    if (k == nodes_.me) {
-      m.state = cluster_member::alive;
-    } else if (p.boot != 0) {
-      m.silent_secs = now - p.heard;
-      const bool is_silent = m.silent_secs * 1e9 > static_cast<double>(o_.members.dead_after);
-      m.state = p.has_left ? cluster_member::left : is_silent ? cluster_member::silent : cluster_member::alive;
-    }
-    all.push_back(std::move(m));
-  }
-  return all;
+  return members_of(nodes_, peers_, tasks_.elapsed(), static_cast<double>(o_.members.dead_after) / 1e9);
 }
 GRADUS_BODY void remote_network::tell_members(std::uint32_t node) {
   std::vector<std::byte> bytes;
@@ -291,8 +272,7 @@ GRADUS_BODY void remote_network::see_boot(std::uint32_t node, std::uint64_t boot
   bool is_lost = false;
   {
     const std::lock_guard lock(mutex_);
-    const std::uint64_t before = std::exchange(peers_[node].boot, boot);
-    peers_[node].heard = tasks_.elapsed();
+    const std::uint64_t before = peers_[node].meet(boot, tasks_.elapsed());
     if (before != boot) peers_[node].has_left = false;
     is_lost = node < shape_.shards && before != 0 && before != boot && program_.is_there() && !program_.survives();
   }
@@ -316,14 +296,10 @@ GRADUS_BODY transport_greeting remote_network::greeted(std::span<const std::byte
   see_boot(h.node, h.boot);
   const std::lock_guard lock(mutex_);
   peers_[h.node].role = from.role;
-  return {h.node, hello_of({})};
+  return {h.node, own_hello(nodes_, boot_)};
 }
 GRADUS_BODY void remote_network::welcomed(std::uint32_t node, std::span<const std::byte> answer) {
-  const task_hello h = read_hello(answer);
-  if (h.node != node || h.cluster != nodes_.all)
-    raise(status::failed_precondition,
-          text("at ", nodes_.addresses[node], " answers ", h.task, "; expected ", nodes_.names[node]));
-  see_boot(node, h.boot);
+  see_boot(node, read_welcome(answer, node, nodes_).boot);
   const std::lock_guard lock(mutex_);
   peers_[node].is_welcome = true;
   changed_.notify_all();

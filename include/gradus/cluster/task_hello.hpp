@@ -30,11 +30,15 @@ struct task_hello {
   std::vector<std::byte> recipe = {};
 };
 std::vector<std::byte> hello_frame(const task_hello& h);
+// That of the task itself, with what `h` says of its program.
+std::vector<std::byte> own_hello(const cluster_nodes& here, std::uint64_t boot, task_hello h = {});
 // Error: data_loss for what is none.
 task_hello read_hello(std::span<const std::byte> frame);
 // Whether a task that said this may talk to this node. Errors: failed_precondition for another version or cluster and
 // for a task that it is not; permission_denied for a certificate of another role; each names both.
 void check_hello(const task_hello& h, const transport_peer& from, const cluster_nodes& here);
+// The answer of the node that was dialled. Errors: data_loss for what is none; failed_precondition for another task's.
+task_hello read_welcome(std::span<const std::byte> answer, std::uint32_t node, const cluster_nodes& here);
 
 // Drawn anew by each process; not 0.
 std::uint64_t draw_boot();

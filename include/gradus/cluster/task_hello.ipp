@@ -42,6 +42,10 @@ GRADUS_BODY std::vector<std::byte> hello_frame(const task_hello& h) {
     frame.insert(frame.end(), piece.begin(), piece.end());
   return frame;
 }
+GRADUS_BODY std::vector<std::byte> own_hello(const cluster_nodes& here, std::uint64_t boot, task_hello h) {
+  h.node = here.me, h.boot = boot, h.task = here.task, h.cluster = here.all;
+  return hello_frame(h);
+}
 GRADUS_BODY task_hello read_hello(std::span<const std::byte> frame) {
   message_decoder decoder;
   const decoded_message& m = decoder.decode(frame);
@@ -51,6 +55,14 @@ GRADUS_BODY task_hello read_hello(std::span<const std::byte> frame) {
   kept_texts texts;
   task_hello h = take_plain<task_hello>(in, texts);
   in.end();
+  return h;
+}
+GRADUS_BODY task_hello read_welcome(std::span<const std::byte> answer, std::uint32_t node, const cluster_nodes& here) {
+  task_hello h = read_hello(answer);
+  if (h.node != node || h.cluster != here.all)
+    raise(status::failed_precondition,
+          text("at ", here.addresses[node], " answers ", h.task, h.cluster != here.all ? " of another cluster" : "",
+               "; expected ", here.names[node], h.cluster != here.all ? text(" of ", here.all) : ""));
   return h;
 }
 

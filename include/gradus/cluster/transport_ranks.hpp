@@ -17,7 +17,7 @@
 
 #include "../tensor/tensor.hpp"
 #include "rank_network.hpp"
-#include "task_hello.hpp"
+#include "seen_peer.hpp"
 #include "transport.hpp"
 #include "wire.hpp"
 
@@ -28,7 +28,8 @@ struct rank_options {
   double silence_secs = 30;    // of a rank, later
   double retry_secs = 1;       // between two signs of life; what is not acknowledged is sent again with them
   double close_secs = 5;
-  std::uint64_t early_bytes = std::uint64_t{4} << 30;  // of one rank that this one has not asked for yet
+  // Of one rank that this one does not wait for yet. More of it ends the cluster.
+  std::uint64_t early_bytes = std::uint64_t{4} << 30;
 };
 
 class transport_ranks final : public rank_network, public task_network, transport_told {
@@ -65,10 +66,8 @@ private:
     says what = says::data;
     std::shared_ptr<const std::vector<std::byte>> bytes;
   };
-  struct peer {
-    std::uint64_t boot = 0;  // 0: not heard of
-    bool is_there = false, has_left = false, sends_again = false;
-    double heard = 0;
+  struct peer : seen_peer {
+    bool is_there = false, sends_again = false;
     std::deque<outgoing> sent;        // that are not acknowledged
     std::uint64_t next = 1;           // the number of what is sent next
     std::uint64_t came = 0;           // that of the last that was taken
@@ -101,7 +100,6 @@ private:
   task_handle beats_;
 
   [[noreturn]] static message_network& refuse_shards();
-  std::vector<std::byte> own_hello() const;
   void end(const std::string& why);  // under the mutex
   void meet(std::uint32_t node, std::uint64_t boot);
   void take(started& what);
@@ -112,6 +110,7 @@ private:
   void beat();
   void check(const char* waits_for) const;  // under the mutex
   void check_silence();                     // under the mutex
+  std::string problem_of_early(std::uint32_t node, std::size_t bytes) const;
   template <class Ready>
   void wait_until(std::unique_lock<std::mutex>& lock, const char* waits_for, Ready ready);
 

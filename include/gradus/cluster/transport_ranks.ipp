@@ -16,7 +16,7 @@ GRADUS_BODY transport_ranks::transport_ranks(const server_def& def, std::unique_
   since_ = tasks_.elapsed();
   carrier_->tell(*this);
   port_ = carrier_->listen(nodes_.addresses[nodes_.me]);
-  for (std::uint32_t k = 0; k < nodes_.me; ++k) carrier_->connect(k, nodes_.addresses[k], own_hello());
+  for (std::uint32_t k = 0; k < nodes_.me; ++k) carrier_->connect(k, nodes_.addresses[k], own_hello(nodes_, boot_));
   beats_ = tasks_.start("a worker's heartbeat", "give the process one more thread", [this] { beat(); });
 }
 GRADUS_BODY transport_ranks::~transport_ranks() {
@@ -32,9 +32,6 @@ GRADUS_BODY transport_ranks::~transport_ranks() {
 
 GRADUS_BODY message_network& transport_ranks::refuse_shards() { detail::refuse_shards(); }
 GRADUS_BODY void transport_ranks::offer(shard_program, const std::string&) { refuse_shards(); }
-GRADUS_BODY std::vector<std::byte> transport_ranks::own_hello() const {
-  return hello_frame({.node = nodes_.me, .boot = boot_, .task = nodes_.task, .cluster = nodes_.all});
-}
 
 // ---- what this rank waits for
 
@@ -61,7 +58,9 @@ GRADUS_BODY bool transport_ranks::all_take_part(bool this_one) {
   for (std::uint32_t k = 0; k < peers_.size(); ++k) {
     if (k == nodes_.me) continue;
     peer& p = peers_[k];
-    wait_until(lock, "the others to begin a step", [&] { return !p.votes.empty() || p.has_left; });
+    constexpr const char* waits_for = "the others to begin a step";
+    wait_until(lock, waits_for, [&] { return !p.votes.empty() || p.has_left; });
+    if (p.votes.empty()) check(waits_for);  // who has failed has not ended its part
     all = all && !p.votes.empty() && p.votes.front();
     if (!p.votes.empty()) p.votes.pop_front();
   }
@@ -93,10 +92,13 @@ GRADUS_BODY void transport_ranks::take(started& what) {
     std::unique_lock lock(mutex_);
     peer& p = peers_[static_cast<std::size_t>(what.from)];
     const std::string& name = nodes_.names[static_cast<std::size_t>(what.from)];
-    wait_until(lock, "the gradients of others", [&] {
-      if (p.data.empty() && p.has_left)  // it will do nothing any more
+    constexpr const char* waits_for = "the gradients of others";
+    wait_until(lock, waits_for, [&] {
+      if (p.data.empty() && p.has_left) {  // it will do nothing any more
+        check(waits_for);
         raise(status::aborted,
               text(name, " has ended its program in the middle of a step, while ", nodes_.task, " waited for it"));
+      }
       return !p.data.empty();
     });
     bytes = std::move(p.data.front());
@@ -212,21 +214,7 @@ GRADUS_BODY void transport_ranks::finish() {
 
 GRADUS_BODY std::vector<cluster_member> transport_ranks::known_members() {
   const std::lock_guard lock(mutex_);
-  std::vector<cluster_member> all;
-  for (std::uint32_t k = 0; k < peers_.size(); ++k) {
-    const peer& p = peers_[k];
-    cluster_member m{nodes_.names[k], nodes_.addresses[k], cluster_member::not_heard, 0};
-    if (k == nodes_.me) {
-      m.state = cluster_member::alive;
-    } else if (p.boot != 0) {
-      m.silent_secs = tasks_.elapsed() - p.heard;
-      m.state = p.has_left                        ? cluster_member::left
-                : m.silent_secs > o_.silence_secs ? cluster_member::silent
-                                                  : cluster_member::alive;
-    }
-    all.push_back(std::move(m));
-  }
-  return all;
+  return members_of(nodes_, peers_, tasks_.elapsed(), o_.silence_secs);
 }
 
 // ---- what the transport tells
@@ -234,8 +222,7 @@ GRADUS_BODY std::vector<cluster_member> transport_ranks::known_members() {
 GRADUS_BODY void transport_ranks::meet(std::uint32_t node, std::uint64_t boot) {
   const std::lock_guard lock(mutex_);
   peer& p = peers_[node];
-  const std::uint64_t before = std::exchange(p.boot, boot);
-  p.heard = tasks_.elapsed();
+  const std::uint64_t before = p.meet(boot, tasks_.elapsed());
   if (before != 0 && before != boot && !p.has_left) {
     if (p.came > 0 || p.acknowledged() > 0)
       return end(text(nodes_.names[node], " at ", nodes_.addresses[node],
@@ -251,14 +238,10 @@ GRADUS_BODY transport_greeting transport_ranks::greeted(std::span<const std::byt
   const task_hello h = read_hello(hello);
   check_hello(h, from, nodes_);
   meet(h.node, h.boot);
-  return {h.node, own_hello()};
+  return {h.node, own_hello(nodes_, boot_)};
 }
 GRADUS_BODY void transport_ranks::welcomed(std::uint32_t node, std::span<const std::byte> answer) {
-  const task_hello h = read_hello(answer);
-  if (h.node != node || h.cluster != nodes_.all)
-    raise(status::failed_precondition,
-          text("at ", nodes_.addresses[node], " answers ", h.task, "; expected ", nodes_.names[node]));
-  meet(node, h.boot);
+  meet(node, read_welcome(answer, node, nodes_).boot);
 }
 GRADUS_BODY void transport_ranks::refused(std::uint32_t node, const std::string& why) {
   const std::lock_guard lock(mutex_);
@@ -271,6 +254,7 @@ GRADUS_BODY void transport_ranks::came(std::uint32_t node, std::span<const std::
     raise(status::permission_denied, text("node ", node, " has sent a message in the name of node ", m.head.sender));
   const std::span<const std::byte> bytes = m.slices.empty() ? std::span<const std::byte>() : m.slices[0].bytes;
   const auto what = static_cast<says>(m.head.about);
+  std::string too_early;
   std::unique_lock lock(mutex_);
   peer& p = peers_[node];
   if (m.head.incarnation != p.boot) return;  // of a process that is no more
@@ -286,13 +270,14 @@ GRADUS_BODY void transport_ranks::came(std::uint32_t node, std::span<const std::
     raise(status::data_loss, text(nodes_.names[node], " has sent ", kind_name(m.head.kind), " ", m.head.about));
   if (m.head.sequence == p.came + 1) {
     if (what == says::data) {
-      if (p.early + bytes.size() > o_.early_bytes)
-        raise(status::resource_exhausted,
-              text(nodes_.names[node], " has sent more than early_bytes, ", o_.early_bytes, ", that nobody waits for"));
-      aligned_buffer copy = aligned_buffer::untouched(bytes.size());
-      if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
-      p.early += bytes.size();
-      p.data.push_back(std::move(copy));
+      too_early = problem_of_early(node, bytes.size());
+      if (!too_early.empty()) end(too_early), has_left_ = true;
+      if (why_.empty()) {  // else nothing is waited for any more
+        aligned_buffer copy = aligned_buffer::untouched(bytes.size());
+        if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
+        p.early += bytes.size();
+        p.data.push_back(std::move(copy));
+      }
     } else if (what == says::left) {
       p.has_left = true;
     } else if (what == says::failed) {
@@ -310,6 +295,17 @@ GRADUS_BODY void transport_ranks::came(std::uint32_t node, std::span<const std::
   const std::uint64_t taken = p.came;
   lock.unlock();
   say(node, message_kind::kept, taken);
+  if (!too_early.empty()) tell_all(says::failed, too_early);
+}
+// Empty: there is room for so many bytes more, or the cluster has ended. It is no error of the connection, on which the
+// same would be said again, but the end of the cluster.
+GRADUS_BODY std::string transport_ranks::problem_of_early(std::uint32_t node, std::size_t bytes) const {
+  const std::uint64_t all = peers_[node].early + bytes;
+  if (!why_.empty() || all <= o_.early_bytes) return {};
+  return text(nodes_.names[node], " has sent ", all, " bytes before ", nodes_.task, " waited for them; expected ",
+              o_.early_bytes,
+              " at most (early_bytes of rank_options). Allow more there on all workers, or train a model "
+              "of this size with parameter servers");
 }
 
 }  // namespace gradus::detail

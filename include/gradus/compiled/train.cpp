@@ -27,6 +27,7 @@
 #include "../cluster/replay.ipp"
 #include "../cluster/replay_network.ipp"
 #include "../cluster/replay_plan.ipp"
+#include "../cluster/seen_peer.ipp"
 #include "../cluster/server.ipp"
 #include "../cluster/server_log.ipp"
 #include "../cluster/session_calls.ipp"

@@ -86,3 +86,28 @@ TEST_CASE("a part is written down and read again") {
   CHECK(message_of(status::data_loss, [&] { n.load(forged, 2); }) ==
         "malformed log: the slice of \"w\" has the element type 99, which is none");
 }
+
+TEST_CASE("parts are reported in turn, each group for itself") {
+  part_memory m;
+  const auto stage = [&](std::uint64_t worker, nanos again) {
+    part_memory::part& p = m.stage({worker, 1, 1}, 0, {});
+    p.is_written = true, p.again = again;
+  };
+  // Two are due at even times, two at odd ones.
+  stage(0, 0), stage(1, 0), stage(2, 1), stage(3, 1);
+  const auto reported = [&](nanos now) {
+    std::vector<std::uint64_t> workers;
+    m.report_due(now, [&](part_memory::part& p) { workers.push_back(p.id.worker), p.again += 2; });
+    return workers;
+  };
+  using numbers = std::vector<std::uint64_t>;
+  CHECK(reported(-1).empty());
+  CHECK(reported(0) == numbers{0, 1});
+  CHECK(reported(1) == numbers{2, 3});
+  CHECK(reported(2) == numbers{1, 0});
+  CHECK(reported(3) == numbers{3, 2});
+  CHECK(reported(4) == numbers{0, 1});
+  m.stage({4, 1, 1}, 0, {});  // it is not written down
+  m.release({1, 1, 1});
+  CHECK(reported(6) == numbers{2, 3, 0});
+}

@@ -32,3 +32,18 @@ TEST_CASE("what rests on a record is said once that is written down") {
   CHECK(out.records[2].size() == out.records[1].size() + 1);
   CHECK(out.records[2].back() == std::byte{9});
 }
+
+TEST_CASE("an order is written down with its record, and all before it are") {
+  written_orders w;
+  CHECK(w.last() == 0);
+  w.begin(40);
+  w.add(3, 41), w.add(5, 42), w.add(6, 43);
+  w.synced(2);
+  CHECK(w.last() == 40);
+  w.synced(5);
+  CHECK(w.last() == 42);
+  w.synced(4);
+  CHECK(w.last() == 42);
+  w.synced(9);
+  CHECK(w.last() == 43);
+}

@@ -14,6 +14,12 @@ template <class Faults = no_faults>
 class pieces_ahead {
 public:
   static constexpr std::uint64_t most_pieces = 4096;  // of one push
+  // The bytes that one worker's pieces may have: as many as the values, and little more for names.
+  static std::uint64_t most_beside(std::span<const wire_slice> values) {
+    std::uint64_t n = std::uint64_t{1} << 20;
+    for (const wire_slice& s : values) n += s.bytes.size();
+    return n;
+  }
 
   // Piece `number` of the push `id`, which is copied. False, and it is not kept: this worker's pieces would have more
   // than most_bytes, or it is too many.

@@ -25,6 +25,7 @@ public:
     std::uint64_t step = 0, record = 0;  // record: of the log, that holds it
     push_facts facts = {};               // what its push said of it
     nanos since = 0, again = 0;          // it lies here, and is reported again
+    std::uint64_t led = 0;               // the last report that began with it; 0: none has
     bool is_written = false, is_lent = false;
     std::vector<std::byte> memory;  // values, each at a multiple of 64 bytes from its begin, and names
     std::vector<wire_slice> slices;
@@ -42,6 +43,28 @@ public:
         std::count_if(parts_.begin(), parts_.end(), [&](const part& p) { return p.id.worker == worker; }));
   }
 
+  // Calls `report(part&)` for each written one whose time it is. Each of them is the first in its turn: a receiver that
+  // has no room for all of a report loses the last ones, and would lose the same ones every time.
+  template <class Report>
+  void report_due(nanos now, Report report) {
+    const auto is_due = [now](const part& p) { return p.is_written && p.again <= now; };
+    const std::size_t n = parts_.size();
+    std::size_t first = n;
+    for (std::size_t i = 0; i < n; ++i)
+      if (is_due(parts_[i]) && (first == n || parts_[i].led < parts_[first].led)) first = i;
+    if (first == n) return;
+    parts_[first].led = ++reports_;
+    for (std::size_t i = 0; i < n; ++i)
+      if (part& p = parts_[(first + i) % n]; is_due(p)) report(p);
+  }
+  // When that is the next time.
+  nanos next() const {
+    nanos at = never_due;
+    for (const part& p : parts_)
+      if (p.is_written) at = std::min(at, p.again);
+    return at;
+  }
+
   // Copies it in, of what is lent the names alone. The reference is good until the next call.
   part& stage(const contribution_id& id, std::uint64_t step, std::span<const wire_slice> from, bool is_lent = false) {
     if (free_.empty()) {
@@ -51,7 +74,7 @@ public:
       free_.pop_back();
     }
     part& p = parts_.back();
-    p.id = id, p.step = step, p.record = 0, p.facts = {}, p.is_written = false, p.since = p.again = 0;
+    p.id = id, p.step = step, p.record = 0, p.facts = {}, p.is_written = false, p.since = p.again = 0, p.led = 0;
     p.slices.assign(from.begin(), from.end());
     p.is_lent = is_lent;
     copy_into(p);
@@ -125,6 +148,7 @@ public:
 
 private:
   std::vector<part> parts_, free_;
+  std::uint64_t reports_ = 0;
 
   // The contents of its slices.
   static void copy_into(part& p) {

@@ -2,6 +2,7 @@
 // messages that wait for them.
 #pragma once
 #include <algorithm>
+#include <deque>
 
 #include "window.hpp"
 
@@ -44,6 +45,25 @@ private:
   std::uint64_t synced_ = 0;
   held_messages held_;
   std::vector<std::byte> record_;
+};
+
+// Updates that are applied in their order, and up to which of them the log has them.
+class written_orders {
+public:
+  std::uint64_t last() const { return last_; }
+  // What a snapshot or the log itself holds.
+  void begin(std::uint64_t order) { last_ = order; }
+  void add(std::uint64_t record, std::uint64_t order) { open_.push_back({record, order}); }
+  void synced(std::uint64_t record) {
+    for (; !open_.empty() && open_.front().record <= record; open_.pop_front()) last_ = open_.front().order;
+  }
+
+private:
+  struct update {
+    std::uint64_t record, order;
+  };
+  std::uint64_t last_ = 0;
+  std::deque<update> open_;
 };
 
 }  // namespace gradus::detail

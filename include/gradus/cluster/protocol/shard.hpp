@@ -12,14 +12,14 @@
 // it. With `needs_begin` it has no values until a worker has given them (`begin`): pulls wait, pushes are let be.
 #pragma once
 #include <algorithm>
-#include <deque>
 #include <string>
 
 #include "ahead.hpp"
 #include "early.hpp"
+#include "measured.hpp"
 #include "said.hpp"
 #include "under_way.hpp"
-#include "waiting.hpp"
+#include "waits_in_words.hpp"
 #include "window.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -36,7 +36,8 @@ public:
         has_begun_(!o.needs_begin),
         pulls_(o.shape.workers),
         fetches_(o.shape.workers),
-        update_(o.number, o.shape.shards, store) {}
+        update_(o.number, o.shape.shards, store),
+        list_(o.number, o.retry, out) {}
 
   // Returns the order of this shard's values.
   std::uint64_t applied() const { return applied_; }
@@ -64,45 +65,27 @@ public:
   }
   void synced(std::uint64_t record) {
     for (part& p : parts_.all()) p.is_written = p.is_written || p.record <= record;
-    while (!applies_.empty() && applies_.front().record <= record) {
-      written_ = applies_.front().order;
-      applies_.pop_front();
-    }
+    written_.synced(record);
     const bool had_begun = has_begun();
     log_.synced(record);
     log_.say_held();
     if (!had_begun && has_begun()) serve();
   }
   void advance(nanos now) {
-    for (part& p : parts_.all())
-      if (p.is_written && p.again <= now) report(p, now);
-    if (update_.is_open() && measured_again_ <= now) say_measured(now);
+    // All shards wait for the list, so it comes before the parts: what is said last of much may find no room.
+    list_.advance(update_, now);
+    parts_.report_due(now, [&](part& p) { report(p, now); });
     counts_.expired += pulls_.expire(now) + fetches_.expire(now);
   }
-  nanos next() const {
-    nanos at = std::min(pulls_.next(), fetches_.next());
-    if (update_.is_open()) at = std::min(at, measured_again_);
-    for (const part& p : parts_.all())
-      if (p.is_written) at = std::min(at, p.again);
-    return at;
-  }
+  nanos next() const { return std::min({parts_.next(), list_.next(update_), pulls_.next(), fetches_.next()}); }
   // Returns the waits here, and their beginnings; empty if there is none.
   std::string waits(nanos now) const {
-    std::string s;
-    const auto add = [&](const std::string& one) { s += (s.empty() ? "" : "; ") + one; };
-    for (const part& p : parts_.all())
-      add(text("shard ", o_.number, " waits for the decider's word on update ", p.id.sequence, " of worker ",
-               p.id.worker, " since ", seconds(now - p.since), " s"));
-    if (update_.is_open())
-      add(text("shard ", o_.number, " waits for the lists of round ", update_.round(), " of update ", update_.order(),
-               " since ", seconds(now - measured_since_), " s"));
-    for (const waiting_line* line : {&pulls_, &fetches_})
-      line->each([&](std::uint64_t worker, const waiting_line::place& p) {
-        add(text("worker ", worker, " waits for order ", p.order, " on shard ", o_.number, ", which ",
-                 has_begun() ? text("is at ", applied_) : "has no values yet", ", since ", seconds(now - p.since),
-                 " s"));
-      });
-    return s;
+    waits_in_words words(o_.number, now);
+    for (const part& p : parts_.all()) words.add(p);
+    if (update_.is_open()) words.add_list(update_.round(), update_.order(), list_.since());
+    const std::string stand = has_begun() ? text("is at ", applied_) : "has no values yet";
+    for (const waiting_line* line : {&pulls_, &fetches_}) words.add(*line, stand);
+    return words.all();
   }
 
   // A worker wants its lent memory back: all of it is copied, and returned.
@@ -123,7 +106,8 @@ public:
     store_->save(out);
   }
   void load(bytes_in& in) {
-    applied_ = written_ = in.number<std::uint64_t>();
+    applied_ = in.number<std::uint64_t>();
+    written_.begin(applied_);
     has_begun_ = in.number<std::uint8_t>() != 0;
     window_.load(in);
     parts_.clear();
@@ -154,7 +138,7 @@ public:
       std::vector<wire_slice> slices;
       part_memory::load_slices(in, names, slices);
       begun_at(order, slices);
-      written_ = order;
+      written_.begin(order);
       return true;
     }
     }
@@ -164,16 +148,14 @@ public:
 private:
   enum class record_kind : std::uint8_t { part = 1, order = 2, drop = 3, begin = 4 };
   using part = part_memory::part;
-  struct written_apply {
-    std::uint64_t record, order;
-  };
 
   shard_options o_;
   Store* store_;
   protocol_outside* out_;
   said_when_written<Faults> log_;
   exactly_once_window<Faults> window_;
-  std::uint64_t applied_ = 0, written_ = 0;  // written_: up to which order the log has it
+  std::uint64_t applied_ = 0;
+  written_orders written_;
   std::uint64_t begun_record_ = 0;
   bool has_begun_;
   part_memory parts_;
@@ -181,15 +163,12 @@ private:
   early_decisions early_;
   waiting_line pulls_, fetches_;
   update_under_way<Store, Faults> update_;
-  nanos measured_since_ = 0, measured_again_ = 0;
-  std::deque<written_apply> applies_;
+  measured_list list_;
   shard_counts counts_;
   std::vector<contribution_id> ids_;
   std::vector<staged_part> set_;
   std::vector<wire_slice> whole_;
   std::vector<std::byte> record_;
-
-  static double seconds(nanos n) { return static_cast<double>(n) / 1e9; }
 
   protocol_message to_worker(message_kind kind, const contribution_id& id, std::uint64_t about) const {
     return {kind, o_.number, o_.shape.node_of(id.worker), id.incarnation, id.sequence, about, {}, {}};
@@ -222,16 +201,13 @@ private:
     store_->restore(order, parts);
     applied_ = order, has_begun_ = true;
   }
-  // A piece of a push is kept, if it is of one that can still come: at most as much as values are, and little more.
+  // A piece of a push is kept, if it is of one that can still come.
   void ahead(const protocol_message& m) {
     if (!o_.shape.is_worker(m.from) || m.ids.size() != 1) return void(++counts_.forged);
     const contribution_id id{o_.shape.worker_of(m.from), m.incarnation, m.sequence};
     const window_verdict known = window_.look(id);
     if (!has_begun() || (known != window_verdict::fresh && known != window_verdict::newer)) return;
-    constexpr std::uint64_t names = 1 << 20;
-    std::uint64_t most = names;
-    for (const wire_slice& s : store_->values()) most += s.bytes.size();
-    if (!ahead_.add(id, m.ids[0].worker, m.parts, most)) ++counts_.full;
+    if (!ahead_.add(id, m.ids[0].worker, m.parts, ahead_.most_beside(store_->values()))) ++counts_.full;
   }
   void push(const protocol_message& m, nanos now) {
     if (!o_.shape.is_worker(m.from)) return ++counts_.forged, refuse(m, refusal_code::not_a_worker, 0);
@@ -283,7 +259,8 @@ private:
     log_.say(p.record, staged(p, ids));
   }
   protocol_message staged(const part& p, std::span<const contribution_id> ids) const {
-    return {message_kind::staged, o_.number, cluster_shape::decider, p.id.incarnation, written_, p.step, ids, {}};
+    return {
+        message_kind::staged, o_.number, cluster_shape::decider, p.id.incarnation, written_.last(), p.step, ids, {}};
   }
   void report(part& p, nanos now) {
     if (p.again == at_once) p.since = now;  // it was there when this shard began
@@ -330,20 +307,7 @@ private:
   void go_on(nanos now) {
     if (update_.is_settled()) return finish(false);
     update_.measure();
-    measured_since_ = now;
-    say_measured(now);
-  }
-  void say_measured(nanos now) {
-    measured_again_ = now + o_.retry;
-    const wire_slice list{"", dtype::float64, 0, std::as_bytes(update_.measures()), slice_role::dense};
-    out_->send({message_kind::measured,
-                o_.number,
-                cluster_shape::decider,
-                0,
-                update_.round(),
-                update_.order(),
-                {},
-                std::span(&list, 1)});
+    list_.begin(update_, now);
   }
   // The lists are untrusted. Bytes that are no list are counted and ignored. A list that the store cannot use is its
   // error, which goes through receive() to the driver: every shard hears the same lists, so the run cannot go on, and
@@ -365,9 +329,9 @@ private:
         update_.write(out);
         say_order();
       });
-      applies_.push_back({record, update_.order()});
+      written_.add(record, update_.order());
     } else {
-      written_ = applied_;
+      written_.begin(applied_);
       say_order();
     }
     for (const contribution_id& id : update_.ids()) {

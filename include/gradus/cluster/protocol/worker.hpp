@@ -21,30 +21,13 @@
 #include <vector>
 
 #include "worker_owner.hpp"
+#include "worker_state.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
 class worker_half {
 public:
-  // preparing: until begin_with(); giving: what was given, to shards and decider; beginning: until the first token;
-  // holding, fetching: in fetch(), until decisions are held, and until every shard's state is there; over: no round can
-  // be filled any more.
-  enum class states : std::uint8_t {
-    idle,
-    joining,
-    preparing,
-    giving,
-    beginning,
-    pulling,
-    computing,
-    pushing,
-    waiting,
-    holding,
-    fetching,
-    over,
-    leaving,
-    left
-  };
+  using states = worker_state;
 
   worker_half(const worker_options& o, worker_owner& owner, protocol_outside& out)
       : o_(o), owner_(&owner), out_(&out), have_(o.shape.shards), read_(have_), ahead_(have_), kept_(o.shape.shards) {}
@@ -55,10 +38,7 @@ public:
   // While it computes: the least order of the values that it computes from, step() or a later one.
   std::uint64_t values_from() const { return *std::min_element(have_.begin(), have_.end()) - 1; }
   std::uint64_t joins() const { return joins_; }
-  bool is_waiting() const {
-    return state_ != states::idle && state_ != states::preparing && state_ != states::computing &&
-           state_ != states::over && state_ != states::left;
-  }
+  bool is_waiting() const { return is_wait(state_); }
   nanos waits_since() const { return since_; }
 
   // `incarnation`: greater than any that this worker had; the time at which the process began will do, and where a
@@ -73,7 +53,7 @@ public:
   void begin_with(std::uint64_t order, std::span<const std::vector<wire_slice>> parts, nanos now) {
     if (state_ != states::preparing)
       raise(status::failed_precondition,
-            text("worker ", o_.number, " brings values while it ", doing(), "; expected them after begin()"));
+            text("worker ", o_.number, " brings values while it ", doing(state_), "; expected them after begin()"));
     has_part_for_each(parts, "what a cluster begins with");
     parts_ = parts, given_ = most_ = order;
     std::fill(kept_.begin(), kept_.end(), false);
@@ -83,8 +63,8 @@ public:
   // its way while the rest is computed. The memory of the slices is read during the call alone.
   void send_ahead(std::uint32_t shard, std::span<const wire_slice> piece) {
     if (state_ != states::computing)
-      raise(status::failed_precondition, text("worker ", o_.number, " sends a piece of a gradient while it ", doing(),
-                                              "; expected it after compute()"));
+      raise(status::failed_precondition, text("worker ", o_.number, " sends a piece of a gradient while it ",
+                                              doing(state_), "; expected it after compute()"));
     const contribution_id number{ahead_.at(shard)++, 0, 0};
     out_->send({message_kind::ahead, o_.shape.node_of(o_.number), shard, incarnation_, sequence_ + 1, step_,
                 std::span(&number, 1), piece});
@@ -95,7 +75,7 @@ public:
             std::span<const std::vector<wire_slice>> rest = {}) {
     if (state_ != states::computing)
       raise(status::failed_precondition,
-            text("worker ", o_.number, " pushes while it ", doing(), "; expected a push after compute()"));
+            text("worker ", o_.number, " pushes while it ", doing(state_), "; expected a push after compute()"));
     has_part_for_each(parts, "a push");
     if (!rest.empty()) has_part_for_each(rest, "the rest of a push");
     parts_ = parts, rest_ = rest;
@@ -217,26 +197,7 @@ private:
   void must_be_between_steps(const char* what) const {
     if (state_ != states::computing && state_ != states::over)
       raise(status::failed_precondition,
-            text("worker ", o_.number, " ", what, " while it ", doing(), "; expected it between two steps"));
-  }
-  const char* doing() const {
-    switch (state_) {
-    case states::idle: return "has not started";
-    case states::joining: return "joins";
-    case states::preparing:
-    case states::giving: return "begins";
-    case states::beginning:
-    case states::pulling: return "waits for values";
-    case states::computing: return "computes";
-    case states::pushing:
-    case states::waiting: return "has a push under way";
-    case states::holding:
-    case states::fetching: return "fetches";
-    case states::over: return "has nothing to compute";
-    case states::leaving: return "leaves";
-    case states::left: return "has left";
-    }
-    return "";
+            text("worker ", o_.number, " ", what, " while it ", doing(state_), "; expected it between two steps"));
   }
   void to_decider(message_kind kind, std::uint64_t sequence, std::uint64_t about = 0) {
     out_->send({kind, o_.shape.node_of(o_.number), cluster_shape::decider, incarnation_, sequence, about, {}, {}});
