@@ -20,14 +20,14 @@ struct network {
   std::vector<block> blocks;
   dtype type;
 };
-std::uint64_t pick(random_stream& r, int n) { return r.below(static_cast<std::uint64_t>(n)); }
+std::uint32_t pick(random_stream& r, int n) { return r.below(static_cast<std::uint32_t>(n)); }
 network draw_network(random_stream& r) {
   const auto one_to = [&](int n) { return 1 + static_cast<int>(pick(r, n)); };
   network n{10 + one_to(8), 10 + one_to(8), one_to(3), {}, pick(r, 4) == 0 ? float64 : float32};
   for (int i = one_to(2); i > 0; --i) {
     const int pool = one_to(3);
-    n.blocks.push_back({one_to(9), one_to(3), 1, pool, pick(r, 6) == 0 ? pool + 1 : pool, pick(r, 2) == 0,
-                        pick(r, 6) == 0, pick(r, 5) != 0, pick(r, 5) != 0, pick(r, 8) == 0});
+    n.blocks.push_back({one_to(9), one_to(3), pick(r, 5) == 0 ? 2 : 1, pool, pick(r, 6) == 0 ? pool + 1 : pool,
+                        pick(r, 2) == 0, pick(r, 6) == 0, pick(r, 5) != 0, pick(r, 5) != 0, pick(r, 8) == 0});
   }
   return n;
 }

@@ -42,7 +42,7 @@ public:
   }
 
 private:
-  enum roles : char { other, dropped, pool, gradient, filter_gradient, bias_gradient };
+  enum roles : char { other, dropped, last_of_chain, gradient, filter_gradient, bias_gradient };
   // Nodes; -1 where a chain has none.
   struct chain {
     int conv, bias, relu, last, pool;    // last: what the pool reads
@@ -128,7 +128,7 @@ private:
     const chain& c = chains_.first[k];
     for (const int i : {c.conv, c.last, c.relu >= 0 ? operand(c.relu, 0) : -1, c.pool_grad, c.relu_grad})
       if (i >= 0) role_.first[i] = dropped, chain_of_.first[i] = k;
-    role_.first[c.pool] = pool, chain_of_.first[c.pool] = k;
+    role_.first[c.pool] = last_of_chain, chain_of_.first[c.pool] = k;
     if (c.upstream() >= 0) role_.first[c.upstream()] = gradient;
   }
   // Readers of the convolution's gradient that the pooled one and the bytes suffice for.
@@ -150,7 +150,7 @@ private:
     chain& c = chains_.first[chain_of_.first[i]];
     const bool unseen = c.upstream() >= 0 && c.sums == users_.first[c.upstream()];
     switch (role_.first[i]) {
-    case pool: return write_forward(g, c, map);
+    case last_of_chain: return write_forward(g, c, map);
     case gradient:
       if (!unseen) write_gradient(g, i, cards::conv2d_unpool, c, {c.packed, map[operand(c.pool_grad, 1)]}, map);
       return;
