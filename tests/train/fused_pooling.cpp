@@ -31,6 +31,17 @@ network draw_network(random_stream& r) {
   }
   return n;
 }
+// Whether every window fits into what is left of the image.
+bool fits(const network& n) {
+  int h = n.height, w = n.width;
+  for (const block& b : n.blocks)
+    for (int* const x : {&h, &w}) {
+      *x = b.same ? (*x + b.stride - 1) / b.stride : *x < b.kernel ? 0 : (*x - b.kernel) / b.stride + 1;
+      *x = b.pool_same ? (*x + b.pool_stride - 1) / b.pool_stride : *x < b.pool ? 0 : (*x - b.pool) / b.pool_stride + 1;
+      if (*x < 1) return false;
+    }
+  return true;
+}
 model_spec build(graph& g, const network& n) {
   const auto x = g.placeholder("x", {batch, n.height, n.width, n.channels}, n.type);
   const auto y = g.placeholder("y", {batch, 2}, n.type);
@@ -66,7 +77,8 @@ TEST_CASE("drawn networks: the same bits, and never more memory") {
   int smaller = 0;
   for (int i = 0; i < 40; ++i) {
     CAPTURE(i);
-    const network n = draw_network(r);
+    network n = draw_network(r);
+    while (!fits(n)) n = draw_network(r);
     const auto model = [n](graph& g) { return build(g, n); };
     const std::function<model_spec(graph&)> f = model;
     const auto go = [&](auto& t) {
