@@ -55,6 +55,36 @@ TEST_CASE("an empty value is refused by every op, wherever it stands") {
   }
 }
 
+// What a model gives back, shows and waits for. Without NDEBUG a law of graphs would see some of it, in other words.
+TEST_CASE("an empty value, or one of another graph, is no output") {
+  const auto said = [](auto model) {
+    graph g, other;
+    const value x = g.placeholder("x", {batch, 4}), foreign = other.placeholder("y", {batch, 4});
+    std::string text;
+    try {
+      model(g, x, foreign);
+    } catch (const invalid_argument& e) {
+      text = e.what();
+    }
+    return text;
+  };
+  const std::string empty = "the output \"p\" is an empty value; give a tensor that this model made";
+  const std::string another = "the output \"p\" belongs to another graph; give a tensor that this model made";
+  for (const int kind : {output::loss, output::metric, output::prediction, output::summary, output::histogram,
+                         output::image, output::audio, output::update}) {
+    CHECK(said([&](graph& g, value, value) { g.add_output(kind, "p", value{}); }) == empty);
+    CHECK(said([&](graph& g, value, value foreign) { g.add_output(kind, "p", foreign); }) == another);
+    CHECK(said([&](graph& g, value x, value) { g.add_output(kind, "p", x); }).empty());
+  }
+  CHECK(said([](graph& g, value, value) { g.summary_histogram("p", value{}); }) == empty);
+  CHECK(said([](graph& g, value, value foreign) { g.summary_histogram("p", foreign); }) == another);
+  const std::string edge = "a control edge can only be added to the newest node, from an older one";
+  CHECK(said([](graph& g, value, value) { g.group({value{}}); }) == edge);
+  CHECK(said([](graph& g, value, value foreign) { g.group({foreign}); }) == edge);
+  CHECK(said([](graph& g, value, value) { (void)g.control_dependencies({value{}}); }) ==
+        "control_dependencies: a value is empty; give a tensor of this graph");
+}
+
 TEST_CASE("metrics of what nobody made") {
   graph g(mode::evaluate);
   const value x = g.placeholder("x", {batch, 4}), none;

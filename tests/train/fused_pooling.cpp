@@ -1,7 +1,9 @@
 // A policy that changes no bit: trainers and static steppers with it and without, over drawn networks and beside the
 // policies that it meets in a step.
 #include <gradus/gradus.hpp>
+#include <gradus/testing/temp_dir.hpp>
 #include <gradus/train/fused_pooling.hpp>
+#include <gradus/train/predictor.hpp>
 
 #include "../run/static_compare.hpp"
 
@@ -121,6 +123,36 @@ TEST_CASE("beside the policies of a step, compiled") {
   CHECK(go() == go(recompute<2>{}, fused_pooling{}));
   CHECK(go(mixed_precision<bfloat16>{}) == go(mixed_precision<bfloat16>{}, fused_pooling{}));
   CHECK(go(clip_by_global_norm{0.01}, gate_graph{}) == go(clip_by_global_norm{0.01}, gate_graph{}, fused_pooling{}));
+}
+
+TEST_CASE("a run that begins without it goes on with it; a predictor takes it") {
+  const gradus::testing::temp_dir dir;
+  std::vector<float> x(64 * 12), y(3 * 12, 0.5f);
+  random_stream r{.seed = 4};
+  for (float& v : x) v = uniform_float(r.word()) - 0.5f;
+  const auto data = [&] { return from_spans("x", x, extents{8, 8, 1}, "y", y, extents{3}).repeat().batch(4); };
+  const auto run = [&](const char* name, std::int64_t steps, auto... policies) {
+    auto t = make_trainer<images>(adam{.rate = 0.01}, policies...,
+                                  run_config{.model_dir = dir.path() + "/" + name, .save_summary_steps = 0});
+    t.train(data(), {.max_steps = steps});
+    return trained(t);
+  };
+  const auto undisturbed = run("a", 9);
+  run("b", 4);
+  CHECK(run("b", 9, fused_pooling{}) == undisturbed);
+  run("c", 4, fused_pooling{});
+  CHECK(run("c", 9) == undisturbed);
+
+  const auto answers = [&](const auto& net) {
+    auto seat = net.seat();
+    std::ranges::copy(std::span(x).first(64), seat.template input<float>("x").begin());
+    seat.run();
+    const auto out = seat.template prediction<float>("out");
+    return std::vector<float>(out.begin(), out.end());
+  };
+  const predictor<images> plain({.model_dir = dir.path() + "/a"});
+  const predictor<images, fused_pooling> fused({.model_dir = dir.path() + "/a"}, fused_pooling{});
+  CHECK(answers(fused) == answers(plain));
 }
 
 TEST_CASE("static steppers: whole, one by one, released; predictions of both") {

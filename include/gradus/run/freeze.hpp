@@ -20,11 +20,13 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+namespace detail {
 // A pass that comes with a policy, so that who does not name the policy does not compile it.
 // (g++ 12 takes the address of an object inside a template argument, but none of a function.)
 struct rewriting {
   graph (*run)(const graph_parts&);
 };
+}  // namespace detail
 
 // The options that a model is compiled for.
 struct build_options {
@@ -37,7 +39,7 @@ struct build_options {
   int recompute = 0;            // segments of the forward pass that are not kept (pass/recompute.hpp)
   bool release = false;         // gradients have slots, and each is used as soon as it is final (pass/release.hpp)
   bool one_by_one = false;      // each call of the step is one example's: others are refused
-  const rewriting* rewrite = nullptr;  // a policy's own pass, in front of recomputation and fusion
+  const detail::rewriting* rewrite = nullptr;  // a policy's own pass, in front of recomputation and fusion
   constexpr bool operator==(const build_options&) const = default;
 };
 

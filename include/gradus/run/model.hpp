@@ -23,7 +23,7 @@ struct placeholder_info {
 
 // Built by the compiler: `Build` is a captureless lambda or a function, model_spec(graph&).
 template <auto Build, class Device, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute = dtype::none,
-          bool ScalesLoss = false, int Recompute = 0, const rewriting* Rewrite = nullptr>
+          bool ScalesLoss = false, int Recompute = 0, const detail::rewriting* Rewrite = nullptr>
 struct compiled_model {
   static constexpr build_options options(mode m) {
     return {.what = m,
@@ -146,7 +146,7 @@ private:
 
 // Built by the program: sizes may come from a file. The function may capture.
 template <class Device, class UserOps, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute = dtype::none,
-          bool ScalesLoss = false, int Recompute = 0, const rewriting* Rewrite = nullptr>
+          bool ScalesLoss = false, int Recompute = 0, const detail::rewriting* Rewrite = nullptr>
 class interpreted_model {
 public:
   explicit interpreted_model(std::function<model_spec(graph&)> build) : build_(std::move(build)) {}

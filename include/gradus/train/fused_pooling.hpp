@@ -25,7 +25,7 @@ inline constexpr rewriting pool_rewriting{fuse_pools};
 struct fused_pooling {
   using policy_for = kind::pooling;
   using kernels = pooled_conv_ops;
-  static constexpr const rewriting* rewrite = &detail::pool_rewriting;
+  static constexpr const detail::rewriting* rewrite = &detail::pool_rewriting;
 };
 
 }  // namespace gradus

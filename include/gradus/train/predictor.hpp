@@ -110,7 +110,7 @@ private:
 }  // namespace detail
 
 // Source: a model function as a template argument of `predictor`, or one that the program runs (make_predictor).
-// Policies: an arithmetic, subnormals, a precision, a codec, a file system, operations of the user's.
+// Policies: an arithmetic, subnormals, a precision, fused_pooling, a codec, a file system, operations of the user's.
 template <class Source, class... Policies>
 class basic_predictor {
   using arithmetic_type = policy_of<kind::arithmetic, fast, Policies...>;
@@ -118,14 +118,14 @@ class basic_predictor {
   using codec_type = policy_of<kind::codec, flat_binary, Policies...>;
   using file_system_type = policy_of<kind::file_system, posix, Policies...>;
   using model_type =
-      typename Source::template model<device_type, policy_of<kind::operations, ops<>, Policies...>, gating::op, false,
-                                      true, policy_of<kind::precision, detail::full_precision, Policies...>::compute,
-                                      false, 0, nullptr>;
+      typename Source::template model<device_type, detail::operations_among<Policies...>, gating::op, false, true,
+                                      policy_of<kind::precision, detail::full_precision, Policies...>::compute, false,
+                                      0, policy_of<kind::pooling, detail::separate_pools, Policies...>::rewrite>;
   using subnormals_type =
       policy_of<kind::subnormals, std::conditional_t<arithmetic_type::fuses, subnormals::flush, subnormals::keep>,
                 Policies...>;
   static_assert(policies_fit<kinds<kind::arithmetic, kind::subnormals, kind::precision, kind::codec, kind::file_system,
-                                   kind::operations>,
+                                   kind::operations, kind::pooling>,
                              Policies...>::value);
 
 public:
