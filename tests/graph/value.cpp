@@ -68,8 +68,8 @@ TEST_CASE("an empty value, or one of another graph, is no output") {
     }
     return text;
   };
-  const std::string empty = "the output \"p\" is an empty value; give a tensor that this model made";
-  const std::string another = "the output \"p\" belongs to another graph; give a tensor that this model made";
+  const std::string empty = "the output \"p\" is no tensor of this graph; give one that the model made";
+  const std::string another = "the output \"p\" is no tensor of this graph; give one that the model made";
   for (const int kind : {output::loss, output::metric, output::prediction, output::summary, output::histogram,
                          output::image, output::audio, output::update}) {
     CHECK(said([&](graph& g, value, value) { g.add_output(kind, "p", value{}); }) == empty);
@@ -82,7 +82,7 @@ TEST_CASE("an empty value, or one of another graph, is no output") {
   CHECK(said([](graph& g, value, value) { g.group({value{}}); }) == edge);
   CHECK(said([](graph& g, value, value foreign) { g.group({foreign}); }) == edge);
   CHECK(said([](graph& g, value, value) { (void)g.control_dependencies({value{}}); }) ==
-        "control_dependencies: a value is empty; give a tensor of this graph");
+        "control_dependencies: a value belongs to another graph");
 }
 
 TEST_CASE("metrics of what nobody made") {

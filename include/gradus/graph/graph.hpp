@@ -169,7 +169,8 @@ struct graph {
   }
   // Adds a control edge: `after` does not start before `before` is done. `after` must be the newest node.
   constexpr void depend(value after, value before) {
-    if (before.g != this || before.id < 0 || after.id != nodes.count - 1 || before.id >= after.id)
+    const bool foreign = detail::looks_at_values() && (before.g != this || before.id < 0);
+    if (foreign || after.id != nodes.count - 1 || before.id >= after.id)
       refuse("a control edge can only be added to the newest node, from an older one");
     else
       edges.push(before.id), ++nodes[after.id].controls;
@@ -206,11 +207,8 @@ struct graph {
   constexpr scope control_dependencies(std::initializer_list<value> list) {
     const int before = waits_.count;
     for (const value& v : list) {
-      if (v.g == this)
-        waits_.push(v.id);
-      else
-        refuse("control_dependencies: a value ", v.g == nullptr ? "is empty" : "belongs to another graph",
-               "; give a tensor of this graph");
+      if (v.g != this) refuse("control_dependencies: a value belongs to another graph");
+      waits_.push(v.id);
     }
     return {waits_.count, std::exchange(waits_.count, before)};
   }
@@ -227,9 +225,8 @@ struct graph {
       if (names.is(members[i].collection, name)) visit(value{this, members[i].node});
   }
   constexpr void add_output(int kind, std::string_view name, value v) {
-    if (v.g != this || v.id < 0)
-      refuse("the output \"", name, v.g == nullptr ? "\" is an empty value" : "\" belongs to another graph",
-             "; give a tensor that this model made");
+    if (detail::looks_at_values() && (v.g != this || v.id < 0))
+      refuse("the output \"", name, "\" is no tensor of this graph; give one that the model made");
     else
       outputs.push({kind, intern(name), v.id});
   }

@@ -1,6 +1,8 @@
 // A tensor while a graph is built: a node of it. An empty value is one that nobody made; an op that is given one says
 // so.
 #pragma once
+#include <type_traits>
+
 #include "../base/error.hpp"
 #include "node.hpp"
 
@@ -13,6 +15,15 @@ namespace detail {
       status::invalid_argument,
       "an op was given an empty value: a tensor that nobody made. Give it one that g.placeholder, g.variable or an op "
       "returned; labels are empty in mode predict, and where an input_fn gives none");
+}
+// Whether values are looked at that are empty or of another graph: by the compiler always, by a program that has
+// exceptions. To one without it would cost half a KB of a board's flash.
+constexpr bool looks_at_values() {
+#if defined(__cpp_exceptions)
+  return true;
+#else
+  return std::is_constant_evaluated();
+#endif
 }
 }  // namespace detail
 
@@ -27,11 +38,8 @@ struct graph_pointer {
   constexpr graph& operator*() const { return check(), *at; }
 
 private:
-  // Without exceptions the machine says it: a check at every op would be half a KB of a board's flash.
   constexpr void check() const {
-#if defined(__cpp_exceptions)
-    if (at == nullptr) detail::an_op_was_given_an_empty_value();
-#endif
+    if (detail::looks_at_values() && at == nullptr) detail::an_op_was_given_an_empty_value();
   }
 };
 
