@@ -12,12 +12,14 @@ page = root / "docs/edge.md"
 begin, end = "<!-- made by tools/edge_memory.py -->\n", "<!-- end -->\n"
 batches = [1, 4, 16, 64]
 policies = [("none", ""), ("`one_by_one`", ", gradus::one_by_one"), ("`release_gradients`", ", gradus::release_gradients"),
-            ("`slots<bfloat16>`", ", gradus::slots<gradus::bfloat16>"), ("`one_by_one`, `slots<bfloat16>`", ", gradus::one_by_one, gradus::slots<gradus::bfloat16>"),
+            ("`slots<bfloat16>`", ", gradus::slots<gradus::bfloat16>"), ("`slots<int8>`", ", gradus::slots<gradus::int8>"), ("`one_by_one`, `slots<bfloat16>`", ", gradus::one_by_one, gradus::slots<gradus::bfloat16>"),
             ("`release_gradients`, `slots<bfloat16>`", ", gradus::release_gradients, gradus::slots<gradus::bfloat16>"),
             ("`fused_pooling`", ", gradus::fused_pooling"), ("`one_by_one`, `fused_pooling`", ", gradus::one_by_one, gradus::fused_pooling"),
             ("`release_gradients`, `fused_pooling`", ", gradus::release_gradients, gradus::fused_pooling"),
             ("`one_by_one`, `slots<bfloat16>`, `fused_pooling`", ", gradus::one_by_one, gradus::slots<gradus::bfloat16>, gradus::fused_pooling"),
-            ("`release_gradients`, `slots<bfloat16>`, `fused_pooling`", ", gradus::release_gradients, gradus::slots<gradus::bfloat16>, gradus::fused_pooling")]
+            ("`release_gradients`, `slots<bfloat16>`, `fused_pooling`", ", gradus::release_gradients, gradus::slots<gradus::bfloat16>, gradus::fused_pooling"),
+            ("`one_by_one`, `slots<int8>`, `fused_pooling`", ", gradus::one_by_one, gradus::slots<gradus::int8>, gradus::fused_pooling"),
+            ("`release_gradients`, `slots<int8>`, `fused_pooling`", ", gradus::release_gradients, gradus::slots<gradus::int8>, gradus::fused_pooling")]
 image = 256 * 4 + 4  # of an input: pixels, label
 
 source = '#include <gradus/train/fused_pooling.hpp>\n#include "cnn.hpp"\n'

@@ -1,4 +1,4 @@
-// expect: gradus: slots<bfloat16> takes rules on numbers
+// expect: gradus: slots<bfloat16> and slots<int8> take rules on numbers
 // at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>

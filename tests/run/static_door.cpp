@@ -2,7 +2,10 @@
 #include <gradus/pass/recompute.hpp>
 #include <gradus/run/static_door.hpp>
 #include <gradus/update/clip.hpp>
+#include <gradus/update/lookahead.hpp>
 #include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/ftrl.hpp>
+#include <gradus/update/weight_decay.hpp>
 
 #include <doctest/doctest.h>
 
@@ -25,6 +28,9 @@ static_assert(detail::static_model_fits<model, static_batch<4>, adam>::value);
 static_assert(
     detail::static_door_opens<static_batch<4>, adam, one_by_one, clip_by_global_norm, slots<bfloat16>>::value);
 static_assert(detail::static_door_opens<static_batch<1>, adam, release_gradients, slots<bfloat16>>::value);
+static_assert(detail::static_door_opens<static_batch<1>, ftrl, slots<bfloat16>>::value);
+static_assert(detail::computes_variable_from_slots<decltype(chain{weight_decay{0.01}, ftrl{.rate = 0.1}})>);
+static_assert(!detail::computes_variable_from_slots<decltype(chain{adam{}, lookahead{}})>);
 static_assert(detail::static_model_fits<model, static_batch<4>, adam, one_by_one>::value);
 
 TEST_CASE("gradients are released, and a norm is that of the sums, as policies say") {

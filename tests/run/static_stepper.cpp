@@ -24,7 +24,12 @@ TEST_CASE("inputs keep what is written, for steps and predictions alike, whether
   static_assert(decltype(each)::batch_size == 4);
 }
 
-TEST_CASE("a rule whose slot is a copy of its variable is refused where slots have 16 bits") {
+TEST_CASE("a rule whose slot is a copy of its variable is refused where slots have 16 bits or 8") {
+  auto narrow = make_static_stepper<layers>(static_batch<2>{}, chain{adam{}, lookahead{}}, slots<int8>{});
+  CHECK_THROWS_WITH_AS(narrow.initialize(1),
+                       "slots<int8>: this rule has a slot that is a copy of its variable, which int8 would round; "
+                       "leave slots<int8> out",
+                       invalid_argument);
   auto s = make_static_stepper<layers>(static_batch<2>{}, chain{adam{}, lookahead{}}, slots<bfloat16>{});
   CHECK_THROWS_WITH_AS(s.initialize(1),
                        "slots<bfloat16>: this rule has a slot that is a copy of its variable, which bfloat16 would "

@@ -51,16 +51,18 @@ bool swap_evaluation_copy(const Update& update, std::size_t branch, std::span<st
   return true;
 }
 
-// A variable and its mirrors in a list of state; name_of(mirror): its name there. The first Halved mirrors are stored
-// as bfloat16 (run/slot_storage.hpp).
-template <std::size_t Halved = 0, class List, class Update, class MirrorAt, class NameOf>
+// A variable and its mirrors in a list of state; name_of(mirror): its name there. The first Stored mirrors are not
+// arrays of the variable's type (run/slot_storage.hpp): remember_stored(k, mirror, extents, name_of) adds them.
+template <std::size_t Stored = 0, class List, class Update, class MirrorAt, class NameOf, class... RememberStored>
 void remember_variable(List& list, const Update& update, std::size_t branch, std::string_view name, dtype type,
-                       const extents& shape, std::span<std::byte> values, MirrorAt mirror_at, NameOf name_of) {
+                       const extents& shape, std::span<std::byte> values, MirrorAt mirror_at, NameOf name_of,
+                       const RememberStored&... remember_stored) {
   list.tensor(name, type, shape, values);
   each_mirror(update, branch, shape, [&](std::size_t k, const mirror& m, const extents& dims) {
+    if constexpr (Stored != 0)
+      if (k < Stored) return (remember_stored(k, m, dims, name_of), ...);
     const std::size_t bytes = Update::mirrors_as_variable ? values.size() : bytes_of(type, dims);
-    const bool half = k < Halved;
-    list.tensor(name_of(m), half ? bfloat16 : type, dims, std::span(mirror_at(k), half ? bytes / 2 : bytes));
+    list.tensor(name_of(m), type, dims, std::span(mirror_at(k), bytes));
   });
 }
 

@@ -1,37 +1,56 @@
-// This policy keeps the slots of a rule in half of their memory: stored as bfloat16, computed in float32.
+// This policy keeps the slots of a rule in half or a quarter of their memory: stored as bfloat16 or int8, computed in
+// float32.
 //
 //   static auto trainer = gradus::make_static_stepper<model>(gradus::static_batch<1>{}, gradus::adam{.rate = 0.01},
 //                                                            gradus::slots<gradus::bfloat16>{});
 #pragma once
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <type_traits>
 
 #include "../base/contract.hpp"
 #include "../base/dtype.hpp"
 #include "../base/error.hpp"
 #include "../base/half.hpp"
 #include "../base/random.hpp"
+#include "../tensor/tensor.hpp"
+#include "../update/single.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
 namespace kind {
-struct slot_storage {};  // how a static stepper stores the slots of its rule: slots<bfloat16>
+struct slot_storage {};  // how a static stepper stores the slots of its rule: slots<bfloat16>, slots<int8>
 }  // namespace kind
 
-// The slots of the rule (Adam's m and v) are stored as bfloat16. A step widens them, computes in float32, and rounds
-// the results to one of the two neighbours at random, the nearer one with the greater chance, so that the mean is the
-// exact value: a slot that changes by less than the resolution of bfloat16, as Adam's v does in every step, still moves
+// The slots of the rule (Adam's m and v) are stored as bfloat16 or as int8. A step widens them, computes in float32,
+// and rounds the results to one of the two neighbours at random, the nearer one with the greater chance, so that the
+// mean is the exact value: a slot that changes by less than the resolution, as Adam's v does in every step, still moves
 // (Gupta et al. 2015, "Deep learning with limited numerical precision", arXiv:1502.02551, section 3). Parameters,
-// gradients, averages and sums of gradients stay float32. Checkpoints hold the slots as bfloat16.
+// gradients, averages and sums of gradients stay float32.
 //
-// The random numbers are a function of (seed, variable, slot, step, element): a run that is resumed has the same bits.
-// They have nothing to do with the run's seed. TensorFlow and PyTorch round slots of 16 bits to nearest.
+// slots<int8>: 64 elements have a scale, a float32, and each a code q from -127 to 127, which stands for
+// sign(q) q^4 scale; the element of greatest magnitude has code 127 or -127. The fourth power gives eight decades below
+// that one (Dettmers et al. 2022, "8-bit optimizers via block-wise quantization", arXiv:2110.02861, uses a table for
+// this). An element that is not 0 never becomes 0, since rules divide by the root of a slot; one that is infinite or
+// NaN makes its 64 NaN; 64 that are all below 2^-98 become 0. Memory: n + 4 ceil(n / 64) bytes for n elements.
+//
+// Checkpoints hold the slots as bfloat16; or as int8, the codes, with the scales beside them under the slot's name and
+// "/scale". The random numbers are a function of (seed, variable, slot, step, element): a run that is resumed has the
+// same bits. They have nothing to do with the run's seed. TensorFlow and PyTorch round slots of 16 bits to nearest;
+// bitsandbytes, its 8-bit ones.
+//
 // For rules on numbers, with or without a clip by the global norm and an average. Refused: rules that measure tensors
 // or evaluate elsewhere, groups of rules, accumulate, loss scales; constraints, gradients that come as rows, float64;
-// when the trainer is made, slots that start as a copy of their variable (invalid_argument).
+// as int8, rules whose variable is computed from their slots alone (ftrl, adagrad_da); when the trainer is made, slots
+// that start as a copy of their variable (invalid_argument).
 template <dtype Type>
 struct slots {
-  static_assert(Type == bfloat16, "gradus: slots are stored as float32, or as bfloat16 with slots<bfloat16>{}.");
+  static_assert(Type == bfloat16 || Type == int8,
+                "gradus: slots are stored as float32, or with slots<bfloat16>{} or slots<int8>{} as one of these.");
   using policy_for = kind::slot_storage;
   std::uint64_t seed = 0;
 };
@@ -40,9 +59,16 @@ namespace detail {
 struct float_slots {
   using policy_for = kind::slot_storage;
 };
+template <class Policy>
+inline constexpr dtype slot_type = float32;
+template <dtype Type>
+inline constexpr dtype slot_type<slots<Type>> = Type;
+// As what the slots are stored.
 template <class... Policies>
-inline constexpr bool stores_bfloat_slots =
-    !std::is_same_v<policy_of<kind::slot_storage, float_slots, Policies...>, float_slots>;
+inline constexpr dtype stored_slot_type = slot_type<policy_of<kind::slot_storage, float_slots, Policies...>>;
+
+// Slots are stored in pieces of so many elements; of int8 a piece has one scale.
+inline constexpr std::size_t slot_piece = 64;
 
 // x as the bfloat16 below or above it in size: the farther away the upper one is, the less of the 65536 values of
 // `random` (its low 16 bits) give it. Values that a bfloat16 holds exactly stay, as do infinity and NaN.
@@ -52,48 +78,198 @@ constexpr std::uint16_t bfloat_bits_at_random(float x, std::uint32_t random) {
   return static_cast<std::uint16_t>((w & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
 }
 
-// Before the first step. Errors: invalid_argument for a slot that is a copy of its variable, whose digits bfloat16
-// lacks.
-inline void start_bfloat_slot(double initial, bool starts_as_variable, std::byte* to, std::size_t bytes) {
-  if (starts_as_variable)
-    raise(status::invalid_argument,
-          "slots<bfloat16>: this rule has a slot that is a copy of its variable, which bfloat16 would round; leave "
-          "slots<bfloat16> out");
-  std::fill_n(reinterpret_cast<std::uint16_t*>(to), bytes / 2, bfloat_bits(static_cast<float>(initial)));
-}
-
 // n values from `first` on, a multiple of 8: Philox block (first + i) / 8 of the stream `step`, whose key is `key`,
-// rounds eight of them, each word its low half first.
-inline void store_at_random(std::uint16_t* to, const float* from, std::size_t first, std::size_t n, std::uint64_t key,
-                            std::uint64_t step) {
+// rounds eight of them, each word its low half first. f(i, half a word)
+template <class F>
+void with_half_words(std::size_t first, std::size_t n, std::uint64_t key, std::uint64_t step, F f) {
   const philox words(key);
   for (std::size_t i = 0; i < n; i += 8) {
     const std::uint64_t block = (first + i) / 8;
     const auto w = words({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
                           static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32)});
-    for (std::size_t k = 0; k < 8 && i + k < n; ++k)
-      to[i + k] = bfloat_bits_at_random(from[i + k], w[k / 2] >> (k % 2 * 16));
+    for (std::size_t k = 0; k < 8 && i + k < n; ++k) f(i + k, w[k / 2] >> (k % 2 * 16) & 0xffffu);
   }
 }
+inline void store_at_random(std::uint16_t* to, const float* from, std::size_t first, std::size_t n, std::uint64_t key,
+                            std::uint64_t step) {
+  with_half_words(first, n, key, step,
+                  [&](std::size_t i, std::uint32_t random) { to[i] = bfloat_bits_at_random(from[i], random); });
+}
+
+// The slot of one variable, as bfloat16.
+struct bfloat_slot {
+  std::uint16_t* values;
+
+  void load(float* to, std::size_t first, std::size_t n) const {
+    for (std::size_t i = 0; i < n; ++i) to[i] = bfloat_value(values[first + i]);
+  }
+  void store(const float* from, std::size_t first, std::size_t n, std::uint64_t key, std::uint64_t step) const {
+    store_at_random(values + first, from, first, n, key, step);
+  }
+  void start(float initial, std::size_t n) const { std::fill_n(values, n, bfloat_bits(initial)); }
+};
+
+// The slot of one variable as int8: a code for each element, a scale for each piece.
+struct int8_slot {
+  std::int8_t* codes;
+  float* scales;
+
+  static constexpr std::uint32_t greatest_code = 127, parts = 16;  // parts: of a scale, in which codes are compared
+  static constexpr std::uint32_t units(std::uint32_t code) { return code * code * code * code; }
+
+  void load(float* to, std::size_t first, std::size_t n) const {
+    const float scale = scales[first / slot_piece];
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::int32_t q = codes[first + i];
+      const float size = static_cast<float>(units(static_cast<std::uint32_t>(q < 0 ? -q : q))) * scale;
+      to[i] = q < 0 ? -size : size;
+    }
+  }
+  // A piece, or the last elements of a variable.
+  void store(const float* from, std::size_t first, std::size_t n, std::uint64_t key, std::uint64_t step) const {
+    const float scale = scales[first / slot_piece] = scale_of(from, n);
+    std::int8_t* const to = codes + first;
+    if (!(scale > 0)) {
+      std::fill_n(to, n, std::int8_t{0});  // times the scale, 0 or NaN
+      return;
+    }
+    const float inverse = static_cast<float>(parts) / scale;
+    with_half_words(first, n, key, step, [&](std::size_t i, std::uint32_t random) {
+      const std::int32_t last = to[i];
+      const auto near = std::min(static_cast<std::uint32_t>(last < 0 ? -last : last), greatest_code);
+      const auto code = static_cast<std::int32_t>(code_of(from[i], inverse, random, near));
+      to[i] = static_cast<std::int8_t>(from[i] < 0 ? -code : code);
+    });
+  }
+  void start(float initial, std::size_t n) const {
+    for (std::size_t first = 0; first < n; first += slot_piece) {
+      const std::size_t many = std::min(slot_piece, n - first);
+      scales[first / slot_piece] = scale_of(&initial, 1);
+      std::fill_n(codes + first, many, static_cast<std::int8_t>(initial < 0 ? -127 : initial > 0 ? 127 : 0));
+    }
+  }
+
+  // Of n elements: of the greatest magnitude, as bits, in whose order NaN is the greatest.
+  static float scale_of(const float* from, std::size_t n) {
+    std::uint32_t greatest = 0;
+    for (std::size_t i = 0; i < n; ++i) greatest = std::max(greatest, std::bit_cast<std::uint32_t>(from[i]) << 1);
+    greatest >>= 1;
+    if (greatest >= 0x7f800000u) return std::numeric_limits<float>::quiet_NaN();
+    if (greatest < 0x0e800000u) return 0.0f;  // 2^-98: no scale is subnormal, and so none is flushed
+    return std::bit_cast<float>(greatest) / static_cast<float>(units(greatest_code));
+  }
+  // The code below or above |x|, which is |x| times `inverse` parts: whole numbers, so that all machines agree. The
+  // search begins at `near`, the element's last code, since from step to step most move little.
+  static constexpr std::uint32_t code_of(float x, float inverse, std::uint32_t random, std::uint32_t near) {
+    const float size = (x < 0 ? -x : x) * inverse;
+    constexpr std::uint32_t most = units(greatest_code) * parts;
+    if (size >= static_cast<float>(most)) return greatest_code;
+    const auto all = static_cast<std::uint32_t>(size);
+    std::uint32_t below = near, low = units(near) * parts;
+    while (low > all) low = units(--below) * parts;
+    std::uint32_t high = units(below + 1) * parts;
+    for (; high <= all; high = units(++below + 1) * parts) low = high;
+    if (below == 0) return x != 0;
+    return below + (std::uint64_t{random} * (high - low) < std::uint64_t{all - low} << 16 ? 1 : 0);
+  }
+};
+
+template <dtype Type>
+using stored_slot = std::conditional_t<Type == bfloat16, bfloat_slot, int8_slot>;
+// The memory of a variable's slot.
+struct slot_place {
+  std::byte *values, *scales;
+
+  template <dtype Type>
+  stored_slot<Type> as() const {
+    if constexpr (Type == int8)
+      return {reinterpret_cast<std::int8_t*>(values), reinterpret_cast<float*>(scales)};
+    else
+      return {reinterpret_cast<std::uint16_t*>(values)};
+  }
+};
+
+// Where the slots that are stored so lie: one behind the other, the scales of each behind its values.
+struct stored_layout {
+  dtype type = float32;
+  std::size_t count = 0, size = 0;   // how many slots, and bytes of an element
+  std::size_t each = 0, scales = 0;  // bytes of a slot with its scales, and where these begin in it
+
+  constexpr stored_layout() = default;
+  // Of the slots of so many variables, which take so many bytes as float32.
+  constexpr stored_layout(dtype as, std::size_t slots, std::size_t bytes, std::size_t variables) {
+    if (as == float32) return;
+    type = as, count = slots, size = size_of(type), scales = (bytes / sizeof(float) * size + 3) / 4 * 4;
+    each = scales + (type == int8 ? (bytes / sizeof(float) / slot_piece + variables) * sizeof(float) : 0);
+  }
+  [[gnu::always_inline]] constexpr std::size_t values_at(std::size_t k, std::size_t offset) const {
+    return k * each + offset / sizeof(float) * size;
+  }
+  // Of slot k, whose variable lies at this offset; all slots begin at `from`. Before the variable's scales lie at most
+  // one for each piece and one more for each variable.
+  [[gnu::always_inline]] constexpr slot_place at(std::byte* from, std::size_t k, std::size_t offset,
+                                                 std::size_t variable) const {
+    const std::size_t piece = offset / sizeof(float) / slot_piece;
+    return {from + values_at(k, offset), from + k * each + scales + (piece + variable) * sizeof(float)};
+  }
+  template <std::size_t Count>
+  [[gnu::always_inline]] std::array<slot_place, Count> all_at(std::byte* from, std::size_t offset,
+                                                              std::size_t variable) const {
+    std::array<slot_place, Count> all;
+    for (std::size_t k = 0; k < Count; ++k) all[k] = at(from, k, offset, variable);
+    return all;
+  }
+};
+
+// A slot of a variable in a list of state; name_of(mirror, part of the slot): its name there.
+template <dtype Type, class List, class NameOf>
+void remember_slot(List& list, slot_place place, const mirror& m, const extents& dims, const NameOf& name_of) {
+  const auto n = static_cast<std::size_t>(count(dims)), pieces = (n + slot_piece - 1) / slot_piece;
+  list.tensor(name_of(m), Type, dims, std::span(place.values, n * size_of(Type)));
+  if constexpr (Type == int8)
+    list.tensor(name_of(m, "/scale"), float32, extents{static_cast<std::int64_t>(pieces)},
+                std::span(place.scales, pieces * sizeof(float)));
+}
+
+// Before the first step. Errors: invalid_argument for a slot that is a copy of its variable, whose digits it would
+// lack.
+template <dtype Type>
+void start_slot(const mirror& m, slot_place place, std::size_t n) {
+  if (m.starts_as_variable)
+    raise(status::invalid_argument,
+          Type == bfloat16
+              ? "slots<bfloat16>: this rule has a slot that is a copy of its variable, which bfloat16 would "
+                "round; leave slots<bfloat16> out"
+              : "slots<int8>: this rule has a slot that is a copy of its variable, which int8 would round; "
+                "leave slots<int8> out");
+  place.as<Type>().start(static_cast<float>(m.initial), n);
+}
+
+template <bool Fits>
+inline constexpr bool stored_slots_fit = [] {
+  static_assert(Fits,
+                "gradus: slots<bfloat16> and slots<int8> take variables of float32 without constraints, and no "
+                "embeddings.");
+  return true;
+}();
 
 // The update of one variable, as update_step::sweep: n values, in pieces whose slots are float32 on the stack. The
-// first `Slots` of the mirrors are arrays of bfloat16.
-template <class Device, std::size_t Slots, class Step, std::size_t Mirrors>
-void sweep_bfloat_slots(const Step& step, float* theta, const float* g, std::array<float*, Mirrors> mirrors,
-                        std::size_t n, std::uint64_t key) {
-  constexpr std::size_t piece = 64;
-  alignas(64) float wide[Slots][piece] = {};
-  std::array<std::uint16_t*, Slots> stored;
-  for (std::size_t k = 0; k < Slots; ++k) stored[k] = reinterpret_cast<std::uint16_t*>(mirrors[k]);
-  for (std::size_t first = 0; first < n; first += piece) {
-    const std::size_t many = std::min(piece, n - first);
+// first `Slots` of the mirrors are those that are stored.
+template <class Device, dtype Type, std::size_t Slots, class Step, std::size_t Mirrors>
+void sweep_stored_slots(const Step& step, float* theta, const float* g, std::array<float*, Mirrors> mirrors,
+                        const std::array<slot_place, Slots>& places, std::size_t n, std::uint64_t key) {
+  alignas(64) float wide[Slots][slot_piece] = {};
+  std::array<stored_slot<Type>, Slots> stored;
+  for (std::size_t k = 0; k < Slots; ++k) stored[k] = places[k].template as<Type>();
+  for (std::size_t first = 0; first < n; first += slot_piece) {
+    const std::size_t many = std::min(slot_piece, n - first);
     for (std::size_t k = 0; k < Slots; ++k) {
       mirrors[k] = wide[k];
-      for (std::size_t i = 0; i < many; ++i) wide[k][i] = bfloat_value(stored[k][first + i]);
+      stored[k].load(wide[k], first, many);
     }
     step.template sweep<Device>(theta + first, g + first, mirrors, many);
     for (std::size_t k = 0; k < Slots; ++k)
-      store_at_random(stored[k] + first, wide[k], first, many, key + k, static_cast<std::uint64_t>(step.global_step));
+      stored[k].store(wide[k], first, many, key + k, static_cast<std::uint64_t>(step.global_step));
     for (std::size_t k = Slots; k + 1 < Mirrors; ++k) mirrors[k] += many;  // the last is none
   }
 }

@@ -55,15 +55,30 @@ struct static_release_fits {
                 "gradus: release_gradients updates a variable before the other gradients are there, and gate_graph "
                 "waits for all of them; leave one of the two out.");
 };
+// A rule that computes its variable from the slots alone says so; rounded slots would be rounded variables.
+template <class R>
+inline constexpr bool computes_variable_from_slots = [] {
+  if constexpr (requires { typename R::rule_type; })  // a chain
+    return computes_variable_from_slots<typename R::rule_type>;
+  else
+    return requires { requires R::variable_from_slots; };
+}();
 template <class... Policies>
 struct static_slots_fit {
   using update = update_among<Policies...>;
-  static constexpr bool value = !stores_bfloat_slots<Policies...> ||
-                                (update::uniform && (!update::has_evaluation_copy || update::first_type::has_average));
-  static_assert(value,
-                "gradus: slots<bfloat16> takes rules on numbers, with or without a clip by the global norm and an "
-                "average: no groups, no norms of tensors, no accumulate, no loss scale, no freeze, no rule that "
-                "evaluates elsewhere; leave slots<bfloat16> out, or them.");
+  using rule = policy_of<kind::rule, no_rule, Policies...>;
+  static constexpr dtype type = stored_slot_type<Policies...>;
+  static constexpr bool on_numbers =
+      type == float32 || (update::uniform && (!update::has_evaluation_copy || update::first_type::has_average));
+  static constexpr bool exact = type != int8 || !computes_variable_from_slots<rule>;
+  static constexpr bool value = on_numbers && exact;
+  static_assert(on_numbers,
+                "gradus: slots<bfloat16> and slots<int8> take rules on numbers, with or without a clip by the global "
+                "norm and an average: no groups, no norms of tensors, no accumulate, no loss scale, no freeze, no rule "
+                "that evaluates elsewhere; leave the slots policy out, or them.");
+  static_assert(exact,
+                "gradus: slots<int8> would round the weights of this rule (ftrl, adagrad_da), which computes them from "
+                "its slots alone; use slots<bfloat16>, or another rule.");
 };
 template <class... Policies>
 using static_door_opens = std::conjunction<static_policies_fit<Policies...>, static_update_fits<Policies...>,

@@ -117,12 +117,13 @@ struct static_layout {
   std::size_t prediction[room(Forward::graph.size.outputs)];  // of all examples, with one_by_one
   std::size_t trainable_bytes, gradients, mirrors, scratch, dense, dense_bytes, bytes;
 
-  std::size_t halved;  // mirrors that are stored as bfloat16: the first ones
+  stored_layout stored;  // of the first mirrors, where they are not arrays of float32
+  std::size_t stored_bytes;
 
   // Of mirror k: of all variables, or of the one at this offset. Inlined: else a program keeps the layout.
   [[gnu::always_inline]] constexpr std::size_t mirror(std::size_t k, std::size_t offset = 0) const {
-    if (k < halved) return mirrors + (k * trainable_bytes + offset) / 2;
-    return mirrors + halved * (trainable_bytes / 2) + (k - halved) * trainable_bytes + offset;
+    if (k < stored.count) return mirrors + stored.values_at(k, offset);
+    return mirrors + stored_bytes + (k - stored.count) * trainable_bytes + offset;
   }
   // Of the tensor of node `id`.
   template <class G>
@@ -161,7 +162,8 @@ struct static_layout {
 };
 // The settings of the memory that policies give.
 struct static_choices {
-  bool one_by_one = false, released = false, bfloat_slots = false;
+  bool one_by_one = false, released = false;
+  dtype slots = float32;  // as what they are stored
 };
 
 template <class Train, class Forward, class Device, class Update>
@@ -193,7 +195,8 @@ consteval auto lay_out(std::int64_t examples, static_choices use = {}) {
     out.forward_variable[k] = same >= 0 ? out.variable[same] : take(bytes_of_node.template operator()<Forward>(id));
   }
   out.gradients = take(use.released ? 0 : out.trainable_bytes);
-  out.halved = use.bfloat_slots ? Update::slot_count : 0;
+  out.stored = {use.slots, Update::slot_count, out.trainable_bytes, static_cast<std::size_t>(Train::program.trainable)};
+  out.stored_bytes = rounded(out.stored.count * out.stored.each);
   out.mirrors = take(0);
   at = out.mirrors + rounded(out.mirror(Update::mirror_count) - out.mirrors);
 
@@ -367,19 +370,19 @@ template <class Update, class Variables>
 consteval std::size_t longest_mirror_name(const Variables& variables) {
   std::size_t n = 0;
   for (const auto& v : variables) n = std::max(n, v.name.size());
-  return n + Update::longest_mirror_name + 22;  // "/", "_", digits
+  return n + Update::longest_mirror_name + 28;  // "/", "_", digits, "/scale"
 }
 template <std::size_t Capacity>
 class mirror_name {
 public:
-  mirror_name(std::string_view variable, const mirror& m) {
+  mirror_name(std::string_view variable, const mirror& m, std::string_view part = {}) {
     put(variable), put("/"), put(m.optimizer);
-    if (m.number == 0) return;
-    put("_");
     char digits[20];
     std::size_t n = 0;
     for (std::size_t x = m.number; x != 0; x /= 10) digits[n++] = static_cast<char>('0' + x % 10);
+    if (n != 0) put("_");
     while (n != 0) characters_[size_++] = digits[--n];
+    put(part);
   }
   operator std::string_view() const { return {characters_, size_}; }
 

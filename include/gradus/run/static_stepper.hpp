@@ -36,7 +36,8 @@ private:
   static constexpr bool one_by_one = detail::is_one_by_one<Policies...>;
   static constexpr std::int64_t call_size = one_by_one ? 1 : batch_size;  // examples of a call
   static constexpr auto layout = detail::lay_out<train, forward, device, update_type>(
-      batch_size, {one_by_one, detail::releases<Policies...>, detail::stores_bfloat_slots<Policies...>});
+      batch_size, {one_by_one, detail::releases<Policies...>, detail::stored_slot_type<Policies...>});
+  static constexpr dtype slot_type = layout.stored.type;
   static constexpr auto kept = detail::kept_variables<train>(layout);
   static constexpr std::size_t longest_name = detail::longest_mirror_name<update_type>(kept);
 
@@ -135,18 +136,16 @@ public:
   }
   template <name_literal Name>
   auto predict() {
-    predict();
-    return prediction<Name>();
+    return predict(), prediction<Name>();
   }
   // The averages in place of the variables, and back: the same bits return.
   void swap_averages()
     requires(update_type::has_evaluation_copy)
   {
-    for (const auto& v : kept) {
-      if (!v.trainable) continue;
-      detail::swap_evaluation_copy(step_.update, branch_of(v), std::span(memory_ + v.offset, v.bytes),
-                                   [&](std::size_t k) { return memory_ + layout.mirror(k, v.offset); });
-    }
+    for (const auto& v : kept)
+      if (v.trainable)
+        detail::swap_evaluation_copy(step_.update, branch_of(v), std::span(memory_ + v.offset, v.bytes),
+                                     [&](std::size_t k) { return memory_ + layout.mirror(k, v.offset); });
   }
 
   // ---- state
@@ -178,10 +177,11 @@ public:
         list.tensor(v.name, v.type, dims, values);
         continue;
       }
-      detail::remember_variable<layout.halved>(
+      detail::remember_variable<layout.stored.count>(
           list, step_.update, branch_of(v), v.name, v.type, dims, values,
           [&](std::size_t k) { return memory_ + layout.mirror(k, v.offset); },
-          [&](const mirror& m) { return detail::mirror_name<longest_name>(v.name, m); });
+          [&](const mirror& m, auto... part) { return detail::mirror_name<longest_name>(v.name, m, part...); },
+          [&](std::size_t k, const auto&... of) { detail::remember_slot<slot_type>(list, slot_at(k, v), of...); });
     }
     step_.update.remembers(list);
   }
@@ -232,14 +232,16 @@ private:
     const extents all = resolve(v.dims, 1);
     detail::each_mirror(step_.update, branch_of(v), all, [&](std::size_t k, const mirror& m, const extents&) {
       std::byte* const to = memory_ + layout.mirror(k, v.offset);
-      if (k < layout.halved) return detail::start_bfloat_slot(m.initial, m.starts_as_variable, to, v.bytes / 2);
+      if constexpr (layout.stored.count != 0)
+        if (k < layout.stored.count) return detail::start_slot<slot_type>(m, slot_at(k, v), v.bytes / sizeof(float));
       detail::start_mirror<train::template trains<float>(), train::template trains<double>()>(m, v.type, to, v.bytes,
                                                                                               memory_ + v.offset);
     });
   }
-  std::size_t branch_of(const detail::static_variable& v) const {
-    return step_.update.branch_of(v.name, resolve(v.dims, 1));
+  detail::slot_place slot_at(std::size_t k, const detail::static_variable& v) {
+    return layout.stored.at(memory_ + layout.mirrors, k, v.offset, static_cast<std::size_t>(&v - kept.data()));
   }
+  auto branch_of(const detail::static_variable& v) const { return step_.update.branch_of(v.name, resolve(v.dims, 1)); }
 
   // ---- running
   template <class G>
@@ -333,11 +335,12 @@ private:
     T* const theta = at<T>(offset);
     const auto mirrors = mirrors_at<T>(offset);
     const T* const g = gradient<Id>().data();
-    if constexpr (layout.halved != 0) {
-      static_assert(n.attrs == 0 && n.inputs == 2 && n.type == float32,
-                    "gradus: slots<bfloat16> takes variables of float32 without constraints, and no embeddings.");
-      constexpr std::uint64_t stream = stream_of(train::name_of(train::input(Id, 0)));
-      detail::sweep_bfloat_slots<device, layout.halved>(step_, theta, g, mirrors, values, storage_.seed ^ stream);
+    if constexpr (layout.stored.count != 0) {
+      static_assert(detail::stored_slots_fit < n.attrs == 0 && n.inputs == 2 && n.type == float32 >);
+      constexpr std::size_t at = detail::variable_at(kept, offset);
+      constexpr std::uint64_t key = stream_of(kept[at].name);
+      const auto slots = layout.stored.template all_at<layout.stored.count>(memory_ + layout.mirrors, offset, at);
+      detail::sweep_stored_slots<device, slot_type>(step_, theta, g, mirrors, slots, values, storage_.seed ^ key);
     } else if constexpr (n.attrs != 0) {
       constexpr constraint limit = constraint_of(n, train::graph.ints);
       step_.template sweep_limited<device>(limit, theta, g, mirrors.data(), resolve(n.dims, 1));

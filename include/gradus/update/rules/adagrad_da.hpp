@@ -20,6 +20,7 @@ namespace gradus::inline GRADUS_BUILD {
 struct adagrad_da {
   using policy_for = kind::rule;
   static constexpr std::string_view name = "AdagradDA";
+  static constexpr bool variable_from_slots = true;
 
   std::optional<double> rate = {};         // step length; no default
   double initial_accumulator_value = 0.1;  // TensorFlow's initial_gradient_squared_accumulator_value; above 0

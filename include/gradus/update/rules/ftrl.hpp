@@ -31,6 +31,7 @@ enum class ftrl_l2 {
 struct ftrl {
   using policy_for = kind::rule;
   static constexpr std::string_view name = "Ftrl";
+  static constexpr bool variable_from_slots = true;
 
   std::optional<double> rate = {};    // step length, above 0; no default (the canned linear models take 0.2 at most)
   double learning_rate_power = -0.5;  // at most 0; 0 keeps the rate fixed. Other than -0.5, -1 and 0 it costs two pow

@@ -1,0 +1,12 @@
+// A batch of four images in the least memory: as fused_pooling.cpp, with the slots of Adam in 8 bits each.
+// flash at most: 28160
+// ram at most: 31720
+// instructions at most: 3430000
+#include <gradus/train/fused_pooling.hpp>
+
+#include "cnn.hpp"
+
+static auto trainer =
+    gradus::make_static_stepper<cnn>(gradus::static_batch<4>{}, gradus::adam{.rate = 0.01}, gradus::one_by_one{},
+                                     gradus::slots<gradus::int8>{}, gradus::fused_pooling{}, gradus::portable{});
+int main() { return learn(trainer, 100); }
