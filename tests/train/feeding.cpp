@@ -64,6 +64,23 @@ TEST_CASE("feeding: in order where no name agrees") {
   CHECK(s.loss() == (3 * 1 + 7 * 10 + 11 * 100) / 3.0f);
 }
 
+TEST_CASE("feeding: an order that could be another is doubted") {
+  const auto doubt = [](const components& parts) {
+    const placeholder_info wanted[] = {{"a", float32, {batch, 2}, 0, true}, {"b", float32, {batch, 2}, 1, true}};
+    return detail::match_feeds(wanted, parts, 4).doubt;
+  };
+  const auto named = [](const char* first, const char* second) {
+    return components{{first, float32, extents{2}}, {second, float32, extents{2}}};
+  };
+  CHECK(doubt(named("u", "v")) ==
+        "no component of the data has the name of a placeholder, so they are fed in their order: \"a\" from \"u\", "
+        "\"b\" from \"v\"; give the components the placeholders' names if this is not meant");
+  CHECK(doubt(named("", "")).empty());  // the program meant the order
+  CHECK(doubt(named("b", "a")).empty());
+  run_setting s;  // a float32 [2] and an int32 cannot be exchanged
+  CHECK(detail::match_feeds<mode::train>(s.steps, from_spans("a", x, extents{2}, "b", label).batch(3)).doubt.empty());
+}
+
 TEST_CASE("feeding: a short last batch, and full ones again") {
   run_setting s;
   auto data = from_spans("x", x, extents{2}, "label", label).repeat(2).batch(4);

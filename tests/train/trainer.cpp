@@ -1,5 +1,6 @@
 // costs: 300
 #include <gradus/gradus.hpp>
+#include <gradus/input/map.hpp>
 #include <gradus/testing/clock.hpp>
 #include <gradus/testing/faulty_files.hpp>
 #include <gradus/testing/temp_dir.hpp>
@@ -553,6 +554,55 @@ TEST_CASE("the data's parts meet placeholders by name; where no name agrees, in 
   std::size_t rows = 0;
   trainer.predict(from_spans("x", x, extents{1}).batch(3), [&](const predictions& p) { rows += p["y"].size(); });
   CHECK(rows == 4);
+}
+
+TEST_CASE("placeholders that are fed in order and could be exchanged are named once, in a warning") {
+  const std::vector<float> x{1, 2, 3, 4}, y{2, 4, 6, 8};
+  const auto warnings = [](auto&& data) {
+    run_setting s;
+    s.config = {};
+    std::vector<std::string> all;
+    s.sink.on_line = [&](std::string_view line) {
+      if (line.find("placeholder") != line.npos) all.emplace_back(line);
+    };
+    auto trainer = on_a_line(s);
+    auto batches = data.repeat().batch(2);
+    trainer.train(batches, {.steps = 1});
+    trainer.train(batches, {.steps = 1});
+    return all;
+  };
+  const auto found = warnings(from_spans("y_", y, extents{1}, "x_", x, extents{1}));
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].find(
+            "no component of the data has the name of a placeholder, so they are fed in their order: \"x\" from "
+            "\"y_\", \"y\" from \"x_\"; give the components the placeholders' names if this is not meant") !=
+        std::string::npos);
+  CHECK(warnings(from_spans("y", y, extents{1}, "x", x, extents{1})).empty());
+}
+
+TEST_CASE("a pipeline that failed before the first step may be repaired; one that steps have read may not") {
+  const std::vector<float> x{1, 2, 3, 4}, y{2, 4, 6, 8};
+  const auto rows = [&] { return from_spans("x", x, extents{1}, "y", y, extents{1}); };
+  const auto repaired = [&] { return rows().shuffle(4, 1).repeat().batch(2); };
+  run_setting s;
+  auto first = on_a_line(s);
+  CHECK_THROWS_WITH(
+      first.train(rows().map([](datum&) { throw std::runtime_error("a bad row"); }).batch(2), {.max_steps = 3}),
+      "a bad row");
+  CHECK(s.files.exists("run/model-0.ckpt") == 0);
+  first.train(repaired(), {.max_steps = 3});  // by the same trainer, and by another program
+  run_setting again;
+  {
+    auto failed = on_a_line(again);
+    CHECK_THROWS(failed.train(rows().map([](datum&) { throw 1; }).batch(2), {.max_steps = 3}));
+  }
+  auto second = on_a_line(again);
+  second.train(repaired(), {.max_steps = 3});
+  CHECK(second.global_step() == 3);
+  CHECK(values_of(second, "line/kernel") == values_of(first, "line/kernel"));
+  auto third = on_a_line(again);
+  CHECK_THROWS_WITH_AS(third.train(rows().repeat().batch(2), {.max_steps = 5}),
+                       doctest::Contains("build the same input, or start without the saved position"), data_loss);
 }
 
 TEST_CASE("nothing is written to the screen unless a sink was asked to") {

@@ -31,6 +31,9 @@ public:
   // In place of load, if the list says that a file may lack it, and this one does; the tensors of the list get their
   // values. It changes nothing that `load` of an earlier save would not undo.
   virtual void load_lacking(const state_list&) {}
+  // True if, in a file of step 0, state that `load` refuses is passed over: an input from which no step has read may be
+  // replaced by another.
+  virtual bool may_start_anew() const { return false; }
 
 protected:
   ~blob() = default;

@@ -50,6 +50,31 @@ GRADUS_BODY mismatch compare(const state_list& list, const snapshot& content, co
   return out;
 }
 
+#if defined(__cpp_exceptions)
+// Whether the file was written before the first step.
+GRADUS_BODY bool is_of_step_0(const std::map<std::string_view, const record*>& records) {
+  const auto found = records.find("global_step");
+  if (found == records.end() || found->second->type != int64 || found->second->bytes.size() != sizeof(std::int64_t))
+    return false;
+  std::int64_t step = -1;
+  std::memcpy(&step, found->second->bytes.data(), sizeof step);
+  return step == 0;
+}
+#endif
+
+GRADUS_BODY void load_blob(blob& state, const record& saved,
+                           [[maybe_unused]] const std::map<std::string_view, const record*>& records) {
+#if defined(__cpp_exceptions)
+  try {
+    state.load(saved.bytes);
+  } catch (const error&) {
+    if (!state.may_start_anew() || !is_of_step_0(records)) throw;
+  }
+#else
+  state.load(saved.bytes);
+#endif
+}
+
 GRADUS_BODY void copy_into(const state_list& list, const snapshot& content, int threads) {
   std::map<std::string_view, const record*> records;
   for (const auto& r : content.records) records.emplace(r.name, &r);
@@ -61,7 +86,7 @@ GRADUS_BODY void copy_into(const state_list& list, const snapshot& content, int 
       e.dynamic->save(before);
       const auto found = records.find(e.name);
       if (found != records.end())
-        e.dynamic->load(found->second->bytes);
+        load_blob(*e.dynamic, *found->second, records);
       else
         e.dynamic->load_lacking(list);
       loaded.emplace_back(e.dynamic, std::move(before));

@@ -53,6 +53,7 @@
 #include "../train/evaluation.ipp"
 #include "../train/export_meta_graph.ipp"
 #include "../train/export_saved_model.ipp"
+#include "../train/feeding.ipp"
 #include "../train/from_environment.ipp"
 #include "../train/graph_importer.ipp"
 #include "../train/graph_summary.ipp"

@@ -122,7 +122,7 @@ struct op_kernel<&cards::conv2d_pool> {
       const std::int64_t down = g.oh / p.h, across = g.ow / p.w;
       unsigned char* const winners = reinterpret_cast<unsigned char*>(a[0]) +
                                      g.images * down * across * g.out * static_cast<std::int64_t>(sizeof(T));
-      const T* bias = s.value.types[3] == dtype::none ? nullptr : at<const T>(a, 3);
+      const T* bias = s.type(3) == dtype::none ? nullptr : at<const T>(a, 3);
       const index_range mine = s.share(g.images * down);
       detail::in_registers<A, T, detail::known_windows<G>::out>(
           g.out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {

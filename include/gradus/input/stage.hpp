@@ -337,6 +337,9 @@ public:
     }
   }
 
+  // Where no step was made, a pipeline that was repaired takes the place of the one that failed.
+  bool may_start_anew() const override { return true; }
+
 protected:
   composable() = default;
   ~composable() = default;

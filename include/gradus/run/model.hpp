@@ -21,19 +21,27 @@ struct placeholder_info {
   bool used;  // read by something that this mode computes
 };
 
+namespace detail {
+template <gating Gate, bool NeedsNorm, bool Reuse, dtype Compute, bool ScalesLoss, int Recompute,
+          const rewriting* Rewrite>
+constexpr build_options build_options_of(mode m) {
+  return {.what = m,
+          .gate = Gate,
+          .needs_norm = NeedsNorm,
+          .reuse = Reuse,
+          .compute = Compute,
+          .scales_loss = ScalesLoss,
+          .recompute = Recompute,
+          .rewrite = Rewrite};
+}
+}  // namespace detail
+
 // Built by the compiler: `Build` is a captureless lambda or a function, model_spec(graph&).
 template <auto Build, class Device, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute = dtype::none,
           bool ScalesLoss = false, int Recompute = 0, const detail::rewriting* Rewrite = nullptr>
 struct compiled_model {
   static constexpr build_options options(mode m) {
-    return {.what = m,
-            .gate = Gate,
-            .needs_norm = NeedsNorm,
-            .reuse = Reuse,
-            .compute = Compute,
-            .scales_loss = ScalesLoss,
-            .recompute = Recompute,
-            .rewrite = Rewrite};
+    return detail::build_options_of<Gate, NeedsNorm, Reuse, Compute, ScalesLoss, Recompute, Rewrite>(m);
   }
   template <mode M>
   using frozen = frozen_model<Build, options(M)>;
@@ -178,14 +186,7 @@ public:
 
 private:
   static constexpr build_options options(mode m) {
-    return {.what = m,
-            .gate = Gate,
-            .needs_norm = NeedsNorm,
-            .reuse = Reuse,
-            .compute = Compute,
-            .scales_loss = ScalesLoss,
-            .recompute = Recompute,
-            .rewrite = Rewrite};
+    return detail::build_options_of<Gate, NeedsNorm, Reuse, Compute, ScalesLoss, Recompute, Rewrite>(m);
   }
 
   std::function<model_spec(graph&)> build_;

@@ -2,6 +2,8 @@
 // batch is written once, by the dataset, into the memory that the step reads.
 #pragma once
 #include <cstring>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "../input/dataset.hpp"
@@ -17,46 +19,17 @@ struct feed_target {
 struct feed_plan {
   std::vector<feed_target> targets;  // of each component of the dataset
   std::vector<tensor_view> views;
+  std::string doubt = {};  // what to warn of: placeholders fed in order that would have taken each other's components
 };
 
 // Matches placeholders and components of the data: by name; where no name agrees, in order. Refuses (invalid_argument)
 // a placeholder that nothing feeds, and a component that does not fit its placeholder.
+feed_plan match_feeds(std::span<const placeholder_info> wanted, const components& parts, std::int64_t batch_size);
 template <mode M, class Stepper, class Dataset>
 feed_plan match_feeds(Stepper& stepper, const Dataset& data) {
-  const components& parts = data.element_spec();
   std::vector<placeholder_info> wanted;
   stepper.template placeholders<M>([&](const placeholder_info& p) { wanted.push_back(p); });
-  bool by_name = false;
-  for (const auto& p : wanted)
-    for (const auto& c : parts) by_name = by_name || c.name == p.name;
-  feed_plan plan;
-  plan.targets.resize(parts.size());
-  for (std::size_t k = 0; k < wanted.size(); ++k) {
-    const auto& p = wanted[k];
-    std::size_t at = parts.size();
-    if (by_name) {
-      for (std::size_t i = 0; i < parts.size(); ++i)
-        if (parts[i].name == p.name) at = i;
-    } else if (k < parts.size())
-      at = k;
-    if (at == parts.size()) {
-      if (!p.used) continue;
-      raise(status::invalid_argument, text("placeholder \"", p.name, "\" is not fed: the dataset has ", to_text(parts),
-                                           "; give one of these its name"));
-    }
-    const auto& c = parts[at];
-    const bool same = c.type == p.type && is_batched(p.dims) && -count(p.dims) == count(c.dims);
-    if (!same)
-      raise(status::invalid_argument,
-            text("placeholder \"", p.name, "\" is ", name_of(p.type), " ", to_text(p.dims), ", but the dataset's \"",
-                 c.name, "\" is ", name_of(c.type), " ", to_text(c.dims), " per example; make one as the other"));
-    plan.targets[at].node = p.node;
-  }
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    if (plan.targets[i].node < 0)
-      plan.targets[i].unused.resize(size_bytes(parts[i]) * static_cast<std::size_t>(data.batch_size()));
-  plan.views.resize(parts.size());
-  return plan;
+  return match_feeds(wanted, data.element_spec(), data.batch_size());
 }
 
 // Writes the next batch into the placeholders' memory; returns its number of examples, 0 at the end of the data.
@@ -135,3 +108,7 @@ void fill_feeds(Stepper& stepper, std::span<const placeholder_info> wanted, std:
 }
 
 }  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "feeding.ipp"
+#endif

@@ -219,6 +219,7 @@ private:
       more.begin();
       if (has_files()) loop_.open_log(stepper_, goes_on ? -1 : resumed ? began + 1 : 0);
       auto feeds = detail::match_feeds<mode::train>(stepper_, data);
+      if (!goes_on && !feeds.doubt.empty()) loop_.warn_of(feeds.doubt);
       if constexpr (composition::in_cluster)
         if (!goes_on) detail::pass_over(stepper_, data, feeds);
       const auto fill = [&](stepper_type& s) { return detail::fill_feeds<mode::train>(s, data, feeds) != 0; };

@@ -1,0 +1,62 @@
+// The bodies of feeding.hpp.
+#pragma once
+#include <algorithm>
+
+#include "../base/body.hpp"
+#include "feeding.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// The pairs, if two of them could be exchanged and nobody would notice; else "".
+GRADUS_BODY std::string doubt_of_order(std::span<const placeholder_info> wanted, const components& parts) {
+  std::string pairs;
+  bool ambiguous = false;
+  const std::size_t n = std::min(wanted.size(), parts.size());
+  for (std::size_t k = 0; k < n; ++k) {
+    if (parts[k].name.empty()) return {};
+    pairs += text(k == 0 ? "\"" : ", \"", wanted[k].name, "\" from \"", parts[k].name, '"');
+    for (std::size_t i = 0; i < k; ++i)
+      ambiguous = ambiguous || (parts[i].type == parts[k].type && count(parts[i].dims) == count(parts[k].dims));
+  }
+  if (!ambiguous) return {};
+  return text("no component of the data has the name of a placeholder, so they are fed in their order: ", pairs,
+              "; give the components the placeholders' names if this is not meant");
+}
+
+GRADUS_BODY feed_plan match_feeds(std::span<const placeholder_info> wanted, const components& parts,
+                                  std::int64_t batch_size) {
+  bool by_name = false;
+  for (const auto& p : wanted)
+    for (const auto& c : parts) by_name = by_name || c.name == p.name;
+  feed_plan plan;
+  plan.targets.resize(parts.size());
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    const auto& p = wanted[k];
+    std::size_t at = parts.size();
+    if (by_name) {
+      for (std::size_t i = 0; i < parts.size(); ++i)
+        if (parts[i].name == p.name) at = i;
+    } else if (k < parts.size())
+      at = k;
+    if (at == parts.size()) {
+      if (!p.used) continue;
+      raise(status::invalid_argument, text("placeholder \"", p.name, "\" is not fed: the dataset has ", to_text(parts),
+                                           "; give one of these its name"));
+    }
+    const auto& c = parts[at];
+    const bool same = c.type == p.type && is_batched(p.dims) && -count(p.dims) == count(c.dims);
+    if (!same)
+      raise(status::invalid_argument,
+            text("placeholder \"", p.name, "\" is ", name_of(p.type), " ", to_text(p.dims), ", but the dataset's \"",
+                 c.name, "\" is ", name_of(c.type), " ", to_text(c.dims), " per example; make one as the other"));
+    plan.targets[at].node = p.node;
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (plan.targets[i].node < 0)
+      plan.targets[i].unused.resize(size_bytes(parts[i]) * static_cast<std::size_t>(batch_size));
+  plan.views.resize(parts.size());
+  if (!by_name) plan.doubt = doubt_of_order(wanted, parts);
+  return plan;
+}
+
+}  // namespace gradus::detail
