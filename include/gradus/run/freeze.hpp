@@ -328,11 +328,37 @@ struct accepted<Stage, std::integer_sequence<int, I...>> {
 };
 }  // namespace detail
 
+namespace detail {
+// A function needs the keyword constexpr; a lambda is constexpr when it can be, which it cannot if it calls what is
+// not. The model is built once more for this.
+template <auto Build>
+constexpr bool is_built() {
+  (void)build_model(Build, mode::train);
+  return true;
+}
+template <auto Build>
+concept built_by_compiler = requires { typename std::bool_constant<is_built<Build>()>; };
+template <class Model>
+struct never_built {
+  static constexpr bool value = false;
+  static_assert(
+      sizeof(Model) == 0,
+      "gradus: the compiler cannot run this model function; declare it `constexpr`, and all that it calls, or "
+      "let the program run it.");
+};
+}  // namespace detail
+
 // True if a model is valid; its `page` prints why it is not. A refused model is not differentiated: one refusal is
 // enough. The check itself prints nothing, since clang no longer treats a value as a constant expression after a failed
 // assertion in its evaluation.
 template <auto Build, build_options O>
 struct model_fits {
+  static constexpr bool value = false;
+  using page = detail::never_built<model_fits>;
+};
+template <auto Build, build_options O>
+  requires detail::built_by_compiler<Build>
+struct model_fits<Build, O> {
   using examined = detail::stage<Build, O, detail::stage<Build, O, 0>::value.size.refusal == 0 ? 1 : 0>;
   static constexpr bool value = examined::value.size.refusal == 0;
   using page = detail::accepted<examined>;

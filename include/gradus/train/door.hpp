@@ -99,16 +99,6 @@ consteval bool given_twice(const kinds<Kinds...>*) {
 }
 template <class R>
 concept lacks_only_a_step = has_name<R> && has_rate<R> && prepares<R> && !has_step<R>;
-// Lambdas are constexpr when they can be; a function needs the keyword. (Functions only: the model is built once more.)
-template <auto Build>
-constexpr bool is_built() {
-  (void)build_model(Build, mode::train);
-  return true;
-}
-template <auto Build>
-concept built_by_compiler =
-    !std::is_pointer_v<decltype(Build)> || requires { typename std::bool_constant<is_built<Build>()>; };
-
 template <auto Build, class... Policies>
 consteval refusal find_refusal() {
   using rule = policy_of<kind::rule, no_rule, Policies...>;
