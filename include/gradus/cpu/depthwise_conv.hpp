@@ -20,7 +20,7 @@ namespace detail {
 // N::width channels of the result, or in part some of them.
 template <class N, bool Part>
 struct depthwise_channels {
-  using number = N;
+  using numbers = N;
   using T = typename N::value_type;
   static constexpr bool one_of_each = true;
 
@@ -54,16 +54,17 @@ struct spread_channels : depthwise_channels<N, Part> {
   using T = typename N::value_type;
   static constexpr bool one_of_each = false;
 
-  std::size_t seen;  // channels of the image
+  std::size_t seen = 1;  // channels of the image
   typename N::words places;
   spread_channels(std::int64_t c, std::size_t n, std::int64_t multiplier)
       : depthwise_channels<N, Part>(c, n, multiplier) {
-    typename N::word list[N::width];
+    typename N::word list[N::width], place = 0;
+    std::int64_t number = c - this->of_image * multiplier;
     for (std::size_t i = 0; i < N::width; ++i) {
-      const std::int64_t last = c + static_cast<std::int64_t>(i < n ? i : n - 1);
-      list[i] = static_cast<typename N::word>(last / multiplier - this->of_image);
+      list[i] = place;
+      if (i < n) seen = place + 1;
+      if (++number == multiplier) number = 0, ++place;
     }
-    seen = static_cast<std::size_t>(list[N::width - 1]) + 1;
     std::memcpy(&places, list, sizeof places);
   }
   GRADUS_INLINE N pixel(const T* p) const {
@@ -75,11 +76,12 @@ struct spread_channels : depthwise_channels<N, Part> {
 // f(channels) for registers of the channels [mine.first, mine.last) of the result, and lanes where they do not fit.
 template <class A, class T, class G, class F>
 void in_channels(const G& g, index_range mine, F f) {
+  const std::int64_t multiplier = g.out / g.in;
+  std::int64_t c = mine.first;
+#if GRADUS_SIMD
   using N = pack<T, A>;
   using known = known_windows<G>;
   constexpr auto w = static_cast<std::int64_t>(N::width);
-  const std::int64_t multiplier = g.out / g.in;
-  std::int64_t c = mine.first;
   const auto registers = [&]<template <class, bool> class Channels>() {
     for (; c + w <= mine.last; c += w) f(Channels<N, false>(c, N::width, multiplier));
     if constexpr (reads_parts<N> && (known::out == 0 || known::out % w != 0))
@@ -88,7 +90,6 @@ void in_channels(const G& g, index_range mine, F f) {
         c = mine.last;
       }
   };
-#if GRADUS_SIMD
   if constexpr (known::in == known::out)  // both are 0 where they are not known
     if (multiplier == 1) registers.template operator()<depthwise_channels>();
   if constexpr ((known::out == 0 || known::in != known::out) && spreads<N>)
@@ -104,7 +105,7 @@ void in_channels(const G& g, index_range mine, F f) {
 // Rows sums over the filters, of places `step` numbers apart.
 template <class Channels, int Rows>
 struct depthwise_sums {
-  using N = typename Channels::number;
+  using N = typename Channels::numbers;
   using T = typename N::value_type;
   using row_places = std::make_integer_sequence<int, Rows>;
 
@@ -139,28 +140,25 @@ private:
   }
 };
 
-// f(first, skip) with a count of places, as in_tiles has it, of no more kinds than keep the machine busy.
-template <int Most, std::int64_t Constant, class F>
+// As in_tiles, with fewer heights where the count of rows is not known: each is code for all kinds of channels. Without
+// vectors there is then no tile: a microcontroller that interprets has every kernel, and no memory to spare.
+template <class N, std::int64_t Constant, class F>
 GRADUS_INLINE void in_place_tiles(std::int64_t first, std::int64_t last, F f) {
+  constexpr int most = N::width == 1 ? 4 : 8, half = most / 2;
   const auto run = [&]<int Rows>() {
     for (std::int64_t i = first; i < last; i += Rows) {
       const std::int64_t start = i + Rows <= last ? i : last - Rows;
       f.template operator()<Rows>(start, i - start);
     }
   };
+  const std::int64_t n = last - first, rest = n % most;
   if constexpr (Constant != 0)
-    in_tiles<Most, Constant>(first, last, f);
-  else if constexpr (GRADUS_SIMD == 0)
+    in_tiles<most, Constant>(first, last, f);
+  else if (GRADUS_SIMD == 0 || n < half)
     run.template operator()<1>();
-  else if (const std::int64_t n = last - first, half = Most / 2; n >= Most && (n % Most == 0 || n % Most > half))
-    run.template operator()<Most>();
-  else if (n >= half)
-    run.template operator()<Most / 2>();
-  else
-    run.template operator()<1>();
+  else if constexpr (GRADUS_SIMD != 0)
+    n >= most && (rest == 0 || rest > half) ? run.template operator()<most>() : run.template operator()<half>();
 }
-template <class N>
-inline constexpr int places_at_once = N::width > 1 ? 8 : 4;
 
 }  // namespace detail
 
@@ -173,16 +171,16 @@ struct op_kernel<&cards::depthwise_conv2d> {
     dispatch_type<0, float, double>(s, [&]<class T>() {
       const detail::windows<S> g(s);
       const index_range mine = s.share(g.images * g.oh);
-      detail::in_channels<A, T>(g, {0, g.out}, [&](const auto& channels) {
-        for (std::int64_t row = mine.first; row < mine.last; ++row)
+      for (std::int64_t row = mine.first; row < mine.last; ++row)
+        detail::in_channels<A, T>(g, {0, g.out}, [&](const auto& channels) {
           one_row(g, row, channels, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
-      });
+        });
     });
   }
 
 private:
   template <class G, class Channels, class T>
-  static void one_row(const G& g, std::int64_t row, const Channels& c, T* y, const T* x, const T* filters) {
+  static void one_row(const G g, std::int64_t row, const Channels c, T* y, const T* x, const T* filters) {
     const std::int64_t top = row % g.oh * g.sh - g.above, line = g.w * g.in;
     const std::int64_t above = (row / g.oh * g.h + top) * line + c.of_image;  // where the windows begin
     const detail::visible down(top, g.kh, g.h);
@@ -204,7 +202,7 @@ private:
       }
     };
     edge(0, whole.first);
-    detail::in_place_tiles<detail::places_at_once<typename Channels::number>, detail::known_windows<G>::across>(
+    detail::in_place_tiles<typename Channels::numbers, detail::known_windows<G>::across>(
         whole.first, whole.last,
         [&]<int Rows>(std::int64_t ow, std::int64_t) { tile.template operator()<Rows>(ow, 0, g.kw); });
     edge(whole.last, g.ow);
@@ -221,18 +219,18 @@ struct op_kernel<&cards::depthwise_conv2d_input> {
     dispatch_type<0, float, double>(s, [&]<class T>() {
       const detail::windows<S> g(s);
       const index_range mine = s.share(g.images * g.h);
-      detail::in_channels<A, T>(g, {0, g.out}, [&](const auto& channels) {
-        for (std::int64_t row = mine.first; row < mine.last; ++row)
+      for (std::int64_t row = mine.first; row < mine.last; ++row)
+        detail::in_channels<A, T>(g, {0, g.out}, [&](const auto& channels) {
           for (std::int64_t w = 0; w < g.w && w < g.sw; ++w)
             one_row(g, row, w, channels, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
-      });
+        });
     });
   }
 
 private:
   // Pixels w, w + sw, w + 2 sw ... of a row see the same columns of the filters: first, first + sw, ...
   template <class G, class Channels, class T>
-  static void one_row(const G& g, std::int64_t row, std::int64_t w, const Channels& c, T* dx, const T* filters,
+  static void one_row(const G g, std::int64_t row, std::int64_t w, const Channels c, T* dx, const T* filters,
                       const T* dy) {
     const std::int64_t image = row / g.h, below = row % g.h + g.above, pixels = (g.w - w + g.sw - 1) / g.sw;
     const std::int64_t first = (w + g.left) % g.sw, nearest = (w + g.left) / g.sw;  // its place, for pixel 0
@@ -257,7 +255,7 @@ private:
       });
     };
     for (std::int64_t i = 0; i < whole.first; ++i) tile.template operator()<1>(i, 0);
-    detail::in_place_tiles<detail::places_at_once<typename Channels::number>, alike<G>>(whole.first, whole.last, tile);
+    detail::in_place_tiles<typename Channels::numbers, alike<G>>(whole.first, whole.last, tile);
     for (std::int64_t i = whole.last; i < pixels; ++i) tile.template operator()<1>(i, 0);
   }
   // How many pixels of a row see all columns of the filters, where that is a constant; else 0.
@@ -318,7 +316,7 @@ private:
   template <std::int64_t Constant, class F>
   static GRADUS_INLINE void in_taps(std::int64_t n, F f) {
     std::int64_t k = 0;
-    if constexpr (Constant == 0 || Constant >= 3)
+    if constexpr (Constant == 0 ? GRADUS_SIMD != 0 : Constant >= 3)
       for (; k + 3 <= n; k += 3) f.template operator()<3>(k);
     if constexpr (Constant % 3 != 0) f.template operator()<static_cast<int>(Constant % 3)>(k);
     if constexpr (Constant == 0)
@@ -326,9 +324,9 @@ private:
   }
   // Down x Across numbers of a filter from (kh, kw) on: sums over an image in registers.
   template <int Down, int Across, class G, class Channels, class T>
-  static void some_taps(const G& g, std::int64_t image, std::int64_t kh, std::int64_t kw, const Channels& c, T* df,
+  static void some_taps(const G g, std::int64_t image, std::int64_t kh, std::int64_t kw, const Channels c, T* df,
                         const T* x, const T* dy) {
-    using N = typename Channels::number;
+    using N = typename Channels::numbers;
     N sums[static_cast<std::size_t>(Down * Across)];
     const auto each = [&](auto f) __attribute__((always_inline)) {
       [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) { (f(I), ...); }
