@@ -1,3 +1,4 @@
+// costs: 100
 // A block of MobileNet (Howard et al. 2017): a convolution, a depthwise one, and one of 1 x 1 that mixes channels. It
 // learns; and it ends with the same bits compiled and interpreted, alone and divided, whole and one by one, in one run
 // and in two.
