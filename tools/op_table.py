@@ -15,7 +15,7 @@ sections = [  # title, headers
     ("Elementwise", ["elementwise"]),
     ("Shapes", ["broadcast", "arrange"]),
     ("Sums, means, extremes", ["broadcast", "reduce"]),
-    ("Products, convolutions, pools", ["matmul", "conv"]),
+    ("Products, convolutions, pools", ["matmul", "conv", "depthwise_conv"]),
     ("Softmax, attention, normalization", ["softmax", "attention", "layer_norm"]),
     ("Rows of tables", ["gather", "embedding"]),
     ("Random numbers", ["random"]),

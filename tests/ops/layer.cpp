@@ -42,6 +42,17 @@ static_assert([] {
 }());
 static_assert([] {
   graph g;
+  const value x = g.placeholder("x", {batch, 12, 12, 3}, float64);
+  const value y = depthwise_conv2d(
+      x, {.kernel_size = {3, 5}, .strides = 2, .padding = padding::same, .depth_multiplier = 2, .activation = relu});
+  const value z = depthwise_conv2d(y, {.use_bias = false, .trainable = false}), w = depthwise_conv2d(z);
+  return y.dims() == shape{batch, 6, 6, 6} && has(g, "depthwise_conv2d/depthwise_kernel", {3, 5, 3, 2}) &&
+         has(g, "depthwise_conv2d/bias", {6}) && z.dims() == shape{batch, 4, 4, 6} &&
+         has(g, "depthwise_conv2d_1/depthwise_kernel", {3, 3, 6, 1}, false) && g.find("depthwise_conv2d_1/bias") < 0 &&
+         w.dims() == shape{batch, 2, 2, 6} && w.type() == float64;
+}());
+static_assert([] {
+  graph g;
   const value ids = g.placeholder("ids", {batch, 6}, int64);
   const value e = embedding(ids, {.input_dim = 100, .output_dim = 8});
   const value n = layer_norm(e), a = multi_head_attention(n, {.heads = 2, .dropout_rate = 0.1});
@@ -92,6 +103,15 @@ TEST_CASE("what layers refuse") {
   }>("conv2d \"conv2d\": needs filters > 0, a kernel_size > 0 and images [n, height, width, channels], got 4 filters, "
      "operand "
      "[batch, 8, 8]");
+  check<[](graph& g) {
+    depthwise_conv2d(g.placeholder("x", {batch, 8, 8}), {.name = "each"});
+  }>("depthwise_conv2d \"each\": needs depth_multiplier > 0, a kernel_size > 0 and images [n, height, width, "
+     "channels], "
+     "got depth_multiplier 1, operand [batch, 8, 8]");
+  check<[](graph& g) {
+    depthwise_conv2d(g.placeholder("x", {batch, 8, 8, 3}), {.depth_multiplier = 0});
+  }>("depthwise_conv2d \"depthwise_conv2d\": needs depth_multiplier > 0, a kernel_size > 0 and images [n, height, "
+     "width, channels], got depth_multiplier 0, operand [batch, 8, 8, 3]");
   check<[](graph& g) { embedding(g.placeholder("x", {batch}, int32), {.input_dim = 4}); }>(
       "embedding \"embedding\": needs input_dim > 0 and output_dim > 0, got 4, 0");
   check<[](graph& g) {
@@ -116,6 +136,28 @@ TEST_CASE("dense is a product, a bias and an activation") {
   const std::vector<float> in{1, 0, 1, 1, 0, 2};
   const auto out = s.run(y, {{x, in}}).as<float>();
   CHECK(std::vector<float>(out.begin(), out.end()) == std::vector<float>{1.5f, 2, 2.5f, 0.5f, 0, 0, 0, 0, 0});
+}
+
+TEST_CASE(
+    "depthwise_conv2d is its kernel on each channel, a bias and an activation; its first values as TensorFlow's") {
+  graph g;
+  const value x = g.placeholder("x", {batch, 1, 2, 2});
+  const value y = depthwise_conv2d(x, {.kernel_size = {1, 2}, .depth_multiplier = 2, .activation = relu});
+  depthwise_conv2d(g.placeholder("wide", {batch, 1, 1, 50}), {.kernel_size = 1});
+  session s{g};
+  s.initialize(3);
+  // fan in 1 * 1 * 50 and fan out 1: within +- sqrt(3 / 25.5), where one weight alone would be within +- sqrt(3)
+  float most = 0;
+  for (const float w : s.variable("depthwise_conv2d_1/depthwise_kernel").as<float>())
+    most = std::max(most, std::fabs(w));
+  CHECK(most <= std::sqrt(3 / 25.5f));
+  CHECK(most > 0.8f * std::sqrt(3 / 25.5f));
+  const float kernel[] = {1, 2, 3, 4, 5, 6, -7, 8}, bias[] = {0.5f, 0, 0, -1};
+  std::memcpy(s.mutable_variable("depthwise_conv2d/depthwise_kernel").mutable_data(), kernel, sizeof kernel);
+  std::memcpy(s.mutable_variable("depthwise_conv2d/bias").mutable_data(), bias, sizeof bias);
+  const std::vector<float> in{1, 10, 2, 20};
+  const auto out = s.run(y, {{x, in}}).as<float>();
+  CHECK(std::vector<float>(out.begin(), out.end()) == std::vector<float>{11.5f, 14, 0, 199});
 }
 
 TEST_CASE("layer_norm: mean 0, deviation 1 per row") {

@@ -89,6 +89,18 @@ static_assert([] {
          many(g, rounding) == 4 + 2 + 3 && all_products_rounded(g) && broken_law(parts_of(g)) == nullptr;
 }());
 
+constexpr auto separable = [](graph& g) {  // a depthwise convolution is a product as well, and transposes nothing
+  const value x = g.placeholder("x", {batch, 6, 6, 2});
+  const value h = depthwise_conv2d(depthwise_conv2d(x, {.depth_multiplier = 2}));
+  g.add_output(output::loss, "loss", reduce_mean(square(conv2d(h, {.filters = 3, .kernel_size = 1}))));
+};
+static_assert([] {
+  const graph g = training(separable);
+  return many(g, cards::depthwise_conv2d) == 2 && many(g, cards::depthwise_conv2d_filter) == 2 &&
+         many(g, cards::depthwise_conv2d_input) == 1 && many(g, rounding) == 6 + 3 + 3 && all_products_rounded(g) &&
+         broken_law(parts_of(g)) == nullptr;
+}());
+
 // One copy of a tensor, however many multiply by it; float64 is left alone.
 constexpr auto shared = [](graph& g) {
   const value w = g.variable("w", {3, 3}), x = g.placeholder("x", {3, 3});

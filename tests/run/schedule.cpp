@@ -132,10 +132,11 @@ TEST_CASE("a model too small to gain stays on one thread, a large one does not")
   CHECK(schedule(r, 100000, 1, work_division{}, dense_updates).serial);
 }
 
-TEST_CASE("the work of a product and of a convolution") {
+TEST_CASE("the work of a product, of a convolution and of a depthwise one") {
   constexpr auto one = [](graph& g) {
     auto x = g.placeholder("x", {batch, 8, 8, 3});
     auto y = conv2d(x, {.filters = 6, .padding = padding::same, .use_bias = false});
+    y = depthwise_conv2d(y, {.padding = padding::same, .depth_multiplier = 2, .use_bias = false});
     return model_spec{.loss = reduce_mean(dense(flatten(y), {.units = 10})), .metrics = {}, .predictions = {}};
   };
   const ready_graph g(build_model(one, mode::evaluate), build_options{mode::evaluate, gating::none, false, false});
@@ -147,7 +148,8 @@ TEST_CASE("the work of a product and of a convolution") {
     flops[r.at(r.program.calls[c].node).op->name.substr(0, 6)] += w.flops;
   }
   CHECK(flops["Conv2D"] == 2.0 * 5 * 64 * 6 * 3 * 9);
-  CHECK(flops["MatMul"] + flops["FusedM"] == 2.0 * 5 * 384 * 10);
+  CHECK(flops["Depthw"] == 2.0 * 5 * 64 * 12 * 9);
+  CHECK(flops["MatMul"] + flops["FusedM"] == 2.0 * 5 * 768 * 10);
 }
 
 namespace {

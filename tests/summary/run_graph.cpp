@@ -119,6 +119,20 @@ TEST_CASE("run_graph: signatures may change local variables, as a metric's updat
       unimplemented);
 }
 
+TEST_CASE("run_graph: TensorFlow's kernel of depthwise convolutions takes equal strides alone") {
+  const auto written = [](extent2 strides) {
+    graph g(mode::predict);
+    const auto x = g.placeholder("x", {batch, 6, 6, 2});
+    const auto y = depthwise_conv2d(x, g.constant(1, float32, {3, 3, 2, 1}), {.strides = strides});
+    return to_meta_graph(parts_of(g), g.names.chars.first, {}, {{"serve", {{{"x", x.id}}, {{"y", y.id}}}}});
+  };
+  CHECK(has_node(written(2), "DepthwiseConv2dNative"));
+  CHECK_THROWS_WITH_AS(written({1, 2}),
+                       doctest::Contains("node \"DepthwiseConv2dNative\" (DepthwiseConv2dNative): strides 1, 2; "
+                                         "TensorFlow's depthwise convolutions have equal ones alone"),
+                       unimplemented);
+}
+
 TEST_CASE("run_graph: what a checkpoint holds beside the model's variables; names that are taken already") {
   graph g(mode::predict);
   const auto w = g.variable("w", {2}, {.init = zeros}), taken = g.variable("save/restore_all", {}, {.init = zeros});

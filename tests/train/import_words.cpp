@@ -36,6 +36,11 @@ TEST_CASE("windows: what is not NHWC, SAME or VALID, and of dilation 1") {
   const auto g =
       of({input("x", {-1, 5, 5, 2}), input("w", {3, 3, 2, 4}), {"y", "Conv2D", {"x", "w"}, {}, {strides, same}}});
   CHECK(g["y"].dims() == shape{batch, 3, 5, 4});
+  const auto each = of({input("x", {-1, 5, 5, 2}),
+                        input("w", {3, 3, 2, 4}),
+                        {"y", "DepthwiseConv2dNative", {"x", "w"}, {}, {strides, same}}});
+  CHECK(each["y"].dims() == shape{batch, 3, 5, 8});
+  CHECK(each["y"].g->nodes[each["y"].id].op == &cards::depthwise_conv2d);
   CHECK(says(convolved({strides, same, {"data_format", std::string("NCHW")}}),
              "node \"y\" (Conv2D): the format \"NCHW\""));
   CHECK(says(convolved({strides, {"padding", std::string("EXPLICIT")}}), "the padding \"EXPLICIT\""));

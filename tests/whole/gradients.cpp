@@ -256,6 +256,23 @@ std::vector<row> arrange_rows() {
        [](graph& g, xs x) {
          return differentiated(g, x[1], conv2d(x[0], square(x[1]), {.strides = 2, .padding = padding::same}), x[2]);
        }},
+      {"depthwise_conv2d, valid", {image, {{2, 3, 2, 3}}}, [](graph&, xs x) { return depthwise_conv2d(x[0], x[1]); }},
+      {"depthwise_conv2d, same, strides",
+       {image, {{3, 2, 2, 1}}},
+       [](graph&, xs x) {
+         return depthwise_conv2d(x[0], x[1], {.strides = {2, 3}, .padding = padding::same});
+       }},
+      {"depthwise_conv2d by its image, twice",
+       {image, {{2, 2, 2, 2}}, {{batch, 2, 2, 4}}},
+       [](graph& g, xs x) {
+         return differentiated(g, x[0], depthwise_conv2d(square(x[0]), x[1], {.strides = 2}), x[2]);
+       }},
+      {"depthwise_conv2d by its filters, twice",
+       {image, {{2, 2, 2, 2}}, {{batch, 3, 2, 4}}},
+       [](graph& g, xs x) {
+         const value y = depthwise_conv2d(x[0], square(x[1]), {.strides = 2, .padding = padding::same});
+         return differentiated(g, x[1], y, x[2]);
+       }},
       {"max_pool",
        {{{batch, 4, 4, 2}, 0, 0, apart(96)}},
        [](graph&, xs x) { return max_pool(x[0], {.pool_size = 3, .strides = 2, .padding = padding::same}); }},
@@ -367,6 +384,7 @@ TEST_CASE("every op with a gradient has a row, or is checked by its card") {
   note(elementwise_ops{}, missing), note(matmul_ops{}, missing), note(reduce_ops{}, missing),
       note(softmax_ops{}, missing);
   note(state_ops{}, missing), note(arrange_ops{}, missing), note(gather_ops{}, missing), note(conv_ops{}, missing);
+  note(depthwise_conv_ops{}, missing);
   note(random_ops{}, missing), note(host_ops{}, missing);
   CHECK(missing.size() > 50);
   for (const auto& rows : {elementwise_rows(), reduction_rows(), arrange_rows(), loss_rows()})

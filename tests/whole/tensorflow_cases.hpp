@@ -3,7 +3,7 @@
 #pragma once
 #include <cmath>
 #include <gradus/ops/attention.hpp>
-#include <gradus/ops/conv.hpp>
+#include <gradus/ops/depthwise_conv.hpp>
 #include <gradus/ops/embedding.hpp>
 #include <gradus/ops/host.hpp>
 #include <gradus/ops/layer.hpp>
@@ -143,11 +143,17 @@ inline void computed(graph& g, dtype type) {
 
   const value image = in("image", {batch, 6, 5, 2}), filters = in("filters", {3, 2, 2, 3});
   for (const padding p : {padding::valid, padding::same})
-    for (const extent2 s : {extent2(1), extent2(2, 1), extent2(2, 3)}) {
+    for (const extent2 s : {extent2(1), extent2(2), extent2(2, 1), extent2(2, 3)}) {
       const value y = conv2d(image, filters, {.strides = s, .padding = p});
       const detail::window_attr w{3, 2, s.height, s.width, p == padding::same, 6, 5};
       out.add(y), out.add(g.add_with(cards::conv2d_input, {transpose(filters, {0, 3, 1, 2}), y}, w));
       out.add(g.add_with(cards::conv2d_filter, {image, y}, w));
+      if (s.height == s.width) {
+        const value each = in(text("each", s.height), {3, 2, 2, 1 + s.height});
+        const value z = depthwise_conv2d(image, each, {.strides = s, .padding = p});
+        out.add(z), out.add(g.add_with(cards::depthwise_conv2d_input, {each, z}, w));
+        out.add(g.add_with(cards::depthwise_conv2d_filter, {image, z}, w));
+      }
       const pool_options o{.pool_size = {3, 2}, .strides = s, .padding = p};
       const value most = max_pool(image, o), mean = avg_pool(image, o);
       out.add(most), out.add(mean), out.add(g.add_with(cards::max_pool_grad, {image, mean}, w));

@@ -323,6 +323,24 @@ def conv2d_filter(n, x, sizes, dy):
     return np.einsum("nijabc,nijo->abco", f, dy)
 
 
+def depthwise(n, x, w):
+    assert len(set(window(n)[:2])) == 1, "TensorFlow's kernel takes equal strides alone"
+    f, *_ = frames(x, *w.shape[:2], *window(n), 0)
+    y = np.einsum("nijabc,abcm->nijcm", f, w)
+    return y.reshape(*y.shape[:3], -1).astype(x.dtype)
+
+
+def depthwise_input(n, sizes, w, dy):
+    x = np.zeros(sizes, dy.dtype)
+    _, rows, columns, before, padded = frames(x, *w.shape[:2], *window(n), 0)
+    return fold(np.einsum("nijcm,abcm->nijabc", dy.reshape(*dy.shape[:3], *w.shape[2:]), w), rows, columns, before, padded, x.shape)
+
+
+def depthwise_filter(n, x, sizes, dy):
+    f, *_ = frames(x, int(sizes[0]), int(sizes[1]), *window(n), 0)
+    return np.einsum("nijabc,nijcm->abcm", f, dy.reshape(*dy.shape[:3], int(sizes[2]), int(sizes[3])))
+
+
 def pool(n, x, how):
     kh, kw = n.attrs["ksize"][1][1:3]
     return how(frames(x, kh, kw, *window(n), -np.inf if how is np.max else np.nan)[0], axis=(3, 4))
@@ -416,6 +434,8 @@ OPS = {
     "BroadcastTo": lambda n, x, s: np.broadcast_to(x, s), "Cast": cast,
     "ConcatV2": lambda n, *x: np.concatenate(x[:-1], axis=int(x[-1])), "Const": lambda n: n.attrs["value"][1][1],
     "Conv2D": conv2d, "Conv2DBackpropInput": conv2d_input, "Conv2DBackpropFilter": conv2d_filter,
+    "DepthwiseConv2dNative": depthwise, "DepthwiseConv2dNativeBackpropInput": depthwise_input,
+    "DepthwiseConv2dNativeBackpropFilter": depthwise_filter,
     "Elu": lambda n, x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
     "EluGrad": lambda n, dy, y: np.where(y > 0, dy, dy * (y + 1)), "Equal": lambda n, x, y: x == y,
     "Erf": lambda n, x: erf(x.astype(np.float64)).astype(x.dtype), "Exp": lambda n, x: np.exp(x),

@@ -3,6 +3,7 @@
 #include "arrange.hpp"
 #include "attention.hpp"
 #include "conv.hpp"
+#include "depthwise_conv.hpp"
 #include "elementwise.hpp"
 #include "fused.hpp"
 #include "gather.hpp"
@@ -146,8 +147,8 @@ template <class Arithmetic>
 std::span<const typename cpu<Arithmetic>::entry> built_in_ops<Arithmetic>::all() {
   using table =
       typename cpu<Arithmetic>::template table<elementwise_ops, matmul_ops, reduce_ops, softmax_ops, state_ops,
-                                               arrange_ops, gather_ops, conv_ops, random_ops, precision_ops, host_ops,
-                                               fused_ops, attention_ops, layer_norm_ops>;
+                                               arrange_ops, gather_ops, conv_ops, depthwise_conv_ops, random_ops,
+                                               precision_ops, host_ops, fused_ops, attention_ops, layer_norm_ops>;
   return table::entries;
 }
 template <class Arithmetic>

@@ -323,6 +323,37 @@ struct masked<double, 32> {
 };
 #endif
 
+// Place j of a register becomes its place i[j]: `supported` where that is one instruction.
+template <class T, std::size_t Bytes>
+struct picked {
+  static constexpr bool supported = false;
+};
+#if defined(__AVX512F__)
+template <>
+struct picked<float, 64> {
+  static constexpr bool supported = true;
+  static GRADUS_INLINE __m512 from(__m512 r, words<std::uint32_t, 64> i) {
+    return _mm512_maskz_permutexvar_ps(0xffff, reinterpret_cast<__m512i>(i.v), r);
+  }
+};
+template <>
+struct picked<double, 64> {
+  static constexpr bool supported = true;
+  static GRADUS_INLINE __m512d from(__m512d r, words<std::uint64_t, 64> i) {
+    return _mm512_maskz_permutexvar_pd(0xff, reinterpret_cast<__m512i>(i.v), r);
+  }
+};
+#endif
+#if defined(__AVX2__)
+template <>
+struct picked<float, 32> {
+  static constexpr bool supported = true;
+  static GRADUS_INLINE __m256 from(__m256 r, words<std::uint32_t, 32> i) {
+    return _mm256_permutevar8x32_ps(r, reinterpret_cast<__m256i>(i.v));
+  }
+};
+#endif
+
 // Places moved within and between registers of W numbers.
 #if __has_builtin(__builtin_shufflevector)
 #define GRADUS_SHUFFLES 1

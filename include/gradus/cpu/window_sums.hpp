@@ -198,7 +198,9 @@ GRADUS_INLINE void in_tiles(std::int64_t first, std::int64_t last, F f) {
     run.template operator()<static_cast<int>((Constant + tiles - 1) / tiles)>();
   } else {
     // The height that computes least twice, a tile costing about two rows more than it has.
-    constexpr int heights[] = {Most, Most * 4 / 5, Most * 2 / 3, Most / 3};
+    // Without vectors it is one of two: there, it is the memory of the code that is dear.
+    constexpr bool few = GRADUS_SIMD == 0;
+    constexpr int heights[] = {Most, few ? 1 : Most * 4 / 5, few ? 1 : Most * 2 / 3, few ? 1 : Most / 3};
     int best = 1;
     std::int64_t least = 0;
     for (const int height : heights)

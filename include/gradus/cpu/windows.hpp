@@ -55,13 +55,14 @@ struct whole_windows {
 // What is a constant of a kernel that sees G, or 0.
 template <class G>
 struct known_windows {
-  static constexpr std::int64_t in = 0, out = 0, run = 0, across = 0;
+  static constexpr std::int64_t in = 0, out = 0, kh = 0, kw = 0, run = 0, across = 0;
 };
 template <class G>
   requires G::known
 struct known_windows<G> {
   static constexpr whole_windows whole{G::ow, G::kw, G::sw, G::left, G::w};
-  static constexpr std::int64_t in = G::in, out = G::out, run = G::kw * G::in, across = whole.last - whole.first;
+  static constexpr std::int64_t in = G::in, out = G::out, kh = G::kh, kw = G::kw, run = G::kw * G::in,
+                                across = whole.last - whole.first;
 };
 
 }  // namespace gradus::detail

@@ -122,18 +122,22 @@ struct window_options {
   extent2 strides = 1;
   gradus::padding padding = gradus::padding::valid;
 };
+namespace detail {
+constexpr window_attr window_of(const shape& filters, const window_options& o) {
+  const bool known = filters.rank == 4;
+  return {known ? filters[0] : 1,
+          known ? filters[1] : 1,
+          o.strides.height,
+          o.strides.width,
+          o.padding == padding::same,
+          0,
+          0};
+}
+}  // namespace detail
 // Images [n, h, w, in] with filters [kh, kw, in, out]: [n, oh, ow, out]. A correlation, as everywhere in this field:
 // the filters are not mirrored. float32 or float64.
 constexpr value conv2d(value images, value filters, const window_options& o = {}) {
-  const shape& w = filters.dims();
-  const detail::window_attr a{w.rank == 4 ? w[0] : 1,
-                              w.rank == 4 ? w[1] : 1,
-                              o.strides.height,
-                              o.strides.width,
-                              o.padding == padding::same,
-                              0,
-                              0};
-  return images.g->add_with(cards::conv2d, {images, filters}, a);
+  return images.g->add_with(cards::conv2d, {images, filters}, detail::window_of(filters.dims(), o));
 }
 
 struct pool_options {

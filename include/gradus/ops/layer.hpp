@@ -2,7 +2,7 @@
 // second "dense" of a graph is "dense_1". A name that is empty stands for the layer's own: "dense", "conv2d", ...
 #pragma once
 #include "attention.hpp"
-#include "conv.hpp"
+#include "depthwise_conv.hpp"
 #include "layer_norm.hpp"
 #include "matmul.hpp"
 #include "random.hpp"
@@ -95,6 +95,50 @@ constexpr value conv2d(value images, const conv2d_options& o) {
   value y = conv2d(images, kernel, {.strides = o.strides, .padding = o.padding});
   if (o.use_bias)
     y = y + g.variable("bias", {o.filters},
+                       {.init = o.bias_initializer,
+                        .trainable = o.trainable,
+                        .type = images.type(),
+                        .constraint = o.bias_constraint});
+  return detail::activated(y, o.activation);
+}
+
+struct depthwise_conv2d_options {
+  extent2 kernel_size = 3;
+  extent2 strides = 1;
+  gradus::padding padding = gradus::padding::valid;
+  int depth_multiplier = 1;  // channels of the result for each of the images
+  std::string_view name = "depthwise_conv2d";
+  bool use_bias = true;
+  initializer depthwise_initializer = glorot_uniform, bias_initializer = zeros;
+  gradus::activation activation = nullptr;
+  bool trainable = true;
+  constraint depthwise_constraint = {}, bias_constraint = {};  // max_norm(3, {0, 1})
+};
+// activation(images * kernel + bias), each channel with a kernel of its own: [n, h, w, in] to [n, oh, ow, in *
+// depth_multiplier]. Variables "<name>/depthwise_kernel" [kh, kw, in, depth_multiplier] and "<name>/bias" [in *
+// depth_multiplier]. As tf.keras.layers.DepthwiseConv2D, also in the fan in, kh * kw * in, though a number of the
+// result is a sum of kh * kw; PyTorch (Conv2d with groups = in) has kh * kw, so its kernels begin larger.
+constexpr value depthwise_conv2d(value images, const depthwise_conv2d_options& o = {}) {
+  graph& g = *images.g;
+  const shape& s = images.dims();
+  if (s.rank != 4 || s.back() <= 0 || o.depth_multiplier <= 0 || o.kernel_size.height <= 0 ||
+      o.kernel_size.width <= 0) {
+    g.refuse("depthwise_conv2d \"", o.name,
+             "\": needs depth_multiplier > 0, a kernel_size > 0 and images [n, height, width, channels], got "
+             "depth_multiplier ",
+             o.depth_multiplier, ", operand ", s);
+    return images;
+  }
+  const auto scope = g.name_scope(o.name);
+  const shape dims{o.kernel_size.height, o.kernel_size.width, s.back(), o.depth_multiplier};
+  const value kernel = g.variable("depthwise_kernel", dims,
+                                  {.init = o.depthwise_initializer,
+                                   .trainable = o.trainable,
+                                   .type = images.type(),
+                                   .constraint = o.depthwise_constraint});
+  value y = depthwise_conv2d(images, kernel, {.strides = o.strides, .padding = o.padding});
+  if (o.use_bias)
+    y = y + g.variable("bias", {y.dims().back()},
                        {.init = o.bias_initializer,
                         .trainable = o.trainable,
                         .type = images.type(),

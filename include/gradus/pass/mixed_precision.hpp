@@ -2,7 +2,7 @@
 // float32; everything else, and every variable, stays float32. Micikevicius et al. 2018, arXiv:1710.03740.
 #pragma once
 #include "../base/contract.hpp"
-#include "../ops/conv.hpp"
+#include "../ops/depthwise_conv.hpp"
 #include "../ops/matmul.hpp"
 #include "../ops/precision.hpp"
 #include "rewrite.hpp"
@@ -33,7 +33,8 @@ struct full_precision {
 
 constexpr bool is_product(const node& n) {
   return n.op == &cards::matmul || n.op == &cards::conv2d || n.op == &cards::conv2d_input ||
-         n.op == &cards::conv2d_filter;
+         n.op == &cards::conv2d_filter || n.op == &cards::depthwise_conv2d || n.op == &cards::depthwise_conv2d_input ||
+         n.op == &cards::depthwise_conv2d_filter;
 }
 
 }  // namespace detail

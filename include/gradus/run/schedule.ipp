@@ -46,6 +46,8 @@ GRADUS_BODY detail::work work_of(const runnable& r, int call_index, std::int64_t
     w.flops = 2 * extent(0) * extent(1) * extent(2) * extent(3);
   else if (op.starts_with("Conv2D"))
     w.flops = 2 * extent(0) * extent(4) * extent(5) * extent(6) * extent(7) * extent(8) * extent(3);
+  else if (op.starts_with("DepthwiseConv2d"))
+    w.flops = 2 * extent(0) * extent(4) * extent(5) * extent(6) * extent(7) * extent(8);
   else if (op.starts_with("Attention"))
     w.flops = (op.ends_with("Grad") ? 8 : 2) * extent(0) * extent(1) * extent(2) * extent(2) * (extent(3) + 16);
   w.ns += w.flops / detail::flops_in_ns;

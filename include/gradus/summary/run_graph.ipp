@@ -115,6 +115,8 @@ GRADUS_BODY std::string meta_writer::problem_of(const shown_node& n, bool batche
     return who +
            std::string(why.empty() ? "TensorFlow has no such op, and this library knows none that make it up" : why);
   }
+  if (const int* w = p_.view.ints + n.source->attr; n.op.starts_with("DepthwiseConv2d") && w[2] != w[3])
+    return who + text("strides ", w[2], ", ", w[3], "; TensorFlow's depthwise convolutions have equal ones alone");
   if (!batched_input && n.source->inputs == 0 && is_batched(n.dims))
     return who + "its extents hold the batch, and the model has no placeholder that does";
   return {};

@@ -284,7 +284,7 @@ GRADUS_BODY tensorflow_settings tensorflow_settings_of(const shown_node& n, cons
     put("depth", number(w[0]));
   } else if (op == "RowsToDense") {
     put("rows", number(n.dims.dims[0]));
-  } else if (op.starts_with("Conv2D") || op.starts_with("MaxPool") || op.starts_with("AvgPool")) {  // window_attr
+  } else if (has_windows(op)) {  // window_attr
     put("window", list{1, w[0], w[1], 1}), put("strides", list{1, w[2], w[3], 1});
     put("padding", std::string(w[4] != 0 ? "SAME" : "VALID")), put("filters", list{0, 2, 3, 1});
     // Their defaults, for readers who do not know them.

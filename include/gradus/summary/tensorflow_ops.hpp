@@ -32,6 +32,7 @@ inline constexpr tensorflow_op tensorflow_ops[] = {
     {"Cast", "SrcT=0", "DstT"},
     {"ConcatV2", "T=0 N=#1 Tidx=-1", "0"},
     {"Conv2DBackpropInput", "T=1", "1"},
+    {"DepthwiseConv2dNativeBackpropInput", "T=1", "1"},
     {"Equal", "T=0", "bool"},
     {"ExpandDims", "T=0 Tdim=1", "0"},
     {"Fill", "T=1 index_type=0", "1"},
@@ -158,6 +159,14 @@ inline constexpr tensorflow_formula tensorflow_formulas[] = {
      "data_format=format}"},
     {"Conv2DBackpropFilter",
      "Conv2DBackpropFilter($0, @shape, $1){strides=strides, padding=padding, dilations=dilations, data_format=format}"},
+    {"DepthwiseConv2dNative",
+     "DepthwiseConv2dNative($0, $1){strides=strides, padding=padding, dilations=dilations, data_format=format}"},
+    {"DepthwiseConv2dNativeBackpropInput",
+     "DepthwiseConv2dNativeBackpropInput(@shape, $0, $1){strides=strides, padding=padding, dilations=dilations, "
+     "data_format=format}"},
+    {"DepthwiseConv2dNativeBackpropFilter",
+     "DepthwiseConv2dNativeBackpropFilter($0, @shape, $1){strides=strides, padding=padding, dilations=dilations, "
+     "data_format=format}"},
     {"MaxPool", "MaxPool($0){ksize=window, strides=strides, padding=padding, data_format=format}"},
     {"MaxPoolGrad",
      "y = MaxPool($0){ksize=window, strides=strides, padding=padding, data_format=format};"
@@ -248,6 +257,11 @@ inline constexpr tensorflow_absence tensorflow_absences[] = {
     {"FusedReduction", "a pass made it of several ops; show the graph before it is fused"},
 };
 
+// Whether an op of ours has the settings of windows (window_attr).
+constexpr bool has_windows(std::string_view op) {
+  return op.starts_with("Conv2D") || op.starts_with("DepthwiseConv2d") || op.starts_with("MaxPool") ||
+         op.starts_with("AvgPool");
+}
 constexpr const tensorflow_op* find_tensorflow_op(std::string_view name) {
   for (const auto& op : tensorflow_ops)
     if (op.name == name) return &op;

@@ -7,7 +7,7 @@
 
 #include "../base/body.hpp"
 #include "../ops/attention.hpp"
-#include "../ops/conv.hpp"
+#include "../ops/depthwise_conv.hpp"
 #include "../ops/host.hpp"
 #include "../ops/layer_norm.hpp"
 #include "../ops/matmul.hpp"
@@ -89,6 +89,9 @@ GRADUS_BODY const card* card_named(std::string_view name) {
       &cards::conv2d,
       &cards::conv2d_input,
       &cards::conv2d_filter,
+      &cards::depthwise_conv2d,
+      &cards::depthwise_conv2d_input,
+      &cards::depthwise_conv2d_filter,
       &cards::max_pool,
       &cards::max_pool_grad,
       &cards::avg_pool,
@@ -282,7 +285,7 @@ GRADUS_BODY bool import_words::words_of(int i, const pattern_match& m, std::stri
       if (const node& n = g_->nodes[v ? v.id : 0]; v && n.op == &cards::attention_weights)
         a.causal = from_words<attention_attr>(g_->ints.first + n.attr).causal;
     take(a);
-  } else if (card_name.starts_with("Conv2D") || card_name.starts_with("MaxPool") || card_name.starts_with("AvgPool")) {
+  } else if (has_windows(card_name)) {
     return window_words(i, m, card_name, operands, words);
   }
   return true;
@@ -320,11 +323,13 @@ GRADUS_BODY bool import_words::window_words(int i, const pattern_match& m, std::
     if (s.rank != 4 || s[1] < 1 || s[2] < 1) refuse(i, "its shape is not that of images or filters");
   }
   const shape& x = operands[0].dims();
-  if (card_name == "Conv2D") {
+  if (card_name == "Conv2D" || card_name == "DepthwiseConv2dNative") {
     a.kh = operands[1].dims()[0], a.kw = operands[1].dims()[1];
   } else if (card_name == "Conv2DBackpropInput") {  // of filters [height, out, width, in]
     a.kh = x[0], a.kw = x[2], a.h = s[1], a.w = s[2];
-  } else if (card_name == "Conv2DBackpropFilter") {
+  } else if (card_name == "DepthwiseConv2dNativeBackpropInput") {
+    a.kh = x[0], a.kw = x[1], a.h = s[1], a.w = s[2];
+  } else if (card_name.ends_with("BackpropFilter")) {
     a.kh = s[0], a.kw = s[1], a.h = x[1], a.w = x[2];
   } else {
     std::tie(a.kh, a.kw) = list("window");
