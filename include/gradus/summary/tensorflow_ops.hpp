@@ -255,6 +255,11 @@ inline constexpr tensorflow_absence tensorflow_absences[] = {
     {"Fused", "a pass made it of several ops; show the graph before it is fused"},
     {"FusedMatMul", "a pass made it of several ops; show the graph before it is fused"},
     {"FusedReduction", "a pass made it of several ops; show the graph before it is fused"},
+    {"Conv2DMaxPool", "a pass made it of a convolution and a pool; show the graph before it is fused"},
+    {"PooledValues", "a pass made it of a convolution and a pool; show the graph before it is fused"},
+    {"Conv2DMaxPoolBackpropFilter", "a pass made it of a convolution and a pool; show the graph before it is fused"},
+    {"Conv2DMaxPoolBackpropBias", "a pass made it of a convolution and a pool; show the graph before it is fused"},
+    {"Conv2DMaxPoolBackpropConv", "a pass made it of a convolution and a pool; show the graph before it is fused"},
 };
 
 // Whether an op of ours has the settings of windows (window_attr).
