@@ -1,4 +1,4 @@
-// expect: gradus: the compiler cannot run this model function; declare it `constexpr`, and all that it calls
+// expect: gradus: the compiler cannot run this model function; declare it `constexpr`, a lambda behind its
 // within: 8 lines
 #include <gradus/gradus.hpp>
 

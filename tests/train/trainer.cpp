@@ -569,6 +569,7 @@ TEST_CASE("placeholders that are fed in order and could be exchanged are named o
     auto batches = data.repeat().batch(2);
     trainer.train(batches, {.steps = 1});
     trainer.train(batches, {.steps = 1});
+    trainer.evaluate(data.batch(2));
     return all;
   };
   const auto found = warnings(from_spans("y_", y, extents{1}, "x_", x, extents{1}));
@@ -578,6 +579,16 @@ TEST_CASE("placeholders that are fed in order and could be exchanged are named o
             "\"y_\", \"y\" from \"x_\"; give the components the placeholders' names if this is not meant") !=
         std::string::npos);
   CHECK(warnings(from_spans("y", y, extents{1}, "x", x, extents{1})).empty());
+
+  run_setting s;  // names that agreed once, and do not in an evaluation
+  s.config = {};
+  int said = 0;
+  s.sink.on_line = [&](std::string_view line) { said += line.find("placeholder") != line.npos; };
+  auto trainer = on_a_line(s);
+  trainer.train(from_spans("x", x, extents{1}, "y", y, extents{1}).batch(2), {.steps = 1});
+  CHECK(said == 0);
+  for (int i = 0; i < 2; ++i) trainer.evaluate(from_spans("p", x, extents{1}, "q", y, extents{1}).batch(2));
+  CHECK(said == 1);
 }
 
 TEST_CASE("a pipeline that failed before the first step may be repaired; one that steps have read may not") {

@@ -126,7 +126,7 @@ constexpr value depthwise_conv2d(value images, const depthwise_conv2d_options& o
     g.refuse("depthwise_conv2d \"", o.name,
              "\": needs depth_multiplier > 0, a kernel_size > 0 and images [n, height, width, channels], got "
              "depth_multiplier ",
-             o.depth_multiplier, ", operand ", s);
+             o.depth_multiplier, ", kernel_size ", o.kernel_size.height, " x ", o.kernel_size.width, ", operand ", s);
     return images;
   }
   const auto scope = g.name_scope(o.name);

@@ -341,10 +341,10 @@ concept built_by_compiler = requires { typename std::bool_constant<is_built<Buil
 template <class Model>
 struct never_built {
   static constexpr bool value = false;
-  static_assert(
-      sizeof(Model) == 0,
-      "gradus: the compiler cannot run this model function; declare it `constexpr`, and all that it calls, or "
-      "let the program run it.");
+  static_assert(sizeof(Model) == 0,
+                "gradus: the compiler cannot run this model function; declare it `constexpr`, a lambda behind its "
+                "parameters, and the compiler names the call that is not; or let the program run it, as the first "
+                "argument: make_trainer(model, policies...).");
 };
 }  // namespace detail
 

@@ -35,8 +35,10 @@ struct slot_storage {};  // how a static stepper stores the slots of its rule: s
 // slots<int8>: 64 elements have a scale, a float32, and each a code q from -127 to 127, which stands for
 // sign(q) q^4 scale; the element of greatest magnitude has code 127 or -127. The fourth power gives eight decades below
 // that one (Dettmers et al. 2022, "8-bit optimizers via block-wise quantization", arXiv:2110.02861, uses a table for
-// this). An element that is not 0 never becomes 0, since rules divide by the root of a slot; one that is infinite or
-// NaN makes its 64 NaN; 64 that are all below 2^-98 become 0. Memory: n + 4 ceil(n / 64) bytes for n elements.
+// this). What lies further below is rounded to 0 or to the scale, with the exact mean but for the last 16th of the
+// scale; where none of the 64 is negative, it is rounded up, since rules divide by the root of such slots, and a 0
+// there would make a step without bound. An element that is infinite or NaN makes its 64 NaN; 64 that are all below
+// 2^-95 become 0. Memory: n + 4 ceil(n / 64) bytes for n elements.
 //
 // Checkpoints hold the slots as bfloat16; or as int8, the codes, with the scales beside them under the slot's name and
 // "/scale". The random numbers are a function of (seed, variable, slot, step, element): a run that is resumed has the
@@ -127,7 +129,8 @@ struct int8_slot {
   }
   // A piece, or the last elements of a variable.
   void store(const float* from, std::size_t first, std::size_t n, std::uint64_t key, std::uint64_t step) const {
-    const float scale = scales[first / slot_piece] = scale_of(from, n);
+    bool signs = false;
+    const float scale = scales[first / slot_piece] = scale_of(from, n, signs);
     std::int8_t* const to = codes + first;
     if (!(scale > 0)) {
       std::fill_n(to, n, std::int8_t{0});  // times the scale, 0 or NaN
@@ -137,30 +140,35 @@ struct int8_slot {
     with_half_words(first, n, key, step, [&](std::size_t i, std::uint32_t random) {
       const std::int32_t last = to[i];
       const auto near = std::min(static_cast<std::uint32_t>(last < 0 ? -last : last), greatest_code);
-      const auto code = static_cast<std::int32_t>(code_of(from[i], inverse, random, near));
+      const auto code = static_cast<std::int32_t>(code_of(from[i], inverse, random, near, !signs));
       to[i] = static_cast<std::int8_t>(from[i] < 0 ? -code : code);
     });
   }
   void start(float initial, std::size_t n) const {
     for (std::size_t first = 0; first < n; first += slot_piece) {
       const std::size_t many = std::min(slot_piece, n - first);
-      scales[first / slot_piece] = scale_of(&initial, 1);
+      bool signs = false;
+      scales[first / slot_piece] = scale_of(&initial, 1, signs);
       std::fill_n(codes + first, many, static_cast<std::int8_t>(initial < 0 ? -127 : initial > 0 ? 127 : 0));
     }
   }
 
-  // Of n elements: of the greatest magnitude, as bits, in whose order NaN is the greatest.
-  static float scale_of(const float* from, std::size_t n) {
-    std::uint32_t greatest = 0;
-    for (std::size_t i = 0; i < n; ++i) greatest = std::max(greatest, std::bit_cast<std::uint32_t>(from[i]) << 1);
-    greatest >>= 1;
+  // Of n elements: of the greatest magnitude, as bits, in whose order NaN is the greatest. signs: one is negative.
+  static float scale_of(const float* from, std::size_t n, bool& signs) {
+    std::uint32_t greatest = 0, all = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto bits = std::bit_cast<std::uint32_t>(from[i]);
+      greatest = std::max(greatest, bits << 1), all |= bits;
+    }
+    greatest >>= 1, signs = all >> 31 != 0;
     if (greatest >= 0x7f800000u) return std::numeric_limits<float>::quiet_NaN();
-    if (greatest < 0x0e800000u) return 0.0f;  // 2^-98: no scale is subnormal, and so none is flushed
+    if (greatest < 0x10000000u) return 0.0f;  // 2^-95: no scale is subnormal, and none overflows when it divides
     return std::bit_cast<float>(greatest) / static_cast<float>(units(greatest_code));
   }
   // The code below or above |x|, which is |x| times `inverse` parts: whole numbers, so that all machines agree. The
   // search begins at `near`, the element's last code, since from step to step most move little.
-  static constexpr std::uint32_t code_of(float x, float inverse, std::uint32_t random, std::uint32_t near) {
+  static constexpr std::uint32_t code_of(float x, float inverse, std::uint32_t random, std::uint32_t near,
+                                         bool rounds_up_to_1) {
     const float size = (x < 0 ? -x : x) * inverse;
     constexpr std::uint32_t most = units(greatest_code) * parts;
     if (size >= static_cast<float>(most)) return greatest_code;
@@ -169,7 +177,7 @@ struct int8_slot {
     while (low > all) low = units(--below) * parts;
     std::uint32_t high = units(below + 1) * parts;
     for (; high <= all; high = units(++below + 1) * parts) low = high;
-    if (below == 0) return x != 0;
+    if (below == 0 && rounds_up_to_1) return x != 0;
     return below + (std::uint64_t{random} * (high - low) < std::uint64_t{all - low} << 16 ? 1 : 0);
   }
 };

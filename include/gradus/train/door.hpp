@@ -218,8 +218,8 @@ detail::refused_trainer make_trainer(const Policies&...) __attribute__((unavaila
 template <auto Model, class... Policies>
   requires(detail::refusal_of<Model, Policies...> == detail::refusal::not_constexpr)
 detail::refused_trainer make_trainer(const Policies&...) __attribute__((unavailable(
-    "gradus: the compiler cannot run this model function; declare it `constexpr`, and all that it calls, or let the "
-    "program run it: make_trainer(model, policies...).")));
+    "gradus: the compiler cannot run this model function; declare it `constexpr`, a lambda behind its parameters, and "
+    "the compiler names the call that is not; or let the program run it: make_trainer(model, policies...).")));
 
 template <auto Model, class... Policies,
           class Reason = typename detail::reason_of<detail::refusal_of<Model, Policies...>, Model, Policies...>::type>

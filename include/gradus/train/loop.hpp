@@ -119,6 +119,10 @@ public:
   sink_type& sink() { return sink_; }
   void say(std::string_view line) { sink_.line(line); }
   void warn_of(std::string_view what) { warn(sink_, what); }
+  // Of data that may be fed in another order than was meant: once, until the text is another.
+  void doubt(const std::string& what) {
+    if (!what.empty() && what != doubted_) warn_of(doubted_ = what);
+  }
   log_type* log() { return log_.get(); }
   double loss() const { return loss_; }
   double rate() const { return rate_; }
@@ -324,6 +328,7 @@ private:
   std::optional<double> metric_;
   std::int64_t saves_made_ = 0, made_before_ = 0;  // behind step 0
   bool measured_ = false, told_of_best_ = false;
+  std::string doubted_;
 
   bool has_files() const { return settings_.has_files(); }
 

@@ -55,7 +55,7 @@ public:
     if constexpr (has_data) {
       try {
         plan_ = detail::match_feeds<mode::train>(sv.running_->steps, *data);
-        if (!plan_.doubt.empty()) sv.loop_.warn_of(plan_.doubt);
+        sv.loop_.doubt(plan_.doubt);
         if constexpr (Supervisor::composition::in_cluster) detail::pass_over(sv.running_->steps, *data, plan_);
       } catch (...) {
         sv.close();

@@ -352,7 +352,10 @@ private:
 // options take the place of run_config. A save_when policy decides in place of save_model_secs.
 template <auto Model, class... Policies>
 auto make_supervisor(const supervisor_options& options, const Policies&... policies) {
-  return supervisor<detail::by_compiler<Model>, Policies...>(options, {}, policies...);
+  if constexpr (!detail::built_by_compiler<Model>)
+    return detail::never_built<detail::by_compiler<Model>>::value;
+  else
+    return supervisor<detail::by_compiler<Model>, Policies...>(options, {}, policies...);
 }
 // Returns the same for a model function that the program runs: interpreted.
 template <class Build, class... Policies>

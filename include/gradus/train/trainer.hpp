@@ -96,7 +96,7 @@ public:
                                                                                              options.use_averages);
     double loss = 0;
     std::int64_t examples = 0, batches_done = 0;
-    auto feeds = detail::match_feeds<mode::evaluate>(stepper_, data);
+    auto feeds = matched_feeds<mode::evaluate>(data);
     while (options.steps == 0 || batches_done < options.steps) {
       const std::int64_t n = next_batch<mode::evaluate>(data, feeds, batches_done == 0);
       if (n == 0) break;
@@ -124,7 +124,7 @@ public:
   step_profile profile(Dataset&& data, int steps = 50) {
     ready_to_read();
     std::optional<step_profile> p;
-    for (auto feeds = detail::match_feeds<mode::train>(stepper_, data); steps-- > 0;) {
+    for (auto feeds = matched_feeds<mode::train>(data); steps-- > 0;) {
       if (detail::fill_feeds<mode::train>(stepper_, data, feeds) == 0) break;
       stepper_.train_step(p ? *p : p.emplace(stepper_));
     }
@@ -142,7 +142,7 @@ public:
                   "gradus::predictions&)`.");
     ready_to_read();
     stepper_.template connect<mode::predict>();
-    auto feeds = detail::match_feeds<mode::predict>(stepper_, data);
+    auto feeds = matched_feeds<mode::predict>(data);
     std::vector<std::pair<std::string, const_tensor_view>> items;
     for (bool first = true;; first = false) {
       const std::int64_t n = next_batch<mode::predict>(data, feeds, first);
@@ -218,8 +218,7 @@ private:
       loop_.begin_hooks();
       more.begin();
       if (has_files()) loop_.open_log(stepper_, goes_on ? -1 : resumed ? began + 1 : 0);
-      auto feeds = detail::match_feeds<mode::train>(stepper_, data);
-      if (!goes_on && !feeds.doubt.empty()) loop_.warn_of(feeds.doubt);
+      auto feeds = matched_feeds<mode::train>(data);
       if constexpr (composition::in_cluster)
         if (!goes_on) detail::pass_over(stepper_, data, feeds);
       const auto fill = [&](stepper_type& s) { return detail::fill_feeds<mode::train>(s, data, feeds) != 0; };
@@ -279,6 +278,12 @@ private:
     loop_.read_again_later();  // a later train restores again, with the input's position
   }
 
+  template <mode M, class Dataset>
+  detail::feed_plan matched_feeds(const Dataset& data) {
+    detail::feed_plan feeds = detail::match_feeds<M>(stepper_, data);
+    loop_.doubt(feeds.doubt);
+    return feeds;
+  }
   // Reads the next batch of data that are read to their end; there they begin again. The first read of a call may
   // meet an end that an earlier one stopped at.
   template <mode M, class Dataset>
