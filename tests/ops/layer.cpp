@@ -107,11 +107,11 @@ TEST_CASE("what layers refuse") {
     depthwise_conv2d(g.placeholder("x", {batch, 8, 8}), {.name = "each"});
   }>("depthwise_conv2d \"each\": needs depth_multiplier > 0, a kernel_size > 0 and images [n, height, width, "
      "channels], "
-     "got depth_multiplier 1, operand [batch, 8, 8]");
+     "got depth_multiplier 1, kernel_size 3 x 3, operand [batch, 8, 8]");
   check<[](graph& g) {
     depthwise_conv2d(g.placeholder("x", {batch, 8, 8, 3}), {.depth_multiplier = 0});
   }>("depthwise_conv2d \"depthwise_conv2d\": needs depth_multiplier > 0, a kernel_size > 0 and images [n, height, "
-     "width, channels], got depth_multiplier 0, operand [batch, 8, 8, 3]");
+     "width, channels], got depth_multiplier 0, kernel_size 3 x 3, operand [batch, 8, 8, 3]");
   check<[](graph& g) { embedding(g.placeholder("x", {batch}, int32), {.input_dim = 4}); }>(
       "embedding \"embedding\": needs input_dim > 0 and output_dim > 0, got 4, 0");
   check<[](graph& g) {
