@@ -1,5 +1,5 @@
 // expect: gradus: the compiler cannot run this model function; declare it `constexpr`, a lambda behind its
-// within: 8 lines
+// at most: 20 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/run/static_step.hpp>
