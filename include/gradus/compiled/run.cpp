@@ -4,6 +4,7 @@
 #endif
 #include "../run/base_session.ipp"
 #include "../run/c_header.ipp"
+#include "../run/frozen_header.ipp"
 #include "../run/constrain.ipp"
 #include "../run/freeze.ipp"
 #include "../run/machine.ipp"

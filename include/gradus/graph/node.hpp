@@ -11,6 +11,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+struct frozen_weights;  // ops/frozen.hpp
 struct graph;
 struct inference;
 struct lowering;
@@ -41,6 +42,8 @@ struct card {
   void (*gradient)(backward&) = nullptr;
   // The extents that a kernel loops over, on which its code depends. nullptr: fused, or not run by a kernel.
   void (*lower)(lowering&) = nullptr;
+  // Constants of the program that belong to the op, where it has some.
+  const frozen_weights* frozen = nullptr;
 
   constexpr bool is(unsigned t) const { return (traits & t) != 0; }
 };

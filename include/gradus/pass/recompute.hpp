@@ -8,6 +8,7 @@
 #pragma once
 #include "../base/contract.hpp"
 #include "../ops/broadcast.hpp"
+#include "../ops/recomputed.hpp"
 #include "../ops/state.hpp"
 #include "rewrite.hpp"
 
@@ -30,28 +31,6 @@ struct recompute_marked {
   using policy_for = kind::recomputation;
   static constexpr int segments = 1;
 };
-
-namespace detail {
-
-// A mark is an identity whose attributes no other has: that of the border's node, and which border it is.
-struct mark_attr {
-  int node, ends;
-};
-constexpr value mark(value x, int ends) {
-  return x.g->add_with(cards::identity, {x}, mark_attr{x.g->nodes.count, ends});
-}
-constexpr bool is_mark(const node& n) { return n.op == &cards::identity && n.attrs == words_of<mark_attr>; }
-
-}  // namespace detail
-
-// f(x), a part of the model. With the policy recompute_marked{} what lies between x and its result is not kept: the
-// backward pass computes it again from x. Other tensors that f reads are kept, and what others read of its inside.
-// Without the policy it is f(x). Regions may lie in one another; the outermost counts. Marks are nodes, so operations
-// that draw random numbers draw others than in a model without. As torch.utils.checkpoint.checkpoint(f, x).
-template <class F>
-constexpr value recomputed(value x, F f) {
-  return detail::mark(f(detail::mark(x, 0)), 1);
-}
 
 namespace detail {
 
@@ -182,18 +161,24 @@ private:
   constexpr void keep(int i) {
     flags_.first[base_.first[i]] = static_cast<char>(flags_.first[base_.first[i]] | kept_node);
   }
-  // A segment is what stands between the marks of a region; who is read from outside of it is kept.
+  // A segment is what stands between the marks of a region; who is read from outside of it is kept, but for a result
+  // that is marked as forgotten: that mark is the segment's last node.
   constexpr void find_marked() {
     int depth = 0;
+    seq<char> free(v_.size, 0);
     for (int i = 0; i < v_.size; ++i) {
       if (is(i, backward_node)) continue;
       if (is_mark(v_.nodes[i])) {
-        const bool ends = from_words<mark_attr>(v_.ints + v_.nodes[i].attr).ends != 0;
-        if (!ends && depth++ == 0) {
+        const border at = from_words<mark_attr>(v_.ints + v_.nodes[i].attr).at;
+        if (at == border::begin && depth++ == 0) {
           begins_.push(i + 1);
           continue;
         }
-        if (ends && depth > 0 && --depth == 0) ends_.push(i);
+        if (at != border::begin && depth > 0 && --depth == 0) {
+          free.first[i] = at == border::forgotten_end;
+          ends_.push(i + free.first[i]);
+          if (free.first[i] != 0) segment_.first[i] = begins_.count - 1;
+        }
       }
       if (depth > 0) segment_.first[i] = begins_.count - 1;
     }
@@ -203,7 +188,9 @@ private:
       const node& n = v_.nodes[i];
       if (is(i, backward_node)) continue;
       for (int e = n.first, end = e + n.inputs; e < end; ++e)
-        if (const int u = v_.edges[e]; segment_.first[u] >= 0 && segment_.first[u] != segment_.first[i]) keep(u);
+        if (const int u = v_.edges[e];
+            segment_.first[u] >= 0 && segment_.first[u] != segment_.first[i] && free.first[u] == 0)
+          keep(u);
     }
     for (int i = 0; i < p_.output_count; ++i) keep(p_.outputs[i].node);
     keep_memory();

@@ -1,0 +1,33 @@
+// A model marks parts of its forward pass by `recomputed`; the policy recompute_marked{} (pass/recompute.hpp) then
+// computes them again where the backward pass asks for them.
+#pragma once
+#include "broadcast.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+namespace detail {
+
+// A mark is an identity whose attributes no other has: that of the border's node, and which border it is: of a region's
+// beginning, of its end, of its end where the backward pass computes even the result again.
+enum class border : int { begin, end, forgotten_end };
+struct mark_attr {
+  int node;
+  border at;
+};
+constexpr value mark(value x, border at) {
+  return x.g->add_with(cards::identity, {x}, mark_attr{x.g->nodes.count, at});
+}
+constexpr bool is_mark(const node& n) { return n.op == &cards::identity && n.attrs == words_of<mark_attr>; }
+
+}  // namespace detail
+
+// f(x), a part of the model. With the policy recompute_marked{} what lies between x and its result is not kept: the
+// backward pass computes it again from x. Other tensors that f reads are kept, and what others read of its inside.
+// Without the policy it is f(x). Regions may lie in one another; the outermost counts. Marks are nodes, so operations
+// that draw random numbers draw others than in a model without. As torch.utils.checkpoint.checkpoint(f, x).
+template <class F>
+constexpr value recomputed(value x, F f) {
+  return detail::mark(f(detail::mark(x, detail::border::begin)), detail::border::end);
+}
+
+}  // namespace gradus
