@@ -22,6 +22,7 @@ sections = [  # title, headers
     ("Variables", ["state"]),
     ("Clips of tensors and gradients", ["clip"]),
     ("Layers", ["layer"]),
+    ("Layers with frozen weights, in headers of their own", ["frozen"]),
     ("Losses", ["loss"]),
     ("Metrics", ["metric"]),
     ("Your own code, checks, precision", ["host", "precision"]),

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "../base/math.hpp"
 #include "../ops/frozen.hpp"
@@ -47,16 +48,31 @@ inline void quantize(std::uint8_t* codes, const float* x, std::int64_t n, const 
   }
 }
 
+// What the codes of one part stand for.
+struct code_range {
+  float scale;
+  std::int32_t zero;
+  code_range(const float* pairs, std::int64_t part)
+      : scale(pairs[2 * part]), zero(static_cast<std::int32_t>(pairs[2 * part + 1])) {}
+};
+
 // Channels of a result whose sums are in registers together.
 inline constexpr std::int64_t frozen_tile = GRADUS_SIMD ? 16 : 4;
 
+// f(i) for every i below Channels, written out: the sums then stay in registers under -Os too.
+template <int Channels, class F>
+GRADUS_INLINE void each_channel(F f) {
+  [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) { (f(I), ...); }
+  (std::make_integer_sequence<int, Channels>{});
+}
 // Adds x[k] * w[k * stride + c] over k < n to the sums of `Channels` channels.
 template <int Channels>
 GRADUS_INLINE void add_products(std::int32_t* sums, const std::uint8_t* x, std::int32_t zero, const std::int8_t* w,
                                 std::int64_t stride, std::int64_t n) {
-  for (std::int64_t k = 0; k < n; ++k, w += stride) {
-    const std::int32_t number = x[k] - zero;
-    for (int c = 0; c < Channels; ++c) sums[c] += number * w[c];
+  const std::uint8_t* const end = x + (n < 0 ? 0 : n);
+  for (; x != end; ++x, w += stride) {
+    const std::int32_t number = *x - zero;
+    each_channel<Channels>([&](int c) __attribute__((always_inline)) { sums[c] += number * w[c]; });
   }
 }
 // f.operator()<Channels>(c) for runs of channels.
@@ -74,12 +90,11 @@ GRADUS_INLINE float frozen_result(const frozen_weights& w, std::int32_t sum, flo
 [[gnu::noinline]] inline void frozen_dense(const frozen_weights& w, float* y, const std::uint8_t* x, const float* pairs,
                                            index_range rows, std::int64_t in, std::int64_t units) {
   for (std::int64_t r = rows.first; r < rows.last; ++r) {
-    const float scale = pairs[2 * r];
-    const auto zero = static_cast<std::int32_t>(pairs[2 * r + 1]);
+    const code_range codes(pairs, r);
     in_channel_tiles(units, [&]<int Channels>(std::int64_t c) {
       std::int32_t sums[static_cast<std::size_t>(Channels)] = {};
-      add_products<Channels>(sums, x + r * in, zero, w.codes + c, units, in);
-      for (int i = 0; i < Channels; ++i) y[r * units + c + i] = frozen_result(w, sums[i], scale, c + i);
+      add_products<Channels>(sums, x + r * in, codes.zero, w.codes + c, units, in);
+      for (int i = 0; i < Channels; ++i) y[r * units + c + i] = frozen_result(w, sums[i], codes.scale, c + i);
     });
   }
 }
@@ -93,7 +108,8 @@ struct frozen_windows {
     h = g.h, w = g.w, in = g.in, oh = g.oh, ow = g.ow, out = g.out, kh = g.kh, kw = g.kw, sh = g.sh, sw = g.sw,
     above = g.above, left = g.left;
   }
-  // f(y + place, its image, the window's first line and column in the image) for lines of the result.
+  // f(place of its first number, first pixel of its image, line and column in the image where its window begins) for
+  // each place of these lines of the result.
   template <class F>
   void each_place(index_range lines, F f) const {
     for (std::int64_t line = lines.first; line < lines.last; ++line)
@@ -103,16 +119,15 @@ struct frozen_windows {
 [[gnu::noinline]] inline void frozen_conv2d(const frozen_weights& w, float* y, const std::uint8_t* x,
                                             const float* pairs, index_range lines, const frozen_windows& g) {
   g.each_place(lines, [&](std::int64_t to, std::int64_t image, std::int64_t top, std::int64_t side) {
-    const float scale = pairs[2 * image];
-    const auto zero = static_cast<std::int32_t>(pairs[2 * image + 1]);
+    const code_range codes(pairs, image);
     const visible down(top, g.kh, g.h), across(side, g.kw, g.w);
     in_channel_tiles(g.out, [&]<int Channels>(std::int64_t c) {
       std::int32_t sums[static_cast<std::size_t>(Channels)] = {};
       for (std::int64_t kh = down.first; kh < down.last; ++kh)
-        add_products<Channels>(sums, x + ((image * g.h + top + kh) * g.w + side + across.first) * g.in, zero,
+        add_products<Channels>(sums, x + ((image * g.h + top + kh) * g.w + side + across.first) * g.in, codes.zero,
                                w.codes + (kh * g.kw + across.first) * g.in * g.out + c, g.out,
                                (across.last - across.first) * g.in);
-      for (int i = 0; i < Channels; ++i) y[to + c + i] = frozen_result(w, sums[i], scale, c + i);
+      for (int i = 0; i < Channels; ++i) y[to + c + i] = frozen_result(w, sums[i], codes.scale, c + i);
     });
   });
 }
@@ -120,21 +135,22 @@ struct frozen_windows {
                                                       const float* pairs, index_range lines, const frozen_windows& g) {
   const std::int64_t multiplier = g.out / g.in;
   g.each_place(lines, [&](std::int64_t to, std::int64_t image, std::int64_t top, std::int64_t side) {
-    const float scale = pairs[2 * image];
-    const auto zero = static_cast<std::int32_t>(pairs[2 * image + 1]);
+    const code_range codes(pairs, image);
     const visible down(top, g.kh, g.h), across(side, g.kw, g.w);
     in_channel_tiles(g.out, [&]<int Channels>(std::int64_t c) {
       std::int32_t sums[static_cast<std::size_t>(Channels)] = {};
       for (std::int64_t kh = down.first; kh < down.last; ++kh)
         for (std::int64_t kw = across.first; kw < across.last; ++kw) {
           const std::uint8_t* const pixel = x + ((image * g.h + top + kh) * g.w + side + kw) * g.in;
-          const std::int8_t* const codes = w.codes + (kh * g.kw + kw) * g.out + c;
+          const std::int8_t* const weights = w.codes + (kh * g.kw + kw) * g.out + c;
           if (multiplier == 1)
-            for (int i = 0; i < Channels; ++i) sums[i] += (pixel[c + i] - zero) * codes[i];
+            each_channel<Channels>([&](int i) __attribute__((always_inline)) {
+              sums[i] += (pixel[c + i] - codes.zero) * weights[i];
+            });
           else
-            for (int i = 0; i < Channels; ++i) sums[i] += (pixel[(c + i) / multiplier] - zero) * codes[i];
+            for (int i = 0; i < Channels; ++i) sums[i] += (pixel[(c + i) / multiplier] - codes.zero) * weights[i];
         }
-      for (int i = 0; i < Channels; ++i) y[to + c + i] = frozen_result(w, sums[i], scale, c + i);
+      for (int i = 0; i < Channels; ++i) y[to + c + i] = frozen_result(w, sums[i], codes.scale, c + i);
     });
   });
 }

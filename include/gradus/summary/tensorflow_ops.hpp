@@ -260,6 +260,12 @@ inline constexpr tensorflow_absence tensorflow_absences[] = {
     {"Conv2DMaxPoolBackpropFilter", "a pass made it of a convolution and a pool; show the graph before it is fused"},
     {"Conv2DMaxPoolBackpropBias", "a pass made it of a convolution and a pool; show the graph before it is fused"},
     {"Conv2DMaxPoolBackpropConv", "a pass made it of a convolution and a pool; show the graph before it is fused"},
+    {"FrozenMatMul", "its weights are constants of the program, in 8 bits; export a model with layers of float32"},
+    {"FrozenConv2D", "its weights are constants of the program, in 8 bits; export a model with layers of float32"},
+    {"FrozenDepthwiseConv2d",
+     "its weights are constants of the program, in 8 bits; export a model with layers of float32"},
+    {"Quantization", "it belongs to a layer with frozen weights; export a model with layers of float32"},
+    {"Quantize", "it belongs to a layer with frozen weights; export a model with layers of float32"},
 };
 
 // Whether an op of ours has the settings of windows (window_attr).
