@@ -10,6 +10,7 @@
 
 #include "../edge/exported/model.hpp"
 #include "gradus/cpu/device.hpp"
+#include "gradus/cpu/frozen.hpp"
 #include "gradus/ops/layer.hpp"
 #include "gradus/ops/loss.hpp"
 #include "gradus/run/static_step.hpp"
@@ -105,6 +106,49 @@ constexpr auto pictures = [](graph& g) {
   const auto y = log_softmax(dense(reshape(h, {batch, 3 * 3}), {.units = 4, .name = "last"}));
   return model_spec{.loss = reduce_mean(square(y)), .metrics = {}, .predictions = {{"y", y}}};
 };
+// A body in 8 bits below layers of float32, and what lies between.
+template <class Weights>
+constexpr Weights drawn_weights(std::uint64_t seed) {
+  random_stream r{.seed = seed};
+  Weights w{};
+  for (auto& c : w.codes) c = static_cast<std::int8_t>(static_cast<int>(r.below(255)) - 127);
+  for (auto& s : w.scales) s = (0.25f + uniform_float(r.word())) / 256;
+  for (auto& b : w.bias) b = uniform_float(r.word()) - 0.5f;
+  return w;
+}
+constexpr auto first_weights = drawn_weights<frozen_conv2d_weights<3, 2, 2, 5>>(1);
+constexpr auto each_weights = drawn_weights<frozen_depthwise_conv2d_weights<2, 3, 5, 2>>(2);
+constexpr auto wide_weights = drawn_weights<frozen_dense_weights<10, 7>>(3);
+constexpr auto frozen = [](graph& g) {
+  const auto x = g.placeholder("x", {batch, 9, 7, 2});
+  auto h = frozen_conv2d<first_weights>(x, {.strides = {2, 1}, .padding = padding::same, .activation = relu});
+  h = frozen_depthwise_conv2d<each_weights>(h, {.activation = tanh});
+  h = depthwise_conv2d(
+      h, {.kernel_size = {2, 3}, .padding = padding::same, .name = "float", .activation = relu, .trainable = false});
+  h = frozen_dense<wide_weights>(reduce_mean(h, {1, 2}));
+  const auto y = dense(h, {.units = 4, .name = "last"});
+  return model_spec{.loss = reduce_mean(square(y)), .metrics = {}, .predictions = {{"y", y}}};
+};
+// Sums along rows and of all; along columns, by chains and by trees.
+constexpr auto row_sums = [](graph& g) {
+  const auto x = g.placeholder("x", {batch, 300, 5});
+  const auto w = g.variable("w", {5}, {.init = ones});
+  const auto y = reduce_sum(x * w, {2}) + reshape(reduce_mean(x, {1, 2}), {batch, 1});
+  return model_spec{.loss = reduce_mean(y), .metrics = {}, .predictions = {{"y", y}}};
+};
+constexpr auto column_sums = [](graph& g) {
+  const auto x = g.placeholder("x", {batch, 300, 5});
+  const auto w = g.variable("w", {5}, {.init = ones});
+  const auto y = reduce_mean(x * w, {1}) - reduce_sum(reshape(x, {batch, 20, 15, 5}), {1, 2}) * 0.125 +
+                 reduce_sum(reshape(x, {batch, 5, 300}), {2}) * reshape(reduce_mean(x, {1, 2}), {batch, 1});
+  return model_spec{.loss = reduce_mean(square(y)), .metrics = {}, .predictions = {{"y", y}}};
+};
+constexpr auto short_columns = [](graph& g) {
+  const auto x = g.placeholder("x", {batch, 30, 25});
+  const auto w = g.variable("w", {25}, {.init = ones});
+  const auto y = reduce_mean(x * w, {1});
+  return model_spec{.loss = reduce_mean(square(y)), .metrics = {}, .predictions = {{"y", y}}};
+};
 // Broadcasting along any axes, constants, transposed products, the other formulas.
 constexpr auto formulas = [](graph& g) {
   const auto x = g.placeholder("x", {batch, 3, 4});
@@ -140,6 +184,14 @@ TEST_CASE("c_header: formulas and broadcasting") {
   compare<formulas, 5, "y">({"-std=c99 -O2"});
 }
 
+TEST_CASE("c_header: layers in 8 bits, depthwise convolutions, sums and means") {
+  compare<frozen, 1, "y">({"-std=c99 -O2", "-std=c99 -O0", "-std=gnu99 -O3 -march=native"});
+  compare<frozen, 3, "y">({"-std=c99 -O2"});
+  compare<row_sums, 2, "y">({"-std=c99 -O2", "-std=gnu99 -O3 -march=native"});
+  compare<column_sums, 1, "y">({"-std=c99 -O2", "-std=gnu99 -O3 -march=native"});
+  compare<column_sums, 2, "y">({"-std=c99 -O2"});
+  compare<short_columns, 2, "y">({"-std=c99 -O2", "-std=gnu99 -O3 -march=native"});
+}
 TEST_CASE("c_header: two inputs and two predictions, in the model's order") {
   constexpr auto model = [](graph& g) {
     const auto b = g.placeholder("b", {batch, 2}), a = g.placeholder("a/1", {batch, 2});

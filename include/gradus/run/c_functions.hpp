@@ -36,6 +36,7 @@ static inline float @_mul(float a, float b) {
 #endif
   return p;
 }
+static const float @_one = 1.0f;
 static inline unsigned @_bits(float x) { unsigned w; memcpy(&w, &x, 4); return w; }
 static inline float @_from(unsigned w) { float x; memcpy(&x, &w, 4); return x; }
 static inline float @_fma(float a, float b, float c) { return @_mul(a, b) + c; }
@@ -187,6 +188,75 @@ static inline void @_conv2d(float *y, const float *x, const float *f, int n, int
             }
           *y++ = s;
         }
+}
+/* The same, each channel with filters of its own: [kh, kw, in, out / in]. */
+static inline void @_depthwise_conv2d(float *y, const float *x, const float *f, int n, int h, int w, int in, int oh, int ow,
+                                      int out, int kh, int kw, int sh, int sw, int above, int left) {
+  int i, r, c, o, a, b;
+  for (i = 0; i < n; ++i, x += h * w * in)
+    for (r = 0; r < oh; ++r)
+      for (c = 0; c < ow; ++c)
+        for (o = 0; o < out; ++o) {
+          float s = 0.0f;
+          for (a = 0; a < kh; ++a)
+            for (b = 0; b < kw; ++b) {
+              const int u = r * sh - above + a, v = c * sw - left + b;
+              if (u < 0 || u >= h || v < 0 || v >= w) continue;
+              s = @_fma(x[(u * w + v) * in + o / (out / in)], f[(a * kw + b) * out + o], s);
+            }
+          *y++ = s;
+        }
+}
+/* Numbers in 8 bits: a scale and a zero point for each part, then codes. */
+static inline void @_quantization(float *pairs, const float *x, int parts, int each) {
+  int p, i;
+  for (p = 0; p < parts; ++p, x += each, pairs += 2) {
+    float low = 0.0f, high = 0.0f, scale;
+    int finite = 1;
+    for (i = 0; i < each; ++i) {
+      finite = finite && (@_bits(x[i]) & 0x7f800000u) != 0x7f800000u;
+      low = x[i] < low ? x[i] : low;
+      high = x[i] > high ? x[i] : high;
+    }
+    scale = high / 255.0f - low / 255.0f;
+    pairs[0] = !finite ? NAN : scale >= 0x1p-126f ? scale : 0.0f;
+    pairs[1] = pairs[0] > 0.0f ? (float)(int)(-low / scale + 0.5f) : 0.0f;
+  }
+}
+static inline void @_quantize(unsigned char *codes, const float *x, const float *pairs, int parts, int each) {
+  int p, i;
+  for (p = 0; p < parts; ++p, pairs += 2)
+    for (i = 0; i < each; ++i) {
+      const int code = pairs[0] > 0.0f ? (int)(*x / pairs[0] + (pairs[1] + 0.5f)) : 0;
+      ++x;
+      *codes++ = (unsigned char)(code > 255 ? 255 : code < 0 ? 0 : code);
+    }
+}
+/* Layers of 8 bits: images of codes with filters of codes, their sums as int, a scale and a bias for each channel. */
+static inline void @_frozen_conv2d(float *y, const unsigned char *x, const float *pairs, const signed char *f,
+                                   const float *scales, const float *bias, int depthwise, int n, int h, int w, int in,
+                                   int oh, int ow, int out, int kh, int kw, int sh, int sw, int above, int left) {
+  int i, r, c, o, a, b, k;
+  for (i = 0; i < n; ++i, x += h * w * in, pairs += 2) {
+    const int zero = (int)pairs[1];
+    for (r = 0; r < oh; ++r)
+      for (c = 0; c < ow; ++c)
+        for (o = 0; o < out; ++o) {
+          int s = 0;
+          for (a = 0; a < kh; ++a)
+            for (b = 0; b < kw; ++b) {
+              const int u = r * sh - above + a, v = c * sw - left + b;
+              const unsigned char *pixel;
+              if (u < 0 || u >= h || v < 0 || v >= w) continue;
+              pixel = x + (u * w + v) * in;
+              if (depthwise)
+                s += (pixel[o / (out / in)] - zero) * f[(a * kw + b) * out + o];
+              else
+                for (k = 0; k < in; ++k) s += (pixel[k] - zero) * f[((a * kw + b) * in + k) * out + o];
+            }
+          *y++ = @_mul((float)s, @_mul(pairs[0], scales[o])) + bias[o];
+        }
+  }
 }
 static inline void @_max_pool(float *y, const float *x, int n, int h, int w, int in, int oh, int ow, int kh, int kw, int sh,
                               int sw, int above, int left) {

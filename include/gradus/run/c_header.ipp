@@ -8,6 +8,8 @@
 
 #include "../base/body.hpp"
 #include "../ops/conv.hpp"
+#include "../ops/depthwise_conv.hpp"
+#include "../ops/frozen.hpp"
 #include "../ops/matmul.hpp"
 #include "../ops/softmax.hpp"
 #include "c_functions.hpp"
@@ -139,15 +141,19 @@ private:
     std::int64_t first = 0;
     std::erase_if(rooms_, [id](const room& r) { return r.until < id; });
     std::size_t k = 0;
-    for (; k < rooms_.size() && rooms_[k].first < first + size(id); ++k) first = rooms_[k].first + rooms_[k].size;
-    rooms_.insert(rooms_.begin() + static_cast<std::ptrdiff_t>(k), {first, size(id), last_use_[at(id)]});
-    work_ = std::max(work_, first + size(id));
-    return gradus::text("(work + ", first, ")");
+    const bool codes = of(id).type == uint8;
+    const std::int64_t floats = codes ? (size(id) + 3) / 4 : size(id);
+    for (; k < rooms_.size() && rooms_[k].first < first + floats; ++k) first = rooms_[k].first + rooms_[k].size;
+    rooms_.insert(rooms_.begin() + static_cast<std::ptrdiff_t>(k), {first, floats, last_use_[at(id)]});
+    work_ = std::max(work_, first + floats);
+    return gradus::text(codes ? "(unsigned char *)" : "", "(work + ", first, ")");
   }
 
   void write(int id) {
     const node& n = of(id);
-    if (n.type != float32) cannot(id, gradus::text("it is ", name_of(n.type), ", and a header computes in float32"));
+    const node& shown = is_view(n) ? of(operand(id, 0)) : n;
+    if (n.type != float32 && shown.op != &cards::quantize)
+      cannot(id, gradus::text("it is ", name_of(n.type), ", and a header computes in float32"));
     if (n.op == &placeholder_card)
       write_input(id);
     else if (n.op == &variable_card)
@@ -176,10 +182,15 @@ private:
   }
   void write_array(int id, std::string_view about, const std::vector<float>& numbers) {
     where_[at(id)] = gradus::text("@_c", id);
-    constants_ += gradus::text("\n/* ", about, " ", to_text(dims(id)), " */\nstatic const float @_c", id, "[",
-                               numbers.size(), "] = {");
+    constants_ += gradus::text("\n/* ", about, " ", to_text(dims(id)), " */");
+    write_list("float", where_[at(id)], std::span(numbers), 8, c_literal);
+  }
+  template <class T, class F>
+  void write_list(std::string_view type, const std::string& name, std::span<const T> numbers, std::size_t line,
+                  F text) {
+    constants_ += gradus::text("\nstatic const ", type, " ", name, "[", numbers.size(), "] = {");
     for (std::size_t i = 0; i < numbers.size(); ++i)
-      constants_ += (i == 0 ? "" : ",") + std::string(i % 8 == 0 ? "\n  " : " ") + c_literal(numbers[i]);
+      constants_ += (i == 0 ? "" : ",") + std::string(i % line == 0 ? "\n  " : " ") + text(numbers[i]);
     constants_ += "};\n";
   }
   void write_variable(int id) {
@@ -248,17 +259,65 @@ private:
                             row == 0 ? 0 : size(id) / row, ", ", row, ");\n");
       return;
     }
-    if (n.op != &cards::conv2d && n.op != &cards::max_pool)
-      cannot(id, "there is no C for it; docs/edge.md lists what there is");
     const graph_view v = g_.view();
     lowering l{v, n};
-    n.op->lower(l);
-    const bool conv = n.op == &cards::conv2d;
-    body_ += gradus::text(conv ? "  @_conv2d(" : "  @_max_pool(", y, ", ", in(0), ", ", conv ? in(1) + ", " : "",
-                          dims(id)[0]);
+    if (n.op->lower != nullptr) n.op->lower(l);
+    if (n.op == &cards::mean || n.op == &cards::sum) return write_sums(id, y, l);
+    const auto parts = resolve(l.rows, o_.batch);
+    if (n.op == &cards::quantization || n.op == &cards::quantize) {
+      body_ += gradus::text(n.op == &cards::quantize ? "  @_quantize(" : "  @_quantization(", y, ", ", in(0), ", ",
+                            n.inputs == 2 ? in(1) + ", " : "", parts, ", ", l.dims[1], ");\n");
+    } else if (n.op->frozen != nullptr) {
+      write_frozen(id, y, l);
+    } else if (n.op == &cards::max_pool) {
+      body_ += gradus::text("  @_max_pool(", y, ", ", in(0), ", ", parts, windows(l, 6), ");\n");
+    } else if (n.op == &cards::conv2d || n.op == &cards::depthwise_conv2d) {
+      body_ += gradus::text(n.op == &cards::conv2d ? "  @_conv2d(" : "  @_depthwise_conv2d(", y, ", ", in(0), ", ",
+                            in(1), ", ", parts, windows(l), ");\n");
+    } else {
+      cannot(id, "there is no C for it; docs/edge.md lists what there is");
+    }
+  }
+  // What ops/conv.hpp lowers, as arguments.
+  static std::string windows(const lowering& l, int without = 0) {
+    std::string list;
     for (int k = 1; k < 13; ++k)
-      if (conv || k != 6) body_ += gradus::text(", ", l.dims[k]);
-    body_ += ");\n";
+      if (k != without) list += gradus::text(", ", l.dims[k]);
+    return list;
+  }
+  void write_frozen(int id, const std::string& y, const lowering& l) {
+    const frozen_weights& w = *of(id).op->frozen;
+    const std::string name = gradus::text("@_c", id);
+    const auto channels = static_cast<std::size_t>(dims(id)[of(id).dims.rank - 1]);
+    constants_ += gradus::text("\n/* a frozen layer ", to_text(resolve(w.dims, 1)), " */");
+    write_list("signed char", name, std::span(w.codes, static_cast<std::size_t>(gradus::count(w.dims))), 24,
+               [](std::int8_t code) { return gradus::text(static_cast<int>(code)); });
+    write_list("float", name + "_scales", std::span(w.scales, channels), 8, c_literal);
+    write_list("float", name + "_bias", std::span(w.bias, channels), 8, c_literal);
+    const bool dense = w.layer == frozen_weights::of_dense;
+    body_ += gradus::text(
+        "  @_frozen_conv2d(", y, ", ", where_[at(operand(id, 0))], ", ", where_[at(operand(id, 1))], ", ", name, ", ",
+        name, "_scales, ", name, "_bias, ", w.layer == frozen_weights::of_depthwise_conv2d ? 1 : 0, ", ",
+        resolve(l.rows, o_.batch),
+        dense ? gradus::text(", 1, 1, ", w.dims[0], ", 1, 1, ", w.dims[1], ", 1, 1, 1, 1, 0, 0") : windows(l), ");\n");
+  }
+  // Sums and means over the last axes, or over axes of which one group follows (cpu/reduce.hpp: which ones are trees).
+  void write_sums(int id, const std::string& y, const lowering& l) {
+    const int groups = l.dims[1];
+    const bool last = (groups % 2 != 0) == (l.dims[0] != 0);
+    const auto extent = [&](int group) {
+      const int d = l.dims[2 + group];
+      return resolve(d == 0 ? l.rows : d, o_.batch);
+    };
+    if (groups > (last ? 2 : 3)) cannot(id, "its axes lie apart; C is written for axes that lie side by side");
+    const std::int64_t n = extent(groups - (last ? 1 : 2)), m = last ? 1 : extent(groups - 1);
+    const std::int64_t rows = n * m == 0 ? 0 : size(operand(id, 0)) / (n * m);
+    const bool trees = last ? n > 1 : m <= 16 && n >= 256;
+    if (size(id) != 0 && rows == 0) cannot(id, "it is a sum of no number");
+    body_ += gradus::text("  for (i = 0; i < ", rows, "; ++i)\n    for (j = 0; j < ", m, "; ++j)\n      ", y, "[i * ",
+                          m, " + j] = ", trees ? "@_dot(" : "@_chain(", where_[at(operand(id, 0))], " + i * ", n * m,
+                          " + j, ", m, ", &@_one, 0, ", n, ")");
+    body_ += of(id).op == &cards::mean ? gradus::text(" / ", n, ".0f;\n") : ";\n";
   }
   // One matrix on the right, all rows on the left (docs/arithmetic.md: which sums are trees).
   void write_matmul(int id, const std::string& y) {

@@ -31,6 +31,7 @@ static inline float exported_mul(float a, float b) {
 #endif
   return p;
 }
+static const float exported_one = 1.0f;
 static inline unsigned exported_bits(float x) { unsigned w; memcpy(&w, &x, 4); return w; }
 static inline float exported_from(unsigned w) { float x; memcpy(&x, &w, 4); return x; }
 static inline float exported_fma(float a, float b, float c) { return exported_mul(a, b) + c; }
@@ -183,6 +184,75 @@ static inline void exported_conv2d(float *y, const float *x, const float *f, int
           *y++ = s;
         }
 }
+/* The same, each channel with filters of its own: [kh, kw, in, out / in]. */
+static inline void exported_depthwise_conv2d(float *y, const float *x, const float *f, int n, int h, int w, int in, int oh, int ow,
+                                      int out, int kh, int kw, int sh, int sw, int above, int left) {
+  int i, r, c, o, a, b;
+  for (i = 0; i < n; ++i, x += h * w * in)
+    for (r = 0; r < oh; ++r)
+      for (c = 0; c < ow; ++c)
+        for (o = 0; o < out; ++o) {
+          float s = 0.0f;
+          for (a = 0; a < kh; ++a)
+            for (b = 0; b < kw; ++b) {
+              const int u = r * sh - above + a, v = c * sw - left + b;
+              if (u < 0 || u >= h || v < 0 || v >= w) continue;
+              s = exported_fma(x[(u * w + v) * in + o / (out / in)], f[(a * kw + b) * out + o], s);
+            }
+          *y++ = s;
+        }
+}
+/* Numbers in 8 bits: a scale and a zero point for each part, then codes. */
+static inline void exported_quantization(float *pairs, const float *x, int parts, int each) {
+  int p, i;
+  for (p = 0; p < parts; ++p, x += each, pairs += 2) {
+    float low = 0.0f, high = 0.0f, scale;
+    int finite = 1;
+    for (i = 0; i < each; ++i) {
+      finite = finite && (exported_bits(x[i]) & 0x7f800000u) != 0x7f800000u;
+      low = x[i] < low ? x[i] : low;
+      high = x[i] > high ? x[i] : high;
+    }
+    scale = high / 255.0f - low / 255.0f;
+    pairs[0] = !finite ? NAN : scale >= 0x1p-126f ? scale : 0.0f;
+    pairs[1] = pairs[0] > 0.0f ? (float)(int)(-low / scale + 0.5f) : 0.0f;
+  }
+}
+static inline void exported_quantize(unsigned char *codes, const float *x, const float *pairs, int parts, int each) {
+  int p, i;
+  for (p = 0; p < parts; ++p, pairs += 2)
+    for (i = 0; i < each; ++i) {
+      const int code = pairs[0] > 0.0f ? (int)(*x / pairs[0] + (pairs[1] + 0.5f)) : 0;
+      ++x;
+      *codes++ = (unsigned char)(code > 255 ? 255 : code < 0 ? 0 : code);
+    }
+}
+/* Layers of 8 bits: images of codes with filters of codes, their sums as int, a scale and a bias for each channel. */
+static inline void exported_frozen_conv2d(float *y, const unsigned char *x, const float *pairs, const signed char *f,
+                                   const float *scales, const float *bias, int depthwise, int n, int h, int w, int in,
+                                   int oh, int ow, int out, int kh, int kw, int sh, int sw, int above, int left) {
+  int i, r, c, o, a, b, k;
+  for (i = 0; i < n; ++i, x += h * w * in, pairs += 2) {
+    const int zero = (int)pairs[1];
+    for (r = 0; r < oh; ++r)
+      for (c = 0; c < ow; ++c)
+        for (o = 0; o < out; ++o) {
+          int s = 0;
+          for (a = 0; a < kh; ++a)
+            for (b = 0; b < kw; ++b) {
+              const int u = r * sh - above + a, v = c * sw - left + b;
+              const unsigned char *pixel;
+              if (u < 0 || u >= h || v < 0 || v >= w) continue;
+              pixel = x + (u * w + v) * in;
+              if (depthwise)
+                s += (pixel[o / (out / in)] - zero) * f[(a * kw + b) * out + o];
+              else
+                for (k = 0; k < in; ++k) s += (pixel[k] - zero) * f[((a * kw + b) * in + k) * out + o];
+            }
+          *y++ = exported_mul((float)s, exported_mul(pairs[0], scales[o])) + bias[o];
+        }
+  }
+}
 static inline void exported_max_pool(float *y, const float *x, int n, int h, int w, int in, int oh, int ow, int kh, int kw, int sh,
                               int sw, int above, int left) {
   int i, r, c, k, a, b;
@@ -203,19 +273,32 @@ static inline void exported_max_pool(float *y, const float *x, int n, int h, int
         }
 }
 
-/* conv/kernel [3, 3, 1, 3] */
-static const float exported_c1[27] = {
-  -0x1.095bfcp-3f, -0x1.ae43ap-4f, -0x1.d18122p-3f, -0x1.634ee2p-2f, 0x1.01df98p-2f, 0x1.048d1p-3f, -0x1.2cb81cp-2f, 0x1.84c7d8p-2f,
-  -0x1.6da8dp-3f, 0x1.2dab4cp-2f, -0x1.2fddbp-2f, -0x1.fecd18p-4f, -0x1.920ce2p-2f, -0x1.873024p-2f, -0x1.5f1392p-2f, -0x1.9a4724p-2f,
-  0x1.220154p-2f, 0x1.4c667cp-2f, -0x1.65ec1ap-2f, 0x1.83059p-5f, 0x1.ff73d8p-3f, -0x1.a1747p-4f, -0x1.bbc96ep-3f, -0x1.656568p-4f,
-  0x1.68a438p-2f, 0x1.e52fap-4f, 0x1.994318p-3f};
+/* a frozen layer [3, 3, 1, 2] */
+static const signed char exported_c4[18] = {
+  127, -3, 0, 64, -127, 12, 9, 127, 33, -90, -64, 1, 5, 77, 100, -127, -20, 44};
+
+static const float exported_c4_scales[2] = {
+  0x1.47ae14p-7f, 0x1.0624dep-8f};
+
+static const float exported_c4_bias[2] = {
+  0x1p-2f, -0x1p-3f};
+
+/* conv/kernel [3, 3, 2, 3] */
+static const float exported_c7[54] = {
+  -0x1.dab06cp-4f, -0x1.80d708p-4f, -0x1.a05c1cp-3f, -0x1.3dcc18p-2f, 0x1.cd4c48p-3f, 0x1.d21678p-4f, -0x1.0cf8aep-2f, 0x1.5bbc68p-2f,
+  -0x1.470e42p-3f, 0x1.0dd23p-2f, -0x1.0fc934p-2f, -0x1.c8dfd8p-4f, -0x1.679adp-2f, -0x1.5de3a2p-2f, -0x1.3a0326p-2f, -0x1.6ef6b4p-2f,
+  0x1.036378p-2f, 0x1.294edp-2f, -0x1.4022aap-2f, 0x1.5a29bp-5f, 0x1.c975p-3f, -0x1.756208p-4f, -0x1.8cef5cp-3f, -0x1.3faa3p-4f,
+  0x1.429148p-2f, 0x1.b1f6a8p-4f, 0x1.6e0e18p-3f, -0x1.bacfp-6f, -0x1.cb08p-12f, 0x1.dab2p-3f, -0x1.026326p-3f, 0x1.5cc9fp-2f,
+  0x1.58a6ap-3f, -0x1.cf3dep-4f, 0x1.20e508p-3f, 0x1.bc7218p-4f, -0x1.174da8p-2f, -0x1.1a50aap-2f, 0x1.70f97cp-2f, -0x1.e056b8p-4f,
+  0x1.df49ap-3f, 0x1.f8184p-3f, -0x1.612dcp-5f, -0x1.44d8b4p-2f, 0x1.429cb4p-2f, -0x1.126e62p-3f, 0x1.c49bdp-5f, -0x1.73b00cp-3f,
+  0x1.26d088p-2f, 0x1.49bfp-8f, 0x1.bb8248p-3f, -0x1.31221cp-2f, 0x1.16f988p-4f, -0x1.6d36d2p-3f};
 
 /* conv/bias [3] */
-static const float exported_c3[3] = {
+static const float exported_c9[3] = {
   0x0p+0f, 0x0p+0f, 0x0p+0f};
 
 /* hidden/kernel [27, 6] */
-static const float exported_c8[162] = {
+static const float exported_c14[162] = {
   0x1.607f1cp-2f, -0x1.7804cep-2f, 0x1.6ab9e8p-3f, 0x1.508f38p-3f, 0x1.8b78fcp-2f, 0x1.7f9a7p-4f, 0x1.f133a8p-3f, -0x1.6daeeep-2f,
   0x1.02ad6p-6f, -0x1.8ba3a4p-3f, 0x1.16c5cp-2f, 0x1.5d3bd8p-3f, 0x1.fb8068p-3f, -0x1.e5075p-4f, -0x1.991a6ep-3f, -0x1.7298a8p-2f,
   -0x1.8407f8p-2f, -0x1.619d2cp-2f, -0x1.013cccp-2f, -0x1.4efc2p-5f, -0x1.677b0ap-2f, 0x1.012268p-4f, 0x1.4c3308p-2f, 0x1.61b05cp-2f,
@@ -239,43 +322,47 @@ static const float exported_c8[162] = {
   0x1.5328dp-2f, 0x1.4da2c8p-3f};
 
 /* hidden/bias [6] */
-static const float exported_c10[6] = {
+static const float exported_c16[6] = {
   0x0p+0f, 0x0p+0f, 0x0p+0f, 0x0p+0f, 0x0p+0f, 0x0p+0f};
 
 /* logits/kernel [6, 4] */
-static const float exported_c13[24] = {
+static const float exported_c19[24] = {
   -0x1.668208p-3f, -0x1.6b179ap-1f, 0x1.22b03p-1f, 0x1.373e2p-2f, -0x1.1c88a4p-1f, 0x1.cb9008p-3f, -0x1.2355a8p-3f, -0x1.207e2p-4f,
   -0x1.606e1ep-1f, 0x1.333058p-1f, 0x1.efc95p-2f, 0x1.d950ap-2f, -0x1.7e357cp-1f, 0x1.a6d058p-2f, 0x1.7b80e8p-3f, -0x1.71a3e4p-1f,
   0x1.de49d8p-2f, -0x1.620e74p-1f, 0x1.004058p-1f, 0x1.b2ec1p-2f, 0x1.47034p-6f, -0x1.2852ep-3f, -0x1.0c4288p-1f, -0x1.570b5cp-1f};
 
 /* logits/bias [4] */
-static const float exported_c15[4] = {
+static const float exported_c21[4] = {
   0x0p+0f, 0x0p+0f, 0x0p+0f, 0x0p+0f};
 
 enum {
   exported_batch = 1,
   exported_in_x = 36,
   exported_out_y = 4,
-  exported_work = 216 /* floats that a call works on */
+  exported_work = 263 /* floats that a call works on */
 };
 
 static inline void exported_predict(const float *in_x, float *out_y, float *work) {
   int i, j;
-  exported_conv2d((work + 0), in_x, exported_c1, 1, 6, 6, 1, 6, 6, 3, 3, 3, 1, 1, 1, 1);
-  for (i = 0; i < 108; ++i) (work + 108)[i] = (work + 0)[i] + exported_c3[i % 3];
-  for (i = 0; i < 108; ++i) (work + 0)[i] = exported_relu((work + 108)[i]);
-  exported_max_pool((work + 108), (work + 0), 1, 6, 6, 3, 3, 3, 2, 2, 2, 2, 0, 0);
+  exported_quantization((work + 0), in_x, 1, 36);
+  exported_quantize((unsigned char *)(work + 2), in_x, (work + 0), 1, 36);
+  exported_frozen_conv2d((work + 11), (unsigned char *)(work + 2), (work + 0), exported_c4, exported_c4_scales, exported_c4_bias, 0, 1, 6, 6, 1, 6, 6, 2, 3, 3, 1, 1, 1, 1);
+  for (i = 0; i < 72; ++i) (work + 83)[i] = exported_relu((work + 11)[i]);
+  exported_conv2d((work + 155), (work + 83), exported_c7, 1, 6, 6, 2, 6, 6, 3, 3, 3, 1, 1, 1, 1);
+  for (i = 0; i < 108; ++i) (work + 0)[i] = (work + 155)[i] + exported_c9[i % 3];
+  for (i = 0; i < 108; ++i) (work + 108)[i] = exported_relu((work + 0)[i]);
+  exported_max_pool((work + 0), (work + 108), 1, 6, 6, 3, 3, 3, 2, 2, 2, 2, 0, 0);
   for (i = 0; i < 1; ++i)
     for (j = 0; j < 6; ++j)
-      (work + 0)[i * 6 + j] = exported_dot((work + 108) + i * 27, 1, exported_c8 + j * 1, 6, 27);
-  for (i = 0; i < 6; ++i) (work + 6)[i] = (work + 0)[i] + exported_c10[i];
-  for (i = 0; i < 6; ++i) (work + 0)[i] = exported_tanh((work + 6)[i]);
+      (work + 27)[i * 6 + j] = exported_dot((work + 0) + i * 27, 1, exported_c14 + j * 1, 6, 27);
+  for (i = 0; i < 6; ++i) (work + 0)[i] = (work + 27)[i] + exported_c16[i];
+  for (i = 0; i < 6; ++i) (work + 6)[i] = exported_tanh((work + 0)[i]);
   for (i = 0; i < 1; ++i)
     for (j = 0; j < 4; ++j)
-      (work + 6)[i * 4 + j] = exported_chain((work + 0) + i * 6, 1, exported_c13 + j * 1, 4, 6);
-  for (i = 0; i < 4; ++i) (work + 0)[i] = (work + 6)[i] + exported_c15[i];
-  exported_softmax((work + 4), (work + 0), 1, 4);
-  memcpy(out_y, (work + 4), 4 * sizeof(float));
+      (work + 0)[i * 4 + j] = exported_chain((work + 6) + i * 6, 1, exported_c19 + j * 1, 4, 6);
+  for (i = 0; i < 4; ++i) (work + 4)[i] = (work + 0)[i] + exported_c21[i];
+  exported_softmax((work + 0), (work + 4), 1, 4);
+  memcpy(out_y, (work + 0), 4 * sizeof(float));
   (void)i, (void)j, (void)work;
 }
 #endif
