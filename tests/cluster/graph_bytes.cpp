@@ -3,6 +3,7 @@
 #include <gradus/cpu/device.hpp>
 #include <gradus/graph/law.hpp>
 #include <gradus/graph/show.hpp>
+#include <gradus/ops/frozen.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>
 #include <gradus/ops/matmul.hpp>
@@ -99,4 +100,13 @@ TEST_CASE("a graph that passes have fused is refused") {
   n.op = &cards::fused, n.inputs = 0, n.attr = 0, n.attrs = 0, n.name = -1;
   g.nodes.push(n);
   CHECK(says(message_of(status::unimplemented, [&] { graph_to_bytes(g); }), "send the graph as it was built"));
+}
+
+TEST_CASE("a graph with frozen layers is refused: two of them have one name, and a receiver has other weights") {
+  static frozen_dense_weights<2, 2> w{};
+  graph g;
+  frozen_dense<w>(g.placeholder("x", {batch, 2}));
+  CHECK(message_of(status::unimplemented, [&] { graph_to_bytes(g); }) ==
+        "FrozenMatMul cannot be sent: its weights are constants of this program, and the receiver has its own; send a "
+        "graph with layers of float32");
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <set>
 
+#include <gradus/ops/frozen.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>
 #include <gradus/pass/optimize.hpp>
@@ -44,6 +45,19 @@ TEST_CASE("a difference in an op, a shape, a type, an edge or an attribute is an
   differs([](graph&, const value& x) { return reduce_sum(x, {0}); });
   differs([](graph&, const value& x) { return reduce_sum(x, {1}); });
   differs([](graph&, const value& x) { return cast(x, float64); });
+}
+
+TEST_CASE("the weights of a frozen layer are part of it") {
+  static frozen_dense_weights<8, 2> w{};
+  const auto number = [] { return digest([](graph&, const value& x) { return frozen_dense<w>(x); }); };
+  std::set<std::uint64_t> seen{number()};
+  CHECK(number() == *seen.begin());
+  w.codes[15] = 1;
+  CHECK(seen.insert(number()).second);
+  w.scales[1] = 0.5f;
+  CHECK(seen.insert(number()).second);
+  w.bias[1] = 0.5f;
+  CHECK(seen.insert(number()).second);
 }
 
 TEST_CASE("names are not part of it") {

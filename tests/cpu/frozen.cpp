@@ -34,7 +34,7 @@ struct drawn_weights {
       codes.push_back(static_cast<std::int8_t>(static_cast<int>(random(255)) - 127));
     for (int i = 0; i < channels; ++i)
       scales.push_back(static_cast<float>(random(1000) + 1) / 4096), bias.push_back(static_cast<float>(random(9)) - 4);
-    card = {layer, dims, codes.data(), scales.data(), bias.data()};
+    card = {layer, dims, channels, codes.data(), scales.data(), bias.data()};
   }
 };
 // sum * (scale * scale of the channel) + bias, every step rounded to float by itself.
@@ -175,7 +175,7 @@ TEST_CASE("the longest sum fits into 32 bits, and an image that is not finite gi
   const auto n = static_cast<std::size_t>(detail::most_terms);
   const std::vector<std::int8_t> codes(n, -127);
   const float scale = 1, bias = 0;
-  const frozen_weights w{frozen_weights::of_dense, {static_cast<int>(n), 1}, codes.data(), &scale, &bias};
+  const frozen_weights w{frozen_weights::of_dense, {static_cast<int>(n), 1}, 1, codes.data(), &scale, &bias};
   const std::vector<std::uint8_t> x(n, 255);
   const float pair[] = {1, 0};
   float y = 0;
@@ -184,7 +184,7 @@ TEST_CASE("the longest sum fits into 32 bits, and an image that is not finite gi
 
   const auto q = quantize_parts({1, infinity, 1, 2}, 2);
   const std::int8_t two[] = {1, 1};
-  const frozen_weights pairwise{frozen_weights::of_dense, {2, 1}, two, &scale, &bias};
+  const frozen_weights pairwise{frozen_weights::of_dense, {2, 1}, 1, two, &scale, &bias};
   float both[2];
   detail::frozen_dense(pairwise, both, q.codes.data(), q.pairs.data(), {0, 2}, 2, 1);
   CHECK(std::isnan(both[0]));

@@ -115,13 +115,14 @@ TEST_CASE("the constants of the header are the layers' weights, with their batch
 TEST_CASE("without a list of layers, all of them") {
   variables v;
   v.add("a/kernel", {2, 3}), v.add("a/kernel/Momentum", {2, 3}), v.add("b/c/depthwise_kernel", {1, 1, 2, 1});
-  v.add("norm/gamma", {3}), v.add("kernel", {2, 2}), v.add("odd/kernel", {2, 2, 2});
+  v.add("default/kernel", {1, 1}), v.add("norm/gamma", {3}), v.add("kernel", {2, 2}), v.add("odd/kernel", {2, 2, 2});
   const std::string header = frozen_header(v.list, {.name = "net"});
   CHECK(header.find("frozen_dense_weights<2, 3> a{\n") != std::string::npos);
   CHECK(header.find("frozen_depthwise_conv2d_weights<1, 1, 2, 1> b_c{\n") != std::string::npos);
   std::size_t constants = 0;
   for (std::size_t at = 0; (at = header.find("constexpr", at)) != std::string::npos; ++at) ++constants;
-  CHECK(constants == 2);
+  CHECK(header.find("frozen_dense_weights<1, 1> default_{\n") != std::string::npos);
+  CHECK(constants == 3);
 }
 
 TEST_CASE("what frozen_header refuses") {
@@ -133,9 +134,17 @@ TEST_CASE("what frozen_header refuses") {
   v.add("bad/kernel", {1, 2})[1] = std::numeric_limits<float>::infinity();
   CHECK(refusal_of(v.list, {.name = "2nd"}, status::invalid_argument) ==
         "\"2nd\" is no name for a namespace: it needs letters, digits and _");
-  CHECK(refusal_of(v.list, {.layers = {{"x"}}}, status::not_found) ==
-        "the list holds no variable \"x/kernel\"; give the list of what a stepper of the model remembers, and the "
-        "layer's scope as its name");
+  CHECK(
+      refusal_of(v.list, {.layers = {{"x"}}}, status::not_found) ==
+      "the list holds no layer \"x\", which is a variable \"x/kernel\" or \"x/depthwise_kernel\"; its layers are a, c "
+      "d, c_d, wide, bad");
+  CHECK(refusal_of(v.list, {.layers = {{"a", "c_d"}}}, status::not_found) ==
+        "the list holds no variable \"c_d/moving_mean\", which a batch_norm has; give the scope of one");
+  CHECK(refusal_of(v.list, {}, status::invalid_argument) ==
+        "the list holds \"a/bn/moving_mean\", so a layer is followed by a batch_norm; give .layers, each with its "
+        "batch_norm's scope: a, c d, c_d, wide, bad");
+  CHECK(refusal_of(v.list, {.name = "class"}, status::invalid_argument) ==
+        "\"class\" is a word of C++, and no name for a namespace");
   CHECK(refusal_of(v.list, {.layers = {{"a", "a/bn"}}}, status::failed_precondition) ==
         "the variable \"a/bn/moving_mean\" is float32[2]; expected float32 [3]");
   CHECK(refusal_of(v.list, {.layers = {{"b"}}}, status::failed_precondition) ==

@@ -28,6 +28,11 @@ GRADUS_BODY std::vector<std::byte> graph_to_bytes(const graph& g) {
     if (n.op->is(trait::expression))
       raise(status::unimplemented,
             text("a graph that passes have fused cannot be sent; send the graph as it was built"));
+    if (n.op->frozen != nullptr)
+      raise(status::unimplemented,
+            text(n.op->name,
+                 " cannot be sent: its weights are constants of this program, and the receiver has its own; "
+                 "send a graph with layers of float32"));
     number_of(n.op);
   }
   out.number(graph_bytes_version);

@@ -1,5 +1,7 @@
 // The bodies of graph_digest.hpp.
 #pragma once
+#include <bit>
+
 #include "../base/body.hpp"
 #include "graph_digest.hpp"
 
@@ -29,6 +31,11 @@ GRADUS_BODY std::uint64_t digest_of(const graph_view& g) {
   for (int i = 0; i < g.size; ++i) {
     const node& n = g.nodes[i];
     d.word(n.op->name);
+    if (const frozen_weights* w = n.op->frozen) {
+      for (std::int64_t k = 0; k < count(w->dims); ++k) signed_number(w->codes[k]);
+      for (int k = 0; k < w->channels; ++k)
+        d.number(std::bit_cast<std::uint32_t>(w->scales[k])), d.number(std::bit_cast<std::uint32_t>(w->bias[k]));
+    }
     d.number(static_cast<std::uint64_t>(n.type));
     signed_number(n.dims.rank);
     for (int k = 0; k < n.dims.rank; ++k) signed_number(n.dims.dims[k]);

@@ -5,6 +5,7 @@
 #include "../run/base_session.ipp"
 #include "../run/c_header.ipp"
 #include "../run/frozen_header.ipp"
+#include "../run/frozen_record.ipp"
 #include "../run/constrain.ipp"
 #include "../run/freeze.ipp"
 #include "../run/machine.ipp"

@@ -119,7 +119,10 @@ struct cpu : sweeps<Arithmetic> {
         if (e.op != nullptr && e.op == op) return e;
       if (const entry* e = built_in_ops<Arithmetic>::find(op)) return *e;
       raise(status::unimplemented,
-            text("the interpreter has no kernel for ", op->name, "; give the session the policy ops<&your_card>{}"));
+            text("the interpreter has no kernel for ", op->name, "; give the session the policy ",
+                 op->frozen != nullptr || op->name == "Quantization"
+                     ? "frozen_ops<...>{} with the weights of every frozen layer of the graph (gradus/cpu/frozen.hpp)"
+                     : "ops<&your_card>{}"));
     }
     // The card of an op by its name; null: none.
     static const card* named(std::string_view name) {

@@ -188,7 +188,7 @@ struct op_kernel<Op> {
   static void run(const S& s, std::byte* const* a) {
     constexpr int layer = Op->frozen->layer;
     // Apart from the card, which leads to all that builds graphs.
-    static constexpr frozen_weights weights{layer, {}, Op->frozen->codes, Op->frozen->scales, Op->frozen->bias};
+    static constexpr frozen_weights weights{layer, {}, 0, Op->frozen->codes, Op->frozen->scales, Op->frozen->bias};
     float* const y = at<float>(a, 0);
     const auto* const x = at<const std::uint8_t>(a, 1);
     const auto* const pairs = at<const float>(a, 2);

@@ -27,7 +27,9 @@ namespace gradus::inline GRADUS_BUILD {
 // Specialized once per op. A card without one cannot run on this device.
 template <const card* Op>
 struct op_kernel {
-  static_assert(Op == nullptr, "gradus: this op has no kernel. Specialize gradus::op_kernel<&your_card>.");
+  static_assert(Op == nullptr,
+                "gradus: this op has no kernel here. Include the header of its kernel (of frozen layers: "
+                "gradus/cpu/frozen.hpp), or specialize gradus::op_kernel<&your_card> for an op of yours.");
 };
 // The formula of an elementwise op, on numbers: template <class N> static N at(N a, N b).
 template <const card* Op>

@@ -11,7 +11,6 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-struct frozen_weights;  // ops/frozen.hpp
 struct graph;
 struct inference;
 struct lowering;
@@ -31,6 +30,19 @@ inline constexpr unsigned expression = 256;  // its last attribute is the number
 inline constexpr unsigned at_session = 512;  // its card says how a session runs it (run/session_op.hpp)
 }  // namespace trait
 
+// The weights of a layer that are constants of the program, in 8 bits (ops/frozen.hpp). dims: [in, units], [height,
+// width, in, filters] or [height, width, in, multiplier]; codes in that order, a scale and a bias for each channel of
+// the result.
+struct frozen_weights {
+  enum layers : int { of_dense, of_conv2d, of_depthwise_conv2d };
+  int layer = of_dense;
+  shape dims;
+  int channels = 0;
+  const std::int8_t* codes = nullptr;
+  const float* scales = nullptr;
+  const float* bias = nullptr;
+};
+
 // An op, described once; a node names it by address, so the set of ops is open.
 struct card {
   std::string_view name;  // TensorFlow's op name where there is one
@@ -42,7 +54,7 @@ struct card {
   void (*gradient)(backward&) = nullptr;
   // The extents that a kernel loops over, on which its code depends. nullptr: fused, or not run by a kernel.
   void (*lower)(lowering&) = nullptr;
-  // Constants of the program that belong to the op, where it has some.
+  // The weights of a frozen layer.
   const frozen_weights* frozen = nullptr;
 
   constexpr bool is(unsigned t) const { return (traits & t) != 0; }

@@ -31,17 +31,6 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The weights of a layer as a card leads to them. dims: [in, units], [height, width, in, filters] or [height, width,
-// in, multiplier]; codes in that order, scales and bias one for each channel of the result.
-struct frozen_weights {
-  enum layers : int { of_dense, of_conv2d, of_depthwise_conv2d };
-  int layer = of_dense;
-  shape dims;
-  const std::int8_t* codes = nullptr;
-  const float* scales = nullptr;
-  const float* bias = nullptr;
-};
-
 namespace detail {
 template <int Layer, int Channels, int... Dims>
 struct frozen_constants {
@@ -145,9 +134,11 @@ constexpr void lower_quantize(lowering& l) {
   l.rows = count(parts), l.dims[1] = static_cast<int>(each);
 }
 constexpr void refuse_frozen_gradient(backward& b) {
+  const card& op = *b.g.nodes[b.id].op;
   for (int i = 0; i < b.operands(); ++i)
     if (b.wants(i))
-      return b.g.refuse(b.g.nodes[b.id].op->name,
+      return b.g.refuse(op.name, op.frozen != nullptr ? " with weights " : " of a frozen layer ",
+                        op.frozen != nullptr ? op.frozen->dims : b.in(0).dims(),
                         ": has no gradient, and a variable that is trained lies below it; freeze that one too, or use "
                         "a layer of float32 with trainable = false here");
 }
@@ -204,8 +195,8 @@ constexpr void lower_frozen_dense(lowering& l) {
 }
 
 template <const auto& Weights>
-inline constexpr frozen_weights frozen_weights_of{Weights.layer, Weights.dims, Weights.codes, Weights.scales,
-                                                  Weights.bias};
+inline constexpr frozen_weights frozen_weights_of{Weights.layer, Weights.dims,   Weights.channels,
+                                                  Weights.codes, Weights.scales, Weights.bias};
 constexpr card frozen_card(const frozen_weights& w) {
   card c{"FrozenDepthwiseConv2d", 2, 0, infer_frozen_depthwise, refuse_frozen_gradient, lower_forward, &w};
   if (w.layer == frozen_weights::of_conv2d) c.name = "FrozenConv2D", c.infer = infer_frozen_conv2d;

@@ -12,9 +12,9 @@
 // of docs/arithmetic.md, its functions are those of cpu/math.hpp. It refuses to compile with -ffast-math.
 //
 // It can write, in float32: Add, Sub, Mul, RealDiv, Maximum, Minimum, SquaredDifference, Neg, Exp, Log, Sqrt, Rsqrt,
-// Square, Abs, Tanh, Sigmoid, Relu, Elu, Gelu, MatMul (one matrix on the right), Conv2D, DepthwiseConv2dNative, MaxPool,
-// Softmax, LogSoftmax, Sum and Mean over axes that lie side by side, Reshape, Identity; and the layers in 8 bits of
-// ops/frozen.hpp. Anything else between the inputs and the predictions is refused by its name.
+// Square, Abs, Tanh, Sigmoid, Relu, Elu, Gelu, MatMul (one matrix on the right), Conv2D, DepthwiseConv2dNative,
+// MaxPool, Softmax, LogSoftmax, Sum and Mean over axes that lie side by side, Reshape, Identity; and the layers in 8
+// bits of ops/frozen.hpp. Anything else between the inputs and the predictions is refused by its name.
 #pragma once
 #include <cstdint>
 #include <string>

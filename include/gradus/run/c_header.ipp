@@ -288,7 +288,7 @@ private:
   void write_frozen(int id, const std::string& y, const lowering& l) {
     const frozen_weights& w = *of(id).op->frozen;
     const std::string name = gradus::text("@_c", id);
-    const auto channels = static_cast<std::size_t>(dims(id)[of(id).dims.rank - 1]);
+    const auto channels = static_cast<std::size_t>(w.channels);
     constants_ += gradus::text("\n/* a frozen layer ", to_text(resolve(w.dims, 1)), " */");
     write_list("signed char", name, std::span(w.codes, static_cast<std::size_t>(gradus::count(w.dims))), 24,
                [](std::int8_t code) { return gradus::text(static_cast<int>(code)); });

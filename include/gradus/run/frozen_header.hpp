@@ -25,10 +25,10 @@ struct frozen_header_layer {
   double epsilon = 1e-3;
 };
 struct frozen_header_options {
-  // The namespace of the constants; a C++ identifier. Each constant has its layer's name, with '_' for other
-  // characters.
+  // The namespace of the constants; a C++ identifier. Each constant has its layer's name, with '_' for other characters
+  // and behind a word of C++.
   std::string name = "body";
-  // Empty: every layer whose kernel is in the list, by itself.
+  // Empty: every layer whose kernel is in the list; not for a list that holds a batch_norm.
   std::vector<frozen_header_layer> layers = {};
 };
 

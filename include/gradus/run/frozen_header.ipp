@@ -21,13 +21,16 @@ public:
     if (o_.name.empty() || c_identifier(o_.name) != o_.name)
       raise(status::invalid_argument,
             gradus::text("\"", o_.name, "\" is no name for a namespace: it needs letters, digits and _"));
+    if (is_keyword(o_.name))
+      raise(status::invalid_argument, gradus::text("\"", o_.name, "\" is a word of C++, and no name for a namespace"));
     const auto layers = o_.layers.empty() ? all_layers() : o_.layers;
+    if (o_.layers.empty()) check_no_batch_norm();
     if (layers.empty())
       raise(status::not_found,
             "the list holds no variable \"<layer>/kernel\" or \"<layer>/depthwise_kernel\", so there is nothing to "
             "write; give the list of what a stepper of the model remembers");
     std::string out = "// Layers in 8 bits, written by gradus::frozen_header; do not edit.\n#pragma once\n";
-    out += "#include <gradus/ops/frozen.hpp>\n\nnamespace " + o_.name + " {\n";
+    out += "#include <gradus/cpu/frozen.hpp>\n\nnamespace " + o_.name + " {\n";
     for (const auto& layer : layers) out += constant(layer);
     return out + "}  // namespace " + o_.name + "\n";
   }
@@ -39,6 +42,40 @@ private:
 
   static constexpr std::string_view kernel = "/kernel", depthwise_kernel = "/depthwise_kernel";
 
+  static bool is_keyword(std::string_view name) {
+    for (const std::string_view word :
+         {"alignas",     "alignof",   "and",        "and_eq",    "asm",      "auto",         "bitand",
+          "bitor",       "bool",      "break",      "case",      "catch",    "char",         "char8_t",
+          "char16_t",    "char32_t",  "class",      "compl",     "concept",  "const",        "consteval",
+          "constexpr",   "constinit", "const_cast", "continue",  "co_await", "co_return",    "co_yield",
+          "decltype",    "default",   "delete",     "do",        "double",   "dynamic_cast", "else",
+          "enum",        "explicit",  "export",     "extern",    "false",    "float",        "for",
+          "friend",      "goto",      "if",         "inline",    "int",      "long",         "mutable",
+          "namespace",   "new",       "noexcept",   "not",       "not_eq",   "nullptr",      "operator",
+          "or",          "or_eq",     "private",    "protected", "public",   "register",     "reinterpret_cast",
+          "requires",    "return",    "short",      "signed",    "sizeof",   "static",       "static_assert",
+          "static_cast", "struct",    "switch",     "template",  "this",     "thread_local", "throw",
+          "true",        "try",       "typedef",    "typeid",    "typename", "union",        "unsigned",
+          "using",       "virtual",   "void",       "volatile",  "wchar_t",  "while",        "xor",
+          "xor_eq"})
+      if (word == name) return true;
+    return false;
+  }
+  std::string names_of(const std::vector<frozen_header_layer>& layers) const {
+    std::string names;
+    for (const auto& layer : layers) names += (names.empty() ? "" : ", ") + layer.name;
+    return names.empty() ? "none" : names;
+  }
+  // Raises where a layer's batch_norm would be left out in silence.
+  void check_no_batch_norm() const {
+    for (const state_entry& e : values_.entries())
+      if (std::string_view(e.name).ends_with("/moving_mean"))
+        raise(
+            status::invalid_argument,
+            gradus::text("the list holds \"", e.name,
+                         "\", so a layer is followed by a batch_norm; give .layers, each with its batch_norm's scope: ",
+                         names_of(all_layers())));
+  }
   std::vector<frozen_header_layer> all_layers() const {
     std::vector<frozen_header_layer> all;
     for (const state_entry& e : values_.entries())
@@ -52,9 +89,8 @@ private:
   std::vector<float> numbers_of(const std::string& name, std::size_t expected = 0) const {
     const state_entry* e = values_.find(name);
     if (e == nullptr)
-      raise(status::not_found, gradus::text("the list holds no variable \"", name,
-                                            "\"; give the list of what a stepper of the model remembers, and the "
-                                            "layer's scope as its name"));
+      raise(status::not_found,
+            gradus::text("the list holds no variable \"", name, "\", which a batch_norm has; give the scope of one"));
     std::vector<float> numbers(e->bytes.size() / sizeof(float));
     if (e->type != float32 || (expected != 0 && numbers.size() != expected))
       raise(status::failed_precondition,
@@ -66,11 +102,15 @@ private:
   bool has(const std::string& name) const { return values_.find(name) != nullptr; }
 
   std::string constant(const frozen_header_layer& layer) {
-    const std::string name = c_identifier(layer.name);
+    const std::string name = c_identifier(layer.name) + (is_keyword(layer.name) ? "_" : "");
     if (std::find(names_.begin(), names_.end(), name) != names_.end())
       raise(status::invalid_argument, gradus::text("two layers would have the constant \"", name, "\""));
     names_.push_back(name);
     const bool depthwise = has(layer.name + std::string(depthwise_kernel));
+    if (!depthwise && !has(layer.name + std::string(kernel)))
+      raise(status::not_found, gradus::text("the list holds no layer \"", layer.name, "\", which is a variable \"",
+                                            layer.name, "/kernel\" or \"", layer.name,
+                                            "/depthwise_kernel\"; its layers are ", names_of(all_layers())));
     const std::string variable = layer.name + std::string(depthwise ? depthwise_kernel : kernel);
     std::vector<float> weights = numbers_of(variable);
     const extents& dims = values_.find(variable)->dims;

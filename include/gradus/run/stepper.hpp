@@ -6,6 +6,7 @@
 #include "../base/subnormals.hpp"
 #include "device.hpp"
 #include "executor.hpp"
+#include "frozen_record.hpp"
 #include "microbatch.hpp"
 #include "model.hpp"
 #include "model_updates.hpp"
@@ -38,10 +39,9 @@ public:
   template <mode M>
   void declare() {
     const runnable r = model_.template get<M>();
+    if constexpr (M == mode::train) frozen_.find(r.graph.view);
     const program_view& p = r.program;
-    for (int k = 0; k < p.variable_count; ++k) {
-      updates_.variables.declare(info_of(r, p.variables[k], M == mode::train));
-    }
+    for (int k = 0; k < p.variable_count; ++k) updates_.variables.declare(info_of(r, p.variables[k], M == mode::train));
   }
   void allocate() {
     updates_.allocate(model_.template get<mode::train>());
@@ -307,7 +307,7 @@ public:
   // Everything that a resumed run needs: global_step, variables, mirrors by TensorFlow's names, the optimizer's own
   // state.
   void remembers(state_list& list) {
-    list.scalar("global_step", updates_.step.global_step);
+    list.scalar("global_step", updates_.step.global_step), frozen_.list_in(list);
     for (std::size_t i = 0; i < updates_.variables.size(); ++i) {
       const variable_info& v = updates_.variables.info(i);
       if (v.local || v.name == "global_step") continue;
@@ -354,6 +354,7 @@ private:
   std::int64_t parts_ = 1;
   microbatch cut_;
   detail::part_sums sums_;
+  detail::frozen_record frozen_;
 
   template <mode M>
   step_machine& machine_of() {

@@ -1,0 +1,34 @@
+// A checkpoint of a model with frozen layers (ops/frozen.hpp) records which weights they had: what is trained above
+// them is worth nothing above others.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "../base/state.hpp"
+#include "../graph/node.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+class frozen_record final : public blob {
+public:
+  // The frozen layers of a graph; the values of their weights are read when a checkpoint is written or restored.
+  void find(const graph_view& g);
+  void list_in(state_list& list) {
+    if (!layers_.empty()) list.dynamic("frozen_weights", *this, true);
+  }
+
+  void save(std::vector<std::byte>& out) const override;
+  // Errors: data_loss if the checkpoint was made with other weights.
+  void load(std::span<const std::byte> in) override;
+
+private:
+  std::vector<const frozen_weights*> layers_;
+
+  std::uint64_t digest() const;
+};
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "frozen_record.ipp"
+#endif

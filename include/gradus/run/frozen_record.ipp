@@ -1,0 +1,52 @@
+// The bodies of frozen_record.hpp.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "../base/body.hpp"
+#include "frozen_record.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+GRADUS_BODY void frozen_record::find(const graph_view& g) {
+  layers_.clear();
+  for (int i = 0; i < g.size; ++i)
+    if (const frozen_weights* w = g.nodes[i].op->frozen;
+        w != nullptr && std::find(layers_.begin(), layers_.end(), w) == layers_.end())
+      layers_.push_back(w);
+}
+
+// A sum of one FNV-1a number a layer: passes may change the order of layers.
+GRADUS_BODY std::uint64_t frozen_record::digest() const {
+  std::uint64_t sum = 0;
+  for (const frozen_weights* w : layers_) {
+    std::uint64_t d = 0xcbf29ce484222325;
+    const auto add = [&d](std::uint32_t word) {
+      for (int i = 0; i < 4; ++i) d = (d ^ (word >> (8 * i) & 0xffu)) * 0x100000001b3;
+    };
+    add(static_cast<std::uint32_t>(w->layer));
+    for (int k = 0; k < w->dims.rank; ++k) add(static_cast<std::uint32_t>(w->dims[k]));
+    for (std::int64_t k = 0; k < count(w->dims); ++k) add(static_cast<std::uint8_t>(w->codes[k]));
+    for (int k = 0; k < w->channels; ++k)
+      add(std::bit_cast<std::uint32_t>(w->scales[k])), add(std::bit_cast<std::uint32_t>(w->bias[k]));
+    sum += d;
+  }
+  return sum;
+}
+
+GRADUS_BODY void frozen_record::save(std::vector<std::byte>& out) const {
+  const std::uint64_t d = digest();
+  for (int i = 0; i < 8; ++i) out.push_back(static_cast<std::byte>(d >> (8 * i) & 0xffu));
+}
+GRADUS_BODY void frozen_record::load(std::span<const std::byte> in) {
+  std::uint64_t d = 0;
+  for (std::size_t i = 0; i < in.size() && i < 8; ++i) d |= std::to_integer<std::uint64_t>(in[i]) << (8 * i);
+  if (in.size() != 8 || d != digest())
+    raise(
+        status::data_loss,
+        "the checkpoint was made above other frozen weights than this program has; build the program with the weights "
+        "of then, or train in another model_dir (warm_start_from takes variables along)");
+}
+
+}  // namespace gradus::detail
