@@ -18,13 +18,13 @@ public:
   }
 
   void save(std::vector<std::byte>& out) const override;
-  // Errors: data_loss if the checkpoint was made with other weights.
+  // Errors: data_loss if the checkpoint was made without one of the layers, or with other weights of it.
   void load(std::span<const std::byte> in) override;
 
 private:
   std::vector<const frozen_weights*> layers_;
 
-  std::uint64_t digest() const;
+  std::vector<std::uint64_t> digests() const;
 };
 
 }  // namespace gradus::detail

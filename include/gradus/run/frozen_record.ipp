@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "../base/body.hpp"
 #include "frozen_record.hpp"
@@ -17,9 +16,9 @@ GRADUS_BODY void frozen_record::find(const graph_view& g) {
       layers_.push_back(w);
 }
 
-// A sum of one FNV-1a number a layer: passes may change the order of layers.
-GRADUS_BODY std::uint64_t frozen_record::digest() const {
-  std::uint64_t sum = 0;
+// One FNV-1a number a layer, in ascending order: passes may change the order of layers.
+GRADUS_BODY std::vector<std::uint64_t> frozen_record::digests() const {
+  std::vector<std::uint64_t> all;
   for (const frozen_weights* w : layers_) {
     std::uint64_t d = 0xcbf29ce484222325;
     const auto add = [&d](std::uint32_t word) {
@@ -30,23 +29,26 @@ GRADUS_BODY std::uint64_t frozen_record::digest() const {
     for (std::int64_t k = 0; k < count(w->dims); ++k) add(static_cast<std::uint8_t>(w->codes[k]));
     for (int k = 0; k < w->channels; ++k)
       add(std::bit_cast<std::uint32_t>(w->scales[k])), add(std::bit_cast<std::uint32_t>(w->bias[k]));
-    sum += d;
+    all.push_back(d);
   }
-  return sum;
+  std::sort(all.begin(), all.end());
+  return all;
 }
 
 GRADUS_BODY void frozen_record::save(std::vector<std::byte>& out) const {
-  const std::uint64_t d = digest();
-  for (int i = 0; i < 8; ++i) out.push_back(static_cast<std::byte>(d >> (8 * i) & 0xffu));
+  for (const std::uint64_t d : digests())
+    for (int i = 0; i < 8; ++i) out.push_back(static_cast<std::byte>(d >> (8 * i) & 0xffu));
 }
 GRADUS_BODY void frozen_record::load(std::span<const std::byte> in) {
-  std::uint64_t d = 0;
-  for (std::size_t i = 0; i < in.size() && i < 8; ++i) d |= std::to_integer<std::uint64_t>(in[i]) << (8 * i);
-  if (in.size() != 8 || d != digest())
-    raise(
-        status::data_loss,
-        "the checkpoint was made above other frozen weights than this program has; build the program with the weights "
-        "of then, or train in another model_dir (warm_start_from takes variables along)");
+  std::vector<std::uint64_t> saved(in.size() / 8);
+  for (std::size_t i = 0; i < 8 * saved.size(); ++i)
+    saved[i / 8] |= std::to_integer<std::uint64_t>(in[i]) << (8 * (i % 8));
+  // A graph that predicts may have fewer layers than the one that was trained.
+  for (const std::uint64_t d : digests())
+    if (std::find(saved.begin(), saved.end(), d) == saved.end())
+      raise(status::data_loss,
+            "the checkpoint was made above other frozen weights than this program has; build the program with the "
+            "weights of then, or train in another model_dir (warm_start_from takes variables along)");
 }
 
 }  // namespace gradus::detail

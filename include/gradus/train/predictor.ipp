@@ -1,6 +1,7 @@
 // The bodies of predictor.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../run/frozen_record.hpp"
 #include "predictor.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -19,6 +20,8 @@ GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_option
   values_.allocate(0);
   state_list list;
   list.scalar("global_step", step_);
+  frozen_record frozen;
+  frozen.find(r.graph.view), frozen.list_in(list);
   for (int k = 0; k < p.variable_count; ++k) {
     const int id = p.variables[k];
     const auto a = from_words<variable_attr>(r.graph.view.ints + r.at(id).attr);
