@@ -4,10 +4,10 @@
 #endif
 #include "../run/base_session.ipp"
 #include "../run/c_header.ipp"
-#include "../run/frozen_header.ipp"
-#include "../run/frozen_record.ipp"
 #include "../run/constrain.ipp"
 #include "../run/freeze.ipp"
+#include "../run/frozen_header.ipp"
+#include "../run/frozen_record.ipp"
 #include "../run/machine.ipp"
 #include "../run/master_weights.ipp"
 #include "../run/microbatch.ipp"

@@ -187,10 +187,10 @@ private:
   }
   template <class T, class F>
   void write_list(std::string_view type, const std::string& name, std::span<const T> numbers, std::size_t line,
-                  F text) {
+                  F literal) {
     constants_ += gradus::text("\nstatic const ", type, " ", name, "[", numbers.size(), "] = {");
     for (std::size_t i = 0; i < numbers.size(); ++i)
-      constants_ += (i == 0 ? "" : ",") + std::string(i % line == 0 ? "\n  " : " ") + text(numbers[i]);
+      constants_ += (i == 0 ? "" : ",") + std::string(i % line == 0 ? "\n  " : " ") + literal(numbers[i]);
     constants_ += "};\n";
   }
   void write_variable(int id) {
