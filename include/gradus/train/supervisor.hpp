@@ -352,8 +352,10 @@ private:
 // options take the place of run_config. A save_when policy decides in place of save_model_secs.
 template <auto Model, class... Policies>
 auto make_supervisor(const supervisor_options& options, const Policies&... policies) {
-  if constexpr (!detail::built_by_compiler<Model>)
-    return detail::never_built<detail::by_compiler<Model>>::value;
+  using fits =
+      typename detail::composition<detail::by_compiler<Model>, Policies...>::model_type::template fits<mode::train>;
+  if constexpr (!fits::value)
+    return fits::page::value;
   else
     return supervisor<detail::by_compiler<Model>, Policies...>(options, {}, policies...);
 }
