@@ -1,4 +1,4 @@
-// Reverse-mode differentiation: a graph that computes the gradients beside what it computed before.
+// Reverse-mode differentiation makes a graph that computes the gradients beside what it computed before.
 //
 // As tf.gradients of TensorFlow 1.15, step by step: ops between xs and ys, visited from ys in first-in first-out order,
 // contributions added in order of arrival. Total derivatives: an x that depends on another x lets gradients through.
@@ -11,25 +11,25 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// How contributions to one gradient are added (tf.AggregationMethod). All are a left fold in order of arrival here, so
-// that values do not depend on the choice; it is kept for programs that name it. TensorFlow's EXPERIMENTAL_TREE is such
-// a fold too; its ADD_N adds the same list in the same order, eight terms to a pass. Sparse contributions are joined,
-// not merged; where one is dense all become dense.
+// This says how contributions to one gradient are added (tf.AggregationMethod). All are a left fold in order of arrival
+// here, so that values do not depend on the choice; it is kept for programs that name it. TensorFlow's
+// EXPERIMENTAL_TREE is such a fold too; its ADD_N adds the same list in the same order, eight terms to a pass. Sparse
+// contributions are joined, not merged; where one is dense all become dense.
 enum class aggregation : int { add_n = 0, experimental_tree = 1, experimental_accumulate_n = 2 };
-// What an x has that no y depends on (tf.UnconnectedGradients): nothing, or zeros like x.
+// This says what gradient an x has that no y depends on (tf.UnconnectedGradients): none, or zeros like x.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against the namespace
 enum class unconnected : int { none, zero };
 #pragma GCC diagnostic pop
 
 struct gradients_options {
-  // Upstream gradients, one per y and like it; an empty entry, or no list: ones.
+  // The upstream gradients, one per y and like it. An empty entry, or no list, stands for ones.
   std::span<const value> grad_ys{};
   std::string_view name = "gradients";
   bool colocate_gradients_with_ops = false;  // each backward op, and each sum, on its forward op's device
   bool gate_gradients = false;               // all gradients of one op before any of them is used (GATE_OP)
   aggregation aggregation_method = aggregation::add_n;
-  // Held constant, all results of their ops.
+  // These are held constant, with all results of their ops.
   std::span<const value> stop_gradients{};
   unconnected unconnected_gradients = unconnected::none;
 };
@@ -45,7 +45,7 @@ public:
     if (!seed(ys)) return;
     run();
   }
-  // The gradient of x: empty (None) if nothing reached it.
+  // Returns the gradient of x, which is empty (None) if nothing reached it.
   constexpr gradient_value of(value x) {
     if (x.g != &g_) return {};
     const int before = g_.nodes.count;
@@ -235,7 +235,7 @@ private:
 
 }  // namespace detail
 
-// For each x the sum over ys of dy/dx, contracted with grad_ys; empty (None) where no y depends on it.
+// Returns, for each x, the sum over ys of dy/dx, contracted with grad_ys; it is empty (None) where no y depends on x.
 constexpr detail::seq<gradient_value> gradients(graph& g, std::span<const value> ys, std::span<const value> xs,
                                                 const gradients_options& o = {}) {
   const auto scope = g.name_scope(o.name);

@@ -1,5 +1,5 @@
-// Whether a batch can be computed in parts: microbatch (run/microbatch.hpp) asks when a program runs, one_by_one
-// (run/static_layout.hpp) when it is compiled.
+// This header decides whether a batch can be computed in parts: microbatch (run/microbatch.hpp) asks when a program
+// runs, one_by_one (run/static_layout.hpp) when it is compiled.
 #pragma once
 #include "../ops/reduce.hpp"
 #include "../ops/state.hpp"
@@ -7,7 +7,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// A node that stands in the way of parts.
+// This is a node that stands in the way of parts.
 struct uncut {
   enum reasons : int { none, rows, writes } why = none;
   int node = -1;

@@ -50,7 +50,7 @@ constexpr void collapse(expression& x, const shape& dims, const shape* operands)
     for (int l = 0; l < x.loops; ++l)
       if (patterns[l] >> k & 1) x.varies[k] = static_cast<unsigned char>(x.varies[k] | 1 << l);
 }
-// The extent of the outermost loop: elements over the product of the inner ones.
+// Returns the extent of the outermost loop: the elements over the product of the inner extents.
 constexpr std::int64_t rows_of(const expression& x, const shape& dims) {
   std::int64_t inner = 1;
   for (int l = 1; l < x.loops; ++l) inner *= x.extent[l];
@@ -145,7 +145,7 @@ private:
       u = next;
     }
   }
-  // Whether what node i reads may as well be read where node `at` stands.
+  // Returns whether what node i reads may as well be read where node `at` stands.
   constexpr bool may_move(int i, int at) const {
     const node& n = v_.nodes[i];
     bool may = n.controls == 0;
@@ -201,7 +201,7 @@ private:
     if (collapse_to_matrix(d.x, last.dims, split, d.dims))
       sum_.first[r] = i, sum_.first[i] = r, split_.first[r] = split;
   }
-  // The group of a node that is not written itself.
+  // Returns the group of a node that is not written itself.
   constexpr int group_of(int i) const {
     const int r = root_.first[i] >= 0 ? root_.first[i] : root_.first[reader_.first[i]];
     return sum_.first[r] >= 0 ? sum_.first[r] : r;
@@ -241,7 +241,7 @@ private:
       local_.first[m] = x.steps++;
     }
   }
-  // The number of the expression: a handful of distinct ones, so a linear search is enough.
+  // Returns the number of the expression. There are few distinct ones, so a linear search is enough.
   constexpr int number_of(const expression& x) {
     int at = 0;
     const auto& all = g_.expressions;

@@ -43,7 +43,7 @@ public:
 
 private:
   enum roles : char { other, dropped, last_of_chain, gradient, filter_gradient, bias_gradient };
-  // Nodes; -1 where a chain has none.
+  // These are nodes; -1 where a chain has none.
   struct chain {
     int conv, bias, relu, last, pool;    // last: what the pool reads
     int pool_grad = -1, relu_grad = -1;  // of the backward pass
@@ -118,7 +118,7 @@ private:
       if (c.relu >= 0 && c.relu_grad < 0 && n.controls == 0 && operand(i, 0) == c.pool_grad) c.relu_grad = i;
     }
   }
-  // Whether nothing but the chain reads what it computes.
+  // Returns whether nothing but the chain reads what it computes.
   constexpr bool is_whole(const chain& c) const {
     const int known = 1 + (c.pool_grad >= 0 ? 1 : 0) + (c.relu_grad >= 0 ? 1 : 0);
     if (users_.first[c.last] != known) return false;

@@ -1,4 +1,4 @@
-// Order as edges. The executor knows only edges; what they mean is decided here.
+// This pass writes order as edges. The executor knows only edges; what they mean is decided here.
 //
 // Always: a write to a variable waits for the reads made before it, and later reads wait for the write. So an update
 // waits for its own gradient, by its data edge, and for this step's readers of its variable.

@@ -1,5 +1,5 @@
-// The training graph: gradients of the loss, and one update per variable that has one. A model that made its own train
-// op (pass/optimize.hpp) keeps it: then nothing is added but what the plan needs.
+// This pass makes the training graph: gradients of the loss, and one update per variable that has one. A model that
+// made its own train op (pass/optimize.hpp) keeps it: then nothing is added but what the plan needs.
 #pragma once
 #include "../base/contract.hpp"
 #include "../ops/state.hpp"
@@ -8,12 +8,12 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// When updates may start (tf.train.Optimizer.GATE_*). Gates change order, never values.
+// This says when updates may start (tf.train.Optimizer.GATE_*). Gates change the order, never the values.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against the namespace
 enum class gating : int { none = 0, op = 1, graph = 2 };
 #pragma GCC diagnostic pop
-// No gate: an update is made as soon as its own gradient is there.
+// There is no gate: an update is made as soon as its own gradient is there.
 struct gate_none {
   using policy_for = kind::gate;
   static constexpr gating value = gating::none;
@@ -45,7 +45,7 @@ constexpr value materialize(graph& g, value v, seq<char>& taken) {
   }
   return g.add(cards::copy, {v});
 }
-// An update: variable, gradient; or variable, values, rows. It carries its variable's constraint.
+// Adds an update of (variable, gradient) or (variable, values, rows). It carries its variable's constraint.
 constexpr value add_apply(graph& g, const value* operands, int count) {
   const constraint c = constraint_of(g.nodes[operands[0].id], g.ints.first);
   if (!c) return g.add(cards::apply, operands, count);
@@ -58,7 +58,7 @@ constexpr value add_apply(graph& g, const value* operands, int count) {
 }  // namespace detail
 
 namespace detail {
-// Whether the model returned a train op: the one update output that has a name.
+// Returns whether the model returned a train op, which is the one update output that has a name.
 constexpr bool has_train_op(const graph_parts& p) {
   for (int i = 0; i < p.output_count; ++i)
     if (p.outputs[i].kind == output::update && p.outputs[i].name >= 0) return true;
@@ -111,7 +111,7 @@ private:
   value norm_;
 
   constexpr int input(int i, int k) const { return v_.edges[v_.nodes[i].first + k]; }
-  // The global norm of all gradients, before the first update.
+  // Adds the global norm of all gradients, which is computed before the first update.
   constexpr void add_norm(int first) {
     seq<value> of;
     for (int i = first; i < v_.size; ++i) {
@@ -136,7 +136,7 @@ private:
     seq<int> waits;
     for (int e = n.first + n.inputs, end = e + n.controls; e < end; ++e) waits.push(map_[v_.edges[e]]);
     if (norm_) waits.push(norm_.id);
-    // what a gate of all gradients returned: the update itself waits
+    // A gate of all gradients returned this, so the update itself waits.
     for (const node* d = v_.nodes + grad; d->op == &cards::identity && d->controls != 0; d = v_.nodes + grad) {
       for (int e = d->first + d->inputs, end = e + d->controls; e < end; ++e) waits.push(map_[v_.edges[e]]);
       if (++readers_[v_.edges[d->first]] > 1 || n.inputs != 2) break;

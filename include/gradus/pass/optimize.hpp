@@ -1,4 +1,4 @@
-// The interface of tf.train.Optimizer (1.15) on graphs: gradients, what you make of them, updates.
+// This header has the interface of tf.train.Optimizer (1.15) on graphs: gradients, what you make of them, and updates.
 //
 //   auto list = compute_gradients(loss, {.gate_gradients = gating::graph});
 //   for (auto& [gradient, variable] : list)
@@ -19,7 +19,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// (gradient, variable); the gradient is empty where TensorFlow has None.
+// A pair (gradient, variable); the gradient is empty where TensorFlow has None.
 struct gradient_and_variable {
   gradient_value gradient = {};
   value variable = {};
@@ -133,7 +133,7 @@ constexpr void gate_all(graph& g, seq<gradient_and_variable>& list) {
   }
 }
 
-// What apply_gradients asks of its list.
+// Returns whether apply_gradients can take the list; refuses it otherwise.
 constexpr bool may_apply(graph& g, std::span<const gradient_and_variable> list) {
   bool any = false;
   name_text names;
@@ -195,7 +195,7 @@ constexpr bool may_apply(graph& g, std::span<const gradient_and_variable> list) 
   }
   return true;
 }
-// Whether this is a global step, or none.
+// Returns whether this is a global step, or none.
 constexpr bool can_count(graph& g, value global_step) {
   if (!global_step) return true;
   if (!is_tensor_of(g, global_step) || !is_variable(global_step)) {
@@ -206,7 +206,8 @@ constexpr bool can_count(graph& g, value global_step) {
   g.refuse("apply_gradients: global_step must be a scalar number, got ", global_step.type(), " ", global_step.dims());
   return false;
 }
-// The train op: `done`, which waits for all updates, or the increment of the global step, which waits for it.
+// Returns the train op: `done`, which waits for all updates, or the increment of the global step, which waits for
+// `done`.
 constexpr value count_step(graph& g, value done, value global_step) {
   if (!global_step) return done;
   const value one = g.constant(1, global_step.type()), operands[2] = {global_step, one};
@@ -215,7 +216,7 @@ constexpr value count_step(graph& g, value done, value global_step) {
   g.nodes[step.id].device = g.nodes[global_step.id].device;
   return step;
 }
-// The name of the scope that `inside` stands in, for the op that it is all about (tf.name_scope(name) as name).
+// Gives `op`, which its scope is about, the name of the scope in which `inside` stands (tf.name_scope(name) as name).
 constexpr void name_as_scope(graph& g, value op, int inside) {
   const std::string_view scope = g.text_at(g.nodes[inside].scope);
   seq<char> name;
@@ -336,7 +337,7 @@ constexpr value apply_gradients(std::initializer_list<gradient_and_variable> lis
   return apply_gradients(std::span<const gradient_and_variable>(list.begin(), list.size()), o);
 }
 
-// compute_gradients and apply_gradients.
+// Calls compute_gradients and apply_gradients.
 constexpr value minimize(value loss, const optimize_options& o = {}) {
   const detail::seq<gradient_and_variable> list = compute_gradients(loss, detail::gradients_part(o));
   if (list.empty() || !detail::some_gradient(list, loss)) return {loss.g, 0};

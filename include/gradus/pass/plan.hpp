@@ -1,4 +1,4 @@
-// The plan: where every tensor lies, which calls a step makes, and which kernels they need.
+// The plan says where every tensor lies, which calls a step makes, and which kernels they need.
 //
 // A tensor has a slot: how many bytes, and from which node to which it holds something. Once the batch is known, slots
 // are laid out (lay_out_slots): those that are alive together lie apart, others may share memory. The gradient of a
@@ -18,7 +18,7 @@ struct node_place {
   constexpr bool operator==(const node_place&) const = default;
 };
 
-// The nodes between which a slot holds something: the one that writes it, the last that reads it.
+// A slot holds something between two nodes: the one that writes it, and the last that reads it.
 struct slot_lifetime {
   static constexpr int forever = 1 << 30;
   int first = -1, last = forever;  // first = -1: always, as inputs and constants do
@@ -28,7 +28,7 @@ struct slot_lifetime {
 };
 
 namespace detail {
-// One kernel invocation. args[first ...] are nodes: the result, then the operands.
+// This is one call of a kernel. args[first ...] are nodes: the result, then the operands.
 struct call {
   int node, signature, first, count;
   std::int64_t rows;  // negative: times the batch
@@ -46,7 +46,7 @@ struct program {
 };
 }  // namespace detail
 
-// What a runner reads.
+// This is what a runner reads.
 struct program_view {
   const detail::call* calls = nullptr;
   int call_count = 0;

@@ -1,5 +1,5 @@
-// Less memory for more time: activations of the forward pass are forgotten and computed again when the backward pass
-// asks for them. Chen et al. 2016, "Training deep nets with sublinear memory cost", arXiv:1604.06174.
+// This pass takes less memory for more time: activations of the forward pass are forgotten and computed again when the
+// backward pass asks for them. Chen et al. 2016, "Training deep nets with sublinear memory cost", arXiv:1604.06174.
 //
 // Who does not want to think takes recompute<N>{}. Who knows where the memory is says so in the model, and takes
 // recompute_marked{}:
@@ -26,7 +26,7 @@ struct recompute {
   static constexpr int segments = Segments;
 };
 
-// Computes again what the model marks by `recomputed`, and nothing else. The same bits.
+// Computes again what the model marks by `recomputed`, and nothing else. The bits are the same.
 struct recompute_marked {
   using policy_for = kind::recomputation;
   static constexpr int segments = 1;
@@ -153,7 +153,7 @@ private:
     ends_.push(v_.size);
     keep_memory();
   }
-  // What lies in a kept tensor's memory is kept.
+  // Keeps what lies in a kept tensor's memory.
   constexpr void keep_memory() {
     for (int i = 0; i < v_.size; ++i)
       if (is(base_.first[i], kept_node)) flags_.first[i] = static_cast<char>(flags_.first[i] | kept_node);

@@ -1,6 +1,6 @@
-// Gradients whose memory serves again: each update, or each addition to a sum, is a call right behind what it waits
-// for, instead of one at the end of the step. The plan then gives a gradient a slot, from the node that makes it to the
-// one that uses it, in place of an array beside all variables (plan(p, reuse, release)).
+// This pass lets the memory of gradients serve again: each update, or each addition to a sum, is a call right behind
+// what it waits for, instead of one at the end of the step. The plan then gives a gradient a slot, from the node that
+// makes it to the one that uses it, in place of an array beside all variables (plan(p, reuse, release)).
 #pragma once
 #include "../ops/state.hpp"
 #include "rewrite.hpp"

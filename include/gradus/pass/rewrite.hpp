@@ -8,7 +8,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// A graph to add to: nodes, edges, attributes and outputs, without names.
+// Returns a graph to add nodes to, without names.
 constexpr graph thaw(const graph_parts& p) {
   graph g(p.what);
   const graph_view& v = p.view;
@@ -24,7 +24,7 @@ constexpr graph thaw(const graph_parts& p) {
   return g;
 }
 
-// Node i of the old graph written to the new one, its edges renamed.
+// Writes node i of the old graph to the new one, with its edges renamed.
 constexpr void emit(graph& g, const graph_view& v, int i, int* map) {
   node n = v.nodes[i];
   const int from = n.first, words = n.attr;
@@ -45,7 +45,7 @@ constexpr graph like(const graph_parts& p) {
   return g;
 }
 
-// Outputs and gates, once all nodes are written. A gate loses members that are gone.
+// Writes outputs and gates, once all nodes are written. A gate loses members that are gone.
 constexpr void carry(graph& g, const graph_parts& p, const int* map) {
   for (int i = 0; i < p.output_count; ++i) {
     output o = p.outputs[i];

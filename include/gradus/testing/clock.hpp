@@ -1,4 +1,4 @@
-// A clock turned by hand, so that no test has to wait.
+// This clock is turned by hand, so that no test has to wait.
 #pragma once
 #include <memory>
 
@@ -17,9 +17,9 @@ public:
   double now() const { return time_->now; }
   double elapsed() const { return time_->elapsed; }
 
-  // Seconds pass.
+  // Turns the clock on by so many seconds.
   void advance(double secs) const { time_->now += secs, time_->elapsed += secs; }
-  // Someone sets the wall clock; monotonic time goes on as it was.
+  // Sets the wall clock; monotonic time goes on as it was.
   void set(double now) const { time_->now = now; }
 
 private:

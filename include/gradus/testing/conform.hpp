@@ -1,4 +1,4 @@
-// The conformance suite of update rules: everything that the library promises of a rule, its own and yours.
+// The conformance suite checks everything that the library promises of an update rule, of its own rules and of yours.
 //
 //   for (const auto& failure : gradus::testing::conform(my_rule{.rate = 0.1})) std::puts(failure.c_str());   // none
 //
@@ -40,7 +40,7 @@ struct conform_options {
 
 namespace detail {
 
-// The checks that need nothing of the rule but an updater.
+// These checks need nothing of the rule but an updater.
 template <class T>
 class conformance {
 public:
@@ -78,7 +78,7 @@ public:
 
   // `by_hand` is given both trials, the wrapped one and a bare one, and a step's gradients.
   using by_hand = std::function<void(trial<T>&, trial<T>&, const gradients<T>&, int)>;
-  // The variables agree after every step, to the bit or (`exact` false) nearly.
+  // Checks that the variables agree after every step, to the bit or (`exact` false) nearly.
   void wrapped(std::string_view what, const make_updater& wrapper, const make_updater& bare, const by_hand& step,
                bool exact = true) {
     trial<T> x(wrapper(), options_.shapes), y(bare(), options_.shapes);
@@ -90,7 +90,7 @@ public:
           return;  // the first is enough
     }
   }
-  // The same bits from both, state included.
+  // Checks that both have the same bits, state included.
   void alike(std::string_view what, const make_updater& one, const make_updater& other) {
     auto x = start(one), y = start(other);
     run(x, 0, options_.steps), run(y, 0, options_.steps);
@@ -158,7 +158,7 @@ private:
     same(of_variable(t.save(), t.name(1)), before, "a variable without a gradient");
   }
 
-  // The gradient `g` as rows: all of them, from the last to the first.
+  // Returns the gradient `g` as rows: all of them, from the last to the first.
   static gradient<T> as_rows(const trial<T>& t, const gradient<T>& g) {
     gradient<T> s{g.variable, {}, {}, true};
     const std::size_t width = t.width(g.variable);
@@ -291,14 +291,14 @@ private:
   std::vector<std::string>& failures_;
 };
 
-// A value that this setting may take and does not have.
+// Returns a value that this setting may take and does not have.
 template <class Rule>
 double another_value(const setting<Rule>& line, const Rule& rule) {
   for (const double x : {0.5, 0.25, 2.0, 3.0, 1.0, -0.5})
     if (line.takes(x) && line.value(rule) != x) return x;
   return 0;
 }
-// Each setting, once as a constant schedule and once in the rule.
+// Compares each setting as a constant schedule with the same value in the rule.
 template <class Suite, class Rule>
 void check_varied(Suite& suite, const Rule& rule) {
   for (const auto& line : gradus::detail::settings_of<Rule>) {
@@ -322,7 +322,7 @@ void check_varied(Suite& suite, const Rule& rule) {
   }
 }
 
-// float32 beside float64, which draw the same numbers.
+// Compares float32 with float64, which draw the same numbers.
 inline void compare_types(const std::string& rule, const make_updater& make, const conform_options& options,
                           std::vector<std::string>& failures) {
   trial<float> x(make(), options.shapes);
@@ -341,7 +341,7 @@ inline void compare_types(const std::string& rule, const make_updater& make, con
 
 }  // namespace detail
 
-// What the rule does not keep of its promises, a sentence each. A rule without a rate of its own gets 1/16.
+// Returns the promises that the rule does not keep, a sentence each. A rule without a rate of its own gets 1/16.
 template <class Rule>
 std::vector<std::string> conform(const Rule& given, const conform_options& options = {}) {
   static_assert(policies_fit<update_kinds, Rule>::value);

@@ -29,7 +29,7 @@ public:
   using policy_for = kind::file_system;
   using handle = int;
 
-  // What happens at operation `at` (counted from 0; -1: nothing).
+  // This says what happens at operation `at` (counted from 0; -1: nothing).
   struct fault {
     std::int64_t at = -1;
     int error = 0;             // this errno, and nothing is done
@@ -60,7 +60,7 @@ public:
   }
   std::vector<std::byte>& bytes(const std::string& path) const { return data(disk_->live.at(path)).now; }
 
-  // The disk as another process finds it after this one was killed.
+  // Returns the disk as another process finds it after this one was killed.
   faulty_files after_kill() const {
     faulty_files out;
     out.disk_->live = disk_->live, out.disk_->durable = disk_->durable, out.disk_->pending = disk_->pending;
@@ -295,7 +295,7 @@ private:
     return true;
   }
 
-  // What may be left of one file.
+  // Returns what may be left of one file.
   static std::set<std::vector<std::byte>> remains(const inode_data& d) {
     constexpr std::size_t sector = 512, ends = 8;
     std::set<std::vector<std::byte>> out{d.now};

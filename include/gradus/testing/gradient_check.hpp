@@ -1,4 +1,5 @@
-// Derivatives answer to differences: tf.test.compute_gradient, and a table-friendly form for tests of ops.
+// This header compares derivatives with differences: it has tf.test.compute_gradient, and a form for tables of tests of
+// ops.
 //
 //   const double error = gradus::testing::compute_gradient_error(g, x, y, {.delta = 1e-3});
 //   const auto j = gradus::testing::compute_gradient(x, {4, 3}, y, {4}, {.x_init_values = {numbers}});   //
@@ -20,7 +21,7 @@
 
 namespace gradus::inline GRADUS_BUILD::testing {
 
-// Two Jacobians of y by x, row-major: a row for each element of x, a column for each element of y.
+// These are two Jacobians of y by x, row-major: a row for each element of x, a column for each element of y.
 struct jacobians {
   std::size_t x_size = 0, y_size = 0;
   std::vector<double> theoretical, numeric;
@@ -90,7 +91,7 @@ public:
     }
   }
 
-  // Column by column: the gradient that a one-hot dy gives. A sparse gradient's rows are added up.
+  // Computes it column by column: the gradient that a one-hot dy gives. A sparse gradient's rows are added up.
   std::vector<double> theoretical(std::size_t k) {
     const std::size_t rows = elements(xs_[k]), columns = elements(y_);
     std::vector<double> out(rows * columns), dy(columns, 0.0);
@@ -107,7 +108,7 @@ public:
     }
     return out;
   }
-  // Row by row: (y(x + delta) - y(x - delta)) / (2 delta).
+  // Computes it row by row: (y(x + delta) - y(x - delta)) / (2 delta).
   std::vector<double> numeric(std::size_t k, double delta) {
     const std::size_t rows = elements(xs_[k]), columns = elements(y_);
     std::vector<double> out(rows * columns);
@@ -229,7 +230,7 @@ jacobians compute_gradient(value x, const shape& x_shape, value y, const shape& 
   return compute_gradient(std::span<const value>(&x, 1), {x_shape}, y, y_shape, std::move(o), policies...)[0];
 }
 
-// The largest |theoretical - numeric|; 0 for empty Jacobians, NaN if any entry is.
+// Returns the largest |theoretical - numeric|: 0 for empty Jacobians, NaN if any entry is NaN.
 inline double largest_error(std::span<const jacobians> list) {
   double most = 0;
   for (const jacobians& j : list)
@@ -261,7 +262,7 @@ double compute_gradient_error(value x, const shape& x_shape, value y, const shap
   return compute_gradient_error(std::span<const value>(&x, 1), {x_shape}, y, y_shape, std::move(o), policies...);
 }
 
-// An operand of an op under test: float64, values drawn from [low, high) unless given.
+// This is an operand of an op under test: float64, its values drawn from [low, high) unless they are given.
 struct gradient_input {
   shape dims;
   double low = -1, high = 1;

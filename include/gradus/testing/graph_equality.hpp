@@ -1,5 +1,5 @@
-// Two graphs are the same, and where they are not: field by field for our graphs, as tf.test.assert_equal_graph_def for
-// GraphDefs.
+// This header says whether two graphs are the same, and where they differ: field by field for our graphs, as
+// tf.test.assert_equal_graph_def for GraphDefs.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -37,7 +37,7 @@ constexpr std::string_view differing_field(const graph_view& a, const graph_view
 }
 }  // namespace detail
 
-// Node by node, field by field, in order; in static_assert too.
+// Compares node by node, field by field, in order; in static_assert too.
 constexpr graph_difference first_difference(const graph_parts& a, const graph_parts& b) {
   for (int i = 0; i < a.view.size && i < b.view.size; ++i)
     if (const auto field = detail::differing_field(a.view, b.view, i); !field.empty()) return {field, i};

@@ -1,4 +1,5 @@
-// Real threads whose time is turned by hand, so that a test of what waits has no sleeps and always runs the same.
+// These are real threads whose time is turned by hand, so that a test of code that waits has no sleeps and always runs
+// the same.
 //
 //   testing::hand_tasks hand;
 //   coordinator coord({}, hand.tasks());
@@ -176,7 +177,7 @@ public:
   explicit hand_tasks(double now)
       : time_(std::make_shared<detail::hand_time>(now)), tasks_(std::make_shared<detail::hand_driver>(time_)) {}
 
-  // What code under test is given.
+  // Returns what code under test is given.
   const gradus::task_system& tasks() const { return tasks_; }
   double now() const { return tasks_.now(); }
   double elapsed() const { return tasks_.elapsed(); }

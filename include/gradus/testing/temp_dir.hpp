@@ -1,4 +1,4 @@
-// A scratch directory that goes away with its owner, and everything in it.
+// This scratch directory goes away with its owner, and everything in it with it.
 #pragma once
 #include <cstdlib>
 #include <string>

@@ -109,7 +109,7 @@ public:
     sessions_.back().second->initialize(seed);
     return *sessions_.back().second;
   }
-  // A scratch folder, removed with the test case.
+  // Returns a scratch folder, which is removed with the test case.
   const std::string& get_temp_dir() {
     if (!folder_) folder_ = std::make_unique<temp_dir>();
     return folder_->path();

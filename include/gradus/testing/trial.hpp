@@ -15,7 +15,7 @@
 
 namespace gradus::inline GRADUS_BUILD::testing {
 
-// How an update treats one variable, read off its form.
+// This says how an update treats one variable, read off its form.
 struct treatment {
   bool elementwise = true;      // by numbers alone: each element's step depends on that element
   bool matrix = false;          // by the rule on the whole tensor
@@ -26,7 +26,7 @@ struct treatment {
   bool follows = false;         // something comes after the rule, on every row
 };
 
-// An updater of any policies.
+// This is an updater of any policies.
 class any_updater {
 public:
   virtual ~any_updater() = default;
@@ -129,7 +129,7 @@ private:
 
 }  // namespace detail
 
-// A step's gradient of one variable; `rows` of a sparse one.
+// This is a step's gradient of one variable; `rows` are those of a sparse one.
 template <class T>
 struct gradient {
   std::size_t variable;
@@ -142,7 +142,7 @@ struct gradient {
 template <class T>
 using gradients = std::vector<gradient<T>>;
 
-// Bytes under a name: what a checkpoint would hold.
+// These are bytes under a name, as a checkpoint would hold them.
 struct saved_state {
   std::string name;
   dtype type = dtype::none;
@@ -177,7 +177,7 @@ public:
   any_updater& updater() { return *updater_; }
   treatment of(std::size_t v) const { return updater_->of(names_[v], dims_[v]); }
 
-  // Dense gradients of all variables in step `step`.
+  // Returns dense gradients of all variables in step `step`.
   gradients<T> draw(std::uint64_t step) const {
     gradients<T> all;
     for (std::size_t v = 0; v < count(); ++v) {
@@ -219,7 +219,7 @@ public:
         std::memcpy(e->bytes.data(), s.bytes.data(), s.bytes.size());
     }
   }
-  // The elements of the state `name`; empty if there is none.
+  // Returns the elements of the state `name`; none if there is no such state.
   std::vector<T> state(std::string_view name) {
     state_list list;
     updater_->remembers(list);
@@ -229,7 +229,7 @@ public:
     if (!x.empty()) std::memcpy(x.data(), e->bytes.data(), e->bytes.size());
     return x;
   }
-  // Whether a variable's neighbours in memory are as they were.
+  // Returns whether a variable's neighbours in memory are as they were.
   bool stayed_inside(std::size_t v) const {
     for (std::size_t i = 0; i < guard; ++i)
       if (memory_[v][i] != untouched || memory_[v][memory_[v].size() - 1 - i] != untouched) return false;
@@ -248,7 +248,7 @@ private:
   std::vector<std::vector<T>> memory_;
 };
 
-// Whether a state is of a variable: itself, or one of its slots.
+// Returns whether a state is of a variable: itself, or one of its slots.
 inline bool belongs_to(const saved_state& s, std::string_view variable) {
   return s.name == variable ||
          (s.name.size() > variable.size() && s.name.starts_with(variable) && s.name[variable.size()] == '/');
