@@ -44,6 +44,7 @@ public:
   const std::string& name() const { return name_; }
   void tell(detail::transport_told& told) override { told_ = &told; }
   int listen(const std::string& address) override {
+    const std::lock_guard calls(hub_mutex());  // nobody goes while others are called
     std::vector<loop_transport*> others;
     {
       const std::lock_guard lock(hub_->mutex);
@@ -90,6 +91,7 @@ public:
   }
 
 private:
+  friend struct hub;
   struct link {
     loop_transport* to;
     std::uint32_t as;  // what that knows this one as
@@ -161,6 +163,7 @@ private:
 };
 
 inline void hub::cut(const std::string& name) {
+  const std::lock_guard calls(loop_transport::hub_mutex());
   std::vector<loop_transport*> found;
   {
     const std::lock_guard lock(mutex);
