@@ -36,7 +36,8 @@ static inline float @_mul(float a, float b) {
 #endif
   return p;
 }
-static const float @_one = 1.0f;
+/* A vector of ones, read with a step of 0. */
+static inline const float *@_one(void) { static const float one = 1.0f; return &one; }
 static inline unsigned @_bits(float x) { unsigned w; memcpy(&w, &x, 4); return w; }
 static inline float @_from(unsigned w) { float x; memcpy(&x, &w, 4); return x; }
 static inline float @_fma(float a, float b, float c) { return @_mul(a, b) + c; }
@@ -171,38 +172,24 @@ static inline void @_log_softmax(float *y, const float *x, int rows, int n) {
     for (j = 0; j < n; ++j) y[j] = (x[j] - most) - log_sum;
   }
 }
-/* Images [n, h, w, in] with filters [kh, kw, in, out]: a chain over (kh, kw, in), over the places inside the image. */
-static inline void @_conv2d(float *y, const float *x, const float *f, int n, int h, int w, int in, int oh, int ow, int out,
-                            int kh, int kw, int sh, int sw, int above, int left) {
+/* Images [n, h, w, in] with filters [kh, kw, in, out]: a chain over (kh, kw, in), over the places inside the image;
+   depthwise each channel has filters of its own, [kh, kw, in, out / in]. */
+static inline void @_conv2d(float *y, const float *x, const float *f, int depthwise, int n, int h, int w, int in, int oh,
+                            int ow, int out, int kh, int kw, int sh, int sw, int above, int left) {
+  const int read = depthwise ? 1 : in;
   int i, r, c, o, a, b, k;
   for (i = 0; i < n; ++i, x += h * w * in)
     for (r = 0; r < oh; ++r)
       for (c = 0; c < ow; ++c)
         for (o = 0; o < out; ++o) {
+          const int first = depthwise ? o / (out / in) : 0;
           float s = 0.0f;
           for (a = 0; a < kh; ++a)
             for (b = 0; b < kw; ++b) {
               const int u = r * sh - above + a, v = c * sw - left + b;
               if (u < 0 || u >= h || v < 0 || v >= w) continue;
-              for (k = 0; k < in; ++k) s = @_fma(x[(u * w + v) * in + k], f[((a * kw + b) * in + k) * out + o], s);
-            }
-          *y++ = s;
-        }
-}
-/* The same, each channel with filters of its own: [kh, kw, in, out / in]. */
-static inline void @_depthwise_conv2d(float *y, const float *x, const float *f, int n, int h, int w, int in, int oh, int ow,
-                                      int out, int kh, int kw, int sh, int sw, int above, int left) {
-  int i, r, c, o, a, b;
-  for (i = 0; i < n; ++i, x += h * w * in)
-    for (r = 0; r < oh; ++r)
-      for (c = 0; c < ow; ++c)
-        for (o = 0; o < out; ++o) {
-          float s = 0.0f;
-          for (a = 0; a < kh; ++a)
-            for (b = 0; b < kw; ++b) {
-              const int u = r * sh - above + a, v = c * sw - left + b;
-              if (u < 0 || u >= h || v < 0 || v >= w) continue;
-              s = @_fma(x[(u * w + v) * in + o / (out / in)], f[(a * kw + b) * out + o], s);
+              for (k = 0; k < read; ++k)
+                s = @_fma(x[(u * w + v) * in + first + k], f[((a * kw + b) * read + k) * out + o], s);
             }
           *y++ = s;
         }
@@ -236,23 +223,21 @@ static inline void @_quantize(unsigned char *codes, const float *x, const float 
 static inline void @_frozen_conv2d(float *y, const unsigned char *x, const float *pairs, const signed char *f,
                                    const float *scales, const float *bias, int depthwise, int n, int h, int w, int in,
                                    int oh, int ow, int out, int kh, int kw, int sh, int sw, int above, int left) {
+  const int read = depthwise ? 1 : in;
   int i, r, c, o, a, b, k;
   for (i = 0; i < n; ++i, x += h * w * in, pairs += 2) {
     const int zero = (int)pairs[1];
     for (r = 0; r < oh; ++r)
       for (c = 0; c < ow; ++c)
         for (o = 0; o < out; ++o) {
+          const int first = depthwise ? o / (out / in) : 0;
           int s = 0;
           for (a = 0; a < kh; ++a)
             for (b = 0; b < kw; ++b) {
               const int u = r * sh - above + a, v = c * sw - left + b;
-              const unsigned char *pixel;
               if (u < 0 || u >= h || v < 0 || v >= w) continue;
-              pixel = x + (u * w + v) * in;
-              if (depthwise)
-                s += (pixel[o / (out / in)] - zero) * f[(a * kw + b) * out + o];
-              else
-                for (k = 0; k < in; ++k) s += (pixel[k] - zero) * f[((a * kw + b) * in + k) * out + o];
+              for (k = 0; k < read; ++k)
+                s += (x[(u * w + v) * in + first + k] - zero) * f[((a * kw + b) * read + k) * out + o];
             }
           *y++ = @_mul((float)s, @_mul(pairs[0], scales[o])) + bias[o];
         }

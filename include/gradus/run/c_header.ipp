@@ -272,8 +272,8 @@ private:
     } else if (n.op == &cards::max_pool) {
       body_ += gradus::text("  @_max_pool(", y, ", ", in(0), ", ", parts, windows(l, 6), ");\n");
     } else if (n.op == &cards::conv2d || n.op == &cards::depthwise_conv2d) {
-      body_ += gradus::text(n.op == &cards::conv2d ? "  @_conv2d(" : "  @_depthwise_conv2d(", y, ", ", in(0), ", ",
-                            in(1), ", ", parts, windows(l), ");\n");
+      body_ += gradus::text("  @_conv2d(", y, ", ", in(0), ", ", in(1), n.op == &cards::conv2d ? ", 0, " : ", 1, ",
+                            parts, windows(l), ");\n");
     } else {
       cannot(id, "there is no C for it; docs/edge.md lists what there is");
     }
@@ -316,7 +316,7 @@ private:
     if (size(id) != 0 && rows == 0) cannot(id, "it is a sum of no number");
     body_ += gradus::text("  for (i = 0; i < ", rows, "; ++i)\n    for (j = 0; j < ", m, "; ++j)\n      ", y, "[i * ",
                           m, " + j] = ", trees ? "@_dot(" : "@_chain(", where_[at(operand(id, 0))], " + i * ", n * m,
-                          " + j, ", m, ", &@_one, 0, ", n, ")");
+                          " + j, ", m, ", @_one(), 0, ", n, ")");
     body_ += of(id).op == &cards::mean ? gradus::text(" / ", n, ".0f;\n") : ";\n";
   }
   // One matrix on the right, all rows on the left (docs/arithmetic.md: which sums are trees).

@@ -9,6 +9,9 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
+// A number for the shape and the weights of one layer.
+std::uint64_t digest_of(const frozen_weights& w);
+
 class frozen_record final : public blob {
 public:
   // The frozen layers of a graph; the values of their weights are read when a checkpoint is written or restored.

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "../base/body.hpp"
+#include "../base/fnv1a.hpp"
 #include "frozen_record.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -16,21 +17,20 @@ GRADUS_BODY void frozen_record::find(const graph_view& g) {
       layers_.push_back(w);
 }
 
-// One FNV-1a number a layer, in ascending order: passes may change the order of layers.
+GRADUS_BODY std::uint64_t digest_of(const frozen_weights& w) {
+  fnv1a d;
+  d.number(static_cast<std::uint32_t>(w.layer), 4);
+  for (int k = 0; k < w.dims.rank; ++k) d.number(static_cast<std::uint32_t>(w.dims[k]), 4);
+  for (std::int64_t k = 0; k < count(w.dims); ++k) d.number(static_cast<std::uint8_t>(w.codes[k]), 4);
+  for (int k = 0; k < w.channels; ++k)
+    d.number(std::bit_cast<std::uint32_t>(w.scales[k]), 4).number(std::bit_cast<std::uint32_t>(w.bias[k]), 4);
+  return d.value();
+}
+
+// One number a layer, in ascending order: passes may change the order of layers.
 GRADUS_BODY std::vector<std::uint64_t> frozen_record::digests() const {
   std::vector<std::uint64_t> all;
-  for (const frozen_weights* w : layers_) {
-    std::uint64_t d = 0xcbf29ce484222325;
-    const auto add = [&d](std::uint32_t word) {
-      for (int i = 0; i < 4; ++i) d = (d ^ (word >> (8 * i) & 0xffu)) * 0x100000001b3;
-    };
-    add(static_cast<std::uint32_t>(w->layer));
-    for (int k = 0; k < w->dims.rank; ++k) add(static_cast<std::uint32_t>(w->dims[k]));
-    for (std::int64_t k = 0; k < count(w->dims); ++k) add(static_cast<std::uint8_t>(w->codes[k]));
-    for (int k = 0; k < w->channels; ++k)
-      add(std::bit_cast<std::uint32_t>(w->scales[k])), add(std::bit_cast<std::uint32_t>(w->bias[k]));
-    all.push_back(d);
-  }
+  for (const frozen_weights* w : layers_) all.push_back(digest_of(*w));
   std::sort(all.begin(), all.end());
   return all;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../base/fnv1a.hpp"
 #include "../base/state.hpp"
 #include "../graph/graph.hpp"
 #include "../tensor/tensor.hpp"
@@ -25,11 +26,7 @@ struct variable_info {
 };
 
 // Streams of random numbers are distinguished by name, so that adding a variable leaves the others as they were.
-constexpr std::uint64_t stream_of(std::string_view name) {
-  std::uint64_t h = 14695981039346656037ull;
-  for (char c : name) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  return h;
-}
+constexpr std::uint64_t stream_of(std::string_view name) { return fnv1a{}.text(name).value(); }
 
 // The cache lines of an array that part `part` of `parts` updates.
 struct line_range {

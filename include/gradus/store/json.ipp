@@ -1,6 +1,7 @@
 // The bodies of json.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/fnv1a.hpp"
 #include "json.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -251,10 +252,6 @@ GRADUS_BODY void json_reader::append_utf8(std::string& out, std::uint32_t code) 
   put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
 }
 
-GRADUS_BODY std::uint64_t json_reader::hash_of(std::string_view s) {
-  std::uint64_t h = 14695981039346656037u;
-  for (const char c : s) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return h;
-}
+GRADUS_BODY std::uint64_t json_reader::hash_of(std::string_view s) { return fnv1a{}.text(s).value(); }
 
 }  // namespace gradus

@@ -39,6 +39,16 @@ struct by_program {
   }
 };
 
+// True if the compiler can build the model's graph of this mode; `page` holds the sentence that says why not. A model
+// that the program builds is refused when it runs.
+template <class Model, mode When>
+struct model_fits_mode : std::true_type {
+  using page = std::true_type;
+};
+template <class Model, mode When>
+  requires requires { typename Model::template fits<When>; }
+struct model_fits_mode<Model, When> : Model::template fits<When> {};
+
 struct no_warm_start {};
 
 // The ops of the interpreter: those that the program gives, and those that a policy's pass makes.

@@ -47,14 +47,8 @@ struct rule_is_given {
   static_assert(value, "gradus: no rule was given; add one, such as gradus::adam{}, to the policies.");
 };
 
-// True if the compiler can build the training graph. A model that the program builds is refused when it runs.
 template <class Source, class... Policies>
-struct model_is_accepted : std::true_type {
-  using page = std::true_type;
-};
-template <auto Build, class... Policies>
-struct model_is_accepted<by_compiler<Build>, Policies...>
-    : composition<by_compiler<Build>, Policies...>::model_type::template fits<mode::train> {};
+using model_is_accepted = model_fits_mode<typename composition<Source, Policies...>::model_type, mode::train>;
 
 // The pages in order; the first that refuses is the last that is read. They are classes, not functions: after a failed
 // assertion inside a function, clang no longer treats the function as a constant expression. `Kinds` lists the policies

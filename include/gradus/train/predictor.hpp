@@ -39,13 +39,6 @@ struct predictor_options {
 };
 
 namespace detail {
-// Whether the compiler can build this model; one that the program builds is refused when it runs.
-template <class Model>
-struct predicting_model_fits : std::true_type {};
-template <class Model>
-  requires requires { typename Model::template fits<mode::predict>; }
-struct predicting_model_fits<Model> : Model::template fits<mode::predict> {};
-
 // A predictor's model and values, type-erased.
 class predicted_model {
 public:
@@ -138,8 +131,9 @@ class basic_predictor {
 public:
   basic_predictor(const Source& source, const predictor_options& o, const Policies&... policies)
       : model_(source.template make<model_type>()) {
-    if constexpr (!detail::predicting_model_fits<model_type>::value)
-      static_assert(detail::predicting_model_fits<model_type>::page::value);
+    using accepted = detail::model_fits_mode<model_type, mode::predict>;
+    if constexpr (!accepted::value)
+      static_assert(accepted::page::value);
     else
       values_.load(model_.template get<mode::predict>(), o,
                    saver<codec_type, file_system_type>({}, take_policy<kind::codec, flat_binary>(policies...),

@@ -352,10 +352,9 @@ private:
 // options take the place of run_config. A save_when policy decides in place of save_model_secs.
 template <auto Model, class... Policies>
 auto make_supervisor(const supervisor_options& options, const Policies&... policies) {
-  using fits =
-      typename detail::composition<detail::by_compiler<Model>, Policies...>::model_type::template fits<mode::train>;
-  if constexpr (!fits::value)
-    return fits::page::value;
+  using accepted = detail::model_is_accepted<detail::by_compiler<Model>, Policies...>;
+  if constexpr (!accepted::value)
+    return accepted::page::value;
   else
     return supervisor<detail::by_compiler<Model>, Policies...>(options, {}, policies...);
 }

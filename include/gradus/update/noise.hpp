@@ -3,6 +3,7 @@
 #include <cmath>
 #include <span>
 
+#include "../base/fnv1a.hpp"
 #include "../base/math.hpp"
 #include "../base/random.hpp"
 #include "rule.hpp"
@@ -30,9 +31,7 @@ struct gradient_noise {
   void add(std::span<T> g, const subject& about, std::int64_t step) const {
     namespace m = portable_math;
     const double deviation = m::sqrt(variance / m::pow(1 + static_cast<double>(step), decay));
-    std::uint64_t stream = 14695981039346656037ull;  // FNV-1a of the name, then the step
-    for (const char c : about.name) stream = (stream ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-    stream = (stream ^ static_cast<std::uint64_t>(step)) * 1099511628211ull;
+    const std::uint64_t stream = fnv1a{}.text(about.name).word(static_cast<std::uint64_t>(step)).value();
     const philox draw(seed);
     for (std::size_t i = 0; i < g.size(); i += 2) {  // Box and Muller's pairs
       const std::uint64_t pair = i / 2;  // of 64 bits where size_t has 32 too: a shift by 32 means nothing there

@@ -1,0 +1,30 @@
+// FNV-1a, 64 bits (Fowler, Noll, Vo; RFC 9923): tells names and contents apart, not adversaries.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "build.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+class fnv1a {
+public:
+  constexpr fnv1a& text(std::string_view s) {
+    for (const char c : s) word(static_cast<unsigned char>(c));
+    return *this;
+  }
+  // The number's lowest `bytes` bytes, the least significant first.
+  constexpr fnv1a& number(std::uint64_t n, int bytes = 8) {
+    for (int i = 0; i < bytes; ++i) word(n >> (8 * i) & 0xffu);
+    return *this;
+  }
+  // One step with up to 64 bits at once: not FNV's own bytes, but as good where only this library reads the result.
+  constexpr fnv1a& word(std::uint64_t w) {
+    value_ = (value_ ^ w) * 1099511628211u;
+    return *this;
+  }
+  constexpr std::uint64_t value() const { return value_; }
+
+private:
+  std::uint64_t value_ = 14695981039346656037u;
+};
+}  // namespace gradus
