@@ -8,6 +8,7 @@
 #include "../cluster/cluster_def.ipp"
 #include "../cluster/device_setter.ipp"
 #include "../cluster/gradient_exchange.ipp"
+#include "../cluster/federated_server.ipp"
 #include "../cluster/graph_bytes.ipp"
 #include "../cluster/graph_digest.ipp"
 #include "../cluster/hello.ipp"

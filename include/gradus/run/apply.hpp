@@ -65,6 +65,14 @@ struct subject_state {
     frozen = update.frozen(name, dims);
   }
 };
+// Of the variables of a program, where they differ in their updates.
+template <class Update, std::size_t N>
+struct subject_states {
+  subject_state<Update> of[N == 0 ? 1 : N];
+};
+template <class Update, std::size_t N>
+  requires Update::uniform
+struct subject_states<Update, N> {};
 
 namespace detail {
 template <class Update>

@@ -48,6 +48,17 @@ template <class G, class Train, class Device, const auto& Layout>
   });
 }
 
+// Of the variables that are not local and of float32; 0 if a trainable one is of another type.
+template <class Variables>
+consteval std::size_t float_bytes(const Variables& variables) {
+  std::size_t n = 0;
+  for (const auto& v : variables) {
+    if (v.trainable && v.type != float32) return 0;
+    if (!v.local && v.type == float32) n += v.bytes;
+  }
+  return n;
+}
+
 [[noreturn, gnu::cold, gnu::noinline]] inline void variables_not_ready() {
   raise(status::failed_precondition, "the variables have no values; call initialize or restore a checkpoint first");
 }

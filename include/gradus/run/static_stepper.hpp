@@ -18,9 +18,8 @@ namespace gradus::inline GRADUS_BUILD {
 
 // make_static_stepper makes it, and refuses arguments that do not fit.
 // A model function, a device, and policies: static_batch<N>, a rule, and as wanted a schedule, a clip, an average, a
-// loss scale, a gate, a precision, an arithmetic, the lifetime of gradients (run/gradient_life.hpp). Cannot be copied
-// or moved. Its size is that of its tensors (static_stepper::memory_bytes) and a little; as a global it takes memory
-// that starts as zero, none of the program's image.
+// loss scale, a gate, a precision, an arithmetic, the lifetime of gradients (run/gradient_life.hpp). It is neither
+// copied nor moved. Its size is memory_bytes and a little; as a global it takes none of the program's image.
 template <auto Build, class Device, class... Policies>
 class static_stepper {
   using update_type = detail::update_among<Policies...>;
@@ -44,6 +43,7 @@ private:
 public:
   // Bytes of all tensors: variables, gradients, slots, inputs, and the larger of a step's and a prediction's.
   static constexpr std::size_t memory_bytes = layout.bytes;
+  static constexpr std::size_t variable_bytes = detail::float_bytes(kept);  // of float32; 0 if others are trained
 
   [[gnu::always_inline]] explicit static_stepper(Policies... policies)
       : step_(detail::compose_update(policies...)),
@@ -185,6 +185,12 @@ public:
     }
     step_.update.remembers(list);
   }
+  // The variables alone, as remembers lists them: what programs of one model exchange (cluster/federated_member.hpp).
+  template <class List>
+  void list_variables(List& list) {
+    for (const auto& v : kept)
+      if (!v.local) list.tensor(v.name, v.type, resolve(v.dims, 1), std::span(memory_ + v.offset, v.bytes));
+  }
   // After a restore: there is nothing left to initialize.
   void restored() { ready_ = true; }
 
@@ -193,11 +199,7 @@ private:
   using loss_type = element_t<train::graph.nodes[loss_id].type>;
 
   update_step<update_type, train::template trains<float>(), train::template trains<double>()> step_;
-  struct no_states {};
-  struct states {  // of variables that differ in their updates
-    subject_state<update_type> of[std::max<std::size_t>(kept.size(), 1)];
-  };
-  [[no_unique_address]] std::conditional_t<update_type::uniform, no_states, states> states_{};
+  [[no_unique_address]] subject_states<update_type, kept.size()> states_{};
   [[no_unique_address]] std::conditional_t<one_by_one, detail::static_examples<train, forward, layout, batch_size>,
                                            detail::whole_static_batch>
       example_{};
@@ -297,12 +299,14 @@ private:
   }
   // Makes the measurements over all gradients; returns their norm.
   double know_all() {
+    constexpr auto N = static_cast<int>(applies.size());
     const auto loss = [this] { return static_cast<double>(*tensor<train, loss_id>().data()); };
     double norm;
     if constexpr (update_type::uniform)
       norm = step_.settle(squares(), loss);
     else
-      norm = step_.know_all([this](auto f) { this->each_step(f); }, loss);
+      norm = step_.know_all(
+          [this](auto f) { detail::for_each_below<N>([&]<int I> { this->template with_step<applies[I]>(f); }); }, loss);
     if constexpr (update_type::raises_not_finite)
       if (step_.skips()) refuse_step(loss());
     return norm;
@@ -383,10 +387,6 @@ private:
     const step_memory<T> memory{at<T>(offset), mirrors.data(), {at<T>(layout.dense), layout.dense_bytes / sizeof(T)}};
     auto one = step_.template of<device, T>(states_.of[variable], memory, g);
     f(one);
-  }
-  template <class F>
-  void each_step(F f) {
-    detail::for_each_below<static_cast<int>(applies.size())>([&]<int I> { with_step<applies[I]>(f); });
   }
   measured_sums<update_type> squares() {
     using T = element_t<train::graph.nodes[applies[0]].type>;

@@ -3,6 +3,7 @@
 // an update one sweep, a checkpoint one write.
 #pragma once
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -86,6 +87,14 @@ public:
   std::size_t size() const { return infos_.size(); }
   variable_info& info(std::size_t i) { return infos_[i]; }
   const variable_info& info(std::size_t i) const { return infos_[i]; }
+
+  // Those that checkpoints hold, to a list as remembers has them (cluster/federated_server.hpp).
+  template <class List>
+  void list_variables(List& list) {
+    for (std::size_t i = 0; i < infos_.size(); ++i)
+      if (const variable_info& v = infos_[i]; !v.local && v.name != "global_step")
+        list.tensor(v.name, v.type, resolve(v.dims, 1), std::span(value(i), v.bytes));
+  }
 
   std::byte* value(std::size_t i) { return memory_.data() + infos_[i].offset; }
   std::byte* gradient(std::size_t i) { return memory_.data() + all_bytes_ + infos_[i].offset; }

@@ -181,26 +181,32 @@ constexpr std::string_view setting_owner() {
     return "this policy";
 }
 
-// "Adam: expected `beta1` in [0, 1)", made when compiling.
-template <class P, std::size_t I>
-inline constexpr auto line_text = [] {
-  constexpr std::string_view pieces[] = {setting_owner<P>(),
-                                         ": expected `",
-                                         settings_of<P>[I].name,
-                                         "` ",
-                                         settings_of<P>[I].whole() ? "a whole number " : "",
-                                         range_words(settings_of<P>[I].range)};
-  constexpr std::size_t size = [](const auto& all) {
+// Pieces::all, string_views, in one text that is made when compiling: a program without exceptions joins none.
+template <class Pieces>
+inline constexpr auto constant_text = [] {
+  constexpr std::size_t size = [] {
     std::size_t n = 0;
-    for (const auto p : all) n += p.size();
+    for (const std::string_view p : Pieces::all) n += p.size();
     return n;
-  }(pieces);
+  }();
   std::array<char, size + 1> out{};
   std::size_t at = 0;
-  for (const auto p : pieces)
+  for (const std::string_view p : Pieces::all)
     for (const char c : p) out[at++] = c;
   return out;
 }();
+// "Adam: expected `beta1` in [0, 1)"
+template <class P, std::size_t I>
+struct line_pieces {
+  static constexpr std::string_view all[] = {setting_owner<P>(),
+                                             ": expected `",
+                                             settings_of<P>[I].name,
+                                             "` ",
+                                             settings_of<P>[I].whole() ? "a whole number " : "",
+                                             range_words(settings_of<P>[I].range)};
+};
+template <class P, std::size_t I>
+inline constexpr auto line_text = constant_text<line_pieces<P, I>>;
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_setting(const char* expected, double found,
                                                                   std::optional<double> usual) {
   const std::string end = usual.has_value() ? text(", or leave it out for ", *usual) : std::string();

@@ -118,7 +118,7 @@ public:
   template <bool Varied>
   constexpr void check_owner() const {
     if constexpr (has_schedule || Varied) {
-      if (rule_.rate.has_value()) two_owners(Varied);
+      if (rule_.rate.has_value()) two_owners<Varied>();
     } else if constexpr (!requires { rule_type::default_rate; }) {
       if (!rule_.rate.has_value()) no_rate();
     }
@@ -248,18 +248,26 @@ public:
   }
 
 private:
-  // It is not constexpr and stands apart: a program that cannot get here does not carry the text.
-  [[noreturn]] static void two_owners(bool varied) {
-    raise(status::invalid_argument,
-          text("the learning rate has two owners: ", rule_type::name, "'s `.rate` and ",
-               varied ? "vary<&rule::rate>" : "the schedule",
-               " among the policies; expected one, leave `.rate` out or drop ", varied ? "vary" : "the schedule"));
+  // These are not constexpr and stand apart: a program that cannot get here does not carry their texts.
+  template <bool Varied>
+  struct two_owners_pieces {
+    static constexpr std::string_view all[] = {"the learning rate has two owners: ",
+                                               rule_type::name,
+                                               "'s `.rate` and ",
+                                               Varied ? "vary<&rule::rate>" : "the schedule",
+                                               " among the policies; expected one, leave `.rate` out or drop ",
+                                               Varied ? "vary" : "the schedule"};
+  };
+  struct no_rate_pieces {
+    static constexpr std::string_view all[] = {
+        "the learning rate has no owner: ", rule_type::name,
+        " has no default; expected `.rate = ...` in the rule or a schedule among the policies"};
+  };
+  template <bool Varied>
+  [[noreturn]] static void two_owners() {
+    raise(status::invalid_argument, detail::constant_text<two_owners_pieces<Varied>>.data());
   }
-  [[noreturn]] static void no_rate() {
-    raise(status::invalid_argument,
-          text("the learning rate has no owner: ", rule_type::name,
-               " has no default; expected `.rate = ...` in the rule or a schedule among the policies"));
-  }
+  [[noreturn]] static void no_rate() { raise(status::invalid_argument, detail::constant_text<no_rate_pieces>.data()); }
 
   [[no_unique_address]] rule_type rule_;
   [[no_unique_address]] schedule_type schedule_;

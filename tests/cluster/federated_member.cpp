@@ -1,0 +1,118 @@
+// sanitized in every run: it reads what strangers wrote
+#include "gradus/cluster/federated_member.hpp"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "federated_rounds.hpp"
+
+using namespace gradus;
+using namespace federated_test;
+using enum gradus::federated_answer;
+
+TEST_CASE("federated_member: a model comes, is trained and goes back; the slots stay the board's own") {
+  board<> leader(99), one(3);
+  federated_server server(leader.trainer, {.members = 4, .run = 2});
+  CHECK(!one.member.has_round());
+  CHECK(one.member.round() == 0);
+  one.learn(1, 3);
+  const std::int64_t steps = one.trainer.global_step();
+  one.member.receive(copy(server.begin_round()));
+  CHECK(one.member.has_round());
+  CHECK(one.member.round() == 1);
+  CHECK(same_bits(one.numbers(), leader.numbers()));
+  CHECK(one.trainer.global_step() == steps);
+  one.learn(2, 3);
+  const octets sent = one.update(12);
+  CHECK(!one.member.has_round());
+  CHECK_THROWS_WITH_AS(one.update(0), "federated_member: send at least one example, or nothing", invalid_argument);
+  CHECK(sent.size() == detail::federated_frame::head_bytes + 4 * one.numbers().size());
+  server.receive(3, sent);
+  CHECK(server.end_round().examples == 12);
+  CHECK(same_bits(one.numbers(), leader.numbers()));  // the mean of one
+}
+
+TEST_CASE("federated_member: an update that was lost is sent again, with the same bytes") {
+  board<> leader(99), one(0);
+  federated_server server(leader.trainer, {.members = 1});
+  one.member.receive(copy(server.begin_round()));
+  one.member.receive(copy(server.frame()));  // again before it has sent anything: nothing is missed
+  CHECK(!one.member.is_asked_again());
+  one.learn(1, 3);
+  const octets sent = one.update(12);
+  CHECK(!one.member.is_asked_again());
+  one.member.receive(copy(server.frame()));
+  CHECK(one.member.is_asked_again());
+  CHECK(!one.member.has_round());
+  octets again;
+  one.member.send_again(
+      [&](std::span<const std::byte> piece) { again.insert(again.end(), piece.begin(), piece.end()); });
+  CHECK(again == sent);
+  CHECK(!one.member.is_asked_again());
+  CHECK(one.member.counts()[repeated] == 2);
+  CHECK(one.member.counts()[taken] == 1);
+}
+
+TEST_CASE("federated_member: a frame that is not for it changes nothing and is counted") {
+  board<> leader(99), one(0);
+  board<6> other(0);
+  federated_server server(leader.trainer, {.members = 1, .run = 2}), others(other.trainer, {.members = 1, .run = 2});
+  server.begin_round(), server.end_round();
+  const octets frame = copy(server.begin_round());
+  one.member.receive(frame);
+  one.learn(1, 1);
+  const std::vector<float> held = one.numbers();
+  octets nan = frame;
+  const float infinite = -std::numeric_limits<float>::infinity();
+  std::memcpy(nan.data() + nan.size() - 4, &infinite, 4);
+  nan = forged(nan, [&](auto& f) {
+    f.round = 3;
+    f.crc = detail::crc32c_by_nibble(0, nan.data() + f.head_bytes, nan.size() - f.head_bytes);
+  });
+  octets flipped = forged(frame, [](auto& f) { f.round = 3; });
+  flipped.back() ^= std::byte{1};
+  const struct {
+    octets bytes;
+    federated_answer answer;
+  } trials[] = {{copy(others.begin_round()), another_model},
+                {forged(frame, [](auto& f) { f.bytes = 0xffffffff; }), another_model},
+                {forged(frame, [](auto& f) { f.version_of = 2; }), newer_version},
+                {forged(frame, [](auto& f) { f.kind_of = f.update; }), foreign},
+                {forged(frame, [](auto& f) { f.round = 0; }), foreign},
+                {forged(frame, [](auto& f) { f.round = 1; }), late},
+                {frame, repeated},
+                {flipped, damaged},
+                {nan, bad_numbers}};
+  federated_counts expected = one.member.counts();
+  for (const auto& t : trials) {
+    one.member.receive(t.bytes);
+    expected.add(t.answer);
+    CAPTURE(message_of(t.answer));
+    for (int k = 0; k < 10; ++k) CHECK(one.member.counts().of[k] == expected.of[k]);
+    CHECK(same_bits(one.numbers(), held));
+  }
+  // Another run is another server's: its rounds begin anew.
+  one.member.receive(forged(frame, [](auto& f) { f.run = 3, f.round = 1; }));
+  CHECK(one.member.round() == 1);
+  CHECK(one.member.has_round());
+}
+
+// The room may be memory that a step uses: a frame that was half there is lost, the model is not.
+TEST_CASE("federated_member: the inputs' memory as the room") {
+  using trainer_type = decltype(make_static_stepper<mlp<5>>(static_batch<16>{}, adam{.rate = 0.02}, portable{}));
+  board<> leader(99);
+  federated_server server(leader.trainer, {.members = 1});
+  trainer_type trainer{static_batch<16>{}, adam{.rate = 0.02}, portable{}};
+  trainer.initialize(1);
+  federated_member member(trainer, 0, std::as_writable_bytes(trainer.input<"x">()));
+  const octets frame = copy(server.begin_round());
+  member.receive(std::span(frame).first(100));
+  for (float& x : trainer.input<"x">()) x = 1;
+  trainer.step();
+  member.receive(std::span(frame).subspan(100));
+  CHECK(!member.has_round());
+  CHECK(member.counts()[damaged] == 1);
+  member.receive(frame);
+  CHECK(member.has_round());
+}
