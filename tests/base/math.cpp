@@ -155,6 +155,30 @@ TEST_CASE("what is a double comes out exactly") {
   }
 }
 
+TEST_CASE("the compiler's square root has the bits of the machine's") {
+  static_assert(m::sqrt(2.0) == 1.4142135623730951);
+  const auto same = [](double x) {
+    const double expected = std::sqrt(x), found = m::detail::root_by_digits(x);
+    CAPTURE(x);
+    CHECK(
+        (std::bit_cast<std::uint64_t>(expected) == std::bit_cast<std::uint64_t>(found) || (x != x && found != found)));
+  };
+  for (const double x :
+       {0.0, -0.0, 1.0, 4.0, 0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp-1023, 0x1.fffffffffffffp1023, inf, std::nan("")})
+    same(x);
+  CHECK(std::isnan(m::detail::root_by_digits(-1)));
+  CHECK(std::isnan(m::detail::root_by_digits(-inf)));
+  gradus::random_stream words{.seed = 11};
+  for (int i = 0; i < 20000; ++i) {
+    const std::uint64_t w = std::uint64_t{words.word()} << 32 | words.word();
+    const double x = std::bit_cast<double>(w & 0x7fffffffffffffffu);
+    same(x);
+    const double near = 1 + static_cast<double>(w >> 12) * 0x1p-52;  // both parities of the exponent
+    same(near), same(2 * near);
+    if (x < 0x1p500 && x > 0x1p-500) same(x * x);
+  }
+}
+
 TEST_CASE("edges are C's") {
   const double tiny = std::numeric_limits<double>::denorm_min(), huge = std::numeric_limits<double>::max();
   const double values[] = {0.0,        -0.0,          1.0,    -1.0,  0.5,    -0.5,  2.0,  -2.0,  3.0,  -3.0,

@@ -26,7 +26,6 @@ TEST_CASE("federated_member: a model comes, is trained and goes back; the slots 
   one.learn(2, 3);
   const octets sent = one.update(12);
   CHECK(!one.member.has_round());
-  CHECK_THROWS_WITH_AS(one.update(0), "federated_member: send at least one example, or nothing", invalid_argument);
   CHECK(sent.size() == detail::federated_frame::head_bytes + 4 * one.numbers().size());
   server.receive(3, sent);
   CHECK(server.end_round().examples == 12);
@@ -80,6 +79,7 @@ TEST_CASE("federated_member: a frame that is not for it changes nothing and is c
                 {forged(frame, [](auto& f) { f.version_of = 2; }), newer_version},
                 {forged(frame, [](auto& f) { f.kind_of = f.update; }), foreign},
                 {forged(frame, [](auto& f) { f.round = 0; }), foreign},
+                {forged(frame, [](auto& f) { f.member = 0; }), foreign},
                 {forged(frame, [](auto& f) { f.round = 1; }), late},
                 {frame, repeated},
                 {flipped, damaged},
@@ -92,10 +92,14 @@ TEST_CASE("federated_member: a frame that is not for it changes nothing and is c
     for (int k = 0; k < 10; ++k) CHECK(one.member.counts().of[k] == expected.of[k]);
     CHECK(same_bits(one.numbers(), held));
   }
-  // Another run is another server's: its rounds begin anew.
+  // A greater run begins anew; a smaller one is over.
   one.member.receive(forged(frame, [](auto& f) { f.run = 3, f.round = 1; }));
+  CHECK(one.member.run() == 3);
   CHECK(one.member.round() == 1);
   CHECK(one.member.has_round());
+  one.member.receive(forged(frame, [](auto& f) { f.run = 2, f.round = 9; }));
+  CHECK(one.member.run() == 3);
+  CHECK(one.member.counts()[late] == expected[late] + 1);
 }
 
 // The room may be memory that a step uses: a frame that was half there is lost, the model is not.
@@ -115,4 +119,61 @@ TEST_CASE("federated_member: the inputs' memory as the room") {
   CHECK(member.counts()[damaged] == 1);
   member.receive(frame);
   CHECK(member.has_round());
+}
+
+TEST_CASE("federated_member: what cannot be sent is not, and the caller hears why") {
+  board<> leader(99), one(0);
+  federated_server server(leader.trainer, {.members = 1});
+  std::size_t written = 0;
+  const auto write = [&](std::span<const std::byte> piece) { written += piece.size(); };
+  CHECK(one.member.send(5, write) == early);
+  CHECK(one.member.send_again(write) == early);
+  one.member.receive(copy(server.begin_round()));
+  CHECK(one.member.send(0, write) == bad_examples);
+  CHECK(!one.member.has_round());
+  CHECK(one.member.send_again(write) == early);
+  CHECK(written == 0);
+  // A server that begins the round with another model.
+  leader.trainer.variable<"out/bias">()[0] += 1;
+  server.end_round();
+  struct {
+    void scalar(std::string_view, std::int64_t& n) { n = 0; }
+  } back;
+  server.remembers(back);
+  one.member.receive(copy(server.begin_round()));
+  CHECK(one.member.round() == 1);
+  CHECK(one.member.has_round());
+  CHECK(one.member.send(5, write) == taken);
+  CHECK(written == detail::federated_frame::head_bytes + sizeof one.room);
+  one.learn(1, 1);
+  CHECK(one.member.send_again(write) == late);
+  CHECK(written == detail::federated_frame::head_bytes + sizeof one.room);
+}
+
+// One NaN in the slots would lock a board out of every further round.
+TEST_CASE("federated_member: a board whose slots are not finite begins them anew") {
+  board<> leader(99), one(0);
+  federated_server server(leader.trainer, {.members = 1});
+  const auto write = [](std::span<const std::byte>) {};
+  const auto begin = [&] { one.member.receive(copy(server.begin_round())), server.end_round(); };
+  begin();
+  for (float& y : one.trainer.input<"y">()) y = std::numeric_limits<float>::quiet_NaN();
+  for (float& x : one.trainer.input<"x">()) x = 1;
+  one.trainer.step();
+  CHECK(one.member.send(4, write) == bad_numbers);
+  CHECK(!one.member.has_round());
+  begin();
+  one.learn(1, 1);
+  CHECK(one.member.send(4, write) == bad_numbers);  // Adam's slots
+  one.trainer.restart_mirrors();
+  begin();
+  one.learn(1, 1);
+  CHECK(one.member.send(4, write) == taken);
+}
+
+TEST_CASE("federated_member: a server's number is refused") {
+  auto trainer = trainer_of<5>();
+  std::byte room[decltype(trainer)::variable_bytes];
+  CHECK_THROWS_WITH_AS(federated_member(trainer, 65535, room),
+                       "federated_member: the number 65535 stands for a server; give one below", invalid_argument);
 }

@@ -3,7 +3,7 @@
 // printing.
 // links no heap and no exceptions
 // flash at most: 43008
-// ram at most: 17408
+// ram at most: 13370
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>

@@ -1,6 +1,6 @@
 // The random words and numbers of a stream are the same on every machine.
 // links no heap and no exceptions
-// flash at most: 4096
+// flash at most: 3830
 // ram at most: 1024
 #include <gradus/base/random.hpp>
 

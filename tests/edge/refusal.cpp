@@ -1,5 +1,5 @@
 // Without exceptions an error reaches the handler that the program defines, with its kind and its text.
-// flash at most: 8192
+// flash at most: 4680
 #include <gradus/base/error.hpp>
 #include <gradus/base/shape.hpp>
 

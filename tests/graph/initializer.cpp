@@ -41,14 +41,6 @@ TEST_CASE("golden fans, limits and deviations") {
   CHECK(seen == 3);
 }
 
-TEST_CASE("the compiler's square root and the program's") {
-  static constexpr double roots[] = {detail::square_root(2),     detail::square_root(1e-300),
-                                     detail::square_root(0.007), detail::square_root(1e300),
-                                     detail::square_root(0),     detail::square_root(3e5)};
-  const double of[] = {2, 1e-300, 0.007, 1e300, 0, 3e5};
-  for (int i = 0; i < 6; ++i) CHECK(std::abs(roots[i] - std::sqrt(of[i])) <= 3e-16 * std::sqrt(of[i]));
-}
-
 TEST_CASE("what initializers refuse, where a variable is made") {
   check<[](graph& g) {
     g.variable("w", {2, 3}, {.init = variance_scaling(0)});

@@ -6,7 +6,7 @@
 //
 // Largest error seen, in units in the last place (tests/base/math.cpp): exp, log, log2, cos_pi, sin_pi and cos 0.8, pow
 // 0.9. Results that are doubles themselves are exact: pow(2, 10), pow(10, 3), log2(8), cos_pi(0.5). Zeros, infinities
-// and NaN as in C's <math.h> (Annex F). Everything but sqrt is constexpr.
+// and NaN as in C's <math.h> (Annex F). Everything is constexpr.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -56,7 +56,29 @@ inline constexpr double pi = 3.14159265358979323846;
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-inline double sqrt(double x) { return __builtin_sqrt(x); }  // IEEE 754 rounds it correctly
+namespace detail {
+// For compilers, whose own is not constexpr everywhere: digit by digit, rounded correctly.
+constexpr double root_by_digits(double x) {
+  if (!(x > 0) || !(x < infinity)) return x < 0 ? not_a_number : x;
+  std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
+  int exponent = -54;
+  if (bits >> 52 == 0) bits = std::bit_cast<std::uint64_t>(x * 0x1p54), exponent -= 54;
+  exponent += static_cast<int>(bits >> 52) - 1023 - 52;
+  std::uint64_t m = (bits & 0x000fffffffffffffu) | 0x0010000000000000u, root = 0, rest = 0;
+  if (exponent % 2 != 0) m <<= 1, --exponent;
+  for (int i = 53; i >= 0; --i) {  // 54 digits of the root of m 2^54
+    rest = rest << 2 | (i >= 27 ? m >> 2 * (i - 27) & 3 : 0);
+    const std::uint64_t next = root << 2 | 1;
+    root = root << 1 | (rest >= next);
+    if (rest >= next) rest -= next;
+  }
+  // The last one rounds; half of a last place is no root of a double.
+  return static_cast<double>((root >> 1) + (root & 1)) *
+         std::bit_cast<double>(static_cast<std::uint64_t>(exponent / 2 + 1 + 1023) << 52);
+}
+}  // namespace detail
+// IEEE 754 rounds it correctly.
+constexpr double sqrt(double x) { return std::is_constant_evaluated() ? detail::root_by_digits(x) : __builtin_sqrt(x); }
 constexpr double abs(double x) { return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & 0x7fffffffffffffffu); }
 // The largest whole number that is not above x; numbers of 2^52 and more, infinities and NaN are their own.
 constexpr double floor(double x) {

@@ -3,6 +3,7 @@
 // docs/formats/federated.md has the bytes.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -18,32 +19,35 @@ namespace gradus::inline GRADUS_BUILD {
 // What became of a frame. Only what is `taken` changes anything.
 enum class federated_answer : std::uint8_t {
   taken,
-  damaged,        // its head or its numbers have another checksum than it says
-  foreign,        // it is whole, and not for this end: of another kind, run or member
+  damaged,        // its head or its numbers have another checksum than it says, or it was cut
+  foreign,        // its head is not for this end: of another kind, run or member
   newer_version,  // of a format that came later
-  another_model,  // of variables with other names, types or shapes
-  late,           // of a round that has ended
+  another_model,  // of variables with other names, types, shapes or order
+  late,           // of a round that has ended, or trained from a model that is no longer the round's
   early,          // of a round that has not begun
   repeated,       // this round's was taken before
-  bad_numbers,     // it has a number that is infinite or NaN
+  bad_numbers,    // it has a number that is infinite or NaN
   bad_examples    // trained on no example, or on more than may count
 };
 constexpr const char* message_of(federated_answer a) {
   constexpr const char* messages[] = {
       "the frame was taken",
-      "the frame is damaged: its checksum is another; it has to be sent again",
+      "the frame is damaged: its checksum is another, or it was cut; it has to be sent again",
       "the frame is foreign: of another kind, run or member; check which stream is connected where",
       "the frame has a newer format than 1, which this program reads; load a newer program",
-      "the frame is of another model: names, types or shapes of its variables differ; load programs of one model",
-      "the frame is late: its round has ended; the next model begins another",
+      "the frame is of another model: names, types, shapes or the order of its variables differ; load programs of one "
+      "model",
+      "the frame is late: its round has ended, or its model is no longer the round's; the next model begins another",
       "the frame is early: its round has not begun; check that one server leads this run",
       "the frame is repeated: this round's was taken before",
-      "the frame has numbers that are infinite or NaN; train with a smaller rate, or with a clip",
+      "the frame has numbers that are infinite or NaN; train with a smaller rate, or with a clip, and restart "
+      "the rule's slots if they are not finite either (restart_mirrors)",
       "the frame was trained on no example, or on more than options.most_examples"};
   return messages[static_cast<int>(a)];
 }
 
-// How many frames met each answer, and how many bytes lay outside of frames.
+// How many frames met each answer, and how many bytes belonged to none that was read to its end: noise, flipped marks,
+// the numbers of refused frames.
 struct federated_counts {
   std::uint32_t of[10] = {};
   std::uint32_t skipped_bytes = 0;
@@ -64,13 +68,14 @@ struct federated_frame {
   static constexpr std::uint8_t version = 1;
   static constexpr std::uint16_t server = 0xffff;          // in place of a member's number
   static constexpr std::uint32_t most_examples = 1 << 29;  // its product with a float32 is exact in a double
-  static constexpr std::size_t head_bytes = 36;
+  static constexpr std::size_t head_bytes = 40;
   static constexpr std::byte mark[4] = {std::byte{'G'}, std::byte{'R'}, std::byte{'F'}, std::byte{'D'}};
 
   // The head, without the mark before it and the checksum behind it.
   std::uint8_t version_of = version, kind_of = model;
   std::uint16_t member = server;
   std::uint32_t run = 0, round = 0, fingerprint = 0, examples = 0, bytes = 0, crc = 0;
+  std::uint32_t model_crc = 0;  // of the numbers that the update was trained from
 
   void write(std::byte* to) const {
     std::memcpy(to, mark, sizeof mark);
@@ -78,9 +83,9 @@ struct federated_frame {
       for (std::size_t i = 0; i < width; ++i) to[at + i] = static_cast<std::byte>(n >> (8 * i) & 0xffu);
     };
     put(4, version_of, 1), put(5, kind_of, 1), put(6, member, 2);
-    const std::uint32_t words[] = {run, round, fingerprint, examples, bytes, crc};
-    for (std::size_t i = 0; i < 6; ++i) put(8 + 4 * i, words[i]);
-    put(32, crc32c_by_nibble(0, to, 32));
+    const std::uint32_t words[] = {run, round, fingerprint, examples, bytes, crc, model_crc};
+    for (std::size_t i = 0; i < 7; ++i) put(8 + 4 * i, words[i]);
+    put(36, crc32c_by_nibble(0, to, 36));
   }
   // False if the checksum is another.
   bool read(const std::byte* from) {
@@ -91,8 +96,9 @@ struct federated_frame {
     };
     version_of = static_cast<std::uint8_t>(get(4, 1)), kind_of = static_cast<std::uint8_t>(get(5, 1));
     member = static_cast<std::uint16_t>(get(6, 2));
-    run = get(8), round = get(12), fingerprint = get(16), examples = get(20), bytes = get(24), crc = get(28);
-    return get(32) == crc32c_by_nibble(0, from, 32);
+    run = get(8), round = get(12), fingerprint = get(16), examples = get(20), bytes = get(24), crc = get(28),
+    model_crc = get(32);
+    return get(36) == crc32c_by_nibble(0, from, 36);
   }
 };
 
@@ -111,92 +117,100 @@ inline void copy_floats(std::byte* to, const std::byte* from, std::size_t bytes)
     for (std::size_t i = 0; i < bytes; ++i) to[i] = from[i / 4 * 4 + (3 - i % 4)];
 }
 
+// f(piece) for float32 numbers as little-endian bytes: whole, or where a machine turns them, in pieces.
+template <class F>
+void each_piece(std::span<const std::byte> numbers, F&& f) {
+  if constexpr (std::endian::native == std::endian::little) {
+    f(numbers);
+  } else {
+    std::byte piece[64];
+    for (std::size_t at = 0; at < numbers.size(); at += sizeof piece) {
+      const std::size_t n = std::min(sizeof piece, numbers.size() - at);
+      copy_floats(piece, numbers.data() + at, n);
+      f(std::span<const std::byte>(piece, n));
+    }
+  }
+}
+
 // Finds frames in a stream. `next` eats bytes until something has happened:
-//   head:     head() came whole; call accept, or its numbers are passed over
-//   payload:  head() and its numbers, in `room`, are whole
-//   damaged:  a checksum was another. What was eaten since the head is looked through for heads once more, so that a
-//             frame that was cut costs no other
+//   head:     head() came whole; call accept, and its numbers are read
+//   payload:  the numbers of frame() are whole, in `room`
+//   damaged:  a checksum was another
 //   nothing:  all bytes are eaten
+// Every byte is looked at for heads, those of numbers too: a head within numbers means that their frame was cut, so the
+// next whole frame is found, each byte is read once, and nothing is kept but a head.
 class federated_receiver {
 public:
   enum class event : std::uint8_t { nothing, head, payload, damaged };
 
-  // Of a frame, as long as its numbers; the same at each call.
+  // The room is as long as a frame's numbers; the same at each call.
   event next(std::span<const std::byte>& bytes, std::span<std::byte> room) {
     for (;;) {
-      const bool again = from_ < to_;
-      const std::span<const std::byte> source =
-          again ? std::span<const std::byte>(room.subspan(from_, to_ - from_)) : bytes;
-      if (source.empty()) return event::nothing;
-      std::size_t n = 1;
-      event seen = event::nothing;
-      bool read_again = false;  // what is read once more is shorter than a payload, so none ends within it
-      if (in_payload_) {
-        n = std::min<std::size_t>(source.size(), room.size() - at_);
-        std::memmove(room.data() + at_, source.data(), n);
-        at_ += static_cast<std::uint32_t>(n);
-        if (at_ == room.size()) {
-          const bool whole = crc32c_by_nibble(0, room.data(), room.size()) == head_.crc;
-          in_payload_ = false, seen = whole ? event::payload : event::damaged;
-          read_again = !whole;
-        }
-      } else {
-        bytes_[have_++] = source[0];
-        seen = look();
+      if (have_ == sizeof bytes_) {
+        const bool whole = head_.read(bytes_);
+        have_ = whole ? 0 : have_ - 1;
+        if (whole) return event::head;
+        std::memmove(bytes_, bytes_ + 1, have_);
+        look();
+        if (!in_payload_) return event::damaged;  // else numbers that look like a mark
       }
-      if (again)
-        from_ += static_cast<std::uint32_t>(n);
-      else
-        bytes = bytes.subspan(n);
-      if (read_again) from_ = 0, to_ = at_;
-      if (seen != event::nothing) return seen;
+      if (bytes.empty()) return event::nothing;
+      const std::byte b = bytes[0];
+      bytes = bytes.subspan(1);
+      if (have_ != 0 || b == federated_frame::mark[0]) bytes_[have_++] = b, look();
+      if (!in_payload_) {
+        ++skipped_;
+        continue;
+      }
+      room[at_++] = b;
+      if (at_ != room.size()) continue;
+      in_payload_ = false;
+      if (crc32c_by_nibble(0, room.data(), room.size()) != frame_.crc) return event::damaged;
+      have_ = 0;
+      return event::payload;
     }
   }
   const federated_frame& head() const { return head_; }
-  void accept() { in_payload_ = true, at_ = 0; }
+  const federated_frame& frame() const { return frame_; }
+  // True if another frame's numbers were being read: it was cut.
+  bool accept() {
+    const bool cut = in_payload_;
+    if (!cut) skipped_ -= static_cast<std::uint32_t>(sizeof bytes_);
+    frame_ = head_, in_payload_ = true, at_ = 0;
+    return cut;
+  }
   // The stream begins anew. True if a frame had begun.
   bool restart() {
     const bool begun = in_payload_ || have_ != 0;
-    in_payload_ = false, have_ = at_ = from_ = to_ = 0;
+    in_payload_ = false, have_ = at_ = 0;
     return begun;
   }
   std::uint32_t skipped_bytes() const { return skipped_; }
 
 private:
-  federated_frame head_;
+  federated_frame head_, frame_;
   std::byte bytes_[federated_frame::head_bytes] = {};
   bool in_payload_ = false;
-  std::uint32_t have_ = 0, at_ = 0;  // bytes of a head, of a payload
-  std::uint32_t from_ = 0, to_ = 0;  // of the room: what is read once more
+  std::uint32_t have_ = 0, at_ = 0;  // bytes of a head, of numbers
   std::uint32_t skipped_ = 0;
 
-  event look() {
-    event seen = event::nothing;
-    if (have_ == sizeof bytes_) {
-      if (head_.read(bytes_)) {
-        have_ = 0;
-        return event::head;
-      }
-      seen = event::damaged;
-      drop();
-    }
-    while (have_ != 0 && std::memcmp(bytes_, federated_frame::mark, std::min<std::size_t>(have_, 4)) != 0) drop();
-    return seen;
-  }
-  void drop() {
-    ++skipped_;
-    std::memmove(bytes_, bytes_ + 1, --have_);
+  // Leaves what may be the beginning of a head.
+  void look() {
+    while (have_ != 0 && std::memcmp(bytes_, federated_frame::mark, std::min<std::size_t>(have_, 4)) != 0)
+      std::memmove(bytes_, bytes_ + 1, --have_);
   }
 };
 
 // A list for list_variables: what a frame holds are the variables of float32, in order. The rest stays where it is.
 struct federated_measure {
-  std::uint32_t fingerprint = 0, bytes = 0;
+  std::uint32_t fingerprint = 0;
+  std::size_t bytes = 0;
 
   void tensor(std::string_view name, dtype type, const extents& dims, std::span<std::byte> values) {
     if (type != float32) return;
-    fingerprint += flash_format::identity(name, type, dims).id;
-    bytes += static_cast<std::uint32_t>(values.size());
+    const std::uint32_t id = flash_format::little(flash_format::identity(name, type, dims).id);
+    fingerprint = crc32c_by_nibble(fingerprint, reinterpret_cast<const std::byte*>(&id), sizeof id);
+    bytes += values.size();
   }
 };
 

@@ -2,25 +2,26 @@
 // Networks from Decentralized Data", 2017, FederatedAveraging): a server sends its model, the board trains it on
 // examples that never leave it, and sends its variables back. For programs without a heap and without exceptions.
 //
-//   static auto trainer = gradus::make_static_stepper<model>(gradus::static_batch<8>{}, gradus::adam{},
-//   gradus::portable{}); static std::byte room[trainer.variable_bytes];         // where a model waits until it has
-//   come whole static gradus::federated_member member(trainer, 3, room);
+//   static auto trainer =
+//       gradus::make_static_stepper<model>(gradus::static_batch<8>{}, gradus::adam{}, gradus::portable{});
+//   static std::byte room[trainer.variable_bytes];  // where a model waits until it has come whole
+//   static gradus::federated_member member(trainer, 3, room);
 //
-//   trainer.initialize(42);                                // the rule's slots
+//   trainer.initialize(42);                         // the rule's slots
 //   for (;;) {
-//     member.receive(uart_read());                         // bytes as they come, in any pieces
-//     if (member.has_round()) {                            // the variables are the server's
-//       for (...) trainer.step();                          // 120 examples of the board's own
-//       member.send(120, [](std::span<const std::byte> piece) { uart_write(piece); });
-//     } else if (member.is_asked_again()) {                // the server did not get it
-//       member.send_again([](std::span<const std::byte> piece) { uart_write(piece); });
+//     member.receive(uart_read());                  // bytes as they come, in any pieces
+//     if (member.has_round()) {                     // the variables are the server's
+//       for (...) trainer.step();                   // 120 examples of the board's own
+//       member.send(120, uart_write);               // before anything more is received
+//     } else if (member.is_asked_again()) {         // the server did not get it
+//       member.send_again(uart_write);
 //     }
 //   }
 //
-// What is exchanged are the variables of float32, those of batch_normalization included; the rule's slots stay the
-// board's own from one round to the next. A frame that is not taken changes nothing: it is counted (federated_answer).
-// The room may be memory that is free between rounds, such as std::as_writable_bytes(trainer.input<"x">()): a step in
-// the midst of a frame then costs that frame, never the model.
+// What is exchanged are the variables of float32, those of batch_norm included; the rule's slots stay the board's own
+// from one round to the next (trainer.restart_mirrors() restarts them). A frame that is not taken changes nothing: it
+// is counted (federated_answer). The room may be memory that a step writes before it reads it, but not while a step's
+// inputs lie there: a step in the midst of a frame costs that frame.
 // Frames have checksums, no signatures: on a line that others can write to, put them into TLS.
 #pragma once
 #include "federated_frame.hpp"
@@ -35,15 +36,18 @@ class federated_member {
 
 public:
   // `number` is this board's, below options.members of the server. The room has at least trainer.variable_bytes bytes.
+  // Error: invalid_argument for the number 65535, which stands for a server.
   template <std::size_t N>
-  federated_member(Trainer& trainer, std::uint16_t number, std::byte (&room)[N])
-      : federated_member(trainer, number, std::span<std::byte, N>(room)) {}
+  federated_member(Trainer& of, std::uint16_t number, std::byte (&memory)[N])
+      : federated_member(of, number, std::span<std::byte, N>(memory)) {}
   template <std::size_t N>
-  federated_member(Trainer& trainer, std::uint16_t number, std::span<std::byte, N> room)
-      : trainer_(trainer), number_(number), room_(room.data()) {
+  federated_member(Trainer& of, std::uint16_t number, std::span<std::byte, N> memory)
+      : trainer_(of), number_(number), room_(memory.data()) {
     static_assert(N >= Trainer::variable_bytes && N != std::dynamic_extent,
                   "gradus: the room of a federated_member has trainer.variable_bytes bytes or more, as an array or a "
                   "span of a fixed size.");
+    if (number == detail::federated_frame::server)
+      raise(status::invalid_argument, "federated_member: the number 65535 stands for a server; give one below");
     detail::federated_measure measure;
     trainer_.list_variables(measure);
     fingerprint_ = measure.fingerprint;
@@ -51,18 +55,20 @@ public:
   federated_member(const federated_member&) = delete;
   federated_member& operator=(const federated_member&) = delete;
 
-  // Takes bytes of the stream. A model that has come whole is in the variables when this returns.
+  // Takes bytes of the stream. A model that has come whole is in the variables when this returns; so call it before the
+  // training of a round or after its send, not in between.
   void receive(std::span<const std::byte> bytes) {
     using event = detail::federated_receiver::event;
-    const std::span<std::byte> room(room_, Trainer::variable_bytes);
-    for (event e; (e = receiver_.next(bytes, room)) != event::nothing;) {
+    const std::span<std::byte> numbers(room_, Trainer::variable_bytes);
+    for (event e; (e = receiver_.next(bytes, numbers)) != event::nothing;) {
       federated_answer answer = federated_answer::damaged;
-      if (e != event::damaged) answer = judge(receiver_.head());
+      if (e == event::head) answer = judge(receiver_.head());
+      if (e == event::payload)
+        answer = detail::all_finite(numbers) ? judge(receiver_.frame()) : federated_answer::bad_numbers;
       if (answer == federated_answer::taken && e == event::head) {
-        receiver_.accept();
-        continue;
+        if (!receiver_.accept()) continue;
+        answer = federated_answer::damaged;  // the one before it
       }
-      if (answer == federated_answer::taken && !detail::all_finite(room)) answer = federated_answer::bad_numbers;
       if (answer == federated_answer::taken) take();
       if (answer == federated_answer::repeated) asked_again_ = examples_ != 0;
       counts_.add(answer);
@@ -74,24 +80,28 @@ public:
     if (receiver_.restart()) counts_.add(federated_answer::damaged);
   }
 
-  // A round has begun: the variables are the server's model, and nothing has been sent yet.
-  bool has_round() const { return round_ != 0 && examples_ == 0; }
-  // The round that has begun, or was sent last; 0 before the first.
+  // A round has begun: the variables are the server's model, and send was not called yet.
+  bool has_round() const { return begun_; }
+  // The round that has begun, or was sent last, and its run; 0 before the first.
   std::uint32_t round() const { return round_; }
-  // Sends the variables as what `examples` examples, at least one, have made of the model. write(std::span<const
-  // std::byte>) is called for each piece of the frame, in order.
-  // Errors: invalid_argument for no example: a board that has none this time sends nothing.
+  std::uint32_t run() const { return run_; }
+  // Sends the variables as what `examples` examples have made of the model; the round is over for this board then.
+  // Calls write(std::span<const std::byte>) for the head and for each variable, in order. Returns taken; or why nothing
+  // was sent: bad_examples for 0, early before the first round, bad_numbers if a variable is infinite or NaN (slots
+  // that are not finite either begin anew with trainer.restart_mirrors()).
   template <class Write>
-  void send(std::uint32_t examples, Write write) {
-    if (examples == 0) raise(status::invalid_argument, "federated_member: send at least one example, or nothing");
-    examples_ = examples;
-    write_frame(write);
+  federated_answer send(std::uint32_t examples, Write write) {
+    if (round_ == 0) return federated_answer::early;
+    begun_ = false, examples_ = 0;
+    return examples == 0 ? federated_answer::bad_examples : write_frame(examples, write);
   }
-  // The server has sent the round's model once more: it misses the update. The variables must be those that were sent.
+  // The server has sent the round's model once more: it misses the update.
   bool is_asked_again() const { return asked_again_; }
+  // Sends what was sent. Returns taken, early if nothing was, or late if the variables are no longer those.
   template <class Write>
-  void send_again(Write write) {
-    write_frame(write);
+  federated_answer send_again(Write write) {
+    asked_again_ = false;
+    return examples_ == 0 ? federated_answer::early : write_frame(examples_, write);
   }
 
   const federated_counts& counts() const { return counts_; }
@@ -99,18 +109,21 @@ public:
 private:
   Trainer& trainer_;
   std::uint16_t number_;
-  bool asked_again_ = false;
+  bool begun_ = false, asked_again_ = false;
   std::byte* room_;
-  std::uint32_t fingerprint_ = 0, run_ = 0, round_ = 0, examples_ = 0;
+  std::uint32_t fingerprint_ = 0, run_ = 0, round_ = 0, examples_ = 0;  // 0 examples: not sent
+  std::uint32_t model_crc_ = 0, sent_crc_ = 0;
   detail::federated_receiver receiver_;
   federated_counts counts_;
 
   federated_answer judge(const detail::federated_frame& f) const {
     if (f.version_of > f.version) return federated_answer::newer_version;
-    if (f.version_of != f.version || f.kind_of != f.model || f.round == 0) return federated_answer::foreign;
+    if (f.version_of != f.version || f.kind_of != f.model || f.member != f.server || f.round == 0)
+      return federated_answer::foreign;
     if (f.fingerprint != fingerprint_ || f.bytes != Trainer::variable_bytes) return federated_answer::another_model;
-    if (f.run != run_ || f.round > round_) return federated_answer::taken;
-    return f.round == round_ ? federated_answer::repeated : federated_answer::late;
+    if (f.run > run_ || (f.run == run_ && f.round > round_)) return federated_answer::taken;
+    if (f.run < run_ || f.round < round_) return federated_answer::late;
+    return f.crc == model_crc_ ? federated_answer::repeated : federated_answer::taken;  // a server began it anew
   }
   struct filling {
     const std::byte* from;
@@ -123,39 +136,44 @@ private:
   void take() {
     filling all{room_};
     trainer_.list_variables(all);
-    run_ = receiver_.head().run, round_ = receiver_.head().round, examples_ = 0, asked_again_ = false;
+    const detail::federated_frame& f = receiver_.frame();
+    run_ = f.run, round_ = f.round, model_crc_ = f.crc, examples_ = 0, begun_ = true, asked_again_ = false;
   }
-  template <class Write>
-  struct writing {
-    Write& write;
+  // Of the variables: a checksum and whether they are finite, or their bytes.
+  struct measuring {
     std::uint32_t crc = 0;
-    bool measures = true;
+    bool finite = true;
     void tensor(std::string_view, dtype type, const extents&, std::span<std::byte> values) {
-      if (type != float32) return;
-      std::byte piece[64];  // a big-endian board turns its numbers
-      for (std::size_t at = 0; at < values.size(); at += sizeof piece) {
-        const std::size_t n = std::min(sizeof piece, values.size() - at);
-        detail::copy_floats(piece, values.data() + at, n);
-        if (measures)
-          crc = detail::crc32c_by_nibble(crc, piece, n);
-        else
-          write(std::span<const std::byte>(piece, n));
-      }
+      if (type == float32)
+        detail::each_piece(values, [this](std::span<const std::byte> piece) {
+          crc = detail::crc32c_by_nibble(crc, piece.data(), piece.size());
+          finite = finite && detail::all_finite(piece);
+        });
     }
   };
   template <class Write>
-  void write_frame(Write& write) {
-    asked_again_ = false;
-    writing<Write> list{write};
+  struct writing {
+    Write& write;
+    void tensor(std::string_view, dtype type, const extents&, std::span<std::byte> values) {
+      if (type == float32) detail::each_piece(values, write);
+    }
+  };
+  template <class Write>
+  federated_answer write_frame(std::uint32_t examples, Write& write) {
+    measuring list;
     trainer_.list_variables(list);
+    if (!list.finite) return federated_answer::bad_numbers;
+    if (examples_ != 0 && list.crc != sent_crc_) return federated_answer::late;
+    examples_ = examples, sent_crc_ = list.crc;
     detail::federated_frame f;
     f.kind_of = f.update, f.member = number_, f.run = run_, f.round = round_, f.fingerprint = fingerprint_;
-    f.examples = examples_, f.bytes = Trainer::variable_bytes, f.crc = list.crc;
+    f.examples = examples, f.bytes = Trainer::variable_bytes, f.crc = list.crc, f.model_crc = model_crc_;
     std::byte head[detail::federated_frame::head_bytes];
     f.write(head);
     write(std::span<const std::byte>(head));
-    list.measures = false;
-    trainer_.list_variables(list);
+    writing<Write> numbers{write};
+    trainer_.list_variables(numbers);
+    return federated_answer::taken;
   }
 };
 

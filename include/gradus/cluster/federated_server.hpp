@@ -8,8 +8,9 @@
 //   for (int i = 0; i < 20; ++i) {
 //     const auto frame = server.begin_round();
 //     for (int m = 0; m < 8; ++m) lines[m].write(frame);
-//     while (!server.is_complete() && before(deadline)) ...  server.receive(m, bytes that came from m);
-//     server.end_round();                                                  // the trainer's variables are the mean
+//     while (!server.is_complete() && before_deadline())
+//       for (int m = 0; m < 8; ++m) server.receive(m, lines[m].read());
+//     if (!server.end_round().averaged) ...;  // else the trainer's variables are the mean
 //   }
 //
 // It reads no clock and owns no line: the program decides how long a round waits and what it sends again (frame()). A
@@ -31,7 +32,9 @@ struct federated_options {
   int least_members = 1;  // fewer in a round, and the model stays as it is
   // A member that says more is refused: it would outvote the others.
   std::uint32_t most_examples = detail::federated_frame::most_examples;
-  std::uint32_t run = 1;  // frames of another run are refused; members take part in whichever comes
+  // Frames of another run are refused. Members take a run with a greater number in place of theirs, and none with a
+  // smaller one: give a greater one when a training begins anew or goes back to an older checkpoint.
+  std::uint32_t run = 1;
 };
 
 struct federated_report {
@@ -51,12 +54,10 @@ public:
     extents dims;
     std::span<std::byte> values;
   };
-  // A list for list_variables. Errors: invalid_argument for a trainable variable that is no float32.
+  // A list for list_variables. Error: invalid_argument for variables of float64.
   struct collecting {
     std::vector<variable> all;
-    void tensor(std::string_view name, dtype type, const extents& dims, std::span<std::byte> values) {
-      if (type == float32) all.push_back({std::string(name), dims, values});
-    }
+    void tensor(std::string_view name, dtype type, const extents& dims, std::span<std::byte> values);
   };
   federated_rounds(std::vector<variable> variables, const federated_options& options);
 
@@ -64,12 +65,12 @@ public:
   std::span<const std::byte> frame() const;
   void receive(int member, std::span<const std::byte> bytes);
   void reconnected(int member);
-  bool has(int member) const { return at(member).taken; }
+  bool has(int member) const { return at(member).taken && runs_; }
   bool is_complete() const;
   federated_report end_round();
   std::uint32_t round() const { return static_cast<std::uint32_t>(round_); }
   const federated_counts& counts(int member) const { return at(member).counts; }
-  std::int64_t& round_number() { return round_; }
+  std::int64_t& round_number();
 
 private:
   struct member_line {
@@ -85,6 +86,7 @@ private:
   std::vector<member_line> members_;
   std::vector<std::byte> frame_;
   std::int64_t round_ = 0;
+  std::uint32_t model_crc_ = 0;  // of the round's model
   bool runs_ = false;
 
   const member_line& at(int member) const;
@@ -97,9 +99,17 @@ private:
 // Errors: invalid_argument for options or a member out of range; failed_precondition for a call at the wrong time.
 class federated_server {
 public:
-  // `trainer` is what has list_variables: a static_stepper, or stepper.variables().
+  // `trainer` is a static_stepper whose variables have values, or the variables of a trainer that make_trainer made:
+  // trainer.steps().variables(), after trainer.steps().initialize(seed) or a restore.
   template <class Trainer>
-  federated_server(Trainer& trainer, const federated_options& options) : rounds_(variables_of(trainer), options) {}
+  federated_server(Trainer& trainer, const federated_options& options) : rounds_(variables_of(trainer), options) {
+    static_assert(
+        requires { trainer.initialized(); },
+        "gradus: a federated_server takes a static_stepper or, of a trainer, trainer.steps().variables().");
+    if (!trainer.initialized())
+      raise(status::failed_precondition,
+            "federated_server: the variables have no values; call initialize or restore a checkpoint first");
+  }
 
   // Returns the frame that begins the next round, the same for every member, valid until the next one begins.
   std::span<const std::byte> begin_round() { return rounds_.begin_round(); }
@@ -117,7 +127,8 @@ public:
 
   std::uint32_t round() const { return rounds_.round(); }  // that runs, or ended last
   const federated_counts& counts(int member) const { return rounds_.counts(member); }
-  // What a restarted server needs beside the trainer's state: the round's number.
+  // What a restarted server needs beside the trainer's state, saved and restored between two rounds: the number of the
+  // last one. A server that goes back to an older state begins another run.
   template <class List>
   void remembers(List& list) {
     list.scalar("federated_round", rounds_.round_number());
@@ -129,7 +140,7 @@ private:
   template <class Trainer>
   static std::vector<detail::federated_rounds::variable> variables_of(Trainer& trainer) {
     detail::federated_rounds::collecting list;
-    trainer.list_variables(list);
+    if constexpr (requires { trainer.list_variables(list); }) trainer.list_variables(list);
     return std::move(list.all);
   }
 };

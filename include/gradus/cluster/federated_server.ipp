@@ -6,6 +6,14 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
+GRADUS_BODY void federated_rounds::collecting::tensor(std::string_view name, dtype type, const extents& dims,
+                                                      std::span<std::byte> values) {
+  if (type == float64)
+    raise(status::invalid_argument, "federated_server: variable \"", name,
+          "\" is float64; rounds exchange float32, and a mean without it would be half a model");
+  if (type == float32) all.push_back({std::string(name), dims, values});
+}
+
 GRADUS_BODY federated_rounds::federated_rounds(std::vector<variable> variables, const federated_options& options)
     : options_(options), variables_(std::move(variables)) {
   if (options_.members < 1 || options_.members >= federated_frame::server)
@@ -17,6 +25,9 @@ GRADUS_BODY federated_rounds::federated_rounds(std::vector<variable> variables, 
     raise(status::invalid_argument, "federated_options: most_examples is ", options_.most_examples, "; give 1 to ",
           federated_frame::most_examples);
   for (const variable& v : variables_) size_.tensor(v.name, float32, v.dims, v.values);
+  if (size_.bytes > 0x7fffffff)
+    raise(status::invalid_argument, "federated_server: the model has ", size_.bytes,
+          " bytes of variables; a frame holds less than 2 GiB");
   if (size_.bytes == 0)
     raise(status::invalid_argument,
           "federated_server: the model has no variable of float32, so there is nothing to average");
@@ -36,7 +47,8 @@ GRADUS_BODY std::span<const std::byte> federated_rounds::begin_round() {
   if (runs_)
     raise(status::failed_precondition, "federated_server: round ", round_, " still runs; end_round comes first");
   if (round_ < 0 || round_ >= 0xffffffff)
-    raise(status::failed_precondition, "federated_server: round ", round_, " is the last one; begin another run");
+    raise(status::failed_precondition, "federated_server: no round comes after number ", round_,
+          "; restore what remembers wrote, or begin another run");
   std::byte* to = frame_.data() + federated_frame::head_bytes;
   for (const variable& v : variables_) {
     copy_floats(to, v.values.data(), v.values.size());
@@ -50,8 +62,9 @@ GRADUS_BODY std::span<const std::byte> federated_rounds::begin_round() {
   runs_ = true, ++round_;
   for (member_line& m : members_) m.taken = false;
   federated_frame f;
-  f.run = options_.run, f.round = round(), f.fingerprint = size_.fingerprint, f.bytes = size_.bytes;
-  f.crc = crc32c_by_nibble(0, numbers.data(), numbers.size());
+  f.run = options_.run, f.round = round(), f.fingerprint = size_.fingerprint,
+  f.bytes = static_cast<std::uint32_t>(size_.bytes);
+  f.crc = f.model_crc = model_crc_ = crc32c_by_nibble(0, numbers.data(), numbers.size());
   f.write(frame_.data());
   return frame_;
 }
@@ -67,7 +80,7 @@ GRADUS_BODY federated_answer federated_rounds::judge(const federated_frame& f, i
     return federated_answer::foreign;
   if (f.fingerprint != size_.fingerprint || f.bytes != size_.bytes) return federated_answer::another_model;
   if (f.round > round()) return federated_answer::early;
-  if (f.round < round() || !runs_) return federated_answer::late;
+  if (f.round < round() || !runs_ || f.model_crc != model_crc_) return federated_answer::late;
   if (at(member).taken) return federated_answer::repeated;
   if (f.examples == 0 || f.examples > options_.most_examples) return federated_answer::bad_examples;
   return federated_answer::taken;
@@ -76,15 +89,17 @@ GRADUS_BODY federated_answer federated_rounds::judge(const federated_frame& f, i
 GRADUS_BODY void federated_rounds::receive(int member, std::span<const std::byte> bytes) {
   using event = federated_receiver::event;
   member_line& m = const_cast<member_line&>(at(member));
+  // After `taken` the room holds the update: every frame that could be written there is refused by its head.
   for (event e; (e = m.receiver.next(bytes, m.room)) != event::nothing;) {
     federated_answer answer = federated_answer::damaged;
-    if (e != event::damaged) answer = judge(m.receiver.head(), member);  // also at its end: its round may have ended
+    if (e == event::head) answer = judge(m.receiver.head(), member);
+    if (e == event::payload)  // also at its end: its round may have ended
+      answer = all_finite(m.room) ? judge(m.receiver.frame(), member) : federated_answer::bad_numbers;
     if (answer == federated_answer::taken && e == event::head) {
-      m.receiver.accept();
-      continue;
+      if (!m.receiver.accept()) continue;
+      answer = federated_answer::damaged;  // the one before it
     }
-    if (answer == federated_answer::taken && !all_finite(m.room)) answer = federated_answer::bad_numbers;
-    if (answer == federated_answer::taken) m.taken = true, m.examples = m.receiver.head().examples;
+    if (answer == federated_answer::taken) m.taken = true, m.examples = m.receiver.frame().examples;
     m.counts.add(answer);
   }
   m.counts.skipped_bytes = m.receiver.skipped_bytes();
@@ -93,6 +108,13 @@ GRADUS_BODY void federated_rounds::receive(int member, std::span<const std::byte
 GRADUS_BODY void federated_rounds::reconnected(int member) {
   member_line& m = const_cast<member_line&>(at(member));
   if (m.receiver.restart()) m.counts.add(federated_answer::damaged);
+}
+
+GRADUS_BODY std::int64_t& federated_rounds::round_number() {
+  if (runs_)
+    raise(status::failed_precondition, "federated_server: round ", round_,
+          " runs; save and restore between two rounds");
+  return round_;
 }
 
 GRADUS_BODY bool federated_rounds::is_complete() const {
@@ -112,7 +134,7 @@ GRADUS_BODY federated_report federated_rounds::end_round() {
   std::size_t from = 0;
   for (const variable& v : variables_) {
     for (std::size_t i = 0; i < v.values.size(); i += sizeof(float), from += sizeof(float)) {
-      double sum = 0;  // each product is exact, so no compiler's fused one is another
+      double sum = -0.0;  // so that zeros keep their sign; each product is exact, so no compiler's fused one is another
       for (const member_line& m : members_) {
         if (!m.taken) continue;
         float w;

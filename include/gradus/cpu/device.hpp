@@ -64,10 +64,14 @@ struct cpu : sweeps<Arithmetic> {
 
   // The same for what is known when compiled; no other drawing is in the program then.
   template <dtype Type, int Kind, int Distribution>
-  static void start(const initializer& init, const shape& dims, std::uint64_t seed, std::uint64_t stream,
-                    std::byte* to) {
-    detail::initialize_as<element_t<Type>, Kind, Distribution>(init, dims, seed, stream,
+  static void start(const initializer& init, detail::drawn_from<element_t<Type>> from, const shape& dims,
+                    std::uint64_t seed, std::uint64_t stream, std::byte* to) {
+    detail::initialize_as<element_t<Type>, Kind, Distribution>(init, from, dims, seed, stream,
                                                                reinterpret_cast<element_t<Type>*>(to));
+  }
+  template <dtype Type>
+  static constexpr auto drawing_of(const initializer& init, const shape& dims) {
+    return detail::drawing_of<element_t<Type>>(init, dims);
   }
   // The outer product of two rows, added to `sum` or, for the first one, written there: as `MatMul` of one term has it.
   template <class T>

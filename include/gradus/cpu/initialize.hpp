@@ -76,39 +76,54 @@ template <class T>
     for (std::size_t i = 0; i < length; ++i) p[k * step + i * stride] = static_cast<T>(q[k * length + i]);
 }
 
+// What numbers are drawn from, computed in double: low and high - low of uniform ones, else mean and deviation.
+template <class T>
+struct drawn_from {
+  T first = 0, second = 0;
+};
+template <class T>
+constexpr drawn_from<T> drawing_of(const initializer& init, const shape& dims) {
+  const bool scaled = init.kind == initializer::variance_scaling;
+  double first = static_cast<double>(init.a), second = static_cast<double>(init.b);
+  if (init.kind == initializer::orthogonal)
+    first = 0, second = 1;
+  else if (scaled && init.distribution == initializer::uniform)
+    first = -uniform_limit(init, dims), second = -2 * first;
+  else if (scaled)
+    first = 0, second = stddev_before_truncation(init, dims);
+  else if (init.kind == initializer::uniform)
+    second -= first;
+  return {static_cast<T>(first), static_cast<T>(second)};
+}
+
 // Kind and Distribution may be known when compiled (-1: they are not); what is not asked for is then not in the
-// program.
+// program. A program that also knows `from` when it is compiled computes nothing in double.
 template <class T, int Kind = -1, int Distribution = -1>
-[[gnu::cold]] void initialize_as(const initializer& init, const shape& dims, std::uint64_t seed, std::uint64_t stream,
-                                 T* p) {
+[[gnu::cold]] void initialize_as(const initializer& init, drawn_from<T> from, const shape& dims, std::uint64_t seed,
+                                 std::uint64_t stream, T* p) {
   const auto n = static_cast<std::uint64_t>(count(dims));
   if constexpr (std::is_floating_point_v<T>) {
     using one = lane<T, portable>;
     const philox words(seed);
-    const auto uniform_in = [&](double low, double high) {
-      for (std::uint64_t i = 0; i < n; ++i)
-        p[i] = (one::of(low) + one::of(high - low) * one(draw_uniform<T>(words, stream, i))).v;
+    const one first(from.first), second(from.second);
+    const auto uniform_numbers = [&] {
+      for (std::uint64_t i = 0; i < n; ++i) p[i] = (first + second * one(draw_uniform<T>(words, stream, i))).v;
     };
-    const auto normal_of = [&](double mean, double deviation, bool truncated) {
+    const auto normal_numbers = [&](bool truncated) {
       for (std::uint64_t i = 0; i < n; ++i)
-        p[i] = (one::of(mean) + one::of(deviation) * one(draw_normal<T>(words, stream, i, truncated))).v;
+        p[i] = (first + second * one(draw_normal<T>(words, stream, i, truncated))).v;
     };
-    const auto root = [](double x) { return sqrt(lane<double, portable>(x)).v; };
     switch (Kind >= 0 ? Kind : init.kind) {
-    case initializer::uniform: return uniform_in(init.a, init.b);
-    case initializer::normal: return normal_of(init.a, init.b, false);
-    case initializer::truncated_normal: return normal_of(init.a, init.b, true);
+    case initializer::uniform: return uniform_numbers();
+    case initializer::normal: return normal_numbers(false);
+    case initializer::truncated_normal: return normal_numbers(true);
     case initializer::variance_scaling: {
-      const double s = scaled_variance(init, dims);
       const int distribution = Kind >= 0 ? Distribution : init.distribution;
-      if (distribution == initializer::uniform) return uniform_in(-root(3 * s), root(3 * s));
-      // a normal cut at two deviations has this deviation: undone, so that the variance is s
-      if (distribution == initializer::truncated_normal)
-        return normal_of(0, root(s) / truncated_normal_deviation, true);
-      return normal_of(0, root(s), false);
+      if (distribution == initializer::uniform) return uniform_numbers();
+      return normal_numbers(distribution == initializer::truncated_normal);
     }
     case initializer::orthogonal: {
-      normal_of(0, 1, false);
+      normal_numbers(false);
       if (n == 0) return;
       const auto columns = static_cast<std::size_t>(dims.back());
       orthonormalize(p, static_cast<std::size_t>(n) / columns, columns);
@@ -131,13 +146,16 @@ template <class T, int Kind = -1, int Distribution = -1>
 
 [[gnu::cold]] inline void initialize_variable(const initializer& init, dtype type, const shape& dims,
                                               std::uint64_t seed, std::uint64_t stream, std::byte* to) {
+  const auto start = [&]<class T>(T) {
+    detail::initialize_as(init, detail::drawing_of<T>(init, dims), dims, seed, stream, reinterpret_cast<T*>(to));
+  };
   switch (type) {
-  case float32: return detail::initialize_as(init, dims, seed, stream, reinterpret_cast<float*>(to));
-  case float64: return detail::initialize_as(init, dims, seed, stream, reinterpret_cast<double*>(to));
-  case int32: return detail::initialize_as(init, dims, seed, stream, reinterpret_cast<std::int32_t*>(to));
-  case int64: return detail::initialize_as(init, dims, seed, stream, reinterpret_cast<std::int64_t*>(to));
-  case boolean: return detail::initialize_as(init, dims, seed, stream, reinterpret_cast<bool*>(to));
-  case uint8: return detail::initialize_as(init, dims, seed, stream, reinterpret_cast<std::uint8_t*>(to));
+  case float32: return start(float{});
+  case float64: return start(double{});
+  case int32: return start(std::int32_t{});
+  case int64: return start(std::int64_t{});
+  case boolean: return start(bool{});
+  case uint8: return start(std::uint8_t{});
   case float16: std::fill_n(reinterpret_cast<half*>(to), count(dims), half(init.a)); return;  // graph::variable refuses
   case bfloat16: std::fill_n(reinterpret_cast<bfloat*>(to), count(dims), bfloat(init.a)); return;  // what is drawn
   default: return;

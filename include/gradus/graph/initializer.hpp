@@ -4,10 +4,8 @@
 // The random streams are not TensorFlow's: an element is a pure function of (seed of the run, the variable's name, its
 // place), the same on every machine. Settings are float32, as they are in TensorFlow's graphs.
 #pragma once
-#include <cmath>
-#include <type_traits>
-
 #include "../base/dtype.hpp"
+#include "../base/math.hpp"
 #include "../base/shape.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -75,17 +73,6 @@ constexpr fans fans_of(const shape& s) {
 }
 
 namespace detail {
-// The compilers' own is not constexpr everywhere. Newton's iteration falls from above until it cannot.
-constexpr double square_root(double x) {
-  if (!std::is_constant_evaluated()) return std::sqrt(x);
-  if (!(x > 0)) return 0;
-  double r = x > 1 ? x : 1;
-  for (;;) {
-    const double next = (r + x / r) / 2;
-    if (!(next < r)) return r;
-    r = next;
-  }
-}
 // Returns the problem of an initializer for a variable of this shape, in words; nullptr: none.
 constexpr const char* initializer_problem(const initializer& i, const shape& dims, dtype type = dtype::float32) {
   if (is_16_bit_float(type) && i.kind != initializer::constant && i.kind != initializer::from_value)
@@ -122,13 +109,13 @@ constexpr double scaled_variance(const initializer& i, const shape& dims) {
 }
 // variance_scaling, uniform: drawn from +- this.
 constexpr double uniform_limit(const initializer& i, const shape& dims) {
-  return detail::square_root(3 * scaled_variance(i, dims));
+  return portable_math::sqrt(3 * scaled_variance(i, dims));
 }
 // Returns the deviation of the normal that is drawn from, before anything is cut off. Of variance_scaling by its
 // distribution (the uniform one has none: its own deviation, then); of random_normal and truncated_normal, as given.
 constexpr double stddev_before_truncation(const initializer& i, const shape& dims) {
   if (i.kind != initializer::variance_scaling) return static_cast<double>(i.b);
-  const double s = detail::square_root(scaled_variance(i, dims));
+  const double s = portable_math::sqrt(scaled_variance(i, dims));
   return i.distribution == initializer::truncated_normal ? s / truncated_normal_deviation : s;
 }
 

@@ -75,7 +75,7 @@ constexpr value embedding_lookup_sparse(value params, value ids, const sparse_lo
 
 // The default initializer of an embedding's table.
 constexpr initializer embedding_start(int dimension) {
-  return truncated_normal(0, static_cast<float>(1 / detail::square_root(static_cast<double>(dimension))));
+  return truncated_normal(0, static_cast<float>(1 / portable_math::sqrt(static_cast<double>(dimension))));
 }
 
 struct sparse_embedding_options {

@@ -290,20 +290,6 @@ consteval auto updates_of() {
     });
   return ids;
 }
-// Where their gradients lie, and how many elements each has.
-struct static_operand {
-  std::size_t offset, count;
-};
-template <class Train, const auto& Layout, const auto& Updates, std::int64_t CallSize, bool Summed>
-consteval auto gradients_of() {
-  static_assert(!(Train::template trains<float>() && Train::template trains<double>()),
-                "gradus: the gradients of a global norm must have one dtype.");
-  std::array<static_operand, Updates.size()> all{};
-  for (std::size_t i = 0; i < all.size(); ++i)
-    all[i] = {Layout.template gradient<Train>(Updates[i], Summed),
-              static_cast<std::size_t>(Train::count(Train::input(Updates[i], 1), CallSize))};
-  return all;
-}
 // A training variable, for loops over all of them.
 struct static_variable {
   std::string_view name;

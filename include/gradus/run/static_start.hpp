@@ -42,7 +42,8 @@ template <class G, class Train, class Device, const auto& Layout>
       constexpr node n = G::graph.nodes[id];
       constexpr initializer init{a.kind, a.a, a.b, a.fan, a.distribution};
       constexpr std::uint64_t stream = stream_of(G::name_of(id));
-      Device::template start<n.type, a.kind, a.distribution>(init, n.dims, seed, stream,
+      constexpr auto from = Device::template drawing_of<n.type>(init, n.dims);
+      Device::template start<n.type, a.kind, a.distribution>(init, from, n.dims, seed, stream,
                                                              memory + Layout.template offset<G>(id));
     }
   });

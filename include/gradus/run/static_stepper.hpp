@@ -11,6 +11,7 @@
 #include "mirrors.hpp"
 #include "static_examples.hpp"
 #include "static_layout.hpp"
+#include "static_norm.hpp"
 #include "static_start.hpp"
 #include "update_step.hpp"
 
@@ -68,9 +69,7 @@ public:
     detail::start_variables<forward, train, device, layout>(memory_, seed);
     if constexpr (constexpr int v = train::find_variable("random_seed"); v >= 0)
       *at<std::int64_t>(layout.variable[v]) = static_cast<std::int64_t>(seed);
-    for (const auto& v : kept)
-      if (v.trainable) start_mirrors(v);
-    step_.update.restart();
+    restart_mirrors();
     step_.global_step = 0, ready_ = true;
   }
 
@@ -193,6 +192,13 @@ public:
   }
   // After a restore: there is nothing left to initialize.
   void restored() { ready_ = true; }
+  bool initialized() const { return ready_; }
+  // Restarts slots and averages from the variables' present values.
+  void restart_mirrors() {
+    for (const auto& v : kept)
+      if (v.trainable) start_mirrors(v);
+    step_.update.restart();
+  }
 
 private:
   static constexpr int loss_id = train::find_output(output::loss, "loss");
@@ -299,11 +305,12 @@ private:
   }
   // Makes the measurements over all gradients; returns their norm.
   double know_all() {
-    constexpr auto N = static_cast<int>(applies.size());
+    [[maybe_unused]] constexpr auto N = static_cast<int>(applies.size());
     const auto loss = [this] { return static_cast<double>(*tensor<train, loss_id>().data()); };
     double norm;
     if constexpr (update_type::uniform)
-      norm = step_.settle(squares(), loss);
+      norm = step_.settle(
+          detail::squares_of_all<device, update_type, train, layout, applies, call_size, one_by_one>(memory_), loss);
     else
       norm = step_.know_all(
           [this](auto f) { detail::for_each_below<N>([&]<int I> { this->template with_step<applies[I]>(f); }); }, loss);
@@ -387,13 +394,6 @@ private:
     const step_memory<T> memory{at<T>(offset), mirrors.data(), {at<T>(layout.dense), layout.dense_bytes / sizeof(T)}};
     auto one = step_.template of<device, T>(states_.of[variable], memory, g);
     f(one);
-  }
-  measured_sums<update_type> squares() {
-    using T = element_t<train::graph.nodes[applies[0]].type>;
-    static constexpr auto gradients = detail::gradients_of<train, layout, applies, call_size, one_by_one>();
-    measured_sums<update_type> sums;
-    for (const auto& g : gradients) sums.squares += detail::squares_of<device>(at<const T>(g.offset), g.count);
-    return sums;
   }
 };
 

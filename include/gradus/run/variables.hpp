@@ -96,6 +96,8 @@ public:
         list.tensor(v.name, v.type, resolve(v.dims, 1), std::span(value(i), v.bytes));
   }
 
+  bool initialized() const;  // whether all of those have values
+
   std::byte* value(std::size_t i) { return memory_.data() + infos_[i].offset; }
   std::byte* gradient(std::size_t i) { return memory_.data() + all_bytes_ + infos_[i].offset; }
   std::byte* mirror(std::size_t k, std::size_t i) { return memory_.data() + mirror_offsets_[k * infos_.size() + i]; }

@@ -30,6 +30,12 @@ GRADUS_BODY void variable_arena::allocate(std::size_t mirrors) {
   allocate(mirrors, [this](std::size_t, std::size_t i) { return infos_[i].bytes; });
 }
 
+GRADUS_BODY bool variable_arena::initialized() const {
+  for (const variable_info& v : infos_)
+    if (!v.local && v.name != "global_step" && !v.initialized) return false;
+  return true;
+}
+
 GRADUS_BODY void variable_arena::zero_part(std::size_t i, int part, int parts) {
   const auto zero = [&](std::byte* from, std::size_t bytes) {
     const line_range lines = lines_of_part(bytes, part, parts);

@@ -28,7 +28,14 @@ namespace gradus::inline GRADUS_BUILD {
 // NaN is refused: `x > 0`, not `!(x <= 0)`.
 constexpr void check_setting(bool allowed, std::string_view rule, std::string_view setting, double found,
                              std::string_view expected) {
-  if (!allowed) raise(status::invalid_argument, rule, ": expected `", setting, "` ", expected, ", found ", found);
+  if (allowed) return;
+#if defined(__cpp_exceptions)
+  raise(status::invalid_argument, rule, ": expected `", setting, "` ", expected, ", found ", found);
+#else
+  // Joining a message, and a number's text above all, would be most of a small program.
+  static_cast<void>(rule), static_cast<void>(setting), static_cast<void>(found), static_cast<void>(expected);
+  raise(status::invalid_argument, "a rule's check() refused one of its settings, or a rate that its schedule gave");
+#endif
 }
 
 // No range has a NaN in it, and only `number` has infinities.

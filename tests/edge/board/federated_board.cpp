@@ -33,7 +33,8 @@ int main() {
       federated::learn(trainer, number, member.round());
       if (!federated::is_finite(number, member.round()))
         trainer.variable<"out/bias">()[0] = std::numeric_limits<float>::quiet_NaN();
-      member.send(federated::examples_of(number), write);
+      const auto sent = member.send(federated::examples_of(number), write);
+      if (federated::is_finite(number, member.round()) != (sent == gradus::federated_answer::taken)) return 6;
     } else if (member.is_asked_again()) {
       member.send_again(write);
     }

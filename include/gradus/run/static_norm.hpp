@@ -1,0 +1,35 @@
+// This header measures the gradients of a static stepper's step: the sum of squares that a global norm is the root of.
+#pragma once
+#include <array>
+
+#include "static_layout.hpp"
+#include "update_step.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// Where their gradients lie, and how many elements each has.
+struct static_operand {
+  std::size_t offset, count;
+};
+template <class Train, const auto& Layout, const auto& Updates, std::int64_t CallSize, bool Summed>
+consteval auto gradients_of() {
+  static_assert(!(Train::template trains<float>() && Train::template trains<double>()),
+                "gradus: the gradients of a global norm must have one dtype.");
+  std::array<static_operand, Updates.size()> all{};
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = {Layout.template gradient<Train>(Updates[i], Summed),
+              static_cast<std::size_t>(Train::count(Train::input(Updates[i], 1), CallSize))};
+  return all;
+}
+template <class Device, class Update, class Train, const auto& Layout, const auto& Updates, std::int64_t CallSize,
+          bool Summed>
+measured_sums<Update> squares_of_all(const std::byte* memory) {
+  using T = element_t<Train::graph.nodes[Updates[0]].type>;
+  static constexpr auto gradients = gradients_of<Train, Layout, Updates, CallSize, Summed>();
+  measured_sums<Update> sums;
+  for (const static_operand& g : gradients)
+    sums.squares += squares_of<Device>(reinterpret_cast<const T*>(memory + g.offset), g.count);
+  return sums;
+}
+
+}  // namespace gradus::detail
