@@ -59,7 +59,8 @@ int main() {
   const struct {
     std::size_t& at;
     void tensor(std::string_view, gradus::dtype, const gradus::extents&, std::span<std::byte> values) const {
-      for (const std::byte b : values) line[at++] = b;
+      gradus::detail::copy_floats(line + at, values.data(), values.size());  // little-endian
+      at += values.size();
     }
   } model{at = head};
   trainer.list_variables(model);
