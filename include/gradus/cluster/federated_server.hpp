@@ -100,7 +100,7 @@ private:
 class federated_server {
 public:
   // `trainer` is a static_stepper whose variables have values, or the variables of a trainer that make_trainer made:
-  // trainer.steps().variables(), after trainer.steps().initialize(seed) or a restore.
+  // trainer.steps().variables(), once it has trained or restored a checkpoint.
   template <class Trainer>
   federated_server(Trainer& trainer, const federated_options& options) : rounds_(variables_of(trainer), options) {
     static_assert(
