@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-using gradus::fnv1a;
+using gradus::detail::fnv1a;
 
 // RFC 9923, appendix C: test vectors of the 64-bit variant.
 TEST_CASE("fnv1a: the published numbers of names") {

@@ -5,7 +5,7 @@
 
 #include "build.hpp"
 
-namespace gradus::inline GRADUS_BUILD {
+namespace gradus::inline GRADUS_BUILD::detail {
 class fnv1a {
 public:
   constexpr fnv1a& text(std::string_view s) {
@@ -27,4 +27,4 @@ public:
 private:
   std::uint64_t value_ = 14695981039346656037u;
 };
-}  // namespace gradus
+}  // namespace gradus::detail

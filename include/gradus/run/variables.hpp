@@ -27,7 +27,7 @@ struct variable_info {
 };
 
 // Streams of random numbers are distinguished by name, so that adding a variable leaves the others as they were.
-constexpr std::uint64_t stream_of(std::string_view name) { return fnv1a{}.text(name).value(); }
+constexpr std::uint64_t stream_of(std::string_view name) { return detail::fnv1a{}.text(name).value(); }
 
 // The cache lines of an array that part `part` of `parts` updates.
 struct line_range {

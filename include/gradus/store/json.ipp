@@ -252,6 +252,6 @@ GRADUS_BODY void json_reader::append_utf8(std::string& out, std::uint32_t code) 
   put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
 }
 
-GRADUS_BODY std::uint64_t json_reader::hash_of(std::string_view s) { return fnv1a{}.text(s).value(); }
+GRADUS_BODY std::uint64_t json_reader::hash_of(std::string_view s) { return detail::fnv1a{}.text(s).value(); }
 
 }  // namespace gradus

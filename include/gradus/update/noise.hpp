@@ -31,7 +31,7 @@ struct gradient_noise {
   void add(std::span<T> g, const subject& about, std::int64_t step) const {
     namespace m = portable_math;
     const double deviation = m::sqrt(variance / m::pow(1 + static_cast<double>(step), decay));
-    const std::uint64_t stream = fnv1a{}.text(about.name).word(static_cast<std::uint64_t>(step)).value();
+    const std::uint64_t stream = detail::fnv1a{}.text(about.name).word(static_cast<std::uint64_t>(step)).value();
     const philox draw(seed);
     for (std::size_t i = 0; i < g.size(); i += 2) {  // Box and Muller's pairs
       const std::uint64_t pair = i / 2;  // of 64 bits where size_t has 32 too: a shift by 32 means nothing there
