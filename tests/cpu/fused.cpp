@@ -50,6 +50,25 @@ constexpr auto before_sum = [](graph& g) {
                         {"d", d},       {"e", e}};
   return spec;
 };
+// Results in the memory of their operands: broadcast beside it along each of the loops, long and short runs, an operand
+// twice, two that both end here, another shape of it in between.
+template <bool Apart>
+constexpr auto in_place = [](graph& g) {
+  const auto x = g.placeholder("x", {batch, 7, 43}), z = g.placeholder("z", {batch, 7, 6}),
+             v = g.placeholder("v", {batch, 300});
+  const auto w = g.variable("w", {43}, {.init = random_normal(0, 1)}),
+             rows = g.variable("rows", {7, 1}, {.init = random_normal(0, 1)}),
+             few = g.variable("few", {6}, {.init = random_normal(0, 1)});
+  const auto a = softmax(x), b = softmax(a * w + a), c = softmax(b * reduce_max(b, {2}, true) - rows), d = softmax(c),
+             e = softmax(reshape(d + exp(c), {batch, 301})), f = softmax(z), h = softmax(f * few - rows),
+             i = softmax(v), j = softmax(i * i + 0.5), k = softmax(reshape(h, {7 * batch, 6}) * few);
+  model_spec spec{.loss = reduce_mean(w), .metrics = {}, .predictions = {}};
+  spec.predictions = {{"e", tanh(e)}, {"k", tanh(k)}, {"j", tanh(j)}};
+  if (Apart)
+    spec.predictions = {{"e", tanh(e)}, {"k", tanh(k)}, {"j", tanh(j)}, {"a", a},  {"b", b},  {"c", c}, {"d", d},
+                        {"f", f},       {"h", h},       {"i", i},       {"e0", e}, {"j0", j}, {"k0", k}};
+  return spec;
+};
 
 template <class Model>
 std::vector<std::vector<float>> predictions(Model model, std::int64_t batch_size, int many) {
@@ -101,4 +120,7 @@ TEST_CASE("behind a product") {
 }
 TEST_CASE("in front of a reduction") {
   for (std::int64_t n : {1, 3, 14, 29, 41}) check<before_sum<false>, before_sum<true>>(n, 6);  // 41: 287 rows, a tree
+}
+TEST_CASE("in the memory of an operand") {
+  for (std::int64_t n : {1, 2, 5, 19, 37}) check<in_place<false>, in_place<true>>(n, 3);
 }

@@ -2,7 +2,7 @@
 // boards: all of ARM
 // links no heap and no exceptions
 // flash at most: 14520
-// ram at most: 5060
+// ram at most: 4730
 #include <gradus/cpu/device.hpp>
 #include <gradus/cpu/frozen.hpp>
 #include <gradus/run/static_step.hpp>

@@ -58,14 +58,14 @@ public:
   // Takes bytes of the stream. A model that has come whole is in the variables when this returns; so call it before the
   // training of a round or after its send, not in between.
   void receive(std::span<const std::byte> bytes) {
-    using event = detail::federated_receiver::event;
+    using arrival = detail::federated_receiver::event;
     const std::span<std::byte> numbers(room_, Trainer::variable_bytes);
-    for (event e; (e = receiver_.next(bytes, numbers)) != event::nothing;) {
+    for (arrival a; (a = receiver_.next(bytes, numbers)) != arrival::nothing;) {
       federated_answer answer = federated_answer::damaged;
-      if (e == event::head) answer = judge(receiver_.head());
-      if (e == event::payload)
+      if (a == arrival::head) answer = judge(receiver_.head());
+      if (a == arrival::payload)
         answer = detail::all_finite(numbers) ? judge(receiver_.frame()) : federated_answer::bad_numbers;
-      if (answer == federated_answer::taken && e == event::head) {
+      if (answer == federated_answer::taken && a == arrival::head) {
         if (!receiver_.accept()) continue;
         answer = federated_answer::damaged;  // the one before it
       }

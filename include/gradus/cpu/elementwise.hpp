@@ -123,6 +123,9 @@ GRADUS_INLINE void store_as(N x, R* p, std::size_t n) {
   }
 }
 
+// Up to here rows are swept as one run (unrolled::sweep_rows): 1 KB on the stack for each operand that repeats.
+inline constexpr std::int64_t longest_row = 256;
+
 // The whole expression in registers.
 template <class A, expression X>
 struct unrolled {
@@ -165,6 +168,41 @@ struct unrolled {
     for (; j + width <= n; j += width) some(j, N::width);
     if (j < n) some(j, static_cast<std::size_t>(n - j));
   }
+  // Rows that repeat and that a register does not divide are swept as one run: swept row by row, a register's part
+  // would be stored and memory behind it read at once, which takes longest where the result lies in its operand's
+  // place. What is the same in each row is read from a copy that goes on for a register behind the row's end.
+  static constexpr std::int64_t row = repeats_by_rows(X) ? X.extent[1] : 0;
+  static constexpr bool in_one_run = row > 0 && row <= longest_row&& row % static_cast<std::int64_t>(N::width) != 0;
+  template <int... K, int... Step>
+  static GRADUS_INLINE void sweep_rows(std::byte* const* a, const index_range& mine, std::integer_sequence<int, K...>,
+                                       std::integer_sequence<int, Step...>) {
+    constexpr std::int64_t width = N::width;
+    T copy[static_cast<std::size_t>(X.inputs + 1)][row + width];
+    N same[static_cast<std::size_t>(X.inputs + 1)];
+    const auto read = [&]<int Operand>(std::integral_constant<int, Operand>) {
+      const auto* x = at<const element_t<X.operand_type[Operand]>>(a, Operand + 1);
+      if constexpr (X.varies[Operand] == 0) same[Operand] = N(static_cast<T>(x[0]));
+      if constexpr (X.varies[Operand] == along_columns)
+        for (std::int64_t i = 0; i < row + width; ++i) copy[Operand][i] = static_cast<T>(x[i % row]);
+    };
+    (read(std::integral_constant<int, K>{}), ...);
+    const std::int64_t none[static_cast<std::size_t>(X.inputs + 1)] = {};
+    std::int64_t column = 0;
+    const auto some = [&](std::int64_t j, std::size_t count) __attribute__((always_inline)) {
+      N local[static_cast<std::size_t>(X.inputs + X.steps)];
+      ((void)(local[K] = X.varies[K] == 0               ? same[K]
+                         : X.varies[K] == along_columns ? N::load(copy[K] + column)
+                                                        : operand<K>(a, none, j, count)),
+       ...);
+      (step<Step>(local), ...);
+      store_as<N>(local[X.inputs + X.steps - 1], at<R>(a, 0) + j, count);
+      column += width % row;
+      if (column >= row) column -= row;
+    };
+    std::int64_t j = mine.first * row;
+    for (; j + width <= mine.last * row; j += width) some(j, N::width);
+    if (j < mine.last * row) some(j, static_cast<std::size_t>(mine.last * row - j));
+  }
   // The loops around the innermost one, as `walk` makes them, with everything known now.
   struct bounds {
     std::int64_t rows, batch_size;
@@ -206,6 +244,8 @@ struct unrolled {
     std::int64_t at[] = {mine.first * b.template stride<K, 0>()..., 0};
     if constexpr (X.loops == 1) {
       sweep(a, to, at, mine.last - mine.first, operands, std::make_integer_sequence<int, X.steps>{});
+    } else if constexpr (in_one_run) {
+      sweep_rows(a, mine, operands, std::make_integer_sequence<int, X.steps>{});
     } else {
       for (std::int64_t i = mine.first; i < mine.last; ++i) {
         loop<1>(b, a, to, at, operands);

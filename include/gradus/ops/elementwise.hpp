@@ -90,6 +90,19 @@ constexpr void grad_cast(backward&);
 constexpr void grad_select(backward&);
 }  // namespace detail
 
+namespace detail {
+// An expression seen as a matrix has two loops, rows and columns; an operand varies along each or not.
+inline constexpr int along_rows = 1, along_columns = 2;
+
+// Whether every row of such an expression is the same formula of its own elements: no operand varies along rows alone.
+constexpr bool repeats_by_rows(const expression& x) {
+  if (x.loops != 2 || x.extent[1] <= 0) return false;
+  for (int k = 0; k < x.inputs; ++k)
+    if (x.varies[k] == along_rows) return false;
+  return true;
+}
+}  // namespace detail
+
 namespace cards {
 using namespace gradus::detail;
 inline constexpr unsigned e = trait::elementwise, blocked = trait::elementwise | trait::blocks;

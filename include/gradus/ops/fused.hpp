@@ -8,9 +8,6 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// An expression seen as a matrix has two loops, rows and columns; an operand varies along each or not.
-inline constexpr int along_rows = 1, along_columns = 2;
-
 // The rows (dims 0) and columns (dims 1) of the expression, whether the rows are summed, or the columns, and whether
 // the sum is divided by how many there were.
 struct fused_reduction_attr {

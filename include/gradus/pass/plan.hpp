@@ -18,7 +18,8 @@ struct node_place {
   constexpr bool operator==(const node_place&) const = default;
 };
 
-// A slot holds something between two nodes: the one that writes it, and the last that reads it.
+// A slot holds something between two nodes: the one that writes it, and the last that reads it. Nodes whose results lie
+// in their operands' places have one slot together.
 struct slot_lifetime {
   static constexpr int forever = 1 << 30;
   int first = -1, last = forever;  // first = -1: always, as inputs and constants do
@@ -101,6 +102,13 @@ constexpr std::int64_t bytes_of(const node& n) {
   return gradus::count(n.dims) * static_cast<std::int64_t>(size_of(n.type));
 }
 
+// A sweep in place is no slower than one from memory to other memory, unless short rows end within a register: what is
+// stored there in part stands in the way of the next row's load, 5 ns each (a Zen 5 by AVX-512).
+constexpr bool is_fast_in_place(const expression& x) {
+  const int row = x.extent[x.loops - 1];
+  return x.loops == 1 || repeats_by_rows(x) || (row > 0 && row % 16 == 0) || row > 256;
+}
+
 class planning {
 public:
   constexpr planning(const graph_parts& p, bool reuse, bool release)
@@ -160,20 +168,42 @@ private:
     for (int i = 0; i < p_.output_count; ++i) last[base[p_.outputs[i].node]] = slot_lifetime::forever;
   }
 
+  // The slot that node i has from now on: a new one, or that of an operand of its shape that nothing reads any more. An
+  // elementwise result may lie in such an operand's place, since its kernels read a place before they write it.
+  constexpr int slot_of(int i) {
+    const node& n = v_.nodes[i];
+    slot_lifetime life;
+    if (reuse_ && !n.op->is(trait::leaf)) {
+      life.first = i;
+      if (n.inputs != 0 || last_.first[i] >= 0) life.last = last_.first[i] < i ? i : last_.first[i];
+    }
+    if (const int k = slot_in_place(i); k >= 0) {
+      out_.lives.first[k].last = life.last;
+      return k;
+    }
+    out_.slots.push(bytes_of(n)), out_.lives.push(life);
+    return out_.slots.count - 1;
+  }
+  constexpr int slot_in_place(int i) const {
+    const node& n = v_.nodes[i];
+    if (!reuse_ || n.op != &cards::fused || !is_fast_in_place(v_.expressions[expression_of(n, v_.ints)])) return -1;
+    for (int e = n.first, end = e + n.inputs; e < end; ++e) {
+      const int k = base_.first[v_.edges[e]];
+      const node_place& place = out_.places.first[k];
+      if (last_.first[k] == i && place.region == node_place::slot && !out_.lives.first[place.index].always() &&
+          v_.nodes[k].type == n.type && count(v_.nodes[k].dims) == count(n.dims))
+        return place.index;
+    }
+    return -1;
+  }
+
   constexpr void place(int i) {
     const node& n = v_.nodes[i];
+    node_place& here = out_.places.first[i];
     if (n.op->is(trait::view | trait::writes))
-      out_.places.first[i] = out_.places.first[base_.first[i]];
-    else if (!n.op->is(trait::control) && out_.places.first[i].region == node_place::nowhere) {
-      out_.places.first[i] = {node_place::slot, out_.slots.count};
-      out_.slots.push(bytes_of(n));
-      slot_lifetime life;
-      if (reuse_ && !n.op->is(trait::leaf)) {
-        life.first = i;
-        if (n.inputs != 0 || last_.first[i] >= 0) life.last = last_.first[i] < i ? i : last_.first[i];
-      }
-      out_.lives.push(life);
-    }
+      here = out_.places.first[base_.first[i]];
+    else if (!n.op->is(trait::control) && here.region == node_place::nowhere)
+      here = {node_place::slot, slot_of(i)};
     if (n.op->is(trait::view | trait::leaf | trait::control)) return;
     lowering l{v_, n};
     if (n.op->lower != nullptr) n.op->lower(l);
