@@ -45,10 +45,10 @@ TEST_CASE("a position belongs to its pipeline") {
   auto b = numbers(ten).shuffle(4, 2).repeat().batch(3);
   drain_batches(a, 2);
   const auto at = position_of(a);
-  CHECK(
-      message_of(status::data_loss, [&] { restore(b, at); }) ==
-      "the saved position is one in the input \"memory(10; i int32 []).shuffle(4, 1).repeat(-1)\", but this input is "
-      "\"memory(10; i int32 []).shuffle(4, 2).repeat(-1)\"; build the same input, or start without the saved position");
+  CHECK(message_of(status::data_loss, [&] { restore(b, at); }) ==
+        "the saved position is one in the input \"memory(10; i int32 []).shuffle(4, 1).repeat(-1)\", but this input is "
+        "\"memory(10; i int32 []).shuffle(4, 2).repeat(-1)\"; build the same input, or set restore_input = "
+        "saved_input::if_it_fits to read this one from its beginning");
   auto longer = at;
   longer.push_back(std::byte{0});
   CHECK(message_of(status::data_loss, [&] { restore(a, longer); }) ==

@@ -112,5 +112,6 @@ TEST_CASE("a file that was cut under a saved position") {
   auto again = text_line("a", {}, disk_with({{"a", "one\n"}}));
   again.load(position);
   CHECK(message_of(status::failed_precondition, [&] { again.next(e); }) ==
-        "\"a\" ends in front of byte 14, where the saved position is; it is another file, or was cut");
+        "\"a\" ends in front of byte 14, where the saved position is; it is another file, or was cut; restore_input = "
+        "saved_input::ignored reads it from its beginning");
 }

@@ -612,8 +612,82 @@ TEST_CASE("a pipeline that failed before the first step may be repaired; one tha
   CHECK(second.global_step() == 3);
   CHECK(values_of(second, "line/kernel") == values_of(first, "line/kernel"));
   auto third = on_a_line(again);
-  CHECK_THROWS_WITH_AS(third.train(rows().repeat().batch(2), {.max_steps = 5}),
-                       doctest::Contains("build the same input, or start without the saved position"), data_loss);
+  CHECK_THROWS_WITH_AS(
+      third.train(rows().repeat().batch(2), {.max_steps = 5}),
+      doctest::Contains(
+          "build the same input, or set restore_input = saved_input::if_it_fits to read this one from its beginning"),
+      data_loss);
+}
+
+TEST_CASE("a run of several calls of train that ended in any of them goes on with the same bits") {
+  std::vector<float> x(12), y(12);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.1f * static_cast<float>(i), y[i] = x[i] * x[i];
+  const auto first_of = [&](std::size_t n) {
+    return from_spans("x", std::span<const float>(x).first(n), extents{1}, "y", std::span<const float>(y).first(n),
+                      extents{1});
+  };
+  enum way { one_object, made_anew, other_input };
+  for (const way w : {one_object, made_anew, other_input}) {
+    const auto run = [&](const run_setting& s, std::int64_t until) {
+      auto trainer = on_a_line(s);
+      auto kept = first_of(7).shuffle(4, 1).repeat().batch(2);
+      for (const std::int64_t end : {5, 11, 17}) {
+        auto data = first_of(w == other_input && end == 11 ? 12 : 7).shuffle(4, 1).repeat().batch(2);
+        trainer.train(w == one_object ? kept : data, {.max_steps = std::min(end, until)});
+        if (end >= until) break;
+        trainer.evaluate(first_of(7).batch(2));
+      }
+      return values_of(trainer, "line/kernel")[0];
+    };
+    const float undisturbed = run(run_setting{}, 17);
+    for (std::int64_t until = 1; until < 17; ++until) {
+      CAPTURE(int(w));
+      CAPTURE(until);
+      run_setting s;
+      run(s, until);
+      CHECK(run(s, 17) == undisturbed);
+    }
+  }
+}
+
+TEST_CASE("training goes on with another input if it is allowed, and says so") {
+  const std::vector<float> x{1, 2, 3, 4}, y{2, 4, 6, 8};
+  const auto rows = [&] { return from_spans("x", x, extents{1}, "y", y, extents{1}).repeat(); };
+  std::string said;
+  const auto train = [&](run_setting& s, saved_input how, auto data, std::int64_t until) {
+    s.config.restore_input = how;
+    s.sink.on_line = [&](std::string_view line) { said += line; };
+    auto trainer = on_a_line(s);
+    trainer.train(std::move(data), {.max_steps = until});
+    return values_of(trainer, "line/kernel")[0];
+  };
+  // Other data from their beginning: what a trainer that was never stopped makes of them.
+  const auto together = [&] {
+    run_setting s;
+    auto trainer = on_a_line(s);
+    trainer.train(rows().batch(1), {.max_steps = 2});
+    trainer.train(rows().shuffle(3, 1).batch(1), {.max_steps = 5});
+    return values_of(trainer, "line/kernel")[0];
+  };
+  for (const saved_input how : {saved_input::if_it_fits, saved_input::ignored}) {
+    run_setting s;
+    train(s, how, rows().batch(1), 2);
+    said.clear();
+    CHECK(train(s, how, rows().shuffle(3, 1).batch(1), 5) == together());
+    CHECK((said.find("the input is read from its beginning: the saved position is one in the input") != said.npos) ==
+          (how == saved_input::if_it_fits));
+  }
+  // The same input: its position counts for if_it_fits alone.
+  const auto in_two = [&](saved_input how) {
+    run_setting s;
+    train(s, how, rows().batch(1), 2);
+    return train(s, how, rows().batch(1), 5);
+  };
+  run_setting at_once;
+  const float whole = train(at_once, saved_input::required, rows().batch(1), 5);
+  CHECK(in_two(saved_input::required) == whole);
+  CHECK(in_two(saved_input::if_it_fits) == whole);
+  CHECK(in_two(saved_input::ignored) != whole);
 }
 
 TEST_CASE("nothing is written to the screen unless a sink was asked to") {

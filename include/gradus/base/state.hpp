@@ -22,6 +22,13 @@ namespace gradus::inline GRADUS_BUILD {
 
 class state_list;
 
+// What a restore does with the saved position of an input.
+enum class saved_input : std::uint8_t {
+  required,    // goes on there; a position in another input is an error
+  if_it_fits,  // goes on there; another input is read from its beginning, which a warning says
+  ignored      // every input is read from its beginning
+};
+
 // State of variable length. `load` gets the bytes of an earlier `save`, already checked against their checksum; it must
 // still refuse (status::data_loss) bytes that it cannot use, and leave itself unchanged then.
 class blob {
@@ -31,8 +38,8 @@ public:
   // In place of load, if the list says that a file may lack it, and this one does; the tensors of the list get their
   // values. It changes nothing that `load` of an earlier save would not undo.
   virtual void load_lacking(const state_list&) {}
-  // True if, in a file of step 0, state that `load` refuses is passed over: an input from which no step has read may be
-  // replaced by another.
+  // True of an input's position. In a file of step 0, from which no step has read, and where no step is to be made, one
+  // that `load` refuses is passed over, as saved_input says elsewhere.
   virtual bool may_start_anew() const { return false; }
 
 protected:

@@ -2,6 +2,7 @@
 // into live state unless all of it fits.
 #pragma once
 #include <cstring>
+#include <limits>
 
 #include "../base/state.hpp"
 #include "../codec/codec.hpp"
@@ -18,6 +19,9 @@ struct restore_options {
   // Where checkpoints lie in a directory without a state file: take the newest intact one. Otherwise that is an error.
   bool restore_newest = false;
   std::string prefix = {};  // there, only names that begin so count as checkpoints
+  saved_input restore_input = saved_input::required;
+  // A checkpoint of this step or a later one need not hold the position of this input: no step is to be made with it.
+  std::int64_t input_until = std::numeric_limits<std::int64_t>::max();
 };
 
 namespace detail {
@@ -35,8 +39,8 @@ std::string kind_of(const state_entry& e);
 mismatch compare(const state_list& list, const snapshot& content, const restore_options& options);
 
 // Copies a snapshot that fits. A blob may still refuse (it raises): then the blobs before it get back what they held,
-// and no tensor has been touched.
-void copy_into(const state_list& list, const snapshot& content, int threads = 1);
+// and no tensor has been touched. Returns a warning: which saved position was passed over, and why.
+std::string copy_into(const state_list& list, const snapshot& content, const restore_options& options = {});
 
 }  // namespace detail
 }  // namespace gradus

@@ -50,35 +50,39 @@ GRADUS_BODY mismatch compare(const state_list& list, const snapshot& content, co
   return out;
 }
 
-#if defined(__cpp_exceptions)
-// Whether the file was written before the first step.
-GRADUS_BODY bool is_of_step_0(const std::map<std::string_view, const record*>& records) {
+// The step at which the file was written; -1: it does not say.
+GRADUS_BODY std::int64_t step_of(const std::map<std::string_view, const record*>& records) {
   const auto found = records.find("global_step");
-  if (found == records.end() || found->second->type != int64 || found->second->bytes.size() != sizeof(std::int64_t))
-    return false;
   std::int64_t step = -1;
-  std::memcpy(&step, found->second->bytes.data(), sizeof step);
-  return step == 0;
+  if (found != records.end() && found->second->type == int64 && found->second->bytes.size() == sizeof step)
+    std::memcpy(&step, found->second->bytes.data(), sizeof step);
+  return step;
 }
-#endif
 
-GRADUS_BODY void load_blob(blob& state, const record& saved,
-                           [[maybe_unused]] const std::map<std::string_view, const record*>& records) {
+// Returns a warning if the input is read from its beginning since its position is one in another.
+GRADUS_BODY std::string load_blob(blob& state, const record& saved, std::int64_t step, const restore_options& options) {
+  const bool is_input = state.may_start_anew();
+  if (is_input && options.restore_input == saved_input::ignored) return {};
 #if defined(__cpp_exceptions)
   try {
     state.load(saved.bytes);
-  } catch (const error&) {
-    if (!state.may_start_anew() || !is_of_step_0(records)) throw;
+  } catch (const error& e) {
+    if (!is_input) throw;
+    if (step == 0 || step >= options.input_until) return {};
+    if (options.restore_input != saved_input::if_it_fits) throw;
+    return text("the input is read from its beginning: ", e.what());
   }
 #else
-  state.load(saved.bytes);
+  (void)step, state.load(saved.bytes);
 #endif
+  return {};
 }
 
-GRADUS_BODY void copy_into(const state_list& list, const snapshot& content, int threads) {
+GRADUS_BODY std::string copy_into(const state_list& list, const snapshot& content, const restore_options& options) {
   std::map<std::string_view, const record*> records;
   for (const auto& r : content.records) records.emplace(r.name, &r);
   std::vector<std::pair<blob*, std::vector<std::byte>>> loaded;
+  std::string warning;
   const auto load_blobs = [&] {
     for (const auto& e : list.entries()) {
       if (e.dynamic == nullptr) continue;
@@ -86,7 +90,7 @@ GRADUS_BODY void copy_into(const state_list& list, const snapshot& content, int 
       e.dynamic->save(before);
       const auto found = records.find(e.name);
       if (found != records.end())
-        load_blob(*e.dynamic, *found->second, records);
+        warning += load_blob(*e.dynamic, *found->second, step_of(records), options);
       else
         e.dynamic->load_lacking(list);
       loaded.emplace_back(e.dynamic, std::move(before));
@@ -105,8 +109,9 @@ GRADUS_BODY void copy_into(const state_list& list, const snapshot& content, int 
   for (const auto& e : list.entries()) {
     if (e.dynamic != nullptr || e.bytes.empty()) continue;
     if (const auto found = records.find(e.name); found != records.end())
-      copy_bytes(e.bytes, found->second->bytes, threads);
+      copy_bytes(e.bytes, found->second->bytes, options.threads);
   }
+  return warning;
 }
 
 }  // namespace gradus::detail

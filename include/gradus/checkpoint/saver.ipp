@@ -285,8 +285,10 @@ GRADUS_BODY restored any_saver::restore_first(const state_list& list, const std:
     raise(mismatch.kind, text("checkpoint \"", from, "\" does not fit this model:", mismatch.problem,
                               "\nRestore it with the model that wrote it, or start in another directory. Nothing "
                               "was changed."));
-  detail::copy_into(list, content, options.threads);
-  return {from, content.step, std::move(content.about), std::move(damaged), file->result().warning};
+  std::string warning = detail::copy_into(list, content, options);
+  if (const std::string& of_file = file->result().warning; !of_file.empty())
+    warning = text(of_file, warning.empty() ? "" : "; ", warning);
+  return {from, content.step, std::move(content.about), std::move(damaged), std::move(warning)};
 }
 
 }  // namespace gradus::detail

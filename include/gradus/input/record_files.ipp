@@ -50,7 +50,8 @@ GRADUS_BODY bool record_files::ready() {
       in_ = open_(path());
       if (at_.byte != 0 && !in_->seek(static_cast<std::uint64_t>(at_.byte)))
         raise(status::failed_precondition, text("\"", path(), "\" ends in front of byte ", at_.byte,
-                                                ", where the saved position is; it is another file, or was cut"));
+                                                ", where the saved position is; it is another file, or was cut; "
+                                                "restore_input = saved_input::ignored reads it from its beginning"));
     }
     if (!in_->ahead(1).empty()) return true;
   }

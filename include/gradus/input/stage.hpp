@@ -328,8 +328,10 @@ public:
       const auto bytes = from.bytes(static_cast<std::uint64_t>(length), "its definition");
       const std::string_view found(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       if (found != definition)
-        raise(status::data_loss, text("the saved position is one in the input \"", found, "\", but this input is \"",
-                                      definition, "\"; build the same input, or start without the saved position"));
+        raise(status::data_loss,
+              text("the saved position is one in the input \"", found, "\", but this input is \"", definition,
+                   "\"; build the same input, or set restore_input = "
+                   "saved_input::if_it_fits to read this one from its beginning"));
       self().read(from);
       if (from.left() != 0)
         raise(status::data_loss,

@@ -100,7 +100,8 @@ GRADUS_BODY bool tf_record_dataset::open(std::string& problem) {
   if (at_.byte != 0 && !found.seek(at_.byte))
     raise(status::failed_precondition,
           text("\"", path(at_.file), "\" ends at byte ", found.offset(), ", in front of byte ", at_.byte,
-               ", where the saved position is; it is another file, or was cut"));
+               ", where the saved position is; it is another file, or was cut; restore_input = saved_input::ignored "
+               "reads it from its beginning"));
   stream_ = std::move(found);
   return true;
 }

@@ -75,7 +75,8 @@ struct input_checkpoint_options {
   int task_id = 0, num_worker_replicas = 1;
   step_mismatch mismatch = step_mismatch::warn;  // the input's step is not the model's
   saver_options keep = {};
-  bool restore_newest = false;                     // as in run_config
+  bool restore_newest = false;  // as in run_config
+  saved_input restore_input = saved_input::required;
   std::function<void(std::string_view)> log = {};  // gets warnings
 };
 
@@ -183,7 +184,9 @@ public:
   void before_run(std::int64_t step) {
     if (!std::exchange(first_run_, false)) return;
     saved_step_ = -1;
-    const auto found = saver_.restore_latest(list_, options_.model_dir, {.restore_newest = options_.restore_newest});
+    const auto found =
+        saver_.restore_latest(list_, options_.model_dir,
+                              {.restore_newest = options_.restore_newest, .restore_input = options_.restore_input});
     if (!found) return save(step);
     if (found->step == step) saved_step_ = step, saved_at_ = clock_.elapsed();
     if (found->step == step || options_.mismatch == step_mismatch::ignore) return;

@@ -38,6 +38,7 @@ struct loop_settings {
   double summary_secs = 0;                                // or so long after the last ones; 0: never
   double log_steps = 100;                                 // a line of progress
   bool restore_fallback = false, restore_newest = false;  // as in run_config
+  saved_input restore_input = saved_input::required;      // as in run_config
   std::uint64_t seed = 0;
   int keeps_best = 0;
   std::string_view keeps_best_by = "keep_checkpoint_best";  // what the user set
@@ -133,7 +134,9 @@ public:
   // ---- values for the variables: those of the newest checkpoint, else the initializers' and those of a warm start.
   // Returns true if there was a checkpoint. `only_reading`: without one nothing is started, and the directory is not
   // ours. `path`: of this checkpoint, not of the newest.
-  bool restore(Steps& steps, const state_list& list, bool only_reading, std::string_view path = {}) {
+  // `last`: the steps that this run makes end there.
+  bool restore(Steps& steps, const state_list& list, bool only_reading, std::string_view path = {},
+               std::int64_t last = std::numeric_limits<std::int64_t>::max()) {
     std::optional<restored> found;
     if (saves_) {
       saves_->finish();
@@ -142,7 +145,9 @@ public:
         const restore_options how{.ignore_extra = only_reading,
                                   .fallback = settings_.restore_fallback,
                                   .restore_newest = settings_.restore_newest,
-                                  .prefix = settings_.basename};
+                                  .prefix = settings_.basename,
+                                  .restore_input = settings_.restore_input,
+                                  .input_until = last};
         if (path.empty())
           found = saves_->files().restore_latest(list, settings_.directory, how);
         else

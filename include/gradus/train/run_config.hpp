@@ -71,6 +71,9 @@ struct run_config {
   // Where model_dir holds checkpoints but no state file, go on from the newest intact one. False: that is an error, and
   // training does not start anew beside them (TensorFlow does).
   bool restore_newest = false;
+  // Where the newest checkpoint holds the position of another input than the one that training is given: an error, or
+  // this one is read from its beginning. A run that was killed then goes on exactly with if_it_fits, not with ignored.
+  saved_input restore_input = saved_input::required;
   reader_limits limits = {};  // of a checkpoint that is read: how many tensors, how much after inflation
   or_none<double> log_step_count_steps = 100;  // progress, and steps per second for TensorBoard; none: never
   // These options say how training's events are written: flush_secs; max_queue, which gives the writing to a thread,

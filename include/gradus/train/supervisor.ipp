@@ -14,6 +14,7 @@ GRADUS_BODY loop_settings loop_settings_of(const supervisor_options& o) {
   s.summary_secs = o.summary_op && o.services == service_place::in_step ? o.save_summaries_secs : 0;
   s.log_steps = o.log_step_count_steps;
   s.restore_fallback = o.restore_fallback, s.restore_newest = o.restore_newest;
+  s.restore_input = o.restore_input;
   s.seed = o.tf_random_seed;
   s.keeps_best = o.saver ? (*o.saver).best.count : 0, s.keeps_best_by = "saver_options::best";
   return s;

@@ -47,6 +47,7 @@ struct supervisor_options {
   bool restore_newest = false;       // as in run_config: where logdir holds checkpoints, but no state file
   std::uint64_t tf_random_seed = 0;  // of initializers and of ops that draw
   bool restore_fallback = false;     // as in run_config: a damaged checkpoint is passed over
+  saved_input restore_input = saved_input::required;  // as in run_config: a position in another input
 };
 
 namespace detail {

@@ -206,9 +206,14 @@ private:
     data.remembers(list);
     more.remembers(list);
     const bool goes_on = loop_.trusts_memory();
-    const bool resumed = goes_on ? stepper_.global_step() > 0 : loop_.restore(stepper_, list, false);
+    constexpr auto never = std::numeric_limits<std::int64_t>::max();
+    const bool resumed =
+        goes_on ? stepper_.global_step() > 0
+                : loop_.restore(stepper_, list, false, {}, options.max_steps > 0 ? options.max_steps : never);
     const std::int64_t began = stepper_.global_step();
     const std::int64_t last = options.max_steps > 0 ? options.max_steps : began + options.steps;
+    // The saved position is one in the input of a later call, which restores it.
+    if (!goes_on && began > last) loop_.read_again_later();
     // State that an earlier call could not save is saved now.
     if ((began >= last || more.is_over()) && !loop_.unsaved(began) && !more.is_pending(began, last)) {
       if (began >= last) loop_.warn_of(detail::stood_there(began, last));

@@ -15,6 +15,7 @@ GRADUS_BODY loop_settings loop_settings_of(const run_config& c, bool decides_its
   s.summary_steps = c.save_summary_steps;
   s.log_steps = c.log_step_count_steps;
   s.restore_fallback = c.restore_fallback, s.restore_newest = c.restore_newest;
+  s.restore_input = c.restore_input;
   s.seed = c.tf_random_seed;
   s.keeps_best = c.keep_checkpoint_best.count;
   return s;

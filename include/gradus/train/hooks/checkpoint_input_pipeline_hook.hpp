@@ -32,7 +32,8 @@ input_checkpoint_options input_checkpoint_of(const Config& c,
                   "gradus: input_checkpoint_of takes a run_config, or what has one as `config()`.");
     const checkpoint_interval every = checkpoint_interval_of(c);
     input_checkpoint_options o;
-    o.model_dir = c.model_dir, o.external_state = policy, o.restore_newest = c.restore_newest;
+    o.model_dir = c.model_dir, o.external_state = policy, o.restore_newest = c.restore_newest,
+    o.restore_input = c.restore_input;
     if (every.steps.active()) o.save_steps = every.steps.value();
     if (every.secs.active()) o.save_secs = every.secs.value();
     if (o.model_dir.empty() || (o.save_steps <= 0 && o.save_secs <= 0))
