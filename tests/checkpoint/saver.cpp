@@ -154,7 +154,8 @@ TEST_CASE("restore: a checkpoint of another model is refused in one text, and no
         "  missing in the file: \"extra\"\n"
         "  of another type or shape: \"w\" (float32[6] here, float32[5] in the file)\n"
         "  the fingerprint of the model: \"b\" here, \"a\" in the file\n"
-        "Restore it with the model that wrote it, or start in another directory. Nothing was changed.");
+        "Restore it with the model, rule and policies that wrote it, or start in another directory. Nothing was "
+        "changed.");
   CHECK(other.is_at(9));
   CHECK(extra == 1.5);
   // Fallback is for damage, not for another model.

@@ -147,7 +147,7 @@ TEST_CASE("E15 steps adds, max_steps does not; max_steps reached: model_fn is no
   e.train(line::endless, {.max_steps = 12});
   CHECK(step() == 12);
   CHECK(models == 3);
-  CHECK(lines.back() == "Skipping training since max_steps has already saved.");
+  CHECK(lines.back().find("WARNING: Skipping training since max_steps has already saved: global_step is ") == 0);
   for (const std::int64_t bad : {0, -3}) {
     CHECK_THROWS_AS(e.train(line::endless, {.steps = bad}), invalid_argument);
     CHECK_THROWS_AS(e.train(line::endless, {.max_steps = bad}), invalid_argument);
@@ -316,9 +316,15 @@ TEST_CASE("evaluation hooks: the caller's, then the spec's; one may end it; an i
   e.evaluate(line::endless, {.steps = 2, .hooks = {recorder{&calls, "caller"}}});
   CHECK(calls == std::vector<std::string>{"caller.begin", "spec.begin", "caller.session", "spec.session", "caller.run",
                                           "spec.run", "caller.run", "spec.run", "caller.end", "spec.end"});
-  const auto nothing = e.evaluate([] { return labelled(line::data().take(0), {"y"}); });
+  std::vector<std::string> lines;
+  estimator heard(model, {.model_dir = dir.path(), .log = [&](const std::string& line) { lines.push_back(line); }});
+  const auto nothing = heard.evaluate([] { return labelled(line::data().take(0), {"y"}); });
   CHECK(nothing["loss"] == 0);
   CHECK(nothing.global_step() == 1);
+  const auto warned = [](const std::string& l) { return l.find("WARNING: evaluate: the input gave no batch") == 0; };
+  CHECK(std::count_if(lines.begin(), lines.end(), warned) == 1);
+  heard.evaluate(line::once);
+  CHECK(std::count_if(lines.begin(), lines.end(), warned) == 1);
 }
 
 TEST_CASE("E19 predict") {

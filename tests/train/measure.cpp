@@ -98,11 +98,13 @@ TEST_CASE("measure: the first parameter that is no finite number") {
   CHECK(std::isnan(value));
 
   CHECK_THROWS_WITH_AS(detail::raise_divergence("w", std::nan(""), 7, 5),
-                       "the model diverged: \"w\" is NaN at step 7; lower the learning rate or clip gradients. The "
+                       "the model diverged: \"w\" is NaN at step 7; lower the learning rate, clip gradients, or look "
+                       "for NaN in the data. The "
                        "checkpoint of step 5 is kept",
                        invalid_argument);
   CHECK_THROWS_WITH_AS(detail::raise_divergence("loss", HUGE_VAL, 1, -1),
-                       "the model diverged: \"loss\" is infinite at step 1; lower the learning rate or clip gradients. "
+                       "the model diverged: \"loss\" is infinite at step 1; lower the learning rate, clip gradients, "
+                       "or look for NaN in the data. "
                        "There is no checkpoint",
                        invalid_argument);
 }

@@ -650,6 +650,25 @@ TEST_CASE("a run of several calls of train that ended in any of them goes on wit
   }
 }
 
+TEST_CASE("a trainer does not go on over what another run has saved since") {
+  const std::vector<float> x{1, 2, 3, 4}, y{2, 4, 6, 8};
+  const auto rows = [&] { return from_spans("x", x, extents{1}, "y", y, extents{1}).repeat().batch(1); };
+  run_setting s;
+  auto a = on_a_line(s), b = on_a_line(s);
+  a.train(rows(), {.max_steps = 3});
+  a.train(rows(), {.max_steps = 4});
+  b.train(rows(), {.max_steps = 9});
+  CHECK_THROWS_WITH_AS(
+      a.train(rows(), {.max_steps = 6}),
+      "another run has saved \"run/model-9.ckpt\" since this one held step 4 there, and would lose it; "
+      "make a new trainer, which goes on from it, or give each its own directory",
+      failed_precondition);
+  b.train(rows(), {.max_steps = 10});
+  auto c = on_a_line(s);
+  c.train(rows(), {.max_steps = 11});
+  CHECK(c.global_step() == 11);
+}
+
 TEST_CASE("training goes on with another input if it is allowed, and says so") {
   const std::vector<float> x{1, 2, 3, 4}, y{2, 4, 6, 8};
   const auto rows = [&] { return from_spans("x", x, extents{1}, "y", y, extents{1}).repeat(); };

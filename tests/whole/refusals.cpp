@@ -88,7 +88,8 @@ TEST_CASE("a loss that is NaN or infinite stops the run: which tensor, which ste
   auto r = refused([&] { trainer.train(data.for_line().batch(2), {.max_steps = 12}); });
   CHECK(r.kind == status::invalid_argument);
   CHECK(r.text ==
-        "the model diverged: \"loss\" is NaN at step 7; lower the learning rate or clip gradients. The checkpoint of "
+        "the model diverged: \"loss\" is NaN at step 7; lower the learning rate, clip gradients, or look for NaN in "
+        "the data. The checkpoint of "
         "step 4 is kept");
   CHECK(newest_step(files) == 4);
   // The trainer itself can go on from there too, once the cause is gone.
@@ -108,7 +109,7 @@ TEST_CASE("a loss that is NaN or infinite stops the run: which tensor, which ste
 
   auto unsaved = make_trainer(line, momentum{.rate = 1e9}, far, run_config{});
   r = refused([&] { unsaved.train(data.for_line().repeat().batch(2), {.max_steps = 100}); });
-  CHECK_SAYS(r, "lower the learning rate or clip gradients. There is no checkpoint");
+  CHECK_SAYS(r, "lower the learning rate, clip gradients, or look for NaN in the data. There is no checkpoint");
 }
 
 TEST_CASE("after a resume the checkpoint that was read is the one that is kept") {
@@ -266,7 +267,9 @@ TEST_CASE("a checkpoint of another model: all that is missing, too much, or of a
   CHECK_SAYS(r, "missing in the file: \"more/kernel\", \"more/kernel/Momentum\"");
   CHECK_SAYS(r, "of another type or shape: \"line/kernel\" (float32[2, 3] here, float32[2, 1] in the file), ");
   CHECK_SAYS(r, "\"line/bias\" (float32[3] here, float32[1] in the file)");
-  CHECK_SAYS(r, "Restore it with the model that wrote it, or start in another directory. Nothing was changed.");
+  CHECK_SAYS(r,
+             "Restore it with the model, rule and policies that wrote it, or start in another directory. Nothing was "
+             "changed.");
   CHECK(files.bytes("run/model-3.ckpt") == before);
 
   const auto less = [](graph& g) -> model_spec {

@@ -254,7 +254,8 @@ TEST_CASE("checkpoints: of another rule, of another shape, of other data, none, 
         "invalid_argument: checkpoint \"DIR/before/model-1.ckpt\" does not fit this model:\n"
         "  in the file, but not in this model: \"line/kernel/Adam\", \"line/kernel/Adam_1\", \"line/bias/Adam\", "
         "\"line/bias/Adam_1\", \"beta1_power\", \"beta2_power\"\n"
-        "Restore it with the model that wrote it, or start in another directory. Nothing was changed.");
+        "Restore it with the model, rule and policies that wrote it, or start in another directory. Nothing was "
+        "changed.");
   const auto wider = [](graph& g) -> model_spec {
     auto x = g.placeholder("x", {batch, 4});
     return {.loss = reduce_mean(square(dense(x, {.units = 1, .name = "line"})))};
@@ -269,7 +270,8 @@ TEST_CASE("checkpoints: of another rule, of another shape, of other data, none, 
         "  of another type or shape: \"line/kernel\" (float32[4, 1] here, float32[2, 1] in the file), "
         "\"line/kernel/Adam\" (float32[4, 1] here, float32[2, 1] in the file), \"line/kernel/Adam_1\" (float32[4, 1] "
         "here, float32[2, 1] in the file)\n"
-        "Restore it with the model that wrote it, or start in another directory. Nothing was changed.");
+        "Restore it with the model, rule and policies that wrote it, or start in another directory. Nothing was "
+        "changed.");
   CHECK(
       said([&] { make_trainer(line, adam{}, run_config{.model_dir = before}).train(points().batch(2), {.steps = 1}); })
           .ends_with("build the same input, or set restore_input = saved_input::if_it_fits to read this one from its "

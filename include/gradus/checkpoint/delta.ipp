@@ -210,7 +210,7 @@ GRADUS_BODY delta_chain restore_deltas(const state_list& list, const named_snaps
   for (const auto& m : merged.records) whole.records.push_back(*m.whole);
   if (const auto mismatch = detail::compare(list, whole, options); !mismatch.problem.empty())
     raise(mismatch.kind, text("checkpoint \"", newest.file, "\" does not fit this model:", mismatch.problem,
-                              "\nRestore it with the model that wrote it. Nothing was changed."));
+                              "\nRestore it with the model, rule and policies that wrote it. Nothing was changed."));
   detail::copy_into(list, whole, {.restore_input = options.restore_input, .input_until = options.input_until});
   for (const auto& m : merged.records)
     if (const auto* e = m.patches.empty() ? nullptr : list.find(m.whole->name)) detail::put_rows(m, e->bytes);

@@ -227,7 +227,11 @@ GRADUS_BODY warm_started warm_start(std::span<const warm_start_target> targets, 
   checkpoint_state listed;
   const decoded& read = opened.result();
   if (!read.ok())
-    raise(read.kind, text("cannot warm-start from \"", path, "\": ", read.problem, ". Nothing was changed."));
+    raise(read.kind, text("cannot warm-start from \"", path, "\": ", read.problem,
+                          path == settings.ckpt_to_initialize_from
+                              ? std::string()
+                              : text(" (and \"", settings.ckpt_to_initialize_from, "\" is no directory)"),
+                          ". Nothing was changed."));
   // Found through a state file, it has to be of the step that is said there.
   if (try_read_state(fs, join_path(settings.ckpt_to_initialize_from, state_file_name), listed).file.error == 0)
     if (const auto other = detail::wrong_step(path, read.content); !other.empty())

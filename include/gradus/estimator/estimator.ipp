@@ -207,8 +207,9 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
     raise(status::invalid_argument,
           text("Can not provide both steps (", *o.steps, ") and max_steps (", *o.max_steps, "); give one of them"));
   detail::check_positive("steps", o.steps), detail::check_positive("max_steps", o.max_steps);
-  if (o.max_steps && *o.max_steps <= detail::step_in_directory(o_.model_dir)) {
-    say("Skipping training since max_steps has already saved.");
+  if (const auto step = detail::step_in_directory(o_.model_dir); o.max_steps && *o.max_steps <= step) {
+    warn(text("Skipping training since max_steps has already saved: global_step is ", step, ", max_steps ",
+              *o.max_steps, "; raise max_steps, or give steps"));
     return *this;
   }
   const bool chief = c.is_chief();
@@ -311,23 +312,24 @@ GRADUS_BODY evaluation_result estimator::evaluate(const input_function& input_fn
   detail::check_positive("steps", o.steps);
   const std::string path = o.checkpoint_path.empty() ? latest_checkpoint() : o.checkpoint_path;
   if (path.empty())
-    say(text("Could not find trained model in model_dir: ", o_.model_dir, ", running initialization to evaluate."));
+    warn(text("Could not find trained model in model_dir: ", o_.model_dir, ", running initialization to evaluate."));
 
   built b = build(gradus::mode::evaluate, input_fn);
   graph& g = *b.g;
   std::vector<std::string> names;
   std::vector<value> results;
   std::vector<fetch> updates;
+  value batches;
   {
     const auto scope = g.name_scope("evaluation");
     b.spec.eval_metric_ops["loss"] = metrics::mean(b.spec.loss, {.name = "loss"});
-    const value count = g.variable("eval_step", {}, {.init = zeros, .trainable = false, .local = true, .type = int64});
-    updates.emplace_back(assign_add(count, g.constant(1, int64)));
+    batches = g.variable("eval_step", {}, {.init = zeros, .trainable = false, .local = true, .type = int64});
+    updates.emplace_back(assign_add(batches, g.constant(1, int64)));
   }
   for (const auto& [name, m] : b.spec.eval_metric_ops) {
     names.push_back(name), results.push_back(m.result), updates.emplace_back(m.update);
   }
-  results.push_back(b.step);
+  results.push_back(b.step), results.push_back(batches);
 
   final_ops_hook last(results);
   std::vector<any_hook> hooks{std::ref(*b.input)};
@@ -343,6 +345,8 @@ GRADUS_BODY evaluation_result estimator::evaluate(const input_function& input_fn
   const datum& values = last.final_ops_values();
   for (std::size_t i = 0; i < names.size(); ++i) found.set(names[i], values[i]);
   found.set_global_step(detail::step_in(values[names.size()]));
+  if (detail::step_in(values[names.size() + 1]) == 0)  // TensorFlow gives these numbers too, and says nothing
+    warn("evaluate: the input gave no batch, so these are the first values of the metrics; look at the input_fn");
   write_evaluation(eval_dir(o.name), found, path);
   return found;
 }
@@ -469,7 +473,7 @@ public:
     begun_ = true;
     const std::string path = o_.checkpoint_path.empty() ? e_->latest_checkpoint() : o_.checkpoint_path;
     if (path.empty())
-      e_->say(
+      e_->warn(
           text("Could not find trained model in model_dir: ", e_->model_dir(), ", running initialization to predict."));
     b_ = std::make_unique<estimator::built>(e_->build(gradus::mode::predict, input_fn_));
     take_keys();

@@ -171,6 +171,17 @@ public:
   // True if training may go on with the values in memory; not after a divergence, or after steps that were made for a
   // profile only.
   bool trusts_memory() const { return trusted_; }
+  // Error: failed_precondition if another run has saved into the directory since this one did.
+  void refuse_other_checkpoints() {
+    if (!saves()) return;
+    saves_->finish();
+    const std::string newest = latest_checkpoint(fs_, settings_.directory);
+    const auto& own = saves_->files().checkpoints();
+    if (newest.empty() || (!own.empty() && newest == join_path(settings_.directory, own.back()))) return;
+    raise(status::failed_precondition,
+          text("another run has saved \"", newest, "\" since this one held step ", saved_step_,
+               " there, and would lose it; make a new trainer, which goes on from it, or give each its own directory"));
+  }
   void read_again_later() { trusted_ = false; }
   void distrust_memory() {
     if (saved_step_ >= 0) trusted_ = false;

@@ -14,7 +14,7 @@ GRADUS_BODY double as_number(const tensor_view& v) {
 GRADUS_BODY void raise_divergence(std::string_view tensor, double value, std::int64_t step, std::int64_t saved_step) {
   raise(status::invalid_argument,
         text("the model diverged: \"", tensor, "\" is ", std::isnan(value) ? "NaN" : "infinite", " at step ", step,
-             "; lower the learning rate or clip gradients. ",
+             "; lower the learning rate, clip gradients, or look for NaN in the data. ",
              saved_step >= 0 ? text("The checkpoint of step ", saved_step, " is kept")
                              : std::string("There is no checkpoint")));
 }

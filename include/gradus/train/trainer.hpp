@@ -111,7 +111,7 @@ public:
     detail::for_each_output<mode::evaluate>(stepper_, output::metric, [&](std::string_view name, const tensor_view& v) {
       if (v.size() == 1) result.values_.emplace_back(name, detail::as_number(v));
     });
-    if (has_files() && (detail::has_protozero || config_.save_summary_steps > 0))
+    if (has_files() && config_.save_summary_steps > 0)
       evaluations_.add(join_path(config_.model_dir, options.name), result.values_, result.step_, loop_.files(),
                        loop_.clock());
     return result;
@@ -206,6 +206,7 @@ private:
     data.remembers(list);
     more.remembers(list);
     const bool goes_on = loop_.trusts_memory();
+    if (goes_on) loop_.refuse_other_checkpoints();
     constexpr auto never = std::numeric_limits<std::int64_t>::max();
     const bool resumed =
         goes_on ? stepper_.global_step() > 0

@@ -77,7 +77,7 @@ TEST_CASE("canned_input: what is refused") {
   const any_head texts = binary_class_head({.label_vocabulary = {"yes", "nein"}});
   refuses("Labels dtype should be string if there is a vocabulary. Instead got float32",
           of(texts, with(numbers), {"y"}));
-  refuses("example 0 of the batch is \"no\", which the label_vocabulary of 2 texts does not have",
+  refuses("example 0 of the batch is \"no\", which the label_vocabulary of 2 texts does not have (",
           of(texts, from_spans("age", ages, extents{}, "y", words, extents{3}), {"y"}));
   refuses("there is no label \"z\"", of(binary_class_head(), with(numbers), {"z"}));
   refuses("the label \"age\" is also what the columns make", of(regression_head(), with(numbers), {"age"}));

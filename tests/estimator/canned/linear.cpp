@@ -119,7 +119,7 @@ TEST_CASE("linear: texts from a csv file, labels by a vocabulary, classes by nam
       {.feature_columns = {town}, .label_vocabulary = {"no", "yes"}, .model_dir = dir.path() + "/b"});
   refuses(
       "the label \"likes\" of example 2 of the batch is \"perhaps\", which the label_vocabulary of 2 texts does not "
-      "have",
+      "have (it begins with \"no\"); correct the data, or add the text to label_vocabulary",
       [&] { other.train(people, {.steps = 1}); });
   linear_classifier numbers({.feature_columns = {town}, .n_classes = 3, .model_dir = dir.path() + "/c"});
   refuses("the label \"likes\" is a text, uint8", [&] { numbers.train(people, {.steps = 1}); });

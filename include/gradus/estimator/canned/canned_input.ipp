@@ -45,7 +45,8 @@ GRADUS_BODY void label_reader::read(const const_tensor_view& from, tensor_view t
       if (found == vocabulary_.end())
         raise(status::invalid_argument,
               text("the label \"", part_.name, "\" of example ", row, " of the batch is \"", word,
-                   "\", which the label_vocabulary of ", vocabulary_.size(), " texts does not have"));
+                   "\", which the label_vocabulary of ", vocabulary_.size(), " texts does not have (it begins with \"",
+                   vocabulary_.front(), "\"); correct the data, or add the text to label_vocabulary"));
       id = found - vocabulary_.begin();
       at += bytes, ++row;
     }

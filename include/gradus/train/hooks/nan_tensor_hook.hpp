@@ -27,7 +27,7 @@ public:
     if (fails_)
       throw nan_loss_during_training_error(
           "NaN loss during training: model diverged with loss = NaN. Lower the rate, clip gradients, or look for a "
-          "division by zero");
+          "division by zero, or for NaN in the data");
     c.request_stop();
   }
 
