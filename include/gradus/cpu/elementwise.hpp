@@ -177,7 +177,7 @@ struct unrolled {
   static GRADUS_INLINE void sweep_rows(std::byte* const* a, const index_range& mine, std::integer_sequence<int, K...>,
                                        std::integer_sequence<int, Step...>) {
     constexpr std::int64_t width = N::width;
-    T copy[static_cast<std::size_t>(X.inputs + 1)][row + width];
+    T copy[static_cast<std::size_t>(X.inputs + 1)][static_cast<std::size_t>(row + width)];
     N same[static_cast<std::size_t>(X.inputs + 1)];
     const auto read = [&]<int Operand>(std::integral_constant<int, Operand>) {
       const auto* x = at<const element_t<X.operand_type[Operand]>>(a, Operand + 1);
