@@ -1,6 +1,7 @@
 #include "files.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 #include <gradus/base/sort.hpp>
 #include <gradus/codec/all_codecs.hpp>
 #include <gradus/codec/open.hpp>
@@ -240,7 +241,10 @@ tensorflow_names names_of(std::string_view said) {
       out.global_step = value;
     else if (key == "beta1" || key == "beta2") {
       double& beta = key == "beta1" ? out.beta1 : out.beta2;
-      if (std::from_chars(value.data(), value.data() + value.size(), beta).ptr != value.data() + value.size()) refuse();
+      char* end = nullptr;  // std::from_chars for double is not in every library
+      const std::string digits(value);
+      beta = std::strtod(digits.c_str(), &end);
+      if (digits.empty() || end != digits.c_str() + digits.size()) refuse();
     } else
       refuse();
     if (!first && value.empty()) refuse();

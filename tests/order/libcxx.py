@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""libcxx.py COMPILER INCLUDE: README's first program, and with it the umbrella, with LLVM's standard library.
+"""libcxx.py COMPILER INCLUDE: README's first program, and with it the umbrella, and the garden's, which has chains of rules,
+with LLVM's standard library.
 
 What that lacks in a version that distributions still have (std::jthread and std::from_chars of a double in version 16) is
 easily written by who builds with libstdc++ alone. Warnings are errors. With $GRADUS_LONG, the program of doors.py is
@@ -16,9 +17,10 @@ probe = subprocess.run([*command, "-xc++", "-"], input="#include <vector>\n", st
 if probe.returncode != 0:
     print("libc++ is not installed (libc++-16-dev, libc++abi-16-dev; scripts/deps.sh):", probe.stdout[:400])
     sys.exit(77)
-program = os.path.join(here, "..", "..", "examples", "quickstart.cpp")
+examples = os.path.join(here, "..", "..", "examples")
+programs = [os.path.join(examples, "quickstart.cpp"), os.path.join(examples, "garden", "main.cpp")]
 done = subprocess.run([*command, "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-DGRADUS_ZLIB",
-                       "-DGRADUS_PROTOZERO", "-DGRADUS_STB", "-I", include, program])
+                       "-DGRADUS_PROTOZERO", "-DGRADUS_STB", "-I", include, *programs])
 if done.returncode == 0 and "GRADUS_LONG" in os.environ:
     doors = os.path.join(here, "..", "doors", "doors.py")
     done = subprocess.run([sys.executable, doors, f"{compiler} -stdlib=libc++", include, "whole"])

@@ -21,11 +21,11 @@
 #include "../base/cancellation.hpp"
 #include "../graph/graph.hpp"
 #include "../tensor/tensor.hpp"
+#include "feed.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
 class base_session;
-struct feed;
 
 enum class run_phase { before, during, after };
 

@@ -28,6 +28,11 @@ template <class List>
 auto flat_part(const chain<List>& c) {
   return c.parts();
 }
+template <class T>
+inline constexpr bool is_tuple = false;
+template <class... Parts>
+inline constexpr bool is_tuple<std::tuple<Parts...>> = true;
+
 template <class... Parts>
 constexpr auto flat_parts(const Parts&... parts) {
   return std::tuple_cat(flat_part(parts)...);
@@ -114,7 +119,9 @@ public:
     return n;
   }();
 
+  // Not of a tuple: LLVM's library asks that of a chain that stands in one, and then does not copy it.
   template <class... Given>
+    requires(!detail::is_tuple<Given> && ...)
   explicit chain(const Given&... given) : parts_(detail::flat_parts(given...)), rate(rule().rate) {}
 
   const std::tuple<Parts...>& parts() const { return parts_; }

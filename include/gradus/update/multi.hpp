@@ -104,6 +104,7 @@ public:
   static constexpr bool is_for_groups = true;
 
   template <class... Given>
+    requires(!detail::is_tuple<Given> && ...)  // as chain
   explicit multi(const Given&... given) : groups_(detail::group_of(given)...) {}
 
   const std::tuple<Groups...>& groups() const { return groups_; }
