@@ -84,6 +84,18 @@ TEST_CASE("a kind that is added while one is at work or waits that excludes it k
   }
 }
 
+TEST_CASE("runs that exclude all others begin while kinds are added") {
+  run_order order;
+  std::atomic<bool> over = false;
+  auto thread = gradus::task_system().start("a service", "do without", [&] {
+    while (!over) const run_order::turn here(order, order.alone());
+  });
+  for (int i = 0; i < 500; ++i) order.add({{i}, {i + 1}});
+  over = true;
+  thread.join();
+  CHECK(&order.add({{0}, {1}}) == &order.add({{0}, {1}}));
+}
+
 TEST_CASE("a reader that comes behind a waiting writer waits, so that writers do not starve") {
   run_order order;
   auto &reads = order.add({{0}, {}}), &writes = order.add({{}, {0}});

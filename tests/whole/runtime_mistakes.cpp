@@ -315,7 +315,8 @@ TEST_CASE("warm start: no such run, a variable that is not here or not there, an
   };
   CHECK(warm({.ckpt_to_initialize_from = here.dir / "nowhere"}) ==
         "not_found: cannot warm-start from \"DIR/nowhere.ckpt\": cannot open \"DIR/nowhere.ckpt\": No such file or "
-        "directory (check the path; if a file vanished meanwhile, see whether another process writes there too). "
+        "directory (check the path; if a file vanished meanwhile, see whether another process writes there too) (and "
+        "\"DIR/nowhere\" is no directory). "
         "Nothing was changed.");
   CHECK(warm({.ckpt_to_initialize_from = before, .vars_to_warm_start = {variable_named{"line/kernl"}}}) ==
         "not_found: vars_to_warm_start names the variable \"line/kernl\", which is not here; give its full name, "

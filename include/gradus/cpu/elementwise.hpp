@@ -172,7 +172,7 @@ struct unrolled {
   // would be stored and memory behind it read at once, which takes longest where the result lies in its operand's
   // place. What is the same in each row is read from a copy that goes on for a register behind the row's end.
   static constexpr std::int64_t row = repeats_by_rows(X) ? X.extent[1] : 0;
-  static constexpr bool in_one_run = row > 0 && row <= longest_row&& row % static_cast<std::int64_t>(N::width) != 0;
+  static constexpr bool in_one_run = row % static_cast<std::int64_t>(N::width) != 0 && row <= longest_row;
   template <int... K, int... Step>
   static GRADUS_INLINE void sweep_rows(std::byte* const* a, const index_range& mine, std::integer_sequence<int, K...>,
                                        std::integer_sequence<int, Step...>) {

@@ -42,7 +42,7 @@ public:
   // Gives equal footprints one kind.
   kind& add(footprint of);
   // The kind of run that excludes all others.
-  kind& alone() { return *kinds_[0]; }
+  kind& alone() { return *alone_; }
 
   // While this lives, a run of this kind is at work, on the thread that made it. Nothing is allocated.
   class turn {
@@ -67,7 +67,8 @@ private:
 
   std::mutex mutex_;
   task_condition changed_;
-  std::vector<std::unique_ptr<kind>> kinds_;
+  std::vector<std::unique_ptr<kind>> kinds_;  // under the mutex
+  kind* alone_;                               // the first of them; asked for while others are added
   waiter *first_ = nullptr, *last_ = nullptr;
 };
 

@@ -49,7 +49,8 @@ struct run_order::waiter {
 GRADUS_BODY run_order::run_order(const task_system& t) : changed_(t) {
   kinds_.push_back(
       std::make_unique<kind>(footprint{}, true));  // alone: every kind that is added excludes it, and it them
-  kinds_[0]->excludes.push_back(kinds_[0].get());
+  alone_ = kinds_[0].get();
+  alone_->excludes.push_back(alone_);
 }
 GRADUS_BODY run_order::~run_order() = default;
 

@@ -50,6 +50,9 @@ struct loop_settings {
 // Returns the warnings about a restored checkpoint.
 std::vector<std::string> warnings_of(const restored& found);
 std::string restored_line(const restored& found);
+// Error: failed_precondition if the newest checkpoint of the directory is none of `own`, which held `step`.
+void refuse_others(const any_file_system& fs, const std::string& directory, const std::vector<std::string>& own,
+                   std::int64_t step);
 // Nothing if checkpoints that can still be ranked were ranked. Of several, all but the last can no longer be.
 std::string unranked_checkpoints(const loop_settings& s, std::int64_t made, std::int64_t saved_step);
 
@@ -175,12 +178,7 @@ public:
   void refuse_other_checkpoints() {
     if (!saves()) return;
     saves_->finish();
-    const std::string newest = latest_checkpoint(fs_, settings_.directory);
-    const auto& own = saves_->files().checkpoints();
-    if (newest.empty() || (!own.empty() && newest == join_path(settings_.directory, own.back()))) return;
-    raise(status::failed_precondition,
-          text("another run has saved \"", newest, "\" since this one held step ", saved_step_,
-               " there, and would lose it; make a new trainer, which goes on from it, or give each its own directory"));
+    refuse_others(fs_, settings_.directory, saves_->files().checkpoints(), saved_step_);
   }
   void read_again_later() { trusted_ = false; }
   void distrust_memory() {

@@ -18,6 +18,15 @@ GRADUS_BODY std::string restored_line(const restored& found) {
   return text("restored step ", found.step, " from ", found.path);
 }
 
+GRADUS_BODY void refuse_others(const any_file_system& fs, const std::string& directory,
+                               const std::vector<std::string>& own, std::int64_t step) {
+  const std::string newest = latest_checkpoint(fs, directory);
+  if (newest.empty() || (!own.empty() && newest == join_path(directory, own.back()))) return;
+  raise(status::failed_precondition,
+        text("another run has saved \"", newest, "\" since this one held step ", step,
+             " there, and would lose it; make a new trainer, which goes on from it, or give each its own directory"));
+}
+
 GRADUS_BODY std::string unranked_checkpoints(const loop_settings& s, std::int64_t made, std::int64_t saved_step) {
   if (s.keeps_best <= 0 || made <= 1) return {};
   return text(s.keeps_best_by, " keeps the best ", s.keeps_best, ", but none of the ", made, " checkpoints up to step ",

@@ -15,6 +15,7 @@
 #include "../base/contract.hpp"
 #include "../base/error.hpp"
 #include "../base/or_none.hpp"
+#include "../base/state.hpp"
 #include "../checkpoint/retention.hpp"
 #include "../cluster/distribution_strategy.hpp"
 #include "../graph/placed_op.hpp"
