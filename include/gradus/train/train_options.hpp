@@ -19,7 +19,7 @@ struct validated_train_options;  // with a validation while it trains: validatio
 struct evaluate_options {
   std::int64_t steps = 0;          // batches; 0: until the data ends
   bool use_averages = false;       // with exponential_moving_average: evaluate the averages in place of the parameters
-  std::string_view name = "eval";  // its events go to model_dir/<name>
+  std::string_view name = "eval";  // its events go to model_dir/<name>; empty: there are none
   std::string_view checkpoint_path = {};  // empty: the newest, or this trainer's own values
 };
 

@@ -111,7 +111,7 @@ public:
     detail::for_each_output<mode::evaluate>(stepper_, output::metric, [&](std::string_view name, const tensor_view& v) {
       if (v.size() == 1) result.values_.emplace_back(name, detail::as_number(v));
     });
-    if (has_files() && config_.save_summary_steps > 0)
+    if (has_files() && !options.name.empty() && (detail::has_protozero || config_.save_summary_steps > 0))
       evaluations_.add(join_path(config_.model_dir, options.name), result.values_, result.step_, loop_.files(),
                        loop_.clock());
     return result;
