@@ -91,6 +91,8 @@ TEST_CASE("what stays as it is: another reader, overlapping or padded windows, a
           return max_pool(relu(conv2d(x, g.variable("w", {3, 3, 2, 5})) + g.variable("b", {10, 10, 5})));
         }) == untouched);
   CHECK(fused([](graph&, value x) { return max_pool(tanh(conv2d(x, three))); }) == untouched);
+  CHECK(fused([](graph&, value x) { return max_pool(relu(conv2d(x, three)), {.pool_size = 1, .strides = 1}); }) ==
+        untouched);  // a byte for each number would only be added
   CHECK(fused([](graph&, value x) { return max_pool(relu(conv2d(x, three)), {.pool_size = 9, .strides = 9}); }) ==
         untouched);  // more places than a byte and the kernel's stack are meant for
   CHECK(fused([](graph&, value x) {

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <latch>
 #include <memory>
@@ -428,4 +429,23 @@ TEST_CASE("supervisor: what a trainer tells and leaves, it does too: steps, warn
   CHECK(files_with(dir / "run", "tfevents").size() == 1);
   CHECK_THROWS_WITH_AS(make_supervisor<line>({.log_step_count_steps = -1}, descent),
                        doctest::Contains("log_step_count_steps must be at least 0"), invalid_argument);
+}
+
+TEST_CASE("supervisor: training goes on with another input if it may, and says so") {
+  const testing::temp_dir dir;
+  const points data;
+  const auto train = [&](saved_input how, auto input) {
+    const hearing sink;
+    auto sv = make_supervisor<line>({.logdir = dir / "run", .restore_input = how}, descent, sink);
+    auto sess = sv.managed_session("", input);
+    while (!sv.should_stop()) sess.run();
+    return std::count_if(sink.to->lines.begin(), sink.to->lines.end(), [](const std::string& l) {
+      return l.find("the input is read from its beginning: the saved position is one in the input") != l.npos;
+    });
+  };
+  CHECK(train(saved_input::required, data.batches(3)) == 0);
+  const auto other = [&] { return data.batches(3).prefetch(1).take(2); };
+  CHECK_THROWS_AS(train(saved_input::required, other()), data_loss);
+  CHECK(train(saved_input::if_it_fits, other()) == 1);
+  CHECK(train(saved_input::ignored, data.batches(3)) == 0);
 }

@@ -116,13 +116,14 @@ metadata about_of(const snapshot& newest);
 
 }  // namespace detail
 
-// Restores a base and the deltas that follow it, all of them or the first few. Returns the chain, to go on with. Raises
+// Restores a base and the deltas that follow it, all of them or the first few. Returns the chain, to go on with.
+// `warning` gets what a restore warns of (saved_input). Raises
 //   failed_precondition          a delta that does not follow what is before it, in this order
 //   data_loss                    a delta, or what it follows, is not what was written; the file is named
 //   not_found, invalid_argument  what they hold does not fit; every variable that does not is named
 // and then has changed nothing.
 delta_chain restore_deltas(const state_list& list, const named_snapshot& base, std::span<const named_snapshot> deltas,
-                           const restore_options& options = {});
+                           const restore_options& options = {}, std::string* warning = nullptr);
 
 // Base and deltas as one whole checkpoint: the one that a save at the last delta's step would have been. It points into
 // them, but for tables of which rows changed, which are copied. Raises the errors of restore_deltas about files.

@@ -203,7 +203,8 @@ GRADUS_BODY metadata about_of(const snapshot& newest) {
 namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY delta_chain restore_deltas(const state_list& list, const named_snapshot& base,
-                                       std::span<const named_snapshot> deltas, const restore_options& options) {
+                                       std::span<const named_snapshot> deltas, const restore_options& options,
+                                       std::string* warning) {
   const auto merged = detail::merge(base, deltas);
   const named_snapshot& newest = deltas.empty() ? base : deltas.back();
   snapshot whole{newest.content->step, newest.content->about, {}};
@@ -211,7 +212,9 @@ GRADUS_BODY delta_chain restore_deltas(const state_list& list, const named_snaps
   if (const auto mismatch = detail::compare(list, whole, options); !mismatch.problem.empty())
     raise(mismatch.kind, text("checkpoint \"", newest.file, "\" does not fit this model:", mismatch.problem,
                               "\nRestore it with the model, rule and policies that wrote it. Nothing was changed."));
-  detail::copy_into(list, whole, {.restore_input = options.restore_input, .input_until = options.input_until});
+  const std::string about =
+      detail::copy_into(list, whole, {.restore_input = options.restore_input, .input_until = options.input_until});
+  if (warning != nullptr) *warning = about;
   for (const auto& m : merged.records)
     if (const auto* e = m.patches.empty() ? nullptr : list.find(m.whole->name)) detail::put_rows(m, e->bytes);
   return merged.chain;

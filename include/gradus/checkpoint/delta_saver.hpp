@@ -70,9 +70,10 @@ public:
         std::vector<named_snapshot> deltas;
         for (std::size_t i = 1; i < files.size(); ++i) deltas.push_back({files[i].name, &files[i].content()});
         auto& newest = files.back().content();
-        chain_ = restore_deltas(list, {files.front().name, &files.front().content()}, deltas, options);
+        std::string warning;
+        chain_ = restore_deltas(list, {files.front().name, &files.front().content()}, deltas, options, &warning);
         tracker_.clear();
-        return restored{path, newest.step, std::move(newest.about), std::move(damaged), {}};
+        return restored{path, newest.step, std::move(newest.about), std::move(damaged), std::move(warning)};
       }
       damaged.push_back({path, std::move(problem)});
       if (listed && !options.fallback) break;

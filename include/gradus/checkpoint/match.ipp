@@ -70,7 +70,8 @@ GRADUS_BODY std::string load_blob(blob& state, const record& saved, std::int64_t
     if (!is_input) throw;
     if (step == 0 || step >= options.input_until) return {};
     if (options.restore_input != saved_input::if_it_fits) throw;
-    return text("the input is read from its beginning: ", e.what());
+    const std::string_view said = e.what();
+    return text("the input is read from its beginning: ", said.substr(0, said.rfind("; ")));  // without the remedy
   }
 #else
   (void)step, state.load(saved.bytes);
@@ -89,9 +90,10 @@ GRADUS_BODY std::string copy_into(const state_list& list, const snapshot& conten
       std::vector<std::byte> before;
       e.dynamic->save(before);
       const auto found = records.find(e.name);
-      if (found != records.end())
-        warning += load_blob(*e.dynamic, *found->second, step_of(records), options);
-      else
+      if (found != records.end()) {
+        if (const auto about = load_blob(*e.dynamic, *found->second, step_of(records), options); !about.empty())
+          warning += text(warning.empty() ? "" : "; ", about);
+      } else
         e.dynamic->load_lacking(list);
       loaded.emplace_back(e.dynamic, std::move(before));
     }

@@ -119,7 +119,11 @@ public:
       raise(status::invalid_argument,
             text("Can not provide both steps (", *o.steps, ") and max_steps (", *o.max_steps, "); give one of them"));
     check_positive("steps", o.steps), check_positive("max_steps", o.max_steps);
-    if (o.max_steps && *o.max_steps <= detail::step_in_directory(model_dir())) return *this;
+    if (const auto step = o.max_steps ? detail::step_in_directory(model_dir()) : -1;
+        o.max_steps && *o.max_steps <= step) {
+      trainer_->warn(detail::stood_there(step, *o.max_steps));
+      return *this;
+    }
     auto data = batches_of(input_fn, mode::train);
     hooked_train_options how{.max_steps = o.max_steps.value_or(0),
                              .steps = o.steps.value_or(0),

@@ -207,7 +207,8 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
     raise(status::invalid_argument,
           text("Can not provide both steps (", *o.steps, ") and max_steps (", *o.max_steps, "); give one of them"));
   detail::check_positive("steps", o.steps), detail::check_positive("max_steps", o.max_steps);
-  if (const auto step = detail::step_in_directory(o_.model_dir); o.max_steps && *o.max_steps <= step) {
+  if (const auto step = o.max_steps ? detail::step_in_directory(o_.model_dir) : -1;
+      o.max_steps && *o.max_steps <= step) {
     warn(text("Skipping training since max_steps has already saved: global_step is ", step, ", max_steps ",
               *o.max_steps, "; raise max_steps, or give steps"));
     return *this;

@@ -99,7 +99,8 @@ private:
     const bool side_by_side = window.sh == window.kh && window.sw == window.kw &&
                               pooled.dims[1] == conv.dims[1] / window.kh && pooled.dims[2] == conv.dims[2] / window.kw;
     const std::int64_t places = std::int64_t{pooled.dims[1]} * pooled.dims[2] * pooled.dims[3];
-    if (!side_by_side || window.kh * window.kw > most_places || places > (1 << 27)) return;
+    const int taken = window.kh * window.kw;  // of one place there is nothing to save
+    if (!side_by_side || taken < 2 || taken > most_places || places > (1 << 27)) return;
     for (const int read : {operand(c.conv, 0), operand(c.conv, 1), c.bias})
       if (read >= 0 && written_.first[base_.first[read]] < i) return;
     for (const int inside : {c.conv, c.relu, c.last})

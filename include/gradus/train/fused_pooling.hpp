@@ -18,7 +18,7 @@ inline constexpr rewriting pool_rewriting{fuse_pools};
 // that keeps the pooled numbers and a byte for each that says where it comes from, but not the convolution; its
 // gradients are computed from these. The same bits. Of a model of images the convolution's result is usually the
 // largest tensor, and without the policy a step holds three of its size. It takes pools whose windows lie side by side
-// (strides as the window, 64 places or fewer; what a `same` pool would pad is left alone), and chains that nothing else
+// (strides as the window, 2 to 64 places; what a `same` pool would pad is left alone), and chains that nothing else
 // reads; others stay as they are. What another layer below wants the gradient of is made, for as long as it is read.
 // For trainers, supervisors, and static steppers on boards (docs/edge.md). TensorFlow and PyTorch have no such policy:
 // XLA and cuDNN fuse convolution, bias and relu, and keep the result.
