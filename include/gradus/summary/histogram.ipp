@@ -26,7 +26,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY bucket_finder::bucket_finder() {
   for (std::size_t k = 0; k + 1 < starts_.size(); ++k) {
-    const auto least = std::bit_cast<double>((first_key + k) << shift);
+    const auto least = std::bit_cast<double>((first_key + std::uint64_t{k}) << shift);
     starts_[k] = static_cast<std::uint16_t>(std::upper_bound(above_.begin(), above_.end(), least) - above_.begin());
   }
   starts_.back() = zero - 1;
@@ -36,7 +36,7 @@ GRADUS_BODY std::size_t bucket_finder::operator()(double x) const {
   const bool negative = x < 0;  // what is below -l is above l, and -l is not below itself: so one bit less
   const std::uint64_t bits = (std::bit_cast<std::uint64_t>(x) & ~(std::uint64_t{1} << 63)) - (negative ? 1 : 0);
   const std::uint64_t key = std::clamp<std::uint64_t>(bits >> shift, first_key, last_key + 1) - first_key;
-  std::size_t below = starts_[key];
+  std::size_t below = starts_[static_cast<std::size_t>(key)];
   below += above_[below] <= std::bit_cast<double>(bits) ? 1u : 0u;
   return negative ? zero - below : std::min(zero + 1 + below, 2 * zero);
 }
