@@ -29,6 +29,7 @@
 #include "train/progress.hpp"
 #include "train/run_config.hpp"
 #include "train/trainer.hpp"
+#include "update/float_constants.hpp"
 #include "update/lookahead.hpp"
 #include "update/noise.hpp"
 #include "update/rules.hpp"

@@ -8,6 +8,7 @@
 #include "update/chain.hpp"
 #include "update/clip.hpp"
 #include "update/freeze.hpp"
+#include "update/float_constants.hpp"
 #include "update/lookahead.hpp"
 #include "update/loss_scale.hpp"
 #include "update/mask.hpp"

@@ -231,3 +231,24 @@ TEST_CASE("the bits are the same everywhere") {
   }
   CHECK(h == 17931976046105081151u);
 }
+
+TEST_CASE("a double becomes the float that the conversion gives") {
+  const auto agrees = [](double x) {
+    const float got = m::to_float(x), want = static_cast<float>(x);
+    return std::isnan(want) ? std::isnan(got) : std::bit_cast<std::uint32_t>(got) == std::bit_cast<std::uint32_t>(want);
+  };
+  gradus::random_stream stream{.seed = 17};
+  const auto word = [&] { return static_cast<std::uint64_t>(stream.word()) << 32 | stream.word(); };
+  int wrong = 0;
+  for (int i = 0; i < 200000; ++i) {
+    const std::uint64_t bits = word(), sign = bits & 1ull << 63;
+    wrong += !agrees(std::bit_cast<double>(bits));
+    // exponents of floats, their subnormals and a little beyond; halves of a last place, and one beside them
+    const std::uint64_t exponent = 1023 - 152 + stream.below(282), digits = word() & 0xfffffe0000000ull;
+    for (const std::uint64_t low : {0x0ull, 0x10000000ull, 0x10000001ull, 0x0fffffffull, 0x1fffffffull})
+      wrong += !agrees(std::bit_cast<double>(sign | exponent << 52 | digits | low));
+  }
+  CHECK(wrong == 0);
+  for (const double x : {0.0, -0.0, inf, -inf, std::nan(""), 0x1p-149, 0x1p-150, 0x1.8p-150, 0x1.ffffffp127, 5e-324})
+    CHECK(agrees(x));
+}

@@ -101,6 +101,7 @@ TEST_CASE("schedules arrive with their values") {
 }
 
 TEST_CASE("groups, chains, masks and varied settings arrive") {
+  CHECK(back(float_constants{adam{.rate = 0.5, .beta1 = 0.7}}).beta1 == 0.7);
   const auto m =
       back(multi{on{matching("bias$"), adam{.beta1 = 0.5}, 2.0},
                  on{named{"encoder/"}, chain{clip_by_value{-1, 1}, weight_decay{0.01, matrices{}}, gradient_descent{}},

@@ -3,7 +3,7 @@
 // boards: all
 // links no heap and no exceptions
 // flash at most: 20950
-// ram at most: 5700
+// ram at most: 5690
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>

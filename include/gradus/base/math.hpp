@@ -77,8 +77,28 @@ constexpr double root_by_digits(double x) {
          std::bit_cast<double>(static_cast<std::uint64_t>(exponent / 2 + 1 + 1023) << 52);
 }
 }  // namespace detail
-// IEEE 754 rounds it correctly.
+// IEEE 754 rounds it correctly; a float's from the double's, which has more than twice the digits.
 constexpr double sqrt(double x) { return std::is_constant_evaluated() ? detail::root_by_digits(x) : __builtin_sqrt(x); }
+constexpr float sqrt(float x) {
+  return std::is_constant_evaluated() ? static_cast<float>(detail::root_by_digits(static_cast<double>(x)))
+                                      : __builtin_sqrtf(x);
+}
+// The nearest float, as the conversion rounds, by integers alone: a board whose program has no other double needs no
+// routine for them.
+constexpr float to_float(double x) {
+  const std::uint64_t bits = std::bit_cast<std::uint64_t>(x), digits = bits & (~std::uint64_t{0} >> 12);
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits >> 63) << 31;
+  const int exponent = static_cast<int>(bits >> 52 & 0x7ff) - 1023;
+  if (exponent > 127)
+    return std::bit_cast<float>(sign | 0x7f800000u | (exponent == 1024 && digits != 0 ? 0x400000u : 0u));
+  const int drop = exponent < -126 ? 29 - 126 - exponent : 29;
+  if (drop > 54) return std::bit_cast<float>(sign);
+  const std::uint64_t whole = digits | 1ull << 52, half = 1ull << (drop - 1), rest = whole & (2 * half - 1);
+  std::uint32_t kept = static_cast<std::uint32_t>(whole >> drop);
+  kept += rest > half || (rest == half && kept % 2 != 0);
+  return std::bit_cast<float>(sign |
+                              (kept + (exponent < -126 ? 0u : static_cast<std::uint32_t>(exponent + 126) << 23)));
+}
 constexpr double abs(double x) { return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & 0x7fffffffffffffffu); }
 // The largest whole number that is not above x; numbers of 2^52 and more, infinities and NaN are their own.
 constexpr double floor(double x) {

@@ -37,7 +37,7 @@ void start_mirror(const mirror& m, dtype type, std::byte* to, std::size_t bytes,
   } else if (Doubles && (!Floats || type == float64)) {
     std::fill_n(reinterpret_cast<double*>(to), bytes / sizeof(double), m.initial);
   } else {
-    std::fill_n(reinterpret_cast<float*>(to), bytes / sizeof(float), static_cast<float>(m.initial));
+    std::fill_n(reinterpret_cast<float*>(to), bytes / sizeof(float), portable_math::to_float(m.initial));
   }
 }
 

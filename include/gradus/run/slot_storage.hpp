@@ -250,7 +250,7 @@ void start_slot(const mirror& m, slot_place place, std::size_t n) {
                 "round; leave slots<bfloat16> out"
               : "slots<int8>: this rule has a slot that is a copy of its variable, which int8 would round; "
                 "leave slots<int8> out");
-  place.as<Type>().start(static_cast<float>(m.initial), n);
+  place.as<Type>().start(portable_math::to_float(m.initial), n);
 }
 
 template <bool Fits>

@@ -81,7 +81,7 @@ public:
     else if constexpr (keeps_floats)
       floats_ = update.template prepare<float>(global_step);
     begin_gradients();
-    scale_ = 1;
+    if constexpr (rounds != 0) scale_.now = 1;
   }
   // As much of it as gradients need, where `begin` follows them.
   void begin_gradients() {
@@ -114,7 +114,7 @@ public:
     if (!only_adds()) {
       norm *= update.accumulation_share();
       if constexpr (Update::looks_for_not_finite) update.see_loss(loss());
-      scale_ = update.clip_scale(norm);
+      if constexpr (rounds != 0) scale_.now = update.clip_scale(norm);
     }
     return norm / loss_scale();
   }
@@ -157,7 +157,7 @@ public:
              write_guard* guard = nullptr) const {
     const auto& c = constants<T>();
     const auto some = [&](std::size_t at, std::size_t many, const auto& here) {
-      Device::template sweep<T>(update.single(), c, static_cast<T>(scale_), theta + at, g + at, here.data(), many);
+      Device::template sweep<T>(update.single(), c, static_cast<T>(scale_.now), theta + at, g + at, here.data(), many);
     };
     if (!write_guard::possible || guard == nullptr || !guard->active())
       some(0, n, mirrors);
@@ -168,8 +168,8 @@ public:
   template <class Device, class T>
   void sweep_limited(const constraint& limit, T* theta, const T* g, T* const* mirrors, const extents& dims) const {
     const auto& c = constants<T>();
-    Device::template sweep<T>(update.single(), detail::without_average(c), static_cast<T>(scale_), theta, g, mirrors,
-                              static_cast<std::size_t>(count(dims)));
+    Device::template sweep<T>(update.single(), detail::without_average(c), static_cast<T>(scale_.now), theta, g,
+                              mirrors, static_cast<std::size_t>(count(dims)));
     detail::constrain_then_average<Device, T>(limit, update.single(), c, theta, mirrors, dims);
   }
   // Of a variable of `many` rows, n in all values, whose gradient has some; `rows` were checked.
@@ -177,7 +177,7 @@ public:
   void sweep_rows(T* theta, T* const* mirrors, std::size_t many, std::size_t n, const Index* rows, const T* values,
                   std::size_t listed, std::span<std::int32_t> chains, std::size_t per_value = 1) const {
     const auto& c = constants<T>();
-    Device::template sweep_rows<T>(update.single(), c, static_cast<T>(scale_), theta, mirrors, many,
+    Device::template sweep_rows<T>(update.single(), c, static_cast<T>(scale_.now), theta, mirrors, many,
                                    many == 0 ? 0 : n / many, rows, values, listed, chains, per_value);
     Device::template follow<T>(update.single(), c, theta, mirrors, n);
   }
@@ -187,7 +187,7 @@ public:
   template <class Device, class T>
   variable_step<Device, T, Update> of(subject_state<Update>& v, const step_memory<T>& memory,
                                       const gradient_view<T>& gradient) const {
-    return {update, v, memory, gradient, scale_, global_step};
+    return {update, v, memory, gradient, scale_.now, global_step};
   }
   bool skips() const { return update.skips(); }
   bool only_adds() const { return update.only_accumulates(global_step); }
@@ -208,7 +208,7 @@ private:
   [[no_unique_address]] std::conditional_t<keeps_floats, typename Update::template constants<float>, no_constants>
       floats_;
   [[no_unique_address]] std::conditional_t<Update::scales_loss, changing, constant_one> loss_scale_{};
-  double scale_ = 1;
+  [[no_unique_address]] std::conditional_t<rounds != 0, changing, constant_one> scale_{};
 
   template <class Step>
   void start(Step& one) const {

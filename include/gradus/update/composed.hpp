@@ -124,7 +124,8 @@ public:
   template <class T>
   using constants = typename first_type::template constants<T>;
 
-  explicit constexpr composed(Policies... policies)
+  // Inlined, so that a board's program, whose settings are constants, has their checks made by the compiler.
+  [[gnu::always_inline]] explicit constexpr composed(Policies... policies)
       : branches_(branching::make(
             take_policy<kind::rule, given_rule>(policies...), take_policy<kind::schedule, schedule_type>(policies...),
             take_policy<kind::clip, clip_type>(policies...), take_policy<kind::average, average_type>(policies...))),

@@ -47,6 +47,7 @@
 // needs room, `std::size_t scratch(const extents&) const`, in elements (update/rules/muon.hpp).
 #pragma once
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -251,6 +252,18 @@ constexpr void finish_shared(const R& r, shared_of<R>& s, const step_info& at, c
     r.finish(s, at);
   else
     r.finish(s);
+}
+// An aggregate of n members of type From, member by member as To.
+template <class R, class To, class From>
+[[gnu::always_inline]] constexpr typename R::template constants<To> convert_constants(
+    const typename R::template constants<From>& from) {
+  constexpr std::size_t n = sizeof(from) / sizeof(From);
+  static_assert(sizeof(typename R::template constants<To>) == n * sizeof(To),
+                "gradus: `constants<N>` of a rule may only have members of type N.");
+  const auto in = std::bit_cast<std::array<From, n>>(from);
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return std::bit_cast<typename R::template constants<To>>(std::array<To, n>{static_cast<To>(in[I])...});
+  }(std::make_index_sequence<n>{});
 }
 template <std::size_t I, class R, class N, class... Slots>
 auto measure_stage(const R& r, N theta, N g, const typename R::template constants<N>& c, const Slots&... slots) {

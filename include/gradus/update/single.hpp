@@ -2,7 +2,6 @@
 // says which arrays lie beside a variable, and the constants of a step. `composed` (update/composed.hpp) is one of
 // these, or several.
 #pragma once
-#include <bit>
 #include <string>
 
 #include "../base/error.hpp"
@@ -39,18 +38,6 @@ struct no_average {
   static constexpr std::string_view name = "no average";
   constexpr double new_share(std::int64_t) const { return 0; }
 };
-
-// An aggregate of n members of type From, member by member as To.
-template <class R, class To, class From>
-typename R::template constants<To> convert_constants(const typename R::template constants<From>& from) {
-  constexpr std::size_t n = sizeof(from) / sizeof(From);
-  static_assert(sizeof(typename R::template constants<To>) == n * sizeof(To),
-                "gradus: `constants<N>` of a rule may only have members of type N.");
-  const auto in = std::bit_cast<std::array<From, n>>(from);
-  std::array<To, n> out;
-  for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<To>(in[i]);
-  return std::bit_cast<typename R::template constants<To>>(out);
-}
 
 // A clip beside a rule works by one factor for all gradients, by a factor for each column, or as a part of a chain at
 // its head.
@@ -100,8 +87,8 @@ public:
   template <class T>
   using constants = step_constants<rule_type, T>;
 
-  constexpr single_update(const Rule& rule, const Schedule& schedule, const Clip& clip, const Average& average,
-                          double rate_factor = 1)
+  [[gnu::always_inline]] constexpr single_update(const Rule& rule, const Schedule& schedule, const Clip& clip,
+                                                 const Average& average, double rate_factor = 1)
       : rule_(detail::rule_behind(clip, rule)),
         schedule_(schedule),
         clip_(clip),
@@ -112,6 +99,8 @@ public:
     detail::check_settings(average_);
     detail::check_settings(schedule_);
     if constexpr (detail::has_shared<rule_type>) shared_ = rule_.start();
+    if constexpr (settles)
+      if (rate_factor != 1) rule_.settle(rate(0));
   }
 
   // Whether the rate has one owner. Varied: a vary<&rule::rate> sets it.
@@ -138,6 +127,7 @@ public:
   template <class Owner>
   void set(const setting<Owner>& what, double x) {
     detail::set_in(rule_, what, x);
+    if constexpr (settles) rule_.settle(rate(0));
     detail::set_in(clip_, what, x);
     detail::set_in(average_, what, x);
   }
@@ -179,7 +169,7 @@ public:
   }
 
   // The learning rate of the step that follows `step` finished ones.
-  double rate(std::int64_t step) const {
+  constexpr double rate(std::int64_t step) const {
     if constexpr (has_schedule)
       return detail::value_at(schedule_, step) * rate_factor_;
     else if constexpr (requires { rule_type::default_rate; })
@@ -191,16 +181,20 @@ public:
   // The constants of the step that follows `step` finished ones, in T.
   template <class T>
   constants<T> prepare(std::int64_t step) const {
-    const step_info at{step, rate(step)};
-    if constexpr (has_schedule) detail::check_rate(rule_type::name, at.rate, step, detail::may_be_negative<Schedule>);
-    typename rule_type::template constants<double> c;
-    if constexpr (detail::prepares_shared<rule_type>)
-      c = rule_.prepare(at, shared_);
-    else
-      c = rule_.prepare(at);
     T share = T(0);
     if constexpr (has_average) share = static_cast<T>(average_.new_share(step + 1));
-    return {detail::convert_constants<rule_type, T, double>(c), share};
+    if constexpr (settles) {
+      return {detail::convert_constants<rule_type, T, float>(rule_.prepare_settled(shared_)), share};
+    } else {
+      const step_info at{step, rate(step)};
+      if constexpr (has_schedule) detail::check_rate(rule_type::name, at.rate, step, detail::may_be_negative<Schedule>);
+      typename rule_type::template constants<double> c;
+      if constexpr (detail::prepares_shared<rule_type>)
+        c = rule_.prepare(at, shared_);
+      else
+        c = rule_.prepare(at);
+      return {detail::convert_constants<rule_type, T, double>(c), share};
+    }
   }
   template <class T>
   static constants<T> convert(const constants<double>& c) {
@@ -248,6 +242,9 @@ public:
   }
 
 private:
+  // Such a rule has constants of a settled rate, in float (update/float_constants.hpp): a step computes none in double.
+  static constexpr bool settles = !has_schedule && requires { &rule_type::prepare_settled; };
+
   // These are not constexpr and stand apart: a program that cannot get here does not carry their texts.
   template <bool Varied>
   struct two_owners_pieces {

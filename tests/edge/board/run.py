@@ -5,7 +5,8 @@ A source may say of its images
     // flash at most: 32768     // ram at most: 8192     bytes; ram without stack and heap          (with --budget)
     // instructions at most: 2800000                     of a step that the program counts (count.hpp; --instructions)
     // beside -DWITHOUT_X at most: 2048                  more flash than the image that is built so (with --without)
-    // links no heap and no exceptions                   none of the symbols below is in it"""
+    // links no heap and no exceptions                   none of the symbols below is in it
+    // links no double                                   nor a routine of the compiler for doubles"""
 import argparse
 import os
 import re
@@ -14,6 +15,7 @@ import sys
 
 unwanted = re.compile(r"^_*(malloc|calloc|realloc|free|sbrk)(_r)?$|^__cxa_(throw|allocate_exception|begin_catch|guard_acquire)$"
                       r"|^_Unwind_|^__gxx_personality|^_ZSt\d+__throw_|ios_base|basic_ostream|^_*v?f?i?printf")
+unwanted_double = re.compile(r"^__aeabi_(c?d\w*|\w+2d)$|^__\w*df[2-3]?$|^__\w*dfsf2$")
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--qemu", required=True)
@@ -80,11 +82,13 @@ if a.without:
     print(f"{more} bytes of flash more than without")
     if more > limit:
         problems.append(f"{more} bytes of flash more than without, at most {limit} were agreed")
-if re.search(r"^// links no heap and no exceptions", source, re.M):
+kinds = [kind for words, kind in (("heap and no exceptions", unwanted), ("double", unwanted_double))
+         if re.search(rf"^// links no {words}$", source, re.M)]
+if kinds:
     names = subprocess.run([a.nm, a.image], capture_output=True, text=True, check=True).stdout.split("\n")
     names = [line.split()[-1] for line in names if line.strip()]
     if len(names) < 10:
         problems.append("the image has no symbols, so none was looked at")
-    problems += [f"{n} is linked" for n in names if unwanted.search(n)]
+    problems += [f"{n} is linked" for n in names if any(kind.search(n) for kind in kinds)]
 print(*problems, sep="\n", end="\n" if problems else "")
 sys.exit(1 if problems else 0)

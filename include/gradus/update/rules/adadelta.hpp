@@ -40,7 +40,8 @@ struct adadelta {
   struct constants {
     N rate, rho, fresh, epsilon;
   };
-  constexpr constants<double> prepare(const step_info& at) const { return {at.rate, rho, 1 - rho, epsilon}; }
+  constexpr constants<double> at_rate(double r) const { return {r, rho, 1 - rho, epsilon}; }
+  constexpr constants<double> prepare(const step_info& at) const { return at_rate(at.rate); }
 
   template <class N>
   N step(N theta, N g, const constants<N>& c, N& a, N& d) const {

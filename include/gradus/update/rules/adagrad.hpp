@@ -43,7 +43,8 @@ struct adagrad {
   struct constants {
     N rate, epsilon;
   };
-  constexpr constants<double> prepare(const step_info& at) const { return {at.rate, epsilon}; }
+  constexpr constants<double> at_rate(double r) const { return {r, epsilon}; }
+  constexpr constants<double> prepare(const step_info& at) const { return at_rate(at.rate); }
 
   template <class N>
   N step(N theta, N g, const constants<N>& c, N& a) const {

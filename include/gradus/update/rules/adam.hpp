@@ -14,7 +14,6 @@
 // PyTorch: `Adam`: epsilon beside the corrected root: `adamw{.weight_decay = 0}`
 // Optax: `adam`: as PyTorch
 #pragma once
-#include <cmath>
 
 #include "../../base/math.hpp"
 #include "../sparse_mode.hpp"
@@ -54,8 +53,15 @@ struct adam {
   struct constants {
     N alpha, new_m, new_v, epsilon;
   };
-  constants<double> prepare(const step_info& at, const shared& power) const {
-    return {at.rate * std::sqrt(1 - power[1]) / (1 - power[0]), 1 - beta1, 1 - beta2, epsilon};
+  constexpr constants<double> at_rate(double r) const { return {r, 1 - beta1, 1 - beta2, epsilon}; }
+  // left: 1 - beta^t
+  template <class N>
+  static constexpr constants<N> corrected(constants<N> c, N left1, N left2) {
+    c.alpha = c.alpha * portable_math::sqrt(left2) / left1;
+    return c;
+  }
+  constexpr constants<double> prepare(const step_info& at, const shared& power) const {
+    return corrected(at_rate(at.rate), 1 - power[0], 1 - power[1]);
   }
 
   template <class N>

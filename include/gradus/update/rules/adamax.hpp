@@ -59,9 +59,18 @@ struct adamax {
   struct constants {
     N alpha, new_m, beta2, inside, outside;
   };
-  constexpr constants<double> prepare(const step_info& at, const shared& s) const {
+  constexpr constants<double> at_rate(double r) const {
     const bool torch = form == adamax_form::torch;
-    return {at.rate / (1 - s[1]), 1 - beta1, beta2, torch ? epsilon : 0, torch ? 0 : epsilon};
+    return {r, 1 - beta1, beta2, torch ? epsilon : 0, torch ? 0 : epsilon};
+  }
+  // left: 1 - beta^t
+  template <class N>
+  static constexpr constants<N> corrected(constants<N> c, N left1, N) {
+    c.alpha = c.alpha / left1;
+    return c;
+  }
+  constexpr constants<double> prepare(const step_info& at, const shared& s) const {
+    return corrected(at_rate(at.rate), 1 - s[1], 1 - s[2]);
   }
 
   template <class N>

@@ -18,7 +18,6 @@
 // PyTorch: `AdamW`
 // Optax: `adamw`: `.weight_decay = 1e-4`; eps_root is 0
 #pragma once
-#include <cmath>
 
 #include "../../base/math.hpp"
 #include "../sparse_mode.hpp"
@@ -64,10 +63,19 @@ struct adamw {
   struct constants {
     N alpha, new_m, new_v, epsilon, decay;
   };
-  constants<double> prepare(const step_info& at, const shared& s) const {
-    const double root = std::sqrt(1 - s[2]);
-    return {at.rate * root / (1 - s[1]), 1 - beta1, 1 - beta2, form == adamw_form::torch ? epsilon * root : epsilon,
-            form == adamw_form::tensorflow ? weight_decay : at.rate * weight_decay};
+  constexpr constants<double> at_rate(double r) const {
+    return {r, 1 - beta1, 1 - beta2, epsilon, form == adamw_form::tensorflow ? weight_decay : r * weight_decay};
+  }
+  // left: 1 - beta^t
+  template <class N>
+  constexpr constants<N> corrected(constants<N> c, N left1, N left2) const {
+    const N root = portable_math::sqrt(left2);
+    c.alpha = c.alpha * root / left1;
+    if (form == adamw_form::torch) c.epsilon = c.epsilon * root;
+    return c;
+  }
+  constexpr constants<double> prepare(const step_info& at, const shared& s) const {
+    return corrected(at_rate(at.rate), 1 - s[1], 1 - s[2]);
   }
 
   template <class N>

@@ -15,7 +15,6 @@
 // PyTorch: `Adam(amsgrad=True)`
 // Optax: `amsgrad`: `.form = amsgrad_form::corrected`
 #pragma once
-#include <cmath>
 
 #include "../../base/math.hpp"
 #include "../sparse_mode.hpp"
@@ -59,10 +58,21 @@ struct amsgrad {
   struct constants {
     N alpha, new_m, new_v, correction, epsilon;
   };
-  constants<double> prepare(const step_info& at, const shared& s) const {
-    const double c1 = 1 - s[1], c2 = 1 - s[2], root = std::sqrt(c2);
-    if (form == amsgrad_form::corrected) return {at.rate / c1, 1 - beta1, 1 - beta2, 1 / c2, epsilon};
-    return {at.rate * root / c1, 1 - beta1, 1 - beta2, 1, form == amsgrad_form::raw ? epsilon * root : epsilon};
+  constexpr constants<double> at_rate(double r) const { return {r, 1 - beta1, 1 - beta2, 1, epsilon}; }
+  // left: 1 - beta^t
+  template <class N>
+  constexpr constants<N> corrected(constants<N> c, N left1, N left2) const {
+    if (form == amsgrad_form::corrected) {
+      c.alpha = c.alpha / left1, c.correction = 1 / left2;
+      return c;
+    }
+    const N root = portable_math::sqrt(left2);
+    c.alpha = c.alpha * root / left1;
+    if (form == amsgrad_form::raw) c.epsilon = c.epsilon * root;
+    return c;
+  }
+  constexpr constants<double> prepare(const step_info& at, const shared& s) const {
+    return corrected(at_rate(at.rate), 1 - s[1], 1 - s[2]);
   }
 
   template <class N>

@@ -28,7 +28,8 @@ struct gradient_descent {
   struct constants {
     N rate;
   };
-  constexpr constants<double> prepare(const step_info& at) const { return {at.rate}; }
+  constexpr constants<double> at_rate(double r) const { return {r}; }
+  constexpr constants<double> prepare(const step_info& at) const { return at_rate(at.rate); }
 
   template <class N>
   N step(N theta, N g, const constants<N>& c) const {

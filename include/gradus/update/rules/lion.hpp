@@ -42,9 +42,10 @@ struct lion {
   struct constants {
     N rate, decay, beta1, fresh1, beta2, fresh2;
   };
-  constexpr constants<double> prepare(const step_info& at) const {
-    return {at.rate, at.rate * weight_decay, beta1, 1 - beta1, beta2, 1 - beta2};
+  constexpr constants<double> at_rate(double r) const {
+    return {r, r * weight_decay, beta1, 1 - beta1, beta2, 1 - beta2};
   }
+  constexpr constants<double> prepare(const step_info& at) const { return at_rate(at.rate); }
 
   template <class N>
   N step(N theta, N g, const constants<N>& c, N& m) const {

@@ -35,7 +35,8 @@ struct momentum {
   struct constants {
     N rate, decay;
   };
-  constexpr constants<double> prepare(const step_info& at) const { return {at.rate, decay}; }
+  constexpr constants<double> at_rate(double r) const { return {r, decay}; }
+  constexpr constants<double> prepare(const step_info& at) const { return at_rate(at.rate); }
 
   template <class N>
   N step(N theta, N g, const constants<N>& c, N& a) const {

@@ -38,7 +38,8 @@ struct momentumw {
   struct constants {
     N rate, momentum, decay;
   };
-  constexpr constants<double> prepare(const step_info& at) const { return {at.rate, momentum, weight_decay}; }
+  constexpr constants<double> at_rate(double r) const { return {r, momentum, weight_decay}; }
+  constexpr constants<double> prepare(const step_info& at) const { return at_rate(at.rate); }
 
   template <class N>
   N step(N theta, N g, const constants<N>& c, N& a) const {

@@ -47,7 +47,8 @@ struct rmsprop {
   struct constants {
     N rate, fresh, momentum, epsilon;
   };
-  constexpr constants<double> prepare(const step_info& at) const { return {at.rate, 1 - decay, momentum, epsilon}; }
+  constexpr constants<double> at_rate(double r) const { return {r, 1 - decay, momentum, epsilon}; }
+  constexpr constants<double> prepare(const step_info& at) const { return at_rate(at.rate); }
 
   template <class N>
   N step(N theta, N g, const constants<N>& c, N& ms, N& mom) const {
@@ -87,7 +88,8 @@ struct centered_rmsprop {
 
   template <class N>
   using constants = rmsprop::constants<N>;
-  constexpr constants<double> prepare(const step_info& at) const { return {at.rate, 1 - decay, momentum, epsilon}; }
+  constexpr constants<double> at_rate(double r) const { return {r, 1 - decay, momentum, epsilon}; }
+  constexpr constants<double> prepare(const step_info& at) const { return at_rate(at.rate); }
 
   template <class N>
   N step(N theta, N g, const constants<N>& c, N& ms, N& mg, N& mom) const {
