@@ -13,6 +13,8 @@ using namespace gradus;
 namespace {
 
 using real = long double;
+// Where long double is double, the judge itself may be a unit away.
+constexpr double grant = std::numeric_limits<real>::digits > 53 ? 0 : 1;
 constexpr real two_pi = 6.283185307179586476925286766559L;
 
 // Distance in units in the last place of the wanted value.
@@ -58,8 +60,8 @@ void within(const char* what, double ulps, double low, double high, F f, G want,
   INFO(what, " from ", low, " to ", high);
   CHECK(worst<float, fast>(low, high, f, want) <= ulps);
   CHECK(worst<float, portable>(low, high, f, want) <= ulps);
-  CHECK(worst<double, fast>(low * wide, high * wide, f, want) <= ulps);
-  CHECK(worst<double, portable>(low * wide, high * wide, f, want) <= ulps);
+  CHECK(worst<double, fast>(low * wide, high * wide, f, want) <= ulps + grant);
+  CHECK(worst<double, portable>(low * wide, high * wide, f, want) <= ulps + grant);
 }
 
 template <class T>
