@@ -143,3 +143,19 @@ TEST_CASE("a plain rule's powers go in, and come out again as they were") {
 TEST_CASE("settings out of their range are refused, as the rule's own") {
   steps::refused([] { trained(1, float_constants{adam{.beta1 = 1.5}}); }, "expected `beta1` in [0, 1)");
 }
+TEST_CASE("a setting that is changed in it is refused, not ignored") {
+  steps::refused(
+      [] {
+        float_constants rule{adam{}};
+        rule.rate = 0.1;
+        trained(1, rule);
+      },
+      "float_constants: a setting of Adam was changed after it was made; change the rule");
+  steps::refused(
+      [] {
+        float_constants rule{rmsprop{}};
+        rule.decay = 0.5;
+        trained(1, multi{on{named{"w"}, adam{}}, rule});
+      },
+      "a setting of RMSProp was changed");
+}

@@ -15,10 +15,12 @@
 // have `corrected` as adam. Checkpoints are those of the rule itself, with the powers as doubles: a file of either is
 // read by the other. A schedule and `vary` work, and compute in double.
 #pragma once
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 
+#include "../base/error.hpp"
 #include "rule.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -75,6 +77,17 @@ struct float_constants : Rule {
   [[gnu::always_inline]] constexpr float_constants(const Rule& rule)
       : Rule(rule), settled_(of(rule, first_rate(rule))) {}
   [[gnu::always_inline]] constexpr void settle(double rate) { settled_ = of(*this, rate); }
+
+  // A setting that was changed in here, and not in the rule, would be without effect on the constants.
+  constexpr void check_settled() const {
+#if defined(__cpp_exceptions)
+    constexpr std::size_t n = sizeof(settled_) / sizeof(float);
+    if (std::bit_cast<std::array<float, n>>(settled_) !=
+        std::bit_cast<std::array<float, n>>(of(*this, first_rate(*this))))
+      raise(status::invalid_argument, "float_constants: a setting of ", Rule::name,
+            " was changed after it was made; change the rule, then put it into float_constants");
+#endif
+  }
 
   // How a cluster sends one.
   const Rule& sent_as() const { return *this; }

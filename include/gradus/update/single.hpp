@@ -99,8 +99,10 @@ public:
     detail::check_settings(average_);
     detail::check_settings(schedule_);
     if constexpr (detail::has_shared<rule_type>) shared_ = rule_.start();
-    if constexpr (settles)
+    if constexpr (settles) {
+      rule.check_settled();
       if (rate_factor != 1) rule_.settle(rate(0));
+    }
   }
 
   // Whether the rate has one owner. Varied: a vary<&rule::rate> sets it.
