@@ -40,6 +40,7 @@ struct subnormals {};     // subnormals::flush, subnormals::keep
 struct not_finite {};     // not_finite::pass, not_finite::raise, not_finite::skip
 struct recomputation {};  // recompute<segments>: activations computed twice instead of kept
 struct pooling {};        // fused_pooling: a convolution and the pool behind it in one op
+struct activations {};    // activations<bfloat16>: how what the backward pass reads again is stored
 struct microbatch {};     // microbatch{m}: a batch in m parts
 struct configuration {};  // run_config
 struct clock {};          // system_clock, or a fake one

@@ -51,6 +51,26 @@ struct separate_pools {
   static constexpr const rewriting* rewrite = nullptr;
 };
 
+struct float_activations {
+  using policy_for = kind::activations;
+  static constexpr const rewriting* rewrite = nullptr;
+};
+// The passes of the policies, as one.
+template <const rewriting& First, const rewriting& Second>
+inline constexpr rewriting both_passes{[](const graph_parts& p) constexpr {
+  const graph first = First.run(p);
+  return Second.run(parts_of(first));
+}};
+template <class... Policies>
+consteval const rewriting* rewriting_among() {
+  constexpr const rewriting *pools = policy_of<kind::pooling, separate_pools, Policies...>::rewrite,
+                            *stores = policy_of<kind::activations, float_activations, Policies...>::rewrite;
+  if constexpr (pools != nullptr && stores != nullptr)
+    return &both_passes<*pools, *stores>;
+  else
+    return pools != nullptr ? pools : stores;
+}
+
 struct graph_extents {
   int nodes = 0, edges = 0, ints = 0, names = 0, expressions = 0, outputs = 0, gates = 0, refusal = 0;
 };
@@ -209,6 +229,7 @@ constexpr graph result_of() {
 constexpr graph_extents bound_of(const graph_extents& s, int pass, const build_options& o) {
   graph_extents e = s;
   if (pass == 5 && o.recompute > 0) e.nodes *= 2, e.edges *= 2, e.ints *= 2;  // at most everything twice
+  if (pass == 5 && o.rewrite != nullptr) e.nodes *= 2, e.edges *= 2, e.ints *= 2;
   e.names = e.refusal = 0;
   if (pass == 5) e.expressions = e.nodes < 1024 ? e.nodes : 1024, e.ints = e.ints + 3 * e.nodes;
   if (pass == 6) e.edges = 4 * s.edges + 2 * s.nodes + s.gates, e.gates = 0;

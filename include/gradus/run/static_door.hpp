@@ -24,15 +24,16 @@ struct static_rule_is_given {
   static_assert(value, "gradus: no rule was given; add one, such as gradus::adam{}, to the policies.");
 };
 template <class... Policies>
-using static_policies_fit = std::conjunction<
-    policies_fit<kinds_and<update_kinds, kind::memory, kind::gate, kind::precision, kind::arithmetic, kind::subnormals,
-                           kind::recomputation, kind::pooling, kind::gradient_life, kind::slot_storage>,
-                 Policies...>,
-    static_batch_is_given<Policies...>, static_rule_is_given<Policies...>,
-    one_rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
-    schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
-    clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
-    average_fits<policy_of<kind::average, no_average, Policies...>>>;
+using static_policies_fit =
+    std::conjunction<policies_fit<kinds_and<update_kinds, kind::memory, kind::gate, kind::precision, kind::arithmetic,
+                                            kind::subnormals, kind::recomputation, kind::pooling, kind::activations,
+                                            kind::gradient_life, kind::slot_storage>,
+                                  Policies...>,
+                     static_batch_is_given<Policies...>, static_rule_is_given<Policies...>,
+                     one_rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
+                     schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
+                     clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
+                     average_fits<policy_of<kind::average, no_average, Policies...>>>;
 // Rules on whole tensors and parts that copy a gradient need room that only the heap gives.
 template <class... Policies>
 struct static_update_fits {

@@ -337,7 +337,7 @@ inline constexpr build_options static_options{
     .recompute = policy_of<kind::recomputation, recompute_nothing, Policies...>::segments,
     .release = is_one_by_one<Policies...> || releases<Policies...>,
     .one_by_one = is_one_by_one<Policies...>,
-    .rewrite = policy_of<kind::pooling, separate_pools, Policies...>::rewrite};
+    .rewrite = rewriting_among<Policies...>()};
 
 // The device with the chosen arithmetic.
 template <class Device, class Arithmetic>

@@ -110,8 +110,7 @@ struct composition {
       device_type, operations_among<Policies...>, policy_of<kind::gate, gate_op, Policies...>::value,
       update_type::needs_norm, !executor_type::concurrent,
       policy_of<kind::precision, full_precision, Policies...>::compute, update_type::scales_loss,
-      policy_of<kind::recomputation, recompute_nothing, Policies...>::segments,
-      policy_of<kind::pooling, separate_pools, Policies...>::rewrite>;
+      policy_of<kind::recomputation, recompute_nothing, Policies...>::segments, rewriting_among<Policies...>()>;
   using subnormals_type =
       policy_of<kind::subnormals, std::conditional_t<arithmetic_type::fuses, subnormals::flush, subnormals::keep>,
                 Policies...>;

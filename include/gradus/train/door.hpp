@@ -14,8 +14,8 @@ namespace detail {
 using loop_kinds =
     kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::warm_start, kind::snapshot, kind::save_when,
               kind::executor, kind::arithmetic, kind::subnormals, kind::microbatch, kind::recomputation, kind::pooling,
-              kind::clock, kind::file_system, kind::operations, kind::log_sink, kind::hook, kind::saving_listener,
-              kind::connection, kind::staleness, kind::recovery>;
+              kind::activations, kind::clock, kind::file_system, kind::operations, kind::log_sink, kind::hook,
+              kind::saving_listener, kind::connection, kind::staleness, kind::recovery>;
 using trainer_kinds = kinds_and<loop_kinds, kind::configuration>;
 
 template <class... Policies>

@@ -120,12 +120,12 @@ class basic_predictor {
   using model_type =
       typename Source::template model<device_type, detail::operations_among<Policies...>, gating::op, false, true,
                                       policy_of<kind::precision, detail::full_precision, Policies...>::compute, false,
-                                      0, policy_of<kind::pooling, detail::separate_pools, Policies...>::rewrite>;
+                                      0, detail::rewriting_among<Policies...>()>;
   using subnormals_type =
       policy_of<kind::subnormals, std::conditional_t<arithmetic_type::fuses, subnormals::flush, subnormals::keep>,
                 Policies...>;
   static_assert(policies_fit<kinds<kind::arithmetic, kind::subnormals, kind::precision, kind::codec, kind::file_system,
-                                   kind::operations, kind::pooling>,
+                                   kind::operations, kind::pooling, kind::activations>,
                              Policies...>::value);
 
 public:

@@ -1,0 +1,109 @@
+// Activations that the backward pass reads again are kept as bfloat16: a copy of half the size is made where the
+// forward pass computes one, and turned into float32 where a gradient reads it. What the forward pass reads is not
+// rounded, so the loss of a step is that of the same weights without the pass.
+//
+// An activation is stored so if it is a float32 result of 32 numbers or more for each example, if only gradients of
+// products, convolutions, relu, tanh and sigmoid read it again, and if something else of that size is
+// computed between its last reader of the forward pass and its first of the backward pass: otherwise its memory would
+// not serve anything in between. A gradient that is a sweep reads the 16 bits itself; a product's operand is widened
+// for it, and lives as long as the product takes.
+#pragma once
+#include "../ops/conv.hpp"
+#include "../ops/depthwise_conv.hpp"
+#include "../ops/elementwise.hpp"
+#include "../ops/matmul.hpp"
+#include "rewrite.hpp"
+
+namespace gradus::inline GRADUS_BUILD {
+
+namespace detail {
+
+class storing {
+public:
+  constexpr explicit storing(const graph_parts& p)
+      : p_(p), v_(p.view), base_(v_.size, -1), last_(v_.size, -1), first_(v_.size, -1), flags_(v_.size, 0) {}
+
+  constexpr graph run() {
+    classify();
+    graph g = like(p_);
+    seq<int> map(v_.size, -1), copy(v_.size, -1);
+    for (int i = 0; i < v_.size; ++i) {
+      const node& n = v_.nodes[i];
+      if (is_gradient(i)) {
+        g.enter_gradient_scope();
+        seq<int> wide(n.inputs, -1);
+        for (int k = 0; k < n.inputs; ++k)
+          if (const int u = v_.edges[n.first + k]; is_stored(u))
+            wide[k] = same_place(g, cast({&g, copy[u]}, float32), n);
+        emit(g, v_, i, map.first);
+        for (int k = 0; k < n.inputs; ++k)
+          if (wide[k] >= 0) g.edges[g.nodes[map[i]].first + k] = wide[k];
+        continue;
+      }
+      emit(g, v_, i, map.first);
+      if (is_stored(i)) copy[i] = same_place(g, cast({&g, map[i]}, bfloat16), n);
+    }
+    carry(g, p_, map.first);
+    return g;
+  }
+
+private:
+  static constexpr std::int64_t least = 32;  // numbers for each example
+  enum : char { kept = 1, worthwhile = 2 };
+  const graph_parts& p_;
+  const graph_view& v_;
+  seq<int> base_;
+  seq<int> last_, first_;  // readers: the last of the forward pass, the first of the backward pass
+  seq<char> flags_;
+
+  constexpr bool is_gradient(int i) const { return v_.nodes[i].scope == graph::gradient_scope; }
+  constexpr bool is_stored(int i) const { return (flags_.first[i] & worthwhile) != 0; }
+  constexpr bool is_large(int i) const {
+    const node& n = v_.nodes[i];
+    return !n.op->is(trait::leaf | trait::view | trait::writes | trait::control) && -gradus::count(n.dims) >= least;
+  }
+  static constexpr int same_place(graph& g, value made, const node& n) {
+    g.nodes[made.id].device = n.device, g.nodes[made.id].scope = n.scope;
+    return made.id;
+  }
+  // A gradient whose result a rounded operand changes in proportion, at random. Others read exact ones: of a softmax,
+  // of a norm, and a factor (a dropout's mask holds one number, whose error would be that of every gradient).
+  static constexpr bool reads_rounded(const node& n) {
+    return n.op == &cards::matmul || n.op == &cards::conv2d || n.op == &cards::conv2d_filter ||
+           n.op == &cards::conv2d_input || n.op == &cards::depthwise_conv2d_filter || n.op == &cards::relu_grad ||
+           n.op == &cards::tanh_grad || n.op == &cards::sigmoid_grad;
+  }
+
+  constexpr void classify() {
+    seq<int> large(v_.size + 1, 0);  // how many large results stand before node i
+    for (int i = 0; i < v_.size; ++i) {
+      const node& n = v_.nodes[i];
+      large[i + 1] = large[i] + (is_large(i) ? 1 : 0);
+      base_[i] = n.op->is(trait::view | trait::writes) ? base_[v_.edges[n.first]] : i;
+      for (int e = n.first, end = e + n.inputs; e < end; ++e) {
+        const int u = v_.edges[e];
+        if (!is_gradient(i))
+          last_[base_[u]] = i;
+        else if (first_[u] < 0)
+          first_[u] = i;
+        if (n.op->is(trait::writes) || (is_gradient(i) && (!reads_rounded(n) || n.type != float32))) flags_[u] |= kept;
+      }
+    }
+    for (int i = 0; i < p_.output_count; ++i) flags_[p_.outputs[i].node] |= kept;
+    for (int i = 0; i < v_.size; ++i) {
+      const node& n = v_.nodes[i];
+      const int from = last_[base_[i]] < i ? i : last_[base_[i]];
+      if (is_gradient(i) || n.type != float32 || !is_large(i) || first_[i] < 0 || (flags_[i] & kept) != 0) continue;
+      if (large[first_[i]] - large[from + 1] > 0) flags_[i] |= worthwhile;
+    }
+  }
+};
+
+}  // namespace detail
+
+constexpr graph store_activations(const graph_parts& p) {
+  if (p.what != mode::train) return detail::thaw(p);
+  return detail::storing(p).run();
+}
+
+}  // namespace gradus
