@@ -20,17 +20,16 @@ for top in ("include", "tests", "examples", "benchmarks"):
 version = subprocess.run([tool, "--version"], capture_output=True, text=True).stdout
 if " 16." not in version:
     sys.exit(f"expected clang-format 16, found: {version.strip()}; install clang-format-16")
-if check:
-    bad = []
-    for file in sorted(files):
-        formatted = subprocess.run([tool, file], capture_output=True).stdout
-        with open(file, "rb") as handle:
-            if handle.read() != formatted:
-                bad.append(os.path.relpath(file, root))
+if check:  # one process for all: a process for each file takes 20 times as long
+    said = subprocess.run([tool, "--dry-run", "--Werror", *sorted(files)], capture_output=True, text=True)
+    bad = sorted({os.path.relpath(line.split(":")[0], root) for line in said.stderr.splitlines()
+                  if "[-Wclang-format-violations]" in line})
     for file in bad:
         print(f"{file}: not formatted; run tools/format.py")
     print(f"{len(files)} files, {len(bad)} not formatted")
-    sys.exit(1 if bad else 0)
+    if said.returncode != 0 and not bad:
+        print(said.stderr)
+    sys.exit(1 if said.returncode != 0 else 0)
 if files:
     subprocess.run([tool, "-i", *sorted(files)], check=True)
 print(f"{len(files)} files formatted")
