@@ -10,7 +10,7 @@ build=(g++ cmake ninja-build ccache zlib1g-dev libxtensor-dev libxsimd-dev libce
   nlohmann-json3-dev libcli11-dev libstb-dev)
 test=(python3 python3-numpy python3-protobuf libleveldb-dev libgrpc++-dev libopenmpi-dev openmpi-bin openssl doctest-dev pkg-config clang-16 libclang-rt-16-dev libc++-16-dev libc++abi-16-dev clang-format-16
   strace util-linux
-  libbenchmark-dev gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm qemu-system-misc
+  libbenchmark-dev gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib gcc-riscv64-unknown-elf qemu-system-arm qemu-system-misc
   qemu-user g++-aarch64-linux-gnu g++-arm-linux-gnueabihf g++-riscv64-linux-gnu g++-s390x-linux-gnu g++-i686-linux-gnu)
 longer=(clang-19 lintian mkdocs doxygen libdnnl-dev libopenblas-dev)
 

@@ -1,5 +1,5 @@
 // A model that was written as C99 predicts on a board what the library predicts there, and what both predict here.
-// boards: all of ARM
+// boards: all
 // links no heap and no exceptions
 // flash at most: 14490
 // ram at most: 4730

@@ -2,6 +2,7 @@
 // blocks are constants in 8 bits, the last block and the head are trained. The frozen weights are drawn by the
 // compiler.
 // a board with 256 KB of ram
+// table: DS-CNN-S, batch 1, plain gradient descent | `release_gradients`, `recompute_marked`
 // flash at most: 52420
 // ram at most: 148200
 // instructions at most: 36000000

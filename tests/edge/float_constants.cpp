@@ -1,6 +1,7 @@
 // The network of release.cpp with the constants of a step in float32: no routine for doubles is in the image.
 // links no heap and no exceptions
 // links no double
+// table: the CNN at batch 1 | `release_gradients`, `float_constants`
 // flash at most: 25270
 // ram at most: 48730
 // instructions at most: 758000

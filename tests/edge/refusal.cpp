@@ -1,4 +1,5 @@
 // Without exceptions an error reaches the handler that the program defines, with its kind and its text.
+// boards: with a standard library
 // flash at most: 4680
 #include <gradus/base/error.hpp>
 #include <gradus/base/shape.hpp>

@@ -1,4 +1,5 @@
 // Every schedule, and the functions they are made of, has the same bits on every machine. No heap, no C library.
+// boards: with a standard library
 // links no heap and no exceptions
 // flash at most: 14500
 // ram at most: 110

@@ -1,4 +1,5 @@
 // One image at a time in the least memory: no array of gradients, and Adam's slots in 16 bits each.
+// table: the CNN at batch 1 | `release_gradients`, `slots<bfloat16>`
 // flash at most: 28160
 // ram at most: 39970
 // instructions at most: 1010000

@@ -1,4 +1,5 @@
 // A batch of four images in the least memory: as fused_pooling.cpp, with the slots of Adam in 8 bits each.
+// table: the CNN at batch 4 | `one_by_one`, `slots<int8>`, `fused_pooling`
 // flash at most: 27670
 // ram at most: 31720
 // instructions at most: 3430000

@@ -1,5 +1,6 @@
 // The smallest program that learns: exclusive or, by plain gradient descent.
 // links no heap and no exceptions
+// table: 2-8-1 (tanh), batch 4, plain gradient descent | `one_by_one`
 // flash at most: 7040
 // ram at most: 540
 // instructions at most: 10200

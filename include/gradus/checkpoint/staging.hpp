@@ -125,14 +125,14 @@ struct rolling_snapshot {
     snapshot& content() { return layout_.content(); }
 
   private:
-    enum : std::uint8_t { waiting, copying, copied };
+    enum : std::uint32_t { waiting, copying, copied };  // words: RISC-V with g++ 12 needs a library to swap bytes
     void ensure(std::size_t i);
 
     std::size_t piece_, places_ = 0;
     detail::staged_layout layout_;
     aligned_buffer arena_;
     std::vector<detail::copy_range> pieces_;
-    std::unique_ptr<std::atomic<std::uint8_t>[]> states_;
+    std::unique_ptr<std::atomic<std::uint32_t>[]> states_;
     std::atomic<bool> active_{false};
   };
 };

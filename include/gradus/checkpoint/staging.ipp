@@ -71,7 +71,7 @@ GRADUS_BODY void rolling_snapshot::area::prepare(const state_list& list) {
   // In the order of addresses, so that before_write finds its pieces.
   std::sort(pieces_.begin(), pieces_.end(), [](const auto& a, const auto& b) { return std::less<>{}(a.from, b.from); });
   if (pieces_.size() > places_) {
-    states_ = std::make_unique<std::atomic<std::uint8_t>[]>(pieces_.size());
+    states_ = std::make_unique<std::atomic<std::uint32_t>[]>(pieces_.size());
     places_ = pieces_.size();
   }
 }
@@ -109,7 +109,7 @@ GRADUS_BODY void rolling_snapshot::area::before_write(std::span<const std::byte>
 }
 
 GRADUS_BODY void rolling_snapshot::area::ensure(std::size_t i) {
-  std::uint8_t expected = waiting;
+  std::uint32_t expected = waiting;
   if (states_[i].compare_exchange_strong(expected, copying, std::memory_order_acquire)) {
     std::memcpy(pieces_[i].to, pieces_[i].from, pieces_[i].bytes);
     states_[i].store(copied, std::memory_order_release);

@@ -134,7 +134,8 @@ private:
   std::int64_t last_batch_ = -1;
   prepared* last_ = nullptr;
   std::vector<std::unique_ptr<prepared>> prepared_;
-  std::atomic<bool> failed_{false}, claimed_{false};
+  std::atomic<bool> failed_{false};
+  std::atomic_flag claimed_;  // where a processor swaps words alone, a bool would need a library (RISC-V with g++ 12)
 #if defined(__cpp_exceptions)
   std::exception_ptr error_;
 #endif
@@ -180,7 +181,7 @@ private:
     ++p.round;
 #if defined(__cpp_exceptions)
     if (failed_.load(std::memory_order_acquire)) {
-      claimed_ = false;
+      claimed_.clear();
       std::rethrow_exception(std::exchange(error_, nullptr));
     }
 #endif
@@ -220,7 +221,7 @@ private:
         session(c);
 #if defined(__cpp_exceptions)
     } catch (...) {
-      if (!claimed_.exchange(true)) {  // the first error is the one that is reported
+      if (!claimed_.test_and_set()) {  // the first error is the one that is reported
         error_ = std::current_exception();
         failed_.store(true, std::memory_order_release);
       }

@@ -1,5 +1,7 @@
 // From reset to main on a bare RISC-V, and out through semihosting (hence .cc: the globs take *.cpp). The compiler is
 // one for Linux, of which nothing is linked: what the library needs of C stands here.
+#include <gradus/base/math.hpp>
+
 #include <cstddef>
 
 #include "../../../examples/starter/board/board.hpp"
@@ -19,12 +21,15 @@ void* __dso_handle = nullptr;
 }
 [[gnu::naked, gnu::section(".vectors")]] void reset() {
   __asm volatile(
+      ".option arch, +zicsr\n"  // named by no -march for which a compiler has its libgcc
       "la sp, stack_top\n"
       "la t0, fault\n"
       "csrw mtvec, t0\n"
+#if defined(__riscv_flen)
       "li t0, 0x2000\n"  // mstatus.FS: the floating-point unit on
       "csrs mstatus, t0\n"
       "csrw fcsr, zero\n"
+#endif
       "j begin");
 }
 
@@ -56,4 +61,10 @@ void* __dso_handle = nullptr;
   return n;
 }
 [[noreturn]] void abort() { board::leave(98); }
+#if __riscv_xlen == 32  // roots without an instruction for them
+double square_root(double x) __asm("sqrt");
+float square_root_of_float(float x) __asm("sqrtf");
+[[gnu::used]] double square_root(double x) { return gradus::portable_math::detail::root_by_digits(x); }
+[[gnu::used]] float square_root_of_float(float x) { return static_cast<float>(square_root(x)); }
+#endif
 }
