@@ -46,9 +46,9 @@ struct slot_storage {};  // how a static stepper stores the slots of its rule: s
 // bitsandbytes, its 8-bit ones.
 //
 // For rules on numbers, with or without a clip by the global norm and an average. Refused: rules that measure tensors
-// or evaluate elsewhere, groups of rules, freeze, accumulate, loss scales; constraints, gradients that come as rows, float64;
-// as int8, rules whose variable is computed from their slots alone (ftrl, adagrad_da); when the trainer is made, slots
-// that start as a copy of their variable (invalid_argument).
+// or evaluate elsewhere, groups of rules, freeze, accumulate, loss scales; constraints, gradients that come as rows,
+// float64; as int8, rules whose variable is computed from their slots alone (ftrl, adagrad_da); when the trainer is
+// made, slots that start as a copy of their variable (invalid_argument).
 template <dtype Type>
 struct slots {
   static_assert(Type == bfloat16 || Type == int8,
