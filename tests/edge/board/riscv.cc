@@ -2,7 +2,9 @@
 // one for Linux, of which nothing is linked: what the library needs of C stands here.
 #include <gradus/base/math.hpp>
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 
 #include "../../../examples/starter/board/board.hpp"
 
@@ -65,6 +67,21 @@ void* __dso_handle = nullptr;
 double square_root(double x) __asm("sqrt");
 float square_root_of_float(float x) __asm("sqrtf");
 [[gnu::used]] double square_root(double x) { return gradus::portable_math::detail::root_by_digits(x); }
-[[gnu::used]] float square_root_of_float(float x) { return static_cast<float>(square_root(x)); }
+[[gnu::used]] float square_root_of_float(float x) {  // by integers: a program may have to link no routine for doubles
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
+  if (!(x > 0) || bits >= 0x7f800000u) return x < 0 ? std::bit_cast<float>(0x7fc00000u) : x;
+  int exponent = static_cast<int>(bits >> 23);
+  std::uint32_t m = bits & 0x007fffffu;
+  if (exponent != 0) m |= 0x00800000u;
+  for (exponent += exponent == 0; m < 0x00800000u; m <<= 1) --exponent;
+  exponent -= 150;  // x = m 2^exponent
+  const int more = exponent % 2 == 0 ? 2 : 1;
+  const std::uint64_t radicand = static_cast<std::uint64_t>(m) << (24 + more);
+  std::uint32_t root = 0;
+  for (std::uint32_t digit = 1u << 24; digit != 0; digit >>= 1)
+    if (const std::uint64_t next = root | digit; next * next <= radicand) root |= digit;
+  exponent = (exponent - more) / 2 - 12 + 1 + 150;  // 25 digits, of which the last one rounds: none is in the middle
+  return std::bit_cast<float>((static_cast<std::uint32_t>(exponent - 1) << 23) + (root >> 1) + (root & 1));
+}
 #endif
 }
