@@ -5,6 +5,7 @@
 #include <gradus/train/activations.hpp>
 #include <gradus/train/fused_pooling.hpp>
 #include <gradus/train/predictor.hpp>
+#include <gradus/train/supervisor.hpp>
 
 #include "../run/static_compare.hpp"
 
@@ -130,6 +131,7 @@ TEST_CASE("the same bits by threads, with recomputation, by the interpreter, and
   CHECK(go(stored, threads{2}) == want);
   CHECK(go(stored, recompute<2>{}) == want);
   CHECK(go(stored, gate_graph{}) == want);
+  CHECK(go(stored, microbatch{3}, threads{2}) == go(stored, microbatch{3}));
   const std::function<model_spec(graph&)> f = deep;
   auto interpreted = make_trainer(f, adam{.rate = 0.01}, stored);
   interpreted.train(data(), {.steps = 9});
@@ -142,6 +144,15 @@ TEST_CASE("the same bits by threads, with recomputation, by the interpreter, and
   };
   in_folder(4);
   CHECK(in_folder(9) == want);
+  const gradus::testing::temp_dir other;
+  auto sv = make_supervisor<deep>({.logdir = other.path(), .save_summaries_secs = 0}, adam{.rate = 0.01}, stored);
+  {
+    auto session = sv.managed_session("", data());
+    for (int i = 0; i < 9; ++i) session.run();
+  }
+  auto read = make_trainer<deep>(adam{.rate = 0.01}, stored, run_config{.model_dir = other.path()});
+  read.train(data(), {.max_steps = 9});  // which are done
+  CHECK(bytes_of(read) == want);
   const predictor<deep, activations<bfloat16>> net({.model_dir = dir.path()}, stored);
   CHECK(net.seat().template input<float>("x").size() == 8);
 }
