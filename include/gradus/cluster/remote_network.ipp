@@ -14,7 +14,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 // What a parameter server says last, in a hello that asks for nothing: the cluster has ended as it should, or this task
 // has ended though it should not, and why.
-inline constexpr std::uint64_t goodbye = 1, gone = 2;
+inline constexpr std::uint64_t says_goodbye = 1, says_gone = 2;
 // Who is there: asked of parameter server 0 in such a hello, and answered in one.
 inline constexpr std::uint64_t asks_members = 3, tells_members = 4;
 
@@ -117,7 +117,7 @@ GRADUS_BODY void remote_network::serve(std::uint32_t shard) {
   try {
     program_.serve(*this, shard);
   } catch (...) {
-    tell_all(gone, error_text(std::current_exception()));
+    tell_all(says_gone, error_text(std::current_exception()));
     carrier_->close(o_.close_secs);
     throw;
   }
@@ -126,7 +126,7 @@ GRADUS_BODY void remote_network::serve(std::uint32_t shard) {
     const std::lock_guard lock(mutex_);
     if (!is_stopped_) why = why_;
   }
-  if (!why.empty()) tell_all(gone, why);
+  if (!why.empty()) tell_all(says_gone, why);
   carrier_->close(o_.close_secs);
   if (!why.empty()) raise(status::aborted, text(nodes_.task, " has ended: ", why));
 }
@@ -137,7 +137,7 @@ GRADUS_BODY void remote_network::server_stopped() {
     is_stopped_ = true;
     if (ended_) return;
   }
-  if (is_ps()) tell_all(gone);
+  if (is_ps()) tell_all(says_gone);
   close("its server was stopped");
 }
 
@@ -188,7 +188,7 @@ GRADUS_BODY void remote_network::close(const std::string& why) {
   box_.close();
 }
 GRADUS_BODY void remote_network::end() {
-  if (nodes_.me == cluster_shape::decider) tell_all(goodbye);
+  if (nodes_.me == cluster_shape::decider) tell_all(says_goodbye);
   close({});
 }
 GRADUS_BODY void remote_network::finish() {
@@ -324,7 +324,7 @@ GRADUS_BODY void remote_network::came(std::uint32_t node, std::span<const std::b
     if (m.kind == message_kind::join) p.has_left = false;
   }
   if (m.kind == message_kind::hello) {
-    if (node == cluster_shape::decider && m.about == goodbye) close({});
+    if (node == cluster_shape::decider && m.about == says_goodbye) close({});
     if (m.about == asks_members && nodes_.me == cluster_shape::decider) return tell_members(node);
     if (m.about == tells_members && node == cluster_shape::decider && !m.parts.empty()) {
       bytes_in in(m.parts[0].bytes, "list of members");
@@ -336,7 +336,7 @@ GRADUS_BODY void remote_network::came(std::uint32_t node, std::span<const std::b
       ++answers_;
       return changed_.notify_all();
     }
-    if (node < shape_.shards && m.about == gone) {
+    if (node < shape_.shards && m.about == says_gone) {
       constexpr std::size_t most = 1000;
       std::string why = m.parts.empty() ? "" : ": ";
       if (!m.parts.empty())

@@ -49,7 +49,7 @@ public:
 
 private:
   static constexpr std::int64_t least = 32;  // numbers for each example
-  enum : char { kept = 1, worthwhile = 2 };
+  enum : char { exact = 1, worthwhile = 2 };
   const graph_parts& p_;
   const graph_view& v_;
   seq<int> base_;
@@ -86,14 +86,14 @@ private:
           last_[base_[u]] = i;
         else if (first_[u] < 0)
           first_[u] = i;
-        if (n.op->is(trait::writes) || (is_gradient(i) && (!reads_rounded(n) || n.type != float32))) flags_[u] |= kept;
+        if (n.op->is(trait::writes) || (is_gradient(i) && (!reads_rounded(n) || n.type != float32))) flags_[u] |= exact;
       }
     }
-    for (int i = 0; i < p_.output_count; ++i) flags_[p_.outputs[i].node] |= kept;
+    for (int i = 0; i < p_.output_count; ++i) flags_[p_.outputs[i].node] |= exact;
     for (int i = 0; i < v_.size; ++i) {
       const node& n = v_.nodes[i];
       const int from = last_[base_[i]] < i ? i : last_[base_[i]];
-      if (is_gradient(i) || n.type != float32 || !is_large(i) || first_[i] < 0 || (flags_[i] & kept) != 0) continue;
+      if (is_gradient(i) || n.type != float32 || !is_large(i) || first_[i] < 0 || (flags_[i] & exact) != 0) continue;
       if (large[first_[i]] - large[from + 1] > 0) flags_[i] |= worthwhile;
     }
   }
