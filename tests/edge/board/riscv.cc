@@ -1,5 +1,5 @@
-// From reset to main on a bare RISC-V, and out through semihosting (hence .cc: the globs take *.cpp). The compiler is
-// one for Linux, of which nothing is linked: what the library needs of C stands here.
+// From reset to main on a bare RISC-V, and out through semihosting (hence .cc: the globs take *.cpp). No C
+// library is linked, neither Linux's (64 bits) nor another (32 bits): what the library needs of C stands here.
 #include <gradus/base/math.hpp>
 
 #include <bit>
