@@ -1,20 +1,21 @@
-// The form of a kernel, and how one text serves the compiled step and the interpreter.
+// This header defines the form of a kernel, and how one source text serves both the compiled step and the interpreter.
 //
 //   template <>
 //   struct op_kernel<&cards::softmax> {
 //     template <class A, class S>                        // A: the arithmetic (fast, portable)
 //     static void run(const S& s, std::byte* const* a) { // a[0] is the result, a[1] ... the operands
-//       dispatch_type<0, float, double>(s, [&]<class T>() {  // T: the element type of types[0], the result's
+//       dispatch_type<0, float, double>(s, [&]<class T>() {  // T is the element type of types[0], the result's
 //         T* y = at<T>(a, 0);
 //         for (std::int64_t row = 0; row < s.dim(0); ++row) ...
 //
-// In the compiled step S is fixed<signature>: dim(1) folds to a constant. In the interpreter it reads the signature.
+// In the compiled step S is fixed<signature>, and dim(1) folds to a constant. In the interpreter dim(1) reads the
+// signature.
 //
-// A kernel whose work falls into pieces that share no result can be divided among threads. It says so,
+// A kernel whose work falls into pieces that share no result can be divided among threads. It says so with
 //   static constexpr bool divides = true;
-// and does the pieces of its share alone: const index_range mine = s.share(s.dim(0)); for (r = mine.first; r <
-// mine.last;
-// ... What the pieces are, and the bits of each, may depend on shape only, never on how many callers there are.
+// and then does only the pieces of its share:
+//   const index_range mine = s.share(s.dim(0)); for (r = mine.first; r < mine.last; ...
+// What the pieces are, and the bits of each, may depend on the shape only, never on how many callers there are.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -24,24 +25,24 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Specialized once per op. A card without one cannot run on this device.
+// This template is specialized once per op. An op whose card has no specialization cannot run on this device.
 template <const card* Op>
 struct op_kernel {
   static_assert(Op == nullptr,
                 "gradus: this op has no kernel here. Include the header of its kernel (of frozen layers: "
                 "gradus/cpu/frozen.hpp), or specialize gradus::op_kernel<&your_card> for an op of yours.");
 };
-// The formula of an elementwise op, on numbers: template <class N> static N at(N a, N b).
+// This holds the formula of an elementwise op on numbers: template <class N> static N at(N a, N b).
 template <const card* Op>
 struct formula;
 
-// The pieces first <= i < last.
+// These are the pieces first <= i < last.
 struct index_range {
   std::int64_t first, last;
 };
 
 namespace detail {
-// Of n pieces, those of part `part`: nearly equal runs that begin at multiples of `grain`.
+// Returns which of n pieces belong to part `part`. Parts are nearly equal runs that begin at multiples of `grain`.
 constexpr index_range share_of(std::int64_t n, std::int64_t grain, int part, int parts) {
   const std::int64_t grains = (n + grain - 1) / grain;
   const std::int64_t first = grains * part / parts * grain, last = grains * (part + 1) / parts * grain;
@@ -63,13 +64,13 @@ struct fixed {
   int part = 0, parts = 1;
   static constexpr const signature& value = Signature;  // NOLINT: a template parameter object
   static constexpr dtype type(int i) { return Signature.types[i]; }
-  static constexpr int raw(int i) { return Signature.dims[i]; }  // as lowered: for flags and constants
+  static constexpr int raw(int i) { return Signature.dims[i]; }  // the value as lowered, for flags and constants
   constexpr std::int64_t dim(int i) const { return extent_at(Signature.dims[i], rows, batch_size); }
   constexpr index_range share(std::int64_t n, std::int64_t grain = 1) const {
     return parts == 1 ? index_range{0, n} : share_of(n, grain, part, parts);
   }
 };
-// The same with rows and batch as constants: every extent is one. Never divided.
+// This is `fixed` with the rows and the batch size as constants, so that every extent is one. It is never divided.
 template <signature Signature, std::int64_t Rows, std::int64_t Batch>
 struct fixed_batch {
   static constexpr bool is_fixed = true;
@@ -81,8 +82,8 @@ struct fixed_batch {
   static constexpr index_range share(std::int64_t n, std::int64_t = 1) { return {0, n}; }
 
 private:
-  // Apart from the signature: a program that reads an extent while it runs does not keep the op's card, which leads to
-  // all that builds and differentiates graphs.
+  // These stand apart from the signature, so that a program that reads an extent while it runs does not keep the op's
+  // card, which leads to all the code that builds and differentiates graphs.
   static constexpr auto extents = [] {
     std::array<std::int64_t, max_extents> all{};
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = extent_at(Signature.dims[i], Rows, Batch);
@@ -99,7 +100,7 @@ struct dynamic {
   std::int64_t rows, batch_size;
   int part, parts;
   const signature& value;
-  const void* steps = nullptr;  // of a fused expression: its formulas as functions
+  const void* steps = nullptr;  // the formulas of a fused expression, as functions
   dtype type(int i) const { return value.types[i]; }
   int raw(int i) const { return value.dims[i]; }
   std::int64_t dim(int i) const { return extent_at(value.dims[i], rows, batch_size); }
@@ -107,7 +108,8 @@ struct dynamic {
 };
 }  // namespace detail
 
-// Calls f with the element type of types[I]: resolved when compiled, chosen among Ts when interpreted.
+// Calls f with the element type of types[I], which is resolved at compile time in a compiled step and chosen among Ts
+// in the interpreter.
 template <int I, class... Ts, class S, class F>
 void dispatch_type(const S& s, F f) {
   if constexpr (S::is_fixed) {

@@ -1,9 +1,9 @@
-// Normalizing rows. Each row is read from the first-level cache as often as it takes: its mean, its variance, its
-// numbers; the gradients compute mean and variance again rather than read them.
+// These kernels normalize rows. Each row is read from the first-level cache as often as is needed: for its mean, for
+// its variance, and for its numbers. The gradients compute mean and variance again rather than read them.
 //
-// Arithmetic: mean = sum / n; variance = sum of d^2 / n with d = x - mean, the sums trees as of every row (squares and
-// products by fma); x^ = d * (1 / sqrt(variance + epsilon)). Forward: fma(x^, gamma, beta). The gradients of gamma and
-// beta are chains down the columns, dgamma by fma.
+// Arithmetic: mean = sum / n; variance = (sum of d^2) / n with d = x - mean. Both sums are trees, as every row sum is
+// (squares and products are added by fma). x^ = d * (1 / sqrt(variance + epsilon)), and the forward result is fma(x^,
+// gamma, beta). The gradients of gamma and beta are chains down the columns; dgamma is added up by fma.
 #pragma once
 #include <array>
 #include <bit>
@@ -20,7 +20,8 @@ template <class T>
 struct row_statistics {
   T mean, factor;
 };
-// The sum over a row of f(pack, place, how many of its places count).
+// Returns the sum over a row, where f(accumulator, position, count) adds the `count` numbers from `position` on to the
+// accumulator, a pack.
 template <class A, class T, class F>
 GRADUS_INLINE T sum_over(std::size_t n, F f) {
   using N = pack<T, A>;
@@ -46,7 +47,7 @@ GRADUS_INLINE void write_some(N x, T* p, std::size_t n) {
   else
     x.store_partial(p, n);
 }
-// f(place, how many) over a row, a register at a time.
+// Calls f(position, count) over a row, one register at a time.
 template <class N, class F>
 GRADUS_INLINE void over_row(std::size_t n, F f) {
   std::size_t j = 0;
@@ -61,7 +62,7 @@ GRADUS_INLINE row_statistics<T> statistics_of(const T* x, std::size_t n, T epsil
   const N middle(mean);
   const T squares = sum_over<A, T>(
       n, [&](N acc, std::size_t i, std::size_t k) __attribute__((always_inline)) {
-        const N d = read_some<N>(x + i, k, mean) - middle;  // 0 where there is nothing
+        const N d = read_some<N>(x + i, k, mean) - middle;  // lanes past the end are 0
         return fma(d, d, acc);
       });
   return {mean, (lane<T, A>(T(1)) / sqrt(lane<T, A>(squares / count) + lane<T, A>(epsilon))).v};
@@ -112,7 +113,7 @@ struct op_kernel<&cards::layer_norm> {
   }
 };
 
-// factor (g - mean(g) - x^ mean(g x^)) with g = dy gamma
+// Computes dx = factor (g - mean(g) - x^ mean(g x^)) with g = dy gamma.
 template <>
 struct op_kernel<&cards::layer_norm_grad> {
   static constexpr bool divides = true;
@@ -164,7 +165,7 @@ private:
   }
 };
 
-// dgamma = sum of dy x^, dbeta = sum of dy, down the rows
+// Computes dgamma = sum of dy x^ and dbeta = sum of dy, down the rows.
 template <>
 struct op_kernel<&cards::layer_norm_grads> {
   static constexpr bool divides = true;
