@@ -1,20 +1,20 @@
-// Linear algebra for rules that step a whole matrix (update/rule.hpp): what they are given as `Math`. A rule knows it
-// only as static functions on memory, so the same rule runs on any device that has them:
+// This is the linear algebra for rules that step a whole matrix (update/rule.hpp), which they are given as `Math`. A
+// rule knows it only as static functions on memory, so the same rule runs on any device that has them:
 //
 //   typename Math::template number<T>                a T with the rounding of this arithmetic (a lane)
 //   Math::matmul(a, ta, b, tb, c, m, n, k)           c = op(a) op(b), dense row-major; op(a) is [m, k], op(b) [k, n]
-//   Math::gram(a, ta, c, m, k)                       c = op(a) op(a)^T, [m, m], at about half the price
-//   Math::block_product(a, sa, ta, b, sb, tb, c, sc, m, n, k)    the same with strides (numbers from row to row)
+//   Math::gram(a, ta, c, m, k)                       c = op(a) op(a)^T, [m, m], at about half the cost
+//   Math::block_product(a, sa, ta, b, sb, tb, c, sc, m, n, k)    matmul with strides (numbers from row to row)
 //   Math::block_subtract(...)                        c = c - op(a) op(b)
 //   Math::sum_of_squares(x, n), Math::dot(x, y, n)
-//   Math::rotate_rows(x, stride, n, low, high, c, s)   plane rotations of rows (p, q) = (k + 1, k), k = high - 1 ...
-//   low:
-//                               p <- c p + s q, q <- c q - s p, the first n columns; c and s in the order of use
-//   Math::map(n, f, x...)       f(numbers...) for every place; pointers to const are read, the others read and written
-//   Math::reduce(n, f, x...)    sum of f(numbers...) over all places
+//   Math::rotate_rows(x, stride, n, low, high, c, s)   rotates rows (p, q) = (k + 1, k) for k = high - 1 ... low:
+//                               p <- c p + s q, q <- c q - s p, in the first n columns; c and s in the order of use
+//   Math::map(n, f, x...)       calls f(numbers...) per element; const arrays are read, the others read and written
+//   Math::reduce(n, f, x...)    returns the sum of f(numbers...) over all elements
 //
-// f is generic in the number, as a rule's step is: [&](auto g, auto& m) { ... }; settings enter as T, by N(setting).
-// Sums are the trees of docs/arithmetic.md and products its chains, so the bits depend on the shapes alone.
+// f is generic in the number type, as a rule's step is: [&](auto g, auto& m) { ... }. Settings enter f as T and are
+// converted by N(setting). Sums are the trees of docs/arithmetic.md and matrix products are its chains, so the bits
+// depend on the shapes alone.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -141,7 +141,7 @@ struct linear {
               f(N::load_partial(x + i + at, left), N::load_partial(rest + i + at, left)...).store(part);
               acc.at[j] = acc.at[j] + N::load_partial(part, left);
             } else {
-              acc.at[j] = acc.at[j] + N(First(0));  // -0 + 0: as a padded block adds
+              acc.at[j] = acc.at[j] + N(First(0));  // turns -0 into 0, as adding a padded block does
             }
           }
           return acc;

@@ -1,10 +1,12 @@
-// exp, log and their kin on numbers: no branches, no tables, no library underneath, so that lane and pack, desktop and
-// microcontroller give the same bits. Measured in tests/cpu/math.cpp, largest error in units in the last place:
+// This header has exp, log and related functions on numbers. They use no branches, no tables and no library, so that
+// lane and pack, desktop and microcontroller give the same bits. tests/cpu/math.cpp measures them; their largest
+// errors, in units in the last place, are:
 //
 //   exp, log, log1p: 1.1     pow: 1.6     expm1, sin2pi, cos2pi: 2     sigmoid: 2.2     tanh, erf: 2.6
 //
-// Zeros, infinities and NaN as in C's <math.h>; a NaN stays NaN. Subnormal results are right to one unit of the
-// smallest number; where a thread flushes subnormals to zero, they are zero, and a subnormal argument counts as zero.
+// Zeros, infinities and NaN are treated as in C's <math.h>; a NaN stays a NaN. Subnormal results are right to one unit
+// of the smallest number. Where a thread flushes subnormals to zero, such results are zero, and a subnormal argument
+// counts as zero.
 #pragma once
 #include <limits>
 
@@ -20,9 +22,9 @@ GRADUS_INLINE N horner(N x, double first, Rest... rest) {
   else
     return fma(x, horner(x, rest...), N::of(first));
 }
-// The polynomials below are Chebyshev interpolants made with 50 digits; float takes the shorter one.
+// The polynomials below are Chebyshev interpolants that were computed with 50 digits; float uses the shorter one.
 
-// (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2.
+// Returns (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2.
 template <class N>
 GRADUS_INLINE N exp_tail(N r) {
   if constexpr (is_double<N>)
@@ -32,7 +34,7 @@ GRADUS_INLINE N exp_tail(N r) {
   else
     return horner(r, 0.5, 0.166665752173736494, 0.0416665524031902174, 0.0083634727221610281, 0.00139265504284959209);
 }
-// (log((1 + s) / (1 - s)) - 2 s - 2/3 s^3) / s^5 with z = s^2, |s| <= 0.1716.
+// Returns (log((1 + s) / (1 - s)) - 2 s - 2/3 s^3) / s^5 with z = s^2, for |s| <= 0.1716.
 template <class N>
 GRADUS_INLINE N log_tail(N z) {
   if constexpr (is_double<N>)
@@ -41,7 +43,7 @@ GRADUS_INLINE N log_tail(N z) {
   else
     return horner(z, 0.400000155131625242, 0.285620497937892551, 0.23056652002457477);
 }
-// erf(x) / x with z = x^2 on |x| <= 1.
+// Returns erf(x) / x with z = x^2, for |x| <= 1.
 template <class N>
 GRADUS_INLINE N erf_near(N z) {
   if constexpr (is_double<N>)
@@ -53,7 +55,7 @@ GRADUS_INLINE N erf_near(N z) {
     return horner(z, 1.12837916584835095, -0.37612626666720331, 0.112835947151602177, -0.0268542120106264124,
                   0.00518908742343397399, -0.000801686428716586953, 0.0000787587506268548834);
 }
-// (x + 3) e^(x^2) erfc(x) with t = (x - 2) / (x + 3), x from 1 to 6 (float: 4).
+// Returns (x + 3) e^(x^2) erfc(x) with t = (x - 2) / (x + 3), for x from 1 to 6 (float: 4).
 template <class N>
 GRADUS_INLINE N erf_far(N t) {
   if constexpr (is_double<N>)
@@ -65,7 +67,7 @@ GRADUS_INLINE N erf_far(N t) {
     return horner(t, 1.27697838153149469, -1.39293316479974288, 1.16249938008480377, -0.71962274264000002,
                   0.300108607789595889, -0.0563294523999989215, -0.017444754464741284, 0.0120316286820279643);
 }
-// sin(2 pi x) / x and (cos(2 pi x) - 1) / x^2 with z = x^2, |x| <= 1/8.
+// These return sin(2 pi x) / x and (cos(2 pi x) - 1) / x^2 with z = x^2, for |x| <= 1/8.
 template <class N>
 GRADUS_INLINE N sin_turn(N z) {
   if constexpr (is_double<N>)
@@ -84,7 +86,8 @@ GRADUS_INLINE N cos_turn(N z) {
     return horner(z, -19.7392087899387861, 64.9393689766615078, -85.4488041547914352, 59.423290715608124);
 }
 
-// The layout of a T, and ln 2 in two pieces: the first so short that its product with an exponent is exact.
+// This describes the layout of a T, and holds ln 2 in two pieces, of which the first is so short that its product with
+// an exponent is exact.
 template <class T>
 struct format;
 template <>
@@ -105,8 +108,8 @@ struct format<double> {
   static constexpr double exp_least = -746.0, exp_most = 710.0, expm1_least = -40.0;
 };
 
-// Numbers that the machine multiplies by 2^n in one operation, n given as a number: with the one rounding that two
-// exact factors have.
+// Where `supported`, the machine multiplies such a number by 2^n in one operation, with n given as a number. It rounds
+// once, as multiplying by two exact factors does.
 template <class N>
 struct machine_scale {
   static constexpr bool supported = false;
@@ -128,7 +131,8 @@ struct machine_scale<vector_pack<double, A, Arch>> {
 };
 #endif
 
-// x = n ln 2 + r with |r| <= ln 2 / 2; 2^n comes as two factors, since one may be out of range.
+// This splits x = n ln 2 + r with |r| <= ln 2 / 2. Without a machine_scale, 2^n comes as two factors, since a single
+// one may be out of range.
 template <class N>
 struct halved_exponent {
   N n, r, first, second;
@@ -141,25 +145,25 @@ struct halved_exponent {
     n = t - magic;
     r = fma(n, N(-f::ln2_low), fma(n, N(-f::ln2_high), x));
     if constexpr (!machine_scale<N>::supported) {
-      // The low bits of t hold n; with twice the bias added it is positive and may be shifted.
+      // The low bits of t hold n. With twice the bias added, n is positive and may be shifted.
       const words k = t.bits() - words(magic.bits()) + words(static_cast<word>(2 * f::bias));
       const words half = (k >> 1) & words(f::field);
       first = N::from(half << f::mantissa);
       second = N::from((k - half) << f::mantissa);
     }
   }
-  // x 2^n
+  // Returns x 2^n.
   GRADUS_INLINE N scaled(N x) const {
     if constexpr (machine_scale<N>::supported)
       return machine_scale<N>::by(x, n);
     else
       return x * first * second;
   }
-  // 2^-n
+  // Returns 2^-n.
   GRADUS_INLINE N inverse() const {
     if constexpr (machine_scale<N>::supported) {
       return machine_scale<N>::by(N(1), -n);
-    } else {  // the exponent fields of its two factors are those of 2^n mirrored
+    } else {  // the exponent fields of its two factors are those of 2^n, mirrored
       using f = format<typename N::value_type>;
       using words = typename N::words;
       const words mirror(static_cast<typename N::word>(typename N::word{2 * f::bias} << f::mantissa));
@@ -167,7 +171,7 @@ struct halved_exponent {
     }
   }
 };
-// e^x - 1 for x between the least and the most that make sense.
+// Returns e^x - 1 for x between expm1_least and exp_most.
 template <class N>
 GRADUS_INLINE N expm1_within(N x) {
   const halved_exponent<N> e(x);
@@ -175,7 +179,7 @@ GRADUS_INLINE N expm1_within(N x) {
   return e.scaled(power + (N(1) - e.inverse()));
 }
 
-// x = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)), for positive finite x.
+// This splits x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), for positive finite x.
 template <class N>
 struct split_exponent {
   N k, f;
@@ -191,7 +195,7 @@ struct split_exponent {
   }
 };
 
-// log(2^k (1 + f)) + c for a small correction c.
+// Returns log(2^k (1 + f)) + c for a small correction c.
 template <class N>
 GRADUS_INLINE N log_of_parts(N k, N f, N c) {
   using format = detail::format<typename N::value_type>;
@@ -217,7 +221,7 @@ GRADUS_INLINE N exp(N x) {
   return e.scaled(power);
 }
 
-// e^x - 1, exact near 0.
+// Returns e^x - 1, accurate near 0.
 template <number N>
 GRADUS_INLINE N expm1(N x) {
   using f = detail::format<typename N::value_type>;
@@ -234,12 +238,12 @@ GRADUS_INLINE N log(N x) {
                 select(x == N(0), -detail::infinity<N>(), select(x < N(0), detail::not_a_number<N>(), x)));
 }
 
-// log(1 + x), exact near 0.
+// Returns log(1 + x), accurate near 0.
 template <number N>
 GRADUS_INLINE N log1p(N x) {
   const N u = N(1) + x;
   const detail::split_exponent<N> p(u);
-  // What 1 + x lost in rounding, relative to it.
+  // This is what 1 + x lost in rounding, relative to 1 + x.
   const N lost = select(x > N(1), N(1) - (u - x), x - (u - N(1))) / u;
   const N r = detail::log_of_parts(p.k, p.f, lost);
   const N known = select(x < detail::infinity<N>(), select(x == N(0), x, r), x);
@@ -254,7 +258,7 @@ GRADUS_INLINE N tanh(N x) {
   return copysign(e / (e + N(2)), x);
 }
 
-// 1 / (1 + e^-x).
+// Returns 1 / (1 + e^-x).
 template <number N>
 GRADUS_INLINE N sigmoid(N x) {
   return N(1) / (N(1) + exp(-x));
@@ -271,7 +275,7 @@ GRADUS_INLINE N erf(N x) {
 }
 
 namespace detail {
-// A value kept as a sum of two numbers, for pow: y log x needs ten more bits than its result.
+// This keeps a value as a sum of two numbers. pow needs it, because y log x needs ten more bits than its result.
 template <class N>
 struct twofold {
   N high, low;
@@ -286,7 +290,7 @@ GRADUS_INLINE twofold<N> exact_product(N a, N b) {
   const N p = a * b;
   if constexpr (N::policy::fuses && simd::has_fma<typename N::value_type>) {
     return {p, fma(a, b, -p)};
-  } else {  // Dekker 1971: halves of the mantissa, whose products are exact
+  } else {  // Dekker 1971: the halves of the mantissas have exact products
     const N split(format<typename N::value_type>::split);
     const N at = a * split, bt = b * split;
     const N ah = at - (at - a), bh = bt - (bt - b), al = a - ah, bl = b - bh;
@@ -299,7 +303,7 @@ GRADUS_INLINE twofold<N> times(twofold<N> a, twofold<N> b) {
   return {p.high, p.low + (a.high * b.low + a.low * b.high)};
 }
 
-// log(2^k (1 + f)): s + s^3 (2/3 + ...), the first two terms in twofold numbers.
+// Returns log(2^k (1 + f)) as k ln 2 + 2 s + s^3 (2/3 + ...) with s = f / (2 + f); 2 s and 2/3 s^3 are twofold numbers.
 template <class N>
 GRADUS_INLINE twofold<N> twofold_log(N k, N f) {
   using format = detail::format<typename N::value_type>;
@@ -308,7 +312,7 @@ GRADUS_INLINE twofold<N> twofold_log(N k, N f) {
   const twofold<N> s{sh, (((f - back.high) - back.low) - sh * d_low) / d};
   const N two_thirds = N::of(2.0 / 3.0);
   const N rest =
-      is_double<N> ? N::of(3.7007434154171884681e-17) : N::of(-1.9868214925130208e-8);  // 2/3 less its rounding
+      is_double<N> ? N::of(3.7007434154171884681e-17) : N::of(-1.9868214925130208e-8);  // 2/3 minus its rounded value
   const twofold<N> z = times(s, s), cube = times(times(s, z), twofold<N>{two_thirds, rest});
   const N fifth = sh * z.high * (z.high * log_tail(z.high));
   const auto first = exact_sum(k * N(format::ln2_high), sh + sh);
@@ -319,7 +323,8 @@ GRADUS_INLINE twofold<N> twofold_log(N k, N f) {
 }
 }  // namespace detail
 
-// x to the y, as C's pow: a negative x with a fractional y is NaN; anything to the 0 and 1 to anything are 1.
+// Returns x to the power y, as C's pow does: a negative x with a fractional y gives NaN; anything to the power 0, and 1
+// to any power, is 1.
 template <number N>
 GRADUS_INLINE N pow(N x, N y) {
   using f = detail::format<typename N::value_type>;
@@ -345,7 +350,7 @@ GRADUS_INLINE N pow(N x, N y) {
   return select(detail::either(y == N(0), x == N(1)), N(1), value);
 }
 
-// sin and cos of x turns (2 pi x radians), for |x| <= 2^20: exact at the quarters.
+// These return the sine and cosine of x turns (2 pi x radians), for |x| <= 2^20; they are exact at the quarters.
 template <number N>
 GRADUS_INLINE N sin2pi(N x) {
   const N quarters = round(x * N(4)), r = x - quarters * N::of(0.25), z = r * r;
