@@ -1,9 +1,10 @@
-// Matrix products, chosen by shape: a few numbers at a time where there is little to do, tiles of registers on op(b) in
-// place or packed into a panel on the stack, and for large products both operands packed (cpu/gemm.hpp).
+// This header has matrix products by methods chosen by shape: a few numbers at a time where there is little to do,
+// register tiles on op(b) in place or packed into a panel on the stack, and for large products both operands packed
+// (cpu/gemm.hpp).
 //
 // An element is one chain of fused multiply-adds over k in order, whatever the tile. Where there would be too few
-// chains to keep the machine busy (a single column; a single row of at most 16), and k is 8 or more, an element is the
-// tree of `dot` instead. So the shape m, k, n of the whole product alone decides its bits.
+// chains to keep the machine busy (a single column, or a single row of at most 16 elements), and k is 8 or more, an
+// element is the tree of `dot` instead. So the shape m, k, n of the whole product alone decides its bits.
 #pragma once
 #include "../ops/matmul.hpp"
 #include "direct_product.hpp"
@@ -14,9 +15,9 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// Known extents whose product is at most this make a kernel of their own; one that is not known counts as 1.
+// Known extents whose product is at most this get a kernel of their own; an extent that is not known counts as 1.
 inline constexpr std::int64_t small_matmul = 256;
-// An extent, where the signature has it, else `other`.
+// Returns extent i where it is known when compiling, else `other`.
 template <class S>
 constexpr std::int64_t known_extent(int i, std::int64_t other) {
   if constexpr (requires { std::bool_constant<(S::dim(1) > 0)>{}; })
@@ -29,10 +30,11 @@ constexpr std::int64_t known_extent(int i, std::int64_t other) {
 template <class S>
 inline constexpr bool may_be_small =
     S::is_fixed && known_extent<S>(1, 1) * known_extent<S>(2, 1) * known_extent<S>(3, 1) <= small_matmul;
-// Whether a row of the result, and its sums, are known and small.
+// This is true where the extents of a row of the result and of its sums are known (and, where may_be_small is true,
+// small).
 template <class S>
 inline constexpr bool row_known = known_extent<S>(2, 0) > 0 && known_extent<S>(3, 0) > 0;
-// All known, and a single tile that does not have many steps.
+// This is true where all extents are known and the product is a single tile that does not have many steps.
 template <class S, class Direct>
 inline constexpr bool is_one_tile = [] {
   constexpr std::int64_t one = known_extent<S>(0, 0), m = known_extent<S>(1, 0), k = known_extent<S>(2, 0),
@@ -43,7 +45,8 @@ inline constexpr bool is_one_tile = [] {
   else
     return false;
 }();
-// All known, of one matrix, and few numbers: then one of run_dots and run_small is all the code there is.
+// This is true where all extents are known, of one matrix and of few numbers: then one of run_dots and run_small is all
+// the code there is.
 template <class S, class Direct>
 inline constexpr bool is_small = [] {
   constexpr std::int64_t one = known_extent<S>(0, 0), m = known_extent<S>(1, 0), k = known_extent<S>(2, 0),
@@ -55,23 +58,24 @@ inline constexpr bool is_small = [] {
   else
     return false;
 }();
-// Whether the sums of some batch may be dots (sums_are_dots).
+// This is true where the sums of some batch size may be dots (sums_are_dots).
 template <class S>
 inline constexpr bool may_be_dots = [] {
   constexpr std::int64_t m = known_extent<S>(1, 0), k = known_extent<S>(2, 0), n = known_extent<S>(3, 0);
   return (k == 0 || k >= 8) && (n <= 1 || (m <= 1 && n <= 16));
 }();
-// Without the code of large products where what is known is too little for one. A part of a product is smaller than it.
+// Where this is false, the code of large products is left out, because the extents that are known are too small for
+// one. A part of a product is never larger than the product.
 template <class S, class Direct>
 inline constexpr bool may_be_large =
     Direct::is_large(known_extent<S>(1, 1 << 20), known_extent<S>(3, 1 << 20), known_extent<S>(2, 1 << 20));
-// An epilogue that has `stored(first row, end, first column, end)` is told of each part when it lies in memory.
+// Tells an epilogue that has `stored(first row, end, first column, end)` of each part once it lies in memory.
 template <class T, class E>
 GRADUS_INLINE void tell_stored(const matrix_product<T>& g, const E& e) {
   if constexpr (requires { e.stored(g.row, g.row + g.m, g.column, g.column + g.n); })
     e.stored(g.row, g.row + g.m, g.column, g.column + g.n);
 }
-// sum[i][j] += x[i] y[j], or without what was there: a product of one term, then an addition.
+// Computes sum[i][j] += x[i] y[j], or, where `first`, sum[i][j] = x[i] y[j]: a product of one term, then an addition.
 template <class N, class T = typename N::value_type>
 void add_outer(T* sum, const T* x, std::int64_t m, const T* y, std::int64_t n, bool first) {
   constexpr auto width = static_cast<std::int64_t>(N::width);
@@ -84,8 +88,9 @@ void add_outer(T* sum, const T* x, std::int64_t m, const T* y, std::int64_t n, b
 }
 }  // namespace detail
 
-// The kernel of the op, with an epilogue (cpu/tile.hpp). The rows that it is told are those of all matrices, in order.
-// Divided into runs of rows, or of columns where those are more. multiply_operands_as is for an epilogue that knows T.
+// Runs the kernel of the op with an epilogue (cpu/tile.hpp), which is told rows that count through all matrices, in
+// order. The work is divided into runs of rows, or of columns where those are more and the rows fewer than 96.
+// multiply_operands_as is for an epilogue that knows T.
 template <class A, class T, class S, class E = as_is>
 void multiply_operands_as(const S& s, std::byte* const* args, const E& e = {}) {
   using direct = detail::direct_product<T, A>;
@@ -140,7 +145,7 @@ void multiply_operands_as(const S& s, std::byte* const* args, const E& e = {}) {
     };
     using panels = typename direct::template panels_of<detail::known_extent<S>(3, 0)>;
     const bool by_rows = m >= n || m >= 96 || (detail::known_extent<S>(3, 0) > 0 && !panels::even);
-    const std::int64_t grain = by_rows ? (m >= 96 ? 24 : 12) : panels::wide * direct::width;  // whole tiles, mostly
+    const std::int64_t grain = by_rows ? (m >= 96 ? 24 : 12) : panels::wide * direct::width;  // mostly whole tiles
     const std::int64_t pieces = ((by_rows ? m : n) + grain - 1) / grain;
     const index_range mine = s.share(matrices * pieces);
     if (mine.last - mine.first == matrices * pieces) {

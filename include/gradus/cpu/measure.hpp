@@ -1,12 +1,14 @@
-// What an update must know of its gradients before it changes anything: norms, and what a rule measures. One read each.
+// These functions compute what an update must know of its gradients before it changes anything: norms, and what a rule
+// measures. Each takes one read.
 #pragma once
 #include "rows.hpp"
 #include "sums.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
-// sums[k] += the k-th of what `at(element, places)` measures, over n elements: sixteen lanes in blocks of 4096 places,
-// the blocks added in double, in order. Sums: double*, or what takes each addition apart (run/update_step.hpp).
+// Adds to sums[k] the k-th of the values that `at(element, count)` measures, over n elements: on sixteen lanes in
+// blocks of 4096 elements, whose sums are added in double, in order. Sums is double*, or a type that takes each
+// addition separately (run/update_step.hpp).
 namespace detail {
 template <class N, std::size_t K, class Sums, class Measure>
 void add_measures(std::size_t n, Sums sums, Measure at) {
@@ -21,7 +23,7 @@ void add_measures(std::size_t n, Sums sums, Measure at) {
         std::array<N, K> m;
         if (left >= N::width) {
           m = at.template operator()<extent::whole>(here, std::size_t{0});
-        } else {  // places beyond the end count nothing, whatever the measure makes of zeros
+        } else {  // lanes past the end count as 0, whatever the measure makes of zeros
           m = at.template operator()<extent::partial>(here, left);
           alignas(64) T places[N::width];
           for (auto& x : m) x.store(places), x = N::load_partial(places, left);
@@ -43,7 +45,7 @@ GRADUS_INLINE auto measure_at(const Composed& p, const ready_step<N, Composed>& 
 }
 }  // namespace detail
 
-// sums += what stage `Stage` of the rule must know of this variable (update/rule.hpp), from one read.
+// Adds to sums what stage `Stage` of the rule must know of this variable (update/rule.hpp), from one read.
 template <std::size_t Stage, class A, class T, class Composed, class N = detail::pack<T, A>, class Sums>
 void measure(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* theta, const T* g,
              T* const* mirrors, std::size_t n, Sums sums) {
@@ -61,7 +63,8 @@ void measure(const Composed& p, const typename Composed::template constants<T>& 
     return detail::measure_at<Stage, E>(p, k, theta, own, m, i, left, slots);
   });
 }
-// The same of the values of a sparse gradient, duplicates one by one: for clips at the head, which see nothing else.
+// Does the same for the values of a sparse gradient, with duplicates one by one. It is for clips at the head of a
+// chain, which see nothing else.
 template <std::size_t Stage, class A, class T, class Composed, class N = detail::pack<T, A>, class Sums>
 void measure_values(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* values,
                     std::size_t n, Sums sums) {
@@ -76,7 +79,7 @@ void measure_values(const Composed& p, const typename Composed::template constan
   });
 }
 
-// sums += what stage `Stage` must know, over the distinct rows of a sparse gradient, row after row.
+// Adds to sums what stage `Stage` must know, over the distinct rows of a sparse gradient, row after row.
 template <std::size_t Stage, class A, class T, class Composed, class Index, class N = detail::pack<T, A>, class Sums>
 void measure_rows(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* theta,
                   T* const* mirrors, std::size_t width, const Index* rows, const T* values, std::size_t n,
@@ -97,7 +100,7 @@ void measure_rows(const Composed& p, const typename Composed::template constants
   }
 }
 
-// Column sums of squares of a row-major [n / columns, columns], in T, row after row.
+// Computes the column sums of squares of a row-major [n / columns, columns], in T, row after row.
 template <class A, class T, class N = detail::pack<T, A>>
 void column_squares(const T* x, std::size_t n, std::size_t columns, T* sums) {
   for (std::size_t j = 0; j < columns; ++j) sums[j] = T(0);
@@ -108,7 +111,8 @@ void column_squares(const T* x, std::size_t n, std::size_t columns, T* sums) {
     });
 }
 
-// sqrt of the sum of squares over all arrays; the arrays' sums are added in the order given, in double. 0 for none.
+// Returns the square root of the sum of squares over all arrays, 0 for none. The arrays' sums are added in the order
+// given, in double.
 template <class A, class T>
 double global_norm(std::initializer_list<std::span<const T>> arrays) {
   double total = 0;

@@ -1,13 +1,13 @@
-// Numbers that formulas are written on. The rules behind this file are in docs/arithmetic.md.
+// This header defines the numbers that formulas are written on. docs/arithmetic.md states the rules behind it.
 //
-// A formula is a template on a number N. `lane<T, A>` is one T; `pack<T, A>` is as many as a vector register holds
-// (one, where there is no SIMD). Lane and pack give the same bits for the same formula, whatever the compiler
-// optimizes:
+// A formula is a template on a number N. `lane<T, A>` is one T; `pack<T, A>` is as many as a vector register holds (one
+// where there is no SIMD). Lane and pack give the same bits for the same formula, whatever the compiler optimizes:
 //
 //   template <class N> N relu(N x) { return max(x, N(0)); }
 //
-// T is float or double; A is `fast` or `portable`. What a number can do: + - * / and unary -, comparisons (giving a
-// mask), and, as functions found by their argument: fma sqrt abs copysign min max select both either round floor.
+// T is float or double; A is `fast`, `portable` or `approximate`. A number supports + - * / and unary -, comparisons
+// (which give a mask), and, as functions found by their argument: fma sqrt abs copysign min max select both either
+// round floor.
 #pragma once
 #include <bit>
 #include <cfloat>
@@ -23,19 +23,20 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// How much the result may depend on the machine. `fast` uses the fused multiply-add where the machine has one;
-// `portable` never does, and so gives the same bits on every IEEE 754 machine.
+// An arithmetic says how much the result may depend on the machine. `fast` uses the fused multiply-add where the
+// machine has one; `portable` never does, and so gives the same bits on every IEEE 754 machine.
 struct fast {
   using policy_for = kind::arithmetic;
   static constexpr bool fuses = true;
 };
-// The same bits on every machine with IEEE 754 numbers: products are not fused with sums.
+// `portable` gives the same bits on every machine with IEEE 754 numbers: products are not fused with sums.
 struct portable {
   using policy_for = kind::arithmetic;
   static constexpr bool fuses = false;
 };
 namespace detail {
-// Whether this build computes as IEEE 754 says, each operation rounded once to its type: what `portable` needs.
+// These say whether this build computes as IEEE 754 says, with each operation rounded once to its type, which
+// `portable` needs.
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
     (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0)
 inline constexpr bool reorders_arithmetic = true;
@@ -57,9 +58,9 @@ struct arithmetic_fits {
 };
 }  // namespace detail
 
-// As `fast`, with square roots of float from the machine's estimate and a Newton step (AVX-512: within 1 unit in the
-// last place, and Adam in 0.7 of the time; elsewhere exact). Lane and pack agree on one machine; another one may
-// differ.
+// This is `fast` with square roots of float from the machine's estimate and a Newton step (with AVX-512 they are within
+// 1 unit in the last place, and Adam takes 0.7 of the time; elsewhere they are exact). Lane and pack agree on one
+// machine; another machine may differ.
 struct approximate {
   using policy_for = kind::arithmetic;
   static constexpr bool fuses = true, estimates = true;
@@ -99,11 +100,11 @@ struct lane {
 
   lane() = default;
   GRADUS_INLINE constexpr lane(T x) : v(x) {}
-  // A constant of a formula, given in double.
+  // Returns a constant of a formula, given in double.
   static GRADUS_INLINE constexpr lane of(double x) { return lane(static_cast<T>(x)); }
   static GRADUS_INLINE constexpr lane load(const T* p) { return *p; }
   GRADUS_INLINE constexpr void store(T* p) const { *p = v; }
-  // The first n of `width`; the others read as `rest`, and are not written.
+  // These load and store the first n of `width` numbers; the others read as `rest`, and are not written.
   static GRADUS_INLINE constexpr lane load_partial(const T* p, std::size_t n, T rest = T(0)) {
     return n != 0 ? *p : rest;
   }
@@ -137,7 +138,7 @@ struct lane {
     else
       return __builtin_sqrt(a.v);
   }
-  // a * b + c: one rounding where A is `fast` and the machine fuses, two otherwise.
+  // Returns a * b + c, with one rounding where A fuses (as `fast` does) and the machine can, with two otherwise.
   friend GRADUS_INLINE constexpr lane fma(lane a, lane b, lane c) {
     if constexpr (A::fuses && simd::has_fma<T>) {
       if constexpr (sizeof(T) == sizeof(float))
@@ -166,7 +167,7 @@ struct vector_pack {
   reg v;
 
   vector_pack() = default;
-  GRADUS_INLINE vector_pack(T x) : v(x - reg{}) {}  // x - 0 is x, also where it is -0: no operation is left of it
+  GRADUS_INLINE vector_pack(T x) : v(x - reg{}) {}  // x - 0 is x, also for -0, so no operation remains
   GRADUS_INLINE vector_pack(reg r) : v(r) {}
   static GRADUS_INLINE vector_pack of(double x) { return vector_pack(static_cast<T>(x)); }
   static GRADUS_INLINE vector_pack load(const T* p) { return reinterpret_cast<const anywhere*>(p)->r; }
@@ -174,7 +175,7 @@ struct vector_pack {
   static GRADUS_INLINE vector_pack load_partial(const T* p, std::size_t n, T rest = T(0)) {
     if constexpr (masked::supported) {
       if (n != 1) return reg(masked::load(p, n, rest));
-      reg r = vector_pack(rest).v;  // one that was just stored is quicker to read alone
+      reg r = vector_pack(rest).v;  // a number that was just stored is quicker to read alone
       r[0] = *p;
       return r;
     } else {
@@ -229,7 +230,7 @@ struct vector_pack {
   }
 
 private:
-  struct [[gnu::packed, gnu::may_alias]] anywhere {  // in memory, aligned or not
+  struct [[gnu::packed, gnu::may_alias]] anywhere {  // a register in memory, aligned or not
     reg r;
   };
 };
@@ -268,18 +269,18 @@ template <number N>
 GRADUS_INLINE N abs(N x) {
   return N::from(x.bits() & typename N::words(~detail::sign_bit<N>));
 }
-// The magnitude of x with the sign of s (a zero or a NaN has a sign too).
+// Returns the magnitude of x with the sign of s (a zero or a NaN has a sign too).
 template <number N>
 GRADUS_INLINE N copysign(N x, N s) {
   using words = typename N::words;
   return N::from((x.bits() & words(~detail::sign_bit<N>)) | (s.bits() & words(detail::sign_bit<N>)));
 }
-// -1, 0 or 1; a zero and a NaN give themselves.
+// Returns -1, 0 or 1; a zero and a NaN give themselves.
 template <number N>
 GRADUS_INLINE N sign(N x) {
   return select(x > N(0), N(1), select(x < N(0), N(-1), x));
 }
-// To the nearest integer, halves to even; the sign of a zero is kept.
+// Rounds to the nearest integer, halves to even; the sign of a zero is kept.
 template <number N>
 GRADUS_INLINE N round(N x) {
   const N magic(detail::is_double<N> ? typename N::value_type(0x1p52) : typename N::value_type(0x1p23));
