@@ -1,7 +1,8 @@
-// The door to oneDNN (2.x and 3.x): large matrix products of floats. A leaf: include it where it is wanted and link the
-// library (find_package(gradus COMPONENTS onednn), then gradus::onednn). Products of doubles stay ours.
+// This header lets oneDNN (2.x and 3.x) compute large matrix products of floats. No other header includes it: include
+// it where it is wanted and link the library (find_package(gradus COMPONENTS onednn), then gradus::onednn). Products of
+// doubles stay with this library.
 //
-// oneDNN has threads of its own, OpenMP's in most builds; OMP_NUM_THREADS=1 leaves dividing to this library.
+// oneDNN has threads of its own, those of OpenMP in most builds; OMP_NUM_THREADS=1 leaves the dividing to this library.
 #pragma once
 #include <oneapi/dnnl/dnnl.h>
 
@@ -19,7 +20,7 @@ struct onednn {
   static constexpr bool takes(std::int64_t m, std::int64_t n, std::int64_t k) {
     return multiplies<T> && suits_library(m, n, k);
   }
-  // Raises internal where oneDNN refuses, which it does for want of memory.
+  // Raises status::internal where oneDNN refuses, which it does for want of memory.
   template <class T>
   static void multiply(matrix_operand<T> a, matrix_operand<T> b, T* c, std::int64_t stride, std::int64_t m,
                        std::int64_t n, std::int64_t k, product_into into = product_into::overwrite) {

@@ -1,4 +1,4 @@
-// Kernels of pooling. Vector registers hold channels; windows are gone through over (kh, kw).
+// These are the kernels of pooling. Vector registers hold channels; windows are traversed over (kh, kw).
 #pragma once
 #include <cstring>
 
@@ -10,8 +10,8 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// f(c, count) with a number type, for the `count` channels from c: registers, the last one in part, or single lanes
-// where parts are dear.
+// Calls f(c, count) with a number type for the `count` channels from c: with registers, the last one in part, or with
+// single lanes where partial registers are expensive.
 template <class A, class T, class F>
 GRADUS_INLINE void along_channels(std::int64_t n, F f) {
   using N = pack<T, A>;
@@ -24,15 +24,16 @@ GRADUS_INLINE void along_channels(std::int64_t n, F f) {
     for (; c < n; ++c) f.template operator()<lane<T, A>>(c, std::size_t{1});
   }
 }
-// What a pool sees of one window: its first visible place in the images, the places seen, and its place in the result.
+// This is what a pool sees of one window: the offset of its first visible pixel in the images, the rows and columns
+// seen, and the offset of its result. Offsets count numbers.
 struct pool_window {
   std::int64_t first, rows, columns, place;
 };
-struct pool_window_of_four {  // the common one, whose loops then unroll
+struct pool_window_of_four {  // the common window, whose loops then unroll
   std::int64_t first, place;
   static constexpr std::int64_t rows = 2, columns = 2;
 };
-// f(window) for those of some rows of windows (a piece is one row of one image).
+// Calls f(window) for the windows of some rows of windows (a piece of work is one such row of one image).
 template <class S, class F>
 GRADUS_INLINE void each_window(const windows<S>& g, index_range mine, F f) {
   for (std::int64_t row = mine.first; row < mine.last; ++row) {
@@ -51,8 +52,8 @@ GRADUS_INLINE void each_window(const windows<S>& g, index_range mine, F f) {
     }
   }
 }
-// The same for whole images. Windows may overlap, so that a gradient adds to the numbers of dx, which are zeros first;
-// or they lie apart (constant Apart), and it writes. Numbers that no window sees stay zeros.
+// Does the same for whole images. Where windows may overlap, a gradient adds to the numbers of dx, which are set to
+// zero first; where they lie apart (template argument Apart), it writes. Numbers that no window sees stay zeros.
 template <class T, class S, class F>
 GRADUS_INLINE void each_window_of_images(const S& s, T* dx, F f) {
   const windows<S> g(s);
@@ -103,7 +104,7 @@ struct op_kernel<&cards::max_pool> {
   }
 };
 
-// operands: x, dy
+// The operands are x and dy.
 template <>
 struct op_kernel<&cards::max_pool_grad> {
   static constexpr bool divides = true;
@@ -118,7 +119,8 @@ struct op_kernel<&cards::max_pool_grad> {
           s, dx, [&]<bool Apart>(const auto& v) __attribute__((always_inline)) {
             detail::along_channels<A, T>(
                 g.in, [&]<class N>(std::int64_t c, std::size_t n) __attribute__((always_inline)) {
-                  // The place of the first that is largest, counted in the window. Numbers count exactly to 2^24.
+                  // `best` is the place in the window of the first number that is the largest. Numbers count exactly to
+                  // 2^24.
                   const T* from = x + v.first + c;
                   N most = detail::load_run<N>(from, n), best(T(0)), place(T(0));
                   const N one(T(1));
