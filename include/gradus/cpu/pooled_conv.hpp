@@ -1,6 +1,6 @@
-// Kernels of a convolution and the pool behind it in one (pass/fuse_pools.hpp). The convolution exists a few rows of a
-// few channels at a time, on the stack. Every number comes from the operations that the separate kernels do, in their
-// order, so the bits are theirs.
+// These kernels compute a convolution and the pool behind it in one (pass/fuse_pools.hpp). The result of the
+// convolution exists only a few rows of a few channels at a time, on the stack. Every number comes from the operations
+// that the separate kernels do, in their order, so the bits are theirs.
 #pragma once
 #include <cstring>
 
@@ -13,7 +13,8 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// The pool behind a convolution, as ops/pooled_conv.hpp lowers it. Constants where the shape is known when compiling.
+// This describes the pool behind a convolution, as ops/pooled_conv.hpp lowers it. Its members are constants where the
+// shape is known when compiling.
 template <class S, bool = S::is_fixed>
 struct pool_behind {
   std::int64_t h, w;
@@ -26,13 +27,13 @@ struct pool_behind<S, true> {
   static constexpr bool relu = S::raw(15) != 0;
   explicit pool_behind(const S&) {}
 };
-inline constexpr unsigned char no_winner = 255;  // of a window whose numbers are all at relu's zero
+inline constexpr unsigned char no_winner = 255;  // marks a window whose numbers are all at relu's zero
 
-// The gradient of a convolution as it is in the pooled gradient and the winners: a number goes to its winner's place,
-// and zeros to the others. As dense_gradient.
+// This is the gradient of a convolution, given by the pooled gradient and the winners: a number goes to its winner's
+// place, and zeros go to the others. It has the interface of dense_gradient (cpu/conv.hpp).
 template <class T, class S>
 struct unpooled_gradient {
-  static constexpr int at_once = [] {  // places
+  static constexpr int at_once = [] {  // how many places
     if constexpr (S::is_fixed) return windows<S>::ow < 64 ? static_cast<int>(windows<S>::ow) : 64;
     return 64;
   }();
@@ -58,9 +59,9 @@ struct unpooled_gradient {
     u.oh = of;
     return u;
   }
-  // Places [ow, ow + many) of the row, n channels: each window's number at its winner's place, and zeros. Where a
-  // machine has vectors, place by place over the channels; else zeros first, and then what the winners say. Small
-  // numbers are ints: a board's registers have 32 bits.
+  // Writes places [ow, ow + many) of the row, n channels each: each window's number at its winner's place, and zeros
+  // elsewhere. With vectors it goes place by place over the channels; without, it writes zeros first, and then the
+  // numbers where the winners say. Small numbers are ints, because a board's registers have 32 bits.
   template <bool Vectors>
   void write(std::int64_t ow, int many, int n, T* to, int pitch) const {
     const int pw = static_cast<int>(pool.w), first = static_cast<int>(oh % pool.h) * pw;
@@ -70,7 +71,7 @@ struct unpooled_gradient {
     if (!Vectors || left == 0) std::memset(to, 0, static_cast<std::size_t>((many - 1) * pitch + n) * sizeof(T));
     if (left == 0) return;
     std::int64_t from = (oh / pool.h * across + begin) * seen.out;
-    int place = static_cast<int>(begin * pool.w - ow);  // of the window's first column
+    int place = static_cast<int>(begin * pool.w - ow);  // the place of the window's first column, from ow
     for (; left > 0; --left, from += seen.out, place += pw) {
       const unsigned char* const winner = winners + from;
       const T* const up = dy + from;
@@ -82,7 +83,7 @@ struct unpooled_gradient {
         }
       } else {
         for (int j = 0; j < n; ++j) {
-          const int column = winner[j] - first, at = place + column;  // in another row of the window, or nowhere
+          const int column = winner[j] - first, at = place + column;  // may be in another row, or nowhere
           if (column >= 0 && column < pw && at >= 0 && at < many) to[at * pitch + j] = up[j];
         }
       }
@@ -103,12 +104,12 @@ struct unpooled_gradient {
   }
 
 private:
-  std::int64_t numbers() const { return (seen.oh / pool.h) * (seen.ow / pool.w) * seen.out; }  // of an image, pooled
+  std::int64_t numbers() const { return (seen.oh / pool.h) * (seen.ow / pool.w) * seen.out; }  // pooled, per image
 };
 
 }  // namespace detail
 
-// operands: images, filters, perhaps a bias
+// The operands are images, filters, and perhaps a bias.
 template <>
 struct op_kernel<&cards::conv2d_pool> {
   static constexpr bool divides = true;
@@ -152,8 +153,9 @@ struct op_kernel<&cards::conv2d_pool> {
   }
 
 private:
-  static constexpr std::int64_t room = 64 * 64;  // numbers on the stack: a window of the largest pool, all registers
-  // Columns of the convolution that are made at once, where the shape is known; else 0. A multiple of the pool's.
+  static constexpr std::int64_t room = 64 * 64;  // numbers on the stack, for the largest window in all registers
+  // Returns how many columns of the convolution are computed at once, a multiple of the pool's width, where the shape
+  // is known; else 0.
   template <class S>
   static constexpr std::int64_t columns_at_once(std::int64_t pitch) {
     if constexpr (S::is_fixed) {
@@ -178,7 +180,7 @@ private:
     else
       return false;
   }
-  // One window's largest, and its place: that of max_pool and that of max_pool_grad.
+  // Computes one window's largest number as max_pool does, and its place as max_pool_grad does.
   template <class N, class P, class T>
   static GRADUS_INLINE void choose(const P& p, const T* row, int line, int pitch, const T* bias, std::size_t n,
                                    T* value, unsigned char* winner) {
@@ -216,7 +218,7 @@ private:
   }
 };
 
-// operands: images, winners, dy
+// The operands are images, winners and dy.
 template <>
 struct op_kernel<&cards::conv2d_pool_filter> {
   static constexpr bool divides = true;
@@ -230,7 +232,7 @@ struct op_kernel<&cards::conv2d_pool_filter> {
   }
 };
 
-// operands: winners, dy. The order of `Sum` over all places of the convolution (cpu/reduce.hpp).
+// The operands are winners and dy. Sums have the order of `Sum` over all places of the convolution (cpu/reduce.hpp).
 template <>
 struct op_kernel<&cards::conv2d_pool_bias> {
   static constexpr bool divides = true;
@@ -254,7 +256,7 @@ struct op_kernel<&cards::conv2d_pool_bias> {
 
 private:
   static constexpr int wide = 16, at_once = 16;
-  // f(numbers) for the places in order.
+  // Calls f(numbers) for the places in order.
   template <bool Vectors, class G, class T, class S, class F>
   static GRADUS_INLINE void each_place(const G& g, const detail::unpooled_gradient<T, S>& up, std::int64_t c, int n,
                                        F f) {
@@ -297,7 +299,7 @@ private:
   }
 };
 
-// operands: winners, dy
+// The operands are winners and dy.
 template <>
 struct op_kernel<&cards::conv2d_unpool> {
   static constexpr bool divides = true;

@@ -1,19 +1,19 @@
-// Matrix products by another library, for shapes that are large or not known before the program runs.
+// This header gives matrix products to another library, for shapes that are large or not known before the program runs.
 //
 //   #include <gradus/cpu/cblas.hpp>
 //   auto trainer = gradus::make_trainer<model>(gradus::products<gradus::cblas>{}, gradus::adam{.rate = 1e-3}, ...);
 //
-// `products<Library, A>` is the arithmetic A (fast), but for one thing: a product that the library takes is the
-// library's. With it go the promises of docs/arithmetic.md about that product: its bits are what that library, in that
+// `products<Library, A>` is the arithmetic A (by default `fast`), except that the library computes each product that it
+// takes. The promises of docs/arithmetic.md do not hold for such a product: its bits are what that library, in that
 // version, on that machine gives. Pieces of rows stay fixed by shape, so the number of this library's own threads still
-// does not show, as long as the other library gives the same bits for the same call.
+// does not change the bits, as long as the other library gives the same bits for the same call.
 //
 // A Library has
-//   template <class T> static constexpr bool multiplies;                     // whether it knows T at all
+//   template <class T> static constexpr bool multiplies;                     // whether it multiplies T at all
 //   template <class T> static bool takes(std::int64_t m, std::int64_t n, std::int64_t k);
 //   template <class T> static void multiply(matrix_operand<T> a, matrix_operand<T> b, T* c, std::int64_t stride,
 //                                           std::int64_t m, std::int64_t n, std::int64_t k, product_into into);
-// which means what gradus::multiply does (cpu/gemm.hpp). Doors: cpu/cblas.hpp, cpu/onednn.hpp.
+// which means what gradus::multiply does (cpu/gemm.hpp). cpu/cblas.hpp and cpu/onednn.hpp each define a Library.
 #pragma once
 #include <limits>
 
@@ -26,10 +26,11 @@ struct products : A {
   using product_library = Library;
 };
 
-// What is small is ours: a call of another library costs about as much as a product of this many multiplications.
+// Smaller products stay with this library, because a call of another library costs about as much as a product of this
+// many multiplications.
 inline constexpr std::int64_t least_library_product = std::int64_t{1} << 16;
 
-// True where every extent fits the ints of an interface of the seventies and the product is worth the call.
+// Returns true where every extent fits the ints of an interface of the seventies and the product is worth the call.
 constexpr bool suits_library(std::int64_t m, std::int64_t n, std::int64_t k) {
   constexpr std::int64_t most = std::numeric_limits<int>::max();
   return m > 1 && n > 1 && k > 0 && m <= most && n <= most && k <= most && m * n >= least_library_product / k;
@@ -40,7 +41,7 @@ namespace detail {
 template <class A, class T>
 concept has_product_library = requires { typename A::product_library; } && A::product_library::template multiplies<T>;
 
-// What gemm calls alpha and beta.
+// These return what gemm calls alpha and beta.
 template <class T>
 constexpr T product_sign(product_into into) {
   return into == product_into::subtract ? T(-1) : T(1);
@@ -50,9 +51,9 @@ constexpr T product_start(product_into into) {
   return into == product_into::add || into == product_into::subtract ? T(1) : T(0);
 }
 
-// The caller's share of `matrices` products that lie one after the other, with an epilogue, if the library takes them;
-// in pieces of 256 rows, so that a library that chooses its order by shape is asked for the same shapes however many
-// callers there are.
+// Computes the caller's share of `matrices` products that lie one after the other, with an epilogue, if the library
+// takes them; returns whether it does. It calls the library for pieces of 256 rows, so that a library that chooses its
+// order by shape is asked for the same shapes however many callers there are.
 inline constexpr std::int64_t library_rows = 256;
 template <class A, class T, class S, class E>
   requires(A::product_library::template multiplies<T>)
