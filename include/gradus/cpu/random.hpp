@@ -1,5 +1,6 @@
-// Kernels that draw. Element i takes word i % 4 of Philox block i / 4 (float64: two words, of block i / 2); the block's
-// counter holds the block's number (40 bits), the step (56) and the stream (32), and the key is the seed.
+// These kernels draw random numbers. Element i takes word i % 4 of Philox block i / 4 (float64: two words, of block i /
+// 2). The block's counter holds the block's number (40 bits), the step (56) and the stream (32), and the key is the
+// seed.
 #pragma once
 #include "../base/random.hpp"
 #include "../ops/random.hpp"
@@ -11,7 +12,7 @@ namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 class draws {
 public:
-  // a: the operands seed, step and stream
+  // a holds the operands seed, step and stream.
   explicit draws(std::byte* const* a)
       : words_(static_cast<std::uint64_t>(*at<const std::int64_t>(a, 0))),
         step_(static_cast<std::uint64_t>(*at<const std::int64_t>(a, 1))),
@@ -27,7 +28,7 @@ private:
   std::uint64_t step_;
   std::uint32_t stream_;
 };
-// How many elements a block of four words gives, and their uniforms in [0, 1).
+// per_block is how many elements a block of four words gives; `uniform` returns the i-th of them, in [0, 1).
 template <class T>
 inline constexpr int per_block = sizeof(T) == 4 ? 4 : 2;
 template <class T>
@@ -37,7 +38,7 @@ T uniform(const std::array<std::uint32_t, 4>& w, int i) {
   else
     return uniform_double(w[static_cast<unsigned>(2 * i)], w[static_cast<unsigned>(2 * i + 1)]);
 }
-// f(first, words, n) for every block: elements first ... first + n - 1.
+// Calls f(first, words, n) for every block, which gives the elements first ... first + n - 1.
 template <class T, class F>
 void each_block(std::int64_t n, const draws& d, F f) {
   for (std::int64_t i = 0; i < n; i += per_block<T>)
@@ -78,7 +79,8 @@ struct op_kernel<&cards::random_normal> {
   }
 };
 
-// operands: x, rate, seed, step, stream. The float32 draws decide for float64 too, so that both drop the same elements.
+// The operands are x, rate, seed, step and stream. The float32 draws decide for float64 too, so that both types drop
+// the same elements.
 template <>
 struct op_kernel<&cards::dropout> {
   template <class A, class S>

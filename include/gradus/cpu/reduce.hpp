@@ -1,5 +1,6 @@
-// Reductions. The order of a sum depends on shape alone: along the last axis sixteen lanes and a tree (cpu/sums.hpp),
-// along earlier axes one chain per column, in order; at most 16 columns of 256 rows or more are trees as well.
+// These are the kernels of reductions. The order of a sum depends on the shape alone: along the last axis it is sixteen
+// lanes and a tree (cpu/sums.hpp), along earlier axes one chain per column, in order; at most 16 columns of 256 rows or
+// more are trees as well.
 #pragma once
 #include <cstring>
 #include <limits>
@@ -13,7 +14,7 @@ namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 
 struct adding {
-  static constexpr bool chooses = false;  // gives one of its numbers
+  static constexpr bool chooses = false;  // whether the result is one of the numbers
   template <class T>
   static constexpr T zero = T(0);
   template <class N>
@@ -37,7 +38,7 @@ struct taking_max {
   template <class A, class T>
   static T row(const T* x, std::size_t n) {
     if constexpr (std::is_floating_point_v<T>) return maximum<A>(x, n);
-    T m = zero<T>;  // of integers any order is the same, so that the compiler takes registers
+    T m = zero<T>;  // any order gives the same integer, so the compiler may vectorize
     for (std::size_t i = 0; i < n; ++i) m = x[i] > m ? x[i] : m;
     return m;
   }
@@ -59,8 +60,8 @@ struct taking_min {
   }
 };
 
-// The collapsed operand: extents e[0..groups), alternately kept and reduced. Calls visit(result index, offset) for
-// every kept position, and gives the extents and strides of the reduced groups.
+// This is the operand with its axes collapsed into groups, alternately kept and reduced, with their extents and
+// strides. `over` calls visit(index, offset) for every kept, or every reduced, position.
 struct reduction {
   int groups = 0, first_reduced = 0;
   std::int64_t extent[max_rank + 1] = {}, stride[max_rank + 1] = {};
@@ -77,7 +78,8 @@ struct reduction {
       if (reduced(i)) n *= extent[i];
     return n;
   }
-  // Offsets of all positions over the groups that are (or are not) reduced, in row-major order.
+  // Calls visit(index, offset) for all positions over the groups that are reduced (or, with `which` false, kept), in
+  // row-major order.
   template <class Visit>
   void over(bool which, Visit visit) const {
     std::int64_t index[max_rank + 1] = {}, offset = 0, n = 1;
@@ -95,16 +97,16 @@ struct reduction {
   }
 };
 
-// Whether columns of a row-major [n, m] are summed by the tree of a row: where they are few and long, one chain each
-// would leave most of a register empty, and every sum waiting for the one before.
+// Returns whether the columns of a row-major [n, m] are summed by the tree of a row: where they are few and long, one
+// chain each would leave most of a register empty, and every addition would wait for the one before.
 constexpr bool columns_are_trees(std::int64_t n, std::int64_t m) { return m <= 16 && n >= 256; }
 
-// Columns of a row-major [n, m], first <= j < last: y[j] = join over i of x[i][j], one chain in order of i.
+// Reduces the columns first <= j < last of a row-major [n, m]: y[j] = join over i of x[i][j], one chain in order of i.
 template <class How, class N, class T>
 GRADUS_INLINE void reduce_columns(T* y, const T* x, std::int64_t n, std::int64_t m, std::int64_t first,
                                   std::int64_t last) {
   constexpr std::int64_t width = N::width, together = 8;
-  if (last - first <= width) {  // in a register all the time
+  if (last - first <= width) {  // the columns stay in one register
     const auto left = static_cast<std::size_t>(last - first);
     const auto chain = [&](auto read) __attribute__((always_inline)) {
       N acc(How::template zero<T>);
@@ -117,7 +119,7 @@ GRADUS_INLINE void reduce_columns(T* y, const T* x, std::int64_t n, std::int64_t
       chain([left](const T* p) { return N::load_partial(p, left); }).store_partial(y + first, left);
     return;
   }
-  // Eight rows at a time, so that memory is read in long runs.
+  // Eight rows are read at a time, so that memory is read in long runs.
   for (std::int64_t i = 0; i < n; i += together) {
     const std::int64_t rows = n - i < together ? n - i : together;
     const auto some = [&](std::int64_t j, auto read) __attribute__((always_inline)) {
@@ -136,10 +138,11 @@ GRADUS_INLINE void reduce_columns(T* y, const T* x, std::int64_t n, std::int64_t
   }
 }
 
-// All columns of a row-major [n, m], each by the tree of a row. Sixteen rows are m blocks of sixteen numbers, and a
-// place in them is one lane of one column. `lanes` is the tree's last part.
+// reduce_long_columns reduces all columns of a row-major [n, m], each by the tree of a row. Sixteen rows are m blocks
+// of sixteen numbers, and each place in them is one lane of one column. fold_columns computes the tree's last part, on
+// `lanes`.
 template <class How, class N, class T>
-GRADUS_INLINE void fold_columns(T* lanes, std::int64_t m) {  // to the first m, with room for a register behind 16 m
+GRADUS_INLINE void fold_columns(T* lanes, std::int64_t m) {  // results: the first m; a register fits behind 16 m
   for (std::int64_t half = 8 * m; half >= m; half /= 2)
     for (std::int64_t j = 0; j < half; j += static_cast<std::int64_t>(N::width))
       How::join(N::load(lanes + j), N::load(lanes + j + half)).store(lanes + j);
@@ -180,7 +183,7 @@ struct divide_by_count {
   }
 };
 
-// Divided by kept position, or by column.
+// Runs a reduction, divided by kept position or by column.
 template <class How, class A, class S, class Finish>
 void run_reduction(const S& s, std::byte* const* a, Finish finish) {
   dispatch_type<0, float, double, std::int32_t, std::int64_t, std::uint8_t>(s, [&]<class T>() {
@@ -188,7 +191,7 @@ void run_reduction(const S& s, std::byte* const* a, Finish finish) {
     T* y = at<T>(a, 0);
     const T* x = at<const T>(a, 1);
     const int groups = s.raw(1);
-    const bool last = (groups % 2 != 0) == (s.raw(0) != 0);  // is the last one reduced
+    const bool last = (groups % 2 != 0) == (s.raw(0) != 0);  // whether the last group is reduced
     std::int64_t many = 1, kept = 1;
     for (int i = 0; i < groups; ++i) ((groups - 1 - i) % 2 == 0) == last ? many *= s.dim(2 + i) : kept *= s.dim(2 + i);
     const index_range mine = s.share(kept, last ? 1 : 64);
@@ -247,7 +250,7 @@ struct op_kernel<&cards::sum> {
   }
 };
 template <>
-struct op_kernel<&cards::mean> {  // of no elements: NaN, as TensorFlow
+struct op_kernel<&cards::mean> {  // the mean of no elements is NaN, as in TensorFlow
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
