@@ -1,6 +1,6 @@
-// Sparse gradients: values for some rows of a variable, in any order and with repetitions. Duplicates are summed first,
-// in order of arrival, then the rule runs once per distinct row; no other row is read or written unless the rule says
-// so.
+// A sparse gradient has values for some rows of a variable, in any order and with repetitions. Duplicates are summed
+// first, in order of arrival, and then the rule runs once per distinct row; no other row is read or written unless the
+// rule says so.
 #pragma once
 #include <bit>
 #include <cstring>
@@ -10,28 +10,29 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The rows of a sparse gradient, duplicates chained: the distinct rows in order of first occurrence, and for each the
-// positions of its values in order of arrival.
+// This holds the rows of a sparse gradient with duplicates chained: the distinct rows in order of first occurrence, and
+// for each of them the positions of its values in order of arrival.
 struct row_chains {
-  std::span<const std::int32_t> first, next;  // first[d]: position of row d's first value; next[position] or -1
+  std::span<const std::int32_t> first, next;  // first[d]: row d's first position; next[position]: next one, or -1
   std::size_t distinct = 0;
 
-  // Rows of one hash are linked, the latest of each row, from the latest to the earliest: head[hash] and link[position]
-  // are a position + 1, or 0 at the end. The topmost bit of a link says that its row stands further in front as well;
-  // origin[position] is then where first.
+  // Positions whose rows have one hash are linked from the latest to the earliest, with the latest position of each row
+  // alone: head[hash] and link[position] are a position + 1, or 0 at the end. The topmost bit of a link says that its
+  // row also has an earlier position; origin[position] is then the first one.
   std::span<const std::uint32_t> head, link;
   std::span<const std::int32_t> origin;
-  int shift = 0;  // of the hash to its place in head
+  int shift = 0;  // shifts a hash to its index in head
   static constexpr std::uint32_t again = 1u << 31;
 
-  // How many int32 of scratch n rows need.
+  // Returns how many int32 of scratch n rows need.
   static constexpr std::size_t scratch(std::size_t n) { return n == 0 ? 0 : table_size(n) + 4 * n; }
-  // Collisions cost little, so that many rows take a small table; a few take what is a cheap one anyway.
+  // Returns the size of the hash table. Collisions cost little, so many rows take a small table; a few rows take a
+  // larger one for their number, which is cheap anyway.
   static constexpr std::size_t table_size(std::size_t n) { return std::bit_ceil(n <= 256 ? 4 * n : 2 * n); }
   static std::uint64_t hash(std::uint64_t row) { return row * 0x9E3779B97F4A7C15u; }
-  // Every row once, in the order in which it is listed.
+  // Returns whether every row is listed once: the distinct rows are then in the order in which they are listed.
   bool all_distinct() const { return distinct == next.size(); }
-  // Position of the first value of `row`, or -1.
+  // Returns the position of the first value of `row`, or -1.
   template <class Index>
   std::int32_t find(const Index* rows, std::int64_t row) const {
     if (head.empty()) return -1;
@@ -42,12 +43,14 @@ struct row_chains {
   }
 };
 
-// Every row number must be in [0, row_count); nothing has been changed when this raises.
+// Raises unless every row number is in [0, row_count) and there are at most 2^29 of them; nothing has been changed
+// when it raises.
 template <class Index>
 void check_rows(const Index* rows, std::size_t n, std::size_t row_count) {
   if (n > (std::size_t{1} << 29))
     raise(status::invalid_argument, "a sparse gradient has at most 2^29 rows, this one has ", n);
-  // As unsigned numbers negative ones are the largest. The largest first: no branch, so it vectorizes.
+  // As unsigned numbers, negative ones are the largest. The largest number is found first, without a branch, so the
+  // loop vectorizes.
   using bits = std::make_unsigned_t<Index>;
   bits most = 0;
   for (std::size_t i = 0; i < n; ++i) most = static_cast<bits>(rows[i]) > most ? static_cast<bits>(rows[i]) : most;
@@ -58,11 +61,11 @@ void check_rows(const Index* rows, std::size_t n, std::size_t row_count) {
             row_count, "), the rows of the variable. Nothing was changed");
 }
 
-// Chains n checked rows in `scratch`, which must hold row_chains::scratch(n) numbers and live as long as the result.
-// `meet(row)` is called for each on its way.
+// Chains n checked rows in `scratch`, which must hold row_chains::scratch(n) numbers and live as long as the result. It
+// calls `meet(row)` for each row on its way.
 //
-// First all rows are linked behind those of their hash, without a branch; then the few whose hash was there before look
-// whether their row was.
+// First every row is linked to the earlier ones of its hash, without a branch; then the few whose hash occurred before
+// look whether their row did.
 template <class Index, class Meet>
 row_chains chain_rows(const Index* rows, std::size_t n, std::span<std::int32_t> scratch, Meet meet) {
   row_chains chains;
@@ -72,7 +75,7 @@ row_chains chain_rows(const Index* rows, std::size_t n, std::span<std::int32_t> 
   std::uint32_t* const head = reinterpret_cast<std::uint32_t*>(scratch.data());
   std::uint32_t* const link = head + size;
   std::int32_t *const next = scratch.data() + size + n, *const first = next + n, *const origin = first + n;
-  std::int32_t* const met = first;  // positions whose hash was there before, until the first ones are known
+  std::int32_t* const met = first;  // holds positions whose hash occurred before, until `first` is filled
   std::memset(head, 0, size * sizeof(std::uint32_t));
   std::memset(next, 0xff, n * sizeof(std::int32_t));  // -1 everywhere
   chains.head = {head, size}, chains.link = {link, n}, chains.origin = {origin, n};
@@ -116,8 +119,8 @@ row_chains chain_rows(const Index* rows, std::size_t n, std::span<std::int32_t> 
 }
 
 namespace detail {
-// Which value belongs to a position, if `per` of them share one. Positions come in ascending order, so that counting
-// takes the place of a division.
+// This tells which value belongs to a position if `per` positions share one. Positions come in ascending order, so that
+// counting takes the place of a division.
 class value_counter {
 public:
   value_counter(std::size_t per, std::int32_t start)
@@ -133,8 +136,8 @@ private:
   std::size_t per_, value_, end_;
 };
 
-// The gradient of one row at element j: value `which`, of its first position, and those of the positions after, each
-// clipped.
+// Returns the gradient of one row at element j: the sum of value `which`, which belongs to its first position, and of
+// the values of the positions after it, each clipped.
 template <extent E, class N, class Composed>
 GRADUS_INLINE N row_gradient(const Composed& p, const ready_step<N, Composed>& k, const typename N::value_type* values,
                              const row_chains& chains, std::int32_t position, std::size_t which, std::size_t width,
@@ -146,7 +149,7 @@ GRADUS_INLINE N row_gradient(const Composed& p, const ready_step<N, Composed>& k
     g = g + value(static_cast<std::uint32_t>(at) / static_cast<std::uint32_t>(per));
   return g;
 }
-// Each position with a value of its own. No position (-1): no gradient.
+// Returns the same where each position has a value of its own. Where there is no position (-1), the gradient is 0.
 template <extent E, class N, class Composed>
 GRADUS_INLINE N row_gradient(const Composed& p, const ready_step<N, Composed>& k, const typename N::value_type* values,
                              const row_chains& chains, std::int32_t position, std::size_t width, std::size_t j,
@@ -154,7 +157,7 @@ GRADUS_INLINE N row_gradient(const Composed& p, const ready_step<N, Composed>& k
   if (position < 0) return N(0);
   return row_gradient<E>(p, k, values, chains, position, static_cast<std::size_t>(position), width, j, n, 1);
 }
-// One row: its gradient, then the rule. `Rest`: it has no gradient.
+// Computes one row's gradient and runs the rule on the row. With `Rest`, the row has no gradient.
 template <bool Rest, class N, class Composed>
 GRADUS_INLINE void step_row(const Composed& p, const ready_step<N, Composed>& k,
                             const ready_step<lane<typename N::value_type, typename N::policy>, Composed>& one,
@@ -176,7 +179,8 @@ GRADUS_INLINE void step_row(const Composed& p, const ready_step<N, Composed>& k,
     for (; j < width; ++j) step.template operator()<extent::whole>(one, j, 0);
 }
 
-// Asks for a row's cache lines before they are needed; of a long row the first ones, the processor guesses the rest.
+// Prefetches a row's cache lines before they are needed; of a long row it prefetches the first ones, and the processor
+// guesses the rest.
 template <class T>
 GRADUS_INLINE void prefetch_row(const T* row, std::size_t width) {
   constexpr std::size_t line = 64 / sizeof(T), most = 4 * line;
@@ -191,12 +195,12 @@ GRADUS_INLINE void prefetch_rows_at(const T* theta, const mirror_pointers<T, Com
     (prefetch_row(mirrors.at[I] + row * width, width), ...);
   }(std::make_index_sequence<Composed::slot_count>{});
 }
-// How many rows ahead: as many as keep the processor's line buffers busy.
+// Rows are prefetched this many rows ahead: as many as keep the processor's line buffers busy.
 inline constexpr std::size_t narrow_rows_ahead = 32, wide_rows_ahead = 12;
 
-// Rows narrower than a register, in blocks: theta, slots and gradients of many rows are brought side by side, swept
-// densely and taken back. The rule sees every number once, as it would row by row. `Once`: every row is listed once,
-// and has a value of its own.
+// Runs the rule on rows narrower than a register, in blocks: theta, slots and gradients of many rows are gathered side
+// by side, swept densely and written back. The rule sees every number once, as it would row by row. With `Once`, every
+// row is listed once and has a value of its own.
 template <bool Once, class N, class Composed, class Index, class Width>
 void step_narrow_rows(const Composed& p, const ready_step<N, Composed>& k,
                       const ready_step<lane<typename N::value_type, typename N::policy>, Composed>& one,
@@ -207,7 +211,7 @@ void step_narrow_rows(const Composed& p, const ready_step<N, Composed>& k,
   constexpr std::size_t room = 64, count = Composed::slot_count, ahead = narrow_rows_ahead;
   constexpr auto slots = std::make_index_sequence<count>{};
   alignas(64) T own[room], gradient[room], slot[count + 1][room];
-  std::size_t start[128];  // where rows begin, by the low bits of d
+  std::size_t start[128];  // where rows begin, indexed by the low bits of d
   static_assert(room + ahead < 128);
   T* beside[Composed::mirror_count + 1] = {};
   for (std::size_t i = 0; i < count; ++i) beside[i] = slot[i];
@@ -261,7 +265,7 @@ void step_narrow_rows(const Composed& p, const ready_step<N, Composed>& k,
 }
 }  // namespace detail
 
-// Asks for rows before a step needs them; a row out of range is passed over.
+// Prefetches rows before a step needs them; a row out of range is passed over.
 template <class Composed, class T, class Index>
 void prefetch_rows(const T* theta, T* const* mirrors, std::size_t row_count, std::size_t width, const Index* rows,
                    std::size_t n) {
@@ -271,8 +275,8 @@ void prefetch_rows(const T* theta, T* const* mirrors, std::size_t row_count, std
       detail::prefetch_rows_at<Composed>(theta, m, static_cast<std::size_t>(rows[i]), width);
 }
 
-// The rule on the distinct rows first <= d < last of a sparse gradient. Rows share nothing, so that ranges may be swept
-// by different threads, with the same bits.
+// Runs the rule on the distinct rows first <= d < last of a sparse gradient. Rows share nothing, so that different
+// threads may sweep ranges of them with the same bits.
 template <class A, class T, class Composed, class Index, class N = detail::pack<T, A>>
 void sweep_chains(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta,
                   T* const* mirrors, std::size_t width, const Index* rows, const T* values, const row_chains& chains,
@@ -304,14 +308,15 @@ void sweep_chains(const Composed& p, const typename Composed::template constants
   }
 }
 
-// Sparse: theta is [row_count, width], values is [n / per, width], and value i / per belongs to row rows[i], checked.
-// Values of one row are summed in order of arrival, then the rule runs once per distinct row; other rows stay, unless
-// the rule decays all rows. What comes after the rule is not part of this pass: call `follow`.
+// Runs the rule on a sparse gradient: theta is [row_count, width], values is [n / per, width], and value i / per
+// belongs to row rows[i], which is checked already. Values of one row are summed in order of arrival, then the rule
+// runs once per distinct row; other rows stay, unless the rule decays all rows. What comes after the rule is not part
+// of this pass: call `follow`.
 template <class A, class T, class Composed, class Index, class N = detail::pack<T, A>>
 void sweep_rows(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta,
                 T* const* mirrors, std::size_t row_count, std::size_t width, const Index* rows, const T* values,
                 std::size_t n, std::span<std::int32_t> scratch, std::size_t per = 1) {
-  // Few rows are asked for while they are chained, many shortly before their turn.
+  // A few rows are prefetched while they are chained, many rows shortly before their turn.
   const detail::mirror_pointers<T, Composed::mirror_count> at(mirrors);
   const row_chains chains =
       n <= 2 * detail::narrow_rows_ahead
@@ -337,7 +342,7 @@ void sweep_rows(const Composed& p, const typename Composed::template constants<T
                                          per);
 }
 
-// to += values at their rows, in order; `to` is [row_count, width], rows checked.
+// Adds values to `to` at their rows, in order; `to` is [row_count, width], and the rows are checked already.
 template <class T, class Index>
 void add_rows(T* to, const T* values, const Index* rows, std::size_t n, std::size_t width) {
   for (std::size_t i = 0; i < n; ++i) {

@@ -1,15 +1,16 @@
-// The registers of the machine, the door to xsimd, and the operations of one vector register that formulas need.
+// This header defines the machine's vector registers, with or without xsimd, and the operations of one vector register
+// that formulas need.
 //
-// Registers are as wide as the compiler's options allow. With GRADUS_XSIMD xsimd (Debian's 8.1 up to 14) says which
-// they are, without it the compiler's own macros do; they are the same ones. xsimd's functions are left out, which is
-// half a second of every compilation. What registers do is written here, as arithmetic of vectors where the compiler
-// has it. So rounding is in our hands: xsimd 8.1 has no fused multiply-add for AVX-512, and approximates division and
-// square root of float on ARM; min and max mean `a < b ? a : b` and `a > b ? a : b` everywhere, as on x86 (ARM's own
-// treat NaN differently).
+// Registers are as wide as the compiler's options allow. With GRADUS_XSIMD, xsimd (Debian's 8.1 up to 14) says which
+// they are; without it, the compiler's own macros do. They are the same ones. xsimd's functions are not included, which
+// saves half a second of every compilation. The operations of registers are written here, as vector arithmetic where
+// the compiler has it. So rounding is under our control: xsimd 8.1 has no fused multiply-add for AVX-512, and
+// approximates division and square root of float on ARM. min and max mean `a < b ? a : b` and `a > b ? a : b`
+// everywhere, as on x86 (ARM's own treat NaN differently).
 //
 // GRADUS_SIMD is 0, and numbers are then one lane wide (cpu/number.hpp), where no register rounds as IEEE 754 says
-// (32-bit NEON flushes subnormals and has no division; Cortex-M has none, RISC-V's have no width when compiling).
-// Define it as 0 for that elsewhere.
+// (32-bit NEON flushes subnormals and has no division; Cortex-M has no vector registers; those of RISC-V have no width
+// when compiling). Define it as 0 to have one lane elsewhere.
 #pragma once
 
 #include "../base/build.hpp"  // GRADUS_SIMD
@@ -25,18 +26,19 @@
 #elif GRADUS_SIMD && defined(__AVX__)
 #include <immintrin.h>
 #elif GRADUS_SIMD
-#include <emmintrin.h>  // SSE2 alone: the other header costs half of what all of the standard library does
+#include <emmintrin.h>  // SSE2 alone: the other header costs half as much as the whole standard library
 #endif
 
-// Forced: a formula must become one loop body, and no symbol of one architecture may stand in for another's. A build
-// without optimization that has one architecture compiles several times faster with GRADUS_INLINE defined as `inline`.
+// Inlining is forced: a formula must become one loop body, and no symbol of one architecture may stand in for
+// another's. A build without optimization that has one architecture compiles several times faster with GRADUS_INLINE
+// defined as `inline`.
 #if !defined(GRADUS_INLINE)
 #define GRADUS_INLINE __attribute__((always_inline)) inline
 #endif
 
 namespace gradus::inline GRADUS_BUILD::simd {
 
-// True where a fused multiply-add is one instruction, for T and for registers of T alike.
+// This is true where a fused multiply-add is one instruction, for T and for registers of T alike.
 template <class T>
 inline constexpr bool has_fma =
 #if defined(__FMA__) || defined(__aarch64__)
@@ -78,7 +80,7 @@ struct arch {
 #endif
 };
 template <class T, class Arch>
-struct register_type;  // a register as a template's argument would lose its attributes
+struct register_type;  // as a template argument, a register type would lose its attributes
 template <class Arch>
 struct register_type<float, Arch> {
   using type = typename Arch::of_float;
@@ -91,8 +93,8 @@ template <class T, class Arch = arch>
 using register_of = typename register_type<T, Arch>::type;
 #endif
 
-// Unsigned integers in the places of a register of floating numbers. (Each type is spelled out: g++ 12 loses the
-// attribute where the size depends on a template argument.)
+// This is a vector of unsigned integers, one for each lane of a register of floating-point numbers. (Each type is
+// spelled out: g++ 12 loses the attribute where the size depends on a template argument.)
 template <class Word, std::size_t Bytes>
 struct word_vector;
 template <>
@@ -136,7 +138,8 @@ struct words {
   friend GRADUS_INLINE words operator>>(words a, int n) { return words(a.v >> n); }
 };
 
-// Which places of two registers compare so. Words of ones or zeros where comparisons give them, else one bit a place.
+// This mask says in which lanes a comparison of two registers holds. It is words of ones or zeros where comparisons
+// give them, else one bit per lane.
 template <class Word, std::size_t Bytes>
 struct mask {
   using vector = typename word_vector<Word, Bytes>::type;
@@ -192,9 +195,9 @@ struct mask<std::uint64_t, 64> {
 };
 #endif
 
-// A product that no later sum may swallow. g++ contracts a * b + c into one rounding even through intrinsics; clang
-// does so only within one expression. The empty asm hides the product from g++; __builtin_assoc_barrier would say it
-// better, but g++ 12 takes a vector apart, number by number, to pass it through.
+// Returns a product that no later sum may be fused with. g++ contracts a * b + c into one rounding even through
+// intrinsics; clang does so only within one expression. The empty asm hides the product from g++;
+// __builtin_assoc_barrier would say it better, but g++ 12 takes a vector apart, number by number, to pass it through.
 template <class R>
 GRADUS_INLINE R product(R a, R b) {
 #if defined(__clang__)
@@ -240,7 +243,7 @@ GRADUS_INLINE __m256 most(__m256 a, __m256 b) { return _mm256_max_ps(a, b); }
 GRADUS_INLINE __m256d most(__m256d a, __m256d b) { return _mm256_max_pd(a, b); }
 #endif
 #if defined(__AVX512F__)
-// The masked forms: g++ 12 warns of an uninitialized register inside the plain ones.
+// These are the masked forms, because g++ 12 warns of an uninitialized register inside the plain ones.
 GRADUS_INLINE __m512 root(__m512 a) { return _mm512_maskz_sqrt_ps(0xffff, a); }
 GRADUS_INLINE __m512d root(__m512d a) { return _mm512_maskz_sqrt_pd(0xff, a); }
 GRADUS_INLINE __m512 least(__m512 a, __m512 b) { return _mm512_maskz_min_ps(0xffff, a, b); }
@@ -258,14 +261,15 @@ GRADUS_INLINE __m512 fused(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_p
 GRADUS_INLINE __m512d fused(__m512d a, __m512d b, __m512d c) { return _mm512_fmadd_pd(a, b, c); }
 #endif
 #else
-// Never called: has_fma says so.
+// This is never called, because has_fma is false.
 template <class R>
 R fused(R a, R b, R c) = delete;
 #endif
 #endif
 
-// The first n places of memory (more than the register holds: all of it), the rest as given; and back. `supported`
-// where the machine masks memory accesses; elsewhere they go through a padded copy (cpu/number.hpp).
+// This loads the first n numbers from memory (all of a register where n is larger), with the other lanes as given, and
+// stores the first n back. `supported` is true where the machine masks memory accesses; elsewhere they go through a
+// padded copy (cpu/number.hpp).
 template <class T, std::size_t Bytes>
 struct masked {
   static constexpr bool supported = false;
@@ -295,7 +299,7 @@ struct masked<double, 64> {
 };
 #endif
 #if defined(__AVX__)
-// n times all ones, read from the middle of ones and zeros.
+// A mask of n lanes of ones is read from the middle of these ones and zeros.
 inline constexpr std::int32_t ones_then_zeros[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 template <>
 struct masked<float, 32> {
@@ -323,7 +327,7 @@ struct masked<double, 32> {
 };
 #endif
 
-// Place j of a register becomes its place i[j]: `supported` where that is one instruction.
+// This returns a register whose lane j is lane i[j] of r; it is `supported` where that is one instruction.
 template <class T, std::size_t Bytes>
 struct picked {
   static constexpr bool supported = false;
@@ -354,15 +358,15 @@ struct picked<float, 32> {
 };
 #endif
 
-// Places moved within and between registers of W numbers.
+// These functions move lanes within and between registers of W numbers.
 #if __has_builtin(__builtin_shufflevector)
 #define GRADUS_SHUFFLES 1
-// Place i + By comes to place i, around the end.
+// Returns r rotated: lane i + By, counted around the end, comes to lane i.
 template <std::size_t By, class R, std::size_t... I>
 GRADUS_INLINE R rotated(R r, std::index_sequence<I...>) {
   return __builtin_shufflevector(r, r, ((I + By) % sizeof...(I))...);
 }
-// Rows to columns: the off-diagonal halves change places, then those of the halves.
+// Transposes rows to columns: exchanges the off-diagonal quadrants, then those of each quadrant.
 template <std::size_t H, class R, std::size_t... I>
 GRADUS_INLINE void transpose(R (&r)[sizeof...(I)], std::index_sequence<I...> places) {
   constexpr std::size_t W = sizeof...(I);
@@ -378,8 +382,9 @@ GRADUS_INLINE void transpose(R (&r)[sizeof...(I)], std::index_sequence<I...> pla
 #define GRADUS_SHUFFLES 0
 #endif
 
-// Square roots from the machine's 14-bit estimate and one Newton step, for the arithmetic `approximate`: within 1 unit
-// in the last place; zeros, infinities and NaN as IEEE 754 has them. The same for a register and for one number of it.
+// These compute square roots from the machine's 14-bit estimate and one Newton step, for the arithmetic `approximate`:
+// within 1 unit in the last place, with zeros, infinities and NaN as IEEE 754 has them. A register and one number of it
+// have the same result.
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
 #define GRADUS_ESTIMATES 1
 GRADUS_INLINE __m512 estimated_root(__m512 x) {

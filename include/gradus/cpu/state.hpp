@@ -1,4 +1,4 @@
-// Writes to variables.
+// These kernels write to variables.
 #pragma once
 #include <cstring>
 
