@@ -1,5 +1,5 @@
-// softmax and cross-entropy over rows: the largest, then the exponentials with their sum, then the result, each a sweep
-// of a row that is in cache by then. Divided by rows.
+// These kernels compute softmax and cross-entropy over rows: the largest number, then the exponentials with their sum,
+// then the result, each in one sweep over a row that is in cache by then. The work is divided by rows.
 #pragma once
 #include "../ops/softmax.hpp"
 #include "kernel.hpp"
@@ -10,7 +10,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// y = e^(x - shift), and its sum in the order of every row sum. y may be x.
+// Computes y = e^(x - shift) and returns its sum, in the order of every row sum. y may be x.
 template <class A, class T>
 T exponentials(T* y, const T* x, T shift, std::size_t n) {
   using N = pack<T, A>;
@@ -23,7 +23,7 @@ T exponentials(T* y, const T* x, T shift, std::size_t n) {
             const N e = exp(N::load(x + at) - s);
             e.store(y + at);
             acc.at[j] = acc.at[j] + e;
-          } else {  // e^-inf = 0 where there is nothing
+          } else {  // lanes past the end give e^-inf = 0
             const N e = exp(N::load_partial(x + at, left, -std::numeric_limits<T>::infinity()) - s);
             e.store_partial(y + at, left);
             acc.at[j] = acc.at[j] + e;
@@ -33,7 +33,7 @@ T exponentials(T* y, const T* x, T shift, std::size_t n) {
       },
       plus{});
 }
-// sum of e^(x - shift), written nowhere
+// Returns the sum of e^(x - shift), whose terms are not stored.
 template <class A, class T>
 T sum_of_exponentials(const T* x, T shift, std::size_t n) {
   using N = pack<T, A>;
@@ -46,7 +46,7 @@ T sum_of_exponentials(const T* x, T shift, std::size_t n) {
       },
       plus{});
 }
-// f(pack of the row's first operand, pack of the second) over a row
+// Sets y to f(p, q) over a row, a pack of each at a time.
 template <class A, class T, class F>
 void map_rows(T* y, const T* p, const T* q, std::size_t n, F f) {
   using N = pack<T, A>;
@@ -69,8 +69,8 @@ T scalar_log(T x) {
   return log(lane<T, A>(x)).v;
 }
 
-// Rows of at most 16 numbers, as many at once as a register has places: place r of at[j] is number j of row r. A row
-// alone would fill its registers in part and wait for itself; the trees and the functions are the same.
+// This holds rows of at most 16 numbers, as many rows at once as a register has lanes: lane r of at[j] is number j of
+// row r. A single row would fill its registers in part and wait for itself; the trees and the functions are the same.
 template <class N>
 struct short_rows {
   using T = typename N::value_type;
@@ -84,7 +84,7 @@ struct short_rows {
 
   N at[16], most, total;
 
-  // e^(x - most of its row), and their sums.
+  // Computes e^(x - most of its row), and the sum of each row.
   GRADUS_INLINE void exponentials(const T* x, std::int64_t n) {
     const N least(-std::numeric_limits<T>::infinity());
     N lanes[16];
@@ -115,7 +115,7 @@ struct short_rows {
   }
 
 private:
-  // Columns of some rows, `stride` apart, of which `count` numbers are there.
+  // Gives the columns of `width` rows, which lie `stride` apart and have `count` numbers each; the others are `rest`.
   static GRADUS_INLINE void turned(const T* x, std::int64_t stride, std::int64_t count, T rest, N* columns) {
 #if GRADUS_SIMD && GRADUS_SHUFFLES
     if constexpr (supported) {

@@ -1,5 +1,5 @@
-// Sums and maxima with one order everywhere: it depends on how many numbers there are, not on the machine's registers.
-// docs/arithmetic.md draws the tree.
+// This header has sums and maxima with one order everywhere, which depends on how many numbers there are, not on the
+// machine's registers. docs/arithmetic.md describes the tree.
 #pragma once
 #include <cstddef>
 #include <limits>
@@ -9,8 +9,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Sixteen lanes that sums run on, whatever the register holds: lane j takes x[j], x[j + 16], ... and the lanes are then
-// added in halves: j and j + 8, j and j + 4, j and j + 2, 0 and 1.
+// This holds the sixteen lanes that sums run on, however many numbers a register holds: lane j adds up x[j], x[j + 16],
+// ... and the lanes are then added in halves: j and j + 8, j and j + 4, j and j + 2, 0 and 1.
 template <class N>
 struct sum_block {
   static constexpr std::size_t lanes = 16, packs = lanes / N::width;
@@ -35,7 +35,7 @@ struct sum_block {
       b.at[i] = i * N::width < n ? N::load_partial(p + i * N::width, n - i * N::width, rest) : N(rest);
     return b;
   }
-  // The tree over the lanes with any operation on two numbers.
+  // Returns the tree over the lanes with any operation on two numbers.
   template <class Operation>
   GRADUS_INLINE T fold(Operation op) const {
     N half[packs];
@@ -67,8 +67,8 @@ private:
 #endif
 };
 
-// A reduction over n places: `step(accumulator, place, n)` adds 16 places (or fewer at the end) into a block, and the
-// blocks of 4096 places each are combined in order. So the tree depends on n alone.
+// `reduce` goes over n elements: `step(accumulator, position, count)` adds 16 elements (or fewer at the end) into a
+// block, and the blocks of 4096 elements each are combined in order. So the tree depends on n alone.
 inline constexpr std::size_t reduction_chunk = 4096;
 
 template <class N, class Step, class Operation>
@@ -127,7 +127,8 @@ template <class A, class T, class N = detail::pack<T, A>>
 T sum_of_squares(const T* x, std::size_t n) {
   return dot<A, T, N>(x, x, n);
 }
-// -inf for none. A NaN is passed over or kept depending on its place; the place alone decides.
+// Returns the maximum, -inf for no numbers. A NaN is passed over or kept depending on its position; the position alone
+// decides.
 template <class A, class T, class N = detail::pack<T, A>>
 T maximum(const T* x, std::size_t n) {
   constexpr T least = -std::numeric_limits<T>::infinity();
