@@ -1,10 +1,12 @@
-// An update in one pass over memory: theta, g and the mirrors are read once, and theta and the mirrors written once;
-// clip, rule and average meet in registers. No allocation, no exceptions, any machine.
+// This header does an update in one pass over memory: theta, g and the mirrors are read once, and theta and the mirrors
+// written once; clip, rule and average are applied in registers. It needs no allocation and no exceptions, and runs on
+// any machine.
 //
 // `p` is a branch of an update (update/single.hpp), `c` its constants for this step (p.prepare<T>(step)), `scale` the
 // factor of all gradients as T (ignored without a clip), `mirrors` one pointer per mirror in the order of p.mirrors().
-// The formulas use the same numbers everywhere, so exact and padded, dense and sparse on all rows, any register, give
-// the same bits. Rows of a sparse gradient: cpu/rows.hpp; norms that must be known first: cpu/measure.hpp.
+// The formulas use the same numbers everywhere, so exact and padded sweeps, dense ones and sparse ones on all rows, and
+// registers of any width give the same bits. cpu/rows.hpp has the rows of a sparse gradient, and cpu/measure.hpp the
+// norms that must be known first.
 #pragma once
 #include <cmath>
 #include <initializer_list>
@@ -17,7 +19,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// A step's constants in every place of a register.
+// This holds a step's constants, broadcast to every lane of a register.
 template <class N, class Composed>
 struct ready_step {
   using T = typename N::value_type;
@@ -52,7 +54,7 @@ GRADUS_INLINE void write(N x, typename N::value_type* p, std::size_t n) {
     x.store_partial(p, n);
 }
 
-// What is done to a gradient's values one by one: the global clip, then the clips at the head of a chain.
+// Applies what is done to a gradient's values one by one: the global clip, then the clips at the head of a chain.
 template <class Composed, class N>
 GRADUS_INLINE N clipped(const Composed& p, const ready_step<N, Composed>& k, N g) {
   if constexpr (Composed::has_clip) g = g * k.scale;
@@ -62,7 +64,8 @@ GRADUS_INLINE N clipped(const Composed& p, const ready_step<N, Composed>& k, N g
 template <class Composed>
 concept follows_step = requires { requires Composed::rule_type::has_after; };
 
-// Slot I at element i. Those of a rule on matrices have shapes of their own and are no numbers beside theta's.
+// lies_beside returns whether slot I lies beside theta, number for number: the slots of a rule on matrices have shapes
+// of their own. read_slot returns slot I at element i, or 0 where it does not lie beside theta.
 template <class Composed, std::size_t I>
 consteval bool lies_beside() {
   using rule = typename Composed::rule_type;
@@ -80,7 +83,8 @@ GRADUS_INLINE N read_slot(const mirror_pointers<typename N::value_type, Composed
     return N(0);
 }
 
-// One register at element i (its first n places): the slots read, `f` on theta and them, all written.
+// Updates one register at element i (its first n lanes): reads the slots, calls `f` on theta and them, writes them all,
+// and returns the new theta.
 template <extent E, class Composed, class N, class F, std::size_t... I>
 GRADUS_INLINE N with_slots(typename N::value_type* theta,
                            const mirror_pointers<typename N::value_type, Composed::mirror_count>& mirrors,
@@ -95,8 +99,8 @@ GRADUS_INLINE N with_slots(typename N::value_type* theta,
   return next;
 }
 
-// f(rule): the rule itself, or the form of it that its settings choose (ftrl with the root as its power). Chosen before
-// a loop, so that there is no branch in it.
+// Calls f(rule) with the rule itself, or with the form of it that its settings choose (ftrl with the root as its
+// power). The form is chosen before a loop, so that there is no branch in it.
 template <class Composed, class F>
 GRADUS_INLINE void in_form(const Composed& p, F f) {
   if constexpr (requires { p.rule().in_form(f); })
@@ -105,7 +109,8 @@ GRADUS_INLINE void in_form(const Composed& p, F f) {
     f(p.rule());
 }
 
-// The rule at element i; what follows it and the average if asked for. `Rest`: a row without a gradient.
+// Runs the rule at element i and, with `Follow`, what follows it and the average. With `Rest`, this is a row without a
+// gradient.
 template <extent E, bool Follow, bool Rest = false, class N, class Composed, class Rule, std::size_t... I>
 GRADUS_INLINE void step_at(const Rule& rule, const ready_step<N, Composed>& k, typename N::value_type* theta, N g,
                            const mirror_pointers<typename N::value_type, Composed::mirror_count>& mirrors,
@@ -128,7 +133,7 @@ GRADUS_INLINE void step_at(const Rule& rule, const ready_step<N, Composed>& k, t
   }
 }
 
-// f.operator()<extent>(i, n) for every register of n elements.
+// Calls f.operator()<extent>(i, n) for every register of n elements.
 template <class N, class F>
 GRADUS_INLINE void for_registers(std::size_t n, F f) {
   std::size_t i = 0;
@@ -138,7 +143,7 @@ GRADUS_INLINE void for_registers(std::size_t n, F f) {
 
 }  // namespace detail
 
-// Dense, n elements exactly: nothing outside them is touched.
+// Sweeps a dense gradient of exactly n elements: nothing outside them is touched.
 template <class A, class T, class Composed, class N = detail::pack<T, A>>
 void sweep(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta, const T* g,
            T* const* mirrors, std::size_t n) {
@@ -153,7 +158,8 @@ void sweep(const Composed& p, const typename Composed::template constants<T>& c,
   });
 }
 
-// As sweep, where each of `columns` has a factor of its own: g[row, j] * factors[j] (unit-wise clips).
+// Does the same as sweep where each of `columns` columns has a factor of its own: g[row, j] * factors[j] (unit-wise
+// clips).
 template <class A, class T, class Composed, class N = detail::pack<T, A>>
 void sweep_columns(const Composed& p, const typename Composed::template constants<T>& c, T scale, const T* factors,
                    std::size_t columns, T* theta, const T* g, T* const* mirrors, std::size_t n) {
@@ -167,8 +173,8 @@ void sweep_columns(const Composed& p, const typename Composed::template constant
     });
 }
 
-// Dense, with every array padded to 64 bytes: whole registers only. The padding is read and written; what it holds
-// afterwards means nothing (a rule may turn zeros into NaN there).
+// Sweeps a dense gradient with every array padded to 64 bytes, in whole registers only. The padding is read and
+// written; what it holds afterwards means nothing (a rule may turn zeros into NaN there).
 template <class A, class T, class Composed, class N = detail::pack<T, A>>
 void sweep_padded(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta, const T* g,
                   T* const* mirrors, std::size_t n) {
@@ -176,7 +182,7 @@ void sweep_padded(const Composed& p, const typename Composed::template constants
 }
 
 namespace detail {
-// What comes after the rule, in a pass of its own: where the rule touched rows only, or whole tensors.
+// Runs what comes after the rule in a pass of its own: where the rule touched rows only, or whole tensors.
 template <class A, class T, class Composed, class N = pack<T, A>>
 void follow(const Composed& p, const typename Composed::template constants<T>& c, T* theta, T* const* mirrors,
             std::size_t n) {
@@ -196,7 +202,7 @@ void follow(const Composed& p, const typename Composed::template constants<T>& c
     });
   }
 }
-// What comes before a rule on tensors, in a pass of its own: to[i] is the gradient that the rule sees.
+// Runs what comes before a rule on tensors in a pass of its own: to[i] is the gradient that the rule sees.
 template <class A, class T, class Composed, class N = pack<T, A>>
 void before(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta, const T* g,
             T* const* mirrors, std::size_t n, T* to) {
@@ -215,7 +221,7 @@ void before(const Composed& p, const typename Composed::template constants<T>& c
     write<E>(own, to + i, left);
   });
 }
-// A rule's second observation (sophia's curvature): moves slots, not theta.
+// Runs a rule's second observation (sophia's curvature), which moves slots, not theta.
 template <class A, class T, class Composed, class N = pack<T, A>>
 void observe(const Composed& p, const typename Composed::template constants<T>& c, T* theta, const T* estimate,
              T* const* mirrors, std::size_t n) {
@@ -233,7 +239,7 @@ void observe(const Composed& p, const typename Composed::template constants<T>& 
 }
 }  // namespace detail
 
-// sum += g.
+// Adds g to sum.
 template <class A, class T, class N = detail::pack<T, A>>
 void add_to(T* sum, const T* g, std::size_t n) {
   detail::for_registers<N>(n, [&]<detail::extent E>(std::size_t i, std::size_t left) {

@@ -1,4 +1,5 @@
-// The passes of an update as static functions of a device: what run/apply.hpp, an updater and a stepper know of a CPU.
+// This header has the passes of an update as static functions of a device: they are what run/apply.hpp, an updater and
+// a stepper know of a CPU.
 #pragma once
 #include "../update/vary.hpp"  // before single.hpp: compilers print the path of includes before its refusals
 
@@ -8,13 +9,13 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What a device offers an updater.
+// This is what a device offers an updater.
 template <class A>
 struct sweeps {
   static_assert(detail::arithmetic_fits<A>::value);
-  using linear_algebra = linear<A>;  // of rules on matrices
+  using linear_algebra = linear<A>;  // for rules on matrices
   static constexpr std::size_t measured_block =
-      reduction_chunk;  // values that `measure` adds up before it adds to sums
+      reduction_chunk;  // how many values `measure` adds up before it adds to sums
 
   template <class T, class Composed>
   static void sweep(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta, const T* g,

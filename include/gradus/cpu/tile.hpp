@@ -1,8 +1,9 @@
-// The register tile that every matrix product is made of: some rows by some registers of the result, summed over k.
+// This header has the register tile that every matrix product is made of: some rows by some registers of the result,
+// summed over k.
 //
 // An element is one chain of fused multiply-adds over k in order (a product and a sum each where A is `portable`). A
 // lane of a register does what a single number would, so the size of a tile, the width of a register and the division
-// into blocks and shares do not show in the bits.
+// into blocks and shares do not change the bits.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,19 +14,20 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A row-major matrix in memory, `stride` numbers from row to row; op(it) is its transpose if `transposed`.
+// This is a row-major matrix in memory with `stride` numbers from row to row; op(it) is its transpose if `transposed`.
 template <class T>
 struct matrix_operand {
   const T* at = nullptr;
   std::int64_t stride = 0;
   bool transposed = false;
-  std::int64_t row() const { return transposed ? 1 : stride; }  // from row to row of op(it)
+  std::int64_t row() const { return transposed ? 1 : stride; }  // the stride from row to row of op(it)
   std::int64_t step() const { return transposed ? stride : 1; }
 };
 
-// The epilogue that changes nothing. An epilogue is called once for every number of the result, a register of numbers
-// of one row at a time, when their sums are complete: sums are of `row`, at columns column ... column + count; count is
-// less than N::width at the end of a row. What it returns is stored. N may be a lane.
+// This epilogue changes nothing. An epilogue is called once for every number of the result, a register of numbers of
+// one row at a time, when their sums are complete: e(sums, row, column, count) receives the sums of `row` at columns
+// column ... column + count - 1; count is less than N::width at the end of a row. What it returns is stored. N may be a
+// lane.
 struct as_is {
   template <class N>
   GRADUS_INLINE N operator()(N sums, std::int64_t, std::int64_t, std::size_t) const {
@@ -35,7 +37,8 @@ struct as_is {
 
 namespace detail {
 
-// c = op(a) op(b), dims [m, n], the sum over k. c's first number is at (row, column) of what an epilogue sees.
+// This is the product c = op(a) op(b) of dims [m, n], summed over k. c's first number is at (row, column) of what an
+// epilogue sees.
 template <class T>
 struct matrix_product {
   matrix_operand<T> a, b;
@@ -43,7 +46,7 @@ struct matrix_product {
   std::int64_t stride, m, n, k;
   std::int64_t row = 0, column = 0;
 
-  // The part with these rows and these columns.
+  // Returns the part with rows [i0, i1) and columns [j0, j1).
   matrix_product part(std::int64_t i0, std::int64_t i1, std::int64_t j0, std::int64_t j1) const {
     matrix_product g = *this;
     g.a.at += i0 * a.row(), g.b.at += j0 * b.step(), g.c += i0 * stride + j0;
@@ -52,7 +55,7 @@ struct matrix_product {
   }
 };
 
-// True where reading the first places of a register costs about as much as reading all.
+// This is true where reading the first lanes of a register costs about as much as reading all of them.
 template <class N>
 inline constexpr bool reads_parts = N::width == 1;
 #if GRADUS_SIMD
@@ -60,8 +63,8 @@ template <class T, class A, class Arch>
 inline constexpr bool reads_parts<vector_pack<T, A, Arch>> = vector_pack<T, A, Arch>::masked::supported;
 #endif
 
-// The first n places of a register, zeros behind them: without load_partial's way for a single number, which would be a
-// branch in every step of a tile.
+// Loads the first n lanes of a register, with zeros behind them. It leaves out load_partial's way for a single number,
+// which would be a branch in every step of a tile.
 template <class N>
 GRADUS_INLINE N load_first(const typename N::value_type* p, std::size_t n) {
   if constexpr (reads_parts<N> && N::width > 1)
@@ -70,8 +73,8 @@ GRADUS_INLINE N load_first(const typename N::value_type* p, std::size_t n) {
     return N::load_partial(p, n);
 }
 
-// The widest tile, in registers, and how many rows go with how many registers: together as many sums as the machine has
-// registers, less a row of op(b) and a number of op(a).
+// These are the widest tile, in registers, and how many rows go with how many registers: together at most as many sums
+// as the machine has registers, less a row of op(b) and a number of op(a).
 #if defined(__AVX512F__) || defined(__aarch64__)
 inline constexpr int tile_registers = 4;
 constexpr int tile_rows(int registers) { return registers == 4 ? 6 : registers == 3 ? 8 : registers == 2 ? 12 : 14; }
@@ -80,8 +83,8 @@ inline constexpr int tile_registers = 2;
 constexpr int tile_rows(int registers) { return GRADUS_SIMD ? (registers == 2 ? 6 : 8) : 4; }
 #endif
 
-// What a run of tiles, one below the other, reads and writes. Numbers of op(a) lie at x[r * row + p * step], of op(b)
-// at y[p * y_stride + q].
+// This is what a run of tiles, one below the other, reads and writes. Numbers of op(a) lie at x[r * row + p * step],
+// those of op(b) at y[p * y_stride + q].
 template <class T>
 struct tile_work {
   const T* x;
@@ -89,9 +92,9 @@ struct tile_work {
   const T* y;
   std::int64_t y_stride;
   T* to;
-  std::int64_t stride, steps, tall, wide;  // of `to`, this many rows and columns
-  bool first, last;                        // of the blocks of k: the sums start from 0; they are complete
-  std::int64_t i, j;                       // of to's first number, for the epilogue
+  std::int64_t stride, steps, tall, wide;  // the stride of `to`, the steps of k, rows and columns
+  bool first, last;                        // whether this block of k starts the sums from 0, or completes them
+  std::int64_t i, j;                       // row and column of to's first number, for the epilogue
 };
 
 template <class N, int Rows, int Registers, bool Part>
@@ -102,7 +105,7 @@ struct tiles {
   using register_places = std::make_integer_sequence<int, Registers>;
   using groups = std::make_integer_sequence<int, (Rows + 2) / 3>;
 
-  // What follows is unrolled by pack expansion: the sums must be registers at every level of optimization.
+  // These functions are unrolled by pack expansion, because the sums must be registers at every level of optimization.
   template <int... Q>
   static GRADUS_INLINE void clear(N* sums, std::integer_sequence<int, Q...>) {
     ((sums[Q] = N(T(0))), ...);
@@ -131,7 +134,8 @@ struct tiles {
      ...);
   }
 
-  // One tile. Rows are addressed from every third: a machine address adds one or two strides to a pointer.
+  // Computes one tile. Rows are addressed from every third one, because a machine address adds one or two strides to a
+  // pointer.
   template <class E, int... R, int... G>
   static GRADUS_INLINE void one(const tile_work<T>& w, const T* x, T* to, std::int64_t i, std::int64_t tall, const E& e,
                                 std::integer_sequence<int, R...>, std::integer_sequence<int, G...>) {
@@ -162,20 +166,20 @@ struct tiles {
     ((R < tall ? write(sums + R * Registers, to + R * w.stride, last, q) : void()), ...);
   }
 
-  // A product that is one tile, as part of the caller.
+  // Computes a product that is one tile, as part of the caller.
   template <class E>
   static GRADUS_INLINE void alone(const tile_work<T>& w, const E& e) {
     one(w, w.x, w.to, w.i, Rows, e, row_places{}, groups{});
   }
-  // Tiles downwards while whole ones fit, from row i; where they end.
+  // Computes tiles downwards from row i while whole ones fit, and returns the row where they end.
   template <class E>
   [[gnu::noinline]] static std::int64_t down(const tile_work<T>& work, std::int64_t i, const E& e) {
-    const tile_work<T> w = work;  // no store to the result may change it
+    const tile_work<T> w = work;  // a copy, which no store to the result may change
     for (; i + Rows <= w.tall; i += Rows)
       one(w, w.x + i * w.row, w.to + i * w.stride, w.i + i, Rows, e, row_places{}, groups{});
     return i;
   }
-  // The same, where x is packed tile after tile and missing rows are zeros.
+  // Computes all tiles from row i, where x is packed tile after tile and missing rows are zeros.
   template <class E>
   [[gnu::noinline]] static void packed(const tile_work<T>& work, std::int64_t i, const E& e) {
     const tile_work<T> w = work;
@@ -185,8 +189,9 @@ struct tiles {
   }
 };
 
-// A register's worth of rows, `stride` apart, turned: to(p, their places p) for p < steps, as many as whole registers
-// hold (and the rest where a register can be read in part); how many those are.
+// Transposes as many rows, `stride` apart, as a register has lanes: calls to(p, numbers p of the rows) for p < steps,
+// as far as whole registers reach (and for the rest where a register can be read in part and at least a quarter of it
+// is there), and returns for how many p it did.
 #if GRADUS_SIMD && GRADUS_SHUFFLES
 template <class N, class To>
 GRADUS_INLINE std::int64_t transpose_rows(const typename N::value_type* from, std::int64_t stride, std::int64_t steps,
